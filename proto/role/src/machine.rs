@@ -1,0 +1,119 @@
+//! The contract between a role and whatever drives it: two calls, no I/O.
+//!
+//! [`Machine::handle_input`] takes a timeout, a received message or a command together with the time and a source of
+//! randomness; [`Machine::poll_output`] yields what to do. The shape follows the sans-IO libraries of the field
+//! (quinn-proto, str0m). Bytes go in and bytes come out, so that a driver knows neither suite nor message.
+//!
+//! A driver keeps four rules:
+//!
+//! 1. After construction and after every input it drains [`Machine::poll_output`] until [`Output::Timeout`].
+//! 2. Every [`Output::Persist`] is durable before any [`Output::Transmit`] that follows it leaves. If it cannot be made
+//!    durable, nothing is transmitted and no further input is taken until it is.
+//! 3. On start the machine is rebuilt from what was persisted.
+//! 4. Transmission is one-way and may fail silently; machines keep their own deadlines.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::UnixTime;
+use rand_core::CryptoRngCore;
+
+/// The longest message, in bytes, that a machine accepts or emits.
+pub const MAX_MESSAGE_LEN: usize = 1 << 20;
+
+/// What the driver's clocks say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// Time since an arbitrary start; never goes back. Deadlines are on this clock.
+    pub monotonic: Duration,
+    /// Seconds since 1970-01-01T00:00:00Z. Validity is on this clock; it may jump.
+    pub unix: UnixTime,
+}
+
+/// A connection partner, named by the driver. A handle is not reused while the machine lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Peer(pub u64);
+
+/// Why there is a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// We dialled an address configured as a KGC's.
+    Kgc,
+    /// We dialled an address configured as a leader's.
+    Leader,
+    /// They dialled us.
+    Inbound,
+}
+
+/// What a driver tells a machine.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a, C> {
+    /// The deadline of the last [`Output::Timeout`] has come (or might have: early calls are harmless).
+    Timeout,
+    /// A connection stands.
+    Connected {
+        /// The partner.
+        peer: Peer,
+        /// Why.
+        route: Route,
+    },
+    /// The last connection to the partner is gone.
+    Disconnected {
+        /// The partner.
+        peer: Peer,
+    },
+    /// A message came. At most [`MAX_MESSAGE_LEN`] bytes; longer ones are blamed on the sender.
+    Received {
+        /// Who handed it over (not necessarily who wrote it).
+        from: Peer,
+        /// The encoded message.
+        bytes: &'a [u8],
+    },
+    /// The operator or the application wants something.
+    Command(C),
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// One connection partner.
+    Peer(Peer),
+    /// Everyone who listens to the group's topic.
+    Group,
+}
+
+/// What a machine wants done, in order.
+#[derive(Debug)]
+pub enum Output<E, R> {
+    /// Make this durable before anything that follows is transmitted.
+    Persist(R),
+    /// Send an encoded message.
+    Transmit {
+        /// To whom.
+        to: Destination,
+        /// The encoded message, at most [`MAX_MESSAGE_LEN`] bytes.
+        payload: Vec<u8>,
+    },
+    /// Something the operator or the application may want to know.
+    Event(E),
+    /// Disconnect this peer and never talk to it again.
+    Block(Peer),
+    /// Nothing more to do until an input comes or the monotonic clock reaches the deadline.
+    Timeout(Option<Duration>),
+}
+
+/// A role: deterministic, given its inputs.
+pub trait Machine {
+    /// What the operator or application may ask.
+    type Command;
+    /// What it reports.
+    type Event;
+    /// What must survive a crash.
+    type Record;
+
+    /// Takes one input. Never panics and never fails: what is wrong with an input is an event that blames its sender.
+    fn handle_input(&mut self, now: Now, input: Input<'_, Self::Command>, rng: &mut dyn CryptoRngCore);
+
+    /// The next thing to do. Ends with [`Output::Timeout`].
+    fn poll_output(&mut self) -> Output<Self::Event, Self::Record>;
+}
