@@ -1,1 +1,38 @@
-//! Placeholder.
+//! What every scheme of Quiver shares: secrets that erase themselves, hashing and key derivation with an explicit
+//! domain, authenticated encryption, and the canonical encoding of what is hashed, signed or stored.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`canonical`] | the one byte encoding behind hashes, signatures and files, written and read strictly |
+//! | [`aead`] | ChaCha20-Poly1305 |
+//! | (root) | [`Secret`], [`Hasher`] (SHA-256), [`prf`] (HMAC-SHA-256), [`extract`] (HKDF), [`ct_eq`] |
+//!
+//! `lp(x)` means a four-byte big-endian length followed by x. No input shares a hash with another by accident: every
+//! hash starts with its domain, every chained key comes from a labelled PRF.
+#![no_std]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+extern crate alloc;
+
+pub mod aead;
+pub mod canonical;
+
+mod hash;
+mod kdf;
+mod secret;
+mod spelled;
+
+pub use hash::{Digest, Hasher};
+pub use kdf::{extract, hmac_wide, prf};
+pub use secret::{Secret, WrongLength, ct_eq};
+pub use spelled::Hex;
+/// Bytes that are overwritten when dropped.
+pub use zeroize::Zeroizing;

@@ -1,0 +1,113 @@
+//! Key derivation: HMAC-SHA-256 as the PRF of every key chain, HKDF-Extract where a secret is not yet uniform.
+
+use hmac::{Hmac, Mac};
+use sha2::{Digest, Sha256, Sha512};
+use zeroize::Zeroizing;
+
+use crate::Secret;
+use crate::canonical::length;
+
+/// `HMAC-SHA-256(key, lp(suite) ‖ lp(label) ‖ input)`, the parts of `input` one after the other.
+///
+/// The caller sees to it that one label is always used with inputs of one shape.
+#[must_use]
+pub fn prf(key: &Secret<32>, suite: &str, label: &str, input: &[&[u8]]) -> Secret<32> {
+    let (suite, label) = (suite.as_bytes(), label.as_bytes());
+    let mut mac = hmac_sha256(key.expose());
+    mac.update(&length(suite));
+    mac.update(suite);
+    mac.update(&length(label));
+    mac.update(label);
+    input.iter().for_each(|part| mac.update(part));
+    Secret::new(mac.finalize().into_bytes().into())
+}
+
+/// HKDF-Extract of RFC 5869 with SHA-256: a uniform key out of `ikm`, bound to the public `salt`.
+#[must_use]
+pub fn extract(salt: &[u8], ikm: &[u8]) -> Secret<32> {
+    // RFC 5869, 2.2: PRK = HMAC-Hash(salt, IKM)
+    let mut mac = hmac_sha256(salt);
+    mac.update(ikm);
+    Secret::new(mac.finalize().into_bytes().into())
+}
+
+/// HMAC-SHA-512 over the parts one after the other: 64 bytes, wide enough to be reduced to a scalar without bias.
+#[must_use]
+pub fn hmac_wide(key: &[u8], parts: &[&[u8]]) -> Zeroizing<[u8; 64]> {
+    let block = match key.len() {
+        0..=128 => block::<128>(key),
+        _ => block::<128>(&Sha512::digest(key)),
+    };
+    let mut mac = <Hmac<Sha512> as hmac::digest::KeyInit>::new((&*block).into());
+    parts.iter().for_each(|part| mac.update(part));
+    Zeroizing::new(mac.finalize().into_bytes().into())
+}
+
+fn hmac_sha256(key: &[u8]) -> Hmac<Sha256> {
+    let block = match key.len() {
+        0..=64 => block::<64>(key),
+        _ => block::<64>(&Sha256::digest(key)),
+    };
+    <Hmac<Sha256> as hmac::digest::KeyInit>::new((&*block).into())
+}
+
+/// RFC 2104: the key, filled up with zeros to one block of the hash. Made here because from a whole block an HMAC is
+/// built without a way to fail.
+fn block<const N: usize>(key: &[u8]) -> Zeroizing<[u8; N]> {
+    let mut block = Zeroizing::new([0; N]);
+    block.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+    block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unhex(text: &str) -> alloc::vec::Vec<u8> {
+        hex::decode(text).unwrap()
+    }
+
+    /// RFC 5869, appendix A.1 and A.2 (the second has a salt longer than a block).
+    #[test]
+    fn extract_gives_the_pseudorandom_keys_of_rfc_5869() {
+        let first = extract(&unhex("000102030405060708090a0b0c"), &[0x0b; 22]);
+        let prk = unhex("077709362c2e32df0ddc3f0dc47bba6390b6c73bb50f9c3122ec844ad7c2b3e5");
+        assert_eq!(first.expose()[..], prk);
+        let salt: alloc::vec::Vec<u8> = (0x60..=0xaf).collect();
+        let ikm: alloc::vec::Vec<u8> = (0x00..=0x4f).collect();
+        let prk = unhex("06a6b88c5853361a06104c9ceb35b45cef760014904671014a193f40c15fc244");
+        assert_eq!(extract(&salt, &ikm).expose()[..], prk);
+    }
+
+    /// RFC 4231, test cases 2 and 6 (short key, key longer than a block).
+    #[test]
+    fn hmac_wide_gives_the_tags_of_rfc_4231() {
+        let tag = hmac_wide(b"Jefe", &[b"what do ya want ", b"for nothing?"]);
+        let expected = "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea2505549758bf75c05a994a6d034f65f8f0e6fd\
+                        caeab1a34d4a6b4b636e070a38bce737";
+        assert_eq!(tag[..], unhex(expected));
+        let tag = hmac_wide(
+            &[0xaa; 131],
+            &[b"Test Using Larger Than Block-Size Key - Hash Key First"],
+        );
+        let expected = "80b24263c7c1a3ebb71493c1dd7be8b49b46d1f41b4aeec1121b013783f8f3526b56d037e05f2598bd0fd2215d6a1e52\
+                        95e64f73f63f0aec8b915a985d786598";
+        assert_eq!(tag[..], unhex(expected));
+    }
+
+    #[test]
+    fn prf_is_hmac_over_prefixed_suite_and_label() {
+        let key = Secret::new([9; 32]);
+        let mut mac = hmac_sha256(key.expose());
+        mac.update(b"\0\0\0\x02su\0\0\0\x05label12");
+        let expected: [u8; 32] = mac.finalize().into_bytes().into();
+        assert_eq!(*prf(&key, "su", "label", &[b"1", b"2"]).expose(), expected);
+    }
+
+    #[test]
+    fn keys_of_different_labels_differ() {
+        let key = Secret::new([9; 32]);
+        assert_ne!(prf(&key, "s", "step", &[]), prf(&key, "s", "wrap", &[]));
+        assert_ne!(prf(&key, "s", "step", &[]), prf(&key, "t", "step", &[]));
+    }
+}
