@@ -1,1 +1,19 @@
-//! Placeholder.
+//! What the Quiver services share: encrypted state files, the secrets that open them, layered configuration, logging,
+//! shutdown, and the local socket through which a command line talks to the running process.
+//!
+//! Nothing in here knows a role or a message. Randomness comes from the operating system: this crate is on the driver's
+//! side of the line.
+
+pub mod config;
+pub mod control;
+mod error;
+mod exit;
+pub mod logging;
+pub mod private_file;
+pub mod secrets;
+pub mod shutdown;
+pub mod state_file;
+pub mod terminal;
+
+pub use error::{Error, Result};
+pub use exit::{EXIT_CODES_HELP, Exit};

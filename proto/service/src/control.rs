@@ -1,0 +1,303 @@
+//! The local socket through which a command line talks to the running service.
+//!
+//! A Unix domain socket in the data directory, which only its owner may enter; one JSON document per line each way, one
+//! request per connection, everything bounded: length of a line, time to send it, time to answer, connections at once.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::timeout;
+
+use crate::{Error, Result};
+
+/// The longest line, in bytes.
+pub const LINE_LIMIT: u64 = 1 << 20;
+/// Connections served at once; more wait.
+const CONNECTIONS: usize = 8;
+/// Requests waiting for the service.
+const QUEUE: usize = 16;
+/// Time to send or read a line.
+const LINE_TIME: Duration = Duration::from_secs(5);
+/// Time the service has to answer.
+const ANSWER_TIME: Duration = Duration::from_secs(30);
+/// Linux's and the BSDs' room for a socket's path (104 on the latter), less the terminating zero.
+const PATH_LIMIT: usize = 103;
+
+/// Where the socket of a data directory is.
+pub fn socket_path(data_dir: &Path) -> PathBuf {
+    data_dir.join("control.sock")
+}
+
+/// A request and where its answer goes. An error is a refusal in words.
+#[derive(Debug)]
+pub struct Call<Q> {
+    /// What is asked.
+    pub request: Q,
+    /// Where the answer goes; dropping it says that the service is ending.
+    pub answer: oneshot::Sender<std::result::Result<Value, String>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Answer {
+    Ok(Value),
+    Error(String),
+}
+
+/// The listening socket; removed when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    path: PathBuf,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Server {
+    /// Listens in the data directory. The caller holds the directory's lock, so a socket that is already there was left
+    /// by a process that is gone. Must be called within a tokio runtime.
+    pub fn start<Q>(data_dir: &Path) -> Result<(Self, mpsc::Receiver<Call<Q>>)>
+    where
+        Q: DeserializeOwned + Send + 'static,
+    {
+        let path = socket_path(data_dir);
+        if path.as_os_str().len() > PATH_LIMIT {
+            return Err(Error::Config(format!(
+                "the path {} is too long for a socket ({PATH_LIMIT} bytes); choose a shorter --data-dir",
+                path.display()
+            )));
+        }
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(&path).map_err(|source| Error::io("listen on", &path, source))?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
+            .map_err(|source| Error::io("chmod", &path, source))?;
+        let (calls, receiver) = mpsc::channel(QUEUE);
+        let task = tokio::spawn(accept(listener, calls));
+        Ok((Self { path, task }, receiver))
+    }
+}
+
+async fn accept<Q: DeserializeOwned + Send + 'static>(listener: UnixListener, calls: mpsc::Sender<Call<Q>>) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
+            return;
+        };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let calls = calls.clone();
+                tokio::spawn(async move {
+                    answer_one(stream, calls).await;
+                    drop(permit);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "control socket");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn answer_one<Q: DeserializeOwned>(mut stream: UnixStream, calls: mpsc::Sender<Call<Q>>) {
+    let answer = match read_line(&mut stream).await {
+        Ok(line) => match serde_json::from_slice(&line) {
+            Ok(request) => ask(request, &calls).await,
+            Err(error) => Answer::Error(format!("request not understood: {error}")),
+        },
+        Err(reason) => Answer::Error(reason),
+    };
+    let Ok(mut line) = serde_json::to_vec(&answer) else {
+        return;
+    };
+    line.push(b'\n');
+    let _ = timeout(LINE_TIME, stream.write_all(&line)).await;
+}
+
+async fn ask<Q>(request: Q, calls: &mpsc::Sender<Call<Q>>) -> Answer {
+    let (sender, receiver) = oneshot::channel();
+    let asked = async {
+        calls
+            .send(Call {
+                request,
+                answer: sender,
+            })
+            .await
+            .ok()?;
+        receiver.await.ok()
+    };
+    match timeout(ANSWER_TIME, asked).await {
+        Ok(Some(Ok(value))) => Answer::Ok(value),
+        Ok(Some(Err(reason))) => Answer::Error(reason),
+        Ok(None) => Answer::Error("the service is ending".into()),
+        Err(_) => Answer::Error("the service is too busy to answer".into()),
+    }
+}
+
+async fn read_line(stream: &mut UnixStream) -> std::result::Result<Vec<u8>, String> {
+    let mut line = Vec::new();
+    let mut reader = BufReader::new(stream).take(LINE_LIMIT);
+    let read = timeout(LINE_TIME, reader.read_until(b'\n', &mut line)).await;
+    match read {
+        Err(_) => Err("no full line in time".into()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Ok(Ok(_)) if line.ends_with(b"\n") => Ok(line),
+        Ok(Ok(_)) if line.len() as u64 >= LINE_LIMIT => Err(format!("a line longer than {LINE_LIMIT} bytes")),
+        Ok(Ok(_)) => Err("the line has no end".into()),
+    }
+}
+
+/// Asks the service that runs with `data_dir`. `role` and `verb` are for the message that says how to start it.
+///
+/// # Errors
+/// [`Error::NotRunning`] if nobody listens, [`Error::Refused`] with the service's reason, [`Error::Control`] otherwise.
+pub async fn call<Q: Serialize, A: DeserializeOwned>(
+    data_dir: &Path,
+    role: &str,
+    verb: &'static str,
+    request: &Q,
+) -> Result<A> {
+    let socket = socket_path(data_dir);
+    let failed = |reason: String| Error::Control {
+        socket: socket.clone(),
+        reason,
+    };
+    let Ok(mut stream) = UnixStream::connect(&socket).await else {
+        return Err(Error::NotRunning {
+            role: role.into(),
+            directory: data_dir.into(),
+            socket,
+            verb,
+        });
+    };
+    let mut line = serde_json::to_vec(request).map_err(|error| failed(error.to_string()))?;
+    line.push(b'\n');
+    if line.len() as u64 > LINE_LIMIT {
+        return Err(Error::Refused(format!(
+            "the request is longer than {LINE_LIMIT} bytes"
+        )));
+    }
+    let exchange = async {
+        stream.write_all(&line).await.map_err(|error| error.to_string())?;
+        let mut answer = Vec::new();
+        let mut reader = BufReader::new(&mut stream).take(LINE_LIMIT);
+        reader
+            .read_until(b'\n', &mut answer)
+            .await
+            .map_err(|error| error.to_string())?;
+        serde_json::from_slice(&answer).map_err(|error| error.to_string())
+    };
+    let answered = timeout(ANSWER_TIME + LINE_TIME, exchange).await;
+    match answered
+        .unwrap_or_else(|_| Err("no answer in time".into()))
+        .map_err(failed)?
+    {
+        Answer::Ok(value) => serde_json::from_value(value).map_err(|error| failed(error.to_string())),
+        Answer::Error(reason) => Err(Error::Refused(reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn echo(data_dir: &Path) -> Server {
+        let (server, mut calls) = Server::start::<String>(data_dir).expect("start");
+        tokio::spawn(async move {
+            while let Some(Call { request, answer }) = calls.recv().await {
+                let reply = if request == "no" {
+                    Err("because".into())
+                } else {
+                    Ok(Value::String(request))
+                };
+                let _ = answer.send(reply);
+            }
+        });
+        server
+    }
+
+    async fn ask(data_dir: &Path, text: &str) -> Result<String> {
+        call(data_dir, "leader", "serve", &text).await
+    }
+
+    #[tokio::test]
+    async fn request_is_answered_or_refused_in_words() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let _server = echo(directory.path());
+        assert_eq!(ask(directory.path(), "hello").await.expect("answer"), "hello");
+        assert!(
+            matches!(ask(directory.path(), "no").await, Err(Error::Refused(reason)) if reason == "because")
+        );
+        let mode = std::fs::metadata(socket_path(directory.path()))
+            .expect("metadata")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[tokio::test]
+    async fn nothing_running_is_said_so_with_the_way_to_start_it() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let error = ask(directory.path(), "hello").await.expect_err("nobody there");
+        assert!(
+            error.to_string().contains("start it with `leader serve`"),
+            "{error}"
+        );
+        drop(echo(directory.path()));
+        assert!(matches!(
+            ask(directory.path(), "hello").await,
+            Err(Error::NotRunning { .. })
+        ));
+    }
+
+    #[tokio::test]
+    async fn socket_left_by_a_killed_process_is_taken_over() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        drop(std::os::unix::net::UnixListener::bind(socket_path(directory.path())).expect("bind"));
+        assert!(matches!(
+            ask(directory.path(), "hello").await,
+            Err(Error::NotRunning { .. })
+        ));
+        let _server = echo(directory.path());
+        assert_eq!(ask(directory.path(), "hello").await.expect("answer"), "hello");
+    }
+
+    #[tokio::test]
+    async fn garbage_and_endless_lines_are_refused_and_the_service_goes_on() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let _server = echo(directory.path());
+        for bytes in [b"not json\n".to_vec(), vec![b'x'; LINE_LIMIT as usize + 1]] {
+            let mut stream = UnixStream::connect(socket_path(directory.path()))
+                .await
+                .expect("connect");
+            // The far side may stop reading in the middle of an endless line.
+            let _ = stream.write_all(&bytes).await;
+            let mut answer = String::new();
+            let _ = BufReader::new(&mut stream).read_line(&mut answer).await;
+            assert!(answer.is_empty() || answer.contains("error"), "{answer}");
+        }
+        assert_eq!(ask(directory.path(), "hello").await.expect("answer"), "hello");
+    }
+
+    #[tokio::test]
+    async fn path_too_long_for_a_socket_is_explained() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let long = directory.path().join("x".repeat(120));
+        std::fs::create_dir(&long).expect("mkdir");
+        let error = Server::start::<String>(&long).expect_err("too long");
+        assert!(error.to_string().contains("shorter --data-dir"), "{error}");
+    }
+}

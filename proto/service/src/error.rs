@@ -1,0 +1,200 @@
+//! What can go wrong around a service. Every message names the file and what to do next; none contains a secret.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::Exit;
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// The reason given.
+        source: io::Error,
+    },
+    /// The file system, or the user's quota on it, is full.
+    #[error(
+        "no space left to write {path}; free some on that file system and the service goes on (nothing acknowledged was lost)"
+    )]
+    DiskFull {
+        /// What was being written.
+        path: PathBuf,
+    },
+    /// Others may read or write a file that holds secrets.
+    #[error(
+        "{path} can be read or written by other users (mode {mode:04o}); if you still trust it: chmod {wanted:o} {path}"
+    )]
+    TooOpen {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+        /// The permission bits it should have.
+        wanted: u32,
+    },
+    /// Another process holds the lock.
+    #[error("{path} is in use by another process; stop that one first, or give this one its own --data-dir")]
+    InUse {
+        /// The file that is locked.
+        path: PathBuf,
+    },
+    /// A file is already there and must not be overwritten.
+    #[error("{path} exists already and will not be overwritten; move it away or choose another name")]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file larger than anything that belongs there.
+    #[error("{path} is larger than {limit} bytes, so it is not what it should be")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The bound in bytes.
+        limit: u64,
+    },
+    /// The key derived from what was given does not fit the file.
+    #[error(
+        "wrong passphrase or key for {path}; give the one it was created with (--passphrase-file, QUIVER_PASSPHRASE or --key-file)"
+    )]
+    WrongKey {
+        /// The state file.
+        path: PathBuf,
+    },
+    /// A passphrase was given for a file sealed by a key file, or the other way round.
+    #[error("{path} is protected by a {sealed_by}, but a {given} was given; use {flag}")]
+    WrongProtection {
+        /// The state file.
+        path: PathBuf,
+        /// What protects it.
+        sealed_by: &'static str,
+        /// What was offered.
+        given: &'static str,
+        /// The flag that is right.
+        flag: &'static str,
+    },
+    /// A state file of another role or deployment.
+    #[error(
+        "{path} holds the state of {found}, but this is {expected}; point --data-dir or --deployment elsewhere"
+    )]
+    Foreign {
+        /// The state file.
+        path: PathBuf,
+        /// Whose it is.
+        found: String,
+        /// Who we are.
+        expected: String,
+    },
+    /// Not a state file at all.
+    #[error("{path} is not a Quiver state file; point --data-dir elsewhere or move the file away")]
+    NotAStateFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A state file of a later format.
+    #[error("{path} has format version {version}, newer than this program reads; use a newer program")]
+    NewerFormat {
+        /// The state file.
+        path: PathBuf,
+        /// Its version.
+        version: u16,
+    },
+    /// Bytes that were acknowledged are no longer what they were.
+    #[error(
+        "{path} is damaged at byte {offset} ({what}); restore it from a backup, or move it away and enrol anew"
+    )]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// Where the damage shows.
+        offset: u64,
+        /// What does not hold.
+        what: &'static str,
+    },
+    /// Nothing opens the state file: no flag, no environment variable, no terminal.
+    #[error("no passphrase: give --passphrase-file FILE, --key-file FILE or the variable QUIVER_PASSPHRASE")]
+    NoProtection,
+    /// The passphrase or key cannot be used.
+    #[error("{origin}: {reason}")]
+    BadProtection {
+        /// Where it came from.
+        origin: String,
+        /// What is wrong with it (never the secret).
+        reason: String,
+    },
+    /// The configuration does not make sense.
+    #[error("configuration: {0}")]
+    Config(String),
+    /// A log filter that does not parse.
+    #[error("RUST_LOG: {0}")]
+    LogFilter(String),
+    /// Nobody listens on the control socket.
+    #[error(
+        "no {role} is running with the data directory {directory} (nothing answers on {socket}); start it with `{role} {verb}`"
+    )]
+    NotRunning {
+        /// Which service.
+        role: String,
+        /// Its data directory.
+        directory: PathBuf,
+        /// The socket that was tried.
+        socket: PathBuf,
+        /// The subcommand that starts it.
+        verb: &'static str,
+    },
+    /// The running service did not answer properly.
+    #[error("the running service on {socket} did not answer: {reason}")]
+    Control {
+        /// The socket.
+        socket: PathBuf,
+        /// What happened instead.
+        reason: String,
+    },
+    /// The running service understood and refused.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl Error {
+    /// Wraps an I/O error, telling a full disk apart from the rest.
+    pub fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::WriteZero => {
+                Self::DiskFull { path }
+            }
+            io::ErrorKind::AlreadyExists => Self::Exists { path },
+            _ => Self::Io { action, path, source },
+        }
+    }
+
+    /// The exit code a process ends with after this error.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Io { .. } | Self::DiskFull { .. } | Self::Control { .. } => Exit::Failed,
+            Self::Exists { .. } | Self::Config(_) | Self::LogFilter(_) => Exit::Usage,
+            Self::InUse { .. } => Exit::Busy,
+            Self::TooOpen { .. }
+            | Self::WrongKey { .. }
+            | Self::WrongProtection { .. }
+            | Self::NoProtection
+            | Self::BadProtection { .. } => Exit::Locked,
+            Self::Foreign { .. }
+            | Self::NotAStateFile { .. }
+            | Self::NewerFormat { .. }
+            | Self::TooLarge { .. }
+            | Self::Corrupt { .. } => Exit::BadState,
+            Self::NotRunning { .. } => Exit::NotRunning,
+            Self::Refused(_) => Exit::Refused,
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Exit codes, the same for the three services, so that scripts can tell one failure from another.
+
+use std::process::ExitCode;
+
+/// Why a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Everything asked for was done.
+    Done = 0,
+    /// It failed for a reason that has no code of its own.
+    Failed = 1,
+    /// The command line or the configuration is wrong.
+    Usage = 2,
+    /// The other side understood and refused: an expired token, a name already taken, a revoked drone.
+    Refused = 3,
+    /// No running service answers on the control socket.
+    NotRunning = 4,
+    /// Another process uses the data directory or the port.
+    Busy = 5,
+    /// Wrong passphrase or key, or a file that others may read.
+    Locked = 6,
+    /// A state file is damaged or belongs to another role or deployment.
+    BadState = 7,
+    /// Nothing was heard from the other side in time.
+    TimedOut = 8,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// The exit codes as the last paragraph of `--help`.
+pub const EXIT_CODES_HELP: &str = "\
+Exit codes:
+  0 done                    5 data directory or port in use by another process
+  1 failed                  6 wrong passphrase or key, or a file others may read
+  2 wrong usage or config   7 state file damaged, or of another role or deployment
+  3 refused by the other    8 nothing heard from the other side in time
+  4 no service is running";

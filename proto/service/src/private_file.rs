@@ -1,0 +1,268 @@
+//! Files and directories that hold secrets: created for their owner alone, refused when others may look, and written so
+//! that a crash leaves either the old content or the new.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
+
+use crate::{Error, Result};
+
+/// Permission bits of group and others.
+const NOT_THE_OWNER: u32 = 0o077;
+
+/// Creates a directory for the owner alone (mode 0700), with its parents, unless it is there. One that is there must not
+/// be writable by others: whoever can write to it could swap the files in it.
+pub fn create_directory(path: &Path) -> Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|source| Error::io("create the directory", path, source))?;
+    let mode = fs::metadata(path)
+        .map_err(|source| Error::io("look at", path, source))?
+        .permissions()
+        .mode()
+        & 0o7777;
+    if mode & 0o022 != 0 {
+        return Err(Error::TooOpen {
+            path: path.into(),
+            mode,
+            wanted: 0o700,
+        });
+    }
+    Ok(())
+}
+
+/// Refuses a file that group or others may read or write.
+pub fn refuse_if_open_to_others(path: &Path, file: &File) -> Result<()> {
+    let metadata = file
+        .metadata()
+        .map_err(|source| Error::io("look at", path, source))?;
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & NOT_THE_OWNER != 0 {
+        return Err(Error::TooOpen {
+            path: path.into(),
+            mode,
+            wanted: 0o600,
+        });
+    }
+    Ok(())
+}
+
+/// Reads a secret file of at most `limit` bytes that only its owner may read.
+pub fn read(path: &Path, limit: u64) -> Result<Zeroizing<Vec<u8>>> {
+    let file = File::open(path).map_err(|source| Error::io("open", path, source))?;
+    refuse_if_open_to_others(path, &file)?;
+    read_bounded(path, file, limit)
+}
+
+/// Reads a file of at most `limit` bytes that anybody may read.
+pub fn read_public(path: &Path, limit: u64) -> Result<Vec<u8>> {
+    let file = File::open(path).map_err(|source| Error::io("open", path, source))?;
+    Ok(std::mem::take(&mut *read_bounded(path, file, limit)?))
+}
+
+fn read_bounded(path: &Path, file: File, limit: u64) -> Result<Zeroizing<Vec<u8>>> {
+    let length = file
+        .metadata()
+        .map_err(|source| Error::io("look at", path, source))?
+        .len();
+    // Room for all of it from the start: a growing vector would leave copies behind.
+    let room = usize::try_from(length.min(limit))
+        .unwrap_or_default()
+        .saturating_add(1);
+    let mut bytes = Zeroizing::new(Vec::with_capacity(room));
+    let bounded = &mut file.take(limit.saturating_add(1));
+    bounded
+        .read_to_end(&mut bytes)
+        .map_err(|source| Error::io("read", path, source))?;
+    if bytes.len() as u64 > limit {
+        return Err(Error::TooLarge {
+            path: path.into(),
+            limit,
+        });
+    }
+    Ok(bytes)
+}
+
+/// Writes a new file (mode 0600) and makes it durable. Never overwrites.
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_new_with_mode(path, bytes, 0o600)
+}
+
+/// Writes a new file that anybody may read (mode 0644) and makes it durable. Never overwrites.
+pub fn write_new_public(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_new_with_mode(path, bytes, 0o644)
+}
+
+fn write_new_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
+    let mut file = create(path, mode)?;
+    if let Err(error) = write_and_sync(path, &mut file, bytes) {
+        // Half a token or key is of no use and would only block the next attempt.
+        let _ = fs::remove_file(path);
+        return Err(error);
+    }
+    sync_directory_of(path)
+}
+
+/// Replaces a file (mode 0600) atomically: temporary file beside it, sync, rename, sync of the directory. Returns the
+/// new file, open for reading and writing. The caller holds a lock, so nobody else uses the temporary name.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<File> {
+    let temporary = beside(path, ".new");
+    // A leftover of a process that died in here; it was never the state.
+    match fs::remove_file(&temporary) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::io("remove", &temporary, source));
+        }
+        _ => {}
+    }
+    let mut file = create(&temporary, 0o600)?;
+    let written = write_and_sync(path, &mut file, bytes)
+        .and_then(|()| fs::rename(&temporary, path).map_err(|source| Error::io("replace", path, source)));
+    if let Err(error) = written {
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
+    sync_directory_of(path)?;
+    Ok(file)
+}
+
+fn create(path: &Path, mode: u32) -> Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)
+        .map_err(|source| Error::io("create", path, source))
+}
+
+/// Writes and syncs, blaming `path`, which may be the final name of a temporary file.
+fn write_and_sync(path: &Path, file: &mut File, bytes: &[u8]) -> Result<()> {
+    file.write_all(bytes)
+        .map_err(|source| Error::io("write", path, source))?;
+    file.sync_all().map_err(|source| Error::io("sync", path, source))
+}
+
+/// Makes the creation or renaming of a file durable: that is recorded in its directory.
+fn sync_directory_of(path: &Path) -> Result<()> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(|source| Error::io("sync the directory", directory, source))
+}
+
+/// The path with something appended to the file name.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// An exclusive lock, held as long as this value (and so the process) lives. The kernel lets go of it even after
+/// `kill -9`. It is a file of its own because an atomically replaced file is a new file each time.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Locks `path`, through the file `path.lock` beside it.
+    pub fn acquire(path: &Path) -> Result<Self> {
+        let lock = beside(path, ".lock");
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&lock)
+            .map_err(|source| Error::io("open", &lock, source))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(Error::InUse { path: path.into() }),
+            Err(TryLockError::Error(source)) => Err(Error::io("lock", &lock, source)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("chmod");
+    }
+
+    #[test]
+    fn new_file_is_for_its_owner_alone_and_is_never_overwritten() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("secret");
+        write_new(&path, b"one").expect("write");
+        assert_eq!(
+            fs::metadata(&path).expect("metadata").permissions().mode() & 0o777,
+            0o600
+        );
+        assert!(matches!(write_new(&path, b"two"), Err(Error::Exists { .. })));
+        assert_eq!(read(&path, 10).expect("read").as_slice(), b"one");
+    }
+
+    #[test]
+    fn file_that_others_may_read_is_refused() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("secret");
+        write_new(&path, b"one").expect("write");
+        for mode in [0o640, 0o604, 0o620, 0o644] {
+            set_mode(&path, mode);
+            assert!(matches!(read(&path, 10), Err(Error::TooOpen { mode: found, .. }) if found == mode));
+        }
+    }
+
+    #[test]
+    fn directory_that_others_may_write_is_refused() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        set_mode(directory.path(), 0o777);
+        assert!(matches!(
+            create_directory(directory.path()),
+            Err(Error::TooOpen { .. })
+        ));
+        set_mode(directory.path(), 0o755);
+        create_directory(directory.path()).expect("readable by others is fine");
+    }
+
+    #[test]
+    fn oversized_file_is_refused_without_reading_it_all() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("secret");
+        write_new(&path, &[7; 11]).expect("write");
+        assert!(matches!(read(&path, 10), Err(Error::TooLarge { limit: 10, .. })));
+        assert_eq!(read(&path, 11).expect("read").len(), 11);
+    }
+
+    #[test]
+    fn replacing_keeps_the_mode_and_ignores_what_a_dead_process_left() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("secret");
+        write_new(&path, b"old").expect("write");
+        fs::write(beside(&path, ".new"), b"half a st").expect("write");
+        replace(&path, b"new").expect("replace");
+        assert_eq!(read(&path, 10).expect("read").as_slice(), b"new");
+        assert!(!beside(&path, ".new").exists());
+    }
+
+    #[test]
+    fn second_lock_is_refused_until_the_first_is_gone() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("state");
+        let first = Lock::acquire(&path).expect("lock");
+        assert!(matches!(Lock::acquire(&path), Err(Error::InUse { .. })));
+        drop(first);
+        Lock::acquire(&path).expect("lock again");
+    }
+}

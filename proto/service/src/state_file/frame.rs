@@ -1,0 +1,158 @@
+//! Frames: sealed batches of records, each bound to its place in the file.
+
+use std::path::Path;
+
+use quiver_crypto::canonical::{Reader, Writer};
+use quiver_crypto::{Digest, Secret, aead, ct_eq, prf};
+use zeroize::Zeroizing;
+
+use super::Records;
+use super::header::{DOMAIN, Header};
+use crate::{Error, Result};
+
+/// length 4 ‖ nonce 12 ‖ mark 16
+const PREAMBLE: usize = 32;
+/// The longest ciphertext of one frame, in bytes.
+const FRAME_LIMIT: usize = 1 << 28;
+
+/// The state of reading or writing: which frame comes next and what it must be bound to.
+#[derive(Clone)]
+pub(super) struct Chain {
+    key: Secret<32>,
+    header: Digest,
+    index: u64,
+    previous_tag: [u8; aead::TAG_LEN],
+}
+
+/// What stands at the end of the acknowledged part of a file.
+pub(super) enum Next {
+    /// A good frame of so many bytes.
+    Frame { length: usize, records: Records },
+    /// Nothing.
+    End,
+    /// An append that did not get to its end.
+    Interrupted,
+}
+
+impl Chain {
+    pub(super) fn new(header: &Header, root: &Secret<32>) -> Self {
+        Self {
+            key: header.file_key(root),
+            header: header.digest(),
+            index: 0,
+            previous_tag: [0; aead::TAG_LEN],
+        }
+    }
+
+    fn after(&self, ciphertext: &[u8]) -> Self {
+        let previous_tag = ciphertext.last_chunk().copied().unwrap_or_default();
+        Self {
+            key: self.key.clone(),
+            header: self.header,
+            index: self.index + 1,
+            previous_tag,
+        }
+    }
+
+    /// header's hash ‖ index ‖ previous tag
+    fn associated_data(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer
+            .fixed(&self.header)
+            .u64(self.index)
+            .fixed(&self.previous_tag);
+        writer.finish()
+    }
+
+    /// Authenticates length and nonce before the ciphertext they describe has been read.
+    fn mark(&self, length: &[u8], nonce: &[u8]) -> [u8; 16] {
+        let tag = prf(
+            &self.key,
+            DOMAIN,
+            "frame",
+            &[&self.associated_data(), length, nonce],
+        );
+        tag.expose().first_chunk().copied().unwrap_or_default()
+    }
+
+    /// Seals records into the next frame; returns it and the chain as it stands after it.
+    pub(super) fn seal<R: AsRef<[u8]>>(
+        &self,
+        path: &Path,
+        records: &[R],
+        nonce: [u8; 12],
+    ) -> Result<(Vec<u8>, Self)> {
+        // Room for all of it from the start: a growing buffer would leave copies behind.
+        let room = records.iter().map(|record| 4 + record.as_ref().len()).sum();
+        let mut writer = Writer::with_capacity(room);
+        for record in records {
+            writer.lp(record.as_ref());
+        }
+        let plaintext = Zeroizing::new(writer.finish());
+        let ciphertext = aead::seal(&self.key, &nonce, &self.associated_data(), &plaintext);
+        let length = match u32::try_from(ciphertext.len()) {
+            Ok(length) if ciphertext.len() <= FRAME_LIMIT => length.to_be_bytes(),
+            _ => {
+                return Err(Error::TooLarge {
+                    path: path.into(),
+                    limit: FRAME_LIMIT as u64,
+                });
+            }
+        };
+        let mut frame = Vec::with_capacity(PREAMBLE + ciphertext.len());
+        frame.extend_from_slice(&length);
+        frame.extend_from_slice(&nonce);
+        frame.extend_from_slice(&self.mark(&length, &nonce));
+        frame.extend_from_slice(&ciphertext);
+        let after = self.after(&ciphertext);
+        Ok((frame, after))
+    }
+
+    /// Opens the next frame and moves on. The error says in words what does not hold.
+    pub(super) fn open(&mut self, rest: &[u8]) -> std::result::Result<Next, &'static str> {
+        if rest.is_empty() {
+            return Ok(Next::End);
+        }
+        // A file may have grown without its content having arrived; then it reads as zeros.
+        let (Some(preamble), false) = (rest.first_chunk::<PREAMBLE>(), rest.iter().all(|&byte| byte == 0))
+        else {
+            return Ok(Next::Interrupted);
+        };
+        let (length, nonce_and_mark) = preamble.split_at(4);
+        let (nonce, mark) = nonce_and_mark.split_at(12);
+        if !ct_eq(&self.mark(length, nonce), mark) {
+            return Err("a frame's mark does not fit");
+        }
+        let count = length.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes)) as usize;
+        let Some(ciphertext) = rest.get(PREAMBLE..PREAMBLE + count) else {
+            return Ok(Next::Interrupted);
+        };
+        let last = rest.len() == PREAMBLE + count;
+        let nonce = nonce.first_chunk().copied().unwrap_or_default();
+        let Ok(plaintext) = aead::open(&self.key, &nonce, &self.associated_data(), ciphertext) else {
+            let unwritten = last && ciphertext.ends_with(&[0; aead::TAG_LEN]);
+            return if unwritten {
+                Ok(Next::Interrupted)
+            } else {
+                Err("a frame's content is not what was written")
+            };
+        };
+        *self = self.after(ciphertext);
+        Ok(Next::Frame {
+            length: PREAMBLE + count,
+            records: split(&plaintext)?,
+        })
+    }
+}
+
+fn split(plaintext: &[u8]) -> std::result::Result<Records, &'static str> {
+    let mut reader = Reader::new(plaintext);
+    let mut records = Records::new();
+    while reader.remaining() > 0 {
+        let record = reader
+            .lp(FRAME_LIMIT)
+            .map_err(|_| "a frame's records do not decode")?;
+        records.push(Zeroizing::new(record.to_vec()));
+    }
+    Ok(records)
+}

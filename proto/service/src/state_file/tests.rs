@@ -1,0 +1,356 @@
+//! State files: round trips, one corruption at a time, interrupted and failed writes.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::PermissionsExt;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+
+fn owner() -> Owner {
+    Owner {
+        role: "leader".into(),
+        deployment: "alps".into(),
+        fingerprint: [9; 32],
+    }
+}
+
+fn key() -> Protection {
+    Protection::Key(Secret::new([5; 32]))
+}
+
+struct Bench {
+    directory: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().expect("tempdir"),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("state")
+    }
+
+    /// A file with a snapshot of two records and three frames behind it.
+    fn filled(&self) -> Vec<Vec<u8>> {
+        let mut state = StateFile::create(&self.path(), &owner(), &key(), &["one", "two"]).expect("create");
+        state.append(&["three"]).expect("append");
+        state.append(&["four", "five"]).expect("append");
+        state.append(&["six"]).expect("append");
+        ["one", "two", "three", "four", "five", "six"]
+            .map(|text| text.as_bytes().to_vec())
+            .to_vec()
+    }
+
+    fn open(&self) -> Result<(StateFile, Records)> {
+        StateFile::open(&self.path(), &owner(), &key())
+    }
+
+    fn records(&self) -> Vec<Vec<u8>> {
+        plain(&self.open().expect("open").1)
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        fs::read(self.path()).expect("read")
+    }
+
+    fn set_bytes(&self, bytes: &[u8]) {
+        fs::write(self.path(), bytes).expect("write");
+    }
+}
+
+fn plain(records: &Records) -> Vec<Vec<u8>> {
+    records.iter().map(|record| record.to_vec()).collect()
+}
+
+#[test]
+fn records_come_back_in_order_after_reopening() {
+    let bench = Bench::new();
+    let expected = bench.filled();
+    assert_eq!(bench.records(), expected);
+    let mode = fs::metadata(bench.path()).expect("metadata").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn appending_goes_on_after_reopening_and_replacing() {
+    let bench = Bench::new();
+    bench.filled();
+    let (mut state, _) = bench.open().expect("open");
+    state.replace(&["snapshot"]).expect("replace");
+    state.append(&["delta"]).expect("append");
+    drop(state);
+    assert_eq!(bench.records(), [b"snapshot".to_vec(), b"delta".to_vec()]);
+}
+
+#[test]
+fn nothing_of_a_record_stands_in_the_file() {
+    let bench = Bench::new();
+    let secret = b"a secret that must not be seen";
+    StateFile::create(&bench.path(), &owner(), &key(), &[secret])
+        .expect("create")
+        .append(&[secret])
+        .expect("append");
+    assert!(
+        !bench
+            .bytes()
+            .windows(8)
+            .any(|window| secret.windows(8).any(|part| part == window))
+    );
+}
+
+#[test]
+fn replaced_file_shares_no_key_with_its_predecessor() {
+    let bench = Bench::new();
+    let mut state = StateFile::create(&bench.path(), &owner(), &key(), &["same"]).expect("create");
+    let first = bench.bytes();
+    state.replace(&["same"]).expect("replace");
+    let second = bench.bytes();
+    assert_eq!(first.len(), second.len());
+    assert_ne!(first[first.len() - 24..], second[second.len() - 24..]);
+    assert_ne!(state.header.file_key(&state.root).expose(), &[0; 32]);
+}
+
+#[test]
+fn passphrase_opens_what_it_sealed_and_another_does_not() {
+    let bench = Bench::new();
+    let right = Protection::from_passphrase_text(b"correct horse", "t").expect("good");
+    let wrong = Protection::from_passphrase_text(b"correct house", "t").expect("good");
+    drop(StateFile::create(&bench.path(), &owner(), &right, &["one"]).expect("create"));
+    assert_eq!(
+        plain(&StateFile::open(&bench.path(), &owner(), &right).expect("open").1),
+        [b"one".to_vec()]
+    );
+    let error = StateFile::open(&bench.path(), &owner(), &wrong).expect_err("refused");
+    assert!(matches!(error, Error::WrongKey { .. }), "{error}");
+    let error = StateFile::open(&bench.path(), &owner(), &key()).expect_err("refused");
+    assert!(
+        matches!(
+            error,
+            Error::WrongProtection {
+                flag: "--passphrase-file",
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn foreign_file_is_named_before_any_key_is_tried() {
+    let bench = Bench::new();
+    bench.filled();
+    let wrong_key = Protection::Key(Secret::new([6; 32]));
+    for other in [
+        Owner {
+            role: "edge".into(),
+            ..owner()
+        },
+        Owner {
+            deployment: "jura".into(),
+            ..owner()
+        },
+        Owner {
+            fingerprint: [8; 32],
+            ..owner()
+        },
+    ] {
+        let error = StateFile::open(&bench.path(), &other, &wrong_key).expect_err("refused");
+        assert!(matches!(error, Error::Foreign { .. }), "{error}");
+        assert!(
+            error.to_string().contains("the leader of deployment alps"),
+            "{error}"
+        );
+    }
+    assert!(matches!(
+        StateFile::open(&bench.path(), &owner(), &wrong_key),
+        Err(Error::WrongKey { .. })
+    ));
+}
+
+#[test]
+fn file_of_something_else_or_of_the_future_is_refused() {
+    let bench = Bench::new();
+    bench.filled();
+    let mut bytes = bench.bytes();
+    bytes[9] = 2;
+    bench.set_bytes(&bytes);
+    assert!(matches!(bench.open(), Err(Error::NewerFormat { version: 2, .. })));
+    bench.set_bytes(b"SQLite format 3\0 and so on");
+    assert!(matches!(bench.open(), Err(Error::NotAStateFile { .. })));
+    bench.set_bytes(b"");
+    assert!(matches!(bench.open(), Err(Error::NotAStateFile { .. })));
+}
+
+#[test]
+fn file_that_others_may_read_is_refused() {
+    let bench = Bench::new();
+    bench.filled();
+    fs::set_permissions(bench.path(), fs::Permissions::from_mode(0o644)).expect("chmod");
+    assert!(matches!(bench.open(), Err(Error::TooOpen { mode: 0o644, .. })));
+}
+
+#[test]
+fn two_processes_cannot_share_a_file() {
+    let bench = Bench::new();
+    bench.filled();
+    let first = bench.open().expect("open");
+    assert!(matches!(bench.open(), Err(Error::InUse { .. })));
+    drop(first);
+    bench.open().expect("open again");
+}
+
+#[test]
+fn existing_file_is_never_created_over() {
+    let bench = Bench::new();
+    let expected = bench.filled();
+    let error = StateFile::create(&bench.path(), &owner(), &key(), &["new"]).expect_err("refused");
+    assert!(matches!(error, Error::Exists { .. }), "{error}");
+    assert_eq!(bench.records(), expected);
+}
+
+#[test]
+fn interrupted_append_is_dropped_wherever_it_stopped() {
+    let bench = Bench::new();
+    let mut expected = bench.filled();
+    let whole = bench.bytes();
+    expected.pop();
+    let last_frame = 32 + 4 + 3 + 16;
+    for missing in 1..=last_frame {
+        bench.set_bytes(&whole[..whole.len() - missing]);
+        let (mut state, records) = bench.open().expect("open");
+        assert_eq!(plain(&records), expected, "{missing} bytes missing");
+        state.append(&["anew"]).expect("append");
+        drop(state);
+        assert_eq!(bench.records().last().expect("one"), b"anew");
+    }
+}
+
+#[test]
+fn file_that_grew_without_its_content_is_an_interrupted_append() {
+    let bench = Bench::new();
+    let expected = bench.filled();
+    let whole = bench.bytes();
+    for zeros in [1, 31, 32, 100, 5000] {
+        bench.set_bytes(&[whole.clone(), vec![0; zeros]].concat());
+        assert_eq!(bench.records(), expected, "{zeros} zeros");
+    }
+    let mut unwritten = whole;
+    let end = unwritten.len();
+    unwritten[end - 20..].fill(0);
+    bench.set_bytes(&unwritten);
+    assert_eq!(bench.records(), expected[..5]);
+}
+
+#[test]
+fn truncated_snapshot_is_damage() {
+    let bench = Bench::new();
+    drop(StateFile::create(&bench.path(), &owner(), &key(), &["one"]).expect("create"));
+    let whole = bench.bytes();
+    bench.set_bytes(&whole[..whole.len() - 1]);
+    assert!(matches!(
+        bench.open(),
+        Err(Error::Corrupt {
+            what: "the snapshot is cut short",
+            ..
+        })
+    ));
+}
+
+#[test]
+fn frames_cannot_be_swapped_or_left_out() {
+    let bench = Bench::new();
+    let mut state = StateFile::create(&bench.path(), &owner(), &key(), &["0"]).expect("create");
+    let start = bench.bytes().len();
+    state.append(&["1"]).expect("append");
+    state.append(&["2"]).expect("append");
+    drop(state);
+    let whole = bench.bytes();
+    let frame = (whole.len() - start) / 2;
+    let (head, frames) = whole.split_at(start);
+    let (first, second) = frames.split_at(frame);
+    bench.set_bytes(&[head, second, first].concat());
+    assert!(matches!(bench.open(), Err(Error::Corrupt { .. })));
+    bench.set_bytes(&[head, second].concat());
+    assert!(matches!(bench.open(), Err(Error::Corrupt { .. })));
+    bench.set_bytes(&[head, first, first].concat());
+    assert!(matches!(bench.open(), Err(Error::Corrupt { .. })));
+}
+
+#[test]
+fn full_disk_is_named_and_what_was_acknowledged_stays() {
+    let bench = Bench::new();
+    let mut expected = bench.filled();
+    let (mut state, _) = bench.open().expect("open");
+    // A device whose every write says that there is no space left.
+    let full = OpenOptions::new().write(true).open("/dev/full").expect("open");
+    let good = std::mem::replace(&mut state.file, full);
+    let acknowledged = std::mem::take(&mut state.acknowledged);
+    let error = state.append(&["lost"]).expect_err("disk full");
+    assert!(error.to_string().contains("no space left"), "{error}");
+    (state.file, state.acknowledged) = (good, acknowledged);
+    // Half a frame, as a disk that fills up in the middle of it leaves it.
+    let half = [bench.bytes(), vec![3; 17]].concat();
+    bench.set_bytes(&half);
+    state.append(&["kept"]).expect("append");
+    drop(state);
+    expected.push(b"kept".to_vec());
+    assert_eq!(bench.records(), expected);
+}
+
+#[test]
+fn failed_replacement_leaves_the_old_file() {
+    let bench = Bench::new();
+    let expected = bench.filled();
+    let (mut state, _) = bench.open().expect("open");
+    // A directory under the temporary name cannot be removed as a file.
+    fs::create_dir(private_file::beside(&bench.path(), ".new")).expect("mkdir");
+    state.replace(&["new"]).expect_err("fails");
+    state.append(&["seven"]).expect("the old file still works");
+    drop(state);
+    assert_eq!(bench.records()[..6], expected);
+}
+
+#[test]
+fn journal_is_outgrown_only_beyond_a_megabyte_and_the_snapshot() {
+    let bench = Bench::new();
+    let mut state = StateFile::create(&bench.path(), &owner(), &key(), &["one"]).expect("create");
+    state.append(&[vec![0; 1 << 20]]).expect("append");
+    assert!(state.journal_outgrown());
+    state.replace(&[vec![0; 2 << 20]]).expect("replace");
+    state.append(&[vec![0; 3 << 19]]).expect("append");
+    assert!(!state.journal_outgrown());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// No single flipped bit goes unnoticed: the file opens with an error, or (if the flip made the last frame look
+    /// interrupted, which only zeroing its tag could) not at all differently.
+    #[test]
+    fn any_flipped_bit_is_an_error(position in 0usize..10_000, bit in 0u8..8) {
+        let bench = Bench::new();
+        bench.filled();
+        let mut bytes = bench.bytes();
+        let position = position % bytes.len();
+        bytes[position] ^= 1 << bit;
+        bench.set_bytes(&bytes);
+        prop_assert!(bench.open().is_err());
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let bench = Bench::new();
+        drop(StateFile::create(&bench.path(), &owner(), &key(), &["one"]).expect("create"));
+        let head = bench.bytes();
+        bench.set_bytes(&bytes);
+        fs::set_permissions(bench.path(), fs::Permissions::from_mode(0o600)).expect("chmod");
+        prop_assert!(bench.open().is_err());
+        bench.set_bytes(&[&head[..10], &bytes].concat());
+        prop_assert!(bench.open().is_err());
+    }
+}
