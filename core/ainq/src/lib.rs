@@ -1,3 +1,74 @@
-//! AinQ. 
-/// Seconds since 1970-01-01T00:00:00Z.
-pub type UnixTime = u64;
+//! AinQ: certificateless group keys for drone swarms.
+//!
+//! Source: Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver: A Secure Certificateless Group Key Distribution Protocol
+//! for Drones*, NordSec 2021, eprint 2021/1372. The paper's seven algorithms as published are kept for experiments; all
+//! other modules are the protocol Quiver builds on them.
+//!
+//! Mathematics only: no I/O, no clock, no logging. Time and randomness are arguments. Generic over a [`Suite`].
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`suite`] | the groups: ristretto255, and G1 of BLS12-381 behind a feature |
+//! | [`element`], [`schnorr`] | validated points, secret scalars; the one signature equation |
+//! | [`name`], [`identity`], [`deployment`] | who, and under which KGC |
+//! | [`keys`], [`statement`], [`signature`] | certificateless keys; what a KGC signs; what drones sign |
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+extern crate alloc;
+
+pub mod deployment;
+pub mod element;
+pub mod error;
+pub mod identity;
+pub mod keys;
+pub mod name;
+pub mod schnorr;
+pub mod signature;
+pub mod statement;
+pub mod suite;
+pub mod traffic;
+mod strategy;
+pub mod spare;
+pub mod slots;
+pub mod roster;
+pub mod pairwise;
+pub mod membership;
+pub mod leadership;
+pub mod header;
+pub mod group_key;
+pub mod equivocation;
+
+pub use deployment::Deployment;
+pub use element::{Element, SecretScalar};
+pub use error::Error;
+pub use identity::{Identity, MAX_GROUPS, MAX_IDENTITY_LEN, Role, UnixTime};
+pub use keys::{
+    DroneKeypair, DronePublicKey, Handle, MasterSecret, SecretValue, UnverifiedPartialKey, identity_statement,
+};
+pub use name::Name;
+pub use schnorr::SchnorrSignature;
+pub use signature::{Label, Signature, SignedItem, verify_batch, verify_batch_implicit};
+pub use statement::{Purpose, StatementSignature};
+#[cfg(feature = "bls12-381")]
+pub use suite::Bls12381G1;
+pub use suite::{AgreedSecret, Ristretto255, Suite};
+
+pub use equivocation::EquivocationProof;
+pub use group_key::GroupKey;
+pub use header::{Entry, Epoch, GroupContext, Header, HeaderCore, Kind, StrategyKind, VerifiedHeader};
+pub use leadership::{Batch, EpochOutput, Join, Leadership, Times};
+pub use membership::Membership;
+pub use pairwise::{MAX_SKIP, PairContext, REQUEST_LEN, Ratchet, ack_tag, catch_up_tag, fresh_tag};
+pub use roster::Roster;
+pub use slots::{LEADER_SLOT, MAX_SLOTS, Run, Slot, SlotSet};
+pub use spare::{SparePair, SpareStatement};
+pub use traffic::{Ceiling, Frame, Receiver, Reception, Sender, TrafficKey};

@@ -1,0 +1,86 @@
+//! What everybody in a deployment pins: its name and the KGC's master public key.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_crypto::canonical::Writer;
+use quiver_crypto::{Digest, Hasher, Hex};
+
+use crate::{Element, Name, Suite};
+
+/// A deployment: all drones, leaders and KGCs under one master public key.
+///
+/// Cheap to clone: tables that make multiplications of the master public key fast are shared.
+#[derive(Clone)]
+pub struct Deployment<S: Suite> {
+    name: Name,
+    master: Element<S>,
+    prepared: S::Prepared,
+    fingerprint: Digest,
+}
+
+impl<S: Suite> Deployment<S> {
+    /// Pins a name and a master public key P_pub.
+    #[must_use]
+    pub fn new(name: Name, master: Element<S>) -> Self {
+        let fingerprint = Hasher::new("quiver/1 deployment")
+            .lp(S::ID.as_bytes())
+            .lp(name.as_bytes())
+            .fixed(master.as_bytes())
+            .finish();
+        Self {
+            name,
+            prepared: S::prepare(master.point()),
+            master,
+            fingerprint,
+        }
+    }
+
+    /// The deployment's name.
+    pub const fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// P_pub.
+    pub const fn master(&self) -> &Element<S> {
+        &self.master
+    }
+
+    /// H("quiver/1 deployment", suite, name, P_pub): what people compare.
+    pub const fn fingerprint(&self) -> Digest {
+        self.fingerprint
+    }
+
+    /// scalar · P_pub, for public scalars.
+    pub(crate) fn vartime_mul_master(&self, scalar: &S::Scalar) -> S::Point {
+        S::vartime_mul_prepared(scalar, &self.prepared)
+    }
+
+    /// `lp(suite) ‖ lp(deployment) ‖ lp(purpose) ‖ body`, a statement of the KGC as bytes.
+    pub(crate) fn statement(&self, purpose: &str, body: &[u8]) -> Vec<u8> {
+        Writer::new()
+            .lp(S::ID.as_bytes())
+            .lp(self.name.as_bytes())
+            .lp(purpose.as_bytes())
+            .fixed(body)
+            .finish()
+    }
+}
+
+impl<S: Suite> PartialEq for Deployment<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.master == other.master
+    }
+}
+
+impl<S: Suite> Eq for Deployment<S> {}
+
+impl<S: Suite> fmt::Debug for Deployment<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deployment")
+            .field("suite", &S::ID)
+            .field("name", &self.name)
+            .field("fingerprint", &Hex(&self.fingerprint))
+            .finish()
+    }
+}

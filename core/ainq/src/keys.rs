@@ -1,0 +1,366 @@
+//! The keys of a certificateless system, from the KGC's master secret to a drone's keypair.
+//!
+//! Source: Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver: A Secure Certificateless Group Key Distribution Protocol
+//! for Drones*, NordSec 2021, eprint 2021/1372; Setup, GenSecretValue, GenPartialKey and FullKeyGen.
+//!
+//! | paper | meaning | here |
+//! |---|---|---|
+//! | x, P_pub = x·P | the KGC's master secret and public key | [`MasterSecret`], [`Deployment::master`] |
+//! | D_i | identity | [`Identity`] |
+//! | x_i, P_i = x_i·P | secret value, chosen by the drone; its public value | [`SecretValue`], `p` of [`DronePublicKey`] |
+//! | s_i, R_i | partial private and public key, issued by the KGC | [`UnverifiedPartialKey`], `r` of [`DronePublicKey`] |
+//! | Y_i = R_i + H0(D_i,R_i,P_i)·P_pub + P_i | implicit public key | [`DronePublicKey::implicit`] |
+//! | y_i = s_i + x_i | its secret | [`DroneKeypair`] |
+//!
+//! Deviation: H0 is the challenge of a Schnorr signature with FROST's hash, over `lp(D_i) ‖ P_i` with suite, deployment and
+//! purpose before it. The equation is the paper's; the hash is separated from every other, and a quorum of KGCs can issue.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_crypto::canonical::{Reader, Writer};
+use quiver_crypto::{Hasher, Hex, Zeroizing};
+use rand_core::CryptoRngCore;
+
+use crate::identity::MAX_IDENTITY_LEN;
+use crate::schnorr::Nonce;
+use crate::statement::{Purpose, challenge};
+use crate::{Deployment, Element, Error, Identity, SecretScalar, Suite};
+
+/// x, the master secret of the KGC: whoever has it can issue keys for any identity.
+#[derive(Debug)]
+pub struct MasterSecret<S: Suite>(SecretScalar<S>);
+
+impl<S: Suite> MasterSecret<S> {
+    /// **Setup**: draws x.
+    #[must_use]
+    pub fn generate(rng: &mut (impl CryptoRngCore + ?Sized)) -> Self {
+        Self(SecretScalar::generate(rng))
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// [`Error::InvalidScalar`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        SecretScalar::decode(bytes).map(Self)
+    }
+
+    /// x as `S::SCALAR_LEN` bytes, for the KGC's own storage.
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        self.0.to_bytes()
+    }
+
+    /// P_pub.
+    #[must_use]
+    pub fn public(&self) -> Element<S> {
+        self.0.public()
+    }
+
+    pub(crate) const fn scalar(&self) -> &SecretScalar<S> {
+        &self.0
+    }
+
+    /// **GenPartialKey**: R_i = r_i·P, s_i = r_i + x·H0(D_i,R_i,P_i).
+    ///
+    /// `deployment` must be the one this secret belongs to, or the drone will refuse the key.
+    pub fn issue_partial_key(
+        &self,
+        deployment: &Deployment<S>,
+        identity: &Identity,
+        public_value: &Element<S>,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> UnverifiedPartialKey<S> {
+        let message = identity_statement(deployment, &identity.encode(), public_value);
+        let nonce = Nonce::hedged(&self.0, "identity", &message, rng);
+        let r = *nonce.commitment();
+        let h0 = challenge(deployment, &r, &message);
+        UnverifiedPartialKey::new(nonce.respond(&h0, &self.0), r)
+    }
+}
+
+/// The bytes a partial key signs: purpose `identity`, body `lp(D_i) ‖ P_i`.
+///
+/// A KGC builds them itself from a verified request and never signs bytes it was handed.
+pub fn identity_statement<S: Suite>(
+    deployment: &Deployment<S>,
+    identity: &[u8],
+    public_value: &Element<S>,
+) -> Vec<u8> {
+    let body = Writer::new().lp(identity).fixed(public_value.as_bytes()).finish();
+    Purpose::Identity.message(deployment, &body)
+}
+
+/// x_i, the secret value a drone chooses, and the reason why the KGC cannot read what is meant for the drone.
+#[derive(Debug)]
+pub struct SecretValue<S: Suite>(SecretScalar<S>);
+
+impl<S: Suite> SecretValue<S> {
+    /// **GenSecretValue**: draws x_i.
+    #[must_use]
+    pub fn generate(rng: &mut (impl CryptoRngCore + ?Sized)) -> Self {
+        Self(SecretScalar::generate(rng))
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote.
+    ///
+    /// # Errors
+    /// [`Error::InvalidScalar`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        SecretScalar::decode(bytes).map(Self)
+    }
+
+    /// x_i as `S::SCALAR_LEN` bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        self.0.to_bytes()
+    }
+
+    /// P_i.
+    #[must_use]
+    pub fn public(&self) -> Element<S> {
+        self.0.public()
+    }
+
+    pub(crate) const fn scalar(&self) -> &SecretScalar<S> {
+        &self.0
+    }
+}
+
+/// (D_i, R_i, P_i): all that others need to know of a drone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DronePublicKey<S: Suite> {
+    /// D_i.
+    pub identity: Identity,
+    /// R_i, the partial public key.
+    pub r: Element<S>,
+    /// P_i, the public value.
+    pub p: Element<S>,
+}
+
+/// H(D, R, P): names one key of one drone, in revocation lists and evictions. 32 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Handle(pub [u8; 32]);
+
+impl Handle {
+    /// The bytes.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Hex(&self.0).fmt(f)
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handle({self})")
+    }
+}
+
+impl<S: Suite> DronePublicKey<S> {
+    /// Bytes an encoding may have.
+    pub const MAX_LEN: usize = 4 + MAX_IDENTITY_LEN + 2 * S::POINT_LEN;
+
+    /// The canonical encoding: `lp(D) ‖ R ‖ P`.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        Writer::new()
+            .lp(&self.identity.encode())
+            .fixed(self.r.as_bytes())
+            .fixed(self.p.as_bytes())
+            .finish()
+    }
+
+    /// Reads the canonical encoding. What it says is proven only by a signature under the implicit key.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::InvalidName`], [`Error::InvalidPoint`] or [`Error::IdentityPoint`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        let public = Self::read(&mut reader)?;
+        reader.end()?;
+        Ok(public)
+    }
+
+    /// Reads the canonical encoding off the front of `reader`.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        let identity = Identity::decode(reader.lp(MAX_IDENTITY_LEN)?)?;
+        Ok(Self {
+            identity,
+            r: Element::read(reader)?,
+            p: Element::read(reader)?,
+        })
+    }
+
+    /// H("quiver/1 handle", suite, lp(D), R, P).
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        let hash = Hasher::new("quiver/1 handle")
+            .lp(S::ID.as_bytes())
+            .lp(&self.identity.encode());
+        Handle(hash.fixed(self.r.as_bytes()).fixed(self.p.as_bytes()).finish())
+    }
+
+    /// Y_i = R_i + H0(D_i,R_i,P_i)·P_pub + P_i. Only who was issued (s_i, R_i) for D_i and P_i knows its secret.
+    ///
+    /// # Errors
+    /// [`Error::IdentityPoint`].
+    pub fn implicit(&self, deployment: &Deployment<S>) -> Result<Element<S>, Error> {
+        let message = identity_statement(deployment, &self.identity.encode(), &self.p);
+        let h0 = challenge(deployment, &self.r, &message);
+        Element::from_point(*self.r.point() + deployment.vartime_mul_master(&h0) + *self.p.point())
+    }
+}
+
+/// (s_i, R_i) as it came from the KGC, or from somebody who says so: `S::SCALAR_LEN + S::POINT_LEN` bytes, secret.
+pub struct UnverifiedPartialKey<S: Suite> {
+    s: Zeroizing<S::Scalar>,
+    r: Element<S>,
+}
+
+impl<S: Suite> UnverifiedPartialKey<S> {
+    /// Takes the two parts, for instance as a quorum's aggregate.
+    #[must_use]
+    pub fn new(s: S::Scalar, r: Element<S>) -> Self {
+        Self {
+            s: Zeroizing::new(s),
+            r,
+        }
+    }
+
+    /// R_i, which is public.
+    #[must_use]
+    pub const fn r(&self) -> &Element<S> {
+        &self.r
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// [`Error::InvalidScalar`], [`Error::InvalidPoint`], [`Error::IdentityPoint`] or [`Error::Malformed`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        let s = S::scalar_decode(reader.take(S::SCALAR_LEN)?).ok_or(Error::InvalidScalar)?;
+        let partial = Self::new(s, Element::read(&mut reader)?);
+        reader.end()?;
+        Ok(partial)
+    }
+
+    /// The encoding: s_i, then R_i.
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let mut writer = Writer::with_capacity(S::SCALAR_LEN + S::POINT_LEN);
+        writer.fixed(&*S::scalar_encode(&self.s)).fixed(self.r.as_bytes());
+        Zeroizing::new(writer.finish())
+    }
+
+    /// **FullKeyGen**: the only way to a keypair.
+    ///
+    /// # Errors
+    /// [`Error::InvalidPartialKey`] unless the KGC of `deployment` issued this for this identity and secret value.
+    pub fn verify(
+        self,
+        deployment: &Deployment<S>,
+        identity: &Identity,
+        secret_value: &SecretValue<S>,
+    ) -> Result<DroneKeypair<S>, Error> {
+        let public = DronePublicKey {
+            identity: identity.clone(),
+            r: self.r,
+            p: secret_value.public(),
+        };
+        // The drone checks s_i·P = R_i + H0(D_i,R_i,P_i)·P_pub; with P_i on both sides that is (s_i + x_i)·P = Y_i, ...
+        let implicit = public
+            .implicit(deployment)
+            .map_err(|_| Error::InvalidPartialKey)?;
+        // ... whose secret y_i = s_i + x_i is checked against it.
+        let secret = SecretScalar::new(*self.s + *secret_value.scalar().expose())
+            .map_err(|_| Error::InvalidPartialKey)?;
+        if secret.public() != implicit {
+            return Err(Error::InvalidPartialKey);
+        }
+        Ok(DroneKeypair {
+            public,
+            implicit,
+            secret,
+        })
+    }
+}
+
+impl<S: Suite> fmt::Debug for UnverifiedPartialKey<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnverifiedPartialKey")
+            .field("r", &self.r)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A drone's keypair: the public key, Y_i, and y_i with y_i·P = Y_i.
+pub struct DroneKeypair<S: Suite> {
+    public: DronePublicKey<S>,
+    implicit: Element<S>,
+    secret: SecretScalar<S>,
+}
+
+impl<S: Suite> DroneKeypair<S> {
+    /// (D_i, R_i, P_i).
+    #[must_use]
+    pub const fn public(&self) -> &DronePublicKey<S> {
+        &self.public
+    }
+
+    /// Y_i.
+    #[must_use]
+    pub const fn implicit(&self) -> &Element<S> {
+        &self.implicit
+    }
+
+    /// y_i as `S::SCALAR_LEN` bytes, for the drone's own storage.
+    #[must_use]
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        self.secret.to_bytes()
+    }
+
+    /// Puts a keypair together again out of its public key and what [`to_bytes`](Self::to_bytes) gave.
+    ///
+    /// # Errors
+    /// [`Error::InvalidScalar`], or [`Error::InvalidPartialKey`] unless y_i·P = Y_i in this deployment.
+    pub fn restore(
+        deployment: &Deployment<S>,
+        public: DronePublicKey<S>,
+        secret: &[u8],
+    ) -> Result<Self, Error> {
+        let secret = SecretScalar::decode(secret)?;
+        let implicit = public.implicit(deployment)?;
+        if secret.public() != implicit {
+            return Err(Error::InvalidPartialKey);
+        }
+        Ok(Self {
+            public,
+            implicit,
+            secret,
+        })
+    }
+
+    /// y_i.
+    pub(crate) const fn secret(&self) -> &SecretScalar<S> {
+        &self.secret
+    }
+}
+
+impl<S: Suite> fmt::Debug for DroneKeypair<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DroneKeypair")
+            .field("public", &self.public)
+            .finish_non_exhaustive()
+    }
+}

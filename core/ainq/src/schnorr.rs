@@ -1,0 +1,148 @@
+//! Schnorr's signature, bare: z·P = K + c·X with a commitment K = k·P, a challenge c and a public point X.
+//!
+//! Four kinds of thing are signed or proven this way. They differ in the challenge, which is the caller's: statements of
+//! the KGC ([`statement`](crate::statement)), messages of drones ([`signature`](crate::signature)), operators' tokens
+//! ([`token`](crate::token)) and proofs of possession in an enrolment ([`enrolment`](crate::enrolment)).
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_crypto::canonical::{Reader, Writer};
+use quiver_crypto::{Hex, Zeroizing, hmac_wide};
+use rand_core::CryptoRngCore;
+
+use crate::{Element, Error, SecretScalar, Suite};
+
+/// A commitment and the response to a challenge: `S::POINT_LEN + S::SCALAR_LEN` bytes. Public.
+#[derive(Clone, Copy)]
+pub struct SchnorrSignature<S: Suite> {
+    commitment: Element<S>,
+    response: S::Scalar,
+}
+
+/// A nonce k and its commitment K = k·P, good for one response.
+pub(crate) struct Nonce<S: Suite> {
+    secret: SecretScalar<S>,
+    commitment: Element<S>,
+}
+
+impl<S: Suite> Nonce<S> {
+    /// Draws a hedged nonce: k = wide(HMAC(key, rand32 ‖ lp(label) ‖ message)). It repeats for another message only if
+    /// both the generator and the hash are broken, and stays secret as long as one of key and generator is.
+    pub(crate) fn hedged(
+        key: &SecretScalar<S>,
+        label: &str,
+        message: &[u8],
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Self {
+        let key_bytes = S::scalar_encode(key.expose());
+        let label = Writer::new().lp(S::ID.as_bytes()).lp(label.as_bytes()).finish();
+        loop {
+            let mut fresh = Zeroizing::new([0; 32]);
+            rng.fill_bytes(&mut *fresh);
+            let wide = hmac_wide(&*key_bytes, &[&*fresh, &label, message]);
+            // Refused with probability 2^-126 at most.
+            if let Ok(secret) = SecretScalar::new(S::scalar_from_wide(&wide)) {
+                return Self {
+                    commitment: secret.public(),
+                    secret,
+                };
+            }
+        }
+    }
+
+    /// K.
+    pub(crate) const fn commitment(&self) -> &Element<S> {
+        &self.commitment
+    }
+
+    /// k + c·x, using the nonce up.
+    pub(crate) fn respond(self, challenge: &S::Scalar, key: &SecretScalar<S>) -> S::Scalar {
+        *self.secret.expose() + *challenge * *key.expose()
+    }
+
+    /// The whole signature, for a challenge that is a function of the commitment.
+    pub(crate) fn sign(
+        self,
+        key: &SecretScalar<S>,
+        challenge: impl FnOnce(&Element<S>) -> S::Scalar,
+    ) -> SchnorrSignature<S> {
+        let commitment = self.commitment;
+        let challenge = challenge(&commitment);
+        SchnorrSignature {
+            commitment,
+            response: self.respond(&challenge, key),
+        }
+    }
+}
+
+impl<S: Suite> SchnorrSignature<S> {
+    /// Bytes of the encoding.
+    pub const LEN: usize = S::POINT_LEN + S::SCALAR_LEN;
+
+    /// Puts a signature together out of its parts, for instance out of a quorum's aggregate.
+    pub const fn new(commitment: Element<S>, response: S::Scalar) -> Self {
+        Self { commitment, response }
+    }
+
+    /// K.
+    pub const fn commitment(&self) -> &Element<S> {
+        &self.commitment
+    }
+
+    /// z.
+    pub const fn response(&self) -> &S::Scalar {
+        &self.response
+    }
+
+    /// Whether z·P = K + c·X.
+    pub(crate) fn satisfies(&self, challenge: &S::Scalar, public: &S::Point) -> bool {
+        // K = z·P − c·X
+        S::vartime_mul_with_base(&-*challenge, public, &self.response) == *self.commitment.point()
+    }
+
+    /// The encoding: K, then z.
+    pub fn encode(&self) -> Vec<u8> {
+        Writer::with_capacity(Self::LEN)
+            .fixed(self.commitment.as_bytes())
+            .fixed(&*S::scalar_encode(&self.response))
+            .finish()
+    }
+
+    /// Reads [`LEN`](Self::LEN) bytes and nothing after them.
+    ///
+    /// # Errors
+    /// [`Error::InvalidPoint`], [`Error::IdentityPoint`], [`Error::InvalidScalar`] or [`Error::Malformed`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        let signature = Self::read(&mut reader)?;
+        reader.end()?;
+        Ok(signature)
+    }
+
+    /// Reads [`LEN`](Self::LEN) bytes off the front of `reader`.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        let commitment = Element::read(reader)?;
+        let response = S::scalar_decode(reader.take(S::SCALAR_LEN)?).ok_or(Error::InvalidScalar)?;
+        Ok(Self { commitment, response })
+    }
+}
+
+impl<S: Suite> PartialEq for SchnorrSignature<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.commitment == other.commitment
+            && S::scalar_encode(&self.response) == S::scalar_encode(&other.response)
+    }
+}
+
+impl<S: Suite> Eq for SchnorrSignature<S> {}
+
+impl<S: Suite> fmt::Debug for SchnorrSignature<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The response stays out: of a partial key it is the secret.
+        write!(f, "SchnorrSignature({}, ..)", Hex(self.commitment.as_bytes()))
+    }
+}

@@ -1,0 +1,261 @@
+//! Signatures of drones and leaders, under y.
+//!
+//! ```text
+//! k = wide(HMAC(y, rand32 ‖ label ‖ m))                                   hedged
+//! K = k·P
+//! c = Hq("quiver/1 sig", suite, label, P_pub, lp(D), R, P, Y, K, lp(m))
+//! z = k + c·y
+//! ```
+//!
+//! c is never FROST's H2: that one belongs to the KGC. Everything the implicit key was made of goes into the hash, so a
+//! signature says who signed and in which deployment.
+
+use alloc::vec::Vec;
+
+use quiver_crypto::canonical::Reader;
+use rand_core::CryptoRngCore;
+
+use crate::schnorr::Nonce;
+use crate::{Deployment, DroneKeypair, DronePublicKey, Element, Error, SchnorrSignature, Suite};
+
+/// What kind of message is signed. No signature of one kind passes for one of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Label {
+    /// The header of an epoch, by the leader.
+    Header,
+    /// An answer that welcomes a drone, by the leader.
+    Welcome,
+    /// A request to join.
+    Join,
+    /// A spare point.
+    Spare,
+    /// A notice of leaving.
+    Leave,
+    /// A notice of eviction, by a leader.
+    Evict,
+    /// A group message whose source is to be provable.
+    Envelope,
+    /// A command, by a leader.
+    Command,
+    /// A request for the release of an identity-based key.
+    IbeRelease,
+    /// An attribute-based key exchange.
+    Abke,
+}
+
+impl Label {
+    /// The label in the signed bytes.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Header => "header",
+            Self::Welcome => "welcome",
+            Self::Join => "join",
+            Self::Spare => "spare",
+            Self::Leave => "leave",
+            Self::Evict => "evict",
+            Self::Envelope => "envelope",
+            Self::Command => "command",
+            Self::IbeRelease => "ibe-release",
+            Self::Abke => "abke",
+        }
+    }
+}
+
+/// A signature (K, z) by a drone: `S::POINT_LEN + S::SCALAR_LEN` bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature<S: Suite>(SchnorrSignature<S>);
+
+impl<S: Suite> DroneKeypair<S> {
+    /// Signs `message`.
+    pub fn sign(
+        &self,
+        deployment: &Deployment<S>,
+        label: Label,
+        message: &[u8],
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Signature<S> {
+        let nonce = Nonce::hedged(self.secret(), label.as_str(), message, rng);
+        let challenge = |k: &_| challenge(deployment, self.public(), self.implicit(), label, k, message);
+        Signature(nonce.sign(self.secret(), challenge))
+    }
+}
+
+impl<S: Suite> Signature<S> {
+    /// Bytes of the encoding.
+    pub const LEN: usize = SchnorrSignature::<S>::LEN;
+
+    /// Checks that the drone with this public key signed `message`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSignature`], or [`Error::IdentityPoint`] if the implicit key is the identity.
+    pub fn verify(
+        &self,
+        deployment: &Deployment<S>,
+        public: &DronePublicKey<S>,
+        label: Label,
+        message: &[u8],
+    ) -> Result<(), Error> {
+        self.verify_implicit(deployment, public, &public.implicit(deployment)?, label, message)
+    }
+
+    /// As [`verify`](Self::verify) for somebody who kept the implicit key of `public`, which costs a third of the work.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSignature`].
+    pub fn verify_implicit(
+        &self,
+        deployment: &Deployment<S>,
+        public: &DronePublicKey<S>,
+        implicit: &Element<S>,
+        label: Label,
+        message: &[u8],
+    ) -> Result<(), Error> {
+        let challenge = challenge(deployment, public, implicit, label, self.0.commitment(), message);
+        if !self.0.satisfies(&challenge, implicit.point()) {
+            return Err(Error::InvalidSignature);
+        }
+        Ok(())
+    }
+
+    /// The encoding: K, then z.
+    pub fn encode(&self) -> Vec<u8> {
+        self.0.encode()
+    }
+
+    /// Reads [`LEN`](Self::LEN) bytes.
+    ///
+    /// # Errors
+    /// As [`SchnorrSignature::decode`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        SchnorrSignature::decode(bytes).map(Self)
+    }
+
+    /// Reads [`LEN`](Self::LEN) bytes off the front of `reader`.
+    ///
+    /// # Errors
+    /// As [`SchnorrSignature::decode`].
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        SchnorrSignature::read(reader).map(Self)
+    }
+}
+
+/// c = Hq("quiver/1 sig", suite, label, P_pub, lp(D), R, P, Y, K, lp(m)).
+fn challenge<S: Suite>(
+    deployment: &Deployment<S>,
+    public: &DronePublicKey<S>,
+    implicit: &Element<S>,
+    label: Label,
+    commitment: &Element<S>,
+    message: &[u8],
+) -> S::Scalar {
+    S::hash_to_scalar(
+        "quiver/1 sig",
+        &[
+            S::ID.as_bytes(),
+            label.as_str().as_bytes(),
+            deployment.master().as_bytes(),
+            &public.identity.encode(),
+            public.r.as_bytes(),
+            public.p.as_bytes(),
+            implicit.as_bytes(),
+            commitment.as_bytes(),
+            message,
+        ],
+    )
+}
+
+/// One signature of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct SignedItem<'a, S: Suite> {
+    /// Who is said to have signed.
+    pub public: &'a DronePublicKey<S>,
+    /// What kind of message.
+    pub label: Label,
+    /// The message.
+    pub message: &'a [u8],
+    /// The signature.
+    pub signature: &'a Signature<S>,
+}
+
+/// Whether all signatures are valid; true of none.
+///
+/// One multiscalar product of a random linear combination with independent 128-bit weights: a batch with a bad signature
+/// passes with probability 2^-127. When it fails, [`Signature::verify`] one by one names the culprits.
+#[must_use]
+pub fn verify_batch<S: Suite>(
+    deployment: &Deployment<S>,
+    items: &[SignedItem<'_, S>],
+    rng: &mut (impl CryptoRngCore + ?Sized),
+) -> bool {
+    let mut implicit: Vec<Element<S>> = Vec::with_capacity(items.len());
+    let mut before: Option<&DronePublicKey<S>> = None;
+    for item in items {
+        // A drone's signatures tend to stand together.
+        let known = implicit.last().copied().filter(|_| before == Some(item.public));
+        match known.map_or_else(|| item.public.implicit(deployment), Ok) {
+            Ok(key) => implicit.push(key),
+            Err(_) => return false,
+        }
+        before = Some(item.public);
+    }
+    verify_batch_implicit(deployment, items, &implicit, rng)
+}
+
+/// As [`verify_batch`] for somebody who kept the implicit keys: one per item, in the same order.
+#[must_use]
+pub fn verify_batch_implicit<S: Suite>(
+    deployment: &Deployment<S>,
+    items: &[SignedItem<'_, S>],
+    implicit: &[Element<S>],
+    rng: &mut (impl CryptoRngCore + ?Sized),
+) -> bool {
+    if items.len() != implicit.len() {
+        return false;
+    }
+    // Σ w·z · P = Σ w · K + Σ w·c · Y
+    let zero = S::scalar_from_u128(0);
+    let mut response = zero;
+    let mut scalars = Vec::with_capacity(2 * items.len());
+    let mut points = Vec::with_capacity(2 * items.len());
+    let mut open: Option<(Element<S>, S::Scalar)> = None;
+    for (item, key) in items.iter().zip(implicit) {
+        let mut weight = [0; 16];
+        rng.fill_bytes(&mut weight);
+        let weight = S::scalar_from_u128(u128::from_le_bytes(weight));
+        let signature = &item.signature.0;
+        let c = challenge(
+            deployment,
+            item.public,
+            key,
+            item.label,
+            signature.commitment(),
+            item.message,
+        );
+        response = response + weight * *signature.response();
+        scalars.push(weight);
+        points.push(*signature.commitment().point());
+        // The terms of one drone's signatures become one.
+        open = match open {
+            Some((current, sum)) if current == *key => Some((current, sum + weight * c)),
+            other => {
+                push_term(&mut scalars, &mut points, other);
+                Some((*key, weight * c))
+            }
+        };
+    }
+    push_term(&mut scalars, &mut points, open);
+    S::mul_base(&response) == S::vartime_multiscalar(&scalars, &points)
+}
+
+fn push_term<S: Suite>(
+    scalars: &mut Vec<S::Scalar>,
+    points: &mut Vec<S::Point>,
+    term: Option<(Element<S>, S::Scalar)>,
+) {
+    if let Some((key, scalar)) = term {
+        scalars.push(scalar);
+        points.push(*key.point());
+    }
+}

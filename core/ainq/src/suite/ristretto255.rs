@@ -1,0 +1,209 @@
+//! ristretto255 (RFC 9496) over curve25519-dalek: the default suite, constant-time.
+//!
+//! # The pairwise secret as bytes
+//! A ristretto element is a coset of curve points, so "its u-coordinate" is not one value. It becomes one by clearing the
+//! cofactor and normalising the scalar. With s the 32-byte encoding of Q and k a scalar,
+//!
+//! ```text
+//! k̂        = k if 2^251 ≤ k < 2^252, else q − k       (a k for which neither fits, one in 2^127, is no key)
+//! DH(k, Q) = X25519(8·k̂, s² mod p) = u([8k]P)          for every representative P of Q
+//! ```
+//!
+//! 8·k̂ already is a clamped X25519 scalar, so any RFC 7748 code computes this, among it assembly for microcontrollers.
+//! The sign of k is lost, which is why the hash that uses T includes both public points.
+//!
+//! Many points at once are faster another way: multiply on the Edwards curve, encode the batch with one inversion, then
+//! square s and double three times in x-only coordinates, which multiplies by the cofactor ([`agree_many`]).
+
+use alloc::vec::Vec;
+
+use curve25519_dalek::RistrettoPoint;
+use curve25519_dalek::montgomery::MontgomeryPoint;
+use curve25519_dalek::ristretto::CompressedRistretto;
+use curve25519_dalek::scalar::Scalar;
+use curve25519_dalek::traits::{Identity, IsIdentity, VartimeMultiscalarMul};
+use quiver_crypto::Zeroizing;
+use sha2::{Digest, Sha512};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+
+use crate::suite::{AgreedSecret, in_chunks};
+use crate::{Element, Error, Suite};
+
+mod montgomery;
+
+use montgomery::FieldElement;
+
+/// The suite `QUIVER-AINQ-RISTRETTO255-SHA512-v1`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ristretto255;
+
+/// The context string of FROST(ristretto255, SHA-512), RFC 9591 section 6.2.
+const FROST_CONTEXT: &[u8] = b"FROST-RISTRETTO255-SHA512-v1";
+
+/// (q + 1) / 2, the scalar that halves.
+const HALF: [u8; 32] = [
+    0xf7, 0xe9, 0x7a, 0x2e, 0x8d, 0x31, 0x09, 0x2c, 0x6b, 0xce, 0x7b, 0x51, 0xef, 0x7c, 0x6f, 0x0a, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x08,
+];
+
+/// Points that share one inversion, and that one core takes at a time.
+const BATCH: usize = 128;
+
+impl Suite for Ristretto255 {
+    const ID: &'static str = "QUIVER-AINQ-RISTRETTO255-SHA512-v1";
+    const POINT_LEN: usize = 32;
+    const SCALAR_LEN: usize = 32;
+    const SECRET_LEN: usize = 32;
+
+    type Scalar = Scalar;
+    type Point = RistrettoPoint;
+    type Encoding = [u8; 32];
+    #[cfg(feature = "std")]
+    type Prepared = alloc::sync::Arc<curve25519_dalek::ristretto::RistrettoBasepointTable>;
+    /// A microcontroller has no 30 KiB to spare for a table.
+    #[cfg(not(feature = "std"))]
+    type Prepared = RistrettoPoint;
+
+    fn mul_base(scalar: &Scalar) -> RistrettoPoint {
+        RistrettoPoint::mul_base(scalar)
+    }
+
+    fn mul(scalar: &Scalar, point: &RistrettoPoint) -> RistrettoPoint {
+        scalar * point
+    }
+
+    fn encode(point: &RistrettoPoint) -> [u8; 32] {
+        point.compress().to_bytes()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<RistrettoPoint> {
+        CompressedRistretto::from_slice(bytes).ok()?.decompress()
+    }
+
+    fn is_identity(point: &RistrettoPoint) -> bool {
+        point.is_identity()
+    }
+
+    fn prepare(point: &RistrettoPoint) -> Self::Prepared {
+        #[cfg(feature = "std")]
+        return alloc::sync::Arc::new(curve25519_dalek::ristretto::RistrettoBasepointTable::create(
+            point,
+        ));
+        #[cfg(not(feature = "std"))]
+        *point
+    }
+
+    fn vartime_mul_prepared(scalar: &Scalar, point: &Self::Prepared) -> RistrettoPoint {
+        #[cfg(feature = "std")]
+        return scalar * &**point;
+        #[cfg(not(feature = "std"))]
+        RistrettoPoint::vartime_double_scalar_mul_basepoint(scalar, point, &Scalar::ZERO)
+    }
+
+    fn vartime_mul_with_base(a: &Scalar, point: &RistrettoPoint, b: &Scalar) -> RistrettoPoint {
+        RistrettoPoint::vartime_double_scalar_mul_basepoint(a, point, b)
+    }
+
+    fn vartime_multiscalar(scalars: &[Scalar], points: &[RistrettoPoint]) -> RistrettoPoint {
+        RistrettoPoint::vartime_multiscalar_mul(scalars, points)
+    }
+
+    fn scalar_from_wide(bytes: &[u8; 64]) -> Scalar {
+        Scalar::from_bytes_mod_order_wide(bytes)
+    }
+
+    fn scalar_from_u128(value: u128) -> Scalar {
+        Scalar::from(value)
+    }
+
+    fn scalar_decode(bytes: &[u8]) -> Option<Scalar> {
+        Scalar::from_canonical_bytes(bytes.try_into().ok()?).into()
+    }
+
+    fn scalar_encode(scalar: &Scalar) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(scalar.to_bytes())
+    }
+
+    fn scalar_is_zero(scalar: &Scalar) -> bool {
+        scalar.ct_eq(&Scalar::ZERO).into()
+    }
+
+    fn challenge(parts: &[&[u8]]) -> Scalar {
+        // RFC 9591, 6.2: H2(m) = H(contextString ‖ "chal" ‖ m), 64 bytes reduced modulo the order
+        let mut hash = Sha512::new_with_prefix(FROST_CONTEXT).chain_update(b"chal");
+        parts.iter().for_each(|part| hash.update(part));
+        Scalar::from_bytes_mod_order_wide(&hash.finalize().into())
+    }
+
+    fn hash_to_scalar(domain: &str, parts: &[&[u8]]) -> Scalar {
+        let mut hash = Sha512::new();
+        for part in [domain.as_bytes()].iter().chain(parts) {
+            hash.update(u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
+            hash.update(part);
+        }
+        Scalar::from_bytes_mod_order_wide(&hash.finalize().into())
+    }
+
+    fn secret_scalar_ok(scalar: &Scalar) -> bool {
+        normalised(scalar).1.into()
+    }
+
+    fn agree(k: &Scalar, q: &Element<Self>) -> Result<AgreedSecret, Error> {
+        let (clamped, fits) = normalised(k);
+        if !bool::from(fits) {
+            return Err(Error::InvalidScalar);
+        }
+        let u = FieldElement::from_bytes(q.encoding()).square().to_bytes();
+        let secret = Zeroizing::new(MontgomeryPoint(u).mul_clamped(*clamped).to_bytes());
+        // q is of prime order and k is not zero, so this never happens; a secret everybody knows must not slip through.
+        if bool::from(secret.ct_eq(&[0; 32])) {
+            return Err(Error::IdentityPoint);
+        }
+        Ok(AgreedSecret::new(&secret))
+    }
+
+    fn agree_many(k: &Scalar, qs: &[RistrettoPoint]) -> Vec<Result<AgreedSecret, Error>> {
+        in_chunks(qs, BATCH, |chunk| agree_batch(k, chunk))
+    }
+}
+
+/// 8·k̂ as 32 little-endian bytes, and whether k̂ exists. Without a branch on the scalar.
+fn normalised(k: &Scalar) -> (Zeroizing<[u8; 32]>, Choice) {
+    let (plain, negated) = (Zeroizing::new(k.to_bytes()), Zeroizing::new((-k).to_bytes()));
+    let [.., top] = *plain;
+    let [.., negated_top] = *negated;
+    // 2^251 ≤ k < 2^252: of the top byte, bits 248 to 255, the upper five are 00001.
+    let in_range = |top: u8| (top & 0xf8).ct_eq(&0x08);
+    let fits = in_range(top);
+    let mut clamped = Zeroizing::new([0; 32]);
+    let mut carry = 0;
+    for ((byte, plain), negated) in clamped.iter_mut().zip(plain.iter()).zip(negated.iter()) {
+        let chosen = u8::conditional_select(negated, plain, fits);
+        *byte = (chosen << 3) | carry;
+        carry = chosen >> 5;
+    }
+    (clamped, fits | in_range(negated_top))
+}
+
+/// The pairwise secrets of one scalar with a batch of points, with two inversions for all of them.
+fn agree_batch(k: &Scalar, qs: &[RistrettoPoint]) -> Vec<Result<AgreedSecret, Error>> {
+    if !bool::from(normalised(k).1) {
+        return qs.iter().map(|_| Err(Error::InvalidScalar)).collect();
+    }
+    // Encoding 2·P for many P costs one inversion; so multiply by k/2 and encode the double.
+    let half = Zeroizing::new(*k * Scalar::from_bytes_mod_order(HALF));
+    let products = Zeroizing::new(qs.iter().map(|q| *half * q).collect::<Vec<_>>());
+    let encodings = Zeroizing::new(RistrettoPoint::double_and_compress_batch(products.iter()));
+    let points: Vec<FieldElement> = encodings
+        .iter()
+        .map(|s| FieldElement::from_bytes(s.as_bytes()).square())
+        .collect();
+    let secrets = montgomery::times_eight(&points);
+    qs.iter()
+        .zip(secrets)
+        .map(|(q, secret)| match q == &RistrettoPoint::identity() {
+            true => Err(Error::IdentityPoint),
+            false => Ok(AgreedSecret::new(&secret)),
+        })
+        .collect()
+}
