@@ -1,0 +1,70 @@
+//! The key of a group for one epoch. Only the tag, the traffic key and exported keys come from it.
+
+use core::fmt;
+
+use quiver_crypto::{Digest, Secret, prf};
+
+use crate::{Name, TrafficKey};
+
+/// K_g. Erased when dropped; drop it as soon as a newer one is activated.
+#[derive(Clone)]
+pub struct GroupKey {
+    suite: &'static str,
+    key: Secret<32>,
+}
+
+impl GroupKey {
+    pub(crate) const fn new(suite: &'static str, key: Secret<32>) -> Self {
+        Self { suite, key }
+    }
+
+    /// C = K_g ⊕ pad.
+    pub(crate) fn wrap(&self, pad: &Secret<32>) -> [u8; 32] {
+        self.key.xor(pad)
+    }
+
+    /// K_g = C ⊕ pad. Nothing says yet that this is the group's key.
+    pub(crate) fn unwrap(suite: &'static str, wrap: &[u8; 32], pad: &Secret<32>) -> Self {
+        Self::new(suite, Secret::new(Secret::new(*wrap).xor(pad)))
+    }
+
+    /// tag = PRF(K_g, "confirm", D0 ‖ entries_root).
+    pub(crate) fn tag(&self, d0: &Digest, entries_root: &Digest) -> Secret<32> {
+        prf(&self.key, self.suite, "confirm", &[d0, entries_root])
+    }
+
+    /// K_tr = PRF(K_g, "traffic", D), the key of the group's messages in the epoch with header digest D.
+    #[must_use]
+    pub fn traffic(&self, digest: &Digest) -> TrafficKey {
+        TrafficKey::new(self.suite, prf(&self.key, self.suite, "traffic", &[digest]))
+    }
+
+    /// PRF(K_g, "export", lp(name) ‖ D): a key for an application, independent of every other.
+    #[must_use]
+    pub fn export(&self, name: &Name, digest: &Digest) -> Secret<32> {
+        let name = name.as_bytes();
+        // A name has at most 64 bytes.
+        let length = u32::try_from(name.len()).unwrap_or(u32::MAX).to_be_bytes();
+        prf(&self.key, self.suite, "export", &[&length, name, digest])
+    }
+
+    /// Eight bytes to show to people: the first of the key exported under the name `fingerprint`.
+    #[must_use]
+    pub fn fingerprint(&self, digest: &Digest) -> [u8; 8] {
+        let name: &[u8] = b"fingerprint";
+        let length = 11u32.to_be_bytes();
+        let exported = prf(&self.key, self.suite, "export", &[&length, name, digest]);
+        let mut shown = [0; 8];
+        shown
+            .iter_mut()
+            .zip(exported.expose())
+            .for_each(|(to, from)| *to = *from);
+        shown
+    }
+}
+
+impl fmt::Debug for GroupKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GroupKey(32 bytes)")
+    }
+}

@@ -1,0 +1,182 @@
+//! The header of an epoch: what the leader signs, and in which order it is believed.
+//!
+//! | protocol | meaning | code |
+//! |---|---|---|
+//! | (term, counter) | the epoch; ordered, never goes back | [`Epoch`] |
+//! | t_g | until when the group key is valid | `valid_until` |
+//! | V = l·P | the leader's public point, present iff somebody is added | `point` |
+//! | D0 | H("quiver/1 core", core) | [`HeaderCore::digest`] |
+//! | tag | PRF(K_g, "confirm", D0 ‖ entries_root) | `tag` |
+//! | D | H("quiver/1 header", D0 ‖ entries_root ‖ tag), which the leader signs | [`Header::digest`] |
+
+mod acceptance;
+mod encoding;
+
+use core::fmt;
+
+use quiver_crypto::{Digest, Hasher};
+
+pub use self::acceptance::VerifiedHeader;
+pub(crate) use self::acceptance::check_leader;
+use crate::slots::{Slot, SlotSet};
+use crate::{Deployment, DronePublicKey, Element, Name, Signature, Suite, UnixTime};
+
+/// When a key is: the term, opened once by one leader, and the number of the epoch within it, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch {
+    /// round · 2^16 + the leader's ordinal.
+    pub term: u64,
+    /// The number of the epoch in its term, 1 for the one that opens it.
+    pub counter: u64,
+}
+
+impl Epoch {
+    /// The term of a round and a leader's ordinal. A round has 48 bits; those above are cut off.
+    #[must_use]
+    pub const fn term_of(round: u64, ordinal: u16) -> u64 {
+        round << 16 | ordinal as u64
+    }
+
+    /// Which round of terms this is.
+    #[must_use]
+    pub const fn round(&self) -> u64 {
+        self.term >> 16
+    }
+
+    /// The ordinal of the leader that opened the term.
+    #[must_use]
+    pub const fn ordinal(&self) -> u16 {
+        (self.term & 0xffff) as u16
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}.{}", self.round(), self.ordinal(), self.counter)
+    }
+}
+
+/// Which group this is about, and who leads it.
+#[derive(Clone, Debug)]
+pub struct GroupContext<S: Suite> {
+    /// Whose drones.
+    pub deployment: Deployment<S>,
+    /// The group's name.
+    pub group: Name,
+    /// The leader of the current term.
+    pub leader: DronePublicKey<S>,
+}
+
+/// What an epoch is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It opens a term: everybody with an unused spare point is added afresh, nothing of earlier terms is kept.
+    Open,
+    /// It changes the group or merely its key.
+    Rekey,
+}
+
+/// How a term carries its group keys to the members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StrategyKind {
+    /// The group key is wrapped for every member, as in the paper.
+    Flat,
+    /// A logical key hierarchy (RFC 2627). Named in the format; this version refuses it.
+    Tree,
+}
+
+/// Everything about an epoch but its key. Its hash D0 enters every wrap.
+#[derive(Clone, Debug)]
+pub struct HeaderCore<S: Suite> {
+    /// The group.
+    pub group: Name,
+    /// The leader that speaks.
+    pub leader: DronePublicKey<S>,
+    /// The epoch.
+    pub epoch: Epoch,
+    /// D of the epoch this one builds on; zero if there is none.
+    pub prev: Digest,
+    /// Fresh and random.
+    pub nonce: [u8; 32],
+    /// When the leader made it.
+    pub issued_at: UnixTime,
+    /// t_g: from this moment on the key is void.
+    pub valid_until: UnixTime,
+    /// How keys travel in this term.
+    pub strategy: StrategyKind,
+    /// What the epoch is for.
+    pub kind: Kind,
+    /// V, present iff somebody is added.
+    pub point: Option<Element<S>>,
+    /// Height of the key tree; 0 for flat.
+    pub height: u8,
+    /// Slots whose holders are out. Empty when a term opens.
+    pub removed: SlotSet,
+    /// Slots whose holders are new. Empty when a term opens: then everybody is new except `absent`.
+    pub added: SlotSet,
+    /// Members of the roster that a term's opening leaves without a key. Empty otherwise.
+    pub absent: SlotSet,
+    /// The roster's hash after the change.
+    pub roster_hash: Digest,
+    /// The newest revocation list the leader knew.
+    pub revocation_number: u64,
+}
+
+impl<S: Suite> HeaderCore<S> {
+    /// D0 = H("quiver/1 core", core).
+    #[must_use]
+    pub fn digest(&self, deployment: &Deployment<S>) -> Digest {
+        Hasher::new("quiver/1 core")
+            .fixed(&self.encode(deployment))
+            .finish()
+    }
+
+    /// Whether this epoch makes a new pairwise key with the holder of a slot, given that the slot is held.
+    #[must_use]
+    pub fn adds(&self, slot: Slot) -> bool {
+        match self.kind {
+            Kind::Open => !self.absent.contains(slot),
+            Kind::Rekey => self.added.contains(slot),
+        }
+    }
+}
+
+/// A header as it comes from outside; [`verify`](Self::verify) makes it a [`VerifiedHeader`].
+#[derive(Clone, Debug)]
+pub struct Header<S: Suite> {
+    /// Everything but the key.
+    pub core: HeaderCore<S>,
+    /// What binds the wraps of a tree; zero for flat.
+    pub entries_root: Digest,
+    /// PRF(K_g, "confirm", D0 ‖ entries_root).
+    pub tag: [u8; 32],
+    /// The leader's signature over D.
+    pub signature: Signature<S>,
+}
+
+impl<S: Suite> Header<S> {
+    /// D = H("quiver/1 header", D0 ‖ entries_root ‖ tag).
+    #[must_use]
+    pub fn digest(&self, deployment: &Deployment<S>) -> Digest {
+        header_digest(&self.core.digest(deployment), &self.entries_root, &self.tag)
+    }
+}
+
+pub(crate) fn header_digest(d0: &Digest, entries_root: &Digest, tag: &[u8; 32]) -> Digest {
+    Hasher::new("quiver/1 header")
+        .fixed(d0)
+        .fixed(entries_root)
+        .fixed(tag)
+        .finish()
+}
+
+/// One member's part of an epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Whose.
+    pub slot: Slot,
+    /// When a term opens: the number of the spare point used.
+    pub q: Option<u64>,
+    /// The group key under the member's pad.
+    pub wrap: [u8; 32],
+}

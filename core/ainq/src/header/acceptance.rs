@@ -1,0 +1,134 @@
+//! The order in which a header is believed.
+
+use quiver_crypto::Digest;
+
+use super::{Epoch, Header, HeaderCore, Kind, StrategyKind, header_digest};
+use crate::{Deployment, Error, Label, Name, RevocationList, Role, Suite, UnixTime};
+
+/// A header whose signature, signer and validity were checked. Whether its key fits shows when an entry is opened.
+#[derive(Clone, Debug)]
+pub struct VerifiedHeader<S: Suite> {
+    header: Header<S>,
+    d0: Digest,
+    digest: Digest,
+}
+
+impl<S: Suite> VerifiedHeader<S> {
+    /// Everything but the key.
+    #[must_use]
+    pub const fn core(&self) -> &HeaderCore<S> {
+        &self.header.core
+    }
+
+    /// The epoch.
+    #[must_use]
+    pub const fn epoch(&self) -> Epoch {
+        self.header.core.epoch
+    }
+
+    /// D.
+    #[must_use]
+    pub const fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// The header as it came.
+    #[must_use]
+    pub const fn header(&self) -> &Header<S> {
+        &self.header
+    }
+
+    /// The header as it came.
+    #[must_use]
+    pub fn into_header(self) -> Header<S> {
+        self.header
+    }
+
+    pub(crate) const fn d0(&self) -> &Digest {
+        &self.d0
+    }
+}
+
+impl<S: Suite> Header<S> {
+    /// Believes a header, or says what is wrong with it. The order is: shape and group, newer than `newest`, signature,
+    /// the signer's role and ordinal, revocation, validity at `now`.
+    ///
+    /// `newest` is the newest epoch of this group the caller ever accepted, in whatever membership.
+    ///
+    /// # Errors
+    /// In that order [`Error::Malformed`], [`Error::UnsupportedStrategy`] or [`Error::WrongGroup`]; [`Error::Stale`];
+    /// [`Error::InvalidSignature`]; [`Error::NotALeader`]; [`Error::Revoked`]; [`Error::Expired`].
+    pub fn verify(
+        self,
+        deployment: &Deployment<S>,
+        group: &Name,
+        newest: Option<Epoch>,
+        revocations: &RevocationList,
+        now: UnixTime,
+    ) -> Result<VerifiedHeader<S>, Error> {
+        self.core.check_shape()?;
+        if self.core.group != *group {
+            return Err(Error::WrongGroup);
+        }
+        if newest.is_some_and(|newest| self.core.epoch <= newest) {
+            return Err(Error::Stale);
+        }
+        let verified = self.verify_signer(deployment)?;
+        let core = verified.core();
+        if revocations.names(&core.leader) {
+            return Err(Error::Revoked);
+        }
+        if now >= core.valid_until || now >= core.leader.identity.not_after {
+            return Err(Error::Expired);
+        }
+        Ok(verified)
+    }
+
+    /// Checks the signature, and that the signer leads this group under the ordinal of the term.
+    pub(crate) fn verify_signer(self, deployment: &Deployment<S>) -> Result<VerifiedHeader<S>, Error> {
+        let d0 = self.core.digest(deployment);
+        let digest = header_digest(&d0, &self.entries_root, &self.tag);
+        let leader = &self.core.leader;
+        self.signature
+            .verify(deployment, leader, Label::Header, &digest)?;
+        check_leader(&leader.identity.role, &self.core.group, self.core.epoch.term)?;
+        Ok(VerifiedHeader {
+            header: self,
+            d0,
+            digest,
+        })
+    }
+}
+
+/// Whether a role may speak in a term of a group.
+pub(crate) fn check_leader(role: &Role, group: &Name, term: u64) -> Result<(), Error> {
+    let epoch = Epoch { term, counter: 0 };
+    match role {
+        Role::Leader {
+            group: leads,
+            ordinal,
+        } if leads == group && *ordinal == epoch.ordinal() => Ok(()),
+        _ => Err(Error::NotALeader),
+    }
+}
+
+impl<S: Suite> HeaderCore<S> {
+    /// Whether the fields fit each other.
+    pub(crate) fn check_shape(&self) -> Result<(), Error> {
+        if self.strategy != StrategyKind::Flat {
+            return Err(Error::UnsupportedStrategy);
+        }
+        let fits = match self.kind {
+            Kind::Open => self.epoch.counter == 1 && self.removed.is_empty() && self.added.is_empty(),
+            Kind::Rekey => {
+                self.epoch.counter > 1
+                    && self.absent.is_empty()
+                    && self.point.is_some() != self.added.is_empty()
+            }
+        };
+        if !fits || self.height != 0 || self.issued_at >= self.valid_until {
+            return Err(Error::Malformed("header"));
+        }
+        Ok(())
+    }
+}

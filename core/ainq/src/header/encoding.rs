@@ -1,0 +1,187 @@
+//! The canonical bytes of headers and entries.
+
+use alloc::vec::Vec;
+
+use quiver_crypto::canonical::{Reader, Writer};
+
+use super::{Entry, Epoch, Header, HeaderCore, Kind, StrategyKind};
+use crate::slots::{MAX_SLOTS, SlotSet};
+use crate::{Deployment, DronePublicKey, Element, Error, Name, Signature, Suite};
+
+impl Kind {
+    /// The byte that stands for it.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Open => 1,
+            Self::Rekey => 2,
+        }
+    }
+
+    /// What a byte stands for.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if it stands for nothing.
+    pub const fn from_code(code: u8) -> Result<Self, Error> {
+        match code {
+            1 => Ok(Self::Open),
+            2 => Ok(Self::Rekey),
+            _ => Err(Error::Malformed("kind of epoch")),
+        }
+    }
+}
+
+impl StrategyKind {
+    /// The byte that stands for it.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Flat => 1,
+            Self::Tree => 2,
+        }
+    }
+
+    /// What a byte stands for.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if it stands for nothing.
+    pub const fn from_code(code: u8) -> Result<Self, Error> {
+        match code {
+            1 => Ok(Self::Flat),
+            2 => Ok(Self::Tree),
+            _ => Err(Error::Malformed("strategy")),
+        }
+    }
+}
+
+impl<S: Suite> HeaderCore<S> {
+    /// The core's canonical bytes: lp(suite) ‖ fingerprint ‖ lp(group) ‖ leader ‖ term ‖ counter ‖ prev ‖ nonce ‖ issued_at
+    /// ‖ t_g ‖ strategy ‖ kind ‖ whether there is a V ‖ V ‖ height ‖ removed ‖ added ‖ absent ‖ roster_hash ‖ list number.
+    #[must_use]
+    pub fn encode(&self, deployment: &Deployment<S>) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.lp(S::ID.as_bytes()).fixed(&deployment.fingerprint());
+        writer.lp(self.group.as_bytes()).fixed(&self.leader.encode());
+        writer
+            .u64(self.epoch.term)
+            .u64(self.epoch.counter)
+            .fixed(&self.prev)
+            .fixed(&self.nonce);
+        writer.u64(self.issued_at).u64(self.valid_until);
+        writer
+            .u8(self.strategy.code())
+            .u8(self.kind.code())
+            .u8(u8::from(self.point.is_some()));
+        if let Some(point) = &self.point {
+            writer.fixed(point.as_bytes());
+        }
+        writer.u8(self.height);
+        for set in [&self.removed, &self.added, &self.absent] {
+            set.encode(&mut writer);
+        }
+        writer.fixed(&self.roster_hash).u64(self.revocation_number);
+        writer.finish()
+    }
+
+    fn decode(reader: &mut Reader<'_>, deployment: &Deployment<S>) -> Result<Self, Error> {
+        if reader.lp(255)? != S::ID.as_bytes() {
+            return Err(Error::WrongSuite);
+        }
+        if reader.array::<32>()? != deployment.fingerprint() {
+            return Err(Error::WrongDeployment);
+        }
+        Ok(Self {
+            group: Name::from_bytes(reader.lp(Name::MAX_LEN)?)?,
+            leader: DronePublicKey::read(reader)?,
+            epoch: Epoch {
+                term: reader.u64()?,
+                counter: reader.u64()?,
+            },
+            prev: reader.array()?,
+            nonce: reader.array()?,
+            issued_at: reader.u64()?,
+            valid_until: reader.u64()?,
+            strategy: StrategyKind::from_code(reader.u8()?)?,
+            kind: Kind::from_code(reader.u8()?)?,
+            point: match reader.u8()? {
+                0 => None,
+                1 => Some(Element::decode(reader.take(S::POINT_LEN)?)?),
+                _ => return Err(Error::Malformed("header")),
+            },
+            height: reader.u8()?,
+            removed: SlotSet::decode(reader)?,
+            added: SlotSet::decode(reader)?,
+            absent: SlotSet::decode(reader)?,
+            roster_hash: reader.array()?,
+            revocation_number: reader.u64()?,
+        })
+    }
+}
+
+impl<S: Suite> Header<S> {
+    /// Canonical bytes: the core's, then entries_root (32), tag (32), signature.
+    #[must_use]
+    pub fn encode(&self, deployment: &Deployment<S>) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer
+            .fixed(&self.core.encode(deployment))
+            .fixed(&self.entries_root)
+            .fixed(&self.tag);
+        writer.fixed(&self.signature.encode());
+        writer.finish()
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// [`Error::WrongSuite`], [`Error::WrongDeployment`], [`Error::UnsupportedStrategy`], and whatever is wrong with a
+    /// point, a scalar or the form.
+    pub fn decode(bytes: &[u8], deployment: &Deployment<S>) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        let core = HeaderCore::decode(&mut reader, deployment)?;
+        core.check_shape()?;
+        let (entries_root, tag) = (reader.array()?, reader.array()?);
+        let signature = Signature::decode(reader.take(S::POINT_LEN + S::SCALAR_LEN)?)?;
+        reader.end()?;
+        Ok(Self {
+            core,
+            entries_root,
+            tag,
+            signature,
+        })
+    }
+}
+
+impl Entry {
+    /// Canonical bytes: slot (4), whether there is a q (1), q (8), wrap (32).
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.u32(self.slot).u8(u8::from(self.q.is_some()));
+        if let Some(q) = self.q {
+            writer.u64(q);
+        }
+        writer.fixed(&self.wrap);
+        writer.finish()
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`]; [`Error::WrongSlot`] for a slot no group has.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        let slot = reader.u32()?;
+        if slot >= MAX_SLOTS {
+            return Err(Error::WrongSlot);
+        }
+        let q = match reader.u8()? {
+            0 => None,
+            1 => Some(reader.u64()?),
+            _ => return Err(Error::Malformed("entry")),
+        };
+        let wrap = reader.array()?;
+        reader.end()?;
+        Ok(Self { slot, q, wrap })
+    }
+}

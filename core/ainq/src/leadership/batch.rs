@@ -1,0 +1,234 @@
+//! What one epoch changes about the group, and the pairwise keys it makes.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::fmt;
+
+use rand_core::CryptoRngCore;
+
+use crate::pairwise::{PairContext, Ratchet};
+use crate::roster::Member;
+use crate::slots::Slot;
+use crate::{
+    Deployment, DronePublicKey, Element, Epoch, Error, GroupContext, Handle, Roster, SecretScalar, Suite,
+};
+
+/// A drone that joins with the ephemeral point of its request.
+#[derive(Clone)]
+pub struct Join<S: Suite> {
+    public: DronePublicKey<S>,
+    ephemeral: Element<S>,
+    implicit: Element<S>,
+    /// Y + E_now.
+    target: S::Point,
+}
+
+impl<S: Suite> Join<S> {
+    /// A join, whose Y is computed here and kept for the drone's time as a member.
+    ///
+    /// # Errors
+    /// [`Error::IdentityPoint`] if Y, or its sum with the ephemeral point, is the identity: everybody would know the
+    /// secret.
+    pub fn new(
+        deployment: &Deployment<S>,
+        public: DronePublicKey<S>,
+        ephemeral: Element<S>,
+    ) -> Result<Self, Error> {
+        let implicit = public.implicit(deployment)?;
+        Self::with_implicit(public, implicit, ephemeral)
+    }
+
+    /// As [`new`](Self::new) for somebody who computed `public`'s Y before, to check the join's signature.
+    ///
+    /// # Errors
+    /// [`Error::IdentityPoint`].
+    pub fn with_implicit(
+        public: DronePublicKey<S>,
+        implicit: Element<S>,
+        ephemeral: Element<S>,
+    ) -> Result<Self, Error> {
+        let target = sum(&implicit, &ephemeral).ok_or(Error::IdentityPoint)?;
+        Ok(Self {
+            public,
+            ephemeral,
+            implicit,
+            target,
+        })
+    }
+
+    /// Who joins.
+    #[must_use]
+    pub const fn public(&self) -> &DronePublicKey<S> {
+        &self.public
+    }
+
+    /// E_now.
+    #[must_use]
+    pub const fn ephemeral(&self) -> &Element<S> {
+        &self.ephemeral
+    }
+}
+
+impl<S: Suite> fmt::Debug for Join<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Join")
+            .field("public", &self.public)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What changes with one epoch.
+#[derive(Clone, Debug)]
+pub struct Batch<S: Suite> {
+    /// Who comes in.
+    pub joins: Vec<Join<S>>,
+    /// Whose slots are freed.
+    pub removals: Vec<Slot>,
+    /// Who is barred from the group for good, member or not.
+    pub evictions: Vec<Handle>,
+}
+
+impl<S: Suite> Default for Batch<S> {
+    fn default() -> Self {
+        Self {
+            joins: Vec::new(),
+            removals: Vec::new(),
+            evictions: Vec::new(),
+        }
+    }
+}
+
+impl<S: Suite> Batch<S> {
+    /// Whether the epoch only renews the key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.joins.is_empty() && self.removals.is_empty() && self.evictions.is_empty()
+    }
+
+    /// The slots that become free: removals, evicted members, and members that join again.
+    pub(super) fn freed(&self, roster: &Roster<S>) -> Result<BTreeSet<Slot>, Error> {
+        if self.removals.iter().any(|slot| roster.get(*slot).is_none()) {
+            return Err(Error::WrongSlot);
+        }
+        let again = self.joins.iter().map(|join| join.public.handle());
+        let leaving = self.evictions.iter().copied().chain(again);
+        let leaving = leaving.filter_map(|handle| roster.find(&handle));
+        Ok(self.removals.iter().copied().chain(leaving).collect())
+    }
+
+    /// The joins with their slots, the lowest free ones in the batch's order.
+    pub(super) fn placed<'a>(
+        &'a self,
+        roster: &'a Roster<S>,
+        freed: &'a BTreeSet<Slot>,
+    ) -> Result<Vec<Newcomer<'a, S>>, Error> {
+        let mut seen = BTreeSet::new();
+        for join in &self.joins {
+            let handle = join.public.handle();
+            if roster.is_evicted(&handle) || self.evictions.contains(&handle) {
+                return Err(Error::Revoked);
+            }
+            if !seen.insert(handle) {
+                return Err(Error::Malformed("a drone joins twice in one batch"));
+            }
+        }
+        let places = self.joins.iter().zip(roster.vacancies(freed));
+        let placed: Vec<_> = places
+            .map(|(join, slot)| Newcomer::with_join(slot, join))
+            .collect();
+        if placed.len() == self.joins.len() {
+            Ok(placed)
+        } else {
+            Err(Error::Exhausted)
+        }
+    }
+
+    /// Changes the roster as planned.
+    pub(super) fn apply(
+        self,
+        roster: &mut Roster<S>,
+        freed: &BTreeSet<Slot>,
+        assigned: &[Slot],
+    ) -> Result<(), Error> {
+        freed.iter().for_each(|slot| drop(roster.remove(*slot)));
+        roster.evict_all(self.evictions);
+        for (join, slot) in self.joins.into_iter().zip(assigned) {
+            roster.admit(*slot, join.public, Some(join.implicit))?;
+        }
+        Ok(())
+    }
+}
+
+/// A member of the epoch that needs a pairwise key.
+pub(super) struct Newcomer<'a, S: Suite> {
+    pub(super) slot: Slot,
+    pub(super) q: u64,
+    public: &'a DronePublicKey<S>,
+    one_time: S::Encoding,
+    target: S::Point,
+}
+
+impl<'a, S: Suite> Newcomer<'a, S> {
+    fn with_join(slot: Slot, join: &'a Join<S>) -> Self {
+        Self {
+            slot,
+            q: 0,
+            public: &join.public,
+            one_time: *join.ephemeral.encoding(),
+            target: join.target,
+        }
+    }
+
+    /// A member with its spare point; none if the two cancel out, which only the member itself can have brought about.
+    pub(super) fn with_spare(
+        slot: Slot,
+        member: &'a Member<S>,
+        (q, spare): &(u64, Element<S>),
+    ) -> Option<Self> {
+        let target = sum(member.implicit.as_ref()?, spare)?;
+        Some(Self {
+            slot,
+            q: *q,
+            public: &member.public,
+            one_time: *spare.encoding(),
+            target,
+        })
+    }
+}
+
+/// Draws l for this epoch alone and makes V and every newcomer's ratchet. l and all T are erased on return.
+pub(super) fn agree_with<S: Suite>(
+    context: &GroupContext<S>,
+    epoch: Epoch,
+    newcomers: Vec<Newcomer<'_, S>>,
+    rng: &mut (impl CryptoRngCore + ?Sized),
+) -> Result<(Option<Element<S>>, Vec<(Slot, Ratchet)>), Error> {
+    if newcomers.is_empty() {
+        return Ok((None, Vec::new()));
+    }
+    // l_k random, V = l_k·P
+    let secret = SecretScalar::<S>::generate(rng);
+    let point = secret.public();
+    let pairs = PairContext::new(
+        &context.deployment,
+        &context.group,
+        epoch,
+        &point,
+        &context.leader,
+    );
+    // T_i = l·(Y_i + E_i)
+    let targets: Vec<S::Point> = newcomers.iter().map(|newcomer| newcomer.target).collect();
+    let agreed = S::agree_many(secret.expose(), &targets);
+    let mut ratchets = Vec::with_capacity(newcomers.len());
+    for (newcomer, agreed) in newcomers.into_iter().zip(agreed) {
+        // W_i[0] = HKDF-Extract(salt = ctx_i, IKM = T)
+        let ctx = pairs.digest(newcomer.public, newcomer.slot, newcomer.q, &newcomer.one_time);
+        ratchets.push((newcomer.slot, Ratchet::derive::<S>(&agreed?, &ctx)));
+    }
+    Ok((Some(point), ratchets))
+}
+
+fn sum<S: Suite>(implicit: &Element<S>, one_time: &Element<S>) -> Option<S::Point> {
+    let target = *implicit.point() + *one_time.point();
+    (!S::is_identity(&target)).then_some(target)
+}

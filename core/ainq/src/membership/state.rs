@@ -1,0 +1,76 @@
+//! A membership at rest. Without K_g: a drone that restarts is unsynced until the next epoch reaches it.
+
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+
+use quiver_crypto::Zeroizing;
+use quiver_crypto::canonical::{Reader, Writer};
+
+use super::Membership;
+use crate::pairwise::Ratchet;
+use crate::slots::MAX_SLOTS;
+use crate::{Epoch, Error, Handle, Name, Suite};
+
+impl<S: Suite> Membership<S> {
+    /// For the edge's encrypted state: lp(suite) ‖ lp(group) ‖ leader's handle (32) ‖ slot (4) ‖ birth (8) ‖ term (8) ‖
+    /// counter (8) ‖ D (32) ‖ u (8) ‖ W\[u\] (32) ‖ A (32).
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let mut writer = Writer::new();
+        writer
+            .lp(S::ID.as_bytes())
+            .lp(self.group.as_bytes())
+            .fixed(self.leader.as_bytes());
+        writer
+            .u32(self.slot)
+            .u64(self.birth)
+            .u64(self.epoch.term)
+            .u64(self.epoch.counter)
+            .fixed(&self.digest);
+        let public = writer.finish();
+        // Allocated once, so that no copy of the secrets stays behind in memory that was outgrown.
+        let mut bytes = Zeroizing::new(Vec::with_capacity(public.len() + Ratchet::ENCODED_LEN));
+        bytes.extend_from_slice(&public);
+        bytes.extend_from_slice(&self.ratchet.encode());
+        bytes
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote. The membership has no group key.
+    ///
+    /// # Errors
+    /// [`Error::WrongSuite`], [`Error::WrongSlot`] and whatever is wrong with the form.
+    pub fn restore(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        if reader.lp(255)? != S::ID.as_bytes() {
+            return Err(Error::WrongSuite);
+        }
+        let group = Name::from_bytes(reader.lp(Name::MAX_LEN)?)?;
+        let leader = Handle(reader.array()?);
+        let slot = reader.u32()?;
+        if slot >= MAX_SLOTS {
+            return Err(Error::WrongSlot);
+        }
+        let birth = reader.u64()?;
+        let epoch = Epoch {
+            term: reader.u64()?,
+            counter: reader.u64()?,
+        };
+        let digest = reader.array()?;
+        let ratchet = Ratchet::decode::<S>(reader.take(Ratchet::ENCODED_LEN)?)?;
+        reader.end()?;
+        if birth > epoch.counter {
+            return Err(Error::Malformed("membership"));
+        }
+        Ok(Self {
+            group,
+            leader,
+            slot,
+            birth,
+            epoch,
+            digest,
+            ratchet,
+            key: None,
+            suite: PhantomData,
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! The key a member shares with the leader of its term: made once per term or join, then ratcheted.
+//!
+//! | protocol | meaning | code |
+//! |---|---|---|
+//! | T = l·(Y + E) = (y + e)·V | pairwise secret | `AgreedSecret` |
+//! | ctx | everything public about the pair | [`PairContext`] |
+//! | W\[0\] = HKDF-Extract(ctx, T) | start of the chain | [`Ratchet::derive`] |
+//! | A = PRF(W\[0\], "auth", "") | authenticates small messages between the two; never encrypts | [`Ratchet::auth`] |
+//! | W\[u+1\] = PRF(W\[u\], "step", "") | each wraps once, is stepped and erased | [`Ratchet::step`] |
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_crypto::canonical::Reader;
+use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, extract, prf};
+
+use crate::slots::Slot;
+use crate::{AgreedSecret, Deployment, DronePublicKey, Element, Epoch, Error, Name, Suite};
+
+/// How far a ratchet skips forward at once.
+pub const MAX_SKIP: u64 = 1 << 16;
+
+/// What is the same in the contexts of all pairs of one epoch that adds members.
+#[derive(Clone, Debug)]
+pub struct PairContext {
+    shared: Hasher,
+}
+
+impl PairContext {
+    /// The epoch that adds members, its V and its leader.
+    #[must_use]
+    pub fn new<S: Suite>(
+        deployment: &Deployment<S>,
+        group: &Name,
+        epoch: Epoch,
+        point: &Element<S>,
+        leader: &DronePublicKey<S>,
+    ) -> Self {
+        // ctx_i = H("quiver/1 pair", suite, P_pub, lp(group), term, counter, V, lp(D_k),R_k,P_k, …
+        let shared = Hasher::new("quiver/1 pair")
+            .lp(S::ID.as_bytes())
+            .fixed(deployment.master().as_bytes())
+            .lp(group.as_bytes())
+            .u64(epoch.term)
+            .u64(epoch.counter)
+            .fixed(point.as_bytes())
+            .fixed(&leader.encode());
+        Self { shared }
+    }
+
+    /// The context of one drone. `q` is 0 for a join, whose `one_time` point is E_now.
+    #[must_use]
+    pub fn digest<S: Suite>(
+        &self,
+        drone: &DronePublicKey<S>,
+        slot: Slot,
+        q: u64,
+        one_time: &S::Encoding,
+    ) -> Digest {
+        // …, lp(D_i),R_i,P_i, slot, q, E)
+        self.shared
+            .clone()
+            .fixed(&drone.encode())
+            .u32(slot)
+            .u64(q)
+            .fixed(one_time.as_ref())
+            .finish()
+    }
+}
+
+/// W\[u\], u and A of one pair.
+#[derive(Clone)]
+pub struct Ratchet {
+    suite: &'static str,
+    chain: Secret<32>,
+    auth: Secret<32>,
+    u: u64,
+}
+
+impl Ratchet {
+    /// Bytes of [`encode`](Self::encode).
+    pub const ENCODED_LEN: usize = 8 + 32 + 32;
+
+    /// W\[0\] and A from the pairwise secret and the pair's context.
+    #[must_use]
+    pub fn derive<S: Suite>(secret: &AgreedSecret, context: &Digest) -> Self {
+        let chain = extract(context, secret.expose());
+        let auth = prf(&chain, S::ID, "auth", &[]);
+        Self {
+            suite: S::ID,
+            chain,
+            auth,
+            u: 0,
+        }
+    }
+
+    /// A, for as long as the pair lasts.
+    #[must_use]
+    pub const fn auth(&self) -> &Secret<32> {
+        &self.auth
+    }
+
+    /// How often the chain was stepped.
+    #[must_use]
+    pub const fn u(&self) -> u64 {
+        self.u
+    }
+
+    /// PRF(W\[u\], "wrap", D0 ‖ slot). Once it is used the chain must be stepped.
+    pub(crate) fn pad(&self, d0: &Digest, slot: Slot) -> Secret<32> {
+        prf(&self.chain, self.suite, "wrap", &[d0, &slot.to_be_bytes()])
+    }
+
+    /// W\[u+1\]; W\[u\] is erased.
+    pub fn step(&mut self) {
+        self.chain = prf(&self.chain, self.suite, "step", &[]);
+        self.u += 1;
+    }
+
+    /// The chain at `u`.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if it is past that, [`Error::Exhausted`] if `u` is more than [`MAX_SKIP`] ahead. Nothing changes then.
+    pub fn skip_to(&mut self, u: u64) -> Result<(), Error> {
+        let ahead = u.checked_sub(self.u).ok_or(Error::Stale)?;
+        if ahead > MAX_SKIP {
+            return Err(Error::Exhausted);
+        }
+        (0..ahead).for_each(|_| self.step());
+        Ok(())
+    }
+
+    /// For the edge's encrypted state: u (8 bytes), W\[u\], A.
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let mut bytes = Zeroizing::new(Vec::with_capacity(Self::ENCODED_LEN));
+        bytes.extend_from_slice(&self.u.to_be_bytes());
+        bytes.extend_from_slice(self.chain.expose());
+        bytes.extend_from_slice(self.auth.expose());
+        bytes
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub fn decode<S: Suite>(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        let u = reader.u64()?;
+        let (chain, auth) = (Secret::new(reader.array()?), Secret::new(reader.array()?));
+        reader.end()?;
+        Ok(Self {
+            suite: S::ID,
+            chain,
+            auth,
+            u,
+        })
+    }
+}
+
+impl fmt::Debug for Ratchet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ratchet")
+            .field("u", &self.u)
+            .finish_non_exhaustive()
+    }
+}
+
+/// PRF(A, "ack", D): the member has persisted the epoch with header digest D.
+#[must_use]
+pub fn ack_tag<S: Suite>(auth: &Secret<32>, digest: &Digest) -> [u8; 32] {
+    *prf(auth, S::ID, "ack", &[digest]).expose()
+}
+
+/// PRF(A, "catch-up", r ‖ D held): the member holds the epoch D and asks for the current one.
+#[must_use]
+pub fn catch_up_tag<S: Suite>(auth: &Secret<32>, r: &[u8; REQUEST_LEN], held: &Digest) -> [u8; 32] {
+    *prf(auth, S::ID, "catch-up", &[r, held]).expose()
+}
+
+/// PRF(A, "fresh", D ‖ r): the leader says that D is current, to the member that asked with r.
+#[must_use]
+pub fn fresh_tag<S: Suite>(auth: &Secret<32>, digest: &Digest, r: &[u8; REQUEST_LEN]) -> [u8; 32] {
+    *prf(auth, S::ID, "fresh", &[digest, r]).expose()
+}
+
+/// Bytes of a catch-up request's number r = boot_no (4) ‖ n (4) ‖ random (8).
+pub const REQUEST_LEN: usize = 16;

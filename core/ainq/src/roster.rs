@@ -1,0 +1,234 @@
+//! Who is in the group: slot → public key, and who was thrown out of it.
+//!
+//! A roster is public and replicated. Its hash stands in every header, so whoever holds a roster with that hash can take
+//! over the group. It is a Merkle root over the slots, bound to the set of evicted handles; a change costs O(log N).
+//! Spare points are not part of it.
+
+mod merkle;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use quiver_crypto::{Digest, Hasher};
+
+use self::merkle::MerkleTree;
+use crate::slots::{MAX_SLOTS, Slot};
+use crate::{Deployment, DronePublicKey, Element, Error, Handle, Suite};
+
+/// The members of a group, and the drones evicted from it.
+#[derive(Clone, Debug)]
+pub struct Roster<S: Suite> {
+    members: BTreeMap<Slot, Member<S>>,
+    slots: BTreeMap<Handle, Slot>,
+    evicted: BTreeSet<Handle>,
+    evictions: Digest,
+    tree: MerkleTree,
+}
+
+/// A member and what is computed about it once.
+#[derive(Clone, Debug)]
+pub(crate) struct Member<S: Suite> {
+    pub(crate) public: DronePublicKey<S>,
+    pub(crate) handle: Handle,
+    /// Y, if anybody has needed it yet.
+    pub(crate) implicit: Option<Element<S>>,
+}
+
+impl<S: Suite> Default for Roster<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: Suite> Roster<S> {
+    /// A roster without members.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            members: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            evicted: BTreeSet::new(),
+            evictions: hash_evictions::<S>(&BTreeSet::new()),
+            tree: MerkleTree::new(S::ID),
+        }
+    }
+
+    /// Puts a member into a slot.
+    ///
+    /// # Errors
+    /// [`Error::WrongSlot`] if the slot is taken or does not exist, or the drone already has one; [`Error::Revoked`] if it
+    /// was evicted.
+    pub fn insert(&mut self, slot: Slot, public: DronePublicKey<S>) -> Result<(), Error> {
+        self.admit(slot, public, None)
+    }
+
+    /// As [`insert`](Self::insert), with Y if it is known.
+    pub(crate) fn admit(
+        &mut self,
+        slot: Slot,
+        public: DronePublicKey<S>,
+        implicit: Option<Element<S>>,
+    ) -> Result<(), Error> {
+        let handle = public.handle();
+        if self.evicted.contains(&handle) {
+            return Err(Error::Revoked);
+        }
+        if slot >= MAX_SLOTS || self.members.contains_key(&slot) || self.slots.contains_key(&handle) {
+            return Err(Error::WrongSlot);
+        }
+        self.tree.set(slot, Some(hash_leaf(slot, &public)));
+        self.slots.insert(handle, slot);
+        self.members.insert(
+            slot,
+            Member {
+                public,
+                handle,
+                implicit,
+            },
+        );
+        Ok(())
+    }
+
+    /// Frees a slot and gives back who held it.
+    pub fn remove(&mut self, slot: Slot) -> Option<DronePublicKey<S>> {
+        let member = self.members.remove(&slot)?;
+        self.slots.remove(&member.handle);
+        self.tree.set(slot, None);
+        Some(member.public)
+    }
+
+    /// Bars a drone for good and frees its slot, which is given back if it had one.
+    pub fn evict(&mut self, handle: Handle) -> Option<Slot> {
+        let slot = self.find(&handle);
+        self.evict_all([handle]);
+        slot
+    }
+
+    /// Bars several drones; the set is hashed once.
+    pub(crate) fn evict_all(&mut self, handles: impl IntoIterator<Item = Handle>) {
+        let mut changed = false;
+        for handle in handles {
+            changed |= self.evicted.insert(handle);
+            if let Some(slot) = self.find(&handle) {
+                self.remove(slot);
+            }
+        }
+        if changed {
+            self.evictions = hash_evictions::<S>(&self.evicted);
+        }
+    }
+
+    /// The lowest free slot, or none if all [`MAX_SLOTS`] are taken.
+    #[must_use]
+    pub fn vacant(&self) -> Option<Slot> {
+        self.vacancies(&BTreeSet::new()).next()
+    }
+
+    /// The free slots in ascending order, those of `freed` counted as free.
+    pub(crate) fn vacancies<'a>(&'a self, freed: &'a BTreeSet<Slot>) -> impl Iterator<Item = Slot> + 'a {
+        let mut taken = self
+            .members
+            .keys()
+            .filter(|slot| !freed.contains(slot))
+            .peekable();
+        (0..MAX_SLOTS).filter(move |slot| taken.next_if_eq(&slot).is_none())
+    }
+
+    /// Who holds a slot.
+    #[must_use]
+    pub fn get(&self, slot: Slot) -> Option<&DronePublicKey<S>> {
+        self.members.get(&slot).map(|member| &member.public)
+    }
+
+    /// The slot of a drone.
+    #[must_use]
+    pub fn find(&self, handle: &Handle) -> Option<Slot> {
+        self.slots.get(handle).copied()
+    }
+
+    /// The members, by ascending slot.
+    pub fn iter(&self) -> impl Iterator<Item = (Slot, &DronePublicKey<S>)> {
+        self.members.iter().map(|(slot, member)| (*slot, &member.public))
+    }
+
+    pub(crate) fn members(&self) -> impl Iterator<Item = (Slot, &Member<S>)> {
+        self.members.iter().map(|(slot, member)| (*slot, member))
+    }
+
+    /// How many members there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there are no members.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Whether the drone was evicted from this group.
+    #[must_use]
+    pub fn is_evicted(&self, handle: &Handle) -> bool {
+        self.evicted.contains(handle)
+    }
+
+    /// The drones evicted from this group, ascending.
+    pub fn evicted(&self) -> impl Iterator<Item = &Handle> {
+        self.evicted.iter()
+    }
+
+    /// Computes every member's implicit public key Y that was not computed yet: one multiplication each, once per drone.
+    ///
+    /// A leader that opens a term needs them all. A member whose Y is the identity is taken out of the roster; the slots
+    /// are given back.
+    pub fn prepare(&mut self, deployment: &Deployment<S>) -> Vec<Slot> {
+        let mut impossible = Vec::new();
+        for (slot, member) in &mut self.members {
+            if member.implicit.is_none() {
+                match member.public.implicit(deployment) {
+                    Ok(implicit) => member.implicit = Some(implicit),
+                    Err(_) => impossible.push(*slot),
+                }
+            }
+        }
+        impossible.iter().for_each(|slot| drop(self.remove(*slot)));
+        impossible
+    }
+
+    /// The hash that headers carry: over slots and members, and over the set of evicted handles.
+    #[must_use]
+    pub fn hash(&self) -> Digest {
+        let height = self
+            .members
+            .last_key_value()
+            .map_or(0, |(slot, _)| u32::BITS - slot.leading_zeros());
+        // A slot has 20 bits.
+        let height = u8::try_from(height).unwrap_or(u8::MAX);
+        Hasher::new("quiver/1 roster")
+            .lp(S::ID.as_bytes())
+            .u8(height)
+            .fixed(&self.tree.root(height))
+            .fixed(&self.evictions)
+            .finish()
+    }
+}
+
+fn hash_leaf<S: Suite>(slot: Slot, public: &DronePublicKey<S>) -> Digest {
+    // encode() is lp(D) ‖ R ‖ P.
+    Hasher::new("quiver/1 roster leaf")
+        .lp(S::ID.as_bytes())
+        .u32(slot)
+        .fixed(&public.encode())
+        .finish()
+}
+
+fn hash_evictions<S: Suite>(evicted: &BTreeSet<Handle>) -> Digest {
+    let hasher = Hasher::new("quiver/1 roster evictions")
+        .lp(S::ID.as_bytes())
+        .u64(evicted.len() as u64);
+    evicted
+        .iter()
+        .fold(hasher, |hasher, handle| hasher.fixed(handle.as_bytes()))
+        .finish()
+}

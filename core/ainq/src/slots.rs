@@ -1,0 +1,208 @@
+//! Slots, the places of a group, and sets of them written as runs.
+//!
+//! A drone keeps its slot as long as it is a member; a freed slot may be given to somebody else. Masses of drones come
+//! and go in neighbouring slots, so a set is a list of runs and stays a few bytes long in a header.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use quiver_crypto::canonical::{Reader, Writer};
+
+use crate::Error;
+
+/// A place in the group, below [`MAX_SLOTS`].
+pub type Slot = u32;
+
+/// How many slots a group has.
+pub const MAX_SLOTS: u32 = 1 << 20;
+
+/// What stands for the leader where a slot is asked for, such as the sender of a frame: no drone can hold it.
+pub const LEADER_SLOT: Slot = MAX_SLOTS;
+
+/// The most runs a set from outside may have.
+pub const MAX_RUNS: usize = 1 << 16;
+
+/// Neighbouring slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The first slot.
+    pub start: Slot,
+    /// How many slots, at least one.
+    pub len: u32,
+}
+
+impl Run {
+    /// The first slot behind the run.
+    const fn end(&self) -> u32 {
+        self.start.saturating_add(self.len)
+    }
+}
+
+/// A set of slots: runs in ascending order, none empty, none touching the next. One set has one form.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SlotSet {
+    runs: Vec<Run>,
+}
+
+impl SlotSet {
+    /// The empty set.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { runs: Vec::new() }
+    }
+
+    /// A set from runs that came from outside.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`] for more than [`MAX_RUNS`]; [`Error::Malformed`] unless the runs are in the one form a set has
+    /// and below [`MAX_SLOTS`].
+    pub fn from_runs(runs: impl IntoIterator<Item = Run>) -> Result<Self, Error> {
+        let mut set = Self::new();
+        for run in runs {
+            if set.runs.len() == MAX_RUNS {
+                return Err(Error::TooLong {
+                    what: "slot runs",
+                    limit: MAX_RUNS,
+                });
+            }
+            let apart = set.runs.last().is_none_or(|last| last.end() < run.start);
+            let fits = run.len > 0 && run.start < MAX_SLOTS && run.len <= MAX_SLOTS - run.start;
+            if !(apart && fits) {
+                return Err(Error::Malformed("slot runs"));
+            }
+            set.runs.push(run);
+        }
+        Ok(set)
+    }
+
+    /// The runs, ascending.
+    #[must_use]
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// How many slots are in the set.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.runs.iter().map(|run| run.len as usize).sum()
+    }
+
+    /// Whether no slot is in the set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Whether `slot` is in the set.
+    #[must_use]
+    pub fn contains(&self, slot: Slot) -> bool {
+        let behind = self.runs.partition_point(|run| run.start <= slot);
+        self.runs
+            .get(..behind)
+            .and_then(<[Run]>::last)
+            .is_some_and(|run| slot < run.end())
+    }
+
+    /// The slots, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.runs.iter().flat_map(|run| run.start..run.end())
+    }
+
+    /// Writes the number of runs and the runs, four bytes each number.
+    pub fn encode(&self, writer: &mut Writer) {
+        // At most `MAX_SLOTS / 2` runs exist, so the number always fits.
+        writer.u32(u32::try_from(self.runs.len()).unwrap_or(u32::MAX));
+        for run in &self.runs {
+            writer.u32(run.start).u32(run.len);
+        }
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// As [`from_runs`](Self::from_runs), and [`Error::Malformed`] for bytes that end early.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        let count = reader.u32()? as usize;
+        if count > MAX_RUNS {
+            return Err(Error::TooLong {
+                what: "slot runs",
+                limit: MAX_RUNS,
+            });
+        }
+        let mut runs = Vec::new();
+        for _ in 0..count {
+            runs.push(Run {
+                start: reader.u32()?,
+                len: reader.u32()?,
+            });
+        }
+        Self::from_runs(runs)
+    }
+
+    fn push(&mut self, slot: Slot) {
+        match self.runs.last_mut() {
+            Some(last) if last.end() == slot => last.len += 1,
+            _ => self.runs.push(Run { start: slot, len: 1 }),
+        }
+    }
+}
+
+impl FromIterator<Slot> for SlotSet {
+    /// Slots in any order, repeated or not. They are the caller's own and below [`MAX_SLOTS`].
+    fn from_iter<I: IntoIterator<Item = Slot>>(slots: I) -> Self {
+        let sorted: BTreeSet<Slot> = slots.into_iter().collect();
+        let mut set = Self::new();
+        sorted.into_iter().for_each(|slot| set.push(slot));
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn run(start: Slot, len: u32) -> Run {
+        Run { start, len }
+    }
+
+    #[test]
+    fn a_mass_join_is_one_run() {
+        let set: SlotSet = (7..2007).rev().collect();
+        assert_eq!(set.runs(), [run(7, 2000)]);
+        assert!(!set.contains(6) && set.contains(7) && set.contains(2006) && !set.contains(2007));
+    }
+
+    #[test]
+    fn only_the_one_form_is_accepted() {
+        assert!(SlotSet::from_runs([run(0, 1), run(2, 3)]).is_ok());
+        for wrong in [
+            vec![run(0, 0)],
+            vec![run(0, 1), run(1, 1)],
+            vec![run(4, 1), run(0, 1)],
+            vec![run(0, 4), run(3, 1)],
+            vec![run(MAX_SLOTS, 1)],
+            vec![run(MAX_SLOTS - 1, 2)],
+            vec![run(1, u32::MAX)],
+        ] {
+            assert_eq!(SlotSet::from_runs(wrong), Err(Error::Malformed("slot runs")));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_survives_encoding_and_holds_what_went_in(slots in proptest::collection::btree_set(0..64u32, 0..40)) {
+            let set: SlotSet = slots.iter().copied().collect();
+            prop_assert_eq!(set.iter().collect::<BTreeSet<_>>(), slots.clone());
+            prop_assert_eq!(set.len(), slots.len());
+            prop_assert!((0..64).all(|slot| set.contains(slot) == slots.contains(&slot)));
+            let mut writer = Writer::new();
+            set.encode(&mut writer);
+            let bytes = writer.finish();
+            let mut reader = Reader::new(&bytes);
+            prop_assert_eq!(SlotSet::decode(&mut reader).unwrap(), set);
+            prop_assert!(reader.end().is_ok());
+        }
+    }
+}
