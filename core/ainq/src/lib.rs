@@ -12,6 +12,7 @@
 //! | [`element`], [`schnorr`] | validated points, secret scalars; the one signature equation |
 //! | [`name`], [`identity`], [`deployment`] | who, and under which KGC |
 //! | [`keys`], [`statement`], [`signature`] | certificateless keys; what a KGC signs; what drones sign |
+//! | [`token`], [`enrolment`], [`revocation`] | how a drone gets its key, and loses it |
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
@@ -27,14 +28,17 @@ extern crate alloc;
 
 pub mod deployment;
 pub mod element;
+pub mod enrolment;
 pub mod error;
 pub mod identity;
 pub mod keys;
 pub mod name;
+pub mod revocation;
 pub mod schnorr;
 pub mod signature;
 pub mod statement;
 pub mod suite;
+pub mod token;
 pub mod traffic;
 mod strategy;
 pub mod spare;
@@ -49,18 +53,23 @@ pub mod equivocation;
 
 pub use deployment::Deployment;
 pub use element::{Element, SecretScalar};
+pub use enrolment::{EnrolmentRequest, KgcId, PendingEnrolment, SealedReply, VerifiedRequest};
 pub use error::Error;
 pub use identity::{Identity, MAX_GROUPS, MAX_IDENTITY_LEN, Role, UnixTime};
 pub use keys::{
     DroneKeypair, DronePublicKey, Handle, MasterSecret, SecretValue, UnverifiedPartialKey, identity_statement,
 };
 pub use name::Name;
+pub use revocation::{MAX_REVOCATION_LIST_LEN, RevocationList, SignedRevocationList, VerifiedRevocationList};
 pub use schnorr::SchnorrSignature;
 pub use signature::{Label, Signature, SignedItem, verify_batch, verify_batch_implicit};
 pub use statement::{Purpose, StatementSignature};
 #[cfg(feature = "bls12-381")]
 pub use suite::Bls12381G1;
 pub use suite::{AgreedSecret, Ristretto255, Suite};
+pub use token::{
+    IssuedToken, OperatorPublicKey, OperatorSecretKey, Token, TokenGrant, TokenStatement,
+};
 
 pub use equivocation::EquivocationProof;
 pub use group_key::GroupKey;

@@ -1,0 +1,439 @@
+//! Enrolment: how a drone gets its partial key from a KGC through a gateway that may read everything and gains nothing.
+//!
+//! ```text
+//! drone → KGC   request: token, P_i, N_i, KGC ids, session, proofs under tsk and x_i over all of that
+//! KGC → drone   reply:   A = e·P, and (s_i, R_i) under HKDF(salt = H(request, kgc id, A), e·P_i ‖ e·N_i)
+//! ```
+//!
+//! N_i is a one-time reply point. It keeps a recorded reply closed to whoever learns x_i later; P_i keeps it closed to
+//! whoever guesses the one-time key. The KGC pins the token to (D_i, P_i) before its first answer: [`VerifiedRequest::pin`].
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_crypto::canonical::{Reader, Writer};
+use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, aead, extract};
+use rand_core::CryptoRngCore;
+
+use crate::schnorr::Nonce;
+use crate::{
+    Deployment, DroneKeypair, DronePublicKey, Element, Error, Identity, IssuedToken, MasterSecret,
+    OperatorPublicKey, SchnorrSignature, SecretScalar, SecretValue, Suite, Token, TokenStatement, UnixTime,
+    UnverifiedPartialKey,
+};
+
+/// Which KGC: a FROST identifier, counted from 1; a single KGC is 1.
+pub type KgcId = u16;
+
+/// Bytes an enrolment request may have.
+pub const MAX_REQUEST_LEN: usize = 4096;
+
+/// KGCs one request may be addressed to.
+pub const MAX_KGCS: usize = 64;
+
+/// A request for a partial key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnrolmentRequest<S: Suite> {
+    token: Token<S>,
+    public_value: Element<S>,
+    reply_point: Element<S>,
+    kgcs: Vec<KgcId>,
+    session: [u8; 16],
+    token_proof: SchnorrSignature<S>,
+    value_proof: SchnorrSignature<S>,
+}
+
+/// What the two proofs are under.
+#[derive(Clone, Copy)]
+enum Proof {
+    Token,
+    Value,
+}
+
+impl Proof {
+    const fn domain(self) -> &'static str {
+        match self {
+            Self::Token => "quiver/1 proof of token key",
+            Self::Value => "quiver/1 proof of secret value",
+        }
+    }
+
+    fn challenge<S: Suite>(self, key: &Element<S>, commitment: &Element<S>, transcript: &[u8]) -> S::Scalar {
+        let parts = [S::ID.as_bytes(), key.as_bytes(), commitment.as_bytes(), transcript];
+        S::hash_to_scalar(self.domain(), &parts)
+    }
+
+    fn make<S: Suite>(
+        self,
+        secret: &SecretScalar<S>,
+        transcript: &[u8],
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> SchnorrSignature<S> {
+        let public = secret.public();
+        let nonce = Nonce::hedged(secret, self.domain(), transcript, rng);
+        nonce.sign(secret, |k| self.challenge(&public, k, transcript))
+    }
+
+    fn check<S: Suite>(
+        self,
+        proof: &SchnorrSignature<S>,
+        key: &Element<S>,
+        transcript: &[u8],
+    ) -> Result<(), Error> {
+        if !proof.satisfies(&self.challenge(key, proof.commitment(), transcript), key.point()) {
+            return Err(Error::InvalidSignature);
+        }
+        Ok(())
+    }
+}
+
+impl<S: Suite> EnrolmentRequest<S> {
+    /// Asks the given KGCs for the identity of the token, with a fresh secret value.
+    ///
+    /// `session` tells attempts apart; it should be random. The pending enrolment must be stored before the request is
+    /// sent: for this token the KGC will never accept another public value.
+    ///
+    /// # Errors
+    /// [`Error::WrongDeployment`] if the token is for another one, [`Error::TooLong`] or [`Error::WrongKgc`] if there are
+    /// too many KGCs or none.
+    pub fn create(
+        deployment: &Deployment<S>,
+        issued: &IssuedToken<S>,
+        kgcs: &[KgcId],
+        session: [u8; 16],
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<(Self, PendingEnrolment<S>), Error> {
+        if issued.token.statement.master != *deployment.master() {
+            return Err(Error::WrongDeployment);
+        }
+        let mut kgcs = kgcs.to_vec();
+        kgcs.sort_unstable();
+        kgcs.dedup();
+        check_kgcs(&kgcs)?;
+        let value = SecretValue::generate(rng);
+        let reply = SecretScalar::generate(rng);
+        let (public_value, reply_point) = (value.public(), reply.public());
+        let transcript =
+            transcript(&issued.token.statement.encode(), &public_value, &reply_point, &kgcs, &session);
+        let request = Self {
+            token: issued.token.clone(),
+            public_value,
+            reply_point,
+            kgcs,
+            session,
+            token_proof: Proof::Token.make(issued.secret(), &transcript, rng),
+            value_proof: Proof::Value.make(value.scalar(), &transcript, rng),
+        };
+        Ok((request.clone(), PendingEnrolment { request, value, reply }))
+    }
+
+    /// What the operator granted, if the operator did: see [`verify`](Self::verify).
+    pub const fn statement(&self) -> &TokenStatement<S> {
+        &self.token.statement
+    }
+
+    /// P_i.
+    pub const fn public_value(&self) -> &Element<S> {
+        &self.public_value
+    }
+
+    /// The KGCs that are asked, ascending.
+    pub fn kgcs(&self) -> &[KgcId] {
+        &self.kgcs
+    }
+
+    /// Tells attempts of one drone apart.
+    pub const fn session(&self) -> &[u8; 16] {
+        &self.session
+    }
+
+    /// The canonical encoding, at most [`MAX_REQUEST_LEN`] bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.fixed(&self.token.encode());
+        writer.fixed(self.public_value.as_bytes()).fixed(self.reply_point.as_bytes());
+        write_kgcs(&mut writer, &self.kgcs);
+        writer.fixed(&self.session).fixed(&self.token_proof.encode()).fixed(&self.value_proof.encode());
+        writer.finish()
+    }
+
+    /// Reads the canonical encoding.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`], [`Error::WrongKgc`], [`Error::InvalidScalar`], and as [`TokenStatement::decode`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        if bytes.len() > MAX_REQUEST_LEN {
+            return Err(Error::TooLong { what: "enrolment request", limit: MAX_REQUEST_LEN });
+        }
+        let mut reader = Reader::new(bytes);
+        let token = Token::read(&mut reader)?;
+        let (public_value, reply_point) = (Element::read(&mut reader)?, Element::read(&mut reader)?);
+        let count = reader.count(MAX_KGCS, 2)?;
+        let kgcs = (0..count).map(|_| reader.u16()).collect::<Result<Vec<_>, _>>()?;
+        check_kgcs(&kgcs)?;
+        let session = reader.array()?;
+        let token_proof = SchnorrSignature::read(&mut reader)?;
+        let value_proof = SchnorrSignature::read(&mut reader)?;
+        reader.end()?;
+        Ok(Self { token, public_value, reply_point, kgcs, session, token_proof, value_proof })
+    }
+
+    /// H over the encoding: what tells a repeat from another request.
+    pub fn digest(&self) -> Digest {
+        Hasher::new("quiver/1 enrolment request").lp(S::ID.as_bytes()).lp(&self.encode()).finish()
+    }
+
+    /// Checks all that a KGC must check before it pins the token: deployment, times, the operator's signature, that the
+    /// request is addressed to it, and both proofs.
+    ///
+    /// # Errors
+    /// [`Error::WrongDeployment`], [`Error::Expired`], [`Error::UnknownOperator`], [`Error::WrongKgc`] or
+    /// [`Error::InvalidSignature`].
+    pub fn verify(
+        &self,
+        deployment: &Deployment<S>,
+        operators: &[OperatorPublicKey<S>],
+        this: KgcId,
+        now: UnixTime,
+    ) -> Result<VerifiedRequest<S>, Error> {
+        if !self.kgcs.contains(&this) {
+            return Err(Error::WrongKgc);
+        }
+        self.token.verify(deployment, operators, now)?;
+        let statement = self.token.statement.encode();
+        let transcript =
+            transcript(&statement, &self.public_value, &self.reply_point, &self.kgcs, &self.session);
+        Proof::Token.check(&self.token_proof, &self.token.statement.tpk, &transcript)?;
+        Proof::Value.check(&self.value_proof, &self.public_value, &transcript)?;
+        Ok(VerifiedRequest {
+            identity: self.token.statement.identity(),
+            public_value: self.public_value,
+            reply_point: self.reply_point,
+            digest: self.digest(),
+        })
+    }
+}
+
+/// What both proofs are over: statement (which has P_pub), P_i, N_i, KGC ids, session.
+fn transcript<S: Suite>(
+    statement: &[u8],
+    public_value: &Element<S>,
+    reply_point: &Element<S>,
+    kgcs: &[KgcId],
+    session: &[u8; 16],
+) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.lp(statement).fixed(public_value.as_bytes()).fixed(reply_point.as_bytes());
+    write_kgcs(&mut writer, kgcs);
+    writer.fixed(session).finish()
+}
+
+fn write_kgcs(writer: &mut Writer, kgcs: &[KgcId]) {
+    writer.count(kgcs.len());
+    for kgc in kgcs {
+        writer.u16(*kgc);
+    }
+}
+
+fn check_kgcs(kgcs: &[KgcId]) -> Result<(), Error> {
+    if kgcs.len() > MAX_KGCS {
+        return Err(Error::TooLong { what: "KGCs of a request", limit: MAX_KGCS });
+    }
+    if kgcs.is_empty() || kgcs.contains(&0) {
+        return Err(Error::WrongKgc);
+    }
+    if !kgcs.is_sorted_by(|a, b| a < b) {
+        return Err(Error::Malformed("KGCs must ascend"));
+    }
+    Ok(())
+}
+
+/// A request a KGC has checked, all but whether the token is pinned to something else.
+#[derive(Clone, Debug)]
+pub struct VerifiedRequest<S: Suite> {
+    identity: Identity,
+    public_value: Element<S>,
+    reply_point: Element<S>,
+    digest: Digest,
+}
+
+impl<S: Suite> VerifiedRequest<S> {
+    /// The token's id.
+    pub const fn token_id(&self) -> &[u8; 16] {
+        &self.identity.serial
+    }
+
+    /// D_i.
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// P_i.
+    pub const fn public_value(&self) -> &Element<S> {
+        &self.public_value
+    }
+
+    /// Tells a repeat from another request.
+    pub const fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// H(D_i, P_i). The KGC stores it under the token's id before its first answer, and refuses any other for ever.
+    pub fn pin(&self) -> Digest {
+        let hash = Hasher::new("quiver/1 enrolment pin").lp(S::ID.as_bytes());
+        hash.lp(&self.identity.encode()).fixed(self.public_value.as_bytes()).finish()
+    }
+}
+
+impl<S: Suite> MasterSecret<S> {
+    /// Issues the partial key a verified request asks for, sealed to the drone.
+    ///
+    /// Not to be called before the pin is durable, nor twice for one request: a repeat gets the stored reply.
+    pub fn issue(
+        &self,
+        deployment: &Deployment<S>,
+        request: &VerifiedRequest<S>,
+        this: KgcId,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> (SealedReply<S>, DronePublicKey<S>) {
+        let partial = self.issue_partial_key(deployment, &request.identity, &request.public_value, rng);
+        let public =
+            DronePublicKey { identity: request.identity.clone(), r: *partial.r(), p: request.public_value };
+        let e = SecretScalar::<S>::generate(rng);
+        let a = e.public();
+        // e·P_i ‖ e·N_i
+        let key = reply_key(
+            &request.digest,
+            this,
+            &a,
+            &S::mul(e.expose(), request.public_value.point()),
+            &S::mul(e.expose(), request.reply_point.point()),
+        );
+        let ciphertext = aead::seal(&key, &NONCE, &[], &partial.encode());
+        (SealedReply { kgc: this, a, ciphertext }, public)
+    }
+}
+
+/// A reply key seals one reply.
+const NONCE: [u8; 12] = [0; 12];
+
+/// HKDF(salt = H(request, kgc id, A), e·P_i ‖ e·N_i).
+fn reply_key<S: Suite>(
+    request: &Digest,
+    kgc: KgcId,
+    a: &Element<S>,
+    with_value: &S::Point,
+    with_reply: &S::Point,
+) -> Secret<32> {
+    let hash = Hasher::new("quiver/1 enrolment reply").lp(S::ID.as_bytes());
+    let salt = hash.fixed(request).u16(kgc).fixed(a.as_bytes()).finish();
+    let mut ikm = Writer::with_capacity(2 * S::POINT_LEN);
+    ikm.fixed(S::encode(with_value).as_ref()).fixed(S::encode(with_reply).as_ref());
+    extract(&salt, &Zeroizing::new(ikm.finish()))
+}
+
+/// A partial key sealed to the drone that asked for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedReply<S: Suite> {
+    kgc: KgcId,
+    a: Element<S>,
+    ciphertext: Vec<u8>,
+}
+
+impl<S: Suite> SealedReply<S> {
+    /// Bytes of the encoding.
+    pub const LEN: usize = 2 + S::POINT_LEN + S::SCALAR_LEN + S::POINT_LEN + aead::TAG_LEN;
+
+    /// Which KGC answered.
+    pub const fn kgc(&self) -> KgcId {
+        self.kgc
+    }
+
+    /// The encoding: KGC id, A, ciphertext.
+    pub fn encode(&self) -> Vec<u8> {
+        Writer::new().u16(self.kgc).fixed(self.a.as_bytes()).fixed(&self.ciphertext).finish()
+    }
+
+    /// Reads [`LEN`](Self::LEN) bytes.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::InvalidPoint`] or [`Error::IdentityPoint`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        let (kgc, a) = (reader.u16()?, Element::read(&mut reader)?);
+        let ciphertext = reader.take(S::SCALAR_LEN + S::POINT_LEN + aead::TAG_LEN)?.to_vec();
+        reader.end()?;
+        Ok(Self { kgc, a, ciphertext })
+    }
+}
+
+/// A drone's side of an enrolment that is under way: x_i, the secret of the reply point, and the request.
+pub struct PendingEnrolment<S: Suite> {
+    request: EnrolmentRequest<S>,
+    value: SecretValue<S>,
+    reply: SecretScalar<S>,
+}
+
+impl<S: Suite> PendingEnrolment<S> {
+    /// The request, to be sent again byte for byte until it is answered.
+    #[must_use]
+    pub const fn request(&self) -> &EnrolmentRequest<S> {
+        &self.request
+    }
+
+    /// Opens a reply and checks the partial key in it.
+    ///
+    /// # Errors
+    /// [`Error::WrongKgc`] if that KGC was not asked, [`Error::SealBroken`], or [`Error::InvalidPartialKey`], which only
+    /// the KGC itself can cause.
+    pub fn open(
+        &self,
+        deployment: &Deployment<S>,
+        reply: &SealedReply<S>,
+    ) -> Result<DroneKeypair<S>, Error> {
+        if !self.request.kgcs.contains(&reply.kgc) {
+            return Err(Error::WrongKgc);
+        }
+        let key = reply_key(
+            &self.request.digest(),
+            reply.kgc,
+            &reply.a,
+            &S::mul(self.value.scalar().expose(), reply.a.point()),
+            &S::mul(self.reply.expose(), reply.a.point()),
+        );
+        let plaintext = aead::open(&key, &NONCE, &[], &reply.ciphertext)?;
+        let partial = UnverifiedPartialKey::decode(&plaintext).map_err(|_| Error::InvalidPartialKey)?;
+        partial.verify(deployment, &self.request.statement().identity(), &self.value)
+    }
+
+    /// The encoding for the drone's storage: `lp(request)`, x_i, n_i. Secret.
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let request = self.request.encode();
+        let mut writer = Writer::with_capacity(4 + request.len() + 2 * S::SCALAR_LEN);
+        writer.lp(&request).fixed(&self.value.to_bytes()).fixed(&self.reply.to_bytes());
+        Zeroizing::new(writer.finish())
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// As [`EnrolmentRequest::decode`], and [`Error::InvalidScalar`] if the secrets are not those of the request.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        let request = EnrolmentRequest::decode(reader.lp(MAX_REQUEST_LEN)?)?;
+        let value = SecretValue::decode(reader.take(S::SCALAR_LEN)?)?;
+        let reply = SecretScalar::decode(reader.take(S::SCALAR_LEN)?)?;
+        reader.end()?;
+        if value.public() != request.public_value || reply.public() != request.reply_point {
+            return Err(Error::InvalidScalar);
+        }
+        Ok(Self { request, value, reply })
+    }
+}
+
+impl<S: Suite> fmt::Debug for PendingEnrolment<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingEnrolment").field("request", &self.request).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,287 @@
+//! Enrolment tokens: an operator's signed word that a drone may have an identity.
+//!
+//! Every KGC pins the operators' keys when it is set up; they are not the KGC's own. The statement names a token key tpk
+//! whose secret tsk stays on the drone, so a token read on its way enrols nobody.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_crypto::Zeroizing;
+use quiver_crypto::canonical::{Reader, Writer};
+use rand_core::CryptoRngCore;
+
+use crate::identity::{MAX_IDENTITY_LEN, check_groups, read_grant, write_grant};
+use crate::schnorr::Nonce;
+use crate::{
+    Deployment, Element, Error, Identity, Name, Role, SchnorrSignature, SecretScalar, Suite, UnixTime,
+};
+
+/// An operator's secret key.
+#[derive(Debug)]
+pub struct OperatorSecretKey<S: Suite>(SecretScalar<S>);
+
+/// An operator's public key, as KGCs pin it: `S::POINT_LEN` bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperatorPublicKey<S: Suite>(pub Element<S>);
+
+/// What an operator grants; the id and the token key are drawn when the token is issued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenGrant {
+    /// What people call the drone.
+    pub name: Name,
+    /// What it does.
+    pub role: Role,
+    /// The groups it may join, in any order; at most [`MAX_GROUPS`](crate::MAX_GROUPS).
+    pub groups: Vec<Name>,
+    /// When its identity ends.
+    pub not_after: UnixTime,
+    /// Until when the token may be used.
+    pub expiry: UnixTime,
+}
+
+/// What an operator signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenStatement<S: Suite> {
+    /// The token's id, which becomes the drone's serial.
+    pub id: [u8; 16],
+    /// What people call the drone.
+    pub name: Name,
+    /// What it does.
+    pub role: Role,
+    /// The groups it may join, ascending.
+    pub groups: Vec<Name>,
+    /// When its identity ends.
+    pub not_after: UnixTime,
+    /// Until when the token may be used.
+    pub expiry: UnixTime,
+    /// P_pub of the deployment the token is for.
+    pub master: Element<S>,
+    /// The token key.
+    pub tpk: Element<S>,
+}
+
+/// A statement with an operator's signature that nobody has checked yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token<S: Suite> {
+    /// What is granted.
+    pub statement: TokenStatement<S>,
+    /// The operator's signature.
+    pub signature: SchnorrSignature<S>,
+}
+
+/// A token with its secret tsk, as it is put on a drone.
+pub struct IssuedToken<S: Suite> {
+    /// What may be shown.
+    pub token: Token<S>,
+    tsk: SecretScalar<S>,
+}
+
+impl<S: Suite> OperatorSecretKey<S> {
+    /// Draws a key.
+    #[must_use]
+    pub fn generate(rng: &mut (impl CryptoRngCore + ?Sized)) -> Self {
+        Self(SecretScalar::generate(rng))
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// [`Error::InvalidScalar`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        SecretScalar::decode(bytes).map(Self)
+    }
+
+    /// `S::SCALAR_LEN` bytes.
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        self.0.to_bytes()
+    }
+
+    /// The public key.
+    #[must_use]
+    pub fn public(&self) -> OperatorPublicKey<S> {
+        OperatorPublicKey(self.0.public())
+    }
+
+    /// Issues a token for one drone of `deployment`.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`] if there are too many groups.
+    pub fn issue(
+        &self,
+        deployment: &Deployment<S>,
+        grant: TokenGrant,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<IssuedToken<S>, Error> {
+        let TokenGrant { name, role, mut groups, not_after, expiry } = grant;
+        groups.sort_unstable();
+        groups.dedup();
+        check_groups(&groups)?;
+        let tsk = SecretScalar::generate(rng);
+        let mut id = [0; 16];
+        rng.fill_bytes(&mut id);
+        let (master, tpk) = (*deployment.master(), tsk.public());
+        let statement = TokenStatement { id, name, role, groups, not_after, expiry, master, tpk };
+        let message = statement.encode();
+        let nonce = Nonce::hedged(&self.0, "token", &message, rng);
+        let public = self.0.public();
+        let signature = nonce.sign(&self.0, |k| challenge(&public, k, &message));
+        Ok(IssuedToken { token: Token { statement, signature }, tsk })
+    }
+}
+
+impl<S: Suite> OperatorPublicKey<S> {
+    /// Reads `S::POINT_LEN` bytes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidPoint`] or [`Error::IdentityPoint`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        Element::decode(bytes).map(Self)
+    }
+
+    /// `S::POINT_LEN` bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        self.0.as_bytes().to_vec()
+    }
+}
+
+/// Hq("quiver/1 token", suite, operator key, K, statement).
+fn challenge<S: Suite>(operator: &Element<S>, commitment: &Element<S>, statement: &[u8]) -> S::Scalar {
+    let parts = [S::ID.as_bytes(), operator.as_bytes(), commitment.as_bytes(), statement];
+    S::hash_to_scalar("quiver/1 token", &parts)
+}
+
+impl<S: Suite> TokenStatement<S> {
+    /// Bytes an encoding may have.
+    pub const MAX_LEN: usize = 4 + 64 + MAX_IDENTITY_LEN + 8 + 2 * S::POINT_LEN;
+
+    /// The identity the token is for.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        Identity {
+            serial: self.id,
+            name: self.name.clone(),
+            role: self.role.clone(),
+            groups: self.groups.clone(),
+            not_after: self.not_after,
+        }
+    }
+
+    /// The canonical encoding, which starts with the suite.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.lp(S::ID.as_bytes()).fixed(&self.id);
+        write_grant(&mut writer, &self.name, &self.role, &self.groups, self.not_after);
+        writer.u64(self.expiry).fixed(self.master.as_bytes()).fixed(self.tpk.as_bytes());
+        writer.finish()
+    }
+
+    /// Reads the canonical encoding.
+    ///
+    /// # Errors
+    /// [`Error::WrongSuite`], [`Error::Malformed`], [`Error::InvalidName`], [`Error::InvalidPoint`] or
+    /// [`Error::IdentityPoint`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        if reader.lp(64)? != S::ID.as_bytes() {
+            return Err(Error::WrongSuite);
+        }
+        let id = reader.array()?;
+        let (name, role, groups, not_after) = read_grant(&mut reader)?;
+        let expiry = reader.u64()?;
+        let (master, tpk) = (Element::read(&mut reader)?, Element::read(&mut reader)?);
+        reader.end()?;
+        Ok(Self { id, name, role, groups, not_after, expiry, master, tpk })
+    }
+}
+
+impl<S: Suite> Token<S> {
+    /// Bytes an encoding may have.
+    pub const MAX_LEN: usize = 4 + TokenStatement::<S>::MAX_LEN + SchnorrSignature::<S>::LEN;
+
+    /// The canonical encoding: `lp(statement)`, then the signature.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        Writer::new().lp(&self.statement.encode()).fixed(&self.signature.encode()).finish()
+    }
+
+    /// Reads the canonical encoding.
+    ///
+    /// # Errors
+    /// As [`TokenStatement::decode`], and [`Error::InvalidScalar`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        let token = Self::read(&mut reader)?;
+        reader.end()?;
+        Ok(token)
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        let statement = TokenStatement::decode(reader.lp(TokenStatement::<S>::MAX_LEN)?)?;
+        Ok(Self { statement, signature: SchnorrSignature::read(reader)? })
+    }
+
+    /// Checks that one of the operators signed this token, for this deployment, and that it has not expired.
+    ///
+    /// # Errors
+    /// [`Error::WrongDeployment`], [`Error::Expired`] or [`Error::UnknownOperator`].
+    pub fn verify(
+        &self,
+        deployment: &Deployment<S>,
+        operators: &[OperatorPublicKey<S>],
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        if self.statement.master != *deployment.master() {
+            return Err(Error::WrongDeployment);
+        }
+        if now >= self.statement.expiry || now >= self.statement.not_after {
+            return Err(Error::Expired);
+        }
+        let message = self.statement.encode();
+        let signed_by = |operator: &OperatorPublicKey<S>| {
+            let challenge = challenge(&operator.0, self.signature.commitment(), &message);
+            self.signature.satisfies(&challenge, operator.0.point())
+        };
+        if !operators.iter().any(signed_by) {
+            return Err(Error::UnknownOperator);
+        }
+        Ok(())
+    }
+}
+
+impl<S: Suite> IssuedToken<S> {
+    /// The encoding for the drone's storage: `lp(token)`, then tsk. Secret.
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let token = self.token.encode();
+        let mut writer = Writer::with_capacity(4 + token.len() + S::SCALAR_LEN);
+        writer.lp(&token).fixed(&self.tsk.to_bytes());
+        Zeroizing::new(writer.finish())
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// As [`Token::decode`], and [`Error::InvalidScalar`] if the secret is not that of the token.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        let token = Token::decode(reader.lp(Token::<S>::MAX_LEN)?)?;
+        let tsk = SecretScalar::decode(reader.take(S::SCALAR_LEN)?)?;
+        reader.end()?;
+        if tsk.public() != token.statement.tpk {
+            return Err(Error::InvalidScalar);
+        }
+        Ok(Self { token, tsk })
+    }
+
+    pub(crate) const fn secret(&self) -> &SecretScalar<S> {
+        &self.tsk
+    }
+}
+
+impl<S: Suite> fmt::Debug for IssuedToken<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IssuedToken").field("token", &self.token).finish_non_exhaustive()
+    }
+}
