@@ -1,1 +1,47 @@
-//! Placeholder.
+//! The one libp2p driver of Quiver: it runs any [`Machine`](quiver_role::Machine) over TCP, QUIC or memory.
+//!
+//! The driver moves bytes and time and knows neither suite nor message. The services run one [`Driver`] each, the
+//! simulator's live world runs thousands of them in one process.
+//!
+//! * [`Driver::new`] binds the listeners and fails if it cannot; [`Driver::run`] works until its shutdown future ends.
+//! * The application's side is a [`Host`]: it makes records durable and hears events. A [`Handle`] gives the running
+//!   machine commands and looks at it.
+//! * A message to one peer is the request of a `/quiver/1/message` stream, or the response if it answers one. A message
+//!   to the group goes over gossipsub, in a star: a [`Tuning::Hub`] relays at once to every other subscriber, a
+//!   [`Tuning::Spoke`] relays nothing.
+//! * Configured addresses are dialled again for as long as the driver runs.
+//!
+//! What a batch of inputs wants persisted is made durable by one call of [`Host::persist`] before anything else that
+//! batch wants done is done.
+
+mod behaviour;
+mod clock;
+mod config;
+mod dial;
+mod driver;
+mod error;
+mod files;
+mod frame;
+mod handle;
+mod host;
+mod key;
+mod listen;
+mod metrics;
+mod network;
+mod outbox;
+mod peers;
+mod rate;
+mod transport;
+
+pub use libp2p::{Multiaddr, PeerId};
+
+pub use behaviour::group_topic;
+pub use config::{Limits, NodeConfig, Transport, Tuning};
+pub use driver::Driver;
+pub use error::{HostError, NetError};
+pub use files::check_file_limit;
+pub use handle::{Handle, Rejected, Stopped};
+pub use host::Host;
+pub use key::NodeKey;
+pub use metrics::NetMetrics;
+pub use rate::Rate;

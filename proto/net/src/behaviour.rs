@@ -1,0 +1,177 @@
+//! What a node speaks.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use libp2p::allow_block_list::{self, BlockedPeers};
+use libp2p::connection_limits::{self, ConnectionLimits};
+use libp2p::gossipsub::{
+    self, IdentTopic, IdentityTransform, MessageAuthenticity, MessageId, ValidationMode, Version,
+    WhitelistSubscriptionFilter,
+};
+use libp2p::request_response::{self, ProtocolSupport};
+use libp2p::swarm::NetworkBehaviour;
+use libp2p::swarm::behaviour::toggle::Toggle;
+use libp2p::{identify, ping};
+use quiver_role::MAX_MESSAGE_LEN;
+use sha2::{Digest, Sha256};
+
+use crate::config::{NodeConfig, Tuning};
+use crate::error::NetError;
+use crate::frame::{Frames, MESSAGE_PROTOCOL};
+
+/// What identify tells.
+const AGENT: &str = concat!("quiver/", env!("CARGO_PKG_VERSION"));
+/// The protocol of group messages.
+const GROUP_PROTOCOL: &str = "/quiver/1/group";
+/// Bytes in front of every published message, different each time: the same message can be said twice, and is not
+/// taken for its own echo.
+pub(crate) const NONCE_LEN: usize = 8;
+/// What gossipsub's own encoding may add to a message: topic, tags, lengths.
+const GROUP_OVERHEAD: usize = 1024;
+
+pub(crate) type Group = gossipsub::Behaviour<IdentityTransform, WhitelistSubscriptionFilter>;
+
+/// The protocols of a node, and what bounds them.
+#[derive(NetworkBehaviour)]
+pub(crate) struct Node {
+    pub(crate) limits: connection_limits::Behaviour,
+    pub(crate) blocked: allow_block_list::Behaviour<BlockedPeers>,
+    pub(crate) messages: request_response::Behaviour<Frames>,
+    pub(crate) group: Toggle<Group>,
+    pub(crate) identify: Toggle<identify::Behaviour>,
+    pub(crate) ping: Toggle<ping::Behaviour>,
+}
+
+/// The topic of the group with this name.
+pub fn group_topic(group: &str) -> String {
+    format!("{GROUP_PROTOCOL}/{group}")
+}
+
+impl Node {
+    pub(crate) fn new(config: &NodeConfig) -> Result<Self, NetError> {
+        let identify = config.identify.then(|| identify(config));
+        let ping = config.ping.map(|interval| {
+            ping::Behaviour::new(
+                ping::Config::new()
+                    .with_interval(interval)
+                    .with_timeout(config.request_timeout),
+            )
+        });
+        let group = config
+            .topic
+            .as_deref()
+            .map(|topic| group(config, topic))
+            .transpose()?;
+        Ok(Self {
+            limits: connection_limits::Behaviour::new(connection_limits(config)),
+            blocked: allow_block_list::Behaviour::default(),
+            messages: messages(config),
+            group: group.into(),
+            identify: identify.into(),
+            ping: ping.into(),
+        })
+    }
+}
+
+fn connection_limits(config: &NodeConfig) -> ConnectionLimits {
+    let limits = &config.limits;
+    ConnectionLimits::default()
+        .with_max_pending_incoming(Some(limits.pending))
+        .with_max_pending_outgoing(Some(limits.pending))
+        .with_max_established_incoming(Some(limits.inbound))
+        .with_max_established_outgoing(Some(limits.outbound))
+        .with_max_established_per_peer(Some(limits.per_peer))
+}
+
+fn messages(config: &NodeConfig) -> request_response::Behaviour<Frames> {
+    let settings = request_response::Config::default()
+        .with_request_timeout(config.request_timeout)
+        .with_max_concurrent_streams(config.limits.streams);
+    request_response::Behaviour::new([(MESSAGE_PROTOCOL, ProtocolSupport::Full)], settings)
+}
+
+fn identify(config: &NodeConfig) -> identify::Behaviour {
+    let settings = identify::Config::new("/quiver/1".into(), config.key.keypair().public())
+        .with_agent_version(AGENT.into())
+        .with_interval(Duration::from_secs(3600))
+        .with_cache_size(0)
+        .with_hide_listen_addrs(true);
+    identify::Behaviour::new(settings)
+}
+
+/// Gossipsub as a star. What a group message says is authenticated by the protocol above, so gossipsub signs nothing.
+fn group(config: &NodeConfig, topic: &str) -> Result<Group, NetError> {
+    let refused = |reason: &dyn std::fmt::Display| NetError::Configuration(format!("gossipsub: {reason}"));
+    let topic = IdentTopic::new(topic);
+    let filter = WhitelistSubscriptionFilter(HashSet::from([topic.hash()]));
+    let settings = group_settings(config).build().map_err(|error| refused(&error))?;
+    let mut group = Group::new_with_subscription_filter(MessageAuthenticity::Anonymous, settings, filter)
+        .map_err(|error| refused(&error))?;
+    group.subscribe(&topic).map_err(|error| refused(&error))?;
+    Ok(group)
+}
+
+fn group_settings(config: &NodeConfig) -> gossipsub::ConfigBuilder {
+    // A message is forwarded to the mesh, so a hub's mesh holds everybody, from the moment they subscribe.
+    let (mesh, heartbeat) = match config.tuning {
+        Tuning::Hub { members } => (members.saturating_add(members / 2).saturating_add(16), 5),
+        Tuning::Spoke => (16, 30),
+    };
+    let patience = Duration::from_secs(30);
+    let mut settings = gossipsub::ConfigBuilder::default();
+    settings
+        .protocol_id(GROUP_PROTOCOL, Version::V1_1)
+        .validation_mode(ValidationMode::Anonymous)
+        .message_id_fn(message_id)
+        .max_transmit_size(MAX_MESSAGE_LEN + NONCE_LEN + GROUP_OVERHEAD)
+        .mesh_outbound_min(0)
+        .mesh_n_low(mesh)
+        .mesh_n(mesh)
+        .mesh_n_high(mesh)
+        // The driver decides what is relayed, see `Tuning` and `Limits::group_rate`.
+        .validate_messages()
+        .flood_publish(true)
+        // Everybody is in the mesh: there is nobody to gossip to.
+        .gossip_lazy(0)
+        .gossip_factor(0.0)
+        .history_gossip(1)
+        .history_length(2)
+        .idontwant_message_size_threshold(usize::MAX)
+        .heartbeat_interval(Duration::from_secs(heartbeat))
+        .connection_handler_queue_len(config.limits.group_queued)
+        .publish_queue_duration(patience)
+        .forward_queue_duration(patience);
+    settings
+}
+
+/// The first 20 bytes of the SHA-256 of nonce and message.
+fn message_id(message: &gossipsub::Message) -> MessageId {
+    let digest: [u8; 32] = Sha256::digest(&message.data).into();
+    let (id, _) = digest.split_at(20);
+    MessageId::new(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Transport;
+    use crate::key::NodeKey;
+
+    #[test]
+    fn hub_of_any_size_has_a_valid_mesh() {
+        for members in [0, 1, 200, 100_000] {
+            let mut config =
+                NodeConfig::hub(NodeKey::from_seed([1; 32]).unwrap(), Transport::Memory, members);
+            config.topic = Some(group_topic("alpha"));
+            let node = Node::new(&config).unwrap();
+            assert!(node.group.is_enabled());
+        }
+    }
+
+    #[test]
+    fn node_without_topic_speaks_no_gossip() {
+        let config = NodeConfig::registry(NodeKey::from_seed([1; 32]).unwrap(), Transport::Memory, 10);
+        assert!(!Node::new(&config).unwrap().group.is_enabled());
+    }
+}

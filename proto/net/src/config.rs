@@ -1,0 +1,234 @@
+//! How a node is set up.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use libp2p::Multiaddr;
+use libp2p::multiaddr::Protocol;
+use quiver_role::Route;
+use tokio::sync::Semaphore;
+
+use crate::key::NodeKey;
+use crate::rate::Rate;
+
+/// What carries the connections. Noise authenticates and encrypts all but QUIC, which has TLS 1.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// TCP: `/ip4/…/tcp/…`.
+    Tcp,
+    /// QUIC version 1: `/ip4/…/udp/…/quic-v1`.
+    Quic,
+    /// Both.
+    TcpAndQuic,
+    /// Channels within the process: `/memory/…`.
+    Memory,
+}
+
+impl Transport {
+    /// Whether an address can be listened on or dialled.
+    pub(crate) fn supports(self, address: &Multiaddr) -> bool {
+        let has = |wanted: fn(&Protocol<'_>) -> bool| address.iter().any(|part| wanted(&part));
+        let tcp = has(|part| matches!(part, Protocol::Tcp(_)));
+        let quic = has(|part| matches!(part, Protocol::QuicV1));
+        let memory = has(|part| matches!(part, Protocol::Memory(_)));
+        match self {
+            Self::Tcp => tcp,
+            Self::Quic => quic,
+            Self::TcpAndQuic => tcp || quic,
+            Self::Memory => memory,
+        }
+    }
+
+    /// An address of this transport, for messages to people.
+    pub(crate) fn example(self) -> &'static str {
+        match self {
+            Self::Tcp => "/ip4/127.0.0.1/tcp/7000",
+            Self::Quic => "/ip4/127.0.0.1/udp/7000/quic-v1",
+            Self::TcpAndQuic => "/ip4/127.0.0.1/tcp/7000 or /ip4/127.0.0.1/udp/7000/quic-v1",
+            Self::Memory => "/memory/7000",
+        }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcp => "tcp",
+            Self::Quic => "quic",
+            Self::TcpAndQuic => "tcp+quic",
+            Self::Memory => "memory",
+        })
+    }
+}
+
+/// The node's place in the star of its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tuning {
+    /// The centre: it relays each group message to all other subscribers at once.
+    Hub {
+        /// How many members the group may have.
+        members: usize,
+    },
+    /// A point: it sends to the centres it is connected to and relays nothing.
+    Spoke,
+}
+
+/// What a node puts up with. Everything beyond is refused or dropped, and counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections they opened.
+    pub inbound: u32,
+    /// Connections we opened.
+    pub outbound: u32,
+    /// Connections still in their handshake, for each direction.
+    pub pending: u32,
+    /// Connections with one peer.
+    pub per_peer: u32,
+    /// Concurrent message streams of one connection, both directions together.
+    pub streams: usize,
+    /// Messages on their way to one peer at a time. With 1, a message leaves after its predecessor was taken.
+    pub in_flight: usize,
+    /// Messages waiting for their turn to one peer; beyond, the oldest is dropped.
+    pub queued: usize,
+    /// Group messages waiting for one peer's connection.
+    pub group_queued: usize,
+    /// Blocked peers remembered; beyond, the oldest is forgotten.
+    pub blocked: usize,
+    /// Inputs handed to the machine before its records are persisted and its outputs carried out.
+    pub batch: usize,
+    /// Commands waiting for the machine.
+    pub commands: usize,
+    /// How much one peer may have relayed to the group by a hub.
+    pub group_rate: Rate,
+}
+
+impl Limits {
+    /// Limits of a node that `peers` others connect to.
+    pub fn served(peers: usize) -> Self {
+        let peers = u32::try_from(peers).unwrap_or(u32::MAX);
+        Self {
+            // Half as many again, so that whoever reconnects is not kept out by its own dead connection.
+            inbound: peers.saturating_add(peers / 2).saturating_add(16),
+            outbound: 64,
+            pending: 4096,
+            per_peer: 4,
+            streams: 32,
+            in_flight: 1,
+            queued: 64,
+            group_queued: 1024,
+            blocked: 4096,
+            batch: 256,
+            commands: 64,
+            group_rate: Rate {
+                messages: 64,
+                bytes: 1 << 18,
+                burst: 8,
+            },
+        }
+    }
+
+    /// Limits of a node that connects to a few others.
+    pub fn client() -> Self {
+        Self {
+            pending: 64,
+            group_queued: 256,
+            blocked: 64,
+            commands: 16,
+            ..Self::served(32)
+        }
+    }
+}
+
+/// The set-up of a node. The constructors give every field a value; fields are then changed as needed.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// The transport key.
+    pub key: NodeKey,
+    /// What carries the connections.
+    pub transport: Transport,
+    /// Addresses to listen on. A port 0 is chosen by the system.
+    pub listen: Vec<Multiaddr>,
+    /// Addresses to keep a connection to, and what they are. A `/dns4/…`, `/dns6/…` or `/dns/…` name is looked up at every
+    /// attempt. A `/p2p/…` at the end pins the peer.
+    pub dial: Vec<(Route, Multiaddr)>,
+    /// The group's topic ([`group_topic`](crate::group_topic)), or none for a node outside any group.
+    pub topic: Option<String>,
+    /// The node's place in its group.
+    pub tuning: Tuning,
+    /// What it puts up with.
+    pub limits: Limits,
+    /// Shared by the nodes of one process, it bounds how many of them are in a handshake at a time.
+    pub dial_permits: Option<Arc<Semaphore>>,
+    /// How long a message may take until its receiver has taken it.
+    pub request_timeout: Duration,
+    /// How long a connection may take to be set up, from the first packet to the last of the handshake.
+    pub handshake_timeout: Duration,
+    /// How long a connection without any stream is kept.
+    pub idle_timeout: Duration,
+    /// The longest wait between two attempts to reach a configured address.
+    pub redial_ceiling: Duration,
+    /// How often the other end is asked whether it lives; none leaves that to the transport. A connection whose ping fails is closed.
+    pub ping: Option<Duration>,
+    /// Whether the node tells its peers what it speaks. Nothing of Quiver needs it; operators' tools do.
+    pub identify: bool,
+}
+
+impl NodeConfig {
+    /// A leader of at most `members` drones.
+    pub fn hub(key: NodeKey, transport: Transport, members: usize) -> Self {
+        Self {
+            tuning: Tuning::Hub { members },
+            limits: Limits::served(members),
+            ping: Some(Duration::from_secs(60)),
+            ..Self::spoke(key, transport)
+        }
+    }
+
+    /// A drone.
+    pub fn spoke(key: NodeKey, transport: Transport) -> Self {
+        Self {
+            key,
+            transport,
+            listen: Vec::new(),
+            dial: Vec::new(),
+            topic: None,
+            tuning: Tuning::Spoke,
+            limits: Limits::client(),
+            dial_permits: None,
+            request_timeout: Duration::from_secs(20),
+            handshake_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(24 * 3600),
+            redial_ceiling: Duration::from_secs(30),
+            ping: Some(Duration::from_secs(20)),
+            identify: true,
+        }
+    }
+
+    /// A KGC that serves at most `peers` leaders and drones at a time.
+    pub fn registry(key: NodeKey, transport: Transport, peers: usize) -> Self {
+        Self {
+            limits: Limits::served(peers),
+            ping: Some(Duration::from_secs(60)),
+            ..Self::spoke(key, transport)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transport_knows_its_own_addresses() {
+        let tcp: Multiaddr = "/dns4/leader/tcp/7000".parse().unwrap();
+        let quic: Multiaddr = "/ip4/127.0.0.1/udp/7000/quic-v1".parse().unwrap();
+        let memory: Multiaddr = "/memory/9".parse().unwrap();
+        let supported =
+            |transport: Transport| [&tcp, &quic, &memory].map(|address| transport.supports(address));
+        assert_eq!(supported(Transport::Tcp), [true, false, false]);
+        assert_eq!(supported(Transport::Quic), [false, true, false]);
+        assert_eq!(supported(Transport::TcpAndQuic), [true, true, false]);
+        assert_eq!(supported(Transport::Memory), [false, false, true]);
+    }
+}

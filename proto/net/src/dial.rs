@@ -1,0 +1,309 @@
+//! Keeping up the connections to configured addresses.
+//!
+//! Every address is in one of four states: waiting for its next attempt, being prepared (a permit is taken and its name
+//! is looked up), being dialled, or up. Whatever fails leads back to waiting, twice as long as before.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use libp2p::Multiaddr;
+use libp2p::multiaddr::Protocol;
+use libp2p::swarm::ConnectionId;
+use quiver_role::Route;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
+
+use crate::config::NodeConfig;
+
+/// The wait after a first failure; doubled with each further one.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// A connection that lived this long forgives the failures before it.
+const PROVEN: Duration = Duration::from_secs(5);
+
+type Preparation = Pin<Box<dyn Future<Output = (usize, io::Result<Prepared>)> + Send>>;
+
+/// An address looked up, and the permit to dial it.
+struct Prepared {
+    address: Multiaddr,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+enum State {
+    Waiting {
+        until: Instant,
+    },
+    Preparing,
+    Dialling {
+        connection: ConnectionId,
+        _permit: Option<OwnedSemaphorePermit>,
+    },
+    Up {
+        connection: ConnectionId,
+        since: Instant,
+    },
+}
+
+struct Entry {
+    route: Route,
+    address: Multiaddr,
+    state: State,
+    failures: u32,
+}
+
+/// An attempt that may be made now. It must be answered by [`Dialler::dialling`] or [`Dialler::refused`].
+pub(crate) struct Attempt {
+    pub(crate) index: usize,
+    pub(crate) address: Multiaddr,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+/// The configured addresses.
+pub(crate) struct Dialler {
+    entries: Vec<Entry>,
+    preparing: FuturesUnordered<Preparation>,
+    permits: Option<Arc<Semaphore>>,
+    patience: Duration,
+    ceiling: Duration,
+    rng: SmallRng,
+}
+
+impl Dialler {
+    pub(crate) fn new(config: &NodeConfig, now: Instant) -> Self {
+        let entry = |(route, address): &(Route, Multiaddr)| Entry {
+            route: *route,
+            address: address.clone(),
+            state: State::Waiting { until: now },
+            failures: 0,
+        };
+        Self {
+            entries: config.dial.iter().map(entry).collect(),
+            preparing: FuturesUnordered::new(),
+            permits: config.dial_permits.clone(),
+            patience: config.handshake_timeout,
+            ceiling: config.redial_ceiling,
+            rng: SmallRng::from_entropy(),
+        }
+    }
+
+    /// The next attempt to make.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Attempt> {
+        self.prepare_due(now);
+        while let Poll::Ready(Some((index, prepared))) = self.preparing.poll_next_unpin(cx) {
+            match prepared {
+                Ok(Prepared { address, permit }) => {
+                    return Poll::Ready(Attempt {
+                        index,
+                        address,
+                        permit,
+                    });
+                }
+                Err(error) => self.fail(index, now, &error),
+            }
+        }
+        Poll::Pending
+    }
+
+    /// When the next address is due.
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        let due = self.entries.iter().filter_map(|entry| match entry.state {
+            State::Waiting { until } => Some(until),
+            _ => None,
+        });
+        due.min()
+    }
+
+    /// The attempt is under way.
+    pub(crate) fn dialling(&mut self, attempt: Attempt, connection: ConnectionId) {
+        if let Some(entry) = self.entries.get_mut(attempt.index) {
+            entry.state = State::Dialling {
+                connection,
+                _permit: attempt.permit,
+            };
+        }
+    }
+
+    /// The attempt could not even begin.
+    pub(crate) fn refused(&mut self, attempt: &Attempt, now: Instant, error: &dyn std::fmt::Display) {
+        self.fail(attempt.index, now, error);
+    }
+
+    /// A connection stands. Returns the route if it is one of ours.
+    pub(crate) fn established(&mut self, connection: ConnectionId, now: Instant) -> Option<Route> {
+        let index = self.position(connection)?;
+        let entry = self.entries.get_mut(index)?;
+        entry.state = State::Up {
+            connection,
+            since: now,
+        };
+        Some(entry.route)
+    }
+
+    /// An attempt failed, or a connection is gone.
+    pub(crate) fn lost(&mut self, connection: ConnectionId, now: Instant, reason: &dyn std::fmt::Display) {
+        let Some(index) = self.position(connection) else {
+            return;
+        };
+        if let Some(entry) = self.entries.get_mut(index)
+            && let State::Up { since, .. } = entry.state
+            && now.saturating_duration_since(since) >= PROVEN
+        {
+            entry.failures = 0;
+        }
+        self.fail(index, now, reason);
+    }
+
+    fn position(&self, wanted: ConnectionId) -> Option<usize> {
+        self.entries.iter().position(|entry| match entry.state {
+            State::Dialling { connection, .. } | State::Up { connection, .. } => connection == wanted,
+            State::Waiting { .. } | State::Preparing => false,
+        })
+    }
+
+    fn prepare_due(&mut self, now: Instant) {
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            if matches!(entry.state, State::Waiting { until } if until <= now) {
+                entry.state = State::Preparing;
+                let choice = entry.failures as usize;
+                let job = prepare(entry.address.clone(), choice, self.permits.clone(), self.patience);
+                self.preparing.push(Box::pin(async move { (index, job.await) }));
+            }
+        }
+    }
+
+    fn fail(&mut self, index: usize, now: Instant, reason: &dyn std::fmt::Display) {
+        let Some(entry) = self.entries.get_mut(index) else {
+            return;
+        };
+        let wait = FIRST_WAIT
+            .saturating_mul(1 << entry.failures.min(16))
+            .min(self.ceiling);
+        // Jitter, so that the drones of a restarted leader do not return in step.
+        let wait = wait.mul_f64(self.rng.gen_range(0.5..1.0));
+        entry.failures = entry.failures.saturating_add(1);
+        entry.state = State::Waiting { until: now + wait };
+        let (address, route, failures) = (&entry.address, entry.route, entry.failures);
+        if failures.is_power_of_two() {
+            tracing::warn!(%address, ?route, failures, ?wait, "no connection: {reason}; trying again");
+        } else {
+            tracing::debug!(%address, ?route, failures, ?wait, "no connection: {reason}; trying again");
+        }
+    }
+}
+
+/// Takes a permit and looks the name up. Of several results, each attempt takes the next.
+async fn prepare(
+    address: Multiaddr,
+    choice: usize,
+    permits: Option<Arc<Semaphore>>,
+    patience: Duration,
+) -> io::Result<Prepared> {
+    let permit = match permits {
+        Some(permits) => Some(permits.acquire_owned().await.map_err(io::Error::other)?),
+        None => None,
+    };
+    let address = timeout(patience, resolve(address, choice)).await??;
+    Ok(Prepared { address, permit })
+}
+
+/// Replaces a name in front of the address by what the operating system says it stands for.
+async fn resolve(address: Multiaddr, choice: usize) -> io::Result<Multiaddr> {
+    let mut parts = address.iter();
+    let (name, v4, v6) = match parts.next() {
+        Some(Protocol::Dns(name)) => (name.into_owned(), true, true),
+        Some(Protocol::Dns4(name)) => (name.into_owned(), true, false),
+        Some(Protocol::Dns6(name)) => (name.into_owned(), false, true),
+        _ => return Ok(address),
+    };
+    let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+    let ips: Vec<_> = found
+        .map(|found| found.ip())
+        .filter(|ip| if ip.is_ipv4() { v4 } else { v6 })
+        .collect();
+    let ip = choice.checked_rem(ips.len()).and_then(|choice| ips.get(choice));
+    let ip =
+        ip.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{name} has no such address")))?;
+    Ok(std::iter::once(Protocol::from(*ip)).chain(parts).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+    use crate::config::Transport;
+    use crate::key::NodeKey;
+
+    fn dialler(address: &str, now: Instant) -> Dialler {
+        let mut config = NodeConfig::spoke(NodeKey::from_seed([1; 32]).unwrap(), Transport::Tcp);
+        config.dial.push((Route::Leader, address.parse().unwrap()));
+        Dialler::new(&config, now)
+    }
+
+    #[tokio::test]
+    async fn name_is_replaced_by_its_address_and_the_rest_stays() {
+        let resolved = resolve("/dns4/localhost/tcp/7000".parse().unwrap(), 3)
+            .await
+            .unwrap();
+        assert_eq!(resolved, "/ip4/127.0.0.1/tcp/7000".parse().unwrap());
+        let plain: Multiaddr = "/memory/7".parse().unwrap();
+        assert_eq!(resolve(plain.clone(), 0).await.unwrap(), plain);
+    }
+
+    #[tokio::test]
+    async fn name_that_does_not_resolve_is_an_error_and_not_the_end() {
+        let now = Instant::now();
+        let mut dialler = dialler("/dns4/no-such-host.invalid/tcp/7000", now);
+        let outcome = timeout(
+            Duration::from_secs(8),
+            std::future::poll_fn(|cx| dialler.poll(cx, now)),
+        )
+        .await;
+        assert!(outcome.is_err(), "there is nothing to dial");
+        assert!(dialler.wake_at().is_some(), "but another attempt is due");
+    }
+
+    #[test]
+    fn waits_double_up_to_the_ceiling() {
+        let now = Instant::now();
+        let mut dialler = dialler("/ip4/127.0.0.1/tcp/1", now);
+        let mut longest = Duration::ZERO;
+        for failures in 0..40_u32 {
+            dialler.fail(0, now, &"refused");
+            let wait = dialler.wake_at().unwrap() - now;
+            let nominal = FIRST_WAIT
+                .saturating_mul(1 << failures.min(16))
+                .min(dialler.ceiling);
+            assert!(wait >= nominal / 2 && wait <= nominal, "{failures}: {wait:?}");
+            longest = longest.max(wait);
+        }
+        assert!(longest > dialler.ceiling / 2);
+    }
+
+    #[test]
+    fn connection_that_lasted_forgives_earlier_failures() {
+        let now = Instant::now();
+        let mut dialler = dialler("/ip4/127.0.0.1/tcp/1", now);
+        let connection = ConnectionId::new_unchecked(5);
+        let mut cx = Context::from_waker(Waker::noop());
+        for _ in 0..6 {
+            dialler.fail(0, now, &"refused");
+        }
+        let later = now + Duration::from_secs(60);
+        let Poll::Ready(attempt) = dialler.poll(&mut cx, later) else {
+            panic!("due")
+        };
+        dialler.dialling(attempt, connection);
+        assert_eq!(dialler.established(connection, later), Some(Route::Leader));
+        let end = later + PROVEN;
+        dialler.lost(connection, end, &"closed");
+        assert!(dialler.wake_at().unwrap() <= end + FIRST_WAIT);
+    }
+}

@@ -1,0 +1,231 @@
+//! The loop: inputs in, records persisted, everything else out.
+
+mod turn;
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use libp2p::PeerId;
+use quiver_role::Machine;
+use rand_core::CryptoRngCore;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::clock::Clock;
+use crate::config::NodeConfig;
+use crate::error::NetError;
+use crate::handle::{Handle, Requests};
+use crate::host::Host;
+use crate::metrics::NetMetrics;
+use crate::network::Network;
+use turn::{Action, Arrival};
+
+/// How long to wait before trying again to make records durable.
+const PERSIST_RETRY: Duration = Duration::from_secs(1);
+/// How long a stopping node may take to send what it still has.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Runs a machine on the network.
+pub struct Driver<M: Machine, H> {
+    machine: M,
+    host: H,
+    rng: Box<dyn CryptoRngCore + Send>,
+    clock: Clock,
+    network: Network,
+    metrics: Arc<NetMetrics>,
+    requests: Requests<M>,
+    peer_id: PeerId,
+    batch: usize,
+    /// What came in and the machine has not seen yet.
+    arrivals: Vec<Arrival<M::Command>>,
+    /// What must be durable before the actions are carried out.
+    records: Vec<M::Record>,
+    /// What the machine wants done, in order.
+    actions: Vec<Action<M::Event>>,
+    /// When the machine wants to be woken.
+    deadline: Option<Instant>,
+    timer: Pin<Box<Sleep>>,
+}
+
+/// Why the loop goes on.
+enum Turn {
+    Work,
+    Stop,
+}
+
+impl<M, H> Driver<M, H>
+where
+    M: Machine + Send,
+    M::Command: Send,
+    M::Event: Send,
+    M::Record: Send,
+    H: Host<M>,
+{
+    /// Sets up the node and binds its listeners. Must be called inside a tokio runtime with its I/O and time enabled.
+    ///
+    /// The machine alone draws from `rng`.
+    ///
+    /// # Errors
+    /// If an address is in use or not one of the transport's, or if libp2p refuses the configuration.
+    pub fn new(
+        config: &NodeConfig,
+        machine: M,
+        host: H,
+        rng: impl CryptoRngCore + Send + 'static,
+    ) -> Result<(Self, Handle<M>), NetError> {
+        let metrics = Arc::new(NetMetrics::default());
+        let network = Network::new(config, metrics.clone())?;
+        let peer_id = config.key.peer_id();
+        let (handle, requests) = Handle::new(peer_id, metrics.clone(), config.limits.commands);
+        let driver = Self {
+            machine,
+            host,
+            rng: Box::new(rng),
+            clock: Clock::start(),
+            network,
+            metrics,
+            requests,
+            peer_id,
+            batch: config.limits.batch.max(1),
+            arrivals: Vec::new(),
+            records: Vec::new(),
+            actions: Vec::new(),
+            deadline: None,
+            timer: Box::pin(sleep_until(Instant::now())),
+        };
+        Ok((driver, handle))
+    }
+
+    /// The node's name on the transport.
+    pub fn peer_id(&self) -> PeerId {
+        self.peer_id
+    }
+
+    /// Works until `shutdown` ends; then sends what it still has, for at most a second. Dropping the future stops the
+    /// node at once, like a crash.
+    ///
+    /// # Errors
+    /// If a listener stops.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()> + Send) -> Result<(), NetError> {
+        let mut shutdown = pin!(shutdown);
+        self.drain_initial();
+        while let Turn::Work = self.persist(shutdown.as_mut()).await {
+            self.perform();
+            let turn = poll_fn(|cx| match shutdown.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(Ok(Turn::Stop)),
+                Poll::Pending => self.gather(cx),
+            });
+            match turn.await? {
+                Turn::Work => self.handle_arrivals(),
+                Turn::Stop => {
+                    self.farewell().await;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the records durable, however long it takes. Until then nothing is sent and no input is taken.
+    async fn persist(&mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> Turn {
+        while !self.records.is_empty() {
+            match self.host.persist(&self.records) {
+                Ok(()) => self.records.clear(),
+                Err(error) => {
+                    self.metrics.persist_failures.inc();
+                    tracing::error!(
+                        records = self.records.len(),
+                        "cannot store what must survive a crash: {error}; nothing is sent or received until it is \
+                         stored: make room on the disk or repair the data directory; trying again every second"
+                    );
+                    self.timer.as_mut().reset(Instant::now() + PERSIST_RETRY);
+                    let wait = poll_fn(|cx| {
+                        if shutdown.as_mut().poll(cx).is_ready() {
+                            return Poll::Ready(Turn::Stop);
+                        }
+                        self.serve_inspections(cx);
+                        self.timer.as_mut().poll(cx).map(|()| Turn::Work)
+                    });
+                    if let Turn::Stop = wait.await {
+                        return Turn::Stop;
+                    }
+                }
+            }
+        }
+        Turn::Work
+    }
+
+    /// Collects inputs until none is ready or the batch is full.
+    fn gather(&mut self, cx: &mut Context<'_>) -> Poll<Result<Turn, NetError>> {
+        let now = Instant::now();
+        self.network.tick(now);
+        self.serve_inspections(cx);
+        self.take_commands(cx);
+        while self.arrivals.len() < self.batch {
+            match self.network.poll_incoming(cx) {
+                Poll::Ready(incoming) => self.take_incoming(incoming?),
+                Poll::Pending => break,
+            }
+        }
+        if self.deadline.is_some_and(|deadline| deadline <= now) {
+            self.deadline = None;
+            self.arrivals.push(Arrival::Timeout);
+        }
+        if !self.arrivals.is_empty() {
+            return Poll::Ready(Ok(Turn::Work));
+        }
+        self.set_timer(cx);
+        Poll::Pending
+    }
+
+    fn set_timer(&mut self, cx: &mut Context<'_>) {
+        let Some(at) = [self.deadline, self.network.wake_at()]
+            .into_iter()
+            .flatten()
+            .min()
+        else {
+            return;
+        };
+        if self.timer.deadline() != at {
+            self.timer.as_mut().reset(at);
+        }
+        if self.timer.as_mut().poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+    }
+
+    /// Lets the last messages leave.
+    async fn farewell(&mut self) {
+        let until = Instant::now() + FAREWELL;
+        poll_fn(|cx| {
+            let now = Instant::now();
+            self.network.tick(now);
+            // Inputs are no longer taken; their senders see the connection close.
+            while let Poll::Ready(incoming) = self.network.poll_incoming(cx) {
+                if incoming.is_err() {
+                    return Poll::Ready(());
+                }
+            }
+            if now >= until || self.network.is_idle(now) {
+                return Poll::Ready(());
+            }
+            self.timer.as_mut().reset(now + Duration::from_millis(20));
+            if self.timer.as_mut().poll(cx).is_ready() {
+                cx.waker().wake_by_ref();
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl<M: Machine, H> fmt::Debug for Driver<M, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("peer_id", &self.peer_id)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,191 @@
+//! One turn of the loop: what came in goes to the machine, what the machine wants is carried out.
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use quiver_role::{Destination, Input, Machine, Output, Peer, Route};
+use tokio::time::Instant;
+
+use super::Driver;
+use crate::host::Host;
+use crate::network::{Answer, Incoming};
+
+/// The shortest time between two wake-ups that a machine asked for: one that asks for the past does not spin.
+const SHORTEST_TIMEOUT: Duration = Duration::from_millis(1);
+
+/// An input, owned.
+pub(super) enum Arrival<C> {
+    Timeout,
+    Connected {
+        peer: Peer,
+        route: Route,
+    },
+    Disconnected {
+        peer: Peer,
+    },
+    Message {
+        from: Peer,
+        bytes: Vec<u8>,
+        answer: Option<Answer>,
+    },
+    Command(C),
+}
+
+/// What is to be done once the records are durable.
+pub(super) enum Action<E> {
+    Answer {
+        answer: Answer,
+        message: Option<Vec<u8>>,
+    },
+    Send {
+        to: Peer,
+        message: Vec<u8>,
+    },
+    Publish {
+        message: Vec<u8>,
+    },
+    Block {
+        peer: Peer,
+    },
+    Event(E),
+}
+
+impl<M: Machine, H: Host<M>> Driver<M, H> {
+    pub(super) fn serve_inspections(&mut self, cx: &mut Context<'_>) {
+        // Once all handles are gone there are no more; polling on costs nothing.
+        while let Poll::Ready(Some(look)) = self.requests.inspections.poll_recv(cx) {
+            look(&self.machine);
+        }
+    }
+
+    pub(super) fn take_commands(&mut self, cx: &mut Context<'_>) {
+        while self.arrivals.len() < self.batch
+            && let Poll::Ready(Some(command)) = self.requests.commands.poll_recv(cx)
+        {
+            self.arrivals.push(Arrival::Command(command));
+        }
+    }
+
+    pub(super) fn take_incoming(&mut self, incoming: Incoming) {
+        self.arrivals.push(match incoming {
+            Incoming::Connected { peer, route } => Arrival::Connected { peer, route },
+            Incoming::Disconnected { peer } => Arrival::Disconnected { peer },
+            Incoming::Message { from, bytes, answer } => Arrival::Message { from, bytes, answer },
+            Incoming::Listening { address } => {
+                tracing::info!(%address, "listening");
+                self.host.listening(&address);
+                self.requests
+                    .listening
+                    .send_modify(|addresses| addresses.push(address));
+                return;
+            }
+        });
+    }
+
+    /// The machine has outputs before its first input.
+    pub(super) fn drain_initial(&mut self) {
+        self.host.before_inputs();
+        self.drain(None);
+        self.host.after_inputs();
+    }
+
+    pub(super) fn handle_arrivals(&mut self) {
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        self.host.before_inputs();
+        for arrival in arrivals.drain(..) {
+            self.handle(arrival);
+        }
+        self.host.after_inputs();
+        // A batch may have been large; most are not.
+        arrivals.shrink_to(SMALL_BATCH);
+        self.arrivals = arrivals;
+    }
+
+    fn handle(&mut self, arrival: Arrival<M::Command>) {
+        let now = self.clock.now();
+        let (machine, rng) = (&mut self.machine, &mut *self.rng);
+        let mut asked = None;
+        match arrival {
+            Arrival::Timeout => machine.handle_input(now, Input::Timeout, rng),
+            Arrival::Connected { peer, route } => {
+                machine.handle_input(now, Input::Connected { peer, route }, rng)
+            }
+            Arrival::Disconnected { peer } => machine.handle_input(now, Input::Disconnected { peer }, rng),
+            Arrival::Command(command) => machine.handle_input(now, Input::Command(command), rng),
+            Arrival::Message { from, bytes, answer } => {
+                asked = answer.map(|answer| (from, answer));
+                machine.handle_input(now, Input::Received { from, bytes: &bytes }, rng);
+            }
+        }
+        self.drain(asked);
+    }
+
+    /// Collects the machine's outputs. The first message back to the peer that is waiting for an answer becomes that
+    /// answer, which saves a stream; without one the answer is empty.
+    fn drain(&mut self, asked: Option<(Peer, Answer)>) {
+        let mut asked = asked;
+        loop {
+            let action = match self.machine.poll_output() {
+                Output::Persist(record) => {
+                    self.records.push(record);
+                    continue;
+                }
+                Output::Transmit {
+                    to: Destination::Peer(to),
+                    payload,
+                } => match asked.take() {
+                    Some((from, answer))
+                        if from == to && !payload.is_empty() && !self.network.has_queue(to) =>
+                    {
+                        Action::Answer {
+                            answer,
+                            message: Some(payload),
+                        }
+                    }
+                    unanswered => {
+                        asked = unanswered;
+                        Action::Send { to, message: payload }
+                    }
+                },
+                Output::Transmit {
+                    to: Destination::Group,
+                    payload,
+                } => Action::Publish { message: payload },
+                Output::Event(event) => Action::Event(event),
+                Output::Block(peer) => Action::Block { peer },
+                Output::Timeout(at) => {
+                    self.deadline = at.and_then(|at| self.clock.instant(at));
+                    break;
+                }
+            };
+            self.actions.push(action);
+        }
+        if let Some((_, answer)) = asked {
+            self.actions.push(Action::Answer {
+                answer,
+                message: None,
+            });
+        }
+        let soonest = Instant::now() + SHORTEST_TIMEOUT;
+        self.deadline = self.deadline.map(|deadline| deadline.max(soonest));
+    }
+
+    /// Carries out what the machine wants done. Its records are durable.
+    pub(super) fn perform(&mut self) {
+        let mut actions = std::mem::take(&mut self.actions);
+        for action in actions.drain(..) {
+            match action {
+                Action::Answer { answer, message } => self.network.answer(answer, message),
+                Action::Send { to, message } => self.network.send(to, message),
+                Action::Publish { message } => self.network.publish(&message),
+                Action::Block { peer } => self.network.block(peer),
+                Action::Event(event) => self.host.event(&self.machine, event),
+            }
+        }
+        actions.shrink_to(SMALL_BATCH);
+        self.actions = actions;
+    }
+}
+
+/// The room kept between turns.
+const SMALL_BATCH: usize = 8;

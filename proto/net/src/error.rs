@@ -1,0 +1,67 @@
+//! What can go wrong with a node as a whole. What goes wrong with one peer is logged and survived.
+
+use std::io;
+
+use libp2p::Multiaddr;
+
+use crate::config::Transport;
+
+/// Why an application could not make records durable.
+pub type HostError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a driver could not start or had to stop.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetError {
+    /// Another socket listens on the address.
+    #[error("the address {address} is in use: stop the other process or choose another port")]
+    AddressInUse {
+        /// The configured address.
+        address: Multiaddr,
+    },
+    /// Listening on the address failed for another reason.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The configured address.
+        address: Multiaddr,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The address does not belong to the chosen transport.
+    #[error("the transport {transport} cannot use the address {address}: write {example}")]
+    UnsupportedAddress {
+        /// The configured address.
+        address: Multiaddr,
+        /// The configured transport.
+        transport: Transport,
+        /// An address it could use.
+        example: &'static str,
+    },
+    /// A listener stopped while the driver ran.
+    #[error("the listener on {addresses} stopped: {source}")]
+    ListenerClosed {
+        /// The addresses it served, separated by commas.
+        addresses: String,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The process may not open as many files as the sockets need.
+    #[error(
+        "{needed} open files are needed but only {allowed} are allowed: run `ulimit -n {needed}` (or raise LimitNOFILE), or use fewer drones or the memory transport"
+    )]
+    FileLimit {
+        /// How many are needed.
+        needed: u64,
+        /// How many the process may open at most.
+        allowed: u64,
+    },
+    /// The limit of open files could not be read or raised.
+    #[error("cannot read or raise the limit of open files: {0}")]
+    FileLimitUnknown(#[source] io::Error),
+    /// The 32 bytes are no Ed25519 secret key.
+    #[error("the transport key is not a valid Ed25519 secret key")]
+    InvalidKey,
+    /// libp2p refuses the configuration.
+    #[error("the network configuration is invalid: {0}")]
+    Configuration(String),
+}

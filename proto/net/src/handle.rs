@@ -1,0 +1,149 @@
+//! How the application reaches a running machine.
+
+use std::fmt;
+use std::sync::Arc;
+
+use libp2p::{Multiaddr, PeerId};
+use quiver_role::Machine;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::metrics::NetMetrics;
+
+/// The driver has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the node has stopped")]
+pub struct Stopped;
+
+/// Why a command was not taken at once.
+#[derive(Debug, thiserror::Error)]
+pub enum Rejected<C> {
+    /// Too many commands are waiting already.
+    #[error("too many commands are waiting")]
+    Full(C),
+    /// The driver has stopped.
+    #[error("the node has stopped")]
+    Stopped(C),
+}
+
+/// Looks at the machine between two batches of inputs.
+pub(crate) type Inspection<M> = Box<dyn FnOnce(&M) + Send>;
+
+/// The driver's ends of a handle's channels.
+pub(crate) struct Requests<M: Machine> {
+    pub(crate) commands: mpsc::Receiver<M::Command>,
+    pub(crate) inspections: mpsc::Receiver<Inspection<M>>,
+    pub(crate) listening: watch::Sender<Vec<Multiaddr>>,
+}
+
+/// Gives commands to a running machine and looks at it. Cheap to clone; the driver runs on when all handles are gone.
+pub struct Handle<M: Machine> {
+    commands: mpsc::Sender<M::Command>,
+    inspections: mpsc::Sender<Inspection<M>>,
+    listening: watch::Receiver<Vec<Multiaddr>>,
+    metrics: Arc<NetMetrics>,
+    peer_id: PeerId,
+}
+
+impl<M: Machine> Handle<M> {
+    pub(crate) fn new(peer_id: PeerId, metrics: Arc<NetMetrics>, commands: usize) -> (Self, Requests<M>) {
+        let (commands_in, commands) = mpsc::channel(commands.max(1));
+        let (inspections_in, inspections) = mpsc::channel(4);
+        let (listening, listening_out) = watch::channel(Vec::new());
+        let handle = Self {
+            commands: commands_in,
+            inspections: inspections_in,
+            listening: listening_out,
+            metrics,
+            peer_id,
+        };
+        (
+            handle,
+            Requests {
+                commands,
+                inspections,
+                listening,
+            },
+        )
+    }
+
+    /// Gives the machine a command, waiting for room if too many are waiting. While records cannot be persisted,
+    /// commands wait.
+    ///
+    /// # Errors
+    /// [`Stopped`] if the driver has stopped.
+    pub async fn command(&self, command: M::Command) -> Result<(), Stopped> {
+        self.commands.send(command).await.map_err(|_| Stopped)
+    }
+
+    /// Gives the machine a command if there is room for it.
+    ///
+    /// # Errors
+    /// [`Rejected`] with the command.
+    pub fn try_command(&self, command: M::Command) -> Result<(), Rejected<M::Command>> {
+        self.commands.try_send(command).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(command) => Rejected::Full(command),
+            mpsc::error::TrySendError::Closed(command) => Rejected::Stopped(command),
+        })
+    }
+
+    /// Looks at the machine between two batches of inputs, also while records cannot be persisted. The closure runs on
+    /// the driver's task and should be short.
+    ///
+    /// # Errors
+    /// [`Stopped`] if the driver has stopped.
+    pub async fn inspect<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&M) -> T + Send + 'static,
+    ) -> Result<T, Stopped> {
+        let (answer, answered) = oneshot::channel();
+        let inspection: Inspection<M> = Box::new(move |machine| {
+            // The one who asked may have stopped waiting.
+            let _ = answer.send(look(machine));
+        });
+        self.inspections.send(inspection).await.map_err(|_| Stopped)?;
+        answered.await.map_err(|_| Stopped)
+    }
+
+    /// The addresses on which the node listens, as soon as there is one. Runs only while the driver does.
+    ///
+    /// # Errors
+    /// [`Stopped`] if the driver has stopped.
+    pub async fn listening(&self) -> Result<Vec<Multiaddr>, Stopped> {
+        let mut listening = self.listening.clone();
+        let addresses = listening
+            .wait_for(|addresses| !addresses.is_empty())
+            .await
+            .map_err(|_| Stopped)?;
+        Ok(addresses.clone())
+    }
+
+    /// The node's counters.
+    pub fn metrics(&self) -> &NetMetrics {
+        &self.metrics
+    }
+
+    /// The node's name on the transport.
+    pub fn peer_id(&self) -> PeerId {
+        self.peer_id
+    }
+}
+
+impl<M: Machine> Clone for Handle<M> {
+    fn clone(&self) -> Self {
+        Self {
+            commands: self.commands.clone(),
+            inspections: self.inspections.clone(),
+            listening: self.listening.clone(),
+            metrics: self.metrics.clone(),
+            peer_id: self.peer_id,
+        }
+    }
+}
+
+impl<M: Machine> fmt::Debug for Handle<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle")
+            .field("peer_id", &self.peer_id)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,36 @@
+//! The application's side of a driver.
+
+use libp2p::Multiaddr;
+use quiver_role::Machine;
+
+use crate::error::HostError;
+
+/// What the application does for the machine the driver runs.
+///
+/// All methods are called from the task that runs the driver, one at a time.
+pub trait Host<M: Machine>: Send {
+    /// Makes the records durable, in order. Called once for a whole batch of inputs.
+    ///
+    /// The call may block for as long as a disk takes. Inside a multi-threaded runtime, a host with slow storage can
+    /// wrap its work in `tokio::task::block_in_place`.
+    ///
+    /// # Errors
+    /// If the records are not durable. The driver logs it, sends nothing, takes no input, and calls again with the same
+    /// records every second until it succeeds or the driver is shut down.
+    fn persist(&mut self, records: &[M::Record]) -> Result<(), HostError>;
+
+    /// Hears an event. The machine may already be ahead of it by the rest of the batch.
+    fn event(&mut self, machine: &M, event: M::Event);
+
+    /// Hears an address on which the node really listens (a port 0 is resolved).
+    fn listening(&mut self, address: &Multiaddr) {
+        let _ = address;
+    }
+
+    /// Called right before the machine is given a batch of inputs.
+    fn before_inputs(&mut self) {}
+
+    /// Called right after the machine has taken a batch of inputs and its outputs are drained, on the same thread.
+    /// Between the two calls nothing but the machine runs, so that its CPU time can be measured.
+    fn after_inputs(&mut self) {}
+}

@@ -1,0 +1,293 @@
+//! The network as the driver sees it: what came in, what to send. Everything here is independent of the machine.
+
+mod events;
+
+use std::collections::{HashSet, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::Stream;
+use libp2p::core::transport::ListenerId;
+use libp2p::gossipsub::{IdentTopic, PublishError, TopicHash};
+use libp2p::request_response::{InboundRequestId, ResponseChannel};
+use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
+use libp2p::swarm::{self, Swarm};
+use libp2p::{Multiaddr, PeerId};
+use quiver_role::{MAX_MESSAGE_LEN, Peer, Route};
+use rand::Rng;
+use tokio::time::Instant;
+
+use crate::behaviour::{NONCE_LEN, Node};
+use crate::config::{Limits, NodeConfig, Tuning};
+use crate::dial::{Attempt, Dialler};
+use crate::error::NetError;
+use crate::metrics::NetMetrics;
+use crate::outbox::Outbox;
+use crate::peers::Peers;
+use crate::{listen, transport};
+
+/// How long after a group message was published it may still be on its way to the sockets when the node stops.
+const PUBLISH_LINGER: Duration = Duration::from_millis(200);
+
+/// Where the answer to a received message goes.
+pub(crate) struct Answer {
+    request: InboundRequestId,
+    channel: ResponseChannel<Vec<u8>>,
+}
+
+/// What the network has to report.
+pub(crate) enum Incoming {
+    Connected {
+        peer: Peer,
+        route: Route,
+    },
+    Disconnected {
+        peer: Peer,
+    },
+    Message {
+        from: Peer,
+        bytes: Vec<u8>,
+        answer: Option<Answer>,
+    },
+    Listening {
+        address: Multiaddr,
+    },
+}
+
+/// A swarm and what the driver remembers about it.
+pub(crate) struct Network {
+    swarm: Swarm<Node>,
+    peers: Peers,
+    outbox: Outbox,
+    dialler: Dialler,
+    metrics: Arc<NetMetrics>,
+    limits: Limits,
+    tuning: Tuning,
+    topic: Option<TopicHash>,
+    nonce: u64,
+    /// Blocked peers, oldest first.
+    blocked: VecDeque<PeerId>,
+    listeners: Vec<ListenerId>,
+    incoming: VecDeque<Incoming>,
+    /// Answers not yet on the wire.
+    answering: HashSet<InboundRequestId>,
+    published_at: Option<Instant>,
+}
+
+impl Network {
+    pub(crate) fn new(config: &NodeConfig, metrics: Arc<NetMetrics>) -> Result<Self, NetError> {
+        for (_, address) in &config.dial {
+            listen::check_address(config.transport, address)?;
+        }
+        let settings = swarm::Config::with_tokio_executor()
+            .with_idle_connection_timeout(config.idle_timeout)
+            .with_max_negotiating_inbound_streams(config.limits.streams);
+        let peer_id = config.key.peer_id();
+        let mut swarm = Swarm::new(transport::build(config)?, Node::new(config)?, peer_id, settings);
+        let listeners = listen::listen(&mut swarm, config.transport, &config.listen)?;
+        Ok(Self {
+            swarm,
+            peers: Peers::default(),
+            outbox: Outbox::new(config, metrics.clone()),
+            dialler: Dialler::new(config, Instant::now()),
+            metrics,
+            limits: config.limits,
+            tuning: config.tuning,
+            topic: config.topic.as_deref().map(|topic| IdentTopic::new(topic).hash()),
+            nonce: rand::rngs::OsRng.r#gen(),
+            blocked: VecDeque::new(),
+            listeners,
+            incoming: VecDeque::new(),
+            answering: HashSet::new(),
+            published_at: None,
+        })
+    }
+
+    /// The next thing to report.
+    pub(crate) fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Result<Incoming, NetError>> {
+        // As many events as a batch has inputs may pass without one of them being an input; then others get the thread.
+        for _ in 0..self.limits.batch.max(1) {
+            if let Some(incoming) = self.incoming.pop_front() {
+                return Poll::Ready(Ok(incoming));
+            }
+            if let Poll::Ready(attempt) = self.dialler.poll(cx, Instant::now()) {
+                self.dial(attempt);
+                continue;
+            }
+            match Pin::new(&mut self.swarm).poll_next(cx) {
+                Poll::Ready(Some(event)) => self.on_event(event)?,
+                Poll::Ready(None) | Poll::Pending => return Poll::Pending,
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Does what is due.
+    pub(crate) fn tick(&mut self, now: Instant) {
+        self.outbox
+            .expire(&mut self.peers, &mut self.swarm.behaviour_mut().messages, now);
+    }
+
+    /// When something is due next.
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        [self.outbox.wake_at(), self.dialler.wake_at()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Sends a message to one peer.
+    pub(crate) fn send(&mut self, to: Peer, message: Vec<u8>) {
+        if self.is_sendable(&message) {
+            self.outbox.send(
+                &mut self.peers,
+                &mut self.swarm.behaviour_mut().messages,
+                to,
+                message,
+            );
+        }
+    }
+
+    /// Sends a message as the answer to one received, or an empty answer.
+    pub(crate) fn answer(&mut self, answer: Answer, message: Option<Vec<u8>>) {
+        let message = message
+            .filter(|message| self.is_sendable(message))
+            .unwrap_or_default();
+        let length = message.len();
+        if self
+            .swarm
+            .behaviour_mut()
+            .messages
+            .send_response(answer.channel, message)
+            .is_err()
+        {
+            tracing::debug!("the peer did not wait for the answer");
+            return;
+        }
+        self.answering.insert(answer.request);
+        if length > 0 {
+            self.metrics.sent(length, 1);
+        }
+    }
+
+    /// Whether an answer to a peer would overtake messages that wait for their turn.
+    pub(crate) fn has_queue(&mut self, to: Peer) -> bool {
+        let id = self.peers.id(to);
+        id.and_then(|id| self.peers.partner(&id))
+            .is_some_and(|partner| !partner.queue.is_empty())
+    }
+
+    /// Publishes a message to the group.
+    pub(crate) fn publish(&mut self, message: &[u8]) {
+        let group = self.swarm.behaviour_mut().group.as_mut();
+        let (Some(group), Some(topic)) = (group, self.topic.clone()) else {
+            tracing::error!("a message to the group was dropped: the node is configured without a topic");
+            return;
+        };
+        if message.len() > MAX_MESSAGE_LEN {
+            tracing::error!(
+                length = message.len(),
+                "a message to the group was dropped: it is too long"
+            );
+            return;
+        }
+        let mut data = Vec::with_capacity(NONCE_LEN.saturating_add(message.len()));
+        data.extend_from_slice(&self.nonce.to_be_bytes());
+        data.extend_from_slice(message);
+        self.nonce = self.nonce.wrapping_add(1);
+        match group.publish(topic, data) {
+            Ok(_) => {
+                self.published_at = Some(Instant::now());
+                self.metrics.group_published.inc();
+                self.metrics.sent(message.len(), self.peers.subscribers());
+            }
+            Err(PublishError::NoPeersSubscribedToTopic) => tracing::debug!("nobody listens to the group yet"),
+            Err(error) => {
+                self.metrics.dropped.inc();
+                tracing::debug!("a message to the group was dropped: {error}");
+            }
+        }
+    }
+
+    /// Disconnects a peer and refuses it from now on.
+    pub(crate) fn block(&mut self, peer: Peer) {
+        let Some(id) = self.peers.id(peer) else { return };
+        if let Some(partner) = self.peers.partner(&id) {
+            partner.blocked = true;
+            partner.queue.clear();
+        }
+        let list = &mut self.swarm.behaviour_mut().blocked;
+        if !list.block_peer(id) {
+            return;
+        }
+        self.metrics.blocked.inc();
+        self.blocked.push_back(id);
+        if self.blocked.len() > self.limits.blocked
+            && let Some(oldest) = self.blocked.pop_front()
+        {
+            list.unblock_peer(oldest);
+        }
+        tracing::info!(peer = peer.0, %id, "blocked");
+    }
+
+    /// Whether all that was to be sent has left, as far as can be known.
+    pub(crate) fn is_idle(&self, now: Instant) -> bool {
+        let lingering = self.published_at.is_some_and(|at| now < at + PUBLISH_LINGER);
+        self.peers.are_idle() && self.answering.is_empty() && !lingering
+    }
+
+    fn is_sendable(&self, message: &[u8]) -> bool {
+        let sendable = message.len() <= MAX_MESSAGE_LEN;
+        if !sendable {
+            self.metrics.dropped.inc();
+            tracing::error!(length = message.len(), "a message was dropped: it is too long");
+        }
+        sendable
+    }
+
+    fn dial(&mut self, attempt: Attempt) {
+        let address = attempt.address.clone();
+        // A fresh port for every connection: one that reuses the listener's could collide with its predecessor.
+        let options: DialOpts = match pinned(&address) {
+            Some(peer) => {
+                let options = DialOpts::peer_id(peer)
+                    .addresses(vec![address])
+                    .condition(PeerCondition::Always);
+                options.allocate_new_port().build()
+            }
+            None => DialOpts::unknown_peer_id()
+                .address(address)
+                .allocate_new_port()
+                .build(),
+        };
+        let connection = options.connection_id();
+        self.metrics.dials.inc();
+        match self.swarm.dial(options) {
+            Ok(()) => self.dialler.dialling(attempt, connection),
+            Err(error) => {
+                self.metrics.dial_failures.inc();
+                self.dialler.refused(&attempt, Instant::now(), &error);
+            }
+        }
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        // The memory transport keeps the addresses of dropped listeners taken.
+        for listener in self.listeners.drain(..) {
+            self.swarm.remove_listener(listener);
+        }
+    }
+}
+
+/// The peer named at the end of an address.
+fn pinned(address: &Multiaddr) -> Option<PeerId> {
+    address.iter().find_map(|part| match part {
+        libp2p::multiaddr::Protocol::P2p(peer) => Some(peer),
+        _ => None,
+    })
+}

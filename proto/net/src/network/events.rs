@@ -1,0 +1,289 @@
+//! What a swarm's events mean.
+
+use std::error::Error;
+use std::io;
+
+use libp2p::request_response::{self, InboundFailure, Message};
+use libp2p::swarm::{ConnectionError, ConnectionId, SwarmEvent};
+use libp2p::{Multiaddr, PeerId, gossipsub, ping};
+use quiver_role::Route;
+use tokio::time::Instant;
+
+use super::{Answer, Incoming, Network};
+use crate::behaviour::{NONCE_LEN, NodeEvent};
+use crate::config::Tuning;
+use crate::error::NetError;
+use crate::peers::Arrived;
+
+impl Network {
+    pub(super) fn on_event(&mut self, event: SwarmEvent<NodeEvent>) -> Result<(), NetError> {
+        match event {
+            SwarmEvent::Behaviour(event) => self.on_node_event(event),
+            SwarmEvent::ConnectionEstablished {
+                peer_id,
+                connection_id,
+                ..
+            } => self.on_opened(peer_id, connection_id),
+            SwarmEvent::ConnectionClosed {
+                peer_id,
+                connection_id,
+                num_established,
+                cause,
+                ..
+            } => {
+                self.on_closed(peer_id, connection_id, num_established, cause);
+            }
+            SwarmEvent::OutgoingConnectionError {
+                connection_id, error, ..
+            } => {
+                self.metrics.dial_failures.inc();
+                self.dialler.lost(connection_id, Instant::now(), &Chain(&error));
+            }
+            SwarmEvent::IncomingConnectionError {
+                send_back_addr,
+                error,
+                ..
+            } => {
+                tracing::debug!(from = %send_back_addr, "a connection was not set up: {}", Chain(&error));
+            }
+            SwarmEvent::NewListenAddr { address, .. } => {
+                self.incoming.push_back(Incoming::Listening { address });
+            }
+            SwarmEvent::ListenerError { error, .. } => tracing::warn!("a listener cannot accept: {error}"),
+            SwarmEvent::ListenerClosed {
+                addresses,
+                reason: Err(source),
+                ..
+            } => {
+                return Err(NetError::ListenerClosed {
+                    addresses: list(&addresses),
+                    source,
+                });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn on_opened(&mut self, id: PeerId, connection: ConnectionId) {
+        self.metrics.connections_opened.inc();
+        let route = self
+            .dialler
+            .established(connection, Instant::now())
+            .unwrap_or(Route::Inbound);
+        match self.peers.arrived(id, route) {
+            Arrived::New(peer) => self.incoming.push_back(Incoming::Connected { peer, route }),
+            Arrived::Better { old, new } => {
+                self.incoming.push_back(Incoming::Disconnected { peer: old });
+                self.incoming.push_back(Incoming::Connected { peer: new, route });
+            }
+            Arrived::Again => {}
+        }
+    }
+
+    fn on_closed(
+        &mut self,
+        id: PeerId,
+        connection: ConnectionId,
+        remaining: u32,
+        cause: Option<ConnectionError>,
+    ) {
+        self.metrics.connections_closed.inc();
+        let reason = cause.map_or_else(|| "closed".to_owned(), |cause| Chain(&cause).to_string());
+        self.dialler.lost(connection, Instant::now(), &reason);
+        if remaining == 0
+            && let Some(partner) = self.peers.left(&id)
+        {
+            let unsent = partner.queue.len() as u64;
+            self.metrics.dropped.inc_by(unsent);
+            self.incoming
+                .push_back(Incoming::Disconnected { peer: partner.handle });
+        }
+    }
+
+    fn on_node_event(&mut self, event: NodeEvent) {
+        match event {
+            NodeEvent::Messages(event) => self.on_message_event(event),
+            NodeEvent::Group(event) => self.on_group_event(event),
+            NodeEvent::Ping(ping::Event {
+                peer,
+                connection,
+                result: Err(failure),
+            }) => {
+                if !matches!(failure, ping::Failure::Unsupported) {
+                    tracing::debug!(%peer, "no answer to pings: {failure}");
+                    self.swarm.close_connection(connection);
+                }
+            }
+            NodeEvent::Ping(_) | NodeEvent::Identify(_) => {}
+        }
+    }
+
+    fn on_message_event(&mut self, event: request_response::Event<Vec<u8>, Vec<u8>>) {
+        use request_response::Event;
+        match event {
+            Event::Message {
+                peer,
+                message:
+                    Message::Request {
+                        request_id,
+                        request,
+                        channel,
+                    },
+                ..
+            } => {
+                let answer = Answer {
+                    request: request_id,
+                    channel,
+                };
+                self.deliver(&peer, request, Some(answer));
+            }
+            Event::Message {
+                peer,
+                message: Message::Response { request_id, response },
+                ..
+            } => {
+                self.finished(peer, request_id);
+                if !response.is_empty() {
+                    self.deliver(&peer, response, None);
+                }
+            }
+            Event::OutboundFailure {
+                peer,
+                request_id,
+                error,
+                ..
+            } => {
+                tracing::debug!(%peer, "a message was not taken: {error}");
+                if let request_response::OutboundFailure::Io(error) = &error {
+                    self.count_refused(error);
+                }
+                self.finished(peer, request_id);
+            }
+            Event::InboundFailure {
+                peer,
+                request_id,
+                error,
+                ..
+            } => {
+                self.answering.remove(&request_id);
+                tracing::debug!(%peer, "a message did not come through: {error}");
+                if let InboundFailure::Io(error) = &error {
+                    self.count_refused(error);
+                }
+            }
+            Event::ResponseSent { request_id, .. } => {
+                self.answering.remove(&request_id);
+            }
+        }
+    }
+
+    fn on_group_event(&mut self, event: gossipsub::Event) {
+        match event {
+            gossipsub::Event::Message {
+                propagation_source,
+                message_id,
+                message,
+            } => {
+                self.on_group_message(propagation_source, &message_id, message.data);
+            }
+            gossipsub::Event::Subscribed { peer_id, .. } => self.peers.set_subscribed(&peer_id, true),
+            gossipsub::Event::Unsubscribed { peer_id, .. } => self.peers.set_subscribed(&peer_id, false),
+            gossipsub::Event::SlowPeer {
+                peer_id,
+                failed_messages,
+            } => {
+                tracing::debug!(peer = %peer_id, ?failed_messages, "too slow for group messages");
+            }
+            gossipsub::Event::GossipsubNotSupported { .. } => {}
+        }
+    }
+
+    fn on_group_message(&mut self, from: PeerId, id: &gossipsub::MessageId, mut data: Vec<u8>) {
+        use gossipsub::MessageAcceptance;
+        let well_formed = data.len() >= NONCE_LEN && data.len() - NONCE_LEN <= quiver_role::MAX_MESSAGE_LEN;
+        let within_rate = well_formed && self.is_within_rate(&from, data.len());
+        let acceptance = match self.tuning {
+            _ if !well_formed => MessageAcceptance::Reject,
+            Tuning::Hub { .. } if within_rate => MessageAcceptance::Accept,
+            Tuning::Hub { .. } | Tuning::Spoke => MessageAcceptance::Ignore,
+        };
+        let relayed = matches!(acceptance, MessageAcceptance::Accept);
+        if let Some(group) = self.swarm.behaviour_mut().group.as_mut() {
+            group.report_message_validation_result(id, &from, acceptance);
+        }
+        if relayed {
+            self.metrics.group_relayed.inc();
+            self.metrics
+                .sent(data.len() - NONCE_LEN, self.peers.subscribers().saturating_sub(1));
+        }
+        if !well_formed {
+            self.metrics.refused.inc();
+        } else if within_rate {
+            data.drain(..NONCE_LEN);
+            self.deliver(&from, data, None);
+        } else {
+            self.metrics.group_throttled.inc();
+        }
+    }
+
+    /// Only a hub keeps its peers to a rate: what a hub relays comes from many.
+    fn is_within_rate(&mut self, from: &PeerId, length: usize) -> bool {
+        match self.tuning {
+            Tuning::Spoke => true,
+            Tuning::Hub { .. } => {
+                let rate = self.limits.group_rate;
+                self.peers
+                    .partner(from)
+                    .is_some_and(|partner| partner.may_relay(rate, length, Instant::now()))
+            }
+        }
+    }
+
+    fn deliver(&mut self, from: &PeerId, bytes: Vec<u8>, answer: Option<Answer>) {
+        // Without a handle the peer has just left or is blocked: nobody is interested in its last words.
+        if let Some(from) = self.peers.handle(from) {
+            self.metrics.received(bytes.len());
+            self.incoming.push_back(Incoming::Message { from, bytes, answer });
+        }
+    }
+
+    fn finished(&mut self, peer: PeerId, request: request_response::OutboundRequestId) {
+        let streams = &mut self.swarm.behaviour_mut().messages;
+        self.outbox.finished(&mut self.peers, streams, peer, request);
+    }
+
+    fn count_refused(&self, error: &io::Error) {
+        if error.kind() == io::ErrorKind::InvalidData {
+            self.metrics.refused.inc();
+        }
+    }
+}
+
+fn list(addresses: &[Multiaddr]) -> String {
+    addresses
+        .iter()
+        .map(Multiaddr::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Shows an error with its causes, most of which libp2p's errors do not mention themselves.
+struct Chain<'a>(&'a (dyn Error + 'static));
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = self.0.to_string();
+        f.write_str(&shown)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if !shown.contains(&text) {
+                write!(f, ": {text}")?;
+                shown = text;
+            }
+            cause = error.source();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! Messages to single peers: bounded, in turn, with a deadline of our own.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use libp2p::PeerId;
+use libp2p::request_response::{Behaviour, OutboundRequestId};
+use quiver_role::Peer;
+use tokio::time::Instant;
+
+use crate::config::NodeConfig;
+use crate::frame::Frames;
+use crate::metrics::NetMetrics;
+use crate::peers::Peers;
+
+/// The time libp2p takes at most to agree on a stream's protocol, ahead of the request's own time.
+const NEGOTIATION: Duration = Duration::from_secs(10);
+
+/// Sends messages and keeps track of those not yet taken.
+pub(crate) struct Outbox {
+    in_flight: usize,
+    queued: usize,
+    patience: Duration,
+    metrics: Arc<NetMetrics>,
+    /// In the order of their deadlines, as all have the same time to live. Entries outlive their messages.
+    deadlines: VecDeque<(Instant, PeerId, OutboundRequestId)>,
+}
+
+impl Outbox {
+    pub(crate) fn new(config: &NodeConfig, metrics: Arc<NetMetrics>) -> Self {
+        Self {
+            in_flight: config.limits.in_flight.max(1),
+            queued: config.limits.queued.max(1),
+            patience: config.request_timeout.saturating_add(NEGOTIATION),
+            metrics,
+            deadlines: VecDeque::new(),
+        }
+    }
+
+    /// Sends a message, now or in its turn.
+    pub(crate) fn send(
+        &mut self,
+        peers: &mut Peers,
+        streams: &mut Behaviour<Frames>,
+        to: Peer,
+        message: Vec<u8>,
+    ) {
+        let Some(id) = peers.id(to) else {
+            return self.dropped(to, "it is gone");
+        };
+        let Some(partner) = peers.partner(&id).filter(|partner| !partner.blocked) else {
+            return self.dropped(to, "it is blocked");
+        };
+        partner.queue.push_back(message);
+        if partner.queue.len() > self.queued {
+            partner.queue.pop_front();
+            self.dropped(to, "too many messages wait for it");
+        }
+        self.pump(peers, streams, id);
+    }
+
+    /// A message was taken, or will never be.
+    pub(crate) fn finished(
+        &mut self,
+        peers: &mut Peers,
+        streams: &mut Behaviour<Frames>,
+        id: PeerId,
+        request: OutboundRequestId,
+    ) {
+        if let Some(partner) = peers.partner(&id) {
+            partner.in_flight.retain(|&other| other != request);
+            self.pump(peers, streams, id);
+        }
+    }
+
+    /// Gives up on messages whose time is over, so that those behind them have their turn.
+    pub(crate) fn expire(&mut self, peers: &mut Peers, streams: &mut Behaviour<Frames>, now: Instant) {
+        while let Some(&(deadline, id, request)) = self.deadlines.front() {
+            let waiting = peers
+                .partner(&id)
+                .is_some_and(|partner| partner.in_flight.contains(&request));
+            if waiting && deadline > now {
+                return;
+            }
+            self.deadlines.pop_front();
+            if waiting {
+                tracing::debug!(peer = %id, "a message was not taken in time");
+                self.finished(peers, streams, id, request);
+            }
+        }
+    }
+
+    /// When the next message's time is over.
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        self.deadlines.front().map(|(deadline, ..)| *deadline)
+    }
+
+    fn pump(&mut self, peers: &mut Peers, streams: &mut Behaviour<Frames>, id: PeerId) {
+        let Some(partner) = peers.partner(&id) else { return };
+        while partner.in_flight.len() < self.in_flight
+            && let Some(message) = partner.queue.pop_front()
+        {
+            self.metrics.sent(message.len(), 1);
+            let request = streams.send_request(&id, message);
+            partner.in_flight.push(request);
+            self.deadlines
+                .push_back((Instant::now() + self.patience, id, request));
+        }
+    }
+
+    fn dropped(&self, to: Peer, reason: &str) {
+        self.metrics.dropped.inc();
+        tracing::debug!(peer = to.0, "a message was dropped: {reason}");
+    }
+}

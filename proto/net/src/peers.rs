@@ -1,0 +1,187 @@
+//! Who is connected, and the handles machines know them by.
+
+use std::collections::{HashMap, VecDeque};
+
+use libp2p::PeerId;
+use libp2p::request_response::OutboundRequestId;
+use quiver_role::{Peer, Route};
+use tokio::time::Instant;
+
+use crate::rate::{Bucket, Rate};
+
+/// A connected peer.
+pub(crate) struct Partner {
+    pub(crate) handle: Peer,
+    pub(crate) route: Route,
+    /// Messages waiting for their turn.
+    pub(crate) queue: VecDeque<Vec<u8>>,
+    /// Messages sent and not yet taken.
+    pub(crate) in_flight: Vec<OutboundRequestId>,
+    /// Blocked: the connection is about to close and nothing is exchanged any more.
+    pub(crate) blocked: bool,
+    subscribed: bool,
+    bucket: Option<Bucket>,
+}
+
+/// What a new connection means to the machine.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Arrived {
+    /// The peer is new.
+    New(Peer),
+    /// The peer was known as one that had dialled us, but it is one that we were told to dial. It gets a new handle
+    /// with the better route.
+    Better { old: Peer, new: Peer },
+    /// One more connection to a known peer.
+    Again,
+}
+
+/// The connected peers, by both of their names.
+#[derive(Default)]
+pub(crate) struct Peers {
+    by_id: HashMap<PeerId, Partner>,
+    by_handle: HashMap<Peer, PeerId>,
+    next_handle: u64,
+    subscribers: usize,
+}
+
+impl Peers {
+    pub(crate) fn arrived(&mut self, id: PeerId, route: Route) -> Arrived {
+        let fresh = Peer(self.next_handle);
+        let arrived = match self.by_id.get_mut(&id) {
+            Some(partner) if partner.route == Route::Inbound && route != Route::Inbound => {
+                let old = std::mem::replace(&mut partner.handle, fresh);
+                partner.route = route;
+                self.by_handle.remove(&old);
+                Arrived::Better { old, new: fresh }
+            }
+            Some(_) => return Arrived::Again,
+            None => {
+                self.by_id.insert(id, Partner::new(fresh, route));
+                Arrived::New(fresh)
+            }
+        };
+        self.by_handle.insert(fresh, id);
+        // 2^64 connections do not happen.
+        self.next_handle = self.next_handle.wrapping_add(1);
+        arrived
+    }
+
+    /// Forgets a peer whose last connection is gone.
+    pub(crate) fn left(&mut self, id: &PeerId) -> Option<Partner> {
+        let partner = self.by_id.remove(id)?;
+        self.by_handle.remove(&partner.handle);
+        if partner.subscribed {
+            self.subscribers = self.subscribers.saturating_sub(1);
+        }
+        Some(partner)
+    }
+
+    pub(crate) fn id(&self, handle: Peer) -> Option<PeerId> {
+        self.by_handle.get(&handle).copied()
+    }
+
+    pub(crate) fn partner(&mut self, id: &PeerId) -> Option<&mut Partner> {
+        self.by_id.get_mut(id)
+    }
+
+    /// The handle of a peer that may be listened to.
+    pub(crate) fn handle(&self, id: &PeerId) -> Option<Peer> {
+        self.by_id
+            .get(id)
+            .filter(|partner| !partner.blocked)
+            .map(|partner| partner.handle)
+    }
+
+    pub(crate) fn set_subscribed(&mut self, id: &PeerId, subscribed: bool) {
+        let Some(partner) = self.by_id.get_mut(id) else {
+            return;
+        };
+        if partner.subscribed != subscribed {
+            partner.subscribed = subscribed;
+            let count = self.subscribers;
+            self.subscribers = if subscribed {
+                count.saturating_add(1)
+            } else {
+                count.saturating_sub(1)
+            };
+        }
+    }
+
+    /// How many peers listen to the group's topic.
+    pub(crate) fn subscribers(&self) -> usize {
+        self.subscribers
+    }
+
+    /// Whether everything that was to be sent was taken.
+    pub(crate) fn are_idle(&self) -> bool {
+        self.by_id
+            .values()
+            .all(|partner| partner.queue.is_empty() && partner.in_flight.is_empty())
+    }
+}
+
+impl Partner {
+    fn new(handle: Peer, route: Route) -> Self {
+        Self {
+            handle,
+            route,
+            queue: VecDeque::new(),
+            in_flight: Vec::new(),
+            blocked: false,
+            subscribed: false,
+            bucket: None,
+        }
+    }
+
+    /// Whether a group message of this length is within the peer's rate.
+    pub(crate) fn may_relay(&mut self, rate: Rate, length: usize, now: Instant) -> bool {
+        self.bucket
+            .get_or_insert_with(|| Bucket::full(rate, now))
+            .allows(rate, length, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_are_never_reused() {
+        let mut peers = Peers::default();
+        let id = PeerId::random();
+        assert_eq!(peers.arrived(id, Route::Inbound), Arrived::New(Peer(0)));
+        assert_eq!(peers.arrived(id, Route::Inbound), Arrived::Again);
+        assert!(peers.left(&id).is_some());
+        assert_eq!(peers.id(Peer(0)), None);
+        assert_eq!(peers.arrived(id, Route::Inbound), Arrived::New(Peer(1)));
+    }
+
+    #[test]
+    fn dialled_route_outranks_an_inbound_one() {
+        let mut peers = Peers::default();
+        let id = PeerId::random();
+        peers.arrived(id, Route::Inbound);
+        assert_eq!(
+            peers.arrived(id, Route::Leader),
+            Arrived::Better {
+                old: Peer(0),
+                new: Peer(1)
+            }
+        );
+        assert_eq!(peers.arrived(id, Route::Inbound), Arrived::Again);
+        assert_eq!(peers.id(Peer(0)), None);
+        assert_eq!(peers.handle(&id), Some(Peer(1)));
+    }
+
+    #[test]
+    fn subscribers_are_counted_once_and_leave_with_their_connection() {
+        let mut peers = Peers::default();
+        let id = PeerId::random();
+        peers.arrived(id, Route::Inbound);
+        peers.set_subscribed(&id, true);
+        peers.set_subscribed(&id, true);
+        assert_eq!(peers.subscribers(), 1);
+        peers.left(&id);
+        assert_eq!(peers.subscribers(), 0);
+    }
+}

@@ -1,0 +1,66 @@
+//! The transports: authenticated, encrypted, multiplexed, with a deadline of our own.
+
+use std::time::Duration;
+
+use futures::future::Either;
+use libp2p::core::muxing::StreamMuxerBox;
+use libp2p::core::transport::{Boxed, MemoryTransport};
+use libp2p::core::upgrade::Version;
+use libp2p::identity::Keypair;
+use libp2p::{PeerId, Transport as _, noise, quic, tcp, yamux};
+
+use crate::config::{NodeConfig, Transport};
+use crate::error::NetError;
+
+type Connections = Boxed<(PeerId, StreamMuxerBox)>;
+
+/// Connections a TCP listener lets wait; a whole swarm may come at once after a restart.
+const LISTEN_BACKLOG: u32 = 4096;
+
+/// The transport of a configuration.
+pub(crate) fn build(config: &NodeConfig) -> Result<Connections, NetError> {
+    let keypair = config.key.keypair();
+    let deadline = config.handshake_timeout;
+    match config.transport {
+        Transport::Tcp => over_tcp(keypair, deadline),
+        Transport::Quic => Ok(over_quic(keypair, deadline)),
+        Transport::TcpAndQuic => {
+            let tcp = over_tcp(keypair, deadline)?;
+            let either = over_quic(keypair, deadline).or_transport(tcp);
+            Ok(either
+                .map(|output, _| match output {
+                    Either::Left(output) | Either::Right(output) => output,
+                })
+                .boxed())
+        }
+        Transport::Memory => {
+            let memory = MemoryTransport::default().upgrade(Version::V1Lazy);
+            let memory = memory
+                .authenticate(noise(keypair)?)
+                .multiplex(yamux::Config::default());
+            Ok(memory.timeout(deadline).boxed())
+        }
+    }
+}
+
+fn noise(keypair: &Keypair) -> Result<noise::Config, NetError> {
+    noise::Config::new(keypair).map_err(|error| NetError::Configuration(error.to_string()))
+}
+
+fn over_tcp(keypair: &Keypair, deadline: Duration) -> Result<Connections, NetError> {
+    let config = tcp::Config::new().nodelay(true).listen_backlog(LISTEN_BACKLOG);
+    let tcp = tcp::tokio::Transport::new(config).upgrade(Version::V1Lazy);
+    let tcp = tcp
+        .authenticate(noise(keypair)?)
+        .multiplex(yamux::Config::default());
+    // The deadline covers the whole upgrade: a peer that accepts and never answers holds nothing up for longer.
+    Ok(tcp.timeout(deadline).boxed())
+}
+
+fn over_quic(keypair: &Keypair, deadline: Duration) -> Connections {
+    let mut config = quic::Config::new(keypair);
+    config.handshake_timeout = deadline;
+    quic::tokio::Transport::new(config)
+        .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)))
+        .boxed()
+}
