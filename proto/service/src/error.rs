@@ -120,6 +120,14 @@ pub enum Error {
         /// What does not hold.
         what: &'static str,
     },
+    /// A token or key file that does not decode.
+    #[error("{path}: {what}")]
+    Garbled {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// Nothing opens the state file: no flag, no environment variable, no terminal.
     #[error("no passphrase: give --passphrase-file FILE, --key-file FILE or the variable QUIVER_PASSPHRASE")]
     NoProtection,
@@ -181,7 +189,7 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Io { .. } | Self::DiskFull { .. } | Self::Control { .. } => Exit::Failed,
-            Self::Exists { .. } | Self::Config(_) | Self::LogFilter(_) => Exit::Usage,
+            Self::Exists { .. } | Self::Garbled { .. } | Self::Config(_) | Self::LogFilter(_) => Exit::Usage,
             Self::InUse { .. } => Exit::Busy,
             Self::TooOpen { .. }
             | Self::WrongKey { .. }

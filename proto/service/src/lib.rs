@@ -1,11 +1,15 @@
 //! What the Quiver services share: encrypted state files, the secrets that open them, layered configuration, logging,
 //! shutdown, and the local socket through which a command line talks to the running process.
 //!
-//! Nothing in here knows a role or a message. Randomness comes from the operating system: this crate is on the driver's
+//! Nothing in here knows a role's machine or a message. Randomness comes from the operating system: this crate is on the driver's
 //! side of the line.
 
+pub mod arguments;
+pub mod armour;
+pub mod clock;
 pub mod config;
 pub mod control;
+pub mod deployment_file;
 mod error;
 mod exit;
 pub mod logging;

@@ -1,0 +1,59 @@
+//! The wall clock, in the seconds the protocol counts, and how people read and write times.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use quiver_ainq::UnixTime;
+
+/// Seconds since 1970-01-01T00:00:00Z.
+pub fn unix_now() -> UnixTime {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "services are drivers; this is where they read the wall clock"
+    )]
+    let now = SystemTime::now();
+    now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// A time as people read it, in UTC: `2026-01-31T12:00:00Z`.
+pub fn format(time: UnixTime) -> String {
+    // The last second of the year 9999: nothing beyond can be written.
+    const LAST: UnixTime = 253_402_300_799;
+    if time > LAST {
+        return "never".into();
+    }
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(time)).to_string()
+}
+
+/// Reads a time: `2026-01-31T12:00:00Z`, or a duration from now such as `90d`, `12h`, `30m`.
+///
+/// # Errors
+/// In words.
+pub fn parse_time(text: &str) -> Result<UnixTime, String> {
+    if let Ok(duration) = humantime::parse_duration(text) {
+        return Ok(unix_now().saturating_add(duration.as_secs()));
+    }
+    match humantime::parse_rfc3339_weak(text) {
+        Ok(time) => Ok(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()),
+        Err(_) => Err("neither a duration from now (90d, 12h, 30m) nor a time (2026-01-31T12:00:00Z)".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_and_read_alike() {
+        assert_eq!(format(1_769_860_800), "2026-01-31T12:00:00Z");
+        assert_eq!(parse_time("2026-01-31T12:00:00Z"), Ok(1_769_860_800));
+        assert_eq!(format(u64::MAX), "never");
+    }
+
+    #[test]
+    fn durations_count_from_now() {
+        let before = unix_now();
+        let parsed = parse_time("1h").expect("good");
+        assert!((before + 3600..=unix_now() + 3600).contains(&parsed));
+        assert!(parse_time("soon").is_err());
+    }
+}

@@ -1,0 +1,188 @@
+//! The public file that says which deployment this is: name, suite, master public key, where the KGCs are.
+//!
+//! `kgc init` writes it; leaders, edges and operators take it with `--deployment FILE`. It holds no secret, but whoever can
+//! change it can name another KGC, so it travels like any trust anchor: compare the fingerprint.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+use quiver_ainq::{Bls12381G1, Deployment, Element, KgcId, Name, Ristretto255, Suite};
+use serde::{Deserialize, Serialize};
+
+use crate::state_file::Owner;
+use crate::{Error, Result, private_file};
+
+/// The longest file, in bytes.
+const LIMIT: u64 = 256 * 1024;
+
+/// The suites that services run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SuiteChoice {
+    /// ristretto255, constant-time (the default)
+    #[default]
+    #[value(name = "ristretto255")]
+    Ristretto255,
+    /// G1 of BLS12-381, not constant-time
+    #[value(name = "bls12-381-g1")]
+    Bls12381G1,
+}
+
+impl SuiteChoice {
+    /// The suite's ID, as it enters every hash.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Ristretto255 => Ristretto255::ID,
+            Self::Bls12381G1 => Bls12381G1::ID,
+        }
+    }
+
+    /// The suite with this ID.
+    ///
+    /// # Errors
+    /// In words; the published scheme without repairs is refused as such.
+    pub fn from_id(id: &str) -> std::result::Result<Self, String> {
+        match [Self::Ristretto255, Self::Bls12381G1]
+            .into_iter()
+            .find(|suite| suite.id() == id)
+        {
+            Some(suite) => Ok(suite),
+            None if id.to_ascii_lowercase().contains("paper") => Err(format!(
+                "suite {id} is the published scheme without repairs; services refuse it"
+            )),
+            None => Err(format!("suite {id} is unknown to this program")),
+        }
+    }
+}
+
+/// Runs `$body` with `$S` standing for the chosen suite: the only place where the choice at run time becomes a type.
+#[macro_export]
+macro_rules! with_suite {
+    ($choice:expr, $S:ident => $body:expr) => {
+        match $choice {
+            $crate::deployment_file::SuiteChoice::Ristretto255 => {
+                type $S = quiver_ainq::Ristretto255;
+                $body
+            }
+            $crate::deployment_file::SuiteChoice::Bls12381G1 => {
+                type $S = quiver_ainq::Bls12381G1;
+                $body
+            }
+        }
+    };
+}
+
+/// A KGC of the deployment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KgcEntry {
+    /// Its FROST identifier; 1 for a single KGC.
+    pub id: KgcId,
+    /// Where it listens, as multiaddresses: `/dns4/kgc.example/tcp/7000`.
+    #[serde(default)]
+    pub addresses: Vec<String>,
+}
+
+/// The file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeploymentFile {
+    /// The deployment's name.
+    pub deployment: String,
+    /// The suite's ID.
+    pub suite: String,
+    /// P_pub, hex.
+    pub master: String,
+    /// H(suite, name, P_pub), hex; for people to compare. Checked against the rest.
+    pub fingerprint: String,
+    /// The KGCs.
+    #[serde(default)]
+    pub kgc: Vec<KgcEntry>,
+}
+
+impl DeploymentFile {
+    /// Describes a deployment.
+    pub fn new<S: Suite>(deployment: &Deployment<S>, kgc: Vec<KgcEntry>) -> Self {
+        Self {
+            deployment: deployment.name().as_str().into(),
+            suite: S::ID.into(),
+            master: hex::encode(deployment.master().as_bytes()),
+            fingerprint: hex::encode(deployment.fingerprint()),
+            kgc,
+        }
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// [`Error::Config`] naming file and line, [`Error::Io`].
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = private_file::read_public(path, LIMIT)?;
+        let text = String::from_utf8_lossy(&bytes);
+        toml::from_str(&text).map_err(|error| Error::Config(format!("{}: {error}", path.display())))
+    }
+
+    /// Writes a new file that anybody may read. Never overwrites.
+    pub fn write_new(&self, path: &Path) -> Result<()> {
+        let body = toml::to_string(self).map_err(|error| Error::Config(error.to_string()))?;
+        let text = format!(
+            "# Public. Leaders, edges and operators take this file with --deployment; compare the fingerprint.\n{body}"
+        );
+        private_file::write_new_public(path, text.as_bytes())
+    }
+
+    /// The suite.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
+    pub fn suite(&self) -> Result<SuiteChoice> {
+        SuiteChoice::from_id(&self.suite)
+            .map_err(|reason| Error::Config(format!("deployment file: {reason}")))
+    }
+
+    /// Checks everything and pins it. `S` is the suite of [`Self::suite`].
+    ///
+    /// # Errors
+    /// [`Error::Config`].
+    pub fn pin<S: Suite>(&self) -> Result<Deployment<S>> {
+        let wrong = |what: &str| Error::Config(format!("deployment file: {what}"));
+        if self.suite != S::ID {
+            return Err(wrong("suite differs"));
+        }
+        let name = Name::new(&self.deployment).map_err(|error| wrong(&error.to_string()))?;
+        let bytes = hex::decode(&self.master).map_err(|_| wrong("`master` is not hex"))?;
+        let master = Element::decode(&bytes).map_err(|error| wrong(&format!("`master`: {error}")))?;
+        let deployment = Deployment::new(name, master);
+        if hex::encode(deployment.fingerprint()) != self.fingerprint.to_ascii_lowercase() {
+            return Err(wrong(
+                "`fingerprint` does not fit suite, name and master key: the file was changed",
+            ));
+        }
+        Ok(deployment)
+    }
+
+    /// The ids of the KGCs; 1 if the file lists none.
+    pub fn kgc_ids(&self) -> Vec<KgcId> {
+        if self.kgc.is_empty() {
+            vec![1]
+        } else {
+            self.kgc.iter().map(|kgc| kgc.id).collect()
+        }
+    }
+
+    /// All addresses of KGCs.
+    pub fn kgc_addresses(&self) -> Vec<String> {
+        self.kgc
+            .iter()
+            .flat_map(|kgc| kgc.addresses.iter().cloned())
+            .collect()
+    }
+}
+
+/// Whose state file it is: that of `role` in this deployment.
+pub fn owner<S: Suite>(deployment: &Deployment<S>, role: &str) -> Owner {
+    Owner {
+        role: role.into(),
+        deployment: deployment.name().as_str().into(),
+        fingerprint: deployment.fingerprint(),
+    }
+}
