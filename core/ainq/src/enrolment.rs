@@ -59,7 +59,12 @@ impl Proof {
     }
 
     fn challenge<S: Suite>(self, key: &Element<S>, commitment: &Element<S>, transcript: &[u8]) -> S::Scalar {
-        let parts = [S::ID.as_bytes(), key.as_bytes(), commitment.as_bytes(), transcript];
+        let parts = [
+            S::ID.as_bytes(),
+            key.as_bytes(),
+            commitment.as_bytes(),
+            transcript,
+        ];
         S::hash_to_scalar(self.domain(), &parts)
     }
 
@@ -113,8 +118,13 @@ impl<S: Suite> EnrolmentRequest<S> {
         let value = SecretValue::generate(rng);
         let reply = SecretScalar::generate(rng);
         let (public_value, reply_point) = (value.public(), reply.public());
-        let transcript =
-            transcript(&issued.token.statement.encode(), &public_value, &reply_point, &kgcs, &session);
+        let transcript = transcript(
+            &issued.token.statement.encode(),
+            &public_value,
+            &reply_point,
+            &kgcs,
+            &session,
+        );
         let request = Self {
             token: issued.token.clone(),
             public_value,
@@ -124,7 +134,14 @@ impl<S: Suite> EnrolmentRequest<S> {
             token_proof: Proof::Token.make(issued.secret(), &transcript, rng),
             value_proof: Proof::Value.make(value.scalar(), &transcript, rng),
         };
-        Ok((request.clone(), PendingEnrolment { request, value, reply }))
+        Ok((
+            request.clone(),
+            PendingEnrolment {
+                request,
+                value,
+                reply,
+            },
+        ))
     }
 
     /// What the operator granted, if the operator did: see [`verify`](Self::verify).
@@ -151,9 +168,14 @@ impl<S: Suite> EnrolmentRequest<S> {
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.fixed(&self.token.encode());
-        writer.fixed(self.public_value.as_bytes()).fixed(self.reply_point.as_bytes());
+        writer
+            .fixed(self.public_value.as_bytes())
+            .fixed(self.reply_point.as_bytes());
         write_kgcs(&mut writer, &self.kgcs);
-        writer.fixed(&self.session).fixed(&self.token_proof.encode()).fixed(&self.value_proof.encode());
+        writer
+            .fixed(&self.session)
+            .fixed(&self.token_proof.encode())
+            .fixed(&self.value_proof.encode());
         writer.finish()
     }
 
@@ -163,7 +185,10 @@ impl<S: Suite> EnrolmentRequest<S> {
     /// [`Error::TooLong`], [`Error::WrongKgc`], [`Error::InvalidScalar`], and as [`TokenStatement::decode`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         if bytes.len() > MAX_REQUEST_LEN {
-            return Err(Error::TooLong { what: "enrolment request", limit: MAX_REQUEST_LEN });
+            return Err(Error::TooLong {
+                what: "enrolment request",
+                limit: MAX_REQUEST_LEN,
+            });
         }
         let mut reader = Reader::new(bytes);
         let token = Token::read(&mut reader)?;
@@ -175,12 +200,23 @@ impl<S: Suite> EnrolmentRequest<S> {
         let token_proof = SchnorrSignature::read(&mut reader)?;
         let value_proof = SchnorrSignature::read(&mut reader)?;
         reader.end()?;
-        Ok(Self { token, public_value, reply_point, kgcs, session, token_proof, value_proof })
+        Ok(Self {
+            token,
+            public_value,
+            reply_point,
+            kgcs,
+            session,
+            token_proof,
+            value_proof,
+        })
     }
 
     /// H over the encoding: what tells a repeat from another request.
     pub fn digest(&self) -> Digest {
-        Hasher::new("quiver/1 enrolment request").lp(S::ID.as_bytes()).lp(&self.encode()).finish()
+        Hasher::new("quiver/1 enrolment request")
+            .lp(S::ID.as_bytes())
+            .lp(&self.encode())
+            .finish()
     }
 
     /// Checks all that a KGC must check before it pins the token: deployment, times, the operator's signature, that the
@@ -201,8 +237,13 @@ impl<S: Suite> EnrolmentRequest<S> {
         }
         self.token.verify(deployment, operators, now)?;
         let statement = self.token.statement.encode();
-        let transcript =
-            transcript(&statement, &self.public_value, &self.reply_point, &self.kgcs, &self.session);
+        let transcript = transcript(
+            &statement,
+            &self.public_value,
+            &self.reply_point,
+            &self.kgcs,
+            &self.session,
+        );
         Proof::Token.check(&self.token_proof, &self.token.statement.tpk, &transcript)?;
         Proof::Value.check(&self.value_proof, &self.public_value, &transcript)?;
         Ok(VerifiedRequest {
@@ -223,7 +264,10 @@ fn transcript<S: Suite>(
     session: &[u8; 16],
 ) -> Vec<u8> {
     let mut writer = Writer::new();
-    writer.lp(statement).fixed(public_value.as_bytes()).fixed(reply_point.as_bytes());
+    writer
+        .lp(statement)
+        .fixed(public_value.as_bytes())
+        .fixed(reply_point.as_bytes());
     write_kgcs(&mut writer, kgcs);
     writer.fixed(session).finish()
 }
@@ -237,7 +281,10 @@ fn write_kgcs(writer: &mut Writer, kgcs: &[KgcId]) {
 
 fn check_kgcs(kgcs: &[KgcId]) -> Result<(), Error> {
     if kgcs.len() > MAX_KGCS {
-        return Err(Error::TooLong { what: "KGCs of a request", limit: MAX_KGCS });
+        return Err(Error::TooLong {
+            what: "KGCs of a request",
+            limit: MAX_KGCS,
+        });
     }
     if kgcs.is_empty() || kgcs.contains(&0) {
         return Err(Error::WrongKgc);
@@ -281,7 +328,9 @@ impl<S: Suite> VerifiedRequest<S> {
     /// H(D_i, P_i). The KGC stores it under the token's id before its first answer, and refuses any other for ever.
     pub fn pin(&self) -> Digest {
         let hash = Hasher::new("quiver/1 enrolment pin").lp(S::ID.as_bytes());
-        hash.lp(&self.identity.encode()).fixed(self.public_value.as_bytes()).finish()
+        hash.lp(&self.identity.encode())
+            .fixed(self.public_value.as_bytes())
+            .finish()
     }
 }
 
@@ -297,8 +346,11 @@ impl<S: Suite> MasterSecret<S> {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> (SealedReply<S>, DronePublicKey<S>) {
         let partial = self.issue_partial_key(deployment, &request.identity, &request.public_value, rng);
-        let public =
-            DronePublicKey { identity: request.identity.clone(), r: *partial.r(), p: request.public_value };
+        let public = DronePublicKey {
+            identity: request.identity.clone(),
+            r: *partial.r(),
+            p: request.public_value,
+        };
         let e = SecretScalar::<S>::generate(rng);
         let a = e.public();
         // e·P_i ‖ e·N_i
@@ -310,7 +362,14 @@ impl<S: Suite> MasterSecret<S> {
             &S::mul(e.expose(), request.reply_point.point()),
         );
         let ciphertext = aead::seal(&key, &NONCE, &[], &partial.encode());
-        (SealedReply { kgc: this, a, ciphertext }, public)
+        (
+            SealedReply {
+                kgc: this,
+                a,
+                ciphertext,
+            },
+            public,
+        )
     }
 }
 
@@ -328,7 +387,8 @@ fn reply_key<S: Suite>(
     let hash = Hasher::new("quiver/1 enrolment reply").lp(S::ID.as_bytes());
     let salt = hash.fixed(request).u16(kgc).fixed(a.as_bytes()).finish();
     let mut ikm = Writer::with_capacity(2 * S::POINT_LEN);
-    ikm.fixed(S::encode(with_value).as_ref()).fixed(S::encode(with_reply).as_ref());
+    ikm.fixed(S::encode(with_value).as_ref())
+        .fixed(S::encode(with_reply).as_ref());
     extract(&salt, &Zeroizing::new(ikm.finish()))
 }
 
@@ -351,7 +411,11 @@ impl<S: Suite> SealedReply<S> {
 
     /// The encoding: KGC id, A, ciphertext.
     pub fn encode(&self) -> Vec<u8> {
-        Writer::new().u16(self.kgc).fixed(self.a.as_bytes()).fixed(&self.ciphertext).finish()
+        Writer::new()
+            .u16(self.kgc)
+            .fixed(self.a.as_bytes())
+            .fixed(&self.ciphertext)
+            .finish()
     }
 
     /// Reads [`LEN`](Self::LEN) bytes.
@@ -361,7 +425,9 @@ impl<S: Suite> SealedReply<S> {
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         let (kgc, a) = (reader.u16()?, Element::read(&mut reader)?);
-        let ciphertext = reader.take(S::SCALAR_LEN + S::POINT_LEN + aead::TAG_LEN)?.to_vec();
+        let ciphertext = reader
+            .take(S::SCALAR_LEN + S::POINT_LEN + aead::TAG_LEN)?
+            .to_vec();
         reader.end()?;
         Ok(Self { kgc, a, ciphertext })
     }
@@ -386,11 +452,7 @@ impl<S: Suite> PendingEnrolment<S> {
     /// # Errors
     /// [`Error::WrongKgc`] if that KGC was not asked, [`Error::SealBroken`], or [`Error::InvalidPartialKey`], which only
     /// the KGC itself can cause.
-    pub fn open(
-        &self,
-        deployment: &Deployment<S>,
-        reply: &SealedReply<S>,
-    ) -> Result<DroneKeypair<S>, Error> {
+    pub fn open(&self, deployment: &Deployment<S>, reply: &SealedReply<S>) -> Result<DroneKeypair<S>, Error> {
         if !self.request.kgcs.contains(&reply.kgc) {
             return Err(Error::WrongKgc);
         }
@@ -411,7 +473,10 @@ impl<S: Suite> PendingEnrolment<S> {
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let request = self.request.encode();
         let mut writer = Writer::with_capacity(4 + request.len() + 2 * S::SCALAR_LEN);
-        writer.lp(&request).fixed(&self.value.to_bytes()).fixed(&self.reply.to_bytes());
+        writer
+            .lp(&request)
+            .fixed(&self.value.to_bytes())
+            .fixed(&self.reply.to_bytes());
         Zeroizing::new(writer.finish())
     }
 
@@ -428,12 +493,18 @@ impl<S: Suite> PendingEnrolment<S> {
         if value.public() != request.public_value || reply.public() != request.reply_point {
             return Err(Error::InvalidScalar);
         }
-        Ok(Self { request, value, reply })
+        Ok(Self {
+            request,
+            value,
+            reply,
+        })
     }
 }
 
 impl<S: Suite> fmt::Debug for PendingEnrolment<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingEnrolment").field("request", &self.request).finish_non_exhaustive()
+        f.debug_struct("PendingEnrolment")
+            .field("request", &self.request)
+            .finish_non_exhaustive()
     }
 }

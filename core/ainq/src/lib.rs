@@ -13,6 +13,7 @@
 //! | [`name`], [`identity`], [`deployment`] | who, and under which KGC |
 //! | [`keys`], [`statement`], [`signature`] | certificateless keys; what a KGC signs; what drones sign |
 //! | [`token`], [`enrolment`], [`revocation`] | how a drone gets its key, and loses it |
+//! | [`paper`] | the seven algorithms as published, unauthenticated, for experiments |
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
@@ -29,27 +30,30 @@ extern crate alloc;
 pub mod deployment;
 pub mod element;
 pub mod enrolment;
+pub mod equivocation;
 pub mod error;
+pub mod group_key;
+pub mod header;
 pub mod identity;
+#[cfg(feature = "instrumented")]
+pub mod instrumented;
 pub mod keys;
+pub mod leadership;
+pub mod membership;
 pub mod name;
+pub mod pairwise;
+pub mod paper;
 pub mod revocation;
+pub mod roster;
 pub mod schnorr;
 pub mod signature;
+pub mod slots;
+pub mod spare;
 pub mod statement;
+mod strategy;
 pub mod suite;
 pub mod token;
 pub mod traffic;
-mod strategy;
-pub mod spare;
-pub mod slots;
-pub mod roster;
-pub mod pairwise;
-pub mod membership;
-pub mod leadership;
-pub mod header;
-pub mod group_key;
-pub mod equivocation;
 
 pub use deployment::Deployment;
 pub use element::{Element, SecretScalar};
@@ -67,9 +71,7 @@ pub use statement::{Purpose, StatementSignature};
 #[cfg(feature = "bls12-381")]
 pub use suite::Bls12381G1;
 pub use suite::{AgreedSecret, Ristretto255, Suite};
-pub use token::{
-    IssuedToken, OperatorPublicKey, OperatorSecretKey, Token, TokenGrant, TokenStatement,
-};
+pub use token::{IssuedToken, OperatorPublicKey, OperatorSecretKey, Token, TokenGrant, TokenStatement};
 
 pub use equivocation::EquivocationProof;
 pub use group_key::GroupKey;
