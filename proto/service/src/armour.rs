@@ -1,12 +1,13 @@
-//! Small binary things as one line of text that survives copying: what it is, the suite, hex.
+//! Small binary things as one line of text that survives copying: what it is, the suite, hex, a checksum.
 //!
 //! ```text
-//! QUIVER-TOKEN QUIVER-AINQ-RISTRETTO255-SHA512-v1 0a1b2c…
+//! QUIVER-TOKEN QUIVER-AINQ-RISTRETTO255-SHA512-v1 0a1b2c… 89abcdef
 //! ```
-//! Tokens and operator keys travel by hand, so that a wrong or cut file is named as such.
+//! Tokens and operator keys travel by hand, so a wrong, cut or mistyped file is named as such.
 
 use std::path::Path;
 
+use quiver_crypto::Hasher;
 use zeroize::Zeroizing;
 
 use crate::deployment_file::SuiteChoice;
@@ -46,19 +47,34 @@ impl Kind {
 
 /// Writes a new file; mode 0600 if it is secret. Never overwrites.
 pub fn write_new(path: &Path, kind: Kind, suite: SuiteChoice, bytes: &[u8]) -> Result<()> {
-    let prefix = format!("{} {} ", kind.word(), suite.id());
-    let mut line = Zeroizing::new(vec![b'\n'; prefix.len() + bytes.len() * 2 + 1]);
-    let (head, tail) = line.split_at_mut(prefix.len());
-    head.copy_from_slice(prefix.as_bytes());
-    if let Some(digits) = tail.get_mut(..bytes.len() * 2) {
-        // The slice has exactly the length asked for, the only thing that can be wrong.
-        let _ = hex::encode_to_slice(bytes, digits);
-    }
+    let line = encode(kind, suite, bytes);
     if kind.secret() {
         private_file::write_new(path, &line)
     } else {
         private_file::write_new_public(path, &line)
     }
+}
+
+fn encode(kind: Kind, suite: SuiteChoice, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
+    let prefix = format!("{} {} ", kind.word(), suite.id());
+    let suffix = format!(" {}\n", checksum(kind, suite, bytes));
+    // Room for all of it from the start: a growing vector would leave copies behind.
+    let mut line = Zeroizing::new(Vec::with_capacity(prefix.len() + bytes.len() * 2 + suffix.len()));
+    line.extend_from_slice(prefix.as_bytes());
+    let digit = |half: u8| char::from_digit(half.into(), 16).map_or(b'0', |digit| digit as u8);
+    line.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
+    line.extend_from_slice(suffix.as_bytes());
+    line
+}
+
+/// Against typing and copying, not against adversaries.
+fn checksum(kind: Kind, suite: SuiteChoice, bytes: &[u8]) -> String {
+    let hash = Hasher::new("quiver/1 armour")
+        .lp(kind.word().as_bytes())
+        .lp(suite.id().as_bytes())
+        .lp(bytes)
+        .finish();
+    hex::encode(hash.first_chunk::<4>().copied().unwrap_or_default())
 }
 
 /// Reads a file; one that holds a secret must be for its owner alone.
@@ -80,11 +96,7 @@ pub fn read(path: &Path, kind: Kind) -> Result<(SuiteChoice, Zeroizing<Vec<u8>>)
 fn decode(text: &[u8], kind: Kind) -> std::result::Result<(SuiteChoice, Zeroizing<Vec<u8>>), String> {
     let text = text.trim_ascii();
     let mut words = text.split(|byte| byte.is_ascii_whitespace());
-    let (Some(first), Some(suite), Some(digits), None) =
-        (words.next(), words.next(), words.next(), words.next())
-    else {
-        return Err(format!("not one line of the form {} SUITE HEX", kind.word()));
-    };
+    let first = words.next().unwrap_or_default();
     if first != kind.word().as_bytes() {
         let found = Kind::ALL
             .into_iter()
@@ -92,9 +104,20 @@ fn decode(text: &[u8], kind: Kind) -> std::result::Result<(SuiteChoice, Zeroizin
         let found = found.map_or("something else", Kind::word);
         return Err(format!("a {} was expected, this is {found}", kind.word()));
     }
+    let (Some(suite), Some(digits), Some(sum), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err(format!(
+            "it was cut or changed: not one line of the form {} SUITE HEX CHECKSUM",
+            kind.word()
+        ));
+    };
     let suite = SuiteChoice::from_id(&String::from_utf8_lossy(suite))?;
     let mut bytes = Zeroizing::new(vec![0; digits.len() / 2]);
     hex::decode_to_slice(digits, &mut bytes).map_err(|_| "it was cut or changed: not hex digits in pairs")?;
+    if checksum(kind, suite, &bytes).as_bytes() != sum {
+        return Err("it was cut or changed: the checksum does not fit".into());
+    }
     Ok((suite, bytes))
 }
 
@@ -129,15 +152,22 @@ mod tests {
 
     #[test]
     fn wrong_and_garbled_lines_are_told_apart() {
-        let suite = SuiteChoice::Ristretto255.id();
+        let suite = SuiteChoice::Ristretto255;
         let reason = |text: &str| decode(text.as_bytes(), Kind::Token).expect_err("refused");
-        assert!(reason("").contains("one line"));
-        assert!(
-            reason(&format!("QUIVER-OPERATOR-SECRET-KEY {suite} 00"))
-                .contains("this is QUIVER-OPERATOR-SECRET")
-        );
-        assert!(reason(&format!("QUIVER-TOKEN {suite} 0")).contains("cut or changed"));
-        assert!(reason(&format!("QUIVER-TOKEN {suite} 0g")).contains("cut or changed"));
-        assert!(reason("QUIVER-TOKEN NO-SUCH-SUITE 00").contains("NO-SUCH-SUITE"));
+        assert!(reason("").contains("this is something else"));
+        let operator = encode(Kind::OperatorSecretKey, suite, &[1, 2]);
+        assert!(reason(&String::from_utf8_lossy(&operator)).contains("this is QUIVER-OPERATOR-SECRET-KEY"));
+        assert!(reason("QUIVER-TOKEN NO-SUCH-SUITE 00 00").contains("NO-SUCH-SUITE"));
+        let good = String::from_utf8_lossy(&encode(Kind::Token, suite, &[1, 2])).into_owned();
+        decode(good.as_bytes(), Kind::Token).expect("good");
+        for length in "QUIVER-TOKEN".len()..good.trim_end().len() {
+            let reason = reason(&good[..length]);
+            assert!(
+                reason.contains("cut or changed") || reason.contains("unknown"),
+                "{reason}"
+            );
+        }
+        assert!(reason(&good.replace("0102", "0112")).contains("checksum"));
+        assert!(reason(&good.replace("0102", "01z2")).contains("cut or changed"));
     }
 }
