@@ -1,1 +1,78 @@
-//! Placeholder.
+//! What Quiver's roles say to one another: the protobuf package `quiver.v1`, bounded and validated.
+//!
+//! [`Message::decode`] is the one way in. It checks the deployment, lengths, lists and names; points and signatures are
+//! decoded where the receiver needs them at once, and left as bounded bytes in messages that a cookie must admit
+//! first ([`EnrolRequest`], [`JoinHello`], [`JoinRequest`]), so that a stranger buys no curve arithmetic with one packet.
+//!
+//! | message | from → to | answers | authenticated by |
+//! |---|---|---|---|
+//! | [`EnrolHello`] | drone → KGC | – | – |
+//! | [`EnrolCookie`] | KGC → drone | `EnrolHello` | – (echoes the nonce) |
+//! | [`EnrolRequest`] | drone → KGC | `EnrolCookie` | operator's token, proofs under tsk and x_i |
+//! | [`EnrolReply`] | KGC → drone | `EnrolRequest` | sealed to the drone; the partial key verifies or not |
+//! | [`Refusal`] | service → drone | any request | – (never changes state, only the pace of retries) |
+//! | [`JoinHello`] | edge → leader | – | – |
+//! | [`JoinChallenge`] | leader → edge | `JoinHello` | – (the header of the welcome is signed) |
+//! | [`JoinRequest`] | edge → leader | `JoinChallenge` | signature `join`, challenge |
+//! | [`Welcome`] | leader → edge | `JoinRequest` | signature `header`, tag |
+//! | [`Ack`] | edge → leader | `Welcome`, `Rekey`, `CatchUpReply` | MAC under A_i |
+//! | [`Rekey`] | leader → edges | – | signature `header`, tag |
+//! | [`CatchUpRequest`] | edge → leader | – | MAC under A_i (if the leader still shares one) |
+//! | [`CatchUpReply`] | leader → edge | `CatchUpRequest` | signature `header`, MAC under A_i |
+//! | [`SparePublication`] | edge → leader | – | signature `spare` |
+//! | [`SpareAck`] | leader → edge | `SparePublication` | MAC under A_i |
+//! | [`Leave`] | edge → leader | – | signature `leave` |
+//! | [`EvictionNotice`] | leader → group | – | signature `evict` |
+//! | [`GroupMessage`] | member → group | – | AEAD under the group key; signature if a source is named |
+//! | [`RevocationQuery`] | anyone → anyone | – | – |
+//! | [`RevocationList`] | anyone → anyone | `RevocationQuery` | KGC's statement `revocation` |
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+extern crate alloc;
+
+mod enrolment;
+mod epoch;
+mod error;
+mod field;
+mod joining;
+mod message;
+mod refusal;
+mod revocation;
+mod template;
+mod traffic;
+
+/// The types generated from the `.proto`, unvalidated.
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    unused_qualifications,
+    clippy::all,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "generated from the .proto, which documents it"
+)]
+pub mod wire {
+    include!(concat!(env!("OUT_DIR"), "/quiver.v1.rs"));
+}
+
+pub use enrolment::{COOKIE_LEN, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Nonce};
+pub use epoch::{
+    Ack, CatchUpNumber, CatchUpReply, CatchUpRequest, EvictionNotice, Leave, Rekey, SpareAck,
+    SparePublication,
+};
+pub use error::MessageError;
+pub use joining::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, Welcome};
+pub use message::{MAX_MESSAGE_LEN, Message};
+pub use refusal::{Reason, Refusal};
+pub use revocation::{RevocationList, RevocationQuery};
+pub use template::RekeyTemplate;
+pub use traffic::{GroupMessage, MAX_PAYLOAD_LEN, Source};

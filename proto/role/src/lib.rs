@@ -1,8 +1,42 @@
-//! The roles of Quiver as deterministic state machines.
+//! The roles of Quiver as deterministic state machines: [`Kgc`], [`Leader`] and [`Edge`].
+//!
+//! Each is a [`Machine`]: time and randomness are arguments, bytes go in, bytes and [`Output`]s come out. The same
+//! code runs in the services over libp2p, in the simulator with thousands of drones, on a microcontroller and in
+//! tests on a virtual clock. Collections iterate in a fixed order, so that one seed gives one trace.
+//!
+//! What a peer gets wrong becomes an event that blames it ([`Offence`]); it never stops a machine and never panics.
 #![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
 
 extern crate alloc;
 
+mod backoff;
+mod cookie;
+pub mod edge;
+mod enrollee;
+pub mod kgc;
+pub mod leader;
 pub mod machine;
+mod offence;
+mod outbox;
+mod revocations;
+mod snapshot;
+mod speech;
+mod statements;
 
+pub use edge::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};
+pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord};
+pub use leader::{Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord};
 pub use machine::{Destination, Input, MAX_MESSAGE_LEN, Machine, Now, Output, Peer, Route};
+pub use offence::Offence;
+pub use quiver_message::Reason;
+pub use snapshot::Snapshot;
+pub use speech::Source;

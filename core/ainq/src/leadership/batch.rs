@@ -62,6 +62,12 @@ impl<S: Suite> Join<S> {
         &self.public
     }
 
+    /// Y, computed once.
+    #[must_use]
+    pub const fn implicit(&self) -> &Element<S> {
+        &self.implicit
+    }
+
     /// E_now.
     #[must_use]
     pub const fn ephemeral(&self) -> &Element<S> {

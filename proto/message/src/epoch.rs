@@ -1,0 +1,399 @@
+//! Messages between a leader and the members of its group.
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{
+    DronePublicKey, Entry, Epoch, Handle, Header, HeaderCore, Kind, Name, Signature, Slot, SpareStatement,
+    StrategyKind, Suite,
+};
+
+use crate::{MessageError, field, wire};
+
+const MAX_EVICTED: usize = 1024;
+
+/// boot number (4 bytes) ‖ count (4) ‖ random (8), strictly rising at one drone.
+pub type CatchUpNumber = [u8; 16];
+
+/// "I hold the key of this epoch."
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// The member's slot.
+    pub slot: Slot,
+    /// The epoch held.
+    pub epoch: Epoch,
+    /// PRF(A_i, "ack", D).
+    pub tag: [u8; 32],
+}
+
+/// A new epoch.
+#[derive(Clone, Debug)]
+pub struct Rekey<S: Suite> {
+    /// The header, unverified.
+    pub header: Header<S>,
+    /// Entries, ascending by slot; the receiver's alone where the link reaches one member.
+    pub entries: Vec<Entry>,
+}
+
+/// "Which epoch are we in?"
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatchUpRequest {
+    /// The group.
+    pub group: Name,
+    /// The member's slot.
+    pub slot: Slot,
+    /// Ties the reply to this request.
+    pub number: CatchUpNumber,
+    /// D of the epoch held.
+    pub held: [u8; 32],
+    /// PRF(A_i, "catch-up", number ‖ held).
+    pub tag: [u8; 32],
+}
+
+/// The newest epoch, bound to the request.
+#[derive(Clone, Debug)]
+pub struct CatchUpReply<S: Suite> {
+    /// The number of the request.
+    pub number: CatchUpNumber,
+    /// The header, unverified.
+    pub header: Header<S>,
+    /// The member's entry, unless it holds this epoch already.
+    pub entry: Option<Entry>,
+    /// PRF(A_i, "fresh", D ‖ number).
+    pub tag: [u8; 32],
+}
+
+/// The member's spare point for the next opening of a term.
+#[derive(Clone, Debug)]
+pub struct SparePublication<S: Suite> {
+    /// The group.
+    pub group: Name,
+    /// The member's slot.
+    pub slot: Slot,
+    /// The signed point.
+    pub spare: SpareStatement<S>,
+}
+
+/// "Your spare point is durable."
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpareAck {
+    /// The number of the spare point.
+    pub q: u64,
+    /// PRF(A_i, "spare ack", q).
+    pub tag: [u8; 32],
+}
+
+/// A signed leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leave<S: Suite> {
+    /// The group.
+    pub group: Name,
+    /// The member's slot.
+    pub slot: Slot,
+    /// D of the epoch held.
+    pub held: [u8; 32],
+    /// Signature `leave`.
+    pub signature: Signature<S>,
+}
+
+/// A signed notice that drones were evicted.
+#[derive(Clone, Debug)]
+pub struct EvictionNotice<S: Suite> {
+    /// The group.
+    pub group: Name,
+    /// Who evicted them.
+    pub leader: DronePublicKey<S>,
+    /// The epoch from which on they are out.
+    pub epoch: Epoch,
+    /// Who; at most 1024.
+    pub handles: Vec<Handle>,
+    /// Signature `evict`.
+    pub signature: Signature<S>,
+}
+
+pub(crate) fn spare_to_wire(q: u64, point: Vec<u8>, signature: Vec<u8>) -> wire::Spare {
+    wire::Spare { q, point, signature }
+}
+
+pub(crate) fn entry_from_wire(wire: &wire::Entry) -> Result<Entry, MessageError> {
+    Ok(Entry {
+        slot: wire.slot,
+        q: wire.q,
+        wrap: field::array("wrap", &wire.wrap)?,
+    })
+}
+
+pub(crate) fn entry_to_wire(entry: &Entry) -> wire::Entry {
+    wire::Entry {
+        slot: entry.slot,
+        q: entry.q,
+        wrap: entry.wrap.to_vec(),
+    }
+}
+
+pub(crate) fn header_from_wire<S: Suite>(wire: &wire::Header) -> Result<Header<S>, MessageError> {
+    let point = if wire.point.is_empty() {
+        None
+    } else {
+        Some(field::element("point", &wire.point)?)
+    };
+    let core = HeaderCore {
+        group: field::name("group", &wire.group)?,
+        leader: field::drone("leader", &wire.leader)?,
+        epoch: Epoch {
+            term: wire.term,
+            counter: wire.counter,
+        },
+        prev: field::array("prev", &wire.prev)?,
+        nonce: field::array("nonce", &wire.nonce)?,
+        issued_at: wire.issued_at,
+        valid_until: wire.valid_until,
+        strategy: match wire.strategy() {
+            wire::Strategy::Flat => StrategyKind::Flat,
+            wire::Strategy::Tree => StrategyKind::Tree,
+            wire::Strategy::Unspecified => return Err(MessageError::Invalid("strategy")),
+        },
+        kind: match wire.kind() {
+            wire::Kind::Open => Kind::Open,
+            wire::Kind::Rekey => Kind::Rekey,
+            wire::Kind::Unspecified => return Err(MessageError::Invalid("kind")),
+        },
+        point,
+        height: u8::try_from(wire.height).map_err(|_| MessageError::Invalid("height"))?,
+        removed: field::slots("removed", &wire.removed)?,
+        added: field::slots("added", &wire.added)?,
+        absent: field::slots("absent", &wire.absent)?,
+        roster_hash: field::array("roster_hash", &wire.roster_hash)?,
+        revocation_number: wire.revocation_number,
+    };
+    Ok(Header {
+        core,
+        entries_root: field::array("entries_root", &wire.entries_root)?,
+        tag: field::array("tag", &wire.tag)?,
+        signature: field::signature("signature", &wire.signature)?,
+    })
+}
+
+pub(crate) fn header_to_wire<S: Suite>(header: &Header<S>) -> wire::Header {
+    let core = &header.core;
+    wire::Header {
+        group: core.group.as_str().into(),
+        leader: core.leader.encode(),
+        term: core.epoch.term,
+        counter: core.epoch.counter,
+        prev: core.prev.to_vec(),
+        nonce: core.nonce.to_vec(),
+        issued_at: core.issued_at,
+        valid_until: core.valid_until,
+        strategy: match core.strategy {
+            StrategyKind::Flat => wire::Strategy::Flat,
+            StrategyKind::Tree => wire::Strategy::Tree,
+        } as i32,
+        kind: match core.kind {
+            Kind::Open => wire::Kind::Open,
+            Kind::Rekey => wire::Kind::Rekey,
+        } as i32,
+        point: core
+            .point
+            .as_ref()
+            .map(|point| point.as_bytes().to_vec())
+            .unwrap_or_default(),
+        height: core.height.into(),
+        removed: field::slots_to_wire(&core.removed),
+        added: field::slots_to_wire(&core.added),
+        absent: field::slots_to_wire(&core.absent),
+        roster_hash: core.roster_hash.to_vec(),
+        revocation_number: core.revocation_number,
+        entries_root: header.entries_root.to_vec(),
+        tag: header.tag.to_vec(),
+        signature: header.signature.encode(),
+    }
+}
+
+impl Ack {
+    pub(crate) fn from_wire(wire: &wire::Ack) -> Result<Self, MessageError> {
+        Ok(Self {
+            slot: wire.slot,
+            epoch: Epoch {
+                term: wire.term,
+                counter: wire.counter,
+            },
+            tag: field::array("tag", &wire.tag)?,
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::Ack {
+        wire::Ack {
+            slot: self.slot,
+            term: self.epoch.term,
+            counter: self.epoch.counter,
+            tag: self.tag.to_vec(),
+        }
+    }
+}
+
+impl<S: Suite> Rekey<S> {
+    pub(crate) fn from_wire(wire: &wire::Rekey) -> Result<Self, MessageError> {
+        let entries = wire
+            .entries
+            .iter()
+            .map(entry_from_wire)
+            .collect::<Result<Vec<_>, _>>()?;
+        if !entries.is_sorted_by(|a, b| a.slot < b.slot) {
+            return Err(MessageError::Invalid("entries"));
+        }
+        Ok(Self {
+            header: header_from_wire(field::present("header", wire.header.as_ref())?)?,
+            entries,
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::Rekey {
+        wire::Rekey {
+            header: Some(header_to_wire(&self.header)),
+            entries: self.entries.iter().map(entry_to_wire).collect(),
+        }
+    }
+}
+
+impl CatchUpRequest {
+    pub(crate) fn from_wire(wire: &wire::CatchUpRequest) -> Result<Self, MessageError> {
+        Ok(Self {
+            group: field::name("group", &wire.group)?,
+            slot: wire.slot,
+            number: field::array("number", &wire.number)?,
+            held: field::array("held", &wire.held)?,
+            tag: field::array("tag", &wire.tag)?,
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::CatchUpRequest {
+        wire::CatchUpRequest {
+            group: self.group.as_str().into(),
+            slot: self.slot,
+            number: self.number.to_vec(),
+            held: self.held.to_vec(),
+            tag: self.tag.to_vec(),
+        }
+    }
+}
+
+impl<S: Suite> CatchUpReply<S> {
+    pub(crate) fn from_wire(wire: &wire::CatchUpReply) -> Result<Self, MessageError> {
+        Ok(Self {
+            number: field::array("number", &wire.number)?,
+            header: header_from_wire(field::present("header", wire.header.as_ref())?)?,
+            entry: wire.entry.as_ref().map(entry_from_wire).transpose()?,
+            tag: field::array("tag", &wire.tag)?,
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::CatchUpReply {
+        wire::CatchUpReply {
+            number: self.number.to_vec(),
+            header: Some(header_to_wire(&self.header)),
+            entry: self.entry.as_ref().map(entry_to_wire),
+            tag: self.tag.to_vec(),
+        }
+    }
+}
+
+impl<S: Suite> SparePublication<S> {
+    pub(crate) fn from_wire(wire: &wire::SparePublication) -> Result<Self, MessageError> {
+        let spare = field::present("spare", wire.spare.as_ref())?;
+        Ok(Self {
+            group: field::name("group", &wire.group)?,
+            slot: wire.slot,
+            spare: SpareStatement {
+                q: spare.q,
+                point: field::element("spare.point", &spare.point)?,
+                signature: field::signature("spare.signature", &spare.signature)?,
+            },
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::SparePublication {
+        let spare = &self.spare;
+        wire::SparePublication {
+            group: self.group.as_str().into(),
+            slot: self.slot,
+            spare: Some(spare_to_wire(
+                spare.q,
+                spare.point.as_bytes().to_vec(),
+                spare.signature.encode(),
+            )),
+        }
+    }
+}
+
+impl SpareAck {
+    pub(crate) fn from_wire(wire: &wire::SpareAck) -> Result<Self, MessageError> {
+        Ok(Self {
+            q: wire.q,
+            tag: field::array("tag", &wire.tag)?,
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::SpareAck {
+        wire::SpareAck {
+            q: self.q,
+            tag: self.tag.to_vec(),
+        }
+    }
+}
+
+impl<S: Suite> Leave<S> {
+    pub(crate) fn from_wire(wire: &wire::Leave) -> Result<Self, MessageError> {
+        Ok(Self {
+            group: field::name("group", &wire.group)?,
+            slot: wire.slot,
+            held: field::array("held", &wire.held)?,
+            signature: field::signature("signature", &wire.signature)?,
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::Leave {
+        wire::Leave {
+            group: self.group.as_str().into(),
+            slot: self.slot,
+            held: self.held.to_vec(),
+            signature: self.signature.encode(),
+        }
+    }
+}
+
+impl<S: Suite> EvictionNotice<S> {
+    pub(crate) fn from_wire(wire: &wire::EvictionNotice) -> Result<Self, MessageError> {
+        if wire.handles.is_empty() || wire.handles.len() > MAX_EVICTED {
+            return Err(MessageError::Invalid("handles"));
+        }
+        let handles = wire
+            .handles
+            .iter()
+            .map(|handle| Ok(Handle(field::array("handles", handle)?)));
+        Ok(Self {
+            group: field::name("group", &wire.group)?,
+            leader: field::drone("leader", &wire.leader)?,
+            epoch: Epoch {
+                term: wire.term,
+                counter: wire.counter,
+            },
+            handles: handles.collect::<Result<_, MessageError>>()?,
+            signature: field::signature("signature", &wire.signature)?,
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::EvictionNotice {
+        wire::EvictionNotice {
+            group: self.group.as_str().into(),
+            leader: self.leader.encode(),
+            term: self.epoch.term,
+            counter: self.epoch.counter,
+            handles: self
+                .handles
+                .iter()
+                .map(|handle| handle.as_bytes().to_vec())
+                .collect(),
+            signature: self.signature.encode(),
+        }
+    }
+}

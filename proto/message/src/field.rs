@@ -1,0 +1,63 @@
+//! Decoding of single fields, each with its bound and its name for the error.
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{DronePublicKey, Element, Name, Run, Signature, SlotSet, Suite};
+
+use crate::MessageError;
+
+/// Longest encoding of a drone's public key: identity with sixteen groups, and two points.
+const MAX_DRONE_LEN: usize = 2048;
+
+pub(crate) fn array<const N: usize>(field: &'static str, bytes: &[u8]) -> Result<[u8; N], MessageError> {
+    bytes.try_into().map_err(|_| MessageError::Invalid(field))
+}
+
+pub(crate) fn bounded(field: &'static str, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, MessageError> {
+    if bytes.is_empty() || bytes.len() > limit {
+        Err(MessageError::Invalid(field))
+    } else {
+        Ok(bytes)
+    }
+}
+
+pub(crate) fn present<T>(field: &'static str, value: Option<T>) -> Result<T, MessageError> {
+    value.ok_or(MessageError::Missing(field))
+}
+
+pub(crate) fn name(field: &'static str, text: &str) -> Result<Name, MessageError> {
+    Name::new(text).map_err(|error| MessageError::Field { field, error })
+}
+
+pub(crate) fn element<S: Suite>(field: &'static str, bytes: &[u8]) -> Result<Element<S>, MessageError> {
+    Element::decode(bytes).map_err(|error| MessageError::Field { field, error })
+}
+
+pub(crate) fn signature<S: Suite>(field: &'static str, bytes: &[u8]) -> Result<Signature<S>, MessageError> {
+    Signature::decode(bytes).map_err(|error| MessageError::Field { field, error })
+}
+
+/// A drone's public key as bytes, for messages that a cookie must admit before any curve arithmetic.
+pub(crate) fn undecoded_drone(field: &'static str, bytes: Vec<u8>) -> Result<Vec<u8>, MessageError> {
+    bounded(field, bytes, MAX_DRONE_LEN)
+}
+
+pub(crate) fn drone<S: Suite>(field: &'static str, bytes: &[u8]) -> Result<DronePublicKey<S>, MessageError> {
+    if bytes.len() > MAX_DRONE_LEN {
+        return Err(MessageError::Invalid(field));
+    }
+    DronePublicKey::decode(bytes).map_err(|error| MessageError::Field { field, error })
+}
+
+pub(crate) fn slots(field: &'static str, numbers: &[u32]) -> Result<SlotSet, MessageError> {
+    let (pairs, rest) = numbers.as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(MessageError::Invalid(field));
+    }
+    SlotSet::from_runs(pairs.iter().map(|&[start, len]| Run { start, len }))
+        .map_err(|error| MessageError::Field { field, error })
+}
+
+pub(crate) fn slots_to_wire(set: &SlotSet) -> Vec<u32> {
+    set.runs().iter().flat_map(|run| [run.start, run.len]).collect()
+}

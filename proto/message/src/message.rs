@@ -1,0 +1,135 @@
+//! The envelope around every message.
+
+use alloc::vec::Vec;
+
+use prost::Message as _;
+use quiver_ainq::{Deployment, Suite};
+
+use crate::wire::message::Body;
+use crate::{
+    Ack, CatchUpReply, CatchUpRequest, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, EvictionNotice,
+    GroupMessage, JoinChallenge, JoinHello, JoinRequest, Leave, MessageError, Refusal, Rekey, RevocationList,
+    RevocationQuery, SpareAck, SparePublication, Welcome, wire,
+};
+
+/// The longest encoded message in bytes.
+pub const MAX_MESSAGE_LEN: usize = 1 << 20;
+
+/// How much of the deployment's fingerprint every message carries, in bytes: enough to tell a misconfigured peer from a
+/// broken one. What must be bound to the deployment is bound in hashes and signatures, with all of it.
+const FINGERPRINT_LEN: usize = 8;
+
+pub(crate) fn fingerprint_prefix<S: Suite>(deployment: &Deployment<S>) -> Vec<u8> {
+    deployment
+        .fingerprint()
+        .iter()
+        .take(FINGERPRINT_LEN)
+        .copied()
+        .collect()
+}
+
+/// A message whose fields have been checked one by one; who said it has not.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each variant is the type of its name")]
+pub enum Message<S: Suite> {
+    EnrolHello(EnrolHello),
+    EnrolCookie(EnrolCookie),
+    EnrolRequest(EnrolRequest),
+    EnrolReply(EnrolReply),
+    Refusal(Refusal),
+    JoinHello(JoinHello),
+    JoinChallenge(JoinChallenge<S>),
+    JoinRequest(JoinRequest),
+    Welcome(Welcome<S>),
+    Ack(Ack),
+    Rekey(Rekey<S>),
+    CatchUpRequest(CatchUpRequest),
+    CatchUpReply(CatchUpReply<S>),
+    SparePublication(SparePublication<S>),
+    SpareAck(SpareAck),
+    Leave(Leave<S>),
+    EvictionNotice(EvictionNotice<S>),
+    GroupMessage(GroupMessage<S>),
+    RevocationQuery(RevocationQuery),
+    RevocationList(RevocationList),
+}
+
+impl<S: Suite> Message<S> {
+    /// Decodes a message of this deployment.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the bytes, with the name of the field.
+    pub fn decode(deployment: &Deployment<S>, bytes: &[u8]) -> Result<Self, MessageError> {
+        if bytes.len() > MAX_MESSAGE_LEN {
+            return Err(MessageError::TooLong(bytes.len()));
+        }
+        let wire = wire::Message::decode(bytes).map_err(|_| MessageError::NotProtobuf)?;
+        if wire.encoded_len() != bytes.len() {
+            return Err(MessageError::NotCanonical);
+        }
+        if wire.deployment != fingerprint_prefix(deployment) {
+            return Err(MessageError::ForeignDeployment);
+        }
+        Self::from_body(wire.body.ok_or(MessageError::NoBody)?)
+    }
+
+    /// Encodes a message for this deployment.
+    pub fn encode(&self, deployment: &Deployment<S>) -> Vec<u8> {
+        wire::Message {
+            deployment: fingerprint_prefix(deployment),
+            body: Some(self.to_body()),
+        }
+        .encode_to_vec()
+    }
+
+    fn from_body(body: Body) -> Result<Self, MessageError> {
+        Ok(match body {
+            Body::EnrolHello(wire) => Self::EnrolHello(EnrolHello::from_wire(&wire)?),
+            Body::EnrolCookie(wire) => Self::EnrolCookie(EnrolCookie::from_wire(&wire)?),
+            Body::EnrolRequest(wire) => Self::EnrolRequest(EnrolRequest::from_wire(wire)?),
+            Body::EnrolReply(wire) => Self::EnrolReply(EnrolReply::from_wire(wire)?),
+            Body::Refusal(wire) => Self::Refusal(Refusal::from_wire(wire)?),
+            Body::JoinHello(wire) => Self::JoinHello(JoinHello::from_wire(wire)?),
+            Body::JoinChallenge(wire) => Self::JoinChallenge(JoinChallenge::from_wire(&wire)?),
+            Body::JoinRequest(wire) => Self::JoinRequest(JoinRequest::from_wire(wire)?),
+            Body::Welcome(wire) => Self::Welcome(Welcome::from_wire(&wire)?),
+            Body::Ack(wire) => Self::Ack(Ack::from_wire(&wire)?),
+            Body::Rekey(wire) => Self::Rekey(Rekey::from_wire(&wire)?),
+            Body::CatchUpRequest(wire) => Self::CatchUpRequest(CatchUpRequest::from_wire(&wire)?),
+            Body::CatchUpReply(wire) => Self::CatchUpReply(CatchUpReply::from_wire(&wire)?),
+            Body::SparePublication(wire) => Self::SparePublication(SparePublication::from_wire(&wire)?),
+            Body::SpareAck(wire) => Self::SpareAck(SpareAck::from_wire(&wire)?),
+            Body::Leave(wire) => Self::Leave(Leave::from_wire(&wire)?),
+            Body::EvictionNotice(wire) => Self::EvictionNotice(EvictionNotice::from_wire(&wire)?),
+            Body::GroupMessage(wire) => Self::GroupMessage(GroupMessage::from_wire(wire)?),
+            Body::RevocationQuery(wire) => Self::RevocationQuery(RevocationQuery::from_wire(wire)),
+            Body::RevocationList(wire) => Self::RevocationList(RevocationList::from_wire(wire)?),
+        })
+    }
+
+    fn to_body(&self) -> Body {
+        match self {
+            Self::EnrolHello(message) => Body::EnrolHello(message.to_wire()),
+            Self::EnrolCookie(message) => Body::EnrolCookie(message.to_wire()),
+            Self::EnrolRequest(message) => Body::EnrolRequest(message.to_wire()),
+            Self::EnrolReply(message) => Body::EnrolReply(message.to_wire()),
+            Self::Refusal(message) => Body::Refusal(message.to_wire()),
+            Self::JoinHello(message) => Body::JoinHello(message.to_wire()),
+            Self::JoinChallenge(message) => Body::JoinChallenge(message.to_wire()),
+            Self::JoinRequest(message) => Body::JoinRequest(message.to_wire()),
+            Self::Welcome(message) => Body::Welcome(message.to_wire()),
+            Self::Ack(message) => Body::Ack(message.to_wire()),
+            Self::Rekey(message) => Body::Rekey(message.to_wire()),
+            Self::CatchUpRequest(message) => Body::CatchUpRequest(message.to_wire()),
+            Self::CatchUpReply(message) => Body::CatchUpReply(message.to_wire()),
+            Self::SparePublication(message) => Body::SparePublication(message.to_wire()),
+            Self::SpareAck(message) => Body::SpareAck(message.to_wire()),
+            Self::Leave(message) => Body::Leave(message.to_wire()),
+            Self::EvictionNotice(message) => Body::EvictionNotice(message.to_wire()),
+            Self::GroupMessage(message) => Body::GroupMessage(message.to_wire()),
+            Self::RevocationQuery(message) => Body::RevocationQuery(message.to_wire()),
+            Self::RevocationList(message) => Body::RevocationList(message.to_wire()),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! How a service says no.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use crate::{MessageError, wire};
+
+/// Why a service refuses. Never authenticated: a receiver changes no state on it, only the pace of its retries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the Display text of each variant says it")]
+pub enum Reason {
+    BadCookie,
+    TokenExpired,
+    TokenReused,
+    TokenRevoked,
+    TokenForeign,
+    NameTaken,
+    Malformed,
+    Busy,
+    NotAuthorised,
+    Revoked,
+    Evicted,
+    Expired,
+    Rejoin,
+    Full,
+    NotReady,
+    WrongGroup,
+    BadSignature,
+}
+
+/// The reasons beside their numbers on the wire: one list for both directions.
+const REASONS: [(Reason, wire::refusal::Reason); 17] = [
+    (Reason::BadCookie, wire::refusal::Reason::BadCookie),
+    (Reason::TokenExpired, wire::refusal::Reason::TokenExpired),
+    (Reason::TokenReused, wire::refusal::Reason::TokenReused),
+    (Reason::TokenRevoked, wire::refusal::Reason::TokenRevoked),
+    (Reason::TokenForeign, wire::refusal::Reason::TokenForeign),
+    (Reason::NameTaken, wire::refusal::Reason::NameTaken),
+    (Reason::Malformed, wire::refusal::Reason::Malformed),
+    (Reason::Busy, wire::refusal::Reason::Busy),
+    (Reason::NotAuthorised, wire::refusal::Reason::NotAuthorised),
+    (Reason::Revoked, wire::refusal::Reason::Revoked),
+    (Reason::Evicted, wire::refusal::Reason::Evicted),
+    (Reason::Expired, wire::refusal::Reason::Expired),
+    (Reason::Rejoin, wire::refusal::Reason::Rejoin),
+    (Reason::Full, wire::refusal::Reason::Full),
+    (Reason::NotReady, wire::refusal::Reason::NotReady),
+    (Reason::WrongGroup, wire::refusal::Reason::WrongGroup),
+    (Reason::BadSignature, wire::refusal::Reason::BadSignature),
+];
+
+impl Reason {
+    /// Whether trying the same thing again may work later.
+    pub fn is_transient(self) -> bool {
+        matches!(
+            self,
+            Self::BadCookie | Self::Busy | Self::NotReady | Self::Rejoin | Self::Full
+        )
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BadCookie => "the cookie is unknown or too old",
+            Self::TokenExpired => "the enrolment token has expired",
+            Self::TokenReused => "the enrolment token was already used with another key",
+            Self::TokenRevoked => "the enrolment token was revoked",
+            Self::TokenForeign => "the enrolment token was not signed by an operator of this deployment",
+            Self::NameTaken => "another drone holds this name",
+            Self::Malformed => "the request was malformed",
+            Self::Busy => "too busy",
+            Self::NotAuthorised => "not authorised for this group",
+            Self::Revoked => "revoked by the KGC",
+            Self::Evicted => "evicted from the group",
+            Self::Expired => "the identity has expired",
+            Self::Rejoin => "out of date beyond catching up; join again",
+            Self::Full => "the group is full",
+            Self::NotReady => "not serving the group yet",
+            Self::WrongGroup => "this leader serves another group",
+            Self::BadSignature => "a signature does not verify",
+        })
+    }
+}
+
+/// A refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why.
+    pub reason: Reason,
+    /// The nonce, digest or number of the request refused; at most 32 bytes.
+    pub reference: Vec<u8>,
+    /// How long to wait before trying again.
+    pub retry_after: Duration,
+}
+
+impl Refusal {
+    pub(crate) fn from_wire(wire: wire::Refusal) -> Result<Self, MessageError> {
+        let reason = REASONS.iter().find(|(_, number)| *number as i32 == wire.reason);
+        if wire.reference.len() > 32 {
+            return Err(MessageError::Invalid("reference"));
+        }
+        Ok(Self {
+            reason: reason
+                .map(|(reason, _)| *reason)
+                .ok_or(MessageError::Invalid("reason"))?,
+            reference: wire.reference,
+            retry_after: Duration::from_millis(wire.retry_after_ms.into()),
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::Refusal {
+        let number = REASONS
+            .iter()
+            .find(|(reason, _)| *reason == self.reason)
+            .map_or(0, |(_, n)| *n as i32);
+        wire::Refusal {
+            reason: number,
+            reference: self.reference.clone(),
+            retry_after_ms: u32::try_from(self.retry_after.as_millis()).unwrap_or(u32::MAX),
+        }
+    }
+}

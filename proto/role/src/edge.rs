@@ -1,0 +1,410 @@
+//! An edge drone: enrols, joins a group, follows its keys, speaks and listens.
+//!
+//! After any start an edge is *unsynced*: it neither sends nor reads until a leader's answer to its own nonce shows
+//! which epoch is current.
+
+mod following;
+mod interface;
+mod joining;
+mod leaving;
+mod member;
+mod spares;
+mod store;
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{DroneKeypair, Epoch, Name, Slot, Suite, UnixTime};
+use quiver_crypto::Secret;
+use quiver_message::{Message, RevocationQuery};
+use rand_core::CryptoRngCore;
+
+pub use self::interface::{EdgeCommand, EdgeConfig, EdgeEvent, EdgeTiming};
+use self::joining::Joining;
+use self::member::Member;
+use self::spares::Spares;
+pub use self::store::RestoreError;
+use crate::backoff::{Backoff, due, earlier};
+use crate::enrollee::{Enrollee, Outcome};
+use crate::outbox::Outbox;
+use crate::revocations::Revocations;
+use crate::{Input, Machine, Now, Offence, Output, Peer, Route, Snapshot};
+
+/// An edge drone as a machine.
+#[derive(Debug)]
+pub struct Edge<S: Suite> {
+    config: EdgeConfig<S>,
+    out: Outbox<EdgeEvent, Snapshot>,
+    /// Counts starts; made durable before anything is sent.
+    boot_no: u32,
+    booted: bool,
+    enrollee: Option<Enrollee<S>>,
+    keypair: Option<DroneKeypair<S>>,
+    revocations: Revocations<S>,
+    /// Connected leaders, the one to talk to first.
+    leaders: Vec<Peer>,
+    wanted: Option<Name>,
+    /// The newest epoch ever accepted in a group: epochs never go back, also across memberships.
+    newest: Option<(Name, Epoch)>,
+    standing: Standing<S>,
+    spares: Spares<S>,
+}
+
+/// Where the edge stands with its group.
+#[derive(Debug)]
+enum Standing<S: Suite> {
+    /// No member. The deadline, if any, is for the next attempt to join.
+    Outside {
+        retry: Option<Duration>,
+        backoff: Backoff,
+    },
+    /// Asking to be let in.
+    Joining(Joining<S>),
+    /// A member, perhaps not yet synced.
+    Member(Member<S>),
+}
+
+/// How an edge is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EdgeStatus {
+    /// Its name, once enrolled.
+    pub name: Option<Name>,
+    /// The group it is in or wants to be in.
+    pub group: Option<Name>,
+    /// The epoch held.
+    pub epoch: Option<Epoch>,
+    /// D of that epoch.
+    pub digest: Option<[u8; 32]>,
+    /// Its slot.
+    pub slot: Option<Slot>,
+    /// Whether it holds the key of an epoch that it knows to be current.
+    pub synced: bool,
+    /// Until when the key is valid.
+    pub valid_until: Option<UnixTime>,
+    /// How often it was started.
+    pub boot_no: u32,
+}
+
+impl<S: Suite> Edge<S> {
+    /// An edge that starts from what it persisted, or from nothing.
+    ///
+    /// # Errors
+    /// If the stored state is damaged, of another deployment, or does not hold.
+    pub fn new(config: EdgeConfig<S>, state: Option<&Snapshot>) -> Result<Self, RestoreError> {
+        match state {
+            Some(snapshot) => Self::restore(config, snapshot),
+            None => Ok(Self::fresh(config)),
+        }
+    }
+
+    fn fresh(config: EdgeConfig<S>) -> Self {
+        let backoff = Backoff::new(config.timing.retry, config.timing.retry_max);
+        Self {
+            out: Outbox::new(),
+            boot_no: 0,
+            booted: false,
+            enrollee: None,
+            keypair: None,
+            revocations: Revocations::new(),
+            leaders: Vec::new(),
+            wanted: config.group.clone(),
+            newest: None,
+            standing: Standing::Outside { retry: None, backoff },
+            spares: Spares::new(),
+            config,
+        }
+    }
+
+    /// How it is doing.
+    pub fn status(&self) -> EdgeStatus {
+        let member = self.member();
+        EdgeStatus {
+            name: self
+                .keypair
+                .as_ref()
+                .map(|keypair| keypair.public().identity.name.clone()),
+            group: self.wanted.clone(),
+            epoch: member.map(|member| member.membership.epoch()),
+            digest: member.map(|member| *member.membership.digest()),
+            slot: member.map(|member| member.membership.slot()),
+            synced: member.is_some_and(Member::synced),
+            valid_until: member.and_then(|member| member.valid_until),
+            boot_no: self.boot_no,
+        }
+    }
+
+    /// A secret that all synced members of the epoch can derive under this name; none unless synced.
+    pub fn export(&self, name: &Name) -> Option<Secret<32>> {
+        let member = self.member().filter(|member| member.synced())?;
+        Some(
+            member
+                .membership
+                .group_key()?
+                .export(name, member.membership.digest()),
+        )
+    }
+
+    fn member(&self) -> Option<&Member<S>> {
+        match &self.standing {
+            Standing::Member(member) => Some(member),
+            _ => None,
+        }
+    }
+
+    fn backoff(&self) -> Backoff {
+        Backoff::new(self.config.timing.retry, self.config.timing.retry_max)
+    }
+
+    fn persist(&mut self) {
+        let snapshot = self.snapshot();
+        self.out.persist(snapshot);
+    }
+
+    fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
+        self.out.event(EdgeEvent::Blamed {
+            peer,
+            offence: offence.into(),
+        });
+    }
+
+    /// The first input after a start: a new boot number, durable before anything is sent.
+    fn boot(&mut self, rng: &mut dyn CryptoRngCore) {
+        self.booted = true;
+        self.boot_no = self.boot_no.saturating_add(1);
+        if self.keypair.is_none() && self.enrollee.is_none() {
+            self.start_enrolment(rng);
+        }
+        if self.config.group.is_some() && !matches!(self.standing, Standing::Member(_)) {
+            self.wanted.clone_from(&self.config.group);
+        }
+        self.persist();
+    }
+
+    fn start_enrolment(&mut self, rng: &mut dyn CryptoRngCore) {
+        let Some(token) = &self.config.token else { return };
+        let backoff = self.backoff();
+        match Enrollee::start(&self.config.deployment, token, &self.config.kgcs, backoff, rng) {
+            Ok(enrollee) => self.enrollee = Some(enrollee),
+            Err(_) => self
+                .out
+                .event(EdgeEvent::Refused(quiver_message::Reason::TokenForeign)),
+        }
+    }
+
+    fn connected(&mut self, now: Now, peer: Peer, route: Route, rng: &mut dyn CryptoRngCore) {
+        match route {
+            Route::Kgc => {
+                if let Some(enrollee) = &mut self.enrollee {
+                    let hello = enrollee.connected(now, peer, rng);
+                    self.out.send(&self.config.deployment, peer, &hello);
+                }
+            }
+            Route::Leader => {
+                self.leaders.push(peer);
+                self.approach(now, rng);
+            }
+            Route::Inbound => {}
+        }
+    }
+
+    fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) {
+        self.leaders.retain(|leader| *leader != peer);
+        if let Some(enrollee) = &mut self.enrollee {
+            enrollee.disconnected(peer);
+        }
+        if matches!(&self.standing, Standing::Joining(joining) if joining.peer == peer) {
+            self.stand_outside();
+            self.approach(now, rng);
+        }
+    }
+
+    /// Does the next thing that brings the edge into its group, if a leader is connected.
+    fn approach(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if self.keypair.is_none() || self.wanted.is_none() || self.leaders.is_empty() {
+            return;
+        }
+        match self.standing {
+            Standing::Outside { .. } => self.begin_join(now, rng),
+            Standing::Joining(_) => {}
+            Standing::Member(_) => self.catch_up(now, rng),
+        }
+    }
+
+    /// Forgets the membership and its keys.
+    fn stand_outside(&mut self) {
+        self.standing = Standing::Outside {
+            retry: None,
+            backoff: self.backoff(),
+        };
+    }
+
+    fn enrolment(&mut self, now: Now, from: Peer, outcome: Outcome<S>, rng: &mut dyn CryptoRngCore) {
+        match outcome {
+            Outcome::Ignored => {}
+            Outcome::Send(message) => self.out.send(&self.config.deployment, from, &message),
+            Outcome::Wrong(error) => self.blame(from, error),
+            Outcome::Refused(reason) => self.out.event(EdgeEvent::Refused(reason)),
+            Outcome::Enrolled(keypair) => {
+                let name = keypair.public().identity.name.clone();
+                self.keypair = Some(keypair);
+                self.enrollee = None;
+                self.persist();
+                self.out.event(EdgeEvent::Enrolled { name });
+                self.approach(now, rng);
+            }
+        }
+    }
+
+    fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
+        let message = match Message::decode(&self.config.deployment, bytes) {
+            Ok(message) => message,
+            Err(error) => return self.blame(from, error),
+        };
+        match message {
+            Message::EnrolCookie(cookie) => {
+                let outcome = self
+                    .enrollee
+                    .as_ref()
+                    .map_or(Outcome::Ignored, |enrollee| enrollee.cookie(from, &cookie));
+                self.enrolment(now, from, outcome, rng);
+            }
+            Message::EnrolReply(reply) => {
+                let deployment = &self.config.deployment;
+                let outcome = self
+                    .enrollee
+                    .as_ref()
+                    .map_or(Outcome::Ignored, |e| e.reply(deployment, &reply));
+                self.enrolment(now, from, outcome, rng);
+            }
+            Message::Refusal(refusal) => self.refused(now, from, &refusal, rng),
+            Message::JoinChallenge(challenge) => self.challenged(now, from, &challenge, rng),
+            Message::Welcome(welcome) => self.welcomed(now, from, welcome, rng),
+            Message::Rekey(rekey) => self.rekeyed(now, from, rekey, rng),
+            Message::CatchUpReply(reply) => self.caught_up(now, from, reply, rng),
+            Message::SpareAck(ack) => self.spare_acknowledged(from, &ack),
+            Message::EvictionNotice(notice) => self.eviction_notice(from, &notice),
+            Message::GroupMessage(message) => self.hear(now, from, &message, rng),
+            Message::RevocationList(list) => self.revocation_list(from, &list.list),
+            Message::RevocationQuery(query) => self.revocation_query(from, &query),
+            _ => self.blame(from, Offence::OutOfPlace("message to an edge")),
+        }
+    }
+
+    fn revocation_query(&mut self, from: Peer, query: &RevocationQuery) {
+        if query.number < self.revocations.number() {
+            if let Some(bytes) = self.revocations.signed_bytes() {
+                let list = quiver_message::RevocationList { list: bytes.to_vec() };
+                self.out
+                    .send(&self.config.deployment, from, &Message::RevocationList(list));
+            }
+        }
+    }
+
+    fn revocation_list(&mut self, from: Peer, bytes: &[u8]) {
+        match self.revocations.offer(&self.config.deployment, bytes) {
+            Ok(false) => {}
+            Err(error) => self.blame(from, error),
+            Ok(true) => {
+                // A revoked leader's group is no group: its keys are erased with the membership.
+                if self
+                    .member()
+                    .is_some_and(|member| self.revocations.names(&member.leader))
+                {
+                    self.stand_outside();
+                }
+                self.persist();
+                self.out.event(EdgeEvent::RevocationList {
+                    number: self.revocations.number(),
+                });
+            }
+        }
+    }
+
+    fn command(&mut self, now: Now, command: EdgeCommand, rng: &mut dyn CryptoRngCore) {
+        match command {
+            EdgeCommand::Join(group) => {
+                if self.wanted.as_ref() != Some(&group) || self.member().is_none() {
+                    self.wanted = Some(group);
+                    self.stand_outside();
+                    self.persist();
+                    self.approach(now, rng);
+                }
+            }
+            EdgeCommand::Leave => self.leave(now, rng),
+            EdgeCommand::Send {
+                channel,
+                data,
+                signed,
+            } => self.speak(now, channel, &data, signed, rng),
+        }
+    }
+
+    fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if due(self.enrollee.as_ref().and_then(Enrollee::deadline), now.monotonic) {
+            let hello = self
+                .enrollee
+                .as_mut()
+                .and_then(|enrollee| enrollee.retry(now, rng));
+            if let Some((kgc, hello)) = hello {
+                self.out.send(&self.config.deployment, kgc, &hello);
+            }
+        }
+        self.tick_standing(now, rng);
+        self.tick_spares(now, rng);
+    }
+
+    fn tick_standing(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        match &mut self.standing {
+            Standing::Outside { retry, .. } => {
+                if due(*retry, now.monotonic) {
+                    *retry = None;
+                    self.approach(now, rng);
+                }
+            }
+            Standing::Joining(joining) => {
+                if due(Some(joining.deadline), now.monotonic) {
+                    self.retry_join(now, rng);
+                }
+            }
+            Standing::Member(_) => self.tick_member(now, rng),
+        }
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        if !self.booted {
+            return Some(Duration::ZERO);
+        }
+        let standing = match &self.standing {
+            Standing::Outside { retry, .. } => *retry,
+            Standing::Joining(joining) => Some(joining.deadline),
+            Standing::Member(member) => member.deadline(),
+        };
+        let enrolment = self.enrollee.as_ref().and_then(Enrollee::deadline);
+        earlier(earlier(standing, enrolment), self.spares.deadline())
+    }
+}
+
+impl<S: Suite> Machine for Edge<S> {
+    type Command = EdgeCommand;
+    type Event = EdgeEvent;
+    type Record = Snapshot;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, EdgeCommand>, rng: &mut dyn CryptoRngCore) {
+        if !self.booted {
+            self.boot(rng);
+        }
+        match input {
+            Input::Timeout => {}
+            Input::Connected { peer, route } => self.connected(now, peer, route, rng),
+            Input::Disconnected { peer } => self.disconnected(now, peer, rng),
+            Input::Received { from, bytes } => self.received(now, from, bytes, rng),
+            Input::Command(command) => self.command(now, command, rng),
+        }
+        self.tick(now, rng);
+    }
+
+    fn poll_output(&mut self) -> Output<EdgeEvent, Snapshot> {
+        let deadline = self.deadline();
+        self.out.poll(deadline)
+    }
+}

@@ -1,0 +1,232 @@
+//! Joining: hello, challenge, signed request, welcome.
+
+use core::time::Duration;
+
+use quiver_ainq::{Element, Epoch, Error, GroupContext, Label, Membership, Role, SecretScalar, Suite};
+use quiver_message::{JoinChallenge, JoinHello, JoinRequest, Message, Nonce, Reason, Refusal, Welcome};
+use rand_core::CryptoRngCore;
+
+use super::{Edge, EdgeEvent, Member, Standing};
+use crate::backoff::Backoff;
+use crate::{Now, Peer, statements};
+
+/// A join under way with one leader.
+#[derive(Debug)]
+pub(super) struct Joining<S: Suite> {
+    pub(super) peer: Peer,
+    nonce: Nonce,
+    /// e_now, once the request was sent. Never stored: a join does not outlive the process.
+    ephemeral: Option<SecretScalar<S>>,
+    pub(super) deadline: Duration,
+    backoff: Backoff,
+}
+
+impl<S: Suite> Edge<S> {
+    /// Says hello to the first connected leader. n_e is the boot number and 12 random bytes, so that the signed request
+    /// tells the leader how often this drone was started.
+    pub(super) fn begin_join(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let (Some(keypair), Some(group), Some(peer)) =
+            (&self.keypair, &self.wanted, self.leaders.first().copied())
+        else {
+            return;
+        };
+        let Standing::Outside { backoff, .. } = &mut self.standing else {
+            return;
+        };
+        let mut nonce = [0; 16];
+        rng.fill_bytes(&mut nonce);
+        if let Some(head) = nonce.first_chunk_mut::<4>() {
+            *head = self.boot_no.to_be_bytes();
+        }
+        let hello = JoinHello {
+            group: group.clone(),
+            drone: keypair.public().encode(),
+            nonce,
+        };
+        self.out
+            .send(&self.config.deployment, peer, &Message::<S>::JoinHello(hello));
+        let deadline = now.monotonic + backoff.next(rng);
+        let backoff = backoff.clone();
+        self.standing = Standing::Joining(Joining {
+            peer,
+            nonce,
+            ephemeral: None,
+            deadline,
+            backoff,
+        });
+    }
+
+    /// No answer in time: begin again, with the next leader first if there are several.
+    pub(super) fn retry_join(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if let Standing::Joining(joining) = &self.standing {
+            self.standing = Standing::Outside {
+                retry: None,
+                backoff: joining.backoff.clone(),
+            };
+            if !self.leaders.is_empty() {
+                self.leaders.rotate_left(1);
+            }
+            self.begin_join(now, rng);
+        }
+    }
+
+    pub(super) fn challenged(
+        &mut self,
+        now: Now,
+        from: Peer,
+        message: &JoinChallenge<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let Standing::Joining(joining) = &self.standing else {
+            return;
+        };
+        if joining.peer != from || joining.nonce != message.nonce || joining.ephemeral.is_some() {
+            return;
+        }
+        let Some(group) = self.wanted.clone() else { return };
+        let leads = matches!(&message.leader.identity.role, Role::Leader { group: led, .. } if *led == group);
+        if !leads {
+            return self.blame(from, Error::NotALeader);
+        }
+        if self.revocations.names(&message.leader) {
+            return self.blame(from, Error::Revoked);
+        }
+        let Some(keypair) = &self.keypair else { return };
+        let ephemeral = SecretScalar::<S>::generate(rng);
+        let point: Element<S> = ephemeral.public();
+        let spare = self
+            .spares
+            .current(rng)
+            .statement(keypair, &self.config.deployment, &group, rng);
+        let statement = statements::join(
+            &group,
+            &message.leader,
+            keypair.public(),
+            (&message.challenge, &message.nonce),
+            &point,
+            &spare,
+        );
+        let signature = keypair.sign(&self.config.deployment, Label::Join, &statement, rng);
+        let request = JoinRequest {
+            group,
+            drone: keypair.public().encode(),
+            nonce: message.nonce,
+            challenge: message.challenge,
+            ephemeral: point.as_bytes().to_vec(),
+            spare_q: spare.q,
+            spare_point: spare.point.as_bytes().to_vec(),
+            spare_signature: spare.signature.encode(),
+            signature: signature.encode(),
+        };
+        if let Standing::Joining(joining) = &mut self.standing {
+            joining.ephemeral = Some(ephemeral);
+            joining.deadline = now.monotonic + self.config.timing.admission;
+        }
+        // The spare point is about to be public: its secret must survive a crash.
+        self.persist();
+        self.out
+            .send(&self.config.deployment, from, &Message::<S>::JoinRequest(request));
+    }
+
+    pub(super) fn welcomed(
+        &mut self,
+        now: Now,
+        from: Peer,
+        welcome: Welcome<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let Standing::Joining(joining) = &self.standing else {
+            return;
+        };
+        if joining.nonce != welcome.nonce {
+            return;
+        }
+        match self.admit(now, &welcome) {
+            Err(error) => self.blame(from, error),
+            Ok(mut member) => {
+                // E_now is fresh and the header adds it: nothing older could have been made for it.
+                member.anchored = true;
+                self.standing = Standing::Member(member);
+                self.spares.delivered();
+                self.activated(now, from, &welcome.header.core, false, rng);
+            }
+        }
+    }
+
+    /// The membership that a welcome gives, if everything about it holds. Changes nothing.
+    fn admit(&self, now: Now, welcome: &Welcome<S>) -> Result<Member<S>, Error> {
+        let (Standing::Joining(joining), Some(keypair), Some(group)) =
+            (&self.standing, &self.keypair, &self.wanted)
+        else {
+            return Err(Error::WrongGroup);
+        };
+        let ephemeral = joining.ephemeral.as_ref().ok_or(Error::MissingEntry)?;
+        let deployment = self.config.deployment.clone();
+        let newest = self.newest_in(group);
+        let list = self.revocations.list();
+        let header = welcome
+            .header
+            .clone()
+            .verify(&deployment, group, newest, list, now.unix)?;
+        let leader = header.core().leader.clone();
+        let context = GroupContext {
+            deployment,
+            group: group.clone(),
+            leader: leader.clone(),
+        };
+        let membership = Membership::join(&context, keypair, ephemeral, &header, &welcome.entry)?;
+        Ok(Member::new(membership, leader, self.backoff()))
+    }
+
+    /// The newest epoch ever accepted in this group.
+    pub(super) fn newest_in(&self, group: &quiver_ainq::Name) -> Option<Epoch> {
+        self.newest
+            .as_ref()
+            .filter(|(seen, _)| seen == group)
+            .map(|(_, epoch)| *epoch)
+    }
+
+    /// A refusal is not authenticated: it sets the pace of retries and may make a member ask to join again, no more.
+    pub(super) fn refused(&mut self, now: Now, from: Peer, refusal: &Refusal, rng: &mut dyn CryptoRngCore) {
+        if let Some(enrollee) = &mut self.enrollee {
+            let outcome = enrollee.refusal(now, from, refusal, rng);
+            return self.enrolment(now, from, outcome, rng);
+        }
+        match &mut self.standing {
+            Standing::Joining(joining) if joining.peer == from && refusal.reference == joining.nonce => {
+                let mut backoff = joining.backoff.clone();
+                let patience = if refusal.reason.is_transient() { 1 } else { 8 };
+                let wait = (backoff.next(rng) * patience).max(refusal.retry_after);
+                self.standing = Standing::Outside {
+                    retry: Some(now.monotonic + wait),
+                    backoff,
+                };
+                self.out.event(EdgeEvent::Refused(refusal.reason));
+            }
+            Standing::Member(member) => {
+                let about_us = member
+                    .question
+                    .is_some_and(|question| refusal.reference == question.number);
+                if !about_us {
+                    return;
+                }
+                if member.leaving.is_some() {
+                    return self.left();
+                }
+                if refusal.reason == Reason::Rejoin {
+                    self.rejoin(now, rng);
+                } else {
+                    self.out.event(EdgeEvent::Refused(refusal.reason));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Out of date beyond catching up: the old keys are erased and the edge joins anew.
+    pub(super) fn rejoin(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        self.stand_outside();
+        self.persist();
+        self.approach(now, rng);
+    }
+}

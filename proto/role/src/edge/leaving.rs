@@ -1,0 +1,96 @@
+//! Leaving, and being put out.
+
+use quiver_ainq::{Label, Role, Suite};
+use quiver_message::{EvictionNotice, Leave, Message};
+use rand_core::CryptoRngCore;
+
+use super::{Edge, EdgeEvent, Standing};
+use crate::{Now, Peer, statements};
+
+impl<S: Suite> Edge<S> {
+    /// Asks to be removed; the keys are erased once a header shows that it happened.
+    pub(super) fn leave(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        self.wanted = None;
+        match self.standing {
+            Standing::Member(_) => {
+                self.persist();
+                self.say_leave(now, rng);
+            }
+            _ => self.left(),
+        }
+    }
+
+    pub(super) fn say_leave(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let (Standing::Member(member), Some(keypair)) = (&mut self.standing, &self.keypair) else {
+            return;
+        };
+        member.leaving = Some(now.monotonic + member.backoff.next(rng));
+        let Some(leader) = self.leaders.first().copied() else {
+            return;
+        };
+        let (group, held) = (member.membership.group().clone(), *member.membership.digest());
+        let statement = statements::leave(&group, keypair.public(), &held);
+        let signature = keypair.sign(&self.config.deployment, Label::Leave, &statement, rng);
+        let leave = Leave {
+            group,
+            slot: member.membership.slot(),
+            held,
+            signature,
+        };
+        self.out
+            .send(&self.config.deployment, leader, &Message::Leave(leave));
+    }
+
+    pub(super) fn left(&mut self) {
+        self.stand_outside();
+        self.persist();
+        self.out.event(EdgeEvent::Left);
+    }
+
+    /// A signed header removed us: as we asked, or not.
+    pub(super) fn removed(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let Standing::Member(member) = &self.standing else {
+            return;
+        };
+        if member.leaving.is_some() {
+            return self.left();
+        }
+        self.out.event(EdgeEvent::Evicted);
+        let mut backoff = self.backoff();
+        // Perhaps only this membership ended (the leader took a second join for ours): ask once more, slowly.
+        let retry = self
+            .wanted
+            .is_some()
+            .then(|| now.monotonic + backoff.next(rng) * 8);
+        self.standing = Standing::Outside { retry, backoff };
+        self.persist();
+    }
+
+    /// A leader's signed notice that names us.
+    pub(super) fn eviction_notice(&mut self, from: Peer, notice: &EvictionNotice<S>) {
+        let (Standing::Member(member), Some(keypair)) = (&self.standing, &self.keypair) else {
+            return;
+        };
+        let group = member.membership.group();
+        if notice.group != *group || !notice.handles.contains(&keypair.public().handle()) {
+            return;
+        }
+        let leads = matches!(&notice.leader.identity.role, Role::Leader { group: led, .. } if led == group);
+        if !leads || self.revocations.names(&notice.leader) {
+            return self.blame(from, quiver_ainq::Error::NotALeader);
+        }
+        let statement = statements::evict(group, notice.epoch, &notice.handles);
+        match notice
+            .signature
+            .verify(&self.config.deployment, &notice.leader, Label::Evict, &statement)
+        {
+            Err(error) => self.blame(from, error),
+            Ok(()) => {
+                self.wanted = None;
+                self.stand_outside();
+                self.persist();
+                self.out.event(EdgeEvent::Evicted);
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What an edge holds as a member.
+
+use core::time::Duration;
+
+use quiver_ainq::{DronePublicKey, Membership, Suite, UnixTime};
+use quiver_message::CatchUpNumber;
+
+use crate::backoff::{Backoff, earlier};
+use crate::speech::Voice;
+use crate::{Now, Peer};
+
+/// A membership and what hangs on it.
+#[derive(Debug)]
+pub(super) struct Member<S: Suite> {
+    pub(super) membership: Membership<S>,
+    /// Who leads, as in the header of the epoch held.
+    pub(super) leader: DronePublicKey<S>,
+    /// The connection that the newest epoch came over.
+    pub(super) peer: Option<Peer>,
+    /// Whether, since the last start, an answer to our own nonce showed that the epoch held was current.
+    pub(super) anchored: bool,
+    pub(super) voice: Option<Voice>,
+    pub(super) valid_until: Option<UnixTime>,
+    pub(super) question: Option<Question>,
+    /// How many catch-up requests were sent since the start.
+    pub(super) questions: u32,
+    pub(super) backoff: Backoff,
+    /// On the monotonic clock: when to ask because nothing newer came although the key runs out.
+    pub(super) runs_out: Option<Duration>,
+    /// Set while the edge is leaving: when to say so again.
+    pub(super) leaving: Option<Duration>,
+}
+
+/// A catch-up request under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Question {
+    pub(super) number: CatchUpNumber,
+    pub(super) deadline: Duration,
+}
+
+impl<S: Suite> Member<S> {
+    pub(super) fn new(membership: Membership<S>, leader: DronePublicKey<S>, backoff: Backoff) -> Self {
+        Self {
+            membership,
+            leader,
+            peer: None,
+            anchored: false,
+            voice: None,
+            valid_until: None,
+            question: None,
+            questions: 0,
+            backoff,
+            runs_out: None,
+            leaving: None,
+        }
+    }
+
+    pub(super) fn restored(leader: DronePublicKey<S>, membership: Membership<S>, backoff: Backoff) -> Self {
+        Self::new(membership, leader, backoff)
+    }
+
+    /// Whether it holds the key of an epoch that it knows to be current.
+    pub(super) fn synced(&self) -> bool {
+        self.anchored && self.membership.group_key().is_some()
+    }
+
+    /// Notes until when the key is valid.
+    pub(super) fn valid(&mut self, now: Now, until: UnixTime) {
+        self.valid_until = Some(until);
+        self.runs_out = Some(now.monotonic + Duration::from_secs(until.saturating_sub(now.unix)));
+    }
+
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        let asking = self.question.map(|question| question.deadline);
+        let voice = self.voice.as_ref().and_then(Voice::deadline);
+        earlier(earlier(asking, voice), earlier(self.runs_out, self.leaving))
+    }
+}

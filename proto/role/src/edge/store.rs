@@ -1,0 +1,137 @@
+//! What an edge must not forget, as bytes.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use quiver_ainq::{
+    DroneKeypair, DronePublicKey, Epoch, Error, Membership, Name, PendingEnrolment, SparePair, Suite,
+};
+use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use super::{Edge, EdgeConfig, Member, Standing};
+use crate::Snapshot;
+use crate::enrollee::Enrollee;
+
+const VERSION: u8 = 1;
+/// Room for the usual state, so that serialising leaves no copy of a secret in memory that was outgrown.
+const ROOM: usize = 8192;
+
+/// Why stored bytes do not restore a machine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// Not what this version wrote.
+    #[error("the stored state is damaged or of another version")]
+    Damaged,
+    /// Written for another suite or deployment.
+    #[error("the stored state belongs to another deployment or suite")]
+    Foreign,
+    /// A stored key does not hold.
+    #[error("the stored state does not hold: {0}")]
+    Invalid(#[from] Error),
+}
+
+/// Everything an edge persists; replaced as a whole, as it is small (about 1 KB).
+#[derive(Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
+pub(super) struct Stored {
+    version: u8,
+    deployment: [u8; 32],
+    boot_no: u32,
+    pending: Option<Vec<u8>>,
+    public: Option<Vec<u8>>,
+    secret: Option<Vec<u8>>,
+    revocations: Option<Vec<u8>>,
+    wanted: Option<String>,
+    spare: Option<Vec<u8>>,
+    next_q: u64,
+    newest: Option<(String, u64, u64)>,
+    leader: Option<Vec<u8>>,
+    membership: Option<Vec<u8>>,
+}
+
+impl<S: Suite> Edge<S> {
+    /// The state to make durable before anything that depends on it is sent.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let (leader, membership) = match &self.standing {
+            Standing::Member(member) => (
+                Some(member.leader.encode()),
+                Some(member.membership.encode().to_vec()),
+            ),
+            _ => (None, None),
+        };
+        let stored = Stored {
+            version: VERSION,
+            deployment: self.config.deployment.fingerprint(),
+            boot_no: self.boot_no,
+            pending: self.enrollee.as_ref().map(|enrollee| enrollee.encode().to_vec()),
+            public: self.keypair.as_ref().map(|keypair| keypair.public().encode()),
+            secret: self.keypair.as_ref().map(|keypair| keypair.to_bytes().to_vec()),
+            revocations: self.revocations.signed_bytes().map(<[u8]>::to_vec),
+            wanted: self.wanted.as_ref().map(|name| name.as_str().into()),
+            spare: self.spares.current.as_ref().map(|spare| spare.encode().to_vec()),
+            next_q: self.spares.next_q,
+            newest: self
+                .newest
+                .as_ref()
+                .map(|(group, epoch)| (group.as_str().into(), epoch.term, epoch.counter)),
+            leader,
+            membership,
+        };
+        // Serialising plain fields into a vector has no way to fail.
+        Snapshot::new(postcard::to_extend(&stored, Vec::with_capacity(ROOM)).unwrap_or_default())
+    }
+
+    /// Puts a machine together from what it persisted.
+    pub(super) fn restore(config: EdgeConfig<S>, snapshot: &Snapshot) -> Result<Self, RestoreError> {
+        let stored: Stored = postcard::from_bytes(snapshot.as_bytes()).map_err(|_| RestoreError::Damaged)?;
+        if stored.version != VERSION {
+            return Err(RestoreError::Damaged);
+        }
+        if stored.deployment != config.deployment.fingerprint() {
+            return Err(RestoreError::Foreign);
+        }
+        let mut edge = Self::fresh(config);
+        edge.boot_no = stored.boot_no;
+        edge.wanted = stored.wanted.as_deref().map(Name::new).transpose()?;
+        edge.spares.current = stored.spare.as_deref().map(SparePair::decode).transpose()?;
+        edge.spares.next_q = stored.next_q;
+        if let Some((group, term, counter)) = &stored.newest {
+            edge.newest = Some((
+                Name::new(group)?,
+                Epoch {
+                    term: *term,
+                    counter: *counter,
+                },
+            ));
+        }
+        if let Some(list) = &stored.revocations {
+            edge.revocations.offer(&edge.config.deployment, list)?;
+        }
+        edge.restore_keys(&stored)?;
+        edge.restore_membership(&stored)?;
+        Ok(edge)
+    }
+
+    fn restore_keys(&mut self, stored: &Stored) -> Result<(), RestoreError> {
+        if let Some(pending) = &stored.pending {
+            let pending = PendingEnrolment::decode(pending)?;
+            self.enrollee = Some(Enrollee::resume(pending, self.backoff()));
+        }
+        if let (Some(public), Some(secret)) = (&stored.public, &stored.secret) {
+            let public = DronePublicKey::decode(public)?;
+            self.keypair = Some(DroneKeypair::restore(&self.config.deployment, public, secret)?);
+        }
+        Ok(())
+    }
+
+    fn restore_membership(&mut self, stored: &Stored) -> Result<(), RestoreError> {
+        if let (Some(leader), Some(membership)) = (&stored.leader, &stored.membership) {
+            let leader = DronePublicKey::decode(leader)?;
+            let membership = Membership::restore(membership)?;
+            let backoff = self.backoff();
+            self.standing = Standing::Member(Member::restored(leader, membership, backoff));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! The KGC: hands out cookies, binds tokens to keys, issues sealed partial keys, signs revocation lists.
+
+mod enrolling;
+mod interface;
+mod registry;
+mod revoking;
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::Suite;
+use quiver_message::{Message, Reason, Refusal};
+use rand_core::CryptoRngCore;
+
+pub use self::interface::{KgcCommand, KgcConfig, KgcEvent, KgcRecord};
+use self::registry::Registry;
+use crate::backoff::due;
+use crate::cookie::CookieJar;
+use crate::outbox::Outbox;
+use crate::revocations::Revocations;
+use crate::{Input, Machine, Now, Offence, Output, Peer};
+
+/// The Key Generation Centre as a machine.
+#[derive(Debug)]
+pub struct Kgc<S: Suite> {
+    config: KgcConfig<S>,
+    cookies: CookieJar,
+    registry: Registry,
+    revocations: Revocations<S>,
+    /// Who asked for revocation lists and is still connected: told when a new one is signed.
+    listeners: alloc::collections::BTreeSet<Peer>,
+    /// When to renew the revocation list, once the time is known.
+    renewal: Option<Duration>,
+    started: bool,
+    out: Outbox<KgcEvent, KgcRecord>,
+}
+
+impl<S: Suite> Kgc<S> {
+    /// A KGC that remembers these records.
+    pub fn new(config: KgcConfig<S>, records: impl IntoIterator<Item = KgcRecord>) -> Self {
+        let mut kgc = Self {
+            cookies: CookieJar::new(config.cookie_key.clone()),
+            registry: Registry::default(),
+            revocations: Revocations::new(),
+            listeners: alloc::collections::BTreeSet::new(),
+            renewal: None,
+            started: false,
+            out: Outbox::new(),
+            config,
+        };
+        let (lists, others): (Vec<_>, Vec<_>) = records
+            .into_iter()
+            .partition(|record| matches!(record, KgcRecord::RevocationList { .. }));
+        for record in &lists {
+            if let KgcRecord::RevocationList { list, .. } = record {
+                // Our own signature: if it does not verify, the record is of another deployment and names nobody here.
+                let _ = kgc.revocations.offer(&kgc.config.deployment, list);
+            }
+        }
+        // Before the keys, because a revoked identity no longer holds its name.
+        kgc.registry.revoke_serials(&kgc.revocations.list().serials);
+        others.iter().for_each(|record| kgc.registry.apply(record));
+        kgc
+    }
+
+    /// How many keys were issued.
+    pub fn issued(&self) -> usize {
+        self.registry.issued()
+    }
+
+    /// The number of the newest revocation list, 0 for none.
+    pub fn revocation_number(&self) -> u64 {
+        self.revocations.number()
+    }
+
+    fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
+        match Message::decode(&self.config.deployment, bytes) {
+            Err(error) => self.blame(from, error.into()),
+            Ok(Message::EnrolHello(hello)) => self.enrol_hello(now, from, &hello),
+            Ok(Message::EnrolRequest(request)) => self.enrol_request(now, from, &request, rng),
+            Ok(Message::RevocationQuery(query)) => self.revocation_query(from, &query),
+            Ok(_) => self.blame(from, Offence::OutOfPlace("message to a KGC")),
+        }
+    }
+
+    fn refuse(&mut self, peer: Peer, token_id: Option<[u8; 16]>, reason: Reason, reference: &[u8]) {
+        let refusal = Refusal {
+            reason,
+            reference: reference.to_vec(),
+            retry_after: Duration::ZERO,
+        };
+        self.out
+            .send(&self.config.deployment, peer, &Message::Refusal(refusal));
+        self.out.event(KgcEvent::Refused {
+            peer,
+            token_id,
+            reason,
+        });
+    }
+
+    fn blame(&mut self, peer: Peer, offence: Offence) {
+        self.out.event(KgcEvent::Blamed { peer, offence });
+    }
+}
+
+impl<S: Suite> Machine for Kgc<S> {
+    type Command = KgcCommand;
+    type Event = KgcEvent;
+    type Record = KgcRecord;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, KgcCommand>, rng: &mut dyn CryptoRngCore) {
+        match input {
+            Input::Timeout | Input::Connected { .. } => {}
+            Input::Disconnected { peer } => {
+                self.listeners.remove(&peer);
+            }
+            Input::Received { from, bytes } => self.received(now, from, bytes, rng),
+            Input::Command(KgcCommand::RevokeDrones { handles, serials }) => {
+                self.revoke_drones(now, handles, serials, rng);
+                self.renew_list(now, rng);
+            }
+            Input::Command(KgcCommand::RevokeTokens(ids)) => self.registry.revoke_tokens(&ids),
+        }
+        if !self.started || due(self.renewal, now.monotonic) {
+            self.started = true;
+            self.renew_list(now, rng);
+        }
+    }
+
+    fn poll_output(&mut self) -> Output<KgcEvent, KgcRecord> {
+        let deadline = if self.started {
+            self.renewal
+        } else {
+            Some(Duration::ZERO)
+        };
+        self.out.poll(deadline)
+    }
+}

@@ -1,0 +1,119 @@
+//! What goes into and comes out of the KGC besides messages.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use quiver_ainq::{Deployment, Error, Handle, KgcId, MasterSecret, Name, OperatorPublicKey, Suite, UnixTime};
+use quiver_crypto::Secret;
+use quiver_message::Reason;
+
+use crate::{Offence, Peer};
+
+/// What a KGC is set up with.
+#[derive(Debug)]
+pub struct KgcConfig<S: Suite> {
+    /// The deployment it issues keys for.
+    pub deployment: Deployment<S>,
+    /// The master secret x.
+    pub master: MasterSecret<S>,
+    /// Its FROST identifier; 1 for a single KGC.
+    pub id: KgcId,
+    /// Whose tokens it honours.
+    pub operators: Vec<OperatorPublicKey<S>>,
+    /// Key of the stateless cookies; random at every start.
+    pub cookie_key: Secret<32>,
+    /// For how long a revocation list counts as fresh, in seconds.
+    pub revocation_validity: u64,
+}
+
+/// What the operator asks of a KGC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KgcCommand {
+    /// Sign and spread a revocation list that also names these.
+    RevokeDrones {
+        /// Keys to revoke.
+        handles: Vec<Handle>,
+        /// Identities to revoke, by serial (the token's id).
+        serials: Vec<[u8; 16]>,
+    },
+    /// Honour these tokens no longer. The caller has made it durable.
+    RevokeTokens(Vec<[u8; 16]>),
+}
+
+/// What a KGC reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KgcEvent {
+    /// A partial key was issued.
+    Issued {
+        /// The token's id, which is the identity's serial.
+        token_id: [u8; 16],
+        /// The drone's name.
+        name: Name,
+        /// The handle of its public key.
+        handle: Handle,
+    },
+    /// A byte-identical request got the stored reply again.
+    Repeated {
+        /// The token's id.
+        token_id: [u8; 16],
+    },
+    /// A request was refused.
+    Refused {
+        /// Who asked.
+        peer: Peer,
+        /// The token's id, if it could be read.
+        token_id: Option<[u8; 16]>,
+        /// Why.
+        reason: Reason,
+    },
+    /// A revocation list was signed.
+    RevocationListSigned {
+        /// Its number.
+        number: u64,
+    },
+    /// A revocation list could not be signed: it names too many.
+    RevocationFailed(Error),
+    /// A peer did something wrong.
+    Blamed {
+        /// Who.
+        peer: Peer,
+        /// What.
+        offence: Offence,
+    },
+}
+
+/// What a KGC must not forget. On start it is rebuilt from all records, in any order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KgcRecord {
+    /// A token is bound to one key for ever, and this is the reply.
+    Issued {
+        /// The token's id, which is the identity's serial.
+        token_id: [u8; 16],
+        /// The drone's name.
+        name: String,
+        /// The encoded identity.
+        identity: Vec<u8>,
+        /// The handle of the public key issued.
+        handle: [u8; 32],
+        /// H(D_i, P_i).
+        pin: [u8; 32],
+        /// Digest of the request answered.
+        request: [u8; 32],
+        /// The encoded sealed reply.
+        reply: Vec<u8>,
+        /// When.
+        at: UnixTime,
+    },
+    /// The newest revocation list.
+    RevocationList {
+        /// Its number.
+        number: u64,
+        /// The signed list, encoded.
+        list: Vec<u8>,
+    },
+    /// A token was revoked before it was used (made durable by whoever gave the command).
+    TokenRevoked {
+        /// The token's id.
+        token_id: [u8; 16],
+    },
+}

@@ -1,0 +1,110 @@
+//! Revocation lists at the KGC.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Handle, RevocationList, Suite};
+use quiver_message::{Message, RevocationQuery};
+use rand_core::CryptoRngCore;
+
+use super::{Kgc, KgcEvent, KgcRecord};
+use crate::{Now, Peer};
+
+/// How many peers are told of a new list at once; others learn its number from headers and ask.
+const MAX_LISTENERS: usize = 4096;
+
+impl<S: Suite> Kgc<S> {
+    pub(super) fn revocation_query(&mut self, from: Peer, query: &RevocationQuery) {
+        if self.listeners.len() < MAX_LISTENERS {
+            self.listeners.insert(from);
+        }
+        if query.number < self.revocations.number() {
+            self.send_list(from);
+        }
+    }
+
+    fn send_list(&mut self, to: Peer) {
+        if let Some(bytes) = self.revocations.signed_bytes() {
+            let message = Message::RevocationList(quiver_message::RevocationList { list: bytes.to_vec() });
+            self.out.send(&self.config.deployment, to, &message);
+        }
+    }
+
+    /// Signs a list that names these beside all named before; nothing new, no new list.
+    pub(super) fn revoke_drones(
+        &mut self,
+        now: Now,
+        handles: Vec<Handle>,
+        serials: Vec<[u8; 16]>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let old = self.revocations.list();
+        let all_handles: BTreeSet<Handle> = old.handles.iter().copied().chain(handles).collect();
+        let all_serials: BTreeSet<[u8; 16]> = old.serials.iter().copied().chain(serials).collect();
+        if all_handles.len() == old.handles.len() && all_serials.len() == old.serials.len() {
+            return;
+        }
+        let (handles, serials) = (
+            all_handles.into_iter().collect(),
+            all_serials.into_iter().collect(),
+        );
+        self.sign_list(now, handles, serials, rng);
+    }
+
+    /// A list that nobody renews counts as stale one day: sign an equal one before that.
+    pub(super) fn renew_list(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let old = self.revocations.list();
+        if old.number > 0 && now.unix >= self.renewal_time() {
+            let (handles, serials) = (old.handles.clone(), old.serials.clone());
+            self.sign_list(now, handles, serials, rng);
+        }
+        let wait = Duration::from_secs(self.renewal_time().saturating_sub(now.unix).max(1));
+        self.renewal = (self.revocations.number() > 0).then(|| now.monotonic + wait);
+    }
+
+    /// A quarter of a list's life before it ends, in seconds since 1970.
+    fn renewal_time(&self) -> u64 {
+        self.revocations
+            .list()
+            .next_update
+            .saturating_sub(self.config.revocation_validity / 4)
+    }
+
+    fn sign_list(
+        &mut self,
+        now: Now,
+        handles: Vec<Handle>,
+        serials: Vec<[u8; 16]>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let number = self.revocations.number() + 1;
+        let next_update = now.unix.saturating_add(self.config.revocation_validity.max(1));
+        let list = RevocationList {
+            number,
+            issued: now.unix,
+            next_update,
+            handles,
+            serials,
+        };
+        let serials = list.serials.clone();
+        let signed = self
+            .config
+            .master
+            .sign_revocations(&self.config.deployment, list, rng);
+        let bytes = match signed.map(|signed| signed.encode()) {
+            Ok(bytes) => bytes,
+            Err(error) => return self.out.event(KgcEvent::RevocationFailed(error)),
+        };
+        if let Err(error) = self.revocations.offer(&self.config.deployment, &bytes) {
+            return self.out.event(KgcEvent::RevocationFailed(error));
+        }
+        self.registry.revoke_serials(&serials);
+        self.out
+            .persist(KgcRecord::RevocationList { number, list: bytes });
+        self.out.event(KgcEvent::RevocationListSigned { number });
+        for peer in self.listeners.clone() {
+            self.send_list(peer);
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! A team leader: enrols, opens a term, lets drones in, makes new keys, puts drones out.
+//!
+//! Its disk holds the roster, its own key and the newest epoch; no group secret. A leader that starts opens a term.
+
+mod admission;
+mod epochs;
+mod interface;
+mod links;
+mod members;
+mod memory;
+mod revoking;
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Epoch, Name, Role, Roster, Slot, Suite, UnixTime};
+use quiver_crypto::Secret;
+use quiver_message::Message;
+use rand_core::CryptoRngCore;
+
+use self::admission::Waiting;
+use self::epochs::{Lead, Removals};
+pub use self::interface::{LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming};
+use self::links::Links;
+use self::memory::{Change, Memory, enrolled};
+use crate::backoff::{Backoff, due, earlier};
+use crate::cookie::CookieJar;
+pub use crate::edge::RestoreError;
+use crate::enrollee::{Enrollee, Outcome};
+use crate::outbox::Outbox;
+use crate::speech::Voice;
+use crate::{Input, Machine, Now, Offence, Output, Peer, Route};
+
+/// A team leader as a machine.
+#[derive(Debug)]
+pub struct Leader<S: Suite> {
+    config: LeaderConfig<S>,
+    out: Outbox<LeaderEvent, LeaderRecord>,
+    memory: Memory<S>,
+    booted: bool,
+    cookies: CookieJar,
+    enrollee: Option<Enrollee<S>>,
+    kgcs: BTreeSet<Peer>,
+    /// When to ask the KGCs for a newer revocation list.
+    ask_revocations: Option<Duration>,
+    lead: Option<Lead<S>>,
+    links: Links,
+    waiting: Waiting<S>,
+    leaves: BTreeSet<Slot>,
+    /// When to renew the key because a member restarted, and when that was done last.
+    restart_renewal: Option<Duration>,
+    last_restart: Option<Duration>,
+}
+
+/// How a leader is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderStatus {
+    /// Its name, once enrolled.
+    pub name: Option<Name>,
+    /// The group it leads.
+    pub group: Name,
+    /// The epoch in force; none before a term is open or after stepping down.
+    pub epoch: Option<Epoch>,
+    /// D of that epoch.
+    pub digest: Option<[u8; 32]>,
+    /// Members on the roster.
+    pub members: usize,
+    /// Members whose connection is known.
+    pub connected: usize,
+    /// Members that acknowledged the epoch.
+    pub acknowledged: usize,
+    /// Drones that wait to be let in.
+    pub pending_joins: usize,
+    /// Until when the key is valid.
+    pub valid_until: Option<UnixTime>,
+    /// The newest revocation list held, 0 for none.
+    pub revocation_number: u64,
+}
+
+impl<S: Suite> Leader<S> {
+    /// A leader that remembers these records.
+    ///
+    /// # Errors
+    /// If a record is damaged, of another deployment, or does not hold.
+    pub fn new(
+        config: LeaderConfig<S>,
+        records: impl IntoIterator<Item = LeaderRecord>,
+    ) -> Result<Self, RestoreError> {
+        let mut memory = Memory::new();
+        for record in records {
+            memory.recall(&config.deployment, &record)?;
+        }
+        Ok(Self {
+            out: Outbox::new(),
+            memory,
+            booted: false,
+            // Replaced by a random key at the first input, before any cookie is made.
+            cookies: CookieJar::new(Secret::new([0; 32])),
+            enrollee: None,
+            kgcs: BTreeSet::new(),
+            ask_revocations: None,
+            lead: None,
+            links: Links::default(),
+            waiting: Waiting::new(),
+            leaves: BTreeSet::new(),
+            restart_renewal: None,
+            last_restart: None,
+            config,
+        })
+    }
+
+    /// How it is doing.
+    pub fn status(&self) -> LeaderStatus {
+        let epoch = self.epoch();
+        LeaderStatus {
+            name: self
+                .memory
+                .keypair
+                .as_ref()
+                .map(|keypair| keypair.public().identity.name.clone()),
+            group: self.config.group.clone(),
+            epoch,
+            digest: self.lead.as_ref().map(|lead| *lead.leadership.digest()),
+            members: self.roster().len(),
+            connected: self.links.connected(),
+            acknowledged: epoch.map_or(0, |epoch| self.links.acknowledged_count(epoch)),
+            pending_joins: self.waiting.len(),
+            valid_until: self.lead.as_ref().map(|lead| lead.header.core.valid_until),
+            revocation_number: self.memory.revocations.number(),
+        }
+    }
+
+    /// Who is on the roster.
+    pub fn members(&self) -> impl Iterator<Item = (Slot, &Name)> {
+        self.roster()
+            .iter()
+            .map(|(slot, public)| (slot, &public.identity.name))
+    }
+
+    /// A secret that all synced members of the epoch can derive under this name.
+    pub fn export(&self, name: &Name) -> Option<Secret<32>> {
+        let leadership = &self.lead.as_ref()?.leadership;
+        Some(leadership.group_key().export(name, leadership.digest()))
+    }
+
+    fn roster(&self) -> &Roster<S> {
+        self.lead
+            .as_ref()
+            .map_or(&self.memory.roster, |lead| lead.leadership.roster())
+    }
+
+    fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
+        self.out.event(LeaderEvent::Blamed {
+            peer,
+            offence: offence.into(),
+        });
+    }
+
+    /// The first input after a start: a new boot number, durable first; then enrol, or open a term.
+    fn boot(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        self.booted = true;
+        self.cookies = CookieJar::new(Secret::random(rng));
+        let mut changes = alloc::vec![self.origin()];
+        self.memory.boot_no = self.memory.boot_no.saturating_add(1);
+        changes.push(Change::Boot(self.memory.boot_no));
+        if self.memory.keypair.is_none() {
+            self.enrollee = self.enrolment_to_make(rng);
+            changes.extend(
+                self.enrollee
+                    .iter()
+                    .map(|enrollee| Change::Pending(enrollee.encode().to_vec())),
+            );
+        }
+        self.persist(&changes);
+        self.open_term(now, rng);
+    }
+
+    fn enrolment_to_make(&mut self, rng: &mut dyn CryptoRngCore) -> Option<Enrollee<S>> {
+        let backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(30));
+        if let Some(pending) = self.memory.pending.take() {
+            return Some(Enrollee::resume(pending, backoff));
+        }
+        let token = self.config.token.as_ref()?;
+        let leads =
+            matches!(&token.token.statement.role, Role::Leader { group, .. } if *group == self.config.group);
+        let started = Enrollee::start(&self.config.deployment, token, &self.config.kgcs, backoff, rng);
+        match started {
+            Ok(enrollee) if leads => Some(enrollee),
+            _ => {
+                self.out.event(LeaderEvent::EnrolmentRefused(
+                    quiver_message::Reason::NotAuthorised,
+                ));
+                None
+            }
+        }
+    }
+
+    fn enrolment(&mut self, now: Now, from: Peer, outcome: Outcome<S>, rng: &mut dyn CryptoRngCore) {
+        match outcome {
+            Outcome::Ignored => {}
+            Outcome::Send(message) => self.out.send(&self.config.deployment, from, &message),
+            Outcome::Wrong(error) => self.blame(from, error),
+            Outcome::Refused(reason) => self.out.event(LeaderEvent::EnrolmentRefused(reason)),
+            Outcome::Enrolled(keypair) => {
+                let name = keypair.public().identity.name.clone();
+                self.persist(&[enrolled(&keypair)]);
+                self.memory.keypair = Some(keypair);
+                self.enrollee = None;
+                self.out.event(LeaderEvent::Enrolled { name });
+                self.open_term(now, rng);
+            }
+        }
+    }
+
+    fn connected(&mut self, now: Now, peer: Peer, route: Route, rng: &mut dyn CryptoRngCore) {
+        if route != Route::Kgc {
+            return;
+        }
+        self.kgcs.insert(peer);
+        if let Some(enrollee) = &mut self.enrollee {
+            let hello = enrollee.connected(now, peer, rng);
+            self.out.send(&self.config.deployment, peer, &hello);
+        }
+        self.ask_revocations = Some(now.monotonic);
+    }
+
+    fn disconnected(&mut self, peer: Peer) {
+        self.kgcs.remove(&peer);
+        self.links.disconnect(peer);
+        if let Some(enrollee) = &mut self.enrollee {
+            enrollee.disconnected(peer);
+        }
+    }
+
+    fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
+        let message = match Message::decode(&self.config.deployment, bytes) {
+            Ok(message) => message,
+            Err(error) => return self.blame(from, error),
+        };
+        match message {
+            Message::JoinHello(hello) => self.join_hello(now, from, &hello),
+            Message::JoinRequest(request) => self.join_request(now, from, &request),
+            Message::Ack(ack) => self.acknowledged(from, &ack),
+            Message::CatchUpRequest(request) => self.catch_up(now, from, &request),
+            Message::SparePublication(spare) => self.spare_published(from, &spare),
+            Message::Leave(leave) => self.leave(now, from, &leave),
+            Message::GroupMessage(message) => self.hear(now, from, &message),
+            Message::RevocationQuery(query) => self.revocation_query(from, &query),
+            Message::RevocationList(list) => self.revocation_list(now, from, &list.list, rng),
+            Message::Rekey(rekey) => self.rival(now, from, rekey.header),
+            Message::EnrolCookie(cookie) => {
+                let outcome = self
+                    .enrollee
+                    .as_ref()
+                    .map_or(Outcome::Ignored, |enrollee| enrollee.cookie(from, &cookie));
+                self.enrolment(now, from, outcome, rng);
+            }
+            Message::EnrolReply(reply) => {
+                let deployment = &self.config.deployment;
+                let outcome = self
+                    .enrollee
+                    .as_ref()
+                    .map_or(Outcome::Ignored, |e| e.reply(deployment, &reply));
+                self.enrolment(now, from, outcome, rng);
+            }
+            Message::Refusal(refusal) => {
+                let enrollee = self.enrollee.as_mut();
+                let outcome = enrollee.map_or(Outcome::Ignored, |e| e.refusal(now, from, &refusal, rng));
+                self.enrolment(now, from, outcome, rng);
+            }
+            // Our own notice, passed on by the group.
+            Message::EvictionNotice(_) => {}
+            _ => self.blame(from, Offence::OutOfPlace("message to a leader")),
+        }
+    }
+
+    fn command(&mut self, now: Now, command: LeaderCommand, rng: &mut dyn CryptoRngCore) {
+        match command {
+            LeaderCommand::Rekey => self.rekey(now, Vec::new(), Removals::default(), rng),
+            LeaderCommand::Evict(name) => match self.slot_of(&name) {
+                None => self.out.event(LeaderEvent::NoSuchMember(name)),
+                Some(slot) => self.evict(now, &[slot], rng),
+            },
+            LeaderCommand::Allow(name) => {
+                self.config.allow.insert(name);
+            }
+            LeaderCommand::Send { channel, data } => self.speak(now, channel, &data, rng),
+        }
+    }
+
+    fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let clock = now.monotonic;
+        if due(self.enrollee.as_ref().and_then(Enrollee::deadline), clock) {
+            let hello = self
+                .enrollee
+                .as_mut()
+                .and_then(|enrollee| enrollee.retry(now, rng));
+            if let Some((kgc, hello)) = hello {
+                self.out.send(&self.config.deployment, kgc, &hello);
+            }
+        }
+        if due(self.ask_revocations, clock) {
+            self.ask_for_revocations(now);
+        }
+        if due(self.batch_deadline(), clock) {
+            self.close_batch(now, rng);
+        }
+        let renew = due(self.lead.as_ref().map(|lead| lead.renew), clock);
+        let restart = due(self.restart_renewal, clock);
+        if restart {
+            self.restart_renewal = None;
+            self.last_restart = Some(clock);
+        }
+        if renew || restart {
+            self.rekey(now, Vec::new(), Removals::default(), rng);
+        }
+        if due(self.lead.as_ref().and_then(|lead| lead.resend), clock) {
+            self.send_again(now);
+        }
+        if let Some(lead) = &mut self.lead {
+            lead.voice.tick(now);
+        }
+    }
+
+    fn batch_deadline(&self) -> Option<Duration> {
+        self.waiting
+            .deadline(self.config.timing.batching, self.config.timing.batching_max)
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        if !self.booted {
+            return Some(Duration::ZERO);
+        }
+        let lead = self.lead.as_ref();
+        [
+            self.enrollee.as_ref().and_then(Enrollee::deadline),
+            self.ask_revocations,
+            self.batch_deadline(),
+            self.restart_renewal,
+            lead.map(|lead| lead.renew),
+            lead.and_then(|lead| lead.resend),
+            lead.and_then(|lead| Voice::deadline(&lead.voice)),
+        ]
+        .into_iter()
+        .fold(None, earlier)
+    }
+}
+
+impl<S: Suite> Machine for Leader<S> {
+    type Command = LeaderCommand;
+    type Event = LeaderEvent;
+    type Record = LeaderRecord;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, LeaderCommand>, rng: &mut dyn CryptoRngCore) {
+        if !self.booted {
+            self.boot(now, rng);
+        }
+        match input {
+            Input::Timeout => {}
+            Input::Connected { peer, route } => self.connected(now, peer, route, rng),
+            Input::Disconnected { peer } => self.disconnected(peer),
+            Input::Received { from, bytes } => self.received(now, from, bytes, rng),
+            Input::Command(command) => self.command(now, command, rng),
+        }
+        self.tick(now, rng);
+    }
+
+    fn poll_output(&mut self) -> Output<LeaderEvent, LeaderRecord> {
+        let deadline = self.deadline();
+        self.out.poll(deadline)
+    }
+}

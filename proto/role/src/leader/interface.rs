@@ -1,0 +1,176 @@
+//! What goes into and comes out of a leader besides messages.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Deployment, Epoch, Error, IssuedToken, KgcId, Kind, Name, Slot, Suite};
+use quiver_message::Reason;
+
+use crate::{Offence, Peer, Snapshot, Source};
+
+/// What a leader is set up with.
+#[derive(Debug)]
+pub struct LeaderConfig<S: Suite> {
+    /// The deployment it belongs to.
+    pub deployment: Deployment<S>,
+    /// The group it leads; must be the one in its identity.
+    pub group: Name,
+    /// The token to enrol with, if it has not enrolled yet.
+    pub token: Option<IssuedToken<S>>,
+    /// The KGCs to enrol with.
+    pub kgcs: Vec<KgcId>,
+    /// Drones that may join although their identity does not list the group.
+    pub allow: BTreeSet<Name>,
+    /// The most members, at most 2^20.
+    pub max_members: u32,
+    /// When things happen.
+    pub timing: LeaderTiming,
+    /// As published, for experiments only; services refuse it.
+    pub strict_paper: bool,
+}
+
+/// When a leader does things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaderTiming {
+    /// How long a group key is valid. A new one comes when four fifths have passed.
+    pub validity: Duration,
+    /// How long the first join or leave waits for company when little is going on.
+    pub batching: Duration,
+    /// How long it waits at most, however many come.
+    pub batching_max: Duration,
+    /// How long to wait for acknowledgements before sending an epoch again.
+    pub resend: Duration,
+}
+
+impl Default for LeaderTiming {
+    fn default() -> Self {
+        Self {
+            validity: Duration::from_secs(600),
+            batching: Duration::from_millis(250),
+            batching_max: Duration::from_secs(4),
+            resend: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What the operator asks of a leader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaderCommand {
+    /// Make a new group key now, as on expiry.
+    Rekey,
+    /// Remove this drone now and keep it out.
+    Evict(Name),
+    /// Let this drone join although its identity does not list the group.
+    Allow(Name),
+    /// Say something to the group, signed.
+    Send {
+        /// The application's channel.
+        channel: Name,
+        /// At most 65,536 bytes.
+        data: Vec<u8>,
+    },
+}
+
+/// What a leader reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaderEvent {
+    /// The KGC issued the leader's key.
+    Enrolled {
+        /// The leader's name.
+        name: Name,
+    },
+    /// A new epoch began.
+    EpochActivated {
+        /// Which.
+        epoch: Epoch,
+        /// How it came about.
+        kind: Kind,
+        /// Members now.
+        members: usize,
+        /// Members added.
+        added: usize,
+        /// Members removed.
+        removed: usize,
+    },
+    /// Every member that is connected has acknowledged this epoch.
+    Delivered {
+        /// Which.
+        epoch: Epoch,
+        /// How many acknowledged it.
+        members: usize,
+    },
+    /// A drone joined.
+    Joined {
+        /// Who.
+        name: Name,
+        /// Its slot.
+        slot: Slot,
+    },
+    /// A member left or was removed.
+    Removed {
+        /// Who.
+        name: Name,
+        /// Its former slot.
+        slot: Slot,
+        /// Whether it was put out rather than left.
+        evicted: bool,
+    },
+    /// The name is not a member's.
+    NoSuchMember(Name),
+    /// A request was refused.
+    Refused {
+        /// Who asked.
+        peer: Peer,
+        /// Why.
+        reason: Reason,
+    },
+    /// The KGC refuses to enrol this leader.
+    EnrolmentRefused(Reason),
+    /// A message to the group.
+    Message {
+        /// The application's channel.
+        channel: Name,
+        /// The plaintext.
+        data: Vec<u8>,
+        /// Who sent it.
+        source: Source,
+    },
+    /// A message could not be sent.
+    SendFailed(&'static str),
+    /// A new epoch could not be made; the old one stays in force.
+    RekeyFailed(Error),
+    /// A newer revocation list is in force.
+    RevocationList {
+        /// Its number.
+        number: u64,
+    },
+    /// Another leader opened a higher term: this one no longer leads.
+    SteppedDown {
+        /// The term seen.
+        term: u64,
+    },
+    /// A peer did something wrong.
+    Blamed {
+        /// Who.
+        peer: Peer,
+        /// What.
+        offence: Offence,
+    },
+}
+
+/// One change of what a leader must not forget. On start it is rebuilt from all records in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderRecord(pub(crate) Snapshot);
+
+impl LeaderRecord {
+    /// A stored record.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(Snapshot::new(bytes))
+    }
+
+    /// The bytes to store: they may hold secret keys.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}

@@ -1,0 +1,219 @@
+//! What members say to their leader: acknowledgements, questions, spare points, leaves.
+
+use core::time::Duration;
+
+use quiver_ainq::{Label, Slot, Suite, ack_tag, catch_up_tag, fresh_tag};
+use quiver_crypto::ct_eq;
+use quiver_message::{
+    Ack, CatchUpReply, CatchUpRequest, GroupMessage, Leave, Message, Reason, SpareAck, SparePublication,
+};
+use rand_core::CryptoRngCore;
+
+use super::memory::{Spare, spare_change};
+use super::{Leader, LeaderEvent};
+use crate::{Now, Offence, Peer, statements};
+
+/// How often at most a member's restart makes the leader renew the key.
+const RESTART_PAUSE: Duration = Duration::from_secs(10);
+
+impl<S: Suite> Leader<S> {
+    pub(super) fn acknowledged(&mut self, from: Peer, ack: &Ack) {
+        let Some(lead) = &self.lead else { return };
+        let leadership = &lead.leadership;
+        // Late acknowledgements of the epoch before are no offence.
+        if ack.epoch != leadership.epoch() {
+            return;
+        }
+        let holds = leadership
+            .auth_key(ack.slot)
+            .is_some_and(|auth| ct_eq(&ack_tag::<S>(auth, leadership.digest()), &ack.tag));
+        if !holds {
+            return self.blame(from, Offence::Mac("Ack"));
+        }
+        let epoch = ack.epoch;
+        self.links.connect(ack.slot, from);
+        if self.links.acknowledged(ack.slot, epoch) {
+            let members = self.links.acknowledged_count(epoch);
+            self.out.event(LeaderEvent::Delivered { epoch, members });
+        }
+    }
+
+    /// A member asks which epoch is current.
+    ///
+    /// If the term is newer than what the member holds, no key is shared that could authenticate the question. The
+    /// answer then is what a broadcast would have said, and useless to anyone else.
+    pub(super) fn catch_up(&mut self, now: Now, from: Peer, request: &CatchUpRequest) {
+        if request.group != self.config.group {
+            return self.refuse(from, Reason::WrongGroup, &request.number, Duration::ZERO);
+        }
+        let Some(lead) = &self.lead else {
+            return self.refuse(from, Reason::NotReady, &request.number, Duration::from_secs(1));
+        };
+        let leadership = &lead.leadership;
+        let Some(auth) = leadership.auth_key(request.slot) else {
+            return self.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
+        };
+        let digest = *leadership.digest();
+        let tag = catch_up_tag::<S>(auth, &request.number, &request.held);
+        let authentic = ct_eq(&tag, &request.tag);
+        if !authentic && leadership.epoch().counter > 1 && request.held == digest {
+            return self.blame(from, Offence::Mac("CatchUpRequest"));
+        }
+        let reply = CatchUpReply {
+            number: request.number,
+            header: lead.header.clone(),
+            entry: lead
+                .entries
+                .get(&request.slot)
+                .filter(|_| request.held != digest)
+                .cloned(),
+            tag: fresh_tag::<S>(auth, &digest, &request.number),
+        };
+        if authentic && !self.note_question(now, from, request, request.held == digest) {
+            return self.blame(from, quiver_ainq::Error::Replay);
+        }
+        self.out
+            .send(&self.config.deployment, from, &Message::CatchUpReply(reply));
+    }
+
+    /// Notes where an authentic question came from. Returns false if it was asked before.
+    fn note_question(&mut self, now: Now, from: Peer, request: &CatchUpRequest, holds_newest: bool) -> bool {
+        let Some((number, _)) = request.number.split_first_chunk::<8>() else {
+            return false;
+        };
+        let number = u64::from_be_bytes(*number);
+        let link = self.links.entry(request.slot);
+        if number <= link.number {
+            return false;
+        }
+        link.number = number;
+        let boot_no = (number >> 32) as u32;
+        let before = link.boot_no.replace(boot_no);
+        self.links.connect(request.slot, from);
+        if !holds_newest {
+            self.links.expect_also(request.slot);
+        } else if before.is_some_and(|before| before < boot_no) {
+            // It restarted and lost the key of an epoch whose wrap it can no longer open.
+            let earliest = self
+                .last_restart
+                .map_or(now.monotonic, |last| last + RESTART_PAUSE);
+            self.restart_renewal.get_or_insert(earliest.max(now.monotonic));
+        }
+        true
+    }
+
+    /// A member's spare point: durable before it is acknowledged.
+    pub(super) fn spare_published(&mut self, from: Peer, message: &SparePublication<S>) {
+        let Some(lead) = self.lead.as_ref().filter(|_| message.group == self.config.group) else {
+            return;
+        };
+        let Some(public) = lead.leadership.roster().get(message.slot) else {
+            return self.blame(from, quiver_ainq::Error::WrongSlot);
+        };
+        if let Err(error) = message
+            .spare
+            .verify(&self.config.deployment, &message.group, public)
+        {
+            return self.blame(from, error);
+        }
+        let Some(auth) = lead.leadership.auth_key(message.slot) else {
+            return;
+        };
+        let (q, tag) = (
+            message.spare.q,
+            statements::spare_ack_tag::<S>(auth, message.spare.q),
+        );
+        let held = self.memory.spares.get(&message.slot);
+        if held.is_some_and(|held| held.q > q || (held.q == q && held.point.is_none())) {
+            return self.blame(from, quiver_ainq::Error::Stale);
+        }
+        if held.is_none_or(|held| held.q < q) {
+            let spare = Spare {
+                q,
+                point: Some(message.spare.point),
+            };
+            self.memory.spares.insert(message.slot, spare);
+            self.persist(&[spare_change::<S>(message.slot, &spare)]);
+        }
+        self.out.send(
+            &self.config.deployment,
+            from,
+            &Message::<S>::SpareAck(SpareAck { q, tag }),
+        );
+    }
+
+    /// A member wants out.
+    pub(super) fn leave(&mut self, now: Now, from: Peer, message: &Leave<S>) {
+        let Some(lead) = self.lead.as_ref().filter(|_| message.group == self.config.group) else {
+            return;
+        };
+        let Some(public) = lead.leadership.roster().get(message.slot) else {
+            return;
+        };
+        let core = &lead.header.core;
+        if message.held != *lead.leadership.digest() && message.held != core.prev {
+            // Of an older epoch: the member catches up, then says it again.
+            return;
+        }
+        let statement = statements::leave(&message.group, public, &message.held);
+        let deployment = &self.config.deployment;
+        if let Err(error) = message
+            .signature
+            .verify(deployment, public, Label::Leave, &statement)
+        {
+            return self.blame(from, error);
+        }
+        self.links.connect(message.slot, from);
+        self.leaves.insert(message.slot);
+        self.waiting.stir(now);
+    }
+
+    pub(super) fn hear(&mut self, now: Now, from: Peer, message: &GroupMessage<S>) {
+        let Some(lead) = self.lead.as_mut().filter(|_| message.group == self.config.group) else {
+            return;
+        };
+        match lead
+            .voice
+            .hear(&self.config.deployment, &self.memory.revocations, now, message)
+        {
+            Err(error) => self.blame(from, error),
+            Ok(None) => {}
+            Ok(Some((data, source))) => {
+                let channel = message.channel.clone();
+                self.out.event(LeaderEvent::Message {
+                    channel,
+                    data: data.to_vec(),
+                    source,
+                });
+            }
+        }
+    }
+
+    pub(super) fn speak(
+        &mut self,
+        now: Now,
+        channel: quiver_ainq::Name,
+        data: &[u8],
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let (Some(lead), Some(keypair)) = (&mut self.lead, &self.memory.keypair) else {
+            return self.out.event(LeaderEvent::SendFailed("no term is open yet"));
+        };
+        match lead.voice.speak(now, &self.config.group, channel, data) {
+            Err(reason) => self.out.event(LeaderEvent::SendFailed(reason)),
+            Ok(message) => {
+                let message = lead.voice.sign(&self.config.deployment, keypair, message, rng);
+                self.out
+                    .send_to_group(&self.config.deployment, &Message::GroupMessage(message));
+            }
+        }
+    }
+
+    /// The slot that a member of this name sits in.
+    pub(super) fn slot_of(&self, name: &quiver_ainq::Name) -> Option<Slot> {
+        self.roster()
+            .iter()
+            .find(|(_, public)| public.identity.name == *name)
+            .map(|(slot, _)| slot)
+    }
+}

@@ -1,0 +1,273 @@
+//! What a leader must not forget, as a log of changes.
+//!
+//! A group of thousands changes a little at a time, so a leader persists changes, not its whole state. Applying a change
+//! twice is harmless, so a store may compact the log ([`Leader::checkpoint`]) whenever it likes. No group secret is in it:
+//! no l, no W, no K_g. A leader that restarts opens a new term.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use quiver_ainq::{
+    Deployment, DroneKeypair, DronePublicKey, Element, Epoch, Handle, PendingEnrolment, Roster, Slot, Suite,
+};
+use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use super::{Leader, LeaderRecord};
+use crate::Snapshot;
+use crate::edge::RestoreError;
+use crate::revocations::Revocations;
+
+const VERSION: u8 = 1;
+
+/// One change. Public keys, points and lists are in their canonical encodings.
+#[derive(Clone, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
+pub(super) enum Change {
+    /// The first change of every log: whose it is.
+    Origin {
+        version: u8,
+        deployment: [u8; 32],
+    },
+    Boot(u32),
+    Pending(Vec<u8>),
+    Enrolled {
+        public: Vec<u8>,
+        secret: Vec<u8>,
+    },
+    Revocations(Vec<u8>),
+    Member {
+        slot: Slot,
+        public: Vec<u8>,
+    },
+    Vacated(Slot),
+    Evicted([u8; 32]),
+    /// A spare point, or (empty) that the one of this number is spent.
+    Spare {
+        slot: Slot,
+        q: u64,
+        point: Vec<u8>,
+    },
+    Pin {
+        serial: [u8; 16],
+        handle: [u8; 32],
+    },
+    Epoch {
+        term: u64,
+        counter: u64,
+        digest: [u8; 32],
+    },
+}
+
+/// A member's spare point, or the number of the last one that was spent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spare<S: Suite> {
+    pub(super) q: u64,
+    pub(super) point: Option<Element<S>>,
+}
+
+/// The state that the changes amount to, but for the roster of a term in force, which its leadership holds.
+#[derive(Debug)]
+pub(super) struct Memory<S: Suite> {
+    pub(super) boot_no: u32,
+    pub(super) pending: Option<PendingEnrolment<S>>,
+    pub(super) keypair: Option<DroneKeypair<S>>,
+    pub(super) revocations: Revocations<S>,
+    pub(super) roster: Roster<S>,
+    pub(super) spares: BTreeMap<Slot, Spare<S>>,
+    /// The first key seen for each identity, by serial: a second one is evidence against the KGC.
+    pub(super) pins: BTreeMap<[u8; 16], Handle>,
+    /// The newest epoch made or seen, and its D.
+    pub(super) newest: Option<(Epoch, [u8; 32])>,
+}
+
+impl Change {
+    /// A record of several changes, which are durable together or not at all.
+    pub(super) fn record(changes: &[Self]) -> LeaderRecord {
+        let room = 64 + changes.iter().map(Self::room).sum::<usize>();
+        // Serialising plain fields into a vector has no way to fail.
+        LeaderRecord(Snapshot::new(
+            postcard::to_extend(changes, Vec::with_capacity(room)).unwrap_or_default(),
+        ))
+    }
+
+    /// Enough bytes, so that serialising leaves no copy of a secret in memory that was outgrown.
+    fn room(&self) -> usize {
+        match self {
+            Self::Pending(bytes) | Self::Revocations(bytes) => bytes.len() + 16,
+            Self::Enrolled { public, secret } => public.len() + secret.len() + 16,
+            Self::Member { public, .. } => public.len() + 16,
+            _ => 128,
+        }
+    }
+}
+
+impl<S: Suite> Memory<S> {
+    pub(super) fn new() -> Self {
+        Self {
+            boot_no: 0,
+            pending: None,
+            keypair: None,
+            revocations: Revocations::new(),
+            roster: Roster::new(),
+            spares: BTreeMap::new(),
+            pins: BTreeMap::new(),
+            newest: None,
+        }
+    }
+
+    /// Applies a stored record.
+    pub(super) fn recall(
+        &mut self,
+        deployment: &Deployment<S>,
+        record: &LeaderRecord,
+    ) -> Result<(), RestoreError> {
+        let changes: Vec<Change> =
+            postcard::from_bytes(record.as_bytes()).map_err(|_| RestoreError::Damaged)?;
+        changes
+            .iter()
+            .try_for_each(|change| self.apply(deployment, change))
+    }
+
+    fn apply(&mut self, deployment: &Deployment<S>, change: &Change) -> Result<(), RestoreError> {
+        match change {
+            Change::Origin { version, .. } if *version != VERSION => return Err(RestoreError::Damaged),
+            Change::Origin {
+                deployment: origin, ..
+            } if *origin != deployment.fingerprint() => {
+                return Err(RestoreError::Foreign);
+            }
+            Change::Origin { .. } => {}
+            Change::Boot(boot_no) => self.boot_no = *boot_no,
+            Change::Pending(bytes) => self.pending = Some(PendingEnrolment::decode(bytes)?),
+            Change::Enrolled { public, secret } => {
+                let public = DronePublicKey::decode(public)?;
+                self.keypair = Some(DroneKeypair::restore(deployment, public, secret)?);
+                self.pending = None;
+            }
+            Change::Revocations(list) => {
+                self.revocations.offer(deployment, list)?;
+            }
+            Change::Member { slot, public } => self.seat(*slot, DronePublicKey::decode(public)?)?,
+            Change::Vacated(slot) => {
+                self.roster.remove(*slot);
+                self.spares.remove(slot);
+            }
+            Change::Evicted(handle) => {
+                self.roster.evict(Handle(*handle));
+            }
+            Change::Spare { slot, q, point } => {
+                let point = if point.is_empty() {
+                    None
+                } else {
+                    Some(Element::decode(point)?)
+                };
+                self.spares.insert(*slot, Spare { q: *q, point });
+            }
+            Change::Pin { serial, handle } => {
+                self.pins.insert(*serial, Handle(*handle));
+            }
+            Change::Epoch {
+                term,
+                counter,
+                digest,
+            } => {
+                self.newest = Some((
+                    Epoch {
+                        term: *term,
+                        counter: *counter,
+                    },
+                    *digest,
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn seat(&mut self, slot: Slot, public: DronePublicKey<S>) -> Result<(), RestoreError> {
+        if let Some(former) = self.roster.find(&public.handle()) {
+            self.roster.remove(former);
+        }
+        self.roster.remove(slot);
+        self.spares.remove(&slot);
+        Ok(self.roster.insert(slot, public)?)
+    }
+}
+
+impl<S: Suite> Leader<S> {
+    /// The whole state as records, in place of all records so far.
+    pub fn checkpoint(&self) -> Vec<LeaderRecord> {
+        let memory = &self.memory;
+        let mut changes = alloc::vec![self.origin(), Change::Boot(memory.boot_no)];
+        changes.extend(
+            memory
+                .pending
+                .iter()
+                .map(|pending| Change::Pending(pending.encode().to_vec())),
+        );
+        changes.extend(memory.keypair.iter().map(enrolled));
+        changes.extend(
+            memory
+                .revocations
+                .signed_bytes()
+                .map(|list| Change::Revocations(list.to_vec())),
+        );
+        let roster = self.roster();
+        changes.extend(roster.iter().map(|(slot, public)| Change::Member {
+            slot,
+            public: public.encode(),
+        }));
+        changes.extend(roster.evicted().map(|handle| Change::Evicted(*handle.as_bytes())));
+        changes.extend(
+            memory
+                .spares
+                .iter()
+                .map(|(slot, spare)| spare_change(*slot, spare)),
+        );
+        let pins = memory.pins.iter();
+        changes.extend(pins.map(|(serial, handle)| Change::Pin {
+            serial: *serial,
+            handle: *handle.as_bytes(),
+        }));
+        changes.extend(memory.newest.map(|(epoch, digest)| epoch_change(epoch, digest)));
+        changes.chunks(256).map(Change::record).collect()
+    }
+
+    pub(super) fn origin(&self) -> Change {
+        Change::Origin {
+            version: VERSION,
+            deployment: self.config.deployment.fingerprint(),
+        }
+    }
+
+    pub(super) fn persist(&mut self, changes: &[Change]) {
+        self.out.persist(Change::record(changes));
+    }
+}
+
+pub(super) fn enrolled<S: Suite>(keypair: &DroneKeypair<S>) -> Change {
+    Change::Enrolled {
+        public: keypair.public().encode(),
+        secret: keypair.to_bytes().to_vec(),
+    }
+}
+
+pub(super) fn spare_change<S: Suite>(slot: Slot, spare: &Spare<S>) -> Change {
+    let point = spare
+        .point
+        .as_ref()
+        .map(|point| point.as_bytes().to_vec())
+        .unwrap_or_default();
+    Change::Spare {
+        slot,
+        q: spare.q,
+        point,
+    }
+}
+
+pub(super) fn epoch_change(epoch: Epoch, digest: [u8; 32]) -> Change {
+    Change::Epoch {
+        term: epoch.term,
+        counter: epoch.counter,
+        digest,
+    }
+}

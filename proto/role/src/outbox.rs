@@ -1,0 +1,63 @@
+//! What a machine wants done, in order, until the driver polls it.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Deployment, Suite};
+use quiver_message::Message;
+
+use crate::{Destination, Output, Peer};
+
+/// The queue behind `poll_output`.
+#[derive(Debug)]
+pub(crate) struct Outbox<E, R> {
+    queue: VecDeque<Output<E, R>>,
+}
+
+impl<E, R> Outbox<E, R> {
+    pub(crate) fn new() -> Self {
+        Self {
+            queue: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn persist(&mut self, record: R) {
+        self.queue.push_back(Output::Persist(record));
+    }
+
+    pub(crate) fn send<S: Suite>(&mut self, deployment: &Deployment<S>, peer: Peer, message: &Message<S>) {
+        self.transmit(Destination::Peer(peer), message.encode(deployment));
+    }
+
+    pub(crate) fn send_to_group<S: Suite>(&mut self, deployment: &Deployment<S>, message: &Message<S>) {
+        self.transmit(Destination::Group, message.encode(deployment));
+    }
+
+    /// Sends a message that was encoded before.
+    pub(crate) fn send_encoded(&mut self, peer: Peer, payload: Vec<u8>) {
+        self.transmit(Destination::Peer(peer), payload);
+    }
+
+    fn transmit(&mut self, to: Destination, payload: Vec<u8>) {
+        self.queue.push_back(Output::Transmit { to, payload });
+    }
+
+    pub(crate) fn event(&mut self, event: E) {
+        self.queue.push_back(Output::Event(event));
+    }
+
+    pub(crate) fn block(&mut self, peer: Peer) {
+        self.queue.push_back(Output::Block(peer));
+    }
+
+    /// The next output, or the deadline to wait for.
+    pub(crate) fn poll(&mut self, deadline: Option<Duration>) -> Output<E, R> {
+        if let Some(output) = self.queue.pop_front() {
+            return output;
+        }
+        // A mass re-key leaves megabytes of capacity behind; nobody needs them until the next one.
+        self.queue.shrink_to(64);
+        Output::Timeout(deadline)
+    }
+}

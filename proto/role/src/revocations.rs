@@ -1,0 +1,51 @@
+//! The newest revocation list, which every role carries and passes on.
+
+use quiver_ainq::{
+    Deployment, DronePublicKey, Error, RevocationList, SignedRevocationList, Suite, VerifiedRevocationList,
+};
+
+/// The newest verified list seen, if any. Its number never goes back.
+#[derive(Debug)]
+pub(crate) struct Revocations<S: Suite> {
+    none: RevocationList,
+    newest: Option<VerifiedRevocationList<S>>,
+}
+
+impl<S: Suite> Revocations<S> {
+    pub(crate) fn new() -> Self {
+        Self {
+            none: RevocationList::empty(),
+            newest: None,
+        }
+    }
+
+    /// The number of the list held, 0 for none.
+    pub(crate) fn number(&self) -> u64 {
+        self.list().number
+    }
+
+    /// The list held; an empty one if none.
+    pub(crate) fn list(&self) -> &RevocationList {
+        self.newest.as_deref().unwrap_or(&self.none)
+    }
+
+    /// The signed bytes to pass on.
+    pub(crate) fn signed_bytes(&self) -> Option<&[u8]> {
+        self.newest.as_ref().map(VerifiedRevocationList::bytes)
+    }
+
+    /// Whether the list names this key.
+    pub(crate) fn names(&self, public: &DronePublicKey<S>) -> bool {
+        self.list().names(public)
+    }
+
+    /// Takes a list from anywhere: kept if it verifies and is newer. Returns whether it was.
+    pub(crate) fn offer(&mut self, deployment: &Deployment<S>, bytes: &[u8]) -> Result<bool, Error> {
+        let list = SignedRevocationList::<S>::decode(bytes)?.verify(deployment)?;
+        let newer = list.number > self.number();
+        if newer {
+            self.newest = Some(list);
+        }
+        Ok(newer)
+    }
+}

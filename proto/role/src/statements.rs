@@ -1,0 +1,53 @@
+//! What edges and leaders sign: the same bytes on both sides, from one place.
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{DronePublicKey, Element, Epoch, Handle, Name, SpareStatement, Suite};
+use quiver_crypto::canonical::Writer;
+use quiver_message::{COOKIE_LEN, Nonce};
+
+/// Signed `join`: group, leader, drone, n_L, n_e, E_now and the spare statement with its signature.
+pub(crate) fn join<S: Suite>(
+    group: &Name,
+    leader: &DronePublicKey<S>,
+    drone: &DronePublicKey<S>,
+    (challenge, nonce): (&[u8; COOKIE_LEN], &Nonce),
+    ephemeral: &Element<S>,
+    spare: &SpareStatement<S>,
+) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer
+        .lp(group.as_bytes())
+        .lp(&leader.encode())
+        .lp(&drone.encode())
+        .fixed(challenge)
+        .fixed(nonce);
+    writer
+        .fixed(ephemeral.as_bytes())
+        .u64(spare.q)
+        .fixed(spare.point.as_bytes())
+        .lp(&spare.signature.encode());
+    writer.finish()
+}
+
+/// Signed `leave`: group, drone and D of the epoch held, so that it ends this membership and no later one.
+pub(crate) fn leave<S: Suite>(group: &Name, drone: &DronePublicKey<S>, held: &[u8; 32]) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.lp(group.as_bytes()).lp(&drone.encode()).fixed(held);
+    writer.finish()
+}
+
+/// Signed `evict`: group, epoch from which on they are out, and who.
+pub(crate) fn evict(group: &Name, epoch: Epoch, handles: &[Handle]) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.lp(group.as_bytes()).u64(epoch.term).u64(epoch.counter);
+    for handle in handles {
+        writer.fixed(handle.as_bytes());
+    }
+    writer.finish()
+}
+
+/// Under A_i in a spare point's acknowledgement.
+pub(crate) fn spare_ack_tag<S: Suite>(auth: &quiver_crypto::Secret<32>, q: u64) -> [u8; 32] {
+    *quiver_crypto::prf(auth, S::ID, "spare ack", &[&q.to_be_bytes()]).expose()
+}
