@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::config::{NodeConfig, Tuning};
 use crate::error::NetError;
 use crate::frame::{Frames, MESSAGE_PROTOCOL};
+use crate::metrics::NetMetrics;
 
 /// What identify tells.
 const AGENT: &str = concat!("quiver/", env!("CARGO_PKG_VERSION"));
@@ -49,7 +50,7 @@ pub fn group_topic(group: &str) -> String {
 }
 
 impl Node {
-    pub(crate) fn new(config: &NodeConfig) -> Result<Self, NetError> {
+    pub(crate) fn new(config: &NodeConfig, metrics: &NetMetrics) -> Result<Self, NetError> {
         let identify = config.identify.then(|| identify(config));
         let ping = config.ping.map(|interval| {
             ping::Behaviour::new(
@@ -66,7 +67,7 @@ impl Node {
         Ok(Self {
             limits: connection_limits::Behaviour::new(connection_limits(config)),
             blocked: allow_block_list::Behaviour::default(),
-            messages: messages(config),
+            messages: messages(config, metrics),
             group: group.into(),
             identify: identify.into(),
             ping: ping.into(),
@@ -84,11 +85,12 @@ fn connection_limits(config: &NodeConfig) -> ConnectionLimits {
         .with_max_established_per_peer(Some(limits.per_peer))
 }
 
-fn messages(config: &NodeConfig) -> request_response::Behaviour<Frames> {
+fn messages(config: &NodeConfig, metrics: &NetMetrics) -> request_response::Behaviour<Frames> {
     let settings = request_response::Config::default()
         .with_request_timeout(config.request_timeout)
         .with_max_concurrent_streams(config.limits.streams);
-    request_response::Behaviour::new([(MESSAGE_PROTOCOL, ProtocolSupport::Full)], settings)
+    let frames = Frames::new(metrics.refused.clone());
+    request_response::Behaviour::with_codec(frames, [(MESSAGE_PROTOCOL, ProtocolSupport::Full)], settings)
 }
 
 fn identify(config: &NodeConfig) -> identify::Behaviour {
@@ -164,7 +166,7 @@ mod tests {
             let mut config =
                 NodeConfig::hub(NodeKey::from_seed([1; 32]).unwrap(), Transport::Memory, members);
             config.topic = Some(group_topic("alpha"));
-            let node = Node::new(&config).unwrap();
+            let node = Node::new(&config, &NetMetrics::default()).unwrap();
             assert!(node.group.is_enabled());
         }
     }
@@ -172,6 +174,11 @@ mod tests {
     #[test]
     fn node_without_topic_speaks_no_gossip() {
         let config = NodeConfig::registry(NodeKey::from_seed([1; 32]).unwrap(), Transport::Memory, 10);
-        assert!(!Node::new(&config).unwrap().group.is_enabled());
+        assert!(
+            !Node::new(&config, &NetMetrics::default())
+                .unwrap()
+                .group
+                .is_enabled()
+        );
     }
 }

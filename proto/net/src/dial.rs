@@ -287,8 +287,8 @@ mod tests {
         assert!(longest > dialler.ceiling / 2);
     }
 
-    #[test]
-    fn connection_that_lasted_forgives_earlier_failures() {
+    #[tokio::test]
+    async fn connection_that_lasted_forgives_earlier_failures() {
         let now = Instant::now();
         let mut dialler = dialler("/ip4/127.0.0.1/tcp/1", now);
         let connection = ConnectionId::new_unchecked(5);

@@ -5,6 +5,7 @@ use std::io;
 use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use libp2p::StreamProtocol;
 use libp2p::request_response::Codec;
+use prometheus_client::metrics::counter::Counter;
 use quiver_role::MAX_MESSAGE_LEN;
 
 /// The protocol on which messages to one peer travel.
@@ -14,8 +15,28 @@ pub(crate) const MESSAGE_PROTOCOL: StreamProtocol = StreamProtocol::new("/quiver
 const TRUSTED_LEN: usize = 4096;
 
 /// Reads and writes frames. An empty response says that there is no answer.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Frames;
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Frames {
+    /// Counts malformed frames; libp2p does not report a request that could not be read.
+    refused: Counter,
+}
+
+impl Frames {
+    pub(crate) fn new(refused: Counter) -> Self {
+        Self { refused }
+    }
+
+    async fn read(&self, io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<Vec<u8>> {
+        let frame = read_frame(io).await;
+        if let Err(error) = &frame
+            && error.kind() == io::ErrorKind::InvalidData
+        {
+            self.refused.inc();
+            tracing::debug!("a frame was refused: {error}");
+        }
+        frame
+    }
+}
 
 impl Codec for Frames {
     type Protocol = StreamProtocol;
@@ -26,14 +47,14 @@ impl Codec for Frames {
     where
         T: AsyncRead + Unpin + Send,
     {
-        read_frame(io).await
+        self.read(io).await
     }
 
     async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Vec<u8>>
     where
         T: AsyncRead + Unpin + Send,
     {
-        read_frame(io).await
+        self.read(io).await
     }
 
     async fn write_request<T>(&mut self, _: &StreamProtocol, io: &mut T, message: Vec<u8>) -> io::Result<()>

@@ -1,8 +1,7 @@
 //! Listening, with an error that names the address.
 
-use std::error::Error;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 
 use libp2p::core::transport::{ListenerId, TransportError};
 use libp2p::multiaddr::Protocol;
@@ -49,15 +48,23 @@ fn unsupported(transport: Transport, address: &Multiaddr) -> NetError {
 }
 
 /// libp2p binds TCP ports with `SO_REUSEPORT`, with which a second process of the same user would get the same port
-/// without an error and half of the connections. A socket without that option finds out.
+/// without an error and half of the connections. A socket without that option finds out. For UDP it only makes the
+/// error a plain one.
 fn probe(address: &Multiaddr) -> io::Result<()> {
-    match tcp_address(address) {
-        Some(address) if address.port() != 0 => TcpListener::bind(address).map(drop),
-        _ => Ok(()),
+    match socket_address(address) {
+        Some((address, _)) if address.port() == 0 => Ok(()),
+        Some((address, Socket::Tcp)) => TcpListener::bind(address).map(drop),
+        Some((address, Socket::Udp)) => UdpSocket::bind(address).map(drop),
+        None => Ok(()),
     }
 }
 
-fn tcp_address(address: &Multiaddr) -> Option<SocketAddr> {
+enum Socket {
+    Tcp,
+    Udp,
+}
+
+fn socket_address(address: &Multiaddr) -> Option<(SocketAddr, Socket)> {
     let mut parts = address.iter();
     let ip: IpAddr = match parts.next()? {
         Protocol::Ip4(ip) => ip.into(),
@@ -65,7 +72,8 @@ fn tcp_address(address: &Multiaddr) -> Option<SocketAddr> {
         _ => return None,
     };
     match parts.next()? {
-        Protocol::Tcp(port) => Some(SocketAddr::new(ip, port)),
+        Protocol::Tcp(port) => Some((SocketAddr::new(ip, port), Socket::Tcp)),
+        Protocol::Udp(port) => Some((SocketAddr::new(ip, port), Socket::Udp)),
         _ => None,
     }
 }
@@ -74,25 +82,9 @@ fn listen_error(address: &Multiaddr, source: io::Error) -> NetError {
     let address = address.clone();
     // The memory transport has no other reason to fail, and words this one misleadingly.
     let memory = address.iter().any(|part| matches!(part, Protocol::Memory(_)));
-    if memory || is_in_use(&source) {
+    if memory || source.kind() == io::ErrorKind::AddrInUse {
         NetError::AddressInUse { address }
     } else {
         NetError::Listen { address, source }
     }
-}
-
-/// Looks through the layers that libp2p wraps around the system's error.
-fn is_in_use(error: &(dyn Error + 'static)) -> bool {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        let io = error.downcast_ref::<io::Error>();
-        if io.is_some_and(|io| io.kind() == io::ErrorKind::AddrInUse) {
-            return true;
-        }
-        let inner = io
-            .and_then(io::Error::get_ref)
-            .map(|inner| inner as &(dyn Error + 'static));
-        cause = inner.or_else(|| error.source());
-    }
-    false
 }

@@ -85,7 +85,12 @@ impl Network {
             .with_idle_connection_timeout(config.idle_timeout)
             .with_max_negotiating_inbound_streams(config.limits.streams);
         let peer_id = config.key.peer_id();
-        let mut swarm = Swarm::new(transport::build(config)?, Node::new(config)?, peer_id, settings);
+        let mut swarm = Swarm::new(
+            transport::build(config)?,
+            Node::new(config, &metrics)?,
+            peer_id,
+            settings,
+        );
         let listeners = listen::listen(&mut swarm, config.transport, &config.listen)?;
         Ok(Self {
             swarm,

@@ -1,9 +1,8 @@
 //! What a swarm's events mean.
 
 use std::error::Error;
-use std::io;
 
-use libp2p::request_response::{self, InboundFailure, Message};
+use libp2p::request_response::{self, Message};
 use libp2p::swarm::{ConnectionError, ConnectionId, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, gossipsub, ping};
 use quiver_role::Route;
@@ -155,9 +154,6 @@ impl Network {
                 ..
             } => {
                 tracing::debug!(%peer, "a message was not taken: {error}");
-                if let request_response::OutboundFailure::Io(error) = &error {
-                    self.count_refused(error);
-                }
                 self.finished(peer, request_id);
             }
             Event::InboundFailure {
@@ -168,9 +164,6 @@ impl Network {
             } => {
                 self.answering.remove(&request_id);
                 tracing::debug!(%peer, "a message did not come through: {error}");
-                if let InboundFailure::Io(error) = &error {
-                    self.count_refused(error);
-                }
             }
             Event::ResponseSent { request_id, .. } => {
                 self.answering.remove(&request_id);
@@ -251,12 +244,6 @@ impl Network {
     fn finished(&mut self, peer: PeerId, request: request_response::OutboundRequestId) {
         let streams = &mut self.swarm.behaviour_mut().messages;
         self.outbox.finished(&mut self.peers, streams, peer, request);
-    }
-
-    fn count_refused(&self, error: &io::Error) {
-        if error.kind() == io::ErrorKind::InvalidData {
-            self.metrics.refused.inc();
-        }
     }
 }
 

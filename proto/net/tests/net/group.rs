@@ -1,0 +1,164 @@
+//! Messages to the group.
+
+use std::time::Duration;
+
+use quiver_net::{Rate, Transport};
+use quiver_role::Route;
+use tokio::time::sleep;
+
+use crate::toy::{Heard, Order, PATIENCE, Running, hub, pair, spoke, start};
+
+async fn star(transport: Transport, spokes: usize) -> (Running, Vec<Running>) {
+    let mut leader = start(&hub(transport, spokes)).unwrap();
+    let address = leader.address().await;
+    let mut edges: Vec<_> = (0..spokes)
+        .map(|_| start(&spoke(transport, &address)).unwrap())
+        .collect();
+    for edge in &mut edges {
+        edge.connects(Route::Leader).await;
+        leader.connects(Route::Inbound).await;
+    }
+    everybody_listens(&mut leader, &mut edges).await;
+    (leader, edges)
+}
+
+/// Subscriptions travel right after the connection; a first message tells when all are known.
+async fn everybody_listens(leader: &mut Running, edges: &mut [Running]) {
+    let mut waiting: Vec<_> = edges.iter_mut().collect();
+    let mut waited = Duration::ZERO;
+    while !waiting.is_empty() && waited < PATIENCE {
+        leader.order(Order::Shout(b"anybody there?".to_vec())).await;
+        sleep(Duration::from_millis(100)).await;
+        waited += Duration::from_millis(100);
+        waiting.retain_mut(|edge| edge.heard().is_empty());
+    }
+    assert!(waiting.is_empty(), "{} never listened", waiting.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn group_message_of_the_hub_and_of_a_spoke_reaches_all_200_spokes() {
+    let (mut leader, mut edges) = star(Transport::Memory, 200).await;
+    leader.order(Order::Shout(b"from the hub".to_vec())).await;
+    for edge in &mut edges {
+        edge.hears_message(b"from the hub").await;
+    }
+    let mut speaker = edges.pop().unwrap();
+    speaker.order(Order::Shout(b"from a spoke".to_vec())).await;
+    leader.hears_message(b"from a spoke").await;
+    for edge in &mut edges {
+        edge.hears_message(b"from a spoke").await;
+    }
+    sleep(Duration::from_millis(200)).await;
+    let echo = speaker
+        .heard()
+        .into_iter()
+        .any(|event| matches!(event, Heard::Message(_, bytes) if bytes == b"from a spoke"));
+    assert!(!echo, "a speaker does not hear itself");
+    for edge in &mut edges {
+        let again = edge
+            .heard()
+            .into_iter()
+            .filter(|event| matches!(event, Heard::Message(..)))
+            .count();
+        assert_eq!(again, 0, "nobody hears a message twice");
+    }
+}
+
+#[tokio::test]
+async fn same_group_message_can_be_said_twice() {
+    let (mut leader, mut edges) = star(Transport::Tcp, 2).await;
+    for _ in 0..2 {
+        leader.order(Order::Shout(b"again".to_vec())).await;
+        for edge in &mut edges {
+            edge.hears_message(b"again").await;
+        }
+    }
+    edges[0].order(Order::Shout(b"and I".to_vec())).await;
+    edges[0].order(Order::Shout(b"and I".to_vec())).await;
+    leader.hears_message(b"and I").await;
+    leader.hears_message(b"and I").await;
+    edges[1].hears_message(b"and I").await;
+    edges[1].hears_message(b"and I").await;
+}
+
+#[tokio::test]
+async fn spoke_of_two_hubs_relays_nothing_between_them() {
+    let mut one = start(&hub(Transport::Memory, 4)).unwrap();
+    let mut two = start(&hub(Transport::Memory, 4)).unwrap();
+    let mut config = spoke(Transport::Memory, &one.address().await);
+    config.dial.push((Route::Leader, two.address().await));
+    let mut edge = start(&config).unwrap();
+    edge.connects(Route::Leader).await;
+    edge.connects(Route::Leader).await;
+    sleep(Duration::from_millis(300)).await;
+    edge.order(Order::Shout(b"to both".to_vec())).await;
+    one.hears_message(b"to both").await;
+    two.hears_message(b"to both").await;
+    one.order(Order::Shout(b"from one".to_vec())).await;
+    edge.hears_message(b"from one").await;
+    sleep(Duration::from_millis(300)).await;
+    let leaked = two
+        .heard()
+        .into_iter()
+        .any(|event| matches!(event, Heard::Message(_, bytes) if bytes == b"from one"));
+    assert!(!leaked);
+}
+
+#[tokio::test]
+async fn hub_relays_for_each_member_within_its_rate() {
+    let mut config = hub(Transport::Memory, 4);
+    config.limits.group_rate = Rate {
+        messages: 1,
+        bytes: 1 << 16,
+        burst: 5,
+    };
+    let mut leader = start(&config).unwrap();
+    let address = leader.address().await;
+    let mut loud = start(&spoke(Transport::Memory, &address)).unwrap();
+    let mut quiet = start(&spoke(Transport::Memory, &address)).unwrap();
+    loud.connects(Route::Leader).await;
+    quiet.connects(Route::Leader).await;
+    let mut edges = [loud, quiet];
+    everybody_listens(&mut leader, &mut edges).await;
+    let [loud, mut quiet] = edges;
+    for number in 0..30_u8 {
+        loud.order(Order::Shout(vec![b'n', number])).await;
+    }
+    sleep(Duration::from_millis(500)).await;
+    let passed = |events: Vec<Heard>| {
+        events
+            .iter()
+            .filter(|event| matches!(event, Heard::Message(_, bytes) if bytes.first() == Some(&b'n')))
+            .count()
+    };
+    let (relayed, delivered) = (passed(quiet.heard()), passed(leader.heard()));
+    assert!((5..=7).contains(&relayed), "{relayed}");
+    assert_eq!(relayed, delivered);
+    assert_eq!(leader.handle.metrics().group_throttled.get(), 30 - relayed as u64);
+    quiet.order(Order::Shout(b"me too".to_vec())).await;
+    leader.hears_message(b"me too").await;
+}
+
+#[tokio::test]
+async fn bytes_of_group_messages_are_counted_once_for_each_recipient() {
+    let (leader, mut edges) = star(Transport::Memory, 3).await;
+    let before = leader.handle.metrics().bytes_sent.get();
+    leader.order(Order::Shout(vec![1; 1000])).await;
+    for edge in &mut edges {
+        edge.hears_message(&[1; 1000]).await;
+    }
+    assert_eq!(leader.handle.metrics().bytes_sent.get() - before, 3000);
+}
+
+#[tokio::test]
+async fn group_message_without_listeners_is_no_error() {
+    let (leader, mut edge) = pair(Transport::Memory).await;
+    let mut alone = start(&hub(Transport::Memory, 4)).unwrap();
+    alone.order(Order::Shout(b"anybody?".to_vec())).await;
+    alone.order(Order::Alarm(Duration::from_millis(5))).await;
+    alone
+        .hears("the alarm", |event| (*event == Heard::Alarm).then_some(()))
+        .await;
+    leader.order(Order::TellAll(b"still here".to_vec())).await;
+    edge.hears_message(b"still here").await;
+}
