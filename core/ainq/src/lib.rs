@@ -82,4 +82,4 @@ pub use pairwise::{MAX_SKIP, PairContext, REQUEST_LEN, Ratchet, ack_tag, catch_u
 pub use roster::Roster;
 pub use slots::{LEADER_SLOT, MAX_SLOTS, Run, Slot, SlotSet};
 pub use spare::{SparePair, SpareStatement};
-pub use traffic::{Ceiling, Frame, Receiver, Reception, Sender, TrafficKey};
+pub use traffic::{Ceiling, Frame, MAX_FRAMES, Receiver, Reception, Sender, TrafficKey};

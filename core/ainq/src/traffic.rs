@@ -143,7 +143,22 @@ impl Sender {
         Ok(frame)
     }
 
-    /// How many messages were sealed.
+    /// Leaves out numbers, so that the next message has number `counter`.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if that number was used; [`Error::Exhausted`] if there is no such number.
+    pub const fn skip_to(&mut self, counter: u64) -> Result<(), Error> {
+        if counter < self.next {
+            return Err(Error::Stale);
+        }
+        if counter >= MAX_FRAMES {
+            return Err(Error::Exhausted);
+        }
+        self.next = counter;
+        Ok(())
+    }
+
+    /// How many numbers are used.
     #[must_use]
     pub const fn sealed(&self) -> u64 {
         self.next

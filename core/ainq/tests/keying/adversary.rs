@@ -1,0 +1,162 @@
+//! An adversary that has everything somebody ever held, and all recorded traffic, and tries whatever can be computed.
+
+use quiver_ainq::{
+    Deployment, DronePublicKey, Element, Entry, HeaderCore, Kind, Membership, PairContext, Ratchet, Slot,
+    Suite,
+};
+use quiver_crypto::{Secret, prf};
+
+use crate::swarm::{Broadcast, Edge, Kept, name};
+
+/// Steps an adversary computes ahead on every chain it has.
+const AHEAD: usize = 24;
+
+pub(crate) struct Adversary<S: Suite> {
+    deployment: Deployment<S>,
+    /// Secret scalars: y, e.
+    scalars: Vec<S::Scalar>,
+    /// Chain keys W, each with all that follow from it.
+    chains: Vec<Secret<32>>,
+    /// Group keys it has or has worked out.
+    keys: Vec<Secret<32>>,
+    /// Everybody's public keys with their slots, to guess contexts.
+    publics: Vec<(Slot, DronePublicKey<S>)>,
+}
+
+impl<S: Suite> Adversary<S> {
+    pub(crate) fn new(deployment: &Deployment<S>, publics: Vec<(Slot, DronePublicKey<S>)>) -> Self {
+        let deployment = deployment.clone();
+        Self {
+            deployment,
+            scalars: Vec::new(),
+            chains: Vec::new(),
+            keys: Vec::new(),
+            publics,
+        }
+    }
+
+    /// Takes all that an edge ever held, one-time secrets included.
+    pub(crate) fn takes(&mut self, kept: &Kept) {
+        self.takes_scalars(&kept.scalars);
+        kept.states.iter().for_each(|state| self.takes_state(state));
+    }
+
+    pub(crate) fn takes_scalars(&mut self, scalars: &[Vec<u8>]) {
+        self.scalars
+            .extend(scalars.iter().map(|bytes| S::scalar_decode(bytes).unwrap()));
+    }
+
+    /// Takes what an edge holds at this moment.
+    pub(crate) fn captures(&mut self, edge: &Edge<S>) {
+        self.takes_scalars(&[
+            edge.keypair.to_bytes().to_vec(),
+            edge.spare.encode()[8..].to_vec(),
+        ]);
+        if let Some(member) = &edge.membership {
+            self.takes_state(&member.encode());
+        }
+    }
+
+    /// Takes the group keys another adversary worked out, and nothing else.
+    pub(crate) fn takes_key_of(&mut self, other: &Self) {
+        self.keys.extend(other.keys.iter().cloned());
+    }
+
+    pub(crate) fn takes_state(&mut self, state: &[u8]) {
+        Membership::<S>::restore(state).unwrap();
+        // The ratchet ends the state: u, W, A.
+        let ratchet = Ratchet::decode::<S>(&state[state.len() - Ratchet::ENCODED_LEN..]).unwrap();
+        self.takes_chain(ratchet);
+    }
+
+    fn takes_chain(&mut self, mut ratchet: Ratchet) {
+        for _ in 0..AHEAD {
+            let encoded = ratchet.encode();
+            self.chains.push(Secret::try_from(&encoded[8..40]).unwrap());
+            ratchet.step();
+        }
+        self.chains.push(ratchet.auth().clone());
+    }
+
+    /// Looks for the group key of an epoch; keeps it if it is found.
+    pub(crate) fn opens(&mut self, epoch: &Broadcast<S>, all: &[Broadcast<S>]) -> bool {
+        self.multiplies(epoch);
+        let d0 = epoch.header.core.digest(&self.deployment);
+        let confirms = |key: &Secret<32>| {
+            let tag = prf(key, S::ID, "confirm", &[&d0, &epoch.header.entries_root]);
+            *tag.expose() == epoch.header.tag
+        };
+        let unwrapped = epoch.entries.iter().flat_map(|entry| {
+            self.chains.iter().map(move |chain| {
+                let pad = prf(chain, S::ID, "wrap", &[&d0, &entry.slot.to_be_bytes()]);
+                xor(&entry.wrap, pad.expose())
+            })
+        });
+        let found = unwrapped
+            .chain(self.reused_masks(epoch, all))
+            .chain(self.keys.clone())
+            .find(confirms);
+        self.keys.extend(found.clone());
+        found.is_some()
+    }
+
+    /// The attack on the paper's masks: C ⊕ C′ ⊕ K′ is K if a mask was used twice.
+    fn reused_masks(&self, epoch: &Broadcast<S>, all: &[Broadcast<S>]) -> Vec<Secret<32>> {
+        let others = all.iter().flat_map(|other| &other.entries);
+        let pairs: Vec<[u8; 32]> = others
+            .flat_map(|other| {
+                epoch
+                    .entries
+                    .iter()
+                    .map(move |entry| *xor(&entry.wrap, &other.wrap).expose())
+            })
+            .collect();
+        self.keys
+            .iter()
+            .flat_map(|key| pairs.iter().map(|pair| xor(pair, key.expose())))
+            .collect()
+    }
+
+    /// Every pairwise secret and context that its scalars allow, alone and as sums y + e.
+    fn multiplies(&mut self, epoch: &Broadcast<S>) {
+        let core = &epoch.header.core;
+        let Some(point) = &core.point else { return };
+        let pairs = PairContext::new(&self.deployment, &name("alpha"), core.epoch, point, &core.leader);
+        let mut scalars = self.scalars.clone();
+        for (i, a) in self.scalars.iter().enumerate() {
+            scalars.extend(self.scalars[..i].iter().map(|b| *a + *b));
+        }
+        let one_times: Vec<Element<S>> = self
+            .scalars
+            .iter()
+            .filter_map(|e| Element::from_point(S::mul_base(e)).ok())
+            .collect();
+        let places: Vec<_> = self.places(core, &epoch.entries);
+        for agreed in scalars.iter().filter_map(|scalar| S::agree(scalar, point).ok()) {
+            for (public, entry) in &places {
+                for e in &one_times {
+                    let q = entry.q.unwrap_or(0);
+                    let ctx = pairs.digest(public, entry.slot, q, e.encoding());
+                    self.takes_chain(Ratchet::derive::<S>(&agreed, &ctx));
+                }
+            }
+        }
+    }
+
+    /// Who is at which entry that the epoch made new.
+    fn places(&self, core: &HeaderCore<S>, entries: &[Entry]) -> Vec<(DronePublicKey<S>, Entry)> {
+        let fresh = entries
+            .iter()
+            .filter(|entry| core.adds(entry.slot) || core.kind == Kind::Open);
+        fresh
+            .flat_map(|entry| {
+                let here = self.publics.iter().filter(move |(slot, _)| *slot == entry.slot);
+                here.map(move |(_, public)| (public.clone(), entry.clone()))
+            })
+            .collect()
+    }
+}
+
+fn xor(a: &[u8; 32], b: &[u8; 32]) -> Secret<32> {
+    Secret::new(std::array::from_fn(|i| a[i] ^ b[i]))
+}

@@ -1,0 +1,24 @@
+//! Group keying end to end: one leader, its edges, and whoever attacks them.
+
+/// Makes one test per suite out of a function generic over the suite.
+macro_rules! for_each_suite {
+    ($($(#[$attribute:meta])* $name:ident;)*) => {
+        mod ristretto255 {
+            $(#[test] fn $name() { super::$name::<quiver_ainq::Ristretto255>(); })*
+        }
+        #[cfg(feature = "bls12-381")]
+        mod bls12381 {
+            $(#[test] fn $name() { super::$name::<quiver_ainq::Bls12381G1>(); })*
+        }
+    };
+}
+
+mod acceptance;
+mod adversary;
+mod agreement;
+mod by_hand;
+mod nonces;
+mod rosters;
+mod secrecy;
+mod swarm;
+mod traffic;

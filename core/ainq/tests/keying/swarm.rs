@@ -1,0 +1,352 @@
+//! A leader and its edges in one place, for tests.
+
+use std::collections::BTreeMap;
+
+use quiver_ainq::{
+    Batch, Deployment, DroneKeypair, Element, Entry, EpochOutput, Error, GroupContext, Header, Identity,
+    Join, Leadership, MasterSecret, Membership, Name, RevocationList, Role, Roster, SecretScalar,
+    SecretValue, Slot, SparePair, Suite, Times, VerifiedHeader,
+};
+use rand_chacha::ChaCha20Rng;
+use rand_core::{RngCore, SeedableRng};
+
+pub(crate) const NOW: u64 = 1_700_000_000;
+
+pub(crate) fn name(name: &str) -> Name {
+    Name::new(name).unwrap()
+}
+
+/// A drone that may be a member.
+pub(crate) struct Edge<S: Suite> {
+    pub(crate) keypair: DroneKeypair<S>,
+    pub(crate) membership: Option<Membership<S>>,
+    pub(crate) spare: SparePair<S>,
+    /// Everything one-time it ever held, as encodings, for adversaries that kept it.
+    pub(crate) kept: Kept,
+}
+
+/// What an adversary would have copied: encodings, because the secrets themselves are erased.
+#[derive(Clone, Default)]
+pub(crate) struct Kept {
+    pub(crate) scalars: Vec<Vec<u8>>,
+    pub(crate) states: Vec<Vec<u8>>,
+}
+
+/// One epoch as everybody could record it.
+#[derive(Clone)]
+pub(crate) struct Broadcast<S: Suite> {
+    pub(crate) header: Header<S>,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl<S: Suite> Broadcast<S> {
+    pub(crate) fn of(output: &EpochOutput<S>) -> Self {
+        Self {
+            header: output.header.clone(),
+            entries: output.entries.clone(),
+        }
+    }
+
+    pub(crate) fn entry(&self, slot: Slot) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.slot == slot)
+    }
+}
+
+pub(crate) struct Swarm<S: Suite> {
+    pub(crate) rng: ChaCha20Rng,
+    pub(crate) deployment: Deployment<S>,
+    pub(crate) master: MasterSecret<S>,
+    pub(crate) leader: DroneKeypair<S>,
+    pub(crate) leadership: Leadership<S>,
+    pub(crate) edges: Vec<Edge<S>>,
+    pub(crate) broadcasts: Vec<Broadcast<S>>,
+}
+
+pub(crate) fn times() -> Times {
+    Times {
+        issued_at: NOW - 1,
+        valid_until: NOW + 3600,
+        revocation_number: 0,
+    }
+}
+
+pub(crate) fn leader_role(group: &str, ordinal: u16) -> Role {
+    Role::Leader {
+        group: name(group),
+        ordinal,
+    }
+}
+
+impl<S: Suite> Swarm<S> {
+    /// A group `alpha` of nobody in term (1, 1), and `edges` drones that are not in it.
+    pub(crate) fn new(seed: u64, edges: usize) -> Self {
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let master = MasterSecret::generate(&mut rng);
+        let deployment = Deployment::new(name("test"), master.public());
+        let leader = enrol(&deployment, &master, leader_role("alpha", 1), &mut rng);
+        let context = context_of(&deployment, &leader);
+        let (leadership, output) = Leadership::open_term(
+            context,
+            &leader,
+            Roster::new(),
+            &BTreeMap::new(),
+            1 << 16 | 1,
+            [0; 32],
+            &times(),
+            &mut rng,
+        )
+        .unwrap();
+        let broadcasts = vec![Broadcast::of(&output)];
+        let mut swarm = Self {
+            rng,
+            deployment,
+            master,
+            leader,
+            leadership,
+            edges: Vec::new(),
+            broadcasts,
+        };
+        (0..edges).for_each(|_| swarm.add_edge());
+        swarm
+    }
+
+    /// As [`new`](Self::new), with all edges in the group.
+    pub(crate) fn formed(seed: u64, edges: usize) -> Self {
+        let mut swarm = Self::new(seed, edges);
+        swarm.join(&(0..edges).collect::<Vec<_>>());
+        swarm
+    }
+
+    pub(crate) fn add_edge(&mut self) {
+        let keypair = self.enrol(Role::Edge);
+        let spare = SparePair::generate(1, &mut self.rng);
+        let kept = Kept {
+            scalars: vec![keypair.to_bytes().to_vec()],
+            states: Vec::new(),
+        };
+        let mut edge = Edge {
+            keypair,
+            membership: None,
+            spare,
+            kept,
+        };
+        edge.keep_spare();
+        self.edges.push(edge);
+    }
+
+    pub(crate) fn enrol(&mut self, role: Role) -> DroneKeypair<S> {
+        enrol(&self.deployment, &self.master, role, &mut self.rng)
+    }
+
+    pub(crate) fn context(&self) -> GroupContext<S> {
+        context_of(&self.deployment, &self.leader)
+    }
+
+    /// The leader's keypair once more, to sign with what it should not sign.
+    pub(crate) fn leader_again(&self) -> DroneKeypair<S> {
+        let secret = self.leader.to_bytes();
+        DroneKeypair::restore(&self.deployment, self.leader.public().clone(), &secret).unwrap()
+    }
+
+    pub(crate) fn last(&self) -> &Broadcast<S> {
+        self.broadcasts.last().unwrap()
+    }
+
+    /// Makes the next epoch with the drones that join among the edges, and brings it to everybody.
+    pub(crate) fn rekey(&mut self, joining: &[usize], removals: Vec<Slot>) -> EpochOutput<S> {
+        let (output, secrets) = self.rekey_unheard(joining, removals);
+        self.deliver_joins(joining, &secrets, &output);
+        for index in 0..self.edges.len() {
+            if !joining.contains(&index) {
+                let _ = self.hear(index);
+            }
+        }
+        output
+    }
+
+    /// Makes the next epoch, and nobody hears of it.
+    pub(crate) fn rekey_unheard(
+        &mut self,
+        joining: &[usize],
+        removals: Vec<Slot>,
+    ) -> (EpochOutput<S>, Vec<SecretScalar<S>>) {
+        let secrets: Vec<_> = joining
+            .iter()
+            .map(|_| SecretScalar::generate(&mut self.rng))
+            .collect();
+        let joins = joining.iter().zip(&secrets);
+        let joins = joins.map(|(index, e)| {
+            let public = self.edges[*index].keypair.public().clone();
+            Join::new(&self.deployment, public, e.public()).unwrap()
+        });
+        let batch = Batch {
+            joins: joins.collect(),
+            removals,
+            evictions: Vec::new(),
+        };
+        let output = self
+            .leadership
+            .rekey(&self.leader, batch, &times(), &mut self.rng)
+            .unwrap();
+        self.broadcasts.push(Broadcast::of(&output));
+        for (index, e) in joining.iter().zip(&secrets) {
+            self.edges[*index].kept.scalars.push(e.to_bytes().to_vec());
+        }
+        (output, secrets)
+    }
+
+    pub(crate) fn deliver_joins(
+        &mut self,
+        joining: &[usize],
+        secrets: &[SecretScalar<S>],
+        output: &EpochOutput<S>,
+    ) {
+        let (context, broadcast) = (self.context(), Broadcast::of(output));
+        for ((index, e), slot) in joining.iter().zip(secrets).zip(&output.assigned) {
+            let header = self.verified(&broadcast.header);
+            let edge = &mut self.edges[*index];
+            let entry = broadcast.entry(*slot).unwrap();
+            edge.become_member(Membership::join(&context, &edge.keypair, e, &header, entry).unwrap());
+        }
+    }
+
+    pub(crate) fn join(&mut self, joining: &[usize]) -> EpochOutput<S> {
+        self.rekey(joining, Vec::new())
+    }
+
+    pub(crate) fn expire(&mut self) -> EpochOutput<S> {
+        self.rekey(&[], Vec::new())
+    }
+
+    pub(crate) fn remove(&mut self, index: usize) -> EpochOutput<S> {
+        let slot = self.slot(index);
+        self.rekey(&[], vec![slot])
+    }
+
+    /// Opens the next term with the spare points of the given edges; nobody hears of it.
+    pub(crate) fn open_unheard(&mut self, with_spares: &[usize]) -> EpochOutput<S> {
+        let members = with_spares.iter().map(|index| &self.edges[*index]);
+        let spares: BTreeMap<Slot, (u64, Element<S>)> = members
+            .map(|edge| {
+                (
+                    edge.membership.as_ref().unwrap().slot(),
+                    (edge.spare.q(), *edge.spare.point()),
+                )
+            })
+            .collect();
+        let term = self.leadership.epoch().term + (1 << 16);
+        let (leadership, output) = Leadership::open_term(
+            self.context(),
+            &self.leader,
+            self.leadership.roster().clone(),
+            &spares,
+            term,
+            *self.leadership.digest(),
+            &times(),
+            &mut self.rng,
+        )
+        .unwrap();
+        self.leadership = leadership;
+        self.broadcasts.push(Broadcast::of(&output));
+        output
+    }
+
+    pub(crate) fn open(&mut self, with_spares: &[usize]) -> EpochOutput<S> {
+        let output = self.open_unheard(with_spares);
+        (0..self.edges.len()).for_each(|index| drop(self.hear(index)));
+        output
+    }
+
+    /// Brings the newest epoch to an edge. A term's opening uses up its spare point.
+    pub(crate) fn hear(&mut self, index: usize) -> Result<(), Error> {
+        let broadcast = self.last().clone();
+        self.hear_of(index, &broadcast)
+    }
+
+    pub(crate) fn hear_of(&mut self, index: usize, broadcast: &Broadcast<S>) -> Result<(), Error> {
+        let header = self.verified(&broadcast.header);
+        let context = self.context();
+        let edge = &mut self.edges[index];
+        let member = edge.membership.as_ref().ok_or(Error::WrongGroup)?;
+        let entry = broadcast.entry(member.slot()).ok_or(Error::MissingEntry)?;
+        let next = member.advance(&context, &edge.keypair, Some(&edge.spare), &header, entry)?;
+        if entry.q.is_some() {
+            edge.spare = SparePair::generate(edge.spare.q() + 1, &mut self.rng);
+            edge.keep_spare();
+        }
+        edge.become_member(next);
+        Ok(())
+    }
+
+    pub(crate) fn verified(&self, header: &Header<S>) -> VerifiedHeader<S> {
+        let revocations = RevocationList::empty();
+        header
+            .clone()
+            .verify(&self.deployment, &name("alpha"), None, &revocations, NOW)
+            .unwrap()
+    }
+
+    pub(crate) fn slot(&self, index: usize) -> Slot {
+        self.edges[index].membership.as_ref().unwrap().slot()
+    }
+
+    /// Whether the edge has the leader's group key of the leader's epoch.
+    pub(crate) fn agrees(&self, index: usize) -> bool {
+        let Some(member) = &self.edges[index].membership else {
+            return false;
+        };
+        let Some(key) = member.group_key() else {
+            return false;
+        };
+        let (ours, theirs) = (self.leadership.digest(), member.digest());
+        let test = name("test");
+        ours == theirs
+            && self.leadership.epoch() == member.epoch()
+            && self.leadership.group_key().export(&test, ours) == key.export(&test, theirs)
+            && self.leadership.auth_key(member.slot()) == Some(member.auth_key())
+    }
+}
+
+impl<S: Suite> Edge<S> {
+    pub(crate) fn become_member(&mut self, membership: Membership<S>) {
+        self.kept.states.push(membership.encode().to_vec());
+        self.membership = Some(membership);
+    }
+
+    fn keep_spare(&mut self) {
+        let encoded = self.spare.encode();
+        self.kept.scalars.push(encoded[8..].to_vec());
+    }
+}
+
+pub(crate) fn context_of<S: Suite>(deployment: &Deployment<S>, leader: &DroneKeypair<S>) -> GroupContext<S> {
+    GroupContext {
+        deployment: deployment.clone(),
+        group: name("alpha"),
+        leader: leader.public().clone(),
+    }
+}
+
+pub(crate) fn enrol<S: Suite>(
+    deployment: &Deployment<S>,
+    master: &MasterSecret<S>,
+    role: Role,
+    rng: &mut ChaCha20Rng,
+) -> DroneKeypair<S> {
+    let mut serial = [0; 16];
+    rng.fill_bytes(&mut serial);
+    let called = name(&format!(
+        "drone-{:02x}{:02x}{:02x}",
+        serial[0], serial[1], serial[2]
+    ));
+    let identity = Identity {
+        serial,
+        name: called,
+        role,
+        groups: vec![name("alpha")],
+        not_after: NOW + 1_000_000,
+    };
+    let secret = SecretValue::generate(rng);
+    let partial = master.issue_partial_key(deployment, &identity, &secret.public(), rng);
+    partial.verify(deployment, &identity, &secret).unwrap()
+}
