@@ -13,11 +13,13 @@ pub mod deployment_file;
 mod error;
 mod exit;
 pub mod logging;
+pub mod node_state;
 pub mod private_file;
 pub mod secrets;
 pub mod shutdown;
 pub mod state_file;
 pub mod terminal;
+pub mod token_file;
 
 pub use error::{Error, Result};
 pub use exit::{EXIT_CODES_HELP, Exit};

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
+
 /// Writes a line to standard output and flushes it, so that a pipe sees it at once. A reader that went away (`| head`)
 /// is no error.
 pub fn line(text: &str) -> io::Result<()> {
@@ -9,6 +11,61 @@ pub fn line(text: &str) -> io::Result<()> {
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
+    }
+}
+
+/// A group message as the services show it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Message<'a> {
+    /// The group.
+    pub group: &'a str,
+    /// The application's channel.
+    pub channel: &'a str,
+    /// Who sent it: a name if signed, a slot otherwise.
+    pub from: &'a str,
+    /// Whether the sender signed. If not, only "a member sent it" is certain.
+    pub signed: bool,
+    /// The content.
+    #[serde(serialize_with = "as_hex", rename = "hex")]
+    pub data: &'a [u8],
+}
+
+fn as_hex<S: serde::Serializer>(data: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&hex::encode(data))
+}
+
+impl Message<'_> {
+    /// One line: for people, or as JSON with the content as `hex` and, if it is text, as `text`.
+    pub fn line(&self, json: bool) -> String {
+        let text = std::str::from_utf8(self.data).ok();
+        if json {
+            let mut object = serde_json::json!(self);
+            object["event"] = "message".into();
+            object["text"] = text.into();
+            return object.to_string();
+        }
+        // Whoever may speak to the group must not be able to drive our terminal: control characters are spelled out.
+        let content = match text {
+            Some(text) => text.chars().flat_map(spelled).collect(),
+            None => format!("0x{}", hex::encode(self.data)),
+        };
+        let source = if self.signed {
+            "signed"
+        } else {
+            "unauthenticated source"
+        };
+        format!(
+            "[{}/{}] {} ({source}): {content}",
+            self.group, self.channel, self.from
+        )
+    }
+}
+
+fn spelled(character: char) -> Vec<char> {
+    if character.is_control() {
+        character.escape_default().collect()
+    } else {
+        vec![character]
     }
 }
 
@@ -37,6 +94,33 @@ fn aligned(cells: &[String], widths: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn message_cannot_drive_the_terminal() {
+        let mut message = Message {
+            group: "alpha",
+            channel: "chat",
+            from: "edge-1",
+            signed: true,
+            data: b"hi\x1b[2J\n",
+        };
+        assert_eq!(
+            message.line(false),
+            "[alpha/chat] edge-1 (signed): hi\\u{1b}[2J\\n"
+        );
+        let object: serde_json::Value = serde_json::from_str(&message.line(true)).expect("json");
+        assert_eq!(
+            (&object["text"], &object["event"]),
+            (&"hi\x1b[2J\n".into(), &"message".into())
+        );
+        message.data = &[0xff];
+        assert!(message.line(false).ends_with("0xff"));
+        let object: serde_json::Value = serde_json::from_str(&message.line(true)).expect("json");
+        assert_eq!(
+            (&object["text"], &object["hex"]),
+            (&serde_json::Value::Null, &"ff".into())
+        );
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

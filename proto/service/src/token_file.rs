@@ -1,0 +1,130 @@
+//! The token a drone enrols with, checked as far as the drone itself can.
+
+use std::path::Path;
+
+use quiver_ainq::{Deployment, IssuedToken, Role, Suite};
+
+use crate::armour::{self, Kind};
+use crate::{Error, Result, clock};
+
+/// What kind of drone a token is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// An edge.
+    Edge,
+    /// A leader.
+    Leader,
+}
+
+/// Reads a token of this deployment for this kind of drone. An expired one is only warned of: the KGC's clock decides, a
+/// drone's may be wrong.
+///
+/// # Errors
+/// [`Error::Garbled`] saying what does not fit, [`Error::TooOpen`], [`Error::Io`].
+pub fn read<S: Suite>(path: &Path, deployment: &Deployment<S>, wanted: Wanted) -> Result<IssuedToken<S>> {
+    let (suite, bytes) = armour::read(path, Kind::Token)?;
+    let wrong = |what: String| Error::Garbled {
+        path: path.into(),
+        what,
+    };
+    if suite.id() != S::ID {
+        return Err(wrong(format!(
+            "the token is of suite {}, this deployment of {}",
+            suite.id(),
+            S::ID
+        )));
+    }
+    let token =
+        IssuedToken::<S>::decode(&bytes).map_err(|error| wrong(format!("the token is garbled: {error}")))?;
+    let statement = &token.token.statement;
+    if statement.master != *deployment.master() {
+        return Err(wrong(format!(
+            "the token is for another deployment than {}",
+            deployment.name()
+        )));
+    }
+    match (&statement.role, wanted) {
+        (Role::Edge, Wanted::Leader) => {
+            return Err(wrong("the token is an edge's; use it with `edge`".into()));
+        }
+        (Role::Leader { .. }, Wanted::Edge) => {
+            return Err(wrong("the token is a leader's; use it with `leader`".into()));
+        }
+        _ => {}
+    }
+    if statement.expiry < clock::unix_now() {
+        let expiry = clock::format(statement.expiry);
+        tracing::warn!(
+            expiry,
+            "the token has expired by this machine's clock; the KGC will refuse it"
+        );
+    }
+    Ok(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deployment_file::SuiteChoice;
+    use quiver_ainq::{MasterSecret, Name, OperatorSecretKey, Ristretto255, TokenGrant};
+    use rand::rngs::OsRng;
+
+    type S = Ristretto255;
+
+    fn deployment() -> Deployment<S> {
+        Deployment::new(
+            Name::new("alps").expect("name"),
+            MasterSecret::generate(&mut OsRng).public(),
+        )
+    }
+
+    #[test]
+    fn token_for_another_deployment_role_or_suite_is_refused_in_words() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("edge-1.token");
+        let ours = deployment();
+        let grant = TokenGrant {
+            name: Name::new("edge-1").expect("name"),
+            role: Role::Edge,
+            groups: Vec::new(),
+            not_after: u64::MAX,
+            expiry: u64::MAX,
+        };
+        let issued = OperatorSecretKey::<S>::generate(&mut OsRng)
+            .issue(&ours, grant, &mut OsRng)
+            .expect("issue");
+        armour::write_new(&path, Kind::Token, SuiteChoice::Ristretto255, &issued.encode()).expect("write");
+        assert_eq!(
+            read(&path, &ours, Wanted::Edge).expect("good").token,
+            issued.token
+        );
+        let refusal = |deployment: &Deployment<S>, wanted| {
+            read(&path, deployment, wanted).expect_err("refused").to_string()
+        };
+        assert!(refusal(&deployment(), Wanted::Edge).contains("another deployment"));
+        assert!(refusal(&ours, Wanted::Leader).contains("use it with `edge`"));
+        let other = directory.path().join("other.token");
+        armour::write_new(&other, Kind::Token, SuiteChoice::Bls12381G1, &issued.encode()).expect("write");
+        assert!(
+            read(&other, &ours, Wanted::Edge)
+                .expect_err("refused")
+                .to_string()
+                .contains("suite")
+        );
+        let cut = directory.path().join("cut.token");
+        let bytes = issued.encode();
+        armour::write_new(
+            &cut,
+            Kind::Token,
+            SuiteChoice::Ristretto255,
+            &bytes[..bytes.len() - 1],
+        )
+        .expect("write");
+        assert!(
+            read(&cut, &ours, Wanted::Edge)
+                .expect_err("refused")
+                .to_string()
+                .contains("garbled")
+        );
+    }
+}
