@@ -30,7 +30,13 @@ impl<S: Suite> Element<S> {
     /// [`Error::InvalidPoint`] unless they are the canonical encoding of a point in the prime-order group,
     /// [`Error::IdentityPoint`] if that is the identity.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
-        Self::from_point(S::decode(bytes).ok_or(Error::InvalidPoint)?)
+        let point = S::decode(bytes).ok_or(Error::InvalidPoint)?;
+        if S::is_identity(&point) {
+            return Err(Error::IdentityPoint);
+        }
+        // Only the canonical encoding decodes, so these bytes are what encoding the point again would give.
+        let encoding = S::Encoding::try_from(bytes).map_err(|_| Error::InvalidPoint)?;
+        Ok(Self { point, encoding })
     }
 
     /// Reads `S::POINT_LEN` bytes off the front of `reader`.
@@ -56,7 +62,6 @@ impl<S: Suite> Element<S> {
     }
 
     /// Takes a point and its encoding, which the caller vouches for.
-    #[cfg(feature = "instrumented")]
     pub(crate) const fn from_parts(point: S::Point, encoding: S::Encoding) -> Self {
         Self { point, encoding }
     }

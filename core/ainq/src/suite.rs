@@ -43,6 +43,8 @@ pub trait Suite: Copy + Debug + Default + Eq + Ord + Hash + Send + Sync + 'stati
     const SCALAR_LEN: usize;
     /// Bytes of a pairwise secret T.
     const SECRET_LEN: usize;
+    /// Whether groups are keyed as published, insecurely, for experiments: see [`StrictPaper`](crate::StrictPaper).
+    const STRICT_PAPER: bool = false;
 
     /// An integer modulo q.
     type Scalar: Copy
@@ -56,8 +58,17 @@ pub trait Suite: Copy + Debug + Default + Eq + Ord + Hash + Send + Sync + 'stati
         + 'static;
     /// An element of the group.
     type Point: Copy + Eq + Add<Output = Self::Point> + Sub<Output = Self::Point> + Send + Sync + 'static;
-    /// The canonical encoding of a point.
-    type Encoding: Copy + AsRef<[u8]> + Eq + Ord + Hash + Send + Sync + Debug + 'static;
+    /// The canonical encoding of a point, made of a slice of the right length.
+    type Encoding: Copy
+        + AsRef<[u8]>
+        + for<'a> TryFrom<&'a [u8]>
+        + Eq
+        + Ord
+        + Hash
+        + Send
+        + Sync
+        + Debug
+        + 'static;
     /// A point that will be multiplied often, with whatever table makes that fast on this machine.
     type Prepared: Clone + Send + Sync + 'static;
 
@@ -72,7 +83,7 @@ pub trait Suite: Copy + Debug + Default + Eq + Ord + Hash + Send + Sync + 'stati
     /// Whether the point is the identity.
     fn is_identity(point: &Self::Point) -> bool;
 
-    /// Makes the table of a point that will be multiplied often.
+    /// Gets ready for a point that will be multiplied often.
     fn prepare(point: &Self::Point) -> Self::Prepared;
     /// scalar · point. Public scalars only.
     fn vartime_mul_prepared(scalar: &Self::Scalar, point: &Self::Prepared) -> Self::Point;

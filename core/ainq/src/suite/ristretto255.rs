@@ -30,6 +30,8 @@ use crate::suite::{AgreedSecret, in_chunks};
 use crate::{Element, Error, Suite};
 
 mod montgomery;
+#[cfg(feature = "std")]
+pub(crate) mod prepared;
 
 use montgomery::FieldElement;
 
@@ -59,7 +61,7 @@ impl Suite for Ristretto255 {
     type Point = RistrettoPoint;
     type Encoding = [u8; 32];
     #[cfg(feature = "std")]
-    type Prepared = alloc::sync::Arc<curve25519_dalek::ristretto::RistrettoBasepointTable>;
+    type Prepared = alloc::sync::Arc<prepared::Prepared>;
     /// A microcontroller has no 30 KiB to spare for a table.
     #[cfg(not(feature = "std"))]
     type Prepared = RistrettoPoint;
@@ -86,16 +88,14 @@ impl Suite for Ristretto255 {
 
     fn prepare(point: &RistrettoPoint) -> Self::Prepared {
         #[cfg(feature = "std")]
-        return alloc::sync::Arc::new(curve25519_dalek::ristretto::RistrettoBasepointTable::create(
-            point,
-        ));
+        return alloc::sync::Arc::new(prepared::Prepared::new(*point));
         #[cfg(not(feature = "std"))]
         *point
     }
 
     fn vartime_mul_prepared(scalar: &Scalar, point: &Self::Prepared) -> RistrettoPoint {
         #[cfg(feature = "std")]
-        return scalar * &**point;
+        return point.vartime_mul(scalar);
         #[cfg(not(feature = "std"))]
         RistrettoPoint::vartime_double_scalar_mul_basepoint(scalar, point, &Scalar::ZERO)
     }
