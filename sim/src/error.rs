@@ -1,0 +1,76 @@
+//! Why a run could not be carried out. A run that was carried out and failed a check is no error but a report.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use quiver_net::NetError;
+
+/// Why a run could not be carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimError {
+    /// The command line asks for something that does not go together or does not exist.
+    #[error("{0}")]
+    Usage(String),
+    /// A node could not be started.
+    #[error("{who}: {source}")]
+    Node {
+        /// Which node.
+        who: String,
+        /// What went wrong.
+        source: NetError,
+    },
+    /// This machine does not let the process open enough files.
+    #[error(
+        "{0}\n(every drone over TCP takes two file descriptors in this process, over QUIC one; `--transport memory` takes none)"
+    )]
+    FileLimit(NetError),
+    /// A node ended by itself; the log says why.
+    #[error("{who} stopped unexpectedly (RUST_LOG=error tells why)")]
+    Stopped {
+        /// Which node.
+        who: String,
+    },
+    /// The KGC or the leader did not come up.
+    #[error("{what} did not happen within {} s", .within.as_secs())]
+    Late {
+        /// What was waited for.
+        what: &'static str,
+        /// For how long.
+        within: Duration,
+    },
+    /// A protocol object could not be made.
+    #[error("{what}: {source}")]
+    Protocol {
+        /// Which.
+        what: &'static str,
+        /// What went wrong.
+        source: quiver_ainq::Error,
+    },
+    /// A machine could not be rebuilt from what it had persisted.
+    #[error("{who} cannot be rebuilt from what it persisted: {source}")]
+    Restore {
+        /// Which machine.
+        who: String,
+        /// What went wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The results could not be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    Results {
+        /// Where.
+        path: PathBuf,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// The async runtime could not be started.
+    #[error("cannot start the runtime: {0}")]
+    Runtime(#[source] io::Error),
+    /// RUST_LOG does not parse, or a log subscriber exists already.
+    #[error("cannot start logging: {0}")]
+    Logging(String),
+}
+
+/// What a step of the simulator gives.
+pub type Result<T, E = SimError> = std::result::Result<T, E>;

@@ -1,0 +1,114 @@
+//! The live world: every drone is a libp2p node in this process, time is real.
+
+mod board;
+pub mod checks;
+mod drone;
+mod host;
+mod node;
+mod phases;
+mod services;
+mod world;
+
+use std::time::SystemTime;
+
+use quiver_ainq::{Bls12381G1, Ristretto255, Suite};
+use quiver_net::check_file_limit;
+
+use crate::measure::{self, MachineDescription};
+use crate::plan::{Plan, SuiteKind, TransportKind};
+use crate::progress::Progress;
+use crate::report::Report;
+use crate::{Result, SimError};
+
+use self::world::World;
+
+/// Descriptors for everything but the drones' connections.
+const SPARE_FILES: u64 = 128;
+
+/// What a drone is called.
+pub fn drone_name(index: u32) -> String {
+    format!("{NAME_PREFIX}{index:05}")
+}
+
+const NAME_PREFIX: &str = "drone-";
+
+/// Whose name it is; none if no drone's.
+fn drone_index(name: &str) -> Option<u32> {
+    name.strip_prefix(NAME_PREFIX)?.parse().ok()
+}
+
+/// Plays a plan in the live world.
+///
+/// # Errors
+/// If the run could not be carried out. A run that was, and in which an invariant failed, is a [`Report`] that says so.
+pub fn run(plan: &Plan, progress: &Progress) -> Result<Report> {
+    plan.check()?;
+    check_files(plan)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(SimError::Runtime)?;
+    let report = match plan.suite {
+        SuiteKind::Ristretto255 => runtime.block_on(play::<Ristretto255>(plan, progress)),
+        SuiteKind::Bls12381 => runtime.block_on(play::<Bls12381G1>(plan, progress)),
+    };
+    // Thousands of nodes need not be taken down one by one.
+    runtime.shutdown_background();
+    report
+}
+
+/// Running out of descriptors shows only as handshakes that time out, so it is checked up front.
+fn check_files(plan: &Plan) -> Result<()> {
+    let drones = u64::from(plan.drones) + u64::from(plan.newcomers());
+    let needed = match plan.transport {
+        TransportKind::Memory => return Ok(()),
+        // Both ends of a connection are in this process.
+        TransportKind::Tcp => 2 * (drones + world::ENROLLING_AT_ONCE as u64),
+        TransportKind::Quic => drones + world::ENROLLING_AT_ONCE as u64,
+    };
+    check_file_limit(needed + SPARE_FILES).map_err(SimError::FileLimit)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "results are named by the time of the run"
+)]
+fn wall_clock() -> SystemTime {
+    SystemTime::now()
+}
+
+async fn play<S: Suite>(plan: &Plan, progress: &Progress) -> Result<Report> {
+    let started = wall_clock();
+    let begin = measure::now();
+    let mut world = World::<S>::build(plan, progress).await?;
+    let played = phases::play(&mut world).await?;
+    let finding = world.finding();
+    Ok(Report {
+        plan: plan.clone(),
+        machine: MachineDescription::here(),
+        started,
+        operations: played.operations,
+        violations: played.violations,
+        checks: played.checks,
+        offences: finding.offences,
+        kgc_cpu: finding.kgc_cpu,
+        wall: begin.elapsed(),
+        peak_memory: measure::peak_memory(),
+        keys_digest: finding.keys_digest,
+        choices_digest: played.choices_digest,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drones_are_found_by_name() {
+        for index in [0, 7, 12_345, 123_456] {
+            assert_eq!(drone_index(&drone_name(index)), Some(index));
+        }
+        assert_eq!(drone_index("leader"), None);
+        assert_eq!(drone_index("drone-x"), None);
+    }
+}

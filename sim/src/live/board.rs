@@ -1,0 +1,425 @@
+//! Where all nodes report what happened to them, and where the phases wait for it.
+//!
+//! A phase states a [`Goal`] for some drones. Every event re-evaluates the goal for the one drone it is about, so
+//! waiting costs nothing per drone, however many there are; only a new epoch at the leader re-evaluates all.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use quiver_ainq::Epoch;
+use quiver_crypto::Secret;
+use tokio::sync::Notify;
+
+use crate::measure;
+use crate::progress::Step;
+
+/// How often progress is shown while waiting.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A group key as somebody exported it.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    /// Of which epoch.
+    pub(crate) epoch: Epoch,
+    /// The exported secret; none if the machine had none to export although it reported the epoch.
+    pub(crate) key: Option<Secret<32>>,
+    /// Since when.
+    pub(crate) at: Instant,
+}
+
+/// What a drone reported.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DroneLog {
+    /// Every key it ever had, in order.
+    pub(crate) keys: Vec<Held>,
+    /// When it was enrolled.
+    pub(crate) enrolled: Option<Instant>,
+    /// When it reported that it left.
+    pub(crate) left: Option<Instant>,
+    /// When it was refused.
+    pub(crate) refused: Option<Instant>,
+    /// How often it heard each message, and when first.
+    pub(crate) heard: BTreeMap<u32, (u32, Instant)>,
+    /// Messages that nobody sent.
+    pub(crate) unknown_messages: u32,
+    /// Whether it was put out of the group.
+    pub(crate) evicted: bool,
+}
+
+/// An epoch as the leader reported it.
+#[derive(Clone, Debug)]
+pub(crate) struct LeaderEpoch {
+    /// Its key.
+    pub(crate) held: Held,
+    /// The drones in it, ascending.
+    pub(crate) members: Vec<u32>,
+    /// Members with names that are no drone's.
+    pub(crate) strangers: Vec<String>,
+}
+
+/// What the leader reported.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LeaderLog {
+    /// Its epochs in order.
+    pub(crate) epochs: Vec<LeaderEpoch>,
+    /// How often it heard each message.
+    pub(crate) heard: BTreeMap<u32, u32>,
+    /// Messages that nobody sent.
+    pub(crate) unknown_messages: u32,
+    /// How often it was enrolled.
+    pub(crate) enrolments: u32,
+}
+
+/// What everybody reported.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Logs {
+    /// By index.
+    pub(crate) drones: Vec<DroneLog>,
+    /// The leader's.
+    pub(crate) leader: LeaderLog,
+    /// What the KGC bound each name to: H(D, P).
+    pub(crate) pins: BTreeMap<String, [u8; 32]>,
+    /// Complaints of anybody about anybody, with how often they came.
+    pub(crate) offences: BTreeMap<String, u64>,
+}
+
+/// What a phase waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// The drone has a key of its own.
+    Enrolled,
+    /// The drone holds the leader's newest key, which is newer than `after` and has this many members.
+    Synced {
+        /// The newest epoch before.
+        after: Option<Epoch>,
+        /// The members there must be.
+        members: usize,
+    },
+    /// The drone heard this message.
+    Heard(u32),
+    /// The drone left.
+    Left,
+    /// The drone was refused.
+    Refused,
+}
+
+impl Goal {
+    /// Since when the drone is there; none if it is not.
+    fn reached(self, drone: &DroneLog, leader: &LeaderLog) -> Option<Instant> {
+        match self {
+            Self::Enrolled => drone.enrolled,
+            Self::Left => drone.left,
+            Self::Refused => drone.refused,
+            Self::Heard(number) => drone.heard.get(&number).map(|(_, at)| *at),
+            Self::Synced { after, members } => {
+                let newest = leader.epochs.last()?;
+                let mine = drone.keys.last()?;
+                let there = mine.epoch == newest.held.epoch
+                    && Some(mine.epoch) > after
+                    && newest.members.len() == members;
+                there.then_some(mine.at)
+            }
+        }
+    }
+}
+
+/// What a phase waited for and what came of it.
+#[derive(Debug)]
+pub(crate) struct Reached {
+    /// When each drone was there.
+    pub(crate) drones: Vec<(u32, Instant)>,
+    /// Those that were not in time.
+    pub(crate) missing: Vec<u32>,
+}
+
+struct Wait {
+    goal: Goal,
+    /// Where a drone is in `since`; none if it is not waited for.
+    place: Vec<Option<usize>>,
+    since: Vec<(u32, Option<Instant>)>,
+    remaining: usize,
+}
+
+#[derive(Default)]
+struct State {
+    logs: Logs,
+    wait: Option<Wait>,
+}
+
+impl State {
+    /// Sees whether the drone is where it shall be. Returns whether all are.
+    fn reconsider(&mut self, index: u32) -> bool {
+        let Some(wait) = &mut self.wait else { return false };
+        let Some(Some(place)) = wait.place.get(index as usize) else {
+            return false;
+        };
+        let (Some(log), Some((_, since))) =
+            (self.logs.drones.get(index as usize), wait.since.get_mut(*place))
+        else {
+            return false;
+        };
+        let reached = wait.goal.reached(log, &self.logs.leader);
+        match (since.is_some(), reached.is_some()) {
+            (false, true) => wait.remaining -= 1,
+            (true, false) => wait.remaining += 1,
+            _ => {}
+        }
+        *since = reached;
+        wait.remaining == 0
+    }
+}
+
+/// The one place where everybody reports.
+#[derive(Default)]
+pub(crate) struct Board {
+    state: Mutex<State>,
+    reached: Notify,
+}
+
+impl Board {
+    /// A board for so many drones.
+    pub(crate) fn new(drones: usize) -> Self {
+        let board = Self::default();
+        board.lock().logs.drones.resize_with(drones, DroneLog::default);
+        board
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic while reporting ends that node's task; what it reported before still stands.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something happened to a drone.
+    pub(crate) fn drone(&self, index: u32, record: impl FnOnce(&mut DroneLog, Instant)) {
+        let now = measure::now();
+        let mut state = self.lock();
+        let Some(log) = state.logs.drones.get_mut(index as usize) else {
+            return;
+        };
+        record(log, now);
+        if state.reconsider(index) {
+            self.reached.notify_one();
+        }
+    }
+
+    /// Something happened to the leader.
+    pub(crate) fn leader(&self, record: impl FnOnce(&mut LeaderLog, Instant)) {
+        let now = measure::now();
+        let mut state = self.lock();
+        let epochs = state.logs.leader.epochs.len();
+        record(&mut state.logs.leader, now);
+        if state.logs.leader.epochs.len() == epochs {
+            return;
+        }
+        let waited_for: Vec<u32> = match &state.wait {
+            Some(wait) => wait.since.iter().map(|(index, _)| *index).collect(),
+            None => return,
+        };
+        let mut all = false;
+        for index in waited_for {
+            all = state.reconsider(index);
+        }
+        if all {
+            self.reached.notify_one();
+        }
+    }
+
+    /// The KGC bound a name to a key.
+    pub(crate) fn pinned(&self, name: String, pin: [u8; 32]) {
+        self.lock().logs.pins.insert(name, pin);
+    }
+
+    /// Somebody blamed somebody. In a world without faults nobody should.
+    pub(crate) fn offence(&self, who: &str, offence: &dyn std::fmt::Display) {
+        tracing::warn!(who, %offence, "blamed a peer");
+        let kind = format!(
+            "{}: {offence}",
+            who.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-')
+        );
+        *self.lock().logs.offences.entry(kind).or_default() += 1;
+    }
+
+    /// Looks at what was reported.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Logs) -> T) -> T {
+        look(&self.lock().logs)
+    }
+
+    /// The newest epoch of the leader.
+    pub(crate) fn newest(&self) -> Option<Epoch> {
+        self.look(|logs| logs.leader.epochs.last().map(|epoch| epoch.held.epoch))
+    }
+
+    /// States what is waited for next, before it is set off.
+    pub(crate) fn expect(&self, goal: Goal, drones: &[u32]) {
+        let mut state = self.lock();
+        let mut place = vec![None; state.logs.drones.len()];
+        for (at, index) in drones.iter().enumerate() {
+            if let Some(slot) = place.get_mut(*index as usize) {
+                *slot = Some(at);
+            }
+        }
+        let since = drones.iter().map(|index| (*index, None)).collect();
+        state.wait = Some(Wait {
+            goal,
+            place,
+            since,
+            remaining: drones.len(),
+        });
+        for index in drones {
+            state.reconsider(*index);
+        }
+    }
+
+    /// How many drones are where they shall be.
+    pub(crate) fn progress(&self) -> usize {
+        self.lock()
+            .wait
+            .as_ref()
+            .map_or(0, |wait| wait.since.len() - wait.remaining)
+    }
+
+    /// Waits until all drones are where they shall be, or until the time is over.
+    pub(crate) async fn reached(&self, within: Duration, step: &Step) -> Reached {
+        let deadline = measure::now() + within;
+        loop {
+            let (done, remaining) = {
+                let state = self.lock();
+                state
+                    .wait
+                    .as_ref()
+                    .map_or((0, 0), |wait| (wait.since.len() - wait.remaining, wait.remaining))
+            };
+            step.done(done);
+            if remaining == 0 || measure::now() >= deadline {
+                return self.finish();
+            }
+            // Whoever is the last rings; the tick only moves the bar.
+            let _ = tokio::time::timeout(TICK, self.reached.notified()).await;
+        }
+    }
+
+    fn finish(&self) -> Reached {
+        let Some(wait) = self.lock().wait.take() else {
+            return Reached {
+                drones: Vec::new(),
+                missing: Vec::new(),
+            };
+        };
+        let missing = wait
+            .since
+            .iter()
+            .filter(|(_, at)| at.is_none())
+            .map(|(index, _)| *index)
+            .collect();
+        let drones = wait
+            .since
+            .into_iter()
+            .filter_map(|(index, at)| Some((index, at?)))
+            .collect();
+        Reached { drones, missing }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Progress;
+
+    fn step() -> Step {
+        Progress::hidden().step("test", 1)
+    }
+
+    fn epoch(counter: u64) -> Epoch {
+        Epoch {
+            term: 1 << 16,
+            counter,
+        }
+    }
+
+    fn held(counter: u64) -> Held {
+        Held {
+            epoch: epoch(counter),
+            key: Some(Secret::new([1; 32])),
+            at: measure::now(),
+        }
+    }
+
+    fn lead(board: &Board, counter: u64, members: Vec<u32>) {
+        board.leader(|log, _| {
+            log.epochs.push(LeaderEpoch {
+                held: held(counter),
+                members,
+                strangers: vec![],
+            });
+        });
+    }
+
+    fn hold(board: &Board, drone: u32, counter: u64) {
+        board.drone(drone, |log, _| log.keys.push(held(counter)));
+    }
+
+    #[tokio::test]
+    async fn goal_is_reached_when_the_last_drone_reports() {
+        let board = Board::new(3);
+        board.expect(Goal::Enrolled, &[0, 2]);
+        board.drone(0, |log, at| log.enrolled = Some(at));
+        board.drone(1, |log, at| log.enrolled = Some(at));
+        let early = board.reached(Duration::from_millis(1), &step()).await;
+        assert_eq!((early.drones.len(), early.missing), (1, vec![2]));
+
+        board.expect(Goal::Enrolled, &[0, 2]);
+        board.drone(2, |log, at| log.enrolled = Some(at));
+        let reached = board.reached(Duration::from_secs(10), &step()).await;
+        assert_eq!((reached.drones.len(), reached.missing.len()), (2, 0));
+    }
+
+    #[tokio::test]
+    async fn a_newer_epoch_at_the_leader_takes_the_goal_back() {
+        let board = Board::new(2);
+        let goal = Goal::Synced {
+            after: None,
+            members: 2,
+        };
+        board.expect(goal, &[0, 1]);
+        hold(&board, 0, 1);
+        hold(&board, 1, 1);
+        lead(&board, 1, vec![0, 1]);
+        lead(&board, 2, vec![0, 1]);
+        hold(&board, 0, 2);
+        let reached = board.reached(Duration::from_millis(1), &step()).await;
+        assert_eq!(reached.missing, [1]);
+    }
+
+    #[tokio::test]
+    async fn synced_needs_a_newer_epoch_and_the_right_members() {
+        let board = Board::new(1);
+        lead(&board, 1, vec![0]);
+        hold(&board, 0, 1);
+        for goal in [
+            Goal::Synced {
+                after: Some(epoch(1)),
+                members: 1,
+            },
+            Goal::Synced {
+                after: None,
+                members: 2,
+            },
+        ] {
+            board.expect(goal, &[0]);
+            assert_eq!(
+                board.reached(Duration::ZERO, &step()).await.missing,
+                [0],
+                "{goal:?}"
+            );
+        }
+        board.expect(
+            Goal::Synced {
+                after: None,
+                members: 1,
+            },
+            &[0],
+        );
+        assert!(board.reached(Duration::ZERO, &step()).await.missing.is_empty());
+    }
+}

@@ -1,0 +1,399 @@
+//! The invariants, checked on what every node reported.
+//!
+//! Of the simulator's list the live world sees these; that no mask is used twice cannot be seen from outside.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use quiver_ainq::Epoch;
+use quiver_crypto::Secret;
+use serde::Serialize;
+
+use super::board::{Held, LeaderEpoch, Logs};
+use super::drone_name;
+
+/// How many names of drones are written out.
+const NAMES_SHOWN: usize = 20;
+
+/// What must hold at all times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Invariant {
+    /// All members of an epoch hold the same key.
+    Agreement,
+    /// Who left holds no later key.
+    ForwardSecrecyAfterLeave,
+    /// Who joined holds no earlier key.
+    BackwardSecrecyBeforeJoin,
+    /// Epochs never go back.
+    NoEpochRegression,
+    /// Every member reaches the newest epoch in time.
+    Convergence,
+    /// A restart loses no enrolment, join, leave or epoch.
+    Persistence,
+    /// Nobody who may not be is a member or holds a key.
+    NoUnauthorisedMember,
+    /// Every member hears every message of the group once, and nobody else hears any.
+    Delivery,
+}
+
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Agreement => "agreement",
+            Self::ForwardSecrecyAfterLeave => "forward secrecy after leave",
+            Self::BackwardSecrecyBeforeJoin => "backward secrecy before join",
+            Self::NoEpochRegression => "no epoch regression",
+            Self::Convergence => "convergence",
+            Self::Persistence => "persistence",
+            Self::NoUnauthorisedMember => "no unauthorised member",
+            Self::Delivery => "delivery",
+        })
+    }
+}
+
+/// An invariant that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// Which.
+    pub invariant: Invariant,
+    /// After which step.
+    pub step: String,
+    /// At which drones.
+    pub drones: Vec<String>,
+    /// What is wrong.
+    pub detail: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (after {}): {}", self.invariant, self.step, self.detail)?;
+        if self.drones.is_empty() {
+            return Ok(());
+        }
+        let shown: Vec<&str> = self.drones.iter().take(NAMES_SHOWN).map(String::as_str).collect();
+        write!(f, ": {}", shown.join(", "))?;
+        match self.drones.len().saturating_sub(NAMES_SHOWN) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+/// Collects what comparisons find.
+#[derive(Debug, Default)]
+pub(crate) struct Checker {
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) checks: u64,
+    step: String,
+    /// How many of the leader's epochs, and of every drone's keys, have been looked at.
+    epochs_seen: usize,
+    keys_seen: Vec<usize>,
+}
+
+/// A message that was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) number: u32,
+    /// The drone that sent it; none for the leader.
+    pub(crate) by: Option<u32>,
+    /// Who shall have heard it.
+    pub(crate) audience: BTreeSet<u32>,
+}
+
+impl Checker {
+    /// What follows is found after this step.
+    pub(crate) fn after(&mut self, step: &str) {
+        self.step = step.to_string();
+    }
+
+    /// Looks at one thing for one drone after the other; those for which it is wrong violate the invariant.
+    pub(crate) fn none<'a>(
+        &mut self,
+        invariant: Invariant,
+        detail: &str,
+        drones: impl IntoIterator<Item = (u32, bool)> + 'a,
+    ) {
+        let mut wrong = Vec::new();
+        for (drone, is_wrong) in drones {
+            self.checks += 1;
+            if is_wrong {
+                wrong.push(drone);
+            }
+        }
+        if !wrong.is_empty() {
+            self.violate(invariant, detail.to_string(), &wrong);
+        }
+    }
+
+    /// Looks at one thing that is about no drone in particular.
+    pub(crate) fn that(&mut self, invariant: Invariant, holds: bool, detail: impl FnOnce() -> String) {
+        self.checks += 1;
+        if !holds {
+            self.violate(invariant, detail(), &[]);
+        }
+    }
+
+    fn violate(&mut self, invariant: Invariant, detail: String, drones: &[u32]) {
+        self.violations.push(Violation {
+            invariant,
+            step: self.step.clone(),
+            drones: drones.iter().map(|drone| drone_name(*drone)).collect(),
+            detail,
+        });
+    }
+
+    /// Compares every key that was reported since the last time. `authorised` may be in the group.
+    pub(crate) fn keys(&mut self, logs: &Logs, authorised: &BTreeSet<u32>) {
+        self.leader_epochs(logs, authorised);
+        let epochs = &logs.leader.epochs;
+        self.keys_seen.resize(logs.drones.len(), 0);
+        let mut wrong = WrongKeys::default();
+        for ((drone, log), seen) in (0..).zip(&logs.drones).zip(&mut self.keys_seen) {
+            let before = seen
+                .checked_sub(1)
+                .and_then(|last| log.keys.get(last))
+                .map(|held| held.epoch);
+            let mut newest = before;
+            for held in log.keys.iter().skip(*seen) {
+                self.checks += 1;
+                if newest.is_some_and(|newest| held.epoch < newest) {
+                    wrong.regressed.push(drone);
+                }
+                newest = newest.max(Some(held.epoch));
+                wrong.sort(drone, held, epochs);
+            }
+            *seen = log.keys.len();
+        }
+        self.report(&wrong);
+    }
+
+    /// Looks at the leader's epochs since the last time.
+    fn leader_epochs(&mut self, logs: &Logs, authorised: &BTreeSet<u32>) {
+        let epochs = &logs.leader.epochs;
+        let mut before = self.epochs_seen.checked_sub(1).and_then(|last| epochs.get(last));
+        for epoch in epochs.iter().skip(self.epochs_seen) {
+            let rises = before.is_none_or(|before| before.held.epoch < epoch.held.epoch);
+            let differs = before.is_none_or(|before| before.held.key != epoch.held.key);
+            self.that(Invariant::NoEpochRegression, rises, || {
+                "the leader's epoch does not rise".into()
+            });
+            self.that(Invariant::Agreement, differs, || {
+                "two epochs of the leader have the same key".into()
+            });
+            self.that(Invariant::Agreement, epoch.held.key.is_some(), || {
+                "the leader has no key".into()
+            });
+            self.that(
+                Invariant::NoUnauthorisedMember,
+                epoch.strangers.is_empty(),
+                || format!("not a drone of this run: {}", epoch.strangers.join(", ")),
+            );
+            self.none(
+                Invariant::NoUnauthorisedMember,
+                "the leader lets in who may not be",
+                epoch
+                    .members
+                    .iter()
+                    .map(|member| (*member, !authorised.contains(member))),
+            );
+            before = Some(epoch);
+        }
+        self.epochs_seen = epochs.len();
+    }
+
+    fn report(&mut self, wrong: &WrongKeys) {
+        let found = [
+            (
+                Invariant::NoEpochRegression,
+                "went back to an older epoch",
+                &wrong.regressed,
+            ),
+            (
+                Invariant::Agreement,
+                "has another key than the leader",
+                &wrong.disagree,
+            ),
+            (
+                Invariant::Agreement,
+                "reports an epoch that the leader never made",
+                &wrong.unknown,
+            ),
+            (
+                Invariant::ForwardSecrecyAfterLeave,
+                "holds a key made after it left",
+                &wrong.after_leave,
+            ),
+            (
+                Invariant::BackwardSecrecyBeforeJoin,
+                "holds a key made before it joined",
+                &wrong.before_join,
+            ),
+            (
+                Invariant::NoUnauthorisedMember,
+                "holds a key and was never a member",
+                &wrong.never,
+            ),
+        ];
+        for (invariant, detail, drones) in found {
+            if !drones.is_empty() {
+                self.violate(invariant, detail.into(), drones);
+            }
+        }
+    }
+
+    /// Compares what drones outside the group could export now with every key of the group.
+    pub(crate) fn outsiders(&mut self, logs: &Logs, exported: &[(u32, Option<Secret<32>>)]) {
+        let mut wrong = WrongKeys::default();
+        for (drone, key) in exported {
+            self.checks += 1;
+            let Some(key) = key else { continue };
+            match logs
+                .leader
+                .epochs
+                .iter()
+                .find(|epoch| epoch.held.key.as_ref() == Some(key))
+            {
+                // A key of the time when it was a member is no secret from it.
+                Some(epoch) if epoch.members.binary_search(drone).is_ok() => {}
+                Some(epoch) => wrong.file(*drone, epoch, &logs.leader.epochs),
+                None => wrong.unknown.push(*drone),
+            }
+        }
+        self.report(&wrong);
+    }
+
+    /// Compares what members export now with the leader's newest key.
+    pub(crate) fn members(&mut self, logs: &Logs, exported: &[(u32, Option<Secret<32>>)]) {
+        let newest = logs
+            .leader
+            .epochs
+            .last()
+            .and_then(|epoch| epoch.held.key.as_ref());
+        self.none(
+            Invariant::Agreement,
+            "does not export the leader's newest key",
+            exported
+                .iter()
+                .map(|(drone, key)| (*drone, newest.is_none() || key.as_ref() != newest)),
+        );
+    }
+
+    /// Counts who heard what.
+    pub(crate) fn messages(&mut self, logs: &Logs, sent: &[Sent]) {
+        for message in sent {
+            let count = |drone: usize| {
+                logs.drones[drone]
+                    .heard
+                    .get(&message.number)
+                    .map_or(0, |(n, _)| *n)
+            };
+            self.none(
+                Invariant::Delivery,
+                &format!("message {} was not heard exactly once", message.number),
+                message
+                    .audience
+                    .iter()
+                    .map(|drone| (*drone, count(*drone as usize) != 1)),
+            );
+            self.none(
+                Invariant::Delivery,
+                &format!(
+                    "message {} was heard by who is not in its audience",
+                    message.number
+                ),
+                (0..)
+                    .zip(&logs.drones)
+                    .filter(|(drone, _)| !message.audience.contains(drone))
+                    .map(|(drone, _)| (drone, count(drone as usize) != 0)),
+            );
+            let wanted = u32::from(message.by.is_some());
+            let heard = logs
+                .leader
+                .heard
+                .get(&message.number)
+                .copied()
+                .unwrap_or_default();
+            self.that(Invariant::Delivery, heard == wanted, || {
+                format!(
+                    "the leader heard message {} {heard} times, not {wanted}",
+                    message.number
+                )
+            });
+        }
+        let numbers: BTreeSet<u32> = sent.iter().map(|message| message.number).collect();
+        self.none(
+            Invariant::Delivery,
+            "heard a message that nobody sent",
+            (0..).zip(&logs.drones).map(|(drone, log)| {
+                (
+                    drone,
+                    log.unknown_messages != 0 || log.heard.keys().any(|number| !numbers.contains(number)),
+                )
+            }),
+        );
+        self.that(Invariant::Delivery, logs.leader.unknown_messages == 0, || {
+            "the leader heard a message that nobody sent".into()
+        });
+    }
+
+    /// Nobody was put out, as nobody asked for that.
+    pub(crate) fn evictions(&mut self, logs: &Logs) {
+        self.none(
+            Invariant::Persistence,
+            "was put out of the group",
+            (0..).zip(&logs.drones).map(|(drone, log)| (drone, log.evicted)),
+        );
+    }
+}
+
+#[derive(Default)]
+struct WrongKeys {
+    regressed: Vec<u32>,
+    disagree: Vec<u32>,
+    unknown: Vec<u32>,
+    after_leave: Vec<u32>,
+    before_join: Vec<u32>,
+    never: Vec<u32>,
+}
+
+impl WrongKeys {
+    /// Sees what is wrong with a key, if anything.
+    fn sort(&mut self, drone: u32, held: &Held, epochs: &[LeaderEpoch]) {
+        let Some(epoch) = find(epochs, held.epoch) else {
+            self.unknown.push(drone);
+            return;
+        };
+        if epoch.members.binary_search(&drone).is_err() {
+            self.file(drone, epoch, epochs);
+        } else if held.key.is_none() || held.key != epoch.held.key {
+            self.disagree.push(drone);
+        }
+    }
+
+    /// The drone holds the key of an epoch that it is not in: which invariant that breaks.
+    fn file(&mut self, drone: u32, epoch: &LeaderEpoch, epochs: &[LeaderEpoch]) {
+        let in_it = |other: &&LeaderEpoch| other.members.binary_search(&drone).is_ok();
+        let member_before = epochs
+            .iter()
+            .filter(|other| other.held.epoch <= epoch.held.epoch)
+            .any(|other| in_it(&other));
+        let member_after = epochs
+            .iter()
+            .filter(|other| other.held.epoch > epoch.held.epoch)
+            .any(|other| in_it(&other));
+        match (member_before, member_after) {
+            (true, _) => self.after_leave.push(drone),
+            (false, true) => self.before_join.push(drone),
+            (false, false) => self.never.push(drone),
+        }
+    }
+}
+
+/// The leader's epochs rise, but the checker must not rely on it.
+fn find(epochs: &[LeaderEpoch], wanted: Epoch) -> Option<&LeaderEpoch> {
+    epochs.iter().rev().find(|epoch| epoch.held.epoch == wanted)
+}
+
+#[cfg(test)]
+mod tests;

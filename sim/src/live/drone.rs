@@ -1,0 +1,105 @@
+//! An edge drone in its two lives: at the KGC, and in the swarm.
+
+use std::sync::Arc;
+
+use quiver_ainq::{IssuedToken, Suite};
+use quiver_net::Multiaddr;
+use quiver_role::{Edge, EdgeConfig, Route, Snapshot};
+use tokio::sync::oneshot;
+
+use super::drone_name;
+use super::host::{Disk, DroneHost};
+use super::node::Node;
+use super::world::Setting;
+use crate::seeds::{self, Player};
+use crate::{Result, SimError};
+
+/// An edge drone.
+#[derive(Debug)]
+pub(crate) struct Drone<S: Suite> {
+    index: u32,
+    /// Handed to the machine that enrols.
+    token: Option<IssuedToken<S>>,
+    /// What the machine persisted.
+    disk: Disk<Option<Snapshot>>,
+    /// How often it was started.
+    lives: u32,
+    node: Option<Node<Edge<S>>>,
+}
+
+impl<S: Suite> Drone<S> {
+    /// A drone that was given a token and nothing else.
+    pub(crate) fn new(index: u32, token: IssuedToken<S>) -> Self {
+        Self {
+            index,
+            token: Some(token),
+            disk: Disk::default(),
+            lives: 0,
+            node: None,
+        }
+    }
+
+    /// Its number.
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Connects to the KGC, enrols, and hangs up. What it persisted is all that remains.
+    pub(crate) async fn enrol(&mut self, setting: &Setting<S>, kgc: Multiaddr) -> Result<()> {
+        let (enrolled, done) = oneshot::channel();
+        let token = self.token.take();
+        let mut node = self.start(setting, token, (Route::Kgc, kgc), Some(enrolled))?;
+        done.await.map_err(|_| node.stopped())?;
+        node.kill().await;
+        Ok(())
+    }
+
+    /// Starts from what it persisted and connects to the leader.
+    pub(crate) fn take_off(&mut self, setting: &Setting<S>, leader: Multiaddr) -> Result<()> {
+        self.node = Some(self.start(setting, None, (Route::Leader, leader), None)?);
+        Ok(())
+    }
+
+    /// The running node.
+    pub(crate) fn node(&self) -> Result<&Node<Edge<S>>> {
+        self.node.as_ref().ok_or_else(|| SimError::Stopped {
+            who: drone_name(self.index),
+        })
+    }
+
+    fn start(
+        &mut self,
+        setting: &Setting<S>,
+        token: Option<IssuedToken<S>>,
+        dial: (Route, Multiaddr),
+        enrolled: Option<oneshot::Sender<()>>,
+    ) -> Result<Node<Edge<S>>> {
+        let who = drone_name(self.index);
+        let config = EdgeConfig {
+            deployment: setting.deployment.clone(),
+            group: None,
+            token,
+            kgcs: vec![super::services::KGC_ID],
+            timing: setting.edge_timing,
+            strict_paper: setting.strict_paper,
+        };
+        let state = self.disk.with(|stored| stored.clone());
+        let machine = Edge::new(config, state.as_ref()).map_err(|source| SimError::Restore {
+            who: who.clone(),
+            source: Box::new(source),
+        })?;
+        let host = DroneHost {
+            index: self.index,
+            board: setting.board.clone(),
+            disk: self.disk.clone(),
+            export: Arc::clone(&setting.export),
+            enrolled,
+        };
+        let life = self.lives;
+        self.lives += 1;
+        let rng = seeds::generator(setting.seed, Player::Drone, self.index, life);
+        let mut node = setting.spoke(self.index)?;
+        node.dial.push(dial);
+        Node::start(who, &node, machine, host, rng)
+    }
+}

@@ -1,0 +1,219 @@
+//! The hosts of the three roles: they keep records in memory and report every event to the [`Board`].
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quiver_ainq::{Name, Suite};
+use quiver_net::{Host, HostError};
+use quiver_role::{Edge, EdgeEvent, Kgc, KgcEvent, KgcRecord, Leader, LeaderEvent, LeaderRecord, Snapshot};
+use tokio::sync::oneshot;
+
+use super::board::{Board, Held, LeaderEpoch};
+use super::{drone_index, drone_name};
+use crate::measure::{CpuMeter, CpuProbe};
+
+/// What stands in for a disk. It outlives the node that writes to it.
+#[derive(Debug, Default)]
+pub(crate) struct Disk<T>(Arc<Mutex<T>>);
+
+impl<T> Clone for Disk<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Disk<T> {
+    /// Reads or writes.
+    pub(crate) fn with<R>(&self, access: impl FnOnce(&mut T) -> R) -> R {
+        // Records are moved in whole: a panic elsewhere leaves none half written.
+        access(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What the body of a group message must be for it to count as the one with this number.
+pub(crate) fn message_body(number: u32) -> Vec<u8> {
+    const LEN: usize = 100;
+    let fill = (0..LEN - 4).map(|at| (number as usize * 31 + at) as u8);
+    number.to_be_bytes().into_iter().chain(fill).collect()
+}
+
+/// The number of a message with the body it must have.
+fn message_number(body: &[u8]) -> Option<u32> {
+    let number = u32::from_be_bytes(body.get(..4)?.try_into().ok()?);
+    (message_body(number) == body).then_some(number)
+}
+
+/// The side of an edge.
+pub(crate) struct DroneHost {
+    pub(crate) index: u32,
+    pub(crate) board: Arc<Board>,
+    pub(crate) disk: Disk<Option<Snapshot>>,
+    /// Under which name keys are exported for comparison.
+    pub(crate) export: Arc<Name>,
+    /// Told when the drone is enrolled.
+    pub(crate) enrolled: Option<oneshot::Sender<()>>,
+}
+
+impl<S: Suite> Host<Edge<S>> for DroneHost {
+    fn persist(&mut self, records: &[Snapshot]) -> Result<(), HostError> {
+        if let Some(newest) = records.last() {
+            self.disk.with(|stored| *stored = Some(newest.clone()));
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, machine: &Edge<S>, event: EdgeEvent) {
+        let index = self.index;
+        match event {
+            EdgeEvent::Enrolled { .. } => {
+                self.board.drone(index, |log, at| log.enrolled = Some(at));
+                if let Some(enrolled) = self.enrolled.take() {
+                    // Whoever waited may have given up.
+                    let _ = enrolled.send(());
+                }
+            }
+            EdgeEvent::KeyActivated { epoch, .. } => {
+                let key = machine.export(&self.export);
+                self.board
+                    .drone(index, |log, at| log.keys.push(Held { epoch, key, at }));
+            }
+            EdgeEvent::Message { data, .. } => {
+                self.board.drone(index, |log, at| match message_number(&data) {
+                    Some(number) => log.heard.entry(number).or_insert((0, at)).0 += 1,
+                    None => log.unknown_messages += 1,
+                })
+            }
+            EdgeEvent::Left => self.board.drone(index, |log, at| log.left = Some(at)),
+            EdgeEvent::Evicted => self.board.drone(index, |log, _| log.evicted = true),
+            EdgeEvent::Refused(reason) => {
+                tracing::debug!(drone = index, ?reason, "refused");
+                self.board.drone(index, |log, at| log.refused = Some(at));
+            }
+            EdgeEvent::SendFailed(why) => self.board.offence(&drone_name(index), &why),
+            EdgeEvent::Blamed { offence, .. } => self.board.offence(&drone_name(index), &offence),
+            EdgeEvent::RevocationList { .. } => {}
+        }
+    }
+}
+
+/// The side of the leader.
+pub(crate) struct LeaderHost {
+    pub(crate) board: Arc<Board>,
+    pub(crate) disk: Disk<Vec<LeaderRecord>>,
+    pub(crate) export: Arc<Name>,
+    pub(crate) probe: CpuProbe,
+}
+
+impl LeaderHost {
+    fn activated<S: Suite>(&self, machine: &Leader<S>, epoch: quiver_ainq::Epoch) {
+        let key = machine.export(&self.export);
+        let (mut members, mut strangers) = (Vec::new(), Vec::new());
+        for (_, name) in machine.members() {
+            match drone_index(name.as_str()) {
+                Some(index) => members.push(index),
+                None => strangers.push(name.to_string()),
+            }
+        }
+        members.sort_unstable();
+        self.board.leader(|log, at| {
+            log.epochs.push(LeaderEpoch {
+                held: Held { epoch, key, at },
+                members,
+                strangers,
+            });
+        });
+    }
+}
+
+impl<S: Suite> Host<Leader<S>> for LeaderHost {
+    fn persist(&mut self, records: &[LeaderRecord]) -> Result<(), HostError> {
+        self.disk.with(|stored| stored.extend_from_slice(records));
+        Ok(())
+    }
+
+    fn event(&mut self, machine: &Leader<S>, event: LeaderEvent) {
+        match event {
+            LeaderEvent::Enrolled { .. } => self.board.leader(|log, _| log.enrolments += 1),
+            LeaderEvent::EpochActivated { epoch, .. } => self.activated(machine, epoch),
+            LeaderEvent::Message { data, .. } => self.board.leader(|log, _| match message_number(&data) {
+                Some(number) => *log.heard.entry(number).or_default() += 1,
+                None => log.unknown_messages += 1,
+            }),
+            LeaderEvent::SendFailed(why) => self.board.offence("leader", &why),
+            LeaderEvent::Blamed { offence, .. } => self.board.offence("leader", &offence),
+            LeaderEvent::RekeyFailed(error) => {
+                self.board.offence("leader", &format!("re-key failed: {error}"))
+            }
+            other => tracing::debug!(?other, "leader"),
+        }
+    }
+
+    fn before_inputs(&mut self) {
+        self.probe.start();
+    }
+
+    fn after_inputs(&mut self) {
+        self.probe.stop();
+    }
+}
+
+/// The side of the KGC.
+pub(crate) struct KgcHost {
+    pub(crate) board: Arc<Board>,
+    pub(crate) probe: CpuProbe,
+}
+
+impl KgcHost {
+    pub(crate) fn new(board: Arc<Board>, meter: CpuMeter) -> Self {
+        Self {
+            board,
+            probe: CpuProbe::new(meter),
+        }
+    }
+}
+
+impl<S: Suite> Host<Kgc<S>> for KgcHost {
+    fn persist(&mut self, records: &[KgcRecord]) -> Result<(), HostError> {
+        for record in records {
+            if let KgcRecord::Issued { name, pin, .. } = record {
+                self.board.pinned(name.clone(), *pin);
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, _: &Kgc<S>, event: KgcEvent) {
+        match event {
+            KgcEvent::Blamed { offence, .. } => self.board.offence("kgc", &offence),
+            KgcEvent::Refused { reason, .. } => self.board.offence("kgc", &format!("refused {reason:?}")),
+            KgcEvent::RevocationFailed(error) => self.board.offence("kgc", &error),
+            KgcEvent::Issued { .. } | KgcEvent::Repeated { .. } | KgcEvent::RevocationListSigned { .. } => {}
+        }
+    }
+
+    fn before_inputs(&mut self) {
+        self.probe.start();
+    }
+
+    fn after_inputs(&mut self) {
+        self.probe.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_counts_only_with_the_body_it_must_have() {
+        let body = message_body(7);
+        assert_eq!(body.len(), 100);
+        assert_eq!(message_number(&body), Some(7));
+        for at in [0, 3, 4, 99] {
+            let mut changed = body.clone();
+            changed[at] ^= 1;
+            assert_eq!(message_number(&changed), None, "byte {at}");
+        }
+        assert_eq!(message_number(&body[..99]), None);
+        assert_eq!(message_number(&[]), None);
+    }
+}

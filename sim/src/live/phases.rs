@@ -1,0 +1,233 @@
+//! What a run does, step by step.
+
+mod membership;
+mod restart;
+mod talk;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use quiver_ainq::Suite;
+use quiver_crypto::{Hasher, Secret};
+use rand_chacha::ChaCha20Rng;
+
+use super::board::{Goal, Reached};
+use super::checks::{Checker, Invariant, Sent, Violation};
+use super::world::World;
+use crate::measure;
+use crate::report::Operation;
+use crate::seeds::{self, Player};
+use crate::{Result, SimError};
+
+/// What came of the steps.
+pub(crate) struct Played {
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) checks: u64,
+    pub(crate) choices_digest: [u8; 32],
+}
+
+/// Takes the steps in order. If drones got stuck in one, those after it make no sense and are not taken.
+pub(crate) async fn play<S: Suite>(world: &mut World<S>) -> Result<Played> {
+    let mut run = Run::new(world);
+    match run.steps().await {
+        Ok(()) | Err(Halt::Stuck) => Ok(run.played()),
+        Err(Halt::Error(error)) => Err(error),
+    }
+}
+
+/// Why the steps end early.
+enum Halt {
+    /// The run cannot go on.
+    Error(SimError),
+    /// Drones did not get where they should; the violation says which.
+    Stuck,
+}
+
+impl From<SimError> for Halt {
+    fn from(error: SimError) -> Self {
+        Self::Error(error)
+    }
+}
+
+type Step<T = ()> = Result<T, Halt>;
+
+/// What a step began with.
+struct Mark {
+    at: Instant,
+    leader_cpu: Duration,
+    leader_bytes: u64,
+    epochs: usize,
+}
+
+struct Run<'w, S: Suite> {
+    world: &'w mut World<S>,
+    checker: Checker,
+    operations: Vec<Operation>,
+    /// Who is in the group.
+    members: BTreeSet<u32>,
+    /// Every message so far.
+    sent: Vec<Sent>,
+    rng: ChaCha20Rng,
+    /// Over every choice made.
+    choices: Vec<u32>,
+}
+
+impl<'w, S: Suite> Run<'w, S> {
+    fn new(world: &'w mut World<S>) -> Self {
+        let rng = seeds::generator(world.plan.seed, Player::Choices, 0, 0);
+        Self {
+            world,
+            checker: Checker::default(),
+            operations: Vec::new(),
+            members: BTreeSet::new(),
+            sent: Vec::new(),
+            rng,
+            choices: Vec::new(),
+        }
+    }
+
+    async fn steps(&mut self) -> Step {
+        self.enrol().await?;
+        self.connect().await?;
+        self.form().await?;
+        self.expire().await?;
+        self.leave().await?;
+        self.join().await?;
+        self.talk(self.world.plan.messages).await?;
+        if self.world.plan.restart_leader {
+            self.restart_leader().await?;
+        }
+        self.final_look().await
+    }
+
+    fn played(self) -> Played {
+        let mut hasher = Hasher::new("quiver/1 simulator choices");
+        for choice in &self.choices {
+            hasher = hasher.u32(*choice);
+        }
+        Played {
+            operations: self.operations,
+            violations: self.checker.violations,
+            checks: self.checker.checks,
+            choices_digest: hasher.finish(),
+        }
+    }
+
+    fn mark(&self) -> Mark {
+        Mark {
+            leader_cpu: self.world.leader_meter.total(),
+            leader_bytes: self.world.leader_sent(),
+            epochs: self.world.board().look(|logs| logs.leader.epochs.len()),
+            at: measure::now(),
+        }
+    }
+
+    /// Waits until all drones are where they shall be.
+    async fn reached(&self, bar: &'static str, drones: usize) -> Reached {
+        let step = self.world.progress.step(bar, drones);
+        self.world.board().reached(self.world.plan.timeout, &step).await
+    }
+
+    /// Whether all got where they should; if not, that is a violation and the run ends.
+    fn all_there(&mut self, invariant: Invariant, what: &str, reached: &Reached) -> Step {
+        let there = reached.drones.iter().map(|(drone, _)| (*drone, false));
+        let missing = reached.missing.iter().map(|drone| (*drone, true));
+        let detail = format!("{what} within {} s", self.world.plan.timeout.as_secs_f64());
+        self.checker.none(invariant, &detail, there.chain(missing));
+        if reached.missing.is_empty() {
+            Ok(())
+        } else {
+            Err(Halt::Stuck)
+        }
+    }
+
+    /// Waits until the members hold a key newer than at `mark`, and checks all keys. `gone` were members before.
+    async fn synced(&mut self, name: String, mark: &Mark, bar: &'static str, gone: &BTreeSet<u32>) -> Step {
+        let reached = self.reached(bar, self.members.len()).await;
+        let took = mark.at.elapsed();
+        self.checker.after(&name);
+        // What the acknowledgements cost belongs to the operation.
+        let acknowledged =
+            reached.missing.is_empty() && self.world.acknowledged_by(self.members.len()).await?;
+        self.operate(name, mark, took, &reached);
+        self.check_keys(gone);
+        self.all_there(Invariant::Convergence, "does not hold the newest key", &reached)?;
+        self.checker.that(Invariant::Convergence, acknowledged, || {
+            "the leader did not hear an acknowledgement from every member".into()
+        });
+        Ok(())
+    }
+
+    /// Adds a row about the leader's work since `mark`.
+    fn operate(&mut self, name: String, mark: &Mark, took: Duration, reached: &Reached) {
+        let latency = |at: &Instant| at.saturating_duration_since(mark.at);
+        let now = self.mark();
+        self.operations.push(Operation {
+            name,
+            drones: reached.drones.len() + reached.missing.len(),
+            leader_cpu: Some(now.leader_cpu.saturating_sub(mark.leader_cpu)),
+            leader_bytes: Some(now.leader_bytes.saturating_sub(mark.leader_bytes)),
+            epochs: now.epochs.saturating_sub(mark.epochs),
+            took,
+            latencies: reached
+                .drones
+                .iter()
+                .map(|(drone, at)| (*drone, latency(at)))
+                .collect(),
+        });
+    }
+
+    /// Compares every key reported since the last time.
+    fn check_keys(&mut self, gone: &BTreeSet<u32>) {
+        let authorised: BTreeSet<u32> = self.members.union(gone).copied().collect();
+        let checker = &mut self.checker;
+        self.world.board().look(|logs| {
+            checker.keys(logs, &authorised);
+            checker.evictions(logs);
+        });
+    }
+
+    /// States that the members shall hold a newer key than now.
+    fn expect_newer_key(&self) {
+        let goal = Goal::Synced {
+            after: self.world.board().newest(),
+            members: self.members.len(),
+        };
+        self.world.board().expect(goal, &self.member_list());
+    }
+
+    fn member_list(&self) -> Vec<u32> {
+        self.members.iter().copied().collect()
+    }
+
+    /// What these drones can export now.
+    async fn exports(&self, drones: impl IntoIterator<Item = u32>) -> Result<Vec<(u32, Option<Secret<32>>)>> {
+        let mut exports = Vec::new();
+        for index in drones {
+            let Some(drone) = self.world.drones.get(index as usize) else {
+                continue;
+            };
+            let name = self.world.setting.export.clone();
+            let key = drone.node()?.inspect(move |edge| edge.export(&name)).await?;
+            exports.push((drone.index(), key));
+        }
+        Ok(exports)
+    }
+
+    /// Looks into every drone, whatever it reported.
+    async fn final_look(&mut self) -> Step {
+        self.checker.after("the last step");
+        let members = self.exports(self.members.iter().copied()).await?;
+        let others = (0..=self.world.outsider()).filter(|drone| !self.members.contains(drone));
+        let others = self.exports(others).await?;
+        let (checker, sent) = (&mut self.checker, &self.sent);
+        self.world.board().look(|logs| {
+            checker.members(logs, &members);
+            checker.outsiders(logs, &others);
+            checker.messages(logs, sent);
+        });
+        self.check_keys(&BTreeSet::new());
+        Ok(())
+    }
+}

@@ -1,0 +1,199 @@
+//! Enrolling, forming the group, and everything that changes its key.
+
+use std::collections::BTreeSet;
+
+use quiver_ainq::Suite;
+use quiver_role::{EdgeCommand, LeaderCommand};
+use rand::seq::IteratorRandom;
+
+use super::{Run, Step};
+use crate::live::board::Goal;
+use crate::live::checks::Invariant;
+use crate::report::Operation;
+
+impl<S: Suite> Run<'_, S> {
+    /// Enrols everybody, those who join later included.
+    pub(super) async fn enrol(&mut self) -> Step {
+        let all: Vec<u32> = (0..=self.world.outsider()).collect();
+        let mark = self.mark();
+        self.world.board().expect(Goal::Enrolled, &all);
+        self.enrol_showing_progress(all.len()).await?;
+        let reached = self.reached("enrolled", all.len()).await;
+        let took = mark.at.elapsed();
+        self.checker.after("enrol");
+        self.operations.push(Operation {
+            name: "enrol".into(),
+            drones: all.len(),
+            leader_cpu: None,
+            leader_bytes: None,
+            epochs: 0,
+            took,
+            latencies: reached
+                .drones
+                .iter()
+                .map(|(drone, at)| (*drone, at.saturating_duration_since(mark.at)))
+                .collect(),
+        });
+        self.all_there(Invariant::Convergence, "was not enrolled", &reached)
+    }
+
+    async fn enrol_showing_progress(&mut self, drones: usize) -> Step {
+        let step = self.world.progress.step("enrol", drones);
+        let board = self.world.setting.board.clone();
+        let watch = async move {
+            loop {
+                step.done(board.progress());
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        };
+        tokio::select! {
+            done = self.world.enrol_all() => Ok(done?),
+            () = watch => Ok(()),
+        }
+    }
+
+    /// Starts the drones of the group in their second life and lets them connect to the leader.
+    pub(super) async fn connect(&mut self) -> Step {
+        let drones = self.world.plan.drones;
+        let mark = self.mark();
+        let missing = self.world.take_off(0..drones, "connect").await?;
+        let took = mark.at.elapsed();
+        self.checker.after("connect");
+        let now = self.mark();
+        self.operations.push(Operation {
+            name: "connect".into(),
+            drones: drones as usize,
+            leader_cpu: Some(now.leader_cpu.saturating_sub(mark.leader_cpu)),
+            leader_bytes: Some(now.leader_bytes.saturating_sub(mark.leader_bytes)),
+            epochs: 0,
+            took,
+            latencies: Vec::new(),
+        });
+        self.checker.that(Invariant::Convergence, missing == 0, || {
+            format!("{missing} drones did not connect to the leader")
+        });
+        if missing == 0 {
+            Ok(())
+        } else {
+            Err(super::Halt::Stuck)
+        }
+    }
+
+    /// All drones ask to join at once.
+    pub(super) async fn form(&mut self) -> Step {
+        self.members = (0..self.world.plan.drones).collect();
+        let mark = self.mark();
+        self.expect_newer_key();
+        self.ask_to_join(0..self.world.plan.drones).await?;
+        self.synced("form group".into(), &mark, "form group", &BTreeSet::new())
+            .await
+    }
+
+    async fn ask_to_join(&self, drones: std::ops::Range<u32>) -> Step {
+        for drone in &self.world.drones[drones.start as usize..drones.end as usize] {
+            drone
+                .node()?
+                .command(EdgeCommand::Join(self.world.setting.group.clone()))
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// The key expires, or the leader is told to act as if it did.
+    pub(super) async fn expire(&mut self) -> Step {
+        let mut mark = self.mark();
+        self.expect_newer_key();
+        if self.world.plan.expiry.is_none() {
+            self.world.leader.command(LeaderCommand::Rekey).await?;
+        } else {
+            let before = mark.epochs;
+            if self.world.leader_will(|log| log.epochs.len() > before).await {
+                // What counts is the time since it expired, not since we began to wait.
+                let expired = self
+                    .world
+                    .board()
+                    .look(|logs| logs.leader.epochs.get(before).map(|epoch| epoch.held.at));
+                mark.at = expired.unwrap_or(mark.at);
+            }
+        }
+        self.synced(
+            "re-key on expiry".into(),
+            &mark,
+            "re-key on expiry",
+            &BTreeSet::new(),
+        )
+        .await
+    }
+
+    /// Some drones leave; all others get a key that these do not.
+    pub(super) async fn leave(&mut self) -> Step {
+        let count = self.world.plan.leavers() as usize;
+        if count == 0 {
+            return Ok(());
+        }
+        let leavers: BTreeSet<u32> = self
+            .members
+            .iter()
+            .copied()
+            .choose_multiple(&mut self.rng, count)
+            .into_iter()
+            .collect();
+        self.choices.extend(&leavers);
+        self.members.retain(|drone| !leavers.contains(drone));
+        let mark = self.mark();
+        self.expect_newer_key();
+        for index in &leavers {
+            self.world.drones[*index as usize]
+                .node()?
+                .command(EdgeCommand::Leave)
+                .await?;
+        }
+        self.synced(format!("leave ({count})"), &mark, "leave", &leavers)
+            .await?;
+
+        let list: Vec<u32> = leavers.iter().copied().collect();
+        self.world.board().expect(Goal::Left, &list);
+        let reached = self.reached("leavers are out", list.len()).await;
+        self.all_there(Invariant::Convergence, "does not know that it left", &reached)?;
+        let exports = self.exports(leavers).await?;
+        let checker = &mut self.checker;
+        self.world.board().look(|logs| checker.outsiders(logs, &exports));
+        Ok(())
+    }
+
+    /// Newcomers join, and an outsider tries to.
+    pub(super) async fn join(&mut self) -> Step {
+        let (first, outsider) = (self.world.plan.drones, self.world.outsider());
+        let missing = self
+            .world
+            .take_off(first..outsider + 1, "connect newcomers")
+            .await?;
+        self.checker.after("connect newcomers");
+        self.checker.that(Invariant::Convergence, missing == 0, || {
+            format!("{missing} newcomers did not connect to the leader")
+        });
+        if missing != 0 {
+            return Err(super::Halt::Stuck);
+        }
+        self.turn_away(outsider).await?;
+        let count = outsider - first;
+        if count == 0 {
+            return Ok(());
+        }
+        self.members.extend(first..outsider);
+        let mark = self.mark();
+        self.expect_newer_key();
+        self.ask_to_join(first..outsider).await?;
+        self.synced(format!("join ({count})"), &mark, "join", &BTreeSet::new())
+            .await
+    }
+
+    /// A drone whose identity does not list the group asks to join and must be refused.
+    async fn turn_away(&mut self, outsider: u32) -> Step {
+        self.checker.after("turn away an outsider");
+        self.world.board().expect(Goal::Refused, &[outsider]);
+        self.ask_to_join(outsider..outsider + 1).await?;
+        let reached = self.reached("outsider is refused", 1).await;
+        self.all_there(Invariant::NoUnauthorisedMember, "was not refused", &reached)
+    }
+}

@@ -1,0 +1,35 @@
+//! The leader dies and another is built from what it had persisted.
+
+use std::collections::BTreeSet;
+
+use quiver_ainq::Suite;
+
+use super::talk::Tally;
+use super::{Run, Step};
+use crate::live::checks::Invariant;
+
+impl<S: Suite> Run<'_, S> {
+    /// Kills the leader without warning. The group must be served again: all the same members, a greater epoch, and
+    /// nobody enrols anew.
+    pub(super) async fn restart_leader(&mut self) -> Step {
+        let counts = |run: &Self| {
+            run.world
+                .board()
+                .look(|logs| (logs.pins.len(), logs.leader.enrolments))
+        };
+        let before = counts(self);
+        let mark = self.mark();
+        self.expect_newer_key();
+        self.world.replace_leader().await?;
+        self.synced("restart leader".into(), &mark, "restart leader", &BTreeSet::new())
+            .await?;
+        let after = counts(self);
+        self.checker.that(Invariant::Persistence, before == after, || {
+            format!("(drones enrolled, enrolments of the leader) changed from {before:?} to {after:?}")
+        });
+        self.checker.after("messages after the restart");
+        let speaker = self.choose_speaker();
+        self.say(None, &mut Tally::default()).await?;
+        self.say(speaker, &mut Tally::default()).await
+    }
+}

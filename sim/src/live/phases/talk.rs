@@ -1,0 +1,154 @@
+//! Group messages.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use quiver_ainq::Suite;
+use quiver_role::{EdgeCommand, LeaderCommand};
+use rand::seq::IteratorRandom;
+
+use super::{Mark, Run, Step};
+use crate::live::board::Goal;
+use crate::live::checks::{Invariant, Sent};
+use crate::live::host::message_body;
+use crate::live::services::name;
+use crate::progress::Progress;
+use crate::report::Operation;
+
+impl<S: Suite> Run<'_, S> {
+    /// So many messages, by turns from the leader and from a drone.
+    pub(super) async fn talk(&mut self, messages: u32) -> Step {
+        let mut by_leader = Tally::default();
+        let mut by_drones = Tally::default();
+        let step = self.world.progress.step("messages", messages as usize);
+        for turn in 0..messages {
+            let speaker = if turn % 2 == 0 {
+                None
+            } else {
+                self.choose_speaker()
+            };
+            let tally = if speaker.is_none() {
+                &mut by_leader
+            } else {
+                &mut by_drones
+            };
+            self.say(speaker, tally).await?;
+            step.done(turn as usize + 1);
+        }
+        drop(step);
+        for (who, tally) in [("leader", by_leader), ("drone", by_drones)] {
+            if let Some(operation) = tally.operation(who, self.members.len()) {
+                self.operations.push(operation);
+            }
+        }
+        let (checker, sent) = (&mut self.checker, &self.sent);
+        self.world.board().look(|logs| checker.messages(logs, sent));
+        Ok(())
+    }
+
+    pub(super) fn choose_speaker(&mut self) -> Option<u32> {
+        let speaker = self.members.iter().copied().choose(&mut self.rng);
+        self.choices.extend(speaker);
+        speaker
+    }
+
+    /// One message, until everybody in the group has heard it.
+    pub(super) async fn say(&mut self, speaker: Option<u32>, tally: &mut Tally) -> Step {
+        let number = u32::try_from(self.sent.len()).unwrap_or(u32::MAX);
+        let audience: BTreeSet<u32> = self
+            .members
+            .iter()
+            .copied()
+            .filter(|d| Some(*d) != speaker)
+            .collect();
+        let list: Vec<u32> = audience.iter().copied().collect();
+        self.sent.push(Sent {
+            number,
+            by: speaker,
+            audience,
+        });
+        let mark = self.mark();
+        self.world.board().expect(Goal::Heard(number), &list);
+        let (channel, data) = (name("telemetry")?, message_body(number));
+        match speaker {
+            None => {
+                self.world
+                    .leader
+                    .command(LeaderCommand::Send { channel, data })
+                    .await?
+            }
+            Some(drone) => {
+                let signed = number % 4 == 1;
+                let node = self.world.drones[drone as usize].node()?;
+                node.command(EdgeCommand::Send {
+                    channel,
+                    data,
+                    signed,
+                })
+                .await?;
+            }
+        }
+        let reached = self
+            .world
+            .board()
+            .reached(self.world.plan.timeout, &Progress::hidden().step("", 0))
+            .await;
+        let took = mark.at.elapsed();
+        self.checker.after(&format!("message {number}"));
+        let heard = speaker.is_none()
+            || self
+                .world
+                .leader_will(|log| log.heard.contains_key(&number))
+                .await;
+        self.checker.that(Invariant::Delivery, heard, || {
+            format!("the leader did not hear message {number}")
+        });
+        tally.add(&self.mark(), &mark, took, &reached.drones);
+        self.all_there(
+            Invariant::Delivery,
+            &format!("did not hear message {number}"),
+            &reached,
+        )
+    }
+}
+
+/// What several messages cost together.
+#[derive(Default)]
+pub(super) struct Tally {
+    messages: u32,
+    leader_cpu: Duration,
+    leader_bytes: u64,
+    epochs: usize,
+    took: Duration,
+    latencies: Vec<(u32, Duration)>,
+}
+
+impl Tally {
+    fn add(&mut self, now: &Mark, mark: &Mark, took: Duration, heard: &[(u32, std::time::Instant)]) {
+        self.messages += 1;
+        self.leader_cpu += now.leader_cpu.saturating_sub(mark.leader_cpu);
+        self.leader_bytes += now.leader_bytes.saturating_sub(mark.leader_bytes);
+        self.epochs += now.epochs.saturating_sub(mark.epochs);
+        self.took += took;
+        let latency =
+            |(drone, at): &(u32, std::time::Instant)| (*drone, at.saturating_duration_since(mark.at));
+        self.latencies.extend(heard.iter().map(latency));
+    }
+
+    fn operation(self, who: &str, drones: usize) -> Option<Operation> {
+        let name = match self.messages {
+            0 => return None,
+            1 => format!("message by {who}"),
+            count => format!("{count} messages by {who}"),
+        };
+        Some(Operation {
+            name,
+            drones,
+            leader_cpu: Some(self.leader_cpu),
+            leader_bytes: Some(self.leader_bytes),
+            epochs: self.epochs,
+            took: self.took,
+            latencies: self.latencies,
+        })
+    }
+}

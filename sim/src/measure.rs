@@ -1,0 +1,200 @@
+//! Clocks, CPU time, memory, and what they were measured on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use cpu_time::ThreadTime;
+use serde::Serialize;
+
+/// The time, for latencies.
+#[expect(clippy::disallowed_methods, reason = "the simulator measures real latencies")]
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// CPU time that one machine took, summed over the threads it ran on.
+///
+/// The driver runs a machine's whole `handle_input` and drain on one thread, so the difference of that thread's CPU
+/// time is the machine's own; what the transport costs is not in it.
+#[derive(Clone, Debug, Default)]
+pub struct CpuMeter {
+    nanos: Arc<AtomicU64>,
+}
+
+impl CpuMeter {
+    /// What was taken until now.
+    pub fn total(&self) -> Duration {
+        Duration::from_nanos(self.nanos.load(Ordering::Relaxed))
+    }
+
+    fn add(&self, taken: Duration) {
+        let nanos = u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX);
+        self.nanos.fetch_add(nanos, Ordering::Relaxed);
+    }
+}
+
+/// Feeds a [`CpuMeter`] from the driver's hooks.
+#[derive(Debug)]
+pub struct CpuProbe {
+    meter: CpuMeter,
+    since: Option<Duration>,
+}
+
+impl CpuProbe {
+    /// A probe that adds to `meter`.
+    pub fn new(meter: CpuMeter) -> Self {
+        Self { meter, since: None }
+    }
+
+    /// The machine is about to run on this thread.
+    pub fn start(&mut self) {
+        self.since = thread_time();
+    }
+
+    /// The machine has run.
+    pub fn stop(&mut self) {
+        if let (Some(since), Some(now)) = (self.since.take(), thread_time()) {
+            self.meter.add(now.saturating_sub(since));
+        }
+    }
+}
+
+fn thread_time() -> Option<Duration> {
+    ThreadTime::try_now().ok().map(|time| time.as_duration())
+}
+
+/// Median, 99th percentile and maximum, by nearest rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// Half were at most this.
+    pub p50: Duration,
+    /// 99 % were at most this.
+    pub p99: Duration,
+    /// All were at most this.
+    pub max: Duration,
+}
+
+impl Spread {
+    /// Of these; none of nothing.
+    pub fn of(durations: impl IntoIterator<Item = Duration>) -> Option<Self> {
+        let mut sorted: Vec<Duration> = durations.into_iter().collect();
+        sorted.sort_unstable();
+        let rank = |percent: usize| {
+            let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+            sorted.get(index).copied()
+        };
+        Some(Self {
+            p50: rank(50)?,
+            p99: rank(99)?,
+            max: rank(100)?,
+        })
+    }
+}
+
+/// The most memory this process ever had resident, in bytes; none where the system does not tell.
+pub fn peak_memory() -> Option<u64> {
+    parse_peak(&std::fs::read_to_string("/proc/self/status").ok()?)
+}
+
+fn parse_peak(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
+/// What a run was measured on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MachineDescription {
+    /// The processor, as it calls itself.
+    pub cpu: String,
+    /// How many threads it runs at once, as far as this process may use them.
+    pub cores: usize,
+    /// Operating system and architecture.
+    pub system: String,
+    /// Whether the simulator was built with optimisation.
+    pub optimised: bool,
+}
+
+impl MachineDescription {
+    /// Of this machine.
+    pub fn here() -> Self {
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        Self {
+            cpu: parse_cpu(&info).unwrap_or_else(|| "unknown CPU".into()),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            optimised: !cfg!(debug_assertions),
+        }
+    }
+}
+
+fn parse_cpu(info: &str) -> Option<String> {
+    let line = info.lines().find(|line| line.starts_with("model name"))?;
+    let (_, name) = line.split_once(':')?;
+    Some(name.trim().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    #[test]
+    fn spread_takes_the_nearest_rank() {
+        let spread = Spread::of((1..=200).rev().map(ms)).unwrap();
+        assert_eq!(
+            spread,
+            Spread {
+                p50: ms(100),
+                p99: ms(198),
+                max: ms(200)
+            }
+        );
+        assert_eq!(
+            Spread::of([ms(3)]),
+            Some(Spread {
+                p50: ms(3),
+                p99: ms(3),
+                max: ms(3)
+            })
+        );
+        assert_eq!(Spread::of([]), None);
+    }
+
+    #[test]
+    fn peak_memory_is_read_from_the_status_file() {
+        let status = "Name:\tsim\nVmPeak:\t  999 kB\nVmHWM:\t   12345 kB\nVmRSS:\t 1 kB\n";
+        assert_eq!(parse_peak(status), Some(12345 * 1024));
+        assert_eq!(parse_peak("Name:\tsim\n"), None);
+        assert_eq!(parse_peak("VmHWM:\tmany kB\n"), None);
+    }
+
+    #[test]
+    fn cpu_name_is_read_from_the_cpu_file() {
+        let info = "processor\t: 0\nmodel name\t: Some CPU @ 3.0 GHz\nflags\t: fpu\n";
+        assert_eq!(parse_cpu(info).as_deref(), Some("Some CPU @ 3.0 GHz"));
+        assert_eq!(parse_cpu(""), None);
+    }
+
+    #[test]
+    fn probe_counts_only_between_start_and_stop() {
+        let meter = CpuMeter::default();
+        let mut probe = CpuProbe::new(meter.clone());
+        probe.stop();
+        assert_eq!(meter.total(), Duration::ZERO);
+        probe.start();
+        let mut x = 1_u64;
+        for i in 0..3_000_000_u64 {
+            x = std::hint::black_box(x.wrapping_mul(i | 1));
+        }
+        probe.stop();
+        let taken = meter.total();
+        assert!(taken > Duration::ZERO);
+        probe.stop();
+        assert_eq!(meter.total(), taken);
+    }
+}

@@ -1,0 +1,291 @@
+//! What a run shall do, checked as far as it can be without starting anything.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::{Result, SimError};
+
+/// The most drones of the live world: each is a full libp2p node.
+pub const MAX_DRONES: u32 = 50_000;
+
+/// The most drones over real sockets: one loopback address has about 28,000 ports to dial from.
+pub const MAX_SOCKET_DRONES: u32 = 20_000;
+
+/// The most group messages of a run: every one is opened by every drone.
+pub const MAX_MESSAGES: u32 = 10_000;
+
+/// The most newcomers, in percent of the drones.
+pub const MAX_JOIN_PERCENT: f64 = 400.0;
+
+/// Which network the drones are on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TransportKind {
+    /// Channels inside the process, with Noise and Yamux on top.
+    #[default]
+    Memory,
+    /// TCP over loopback.
+    Tcp,
+    /// QUIC over loopback.
+    Quic,
+}
+
+/// Which group the cryptography computes in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SuiteKind {
+    /// ristretto255, constant-time.
+    #[default]
+    Ristretto255,
+    /// G1 of BLS12-381, not constant-time.
+    Bls12381,
+}
+
+/// What a run shall do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// Drones in the group when it is formed.
+    pub drones: u32,
+    /// Which network they are on.
+    pub transport: TransportKind,
+    /// Which group the cryptography computes in.
+    pub suite: SuiteKind,
+    /// Whether to run the paper's algorithms as published.
+    pub strict_paper: bool,
+    /// Whence all keys and choices come.
+    pub seed: u64,
+    /// Validity of a group key. With it the expiry re-key waits for the timer; without it the leader is told to re-key.
+    #[serde(serialize_with = "seconds")]
+    pub expiry: Option<Duration>,
+    /// How many of the drones leave, in percent.
+    pub leave_percent: f64,
+    /// How many drones join, in percent of `drones`.
+    pub join_percent: f64,
+    /// How many group messages are sent.
+    pub messages: u32,
+    /// Whether the leader is killed and rebuilt.
+    pub restart_leader: bool,
+    /// How long a step may take.
+    #[serde(serialize_with = "seconds_always")]
+    pub timeout: Duration,
+}
+
+/// Where and how the outcome goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presentation {
+    /// The folder under which every run gets its own; none to write nothing.
+    pub results: Option<PathBuf>,
+    /// Print the summary as JSON in place of the table.
+    pub json: bool,
+    /// Print nothing but errors.
+    pub quiet: bool,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            drones: 1000,
+            transport: TransportKind::default(),
+            suite: SuiteKind::default(),
+            strict_paper: false,
+            seed: 1,
+            expiry: None,
+            leave_percent: 1.0,
+            join_percent: 10.0,
+            messages: 10,
+            restart_leader: true,
+            timeout: Duration::from_secs(120),
+        }
+    }
+}
+
+impl Plan {
+    /// How many drones leave: rounded up, but at least one stays.
+    pub fn leavers(&self) -> u32 {
+        share(self.drones, self.leave_percent).min(self.drones.saturating_sub(1))
+    }
+
+    /// How many drones join later.
+    pub fn newcomers(&self) -> u32 {
+        share(self.drones, self.join_percent)
+    }
+
+    /// Refuses what cannot be done, saying why.
+    pub fn check(&self) -> Result<()> {
+        let refuse = |why: String| Err(SimError::Usage(why));
+        if self.drones == 0 {
+            return refuse("0 drones: there is nothing to simulate, give at least -n 1".into());
+        }
+        if self.drones > MAX_DRONES {
+            return refuse(format!(
+                "{} drones are too many: the live world runs every drone as a full libp2p node and takes at most {MAX_DRONES}",
+                self.drones
+            ));
+        }
+        let swarm = self.drones + self.newcomers();
+        if self.transport != TransportKind::Memory && swarm > MAX_SOCKET_DRONES {
+            return refuse(format!(
+                "{swarm} drones (newcomers included) are too many for real sockets, which take at most {MAX_SOCKET_DRONES}: one loopback address has about 28000 ports to dial from; use --transport memory"
+            ));
+        }
+        if !(0.0..=100.0).contains(&self.leave_percent) {
+            return refuse(format!(
+                "{} % of the drones cannot leave: give 0 to 100",
+                self.leave_percent
+            ));
+        }
+        if !(0.0..=MAX_JOIN_PERCENT).contains(&self.join_percent) {
+            return refuse(format!(
+                "{} % newcomers are too many or too few: give 0 to {MAX_JOIN_PERCENT}",
+                self.join_percent
+            ));
+        }
+        if self.messages > MAX_MESSAGES {
+            return refuse(format!(
+                "{} group messages are too many: at most {MAX_MESSAGES}",
+                self.messages
+            ));
+        }
+        if self.timeout.is_zero() {
+            return refuse("a timeout of 0 lets nothing happen".into());
+        }
+        if let Some(expiry) = self.expiry {
+            if expiry < Duration::from_secs(1) {
+                return refuse("a group key must be valid for at least 1s".into());
+            }
+            if expiry > self.timeout {
+                return refuse(format!(
+                    "--expiry {} s is longer than --timeout {} s: the run would give up before the key expires",
+                    expiry.as_secs(),
+                    self.timeout.as_secs()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `percent` of `whole`, rounded up.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the checked ranges keep it between 0 and 4 × 50,000"
+)]
+fn share(whole: u32, percent: f64) -> u32 {
+    (f64::from(whole) * percent.max(0.0) / 100.0).ceil() as u32
+}
+
+#[expect(clippy::ref_option, reason = "serde gives a reference to the field")]
+fn seconds<S: serde::Serializer>(duration: &Option<Duration>, out: S) -> Result<S::Ok, S::Error> {
+    duration.map(|d| d.as_secs_f64()).serialize(out)
+}
+
+fn seconds_always<S: serde::Serializer>(duration: &Duration, out: S) -> Result<S::Ok, S::Error> {
+    out.serialize_f64(duration.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(plan: &Plan) -> String {
+        plan.check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn default_plan_is_a_thousand_drones_over_memory() {
+        let plan = Plan::default();
+        plan.check().unwrap();
+        assert_eq!((plan.drones, plan.leavers(), plan.newcomers()), (1000, 10, 100));
+    }
+
+    #[test]
+    fn at_least_one_drone_stays_when_others_leave() {
+        let plan = |drones| Plan {
+            drones,
+            leave_percent: 100.0,
+            ..Plan::default()
+        };
+        assert_eq!(plan(1).leavers(), 0);
+        assert_eq!(plan(5).leavers(), 4);
+    }
+
+    #[test]
+    fn shares_are_rounded_up() {
+        let plan = Plan {
+            drones: 20,
+            ..Plan::default()
+        };
+        assert_eq!((plan.leavers(), plan.newcomers()), (1, 2));
+        let nobody = Plan {
+            drones: 20,
+            leave_percent: 0.0,
+            join_percent: 0.0,
+            ..Plan::default()
+        };
+        assert_eq!((nobody.leavers(), nobody.newcomers()), (0, 0));
+    }
+
+    #[test]
+    fn no_drones_and_too_many_drones_are_refused() {
+        assert!(
+            refusal(&Plan {
+                drones: 0,
+                ..Plan::default()
+            })
+            .contains("at least -n 1")
+        );
+        assert!(
+            refusal(&Plan {
+                drones: 50_001,
+                ..Plan::default()
+            })
+            .contains("at most 50000")
+        );
+        let sockets = Plan {
+            drones: 20_000,
+            transport: TransportKind::Tcp,
+            ..Plan::default()
+        };
+        assert!(refusal(&sockets).contains("--transport memory"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for plan in [
+            Plan {
+                leave_percent: 101.0,
+                ..Plan::default()
+            },
+            Plan {
+                leave_percent: f64::NAN,
+                ..Plan::default()
+            },
+            Plan {
+                join_percent: -1.0,
+                ..Plan::default()
+            },
+            Plan {
+                messages: 10_001,
+                ..Plan::default()
+            },
+            Plan {
+                timeout: Duration::ZERO,
+                ..Plan::default()
+            },
+            Plan {
+                expiry: Some(Duration::from_secs(600)),
+                ..Plan::default()
+            },
+            Plan {
+                expiry: Some(Duration::from_millis(10)),
+                ..Plan::default()
+            },
+        ] {
+            assert!(matches!(plan.check(), Err(SimError::Usage(_))), "{plan:?}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What a run came to: a table for people, JSON and CSV for machines.
+
+mod csv;
+mod json;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::live::checks::Violation;
+use crate::measure::{MachineDescription, Spread};
+use crate::plan::Plan;
+use crate::{Result, SimError};
+
+/// One operation and what it cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    /// Which.
+    pub name: String,
+    /// How many drones it concerned.
+    pub drones: usize,
+    /// What the leader's machine took; none if the leader had no part in it.
+    pub leader_cpu: Option<Duration>,
+    /// Payload bytes the leader sent; none if the leader had no part in it.
+    pub leader_bytes: Option<u64>,
+    /// How many group keys it took.
+    pub epochs: usize,
+    /// When everything was done, from its beginning.
+    pub took: Duration,
+    /// When each drone had what the operation gives, from its beginning; empty where drones do not tell. A drone occurs
+    /// once per message in the operations that send messages.
+    pub latencies: Vec<(u32, Duration)>,
+}
+
+impl Operation {
+    /// Of the latencies.
+    pub fn spread(&self) -> Option<Spread> {
+        Spread::of(self.latencies.iter().map(|(_, latency)| *latency))
+    }
+}
+
+/// Whether the run passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every invariant held at every drone.
+    Passed,
+    /// Some did not.
+    Failed,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What was asked for.
+    pub plan: Plan,
+    /// What it ran on.
+    pub machine: MachineDescription,
+    /// When it began.
+    pub started: SystemTime,
+    /// The operations in order.
+    pub operations: Vec<Operation>,
+    /// What went wrong.
+    pub violations: Vec<Violation>,
+    /// How many comparisons found nothing wrong or something.
+    pub checks: u64,
+    /// Complaints of nodes about each other, with how often they came. In a world without faults there should be none.
+    pub offences: BTreeMap<String, u64>,
+    /// CPU time of the KGC's machine.
+    pub kgc_cpu: Duration,
+    /// From start to end.
+    pub wall: Duration,
+    /// The most memory ever resident, in bytes.
+    pub peak_memory: Option<u64>,
+    /// Digest of what the enrolled drones chose: the same for the same seed.
+    pub keys_digest: [u8; 32],
+    /// Digest of who left and who spoke: the same for the same seed.
+    pub choices_digest: [u8; 32],
+}
+
+impl Report {
+    /// Whether the run passed.
+    pub fn outcome(&self) -> Outcome {
+        if self.violations.is_empty() {
+            Outcome::Passed
+        } else {
+            Outcome::Failed
+        }
+    }
+
+    /// The operation of this name.
+    pub fn operation(&self, name: &str) -> Option<&Operation> {
+        self.operations.iter().find(|operation| operation.name == name)
+    }
+
+    /// For people.
+    pub fn table(&self) -> String {
+        table::render(self)
+    }
+
+    /// For machines: one JSON object.
+    pub fn json(&self) -> String {
+        json::render(self)
+    }
+
+    /// The failed invariants with the drones concerned, one per line.
+    pub fn failures(&self) -> String {
+        let lines: Vec<String> = self.violations.iter().map(Violation::to_string).collect();
+        format!("{} invariant(s) failed\n{}", lines.len(), lines.join("\n"))
+    }
+
+    /// Writes `operations.csv`, `latencies.csv` and `summary.json` into a new folder, named by the start, under
+    /// `results`. Gives the folder.
+    pub fn write_under(&self, results: &Path) -> Result<PathBuf> {
+        let folder = new_folder(results, self.started)?;
+        let files = [
+            ("operations.csv", csv::operations(self)),
+            ("latencies.csv", csv::latencies(self)),
+            ("summary.json", json::render(self) + "\n"),
+        ];
+        for (name, content) in files {
+            let path = folder.join(name);
+            fs::write(&path, content).map_err(|source| SimError::Results { path, source })?;
+        }
+        Ok(folder)
+    }
+}
+
+/// A folder that was not there before, named by the time in UTC.
+fn new_folder(results: &Path, started: SystemTime) -> Result<PathBuf> {
+    let failed = |path: &Path, source| SimError::Results {
+        path: path.to_path_buf(),
+        source,
+    };
+    fs::create_dir_all(results).map_err(|source| failed(results, source))?;
+    let time = humantime::format_rfc3339_seconds(started)
+        .to_string()
+        .replace(':', "-");
+    for attempt in 1_u32.. {
+        let name = if attempt == 1 {
+            time.clone()
+        } else {
+            format!("{time}-{attempt}")
+        };
+        let folder = results.join(name);
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(&folder, error)),
+        }
+    }
+    Err(failed(results, std::io::ErrorKind::AlreadyExists.into()))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::live::checks::Invariant;
+
+    pub(crate) fn sample() -> Report {
+        Report {
+            plan: Plan {
+                drones: 2,
+                ..Plan::default()
+            },
+            machine: MachineDescription {
+                cpu: "Test CPU".into(),
+                cores: 2,
+                system: "linux x86_64".into(),
+                optimised: true,
+            },
+            started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
+            operations: vec![
+                Operation {
+                    name: "enrol".into(),
+                    drones: 2,
+                    leader_cpu: None,
+                    leader_bytes: None,
+                    epochs: 0,
+                    took: Duration::from_millis(5),
+                    latencies: vec![(0, Duration::from_millis(2)), (1, Duration::from_millis(4))],
+                },
+                Operation {
+                    name: "form".into(),
+                    drones: 2,
+                    leader_cpu: Some(Duration::from_micros(1500)),
+                    leader_bytes: Some(12_345),
+                    epochs: 1,
+                    took: Duration::from_millis(1500),
+                    latencies: vec![(0, Duration::from_millis(20)), (1, Duration::from_millis(1400))],
+                },
+            ],
+            violations: vec![],
+            checks: 7,
+            offences: BTreeMap::new(),
+            kgc_cpu: Duration::from_millis(9),
+            wall: Duration::from_secs(3),
+            peak_memory: Some(73 << 20),
+            keys_digest: [0xab; 32],
+            choices_digest: [0xcd; 32],
+        }
+    }
+
+    #[test]
+    fn a_violation_makes_the_run_fail_and_names_the_drones() {
+        let mut report = sample();
+        assert_eq!(report.outcome(), Outcome::Passed);
+        report.violations.push(Violation {
+            invariant: Invariant::Agreement,
+            step: "form".into(),
+            drones: vec!["drone-00001".into()],
+            detail: "holds another key than the leader".into(),
+        });
+        assert_eq!(report.outcome(), Outcome::Failed);
+        let text = report.failures();
+        assert!(
+            text.contains("agreement") && text.contains("drone-00001"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn results_go_to_a_folder_of_their_own_every_time() {
+        let results = tempfile::tempdir().unwrap();
+        let first = sample().write_under(results.path()).unwrap();
+        let second = sample().write_under(results.path()).unwrap();
+        assert_ne!(first, second);
+        assert!(first.ends_with("2001-09-09T01-46-40Z"), "{first:?}");
+        for name in ["operations.csv", "latencies.csv", "summary.json"] {
+            assert!(second.join(name).is_file(), "{name}");
+        }
+    }
+
+    #[test]
+    fn unwritable_results_are_an_error_that_names_the_path() {
+        let results = tempfile::tempdir().unwrap();
+        let file = results.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = sample().write_under(&file).unwrap_err();
+        assert!(error.to_string().contains("file"), "{error}");
+    }
+}

@@ -1,0 +1,197 @@
+//! The binary as a user meets it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn sim(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sim"))
+        .args(words)
+        .env_remove("RUST_LOG")
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What a refused command line is told.
+fn refusal(words: &[&str]) -> String {
+    let output = sim(words);
+    assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
+    assert!(output.stdout.is_empty());
+    text(&output.stderr)
+}
+
+#[test]
+fn no_drones_is_a_clear_error() {
+    assert!(refusal(&["-n", "0"]).contains("give at least -n 1"));
+    assert!(refusal(&["run", "--drones", "0"]).contains("give at least -n 1"));
+}
+
+#[test]
+fn too_many_drones_is_a_clear_error() {
+    assert!(refusal(&["-n", "1000000"]).contains("at most 50000"));
+    assert!(refusal(&["-n", "30000", "--transport", "tcp"]).contains("--transport memory"));
+}
+
+#[test]
+fn nonsense_is_a_usage_error() {
+    for words in [
+        &["-n", "many"][..],
+        &["--transport", "smoke"],
+        &["--suite", "rot13"],
+        &["--world", "virtual"],
+        &["--strategy", "tree"],
+        &["fly"],
+        &["-n", "3", "run"],
+    ] {
+        assert!(refusal(words).contains("error"), "{words:?}");
+    }
+}
+
+#[test]
+fn help_has_examples_and_exit_codes() {
+    for words in [&["--help"][..], &["run", "--help"]] {
+        let help = text(&sim(words).stdout);
+        assert!(
+            help.contains("sim -n 2000 --transport tcp") && help.contains("Exit codes"),
+            "{help}"
+        );
+    }
+}
+
+#[test]
+fn too_few_file_descriptors_is_a_clear_error_up_front() {
+    let script = format!(
+        "ulimit -n 256 && exec {} -n 9000 --transport tcp --no-results",
+        env!("CARGO_BIN_EXE_sim")
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let complaint = text(&output.stderr);
+    assert!(
+        complaint.contains("256") && complaint.contains("ulimit -n"),
+        "{complaint}"
+    );
+}
+
+#[test]
+fn run_prints_a_table_and_writes_its_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results");
+    let output = sim(&[
+        "-n",
+        "5",
+        "--messages",
+        "2",
+        "--results",
+        results.to_str().unwrap(),
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    let table = text(&output.stdout);
+    for word in [
+        "form group",
+        "re-key on expiry",
+        "join",
+        "restart leader",
+        "checks passed",
+        "peak memory",
+    ] {
+        assert!(table.contains(word), "{word}: {table}");
+    }
+    // Not a terminal: no bars, and no logs unless asked for.
+    assert_eq!(text(&output.stderr), "");
+    let run = std::fs::read_dir(&results)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    assert!(table.contains(run.to_str().unwrap()));
+    let operations = read(&run.join("operations.csv"));
+    assert!(operations.lines().count() >= 9, "{operations}");
+    assert!(read(&run.join("latencies.csv")).contains("form group,drone-00004,"));
+    let summary: Value = serde_json::from_str(&read(&run.join("summary.json"))).unwrap();
+    assert_eq!(summary["passed"], true);
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn json_goes_to_standard_output_alone() {
+    let output = sim(&[
+        "run",
+        "-n",
+        "3",
+        "--messages",
+        "0",
+        "--json",
+        "--no-results",
+        "--seed",
+        "9",
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["plan"]["drones"], 3);
+    assert_eq!(summary["plan"]["seed"], 9);
+    assert_eq!(summary["violations"], Value::Array(vec![]));
+    assert!(summary["operations"].as_array().unwrap().len() >= 6);
+}
+
+#[test]
+fn quiet_run_prints_nothing() {
+    let output = sim(&[
+        "-n",
+        "2",
+        "--messages",
+        "0",
+        "--quiet",
+        "--no-results",
+        "--no-restart-leader",
+    ]);
+    assert!(output.status.success());
+    assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn logs_go_to_standard_error_if_asked_for() {
+    let output = Command::new(env!("CARGO_BIN_EXE_sim"))
+        .args(["-n", "2", "--messages", "0", "--json", "--no-results"])
+        .env("RUST_LOG", "quiver_net=debug")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stderr).contains("quiver_net"));
+    serde_json::from_slice::<Value>(&output.stdout).unwrap();
+}
+
+#[test]
+fn run_that_fails_an_invariant_exits_with_one() {
+    let output = sim(&["-n", "20", "--timeout", "1ms", "--no-results", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text(&output.stderr).starts_with("error: "), "{output:?}");
+}
+
+#[test]
+fn unwritable_results_are_a_clear_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let words = [
+        "-n",
+        "1",
+        "--messages",
+        "0",
+        "--no-restart-leader",
+        "--results",
+        file.to_str().unwrap(),
+    ];
+    let output = sim(&words);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("cannot write"), "{output:?}");
+}

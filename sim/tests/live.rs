@@ -1,0 +1,148 @@
+//! Whole runs of the live world, in this process.
+
+use std::time::Duration;
+
+use quiver_sim::live;
+use quiver_sim::plan::{Plan, SuiteKind, TransportKind};
+use quiver_sim::progress::Progress;
+use quiver_sim::report::{Outcome, Report};
+
+fn plan(drones: u32) -> Plan {
+    Plan {
+        drones,
+        messages: 4,
+        leave_percent: 10.0,
+        timeout: Duration::from_secs(60),
+        ..Plan::default()
+    }
+}
+
+/// Plays it and expects every invariant to hold.
+fn pass(plan: &Plan) -> Report {
+    let report = live::run(plan, &Progress::hidden()).unwrap();
+    assert_eq!(report.outcome(), Outcome::Passed, "{}", report.failures());
+    assert!(report.offences.is_empty(), "{:?}", report.offences);
+    report
+}
+
+fn names(report: &Report) -> Vec<&str> {
+    report
+        .operations
+        .iter()
+        .map(|operation| operation.name.as_str())
+        .collect()
+}
+
+#[test]
+fn twenty_drones_hold_every_invariant_over_memory() {
+    let report = pass(&plan(20));
+    assert_eq!(
+        names(&report),
+        [
+            "enrol",
+            "connect",
+            "form group",
+            "re-key on expiry",
+            "leave (2)",
+            "join (2)",
+            "2 messages by leader",
+            "2 messages by drone",
+            "restart leader",
+        ]
+    );
+    let drones = |name: &str| report.operation(name).unwrap().drones;
+    // The newcomers and the outsider enrol as well.
+    assert_eq!(drones("enrol"), 23);
+    assert_eq!(drones("form group"), 20);
+    assert_eq!(drones("leave (2)"), 18);
+    assert_eq!(drones("join (2)"), 20);
+    let rekey = report.operation("re-key on expiry").unwrap();
+    assert_eq!(rekey.epochs, 1);
+    assert_eq!(rekey.latencies.len(), 20);
+    assert!(rekey.leader_cpu.unwrap() > Duration::ZERO);
+    assert!(rekey.leader_bytes.unwrap() > 20 * 32);
+    assert!(report.checks > 200);
+}
+
+#[test]
+fn twenty_drones_hold_every_invariant_over_tcp() {
+    pass(&Plan {
+        transport: TransportKind::Tcp,
+        ..plan(20)
+    });
+}
+
+#[test]
+fn twenty_drones_hold_every_invariant_over_quic() {
+    pass(&Plan {
+        transport: TransportKind::Quic,
+        ..plan(20)
+    });
+}
+
+#[test]
+fn few_drones_hold_every_invariant_over_bls12_381() {
+    pass(&Plan {
+        suite: SuiteKind::Bls12381,
+        ..plan(5)
+    });
+}
+
+#[test]
+fn algorithms_as_published_hold_every_invariant_of_the_live_world() {
+    pass(&Plan {
+        strict_paper: true,
+        ..plan(8)
+    });
+}
+
+#[test]
+fn single_drone_is_a_group_too() {
+    let report = pass(&plan(1));
+    assert!(!names(&report).iter().any(|name| name.starts_with("leave")));
+}
+
+#[test]
+fn key_really_expires() {
+    let expiry = Duration::from_secs(3);
+    let report = pass(&Plan {
+        expiry: Some(expiry),
+        restart_leader: false,
+        ..plan(5)
+    });
+    // The leader renews when four fifths of the validity have passed.
+    assert!(report.wall > expiry.mul_f64(0.7), "{:?}", report.wall);
+}
+
+#[test]
+fn same_seed_gives_the_same_keys_and_choices() {
+    let quick = Plan {
+        restart_leader: false,
+        ..plan(10)
+    };
+    let digests = |plan: &Plan| {
+        let report = pass(plan);
+        (report.keys_digest, report.choices_digest)
+    };
+    let first = digests(&quick);
+    assert_eq!(first, digests(&quick));
+    let other = digests(&Plan { seed: 2, ..quick });
+    assert_ne!(first.0, other.0);
+    assert_ne!(first.1, other.1);
+}
+
+#[test]
+fn drones_that_are_late_break_convergence() {
+    let hurried = Plan {
+        timeout: Duration::from_millis(1),
+        ..plan(20)
+    };
+    match live::run(&hurried, &Progress::hidden()) {
+        // Not even the leader was up.
+        Err(error) => assert!(error.to_string().contains("did not happen within"), "{error}"),
+        Ok(report) => {
+            assert_eq!(report.outcome(), Outcome::Failed);
+            assert!(report.failures().contains("convergence"), "{}", report.failures());
+        }
+    }
+}
