@@ -10,6 +10,7 @@
 //! Everything secret lives in memory only. A leader that restarts opens a new term, and so does a deputy that takes over.
 
 mod batch;
+mod draft;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -19,14 +20,15 @@ use core::fmt;
 use quiver_crypto::{Digest, Secret};
 use rand_core::CryptoRngCore;
 
+use self::batch::Newcomer;
 pub use self::batch::{Batch, Join};
-use self::batch::{Newcomer, agree_with};
-use crate::header::{check_leader, header_digest};
+use self::draft::Draft;
+use crate::header::check_leader;
 use crate::slots::{Slot, SlotSet};
-use crate::strategy::{Change, Flat, Strategy};
+use crate::strategy::{Flat, Strategy};
 use crate::{
-    DroneKeypair, Element, Entry, Epoch, Error, GroupContext, GroupKey, Header, HeaderCore, Kind, Label,
-    Roster, Suite, UnixTime,
+    DroneKeypair, Element, Entry, Epoch, Error, GroupContext, GroupKey, Header, Kind, Roster, SecretScalar,
+    Suite, UnixTime,
 };
 
 /// What the leader's clock and revocation list say when it makes an epoch.
@@ -63,18 +65,8 @@ pub struct Leadership<S: Suite> {
     epoch: Epoch,
     digest: Digest,
     key: GroupKey,
-}
-
-/// The parts of a header that its kind decides.
-struct Outline<'a, S: Suite> {
-    kind: Kind,
-    epoch: Epoch,
-    prev: Digest,
-    point: Option<Element<S>>,
-    removed: SlotSet,
-    added: SlotSet,
-    absent: SlotSet,
-    times: &'a Times,
+    /// l, in `strict-paper` alone.
+    kept: Option<SecretScalar<S>>,
 }
 
 impl<S: Suite> Leadership<S> {
@@ -102,52 +94,41 @@ impl<S: Suite> Leadership<S> {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(Self, EpochOutput<S>), Error> {
         check_signer(&context, keypair, term)?;
+        check_times(times)?;
         roster.prepare(&context.deployment);
-        let epoch = Epoch { term, counter: 1 };
         let newcomers: Vec<_> = roster
             .members()
             .filter_map(|(slot, member)| Newcomer::with_spare(slot, member, spares.get(&slot)?))
             .collect();
-        let numbers: Vec<Option<u64>> = newcomers.iter().map(|newcomer| Some(newcomer.q)).collect();
         let present: SlotSet = newcomers.iter().map(|newcomer| newcomer.slot).collect();
         let absent = roster
             .iter()
             .map(|(slot, _)| slot)
-            .filter(|slot| !present.contains(*slot))
-            .collect();
-        let (point, ratchets) = agree_with(&context, epoch, newcomers, rng)?;
-
-        let mut leadership = Self {
-            context,
-            roster,
-            strategy: Box::new(Flat::new(S::ID)),
-            epoch,
-            digest: prev,
-            key: GroupKey::new(S::ID, Secret::random(rng)),
-        };
-        let removed = SlotSet::new();
-        let change = Change {
-            removed: &removed,
-            newcomers: ratchets,
-        };
-        let outline = Outline {
-            kind: Kind::Open,
-            epoch,
-            prev,
-            point,
-            removed: SlotSet::new(),
-            added: SlotSet::new(),
-            absent,
-            times,
-        };
-        let mut output = leadership.issue(keypair, outline, change, rng)?;
-        // Its entry carries q. Everybody who has an entry came with a spare point, in the same order.
-        output
-            .entries
-            .iter_mut()
-            .zip(numbers)
-            .for_each(|(entry, q)| entry.q = q);
-        Ok((leadership, output))
+            .filter(|slot| !present.contains(*slot));
+        let (epoch, mut kept) = (Epoch { term, counter: 1 }, None);
+        let mut draft = Draft::new(&context, Kind::Open, epoch, prev, times);
+        draft.absent = absent.collect();
+        draft.roster_hash = roster.hash();
+        let ratchets = draft.agree(&mut kept, newcomers, rng)?;
+        let mut strategy: Box<dyn Strategy> = Box::new(Flat::new(S::ID));
+        let (mut output, key) = draft.issue(keypair, strategy.as_mut(), ratchets, rng)?;
+        for entry in &mut output.entries {
+            // Its entry carries q.
+            entry.q = spares.get(&entry.slot).map(|(q, _)| *q);
+        }
+        let digest = output.digest;
+        Ok((
+            Self {
+                context,
+                roster,
+                strategy,
+                epoch,
+                digest,
+                key,
+                kept,
+            },
+            output,
+        ))
     }
 
     /// Makes the next epoch: removals and evictions first, then joins, then a fresh group key for all. An empty batch is
@@ -177,81 +158,20 @@ impl<S: Suite> Leadership<S> {
         let freed = batch.freed(&self.roster)?;
         let newcomers = batch.placed(&self.roster, &freed)?;
         let assigned: Vec<Slot> = newcomers.iter().map(|newcomer| newcomer.slot).collect();
-        let (point, ratchets) = agree_with(&self.context, epoch, newcomers, rng)?;
-
+        let mut draft = Draft::new(&self.context, Kind::Rekey, epoch, self.digest, times);
+        let ratchets = draft.agree(&mut self.kept, newcomers, rng)?;
+        // Nothing below can fail.
         batch.apply(&mut self.roster, &freed, &assigned)?;
-        let removed: SlotSet = freed.iter().copied().collect();
-        let outline = Outline {
-            kind: Kind::Rekey,
-            epoch,
-            prev: self.digest,
-            point,
-            removed: removed.clone(),
-            added: assigned.iter().copied().collect(),
-            absent: SlotSet::new(),
-            times,
-        };
-        let change = Change {
-            removed: &removed,
-            newcomers: ratchets,
-        };
-        let output = self.issue(keypair, outline, change, rng)?;
+        draft.removed = freed.iter().copied().collect();
+        draft.added = assigned.iter().copied().collect();
+        draft.roster_hash = self.roster.hash();
+        let (output, key) = draft.issue(keypair, self.strategy.as_mut(), ratchets, rng)?;
+        // The old key is erased here.
+        (self.epoch, self.digest, self.key) = (epoch, output.digest, key);
         Ok(EpochOutput {
             assigned,
             dropped: freed.into_iter().collect(),
             ..output
-        })
-    }
-
-    /// Core, D0, wraps, tag, signature; then the new epoch is the current one and the old key is erased.
-    fn issue(
-        &mut self,
-        keypair: &DroneKeypair<S>,
-        outline: Outline<'_, S>,
-        change: Change<'_>,
-        rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<EpochOutput<S>, Error> {
-        let plan = self.strategy.plan(&change);
-        let mut nonce = [0; 32];
-        rng.fill_bytes(&mut nonce);
-        let core = HeaderCore {
-            group: self.context.group.clone(),
-            leader: self.context.leader.clone(),
-            epoch: outline.epoch,
-            prev: outline.prev,
-            nonce,
-            issued_at: outline.times.issued_at,
-            valid_until: outline.times.valid_until,
-            strategy: self.strategy.kind(),
-            kind: outline.kind,
-            point: outline.point,
-            height: plan.height,
-            removed: outline.removed,
-            added: outline.added,
-            absent: outline.absent,
-            roster_hash: self.roster.hash(),
-            revocation_number: outline.times.revocation_number,
-        };
-        let deployment = &self.context.deployment;
-        let d0 = core.digest(deployment);
-        let fresh = (0..plan.fresh).map(|_| Secret::random(rng)).collect();
-        let sealed = self.strategy.seal(change, fresh, &d0)?;
-        let tag = *sealed.key.tag(&d0, &sealed.entries_root).expose();
-        let digest = header_digest(&d0, &sealed.entries_root, &tag);
-        let signature = keypair.sign(deployment, Label::Header, &digest, rng);
-        (self.epoch, self.digest, self.key) = (outline.epoch, digest, sealed.key);
-        let header = Header {
-            core,
-            entries_root: sealed.entries_root,
-            tag,
-            signature,
-        };
-        Ok(EpochOutput {
-            header,
-            digest,
-            entries: sealed.entries,
-            assigned: Vec::new(),
-            dropped: Vec::new(),
         })
     }
 

@@ -51,6 +51,7 @@ pub mod slots;
 pub mod spare;
 pub mod statement;
 mod strategy;
+pub mod strict;
 pub mod suite;
 pub mod token;
 pub mod traffic;
@@ -70,6 +71,7 @@ pub use signature::{Label, Signature, SignedItem, verify_batch, verify_batch_imp
 pub use statement::{Purpose, StatementSignature};
 #[cfg(feature = "bls12-381")]
 pub use suite::Bls12381G1;
+pub use strict::StrictPaper;
 pub use suite::{AgreedSecret, Ristretto255, Suite};
 pub use token::{IssuedToken, OperatorPublicKey, OperatorSecretKey, Token, TokenGrant, TokenStatement};
 

@@ -13,8 +13,8 @@ use zeroize::Zeroizing;
 use crate::pairwise::{PairContext, Ratchet};
 use crate::slots::Slot;
 use crate::{
-    DroneKeypair, Entry, Epoch, Error, GroupContext, GroupKey, Handle, Kind, Name, SecretScalar, SparePair,
-    Suite, VerifiedHeader,
+    DroneKeypair, Element, Entry, Epoch, Error, GroupContext, GroupKey, Handle, Kind, Name, SecretScalar,
+    SparePair, Suite, VerifiedHeader,
 };
 
 /// A drone's place in a group and the keys that come with it.
@@ -52,8 +52,12 @@ impl<S: Suite> Membership<S> {
         if core.kind != Kind::Rekey || entry.q.is_some() || !core.adds(entry.slot) {
             return Err(Error::MissingEntry);
         }
-        let one_time = (0, ephemeral);
-        let ratchet = agree(context, keypair, one_time, header, entry.slot)?;
+        let one_time = OneTime {
+            q: 0,
+            secret: ephemeral,
+            point: ephemeral.public(),
+        };
+        let ratchet = agree(context, keypair, &one_time, header, entry.slot)?;
         Self::activate(header, entry, ratchet, core.epoch.counter)
     }
 
@@ -106,7 +110,12 @@ impl<S: Suite> Membership<S> {
         }
         let q = entry.q.ok_or(Error::WrongSpare)?;
         let spare = spare.filter(|spare| spare.q() == q).ok_or(Error::WrongSpare)?;
-        let ratchet = agree(context, keypair, (q, spare.secret()), header, self.slot)?;
+        let one_time = OneTime {
+            q,
+            secret: spare.secret(),
+            point: *spare.point(),
+        };
+        let ratchet = agree(context, keypair, &one_time, header, self.slot)?;
         Self::activate(header, entry, ratchet, core.epoch.counter)
     }
 
@@ -212,11 +221,18 @@ impl<S: Suite> Membership<S> {
     }
 }
 
+/// (q, e, E): what a drone adds to its long-term key once.
+struct OneTime<'a, S: Suite> {
+    q: u64,
+    secret: &'a SecretScalar<S>,
+    point: Element<S>,
+}
+
 /// T = (y + e)·V and the chain that starts with it. The sum and T are erased on return.
 fn agree<S: Suite>(
     context: &GroupContext<S>,
     keypair: &DroneKeypair<S>,
-    (q, one_time): (u64, &SecretScalar<S>),
+    one_time: &OneTime<'_, S>,
     header: &VerifiedHeader<S>,
     slot: Slot,
 ) -> Result<Ratchet, Error> {
@@ -225,10 +241,15 @@ fn agree<S: Suite>(
         return Err(Error::WrongGroup);
     }
     let point = core.point.as_ref().ok_or(Error::MissingEntry)?;
-    let sum = Zeroizing::new(*keypair.secret().expose() + *one_time.expose());
-    let agreed = S::agree(&sum, point)?;
+    let sum = Zeroizing::new(*keypair.secret().expose() + *one_time.secret.expose());
+    let secret = if S::STRICT_PAPER {
+        keypair.secret().expose()
+    } else {
+        &*sum
+    };
+    let agreed = S::agree(secret, point)?;
     let pairs = PairContext::new(&context.deployment, &core.group, core.epoch, point, &core.leader);
-    let ctx = pairs.digest(keypair.public(), slot, q, one_time.public().encoding());
+    let ctx = pairs.digest(keypair.public(), slot, one_time.q, one_time.point.encoding());
     Ok(Ratchet::derive::<S>(&agreed, &ctx))
 }
 

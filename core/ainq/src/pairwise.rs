@@ -75,6 +75,8 @@ pub struct Ratchet {
     chain: Secret<32>,
     auth: Secret<32>,
     u: u64,
+    /// Not so in `strict-paper`.
+    steps: bool,
 }
 
 impl Ratchet {
@@ -86,11 +88,16 @@ impl Ratchet {
     pub fn derive<S: Suite>(secret: &AgreedSecret, context: &Digest) -> Self {
         let chain = extract(context, secret.expose());
         let auth = prf(&chain, S::ID, "auth", &[]);
+        Self::new::<S>(chain, auth, 0)
+    }
+
+    const fn new<S: Suite>(chain: Secret<32>, auth: Secret<32>, u: u64) -> Self {
         Self {
             suite: S::ID,
             chain,
             auth,
-            u: 0,
+            u,
+            steps: !S::STRICT_PAPER,
         }
     }
 
@@ -113,7 +120,9 @@ impl Ratchet {
 
     /// W\[u+1\]; W\[u\] is erased.
     pub fn step(&mut self) {
-        self.chain = prf(&self.chain, self.suite, "step", &[]);
+        if self.steps {
+            self.chain = prf(&self.chain, self.suite, "step", &[]);
+        }
         self.u += 1;
     }
 
@@ -149,12 +158,7 @@ impl Ratchet {
         let u = reader.u64()?;
         let (chain, auth) = (Secret::new(reader.array()?), Secret::new(reader.array()?));
         reader.end()?;
-        Ok(Self {
-            suite: S::ID,
-            chain,
-            auth,
-            u,
-        })
+        Ok(Self::new::<S>(chain, auth, u))
     }
 }
 

@@ -1,17 +1,12 @@
-//! What one epoch changes about the group, and the pairwise keys it makes.
+//! What one epoch changes about the group, and who needs a pairwise key for it.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt;
 
-use rand_core::CryptoRngCore;
-
-use crate::pairwise::{PairContext, Ratchet};
 use crate::roster::Member;
 use crate::slots::Slot;
-use crate::{
-    Deployment, DronePublicKey, Element, Epoch, Error, GroupContext, Handle, Roster, SecretScalar, Suite,
-};
+use crate::{Deployment, DronePublicKey, Element, Error, Handle, Roster, Suite};
 
 /// A drone that joins with the ephemeral point of its request.
 #[derive(Clone)]
@@ -169,9 +164,11 @@ impl<S: Suite> Batch<S> {
 pub(super) struct Newcomer<'a, S: Suite> {
     pub(super) slot: Slot,
     pub(super) q: u64,
-    public: &'a DronePublicKey<S>,
-    one_time: S::Encoding,
-    target: S::Point,
+    pub(super) public: &'a DronePublicKey<S>,
+    /// E, encoded.
+    pub(super) one_time: S::Encoding,
+    /// Y + E.
+    pub(super) target: S::Point,
 }
 
 impl<'a, S: Suite> Newcomer<'a, S> {
@@ -202,39 +199,10 @@ impl<'a, S: Suite> Newcomer<'a, S> {
     }
 }
 
-/// Draws l for this epoch alone and makes V and every newcomer's ratchet. l and all T are erased on return.
-pub(super) fn agree_with<S: Suite>(
-    context: &GroupContext<S>,
-    epoch: Epoch,
-    newcomers: Vec<Newcomer<'_, S>>,
-    rng: &mut (impl CryptoRngCore + ?Sized),
-) -> Result<(Option<Element<S>>, Vec<(Slot, Ratchet)>), Error> {
-    if newcomers.is_empty() {
-        return Ok((None, Vec::new()));
-    }
-    // l_k random, V = l_k·P
-    let secret = SecretScalar::<S>::generate(rng);
-    let point = secret.public();
-    let pairs = PairContext::new(
-        &context.deployment,
-        &context.group,
-        epoch,
-        &point,
-        &context.leader,
-    );
-    // T_i = l·(Y_i + E_i)
-    let targets: Vec<S::Point> = newcomers.iter().map(|newcomer| newcomer.target).collect();
-    let agreed = S::agree_many(secret.expose(), &targets);
-    let mut ratchets = Vec::with_capacity(newcomers.len());
-    for (newcomer, agreed) in newcomers.into_iter().zip(agreed) {
-        // W_i[0] = HKDF-Extract(salt = ctx_i, IKM = T)
-        let ctx = pairs.digest(newcomer.public, newcomer.slot, newcomer.q, &newcomer.one_time);
-        ratchets.push((newcomer.slot, Ratchet::derive::<S>(&agreed?, &ctx)));
-    }
-    Ok((Some(point), ratchets))
-}
-
 fn sum<S: Suite>(implicit: &Element<S>, one_time: &Element<S>) -> Option<S::Point> {
+    if S::STRICT_PAPER {
+        return Some(*implicit.point());
+    }
     let target = *implicit.point() + *one_time.point();
     (!S::is_identity(&target)).then_some(target)
 }

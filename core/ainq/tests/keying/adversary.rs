@@ -1,15 +1,17 @@
 //! An adversary that has everything somebody ever held, and all recorded traffic, and tries whatever can be computed.
 
+use std::collections::BTreeSet;
+
 use quiver_ainq::{
-    Deployment, DronePublicKey, Element, Entry, HeaderCore, Kind, Membership, PairContext, Ratchet, Slot,
-    Suite,
+    Deployment, DronePublicKey, Element, Entry, Epoch, HeaderCore, Kind, Membership, PairContext, Ratchet,
+    Slot, Suite,
 };
 use quiver_crypto::{Secret, prf};
 
-use crate::swarm::{Broadcast, Edge, Kept, name};
+use crate::swarm::{Broadcast, Edge, Kept, Swarm, name};
 
 /// Steps an adversary computes ahead on every chain it has.
-const AHEAD: usize = 24;
+const AHEAD: usize = 12;
 
 pub(crate) struct Adversary<S: Suite> {
     deployment: Deployment<S>,
@@ -19,19 +21,39 @@ pub(crate) struct Adversary<S: Suite> {
     chains: Vec<Secret<32>>,
     /// Group keys it has or has worked out.
     keys: Vec<Secret<32>>,
-    /// Everybody's public keys with their slots, to guess contexts.
+    /// Everybody's public keys at all slots they may have had.
     publics: Vec<(Slot, DronePublicKey<S>)>,
+    /// All one-time points that were ever published.
+    one_times: Vec<Element<S>>,
+    /// For which epochs, and with how many scalars, all products are made already.
+    multiplied: BTreeSet<(Epoch, usize)>,
 }
 
 impl<S: Suite> Adversary<S> {
-    pub(crate) fn new(deployment: &Deployment<S>, publics: Vec<(Slot, DronePublicKey<S>)>) -> Self {
-        let deployment = deployment.clone();
+    /// An adversary that knows what is public in a swarm.
+    pub(crate) fn outside(swarm: &Swarm<S>) -> Self {
+        let slots = 0..Slot::try_from(swarm.edges.len()).unwrap();
+        let publics = slots.flat_map(|slot| {
+            swarm
+                .edges
+                .iter()
+                .map(move |edge| (slot, edge.keypair.public().clone()))
+        });
+        let point =
+            |bytes: &Vec<u8>| Element::from_point(S::mul_base(&S::scalar_decode(bytes).unwrap())).unwrap();
+        // The first scalar an edge ever held is y; all others are one-time.
+        let one_times = swarm
+            .edges
+            .iter()
+            .flat_map(|edge| edge.kept.scalars[1..].iter().map(point));
         Self {
-            deployment,
+            deployment: swarm.deployment.clone(),
             scalars: Vec::new(),
             chains: Vec::new(),
             keys: Vec::new(),
-            publics,
+            publics: publics.collect(),
+            one_times: one_times.collect(),
+            multiplied: BTreeSet::new(),
         }
     }
 
@@ -121,20 +143,18 @@ impl<S: Suite> Adversary<S> {
     fn multiplies(&mut self, epoch: &Broadcast<S>) {
         let core = &epoch.header.core;
         let Some(point) = &core.point else { return };
+        if !self.multiplied.insert((core.epoch, self.scalars.len())) {
+            return;
+        }
         let pairs = PairContext::new(&self.deployment, &name("alpha"), core.epoch, point, &core.leader);
         let mut scalars = self.scalars.clone();
         for (i, a) in self.scalars.iter().enumerate() {
             scalars.extend(self.scalars[..i].iter().map(|b| *a + *b));
         }
-        let one_times: Vec<Element<S>> = self
-            .scalars
-            .iter()
-            .filter_map(|e| Element::from_point(S::mul_base(e)).ok())
-            .collect();
         let places: Vec<_> = self.places(core, &epoch.entries);
         for agreed in scalars.iter().filter_map(|scalar| S::agree(scalar, point).ok()) {
             for (public, entry) in &places {
-                for e in &one_times {
+                for e in self.one_times.clone() {
                     let q = entry.q.unwrap_or(0);
                     let ctx = pairs.digest(public, entry.slot, q, e.encoding());
                     self.takes_chain(Ratchet::derive::<S>(&agreed, &ctx));

@@ -17,8 +17,11 @@ mod acceptance;
 mod adversary;
 mod agreement;
 mod by_hand;
+#[cfg(feature = "instrumented")]
+mod cost;
 mod nonces;
 mod rosters;
 mod secrecy;
+mod strict;
 mod swarm;
 mod traffic;

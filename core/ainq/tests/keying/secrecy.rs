@@ -1,7 +1,7 @@
 //! Who cannot open what. Each test first shows that the adversary does open what it should be able to: a search that
 //! finds nothing anywhere would prove nothing.
 
-use quiver_ainq::{DronePublicKey, Ristretto255, Slot, Suite};
+use quiver_ainq::{Ristretto255, Suite};
 
 use crate::adversary::Adversary;
 use crate::swarm::Swarm;
@@ -13,19 +13,6 @@ for_each_suite! {
     a_captured_leader_opens_no_earlier_epoch;
     stolen_long_term_keys_open_nothing_recorded;
     masks_are_not_reused_as_they_were_in_the_paper;
-}
-
-fn publics<S: Suite>(swarm: &Swarm<S>) -> Vec<(Slot, DronePublicKey<S>)> {
-    // All drones at all slots they may have had.
-    let slots = 0..swarm.edges.len() as Slot;
-    slots
-        .flat_map(|slot| {
-            swarm
-                .edges
-                .iter()
-                .map(move |edge| (slot, edge.keypair.public().clone()))
-        })
-        .collect()
 }
 
 fn a_leaver_cannot_compute_any_later_key<S: Suite>() {
@@ -42,7 +29,7 @@ fn a_leaver_cannot_compute_any_later_key<S: Suite>() {
     swarm.open(&[0, 2, 3]);
     swarm.expire();
 
-    let mut leaver = Adversary::new(&swarm.deployment, publics(&swarm));
+    let mut leaver = Adversary::outside(&swarm);
     leaver.takes(&swarm.edges[1].kept);
     let all = swarm.broadcasts.clone();
     // All epochs it was a member of, the empty first one excepted: it keeps those keys.
@@ -61,7 +48,7 @@ fn a_newcomer_cannot_compute_any_earlier_key<S: Suite>() {
     assert_eq!(swarm.join(&[2]).assigned, [0]);
     swarm.expire();
 
-    let mut newcomer = Adversary::new(&swarm.deployment, publics(&swarm));
+    let mut newcomer = Adversary::outside(&swarm);
     newcomer.takes(&swarm.edges[2].kept);
     let all = swarm.broadcasts.clone();
     assert!(all[joined_at..].iter().all(|epoch| newcomer.opens(epoch, &all)));
@@ -74,7 +61,7 @@ fn a_captured_drone_opens_no_earlier_epoch<S: Suite>() {
     swarm.open(&[0, 1]);
     swarm.expire();
     let now = swarm.broadcasts.len();
-    let mut captor = Adversary::new(&swarm.deployment, publics(&swarm));
+    let mut captor = Adversary::outside(&swarm);
     // Its memory: y, the unused spare, W of the next wrap. What it used is erased.
     captor.captures(&swarm.edges[0]);
     swarm.expire();
@@ -92,7 +79,7 @@ fn a_captured_leader_opens_no_earlier_epoch<S: Suite>() {
     swarm.open(&[0, 1, 2]);
     swarm.expire();
     let now = swarm.broadcasts.len();
-    let mut captor = Adversary::new(&swarm.deployment, publics(&swarm));
+    let mut captor = Adversary::outside(&swarm);
     // The leader's memory: its own y, and the same ratchets the members have. No l, no T, no e.
     captor.takes_scalars(&[swarm.leader.to_bytes().to_vec()]);
     for edge in &swarm.edges {
@@ -110,7 +97,7 @@ fn stolen_long_term_keys_open_nothing_recorded<S: Suite>() {
     swarm.open(&[0, 1]);
     swarm.expire();
     let all = swarm.broadcasts.clone();
-    let mut thief = Adversary::new(&swarm.deployment, publics(&swarm));
+    let mut thief = Adversary::outside(&swarm);
     // Everybody's y: the edges', the leader's.
     thief.takes_scalars(&[swarm.leader.to_bytes().to_vec()]);
     for edge in &swarm.edges {
@@ -128,10 +115,10 @@ fn masks_are_not_reused_as_they_were_in_the_paper<S: Suite>() {
     swarm.expire();
     // One key leaks, of an epoch in the middle.
     let all = swarm.broadcasts.clone();
-    let mut insider = Adversary::new(&swarm.deployment, publics(&swarm));
+    let mut insider = Adversary::outside(&swarm);
     insider.takes(&swarm.edges[0].kept);
     assert!(insider.opens(&all[2], &all));
-    let mut analyst = Adversary::new(&swarm.deployment, publics(&swarm));
+    let mut analyst = Adversary::outside(&swarm);
     analyst.takes_key_of(&insider);
     assert!(analyst.opens(&all[2], &all));
     assert!(!analyst.opens(&all[1], &all) && !analyst.opens(&all[3], &all));
