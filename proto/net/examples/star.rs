@@ -88,7 +88,7 @@ impl Machine for Counter {
 struct Deaf;
 
 impl Host<Counter> for Deaf {
-    fn persist(&mut self, (): &[()]) -> Result<(), HostError> {
+    fn persist(&mut self, _: &[()]) -> Result<(), HostError> {
         Ok(())
     }
 

@@ -102,21 +102,23 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
     }
 
     fn handle(&mut self, arrival: Arrival<M::Command>) {
-        let now = self.clock.now();
-        let (machine, rng) = (&mut self.machine, &mut *self.rng);
         let mut asked = None;
-        match arrival {
-            Arrival::Timeout => machine.handle_input(now, Input::Timeout, rng),
-            Arrival::Connected { peer, route } => {
-                machine.handle_input(now, Input::Connected { peer, route }, rng)
-            }
-            Arrival::Disconnected { peer } => machine.handle_input(now, Input::Disconnected { peer }, rng),
-            Arrival::Command(command) => machine.handle_input(now, Input::Command(command), rng),
+        let received;
+        let input = match arrival {
+            Arrival::Timeout => Input::Timeout,
+            Arrival::Connected { peer, route } => Input::Connected { peer, route },
+            Arrival::Disconnected { peer } => Input::Disconnected { peer },
+            Arrival::Command(command) => Input::Command(command),
             Arrival::Message { from, bytes, answer } => {
                 asked = answer.map(|answer| (from, answer));
-                machine.handle_input(now, Input::Received { from, bytes: &bytes }, rng);
+                received = bytes;
+                Input::Received {
+                    from,
+                    bytes: &received,
+                }
             }
-        }
+        };
+        self.machine.handle_input(self.clock.now(), input, &mut *self.rng);
         self.drain(asked);
     }
 
