@@ -9,7 +9,7 @@ use quiver_message::COOKIE_LEN;
 use crate::Peer;
 
 /// For how long a cookie admits, in seconds.
-const LIFETIME: u64 = 60;
+pub(crate) const LIFETIME: u64 = 60;
 
 /// Makes and recognises cookies with a key that dies with the process.
 #[derive(Debug)]

@@ -52,6 +52,10 @@ pub struct Edge<S: Suite> {
 
 /// Where the edge stands with its group.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one per machine, and most of its life the large one"
+)]
 enum Standing<S: Suite> {
     /// No member. The deadline, if any, is for the next attempt to join.
     Outside {
@@ -278,9 +282,9 @@ impl<S: Suite> Edge<S> {
             }
             Message::Refusal(refusal) => self.refused(now, from, &refusal, rng),
             Message::JoinChallenge(challenge) => self.challenged(now, from, &challenge, rng),
-            Message::Welcome(welcome) => self.welcomed(now, from, welcome, rng),
-            Message::Rekey(rekey) => self.rekeyed(now, from, rekey, rng),
-            Message::CatchUpReply(reply) => self.caught_up(now, from, reply, rng),
+            Message::Welcome(welcome) => self.welcomed(now, from, &welcome, rng),
+            Message::Rekey(rekey) => self.rekeyed(now, from, &rekey, rng),
+            Message::CatchUpReply(reply) => self.caught_up(now, from, &reply, rng),
             Message::SpareAck(ack) => self.spare_acknowledged(from, &ack),
             Message::EvictionNotice(notice) => self.eviction_notice(from, &notice),
             Message::GroupMessage(message) => self.hear(now, from, &message, rng),
@@ -291,12 +295,8 @@ impl<S: Suite> Edge<S> {
     }
 
     fn revocation_query(&mut self, from: Peer, query: &RevocationQuery) {
-        if query.number < self.revocations.number() {
-            if let Some(bytes) = self.revocations.signed_bytes() {
-                let list = quiver_message::RevocationList { list: bytes.to_vec() };
-                self.out
-                    .send(&self.config.deployment, from, &Message::RevocationList(list));
-            }
+        if let Some(list) = self.revocations.answer(query) {
+            self.out.send(&self.config.deployment, from, &list);
         }
     }
 

@@ -34,6 +34,7 @@ pub(crate) struct Enrollee<S: Suite> {
 
 /// What an answer from the KGC came to.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "short-lived")]
 pub(crate) enum Outcome<S: Suite> {
     /// Nothing to do.
     Ignored,

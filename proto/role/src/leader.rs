@@ -82,7 +82,7 @@ impl<S: Suite> Leader<S> {
     /// A leader that remembers these records.
     ///
     /// # Errors
-    /// If a record is damaged, of another deployment, or does not hold.
+    /// If a record is damaged, of another deployment, of another group's leader, or does not hold.
     pub fn new(
         config: LeaderConfig<S>,
         records: impl IntoIterator<Item = LeaderRecord>,
@@ -90,6 +90,16 @@ impl<S: Suite> Leader<S> {
         let mut memory = Memory::new();
         for record in records {
             memory.recall(&config.deployment, &record)?;
+        }
+        match memory
+            .keypair
+            .as_ref()
+            .map(|keypair| &keypair.public().identity.role)
+        {
+            Some(Role::Leader { group, .. }) if *group != config.group => {
+                return Err(RestoreError::WrongGroup(group.clone()));
+            }
+            _ => {}
         }
         Ok(Self {
             out: Outbox::new(),

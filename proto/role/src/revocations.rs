@@ -3,6 +3,7 @@
 use quiver_ainq::{
     Deployment, DronePublicKey, Error, RevocationList, SignedRevocationList, Suite, VerifiedRevocationList,
 };
+use quiver_message::{Message, RevocationQuery};
 
 /// The newest verified list seen, if any. Its number never goes back.
 #[derive(Debug)]
@@ -32,6 +33,14 @@ impl<S: Suite> Revocations<S> {
     /// The signed bytes to pass on.
     pub(crate) fn signed_bytes(&self) -> Option<&[u8]> {
         self.newest.as_ref().map(VerifiedRevocationList::bytes)
+    }
+
+    /// What to answer to somebody who holds the list of this number: ours, if it is newer.
+    pub(crate) fn answer(&self, query: &RevocationQuery) -> Option<Message<S>> {
+        let newer = self.newest.as_ref().filter(|list| list.number > query.number)?;
+        Some(Message::RevocationList(quiver_message::RevocationList {
+            list: newer.bytes().to_vec(),
+        }))
     }
 
     /// Whether the list names this key.

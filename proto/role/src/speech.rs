@@ -17,6 +17,9 @@ use zeroize::Zeroizing;
 use crate::Now;
 use crate::revocations::Revocations;
 
+/// What was said, and by whom.
+pub(crate) type Heard = (Zeroizing<Vec<u8>>, Source);
+
 /// Who sent a group message, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -72,12 +75,7 @@ pub(crate) struct EpochFacts {
 impl Voice {
     /// Sending switches at once. The salt is fresh for every start and epoch, so no nonce repeats even if the boot number
     /// was rolled back.
-    pub(crate) fn new<S: Suite>(
-        key: &GroupKey,
-        facts: EpochFacts,
-        seat: Seat,
-        rng: &mut dyn CryptoRngCore,
-    ) -> Self {
+    pub(crate) fn new(key: &GroupKey, facts: EpochFacts, seat: Seat, rng: &mut dyn CryptoRngCore) -> Self {
         let mut salt = [0; 8];
         rng.fill_bytes(&mut salt);
         let traffic = key.traffic(&facts.digest);
@@ -172,7 +170,7 @@ impl Voice {
         revocations: &Revocations<S>,
         now: Now,
         message: &GroupMessage<S>,
-    ) -> Result<Option<(Zeroizing<Vec<u8>>, Source)>, Error> {
+    ) -> Result<Option<Heard>, Error> {
         let (receiver, digest) = match &mut self.former {
             _ if message.epoch == self.epoch => (&mut self.receiver, self.digest),
             Some(former) if message.epoch == former.epoch && now.monotonic < former.until => {

@@ -17,6 +17,10 @@ use crate::speech::{EpochFacts, Seat, Voice};
 use crate::{Now, Offence, Peer};
 
 /// What a new header means for this member.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "short-lived, and most often the large one"
+)]
 enum Step<S: Suite> {
     /// The epoch held, once more.
     Known,
@@ -31,7 +35,7 @@ enum Step<S: Suite> {
 }
 
 impl<S: Suite> Edge<S> {
-    pub(super) fn rekeyed(&mut self, now: Now, from: Peer, rekey: Rekey<S>, rng: &mut dyn CryptoRngCore) {
+    pub(super) fn rekeyed(&mut self, now: Now, from: Peer, rekey: &Rekey<S>, rng: &mut dyn CryptoRngCore) {
         let Standing::Member(member) = &self.standing else {
             return;
         };
@@ -169,7 +173,7 @@ impl<S: Suite> Edge<S> {
                 digest,
                 valid_until: core.valid_until,
             };
-            let voice = Voice::new::<S>(
+            let voice = Voice::new(
                 key,
                 facts,
                 Seat {
@@ -268,7 +272,7 @@ impl<S: Suite> Edge<S> {
         &mut self,
         now: Now,
         from: Peer,
-        reply: CatchUpReply<S>,
+        reply: &CatchUpReply<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
         let Standing::Member(member) = &self.standing else {
@@ -282,7 +286,7 @@ impl<S: Suite> Edge<S> {
         }
         match self.step(now, &reply.header, reply.entry.as_ref()) {
             Err(offence) => self.blame(from, offence),
-            Ok(Step::Known) => self.confirmed(now, from, &reply),
+            Ok(Step::Known) => self.confirmed(now, from, reply),
             Ok(Step::Newer(membership)) => {
                 let digest = reply.header.digest(&self.config.deployment);
                 if !ct_eq(

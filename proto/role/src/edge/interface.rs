@@ -21,8 +21,6 @@ pub struct EdgeConfig<S: Suite> {
     pub kgcs: Vec<KgcId>,
     /// When things happen.
     pub timing: EdgeTiming,
-    /// As published, for experiments only; services refuse it.
-    pub strict_paper: bool,
 }
 
 /// When an edge does things.

@@ -132,7 +132,7 @@ impl<S: Suite> Edge<S> {
         &mut self,
         now: Now,
         from: Peer,
-        welcome: Welcome<S>,
+        welcome: &Welcome<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
         let Standing::Joining(joining) = &self.standing else {
@@ -141,7 +141,7 @@ impl<S: Suite> Edge<S> {
         if joining.nonce != welcome.nonce {
             return;
         }
-        match self.admit(now, &welcome) {
+        match self.admit(now, welcome) {
             Err(error) => self.blame(from, error),
             Ok(mut member) => {
                 // E_now is fresh and the header adds it: nothing older could have been made for it.

@@ -103,9 +103,9 @@ impl<S: Suite> Edge<S> {
         }
         let tag = statements::spare_ack_tag::<S>(member.membership.auth_key(), ack.q);
         if ct_eq(&tag, &ack.tag) {
-            self.spares.delivered()
+            self.spares.delivered();
         } else {
-            self.blame(from, Offence::Mac("SpareAck"))
+            self.blame(from, Offence::Mac("SpareAck"));
         }
     }
 

@@ -27,6 +27,9 @@ pub enum RestoreError {
     /// Written for another suite or deployment.
     #[error("the stored state belongs to another deployment or suite")]
     Foreign,
+    /// The stored identity leads another group than the one configured.
+    #[error("the stored identity leads group `{0}`, not the one configured")]
+    WrongGroup(Name),
     /// A stored key does not hold.
     #[error("the stored state does not hold: {0}")]
     Invalid(#[from] Error),

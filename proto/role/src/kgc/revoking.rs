@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{Handle, RevocationList, Suite};
-use quiver_message::{Message, RevocationQuery};
+use quiver_message::RevocationQuery;
 use rand_core::CryptoRngCore;
 
 use super::{Kgc, KgcEvent, KgcRecord};
@@ -19,15 +19,12 @@ impl<S: Suite> Kgc<S> {
         if self.listeners.len() < MAX_LISTENERS {
             self.listeners.insert(from);
         }
-        if query.number < self.revocations.number() {
-            self.send_list(from);
-        }
+        self.answer(from, query);
     }
 
-    fn send_list(&mut self, to: Peer) {
-        if let Some(bytes) = self.revocations.signed_bytes() {
-            let message = Message::RevocationList(quiver_message::RevocationList { list: bytes.to_vec() });
-            self.out.send(&self.config.deployment, to, &message);
+    fn answer(&mut self, to: Peer, query: &RevocationQuery) {
+        if let Some(list) = self.revocations.answer(query) {
+            self.out.send(&self.config.deployment, to, &list);
         }
     }
 
@@ -104,7 +101,7 @@ impl<S: Suite> Kgc<S> {
             .persist(KgcRecord::RevocationList { number, list: bytes });
         self.out.event(KgcEvent::RevocationListSigned { number });
         for peer in self.listeners.clone() {
-            self.send_list(peer);
+            self.answer(peer, &RevocationQuery { number: number - 1 });
         }
     }
 }

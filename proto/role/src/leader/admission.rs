@@ -11,6 +11,7 @@ use quiver_message::{
 use rand_core::CryptoRngCore;
 
 use super::{Leader, LeaderEvent};
+use crate::cookie::LIFETIME;
 use crate::{Now, Offence, Peer, statements};
 
 /// How many joins wait at most for the next epoch.
@@ -20,6 +21,9 @@ const MAX_WAITING: usize = 16_384;
 #[derive(Debug)]
 pub(super) struct Waiting<S: Suite> {
     joins: BTreeMap<Handle, Candidate<S>>,
+    /// Nonces of requests that were taken, for as long as their challenge would admit them again: a request that is
+    /// replayed would end its sender's membership.
+    taken: BTreeMap<Nonce, Duration>,
     first: Option<Duration>,
     last: Duration,
 }
@@ -45,6 +49,7 @@ impl<S: Suite> Waiting<S> {
     pub(super) fn new() -> Self {
         Self {
             joins: BTreeMap::new(),
+            taken: BTreeMap::new(),
             first: None,
             last: Duration::ZERO,
         }
@@ -63,6 +68,12 @@ impl<S: Suite> Waiting<S> {
     pub(super) fn deadline(&self, batching: Duration, longest: Duration) -> Option<Duration> {
         self.first
             .map(|first| (self.last + batching).min(first + longest))
+    }
+
+    /// Forgets requests whose challenge no longer admits them.
+    pub(super) fn forget(&mut self, now: Now) {
+        let lifetime = Duration::from_secs(LIFETIME + 1);
+        self.taken.retain(|_, taken| *taken + lifetime > now.monotonic);
     }
 
     /// Ends the batch and gives up to `room` joins; the rest waits for the next one.
@@ -115,6 +126,9 @@ impl<S: Suite> Leader<S> {
             self.refuse(from, Reason::BadCookie, &request.nonce, Duration::ZERO);
             return self.blame(from, Offence::Cookie);
         }
+        if self.waiting.taken.contains_key(&request.nonce) {
+            return self.blame(from, quiver_ainq::Error::Replay);
+        }
         if let Err((reason, wait)) = self.serves(&request.group) {
             return self.refuse(from, reason, &request.nonce, wait);
         }
@@ -155,6 +169,7 @@ impl<S: Suite> Leader<S> {
             request: decoded,
             statement,
         };
+        self.waiting.taken.insert(request.nonce, now.monotonic);
         self.waiting.joins.insert(handle, candidate);
         self.waiting.stir(now);
     }

@@ -120,7 +120,7 @@ impl<S: Suite> Leader<S> {
             boot_no: self.memory.boot_no,
         };
         let former = former.filter(|_| output.dropped.is_empty());
-        let voice = Voice::new::<S>(leadership.group_key(), facts, seat, rng);
+        let voice = Voice::new(leadership.group_key(), facts, seat, rng);
         self.lead = Some(Lead {
             voice: voice.overlap(former, now.monotonic + Duration::from_secs(2)),
             header: output.header.clone(),
@@ -151,6 +151,7 @@ impl<S: Suite> Leader<S> {
 
     /// Ends the batch: whoever waits to join or leave does so in one epoch.
     pub(super) fn close_batch(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        self.waiting.forget(now);
         let joins = self.candidates(rng);
         let leaves: Vec<Slot> = core::mem::take(&mut self.leaves).into_iter().collect();
         if !(joins.is_empty() && leaves.is_empty()) {

@@ -26,8 +26,6 @@ pub struct LeaderConfig<S: Suite> {
     pub max_members: u32,
     /// When things happen.
     pub timing: LeaderTiming,
-    /// As published, for experiments only; services refuse it.
-    pub strict_paper: bool,
 }
 
 /// When a leader does things.

@@ -48,12 +48,8 @@ impl<S: Suite> Leader<S> {
     }
 
     pub(super) fn revocation_query(&mut self, from: Peer, query: &RevocationQuery) {
-        if query.number < self.memory.revocations.number() {
-            if let Some(bytes) = self.memory.revocations.signed_bytes() {
-                let list = quiver_message::RevocationList { list: bytes.to_vec() };
-                self.out
-                    .send(&self.config.deployment, from, &Message::RevocationList(list));
-            }
+        if let Some(list) = self.memory.revocations.answer(query) {
+            self.out.send(&self.config.deployment, from, &list);
         }
     }
 

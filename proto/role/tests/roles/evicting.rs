@@ -1,0 +1,118 @@
+//! Evictions and revocations.
+
+use std::time::Duration;
+
+use quiver_ainq::Name;
+use quiver_role::{EdgeCommand, EdgeEvent, KgcCommand, LeaderCommand, LeaderEvent, Reason};
+
+use crate::world::{GROUP, Node, World};
+
+#[test]
+fn an_evicted_drone_is_out_at_once_and_stays_out() {
+    let mut world = World::grouped(1, 5);
+    world.lead(LeaderCommand::Evict(Name::new("edge-1").unwrap()));
+    world.run(Duration::from_millis(50));
+    assert!(world.agree([0, 2, 3, 4]));
+    assert!(world.edges[1].events.contains(&EdgeEvent::Evicted));
+    world.command(1, EdgeCommand::Join(Name::new(GROUP).unwrap()));
+    world.run(Duration::from_secs(60));
+    assert_eq!(world.key(1), None);
+    assert!(
+        world.edges[1]
+            .events
+            .contains(&EdgeEvent::Refused(Reason::Evicted))
+    );
+}
+
+#[test]
+fn an_evicted_drone_that_heard_nothing_cannot_read_on() {
+    let mut world = World::grouped(2, 3);
+    world.cut.insert(Node::Edge(0));
+    world.lead(LeaderCommand::Evict(Name::new("edge-0").unwrap()));
+    world.run(Duration::from_secs(1));
+    assert_ne!(world.key(0), Some(world.leader_key()));
+    world.cut.clear();
+    world.run(Duration::from_secs(120));
+    assert_ne!(world.key(0), Some(world.leader_key()));
+}
+
+#[test]
+fn evicting_a_stranger_says_so() {
+    let mut world = World::grouped(3, 1);
+    let epoch = world.leader_epoch();
+    let name = Name::new("nobody").unwrap();
+    world.lead(LeaderCommand::Evict(name.clone()));
+    assert!(world.leader_events.contains(&LeaderEvent::NoSuchMember(name)));
+    assert_eq!(world.leader_epoch(), epoch);
+}
+
+#[test]
+fn a_revoked_member_is_put_out_blocked_and_everybody_learns_the_list() {
+    let mut world = World::grouped(4, 4);
+    let serial = world.edges[2].token.token.statement.id;
+    world.rule(KgcCommand::RevokeDrones {
+        handles: vec![],
+        serials: vec![serial],
+    });
+    world.run(Duration::from_secs(5));
+    assert!(world.agree([0, 1, 3]));
+    assert_ne!(world.key(2), Some(world.leader_key()));
+    assert!(world.blocked.contains(&(Node::Leader, Node::Edge(2))));
+    for edge in [0, 1, 3] {
+        assert!(
+            world.edges[edge]
+                .events
+                .contains(&EdgeEvent::RevocationList { number: 1 }),
+            "edge {edge}"
+        );
+    }
+}
+
+#[test]
+fn a_revoked_leader_leads_nobody() {
+    let mut world = World::grouped(5, 3);
+    let serial = world.leader_token.token.statement.id;
+    world.rule(KgcCommand::RevokeDrones {
+        handles: vec![],
+        serials: vec![serial],
+    });
+    let list = world.kgc_records.iter().rev().find_map(|record| match record {
+        quiver_role::KgcRecord::RevocationList { list, .. } => Some(list.clone()),
+        _ => None,
+    });
+    let list = quiver_message::RevocationList { list: list.unwrap() };
+    let bytes = quiver_message::Message::RevocationList(list).encode(&world.deployment);
+    // From anyone: here from the KGC directly.
+    for edge in 0..3 {
+        world.inject(Node::Kgc, Node::Edge(edge), &bytes);
+    }
+    world.run(Duration::from_secs(60));
+    for edge in 0..3 {
+        assert_eq!(world.key(edge), None);
+    }
+}
+
+#[test]
+fn a_drone_without_the_group_in_its_identity_needs_the_operators_word() {
+    let mut world = World::new(6);
+    let grant = quiver_ainq::TokenGrant {
+        name: Name::new("guest").unwrap(),
+        role: quiver_ainq::Role::Edge,
+        groups: vec![Name::new("bravo").unwrap()],
+        not_after: crate::world::EPOCH_START + 10_000_000,
+        expiry: crate::world::EPOCH_START + 1_000_000,
+    };
+    let token = world
+        .operator
+        .issue(&world.deployment, grant, &mut world.rng)
+        .unwrap();
+    let guest = world.add_edge_with(token);
+    world.run(Duration::from_secs(10));
+    assert!(
+        world.edges[guest]
+            .events
+            .contains(&EdgeEvent::Refused(Reason::NotAuthorised))
+    );
+    world.lead(LeaderCommand::Allow(Name::new("guest").unwrap()));
+    world.run_until("let in", |world| world.synced(guest));
+}

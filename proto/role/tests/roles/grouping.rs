@@ -1,0 +1,117 @@
+//! Joining, leaving, renewing.
+
+use std::time::Duration;
+
+use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent};
+
+use crate::world::World;
+
+#[test]
+fn drones_enrol_join_and_agree() {
+    let world = World::grouped(1, 20);
+    assert!(world.agree(0..20));
+    assert_eq!(world.leader.as_ref().unwrap().status().members, 20);
+    assert!(
+        world.blamed_by_leader().is_empty(),
+        "{:?}",
+        world.blamed_by_leader()
+    );
+    for edge in 0..20 {
+        assert!(
+            world.blamed_by_edge(edge).is_empty(),
+            "{:?}",
+            world.blamed_by_edge(edge)
+        );
+    }
+}
+
+#[test]
+fn a_group_forms_in_a_handful_of_epochs() {
+    let world = World::grouped(2, 200);
+    assert!(world.leader_epoch().counter <= 6, "{:?}", world.leader_epoch());
+    assert!(world.agree(0..200));
+}
+
+#[test]
+fn renewal_reaches_everybody_and_is_acknowledged() {
+    let mut world = World::grouped(3, 10);
+    let before = world.leader_key();
+    world.lead(LeaderCommand::Rekey);
+    world.run(Duration::from_secs(1));
+    assert_ne!(world.leader_key(), before);
+    assert!(world.agree(0..10));
+    let epoch = world.leader_epoch();
+    assert!(
+        world
+            .leader_events
+            .contains(&LeaderEvent::Delivered { epoch, members: 10 })
+    );
+}
+
+#[test]
+fn keys_are_renewed_before_they_run_out() {
+    let mut world = World::new(4);
+    world.leader_timing.validity = Duration::from_secs(60);
+    world.crash(crate::world::Node::Leader);
+    world.leader_records.clear();
+    world.start_leader();
+    world.add_edge("edge");
+    world.run_until("joined", |world| world.synced(0));
+    let before = world.leader_epoch();
+    world.run(Duration::from_secs(200));
+    assert!(world.leader_epoch().counter >= before.counter + 3);
+    assert!(world.agree([0]));
+}
+
+#[test]
+fn who_leaves_is_out_and_knows_it() {
+    let mut world = World::grouped(5, 5);
+    world.command(2, EdgeCommand::Leave);
+    world.run(Duration::from_secs(5));
+    assert!(world.edges[2].events.contains(&EdgeEvent::Left));
+    assert_eq!(world.key(2), None);
+    assert!(world.agree([0, 1, 3, 4]));
+    assert_eq!(world.leader.as_ref().unwrap().status().members, 4);
+    // And it may come back.
+    world.command(
+        2,
+        EdgeCommand::Join(quiver_ainq::Name::new(crate::world::GROUP).unwrap()),
+    );
+    world.run_until("joined again", |world| world.synced(2));
+    world.run(Duration::from_millis(100));
+    assert!(world.agree(0..5));
+}
+
+#[test]
+fn epochs_only_rise_at_every_drone() {
+    let mut world = World::grouped(6, 8);
+    for round in 0..5 {
+        world.command(round, EdgeCommand::Leave);
+        world.lead(LeaderCommand::Rekey);
+        world.run(Duration::from_secs(3));
+    }
+    for edge in &world.edges {
+        let epochs = edge.events.iter().filter_map(|event| match event {
+            EdgeEvent::KeyActivated { epoch, .. } => Some(*epoch),
+            _ => None,
+        });
+        let epochs = epochs.collect::<Vec<_>>();
+        assert!(epochs.is_sorted_by(|a, b| a < b), "{epochs:?}");
+    }
+}
+
+#[test]
+fn one_seed_gives_one_history() {
+    let bytes = |seed| {
+        let mut world = World::grouped(seed, 6);
+        world.command(1, EdgeCommand::Leave);
+        world.run(Duration::from_secs(3));
+        world
+            .recorded
+            .iter()
+            .map(|flight| (flight.from, flight.to, flight.bytes.clone()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(bytes(7), bytes(7));
+    assert_ne!(bytes(7), bytes(8));
+}

@@ -1,0 +1,189 @@
+//! Peers and gateways that do what they like.
+
+use std::time::Duration;
+
+use quiver_message::{Message, MessageError};
+use quiver_role::{EdgeEvent, LeaderCommand, Offence};
+
+use crate::world::{Flight, Node, World};
+
+/// Flips one bit of every message to and from the KGC, at a place that moves on.
+fn flipping() -> crate::world::Tamper {
+    let mut place = 0_usize;
+    Box::new(move |mut flight: Flight| {
+        if flight.from == Node::Kgc || flight.to == Node::Kgc {
+            place += 7;
+            let bit = place % (flight.bytes.len() * 8);
+            flight.bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        vec![flight]
+    })
+}
+
+#[test]
+fn a_gateway_that_tampers_with_enrolment_can_only_delay_it() {
+    let mut world = World::new(1);
+    world.run(Duration::from_secs(1));
+    world.tamper = Some(flipping());
+    let edge = world.add_edge("edge");
+    world.run(Duration::from_secs(120));
+    // Whatever got through, no key that was not issued for this drone was accepted.
+    world.tamper = None;
+    world.run_until("enrolled in the end", |world| world.synced(edge));
+    assert!(world.agree([edge]));
+}
+
+#[test]
+fn a_gateway_that_sees_everything_of_an_enrolment_sees_no_secret() {
+    let mut world = World::new(2);
+    let edge = world.add_edge("edge");
+    world.run_until("joined", |world| world.synced(edge));
+    let state = world.edges[edge].state.clone().unwrap();
+    // Every 32-byte window of the drone's stored state that is secret must be absent from what travelled. Public parts
+    // (names, points) do travel, so look for the windows that appear in the state but are no public encoding.
+    let token = world.edges[edge].token.encode();
+    // The token's secret is the last 32 bytes of its file.
+    let secret = &token[token.len() - 32..];
+    for flight in &world.recorded {
+        assert!(!flight.bytes.windows(32).any(|window| window == secret));
+    }
+    assert!(state.as_bytes().len() > 200);
+}
+
+#[test]
+fn every_single_corruption_of_a_rekey_changes_nothing() {
+    let mut world = World::grouped(3, 2);
+    world.tamper = Some(Box::new(|flight| {
+        if flight.to == Node::Edge(0) {
+            vec![]
+        } else {
+            vec![flight]
+        }
+    }));
+    world.lead(LeaderCommand::Rekey);
+    let rekey = world
+        .recorded
+        .iter()
+        .rev()
+        .find(|f| f.to == Node::Edge(0))
+        .unwrap()
+        .bytes
+        .clone();
+    world.tamper = None;
+    let before = world.edges[0].machine.as_ref().unwrap().status();
+    for bit in 0..rekey.len() * 8 {
+        let mut bytes = rekey.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        world.inject(Node::Leader, Node::Edge(0), &bytes);
+        world.run(Duration::ZERO);
+        let now = world.edges[0].machine.as_ref().unwrap().status();
+        assert_eq!(
+            (now.epoch, now.digest, now.synced),
+            (before.epoch, before.digest, before.synced),
+            "bit {bit}"
+        );
+    }
+    world.inject(Node::Leader, Node::Edge(0), &rekey);
+    world.run(Duration::from_millis(10));
+    assert!(world.agree(0..2));
+}
+
+#[test]
+fn garbage_is_blamed_and_stops_nobody() {
+    let mut world = World::grouped(4, 2);
+    let other = World::grouped(5, 1);
+    let foreign = other.recorded.last().unwrap().bytes.clone();
+    let empty = Vec::new();
+    let huge = vec![0x42; quiver_role::MAX_MESSAGE_LEN + 1];
+    let valid = Message::<crate::world::S>::RevocationQuery(quiver_message::RevocationQuery { number: 0 });
+    let mut padded = valid.encode(&world.deployment);
+    padded.extend([0xf8, 0x07, 0x01]);
+    for bytes in [&foreign, &empty, &huge, &padded, &vec![0xff; 100]] {
+        for (from, to) in [
+            (Node::Edge(0), Node::Leader),
+            (Node::Leader, Node::Edge(0)),
+            (Node::Edge(0), Node::Kgc),
+        ] {
+            world.inject(from, to, bytes);
+        }
+    }
+    world.run(Duration::from_secs(1));
+    let expected = [
+        Offence::Message(MessageError::ForeignDeployment),
+        Offence::Message(MessageError::TooLong(huge.len())),
+        Offence::Message(MessageError::NotCanonical),
+        Offence::Message(MessageError::NotProtobuf),
+    ];
+    for offence in &expected {
+        assert!(
+            world.blamed_by_leader().contains(&offence),
+            "{offence:?}: {:?}",
+            world.blamed_by_leader()
+        );
+        assert!(world.blamed_by_edge(0).contains(&offence), "{offence:?}");
+    }
+    world.lead(LeaderCommand::Rekey);
+    world.run(Duration::from_secs(1));
+    assert!(world.agree(0..2));
+}
+
+#[test]
+fn old_epochs_and_forged_acknowledgements_are_blamed() {
+    let mut world = World::grouped(6, 3);
+    world.lead(LeaderCommand::Rekey);
+    world.run(Duration::from_secs(1));
+    let old = world
+        .recorded
+        .iter()
+        .rev()
+        .find(|f| f.from == Node::Leader && f.to == Node::Edge(1))
+        .unwrap()
+        .bytes
+        .clone();
+    world.lead(LeaderCommand::Rekey);
+    world.run(Duration::from_secs(1));
+    world.inject(Node::Leader, Node::Edge(1), &old);
+    world.run(Duration::from_secs(1));
+    assert!(
+        world
+            .blamed_by_edge(1)
+            .contains(&&Offence::Protocol(quiver_ainq::Error::Stale))
+    );
+    // Another member's acknowledgement, its tag altered.
+    let ack = quiver_message::Ack {
+        slot: 0,
+        epoch: world.leader_epoch(),
+        tag: [7; 32],
+    };
+    world.inject(
+        Node::Edge(2),
+        Node::Leader,
+        &Message::<crate::world::S>::Ack(ack).encode(&world.deployment),
+    );
+    world.run(Duration::from_secs(1));
+    assert!(world.blamed_by_leader().contains(&&Offence::Mac("Ack")));
+    assert!(world.agree(0..3));
+}
+
+#[test]
+fn replaying_everything_that_was_ever_sent_moves_nobody() {
+    let mut world = World::grouped(7, 4);
+    world.lead(LeaderCommand::Rekey);
+    world.run(Duration::from_secs(1));
+    let (epoch, key) = (world.leader_epoch(), world.leader_key());
+    let recorded = world.recorded.clone();
+    let activations = |world: &World| {
+        let events = world.edges.iter().flat_map(|edge| &edge.events);
+        events
+            .filter(|event| matches!(event, EdgeEvent::KeyActivated { .. }))
+            .count()
+    };
+    let before = activations(&world);
+    for flight in recorded {
+        world.inject(flight.from, flight.to, &flight.bytes);
+    }
+    world.run(Duration::from_secs(30));
+    assert_eq!((world.leader_epoch(), world.leader_key()), (epoch, key));
+    assert_eq!(activations(&world), before);
+    assert!(world.agree(0..4));
+}

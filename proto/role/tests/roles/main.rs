@@ -1,0 +1,10 @@
+//! KGC, leader and edges together on a virtual clock.
+
+mod catching_up;
+mod enrolling;
+mod evicting;
+mod grouping;
+mod hostile;
+mod restarting;
+mod speaking;
+mod world;

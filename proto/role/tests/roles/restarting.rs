@@ -1,0 +1,163 @@
+//! Crashes and restarts of every role.
+
+use std::time::Duration;
+
+use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand};
+
+use crate::world::{Node, World};
+
+#[test]
+fn a_restarted_leader_serves_the_group_again_without_new_joins_or_enrolments() {
+    let mut world = World::grouped(1, 30);
+    let (before, issued) = (world.leader_epoch(), world.kgc.as_ref().unwrap().issued());
+    let joins = |world: &World| {
+        let events = world.leader_events.iter();
+        events
+            .filter(|event| matches!(event, quiver_role::LeaderEvent::Joined { .. }))
+            .count()
+    };
+    let joined = joins(&world);
+    world.crash(Node::Leader);
+    world.run(Duration::from_secs(5));
+    world.start_leader();
+    world.run_until("all follow", |world| {
+        world.leader.as_ref().unwrap().status().epoch.is_some() && world.agree(0..30)
+    });
+    assert!(world.leader_epoch() > before);
+    assert_eq!(world.leader_epoch().round(), before.round() + 1);
+    assert_eq!(world.kgc.as_ref().unwrap().issued(), issued);
+    assert_eq!(joins(&world), joined);
+}
+
+#[test]
+fn spare_points_are_replaced_so_that_a_leader_may_restart_again_and_again() {
+    let mut world = World::grouped(2, 5);
+    for _ in 0..4 {
+        world.crash(Node::Leader);
+        world.start_leader();
+        world.run_until("all follow", |world| {
+            world.leader.as_ref().unwrap().status().epoch.is_some() && world.agree(0..5)
+        });
+        world.run(Duration::from_secs(2));
+    }
+    let joins = world
+        .leader_events
+        .iter()
+        .filter(|event| matches!(event, quiver_role::LeaderEvent::Joined { .. }));
+    assert_eq!(joins.count(), 5);
+}
+
+#[test]
+fn a_leader_that_restarts_before_new_spares_came_lets_the_members_join_again() {
+    let mut world = World::grouped(3, 5);
+    // Two starts in a row, and nobody heard of the first: all spare points are spent.
+    world.crash(Node::Leader);
+    world.cut.insert(Node::Leader);
+    world.start_leader();
+    world.run(Duration::from_secs(1));
+    world.crash(Node::Leader);
+    world.cut.clear();
+    world.start_leader();
+    world.run_until("all in again", |world| {
+        world.leader.as_ref().unwrap().status().epoch.is_some() && world.agree(0..5)
+    });
+}
+
+#[test]
+fn a_leader_remembers_by_its_checkpoint_as_by_its_log() {
+    let mut world = World::grouped(4, 6);
+    world.lead(LeaderCommand::Evict(quiver_ainq::Name::new("edge-3").unwrap()));
+    world.run(Duration::from_secs(1));
+    let checkpoint = world.leader.as_ref().unwrap().checkpoint();
+    // A compaction that raced with the last record applies it twice.
+    let last = world.leader_records.last().unwrap().clone();
+    world.leader_records = checkpoint.into_iter().chain([last]).collect();
+    world.crash(Node::Leader);
+    world.start_leader();
+    world.run_until("all follow", |world| {
+        world.leader.as_ref().unwrap().status().epoch.is_some() && world.agree([0, 1, 2, 4, 5])
+    });
+    assert_eq!(world.key(3), None);
+    assert_eq!(world.leader.as_ref().unwrap().status().members, 5);
+}
+
+#[test]
+fn a_restarted_edge_neither_speaks_nor_reads_until_it_is_synced() {
+    let mut world = World::grouped(5, 3);
+    let before = world.leader_epoch();
+    world.crash(Node::Edge(1));
+    world.cut.insert(Node::Edge(1));
+    world.start_edge(1);
+    assert!(!world.synced(1));
+    world.command(
+        1,
+        EdgeCommand::Send {
+            channel: quiver_ainq::Name::new("c").unwrap(),
+            data: vec![1],
+            signed: false,
+        },
+    );
+    assert!(
+        world.edges[1]
+            .events
+            .iter()
+            .any(|event| matches!(event, EdgeEvent::SendFailed(_)))
+    );
+    world.cut.clear();
+    // The leader renews the key because a member lost it.
+    world.run_until("synced again", |world| world.synced(1));
+    assert!(world.leader_epoch() > before);
+    world.run(Duration::from_secs(1));
+    assert!(world.agree(0..3));
+    assert_eq!(world.edges[1].machine.as_ref().unwrap().status().boot_no, 2);
+}
+
+#[test]
+fn many_restarts_make_at_most_one_epoch_in_ten_seconds() {
+    let mut world = World::grouped(6, 12);
+    let before = world.leader_epoch().counter;
+    for edge in 0..12 {
+        world.crash(Node::Edge(edge));
+        world.start_edge(edge);
+        world.run(Duration::from_millis(500));
+    }
+    world.run(Duration::from_secs(30));
+    assert!(world.agree(0..12));
+    assert!(
+        world.leader_epoch().counter - before <= 3,
+        "{:?}",
+        world.leader_epoch()
+    );
+}
+
+#[test]
+fn an_edge_that_lost_its_state_needs_a_new_token() {
+    let mut world = World::grouped(7, 2);
+    world.crash(Node::Edge(0));
+    world.edges[0].state = None;
+    world.start_edge(0);
+    world.run(Duration::from_secs(30));
+    assert!(!world.synced(0));
+    assert!(world.agree([1]));
+}
+
+#[test]
+fn stored_state_of_another_deployment_or_damaged_is_refused() {
+    use quiver_role::Snapshot;
+    use quiver_role::edge::RestoreError;
+    let world = World::grouped(8, 1);
+    let other = World::grouped(9, 1);
+    let config = world.edge_config(0);
+    let foreign = quiver_role::Edge::new(config, other.edges[0].state.as_ref());
+    assert_eq!(foreign.err(), Some(RestoreError::Foreign));
+    let bytes = world.edges[0].state.as_ref().unwrap().as_bytes();
+    for cut in [0, 1, 10, bytes.len() / 2, bytes.len() - 1] {
+        let damaged = Snapshot::new(bytes[..cut].to_vec());
+        assert!(
+            quiver_role::Edge::new(world.edge_config(0), Some(&damaged)).is_err(),
+            "cut at {cut}"
+        );
+    }
+    let foreign = quiver_role::Leader::new(world.leader_config(), other.leader_records);
+    assert_eq!(foreign.err(), Some(RestoreError::Foreign));
+}
