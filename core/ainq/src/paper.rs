@@ -13,7 +13,7 @@
 //! | y_i = s_i + x_i | full private key | [`FullKey`] |
 //! | l_k, V = l_k·P | the leader's secret and its point | [`GroupState`], `v` of [`Broadcast`] |
 //! | T_i = l_k·Y_i = y_i·V | pairwise secret | [`AgreedSecret`](crate::AgreedSecret) |
-//! | K_g, t_g | group key, its validity | [`Secret`](quiver_crypto::Secret), `t_g` of [`Broadcast`] |
+//! | K_g, t_g | group key, its validity | [`Secret`], `t_g` of [`Broadcast`] |
 //! | C_i = K_g ⊕ H1(V,T_i,…,t_g) | wrapped group key | `wrapped` of [`Broadcast`] |
 //!
 //! # What is wrong with it
@@ -24,9 +24,8 @@
 
 use alloc::vec::Vec;
 
-use quiver_crypto::Zeroizing;
+use quiver_crypto::{Digest, Hasher, Secret};
 use rand_core::CryptoRngCore;
-use sha2::{Digest, Sha512};
 
 use crate::{Element, Error, MasterSecret, SecretScalar, SecretValue, Suite};
 
@@ -54,28 +53,25 @@ impl Oracles {
 
     /// H0, to a scalar.
     pub fn h0<S: Suite>(&self, parts: &[&[u8]]) -> S::Scalar {
-        S::scalar_from_wide(&wide(self.h0, parts))
+        let mut wide = [0; 64];
+        wide.iter_mut()
+            .zip(hash(self.h0, parts))
+            .for_each(|(to, from)| *to = from);
+        S::scalar_from_wide(&wide)
     }
 
-    /// H1, to a mask of 32 bytes.
+    /// H1, to a mask.
     #[must_use]
-    pub fn h1(&self, parts: &[&[u8]]) -> Zeroizing<[u8; 32]> {
-        let wide = wide(self.h1, parts);
-        let mut mask = Zeroizing::new([0; 32]);
-        mask.iter_mut()
-            .zip(wide.iter())
-            .for_each(|(to, from)| *to = *from);
-        mask
+    pub fn h1(&self, parts: &[&[u8]]) -> Secret<32> {
+        Secret::new(hash(self.h1, parts))
     }
 }
 
-fn wide(domain: &str, parts: &[&[u8]]) -> Zeroizing<[u8; 64]> {
-    let mut hash = Sha512::new();
-    for part in [domain.as_bytes()].iter().chain(parts) {
-        hash.update(u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
-        hash.update(part);
-    }
-    Zeroizing::new(hash.finalize().into())
+fn hash(domain: &str, parts: &[&[u8]]) -> Digest {
+    parts
+        .iter()
+        .fold(Hasher::new(domain), |hash, part| hash.lp(part))
+        .finish()
 }
 
 /// What everybody knows.

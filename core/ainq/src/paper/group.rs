@@ -155,7 +155,7 @@ fn mask<S: Suite>(
     t: &AgreedSecret,
     t_g: UnixTime,
 ) -> Secret<32> {
-    let mask = oracles.h1(&[
+    oracles.h1(&[
         v.as_bytes(),
         t.expose(),
         &leader.d,
@@ -165,6 +165,5 @@ fn mask<S: Suite>(
         member.r.as_bytes(),
         member.p.as_bytes(),
         &t_g.to_be_bytes(),
-    ]);
-    Secret::new(*mask)
+    ])
 }

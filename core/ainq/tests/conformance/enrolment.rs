@@ -1,0 +1,354 @@
+//! Tokens, enrolment and revocation: the way it goes, and who is refused.
+
+use quiver_ainq::enrolment::MAX_KGCS;
+use quiver_ainq::{
+    DronePublicKey, EnrolmentRequest, Error, Handle, Label, MAX_REVOCATION_LIST_LEN, Name, OperatorPublicKey,
+    OperatorSecretKey, PendingEnrolment, RevocationList, Role, SealedReply, SignedRevocationList, Suite,
+    Token, TokenGrant,
+};
+
+use crate::fixture::{NOW, World, name};
+use crate::for_each_suite;
+
+for_each_suite![
+    a_drone_enrols,
+    an_enrolment_survives_a_restart_of_the_drone,
+    the_reply_to_one_request_opens_under_no_other,
+    the_gateway_cannot_open_the_reply,
+    an_expired_token_is_refused,
+    a_token_for_another_deployment_is_refused,
+    a_token_of_an_unknown_operator_is_refused,
+    a_stolen_token_without_its_secret_enrols_nobody,
+    a_reused_token_shows_in_the_pin,
+    a_request_to_another_kgc_is_refused,
+    a_reply_of_a_kgc_that_was_not_asked_is_refused,
+    a_drone_may_not_name_too_many_groups,
+    a_revocation_list_names_whom_it_names,
+    an_overlong_revocation_list_is_refused,
+];
+
+fn operators<S: Suite>(world: &World<S>) -> [OperatorPublicKey<S>; 2] {
+    let stranger = OperatorSecretKey::generate(&mut crate::fixture::rng(99)).public();
+    [stranger, world.operator.public()]
+}
+
+fn a_drone_enrols<S: Suite>() {
+    let mut world = World::<S>::new(1);
+    let (request, pending) = world.request();
+    let request = EnrolmentRequest::<S>::decode(&request.encode()).unwrap();
+    let verified = request
+        .verify(&world.deployment, &operators(&world), 1, NOW)
+        .unwrap();
+    assert_eq!(verified.token_id(), &request.statement().id);
+    assert_eq!(verified.digest(), request.digest());
+    let (reply, public) = world
+        .master
+        .issue(&world.deployment, &verified, 1, &mut world.rng);
+    let reply = SealedReply::<S>::decode(&reply.encode()).unwrap();
+    let keypair = pending.open(&world.deployment, &reply).unwrap();
+    assert_eq!(keypair.public(), &public);
+    assert_eq!(public.identity.role, Role::Edge);
+    assert_eq!(public.identity.groups, [name("alpha"), name("bravo")]);
+    let signature = keypair.sign(&world.deployment, Label::Join, b"hello", &mut world.rng);
+    assert_eq!(
+        signature.verify(&world.deployment, &public, Label::Join, b"hello"),
+        Ok(())
+    );
+}
+
+fn an_enrolment_survives_a_restart_of_the_drone<S: Suite>() {
+    let mut world = World::<S>::new(2);
+    let (request, pending) = world.request();
+    let pending = PendingEnrolment::<S>::decode(&pending.encode()).unwrap();
+    assert_eq!(pending.request(), &request);
+    let verified = request
+        .verify(&world.deployment, &operators(&world), 1, NOW)
+        .unwrap();
+    let (reply, public) = world
+        .master
+        .issue(&world.deployment, &verified, 1, &mut world.rng);
+    assert_eq!(pending.open(&world.deployment, &reply).unwrap().public(), &public);
+}
+
+fn the_reply_to_one_request_opens_under_no_other<S: Suite>() {
+    let mut world = World::<S>::new(3);
+    let ((request, _), (_, other)) = (world.request(), world.request());
+    let verified = request
+        .verify(&world.deployment, &operators(&world), 1, NOW)
+        .unwrap();
+    let (reply, _) = world
+        .master
+        .issue(&world.deployment, &verified, 1, &mut world.rng);
+    assert_eq!(
+        other.open(&world.deployment, &reply).map(|_| ()),
+        Err(Error::SealBroken)
+    );
+}
+
+fn the_gateway_cannot_open_the_reply<S: Suite>() {
+    let mut world = World::<S>::new(4);
+    let (request, pending) = world.request();
+    let verified = request
+        .verify(&world.deployment, &operators(&world), 1, NOW)
+        .unwrap();
+    let (reply, public) = world
+        .master
+        .issue(&world.deployment, &verified, 1, &mut world.rng);
+    // What passes through: the request and the reply. Nothing in the reply is the partial key in the clear.
+    let keypair = pending.open(&world.deployment, &reply).unwrap();
+    let bytes = reply.encode();
+    assert!(
+        !bytes
+            .windows(S::POINT_LEN)
+            .any(|window| window == public.r.as_bytes())
+    );
+    // Half of the drone's secrets is not enough: with another reply secret the encoding is refused, and with another
+    // request of the same drone the seal is.
+    let (_, stranger) = world.request();
+    let (mine, theirs) = (pending.encode(), stranger.encode());
+    let half = [&mine[..mine.len() - 32], &theirs[theirs.len() - 32..]].concat();
+    assert_eq!(
+        PendingEnrolment::<S>::decode(&half).map(|_| ()),
+        Err(Error::InvalidScalar)
+    );
+    assert_eq!(
+        stranger.open(&world.deployment, &reply).map(|_| ()),
+        Err(Error::SealBroken)
+    );
+    assert_eq!(keypair.public(), &public);
+}
+
+fn an_expired_token_is_refused<S: Suite>() {
+    let mut world = World::<S>::new(5);
+    let (request, _) = world.request();
+    let verify = |now| {
+        request
+            .verify(&world.deployment, &operators(&world), 1, now)
+            .map(|_| ())
+    };
+    assert_eq!(verify(NOW + 99), Ok(()));
+    assert_eq!(verify(NOW + 100), Err(Error::Expired));
+    // A token that outlives the identity it grants
+    let grant = TokenGrant {
+        not_after: NOW + 10,
+        expiry: NOW + 100,
+        ..World::<S>::grant()
+    };
+    let token = world
+        .operator
+        .issue(&world.deployment, grant, &mut world.rng)
+        .unwrap();
+    assert_eq!(
+        token.token.verify(&world.deployment, &operators(&world), NOW + 9),
+        Ok(())
+    );
+    assert_eq!(
+        token
+            .token
+            .verify(&world.deployment, &operators(&world), NOW + 10),
+        Err(Error::Expired)
+    );
+}
+
+fn a_token_for_another_deployment_is_refused<S: Suite>() {
+    let (mut world, other) = (World::<S>::new(6), World::<S>::new(7));
+    let token = world.token();
+    let foreign = EnrolmentRequest::create(&other.deployment, &token, &[1], [0; 16], &mut world.rng);
+    assert_eq!(foreign.map(|_| ()), Err(Error::WrongDeployment));
+    let (request, _) = world.request();
+    let verified = request.verify(&other.deployment, &operators(&world), 1, NOW);
+    assert_eq!(verified.map(|_| ()), Err(Error::WrongDeployment));
+}
+
+fn a_token_of_an_unknown_operator_is_refused<S: Suite>() {
+    let mut world = World::<S>::new(8);
+    let (request, _) = world.request();
+    let stranger = OperatorSecretKey::generate(&mut world.rng).public();
+    let verify = |operators: &[_]| request.verify(&world.deployment, operators, 1, NOW).map(|_| ());
+    assert_eq!(verify(&[stranger]), Err(Error::UnknownOperator));
+    assert_eq!(verify(&[]), Err(Error::UnknownOperator));
+}
+
+fn a_stolen_token_without_its_secret_enrols_nobody<S: Suite>() {
+    let mut world = World::<S>::new(9);
+    let (honest, _) = world.request();
+    let (thief, _) = world.request();
+    // The thief puts the drone's token into a request of their own.
+    let (honest, thief) = (honest.encode(), thief.encode());
+    let token_len = world.token().token.encode().len();
+    let spliced = [&honest[..token_len], &thief[token_len..]].concat();
+    let spliced = EnrolmentRequest::<S>::decode(&spliced).unwrap();
+    let verified = spliced.verify(&world.deployment, &operators(&world), 1, NOW);
+    assert_eq!(verified.map(|_| ()), Err(Error::InvalidSignature));
+}
+
+fn a_reused_token_shows_in_the_pin<S: Suite>() {
+    let mut world = World::<S>::new(10);
+    let token = world.token();
+    let mut pin = |session| {
+        let (request, pending) =
+            EnrolmentRequest::create(&world.deployment, &token, &[1], session, &mut world.rng).unwrap();
+        let verified = request
+            .verify(&world.deployment, &operators(&world), 1, NOW)
+            .unwrap();
+        let again = pending
+            .request()
+            .verify(&world.deployment, &operators(&world), 1, NOW)
+            .unwrap();
+        assert_eq!(verified.pin(), again.pin());
+        (*verified.token_id(), verified.pin())
+    };
+    let (first, second) = (pin([1; 16]), pin([2; 16]));
+    assert_eq!(first.0, second.0);
+    assert_ne!(first.1, second.1);
+}
+
+fn a_request_to_another_kgc_is_refused<S: Suite>() {
+    let mut world = World::<S>::new(11);
+    let (request, _) = world.request();
+    let verified = request.verify(&world.deployment, &operators(&world), 2, NOW);
+    assert_eq!(verified.map(|_| ()), Err(Error::WrongKgc));
+    let token = world.token();
+    let mut create = |kgcs: &[u16]| {
+        EnrolmentRequest::create(&world.deployment, &token, kgcs, [0; 16], &mut world.rng).map(|_| ())
+    };
+    assert_eq!(create(&[]), Err(Error::WrongKgc));
+    assert_eq!(create(&[0, 1]), Err(Error::WrongKgc));
+    let many: Vec<u16> = (1..=MAX_KGCS as u16 + 1).collect();
+    assert_eq!(
+        create(&many),
+        Err(Error::TooLong {
+            what: "KGCs of a request",
+            limit: MAX_KGCS
+        })
+    );
+}
+
+fn a_reply_of_a_kgc_that_was_not_asked_is_refused<S: Suite>() {
+    let mut world = World::<S>::new(12);
+    let (request, pending) = world.request();
+    let verified = request
+        .verify(&world.deployment, &operators(&world), 1, NOW)
+        .unwrap();
+    let (reply, _) = world
+        .master
+        .issue(&world.deployment, &verified, 2, &mut world.rng);
+    assert_eq!(
+        pending.open(&world.deployment, &reply).map(|_| ()),
+        Err(Error::WrongKgc)
+    );
+}
+
+fn a_drone_may_not_name_too_many_groups<S: Suite>() {
+    let mut world = World::<S>::new(13);
+    let groups: Vec<Name> = (0..17).map(|group| name(&format!("group-{group}"))).collect();
+    let grant = TokenGrant {
+        groups,
+        ..World::<S>::grant()
+    };
+    let refused = world
+        .operator
+        .issue(&world.deployment, grant, &mut world.rng)
+        .map(|_| ());
+    assert_eq!(
+        refused,
+        Err(Error::TooLong {
+            what: "groups",
+            limit: 16
+        })
+    );
+    // The largest token there is still makes a request within its bound.
+    let long = |group: usize| name(&format!("{group:064}"));
+    let grant = TokenGrant {
+        name: long(1),
+        role: Role::Leader {
+            group: long(2),
+            ordinal: u16::MAX,
+        },
+        groups: (0..16).map(long).collect(),
+        ..World::<S>::grant()
+    };
+    let token = world
+        .operator
+        .issue(&world.deployment, grant, &mut world.rng)
+        .unwrap();
+    let kgcs: Vec<u16> = (1..=MAX_KGCS as u16).collect();
+    let (request, _) =
+        EnrolmentRequest::create(&world.deployment, &token, &kgcs, [0; 16], &mut world.rng).unwrap();
+    assert_eq!(EnrolmentRequest::decode(&request.encode()).as_ref(), Ok(&request));
+    assert!(token.token.encode().len() <= Token::<S>::MAX_LEN);
+}
+
+fn a_revocation_list_names_whom_it_names<S: Suite>() {
+    let mut world = World::<S>::new(14);
+    let drones: Vec<DronePublicKey<S>> = (1..=4)
+        .map(|serial| world.drone(serial).public().clone())
+        .collect();
+    let list = RevocationList {
+        number: 7,
+        issued: NOW,
+        next_update: NOW + 60,
+        handles: vec![drones[1].handle(), drones[0].handle(), drones[1].handle()],
+        serials: vec![[0xff; 16], drones[2].identity.serial],
+    };
+    let signed = world
+        .master
+        .sign_revocations(&world.deployment, list, &mut world.rng)
+        .unwrap();
+    let signed = SignedRevocationList::<S>::decode(&signed.encode()).unwrap();
+    assert_eq!(signed.claimed_number(), 7);
+    let list = signed.clone().verify(&world.deployment).unwrap();
+    assert_eq!(list.bytes(), signed.encode());
+    let named: Vec<bool> = drones.iter().map(|drone| list.names(drone)).collect();
+    assert_eq!(named, [true, true, true, false]);
+    assert!(!RevocationList::empty().names(&drones[0]));
+    // A new key for a revoked handle is another handle; for a revoked serial it is revoked too.
+    assert!(!list.names(world.drone(1).public()));
+    assert!(list.names(world.drone(3).public()));
+    let elsewhere = signed.verify(&World::<S>::new(15).deployment);
+    assert_eq!(elsewhere.map(|_| ()), Err(Error::InvalidSignature));
+}
+
+fn an_overlong_revocation_list_is_refused<S: Suite>() {
+    let mut world = World::<S>::new(16);
+    let handles = (0..33_000_u64).map(|i| {
+        let mut handle = [0; 32];
+        handle[..8].copy_from_slice(&i.to_be_bytes());
+        Handle(handle)
+    });
+    let list = RevocationList {
+        handles: handles.collect(),
+        ..RevocationList::empty()
+    };
+    let refused = world
+        .master
+        .sign_revocations(&world.deployment, list, &mut world.rng)
+        .map(|_| ());
+    let limit = MAX_REVOCATION_LIST_LEN;
+    assert_eq!(
+        refused,
+        Err(Error::TooLong {
+            what: "revocation list",
+            limit
+        })
+    );
+    let decoded = SignedRevocationList::<S>::decode(&vec![0; limit + 1]).map(|_| ());
+    assert_eq!(
+        decoded,
+        Err(Error::TooLong {
+            what: "revocation list",
+            limit
+        })
+    );
+    let list = RevocationList {
+        issued: 2,
+        next_update: 1,
+        ..RevocationList::empty()
+    };
+    assert!(
+        world
+            .master
+            .sign_revocations(&world.deployment, list, &mut world.rng)
+            .is_err()
+    );
+}

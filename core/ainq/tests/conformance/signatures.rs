@@ -1,0 +1,217 @@
+//! Keys, statements of the KGC and signatures of drones.
+
+use quiver_ainq::{
+    Deployment, DroneKeypair, DronePublicKey, Error, Label, MasterSecret, Purpose, SchnorrSignature,
+    SecretValue, Signature, SignedItem, Suite, UnverifiedPartialKey, verify_batch,
+};
+
+use crate::fixture::{World, name};
+use crate::for_each_suite;
+
+for_each_suite![
+    a_partial_key_makes_a_keypair_that_survives_storage,
+    a_partial_key_for_another_drone_is_refused,
+    a_partial_key_of_another_kgc_is_refused,
+    a_keypair_is_restored_only_from_its_own_secret,
+    a_statement_holds_for_one_purpose_body_and_deployment,
+    a_signature_holds_for_one_label_message_drone_and_deployment,
+    signatures_of_one_message_differ,
+    a_batch_passes_exactly_if_each_signature_does,
+    a_signature_with_the_identity_as_commitment_is_refused,
+    keys_and_handles_of_different_drones_differ,
+];
+
+fn a_partial_key_makes_a_keypair_that_survives_storage<S: Suite>() {
+    let mut world = World::<S>::new(1);
+    let drone = world.drone(1);
+    let public = DronePublicKey::<S>::decode(&drone.public().encode()).unwrap();
+    assert_eq!(&public, drone.public());
+    assert_eq!(public.implicit(&world.deployment).as_ref(), Ok(drone.implicit()));
+    let restored = DroneKeypair::restore(&world.deployment, public, &drone.to_bytes()).unwrap();
+    let signature = restored.sign(&world.deployment, Label::Join, b"m", &mut world.rng);
+    assert_eq!(
+        signature.verify(&world.deployment, drone.public(), Label::Join, b"m"),
+        Ok(())
+    );
+    let master = MasterSecret::<S>::decode(&world.master.encode()).unwrap();
+    assert_eq!(master.public(), *world.deployment.master());
+}
+
+fn a_partial_key_for_another_drone_is_refused<S: Suite>() {
+    let mut world = World::<S>::new(2);
+    let (identity, other) = (World::<S>::identity(1), World::<S>::identity(2));
+    let (value, stranger) = (
+        SecretValue::generate(&mut world.rng),
+        SecretValue::generate(&mut world.rng),
+    );
+    let partial = world
+        .master
+        .issue_partial_key(&world.deployment, &identity, &value.public(), &mut world.rng)
+        .encode();
+    let verify = |identity, value| {
+        let partial = UnverifiedPartialKey::<S>::decode(&partial).unwrap();
+        partial.verify(&world.deployment, identity, value).map(|_| ())
+    };
+    assert_eq!(verify(&identity, &value), Ok(()));
+    assert_eq!(verify(&other, &value), Err(Error::InvalidPartialKey));
+    assert_eq!(verify(&identity, &stranger), Err(Error::InvalidPartialKey));
+}
+
+fn a_partial_key_of_another_kgc_is_refused<S: Suite>() {
+    let (mut world, other) = (World::<S>::new(3), World::<S>::new(4));
+    let (identity, value) = (World::<S>::identity(1), SecretValue::generate(&mut world.rng));
+    let forged =
+        other
+            .master
+            .issue_partial_key(&world.deployment, &identity, &value.public(), &mut world.rng);
+    let refused = forged.verify(&world.deployment, &identity, &value).map(|_| ());
+    assert_eq!(refused, Err(Error::InvalidPartialKey));
+    let renamed = Deployment::new(name("quay"), world.master.public());
+    let elsewhere = world
+        .master
+        .issue_partial_key(&renamed, &identity, &value.public(), &mut world.rng);
+    let refused = elsewhere.verify(&world.deployment, &identity, &value).map(|_| ());
+    assert_eq!(refused, Err(Error::InvalidPartialKey));
+}
+
+fn a_keypair_is_restored_only_from_its_own_secret<S: Suite>() {
+    let mut world = World::<S>::new(5);
+    let (one, other) = (world.drone(1), world.drone(2));
+    let restored = DroneKeypair::restore(&world.deployment, one.public().clone(), &other.to_bytes());
+    assert_eq!(restored.map(|_| ()), Err(Error::InvalidPartialKey));
+}
+
+fn a_statement_holds_for_one_purpose_body_and_deployment<S: Suite>() {
+    let mut world = World::<S>::new(6);
+    let statement = world
+        .master
+        .sign(&world.deployment, Purpose::Parameters, b"body", &mut world.rng);
+    let deployment = &world.deployment;
+    assert_eq!(statement.verify(deployment, Purpose::Parameters, b"body"), Ok(()));
+    let refused = Err(Error::InvalidSignature);
+    assert_eq!(
+        statement.verify(deployment, Purpose::Revocation, b"body"),
+        refused
+    );
+    assert_eq!(
+        statement.verify(deployment, Purpose::Parameters, b"bodz"),
+        refused
+    );
+    let renamed = Deployment::new(name("quay"), world.master.public());
+    assert_eq!(statement.verify(&renamed, Purpose::Parameters, b"body"), refused);
+    let other = World::<S>::new(7).deployment;
+    assert_eq!(statement.verify(&other, Purpose::Parameters, b"body"), refused);
+}
+
+fn a_signature_holds_for_one_label_message_drone_and_deployment<S: Suite>() {
+    let mut world = World::<S>::new(8);
+    let (drone, other) = (world.drone(1), world.drone(2));
+    let signature = drone.sign(&world.deployment, Label::Join, b"message", &mut world.rng);
+    let signature = Signature::<S>::decode(&signature.encode()).unwrap();
+    let (deployment, public) = (&world.deployment, drone.public());
+    assert_eq!(
+        signature.verify(deployment, public, Label::Join, b"message"),
+        Ok(())
+    );
+    let refused = Err(Error::InvalidSignature);
+    assert_eq!(
+        signature.verify(deployment, public, Label::Leave, b"message"),
+        refused
+    );
+    assert_eq!(
+        signature.verify(deployment, public, Label::Join, b"messagf"),
+        refused
+    );
+    assert_eq!(
+        signature.verify(deployment, other.public(), Label::Join, b"message"),
+        refused
+    );
+    let promoted = DronePublicKey {
+        identity: World::<S>::identity(9),
+        ..public.clone()
+    };
+    assert_eq!(
+        signature.verify(deployment, &promoted, Label::Join, b"message"),
+        refused
+    );
+    let elsewhere = World::<S>::new(9).deployment;
+    assert_eq!(
+        signature.verify(&elsewhere, public, Label::Join, b"message"),
+        refused
+    );
+}
+
+fn signatures_of_one_message_differ<S: Suite>() {
+    let mut world = World::<S>::new(10);
+    let drone = world.drone(1);
+    let one = drone.sign(&world.deployment, Label::Join, b"message", &mut world.rng);
+    assert_ne!(
+        one,
+        drone.sign(&world.deployment, Label::Join, b"message", &mut world.rng)
+    );
+    // With a generator that repeats, the message alone keeps the nonce from repeating.
+    let sign = |message: &[u8]| {
+        drone
+            .sign(
+                &world.deployment,
+                Label::Join,
+                message,
+                &mut crate::fixture::rng(1),
+            )
+            .encode()
+    };
+    assert_ne!(sign(b"one")[..S::POINT_LEN], sign(b"two")[..S::POINT_LEN]);
+}
+
+fn a_batch_passes_exactly_if_each_signature_does<S: Suite>() {
+    let mut world = World::<S>::new(11);
+    let drones: Vec<_> = (0..5).map(|serial| world.drone(serial)).collect();
+    let messages: Vec<Vec<u8>> = (0..10_u8).map(|index| vec![index; 20]).collect();
+    let signatures: Vec<Signature<S>> = messages
+        .iter()
+        .enumerate()
+        .map(|(i, message)| drones[i / 2].sign(&world.deployment, Label::Join, message, &mut world.rng))
+        .collect();
+    let item = |i: usize, signature: usize| SignedItem {
+        public: drones[i / 2].public(),
+        label: Label::Join,
+        message: &messages[i],
+        signature: &signatures[signature],
+    };
+    let good: Vec<_> = (0..10).map(|i| item(i, i)).collect();
+    assert!(verify_batch(&world.deployment, &good, &mut world.rng));
+    assert!(verify_batch::<S>(&world.deployment, &[], &mut world.rng));
+    for bad in 0..10 {
+        let mut items = good.clone();
+        // Another signature of the same drone, so that a check which sums without weights would pass below.
+        items[bad] = item(bad, bad ^ 1);
+        assert!(!verify_batch(&world.deployment, &items, &mut world.rng));
+        items[bad ^ 1] = item(bad ^ 1, bad);
+        assert!(!verify_batch(&world.deployment, &items, &mut world.rng));
+    }
+    let mut relabelled = good;
+    relabelled[3].label = Label::Spare;
+    assert!(!verify_batch(&world.deployment, &relabelled, &mut world.rng));
+}
+
+fn a_signature_with_the_identity_as_commitment_is_refused<S: Suite>() {
+    let point = S::mul_base(&S::scalar_from_u128(1));
+    let identity = S::encode(&(point - point));
+    let bytes = [identity.as_ref(), &[1; 32][..]].concat();
+    assert_eq!(SchnorrSignature::<S>::decode(&bytes), Err(Error::IdentityPoint));
+    let bytes = [S::encode(&point).as_ref(), &[0xff; 32][..]].concat();
+    assert_eq!(SchnorrSignature::<S>::decode(&bytes), Err(Error::InvalidScalar));
+    let bytes = [S::encode(&point).as_ref(), &[1; 33][..]].concat();
+    assert_eq!(
+        SchnorrSignature::<S>::decode(&bytes),
+        Err(Error::Malformed("trailing bytes"))
+    );
+}
+
+fn keys_and_handles_of_different_drones_differ<S: Suite>() {
+    let mut world = World::<S>::new(12);
+    let (one, again) = (world.drone(1), world.drone(1));
+    assert_ne!(one.public().handle(), again.public().handle());
+    assert_ne!(one.implicit(), again.implicit());
+    assert_eq!(one.public().identity, again.public().identity);
+}
