@@ -6,8 +6,8 @@
 //! | paper | meaning | here |
 //! |---|---|---|
 //! | params, P_pub | public parameters | [`PublicParameters`] |
-//! | x | master secret | [`MasterSecret`](crate::MasterSecret) |
-//! | x_i, P_i | secret and public value | [`SecretValue`](crate::SecretValue), `p` of [`Member`] |
+//! | x | master secret | [`MasterSecret`] |
+//! | x_i, P_i | secret and public value | [`SecretValue`], `p` of [`Member`] |
 //! | s_i, R_i | partial private and public key | [`PartialKey`] |
 //! | Y_i = R_i + H0(D_i,R_i,P_i)·P_pub + P_i | implicit public key | `implicit` of [`Member`] |
 //! | y_i = s_i + x_i | full private key | [`FullKey`] |

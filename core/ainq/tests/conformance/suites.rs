@@ -23,6 +23,10 @@ fn scalars<S: Suite>(seed: u64, count: usize) -> Vec<S::Scalar> {
     (0..count).map(|_| S::scalar_random(&mut rng)).collect()
 }
 
+fn identity<S: Suite>() -> S::Point {
+    S::mul_base(&S::scalar_from_u128(0))
+}
+
 fn both_ends_agree<S: Suite>() {
     for pair in scalars::<S>(1, 32).chunks(2) {
         let [l, y] = [pair[0], pair[1]];
@@ -38,7 +42,7 @@ fn many_agree_as_one_does<S: Suite>() {
     let l = scalars::<S>(2, 1)[0];
     // More than two batches, with the identity in the middle of one.
     let mut points: Vec<S::Point> = scalars::<S>(3, 300).iter().map(S::mul_base).collect();
-    points[130] = points[0] - points[0];
+    points[130] = identity::<S>();
     let many = S::agree_many(&l, &points);
     assert_eq!(many.len(), points.len());
     for (index, (secret, point)) in many.iter().zip(&points).enumerate() {
@@ -72,8 +76,7 @@ fn a_point_decodes_from_its_own_encoding_alone<S: Suite>() {
 }
 
 fn the_identity_is_no_element<S: Suite>() {
-    let point = S::mul_base(&S::scalar_from_u128(5));
-    let identity = point - point;
+    let identity = identity::<S>();
     assert!(S::is_identity(&identity));
     assert_eq!(Element::<S>::from_point(identity), Err(Error::IdentityPoint));
     assert_eq!(
@@ -114,7 +117,7 @@ fn arithmetic_is_that_of_a_module<S: Suite>() {
         let point = S::mul_base(&c);
         assert!(S::mul(&(a + b), &point) == S::mul(&a, &point) + S::mul(&b, &point));
         assert!(S::mul(&(a * b), &point) == S::mul(&a, &S::mul(&b, &point)));
-        assert!(S::mul(&-a, &point) == point - point - S::mul(&a, &point));
+        assert!(S::mul(&-a, &point) == identity::<S>() - S::mul(&a, &point));
     }
 }
 
@@ -123,7 +126,7 @@ fn all_multiplications_agree<S: Suite>() {
     let points: Vec<S::Point> = scalars.iter().rev().map(S::mul_base).collect();
     let base = S::mul_base(&S::scalar_from_u128(1));
     let prepared = S::prepare(&points[0]);
-    let mut sum = base - base;
+    let mut sum = identity::<S>();
     for (scalar, point) in scalars.iter().zip(&points) {
         sum = sum + S::mul(scalar, point);
         assert!(S::mul_base(scalar) == S::mul(scalar, &base));
