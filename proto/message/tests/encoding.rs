@@ -1,0 +1,423 @@
+//! Every message: its encoding is fixed by a snapshot, it survives the way there and back, and nothing that differs from
+//! it by one bit or byte panics or passes for it with other bytes.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use quiver_ainq::{
+    Batch, Deployment, DroneKeypair, EpochOutput, GroupContext, Handle, Identity, Join, Label, Leadership,
+    MasterSecret, Name, RevocationList, Ristretto255, Role, Roster, SecretScalar, SecretValue, SparePair,
+    Times,
+};
+use quiver_message as m;
+use quiver_message::{Message, MessageError};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+type S = Ristretto255;
+
+struct Fixture {
+    rng: ChaCha20Rng,
+    master: MasterSecret<S>,
+    deployment: Deployment<S>,
+    leader: DroneKeypair<S>,
+    edge: DroneKeypair<S>,
+}
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn drone(
+    master: &MasterSecret<S>,
+    deployment: &Deployment<S>,
+    id: u8,
+    role: Role,
+    rng: &mut ChaCha20Rng,
+) -> DroneKeypair<S> {
+    let identity = Identity {
+        serial: [id; 16],
+        name: name(&format!("drone-{id}")),
+        role,
+        groups: vec![name("alpha")],
+        not_after: 2_000_000_000,
+    };
+    let secret = SecretValue::generate(rng);
+    let partial = master.issue_partial_key(deployment, &identity, &secret.public(), rng);
+    partial.verify(deployment, &identity, &secret).unwrap()
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let mut rng = ChaCha20Rng::seed_from_u64(7);
+        let master = MasterSecret::generate(&mut rng);
+        let deployment = Deployment::new(name("test"), master.public());
+        let role = Role::Leader {
+            group: name("alpha"),
+            ordinal: 3,
+        };
+        let leader = drone(&master, &deployment, 1, role, &mut rng);
+        let edge = drone(&master, &deployment, 2, Role::Edge, &mut rng);
+        Self {
+            rng,
+            master,
+            deployment,
+            leader,
+            edge,
+        }
+    }
+
+    /// An epoch that adds the edge.
+    fn epoch(&mut self) -> EpochOutput<S> {
+        let (deployment, group) = (self.deployment.clone(), name("alpha"));
+        let context = GroupContext {
+            deployment,
+            group,
+            leader: self.leader.public().clone(),
+        };
+        let times = Times {
+            issued_at: 1_800_000_000,
+            valid_until: 1_800_000_600,
+            revocation_number: 5,
+        };
+        let none = Default::default();
+        let (mut leadership, _) = Leadership::open_term(
+            context,
+            &self.leader,
+            Roster::new(),
+            &none,
+            65_539,
+            [0; 32],
+            &times,
+            &mut self.rng,
+        )
+        .unwrap();
+        let ephemeral = SecretScalar::<S>::generate(&mut self.rng).public();
+        let join = Join::new(&self.deployment, self.edge.public().clone(), ephemeral).unwrap();
+        let batch = Batch {
+            joins: vec![join],
+            ..Batch::default()
+        };
+        leadership
+            .rekey(&self.leader, batch, &times, &mut self.rng)
+            .unwrap()
+    }
+}
+
+/// One of each message, in the order of the `.proto`.
+fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
+    let mut f = Fixture::new();
+    let output = f.epoch();
+    let (header, entry) = (output.header.clone(), output.entries[0].clone());
+    let group = name("alpha");
+    let spare = SparePair::<S>::generate(9, &mut f.rng).statement(&f.edge, &f.deployment, &group, &mut f.rng);
+    let signature = f
+        .edge
+        .sign(&f.deployment, Label::Command, b"statement", &mut f.rng);
+    let list = RevocationList {
+        number: 4,
+        issued: 1_800_000_000,
+        next_update: 1_800_086_400,
+        handles: vec![Handle([3; 32])],
+        serials: vec![[2; 16]],
+    };
+    let list = f
+        .master
+        .sign_revocations(&f.deployment, list, &mut f.rng)
+        .unwrap()
+        .encode();
+    let point = *SecretScalar::<S>::generate(&mut f.rng).public().encoding();
+    let drone = f.edge.public().encode();
+    let frame = quiver_ainq::Frame {
+        slot: 8,
+        boot_no: 2,
+        salt: [6; 8],
+        counter: 77,
+        ciphertext: vec![9; 20],
+    };
+    let source = m::Source {
+        drone: f.edge.public().clone(),
+        signature,
+    };
+    let epoch = header.core.epoch;
+    let joined = m::JoinRequest {
+        group: group.clone(),
+        drone: drone.clone(),
+        nonce: [1; 16],
+        challenge: [2; 40],
+        ephemeral: point.to_vec(),
+        spare_q: spare.q,
+        spare_point: spare.point.as_bytes().to_vec(),
+        spare_signature: spare.signature.encode(),
+        signature: signature.encode(),
+    };
+    let leader = f.leader.public().clone();
+    let all = vec![
+        (
+            "EnrolHello",
+            Message::EnrolHello(m::EnrolHello { nonce: [1; 16] }),
+        ),
+        (
+            "EnrolCookie",
+            Message::EnrolCookie(m::EnrolCookie {
+                nonce: [1; 16],
+                cookie: [2; 40],
+            }),
+        ),
+        (
+            "EnrolRequest",
+            Message::EnrolRequest(m::EnrolRequest {
+                nonce: [1; 16],
+                cookie: [2; 40],
+                request: vec![3; 50],
+            }),
+        ),
+        (
+            "EnrolReply",
+            Message::EnrolReply(m::EnrolReply {
+                request_digest: [4; 32],
+                reply: vec![5; 60],
+            }),
+        ),
+        (
+            "Refusal",
+            Message::Refusal(m::Refusal {
+                reason: m::Reason::Busy,
+                reference: vec![1; 16],
+                retry_after: Duration::from_millis(1500),
+            }),
+        ),
+        (
+            "JoinHello",
+            Message::JoinHello(m::JoinHello {
+                group: group.clone(),
+                drone,
+                nonce: [1; 16],
+            }),
+        ),
+        (
+            "JoinChallenge",
+            Message::JoinChallenge(m::JoinChallenge {
+                nonce: [1; 16],
+                challenge: [2; 40],
+                leader: leader.clone(),
+                revocation_number: 4,
+            }),
+        ),
+        ("JoinRequest", Message::JoinRequest(joined)),
+        (
+            "Welcome",
+            Message::Welcome(m::Welcome {
+                nonce: [1; 16],
+                header: header.clone(),
+                entry: entry.clone(),
+            }),
+        ),
+        (
+            "Ack",
+            Message::Ack(m::Ack {
+                slot: 8,
+                epoch,
+                tag: [7; 32],
+            }),
+        ),
+        (
+            "Rekey",
+            Message::Rekey(m::Rekey {
+                header: header.clone(),
+                entries: vec![entry.clone()],
+            }),
+        ),
+        (
+            "CatchUpRequest",
+            Message::CatchUpRequest(m::CatchUpRequest {
+                group: group.clone(),
+                slot: 8,
+                number: [1; 16],
+                held: [2; 32],
+                tag: [7; 32],
+            }),
+        ),
+        (
+            "CatchUpReply",
+            Message::CatchUpReply(m::CatchUpReply {
+                number: [1; 16],
+                header,
+                entry: Some(entry),
+                tag: [7; 32],
+            }),
+        ),
+        (
+            "SparePublication",
+            Message::SparePublication(m::SparePublication {
+                group: group.clone(),
+                slot: 8,
+                spare,
+            }),
+        ),
+        ("SpareAck", Message::SpareAck(m::SpareAck { q: 9, tag: [7; 32] })),
+        (
+            "Leave",
+            Message::Leave(m::Leave {
+                group: group.clone(),
+                slot: 8,
+                held: [2; 32],
+                signature,
+            }),
+        ),
+        (
+            "EvictionNotice",
+            Message::EvictionNotice(m::EvictionNotice {
+                group: group.clone(),
+                leader,
+                epoch,
+                handles: vec![Handle([3; 32])],
+                signature,
+            }),
+        ),
+        (
+            "GroupMessage",
+            Message::GroupMessage(m::GroupMessage {
+                group,
+                epoch,
+                channel: name("chat"),
+                frame,
+                source: Some(source),
+            }),
+        ),
+        (
+            "RevocationQuery",
+            Message::RevocationQuery(m::RevocationQuery { number: 4 }),
+        ),
+        (
+            "RevocationList",
+            Message::RevocationList(m::RevocationList { list }),
+        ),
+    ];
+    (f.deployment, all)
+}
+
+#[test]
+fn every_messages_encoding_is_as_it_was() {
+    let (deployment, messages) = messages();
+    for (name, message) in messages {
+        insta::assert_snapshot!(name, hex::encode(message.encode(&deployment)));
+    }
+}
+
+#[test]
+fn every_message_survives_the_way_there_and_back() {
+    let (deployment, messages) = messages();
+    for (name, message) in messages {
+        let bytes = message.encode(&deployment);
+        let decoded = Message::<S>::decode(&deployment, &bytes).unwrap();
+        assert_eq!(decoded.encode(&deployment), bytes, "{name}");
+        assert_eq!(format!("{decoded:?}"), format!("{message:?}"));
+    }
+}
+
+#[test]
+fn a_rekey_from_a_template_is_the_message() {
+    let mut f = Fixture::new();
+    let output = f.epoch();
+    let template = m::RekeyTemplate::new(&f.deployment, &output.header);
+    for entry in [None, output.entries.first()] {
+        let whole = m::Rekey {
+            header: output.header.clone(),
+            entries: entry.into_iter().cloned().collect(),
+        };
+        assert_eq!(
+            template.message(entry),
+            Message::Rekey(whole).encode(&f.deployment)
+        );
+    }
+}
+
+#[test]
+fn truncated_messages_are_errors() {
+    let (deployment, messages) = messages();
+    for (name, message) in messages {
+        let bytes = message.encode(&deployment);
+        for len in 0..bytes.len() {
+            assert!(
+                Message::<S>::decode(&deployment, &bytes[..len]).is_err(),
+                "{name} cut to {len} bytes"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_message_of_another_deployment_is_refused_as_such() {
+    let (deployment, messages) = messages();
+    let other = Deployment::new(name("other"), *deployment.master());
+    for (_, message) in messages {
+        let error = Message::<S>::decode(&other, &message.encode(&deployment)).unwrap_err();
+        assert_eq!(error, MessageError::ForeignDeployment);
+    }
+}
+
+#[test]
+fn unknown_fields_and_long_messages_are_refused() {
+    let (deployment, messages) = messages();
+    for (_, message) in messages {
+        let mut bytes = message.encode(&deployment);
+        bytes.extend([0xf8, 0x07, 0x01]);
+        assert_eq!(
+            Message::<S>::decode(&deployment, &bytes).unwrap_err(),
+            MessageError::NotCanonical
+        );
+    }
+    let long = vec![0; m::MAX_MESSAGE_LEN + 1];
+    assert_eq!(
+        Message::<S>::decode(&deployment, &long).unwrap_err(),
+        MessageError::TooLong(long.len())
+    );
+}
+
+#[test]
+fn the_identity_element_is_no_point_in_any_message() {
+    let (deployment, messages) = messages();
+    let point_of = |message: &Message<S>| match message {
+        Message::Welcome(welcome) => welcome.header.core.point.map(|point| *point.encoding()),
+        Message::SparePublication(publication) => Some(*publication.spare.point.encoding()),
+        Message::JoinChallenge(challenge) => Some(*challenge.leader.p.encoding()),
+        _ => None,
+    };
+    let mut tried = 0;
+    for (name, message) in messages {
+        let Some(point) = point_of(&message) else { continue };
+        let mut bytes = message.encode(&deployment);
+        let place = bytes.windows(32).position(|window| window == point).unwrap();
+        // ristretto255's identity, then a field element that is not reduced.
+        for bad in [[0; 32], [0xff; 32]] {
+            bytes[place..place + 32].copy_from_slice(&bad);
+            let error = Message::<S>::decode(&deployment, &bytes).unwrap_err();
+            assert!(matches!(error, MessageError::Field { .. }), "{name}: {error:?}");
+        }
+        tried += 1;
+    }
+    assert_eq!(tried, 3);
+}
+
+proptest! {
+    #[test]
+    fn a_changed_byte_gives_an_error_or_another_message(index in 0_usize..20, place: prop::sample::Index, value: u8) {
+        let (deployment, messages) = messages();
+        let bytes = messages[index].1.encode(&deployment);
+        let mut changed = bytes.clone();
+        let place = place.index(bytes.len());
+        prop_assume!(changed[place] != value);
+        changed[place] = value;
+        if let Ok(message) = Message::<S>::decode(&deployment, &changed) {
+            // No two encodings of one message: what a relay changes, the receiver sees changed.
+            prop_assert_ne!(message.encode(&deployment), bytes);
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+        let (deployment, _) = messages();
+        let _ = Message::<S>::decode(&deployment, &bytes);
+    }
+}
