@@ -9,18 +9,20 @@
 //! whoever guesses the one-time key. The KGC pins the token to (D_i, P_i) before its first answer: [`VerifiedRequest::pin`].
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, aead, extract};
+use quiver_crypto::{Digest, Hasher};
 use rand_core::CryptoRngCore;
 
 use crate::schnorr::Nonce;
 use crate::{
-    Deployment, DroneKeypair, DronePublicKey, Element, Error, Identity, IssuedToken, MasterSecret,
-    OperatorPublicKey, SchnorrSignature, SecretScalar, SecretValue, Suite, Token, TokenStatement, UnixTime,
-    UnverifiedPartialKey,
+    Deployment, Element, Error, Identity, IssuedToken, OperatorPublicKey, SchnorrSignature, SecretScalar,
+    SecretValue, Suite, Token, TokenStatement, UnixTime,
 };
+
+mod reply;
+
+pub use reply::{PendingEnrolment, SealedReply};
 
 /// Which KGC: a FROST identifier, counted from 1; a single KGC is 1.
 pub type KgcId = u16;
@@ -331,180 +333,5 @@ impl<S: Suite> VerifiedRequest<S> {
         hash.lp(&self.identity.encode())
             .fixed(self.public_value.as_bytes())
             .finish()
-    }
-}
-
-impl<S: Suite> MasterSecret<S> {
-    /// Issues the partial key a verified request asks for, sealed to the drone.
-    ///
-    /// Not to be called before the pin is durable, nor twice for one request: a repeat gets the stored reply.
-    pub fn issue(
-        &self,
-        deployment: &Deployment<S>,
-        request: &VerifiedRequest<S>,
-        this: KgcId,
-        rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> (SealedReply<S>, DronePublicKey<S>) {
-        let partial = self.issue_partial_key(deployment, &request.identity, &request.public_value, rng);
-        let public = DronePublicKey {
-            identity: request.identity.clone(),
-            r: *partial.r(),
-            p: request.public_value,
-        };
-        let e = SecretScalar::<S>::generate(rng);
-        let a = e.public();
-        // e·P_i ‖ e·N_i
-        let key = reply_key(
-            &request.digest,
-            this,
-            &a,
-            &S::mul(e.expose(), request.public_value.point()),
-            &S::mul(e.expose(), request.reply_point.point()),
-        );
-        let ciphertext = aead::seal(&key, &NONCE, &[], &partial.encode());
-        (
-            SealedReply {
-                kgc: this,
-                a,
-                ciphertext,
-            },
-            public,
-        )
-    }
-}
-
-/// A reply key seals one reply.
-const NONCE: [u8; 12] = [0; 12];
-
-/// HKDF(salt = H(request, kgc id, A), e·P_i ‖ e·N_i).
-fn reply_key<S: Suite>(
-    request: &Digest,
-    kgc: KgcId,
-    a: &Element<S>,
-    with_value: &S::Point,
-    with_reply: &S::Point,
-) -> Secret<32> {
-    let hash = Hasher::new("quiver/1 enrolment reply").lp(S::ID.as_bytes());
-    let salt = hash.fixed(request).u16(kgc).fixed(a.as_bytes()).finish();
-    let mut ikm = Writer::with_capacity(2 * S::POINT_LEN);
-    ikm.fixed(S::encode(with_value).as_ref())
-        .fixed(S::encode(with_reply).as_ref());
-    extract(&salt, &Zeroizing::new(ikm.finish()))
-}
-
-/// A partial key sealed to the drone that asked for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedReply<S: Suite> {
-    kgc: KgcId,
-    a: Element<S>,
-    ciphertext: Vec<u8>,
-}
-
-impl<S: Suite> SealedReply<S> {
-    /// Bytes of the encoding.
-    pub const LEN: usize = 2 + S::POINT_LEN + S::SCALAR_LEN + S::POINT_LEN + aead::TAG_LEN;
-
-    /// Which KGC answered.
-    pub const fn kgc(&self) -> KgcId {
-        self.kgc
-    }
-
-    /// The encoding: KGC id, A, ciphertext.
-    pub fn encode(&self) -> Vec<u8> {
-        Writer::new()
-            .u16(self.kgc)
-            .fixed(self.a.as_bytes())
-            .fixed(&self.ciphertext)
-            .finish()
-    }
-
-    /// Reads [`LEN`](Self::LEN) bytes.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`], [`Error::InvalidPoint`] or [`Error::IdentityPoint`].
-    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
-        let mut reader = Reader::new(bytes);
-        let (kgc, a) = (reader.u16()?, Element::read(&mut reader)?);
-        let ciphertext = reader
-            .take(S::SCALAR_LEN + S::POINT_LEN + aead::TAG_LEN)?
-            .to_vec();
-        reader.end()?;
-        Ok(Self { kgc, a, ciphertext })
-    }
-}
-
-/// A drone's side of an enrolment that is under way: x_i, the secret of the reply point, and the request.
-pub struct PendingEnrolment<S: Suite> {
-    request: EnrolmentRequest<S>,
-    value: SecretValue<S>,
-    reply: SecretScalar<S>,
-}
-
-impl<S: Suite> PendingEnrolment<S> {
-    /// The request, to be sent again byte for byte until it is answered.
-    #[must_use]
-    pub const fn request(&self) -> &EnrolmentRequest<S> {
-        &self.request
-    }
-
-    /// Opens a reply and checks the partial key in it.
-    ///
-    /// # Errors
-    /// [`Error::WrongKgc`] if that KGC was not asked, [`Error::SealBroken`], or [`Error::InvalidPartialKey`], which only
-    /// the KGC itself can cause.
-    pub fn open(&self, deployment: &Deployment<S>, reply: &SealedReply<S>) -> Result<DroneKeypair<S>, Error> {
-        if !self.request.kgcs.contains(&reply.kgc) {
-            return Err(Error::WrongKgc);
-        }
-        let key = reply_key(
-            &self.request.digest(),
-            reply.kgc,
-            &reply.a,
-            &S::mul(self.value.scalar().expose(), reply.a.point()),
-            &S::mul(self.reply.expose(), reply.a.point()),
-        );
-        let plaintext = aead::open(&key, &NONCE, &[], &reply.ciphertext)?;
-        let partial = UnverifiedPartialKey::decode(&plaintext).map_err(|_| Error::InvalidPartialKey)?;
-        partial.verify(deployment, &self.request.statement().identity(), &self.value)
-    }
-
-    /// The encoding for the drone's storage: `lp(request)`, x_i, n_i. Secret.
-    #[must_use]
-    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
-        let request = self.request.encode();
-        let mut writer = Writer::with_capacity(4 + request.len() + 2 * S::SCALAR_LEN);
-        writer
-            .lp(&request)
-            .fixed(&self.value.to_bytes())
-            .fixed(&self.reply.to_bytes());
-        Zeroizing::new(writer.finish())
-    }
-
-    /// Reads what [`encode`](Self::encode) wrote.
-    ///
-    /// # Errors
-    /// As [`EnrolmentRequest::decode`], and [`Error::InvalidScalar`] if the secrets are not those of the request.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
-        let mut reader = Reader::new(bytes);
-        let request = EnrolmentRequest::decode(reader.lp(MAX_REQUEST_LEN)?)?;
-        let value = SecretValue::decode(reader.take(S::SCALAR_LEN)?)?;
-        let reply = SecretScalar::decode(reader.take(S::SCALAR_LEN)?)?;
-        reader.end()?;
-        if value.public() != request.public_value || reply.public() != request.reply_point {
-            return Err(Error::InvalidScalar);
-        }
-        Ok(Self {
-            request,
-            value,
-            reply,
-        })
-    }
-}
-
-impl<S: Suite> fmt::Debug for PendingEnrolment<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingEnrolment")
-            .field("request", &self.request)
-            .finish_non_exhaustive()
     }
 }
