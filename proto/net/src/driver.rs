@@ -34,7 +34,7 @@ pub struct Driver<M: Machine, H> {
     host: H,
     rng: Box<dyn CryptoRngCore + Send>,
     clock: Clock,
-    network: Network,
+    network: Box<Network>,
     metrics: Arc<NetMetrics>,
     requests: Requests<M>,
     peer_id: PeerId,
@@ -77,7 +77,7 @@ where
         rng: impl CryptoRngCore + Send + 'static,
     ) -> Result<(Self, Handle<M>), NetError> {
         let metrics = Arc::new(NetMetrics::default());
-        let network = Network::new(config, metrics.clone())?;
+        let network = Box::new(Network::new(config, metrics.clone())?);
         let peer_id = config.key.peer_id();
         let (handle, requests) = Handle::new(peer_id, metrics.clone(), config.limits.commands);
         let driver = Self {

@@ -15,6 +15,7 @@
 //! batch wants done is done.
 
 mod behaviour;
+mod boxed;
 mod clock;
 mod config;
 mod dial;

@@ -8,12 +8,13 @@ use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, Swarm};
 
 use crate::behaviour::Node;
+use crate::boxed::Boxed;
 use crate::config::Transport;
 use crate::error::NetError;
 
 /// Listens on all addresses.
 pub(crate) fn listen(
-    swarm: &mut Swarm<Node>,
+    swarm: &mut Swarm<Boxed<Node>>,
     transport: Transport,
     addresses: &[Multiaddr],
 ) -> Result<Vec<ListenerId>, NetError> {

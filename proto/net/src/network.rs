@@ -20,6 +20,7 @@ use rand::Rng;
 use tokio::time::Instant;
 
 use crate::behaviour::{NONCE_LEN, Node};
+use crate::boxed::Boxed;
 use crate::config::{Limits, NodeConfig, Tuning};
 use crate::dial::{Attempt, Dialler};
 use crate::error::NetError;
@@ -30,6 +31,9 @@ use crate::{listen, transport};
 
 /// How long after a group message was published it may still be on its way to the sockets when the node stops.
 const PUBLISH_LINGER: Duration = Duration::from_millis(200);
+
+/// How many events of libp2p may pass at a time without one of them being an input.
+const EVENTS_AT_ONCE: usize = 256;
 
 /// Where the answer to a received message goes.
 pub(crate) struct Answer {
@@ -58,7 +62,7 @@ pub(crate) enum Incoming {
 
 /// A swarm and what the driver remembers about it.
 pub(crate) struct Network {
-    swarm: Swarm<Node>,
+    swarm: Swarm<Boxed<Node>>,
     peers: Peers,
     outbox: Outbox,
     dialler: Dialler,
@@ -87,7 +91,7 @@ impl Network {
         let peer_id = config.key.peer_id();
         let mut swarm = Swarm::new(
             transport::build(config)?,
-            Node::new(config, &metrics)?,
+            Boxed(Node::new(config, &metrics)?),
             peer_id,
             settings,
         );
@@ -112,8 +116,8 @@ impl Network {
 
     /// The next thing to report.
     pub(crate) fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Result<Incoming, NetError>> {
-        // As many events as a batch has inputs may pass without one of them being an input; then others get the thread.
-        for _ in 0..self.limits.batch.max(1) {
+        // Most events are no inputs. After many of them, others get the thread.
+        for _ in 0..EVENTS_AT_ONCE {
             if let Some(incoming) = self.incoming.pop_front() {
                 return Poll::Ready(Ok(incoming));
             }
