@@ -14,11 +14,7 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub(crate) fn new(first: Duration, longest: Duration) -> Self {
-        Self {
-            first,
-            longest,
-            current: first,
-        }
+        Self { first, longest, current: first }
     }
 
     /// The next wait: between three quarters and five quarters of the current one, which then doubles.

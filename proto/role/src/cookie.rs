@@ -79,10 +79,7 @@ mod tests {
         for position in 0..COOKIE_LEN {
             let mut forged = cookie;
             forged[position] ^= 1;
-            assert!(
-                !jar.recognises(NOW, Peer(1), &[b"nonce"], &forged),
-                "byte {position}"
-            );
+            assert!(!jar.recognises(NOW, Peer(1), &[b"nonce"], &forged), "byte {position}");
         }
     }
 }

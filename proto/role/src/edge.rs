@@ -52,16 +52,10 @@ pub struct Edge<S: Suite> {
 
 /// Where the edge stands with its group.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one per machine, and most of its life the large one"
-)]
+#[expect(clippy::large_enum_variant, reason = "one per machine, and most of its life the large one")]
 enum Standing<S: Suite> {
     /// No member. The deadline, if any, is for the next attempt to join.
-    Outside {
-        retry: Option<Duration>,
-        backoff: Backoff,
-    },
+    Outside { retry: Option<Duration>, backoff: Backoff },
     /// Asking to be let in.
     Joining(Joining<S>),
     /// A member, perhaps not yet synced.
@@ -123,10 +117,7 @@ impl<S: Suite> Edge<S> {
     pub fn status(&self) -> EdgeStatus {
         let member = self.member();
         EdgeStatus {
-            name: self
-                .keypair
-                .as_ref()
-                .map(|keypair| keypair.public().identity.name.clone()),
+            name: self.keypair.as_ref().map(|keypair| keypair.public().identity.name.clone()),
             group: self.wanted.clone(),
             epoch: member.map(|member| member.membership.epoch()),
             digest: member.map(|member| *member.membership.digest()),
@@ -140,12 +131,7 @@ impl<S: Suite> Edge<S> {
     /// A secret that all synced members of the epoch can derive under this name; none unless synced.
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {
         let member = self.member().filter(|member| member.synced())?;
-        Some(
-            member
-                .membership
-                .group_key()?
-                .export(name, member.membership.digest()),
-        )
+        Some(member.membership.group_key()?.export(name, member.membership.digest()))
     }
 
     fn member(&self) -> Option<&Member<S>> {
@@ -165,10 +151,7 @@ impl<S: Suite> Edge<S> {
     }
 
     fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
-        self.out.event(EdgeEvent::Blamed {
-            peer,
-            offence: offence.into(),
-        });
+        self.out.event(EdgeEvent::Blamed { peer, offence: offence.into() });
     }
 
     /// The first input after a start: a new boot number, durable before anything is sent.
@@ -189,9 +172,7 @@ impl<S: Suite> Edge<S> {
         let backoff = self.backoff();
         match Enrollee::start(&self.config.deployment, token, &self.config.kgcs, backoff, rng) {
             Ok(enrollee) => self.enrollee = Some(enrollee),
-            Err(_) => self
-                .out
-                .event(EdgeEvent::Refused(quiver_message::Reason::TokenForeign)),
+            Err(_) => self.out.event(EdgeEvent::Refused(quiver_message::Reason::TokenForeign)),
         }
     }
 
@@ -236,10 +217,7 @@ impl<S: Suite> Edge<S> {
 
     /// Forgets the membership and its keys.
     fn stand_outside(&mut self) {
-        self.standing = Standing::Outside {
-            retry: None,
-            backoff: self.backoff(),
-        };
+        self.standing = Standing::Outside { retry: None, backoff: self.backoff() };
     }
 
     fn enrolment(&mut self, now: Now, from: Peer, outcome: Outcome<S>, rng: &mut dyn CryptoRngCore) {
@@ -274,10 +252,8 @@ impl<S: Suite> Edge<S> {
             }
             Message::EnrolReply(reply) => {
                 let deployment = &self.config.deployment;
-                let outcome = self
-                    .enrollee
-                    .as_ref()
-                    .map_or(Outcome::Ignored, |e| e.reply(deployment, &reply));
+                let outcome =
+                    self.enrollee.as_ref().map_or(Outcome::Ignored, |e| e.reply(deployment, &reply));
                 self.enrolment(now, from, outcome, rng);
             }
             Message::Refusal(refusal) => self.refused(now, from, &refusal, rng),
@@ -306,16 +282,11 @@ impl<S: Suite> Edge<S> {
             Err(error) => self.blame(from, error),
             Ok(true) => {
                 // A revoked leader's group is no group: its keys are erased with the membership.
-                if self
-                    .member()
-                    .is_some_and(|member| self.revocations.names(&member.leader))
-                {
+                if self.member().is_some_and(|member| self.revocations.names(&member.leader)) {
                     self.stand_outside();
                 }
                 self.persist();
-                self.out.event(EdgeEvent::RevocationList {
-                    number: self.revocations.number(),
-                });
+                self.out.event(EdgeEvent::RevocationList { number: self.revocations.number() });
             }
         }
     }
@@ -331,20 +302,13 @@ impl<S: Suite> Edge<S> {
                 }
             }
             EdgeCommand::Leave => self.leave(now, rng),
-            EdgeCommand::Send {
-                channel,
-                data,
-                signed,
-            } => self.speak(now, channel, &data, signed, rng),
+            EdgeCommand::Send { channel, data, signed } => self.speak(now, channel, &data, signed, rng),
         }
     }
 
     fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if due(self.enrollee.as_ref().and_then(Enrollee::deadline), now.monotonic) {
-            let hello = self
-                .enrollee
-                .as_mut()
-                .and_then(|enrollee| enrollee.retry(now, rng));
+            let hello = self.enrollee.as_mut().and_then(|enrollee| enrollee.retry(now, rng));
             if let Some((kgc, hello)) = hello {
                 self.out.send(&self.config.deployment, kgc, &hello);
             }

@@ -68,15 +68,7 @@ impl<S: Suite> Enrollee<S> {
     pub(crate) fn resume(pending: PendingEnrolment<S>, backoff: Backoff) -> Self {
         let request = pending.request().encode();
         let digest = request_digest(&request);
-        Self {
-            pending,
-            request,
-            digest,
-            kgc: None,
-            nonce: None,
-            deadline: None,
-            backoff,
-        }
+        Self { pending, request, digest, kgc: None, nonce: None, deadline: None, backoff }
     }
 
     pub(crate) fn encode(&self) -> Zeroizing<Vec<u8>> {

@@ -48,9 +48,8 @@ impl<S: Suite> Kgc<S> {
             out: Outbox::new(),
             config,
         };
-        let (lists, others): (Vec<_>, Vec<_>) = records
-            .into_iter()
-            .partition(|record| matches!(record, KgcRecord::RevocationList { .. }));
+        let (lists, others): (Vec<_>, Vec<_>) =
+            records.into_iter().partition(|record| matches!(record, KgcRecord::RevocationList { .. }));
         for record in &lists {
             if let KgcRecord::RevocationList { list, .. } = record {
                 // Our own signature: if it does not verify, the record is of another deployment and names nobody here.
@@ -84,18 +83,9 @@ impl<S: Suite> Kgc<S> {
     }
 
     fn refuse(&mut self, peer: Peer, token_id: Option<[u8; 16]>, reason: Reason, reference: &[u8]) {
-        let refusal = Refusal {
-            reason,
-            reference: reference.to_vec(),
-            retry_after: Duration::ZERO,
-        };
-        self.out
-            .send(&self.config.deployment, peer, &Message::Refusal(refusal));
-        self.out.event(KgcEvent::Refused {
-            peer,
-            token_id,
-            reason,
-        });
+        let refusal = Refusal { reason, reference: reference.to_vec(), retry_after: Duration::ZERO };
+        self.out.send(&self.config.deployment, peer, &Message::Refusal(refusal));
+        self.out.event(KgcEvent::Refused { peer, token_id, reason });
     }
 
     fn blame(&mut self, peer: Peer, offence: Offence) {
@@ -128,11 +118,7 @@ impl<S: Suite> Machine for Kgc<S> {
     }
 
     fn poll_output(&mut self) -> Output<KgcEvent, KgcRecord> {
-        let deadline = if self.started {
-            self.renewal
-        } else {
-            Some(Duration::ZERO)
-        };
+        let deadline = if self.started { self.renewal } else { Some(Duration::ZERO) };
         self.out.poll(deadline)
     }
 }

@@ -9,6 +9,8 @@ mod links;
 mod members;
 mod memory;
 mod revoking;
+mod vetting;
+mod waiting;
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -19,11 +21,11 @@ use quiver_crypto::Secret;
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
-use self::admission::Waiting;
 use self::epochs::{Lead, Removals};
 pub use self::interface::{LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming};
 use self::links::Links;
 use self::memory::{Change, Memory, enrolled};
+use self::waiting::Waiting;
 use crate::backoff::{Backoff, due, earlier};
 use crate::cookie::CookieJar;
 pub use crate::edge::RestoreError;
@@ -91,11 +93,7 @@ impl<S: Suite> Leader<S> {
         for record in records {
             memory.recall(&config.deployment, &record)?;
         }
-        match memory
-            .keypair
-            .as_ref()
-            .map(|keypair| &keypair.public().identity.role)
-        {
+        match memory.keypair.as_ref().map(|keypair| &keypair.public().identity.role) {
             Some(Role::Leader { group, .. }) if *group != config.group => {
                 return Err(RestoreError::WrongGroup(group.clone()));
             }
@@ -124,17 +122,13 @@ impl<S: Suite> Leader<S> {
     pub fn status(&self) -> LeaderStatus {
         let epoch = self.epoch();
         LeaderStatus {
-            name: self
-                .memory
-                .keypair
-                .as_ref()
-                .map(|keypair| keypair.public().identity.name.clone()),
+            name: self.memory.keypair.as_ref().map(|keypair| keypair.public().identity.name.clone()),
             group: self.config.group.clone(),
             epoch,
             digest: self.lead.as_ref().map(|lead| *lead.leadership.digest()),
             members: self.roster().len(),
             connected: self.links.connected(),
-            acknowledged: epoch.map_or(0, |epoch| self.links.acknowledged_count(epoch)),
+            acknowledged: self.links.acknowledged(),
             pending_joins: self.waiting.len(),
             valid_until: self.lead.as_ref().map(|lead| lead.header.core.valid_until),
             revocation_number: self.memory.revocations.number(),
@@ -143,9 +137,7 @@ impl<S: Suite> Leader<S> {
 
     /// Who is on the roster.
     pub fn members(&self) -> impl Iterator<Item = (Slot, &Name)> {
-        self.roster()
-            .iter()
-            .map(|(slot, public)| (slot, &public.identity.name))
+        self.roster().iter().map(|(slot, public)| (slot, &public.identity.name))
     }
 
     /// A secret that all synced members of the epoch can derive under this name.
@@ -155,16 +147,11 @@ impl<S: Suite> Leader<S> {
     }
 
     fn roster(&self) -> &Roster<S> {
-        self.lead
-            .as_ref()
-            .map_or(&self.memory.roster, |lead| lead.leadership.roster())
+        self.lead.as_ref().map_or(&self.memory.roster, |lead| lead.leadership.roster())
     }
 
     fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
-        self.out.event(LeaderEvent::Blamed {
-            peer,
-            offence: offence.into(),
-        });
+        self.out.event(LeaderEvent::Blamed { peer, offence: offence.into() });
     }
 
     /// The first input after a start: a new boot number, durable first; then enrol, or open a term.
@@ -176,11 +163,7 @@ impl<S: Suite> Leader<S> {
         changes.push(Change::Boot(self.memory.boot_no));
         if self.memory.keypair.is_none() {
             self.enrollee = self.enrolment_to_make(rng);
-            changes.extend(
-                self.enrollee
-                    .iter()
-                    .map(|enrollee| Change::Pending(enrollee.encode().to_vec())),
-            );
+            changes.extend(self.enrollee.iter().map(|enrollee| Change::Pending(enrollee.encode().to_vec())));
         }
         self.persist(&changes);
         self.open_term(now, rng);
@@ -198,9 +181,7 @@ impl<S: Suite> Leader<S> {
         match started {
             Ok(enrollee) if leads => Some(enrollee),
             _ => {
-                self.out.event(LeaderEvent::EnrolmentRefused(
-                    quiver_message::Reason::NotAuthorised,
-                ));
+                self.out.event(LeaderEvent::EnrolmentRefused(quiver_message::Reason::NotAuthorised));
                 None
             }
         }
@@ -268,10 +249,8 @@ impl<S: Suite> Leader<S> {
             }
             Message::EnrolReply(reply) => {
                 let deployment = &self.config.deployment;
-                let outcome = self
-                    .enrollee
-                    .as_ref()
-                    .map_or(Outcome::Ignored, |e| e.reply(deployment, &reply));
+                let outcome =
+                    self.enrollee.as_ref().map_or(Outcome::Ignored, |e| e.reply(deployment, &reply));
                 self.enrolment(now, from, outcome, rng);
             }
             Message::Refusal(refusal) => {
@@ -302,10 +281,7 @@ impl<S: Suite> Leader<S> {
     fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let clock = now.monotonic;
         if due(self.enrollee.as_ref().and_then(Enrollee::deadline), clock) {
-            let hello = self
-                .enrollee
-                .as_mut()
-                .and_then(|enrollee| enrollee.retry(now, rng));
+            let hello = self.enrollee.as_mut().and_then(|enrollee| enrollee.retry(now, rng));
             if let Some((kgc, hello)) = hello {
                 self.out.send(&self.config.deployment, kgc, &hello);
             }
@@ -334,8 +310,7 @@ impl<S: Suite> Leader<S> {
     }
 
     fn batch_deadline(&self) -> Option<Duration> {
-        self.waiting
-            .deadline(self.config.timing.batching, self.config.timing.batching_max)
+        self.waiting.deadline(self.config.timing.batching, self.config.timing.batching_max)
     }
 
     fn deadline(&self) -> Option<Duration> {

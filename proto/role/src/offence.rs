@@ -19,9 +19,6 @@ pub enum Offence {
     /// A message that this role does not take, or not now.
     #[error("message `{0}` is out of place")]
     OutOfPlace(&'static str),
-    /// Two keys were presented for one identity.
-    #[error("a second public key was presented for one identity")]
-    SecondKey,
     /// A MAC between member and leader does not verify.
     #[error("message authentication code of `{0}` does not verify")]
     Mac(&'static str),

@@ -17,9 +17,7 @@ pub(crate) struct Outbox<E, R> {
 
 impl<E, R> Outbox<E, R> {
     pub(crate) fn new() -> Self {
-        Self {
-            queue: VecDeque::new(),
-        }
+        Self { queue: VecDeque::new() }
     }
 
     pub(crate) fn persist(&mut self, record: R) {
@@ -57,7 +55,7 @@ impl<E, R> Outbox<E, R> {
             return output;
         }
         // A mass re-key leaves megabytes of capacity behind; nobody needs them until the next one.
-        self.queue.shrink_to(64);
+        self.queue.shrink_to(4);
         Output::Timeout(deadline)
     }
 }

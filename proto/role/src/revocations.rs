@@ -14,10 +14,7 @@ pub(crate) struct Revocations<S: Suite> {
 
 impl<S: Suite> Revocations<S> {
     pub(crate) fn new() -> Self {
-        Self {
-            none: RevocationList::empty(),
-            newest: None,
-        }
+        Self { none: RevocationList::empty(), newest: None }
     }
 
     /// The number of the list held, 0 for none.
@@ -38,9 +35,7 @@ impl<S: Suite> Revocations<S> {
     /// What to answer to somebody who holds the list of this number: ours, if it is newer.
     pub(crate) fn answer(&self, query: &RevocationQuery) -> Option<Message<S>> {
         let newer = self.newest.as_ref().filter(|list| list.number > query.number)?;
-        Some(Message::RevocationList(quiver_message::RevocationList {
-            list: newer.bytes().to_vec(),
-        }))
+        Some(Message::RevocationList(quiver_message::RevocationList { list: newer.bytes().to_vec() }))
     }
 
     /// Whether the list names this key.

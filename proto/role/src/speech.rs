@@ -81,32 +81,19 @@ impl Voice {
         let traffic = key.traffic(&facts.digest);
         let sender = Sender::new(&traffic, facts.digest, seat.slot, seat.boot_no, salt);
         let receiver = Receiver::new(traffic, facts.digest);
-        let EpochFacts {
-            epoch,
-            digest,
-            valid_until,
-        } = facts;
-        Self {
-            epoch,
-            digest,
-            valid_until,
-            sender,
-            receiver,
-            former: None,
-        }
+        let EpochFacts { epoch, digest, valid_until } = facts;
+        Self { epoch, digest, valid_until, sender, receiver, former: None }
     }
 
     /// Goes on listening to the epoch before for a while. Only if the term is the same and nobody was removed: else
     /// somebody who is out could still speak as anyone.
     pub(crate) fn overlap(mut self, former: Option<Self>, until: Duration) -> Self {
-        self.former = former
-            .filter(|former| former.epoch.term == self.epoch.term)
-            .map(|former| Former {
-                epoch: former.epoch,
-                digest: former.digest,
-                receiver: former.receiver,
-                until,
-            });
+        self.former = former.filter(|former| former.epoch.term == self.epoch.term).map(|former| Former {
+            epoch: former.epoch,
+            digest: former.digest,
+            receiver: former.receiver,
+            until,
+        });
         self
     }
 
@@ -133,17 +120,9 @@ impl Voice {
         if now.unix >= self.valid_until {
             return Err("the group key has expired and no newer one has come");
         }
-        let frame = self
-            .sender
-            .seal(&channel, data)
-            .map_err(|_| "this epoch's message counter is used up")?;
-        Ok(GroupMessage {
-            group: group.clone(),
-            epoch: self.epoch,
-            channel,
-            frame,
-            source: None,
-        })
+        let frame =
+            self.sender.seal(&channel, data).map_err(|_| "this epoch's message counter is used up")?;
+        Ok(GroupMessage { group: group.clone(), epoch: self.epoch, channel, frame, source: None })
     }
 
     /// Adds the speaker's own signature.
@@ -156,10 +135,7 @@ impl Voice {
     ) -> GroupMessage<S> {
         let statement = statement(&message, &self.digest);
         let signature = keypair.sign(deployment, Label::Command, &statement, rng);
-        message.source = Some(quiver_message::Source {
-            drone: keypair.public().clone(),
-            signature,
-        });
+        message.source = Some(quiver_message::Source { drone: keypair.public().clone(), signature });
         message
     }
 
@@ -179,9 +155,7 @@ impl Voice {
             _ => return Ok(None),
         };
         let source = match &message.source {
-            None => Source::Unauthenticated {
-                slot: message.frame.slot,
-            },
+            None => Source::Unauthenticated { slot: message.frame.slot },
             Some(source) => {
                 if revocations.names(&source.drone) {
                     return Err(Error::Revoked);
@@ -190,14 +164,9 @@ impl Voice {
                     return Err(Error::Expired);
                 }
                 let statement = statement(message, &digest);
-                source
-                    .signature
-                    .verify(deployment, &source.drone, Label::Command, &statement)?;
+                source.signature.verify(deployment, &source.drone, Label::Command, &statement)?;
                 let identity = &source.drone.identity;
-                Source::Signed {
-                    name: identity.name.clone(),
-                    role: identity.role.clone(),
-                }
+                Source::Signed { name: identity.name.clone(), role: identity.role.clone() }
             }
         };
         let data = receiver.open(&message.frame, &message.channel)?;
@@ -208,19 +177,9 @@ impl Voice {
 /// What a speaker signs: group, D, its place, the message's number and the ciphertext's hash.
 fn statement<S: Suite>(message: &GroupMessage<S>, digest: &[u8; 32]) -> Vec<u8> {
     let frame = &message.frame;
-    let hash = Hasher::new("quiver/1 group message")
-        .lp(&frame.ciphertext)
-        .finish();
+    let hash = Hasher::new("quiver/1 group message").lp(&frame.ciphertext).finish();
     let mut writer = Writer::new();
-    writer
-        .lp(message.group.as_bytes())
-        .fixed(digest)
-        .u32(frame.slot)
-        .u32(frame.boot_no)
-        .fixed(&frame.salt);
-    writer
-        .u64(frame.counter)
-        .lp(message.channel.as_bytes())
-        .fixed(&hash);
+    writer.lp(message.group.as_bytes()).fixed(digest).u32(frame.slot).u32(frame.boot_no).fixed(&frame.salt);
+    writer.u64(frame.counter).lp(message.channel.as_bytes()).fixed(&hash);
     writer.finish()
 }

@@ -16,12 +16,7 @@ pub(crate) fn join<S: Suite>(
     spare: &SpareStatement<S>,
 ) -> Vec<u8> {
     let mut writer = Writer::new();
-    writer
-        .lp(group.as_bytes())
-        .lp(&leader.encode())
-        .lp(&drone.encode())
-        .fixed(challenge)
-        .fixed(nonce);
+    writer.lp(group.as_bytes()).lp(&leader.encode()).lp(&drone.encode()).fixed(challenge).fixed(nonce);
     writer
         .fixed(ephemeral.as_bytes())
         .u64(spare.q)

@@ -17,10 +17,7 @@ use crate::speech::{EpochFacts, Seat, Voice};
 use crate::{Now, Offence, Peer};
 
 /// What a new header means for this member.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "short-lived, and most often the large one"
-)]
+#[expect(clippy::large_enum_variant, reason = "short-lived, and most often the large one")]
 enum Step<S: Suite> {
     /// The epoch held, once more.
     Known,
@@ -64,9 +61,7 @@ impl<S: Suite> Edge<S> {
             return Err(Offence::Equivocation);
         }
         let newest = self.newest_in(group);
-        let verified = header
-            .clone()
-            .verify(deployment, group, newest, self.revocations.list(), now.unix)?;
+        let verified = header.clone().verify(deployment, group, newest, self.revocations.list(), now.unix)?;
         Ok(self.meaning(member, &verified, entry)?)
     }
 
@@ -97,8 +92,7 @@ impl<S: Suite> Edge<S> {
         if entry.q.is_some() && spare.is_none() {
             return Ok(Step::TooFar);
         }
-        held.advance(&context, keypair, spare, header, entry)
-            .map(Step::Newer)
+        held.advance(&context, keypair, spare, header, entry).map(Step::Newer)
     }
 
     fn take(
@@ -168,20 +162,8 @@ impl<S: Suite> Edge<S> {
         let slot = member.membership.slot();
         let former = member.voice.take().filter(|_| overlap);
         if let Some(key) = member.membership.group_key() {
-            let facts = EpochFacts {
-                epoch,
-                digest,
-                valid_until: core.valid_until,
-            };
-            let voice = Voice::new(
-                key,
-                facts,
-                Seat {
-                    slot,
-                    boot_no: self.boot_no,
-                },
-                rng,
-            );
+            let facts = EpochFacts { epoch, digest, valid_until: core.valid_until };
+            let voice = Voice::new(key, facts, Seat { slot, boot_no: self.boot_no }, rng);
             member.voice = Some(voice.overlap(former, now.monotonic + self.config.timing.overlap));
         }
         let anchored = member.anchored;
@@ -193,33 +175,19 @@ impl<S: Suite> Edge<S> {
             self.catch_up(now, rng);
         }
         if core.revocation_number > self.revocations.number() {
-            let query = RevocationQuery {
-                number: self.revocations.number(),
-            };
-            self.out.send(
-                &self.config.deployment,
-                from,
-                &Message::<S>::RevocationQuery(query),
-            );
+            let query = RevocationQuery { number: self.revocations.number() };
+            self.out.send(&self.config.deployment, from, &Message::<S>::RevocationQuery(query));
         }
     }
 
     fn acknowledge(&mut self, to: Peer) {
-        let Some(member) = self
-            .member()
-            .filter(|member| member.membership.group_key().is_some())
-        else {
+        let Some(member) = self.member().filter(|member| member.membership.group_key().is_some()) else {
             return;
         };
         let membership = &member.membership;
         let tag = ack_tag::<S>(membership.auth_key(), membership.digest());
-        let ack = Ack {
-            slot: membership.slot(),
-            epoch: membership.epoch(),
-            tag,
-        };
-        self.out
-            .send(&self.config.deployment, to, &Message::<S>::Ack(ack));
+        let ack = Ack { slot: membership.slot(), epoch: membership.epoch(), tag };
+        self.out.send(&self.config.deployment, to, &Message::<S>::Ack(ack));
     }
 
     /// Asks the first connected leader which epoch is current, unless a question is under way.
@@ -228,10 +196,7 @@ impl<S: Suite> Edge<S> {
         else {
             return;
         };
-        if member
-            .question
-            .is_some_and(|question| question.deadline > now.monotonic)
-        {
+        if member.question.is_some_and(|question| question.deadline > now.monotonic) {
             return;
         }
         member.questions = member.questions.saturating_add(1);
@@ -243,29 +208,12 @@ impl<S: Suite> Edge<S> {
                 *count = member.questions.to_be_bytes();
             }
         }
-        member.question = Some(Question {
-            number,
-            deadline: now.monotonic + member.backoff.next(rng),
-        });
+        member.question = Some(Question { number, deadline: now.monotonic + member.backoff.next(rng) });
         let membership = &member.membership;
         let tag = catch_up_tag::<S>(membership.auth_key(), &number, membership.digest());
-        let (group, slot, held) = (
-            membership.group().clone(),
-            membership.slot(),
-            *membership.digest(),
-        );
-        let request = CatchUpRequest {
-            group,
-            slot,
-            number,
-            held,
-            tag,
-        };
-        self.out.send(
-            &self.config.deployment,
-            leader,
-            &Message::<S>::CatchUpRequest(request),
-        );
+        let (group, slot, held) = (membership.group().clone(), membership.slot(), *membership.digest());
+        let request = CatchUpRequest { group, slot, number, held, tag };
+        self.out.send(&self.config.deployment, leader, &Message::<S>::CatchUpRequest(request));
     }
 
     pub(super) fn caught_up(
@@ -278,10 +226,7 @@ impl<S: Suite> Edge<S> {
         let Standing::Member(member) = &self.standing else {
             return;
         };
-        if member
-            .question
-            .is_none_or(|question| question.number != reply.number)
-        {
+        if member.question.is_none_or(|question| question.number != reply.number) {
             return;
         }
         match self.step(now, &reply.header, reply.entry.as_ref()) {
@@ -289,10 +234,7 @@ impl<S: Suite> Edge<S> {
             Ok(Step::Known) => self.confirmed(now, from, reply),
             Ok(Step::Newer(membership)) => {
                 let digest = reply.header.digest(&self.config.deployment);
-                if !ct_eq(
-                    &fresh_tag::<S>(membership.auth_key(), &digest, &reply.number),
-                    &reply.tag,
-                ) {
+                if !ct_eq(&fresh_tag::<S>(membership.auth_key(), &digest, &reply.number), &reply.tag) {
                     return self.blame(from, Offence::Mac("CatchUpReply"));
                 }
                 if let Standing::Member(member) = &mut self.standing {
@@ -312,10 +254,7 @@ impl<S: Suite> Edge<S> {
             return;
         };
         let membership = &member.membership;
-        if !ct_eq(
-            &fresh_tag::<S>(membership.auth_key(), membership.digest(), &reply.number),
-            &reply.tag,
-        ) {
+        if !ct_eq(&fresh_tag::<S>(membership.auth_key(), membership.digest(), &reply.number), &reply.tag) {
             return self.blame(from, Offence::Mac("CatchUpReply"));
         }
         let (epoch, digest, slot) = (membership.epoch(), *membership.digest(), membership.slot());
@@ -373,9 +312,7 @@ impl<S: Suite> Edge<S> {
         };
         let synced = member.synced();
         let Some(voice) = member.voice.as_mut().filter(|_| synced) else {
-            return self
-                .out
-                .event(EdgeEvent::SendFailed("not yet in step with the group"));
+            return self.out.event(EdgeEvent::SendFailed("not yet in step with the group"));
         };
         match voice.speak(now, member.membership.group(), channel, data) {
             Err(reason) => self.out.event(EdgeEvent::SendFailed(reason)),
@@ -383,8 +320,7 @@ impl<S: Suite> Edge<S> {
                 if signed {
                     message = voice.sign(&self.config.deployment, keypair, message, rng);
                 }
-                self.out
-                    .send_to_group(&self.config.deployment, &Message::GroupMessage(message));
+                self.out.send_to_group(&self.config.deployment, &Message::GroupMessage(message));
             }
         }
     }
@@ -411,11 +347,7 @@ impl<S: Suite> Edge<S> {
             Err(error) => self.blame(from, error),
             Ok(Some((data, source))) => {
                 let channel = message.channel.clone();
-                self.out.event(EdgeEvent::Message {
-                    channel,
-                    data: data.to_vec(),
-                    source,
-                });
+                self.out.event(EdgeEvent::Message { channel, data: data.to_vec(), source });
             }
             // Somebody is ahead of us (or says so): asking costs one small message, at most one at a time.
             Ok(None) if behind => self.catch_up(now, rng),

@@ -38,31 +38,17 @@ impl<S: Suite> Edge<S> {
         if let Some(head) = nonce.first_chunk_mut::<4>() {
             *head = self.boot_no.to_be_bytes();
         }
-        let hello = JoinHello {
-            group: group.clone(),
-            drone: keypair.public().encode(),
-            nonce,
-        };
-        self.out
-            .send(&self.config.deployment, peer, &Message::<S>::JoinHello(hello));
+        let hello = JoinHello { group: group.clone(), drone: keypair.public().encode(), nonce };
+        self.out.send(&self.config.deployment, peer, &Message::<S>::JoinHello(hello));
         let deadline = now.monotonic + backoff.next(rng);
         let backoff = backoff.clone();
-        self.standing = Standing::Joining(Joining {
-            peer,
-            nonce,
-            ephemeral: None,
-            deadline,
-            backoff,
-        });
+        self.standing = Standing::Joining(Joining { peer, nonce, ephemeral: None, deadline, backoff });
     }
 
     /// No answer in time: begin again, with the next leader first if there are several.
     pub(super) fn retry_join(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if let Standing::Joining(joining) = &self.standing {
-            self.standing = Standing::Outside {
-                retry: None,
-                backoff: joining.backoff.clone(),
-            };
+            self.standing = Standing::Outside { retry: None, backoff: joining.backoff.clone() };
             if !self.leaders.is_empty() {
                 self.leaders.rotate_left(1);
             }
@@ -94,10 +80,7 @@ impl<S: Suite> Edge<S> {
         let Some(keypair) = &self.keypair else { return };
         let ephemeral = SecretScalar::<S>::generate(rng);
         let point: Element<S> = ephemeral.public();
-        let spare = self
-            .spares
-            .current(rng)
-            .statement(keypair, &self.config.deployment, &group, rng);
+        let spare = self.spares.current(rng).statement(keypair, &self.config.deployment, &group, rng);
         let statement = statements::join(
             &group,
             &message.leader,
@@ -124,8 +107,7 @@ impl<S: Suite> Edge<S> {
         }
         // The spare point is about to be public: its secret must survive a crash.
         self.persist();
-        self.out
-            .send(&self.config.deployment, from, &Message::<S>::JoinRequest(request));
+        self.out.send(&self.config.deployment, from, &Message::<S>::JoinRequest(request));
     }
 
     pub(super) fn welcomed(
@@ -164,26 +146,16 @@ impl<S: Suite> Edge<S> {
         let deployment = self.config.deployment.clone();
         let newest = self.newest_in(group);
         let list = self.revocations.list();
-        let header = welcome
-            .header
-            .clone()
-            .verify(&deployment, group, newest, list, now.unix)?;
+        let header = welcome.header.clone().verify(&deployment, group, newest, list, now.unix)?;
         let leader = header.core().leader.clone();
-        let context = GroupContext {
-            deployment,
-            group: group.clone(),
-            leader: leader.clone(),
-        };
+        let context = GroupContext { deployment, group: group.clone(), leader: leader.clone() };
         let membership = Membership::join(&context, keypair, ephemeral, &header, &welcome.entry)?;
         Ok(Member::new(membership, leader, self.backoff()))
     }
 
     /// The newest epoch ever accepted in this group.
     pub(super) fn newest_in(&self, group: &quiver_ainq::Name) -> Option<Epoch> {
-        self.newest
-            .as_ref()
-            .filter(|(seen, _)| seen == group)
-            .map(|(_, epoch)| *epoch)
+        self.newest.as_ref().filter(|(seen, _)| seen == group).map(|(_, epoch)| *epoch)
     }
 
     /// A refusal is not authenticated: it sets the pace of retries and may make a member ask to join again, no more.
@@ -197,16 +169,11 @@ impl<S: Suite> Edge<S> {
                 let mut backoff = joining.backoff.clone();
                 let patience = if refusal.reason.is_transient() { 1 } else { 8 };
                 let wait = (backoff.next(rng) * patience).max(refusal.retry_after);
-                self.standing = Standing::Outside {
-                    retry: Some(now.monotonic + wait),
-                    backoff,
-                };
+                self.standing = Standing::Outside { retry: Some(now.monotonic + wait), backoff };
                 self.out.event(EdgeEvent::Refused(refusal.reason));
             }
             Standing::Member(member) => {
-                let about_us = member
-                    .question
-                    .is_some_and(|question| refusal.reference == question.number);
+                let about_us = member.question.is_some_and(|question| refusal.reference == question.number);
                 if !about_us {
                     return;
                 }

@@ -31,14 +31,8 @@ impl<S: Suite> Edge<S> {
         let (group, held) = (member.membership.group().clone(), *member.membership.digest());
         let statement = statements::leave(&group, keypair.public(), &held);
         let signature = keypair.sign(&self.config.deployment, Label::Leave, &statement, rng);
-        let leave = Leave {
-            group,
-            slot: member.membership.slot(),
-            held,
-            signature,
-        };
-        self.out
-            .send(&self.config.deployment, leader, &Message::Leave(leave));
+        let leave = Leave { group, slot: member.membership.slot(), held, signature };
+        self.out.send(&self.config.deployment, leader, &Message::Leave(leave));
     }
 
     pub(super) fn left(&mut self) {
@@ -58,10 +52,7 @@ impl<S: Suite> Edge<S> {
         self.out.event(EdgeEvent::Evicted);
         let mut backoff = self.backoff();
         // Perhaps only this membership ended (the leader took a second join for ours): ask once more, slowly.
-        let retry = self
-            .wanted
-            .is_some()
-            .then(|| now.monotonic + backoff.next(rng) * 8);
+        let retry = self.wanted.is_some().then(|| now.monotonic + backoff.next(rng) * 8);
         self.standing = Standing::Outside { retry, backoff };
         self.persist();
     }
@@ -80,10 +71,7 @@ impl<S: Suite> Edge<S> {
             return self.blame(from, quiver_ainq::Error::NotALeader);
         }
         let statement = statements::evict(group, notice.epoch, &notice.handles);
-        match notice
-            .signature
-            .verify(&self.config.deployment, &notice.leader, Label::Evict, &statement)
-        {
+        match notice.signature.verify(&self.config.deployment, &notice.leader, Label::Evict, &statement) {
             Err(error) => self.blame(from, error),
             Ok(()) => {
                 self.wanted = None;

@@ -30,12 +30,7 @@ pub(super) struct Spares<S: Suite> {
 
 impl<S: Suite> Spares<S> {
     pub(super) fn new() -> Self {
-        Self {
-            current: None,
-            used: None,
-            next_q: 1,
-            republish: None,
-        }
+        Self { current: None, used: None, next_q: 1, republish: None }
     }
 
     /// The unused pair; drawn if there is none. The caller persists before it is published.
@@ -50,10 +45,7 @@ impl<S: Suite> Spares<S> {
 
     pub(super) fn numbered(&self, q: u64) -> Option<&SparePair<S>> {
         let used = self.used.as_ref().map(|(spare, _)| spare);
-        [self.current.as_ref(), used]
-            .into_iter()
-            .flatten()
-            .find(|spare| spare.q() == q)
+        [self.current.as_ref(), used].into_iter().flatten().find(|spare| spare.q() == q)
     }
 
     /// A term was opened with the current pair, or with the one before: the next one takes its place.
@@ -86,10 +78,7 @@ impl<S: Suite> Edge<S> {
             return;
         };
         let (group, slot) = (member.membership.group().clone(), member.membership.slot());
-        let spare = self
-            .spares
-            .current(rng)
-            .statement(keypair, &self.config.deployment, &group, rng);
+        let spare = self.spares.current(rng).statement(keypair, &self.config.deployment, &group, rng);
         let message = Message::SparePublication(SparePublication { group, slot, spare });
         self.out.send(&self.config.deployment, peer, &message);
     }

@@ -57,10 +57,9 @@ impl<S: Suite> Edge<S> {
     /// The state to make durable before anything that depends on it is sent.
     pub(super) fn snapshot(&self) -> Snapshot {
         let (leader, membership) = match &self.standing {
-            Standing::Member(member) => (
-                Some(member.leader.encode()),
-                Some(member.membership.encode().to_vec()),
-            ),
+            Standing::Member(member) => {
+                (Some(member.leader.encode()), Some(member.membership.encode().to_vec()))
+            }
             _ => (None, None),
         };
         let stored = Stored {
@@ -100,13 +99,7 @@ impl<S: Suite> Edge<S> {
         edge.spares.current = stored.spare.as_deref().map(SparePair::decode).transpose()?;
         edge.spares.next_q = stored.next_q;
         if let Some((group, term, counter)) = &stored.newest {
-            edge.newest = Some((
-                Name::new(group)?,
-                Epoch {
-                    term: *term,
-                    counter: *counter,
-                },
-            ));
+            edge.newest = Some((Name::new(group)?, Epoch { term: *term, counter: *counter }));
         }
         if let Some(list) = &stored.revocations {
             edge.revocations.offer(&edge.config.deployment, list)?;

@@ -14,10 +14,7 @@ use crate::{Now, Peer};
 impl<S: Suite> Kgc<S> {
     pub(super) fn enrol_hello(&mut self, now: Now, from: Peer, hello: &EnrolHello) {
         let cookie = self.cookies.bake(now.monotonic, from, &[&hello.nonce]);
-        let answer = Message::EnrolCookie(EnrolCookie {
-            nonce: hello.nonce,
-            cookie,
-        });
+        let answer = Message::EnrolCookie(EnrolCookie { nonce: hello.nonce, cookie });
         self.out.send(&self.config.deployment, from, &answer);
     }
 
@@ -28,10 +25,7 @@ impl<S: Suite> Kgc<S> {
         message: &EnrolRequest,
         rng: &mut dyn CryptoRngCore,
     ) {
-        if !self
-            .cookies
-            .recognises(now.monotonic, from, &[&message.nonce], &message.cookie)
-        {
+        if !self.cookies.recognises(now.monotonic, from, &[&message.nonce], &message.cookie) {
             self.refuse(from, None, Reason::BadCookie, &message.nonce);
             return;
         }
@@ -48,17 +42,9 @@ impl<S: Suite> Kgc<S> {
         if let Err(reason) = self.may_answer(&token_id, &digest) {
             return self.refuse(from, Some(token_id), reason, &digest);
         }
-        if let Some(issue) = self
-            .registry
-            .find(&token_id)
-            .filter(|issue| issue.request == digest)
-        {
-            let reply = EnrolReply {
-                request_digest: digest,
-                reply: issue.reply.clone(),
-            };
-            self.out
-                .send(&self.config.deployment, from, &Message::EnrolReply(reply));
+        if let Some(issue) = self.registry.find(&token_id).filter(|issue| issue.request == digest) {
+            let reply = EnrolReply { request_digest: digest, reply: issue.reply.clone() };
+            self.out.send(&self.config.deployment, from, &Message::EnrolReply(reply));
             self.out.event(KgcEvent::Repeated { token_id });
             return;
         }
@@ -99,10 +85,7 @@ impl<S: Suite> Kgc<S> {
         if self.registry.name_is_taken(name.as_str(), &token_id) {
             return self.refuse(from, Some(token_id), Reason::NameTaken, &digest);
         }
-        let (reply, public) = self
-            .config
-            .master
-            .issue(&self.config.deployment, request, self.config.id, rng);
+        let (reply, public) = self.config.master.issue(&self.config.deployment, request, self.config.id, rng);
         let handle = public.handle();
         let record = KgcRecord::Issued {
             token_id,
@@ -116,17 +99,9 @@ impl<S: Suite> Kgc<S> {
         };
         self.registry.apply(&record);
         self.out.persist(record);
-        let answer = EnrolReply {
-            request_digest: digest,
-            reply: reply.encode(),
-        };
-        self.out
-            .send(&self.config.deployment, from, &Message::EnrolReply(answer));
-        self.out.event(KgcEvent::Issued {
-            token_id,
-            name,
-            handle,
-        });
+        let answer = EnrolReply { request_digest: digest, reply: reply.encode() };
+        self.out.send(&self.config.deployment, from, &Message::EnrolReply(answer));
+        self.out.event(KgcEvent::Issued { token_id, name, handle });
     }
 }
 

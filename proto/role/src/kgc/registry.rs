@@ -25,17 +25,8 @@ pub(crate) struct Issue {
 impl Registry {
     pub(crate) fn apply(&mut self, record: &KgcRecord) {
         match record {
-            KgcRecord::Issued {
-                token_id,
-                name,
-                request,
-                reply,
-                ..
-            } => {
-                let issue = Issue {
-                    request: *request,
-                    reply: reply.clone(),
-                };
+            KgcRecord::Issued { token_id, name, request, reply, .. } => {
+                let issue = Issue { request: *request, reply: reply.clone() };
                 self.by_token.insert(*token_id, issue);
                 if !self.revoked_serials.contains(token_id) {
                     self.by_name.insert(name.clone(), *token_id);

@@ -42,10 +42,7 @@ impl<S: Suite> Kgc<S> {
         if all_handles.len() == old.handles.len() && all_serials.len() == old.serials.len() {
             return;
         }
-        let (handles, serials) = (
-            all_handles.into_iter().collect(),
-            all_serials.into_iter().collect(),
-        );
+        let (handles, serials) = (all_handles.into_iter().collect(), all_serials.into_iter().collect());
         self.sign_list(now, handles, serials, rng);
     }
 
@@ -62,10 +59,7 @@ impl<S: Suite> Kgc<S> {
 
     /// A quarter of a list's life before it ends, in seconds since 1970.
     fn renewal_time(&self) -> u64 {
-        self.revocations
-            .list()
-            .next_update
-            .saturating_sub(self.config.revocation_validity / 4)
+        self.revocations.list().next_update.saturating_sub(self.config.revocation_validity / 4)
     }
 
     fn sign_list(
@@ -77,18 +71,9 @@ impl<S: Suite> Kgc<S> {
     ) {
         let number = self.revocations.number() + 1;
         let next_update = now.unix.saturating_add(self.config.revocation_validity.max(1));
-        let list = RevocationList {
-            number,
-            issued: now.unix,
-            next_update,
-            handles,
-            serials,
-        };
+        let list = RevocationList { number, issued: now.unix, next_update, handles, serials };
         let serials = list.serials.clone();
-        let signed = self
-            .config
-            .master
-            .sign_revocations(&self.config.deployment, list, rng);
+        let signed = self.config.master.sign_revocations(&self.config.deployment, list, rng);
         let bytes = match signed.map(|signed| signed.encode()) {
             Ok(bytes) => bytes,
             Err(error) => return self.out.event(KgcEvent::RevocationFailed(error)),
@@ -97,8 +82,7 @@ impl<S: Suite> Kgc<S> {
             return self.out.event(KgcEvent::RevocationFailed(error));
         }
         self.registry.revoke_serials(&serials);
-        self.out
-            .persist(KgcRecord::RevocationList { number, list: bytes });
+        self.out.persist(KgcRecord::RevocationList { number, list: bytes });
         self.out.event(KgcEvent::RevocationListSigned { number });
         for peer in self.listeners.clone() {
             self.answer(peer, &RevocationQuery { number: number - 1 });

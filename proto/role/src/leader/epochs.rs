@@ -5,20 +5,23 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{
-    Batch, Entry, Epoch, EpochOutput, GroupContext, Handle, Header, Join, Kind, LEADER_SLOT, Label,
-    Leadership, Name, Roster, Slot, Suite, Times,
+    Batch, Entry, Epoch, EpochOutput, GroupContext, Handle, Header, Kind, LEADER_SLOT, Label, Leadership,
+    Name, Roster, Slot, Suite, Times,
 };
 use quiver_message::{EvictionNotice, Message, RekeyTemplate, Welcome};
 use rand_core::CryptoRngCore;
 
-use super::admission::Candidate;
 use super::memory::{Change, Spare, epoch_change, spare_change};
+use super::vetting::Vetted;
+use super::waiting::Candidate;
 use super::{Leader, LeaderEvent};
 use crate::speech::{EpochFacts, Seat, Voice};
 use crate::{Now, statements};
 
 /// How often an epoch is sent again to members that do not acknowledge it; after that they have to ask.
 const RESENDS: u32 = 3;
+/// How long to wait after an epoch could not be made.
+const RETRY_FAILED: Duration = Duration::from_secs(10);
 
 /// A term in force.
 #[derive(Debug)]
@@ -51,21 +54,16 @@ impl<S: Suite> Leader<S> {
         let quiver_ainq::Role::Leader { ordinal, .. } = keypair.public().identity.role else {
             return;
         };
-        let (round, prev) = self
-            .memory
-            .newest
-            .map_or((0, [0; 32]), |(epoch, digest)| (epoch.round(), digest));
+        let (round, prev) =
+            self.memory.newest.map_or((0, [0; 32]), |(epoch, digest)| (epoch.round(), digest));
         let term = ((round + 1) << 16) | u64::from(ordinal);
         let context = GroupContext {
             deployment: self.config.deployment.clone(),
             group: self.config.group.clone(),
             leader: keypair.public().clone(),
         };
-        let unspent = self
-            .memory
-            .spares
-            .iter()
-            .filter_map(|(slot, spare)| Some((*slot, (spare.q, spare.point?))));
+        let unspent =
+            self.memory.spares.iter().filter_map(|(slot, spare)| Some((*slot, (spare.q, spare.point?))));
         let spares: BTreeMap<_, _> = unspent.collect();
         let times = self.times(now);
         let roster = self.memory.roster.clone();
@@ -110,25 +108,14 @@ impl<S: Suite> Leader<S> {
         self.memory.newest = Some((epoch, digest));
         changes.push(epoch_change(epoch, digest));
         self.persist(&changes);
-        let facts = EpochFacts {
-            epoch,
-            digest,
-            valid_until: output.header.core.valid_until,
-        };
-        let seat = Seat {
-            slot: LEADER_SLOT,
-            boot_no: self.memory.boot_no,
-        };
+        let facts = EpochFacts { epoch, digest, valid_until: output.header.core.valid_until };
+        let seat = Seat { slot: LEADER_SLOT, boot_no: self.memory.boot_no };
         let former = former.filter(|_| output.dropped.is_empty());
         let voice = Voice::new(leadership.group_key(), facts, seat, rng);
         self.lead = Some(Lead {
             voice: voice.overlap(former, now.monotonic + Duration::from_secs(2)),
             header: output.header.clone(),
-            entries: output
-                .entries
-                .iter()
-                .map(|entry| (entry.slot, entry.clone()))
-                .collect(),
+            entries: output.entries.iter().map(|entry| (entry.slot, entry.clone())).collect(),
             renew: now.monotonic + self.config.timing.validity.mul_f64(0.8),
             resend: Some(now.monotonic + self.config.timing.resend),
             resends: 0,
@@ -143,27 +130,17 @@ impl<S: Suite> Leader<S> {
         let template = RekeyTemplate::new(&self.config.deployment, &lead.header);
         for (slot, peer) in self.links.outstanding() {
             if !newcomers.contains(&slot) {
-                self.out
-                    .send_encoded(peer, template.message(lead.entries.get(&slot)));
+                self.out.send_encoded(peer, template.message(lead.entries.get(&slot)));
             }
         }
     }
 
     /// Ends the batch: whoever waits to join or leave does so in one epoch.
     pub(super) fn close_batch(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        self.waiting.forget(now);
-        let joins = self.candidates(rng);
+        let joins = self.vetted(now, rng);
         let leaves: Vec<Slot> = core::mem::take(&mut self.leaves).into_iter().collect();
         if !(joins.is_empty() && leaves.is_empty()) {
-            self.rekey(
-                now,
-                joins,
-                Removals {
-                    leaves,
-                    evictions: Vec::new(),
-                },
-                rng,
-            );
+            self.rekey(now, joins, Removals { leaves, evictions: Vec::new() }, rng);
         }
     }
 
@@ -171,7 +148,7 @@ impl<S: Suite> Leader<S> {
     pub(super) fn rekey(
         &mut self,
         now: Now,
-        joins: Vec<(Candidate<S>, Join<S>)>,
+        joins: Vec<Vetted<S>>,
         removals: Removals,
         rng: &mut dyn CryptoRngCore,
     ) {
@@ -181,28 +158,16 @@ impl<S: Suite> Leader<S> {
         };
         let (candidates, joins): (Vec<_>, Vec<_>) = joins.into_iter().unzip();
         let roster = lead.leadership.roster();
-        let leaves = removals
-            .leaves
-            .iter()
-            .copied()
-            .filter(|slot| roster.get(*slot).is_some())
-            .collect();
-        let evicted = removals
-            .evictions
-            .iter()
-            .filter_map(|handle| roster.find(handle))
-            .collect::<Vec<_>>();
-        let batch = Batch {
-            joins,
-            removals: leaves,
-            evictions: removals.evictions.clone(),
-        };
+        let leaves = removals.leaves.iter().copied().filter(|slot| roster.get(*slot).is_some()).collect();
+        let evicted = removals.evictions.iter().filter_map(|handle| roster.find(handle)).collect::<Vec<_>>();
+        let batch = Batch { joins, removals: leaves, evictions: removals.evictions.clone() };
         let leaving = batch.removals.iter().chain(&evicted);
         let leaving = leaving.filter_map(|slot| Some((*slot, roster.get(*slot)?.identity.name.clone())));
         let leaving: BTreeMap<Slot, Name> = leaving.collect();
         let output = match lead.leadership.rekey(keypair, batch, &times, rng) {
             Ok(output) => output,
             Err(error) => {
+                lead.renew = lead.renew.max(now.monotonic + RETRY_FAILED);
                 self.lead = Some(lead);
                 return self.out.event(LeaderEvent::RekeyFailed(error));
             }
@@ -228,11 +193,7 @@ impl<S: Suite> Leader<S> {
                 self.out.send_encoded(peer, template.message(None));
             }
             let evicted = evicted.contains(slot);
-            self.out.event(LeaderEvent::Removed {
-                name: name.clone(),
-                slot: *slot,
-                evicted,
-            });
+            self.out.event(LeaderEvent::Removed { name: name.clone(), slot: *slot, evicted });
         }
     }
 
@@ -245,15 +206,8 @@ impl<S: Suite> Leader<S> {
         let statement = statements::evict(&group, epoch, &handles);
         let signature = keypair.sign(&self.config.deployment, Label::Evict, &statement, rng);
         let leader = keypair.public().clone();
-        let notice = EvictionNotice {
-            group,
-            leader,
-            epoch,
-            handles,
-            signature,
-        };
-        self.out
-            .send_to_group(&self.config.deployment, &Message::EvictionNotice(notice));
+        let notice = EvictionNotice { group, leader, epoch, handles, signature };
+        self.out.send_to_group(&self.config.deployment, &Message::EvictionNotice(notice));
     }
 
     fn welcome(&mut self, output: &EpochOutput<S>, candidates: &[Candidate<S>]) {
@@ -261,32 +215,12 @@ impl<S: Suite> Leader<S> {
             let request = &candidate.request;
             self.links.connect(*slot, candidate.peer);
             self.links.entry(*slot).boot_no = Some(candidate.boot_no());
-            self.memory.spares.insert(
-                *slot,
-                Spare {
-                    q: request.spare.q,
-                    point: Some(request.spare.point),
-                },
-            );
-            self.memory
-                .pins
-                .insert(request.drone.identity.serial, request.drone.handle());
-            let entry = self
-                .lead
-                .as_ref()
-                .and_then(|lead| lead.entries.get(slot))
-                .cloned();
+            self.memory.spares.insert(*slot, Spare { q: request.spare.q, point: Some(request.spare.point) });
+            self.memory.pins.insert(request.drone.identity.serial, request.drone.handle());
+            let entry = self.lead.as_ref().and_then(|lead| lead.entries.get(slot)).cloned();
             let Some(entry) = entry else { continue };
-            let welcome = Welcome {
-                nonce: candidate.nonce,
-                header: output.header.clone(),
-                entry,
-            };
-            self.out.send(
-                &self.config.deployment,
-                candidate.peer,
-                &Message::Welcome(welcome),
-            );
+            let welcome = Welcome { nonce: candidate.nonce, header: output.header.clone(), entry };
+            self.out.send(&self.config.deployment, candidate.peer, &Message::Welcome(welcome));
             let name = request.drone.identity.name.clone();
             self.out.event(LeaderEvent::Joined { name, slot: *slot });
         }
@@ -296,13 +230,7 @@ impl<S: Suite> Leader<S> {
         let members = self.roster().len();
         let (added, removed) = (output.assigned.len(), output.dropped.len());
         let epoch = output.header.core.epoch;
-        self.out.event(LeaderEvent::EpochActivated {
-            epoch,
-            kind,
-            members,
-            added,
-            removed,
-        });
+        self.out.event(LeaderEvent::EpochActivated { epoch, kind, members, added, removed });
     }
 
     /// Sends the epoch again to connected members that have not acknowledged it.
@@ -313,8 +241,7 @@ impl<S: Suite> Leader<S> {
             (lead.resends < RESENDS).then(|| now.monotonic + self.config.timing.resend * (1 << lead.resends));
         let template = RekeyTemplate::new(&self.config.deployment, &lead.header);
         for (slot, peer) in self.links.outstanding() {
-            self.out
-                .send_encoded(peer, template.message(lead.entries.get(&slot)));
+            self.out.send_encoded(peer, template.message(lead.entries.get(&slot)));
         }
     }
 
@@ -335,17 +262,9 @@ fn changes<S: Suite>(
     for (slot, candidate) in output.assigned.iter().zip(candidates) {
         let request = &candidate.request;
         let (serial, handle) = (request.drone.identity.serial, *request.drone.handle().as_bytes());
-        changes.push(Change::Member {
-            slot: *slot,
-            public: request.drone.encode(),
-        });
-        changes.push(spare_change::<S>(
-            *slot,
-            &Spare {
-                q: request.spare.q,
-                point: Some(request.spare.point),
-            },
-        ));
+        changes.push(Change::Member { slot: *slot, public: request.drone.encode() });
+        changes
+            .push(spare_change::<S>(*slot, &Spare { q: request.spare.q, point: Some(request.spare.point) }));
         changes.push(Change::Pin { serial, handle });
     }
     changes

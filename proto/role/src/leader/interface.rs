@@ -4,7 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, Epoch, Error, IssuedToken, KgcId, Kind, Name, Slot, Suite};
+use quiver_ainq::{Deployment, Epoch, Error, Handle, IssuedToken, KgcId, Kind, Name, Slot, Suite};
 use quiver_message::Reason;
 
 use crate::{Offence, Peer, Snapshot, Source};
@@ -91,11 +91,11 @@ pub enum LeaderEvent {
         /// Members removed.
         removed: usize,
     },
-    /// Every member that is connected has acknowledged this epoch.
+    /// Every member has acknowledged this epoch.
     Delivered {
         /// Which.
         epoch: Epoch,
-        /// How many acknowledged it.
+        /// How many there are.
         members: usize,
     },
     /// A drone joined.
@@ -136,6 +136,13 @@ pub enum LeaderEvent {
     },
     /// A message could not be sent.
     SendFailed(&'static str),
+    /// A second key of one identity signed validly: evidence against the KGC, kept. The key first seen stays in force.
+    SecondKey {
+        /// The identity's name.
+        name: Name,
+        /// The second key.
+        handle: Handle,
+    },
     /// A new epoch could not be made; the old one stays in force.
     RekeyFailed(Error),
     /// A newer revocation list is in force.

@@ -24,6 +24,8 @@ pub(super) struct Links {
     by_peer: BTreeMap<Peer, BTreeSet<Slot>>,
     /// Connected members that have not acknowledged the newest epoch.
     outstanding: BTreeSet<Slot>,
+    /// How many have.
+    acknowledged: usize,
 }
 
 impl Links {
@@ -80,6 +82,7 @@ impl Links {
 
     /// A new epoch: these members are to acknowledge it.
     pub(super) fn expect(&mut self, slots: impl Iterator<Item = Slot>) {
+        self.acknowledged = 0;
         self.outstanding = slots.filter(|slot| self.peer(*slot).is_some()).collect();
     }
 
@@ -88,26 +91,24 @@ impl Links {
         self.outstanding.insert(slot);
     }
 
-    /// Notes an acknowledgement of the newest epoch. Returns whether it was the last one outstanding.
-    pub(super) fn acknowledged(&mut self, slot: Slot, epoch: Epoch) -> bool {
-        self.entry(slot).acknowledged = Some(epoch);
-        self.outstanding.remove(&slot) && self.outstanding.is_empty()
+    /// Notes an acknowledgement of the newest epoch. Returns whether it is this member's first.
+    pub(super) fn acknowledge(&mut self, slot: Slot, epoch: Epoch) -> bool {
+        self.outstanding.remove(&slot);
+        let first = self.entry(slot).acknowledged.replace(epoch) != Some(epoch);
+        self.acknowledged += usize::from(first);
+        first
     }
 
     pub(super) fn outstanding(&self) -> impl Iterator<Item = (Slot, Peer)> + '_ {
-        self.outstanding
-            .iter()
-            .filter_map(|slot| Some((*slot, self.peer(*slot)?)))
+        self.outstanding.iter().filter_map(|slot| Some((*slot, self.peer(*slot)?)))
     }
 
     pub(super) fn connected(&self) -> usize {
         self.by_slot.values().filter(|link| link.peer.is_some()).count()
     }
 
-    pub(super) fn acknowledged_count(&self, epoch: Epoch) -> usize {
-        self.by_slot
-            .values()
-            .filter(|link| link.acknowledged == Some(epoch))
-            .count()
+    /// How many members acknowledged the newest epoch.
+    pub(super) fn acknowledged(&self) -> usize {
+        self.acknowledged
     }
 }

@@ -32,8 +32,8 @@ impl<S: Suite> Leader<S> {
         }
         let epoch = ack.epoch;
         self.links.connect(ack.slot, from);
-        if self.links.acknowledged(ack.slot, epoch) {
-            let members = self.links.acknowledged_count(epoch);
+        let members = self.lead.as_ref().map_or(0, |lead| lead.entries.len());
+        if self.links.acknowledge(ack.slot, epoch) && self.links.acknowledged() == members {
             self.out.event(LeaderEvent::Delivered { epoch, members });
         }
     }
@@ -56,24 +56,19 @@ impl<S: Suite> Leader<S> {
         let digest = *leadership.digest();
         let tag = catch_up_tag::<S>(auth, &request.number, &request.held);
         let authentic = ct_eq(&tag, &request.tag);
-        if !authentic && leadership.epoch().counter > 1 && request.held == digest {
+        if !authentic && request.held == digest {
             return self.blame(from, Offence::Mac("CatchUpRequest"));
         }
         let reply = CatchUpReply {
             number: request.number,
             header: lead.header.clone(),
-            entry: lead
-                .entries
-                .get(&request.slot)
-                .filter(|_| request.held != digest)
-                .cloned(),
+            entry: lead.entries.get(&request.slot).filter(|_| request.held != digest).cloned(),
             tag: fresh_tag::<S>(auth, &digest, &request.number),
         };
         if authentic && !self.note_question(now, from, request, request.held == digest) {
             return self.blame(from, quiver_ainq::Error::Replay);
         }
-        self.out
-            .send(&self.config.deployment, from, &Message::CatchUpReply(reply));
+        self.out.send(&self.config.deployment, from, &Message::CatchUpReply(reply));
     }
 
     /// Notes where an authentic question came from. Returns false if it was asked before.
@@ -94,9 +89,7 @@ impl<S: Suite> Leader<S> {
             self.links.expect_also(request.slot);
         } else if before.is_some_and(|before| before < boot_no) {
             // It restarted and lost the key of an epoch whose wrap it can no longer open.
-            let earliest = self
-                .last_restart
-                .map_or(now.monotonic, |last| last + RESTART_PAUSE);
+            let earliest = self.last_restart.map_or(now.monotonic, |last| last + RESTART_PAUSE);
             self.restart_renewal.get_or_insert(earliest.max(now.monotonic));
         }
         true
@@ -110,36 +103,23 @@ impl<S: Suite> Leader<S> {
         let Some(public) = lead.leadership.roster().get(message.slot) else {
             return self.blame(from, quiver_ainq::Error::WrongSlot);
         };
-        if let Err(error) = message
-            .spare
-            .verify(&self.config.deployment, &message.group, public)
-        {
+        if let Err(error) = message.spare.verify(&self.config.deployment, &message.group, public) {
             return self.blame(from, error);
         }
         let Some(auth) = lead.leadership.auth_key(message.slot) else {
             return;
         };
-        let (q, tag) = (
-            message.spare.q,
-            statements::spare_ack_tag::<S>(auth, message.spare.q),
-        );
+        let (q, tag) = (message.spare.q, statements::spare_ack_tag::<S>(auth, message.spare.q));
         let held = self.memory.spares.get(&message.slot);
         if held.is_some_and(|held| held.q > q || (held.q == q && held.point.is_none())) {
             return self.blame(from, quiver_ainq::Error::Stale);
         }
         if held.is_none_or(|held| held.q < q) {
-            let spare = Spare {
-                q,
-                point: Some(message.spare.point),
-            };
+            let spare = Spare { q, point: Some(message.spare.point) };
             self.memory.spares.insert(message.slot, spare);
             self.persist(&[spare_change::<S>(message.slot, &spare)]);
         }
-        self.out.send(
-            &self.config.deployment,
-            from,
-            &Message::<S>::SpareAck(SpareAck { q, tag }),
-        );
+        self.out.send(&self.config.deployment, from, &Message::<S>::SpareAck(SpareAck { q, tag }));
     }
 
     /// A member wants out.
@@ -157,10 +137,7 @@ impl<S: Suite> Leader<S> {
         }
         let statement = statements::leave(&message.group, public, &message.held);
         let deployment = &self.config.deployment;
-        if let Err(error) = message
-            .signature
-            .verify(deployment, public, Label::Leave, &statement)
-        {
+        if let Err(error) = message.signature.verify(deployment, public, Label::Leave, &statement) {
             return self.blame(from, error);
         }
         self.links.connect(message.slot, from);
@@ -172,19 +149,12 @@ impl<S: Suite> Leader<S> {
         let Some(lead) = self.lead.as_mut().filter(|_| message.group == self.config.group) else {
             return;
         };
-        match lead
-            .voice
-            .hear(&self.config.deployment, &self.memory.revocations, now, message)
-        {
+        match lead.voice.hear(&self.config.deployment, &self.memory.revocations, now, message) {
             Err(error) => self.blame(from, error),
             Ok(None) => {}
             Ok(Some((data, source))) => {
                 let channel = message.channel.clone();
-                self.out.event(LeaderEvent::Message {
-                    channel,
-                    data: data.to_vec(),
-                    source,
-                });
+                self.out.event(LeaderEvent::Message { channel, data: data.to_vec(), source });
             }
         }
     }
@@ -203,17 +173,13 @@ impl<S: Suite> Leader<S> {
             Err(reason) => self.out.event(LeaderEvent::SendFailed(reason)),
             Ok(message) => {
                 let message = lead.voice.sign(&self.config.deployment, keypair, message, rng);
-                self.out
-                    .send_to_group(&self.config.deployment, &Message::GroupMessage(message));
+                self.out.send_to_group(&self.config.deployment, &Message::GroupMessage(message));
             }
         }
     }
 
     /// The slot that a member of this name sits in.
     pub(super) fn slot_of(&self, name: &quiver_ainq::Name) -> Option<Slot> {
-        self.roster()
-            .iter()
-            .find(|(_, public)| public.identity.name == *name)
-            .map(|(slot, _)| slot)
+        self.roster().iter().find(|(_, public)| public.identity.name == *name).map(|(slot, _)| slot)
     }
 }

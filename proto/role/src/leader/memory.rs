@@ -56,6 +56,7 @@ pub(super) enum Change {
         counter: u64,
         digest: [u8; 32],
     },
+    Evidence(Vec<u8>),
 }
 
 /// A member's spare point, or the number of the last one that was spent.
@@ -78,6 +79,8 @@ pub(super) struct Memory<S: Suite> {
     pub(super) pins: BTreeMap<[u8; 16], Handle>,
     /// The newest epoch made or seen, and its D.
     pub(super) newest: Option<(Epoch, [u8; 32])>,
+    /// Signed requests under a second key of one identity.
+    pub(super) evidence: Vec<Vec<u8>>,
 }
 
 impl Change {
@@ -93,7 +96,7 @@ impl Change {
     /// Enough bytes, so that serialising leaves no copy of a secret in memory that was outgrown.
     fn room(&self) -> usize {
         match self {
-            Self::Pending(bytes) | Self::Revocations(bytes) => bytes.len() + 16,
+            Self::Pending(bytes) | Self::Revocations(bytes) | Self::Evidence(bytes) => bytes.len() + 16,
             Self::Enrolled { public, secret } => public.len() + secret.len() + 16,
             Self::Member { public, .. } => public.len() + 16,
             _ => 128,
@@ -112,6 +115,7 @@ impl<S: Suite> Memory<S> {
             spares: BTreeMap::new(),
             pins: BTreeMap::new(),
             newest: None,
+            evidence: Vec::new(),
         }
     }
 
@@ -123,17 +127,13 @@ impl<S: Suite> Memory<S> {
     ) -> Result<(), RestoreError> {
         let changes: Vec<Change> =
             postcard::from_bytes(record.as_bytes()).map_err(|_| RestoreError::Damaged)?;
-        changes
-            .iter()
-            .try_for_each(|change| self.apply(deployment, change))
+        changes.iter().try_for_each(|change| self.apply(deployment, change))
     }
 
     fn apply(&mut self, deployment: &Deployment<S>, change: &Change) -> Result<(), RestoreError> {
         match change {
             Change::Origin { version, .. } if *version != VERSION => return Err(RestoreError::Damaged),
-            Change::Origin {
-                deployment: origin, ..
-            } if *origin != deployment.fingerprint() => {
+            Change::Origin { deployment: origin, .. } if *origin != deployment.fingerprint() => {
                 return Err(RestoreError::Foreign);
             }
             Change::Origin { .. } => {}
@@ -156,29 +156,18 @@ impl<S: Suite> Memory<S> {
                 self.roster.evict(Handle(*handle));
             }
             Change::Spare { slot, q, point } => {
-                let point = if point.is_empty() {
-                    None
-                } else {
-                    Some(Element::decode(point)?)
-                };
+                let point = if point.is_empty() { None } else { Some(Element::decode(point)?) };
                 self.spares.insert(*slot, Spare { q: *q, point });
             }
             Change::Pin { serial, handle } => {
                 self.pins.insert(*serial, Handle(*handle));
             }
-            Change::Epoch {
-                term,
-                counter,
-                digest,
-            } => {
-                self.newest = Some((
-                    Epoch {
-                        term: *term,
-                        counter: *counter,
-                    },
-                    *digest,
-                ));
+            Change::Epoch { term, counter, digest } => {
+                self.newest = Some((Epoch { term: *term, counter: *counter }, *digest));
             }
+            // Applied twice by a compaction, it is still one piece of evidence.
+            Change::Evidence(request) if self.evidence.contains(request) => {}
+            Change::Evidence(request) => self.evidence.push(request.clone()),
         }
         Ok(())
     }
@@ -198,45 +187,23 @@ impl<S: Suite> Leader<S> {
     pub fn checkpoint(&self) -> Vec<LeaderRecord> {
         let memory = &self.memory;
         let mut changes = alloc::vec![self.origin(), Change::Boot(memory.boot_no)];
-        changes.extend(
-            memory
-                .pending
-                .iter()
-                .map(|pending| Change::Pending(pending.encode().to_vec())),
-        );
+        changes.extend(memory.pending.iter().map(|pending| Change::Pending(pending.encode().to_vec())));
         changes.extend(memory.keypair.iter().map(enrolled));
-        changes.extend(
-            memory
-                .revocations
-                .signed_bytes()
-                .map(|list| Change::Revocations(list.to_vec())),
-        );
+        changes.extend(memory.revocations.signed_bytes().map(|list| Change::Revocations(list.to_vec())));
         let roster = self.roster();
-        changes.extend(roster.iter().map(|(slot, public)| Change::Member {
-            slot,
-            public: public.encode(),
-        }));
+        changes.extend(roster.iter().map(|(slot, public)| Change::Member { slot, public: public.encode() }));
         changes.extend(roster.evicted().map(|handle| Change::Evicted(*handle.as_bytes())));
-        changes.extend(
-            memory
-                .spares
-                .iter()
-                .map(|(slot, spare)| spare_change(*slot, spare)),
-        );
+        changes.extend(memory.spares.iter().map(|(slot, spare)| spare_change(*slot, spare)));
         let pins = memory.pins.iter();
-        changes.extend(pins.map(|(serial, handle)| Change::Pin {
-            serial: *serial,
-            handle: *handle.as_bytes(),
-        }));
+        changes
+            .extend(pins.map(|(serial, handle)| Change::Pin { serial: *serial, handle: *handle.as_bytes() }));
+        changes.extend(memory.evidence.iter().cloned().map(Change::Evidence));
         changes.extend(memory.newest.map(|(epoch, digest)| epoch_change(epoch, digest)));
         changes.chunks(256).map(Change::record).collect()
     }
 
     pub(super) fn origin(&self) -> Change {
-        Change::Origin {
-            version: VERSION,
-            deployment: self.config.deployment.fingerprint(),
-        }
+        Change::Origin { version: VERSION, deployment: self.config.deployment.fingerprint() }
     }
 
     pub(super) fn persist(&mut self, changes: &[Change]) {
@@ -245,29 +212,14 @@ impl<S: Suite> Leader<S> {
 }
 
 pub(super) fn enrolled<S: Suite>(keypair: &DroneKeypair<S>) -> Change {
-    Change::Enrolled {
-        public: keypair.public().encode(),
-        secret: keypair.to_bytes().to_vec(),
-    }
+    Change::Enrolled { public: keypair.public().encode(), secret: keypair.to_bytes().to_vec() }
 }
 
 pub(super) fn spare_change<S: Suite>(slot: Slot, spare: &Spare<S>) -> Change {
-    let point = spare
-        .point
-        .as_ref()
-        .map(|point| point.as_bytes().to_vec())
-        .unwrap_or_default();
-    Change::Spare {
-        slot,
-        q: spare.q,
-        point,
-    }
+    let point = spare.point.as_ref().map(|point| point.as_bytes().to_vec()).unwrap_or_default();
+    Change::Spare { slot, q: spare.q, point }
 }
 
 pub(super) fn epoch_change(epoch: Epoch, digest: [u8; 32]) -> Change {
-    Change::Epoch {
-        term: epoch.term,
-        counter: epoch.counter,
-        digest,
-    }
+    Change::Epoch { term: epoch.term, counter: epoch.counter, digest }
 }

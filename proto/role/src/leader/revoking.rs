@@ -19,29 +19,17 @@ const ASK_EVERY: Duration = Duration::from_secs(60);
 impl<S: Suite> Leader<S> {
     /// Puts members out and keeps them out. Waits for no batch.
     pub(super) fn evict(&mut self, now: Now, slots: &[Slot], rng: &mut dyn CryptoRngCore) {
-        let handles: Vec<_> = slots
-            .iter()
-            .filter_map(|slot| self.roster().get(*slot))
-            .map(|public| public.handle())
-            .collect();
+        let handles: Vec<_> =
+            slots.iter().filter_map(|slot| self.roster().get(*slot)).map(|public| public.handle()).collect();
         if !handles.is_empty() {
-            self.rekey(
-                now,
-                Vec::new(),
-                Removals {
-                    leaves: Vec::new(),
-                    evictions: handles,
-                },
-                rng,
-            );
+            self.rekey(now, Vec::new(), Removals { leaves: Vec::new(), evictions: handles }, rng);
         }
     }
 
     pub(super) fn ask_for_revocations(&mut self, now: Now) {
         self.ask_revocations = (!self.kgcs.is_empty()).then(|| now.monotonic + ASK_EVERY);
-        let query = Message::<S>::RevocationQuery(RevocationQuery {
-            number: self.memory.revocations.number(),
-        });
+        let query =
+            Message::<S>::RevocationQuery(RevocationQuery { number: self.memory.revocations.number() });
         for kgc in &self.kgcs {
             self.out.send(&self.config.deployment, *kgc, &query);
         }
@@ -66,9 +54,7 @@ impl<S: Suite> Leader<S> {
             Err(error) => self.blame(from, error),
             Ok(true) => {
                 self.persist(&[Change::Revocations(bytes.to_vec())]);
-                self.out.event(LeaderEvent::RevocationList {
-                    number: self.memory.revocations.number(),
-                });
+                self.out.event(LeaderEvent::RevocationList { number: self.memory.revocations.number() });
                 self.evict_revoked(now, rng);
             }
         }
@@ -76,9 +62,8 @@ impl<S: Suite> Leader<S> {
 
     fn evict_revoked(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let roster = self.roster().iter();
-        let revoked = roster
-            .filter(|(_, public)| self.memory.revocations.names(public))
-            .map(|(slot, _)| slot);
+        let revoked =
+            roster.filter(|(_, public)| self.memory.revocations.names(public)).map(|(slot, _)| slot);
         let revoked: Vec<Slot> = revoked.collect();
         let peers: Vec<Peer> = revoked.iter().filter_map(|slot| self.links.peer(*slot)).collect();
         self.evict(now, &revoked, rng);

@@ -39,11 +39,7 @@ fn a_lossy_link_delays_but_does_not_divide() {
     let mut count = 0_u32;
     world.tamper = Some(Box::new(move |flight| {
         count += 1;
-        if count.is_multiple_of(3) {
-            vec![]
-        } else {
-            vec![flight]
-        }
+        if count.is_multiple_of(3) { vec![] } else { vec![flight] }
     }));
     for index in 0..10 {
         world.add_edge(&format!("edge-{index}"));

@@ -34,11 +34,7 @@ fn a_crash_of_the_drone_during_enrolment_loses_nothing() {
     let mut world = World::new(2);
     // The reply gets lost, then the drone dies.
     world.tamper = Some(Box::new(|flight| {
-        if flight.from == Node::Kgc && flight.bytes.len() > 100 {
-            vec![]
-        } else {
-            vec![flight]
-        }
+        if flight.from == Node::Kgc && flight.bytes.len() > 100 { vec![] } else { vec![flight] }
     }));
     let edge = world.add_edge("edge");
     world.run(Duration::from_secs(1));
@@ -52,12 +48,7 @@ fn a_crash_of_the_drone_during_enrolment_loses_nothing() {
     world.tamper = None;
     world.start_edge(edge);
     world.run_until("enrolled after all", |world| world.synced(edge));
-    assert!(
-        world
-            .kgc_events
-            .iter()
-            .any(|event| matches!(event, KgcEvent::Repeated { .. }))
-    );
+    assert!(world.kgc_events.iter().any(|event| matches!(event, KgcEvent::Repeated { .. })));
 }
 
 #[test]
@@ -84,25 +75,15 @@ fn expired_foreign_and_revoked_tokens_are_refused_with_the_reason() {
         not_after: EPOCH_START + 10_000_000,
         expiry,
     };
-    let late = world
-        .operator
-        .issue(&world.deployment, grant("late", EPOCH_START + 50), &mut world.rng)
-        .unwrap();
+    let late =
+        world.operator.issue(&world.deployment, grant("late", EPOCH_START + 50), &mut world.rng).unwrap();
     let stranger = OperatorSecretKey::<S>::generate(&mut world.rng);
-    let foreign = stranger
-        .issue(
-            &world.deployment,
-            grant("foreign", EPOCH_START + 1_000_000),
-            &mut world.rng,
-        )
-        .unwrap();
+    let foreign =
+        stranger.issue(&world.deployment, grant("foreign", EPOCH_START + 1_000_000), &mut world.rng).unwrap();
     let revoked = world.token("revoked");
     world.rule(KgcCommand::RevokeTokens(vec![revoked.token.statement.id]));
-    let cases = [
-        (late, Reason::TokenExpired),
-        (foreign, Reason::TokenForeign),
-        (revoked, Reason::TokenRevoked),
-    ];
+    let cases =
+        [(late, Reason::TokenExpired), (foreign, Reason::TokenForeign), (revoked, Reason::TokenRevoked)];
     for (token, reason) in cases {
         let edge = world.add_edge_with(token);
         world.run(Duration::from_secs(3));
@@ -121,10 +102,7 @@ fn a_name_is_held_by_one_drone_until_it_is_revoked() {
     world.run(Duration::from_secs(5));
     assert_eq!(refused(&world, second).first(), Some(&Reason::NameTaken));
     let serial = world.edges[first].token.token.statement.id;
-    world.rule(KgcCommand::RevokeDrones {
-        handles: vec![],
-        serials: vec![serial],
-    });
+    world.rule(KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] });
     world.crash(Node::Kgc);
     world.start_kgc();
     world.run_until("the successor is in", |world| world.synced(second));
@@ -136,9 +114,6 @@ fn no_partial_key_travels_before_its_pin_is_durable() {
     let mut world = World::new(6);
     world.add_edge("edge");
     world.run_until("enrolled", |world| world.synced(0));
-    let issued = world
-        .kgc_records
-        .iter()
-        .filter(|record| matches!(record, KgcRecord::Issued { .. }));
+    let issued = world.kgc_records.iter().filter(|record| matches!(record, KgcRecord::Issued { .. }));
     assert_eq!(issued.count(), 2, "the leader and the edge");
 }

@@ -17,11 +17,7 @@ fn an_evicted_drone_is_out_at_once_and_stays_out() {
     world.command(1, EdgeCommand::Join(Name::new(GROUP).unwrap()));
     world.run(Duration::from_secs(60));
     assert_eq!(world.key(1), None);
-    assert!(
-        world.edges[1]
-            .events
-            .contains(&EdgeEvent::Refused(Reason::Evicted))
-    );
+    assert!(world.edges[1].events.contains(&EdgeEvent::Refused(Reason::Evicted)));
 }
 
 #[test]
@@ -50,21 +46,13 @@ fn evicting_a_stranger_says_so() {
 fn a_revoked_member_is_put_out_blocked_and_everybody_learns_the_list() {
     let mut world = World::grouped(4, 4);
     let serial = world.edges[2].token.token.statement.id;
-    world.rule(KgcCommand::RevokeDrones {
-        handles: vec![],
-        serials: vec![serial],
-    });
+    world.rule(KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] });
     world.run(Duration::from_secs(5));
     assert!(world.agree([0, 1, 3]));
     assert_ne!(world.key(2), Some(world.leader_key()));
     assert!(world.blocked.contains(&(Node::Leader, Node::Edge(2))));
     for edge in [0, 1, 3] {
-        assert!(
-            world.edges[edge]
-                .events
-                .contains(&EdgeEvent::RevocationList { number: 1 }),
-            "edge {edge}"
-        );
+        assert!(world.edges[edge].events.contains(&EdgeEvent::RevocationList { number: 1 }), "edge {edge}");
     }
 }
 
@@ -72,10 +60,7 @@ fn a_revoked_member_is_put_out_blocked_and_everybody_learns_the_list() {
 fn a_revoked_leader_leads_nobody() {
     let mut world = World::grouped(5, 3);
     let serial = world.leader_token.token.statement.id;
-    world.rule(KgcCommand::RevokeDrones {
-        handles: vec![],
-        serials: vec![serial],
-    });
+    world.rule(KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] });
     let list = world.kgc_records.iter().rev().find_map(|record| match record {
         quiver_role::KgcRecord::RevocationList { list, .. } => Some(list.clone()),
         _ => None,
@@ -102,17 +87,10 @@ fn a_drone_without_the_group_in_its_identity_needs_the_operators_word() {
         not_after: crate::world::EPOCH_START + 10_000_000,
         expiry: crate::world::EPOCH_START + 1_000_000,
     };
-    let token = world
-        .operator
-        .issue(&world.deployment, grant, &mut world.rng)
-        .unwrap();
+    let token = world.operator.issue(&world.deployment, grant, &mut world.rng).unwrap();
     let guest = world.add_edge_with(token);
     world.run(Duration::from_secs(10));
-    assert!(
-        world.edges[guest]
-            .events
-            .contains(&EdgeEvent::Refused(Reason::NotAuthorised))
-    );
+    assert!(world.edges[guest].events.contains(&EdgeEvent::Refused(Reason::NotAuthorised)));
     world.lead(LeaderCommand::Allow(Name::new("guest").unwrap()));
     world.run_until("let in", |world| world.synced(guest));
 }

@@ -11,17 +11,9 @@ fn drones_enrol_join_and_agree() {
     let world = World::grouped(1, 20);
     assert!(world.agree(0..20));
     assert_eq!(world.leader.as_ref().unwrap().status().members, 20);
-    assert!(
-        world.blamed_by_leader().is_empty(),
-        "{:?}",
-        world.blamed_by_leader()
-    );
+    assert!(world.blamed_by_leader().is_empty(), "{:?}", world.blamed_by_leader());
     for edge in 0..20 {
-        assert!(
-            world.blamed_by_edge(edge).is_empty(),
-            "{:?}",
-            world.blamed_by_edge(edge)
-        );
+        assert!(world.blamed_by_edge(edge).is_empty(), "{:?}", world.blamed_by_edge(edge));
     }
 }
 
@@ -41,11 +33,7 @@ fn renewal_reaches_everybody_and_is_acknowledged() {
     assert_ne!(world.leader_key(), before);
     assert!(world.agree(0..10));
     let epoch = world.leader_epoch();
-    assert!(
-        world
-            .leader_events
-            .contains(&LeaderEvent::Delivered { epoch, members: 10 })
-    );
+    assert!(world.leader_events.contains(&LeaderEvent::Delivered { epoch, members: 10 }));
 }
 
 #[test]
@@ -73,10 +61,7 @@ fn who_leaves_is_out_and_knows_it() {
     assert!(world.agree([0, 1, 3, 4]));
     assert_eq!(world.leader.as_ref().unwrap().status().members, 4);
     // And it may come back.
-    world.command(
-        2,
-        EdgeCommand::Join(quiver_ainq::Name::new(crate::world::GROUP).unwrap()),
-    );
+    world.command(2, EdgeCommand::Join(quiver_ainq::Name::new(crate::world::GROUP).unwrap()));
     world.run_until("joined again", |world| world.synced(2));
     world.run(Duration::from_millis(100));
     assert!(world.agree(0..5));
@@ -106,11 +91,7 @@ fn one_seed_gives_one_history() {
         let mut world = World::grouped(seed, 6);
         world.command(1, EdgeCommand::Leave);
         world.run(Duration::from_secs(3));
-        world
-            .recorded
-            .iter()
-            .map(|flight| (flight.from, flight.to, flight.bytes.clone()))
-            .collect::<Vec<_>>()
+        world.recorded.iter().map(|flight| (flight.from, flight.to, flight.bytes.clone())).collect::<Vec<_>>()
     };
     assert_eq!(bytes(7), bytes(7));
     assert_ne!(bytes(7), bytes(8));

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use quiver_ainq::SecretScalar;
 use quiver_message::{Message, MessageError};
-use quiver_role::{EdgeEvent, LeaderCommand, Offence};
+use quiver_role::{EdgeEvent, LeaderCommand, LeaderEvent, Offence};
 
-use crate::world::{Flight, Node, World};
+use crate::world::{Flight, Node, S, World, copy};
 
 /// Flips one bit of every message to and from the KGC, at a place that moves on.
 fn flipping() -> crate::world::Tamper {
@@ -53,22 +54,9 @@ fn a_gateway_that_sees_everything_of_an_enrolment_sees_no_secret() {
 #[test]
 fn every_single_corruption_of_a_rekey_changes_nothing() {
     let mut world = World::grouped(3, 2);
-    world.tamper = Some(Box::new(|flight| {
-        if flight.to == Node::Edge(0) {
-            vec![]
-        } else {
-            vec![flight]
-        }
-    }));
+    world.tamper = Some(Box::new(|flight| if flight.to == Node::Edge(0) { vec![] } else { vec![flight] }));
     world.lead(LeaderCommand::Rekey);
-    let rekey = world
-        .recorded
-        .iter()
-        .rev()
-        .find(|f| f.to == Node::Edge(0))
-        .unwrap()
-        .bytes
-        .clone();
+    let rekey = world.recorded.iter().rev().find(|f| f.to == Node::Edge(0)).unwrap().bytes.clone();
     world.tamper = None;
     let before = world.edges[0].machine.as_ref().unwrap().status();
     for bit in 0..rekey.len() * 8 {
@@ -95,15 +83,13 @@ fn garbage_is_blamed_and_stops_nobody() {
     let foreign = other.recorded.last().unwrap().bytes.clone();
     let empty = Vec::new();
     let huge = vec![0x42; quiver_role::MAX_MESSAGE_LEN + 1];
-    let valid = Message::<crate::world::S>::RevocationQuery(quiver_message::RevocationQuery { number: 0 });
+    let valid = Message::<S>::RevocationQuery(quiver_message::RevocationQuery { number: 0 });
     let mut padded = valid.encode(&world.deployment);
     padded.extend([0xf8, 0x07, 0x01]);
     for bytes in [&foreign, &empty, &huge, &padded, &vec![0xff; 100]] {
-        for (from, to) in [
-            (Node::Edge(0), Node::Leader),
-            (Node::Leader, Node::Edge(0)),
-            (Node::Edge(0), Node::Kgc),
-        ] {
+        for (from, to) in
+            [(Node::Edge(0), Node::Leader), (Node::Leader, Node::Edge(0)), (Node::Edge(0), Node::Kgc)]
+        {
             world.inject(from, to, bytes);
         }
     }
@@ -115,11 +101,7 @@ fn garbage_is_blamed_and_stops_nobody() {
         Offence::Message(MessageError::NotProtobuf),
     ];
     for offence in &expected {
-        assert!(
-            world.blamed_by_leader().contains(&offence),
-            "{offence:?}: {:?}",
-            world.blamed_by_leader()
-        );
+        assert!(world.blamed_by_leader().contains(&offence), "{offence:?}: {:?}", world.blamed_by_leader());
         assert!(world.blamed_by_edge(0).contains(&offence), "{offence:?}");
     }
     world.lead(LeaderCommand::Rekey);
@@ -144,22 +126,10 @@ fn old_epochs_and_forged_acknowledgements_are_blamed() {
     world.run(Duration::from_secs(1));
     world.inject(Node::Leader, Node::Edge(1), &old);
     world.run(Duration::from_secs(1));
-    assert!(
-        world
-            .blamed_by_edge(1)
-            .contains(&&Offence::Protocol(quiver_ainq::Error::Stale))
-    );
+    assert!(world.blamed_by_edge(1).contains(&&Offence::Protocol(quiver_ainq::Error::Stale)));
     // Another member's acknowledgement, its tag altered.
-    let ack = quiver_message::Ack {
-        slot: 0,
-        epoch: world.leader_epoch(),
-        tag: [7; 32],
-    };
-    world.inject(
-        Node::Edge(2),
-        Node::Leader,
-        &Message::<crate::world::S>::Ack(ack).encode(&world.deployment),
-    );
+    let ack = quiver_message::Ack { slot: 0, epoch: world.leader_epoch(), tag: [7; 32] };
+    world.inject(Node::Edge(2), Node::Leader, &Message::<S>::Ack(ack).encode(&world.deployment));
     world.run(Duration::from_secs(1));
     assert!(world.blamed_by_leader().contains(&&Offence::Mac("Ack")));
     assert!(world.agree(0..3));
@@ -174,9 +144,7 @@ fn replaying_everything_that_was_ever_sent_moves_nobody() {
     let recorded = world.recorded.clone();
     let activations = |world: &World| {
         let events = world.edges.iter().flat_map(|edge| &edge.events);
-        events
-            .filter(|event| matches!(event, EdgeEvent::KeyActivated { .. }))
-            .count()
+        events.filter(|event| matches!(event, EdgeEvent::KeyActivated { .. })).count()
     };
     let before = activations(&world);
     for flight in recorded {
@@ -186,4 +154,81 @@ fn replaying_everything_that_was_ever_sent_moves_nobody() {
     assert_eq!((world.leader_epoch(), world.leader_key()), (epoch, key));
     assert_eq!(activations(&world), before);
     assert!(world.agree(0..4));
+}
+
+/// A request to join in the name of `drone`, with the challenge that the leader gave to `Edge(1)`.
+fn request_in_the_name_of(world: &mut World, drone: Vec<u8>) -> quiver_message::JoinRequest {
+    let group = quiver_ainq::Name::new(crate::world::GROUP).unwrap();
+    let hello = quiver_message::JoinHello { group: group.clone(), drone: drone.clone(), nonce: [9; 16] };
+    let hello = Message::<S>::JoinHello(hello).encode(&world.deployment);
+    world.inject(Node::Edge(1), Node::Leader, &hello);
+    world.run(Duration::ZERO);
+    let answer =
+        world.recorded.iter().rev().find(|f| f.from == Node::Leader && f.to == Node::Edge(1)).unwrap();
+    let Message::JoinChallenge(challenge) = Message::<S>::decode(&world.deployment, &answer.bytes).unwrap()
+    else {
+        panic!("no challenge");
+    };
+    let point = SecretScalar::<S>::generate(&mut world.rng).public();
+    quiver_message::JoinRequest {
+        group,
+        drone,
+        nonce: challenge.nonce,
+        challenge: challenge.challenge,
+        ephemeral: point.as_bytes().to_vec(),
+        spare_q: 1,
+        spare_point: point.as_bytes().to_vec(),
+        spare_signature: vec![0; 64],
+        signature: vec![0; 64],
+    }
+}
+
+/// The public key that a drone joins with.
+fn drone_of(world: &World, edge: usize) -> Vec<u8> {
+    let hellos = world.recorded.iter().filter(|f| f.from == Node::Edge(edge));
+    let mut drones = hellos.filter_map(|f| match Message::<S>::decode(&world.deployment, &f.bytes) {
+        Ok(Message::JoinHello(hello)) => Some(hello.drone),
+        _ => None,
+    });
+    drones.next().unwrap()
+}
+
+#[test]
+fn a_forged_request_in_a_drones_name_neither_joins_nor_keeps_it_out() {
+    let mut world = World::grouped(8, 2);
+    let victim = world.add_edge("victim");
+    let end = |world: &World| {
+        world.recorded.iter().any(|f| f.from == Node::Edge(2) && f.bytes.len() > 400 && f.to == Node::Leader)
+    };
+    world.run_until("the victim asked", end);
+    let drone = drone_of(&world, victim);
+    let mut request = request_in_the_name_of(&mut world, drone);
+    // A valid point as commitment, so that the signature decodes and only then fails.
+    request.signature[..32].copy_from_slice(&request.ephemeral);
+    request.spare_signature[..32].copy_from_slice(&request.ephemeral);
+    let bytes = Message::<S>::JoinRequest(request).encode(&world.deployment);
+    world.inject(Node::Edge(1), Node::Leader, &bytes);
+    world.run(Duration::from_secs(2));
+    assert!(world.synced(victim));
+    assert!(world.agree(0..3));
+    assert!(world.blamed_by_leader().contains(&&Offence::Protocol(quiver_ainq::Error::InvalidSignature)));
+}
+
+#[test]
+fn a_second_key_for_one_identity_is_refused_and_kept_as_evidence() {
+    let mut world = World::grouped(9, 1);
+    // A KGC that forgot (or betrays) its pins issues another key on the same token.
+    world.crash(Node::Kgc);
+    world.kgc_records.clear();
+    world.start_kgc();
+    let token = copy(&world.edges[0].token);
+    let twin = world.add_edge_with(token);
+    world.run(Duration::from_secs(20));
+    assert!(!world.synced(twin));
+    assert!(world.agree([0]));
+    let found = world
+        .leader_events
+        .iter()
+        .any(|event| matches!(event, LeaderEvent::SecondKey { name, .. } if name.as_str() == "edge-0"));
+    assert!(found, "{:?}", world.leader_events);
 }

@@ -12,9 +12,7 @@ fn a_restarted_leader_serves_the_group_again_without_new_joins_or_enrolments() {
     let (before, issued) = (world.leader_epoch(), world.kgc.as_ref().unwrap().issued());
     let joins = |world: &World| {
         let events = world.leader_events.iter();
-        events
-            .filter(|event| matches!(event, quiver_role::LeaderEvent::Joined { .. }))
-            .count()
+        events.filter(|event| matches!(event, quiver_role::LeaderEvent::Joined { .. })).count()
     };
     let joined = joins(&world);
     world.crash(Node::Leader);
@@ -40,10 +38,8 @@ fn spare_points_are_replaced_so_that_a_leader_may_restart_again_and_again() {
         });
         world.run(Duration::from_secs(2));
     }
-    let joins = world
-        .leader_events
-        .iter()
-        .filter(|event| matches!(event, quiver_role::LeaderEvent::Joined { .. }));
+    let joins =
+        world.leader_events.iter().filter(|event| matches!(event, quiver_role::LeaderEvent::Joined { .. }));
     assert_eq!(joins.count(), 5);
 }
 
@@ -91,18 +87,9 @@ fn a_restarted_edge_neither_speaks_nor_reads_until_it_is_synced() {
     assert!(!world.synced(1));
     world.command(
         1,
-        EdgeCommand::Send {
-            channel: quiver_ainq::Name::new("c").unwrap(),
-            data: vec![1],
-            signed: false,
-        },
+        EdgeCommand::Send { channel: quiver_ainq::Name::new("c").unwrap(), data: vec![1], signed: false },
     );
-    assert!(
-        world.edges[1]
-            .events
-            .iter()
-            .any(|event| matches!(event, EdgeEvent::SendFailed(_)))
-    );
+    assert!(world.edges[1].events.iter().any(|event| matches!(event, EdgeEvent::SendFailed(_))));
     world.cut.clear();
     // The leader renews the key because a member lost it.
     world.run_until("synced again", |world| world.synced(1));
@@ -123,11 +110,7 @@ fn many_restarts_make_at_most_one_epoch_in_ten_seconds() {
     }
     world.run(Duration::from_secs(30));
     assert!(world.agree(0..12));
-    assert!(
-        world.leader_epoch().counter - before <= 3,
-        "{:?}",
-        world.leader_epoch()
-    );
+    assert!(world.leader_epoch().counter - before <= 3, "{:?}", world.leader_epoch());
 }
 
 #[test]
@@ -153,10 +136,7 @@ fn stored_state_of_another_deployment_or_damaged_is_refused() {
     let bytes = world.edges[0].state.as_ref().unwrap().as_bytes();
     for cut in [0, 1, 10, bytes.len() / 2, bytes.len() - 1] {
         let damaged = Snapshot::new(bytes[..cut].to_vec());
-        assert!(
-            quiver_role::Edge::new(world.edge_config(0), Some(&damaged)).is_err(),
-            "cut at {cut}"
-        );
+        assert!(quiver_role::Edge::new(world.edge_config(0), Some(&damaged)).is_err(), "cut at {cut}");
     }
     let foreign = quiver_role::Leader::new(world.leader_config(), other.leader_records);
     assert_eq!(foreign.err(), Some(RestoreError::Foreign));

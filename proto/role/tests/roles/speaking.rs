@@ -18,14 +18,7 @@ fn heard(world: &World, edge: usize) -> Vec<(Vec<u8>, Source)> {
 
 fn say(world: &mut World, edge: usize, data: &[u8], signed: bool) {
     let channel = Name::new("chat").unwrap();
-    world.command(
-        edge,
-        EdgeCommand::Send {
-            channel,
-            data: data.to_vec(),
-            signed,
-        },
-    );
+    world.command(edge, EdgeCommand::Send { channel, data: data.to_vec(), signed });
     world.run(Duration::from_millis(100));
 }
 
@@ -38,25 +31,17 @@ fn every_member_hears_what_a_member_says_once() {
         let messages = heard(&world, edge);
         assert_eq!(messages.len(), 2);
         assert!(matches!(messages[0], (_, Source::Unauthenticated { .. })));
-        let (data, Source::Signed { name, .. }) = &messages[1] else {
-            panic!("not signed: {messages:?}")
-        };
+        let (data, Source::Signed { name, .. }) = &messages[1] else { panic!("not signed: {messages:?}") };
         assert_eq!((data.as_slice(), name.as_str()), (b"signed".as_slice(), "edge-3"));
     }
-    let at_leader = world
-        .leader_events
-        .iter()
-        .filter(|event| matches!(event, LeaderEvent::Message { .. }));
+    let at_leader = world.leader_events.iter().filter(|event| matches!(event, LeaderEvent::Message { .. }));
     assert_eq!(at_leader.count(), 2);
 }
 
 #[test]
 fn a_leaders_word_is_signed() {
     let mut world = World::grouped(2, 3);
-    world.lead(LeaderCommand::Send {
-        channel: Name::new("orders").unwrap(),
-        data: b"go".to_vec(),
-    });
+    world.lead(LeaderCommand::Send { channel: Name::new("orders").unwrap(), data: b"go".to_vec() });
     world.run(Duration::from_millis(100));
     for edge in 0..3 {
         let messages = heard(&world, edge);
@@ -95,20 +80,9 @@ fn messages_under_way_during_a_renewal_are_still_heard() {
     let channel = Name::new("chat").unwrap();
     // Said before the renewal, delivered after it.
     world.tamper = Some(Box::new(|flight| {
-        if flight.from == Node::Edge(0) && flight.to == Node::Edge(1) {
-            vec![]
-        } else {
-            vec![flight]
-        }
+        if flight.from == Node::Edge(0) && flight.to == Node::Edge(1) { vec![] } else { vec![flight] }
     }));
-    world.command(
-        0,
-        EdgeCommand::Send {
-            channel,
-            data: b"late".to_vec(),
-            signed: false,
-        },
-    );
+    world.command(0, EdgeCommand::Send { channel, data: b"late".to_vec(), signed: false });
     let late = world
         .recorded
         .iter()
@@ -131,22 +105,8 @@ fn an_evicted_drone_cannot_speak_in_the_overlap() {
     world.cut.insert(Node::Edge(2));
     world.lead(LeaderCommand::Evict(Name::new("edge-2").unwrap()));
     world.run(Duration::from_millis(10));
-    world.command(
-        2,
-        EdgeCommand::Send {
-            channel,
-            data: b"still me".to_vec(),
-            signed: false,
-        },
-    );
-    let bytes = world
-        .recorded
-        .iter()
-        .rev()
-        .find(|f| f.from == Node::Edge(2))
-        .unwrap()
-        .bytes
-        .clone();
+    world.command(2, EdgeCommand::Send { channel, data: b"still me".to_vec(), signed: false });
+    let bytes = world.recorded.iter().rev().find(|f| f.from == Node::Edge(2)).unwrap().bytes.clone();
     for edge in 0..2 {
         world.inject(Node::Leader, Node::Edge(edge), &bytes);
     }
@@ -164,9 +124,6 @@ fn too_long_a_message_and_an_outsiders_are_not_sent() {
     world.run(Duration::from_secs(5));
     say(&mut world, 0, b"from outside", false);
     assert_eq!(heard(&world, 1).len(), 1);
-    let failed = world.edges[0]
-        .events
-        .iter()
-        .filter(|event| matches!(event, EdgeEvent::SendFailed(_)));
+    let failed = world.edges[0].events.iter().filter(|event| matches!(event, EdgeEvent::SendFailed(_)));
     assert_eq!(failed.count(), 2);
 }

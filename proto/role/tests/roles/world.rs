@@ -87,10 +87,7 @@ impl World {
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(Name::new("test").unwrap(), master.public());
         let operator = OperatorSecretKey::<S>::generate(&mut rng);
-        let role = Role::Leader {
-            group: Name::new(GROUP).unwrap(),
-            ordinal: 0,
-        };
+        let role = Role::Leader { group: Name::new(GROUP).unwrap(), ordinal: 0 };
         let leader_token = token(&operator, &deployment, "leader", role, &mut rng);
         let mut world = Self {
             clock: Duration::from_secs(100),
@@ -108,10 +105,7 @@ impl World {
             leader_records: Vec::new(),
             leader_events: Vec::new(),
             leader_deadline: None,
-            leader_timing: LeaderTiming {
-                validity: Duration::from_secs(10_000),
-                ..LeaderTiming::default()
-            },
+            leader_timing: LeaderTiming { validity: Duration::from_secs(10_000), ..LeaderTiming::default() },
             edges: Vec::new(),
             queue: VecDeque::new(),
             handles: BTreeMap::new(),
@@ -138,13 +132,8 @@ impl World {
     }
 
     pub(crate) fn now(&self) -> Now {
-        let unix = (EPOCH_START + self.clock.as_secs())
-            .checked_add_signed(self.skew)
-            .unwrap();
-        Now {
-            monotonic: self.clock,
-            unix,
-        }
+        let unix = (EPOCH_START + self.clock.as_secs()).checked_add_signed(self.skew).unwrap();
+        Now { monotonic: self.clock, unix }
     }
 
     pub(crate) fn start_kgc(&mut self) {
@@ -198,12 +187,7 @@ impl World {
 
     /// Cuts all connections of a node.
     pub(crate) fn disconnect(&mut self, node: Node) {
-        let gone: Vec<_> = self
-            .handles
-            .keys()
-            .copied()
-            .filter(|(a, b)| *a == node || *b == node)
-            .collect();
+        let gone: Vec<_> = self.handles.keys().copied().filter(|(a, b)| *a == node || *b == node).collect();
         for (at, of) in gone {
             let peer = self.handles.remove(&(at, of)).unwrap();
             self.feed(
@@ -213,8 +197,7 @@ impl World {
                 |()| Input::Disconnected { peer },
             );
         }
-        self.queue
-            .retain(|flight| flight.from != node && flight.to != node);
+        self.queue.retain(|flight| flight.from != node && flight.to != node);
     }
 
     pub(crate) fn token(&mut self, name: &str) -> IssuedToken<S> {
@@ -228,13 +211,7 @@ impl World {
 
     pub(crate) fn add_edge_with(&mut self, token: IssuedToken<S>) -> usize {
         let edge = self.edges.len();
-        self.edges.push(EdgeNode {
-            machine: None,
-            token,
-            state: None,
-            events: Vec::new(),
-            deadline: None,
-        });
+        self.edges.push(EdgeNode { machine: None, token, state: None, events: Vec::new(), deadline: None });
         self.start_edge(edge);
         edge
     }
@@ -311,11 +288,7 @@ impl World {
 
     /// Gives bytes to a machine as if `from` had sent them.
     pub(crate) fn inject(&mut self, from: Node, to: Node, bytes: &[u8]) {
-        self.queue.push_back(Flight {
-            from,
-            to,
-            bytes: bytes.to_vec(),
-        });
+        self.queue.push_back(Flight { from, to, bytes: bytes.to_vec() });
     }
 
     fn feed<'a>(
@@ -353,13 +326,8 @@ impl World {
         match node {
             Node::Kgc => {
                 let Some(machine) = &mut self.kgc else { return };
-                self.kgc_deadline = drain(
-                    machine,
-                    &mut self.kgc_records,
-                    &mut self.kgc_events,
-                    &mut flights,
-                    &mut blocked,
-                );
+                self.kgc_deadline =
+                    drain(machine, &mut self.kgc_records, &mut self.kgc_events, &mut flights, &mut blocked);
             }
             Node::Leader => {
                 let Some(machine) = &mut self.leader else { return };
@@ -386,11 +354,7 @@ impl World {
         }
         for (to, bytes) in flights {
             for to in self.targets(node, to) {
-                let flight = Flight {
-                    from: node,
-                    to,
-                    bytes: bytes.clone(),
-                };
+                let flight = Flight { from: node, to, bytes: bytes.clone() };
                 self.recorded.push(flight.clone());
                 let delivered = match &mut self.tamper {
                     Some(tamper) => tamper(flight),
@@ -402,10 +366,7 @@ impl World {
     }
 
     fn node(&self, at: Node, peer: Peer) -> Option<Node> {
-        self.handles
-            .iter()
-            .find(|((a, _), handle)| *a == at && **handle == peer)
-            .map(|((_, of), _)| *of)
+        self.handles.iter().find(|((a, _), handle)| *a == at && **handle == peer).map(|((_, of), _)| *of)
     }
 
     fn targets(&self, from: Node, to: Destination) -> Vec<Node> {
@@ -413,9 +374,7 @@ impl World {
             Destination::Peer(peer) => self.node(from, peer).into_iter().collect(),
             Destination::Group => {
                 let edges = (0..self.edges.len()).map(Node::Edge);
-                let members = edges
-                    .chain([Node::Leader])
-                    .filter(|node| *node != from && self.alive(*node));
+                let members = edges.chain([Node::Leader]).filter(|node| *node != from && self.alive(*node));
                 members
                     .filter(|node| self.handles.contains_key(&(*node, Node::Leader)) || *node == Node::Leader)
                     .collect()
@@ -431,52 +390,27 @@ impl World {
                 return true;
             }
             // Gossip comes from whoever passed it on: the leader is the hub of the star.
-            let via = if self.handles.contains_key(&(to, from)) {
-                from
-            } else {
-                Node::Leader
-            };
+            let via = if self.handles.contains_key(&(to, from)) { from } else { Node::Leader };
             let Some(peer) = self.handles.get(&(to, via)).copied() else {
                 return true;
             };
-            let input = |()| Input::Received {
-                from: peer,
-                bytes: &bytes,
-            };
+            let input = |()| Input::Received { from: peer, bytes: &bytes };
             self.feed(
                 to,
-                |()| Input::Received {
-                    from: peer,
-                    bytes: &bytes,
-                },
-                |()| Input::Received {
-                    from: peer,
-                    bytes: &bytes,
-                },
+                |()| Input::Received { from: peer, bytes: &bytes },
+                |()| Input::Received { from: peer, bytes: &bytes },
                 input,
             );
             return true;
         }
-        let edges = self
-            .edges
-            .iter()
-            .enumerate()
-            .map(|(index, edge)| (Node::Edge(index), edge.deadline));
-        let others = [
-            (Node::Kgc, self.kgc_deadline),
-            (Node::Leader, self.leader_deadline),
-        ];
+        let edges = self.edges.iter().enumerate().map(|(index, edge)| (Node::Edge(index), edge.deadline));
+        let others = [(Node::Kgc, self.kgc_deadline), (Node::Leader, self.leader_deadline)];
         let next = edges.chain(others).filter(|(node, _)| self.alive(*node));
         let next = next.filter_map(|(node, deadline)| Some((deadline?, node))).min();
         match next {
             Some((deadline, node)) if deadline <= end => {
                 self.clock = self.clock.max(deadline);
-                self.feed(
-                    node,
-                    |()| Input::Timeout,
-                    |()| Input::Timeout,
-                    |()| Input::Timeout,
-                );
+                self.feed(node, |()| Input::Timeout, |()| Input::Timeout, |()| Input::Timeout);
                 true
             }
             _ => {
@@ -507,29 +441,17 @@ impl World {
     }
 
     pub(crate) fn synced(&self, edge: usize) -> bool {
-        self.edges[edge]
-            .machine
-            .as_ref()
-            .is_some_and(|machine| machine.status().synced)
+        self.edges[edge].machine.as_ref().is_some_and(|machine| machine.status().synced)
     }
 
     /// The key that an edge would use now.
     pub(crate) fn key(&self, edge: usize) -> Option<Vec<u8>> {
-        let key = self.edges[edge]
-            .machine
-            .as_ref()?
-            .export(&Name::new("test").unwrap())?;
+        let key = self.edges[edge].machine.as_ref()?.export(&Name::new("test").unwrap())?;
         Some(key.expose().to_vec())
     }
 
     pub(crate) fn leader_key(&self) -> Vec<u8> {
-        self.leader
-            .as_ref()
-            .unwrap()
-            .export(&Name::new("test").unwrap())
-            .unwrap()
-            .expose()
-            .to_vec()
+        self.leader.as_ref().unwrap().export(&Name::new("test").unwrap()).unwrap().expose().to_vec()
     }
 
     pub(crate) fn leader_epoch(&self) -> quiver_ainq::Epoch {
@@ -538,9 +460,7 @@ impl World {
 
     /// Whether all these edges hold the leader's key.
     pub(crate) fn agree(&self, edges: impl IntoIterator<Item = usize>) -> bool {
-        edges
-            .into_iter()
-            .all(|edge| self.key(edge) == Some(self.leader_key()))
+        edges.into_iter().all(|edge| self.key(edge) == Some(self.leader_key()))
     }
 
     pub(crate) fn blamed_by_leader(&self) -> Vec<&quiver_role::Offence> {

@@ -1,0 +1,102 @@
+//! Joins that wait for the next epoch.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::Suite;
+use quiver_message::{DecodedJoinRequest, Nonce};
+
+use crate::cookie::LIFETIME;
+use crate::{Now, Peer};
+
+/// How many joins wait at most.
+const MAX_WAITING: usize = 16_384;
+/// How many of them from one connection (a gateway carries many drones).
+const MAX_PER_PEER: usize = 256;
+
+/// Joins that wait for the next epoch, in the order they came. Their signatures are verified together when it is made, so
+/// until then a name on a request means nothing: two requests in one name wait side by side.
+#[derive(Debug)]
+pub(super) struct Waiting<S: Suite> {
+    joins: Vec<Candidate<S>>,
+    per_peer: BTreeMap<Peer, usize>,
+    /// Nonces of requests that were taken, for as long as their challenge would admit them again: a request that is
+    /// replayed would end its sender's membership.
+    taken: BTreeMap<Nonce, Duration>,
+    first: Option<Duration>,
+    last: Duration,
+}
+
+/// A request to join, its signatures not yet verified.
+#[derive(Debug)]
+pub(super) struct Candidate<S: Suite> {
+    pub(super) peer: Peer,
+    pub(super) nonce: Nonce,
+    pub(super) request: DecodedJoinRequest<S>,
+    /// What the signature `join` is over.
+    pub(super) statement: Vec<u8>,
+}
+
+impl<S: Suite> Candidate<S> {
+    /// How often the drone was started, as its nonce says.
+    pub(super) fn boot_no(&self) -> u32 {
+        self.nonce.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
+    }
+}
+
+impl<S: Suite> Waiting<S> {
+    pub(super) fn new() -> Self {
+        Self {
+            joins: Vec::new(),
+            per_peer: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            first: None,
+            last: Duration::ZERO,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.joins.len()
+    }
+
+    /// Whether no more fit.
+    pub(super) fn is_full(&self) -> bool {
+        self.joins.len() >= MAX_WAITING || self.taken.len() >= 8 * MAX_WAITING
+    }
+
+    /// Whether no more fit from this connection.
+    pub(super) fn is_full_for(&self, peer: Peer) -> bool {
+        self.per_peer.get(&peer).is_some_and(|count| *count >= MAX_PER_PEER)
+    }
+
+    pub(super) fn knows(&self, nonce: &Nonce) -> bool {
+        self.taken.contains_key(nonce)
+    }
+
+    pub(super) fn push(&mut self, now: Now, candidate: Candidate<S>) {
+        self.taken.insert(candidate.nonce, now.monotonic);
+        *self.per_peer.entry(candidate.peer).or_default() += 1;
+        self.joins.push(candidate);
+        self.stir(now);
+    }
+
+    /// Somebody came or leaves: the batch closes when nobody follows for a while, or when the first has waited long enough.
+    pub(super) fn stir(&mut self, now: Now) {
+        self.first.get_or_insert(now.monotonic);
+        self.last = now.monotonic;
+    }
+
+    pub(super) fn deadline(&self, batching: Duration, longest: Duration) -> Option<Duration> {
+        self.first.map(|first| (self.last + batching).min(first + longest))
+    }
+
+    /// Ends the batch and gives everyone who waited.
+    pub(super) fn take(&mut self, now: Now) -> Vec<Candidate<S>> {
+        let lifetime = Duration::from_secs(LIFETIME + 1);
+        self.taken.retain(|_, taken| *taken + lifetime > now.monotonic);
+        self.first = None;
+        self.per_peer.clear();
+        core::mem::take(&mut self.joins)
+    }
+}
