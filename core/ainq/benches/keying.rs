@@ -3,7 +3,6 @@
 //! `term_open/2000` has the reference cost beside it: 2,000 times one Montgomery multiplication, one point addition, one
 //! encoding out of a batch, and the hashing of one member (a context, HKDF-Extract, the authentication key, a wrap, a step).
 //! Their ratio is the overhead of everything else.
-#![expect(missing_docs, reason = "criterion's macros make undocumented functions")]
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,11 +23,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
 
 const NOW: u64 = 1_700_000_000;
-const TIMES: Times = Times {
-    issued_at: NOW,
-    valid_until: NOW + 3600,
-    revocation_number: 0,
-};
+const TIMES: Times = Times { issued_at: NOW, valid_until: NOW + 3600, revocation_number: 0 };
 
 struct World<S: Suite> {
     rng: ChaCha20Rng,
@@ -54,18 +49,9 @@ impl<S: Suite> World<S> {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let (master, group) = (MasterSecret::generate(&mut rng), Name::new("alpha").unwrap());
         let deployment = Deployment::new(Name::new("bench").unwrap(), master.public());
-        let role = Role::Leader {
-            group: group.clone(),
-            ordinal: 1,
-        };
+        let role = Role::Leader { group: group.clone(), ordinal: 1 };
         let leader = enrol(&deployment, &master, role, &mut rng);
-        Self {
-            rng,
-            deployment,
-            group,
-            master,
-            leader,
-        }
+        Self { rng, deployment, group, master, leader }
     }
 
     fn newcomer(&mut self) -> Newcomer<S> {
@@ -82,15 +68,7 @@ impl<S: Suite> World<S> {
         let join = keypair.sign(&self.deployment, Label::Join, &join_message, &mut self.rng);
         let spare_pair = SparePair::generate(1, &mut self.rng);
         let spare = spare_pair.statement(&keypair, &self.deployment, &self.group, &mut self.rng);
-        Newcomer {
-            keypair,
-            secret,
-            ephemeral,
-            join_message,
-            join,
-            spare,
-            spare_pair,
-        }
+        Newcomer { keypair, secret, ephemeral, join_message, join, spare, spare_pair }
     }
 
     fn newcomers(&mut self, count: usize) -> Vec<Newcomer<S>> {
@@ -99,11 +77,7 @@ impl<S: Suite> World<S> {
 
     fn context(&self) -> GroupContext<S> {
         let (deployment, leader) = (self.deployment.clone(), self.leader.public().clone());
-        GroupContext {
-            deployment,
-            group: self.group.clone(),
-            leader,
-        }
+        GroupContext { deployment, group: self.group.clone(), leader }
     }
 
     /// Opens a term; the roster comes prepared, as a leader's is.
@@ -114,68 +88,34 @@ impl<S: Suite> World<S> {
     ) -> (Leadership<S>, EpochOutput<S>) {
         let context = self.context();
         let rng = &mut self.rng;
-        Leadership::open_term(
-            context,
-            &self.leader,
-            roster,
-            spares,
-            1 << 16 | 1,
-            [0; 32],
-            &TIMES,
-            rng,
-        )
-        .unwrap()
+        Leadership::open_term(context, &self.leader, roster, spares, 1 << 16 | 1, [0; 32], &TIMES, rng)
+            .unwrap()
     }
 
     fn rekey(&mut self, leadership: &mut Leadership<S>, batch: Batch<S>) -> EpochOutput<S> {
-        leadership
-            .rekey(&self.leader, batch, &TIMES, &mut self.rng)
-            .unwrap()
+        leadership.rekey(&self.leader, batch, &TIMES, &mut self.rng).unwrap()
     }
 
     /// Everything a leader does for newcomers: their Y, their signatures in one batch, one epoch.
     fn admit(&mut self, leadership: &mut Leadership<S>, newcomers: &[Newcomer<S>]) -> EpochOutput<S> {
         let mut implicit = Vec::with_capacity(2 * newcomers.len());
-        let spare_messages: Vec<Vec<u8>> = newcomers
-            .iter()
-            .map(|n| n.spare.message(&self.group, n.keypair.public()))
-            .collect();
+        let spare_messages: Vec<Vec<u8>> =
+            newcomers.iter().map(|n| n.spare.message(&self.group, n.keypair.public())).collect();
         let mut items = Vec::with_capacity(2 * newcomers.len());
         for (newcomer, spare_message) in newcomers.iter().zip(&spare_messages) {
             let public = newcomer.keypair.public();
             let y = public.implicit(&self.deployment).unwrap();
             implicit.extend([y, y]);
             let (message, signature) = (newcomer.join_message.as_slice(), &newcomer.join);
-            items.push(SignedItem {
-                public,
-                label: Label::Join,
-                message,
-                signature,
-            });
+            items.push(SignedItem { public, label: Label::Join, message, signature });
             let (message, signature) = (spare_message.as_slice(), &newcomer.spare.signature);
-            items.push(SignedItem {
-                public,
-                label: Label::Spare,
-                message,
-                signature,
-            });
+            items.push(SignedItem { public, label: Label::Spare, message, signature });
         }
-        assert!(verify_batch_implicit(
-            &self.deployment,
-            &items,
-            &implicit,
-            &mut self.rng
-        ));
-        let joins = newcomers
-            .iter()
-            .zip(implicit.iter().step_by(2))
-            .map(|(newcomer, y)| {
-                Join::with_implicit(newcomer.keypair.public().clone(), *y, newcomer.ephemeral).unwrap()
-            });
-        let batch = Batch {
-            joins: joins.collect(),
-            ..Batch::default()
-        };
+        assert!(verify_batch_implicit(&self.deployment, &items, &implicit, &mut self.rng));
+        let joins = newcomers.iter().zip(implicit.iter().step_by(2)).map(|(newcomer, y)| {
+            Join::with_implicit(newcomer.keypair.public().clone(), *y, newcomer.ephemeral).unwrap()
+        });
+        let batch = Batch { joins: joins.collect(), ..Batch::default() };
         self.rekey(leadership, batch)
     }
 
@@ -212,24 +152,16 @@ fn term_open(c: &mut Criterion) {
     let mut group = c.benchmark_group("term_open/2000");
     let mut world = World::<Ristretto255>::new();
     let (leadership, newcomers, _) = world.formed(2000);
-    let spares: BTreeMap<_, _> = (0..)
-        .zip(newcomers.iter().map(|newcomer| (1, newcomer.spare.point)))
-        .collect();
+    let spares: BTreeMap<_, _> =
+        (0..).zip(newcomers.iter().map(|newcomer| (1, newcomer.spare.point))).collect();
     let roster = leadership.roster().clone();
     // The reference and the operation take turns within one sample each, so that a busy machine slows both.
     group.bench_function("operation", |b| {
-        b.iter_batched(
-            || roster.clone(),
-            |roster| world.open(roster, &spares),
-            BatchSize::PerIteration,
-        );
+        b.iter_batched(|| roster.clone(), |roster| world.open(roster, &spares), BatchSize::PerIteration);
     });
     let points: Vec<RistrettoPoint> = newcomers.iter().map(|n| *n.keypair.implicit().point()).collect();
     let others: Vec<RistrettoPoint> = newcomers.iter().map(|n| *n.spare.point.point()).collect();
-    let encodings: Vec<[u8; 32]> = newcomers
-        .iter()
-        .map(|n| *n.keypair.implicit().encoding())
-        .collect();
+    let encodings: Vec<[u8; 32]> = newcomers.iter().map(|n| *n.keypair.implicit().encoding()).collect();
     let public = newcomers[0].keypair.public().encode();
     group.bench_function("reference", |b| {
         b.iter(|| {
@@ -246,12 +178,7 @@ fn term_open(c: &mut Criterion) {
 
 /// The hashing that one member costs when a term opens.
 fn hash_one_member(public: &[u8], t: &[u8; 32], point: &[u8; 32]) {
-    let context = Hasher::new("quiver/1 pair")
-        .fixed(point)
-        .fixed(public)
-        .fixed(public)
-        .fixed(point)
-        .finish();
+    let context = Hasher::new("quiver/1 pair").fixed(point).fixed(public).fixed(public).fixed(point).finish();
     let chain = extract(&context, t);
     let auth = prf(&chain, Ristretto255::ID, "auth", &[]);
     let pad = prf(&chain, Ristretto255::ID, "wrap", &[&context, &[0; 4]]);
@@ -263,7 +190,7 @@ fn rekey_expiry(c: &mut Criterion) {
     let mut world = World::<Ristretto255>::new();
     let (mut leadership, _, _) = world.formed(2000);
     c.bench_function("rekey_expiry/2000", |b| {
-        b.iter(|| world.rekey(&mut leadership, Batch::default()))
+        b.iter(|| world.rekey(&mut leadership, Batch::default()));
     });
     let mut world = World::<StrictPaper<Ristretto255>>::new();
     let (mut leadership, _, _) = world.formed(2000);
@@ -294,32 +221,18 @@ fn edge(c: &mut Criterion) {
     let drone = &newcomers[0];
     let (context, none) = (world.context(), RevocationList::empty());
     let verify = |output: &EpochOutput<_>| {
-        output
-            .header
-            .clone()
-            .verify(&context.deployment, &context.group, None, &none, NOW)
-            .unwrap()
+        output.header.clone().verify(&context.deployment, &context.group, None, &none, NOW).unwrap()
     };
     let header = verify(&welcome);
-    let join = || {
-        Membership::join(
-            &context,
-            &drone.keypair,
-            &drone.secret,
-            &header,
-            &welcome.entries[0],
-        )
-        .unwrap()
-    };
+    let join =
+        || Membership::join(&context, &drone.keypair, &drone.secret, &header, &welcome.entries[0]).unwrap();
     c.bench_function("edge/key_retrieval", |b| b.iter(join));
     let member = join();
     let next = world.rekey(&mut leadership, Batch::default());
     let advance = || {
         let header = verify(&next);
         let spare = Some(&drone.spare_pair);
-        member
-            .advance(&context, &drone.keypair, spare, &header, &next.entries[0])
-            .unwrap()
+        member.advance(&context, &drone.keypair, spare, &header, &next.entries[0]).unwrap()
     };
     c.bench_function("edge/advance", |b| b.iter(advance));
     c.bench_function("edge/advance_signature_check_alone", |b| b.iter(|| verify(&next)));

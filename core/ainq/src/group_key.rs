@@ -55,10 +55,7 @@ impl GroupKey {
         let length = 11u32.to_be_bytes();
         let exported = prf(&self.key, self.suite, "export", &[&length, name, digest]);
         let mut shown = [0; 8];
-        shown
-            .iter_mut()
-            .zip(exported.expose())
-            .for_each(|(to, from)| *to = *from);
+        shown.iter_mut().zip(exported.expose()).for_each(|(to, from)| *to = *from);
         shown
     }
 }

@@ -126,9 +126,7 @@ impl<S: Suite> HeaderCore<S> {
     /// D0 = H("quiver/1 core", core).
     #[must_use]
     pub fn digest(&self, deployment: &Deployment<S>) -> Digest {
-        Hasher::new("quiver/1 core")
-            .fixed(&self.encode(deployment))
-            .finish()
+        Hasher::new("quiver/1 core").fixed(&self.encode(deployment)).finish()
     }
 
     /// Whether this epoch makes a new pairwise key with the holder of a slot, given that the slot is held.
@@ -163,11 +161,7 @@ impl<S: Suite> Header<S> {
 }
 
 pub(crate) fn header_digest(d0: &Digest, entries_root: &Digest, tag: &[u8; 32]) -> Digest {
-    Hasher::new("quiver/1 header")
-        .fixed(d0)
-        .fixed(entries_root)
-        .fixed(tag)
-        .finish()
+    Hasher::new("quiver/1 header").fixed(d0).fixed(entries_root).fixed(tag).finish()
 }
 
 /// One member's part of an epoch.

@@ -101,10 +101,7 @@ impl<S: Suite> Leadership<S> {
             .filter_map(|(slot, member)| Newcomer::with_spare(slot, member, spares.get(&slot)?))
             .collect();
         let present: SlotSet = newcomers.iter().map(|newcomer| newcomer.slot).collect();
-        let absent = roster
-            .iter()
-            .map(|(slot, _)| slot)
-            .filter(|slot| !present.contains(*slot));
+        let absent = roster.iter().map(|(slot, _)| slot).filter(|slot| !present.contains(*slot));
         let (epoch, mut kept) = (Epoch { term, counter: 1 }, None);
         let mut draft = Draft::new(&context, Kind::Open, epoch, prev, times);
         draft.absent = absent.collect();
@@ -117,18 +114,7 @@ impl<S: Suite> Leadership<S> {
             entry.q = spares.get(&entry.slot).map(|(q, _)| *q);
         }
         let digest = output.digest;
-        Ok((
-            Self {
-                context,
-                roster,
-                strategy,
-                epoch,
-                digest,
-                key,
-                kept,
-            },
-            output,
-        ))
+        Ok((Self { context, roster, strategy, epoch, digest, key, kept }, output))
     }
 
     /// Makes the next epoch: removals and evictions first, then joins, then a fresh group key for all. An empty batch is
@@ -151,10 +137,7 @@ impl<S: Suite> Leadership<S> {
         check_signer(&self.context, keypair, self.epoch.term)?;
         check_times(times)?;
         let counter = self.epoch.counter.checked_add(1).ok_or(Error::Exhausted)?;
-        let epoch = Epoch {
-            term: self.epoch.term,
-            counter,
-        };
+        let epoch = Epoch { term: self.epoch.term, counter };
         let freed = batch.freed(&self.roster)?;
         let newcomers = batch.placed(&self.roster, &freed)?;
         let assigned: Vec<Slot> = newcomers.iter().map(|newcomer| newcomer.slot).collect();
@@ -168,11 +151,7 @@ impl<S: Suite> Leadership<S> {
         let (output, key) = draft.issue(keypair, self.strategy.as_mut(), ratchets, rng)?;
         // The old key is erased here.
         (self.epoch, self.digest, self.key) = (epoch, output.digest, key);
-        Ok(EpochOutput {
-            assigned,
-            dropped: freed.into_iter().collect(),
-            ..output
-        })
+        Ok(EpochOutput { assigned, dropped: freed.into_iter().collect(), ..output })
     }
 
     /// The current epoch.
@@ -213,19 +192,14 @@ impl<S: Suite> Leadership<S> {
 
     /// The members that have no key in this term, by ascending slot.
     pub fn absent(&self) -> impl Iterator<Item = Slot> + '_ {
-        self.roster
-            .iter()
-            .map(|(slot, _)| slot)
-            .filter(|slot| self.auth_key(*slot).is_none())
+        self.roster.iter().map(|(slot, _)| slot).filter(|slot| self.auth_key(*slot).is_none())
     }
 }
 
 impl<S: Suite> fmt::Debug for Leadership<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Leadership");
-        debug
-            .field("group", &self.context.group)
-            .field("epoch", &self.epoch);
+        debug.field("group", &self.context.group).field("epoch", &self.epoch);
         debug.field("members", &self.roster.len()).finish_non_exhaustive()
     }
 }
@@ -242,9 +216,5 @@ fn check_signer<S: Suite>(
 }
 
 fn check_times(times: &Times) -> Result<(), Error> {
-    if times.issued_at < times.valid_until {
-        Ok(())
-    } else {
-        Err(Error::Expired)
-    }
+    if times.issued_at < times.valid_until { Ok(()) } else { Err(Error::Expired) }
 }

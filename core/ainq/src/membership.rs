@@ -52,11 +52,7 @@ impl<S: Suite> Membership<S> {
         if core.kind != Kind::Rekey || entry.q.is_some() || !core.adds(entry.slot) {
             return Err(Error::MissingEntry);
         }
-        let one_time = OneTime {
-            q: 0,
-            secret: ephemeral,
-            point: ephemeral.public(),
-        };
+        let one_time = OneTime { q: 0, secret: ephemeral, point: ephemeral.public() };
         let ratchet = agree(context, keypair, &one_time, header, entry.slot)?;
         Self::activate(header, entry, ratchet, core.epoch.counter)
     }
@@ -110,11 +106,7 @@ impl<S: Suite> Membership<S> {
         }
         let q = entry.q.ok_or(Error::WrongSpare)?;
         let spare = spare.filter(|spare| spare.q() == q).ok_or(Error::WrongSpare)?;
-        let one_time = OneTime {
-            q,
-            secret: spare.secret(),
-            point: *spare.point(),
-        };
+        let one_time = OneTime { q, secret: spare.secret(), point: *spare.point() };
         let ratchet = agree(context, keypair, &one_time, header, self.slot)?;
         Self::activate(header, entry, ratchet, core.epoch.counter)
     }
@@ -140,19 +132,18 @@ impl<S: Suite> Membership<S> {
         Self::activate(header, entry, ratchet, self.birth)
     }
 
-    /// Unwrap, tag, step. The ratchet is a copy: it is kept only if the tag verified.
+    /// Unwrap and step, tag. The ratchet is a copy: it is kept only if the tag verified.
     fn activate(
         header: &VerifiedHeader<S>,
         entry: &Entry,
         mut ratchet: Ratchet,
         birth: u64,
     ) -> Result<Self, Error> {
-        let key = GroupKey::unwrap(S::ID, &entry.wrap, &ratchet.pad(header.d0(), entry.slot));
+        let key = GroupKey::unwrap(S::ID, &entry.wrap, &ratchet.take_pad(header.d0(), entry.slot));
         let tag = key.tag(header.d0(), &header.header().entries_root);
         if !ct_eq(tag.expose(), &header.header().tag) {
             return Err(Error::WrongTag);
         }
-        ratchet.step();
         let core = header.core();
         Ok(Self {
             group: core.group.clone(),
@@ -242,11 +233,7 @@ fn agree<S: Suite>(
     }
     let point = core.point.as_ref().ok_or(Error::MissingEntry)?;
     let sum = Zeroizing::new(*keypair.secret().expose() + *one_time.secret.expose());
-    let secret = if S::STRICT_PAPER {
-        keypair.secret().expose()
-    } else {
-        &*sum
-    };
+    let secret = if S::STRICT_PAPER { keypair.secret().expose() } else { &*sum };
     let agreed = S::agree(secret, point)?;
     let pairs = PairContext::new(&context.deployment, &core.group, core.epoch, point, &core.leader);
     let ctx = pairs.digest(keypair.public(), slot, one_time.q, one_time.point.encoding());
@@ -256,10 +243,7 @@ fn agree<S: Suite>(
 impl<S: Suite> fmt::Debug for Membership<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Membership");
-        debug
-            .field("group", &self.group)
-            .field("slot", &self.slot)
-            .field("epoch", &self.epoch);
+        debug.field("group", &self.group).field("slot", &self.slot).field("epoch", &self.epoch);
         debug.field("synced", &self.synced()).finish_non_exhaustive()
     }
 }

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use quiver_crypto::canonical::Reader;
-use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, extract, prf};
+use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, extract, prf, prf_each};
 
 use crate::slots::Slot;
 use crate::{AgreedSecret, Deployment, DronePublicKey, Element, Epoch, Error, Name, Suite};
@@ -58,13 +58,7 @@ impl PairContext {
         one_time: &S::Encoding,
     ) -> Digest {
         // …, lp(D_i),R_i,P_i, slot, q, E)
-        self.shared
-            .clone()
-            .fixed(&drone.encode())
-            .u32(slot)
-            .u64(q)
-            .fixed(one_time.as_ref())
-            .finish()
+        self.shared.clone().fixed(&drone.encode()).u32(slot).u64(q).fixed(one_time.as_ref()).finish()
     }
 }
 
@@ -92,13 +86,7 @@ impl Ratchet {
     }
 
     const fn new<S: Suite>(chain: Secret<32>, auth: Secret<32>, u: u64) -> Self {
-        Self {
-            suite: S::ID,
-            chain,
-            auth,
-            u,
-            steps: !S::STRICT_PAPER,
-        }
+        Self { suite: S::ID, chain, auth, u, steps: !S::STRICT_PAPER }
     }
 
     /// A, for as long as the pair lasts.
@@ -113,9 +101,18 @@ impl Ratchet {
         self.u
     }
 
-    /// PRF(W\[u\], "wrap", D0 ‖ slot). Once it is used the chain must be stepped.
-    pub(crate) fn pad(&self, d0: &Digest, slot: Slot) -> Secret<32> {
-        prf(&self.chain, self.suite, "wrap", &[d0, &slot.to_be_bytes()])
+    /// PRF(W\[u\], "wrap", D0 ‖ slot), and the step that has to follow: no chain key makes two pads.
+    pub(crate) fn take_pad(&mut self, d0: &Digest, slot: Slot) -> Secret<32> {
+        let slot = slot.to_be_bytes();
+        let wrap: (_, &[&[u8]]) = ("wrap", &[d0, &slot]);
+        self.u += 1;
+        if !self.steps {
+            let [pad] = prf_each(&self.chain, self.suite, [wrap]);
+            return pad;
+        }
+        let [pad, next] = prf_each(&self.chain, self.suite, [wrap, ("step", &[])]);
+        self.chain = next;
+        pad
     }
 
     /// W\[u+1\]; W\[u\] is erased.
@@ -164,9 +161,7 @@ impl Ratchet {
 
 impl fmt::Debug for Ratchet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ratchet")
-            .field("u", &self.u)
-            .finish_non_exhaustive()
+        f.debug_struct("Ratchet").field("u", &self.u).finish_non_exhaustive()
     }
 }
 

@@ -78,14 +78,7 @@ impl<S: Suite> Roster<S> {
         }
         self.tree.set(slot, Some(hash_leaf(slot, &public)));
         self.slots.insert(handle, slot);
-        self.members.insert(
-            slot,
-            Member {
-                public,
-                handle,
-                implicit,
-            },
-        );
+        self.members.insert(slot, Member { public, handle, implicit });
         Ok(())
     }
 
@@ -126,11 +119,7 @@ impl<S: Suite> Roster<S> {
 
     /// The free slots in ascending order, those of `freed` counted as free.
     pub(crate) fn vacancies<'a>(&'a self, freed: &'a BTreeSet<Slot>) -> impl Iterator<Item = Slot> + 'a {
-        let mut taken = self
-            .members
-            .keys()
-            .filter(|slot| !freed.contains(slot))
-            .peekable();
+        let mut taken = self.members.keys().filter(|slot| !freed.contains(slot)).peekable();
         (0..MAX_SLOTS).filter(move |slot| taken.next_if_eq(&slot).is_none())
     }
 
@@ -199,10 +188,7 @@ impl<S: Suite> Roster<S> {
     /// The hash that headers carry: over slots and members, and over the set of evicted handles.
     #[must_use]
     pub fn hash(&self) -> Digest {
-        let height = self
-            .members
-            .last_key_value()
-            .map_or(0, |(slot, _)| u32::BITS - slot.leading_zeros());
+        let height = self.members.last_key_value().map_or(0, |(slot, _)| u32::BITS - slot.leading_zeros());
         // A slot has 20 bits.
         let height = u8::try_from(height).unwrap_or(u8::MAX);
         Hasher::new("quiver/1 roster")
@@ -216,19 +202,10 @@ impl<S: Suite> Roster<S> {
 
 fn hash_leaf<S: Suite>(slot: Slot, public: &DronePublicKey<S>) -> Digest {
     // encode() is lp(D) ‖ R ‖ P.
-    Hasher::new("quiver/1 roster leaf")
-        .lp(S::ID.as_bytes())
-        .u32(slot)
-        .fixed(&public.encode())
-        .finish()
+    Hasher::new("quiver/1 roster leaf").lp(S::ID.as_bytes()).u32(slot).fixed(&public.encode()).finish()
 }
 
 fn hash_evictions<S: Suite>(evicted: &BTreeSet<Handle>) -> Digest {
-    let hasher = Hasher::new("quiver/1 roster evictions")
-        .lp(S::ID.as_bytes())
-        .u64(evicted.len() as u64);
-    evicted
-        .iter()
-        .fold(hasher, |hasher, handle| hasher.fixed(handle.as_bytes()))
-        .finish()
+    let hasher = Hasher::new("quiver/1 roster evictions").lp(S::ID.as_bytes()).u64(evicted.len() as u64);
+    evicted.iter().fold(hasher, |hasher, handle| hasher.fixed(handle.as_bytes())).finish()
 }

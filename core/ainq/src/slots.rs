@@ -60,10 +60,7 @@ impl SlotSet {
         let mut set = Self::new();
         for run in runs {
             if set.runs.len() == MAX_RUNS {
-                return Err(Error::TooLong {
-                    what: "slot runs",
-                    limit: MAX_RUNS,
-                });
+                return Err(Error::TooLong { what: "slot runs", limit: MAX_RUNS });
             }
             let apart = set.runs.last().is_none_or(|last| last.end() < run.start);
             let fits = run.len > 0 && run.start < MAX_SLOTS && run.len <= MAX_SLOTS - run.start;
@@ -97,10 +94,7 @@ impl SlotSet {
     #[must_use]
     pub fn contains(&self, slot: Slot) -> bool {
         let behind = self.runs.partition_point(|run| run.start <= slot);
-        self.runs
-            .get(..behind)
-            .and_then(<[Run]>::last)
-            .is_some_and(|run| slot < run.end())
+        self.runs.get(..behind).and_then(<[Run]>::last).is_some_and(|run| slot < run.end())
     }
 
     /// The slots, ascending.
@@ -124,17 +118,11 @@ impl SlotSet {
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let count = reader.u32()? as usize;
         if count > MAX_RUNS {
-            return Err(Error::TooLong {
-                what: "slot runs",
-                limit: MAX_RUNS,
-            });
+            return Err(Error::TooLong { what: "slot runs", limit: MAX_RUNS });
         }
         let mut runs = Vec::new();
         for _ in 0..count {
-            runs.push(Run {
-                start: reader.u32()?,
-                len: reader.u32()?,
-            });
+            runs.push(Run { start: reader.u32()?, len: reader.u32()? });
         }
         Self::from_runs(runs)
     }
@@ -194,9 +182,9 @@ mod tests {
         #[test]
         fn a_set_survives_encoding_and_holds_what_went_in(slots in proptest::collection::btree_set(0..64u32, 0..40)) {
             let set: SlotSet = slots.iter().copied().collect();
-            prop_assert_eq!(set.iter().collect::<BTreeSet<_>>(), slots.clone());
             prop_assert_eq!(set.len(), slots.len());
             prop_assert!((0..64).all(|slot| set.contains(slot) == slots.contains(&slot)));
+            prop_assert_eq!(set.iter().collect::<BTreeSet<_>>(), slots);
             let mut writer = Writer::new();
             set.encode(&mut writer);
             let bytes = writer.finish();

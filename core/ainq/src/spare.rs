@@ -60,11 +60,7 @@ impl<S: Suite> SparePair<S> {
     ) -> SpareStatement<S> {
         let message = spare_message(group, keypair.public(), self.q, &self.point);
         let signature = keypair.sign(deployment, Label::Spare, &message, rng);
-        SpareStatement {
-            q: self.q,
-            point: self.point,
-            signature,
-        }
+        SpareStatement { q: self.q, point: self.point, signature }
     }
 
     /// For the edge's encrypted state: q (8 bytes), e_q.
@@ -92,10 +88,7 @@ impl<S: Suite> SparePair<S> {
 
 impl<S: Suite> core::fmt::Debug for SparePair<S> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("SparePair")
-            .field("q", &self.q)
-            .field("point", &self.point)
-            .finish_non_exhaustive()
+        f.debug_struct("SparePair").field("q", &self.q).field("point", &self.point).finish_non_exhaustive()
     }
 }
 
@@ -130,17 +123,12 @@ impl<S: Suite> SpareStatement<S> {
         if self.q == 0 {
             return Err(Error::Malformed("spare number"));
         }
-        self.signature
-            .verify(deployment, public, Label::Spare, &self.message(group, public))
+        self.signature.verify(deployment, public, Label::Spare, &self.message(group, public))
     }
 }
 
 fn spare_message<S: Suite>(group: &Name, public: &DronePublicKey<S>, q: u64, point: &Element<S>) -> Vec<u8> {
     let mut writer = Writer::new();
-    writer
-        .lp(group.as_bytes())
-        .fixed(&public.encode())
-        .u64(q)
-        .fixed(point.as_bytes());
+    writer.lp(group.as_bytes()).fixed(&public.encode()).u64(q).fixed(point.as_bytes());
     writer.finish()
 }

@@ -44,12 +44,7 @@ impl TrafficKey {
     }
 
     fn sender(&self, slot: Slot, boot_no: u32, salt: &[u8; SALT_LEN]) -> Secret<32> {
-        prf(
-            &self.key,
-            self.suite,
-            "sender",
-            &[&slot.to_be_bytes(), &boot_no.to_be_bytes(), salt],
-        )
+        prf(&self.key, self.suite, "sender", &[&slot.to_be_bytes(), &boot_no.to_be_bytes(), salt])
     }
 }
 
@@ -96,14 +91,7 @@ impl Sender {
     #[must_use]
     pub fn new(key: &TrafficKey, digest: Digest, slot: Slot, boot_no: u32, salt: [u8; SALT_LEN]) -> Self {
         let key = key.sender(slot, boot_no, &salt);
-        Self {
-            key,
-            digest,
-            slot,
-            boot_no,
-            salt,
-            next: 0,
-        }
+        Self { key, digest, slot, boot_no, salt, next: 0 }
     }
 
     /// As [`new`](Self::new) with a salt drawn here.
@@ -168,10 +156,7 @@ impl Sender {
 impl fmt::Debug for Sender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Sender");
-        debug
-            .field("slot", &self.slot)
-            .field("boot_no", &self.boot_no)
-            .field("next", &self.next);
+        debug.field("slot", &self.slot).field("boot_no", &self.boot_no).field("next", &self.next);
         debug.finish_non_exhaustive()
     }
 }
@@ -179,23 +164,14 @@ impl fmt::Debug for Sender {
 /// 4 zero bytes ‖ counter.
 fn nonce(counter: u64) -> [u8; 12] {
     let mut nonce = [0; 12];
-    nonce
-        .iter_mut()
-        .skip(4)
-        .zip(counter.to_be_bytes())
-        .for_each(|(to, from)| *to = from);
+    nonce.iter_mut().skip(4).zip(counter.to_be_bytes()).for_each(|(to, from)| *to = from);
     nonce
 }
 
 /// D ‖ slot ‖ boot_no ‖ salt ‖ counter ‖ lp(channel).
 fn associated_data(digest: &Digest, frame: &Frame, channel: &Name) -> Vec<u8> {
     let mut writer = quiver_crypto::canonical::Writer::new();
-    writer
-        .fixed(digest)
-        .u32(frame.slot)
-        .u32(frame.boot_no)
-        .fixed(&frame.salt)
-        .u64(frame.counter);
+    writer.fixed(digest).u32(frame.slot).u32(frame.boot_no).fixed(&frame.salt).u64(frame.counter);
     writer.lp(channel.as_bytes());
     writer.finish()
 }

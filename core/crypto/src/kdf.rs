@@ -12,8 +12,22 @@ use crate::canonical::length;
 /// The caller sees to it that one label is always used with inputs of one shape.
 #[must_use]
 pub fn prf(key: &Secret<32>, suite: &str, label: &str, input: &[&[u8]]) -> Secret<32> {
+    labelled(hmac_sha256(key.expose()), suite, label, input)
+}
+
+/// Several [`prf`]s under one key, each with its label and input; hashing the key itself is done once for all.
+#[must_use]
+pub fn prf_each<const N: usize>(
+    key: &Secret<32>,
+    suite: &str,
+    uses: [(&str, &[&[u8]]); N],
+) -> [Secret<32>; N] {
+    let keyed = hmac_sha256(key.expose());
+    uses.map(|(label, input)| labelled(keyed.clone(), suite, label, input))
+}
+
+fn labelled(mut mac: Hmac<Sha256>, suite: &str, label: &str, input: &[&[u8]]) -> Secret<32> {
     let (suite, label) = (suite.as_bytes(), label.as_bytes());
-    let mut mac = hmac_sha256(key.expose());
     mac.update(&length(suite));
     mac.update(suite);
     mac.update(&length(label));
@@ -109,5 +123,13 @@ mod tests {
         let key = Secret::new([9; 32]);
         assert_ne!(prf(&key, "s", "step", &[]), prf(&key, "s", "wrap", &[]));
         assert_ne!(prf(&key, "s", "step", &[]), prf(&key, "t", "step", &[]));
+    }
+
+    #[test]
+    fn several_uses_of_one_key_are_what_each_alone_would_be() {
+        let key = Secret::new([3; 32]);
+        let [a, b] = prf_each(&key, "suite", [("one", &[b"x", b"y"]), ("two", &[])]);
+        assert_eq!(a, prf(&key, "suite", "one", &[b"xy"]));
+        assert_eq!(b, prf(&key, "suite", "two", &[]));
     }
 }

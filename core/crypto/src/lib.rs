@@ -31,7 +31,7 @@ mod secret;
 mod spelled;
 
 pub use hash::{Digest, Hasher};
-pub use kdf::{extract, hmac_wide, prf};
+pub use kdf::{extract, hmac_wide, prf, prf_each};
 pub use secret::{Secret, WrongLength, ct_eq};
 pub use spelled::Hex;
 /// Bytes that are overwritten when dropped.

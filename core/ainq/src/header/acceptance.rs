@@ -89,14 +89,9 @@ impl<S: Suite> Header<S> {
         let d0 = self.core.digest(deployment);
         let digest = header_digest(&d0, &self.entries_root, &self.tag);
         let leader = &self.core.leader;
-        self.signature
-            .verify(deployment, leader, Label::Header, &digest)?;
+        self.signature.verify(deployment, leader, Label::Header, &digest)?;
         check_leader(&leader.identity.role, &self.core.group, self.core.epoch.term)?;
-        Ok(VerifiedHeader {
-            header: self,
-            d0,
-            digest,
-        })
+        Ok(VerifiedHeader { header: self, d0, digest })
     }
 }
 
@@ -104,10 +99,7 @@ impl<S: Suite> Header<S> {
 pub(crate) fn check_leader(role: &Role, group: &Name, term: u64) -> Result<(), Error> {
     let epoch = Epoch { term, counter: 0 };
     match role {
-        Role::Leader {
-            group: leads,
-            ordinal,
-        } if leads == group && *ordinal == epoch.ordinal() => Ok(()),
+        Role::Leader { group: leads, ordinal } if leads == group && *ordinal == epoch.ordinal() => Ok(()),
         _ => Err(Error::NotALeader),
     }
 }

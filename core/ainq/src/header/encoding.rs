@@ -62,16 +62,9 @@ impl<S: Suite> HeaderCore<S> {
         let mut writer = Writer::new();
         writer.lp(S::ID.as_bytes()).fixed(&deployment.fingerprint());
         writer.lp(self.group.as_bytes()).fixed(&self.leader.encode());
-        writer
-            .u64(self.epoch.term)
-            .u64(self.epoch.counter)
-            .fixed(&self.prev)
-            .fixed(&self.nonce);
+        writer.u64(self.epoch.term).u64(self.epoch.counter).fixed(&self.prev).fixed(&self.nonce);
         writer.u64(self.issued_at).u64(self.valid_until);
-        writer
-            .u8(self.strategy.code())
-            .u8(self.kind.code())
-            .u8(u8::from(self.point.is_some()));
+        writer.u8(self.strategy.code()).u8(self.kind.code()).u8(u8::from(self.point.is_some()));
         if let Some(point) = &self.point {
             writer.fixed(point.as_bytes());
         }
@@ -93,10 +86,7 @@ impl<S: Suite> HeaderCore<S> {
         Ok(Self {
             group: Name::from_bytes(reader.lp(Name::MAX_LEN)?)?,
             leader: DronePublicKey::read(reader)?,
-            epoch: Epoch {
-                term: reader.u64()?,
-                counter: reader.u64()?,
-            },
+            epoch: Epoch { term: reader.u64()?, counter: reader.u64()? },
             prev: reader.array()?,
             nonce: reader.array()?,
             issued_at: reader.u64()?,
@@ -123,10 +113,7 @@ impl<S: Suite> Header<S> {
     #[must_use]
     pub fn encode(&self, deployment: &Deployment<S>) -> Vec<u8> {
         let mut writer = Writer::new();
-        writer
-            .fixed(&self.core.encode(deployment))
-            .fixed(&self.entries_root)
-            .fixed(&self.tag);
+        writer.fixed(&self.core.encode(deployment)).fixed(&self.entries_root).fixed(&self.tag);
         writer.fixed(&self.signature.encode());
         writer.finish()
     }
@@ -143,12 +130,7 @@ impl<S: Suite> Header<S> {
         let (entries_root, tag) = (reader.array()?, reader.array()?);
         let signature = Signature::decode(reader.take(S::POINT_LEN + S::SCALAR_LEN)?)?;
         reader.end()?;
-        Ok(Self {
-            core,
-            entries_root,
-            tag,
-            signature,
-        })
+        Ok(Self { core, entries_root, tag, signature })
     }
 }
 

@@ -43,12 +43,7 @@ impl<S: Suite> Join<S> {
         ephemeral: Element<S>,
     ) -> Result<Self, Error> {
         let target = sum(&implicit, &ephemeral).ok_or(Error::IdentityPoint)?;
-        Ok(Self {
-            public,
-            ephemeral,
-            implicit,
-            target,
-        })
+        Ok(Self { public, ephemeral, implicit, target })
     }
 
     /// Who joins.
@@ -72,9 +67,7 @@ impl<S: Suite> Join<S> {
 
 impl<S: Suite> fmt::Debug for Join<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Join")
-            .field("public", &self.public)
-            .finish_non_exhaustive()
+        f.debug_struct("Join").field("public", &self.public).finish_non_exhaustive()
     }
 }
 
@@ -91,11 +84,7 @@ pub struct Batch<S: Suite> {
 
 impl<S: Suite> Default for Batch<S> {
     fn default() -> Self {
-        Self {
-            joins: Vec::new(),
-            removals: Vec::new(),
-            evictions: Vec::new(),
-        }
+        Self { joins: Vec::new(), removals: Vec::new(), evictions: Vec::new() }
     }
 }
 
@@ -134,14 +123,8 @@ impl<S: Suite> Batch<S> {
             }
         }
         let places = self.joins.iter().zip(roster.vacancies(freed));
-        let placed: Vec<_> = places
-            .map(|(join, slot)| Newcomer::with_join(slot, join))
-            .collect();
-        if placed.len() == self.joins.len() {
-            Ok(placed)
-        } else {
-            Err(Error::Exhausted)
-        }
+        let placed: Vec<_> = places.map(|(join, slot)| Newcomer::with_join(slot, join)).collect();
+        if placed.len() == self.joins.len() { Ok(placed) } else { Err(Error::Exhausted) }
     }
 
     /// Changes the roster as planned.
@@ -173,13 +156,7 @@ pub(super) struct Newcomer<'a, S: Suite> {
 
 impl<'a, S: Suite> Newcomer<'a, S> {
     fn with_join(slot: Slot, join: &'a Join<S>) -> Self {
-        Self {
-            slot,
-            q: 0,
-            public: &join.public,
-            one_time: *join.ephemeral.encoding(),
-            target: join.target,
-        }
+        Self { slot, q: 0, public: &join.public, one_time: *join.ephemeral.encoding(), target: join.target }
     }
 
     /// A member with its spare point; none if the two cancel out, which only the member itself can have brought about.
@@ -189,13 +166,7 @@ impl<'a, S: Suite> Newcomer<'a, S> {
         (q, spare): &(u64, Element<S>),
     ) -> Option<Self> {
         let target = sum(member.implicit.as_ref()?, spare)?;
-        Some(Self {
-            slot,
-            q: *q,
-            public: &member.public,
-            one_time: *spare.encoding(),
-            target,
-        })
+        Some(Self { slot, q: *q, public: &member.public, one_time: *spare.encoding(), target })
     }
 }
 

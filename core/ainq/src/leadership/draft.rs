@@ -64,11 +64,7 @@ impl<'a, S: Suite> Draft<'a, S> {
         if newcomers.is_empty() {
             return Ok(Vec::new());
         }
-        let GroupContext {
-            deployment,
-            group,
-            leader,
-        } = self.context;
+        let GroupContext { deployment, group, leader } = self.context;
         // l_k random, V = l_k·P
         let secret = kept.take().unwrap_or_else(|| SecretScalar::generate(rng));
         let point = secret.public();
@@ -98,10 +94,7 @@ impl<'a, S: Suite> Draft<'a, S> {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(EpochOutput<S>, GroupKey), Error> {
         let (deployment, removed) = (&self.context.deployment, self.removed.clone());
-        let change = Change {
-            removed: &removed,
-            newcomers: ratchets,
-        };
+        let change = Change { removed: &removed, newcomers: ratchets };
         let plan = strategy.plan(&change);
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);
@@ -112,23 +105,9 @@ impl<'a, S: Suite> Draft<'a, S> {
         let tag = *sealed.key.tag(&d0, &sealed.entries_root).expose();
         let digest = header_digest(&d0, &sealed.entries_root, &tag);
         let signature = keypair.sign(deployment, Label::Header, &digest, rng);
-        let header = Header {
-            core,
-            entries_root: sealed.entries_root,
-            tag,
-            signature,
-        };
+        let header = Header { core, entries_root: sealed.entries_root, tag, signature };
         let (entries, assigned, dropped) = (sealed.entries, Vec::new(), Vec::new());
-        Ok((
-            EpochOutput {
-                header,
-                digest,
-                entries,
-                assigned,
-                dropped,
-            },
-            sealed.key,
-        ))
+        Ok((EpochOutput { header, digest, entries, assigned, dropped }, sealed.key))
     }
 
     fn into_core(self, nonce: [u8; 32], strategy: &dyn Strategy, height: u8) -> HeaderCore<S> {

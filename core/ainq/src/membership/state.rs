@@ -17,10 +17,7 @@ impl<S: Suite> Membership<S> {
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let mut writer = Writer::new();
-        writer
-            .lp(S::ID.as_bytes())
-            .lp(self.group.as_bytes())
-            .fixed(self.leader.as_bytes());
+        writer.lp(S::ID.as_bytes()).lp(self.group.as_bytes()).fixed(self.leader.as_bytes());
         writer
             .u32(self.slot)
             .u64(self.birth)
@@ -51,26 +48,13 @@ impl<S: Suite> Membership<S> {
             return Err(Error::WrongSlot);
         }
         let birth = reader.u64()?;
-        let epoch = Epoch {
-            term: reader.u64()?,
-            counter: reader.u64()?,
-        };
+        let epoch = Epoch { term: reader.u64()?, counter: reader.u64()? };
         let digest = reader.array()?;
         let ratchet = Ratchet::decode::<S>(reader.take(Ratchet::ENCODED_LEN)?)?;
         reader.end()?;
         if birth > epoch.counter {
             return Err(Error::Malformed("membership"));
         }
-        Ok(Self {
-            group,
-            leader,
-            slot,
-            birth,
-            epoch,
-            digest,
-            ratchet,
-            key: None,
-            suite: PhantomData,
-        })
+        Ok(Self { group, leader, slot, birth, epoch, digest, ratchet, key: None, suite: PhantomData })
     }
 }

@@ -17,10 +17,7 @@ pub(super) struct MerkleTree {
 
 impl MerkleTree {
     pub(super) fn new(suite: &'static str) -> Self {
-        Self {
-            suite,
-            levels: alloc::vec![alloc::vec![EMPTY]],
-        }
+        Self { suite, levels: alloc::vec![alloc::vec![EMPTY]] }
     }
 
     /// The hash over the slots `0..2^height`, whether or not there ever were that many.
@@ -51,12 +48,7 @@ impl MerkleTree {
     /// Doubles the tree until it has a leaf `index`. The old tree becomes the left half.
     fn grow_to(&mut self, index: usize) {
         while self.levels.first().is_some_and(|leaves| leaves.len() <= index) {
-            let old_root = self
-                .levels
-                .last()
-                .and_then(|nodes| nodes.first())
-                .copied()
-                .unwrap_or(EMPTY);
+            let old_root = self.levels.last().and_then(|nodes| nodes.first()).copied().unwrap_or(EMPTY);
             for nodes in &mut self.levels {
                 nodes.resize(nodes.len() * 2, EMPTY);
             }
@@ -69,10 +61,6 @@ impl MerkleTree {
         if *left == EMPTY && *right == EMPTY {
             return EMPTY;
         }
-        Hasher::new("quiver/1 roster node")
-            .lp(self.suite.as_bytes())
-            .fixed(left)
-            .fixed(right)
-            .finish()
+        Hasher::new("quiver/1 roster node").lp(self.suite.as_bytes()).fixed(left).fixed(right).finish()
     }
 }

@@ -21,10 +21,7 @@ pub(crate) struct Flat {
 
 impl Flat {
     pub(crate) const fn new(suite: &'static str) -> Self {
-        Self {
-            suite,
-            members: BTreeMap::new(),
-        }
+        Self { suite, members: BTreeMap::new() }
     }
 }
 
@@ -48,18 +45,10 @@ impl Strategy for Flat {
         let mut entries = Vec::with_capacity(self.members.len());
         for (&slot, ratchet) in &mut self.members {
             // C_i = K_g ⊕ PRF(W_i[u], "wrap", D0 ‖ slot)
-            entries.push(Entry {
-                slot,
-                q: None,
-                wrap: key.wrap(&ratchet.pad(d0, slot)),
-            });
-            ratchet.step();
+            let wrap = key.wrap(&ratchet.take_pad(d0, slot));
+            entries.push(Entry { slot, q: None, wrap });
         }
-        Ok(Sealed {
-            key,
-            entries,
-            entries_root: [0; 32],
-        })
+        Ok(Sealed { key, entries, entries_root: [0; 32] })
     }
 
     fn auth_key(&self, slot: Slot) -> Option<&Secret<32>> {

@@ -22,10 +22,7 @@ impl Reception {
     /// Receives nothing yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            current: None,
-            previous: None,
-        }
+        Self { current: None, previous: None }
     }
 
     /// Goes over to the epoch of `header`. Whether the overlap is allowed is decided here: same term, nobody removed, and
@@ -33,10 +30,7 @@ impl Reception {
     pub fn activate<S: Suite>(&mut self, next: Receiver, header: &VerifiedHeader<S>) {
         let core = header.core();
         let kept = core.kind == Kind::Rekey && core.removed.is_empty();
-        self.previous = self
-            .current
-            .take()
-            .filter(|last| kept && *last.digest() == core.prev);
+        self.previous = self.current.take().filter(|last| kept && *last.digest() == core.prev);
         self.current = Some(next);
     }
 
@@ -78,9 +72,6 @@ impl Reception {
 
 impl fmt::Debug for Reception {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reception")
-            .field("current", &self.current)
-            .field("previous", &self.previous)
-            .finish()
+        f.debug_struct("Reception").field("current", &self.current).field("previous", &self.previous).finish()
     }
 }

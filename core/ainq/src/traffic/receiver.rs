@@ -55,13 +55,7 @@ struct Source {
 impl Source {
     fn new(traffic: &TrafficKey, slot: Slot, boot_no: u32, salt: [u8; SALT_LEN], floor: u64) -> Self {
         let key = traffic.sender(slot, boot_no, &salt);
-        Self {
-            boot_no,
-            salt,
-            key,
-            window: Box::new(Window::from(floor)),
-            ceiling: floor,
-        }
+        Self { boot_no, salt, key, window: Box::new(Window::from(floor)), ceiling: floor }
     }
 
     /// A lower start, or the same with another salt, is dropped.
@@ -84,12 +78,7 @@ impl Receiver {
     /// A receiver for the epoch with header digest D, just activated.
     #[must_use]
     pub const fn new(key: TrafficKey, digest: Digest) -> Self {
-        Self {
-            key,
-            digest,
-            senders: BTreeMap::new(),
-            risen: BTreeSet::new(),
-        }
+        Self { key, digest, senders: BTreeMap::new(), risen: BTreeSet::new() }
     }
 
     /// A receiver for an epoch that was current when the program stopped. `ceilings` must be all that
@@ -97,13 +86,7 @@ impl Receiver {
     #[must_use]
     pub fn restore(key: TrafficKey, digest: Digest, ceilings: impl IntoIterator<Item = Ceiling>) -> Self {
         let mut receiver = Self::new(key, digest);
-        for Ceiling {
-            slot,
-            boot_no,
-            salt,
-            counter,
-        } in ceilings
-        {
+        for Ceiling { slot, boot_no, salt, counter } in ceilings {
             let source = Source::new(&receiver.key, slot, boot_no, salt, counter);
             receiver.senders.insert(slot, source);
         }
@@ -168,12 +151,7 @@ impl Receiver {
         let risen = core::mem::take(&mut self.risen);
         let ceiling = |slot| {
             let source = self.senders.get(&slot)?;
-            Some(Ceiling {
-                slot,
-                boot_no: source.boot_no,
-                salt: source.salt,
-                counter: source.ceiling,
-            })
+            Some(Ceiling { slot, boot_no: source.boot_no, salt: source.salt, counter: source.ceiling })
         };
         risen.into_iter().filter_map(ceiling).collect()
     }
@@ -181,8 +159,6 @@ impl Receiver {
 
 impl fmt::Debug for Receiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver")
-            .field("senders", &self.senders.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Receiver").field("senders", &self.senders.len()).finish_non_exhaustive()
     }
 }

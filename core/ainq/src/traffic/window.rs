@@ -19,11 +19,7 @@ pub(super) struct Window {
 impl Window {
     /// A window that accepts `floor` and above.
     pub(super) const fn from(floor: u64) -> Self {
-        Self {
-            next: floor,
-            floor,
-            seen: [0; WORDS],
-        }
+        Self { next: floor, floor, seen: [0; WORDS] }
     }
 
     /// Whether a number is new, as far as can be told.
@@ -52,9 +48,7 @@ impl Window {
     }
 
     fn bit(&self, number: u64) -> bool {
-        self.seen
-            .get(word(number))
-            .is_some_and(|bits| bits >> (number % 64) & 1 == 1)
+        self.seen.get(word(number)).is_some_and(|bits| bits >> (number % 64) & 1 == 1)
     }
 
     fn set(&mut self, number: u64, value: bool) {

@@ -25,13 +25,7 @@ for_each_suite! {
 fn verify<S: Suite>(swarm: &Swarm<S>, header: &Header<S>) -> Result<VerifiedHeader<S>, Error> {
     let member = swarm.edges[0].membership.as_ref().unwrap();
     let none = RevocationList::empty();
-    header.clone().verify(
-        &swarm.deployment,
-        &name("alpha"),
-        Some(member.epoch()),
-        &none,
-        NOW,
-    )
+    header.clone().verify(&swarm.deployment, &name("alpha"), Some(member.epoch()), &none, NOW)
 }
 
 /// The whole of acceptance, from bytes to the next state.
@@ -41,22 +35,13 @@ fn accept<S: Suite>(swarm: &Swarm<S>, header: &Header<S>, entry: &Entry) -> Resu
     let entry = Entry::decode(&entry.encode())?;
     let header = verify(swarm, &header)?;
     let member = edge.membership.as_ref().unwrap();
-    member.advance(
-        &swarm.context(),
-        &edge.keypair,
-        Some(&edge.spare),
-        &header,
-        &entry,
-    )
+    member.advance(&swarm.context(), &edge.keypair, Some(&edge.spare), &header, &entry)
 }
 
 fn sign<S: Suite>(swarm: &mut Swarm<S>, by: &DroneKeypair<S>, header: &Header<S>) -> Header<S> {
     let digest = header.digest(&swarm.deployment);
     let signature = by.sign(&swarm.deployment, Label::Header, &digest, &mut swarm.rng);
-    Header {
-        signature,
-        ..header.clone()
-    }
+    Header { signature, ..header.clone() }
 }
 
 type Corruption<S> = (&'static str, Box<dyn Fn(&mut Header<S>, &mut Entry)>);
@@ -64,22 +49,15 @@ type Corruption<S> = (&'static str, Box<dyn Fn(&mut Header<S>, &mut Entry)>);
 fn corruptions<S: Suite>(swarm: &mut Swarm<S>) -> Vec<Corruption<S>> {
     let point = SecretScalar::<S>::generate(&mut swarm.rng).public();
     let other = swarm.enrol(leader_role("alpha", 1)).public().clone();
-    let forged = swarm.edges[0]
-        .keypair
-        .sign(&swarm.deployment, Label::Header, b"x", &mut swarm.rng);
+    let forged = swarm.edges[0].keypair.sign(&swarm.deployment, Label::Header, b"x", &mut swarm.rng);
     let wrong_label = {
         let digest = swarm.last().header.digest(&swarm.deployment);
-        swarm
-            .leader
-            .sign(&swarm.deployment, Label::Welcome, &digest, &mut swarm.rng)
+        swarm.leader.sign(&swarm.deployment, Label::Welcome, &digest, &mut swarm.rng)
     };
     vec![
         ("group", Box::new(|h, _| h.core.group = name("beta"))),
         ("leader", Box::new(move |h, _| h.core.leader = other.clone())),
-        (
-            "leader's ordinal",
-            Box::new(|h, _| h.core.leader.identity.role = leader_role("alpha", 2)),
-        ),
+        ("leader's ordinal", Box::new(|h, _| h.core.leader.identity.role = leader_role("alpha", 2))),
         ("term", Box::new(|h, _| h.core.epoch.term += 1 << 16)),
         ("counter", Box::new(|h, _| h.core.epoch.counter += 1)),
         ("prev", Box::new(|h, _| h.core.prev[0] ^= 1)),
@@ -87,22 +65,13 @@ fn corruptions<S: Suite>(swarm: &mut Swarm<S>) -> Vec<Corruption<S>> {
         ("issued_at", Box::new(|h, _| h.core.issued_at -= 1)),
         ("valid_until", Box::new(|h, _| h.core.valid_until += 1)),
         ("strategy", Box::new(|h, _| h.core.strategy = StrategyKind::Tree)),
-        (
-            "V",
-            Box::new(move |h, _| h.core.point = h.core.point.map(|_| point)),
-        ),
+        ("V", Box::new(move |h, _| h.core.point = h.core.point.map(|_| point))),
         ("height", Box::new(|h, _| h.core.height = 1)),
-        (
-            "removed",
-            Box::new(|h, _| h.core.removed = SlotSet::from_iter([9])),
-        ),
+        ("removed", Box::new(|h, _| h.core.removed = SlotSet::from_iter([9]))),
         ("added", Box::new(|h, _| h.core.added = SlotSet::from_iter([9]))),
         ("absent", Box::new(|h, _| h.core.absent = SlotSet::from_iter([9]))),
         ("roster_hash", Box::new(|h, _| h.core.roster_hash[7] ^= 0x80)),
-        (
-            "revocation number",
-            Box::new(|h, _| h.core.revocation_number += 1),
-        ),
+        ("revocation number", Box::new(|h, _| h.core.revocation_number += 1)),
         ("entries_root", Box::new(|h, _| h.entries_root[0] ^= 1)),
         ("tag", Box::new(|h, _| h.tag[0] ^= 1)),
         ("signature", Box::new(move |h, _| h.signature = forged)),
@@ -135,11 +104,7 @@ fn one_by_one<S: Suite>(swarm: &mut Swarm<S>) {
             continue;
         }
         assert!(accept(swarm, &header, &entry).is_err(), "{what}");
-        assert_eq!(
-            swarm.edges[0].membership.as_ref().unwrap().encode(),
-            before,
-            "{what}"
-        );
+        assert_eq!(swarm.edges[0].membership.as_ref().unwrap().encode(), before, "{what}");
     }
     accept(swarm, &broadcast.header, &broadcast.entries[0]).unwrap();
     swarm.hear(0).unwrap();
@@ -150,12 +115,7 @@ fn only_the_leader_of_this_group_and_ordinal_is_believed<S: Suite>() {
     let mut swarm = Swarm::<S>::formed(22, 2);
     swarm.rekey_unheard(&[], vec![]);
     let header = swarm.last().header.clone();
-    let pretenders = [
-        Role::Edge,
-        leader_role("beta", 1),
-        leader_role("alpha", 2),
-        leader_role("alpha", 0),
-    ];
+    let pretenders = [Role::Edge, leader_role("beta", 1), leader_role("alpha", 2), leader_role("alpha", 0)];
     for role in pretenders {
         let pretender = swarm.enrol(role);
         let mut forged = header.clone();
@@ -170,7 +130,7 @@ fn only_the_leader_of_this_group_and_ordinal_is_believed<S: Suite>() {
     let forged = sign(&mut swarm, &namesake, &forged);
     let entry = swarm.last().entries[0].clone();
     assert_eq!(accept(&swarm, &forged, &entry).unwrap_err(), Error::NotALeader);
-    let mut edge_as_leader = header.clone();
+    let mut edge_as_leader = header;
     edge_as_leader.core.leader.identity.role = Role::Edge;
     let refused = verify(&swarm, &edge_as_leader).unwrap_err();
     assert_eq!(refused, Error::InvalidSignature);
@@ -195,18 +155,12 @@ fn a_broadcast_forged_from_public_keys_is_refused<S: Suite>() {
     // Everything fits but who signed it: the real leader did not, a drone that is no leader must not.
     let mut as_leader = output.header.clone();
     as_leader.core.leader = swarm.leader.public().clone();
-    assert_eq!(
-        accept(&swarm, &as_leader, &output.entries[0]).unwrap_err(),
-        Error::InvalidSignature
-    );
+    assert_eq!(accept(&swarm, &as_leader, &output.entries[0]).unwrap_err(), Error::InvalidSignature);
     let insider = swarm.enrol(Role::Edge);
     let mut as_insider = output.header.clone();
     as_insider.core.leader = insider.public().clone();
     let as_insider = sign(&mut swarm, &insider, &as_insider);
-    assert_eq!(
-        accept(&swarm, &as_insider, &output.entries[0]).unwrap_err(),
-        Error::NotALeader
-    );
+    assert_eq!(accept(&swarm, &as_insider, &output.entries[0]).unwrap_err(), Error::NotALeader);
     // Without a certified role there is nothing to forge with: this one the KGC did make a leader.
     assert!(accept(&swarm, &output.header, &output.entries[0]).is_ok());
 }
@@ -222,27 +176,17 @@ fn old_foreign_expired_and_revoked_headers_are_refused<S: Suite>() {
     let next = swarm.last().header.clone();
     let (deployment, alpha, none) = (swarm.deployment.clone(), name("alpha"), RevocationList::empty());
     let at = |group, revocations: &RevocationList, now| {
-        next.clone()
-            .verify(&deployment, &group, None, revocations, now)
-            .map(drop)
+        next.clone().verify(&deployment, &group, None, revocations, now).map(drop)
     };
     assert_eq!(at(name("beta"), &none, NOW), Err(Error::WrongGroup));
     assert_eq!(at(alpha.clone(), &none, NOW), Ok(()));
     assert_eq!(at(alpha.clone(), &none, next.core.valid_until - 1), Ok(()));
-    assert_eq!(
-        at(alpha.clone(), &none, next.core.valid_until),
-        Err(Error::Expired)
-    );
-    let by_handle = RevocationList {
-        handles: vec![swarm.leader.public().handle()],
-        ..RevocationList::empty()
-    };
+    assert_eq!(at(alpha.clone(), &none, next.core.valid_until), Err(Error::Expired));
+    let by_handle =
+        RevocationList { handles: vec![swarm.leader.public().handle()], ..RevocationList::empty() };
     assert_eq!(at(alpha.clone(), &by_handle, NOW), Err(Error::Revoked));
     let serial = swarm.leader.public().identity.serial;
-    let by_serial = RevocationList {
-        serials: vec![serial],
-        ..RevocationList::empty()
-    };
+    let by_serial = RevocationList { serials: vec![serial], ..RevocationList::empty() };
     assert_eq!(at(alpha, &by_serial, NOW), Err(Error::Revoked));
     // The signature is looked at before role, revocation and validity: an outsider learns nothing about those.
     let mut unsigned = next.clone();
@@ -256,33 +200,18 @@ fn another_members_entry_is_of_no_use<S: Suite>() {
     swarm.rekey_unheard(&[], vec![]);
     let broadcast = swarm.last().clone();
     let theirs = broadcast.entries[1].clone();
-    assert_eq!(
-        accept(&swarm, &broadcast.header, &theirs).unwrap_err(),
-        Error::WrongSlot
-    );
+    assert_eq!(accept(&swarm, &broadcast.header, &theirs).unwrap_err(), Error::WrongSlot);
     let relabelled = Entry { slot: 0, ..theirs };
-    assert_eq!(
-        accept(&swarm, &broadcast.header, &relabelled).unwrap_err(),
-        Error::WrongTag
-    );
+    assert_eq!(accept(&swarm, &broadcast.header, &relabelled).unwrap_err(), Error::WrongTag);
     // An insider knows K_g, so it can wrap another key for its neighbour; the tag gives it away.
     let mut swapped = broadcast.entries[0].clone();
     swapped.wrap.iter_mut().for_each(|byte| *byte ^= 0x5a);
-    assert_eq!(
-        accept(&swarm, &broadcast.header, &swapped).unwrap_err(),
-        Error::WrongTag
-    );
+    assert_eq!(accept(&swarm, &broadcast.header, &swapped).unwrap_err(), Error::WrongTag);
     // Removed members are told so by the header.
     swarm.rekey_unheard(&[], vec![0]);
     let broadcast = swarm.last().clone();
-    let entry = Entry {
-        slot: 0,
-        ..broadcast.entries[0].clone()
-    };
-    assert_eq!(
-        accept(&swarm, &broadcast.header, &entry).unwrap_err(),
-        Error::Removed
-    );
+    let entry = Entry { slot: 0, ..broadcast.entries[0].clone() };
+    assert_eq!(accept(&swarm, &broadcast.header, &entry).unwrap_err(), Error::Removed);
 }
 
 fn a_header_of_another_deployment_is_refused<S: Suite>() {
@@ -290,19 +219,11 @@ fn a_header_of_another_deployment_is_refused<S: Suite>() {
     let other = Swarm::<S>::formed(27, 1);
     let header = &other.last().header;
     assert_eq!(verify(&swarm, header).unwrap_err(), Error::Stale);
-    let refused = header.clone().verify(
-        &swarm.deployment,
-        &name("alpha"),
-        None,
-        &RevocationList::empty(),
-        NOW,
-    );
+    let refused =
+        header.clone().verify(&swarm.deployment, &name("alpha"), None, &RevocationList::empty(), NOW);
     assert_eq!(refused.unwrap_err(), Error::InvalidSignature);
     let bytes = header.encode(&other.deployment);
-    assert_eq!(
-        Header::decode(&bytes, &swarm.deployment).unwrap_err(),
-        Error::WrongDeployment
-    );
+    assert_eq!(Header::decode(&bytes, &swarm.deployment).unwrap_err(), Error::WrongDeployment);
 }
 
 fn headers_and_entries_survive_encoding<S: Suite>() {
@@ -313,10 +234,7 @@ fn headers_and_entries_survive_encoding<S: Suite>() {
         let bytes = broadcast.header.encode(&swarm.deployment);
         let decoded = Header::decode(&bytes, &swarm.deployment).unwrap();
         assert_eq!(decoded.encode(&swarm.deployment), bytes);
-        assert_eq!(
-            decoded.digest(&swarm.deployment),
-            broadcast.header.digest(&swarm.deployment)
-        );
+        assert_eq!(decoded.digest(&swarm.deployment), broadcast.header.digest(&swarm.deployment));
         for cut in 0..bytes.len() {
             assert!(Header::decode(&bytes[..cut], &swarm.deployment).is_err());
         }
@@ -329,17 +247,11 @@ fn headers_and_entries_survive_encoding<S: Suite>() {
     let mut tree = swarm.last().header.clone();
     tree.core.strategy = StrategyKind::Tree;
     let bytes = tree.encode(&swarm.deployment);
-    assert_eq!(
-        Header::decode(&bytes, &swarm.deployment).unwrap_err(),
-        Error::UnsupportedStrategy
-    );
+    assert_eq!(Header::decode(&bytes, &swarm.deployment).unwrap_err(), Error::UnsupportedStrategy);
     let mut crooked = swarm.last().header.clone();
     crooked.core.removed = SlotSet::from_runs([Run { start: 1, len: 1 }]).unwrap();
     let bytes = crooked.encode(&swarm.deployment);
-    assert_eq!(
-        Header::decode(&bytes, &swarm.deployment).unwrap_err(),
-        Error::Malformed("header")
-    );
+    assert_eq!(Header::decode(&bytes, &swarm.deployment).unwrap_err(), Error::Malformed("header"));
 }
 
 fn two_headers_for_one_epoch_convict_the_leader<S: Suite>() {
@@ -350,16 +262,10 @@ fn two_headers_for_one_epoch_convict_the_leader<S: Suite>() {
     let leader = swarm.leader_again();
     let second = sign(&mut swarm, &leader, &second);
     let judge = |first: &Header<S>, second: &Header<S>, swarm: &Swarm<S>| {
-        let proof = EquivocationProof {
-            first: first.clone(),
-            second: second.clone(),
-        };
+        let proof = EquivocationProof { first: first.clone(), second: second.clone() };
         proof.verify(&swarm.deployment, &name("alpha"))
     };
-    assert_eq!(
-        judge(&first, &second, &swarm).unwrap().handle(),
-        leader.public().handle()
-    );
+    assert_eq!(judge(&first, &second, &swarm).unwrap().handle(), leader.public().handle());
     // The same header signed twice is none, nor are two epochs, nor is a forgery.
     let again = sign(&mut swarm, &leader, &first);
     let harmless = Error::Malformed("headers that do not contradict each other");
@@ -368,10 +274,7 @@ fn two_headers_for_one_epoch_convict_the_leader<S: Suite>() {
     assert_eq!(judge(&first, &swarm.last().header, &swarm).unwrap_err(), harmless);
     let mut forged = first.clone();
     forged.tag[1] ^= 1;
-    assert_eq!(
-        judge(&first, &forged, &swarm).unwrap_err(),
-        Error::InvalidSignature
-    );
+    assert_eq!(judge(&first, &forged, &swarm).unwrap_err(), Error::InvalidSignature);
 }
 
 fn a_spare_statement_holds_for_one_member_and_group<S: Suite>() {
@@ -381,25 +284,15 @@ fn a_spare_statement_holds_for_one_member_and_group<S: Suite>() {
     let keypair = &swarm.edges[0].keypair;
     let statement = pair.statement(keypair, &swarm.deployment, &alpha, &mut swarm.rng);
     let check = |statement: &SpareStatement<S>, group: &str, index: usize| {
-        statement.verify(
-            &swarm.deployment,
-            &name(group),
-            swarm.edges[index].keypair.public(),
-        )
+        statement.verify(&swarm.deployment, &name(group), swarm.edges[index].keypair.public())
     };
     assert_eq!(check(&statement, "alpha", 0), Ok(()));
     assert_eq!(check(&statement, "beta", 0), Err(Error::InvalidSignature));
     assert_eq!(check(&statement, "alpha", 1), Err(Error::InvalidSignature));
-    let other_q = SpareStatement {
-        q: 8,
-        ..statement.clone()
-    };
+    let other_q = SpareStatement { q: 8, ..statement };
     assert_eq!(check(&other_q, "alpha", 0), Err(Error::InvalidSignature));
     let other_point: Element<S> = *keypair.implicit();
-    let other_point = SpareStatement {
-        point: other_point,
-        ..statement.clone()
-    };
+    let other_point = SpareStatement { point: other_point, ..statement };
     assert_eq!(check(&other_point, "alpha", 0), Err(Error::InvalidSignature));
     let restored = SparePair::<S>::decode(&pair.encode()).unwrap();
     assert_eq!((restored.q(), restored.point()), (pair.q(), pair.point()));
@@ -414,26 +307,12 @@ fn a_terms_opening_needs_the_spare_it_names<S: Suite>() {
     let edge = &swarm.edges[0];
     let member = edge.membership.as_ref().unwrap();
     let try_with = |spare: Option<&SparePair<S>>| {
-        member
-            .advance(
-                &swarm.context(),
-                &edge.keypair,
-                spare,
-                &header,
-                &broadcast.entries[0],
-            )
-            .map(drop)
+        member.advance(&swarm.context(), &edge.keypair, spare, &header, &broadcast.entries[0]).map(drop)
     };
     assert_eq!(try_with(None), Err(Error::WrongSpare));
     let mut rng = swarm.rng.clone();
-    assert_eq!(
-        try_with(Some(&SparePair::generate(2, &mut rng))),
-        Err(Error::WrongSpare)
-    );
-    assert_eq!(
-        try_with(Some(&SparePair::generate(1, &mut rng))),
-        Err(Error::WrongTag)
-    );
+    assert_eq!(try_with(Some(&SparePair::generate(2, &mut rng))), Err(Error::WrongSpare));
+    assert_eq!(try_with(Some(&SparePair::generate(1, &mut rng))), Err(Error::WrongTag));
     assert_eq!(try_with(Some(&edge.spare)), Ok(()));
 }
 
@@ -452,10 +331,7 @@ fn a_welcome_needs_its_own_ephemeral_secret<S: Suite>() {
     assert_eq!(join(0, &secrets[0], 1), Err(Error::WrongTag));
     // An epoch that adds nobody welcomes nobody.
     let batch = Batch::default();
-    let expiry = swarm
-        .leadership
-        .rekey(&swarm.leader, batch, &times(), &mut swarm.rng)
-        .unwrap();
+    let expiry = swarm.leadership.rekey(&swarm.leader, batch, &times(), &mut swarm.rng).unwrap();
     let header = swarm.verified(&expiry.header);
     let (context, keypair) = (swarm.context(), &swarm.edges[0].keypair);
     let refused = Membership::join(&context, keypair, &secrets[0], &header, &expiry.entries[0]);

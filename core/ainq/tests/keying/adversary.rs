@@ -33,19 +33,12 @@ impl<S: Suite> Adversary<S> {
     /// An adversary that knows what is public in a swarm.
     pub(crate) fn outside(swarm: &Swarm<S>) -> Self {
         let slots = 0..Slot::try_from(swarm.edges.len()).unwrap();
-        let publics = slots.flat_map(|slot| {
-            swarm
-                .edges
-                .iter()
-                .map(move |edge| (slot, edge.keypair.public().clone()))
-        });
+        let publics =
+            slots.flat_map(|slot| swarm.edges.iter().map(move |edge| (slot, edge.keypair.public().clone())));
         let point =
             |bytes: &Vec<u8>| Element::from_point(S::mul_base(&S::scalar_decode(bytes).unwrap())).unwrap();
         // The first scalar an edge ever held is y; all others are one-time.
-        let one_times = swarm
-            .edges
-            .iter()
-            .flat_map(|edge| edge.kept.scalars[1..].iter().map(point));
+        let one_times = swarm.edges.iter().flat_map(|edge| edge.kept.scalars[1..].iter().map(point));
         Self {
             deployment: swarm.deployment.clone(),
             scalars: Vec::new(),
@@ -64,16 +57,12 @@ impl<S: Suite> Adversary<S> {
     }
 
     pub(crate) fn takes_scalars(&mut self, scalars: &[Vec<u8>]) {
-        self.scalars
-            .extend(scalars.iter().map(|bytes| S::scalar_decode(bytes).unwrap()));
+        self.scalars.extend(scalars.iter().map(|bytes| S::scalar_decode(bytes).unwrap()));
     }
 
     /// Takes what an edge holds at this moment.
     pub(crate) fn captures(&mut self, edge: &Edge<S>) {
-        self.takes_scalars(&[
-            edge.keypair.to_bytes().to_vec(),
-            edge.spare.encode()[8..].to_vec(),
-        ]);
+        self.takes_scalars(&[edge.keypair.to_bytes().to_vec(), edge.spare.encode()[8..].to_vec()]);
         if let Some(member) = &edge.membership {
             self.takes_state(&member.encode());
         }
@@ -114,10 +103,7 @@ impl<S: Suite> Adversary<S> {
                 xor(&entry.wrap, pad.expose())
             })
         });
-        let found = unwrapped
-            .chain(self.reused_masks(epoch, all))
-            .chain(self.keys.clone())
-            .find(confirms);
+        let found = unwrapped.chain(self.reused_masks(epoch, all)).chain(self.keys.clone()).find(confirms);
         self.keys.extend(found.clone());
         found.is_some()
     }
@@ -126,17 +112,9 @@ impl<S: Suite> Adversary<S> {
     fn reused_masks(&self, epoch: &Broadcast<S>, all: &[Broadcast<S>]) -> Vec<Secret<32>> {
         let others = all.iter().flat_map(|other| &other.entries);
         let pairs: Vec<[u8; 32]> = others
-            .flat_map(|other| {
-                epoch
-                    .entries
-                    .iter()
-                    .map(move |entry| *xor(&entry.wrap, &other.wrap).expose())
-            })
+            .flat_map(|other| epoch.entries.iter().map(move |entry| *xor(&entry.wrap, &other.wrap).expose()))
             .collect();
-        self.keys
-            .iter()
-            .flat_map(|key| pairs.iter().map(|pair| xor(pair, key.expose())))
-            .collect()
+        self.keys.iter().flat_map(|key| pairs.iter().map(|pair| xor(pair, key.expose()))).collect()
     }
 
     /// Every pairwise secret and context that its scalars allow, alone and as sums y + e.
@@ -165,9 +143,7 @@ impl<S: Suite> Adversary<S> {
 
     /// Who is at which entry that the epoch made new.
     fn places(&self, core: &HeaderCore<S>, entries: &[Entry]) -> Vec<(DronePublicKey<S>, Entry)> {
-        let fresh = entries
-            .iter()
-            .filter(|entry| core.adds(entry.slot) || core.kind == Kind::Open);
+        let fresh = entries.iter().filter(|entry| core.adds(entry.slot) || core.kind == Kind::Open);
         fresh
             .flat_map(|entry| {
                 let here = self.publics.iter().filter(move |(slot, _)| *slot == entry.slot);

@@ -62,17 +62,11 @@ struct History<S: Suite> {
 
 fn members_agree_after_any_history<S: Suite>() {
     let cases = if S::POINT_LEN == 32 { 48 } else { 6 };
-    let config = Config {
-        cases,
-        failure_persistence: None,
-        ..Config::default()
-    };
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
     let histories = (any::<u64>(), proptest::collection::vec(step(), 1..24));
     let run = |(seed, steps): (u64, Vec<Step>)| {
-        let mut history = History {
-            swarm: Swarm::<S>::new(seed, EDGES),
-            expected: [Expected::default(); EDGES],
-        };
+        let mut history =
+            History { swarm: Swarm::<S>::new(seed, EDGES), expected: [Expected::default(); EDGES] };
         for step in steps {
             history.take(&step);
             history.check(&step);
@@ -95,9 +89,8 @@ impl<S: Suite> History<S> {
             Step::Leave(_) => {}
             Step::Expire => self.rekey(None, None),
             Step::Open(without) => {
-                let spares: Vec<usize> = (0..EDGES)
-                    .filter(|index| self.expected[*index].member && *index != without)
-                    .collect();
+                let spares: Vec<usize> =
+                    (0..EDGES).filter(|index| self.expected[*index].member && *index != without).collect();
                 self.swarm.open_unheard(&spares);
                 self.spread();
             }
@@ -121,12 +114,7 @@ impl<S: Suite> History<S> {
         self.swarm.deliver_joins(&joining, &secrets, &output);
         for index in joining {
             let term = Some(self.swarm.leadership.epoch().term);
-            self.expected[index] = Expected {
-                member: true,
-                term,
-                asleep: false,
-                unsynced: false,
-            };
+            self.expected[index] = Expected { member: true, term, asleep: false, unsynced: false };
         }
         self.spread();
     }
@@ -138,10 +126,7 @@ impl<S: Suite> History<S> {
     /// Brings the newest epoch to an edge that is awake; whether it follows must be as expected.
     fn deliver(&mut self, index: usize) {
         let expected = &mut self.expected[index];
-        let Some(membership) = self.swarm.edges[index]
-            .membership
-            .as_ref()
-            .filter(|_| !expected.asleep)
+        let Some(membership) = self.swarm.edges[index].membership.as_ref().filter(|_| !expected.asleep)
         else {
             return;
         };
@@ -151,11 +136,7 @@ impl<S: Suite> History<S> {
         let paired = opened || expected.term == Some(newest.term);
         let follows = expected.member && membership.epoch() < newest && paired;
         if follows {
-            *expected = Expected {
-                term: Some(newest.term),
-                unsynced: false,
-                ..*expected
-            };
+            *expected = Expected { term: Some(newest.term), unsynced: false, ..*expected };
         }
         assert_eq!(self.swarm.hear(index).is_ok(), follows, "edge {index}");
     }
@@ -164,11 +145,7 @@ impl<S: Suite> History<S> {
         let newest = self.swarm.leadership.epoch();
         for (index, edge) in self.expected.iter().enumerate().filter(|(_, edge)| !edge.asleep) {
             let has_key = edge.member && edge.term == Some(newest.term) && !edge.unsynced;
-            assert_eq!(
-                self.swarm.agrees(index),
-                has_key,
-                "edge {index} ({edge:?}) after {step:?}"
-            );
+            assert_eq!(self.swarm.agrees(index), has_key, "edge {index} ({edge:?}) after {step:?}");
         }
         let members = self.expected.iter().filter(|edge| edge.member).count();
         assert_eq!(self.swarm.leadership.roster().len(), members);
@@ -251,9 +228,8 @@ fn a_second_leader_takes_over_from_public_data<S: Suite>() {
         replica.insert(slot, public.clone()).unwrap();
     }
     assert_eq!(replica.hash(), swarm.last().header.core.roster_hash);
-    let spares = (0..3u32)
-        .zip(&swarm.edges)
-        .map(|(slot, edge)| (slot, (edge.spare.q(), *edge.spare.point())));
+    let spares =
+        (0..3u32).zip(&swarm.edges).map(|(slot, edge)| (slot, (edge.spare.q(), *edge.spare.point())));
     let (leadership, output) = quiver_ainq::Leadership::open_term(
         crate::swarm::context_of(&swarm.deployment, &deputy),
         &deputy,

@@ -31,31 +31,17 @@ fn prf(key: &[u8], label: &str, input: &[&[u8]]) -> [u8; 32] {
 }
 
 fn triple(public: &DronePublicKey<S>) -> Vec<u8> {
-    [
-        lp(&public.identity.encode()),
-        public.r.as_bytes().to_vec(),
-        public.p.as_bytes().to_vec(),
-    ]
-    .concat()
+    [lp(&public.identity.encode()), public.r.as_bytes().to_vec(), public.p.as_bytes().to_vec()].concat()
 }
 
 fn set(slots: &SlotSet) -> Vec<u8> {
     let runs = slots.runs();
-    let runs = runs
-        .iter()
-        .flat_map(|run| [run.start.to_be_bytes(), run.len.to_be_bytes()].concat());
-    [
-        u32::try_from(slots.runs().len()).unwrap().to_be_bytes().to_vec(),
-        runs.collect(),
-    ]
-    .concat()
+    let runs = runs.iter().flat_map(|run| [run.start.to_be_bytes(), run.len.to_be_bytes()].concat());
+    [u32::try_from(slots.runs().len()).unwrap().to_be_bytes().to_vec(), runs.collect()].concat()
 }
 
 fn core_digest(swarm: &Swarm<S>, core: &HeaderCore<S>) -> [u8; 32] {
-    let point = core
-        .point
-        .as_ref()
-        .map_or(vec![0], |point| [&[1], point.as_bytes()].concat());
+    let point = core.point.as_ref().map_or(vec![0], |point| [&[1], point.as_bytes()].concat());
     let kind = if core.kind == Kind::Open { 1 } else { 2 };
     let fingerprint = swarm.deployment.fingerprint();
     let parts: [&[u8]; 18] = [
@@ -122,12 +108,7 @@ fn keys_are_what_the_description_says() {
     let auth = prf(&chain, "auth", &[]);
     assert_eq!(swarm.leadership.auth_key(1).unwrap().expose(), &auth);
     for broadcast in &swarm.broadcasts[1..] {
-        check_epoch(
-            &swarm,
-            &broadcast.header,
-            &broadcast.entry(1).unwrap().wrap,
-            &chain,
-        );
+        check_epoch(&swarm, &broadcast.header, &broadcast.entry(1).unwrap().wrap, &chain);
         chain = prf(&chain, "step", &[]);
     }
     let opened = swarm.open(&[1]);
@@ -165,16 +146,7 @@ fn check_use(swarm: &Swarm<S>, key: &[u8; 32]) {
     let nonce = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
     let aad = [&digest[..], &place, &1u64.to_be_bytes(), &lp(b"news")].concat();
     let sealed = quiver_crypto::aead::seal(&quiver_crypto::Secret::new(k_snd), &nonce, &aad, b"second");
-    assert_eq!(
-        frame,
-        Frame {
-            slot: 1,
-            boot_no: 3,
-            salt,
-            counter: 1,
-            ciphertext: sealed
-        }
-    );
+    assert_eq!(frame, Frame { slot: 1, boot_no: 3, salt, counter: 1, ciphertext: sealed });
     let mut receiver = Receiver::new(group_key.traffic(&digest), digest);
     assert_eq!(*receiver.open(&frame, &name("news")).unwrap(), b"second");
 }
@@ -183,16 +155,7 @@ fn check_use(swarm: &Swarm<S>, key: &[u8; 32]) {
 fn small_messages_between_leader_and_member_are_tagged_as_described() {
     let auth = quiver_crypto::Secret::new([7; 32]);
     let (digest, r) = ([8; 32], [9; 16]);
-    assert_eq!(
-        quiver_ainq::ack_tag::<S>(&auth, &digest),
-        prf(&[7; 32], "ack", &[&digest])
-    );
-    assert_eq!(
-        quiver_ainq::catch_up_tag::<S>(&auth, &r, &digest),
-        prf(&[7; 32], "catch-up", &[&r, &digest])
-    );
-    assert_eq!(
-        quiver_ainq::fresh_tag::<S>(&auth, &digest, &r),
-        prf(&[7; 32], "fresh", &[&digest, &r])
-    );
+    assert_eq!(quiver_ainq::ack_tag::<S>(&auth, &digest), prf(&[7; 32], "ack", &[&digest]));
+    assert_eq!(quiver_ainq::catch_up_tag::<S>(&auth, &r, &digest), prf(&[7; 32], "catch-up", &[&r, &digest]));
+    assert_eq!(quiver_ainq::fresh_tag::<S>(&auth, &digest, &r), prf(&[7; 32], "fresh", &[&digest, &r]));
 }

@@ -22,12 +22,7 @@ fn a_member_pays_only_for_the_headers_signature_unless_it_is_new() {
     for joining in [vec![], vec![3]] {
         swarm.rekey_unheard(&joining, vec![]);
         let broadcast = swarm.last().clone();
-        let verify = || {
-            broadcast
-                .header
-                .clone()
-                .verify(&swarm.deployment, &name("alpha"), None, &none, NOW)
-        };
+        let verify = || broadcast.header.clone().verify(&swarm.deployment, &name("alpha"), None, &none, NOW);
         let (header, checked) = counted(verify);
         let header = header.unwrap();
         // One product for the signer's Y, one of two terms for the equation; the same whether or not somebody joins.
@@ -49,15 +44,8 @@ fn key_retrieval_is_one_multiplication_as_in_the_paper() {
     let mut swarm = Swarm::<S>::new(82, 1);
     let (output, secrets) = swarm.rekey_unheard(&[0], vec![]);
     let (context, header) = (swarm.context(), swarm.verified(&output.header));
-    let join = || {
-        Membership::join(
-            &context,
-            &swarm.edges[0].keypair,
-            &secrets[0],
-            &header,
-            &output.entries[0],
-        )
-    };
+    let join =
+        || Membership::join(&context, &swarm.edges[0].keypair, &secrets[0], &header, &output.entries[0]);
     let (member, cost) = counted(join);
     assert!(member.is_ok());
     // T, and E_now once more from its secret, for the context.
@@ -68,10 +56,7 @@ fn key_retrieval_is_one_multiplication_as_in_the_paper() {
 fn the_leader_multiplies_for_newcomers_only() {
     let mut swarm = Swarm::<S>::formed(83, 8);
     let empty = |swarm: &mut Swarm<S>| {
-        swarm
-            .leadership
-            .rekey(&swarm.leader, Batch::default(), &times(), &mut swarm.rng)
-            .unwrap();
+        swarm.leadership.rekey(&swarm.leader, Batch::default(), &times(), &mut swarm.rng).unwrap();
     };
     // Expiry: the commitment of the header's signature.
     assert_eq!(counted(|| empty(&mut swarm)).1, 1);
@@ -81,16 +66,8 @@ fn the_leader_multiplies_for_newcomers_only() {
     let (join, cost) = counted(|| quiver_ainq::Join::new(&swarm.deployment, public, e.public()).unwrap());
     // Y, and E of the test's own making.
     assert_eq!(cost, 2);
-    let batch = Batch {
-        joins: vec![join],
-        ..Batch::default()
-    };
-    let rekey = || {
-        swarm
-            .leadership
-            .rekey(&swarm.leader, batch, &times(), &mut swarm.rng)
-            .unwrap()
-    };
+    let batch = Batch { joins: vec![join], ..Batch::default() };
+    let rekey = || swarm.leadership.rekey(&swarm.leader, batch, &times(), &mut swarm.rng).unwrap();
     // V, T, signature.
     assert_eq!(counted(rekey).1, 3);
 }

@@ -24,11 +24,8 @@ fn no_wrap_key_is_used_twice<S: Suite>() {
     let (mut used, mut masks, mut count) = (BTreeSet::new(), BTreeSet::new(), 0);
     for round in 0..12 {
         // What the members would unwrap the next epoch with is what the leader wraps with, as all agree afterwards.
-        let before: Vec<_> = swarm
-            .edges
-            .iter()
-            .map(|edge| edge.membership.as_ref().unwrap().encode())
-            .collect();
+        let before: Vec<_> =
+            swarm.edges.iter().map(|edge| edge.membership.as_ref().unwrap().encode()).collect();
         match round % 4 {
             0 => drop(swarm.join(&[1])),
             2 => drop(swarm.open(&[0, 1, 2])),
@@ -49,20 +46,9 @@ fn no_wrap_key_is_used_twice<S: Suite>() {
         }
     }
     assert_eq!((used.len(), masks.len()), (count, count));
-    let wraps: BTreeSet<_> = swarm
-        .broadcasts
-        .iter()
-        .flat_map(|epoch| &epoch.entries)
-        .map(|entry| entry.wrap)
-        .collect();
-    assert_eq!(
-        wraps.len(),
-        swarm
-            .broadcasts
-            .iter()
-            .map(|epoch| epoch.entries.len())
-            .sum::<usize>()
-    );
+    let wraps: BTreeSet<_> =
+        swarm.broadcasts.iter().flat_map(|epoch| &epoch.entries).map(|entry| entry.wrap).collect();
+    assert_eq!(wraps.len(), swarm.broadcasts.iter().map(|epoch| epoch.entries.len()).sum::<usize>());
 }
 
 #[test]
@@ -73,14 +59,8 @@ fn a_sender_refuses_to_go_on_when_its_numbers_are_used_up() {
     let mut sender = Sender::new(&key, *member.digest(), 0, 1, [0; 8]);
     sender.skip_to(quiver_ainq::MAX_FRAMES - 1).unwrap();
     assert_eq!(sender.skip_to(7), Err(Error::Stale));
-    assert_eq!(
-        sender.seal(&name("news"), b"last").unwrap().counter,
-        u64::from(u32::MAX)
-    );
-    assert_eq!(
-        sender.seal(&name("news"), b"one too many").unwrap_err(),
-        Error::Exhausted
-    );
+    assert_eq!(sender.seal(&name("news"), b"last").unwrap().counter, u64::from(u32::MAX));
+    assert_eq!(sender.seal(&name("news"), b"one too many").unwrap_err(), Error::Exhausted);
 }
 
 /// What survives a restart.

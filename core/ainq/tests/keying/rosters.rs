@@ -8,21 +8,13 @@ use crate::swarm::{Swarm, times};
 
 fn publics<S: Suite>(seed: u64, count: usize) -> Vec<DronePublicKey<S>> {
     let swarm = Swarm::<S>::new(seed, count);
-    swarm
-        .edges
-        .iter()
-        .map(|edge| edge.keypair.public().clone())
-        .collect()
+    swarm.edges.iter().map(|edge| edge.keypair.public().clone()).collect()
 }
 
 #[test]
 fn a_rosters_hash_depends_on_its_content_alone() {
     let drones = publics::<Ristretto255>(1, 12);
-    let config = Config {
-        cases: 64,
-        failure_persistence: None,
-        ..Config::default()
-    };
+    let config = Config { cases: 64, failure_persistence: None, ..Config::default() };
     let steps = proptest::collection::vec((0..12usize, 0..40u32, any::<bool>()), 0..40);
     TestRunner::new(config)
         .run(&steps, |steps| {
@@ -49,9 +41,7 @@ fn every_difference_changes_the_hash() {
     let drones = publics::<Ristretto255>(2, 3);
     let roster = |members: &[(u32, usize)]| {
         let mut roster = Roster::new();
-        members
-            .iter()
-            .for_each(|(slot, drone)| roster.insert(*slot, drones[*drone].clone()).unwrap());
+        members.iter().for_each(|(slot, drone)| roster.insert(*slot, drones[*drone].clone()).unwrap());
         roster
     };
     let mut evicted = roster(&[(0, 0)]);
@@ -78,10 +68,7 @@ fn a_slot_is_held_by_one_drone_and_a_drone_holds_one_slot() {
     let hash = roster.hash();
     assert_eq!(roster.insert(0, drones[1].clone()), Err(Error::WrongSlot));
     assert_eq!(roster.insert(1, drones[0].clone()), Err(Error::WrongSlot));
-    assert_eq!(
-        roster.insert(quiver_ainq::MAX_SLOTS, drones[1].clone()),
-        Err(Error::WrongSlot)
-    );
+    assert_eq!(roster.insert(quiver_ainq::MAX_SLOTS, drones[1].clone()), Err(Error::WrongSlot));
     assert_eq!(roster.hash(), hash);
     assert_eq!(roster.evict(drones[0].handle()), Some(0));
     assert_eq!(roster.insert(0, drones[0].clone()), Err(Error::Revoked));
@@ -107,69 +94,31 @@ fn joins_take_the_lowest_free_slots_and_those_freed_with_them() {
 fn a_batch_that_cannot_be_carried_out_changes_nothing() {
     let mut swarm = Swarm::<Ristretto255>::formed(5, 2);
     let handle = swarm.edges[1].keypair.public().handle();
-    let batch = Batch {
-        evictions: vec![handle],
-        ..Batch::default()
-    };
-    swarm
-        .leadership
-        .rekey(&swarm.leader, batch, &times(), &mut swarm.rng)
-        .unwrap();
+    let batch = Batch { evictions: vec![handle], ..Batch::default() };
+    swarm.leadership.rekey(&swarm.leader, batch, &times(), &mut swarm.rng).unwrap();
     swarm.add_edge();
     let join = |swarm: &mut Swarm<_>, index: usize| {
         let e = SecretScalar::generate(&mut swarm.rng);
-        Join::new(
-            &swarm.deployment,
-            swarm.edges[index].keypair.public().clone(),
-            e.public(),
-        )
-        .unwrap()
+        Join::new(&swarm.deployment, swarm.edges[index].keypair.public().clone(), e.public()).unwrap()
     };
     let (evicted, twice) = (join(&mut swarm, 1), join(&mut swarm, 2));
     let batches = [
+        (Batch { joins: vec![evicted], ..Batch::default() }, Error::Revoked),
+        (Batch { removals: vec![1], ..Batch::default() }, Error::WrongSlot),
         (
-            Batch {
-                joins: vec![evicted],
-                ..Batch::default()
-            },
-            Error::Revoked,
-        ),
-        (
-            Batch {
-                removals: vec![1],
-                ..Batch::default()
-            },
-            Error::WrongSlot,
-        ),
-        (
-            Batch {
-                joins: vec![twice.clone(), twice],
-                ..Batch::default()
-            },
+            Batch { joins: vec![twice.clone(), twice], ..Batch::default() },
             Error::Malformed("a drone joins twice in one batch"),
         ),
     ];
-    let before = (
-        swarm.leadership.epoch(),
-        *swarm.leadership.digest(),
-        swarm.leadership.roster().hash(),
-    );
+    let before = (swarm.leadership.epoch(), *swarm.leadership.digest(), swarm.leadership.roster().hash());
     for (batch, error) in batches {
-        let refused = swarm
-            .leadership
-            .rekey(&swarm.leader, batch, &times(), &mut swarm.rng);
+        let refused = swarm.leadership.rekey(&swarm.leader, batch, &times(), &mut swarm.rng);
         assert_eq!(refused.unwrap_err(), error);
-        let after = (
-            swarm.leadership.epoch(),
-            *swarm.leadership.digest(),
-            swarm.leadership.roster().hash(),
-        );
+        let after = (swarm.leadership.epoch(), *swarm.leadership.digest(), swarm.leadership.roster().hash());
         assert_eq!(after, before);
     }
     let other = swarm.enrol(crate::swarm::leader_role("alpha", 1));
-    let refused = swarm
-        .leadership
-        .rekey(&other, Batch::default(), &times(), &mut swarm.rng);
+    let refused = swarm.leadership.rekey(&other, Batch::default(), &times(), &mut swarm.rng);
     assert_eq!(refused.unwrap_err(), Error::NotALeader);
 }
 
@@ -181,10 +130,7 @@ fn a_point_that_cancels_the_implicit_key_is_refused() {
     let zero = *y.point() - *y.point();
     let negated = quiver_ainq::Element::from_point(zero - *y.point()).unwrap();
     let public = swarm.edges[0].keypair.public().clone();
-    assert_eq!(
-        Join::new(&swarm.deployment, public, negated).unwrap_err(),
-        Error::IdentityPoint
-    );
+    assert_eq!(Join::new(&swarm.deployment, public, negated).unwrap_err(), Error::IdentityPoint);
     // As a spare point it costs its owner the term, and nobody else anything.
     let spares = [(0, (1, negated)), (1, (1, *swarm.edges[1].spare.point()))];
     let (leadership, output) = quiver_ainq::Leadership::open_term(

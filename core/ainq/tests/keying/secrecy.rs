@@ -66,10 +66,7 @@ fn a_captured_drone_opens_no_earlier_epoch<S: Suite>() {
     captor.captures(&swarm.edges[0]);
     swarm.expire();
     let all = swarm.broadcasts.clone();
-    assert!(
-        captor.opens(&all[now], &all),
-        "the captor follows the group from here on"
-    );
+    assert!(captor.opens(&all[now], &all), "the captor follows the group from here on");
     assert!(!all[..now].iter().any(|epoch| captor.opens(epoch, &all)));
 }
 
@@ -139,11 +136,8 @@ fn nothing_secret_is_printed() {
         swarm.leadership, edge.spare, edge.keypair
     );
     let state = member.encode();
-    let secrets = [
-        &state[state.len() - 64..state.len() - 32],
-        &state[state.len() - 32..],
-        &edge.spare.encode()[8..],
-    ];
+    let secrets =
+        [&state[state.len() - 64..state.len() - 32], &state[state.len() - 32..], &edge.spare.encode()[8..]];
     for secret in secrets {
         assert!(!printed.contains(&hex::encode(secret)));
         assert!(!printed.contains(&format!("{secret:?}")));

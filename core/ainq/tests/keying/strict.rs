@@ -20,22 +20,14 @@ fn history<S: Suite>() -> Swarm<S> {
 #[test]
 fn members_agree_and_one_point_serves_a_term() {
     let mut swarm = history::<Strict>();
-    let points: Vec<_> = swarm
-        .broadcasts
-        .iter()
-        .filter_map(|epoch| epoch.header.core.point)
-        .collect();
+    let points: Vec<_> = swarm.broadcasts.iter().filter_map(|epoch| epoch.header.core.point).collect();
     assert_eq!(points.len(), 2);
     assert_eq!(points[0], points[1]);
     let opened = swarm.open(&[0, 1, 2]);
     assert!((0..3).all(|index| swarm.agrees(index)));
     assert_ne!(opened.header.core.point, Some(points[0]));
     let standard = history::<Ristretto255>();
-    let points: Vec<_> = standard
-        .broadcasts
-        .iter()
-        .filter_map(|epoch| epoch.header.core.point)
-        .collect();
+    let points: Vec<_> = standard.broadcasts.iter().filter_map(|epoch| epoch.header.core.point).collect();
     assert_ne!(points[0], points[1]);
 }
 
@@ -44,15 +36,9 @@ fn it_has_its_own_suite_id_and_nothing_crosses_over() {
     assert_eq!(Strict::ID, "QUIVER-AINQ-RISTRETTO255-SHA512-v1-strict-paper");
     let (strict, standard) = (history::<Strict>(), history::<Ristretto255>());
     let bytes = strict.last().header.encode(&strict.deployment);
-    assert_eq!(
-        Header::decode(&bytes, &standard.deployment).unwrap_err(),
-        Error::WrongSuite
-    );
+    assert_eq!(Header::decode(&bytes, &standard.deployment).unwrap_err(), Error::WrongSuite);
     let state = strict.edges[0].membership.as_ref().unwrap().encode();
-    assert_eq!(
-        quiver_ainq::Membership::<Ristretto255>::restore(&state).unwrap_err(),
-        Error::WrongSuite
-    );
+    assert_eq!(quiver_ainq::Membership::<Ristretto255>::restore(&state).unwrap_err(), Error::WrongSuite);
 }
 
 #[test]
@@ -61,8 +47,8 @@ fn what_the_paper_leaves_open_is_open_here_and_closed_in_the_protocol() {
         let swarm = history::<S>();
         let mut adversary = Adversary::outside(&swarm);
         take(&mut adversary, &swarm);
-        let all = swarm.broadcasts.clone();
-        all.iter().filter(|epoch| adversary.opens(epoch, &all)).count()
+        let all = &swarm.broadcasts;
+        all.iter().filter(|epoch| adversary.opens(epoch, all)).count()
     }
     fn stolen_y<S: Suite>(adversary: &mut Adversary<S>, swarm: &Swarm<S>) {
         adversary.takes_scalars(&[swarm.edges[0].keypair.to_bytes().to_vec()]);
@@ -71,12 +57,6 @@ fn what_the_paper_leaves_open_is_open_here_and_closed_in_the_protocol() {
         adversary.captures(&swarm.edges[0]);
     }
     // Four epochs had the drone as a member.
-    assert_eq!(
-        (opened::<Strict>(stolen_y), opened::<Ristretto255>(stolen_y)),
-        (4, 0)
-    );
-    assert_eq!(
-        (opened::<Strict>(captured), opened::<Ristretto255>(captured)),
-        (4, 0)
-    );
+    assert_eq!((opened::<Strict>(stolen_y), opened::<Ristretto255>(stolen_y)), (4, 0));
+    assert_eq!((opened::<Strict>(captured), opened::<Ristretto255>(captured)), (4, 0));
 }

@@ -41,10 +41,7 @@ pub(crate) struct Broadcast<S: Suite> {
 
 impl<S: Suite> Broadcast<S> {
     pub(crate) fn of(output: &EpochOutput<S>) -> Self {
-        Self {
-            header: output.header.clone(),
-            entries: output.entries.clone(),
-        }
+        Self { header: output.header.clone(), entries: output.entries.clone() }
     }
 
     pub(crate) fn entry(&self, slot: Slot) -> Option<&Entry> {
@@ -63,18 +60,11 @@ pub(crate) struct Swarm<S: Suite> {
 }
 
 pub(crate) fn times() -> Times {
-    Times {
-        issued_at: NOW - 1,
-        valid_until: NOW + 3600,
-        revocation_number: 0,
-    }
+    Times { issued_at: NOW - 1, valid_until: NOW + 3600, revocation_number: 0 }
 }
 
 pub(crate) fn leader_role(group: &str, ordinal: u16) -> Role {
-    Role::Leader {
-        group: name(group),
-        ordinal,
-    }
+    Role::Leader { group: name(group), ordinal }
 }
 
 impl<S: Suite> Swarm<S> {
@@ -97,15 +87,7 @@ impl<S: Suite> Swarm<S> {
         )
         .unwrap();
         let broadcasts = vec![Broadcast::of(&output)];
-        let mut swarm = Self {
-            rng,
-            deployment,
-            master,
-            leader,
-            leadership,
-            edges: Vec::new(),
-            broadcasts,
-        };
+        let mut swarm = Self { rng, deployment, master, leader, leadership, edges: Vec::new(), broadcasts };
         (0..edges).for_each(|_| swarm.add_edge());
         swarm
     }
@@ -120,16 +102,8 @@ impl<S: Suite> Swarm<S> {
     pub(crate) fn add_edge(&mut self) {
         let keypair = self.enrol(Role::Edge);
         let spare = SparePair::generate(1, &mut self.rng);
-        let kept = Kept {
-            scalars: vec![keypair.to_bytes().to_vec()],
-            states: Vec::new(),
-        };
-        let mut edge = Edge {
-            keypair,
-            membership: None,
-            spare,
-            kept,
-        };
+        let kept = Kept { scalars: vec![keypair.to_bytes().to_vec()], states: Vec::new() };
+        let mut edge = Edge { keypair, membership: None, spare, kept };
         edge.keep_spare();
         self.edges.push(edge);
     }
@@ -170,24 +144,14 @@ impl<S: Suite> Swarm<S> {
         joining: &[usize],
         removals: Vec<Slot>,
     ) -> (EpochOutput<S>, Vec<SecretScalar<S>>) {
-        let secrets: Vec<_> = joining
-            .iter()
-            .map(|_| SecretScalar::generate(&mut self.rng))
-            .collect();
+        let secrets: Vec<_> = joining.iter().map(|_| SecretScalar::generate(&mut self.rng)).collect();
         let joins = joining.iter().zip(&secrets);
         let joins = joins.map(|(index, e)| {
             let public = self.edges[*index].keypair.public().clone();
             Join::new(&self.deployment, public, e.public()).unwrap()
         });
-        let batch = Batch {
-            joins: joins.collect(),
-            removals,
-            evictions: Vec::new(),
-        };
-        let output = self
-            .leadership
-            .rekey(&self.leader, batch, &times(), &mut self.rng)
-            .unwrap();
+        let batch = Batch { joins: joins.collect(), removals, evictions: Vec::new() };
+        let output = self.leadership.rekey(&self.leader, batch, &times(), &mut self.rng).unwrap();
         self.broadcasts.push(Broadcast::of(&output));
         for (index, e) in joining.iter().zip(&secrets) {
             self.edges[*index].kept.scalars.push(e.to_bytes().to_vec());
@@ -227,12 +191,7 @@ impl<S: Suite> Swarm<S> {
     pub(crate) fn open_unheard(&mut self, with_spares: &[usize]) -> EpochOutput<S> {
         let members = with_spares.iter().map(|index| &self.edges[*index]);
         let spares: BTreeMap<Slot, (u64, Element<S>)> = members
-            .map(|edge| {
-                (
-                    edge.membership.as_ref().unwrap().slot(),
-                    (edge.spare.q(), *edge.spare.point()),
-                )
-            })
+            .map(|edge| (edge.membership.as_ref().unwrap().slot(), (edge.spare.q(), *edge.spare.point())))
             .collect();
         let term = self.leadership.epoch().term + (1 << 16);
         let (leadership, output) = Leadership::open_term(
@@ -280,10 +239,7 @@ impl<S: Suite> Swarm<S> {
 
     pub(crate) fn verified(&self, header: &Header<S>) -> VerifiedHeader<S> {
         let revocations = RevocationList::empty();
-        header
-            .clone()
-            .verify(&self.deployment, &name("alpha"), None, &revocations, NOW)
-            .unwrap()
+        header.clone().verify(&self.deployment, &name("alpha"), None, &revocations, NOW).unwrap()
     }
 
     pub(crate) fn slot(&self, index: usize) -> Slot {
@@ -320,11 +276,7 @@ impl<S: Suite> Edge<S> {
 }
 
 pub(crate) fn context_of<S: Suite>(deployment: &Deployment<S>, leader: &DroneKeypair<S>) -> GroupContext<S> {
-    GroupContext {
-        deployment: deployment.clone(),
-        group: name("alpha"),
-        leader: leader.public().clone(),
-    }
+    GroupContext { deployment: deployment.clone(), group: name("alpha"), leader: leader.public().clone() }
 }
 
 pub(crate) fn enrol<S: Suite>(
@@ -335,17 +287,9 @@ pub(crate) fn enrol<S: Suite>(
 ) -> DroneKeypair<S> {
     let mut serial = [0; 16];
     rng.fill_bytes(&mut serial);
-    let called = name(&format!(
-        "drone-{:02x}{:02x}{:02x}",
-        serial[0], serial[1], serial[2]
-    ));
-    let identity = Identity {
-        serial,
-        name: called,
-        role,
-        groups: vec![name("alpha")],
-        not_after: NOW + 1_000_000,
-    };
+    let called = name(&format!("drone-{:02x}{:02x}{:02x}", serial[0], serial[1], serial[2]));
+    let identity =
+        Identity { serial, name: called, role, groups: vec![name("alpha")], not_after: NOW + 1_000_000 };
     let secret = SecretValue::generate(rng);
     let partial = master.issue_partial_key(deployment, &identity, &secret.public(), rng);
     partial.verify(deployment, &identity, &secret).unwrap()

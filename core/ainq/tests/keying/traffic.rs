@@ -15,10 +15,7 @@ fn news() -> Name {
 /// K_tr and D as an edge has them.
 fn traffic(swarm: &Swarm<S>, index: usize) -> (TrafficKey, [u8; 32]) {
     let member = swarm.edges[index].membership.as_ref().unwrap();
-    (
-        member.group_key().unwrap().traffic(member.digest()),
-        *member.digest(),
-    )
+    (member.group_key().unwrap().traffic(member.digest()), *member.digest())
 }
 
 fn sender(swarm: &Swarm<S>, index: usize, boot_no: u32, salt: u8) -> Sender {
@@ -32,9 +29,7 @@ fn receiver(swarm: &Swarm<S>, index: usize) -> Receiver {
 }
 
 fn frames(sender: &mut Sender, count: usize) -> Vec<Frame> {
-    (0..count)
-        .map(|i| sender.seal(&news(), format!("message {i}").as_bytes()).unwrap())
-        .collect()
+    (0..count).map(|i| sender.seal(&news(), format!("message {i}").as_bytes()).unwrap()).collect()
 }
 
 #[test]
@@ -91,10 +86,7 @@ fn changing_any_part_of_a_frame_breaks_the_seal_and_nothing_else() {
         assert_eq!(receiver.open(&frame, &news()).unwrap_err(), Error::SealBroken);
     }
     let beyond = changed(&|frame| frame.counter = 1 << 32);
-    assert_eq!(
-        receiver.open(&beyond, &news()).unwrap_err(),
-        Error::Malformed("frame number")
-    );
+    assert_eq!(receiver.open(&beyond, &news()).unwrap_err(), Error::Malformed("frame number"));
     let nobody = changed(&|frame| frame.slot = LEADER_SLOT + 1);
     assert_eq!(receiver.open(&nobody, &news()).unwrap_err(), Error::WrongSlot);
     // No window was made by any of them: in particular not one for boot_no 5.
@@ -111,10 +103,7 @@ fn a_message_does_not_cross_epochs_groups_or_channels() {
     let mut here = receiver(&swarm, 1);
     assert_eq!(here.open(&frame, &name("olds")).unwrap_err(), Error::SealBroken);
     swarm.expire();
-    assert_eq!(
-        receiver(&swarm, 1).open(&frame, &news()).unwrap_err(),
-        Error::SealBroken
-    );
+    assert_eq!(receiver(&swarm, 1).open(&frame, &news()).unwrap_err(), Error::SealBroken);
     assert!(here.open(&frame, &news()).is_ok());
 }
 
@@ -161,10 +150,7 @@ fn a_restored_receiver_accepts_nothing_it_may_have_seen() {
     assert_eq!(writes, 2);
     drop(live);
     let mut restored = Receiver::restore(key, digest, stored);
-    let opened: Vec<bool> = sent
-        .iter()
-        .map(|frame| restored.open(frame, &news()).is_ok())
-        .collect();
+    let opened: Vec<bool> = sent.iter().map(|frame| restored.open(frame, &news()).is_ok()).collect();
     assert!(opened[..128].iter().all(|opened| !opened) && opened[128..].iter().all(|opened| *opened));
     let older_start = frames(&mut sender(&swarm, 0, 0, 7), 1).remove(0);
     assert_eq!(restored.open(&older_start, &news()).unwrap_err(), Error::Replay);
