@@ -36,14 +36,10 @@ static HONEST: LazyLock<Honest> = LazyLock::new(|| {
         EnrolmentRequest::create(&world.deployment, &issued, &[1], [9; 16], &mut world.rng).unwrap();
     let operators = [world.operator.public()];
     let verified = request.verify(&world.deployment, &operators, 1, NOW).unwrap();
-    let (reply, public) = world
-        .master
-        .issue(&world.deployment, &verified, 1, &mut world.rng);
+    let (reply, public) = world.master.issue(&world.deployment, &verified, 1, &mut world.rng);
     let keypair = pending.open(&world.deployment, &reply).unwrap();
     let signature = keypair.sign(&world.deployment, Label::Join, b"message", &mut world.rng);
-    let statement = world
-        .master
-        .sign(&world.deployment, Purpose::Parameters, b"body", &mut world.rng);
+    let statement = world.master.sign(&world.deployment, Purpose::Parameters, b"body", &mut world.rng);
     let list = RevocationList {
         number: 1,
         issued: NOW,
@@ -51,10 +47,7 @@ static HONEST: LazyLock<Honest> = LazyLock::new(|| {
         handles: vec![public.handle()],
         serials: vec![[1; 16], [2; 16]],
     };
-    let revocations = world
-        .master
-        .sign_revocations(&world.deployment, list, &mut world.rng)
-        .unwrap();
+    let revocations = world.master.sign_revocations(&world.deployment, list, &mut world.rng).unwrap();
     Honest {
         operators,
         issued: issued.encode().to_vec(),
@@ -77,11 +70,8 @@ impl Honest {
     }
 
     fn request_passes(&self, bytes: &[u8]) -> bool {
-        EnrolmentRequest::<S>::decode(bytes).is_ok_and(|request| {
-            request
-                .verify(&self.world.deployment, &self.operators, 1, NOW)
-                .is_ok()
-        })
+        EnrolmentRequest::<S>::decode(bytes)
+            .is_ok_and(|request| request.verify(&self.world.deployment, &self.operators, 1, NOW).is_ok())
     }
 
     fn reply_passes(&self, bytes: &[u8]) -> bool {
@@ -92,17 +82,13 @@ impl Honest {
 
     fn signature_passes(&self, public: &DronePublicKey<S>, bytes: &[u8]) -> bool {
         Signature::<S>::decode(bytes).is_ok_and(|signature| {
-            signature
-                .verify(&self.world.deployment, public, Label::Join, b"message")
-                .is_ok()
+            signature.verify(&self.world.deployment, public, Label::Join, b"message").is_ok()
         })
     }
 
     fn statement_passes(&self, bytes: &[u8]) -> bool {
         StatementSignature::<S>::decode(bytes).is_ok_and(|statement| {
-            statement
-                .verify(&self.world.deployment, Purpose::Parameters, b"body")
-                .is_ok()
+            statement.verify(&self.world.deployment, Purpose::Parameters, b"body").is_ok()
         })
     }
 

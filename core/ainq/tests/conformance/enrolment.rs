@@ -36,24 +36,17 @@ fn a_drone_enrols<S: Suite>() {
     let mut world = World::<S>::new(1);
     let (request, pending) = world.request();
     let request = EnrolmentRequest::<S>::decode(&request.encode()).unwrap();
-    let verified = request
-        .verify(&world.deployment, &operators(&world), 1, NOW)
-        .unwrap();
+    let verified = request.verify(&world.deployment, &operators(&world), 1, NOW).unwrap();
     assert_eq!(verified.token_id(), &request.statement().id);
     assert_eq!(verified.digest(), request.digest());
-    let (reply, public) = world
-        .master
-        .issue(&world.deployment, &verified, 1, &mut world.rng);
+    let (reply, public) = world.master.issue(&world.deployment, &verified, 1, &mut world.rng);
     let reply = SealedReply::<S>::decode(&reply.encode()).unwrap();
     let keypair = pending.open(&world.deployment, &reply).unwrap();
     assert_eq!(keypair.public(), &public);
     assert_eq!(public.identity.role, Role::Edge);
     assert_eq!(public.identity.groups, [name("alpha"), name("bravo")]);
     let signature = keypair.sign(&world.deployment, Label::Join, b"hello", &mut world.rng);
-    assert_eq!(
-        signature.verify(&world.deployment, &public, Label::Join, b"hello"),
-        Ok(())
-    );
+    assert_eq!(signature.verify(&world.deployment, &public, Label::Join, b"hello"), Ok(()));
 }
 
 fn an_enrolment_survives_a_restart_of_the_drone<S: Suite>() {
@@ -61,93 +54,49 @@ fn an_enrolment_survives_a_restart_of_the_drone<S: Suite>() {
     let (request, pending) = world.request();
     let pending = PendingEnrolment::<S>::decode(&pending.encode()).unwrap();
     assert_eq!(pending.request(), &request);
-    let verified = request
-        .verify(&world.deployment, &operators(&world), 1, NOW)
-        .unwrap();
-    let (reply, public) = world
-        .master
-        .issue(&world.deployment, &verified, 1, &mut world.rng);
+    let verified = request.verify(&world.deployment, &operators(&world), 1, NOW).unwrap();
+    let (reply, public) = world.master.issue(&world.deployment, &verified, 1, &mut world.rng);
     assert_eq!(pending.open(&world.deployment, &reply).unwrap().public(), &public);
 }
 
 fn the_reply_to_one_request_opens_under_no_other<S: Suite>() {
     let mut world = World::<S>::new(3);
     let ((request, _), (_, other)) = (world.request(), world.request());
-    let verified = request
-        .verify(&world.deployment, &operators(&world), 1, NOW)
-        .unwrap();
-    let (reply, _) = world
-        .master
-        .issue(&world.deployment, &verified, 1, &mut world.rng);
-    assert_eq!(
-        other.open(&world.deployment, &reply).map(|_| ()),
-        Err(Error::SealBroken)
-    );
+    let verified = request.verify(&world.deployment, &operators(&world), 1, NOW).unwrap();
+    let (reply, _) = world.master.issue(&world.deployment, &verified, 1, &mut world.rng);
+    assert_eq!(other.open(&world.deployment, &reply).map(|_| ()), Err(Error::SealBroken));
 }
 
 fn the_gateway_cannot_open_the_reply<S: Suite>() {
     let mut world = World::<S>::new(4);
     let (request, pending) = world.request();
-    let verified = request
-        .verify(&world.deployment, &operators(&world), 1, NOW)
-        .unwrap();
-    let (reply, public) = world
-        .master
-        .issue(&world.deployment, &verified, 1, &mut world.rng);
+    let verified = request.verify(&world.deployment, &operators(&world), 1, NOW).unwrap();
+    let (reply, public) = world.master.issue(&world.deployment, &verified, 1, &mut world.rng);
     // What passes through: the request and the reply. Nothing in the reply is the partial key in the clear.
     let keypair = pending.open(&world.deployment, &reply).unwrap();
     let bytes = reply.encode();
-    assert!(
-        !bytes
-            .windows(S::POINT_LEN)
-            .any(|window| window == public.r.as_bytes())
-    );
+    assert!(!bytes.windows(S::POINT_LEN).any(|window| window == public.r.as_bytes()));
     // Half of the drone's secrets is not enough: with another reply secret the encoding is refused, and with another
     // request of the same drone the seal is.
     let (_, stranger) = world.request();
     let (mine, theirs) = (pending.encode(), stranger.encode());
     let half = [&mine[..mine.len() - 32], &theirs[theirs.len() - 32..]].concat();
-    assert_eq!(
-        PendingEnrolment::<S>::decode(&half).map(|_| ()),
-        Err(Error::InvalidScalar)
-    );
-    assert_eq!(
-        stranger.open(&world.deployment, &reply).map(|_| ()),
-        Err(Error::SealBroken)
-    );
+    assert_eq!(PendingEnrolment::<S>::decode(&half).map(|_| ()), Err(Error::InvalidScalar));
+    assert_eq!(stranger.open(&world.deployment, &reply).map(|_| ()), Err(Error::SealBroken));
     assert_eq!(keypair.public(), &public);
 }
 
 fn an_expired_token_is_refused<S: Suite>() {
     let mut world = World::<S>::new(5);
     let (request, _) = world.request();
-    let verify = |now| {
-        request
-            .verify(&world.deployment, &operators(&world), 1, now)
-            .map(|_| ())
-    };
+    let verify = |now| request.verify(&world.deployment, &operators(&world), 1, now).map(|_| ());
     assert_eq!(verify(NOW + 99), Ok(()));
     assert_eq!(verify(NOW + 100), Err(Error::Expired));
     // A token that outlives the identity it grants
-    let grant = TokenGrant {
-        not_after: NOW + 10,
-        expiry: NOW + 100,
-        ..World::<S>::grant()
-    };
-    let token = world
-        .operator
-        .issue(&world.deployment, grant, &mut world.rng)
-        .unwrap();
-    assert_eq!(
-        token.token.verify(&world.deployment, &operators(&world), NOW + 9),
-        Ok(())
-    );
-    assert_eq!(
-        token
-            .token
-            .verify(&world.deployment, &operators(&world), NOW + 10),
-        Err(Error::Expired)
-    );
+    let grant = TokenGrant { not_after: NOW + 10, expiry: NOW + 100, ..World::<S>::grant() };
+    let token = world.operator.issue(&world.deployment, grant, &mut world.rng).unwrap();
+    assert_eq!(token.token.verify(&world.deployment, &operators(&world), NOW + 9), Ok(()));
+    assert_eq!(token.token.verify(&world.deployment, &operators(&world), NOW + 10), Err(Error::Expired));
 }
 
 fn a_token_for_another_deployment_is_refused<S: Suite>() {
@@ -188,13 +137,8 @@ fn a_reused_token_shows_in_the_pin<S: Suite>() {
     let mut pin = |session| {
         let (request, pending) =
             EnrolmentRequest::create(&world.deployment, &token, &[1], session, &mut world.rng).unwrap();
-        let verified = request
-            .verify(&world.deployment, &operators(&world), 1, NOW)
-            .unwrap();
-        let again = pending
-            .request()
-            .verify(&world.deployment, &operators(&world), 1, NOW)
-            .unwrap();
+        let verified = request.verify(&world.deployment, &operators(&world), 1, NOW).unwrap();
+        let again = pending.request().verify(&world.deployment, &operators(&world), 1, NOW).unwrap();
         assert_eq!(verified.pin(), again.pin());
         (*verified.token_id(), verified.pin())
     };
@@ -215,63 +159,32 @@ fn a_request_to_another_kgc_is_refused<S: Suite>() {
     assert_eq!(create(&[]), Err(Error::WrongKgc));
     assert_eq!(create(&[0, 1]), Err(Error::WrongKgc));
     let many: Vec<u16> = (1..=MAX_KGCS as u16 + 1).collect();
-    assert_eq!(
-        create(&many),
-        Err(Error::TooLong {
-            what: "KGCs of a request",
-            limit: MAX_KGCS
-        })
-    );
+    assert_eq!(create(&many), Err(Error::TooLong { what: "KGCs of a request", limit: MAX_KGCS }));
 }
 
 fn a_reply_of_a_kgc_that_was_not_asked_is_refused<S: Suite>() {
     let mut world = World::<S>::new(12);
     let (request, pending) = world.request();
-    let verified = request
-        .verify(&world.deployment, &operators(&world), 1, NOW)
-        .unwrap();
-    let (reply, _) = world
-        .master
-        .issue(&world.deployment, &verified, 2, &mut world.rng);
-    assert_eq!(
-        pending.open(&world.deployment, &reply).map(|_| ()),
-        Err(Error::WrongKgc)
-    );
+    let verified = request.verify(&world.deployment, &operators(&world), 1, NOW).unwrap();
+    let (reply, _) = world.master.issue(&world.deployment, &verified, 2, &mut world.rng);
+    assert_eq!(pending.open(&world.deployment, &reply).map(|_| ()), Err(Error::WrongKgc));
 }
 
 fn a_drone_may_not_name_too_many_groups<S: Suite>() {
     let mut world = World::<S>::new(13);
     let groups: Vec<Name> = (0..17).map(|group| name(&format!("group-{group}"))).collect();
-    let grant = TokenGrant {
-        groups,
-        ..World::<S>::grant()
-    };
-    let refused = world
-        .operator
-        .issue(&world.deployment, grant, &mut world.rng)
-        .map(|_| ());
-    assert_eq!(
-        refused,
-        Err(Error::TooLong {
-            what: "groups",
-            limit: 16
-        })
-    );
+    let grant = TokenGrant { groups, ..World::<S>::grant() };
+    let refused = world.operator.issue(&world.deployment, grant, &mut world.rng).map(|_| ());
+    assert_eq!(refused, Err(Error::TooLong { what: "groups", limit: 16 }));
     // The largest token there is still makes a request within its bound.
     let long = |group: usize| name(&format!("{group:064}"));
     let grant = TokenGrant {
         name: long(1),
-        role: Role::Leader {
-            group: long(2),
-            ordinal: u16::MAX,
-        },
+        role: Role::Leader { group: long(2), ordinal: u16::MAX },
         groups: (0..16).map(long).collect(),
         ..World::<S>::grant()
     };
-    let token = world
-        .operator
-        .issue(&world.deployment, grant, &mut world.rng)
-        .unwrap();
+    let token = world.operator.issue(&world.deployment, grant, &mut world.rng).unwrap();
     let kgcs: Vec<u16> = (1..=MAX_KGCS as u16).collect();
     let (request, _) =
         EnrolmentRequest::create(&world.deployment, &token, &kgcs, [0; 16], &mut world.rng).unwrap();
@@ -281,9 +194,7 @@ fn a_drone_may_not_name_too_many_groups<S: Suite>() {
 
 fn a_revocation_list_names_whom_it_names<S: Suite>() {
     let mut world = World::<S>::new(14);
-    let drones: Vec<DronePublicKey<S>> = (1..=4)
-        .map(|serial| world.drone(serial).public().clone())
-        .collect();
+    let drones: Vec<DronePublicKey<S>> = (1..=4).map(|serial| world.drone(serial).public().clone()).collect();
     let list = RevocationList {
         number: 7,
         issued: NOW,
@@ -291,10 +202,7 @@ fn a_revocation_list_names_whom_it_names<S: Suite>() {
         handles: vec![drones[1].handle(), drones[0].handle(), drones[1].handle()],
         serials: vec![[0xff; 16], drones[2].identity.serial],
     };
-    let signed = world
-        .master
-        .sign_revocations(&world.deployment, list, &mut world.rng)
-        .unwrap();
+    let signed = world.master.sign_revocations(&world.deployment, list, &mut world.rng).unwrap();
     let signed = SignedRevocationList::<S>::decode(&signed.encode()).unwrap();
     assert_eq!(signed.claimed_number(), 7);
     let list = signed.clone().verify(&world.deployment).unwrap();
@@ -316,39 +224,12 @@ fn an_overlong_revocation_list_is_refused<S: Suite>() {
         handle[..8].copy_from_slice(&i.to_be_bytes());
         Handle(handle)
     });
-    let list = RevocationList {
-        handles: handles.collect(),
-        ..RevocationList::empty()
-    };
-    let refused = world
-        .master
-        .sign_revocations(&world.deployment, list, &mut world.rng)
-        .map(|_| ());
+    let list = RevocationList { handles: handles.collect(), ..RevocationList::empty() };
+    let refused = world.master.sign_revocations(&world.deployment, list, &mut world.rng).map(|_| ());
     let limit = MAX_REVOCATION_LIST_LEN;
-    assert_eq!(
-        refused,
-        Err(Error::TooLong {
-            what: "revocation list",
-            limit
-        })
-    );
+    assert_eq!(refused, Err(Error::TooLong { what: "revocation list", limit }));
     let decoded = SignedRevocationList::<S>::decode(&vec![0; limit + 1]).map(|_| ());
-    assert_eq!(
-        decoded,
-        Err(Error::TooLong {
-            what: "revocation list",
-            limit
-        })
-    );
-    let list = RevocationList {
-        issued: 2,
-        next_update: 1,
-        ..RevocationList::empty()
-    };
-    assert!(
-        world
-            .master
-            .sign_revocations(&world.deployment, list, &mut world.rng)
-            .is_err()
-    );
+    assert_eq!(decoded, Err(Error::TooLong { what: "revocation list", limit }));
+    let list = RevocationList { issued: 2, next_update: 1, ..RevocationList::empty() };
+    assert!(world.master.sign_revocations(&world.deployment, list, &mut world.rng).is_err());
 }

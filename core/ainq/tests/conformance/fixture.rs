@@ -30,22 +30,14 @@ impl<S: Suite> World<S> {
         let mut rng = rng(seed);
         let master = MasterSecret::generate(&mut rng);
         let deployment = Deployment::new(name("harbour"), master.public());
-        Self {
-            deployment,
-            operator: OperatorSecretKey::generate(&mut rng),
-            master,
-            rng,
-        }
+        Self { deployment, operator: OperatorSecretKey::generate(&mut rng), master, rng }
     }
 
     pub(crate) fn identity(serial: u8) -> Identity {
         Identity {
             serial: [serial; 16],
             name: name(&format!("drone-{serial}")),
-            role: Role::Leader {
-                group: name("alpha"),
-                ordinal: 3,
-            },
+            role: Role::Leader { group: name("alpha"), ordinal: 3 },
             groups: vec![name("alpha"), name("bravo")],
             not_after: NOW + 1000,
         }
@@ -71,9 +63,7 @@ impl<S: Suite> World<S> {
     }
 
     pub(crate) fn token(&mut self) -> IssuedToken<S> {
-        self.operator
-            .issue(&self.deployment, Self::grant(), &mut self.rng)
-            .unwrap()
+        self.operator.issue(&self.deployment, Self::grant(), &mut self.rng).unwrap()
     }
 
     pub(crate) fn request(&mut self) -> (EnrolmentRequest<S>, PendingEnrolment<S>) {

@@ -57,11 +57,9 @@ fn the_leader_computes_the_vectors_one_by_one_and_all_at_once() {
 #[test]
 fn the_points_of_the_vectors_are_those_of_their_scalars() {
     for vector in vectors() {
-        for (secret, public) in [
-            (&vector.y, &vector.y_point),
-            (&vector.e, &vector.e_point),
-            (&vector.l, &vector.v),
-        ] {
+        for (secret, public) in
+            [(&vector.y, &vector.y_point), (&vector.e, &vector.e_point), (&vector.l, &vector.v)]
+        {
             assert_eq!(Ristretto255::mul_base(&scalar(secret)), *element(public).point());
         }
     }
@@ -75,15 +73,9 @@ fn a_scalar_that_cannot_be_normalised_is_no_key() {
         let point = Element::from_point(Ristretto255::mul_base(&Scalar::from(5_u8))).unwrap();
         for k in [k, -k] {
             assert!(!Ristretto255::secret_scalar_ok(&k));
-            assert_eq!(
-                SecretScalar::<Ristretto255>::new(k).unwrap_err(),
-                Error::InvalidScalar
-            );
+            assert_eq!(SecretScalar::<Ristretto255>::new(k).unwrap_err(), Error::InvalidScalar);
             assert_eq!(Ristretto255::agree(&k, &point), Err(Error::InvalidScalar));
-            assert_eq!(
-                Ristretto255::agree_many(&k, &[*point.point()]),
-                [Err(Error::InvalidScalar)]
-            );
+            assert_eq!(Ristretto255::agree_many(&k, &[*point.point()]), [Err(Error::InvalidScalar)]);
         }
     }
 }

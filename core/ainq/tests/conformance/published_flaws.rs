@@ -45,15 +45,8 @@ impl<S: Suite> Swarm<S> {
         let mut rng = rng(1);
         let (master, parameters) = setup(&mut rng);
         let leader = enrol(&parameters, &master, b"leader", &mut rng);
-        let drones = (0..drones)
-            .map(|d| enrol(&parameters, &master, &[b'd', d], &mut rng))
-            .collect();
-        Self {
-            master,
-            parameters,
-            leader,
-            drones,
-        }
+        let drones = (0..drones).map(|d| enrol(&parameters, &master, &[b'd', d], &mut rng)).collect();
+        Self { master, parameters, leader, drones }
     }
 
     fn members(&self) -> Vec<Member<S>> {
@@ -105,10 +98,7 @@ fn the_mask_is_reused_when_only_the_group_changes<S: Suite>() {
     }
     // A new t_g changes the mask.
     let (last, expired) = state.rekey_on_expiry(200, &mut rng);
-    assert_ne!(
-        xor(&after.wrapped[0], &expired.wrapped[0]),
-        xor(next.expose(), last.expose())
-    );
+    assert_ne!(xor(&after.wrapped[0], &expired.wrapped[0]), xor(next.expose(), last.expose()));
 }
 
 fn a_leaver_computes_the_next_key<S: Suite>() {
@@ -127,14 +117,8 @@ fn anybody_forges_a_broadcast_from_public_keys<S: Suite>() {
     let swarm = Swarm::<S>::new(2);
     let leader = &swarm.leader.member;
     // The forger has the public parameters, the public keys, and a generator of its own.
-    let (_, key, forged) = gen_group_key(
-        &swarm.parameters,
-        leader.clone(),
-        swarm.members(),
-        100,
-        &mut rng(5),
-    )
-    .unwrap();
+    let (_, key, forged) =
+        gen_group_key(&swarm.parameters, leader.clone(), swarm.members(), 100, &mut rng(5)).unwrap();
     for (index, drone) in swarm.drones.iter().enumerate() {
         let taken = key_retrieval(&swarm.parameters, drone, leader, &forged, index).unwrap();
         assert_eq!(taken, key);
@@ -146,10 +130,7 @@ fn an_unchecked_partial_key_ends_in_a_wrong_key_in_silence<S: Suite>() {
     let parameters = &swarm.parameters;
     let (value, public) = gen_secret_value::<S>(&mut rng);
     let PartialKey { r, .. } = gen_partial_key(parameters, &swarm.master, b"d", &public, &mut rng).unwrap();
-    let wrong = PartialKey {
-        s: SecretScalar::generate(&mut rng),
-        r,
-    };
+    let wrong = PartialKey { s: SecretScalar::generate(&mut rng), r };
     let unchecked = full_key_gen_unchecked(parameters, b"d", &value, &wrong).unwrap();
     let leader = &swarm.leader.member;
     let members = vec![unchecked.member.clone()];
@@ -172,9 +153,7 @@ fn one_function_for_keys_and_masks_gives_equal_outputs<S: Suite>() {
     assert!(published_is_the_mask(Oracles::SHARED));
     assert!(!published_is_the_mask(Oracles::SEPARATED));
     // The functions of the protocol differ on equal input.
-    assert!(!S::scalar_is_zero(
-        &(S::challenge(&input) - S::hash_to_scalar("quiver/1 sig", &input))
-    ));
+    assert!(!S::scalar_is_zero(&(S::challenge(&input) - S::hash_to_scalar("quiver/1 sig", &input))));
 }
 
 /// A linear congruential generator seeded with the time, as prototypes use. Says it is fit for cryptography; is not.
@@ -219,10 +198,7 @@ fn guessable_randomness_gives_the_master_secret_away<S: Suite>() {
 fn a_master_secret_among_the_parameters_mints_keys_for_any_name<S: Suite>() {
     // A prototype hands out (P_pub, x). Whoever reads it issues themselves the leader's name.
     let (swarm, mut rng) = (Swarm::<S>::new(1), rng(8));
-    let handed_out = (
-        swarm.parameters,
-        MasterSecret::<S>::decode(&swarm.master.encode()).unwrap(),
-    );
+    let handed_out = (swarm.parameters, MasterSecret::<S>::decode(&swarm.master.encode()).unwrap());
     let impostor = enrol(&handed_out.0, &handed_out.1, b"leader", &mut rng);
     assert_eq!(impostor.member.d, swarm.leader.member.d);
     assert_ne!(impostor.member.implicit(), swarm.leader.member.implicit());

@@ -9,11 +9,7 @@ for_each_suite![debug_output_has_no_secret_bytes];
 
 /// Any spelling of any eight bytes of the secret in a row: hexadecimal in both orders, or a list of decimals.
 fn leaks(debug: &str, secret: &[u8]) -> bool {
-    let plain: String = debug
-        .chars()
-        .filter(|c| !c.is_whitespace())
-        .collect::<String>()
-        .to_lowercase();
+    let plain: String = debug.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_lowercase();
     secret.windows(8).any(|window| {
         let mut reversed = window.to_vec();
         reversed.reverse();
@@ -29,16 +25,12 @@ fn debug_output_has_no_secret_bytes<S: Suite>() {
     let drone = world.drone(1);
     let token = world.token();
     let (request, pending) = world.request();
-    let verified = request
-        .verify(&world.deployment, &[world.operator.public()], 1, NOW)
-        .unwrap();
+    let verified = request.verify(&world.deployment, &[world.operator.public()], 1, NOW).unwrap();
     let value = SecretValue::<S>::generate(&mut world.rng);
     let scalar = SecretScalar::<S>::generate(&mut world.rng);
     let identity = World::<S>::identity(1);
     let partial =
-        world
-            .master
-            .issue_partial_key(&world.deployment, &identity, &value.public(), &mut world.rng);
+        world.master.issue_partial_key(&world.deployment, &identity, &value.public(), &mut world.rng);
     let agreed = S::agree(scalar.expose(), &value.public()).unwrap();
     let last = |bytes: &[u8], count: usize| bytes[bytes.len() - count..].to_vec();
     let secrets = [

@@ -17,6 +17,7 @@ for_each_suite![
     a_signature_holds_for_one_label_message_drone_and_deployment,
     signatures_of_one_message_differ,
     a_batch_passes_exactly_if_each_signature_does,
+    errors_that_cancel_each_other_do_not_pass_a_batch,
     a_signature_with_the_identity_as_commitment_is_refused,
     keys_and_handles_of_different_drones_differ,
 ];
@@ -29,10 +30,7 @@ fn a_partial_key_makes_a_keypair_that_survives_storage<S: Suite>() {
     assert_eq!(public.implicit(&world.deployment).as_ref(), Ok(drone.implicit()));
     let restored = DroneKeypair::restore(&world.deployment, public, &drone.to_bytes()).unwrap();
     let signature = restored.sign(&world.deployment, Label::Join, b"m", &mut world.rng);
-    assert_eq!(
-        signature.verify(&world.deployment, drone.public(), Label::Join, b"m"),
-        Ok(())
-    );
+    assert_eq!(signature.verify(&world.deployment, drone.public(), Label::Join, b"m"), Ok(()));
     let master = MasterSecret::<S>::decode(&world.master.encode()).unwrap();
     assert_eq!(master.public(), *world.deployment.master());
 }
@@ -40,10 +38,7 @@ fn a_partial_key_makes_a_keypair_that_survives_storage<S: Suite>() {
 fn a_partial_key_for_another_drone_is_refused<S: Suite>() {
     let mut world = World::<S>::new(2);
     let (identity, other) = (World::<S>::identity(1), World::<S>::identity(2));
-    let (value, stranger) = (
-        SecretValue::generate(&mut world.rng),
-        SecretValue::generate(&mut world.rng),
-    );
+    let (value, stranger) = (SecretValue::generate(&mut world.rng), SecretValue::generate(&mut world.rng));
     let partial = world
         .master
         .issue_partial_key(&world.deployment, &identity, &value.public(), &mut world.rng)
@@ -61,15 +56,11 @@ fn a_partial_key_of_another_kgc_is_refused<S: Suite>() {
     let (mut world, other) = (World::<S>::new(3), World::<S>::new(4));
     let (identity, value) = (World::<S>::identity(1), SecretValue::generate(&mut world.rng));
     let forged =
-        other
-            .master
-            .issue_partial_key(&world.deployment, &identity, &value.public(), &mut world.rng);
+        other.master.issue_partial_key(&world.deployment, &identity, &value.public(), &mut world.rng);
     let refused = forged.verify(&world.deployment, &identity, &value).map(|_| ());
     assert_eq!(refused, Err(Error::InvalidPartialKey));
     let renamed = Deployment::new(name("quay"), world.master.public());
-    let elsewhere = world
-        .master
-        .issue_partial_key(&renamed, &identity, &value.public(), &mut world.rng);
+    let elsewhere = world.master.issue_partial_key(&renamed, &identity, &value.public(), &mut world.rng);
     let refused = elsewhere.verify(&world.deployment, &identity, &value).map(|_| ());
     assert_eq!(refused, Err(Error::InvalidPartialKey));
 }
@@ -83,20 +74,12 @@ fn a_keypair_is_restored_only_from_its_own_secret<S: Suite>() {
 
 fn a_statement_holds_for_one_purpose_body_and_deployment<S: Suite>() {
     let mut world = World::<S>::new(6);
-    let statement = world
-        .master
-        .sign(&world.deployment, Purpose::Parameters, b"body", &mut world.rng);
+    let statement = world.master.sign(&world.deployment, Purpose::Parameters, b"body", &mut world.rng);
     let deployment = &world.deployment;
     assert_eq!(statement.verify(deployment, Purpose::Parameters, b"body"), Ok(()));
     let refused = Err(Error::InvalidSignature);
-    assert_eq!(
-        statement.verify(deployment, Purpose::Revocation, b"body"),
-        refused
-    );
-    assert_eq!(
-        statement.verify(deployment, Purpose::Parameters, b"bodz"),
-        refused
-    );
+    assert_eq!(statement.verify(deployment, Purpose::Revocation, b"body"), refused);
+    assert_eq!(statement.verify(deployment, Purpose::Parameters, b"bodz"), refused);
     let renamed = Deployment::new(name("quay"), world.master.public());
     assert_eq!(statement.verify(&renamed, Purpose::Parameters, b"body"), refused);
     let other = World::<S>::new(7).deployment;
@@ -109,56 +92,25 @@ fn a_signature_holds_for_one_label_message_drone_and_deployment<S: Suite>() {
     let signature = drone.sign(&world.deployment, Label::Join, b"message", &mut world.rng);
     let signature = Signature::<S>::decode(&signature.encode()).unwrap();
     let (deployment, public) = (&world.deployment, drone.public());
-    assert_eq!(
-        signature.verify(deployment, public, Label::Join, b"message"),
-        Ok(())
-    );
+    assert_eq!(signature.verify(deployment, public, Label::Join, b"message"), Ok(()));
     let refused = Err(Error::InvalidSignature);
-    assert_eq!(
-        signature.verify(deployment, public, Label::Leave, b"message"),
-        refused
-    );
-    assert_eq!(
-        signature.verify(deployment, public, Label::Join, b"messagf"),
-        refused
-    );
-    assert_eq!(
-        signature.verify(deployment, other.public(), Label::Join, b"message"),
-        refused
-    );
-    let promoted = DronePublicKey {
-        identity: World::<S>::identity(9),
-        ..public.clone()
-    };
-    assert_eq!(
-        signature.verify(deployment, &promoted, Label::Join, b"message"),
-        refused
-    );
+    assert_eq!(signature.verify(deployment, public, Label::Leave, b"message"), refused);
+    assert_eq!(signature.verify(deployment, public, Label::Join, b"messagf"), refused);
+    assert_eq!(signature.verify(deployment, other.public(), Label::Join, b"message"), refused);
+    let promoted = DronePublicKey { identity: World::<S>::identity(9), ..public.clone() };
+    assert_eq!(signature.verify(deployment, &promoted, Label::Join, b"message"), refused);
     let elsewhere = World::<S>::new(9).deployment;
-    assert_eq!(
-        signature.verify(&elsewhere, public, Label::Join, b"message"),
-        refused
-    );
+    assert_eq!(signature.verify(&elsewhere, public, Label::Join, b"message"), refused);
 }
 
 fn signatures_of_one_message_differ<S: Suite>() {
     let mut world = World::<S>::new(10);
     let drone = world.drone(1);
     let one = drone.sign(&world.deployment, Label::Join, b"message", &mut world.rng);
-    assert_ne!(
-        one,
-        drone.sign(&world.deployment, Label::Join, b"message", &mut world.rng)
-    );
+    assert_ne!(one, drone.sign(&world.deployment, Label::Join, b"message", &mut world.rng));
     // With a generator that repeats, the message alone keeps the nonce from repeating.
     let sign = |message: &[u8]| {
-        drone
-            .sign(
-                &world.deployment,
-                Label::Join,
-                message,
-                &mut crate::fixture::rng(1),
-            )
-            .encode()
+        drone.sign(&world.deployment, Label::Join, message, &mut crate::fixture::rng(1)).encode()
     };
     assert_ne!(sign(b"one")[..S::POINT_LEN], sign(b"two")[..S::POINT_LEN]);
 }
@@ -183,7 +135,6 @@ fn a_batch_passes_exactly_if_each_signature_does<S: Suite>() {
     assert!(verify_batch::<S>(&world.deployment, &[], &mut world.rng));
     for bad in 0..10 {
         let mut items = good.clone();
-        // Another signature of the same drone, so that a check which sums without weights would pass below.
         items[bad] = item(bad, bad ^ 1);
         assert!(!verify_batch(&world.deployment, &items, &mut world.rng));
         items[bad ^ 1] = item(bad ^ 1, bad);
@@ -194,6 +145,24 @@ fn a_batch_passes_exactly_if_each_signature_does<S: Suite>() {
     assert!(!verify_batch(&world.deployment, &relabelled, &mut world.rng));
 }
 
+fn errors_that_cancel_each_other_do_not_pass_a_batch<S: Suite>() {
+    let mut world = World::<S>::new(13);
+    let drone = world.drone(1);
+    let one = S::scalar_from_u128(1);
+    let mut item = |message: &[u8], error: S::Scalar| {
+        let signature = drone.sign(&world.deployment, Label::Join, message, &mut world.rng);
+        let honest = SchnorrSignature::<S>::decode(&signature.encode()).unwrap();
+        let wrong = SchnorrSignature::new(*honest.commitment(), *honest.response() + error);
+        Signature::<S>::decode(&wrong.encode()).unwrap()
+    };
+    // The responses' errors sum to zero, so a check without weights would pass.
+    let signatures = [item(b"one", one), item(b"two", -one)];
+    let items = [(&b"one"[..], &signatures[0]), (b"two", &signatures[1])].map(|(message, signature)| {
+        SignedItem { public: drone.public(), label: Label::Join, message, signature }
+    });
+    assert!(!verify_batch(&world.deployment, &items, &mut world.rng));
+}
+
 fn a_signature_with_the_identity_as_commitment_is_refused<S: Suite>() {
     let point = S::mul_base(&S::scalar_from_u128(1));
     let identity = S::encode(&S::mul_base(&S::scalar_from_u128(0)));
@@ -202,10 +171,7 @@ fn a_signature_with_the_identity_as_commitment_is_refused<S: Suite>() {
     let bytes = [S::encode(&point).as_ref(), &[0xff; 32][..]].concat();
     assert_eq!(SchnorrSignature::<S>::decode(&bytes), Err(Error::InvalidScalar));
     let bytes = [S::encode(&point).as_ref(), &[1; 33][..]].concat();
-    assert_eq!(
-        SchnorrSignature::<S>::decode(&bytes),
-        Err(Error::Malformed("trailing bytes"))
-    );
+    assert_eq!(SchnorrSignature::<S>::decode(&bytes), Err(Error::Malformed("trailing bytes")));
 }
 
 fn keys_and_handles_of_different_drones_differ<S: Suite>() {

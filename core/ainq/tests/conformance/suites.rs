@@ -63,15 +63,9 @@ fn a_point_decodes_from_its_own_encoding_alone<S: Suite>() {
         assert_eq!(decoded, element);
         assert!(decoded.point() == element.point());
         assert_eq!(Element::<S>::decode(&bytes[1..]), Err(Error::InvalidPoint));
-        assert_eq!(
-            Element::<S>::decode(&[bytes, &[0]].concat()),
-            Err(Error::InvalidPoint)
-        );
+        assert_eq!(Element::<S>::decode(&[bytes, &[0]].concat()), Err(Error::InvalidPoint));
     }
-    assert_eq!(
-        Element::<S>::decode(&vec![0xff; S::POINT_LEN]),
-        Err(Error::InvalidPoint)
-    );
+    assert_eq!(Element::<S>::decode(&vec![0xff; S::POINT_LEN]), Err(Error::InvalidPoint));
     assert_eq!(Element::<S>::decode(&[]), Err(Error::InvalidPoint));
 }
 
@@ -79,10 +73,7 @@ fn the_identity_is_no_element<S: Suite>() {
     let identity = identity::<S>();
     assert!(S::is_identity(&identity));
     assert_eq!(Element::<S>::from_point(identity), Err(Error::IdentityPoint));
-    assert_eq!(
-        Element::<S>::decode(S::encode(&identity).as_ref()),
-        Err(Error::IdentityPoint)
-    );
+    assert_eq!(Element::<S>::decode(S::encode(&identity).as_ref()), Err(Error::IdentityPoint));
 }
 
 fn no_encoding_but_the_canonical_one_is_a_scalar<S: Suite>() {
@@ -156,10 +147,7 @@ fn hashes_to_scalars_are_separate<S: Suite>() {
 fn an_unusable_scalar_is_refused<S: Suite>() {
     let zero = S::scalar_from_u128(0);
     let point = S::mul_base(&S::scalar_from_u128(5));
-    assert_eq!(
-        S::agree(&zero, &Element::from_point(point).unwrap()),
-        Err(Error::InvalidScalar)
-    );
+    assert_eq!(S::agree(&zero, &Element::from_point(point).unwrap()), Err(Error::InvalidScalar));
     assert_eq!(S::agree_many(&zero, &[point]), [Err(Error::InvalidScalar)]);
     assert!(SecretScalar::<S>::decode(&[0; 32]).is_err());
 }
