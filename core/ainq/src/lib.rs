@@ -13,6 +13,13 @@
 //! | [`name`], [`identity`], [`deployment`] | who, and under which KGC |
 //! | [`keys`], [`statement`], [`signature`] | certificateless keys; what a KGC signs; what drones sign |
 //! | [`token`], [`enrolment`], [`revocation`] | how a drone gets its key, and loses it |
+//! | [`slots`], [`roster`] | who is in a group, replicated and hashed |
+//! | [`spare`], [`pairwise`] | one-time points, and the ratchet a member shares with its leader |
+//! | [`header`], [`group_key`] | what an epoch says, when it is believed, and the key it brings |
+//! | [`leadership`], [`membership`] | a group from the leader's side and from an edge's |
+//! | [`traffic`] | messages under the group key |
+//! | [`equivocation`] | evidence against a leader that contradicts itself |
+//! | [`strict`] | a suite that keys as the paper does, for experiments |
 //! | [`paper`] | the seven algorithms as published, unauthenticated, for experiments |
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
