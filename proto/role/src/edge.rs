@@ -220,6 +220,13 @@ impl<S: Suite> Edge<S> {
         self.standing = Standing::Outside { retry: None, backoff: self.backoff() };
     }
 
+    fn enrolling(&mut self, now: Now, from: Peer, message: &Message<S>, rng: &mut dyn CryptoRngCore) {
+        if let Some(enrollee) = &mut self.enrollee {
+            let outcome = enrollee.hear(&self.config.deployment, now, from, message, rng);
+            self.enrolment(now, from, outcome, rng);
+        }
+    }
+
     fn enrolment(&mut self, now: Now, from: Peer, outcome: Outcome<S>, rng: &mut dyn CryptoRngCore) {
         match outcome {
             Outcome::Ignored => {}
@@ -243,19 +250,8 @@ impl<S: Suite> Edge<S> {
             Err(error) => return self.blame(from, error),
         };
         match message {
-            Message::EnrolCookie(cookie) => {
-                let outcome = self
-                    .enrollee
-                    .as_ref()
-                    .map_or(Outcome::Ignored, |enrollee| enrollee.cookie(from, &cookie));
-                self.enrolment(now, from, outcome, rng);
-            }
-            Message::EnrolReply(reply) => {
-                let deployment = &self.config.deployment;
-                let outcome =
-                    self.enrollee.as_ref().map_or(Outcome::Ignored, |e| e.reply(deployment, &reply));
-                self.enrolment(now, from, outcome, rng);
-            }
+            Message::EnrolCookie(_) | Message::EnrolReply(_) => self.enrolling(now, from, &message, rng),
+            Message::Refusal(_) if self.enrollee.is_some() => self.enrolling(now, from, &message, rng),
             Message::Refusal(refusal) => self.refused(now, from, &refusal, rng),
             Message::JoinChallenge(challenge) => self.challenged(now, from, &challenge, rng),
             Message::Welcome(welcome) => self.welcomed(now, from, &welcome, rng),

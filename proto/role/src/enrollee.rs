@@ -108,7 +108,24 @@ impl<S: Suite> Enrollee<S> {
         Message::EnrolHello(EnrolHello { nonce })
     }
 
-    pub(crate) fn cookie(&self, from: Peer, message: &EnrolCookie) -> Outcome<S> {
+    /// Takes an answer to the enrolment; other messages are none of its business.
+    pub(crate) fn hear(
+        &mut self,
+        deployment: &Deployment<S>,
+        now: Now,
+        from: Peer,
+        message: &Message<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Outcome<S> {
+        match message {
+            Message::EnrolCookie(cookie) => self.cookie(from, cookie),
+            Message::EnrolReply(reply) => self.reply(deployment, reply),
+            Message::Refusal(refusal) => self.refusal(now, from, refusal, rng),
+            _ => Outcome::Ignored,
+        }
+    }
+
+    fn cookie(&self, from: Peer, message: &EnrolCookie) -> Outcome<S> {
         if self.kgc != Some(from) || self.nonce != Some(message.nonce) {
             return Outcome::Ignored;
         }
@@ -119,7 +136,7 @@ impl<S: Suite> Enrollee<S> {
         }))
     }
 
-    pub(crate) fn reply(&self, deployment: &Deployment<S>, message: &EnrolReply) -> Outcome<S> {
+    fn reply(&self, deployment: &Deployment<S>, message: &EnrolReply) -> Outcome<S> {
         if message.request_digest != self.digest {
             return Outcome::Ignored;
         }
@@ -132,7 +149,7 @@ impl<S: Suite> Enrollee<S> {
     }
 
     /// A refusal is not authenticated, so it only slows the retries down; the request is never given up for it.
-    pub(crate) fn refusal(
+    fn refusal(
         &mut self,
         now: Now,
         from: Peer,

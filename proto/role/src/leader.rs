@@ -240,23 +240,11 @@ impl<S: Suite> Leader<S> {
             Message::RevocationQuery(query) => self.revocation_query(from, &query),
             Message::RevocationList(list) => self.revocation_list(now, from, &list.list, rng),
             Message::Rekey(rekey) => self.rival(now, from, rekey.header),
-            Message::EnrolCookie(cookie) => {
-                let outcome = self
-                    .enrollee
-                    .as_ref()
-                    .map_or(Outcome::Ignored, |enrollee| enrollee.cookie(from, &cookie));
-                self.enrolment(now, from, outcome, rng);
-            }
-            Message::EnrolReply(reply) => {
-                let deployment = &self.config.deployment;
-                let outcome =
-                    self.enrollee.as_ref().map_or(Outcome::Ignored, |e| e.reply(deployment, &reply));
-                self.enrolment(now, from, outcome, rng);
-            }
-            Message::Refusal(refusal) => {
-                let enrollee = self.enrollee.as_mut();
-                let outcome = enrollee.map_or(Outcome::Ignored, |e| e.refusal(now, from, &refusal, rng));
-                self.enrolment(now, from, outcome, rng);
+            Message::EnrolCookie(_) | Message::EnrolReply(_) | Message::Refusal(_) => {
+                if let Some(enrollee) = &mut self.enrollee {
+                    let outcome = enrollee.hear(&self.config.deployment, now, from, &message, rng);
+                    self.enrolment(now, from, outcome, rng);
+                }
             }
             // Our own notice, passed on by the group.
             Message::EvictionNotice(_) => {}

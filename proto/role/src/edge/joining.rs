@@ -160,10 +160,6 @@ impl<S: Suite> Edge<S> {
 
     /// A refusal is not authenticated: it sets the pace of retries and may make a member ask to join again, no more.
     pub(super) fn refused(&mut self, now: Now, from: Peer, refusal: &Refusal, rng: &mut dyn CryptoRngCore) {
-        if let Some(enrollee) = &mut self.enrollee {
-            let outcome = enrollee.refusal(now, from, refusal, rng);
-            return self.enrolment(now, from, outcome, rng);
-        }
         match &mut self.standing {
             Standing::Joining(joining) if joining.peer == from && refusal.reference == joining.nonce => {
                 let mut backoff = joining.backoff.clone();
