@@ -8,7 +8,8 @@
 //! was rolled back. If `boot_no` cannot be read it must not send but join again.
 //!
 //! The seal says "a member sent this", not which one: every member knows K_tr. Whatever must have a certain source carries
-//! that source's signature besides.
+//! that source's signature besides. For the same reason a hostile member can silence another one until the next epoch, with a
+//! frame in its name that claims a later start; nothing short of a signature on every frame would prevent that.
 
 mod overlap;
 mod receiver;
