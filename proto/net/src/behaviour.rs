@@ -54,16 +54,10 @@ impl Node {
         let identify = config.identify.then(|| identify(config));
         let ping = config.ping.map(|interval| {
             ping::Behaviour::new(
-                ping::Config::new()
-                    .with_interval(interval)
-                    .with_timeout(config.request_timeout),
+                ping::Config::new().with_interval(interval).with_timeout(config.request_timeout),
             )
         });
-        let group = config
-            .topic
-            .as_deref()
-            .map(|topic| group(config, topic))
-            .transpose()?;
+        let group = config.topic.as_deref().map(|topic| group(config, topic)).transpose()?;
         Ok(Self {
             limits: connection_limits::Behaviour::new(connection_limits(config)),
             blocked: allow_block_list::Behaviour::default(),
@@ -174,11 +168,6 @@ mod tests {
     #[test]
     fn node_without_topic_speaks_no_gossip() {
         let config = NodeConfig::registry(NodeKey::from_seed([1; 32]).unwrap(), Transport::Memory, 10);
-        assert!(
-            !Node::new(&config, &NetMetrics::default())
-                .unwrap()
-                .group
-                .is_enabled()
-        );
+        assert!(!Node::new(&config, &NetMetrics::default()).unwrap().group.is_enabled());
     }
 }

@@ -46,8 +46,7 @@ impl<B: NetworkBehaviour> NetworkBehaviour for Boxed<B> {
         local: &Multiaddr,
         remote: &Multiaddr,
     ) -> Result<(), ConnectionDenied> {
-        self.0
-            .handle_pending_inbound_connection(connection, local, remote)
+        self.0.handle_pending_inbound_connection(connection, local, remote)
     }
 
     fn handle_established_inbound_connection(
@@ -57,9 +56,7 @@ impl<B: NetworkBehaviour> NetworkBehaviour for Boxed<B> {
         local: &Multiaddr,
         remote: &Multiaddr,
     ) -> Result<THandler<Self>, ConnectionDenied> {
-        let handler = self
-            .0
-            .handle_established_inbound_connection(connection, peer, local, remote);
+        let handler = self.0.handle_established_inbound_connection(connection, peer, local, remote);
         handler.map(|handler| BoxedHandler(Box::new(handler)))
     }
 
@@ -70,8 +67,7 @@ impl<B: NetworkBehaviour> NetworkBehaviour for Boxed<B> {
         addresses: &[Multiaddr],
         role: Endpoint,
     ) -> Result<Vec<Multiaddr>, ConnectionDenied> {
-        self.0
-            .handle_pending_outbound_connection(connection, peer, addresses, role)
+        self.0.handle_pending_outbound_connection(connection, peer, addresses, role)
     }
 
     fn handle_established_outbound_connection(
@@ -82,9 +78,7 @@ impl<B: NetworkBehaviour> NetworkBehaviour for Boxed<B> {
         role: Endpoint,
         port: PortUse,
     ) -> Result<THandler<Self>, ConnectionDenied> {
-        let handler = self
-            .0
-            .handle_established_outbound_connection(connection, peer, address, role, port);
+        let handler = self.0.handle_established_outbound_connection(connection, peer, address, role, port);
         handler.map(|handler| BoxedHandler(Box::new(handler)))
     }
 

@@ -13,9 +13,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn start() -> Self {
-        Self {
-            start: Instant::now(),
-        }
+        Self { start: Instant::now() }
     }
 
     /// What both clocks say. A system clock before 1970 reads as 1970.
@@ -25,10 +23,7 @@ impl Clock {
     )]
     pub(crate) fn now(&self) -> Now {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Now {
-            monotonic: self.start.elapsed(),
-            unix: unix.as_secs(),
-        }
+        Now { monotonic: self.start.elapsed(), unix: unix.as_secs() }
     }
 
     /// The instant at which the monotonic clock reads `at`; `None` if it is further away than the clock can count.

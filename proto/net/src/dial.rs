@@ -37,18 +37,10 @@ struct Prepared {
 }
 
 enum State {
-    Waiting {
-        until: Instant,
-    },
+    Waiting { until: Instant },
     Preparing,
-    Dialling {
-        connection: ConnectionId,
-        _permit: Option<OwnedSemaphorePermit>,
-    },
-    Up {
-        connection: ConnectionId,
-        since: Instant,
-    },
+    Dialling { connection: ConnectionId, _permit: Option<OwnedSemaphorePermit> },
+    Up { connection: ConnectionId, since: Instant },
 }
 
 struct Entry {
@@ -99,11 +91,7 @@ impl Dialler {
         while let Poll::Ready(Some((index, prepared))) = self.preparing.poll_next_unpin(cx) {
             match prepared {
                 Ok(Prepared { address, permit }) => {
-                    return Poll::Ready(Attempt {
-                        index,
-                        address,
-                        permit,
-                    });
+                    return Poll::Ready(Attempt { index, address, permit });
                 }
                 Err(error) => self.fail(index, now, &error),
             }
@@ -123,10 +111,7 @@ impl Dialler {
     /// The attempt is under way.
     pub(crate) fn dialling(&mut self, attempt: Attempt, connection: ConnectionId) {
         if let Some(entry) = self.entries.get_mut(attempt.index) {
-            entry.state = State::Dialling {
-                connection,
-                _permit: attempt.permit,
-            };
+            entry.state = State::Dialling { connection, _permit: attempt.permit };
         }
     }
 
@@ -139,10 +124,7 @@ impl Dialler {
     pub(crate) fn established(&mut self, connection: ConnectionId, now: Instant) -> Option<Route> {
         let index = self.position(connection)?;
         let entry = self.entries.get_mut(index)?;
-        entry.state = State::Up {
-            connection,
-            since: now,
-        };
+        entry.state = State::Up { connection, since: now };
         Some(entry.route)
     }
 
@@ -182,9 +164,7 @@ impl Dialler {
         let Some(entry) = self.entries.get_mut(index) else {
             return;
         };
-        let wait = FIRST_WAIT
-            .saturating_mul(1 << entry.failures.min(16))
-            .min(self.ceiling);
+        let wait = FIRST_WAIT.saturating_mul(1 << entry.failures.min(16)).min(self.ceiling);
         // Jitter, so that the drones of a restarted leader do not return in step.
         let wait = wait.mul_f64(self.rng.gen_range(0.5..1.0));
         entry.failures = entry.failures.saturating_add(1);
@@ -223,10 +203,7 @@ async fn resolve(address: Multiaddr, choice: usize) -> io::Result<Multiaddr> {
         _ => return Ok(address),
     };
     let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-    let ips: Vec<_> = found
-        .map(|found| found.ip())
-        .filter(|ip| if ip.is_ipv4() { v4 } else { v6 })
-        .collect();
+    let ips: Vec<_> = found.map(|found| found.ip()).filter(|ip| if ip.is_ipv4() { v4 } else { v6 }).collect();
     let ip = choice.checked_rem(ips.len()).and_then(|choice| ips.get(choice));
     let ip =
         ip.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{name} has no such address")))?;
@@ -249,9 +226,7 @@ mod tests {
 
     #[tokio::test]
     async fn name_is_replaced_by_its_address_and_the_rest_stays() {
-        let resolved = resolve("/dns4/localhost/tcp/7000".parse().unwrap(), 3)
-            .await
-            .unwrap();
+        let resolved = resolve("/dns4/localhost/tcp/7000".parse().unwrap(), 3).await.unwrap();
         assert_eq!(resolved, "/ip4/127.0.0.1/tcp/7000".parse().unwrap());
         let plain: Multiaddr = "/memory/7".parse().unwrap();
         assert_eq!(resolve(plain.clone(), 0).await.unwrap(), plain);
@@ -261,11 +236,7 @@ mod tests {
     async fn name_that_does_not_resolve_is_an_error_and_not_the_end() {
         let now = Instant::now();
         let mut dialler = dialler("/dns4/no-such-host.invalid/tcp/7000", now);
-        let outcome = timeout(
-            Duration::from_secs(8),
-            std::future::poll_fn(|cx| dialler.poll(cx, now)),
-        )
-        .await;
+        let outcome = timeout(Duration::from_secs(8), std::future::poll_fn(|cx| dialler.poll(cx, now))).await;
         assert!(outcome.is_err(), "there is nothing to dial");
         assert!(dialler.wake_at().is_some(), "but another attempt is due");
     }
@@ -278,9 +249,7 @@ mod tests {
         for failures in 0..40_u32 {
             dialler.fail(0, now, &"refused");
             let wait = dialler.wake_at().unwrap() - now;
-            let nominal = FIRST_WAIT
-                .saturating_mul(1 << failures.min(16))
-                .min(dialler.ceiling);
+            let nominal = FIRST_WAIT.saturating_mul(1 << failures.min(16)).min(dialler.ceiling);
             assert!(wait >= nominal / 2 && wait <= nominal, "{failures}: {wait:?}");
             longest = longest.max(wait);
         }
@@ -297,9 +266,7 @@ mod tests {
             dialler.fail(0, now, &"refused");
         }
         let later = now + Duration::from_secs(60);
-        let Poll::Ready(attempt) = dialler.poll(&mut cx, later) else {
-            panic!("due")
-        };
+        let Poll::Ready(attempt) = dialler.poll(&mut cx, later) else { panic!("due") };
         dialler.dialling(attempt, connection);
         assert_eq!(dialler.established(connection, later), Some(Route::Leader));
         let end = later + PROVEN;

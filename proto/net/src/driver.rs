@@ -182,11 +182,7 @@ where
     }
 
     fn set_timer(&mut self, cx: &mut Context<'_>) {
-        let Some(at) = [self.deadline, self.network.wake_at()]
-            .into_iter()
-            .flatten()
-            .min()
-        else {
+        let Some(at) = [self.deadline, self.network.wake_at()].into_iter().flatten().min() else {
             return;
         };
         if self.timer.deadline() != at {
@@ -224,8 +220,6 @@ where
 
 impl<M: Machine, H> fmt::Debug for Driver<M, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver")
-            .field("peer_id", &self.peer_id)
-            .finish_non_exhaustive()
+        f.debug_struct("Driver").field("peer_id", &self.peer_id).finish_non_exhaustive()
     }
 }

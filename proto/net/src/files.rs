@@ -17,14 +17,9 @@ pub fn check_file_limit(needed: u64) -> Result<(), NetError> {
         return Ok(());
     }
     if hard < needed {
-        return Err(NetError::FileLimit {
-            needed,
-            allowed: hard,
-        });
+        return Err(NetError::FileLimit { needed, allowed: hard });
     }
-    Resource::NOFILE
-        .set(needed, hard)
-        .map_err(NetError::FileLimitUnknown)
+    Resource::NOFILE.set(needed, hard).map_err(NetError::FileLimitUnknown)
 }
 
 #[cfg(test)]

@@ -130,10 +130,7 @@ mod tests {
 
     #[test]
     fn truncated_frame_is_malformed() {
-        assert_eq!(
-            read(&[0, 0, 0, 3, 1, 2]).unwrap_err().kind(),
-            io::ErrorKind::InvalidData
-        );
+        assert_eq!(read(&[0, 0, 0, 3, 1, 2]).unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert_eq!(read(&[0, 0]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }

@@ -56,14 +56,7 @@ impl<M: Machine> Handle<M> {
             metrics,
             peer_id,
         };
-        (
-            handle,
-            Requests {
-                commands,
-                inspections,
-                listening,
-            },
-        )
+        (handle, Requests { commands, inspections, listening })
     }
 
     /// Gives the machine a command, waiting for room if too many are waiting. While records cannot be persisted,
@@ -110,10 +103,7 @@ impl<M: Machine> Handle<M> {
     /// [`Stopped`] if the driver has stopped.
     pub async fn listening(&self) -> Result<Vec<Multiaddr>, Stopped> {
         let mut listening = self.listening.clone();
-        let addresses = listening
-            .wait_for(|addresses| !addresses.is_empty())
-            .await
-            .map_err(|_| Stopped)?;
+        let addresses = listening.wait_for(|addresses| !addresses.is_empty()).await.map_err(|_| Stopped)?;
         Ok(addresses.clone())
     }
 
@@ -142,8 +132,6 @@ impl<M: Machine> Clone for Handle<M> {
 
 impl<M: Machine> fmt::Debug for Handle<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle")
-            .field("peer_id", &self.peer_id)
-            .finish_non_exhaustive()
+        f.debug_struct("Handle").field("peer_id", &self.peer_id).finish_non_exhaustive()
     }
 }

@@ -18,9 +18,7 @@ impl NodeKey {
     /// # Errors
     /// [`NetError::InvalidKey`] if libp2p refuses the bytes.
     pub fn from_seed(mut seed: [u8; 32]) -> Result<Self, NetError> {
-        Keypair::ed25519_from_bytes(&mut seed)
-            .map(Self)
-            .map_err(|_| NetError::InvalidKey)
+        Keypair::ed25519_from_bytes(&mut seed).map(Self).map_err(|_| NetError::InvalidKey)
     }
 
     /// A fresh key.

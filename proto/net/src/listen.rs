@@ -33,19 +33,11 @@ pub(crate) fn listen(
 
 /// Refuses an address that is not one of the transport's.
 pub(crate) fn check_address(transport: Transport, address: &Multiaddr) -> Result<(), NetError> {
-    if transport.supports(address) {
-        Ok(())
-    } else {
-        Err(unsupported(transport, address))
-    }
+    if transport.supports(address) { Ok(()) } else { Err(unsupported(transport, address)) }
 }
 
 fn unsupported(transport: Transport, address: &Multiaddr) -> NetError {
-    NetError::UnsupportedAddress {
-        address: address.clone(),
-        transport,
-        example: transport.example(),
-    }
+    NetError::UnsupportedAddress { address: address.clone(), transport, example: transport.example() }
 }
 
 /// libp2p binds TCP ports with `SO_REUSEPORT`, with which a second process of the same user would get the same port

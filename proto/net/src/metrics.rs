@@ -45,44 +45,20 @@ impl NetMetrics {
     pub fn register(&self, registry: &mut Registry) {
         let counters = [
             ("bytes_sent", "Bytes of messages sent", &self.bytes_sent),
-            (
-                "bytes_received",
-                "Bytes of messages received",
-                &self.bytes_received,
-            ),
+            ("bytes_received", "Bytes of messages received", &self.bytes_received),
             ("messages_sent", "Messages sent", &self.messages_sent),
             ("messages_received", "Messages received", &self.messages_received),
-            (
-                "group_published",
-                "Group messages published",
-                &self.group_published,
-            ),
+            ("group_published", "Group messages published", &self.group_published),
             ("group_relayed", "Group messages relayed", &self.group_relayed),
-            (
-                "group_throttled",
-                "Group messages not relayed for their source's rate",
-                &self.group_throttled,
-            ),
+            ("group_throttled", "Group messages not relayed for their source's rate", &self.group_throttled),
             ("dials", "Connection attempts", &self.dials),
             ("dial_failures", "Failed connection attempts", &self.dial_failures),
-            (
-                "connections_opened",
-                "Connections opened",
-                &self.connections_opened,
-            ),
-            (
-                "connections_closed",
-                "Connections closed",
-                &self.connections_closed,
-            ),
+            ("connections_opened", "Connections opened", &self.connections_opened),
+            ("connections_closed", "Connections closed", &self.connections_closed),
             ("dropped", "Messages dropped", &self.dropped),
             ("refused", "Frames refused", &self.refused),
             ("blocked", "Peers blocked", &self.blocked),
-            (
-                "persist_failures",
-                "Failed attempts to make records durable",
-                &self.persist_failures,
-            ),
+            ("persist_failures", "Failed attempts to make records durable", &self.persist_failures),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
@@ -91,8 +67,7 @@ impl NetMetrics {
 
     pub(crate) fn sent(&self, bytes: usize, recipients: usize) {
         self.messages_sent.inc_by(recipients as u64);
-        self.bytes_sent
-            .inc_by((bytes as u64).saturating_mul(recipients as u64));
+        self.bytes_sent.inc_by((bytes as u64).saturating_mul(recipients as u64));
     }
 
     pub(crate) fn received(&self, bytes: usize) {

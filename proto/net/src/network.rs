@@ -43,21 +43,10 @@ pub(crate) struct Answer {
 
 /// What the network has to report.
 pub(crate) enum Incoming {
-    Connected {
-        peer: Peer,
-        route: Route,
-    },
-    Disconnected {
-        peer: Peer,
-    },
-    Message {
-        from: Peer,
-        bytes: Vec<u8>,
-        answer: Option<Answer>,
-    },
-    Listening {
-        address: Multiaddr,
-    },
+    Connected { peer: Peer, route: Route },
+    Disconnected { peer: Peer },
+    Message { from: Peer, bytes: Vec<u8>, answer: Option<Answer> },
+    Listening { address: Multiaddr },
 }
 
 /// A swarm and what the driver remembers about it.
@@ -89,12 +78,8 @@ impl Network {
             .with_idle_connection_timeout(config.idle_timeout)
             .with_max_negotiating_inbound_streams(config.limits.streams);
         let peer_id = config.key.peer_id();
-        let mut swarm = Swarm::new(
-            transport::build(config)?,
-            Boxed(Node::new(config, &metrics)?),
-            peer_id,
-            settings,
-        );
+        let mut swarm =
+            Swarm::new(transport::build(config)?, Boxed(Node::new(config, &metrics)?), peer_id, settings);
         let listeners = listen::listen(&mut swarm, config.transport, &config.listen)?;
         Ok(Self {
             swarm,
@@ -136,43 +121,26 @@ impl Network {
 
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Instant) {
-        self.outbox
-            .expire(&mut self.peers, &mut self.swarm.behaviour_mut().messages, now);
+        self.outbox.expire(&mut self.peers, &mut self.swarm.behaviour_mut().messages, now);
     }
 
     /// When something is due next.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
-        [self.outbox.wake_at(), self.dialler.wake_at()]
-            .into_iter()
-            .flatten()
-            .min()
+        [self.outbox.wake_at(), self.dialler.wake_at()].into_iter().flatten().min()
     }
 
     /// Sends a message to one peer.
     pub(crate) fn send(&mut self, to: Peer, message: Vec<u8>) {
         if self.is_sendable(&message) {
-            self.outbox.send(
-                &mut self.peers,
-                &mut self.swarm.behaviour_mut().messages,
-                to,
-                message,
-            );
+            self.outbox.send(&mut self.peers, &mut self.swarm.behaviour_mut().messages, to, message);
         }
     }
 
     /// Sends a message as the answer to one received, or an empty answer.
     pub(crate) fn answer(&mut self, answer: Answer, message: Option<Vec<u8>>) {
-        let message = message
-            .filter(|message| self.is_sendable(message))
-            .unwrap_or_default();
+        let message = message.filter(|message| self.is_sendable(message)).unwrap_or_default();
         let length = message.len();
-        if self
-            .swarm
-            .behaviour_mut()
-            .messages
-            .send_response(answer.channel, message)
-            .is_err()
-        {
+        if self.swarm.behaviour_mut().messages.send_response(answer.channel, message).is_err() {
             tracing::debug!("the peer did not wait for the answer");
             return;
         }
@@ -185,8 +153,7 @@ impl Network {
     /// Whether an answer to a peer would overtake messages that wait for their turn.
     pub(crate) fn has_queue(&mut self, to: Peer) -> bool {
         let id = self.peers.id(to);
-        id.and_then(|id| self.peers.partner(&id))
-            .is_some_and(|partner| !partner.queue.is_empty())
+        id.and_then(|id| self.peers.partner(&id)).is_some_and(|partner| !partner.queue.is_empty())
     }
 
     /// Publishes a message to the group.
@@ -197,10 +164,7 @@ impl Network {
             return;
         };
         if message.len() > MAX_MESSAGE_LEN {
-            tracing::error!(
-                length = message.len(),
-                "a message to the group was dropped: it is too long"
-            );
+            tracing::error!(length = message.len(), "a message to the group was dropped: it is too long");
             return;
         }
         let mut data = Vec::with_capacity(NONCE_LEN.saturating_add(message.len()));
@@ -262,15 +226,11 @@ impl Network {
         // A fresh port for every connection: one that reuses the listener's could collide with its predecessor.
         let options: DialOpts = match pinned(&address) {
             Some(peer) => {
-                let options = DialOpts::peer_id(peer)
-                    .addresses(vec![address])
-                    .condition(PeerCondition::Always);
+                let options =
+                    DialOpts::peer_id(peer).addresses(vec![address]).condition(PeerCondition::Always);
                 options.allocate_new_port().build()
             }
-            None => DialOpts::unknown_peer_id()
-                .address(address)
-                .allocate_new_port()
-                .build(),
+            None => DialOpts::unknown_peer_id().address(address).allocate_new_port().build(),
         };
         let connection = options.connection_id();
         self.metrics.dials.inc();

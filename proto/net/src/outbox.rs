@@ -77,9 +77,7 @@ impl Outbox {
     /// Gives up on messages whose time is over, so that those behind them have their turn.
     pub(crate) fn expire(&mut self, peers: &mut Peers, streams: &mut Behaviour<Frames>, now: Instant) {
         while let Some(&(deadline, id, request)) = self.deadlines.front() {
-            let waiting = peers
-                .partner(&id)
-                .is_some_and(|partner| partner.in_flight.contains(&request));
+            let waiting = peers.partner(&id).is_some_and(|partner| partner.in_flight.contains(&request));
             if waiting && deadline > now {
                 return;
             }
@@ -104,8 +102,7 @@ impl Outbox {
             self.metrics.sent(message.len(), 1);
             let request = streams.send_request(&id, message);
             partner.in_flight.push(request);
-            self.deadlines
-                .push_back((Instant::now() + self.patience, id, request));
+            self.deadlines.push_back((Instant::now() + self.patience, id, request));
         }
     }
 

@@ -86,10 +86,7 @@ impl Peers {
 
     /// The handle of a peer that may be listened to.
     pub(crate) fn handle(&self, id: &PeerId) -> Option<Peer> {
-        self.by_id
-            .get(id)
-            .filter(|partner| !partner.blocked)
-            .map(|partner| partner.handle)
+        self.by_id.get(id).filter(|partner| !partner.blocked).map(|partner| partner.handle)
     }
 
     pub(crate) fn set_subscribed(&mut self, id: &PeerId, subscribed: bool) {
@@ -99,11 +96,7 @@ impl Peers {
         if partner.subscribed != subscribed {
             partner.subscribed = subscribed;
             let count = self.subscribers;
-            self.subscribers = if subscribed {
-                count.saturating_add(1)
-            } else {
-                count.saturating_sub(1)
-            };
+            self.subscribers = if subscribed { count.saturating_add(1) } else { count.saturating_sub(1) };
         }
     }
 
@@ -114,9 +107,7 @@ impl Peers {
 
     /// Whether everything that was to be sent was taken.
     pub(crate) fn are_idle(&self) -> bool {
-        self.by_id
-            .values()
-            .all(|partner| partner.queue.is_empty() && partner.in_flight.is_empty())
+        self.by_id.values().all(|partner| partner.queue.is_empty() && partner.in_flight.is_empty())
     }
 }
 
@@ -135,9 +126,7 @@ impl Partner {
 
     /// Whether a group message of this length is within the peer's rate.
     pub(crate) fn may_relay(&mut self, rate: Rate, length: usize, now: Instant) -> bool {
-        self.bucket
-            .get_or_insert_with(|| Bucket::full(rate, now))
-            .allows(rate, length, now)
+        self.bucket.get_or_insert_with(|| Bucket::full(rate, now)).allows(rate, length, now)
     }
 }
 
@@ -161,13 +150,7 @@ mod tests {
         let mut peers = Peers::default();
         let id = PeerId::random();
         peers.arrived(id, Route::Inbound);
-        assert_eq!(
-            peers.arrived(id, Route::Leader),
-            Arrived::Better {
-                old: Peer(0),
-                new: Peer(1)
-            }
-        );
+        assert_eq!(peers.arrived(id, Route::Leader), Arrived::Better { old: Peer(0), new: Peer(1) });
         assert_eq!(peers.arrived(id, Route::Inbound), Arrived::Again);
         assert_eq!(peers.id(Peer(0)), None);
         assert_eq!(peers.handle(&id), Some(Peer(1)));

@@ -24,20 +24,14 @@ pub(crate) struct Bucket {
 impl Bucket {
     pub(crate) fn full(rate: Rate, now: Instant) -> Self {
         let burst = f64::from(rate.burst);
-        Self {
-            messages: f64::from(rate.messages) * burst,
-            bytes: f64::from(rate.bytes) * burst,
-            at: now,
-        }
+        Self { messages: f64::from(rate.messages) * burst, bytes: f64::from(rate.bytes) * burst, at: now }
     }
 
     /// Whether a message of this length is within the rate; if so it is paid for.
     pub(crate) fn allows(&mut self, rate: Rate, length: usize, now: Instant) -> bool {
         let full = Self::full(rate, now);
         let elapsed = now.saturating_duration_since(self.at).as_secs_f64();
-        self.messages = full
-            .messages
-            .min(self.messages + elapsed * f64::from(rate.messages));
+        self.messages = full.messages.min(self.messages + elapsed * f64::from(rate.messages));
         self.bytes = full.bytes.min(self.bytes + elapsed * f64::from(rate.bytes));
         self.at = now;
         // Lengths are at most 2^20, well within what f64 holds exactly.
@@ -59,11 +53,7 @@ mod tests {
 
     use super::*;
 
-    const RATE: Rate = Rate {
-        messages: 2,
-        bytes: 100,
-        burst: 2,
-    };
+    const RATE: Rate = Rate { messages: 2, bytes: 100, burst: 2 };
 
     #[test]
     fn burst_passes_and_then_the_sustained_rate() {

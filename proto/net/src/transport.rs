@@ -7,7 +7,7 @@ use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::{Boxed, MemoryTransport};
 use libp2p::core::upgrade::Version;
 use libp2p::identity::Keypair;
-use libp2p::{PeerId, Transport as _, noise, quic, tcp, yamux};
+use libp2p::{PeerId, Transport as _, noise, plaintext, quic, tcp, yamux};
 
 use crate::config::{NodeConfig, Transport};
 use crate::error::NetError;
@@ -35,9 +35,13 @@ pub(crate) fn build(config: &NodeConfig) -> Result<Connections, NetError> {
         }
         Transport::Memory => {
             let memory = MemoryTransport::default().upgrade(Version::V1Lazy);
-            let memory = memory
-                .authenticate(noise(keypair)?)
-                .multiplex(yamux::Config::default());
+            let memory = memory.authenticate(noise(keypair)?).multiplex(yamux::Config::default());
+            Ok(memory.timeout(deadline).boxed())
+        }
+        Transport::PlainMemory => {
+            let memory = MemoryTransport::default().upgrade(Version::V1Lazy);
+            let memory =
+                memory.authenticate(plaintext::Config::new(keypair)).multiplex(yamux::Config::default());
             Ok(memory.timeout(deadline).boxed())
         }
     }
@@ -50,9 +54,7 @@ fn noise(keypair: &Keypair) -> Result<noise::Config, NetError> {
 fn over_tcp(keypair: &Keypair, deadline: Duration) -> Result<Connections, NetError> {
     let config = tcp::Config::new().nodelay(true).listen_backlog(LISTEN_BACKLOG);
     let tcp = tcp::tokio::Transport::new(config).upgrade(Version::V1Lazy);
-    let tcp = tcp
-        .authenticate(noise(keypair)?)
-        .multiplex(yamux::Config::default());
+    let tcp = tcp.authenticate(noise(keypair)?).multiplex(yamux::Config::default());
     // The deadline covers the whole upgrade: a peer that accepts and never answers holds nothing up for longer.
     Ok(tcp.timeout(deadline).boxed())
 }
@@ -60,7 +62,5 @@ fn over_tcp(keypair: &Keypair, deadline: Duration) -> Result<Connections, NetErr
 fn over_quic(keypair: &Keypair, deadline: Duration) -> Connections {
     let mut config = quic::Config::new(keypair);
     config.handshake_timeout = deadline;
-    quic::tokio::Transport::new(config)
-        .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)))
-        .boxed()
+    quic::tokio::Transport::new(config).map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer))).boxed()
 }

@@ -16,37 +16,18 @@ const SHORTEST_TIMEOUT: Duration = Duration::from_millis(1);
 /// An input, owned.
 pub(super) enum Arrival<C> {
     Timeout,
-    Connected {
-        peer: Peer,
-        route: Route,
-    },
-    Disconnected {
-        peer: Peer,
-    },
-    Message {
-        from: Peer,
-        bytes: Vec<u8>,
-        answer: Option<Answer>,
-    },
+    Connected { peer: Peer, route: Route },
+    Disconnected { peer: Peer },
+    Message { from: Peer, bytes: Vec<u8>, answer: Option<Answer> },
     Command(C),
 }
 
 /// What is to be done once the records are durable.
 pub(super) enum Action<E> {
-    Answer {
-        answer: Answer,
-        message: Option<Vec<u8>>,
-    },
-    Send {
-        to: Peer,
-        message: Vec<u8>,
-    },
-    Publish {
-        message: Vec<u8>,
-    },
-    Block {
-        peer: Peer,
-    },
+    Answer { answer: Answer, message: Option<Vec<u8>> },
+    Send { to: Peer, message: Vec<u8> },
+    Publish { message: Vec<u8> },
+    Block { peer: Peer },
     Event(E),
 }
 
@@ -74,9 +55,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
             Incoming::Listening { address } => {
                 tracing::info!(%address, "listening");
                 self.host.listening(&address);
-                self.requests
-                    .listening
-                    .send_modify(|addresses| addresses.push(address));
+                self.requests.listening.send_modify(|addresses| addresses.push(address));
                 return;
             }
         });
@@ -112,10 +91,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
             Arrival::Message { from, bytes, answer } => {
                 asked = answer.map(|answer| (from, answer));
                 received = bytes;
-                Input::Received {
-                    from,
-                    bytes: &received,
-                }
+                Input::Received { from, bytes: &received }
             }
         };
         self.machine.handle_input(self.clock.now(), input, &mut *self.rng);
@@ -132,27 +108,18 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                     self.records.push(record);
                     continue;
                 }
-                Output::Transmit {
-                    to: Destination::Peer(to),
-                    payload,
-                } => match asked.take() {
+                Output::Transmit { to: Destination::Peer(to), payload } => match asked.take() {
                     Some((from, answer))
                         if from == to && !payload.is_empty() && !self.network.has_queue(to) =>
                     {
-                        Action::Answer {
-                            answer,
-                            message: Some(payload),
-                        }
+                        Action::Answer { answer, message: Some(payload) }
                     }
                     unanswered => {
                         asked = unanswered;
                         Action::Send { to, message: payload }
                     }
                 },
-                Output::Transmit {
-                    to: Destination::Group,
-                    payload,
-                } => Action::Publish { message: payload },
+                Output::Transmit { to: Destination::Group, payload } => Action::Publish { message: payload },
                 Output::Event(event) => Action::Event(event),
                 Output::Block(peer) => Action::Block { peer },
                 Output::Timeout(at) => {
@@ -163,10 +130,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
             self.actions.push(action);
         }
         if let Some((_, answer)) = asked {
-            self.actions.push(Action::Answer {
-                answer,
-                message: None,
-            });
+            self.actions.push(Action::Answer { answer, message: None });
         }
         let soonest = Instant::now() + SHORTEST_TIMEOUT;
         self.deadline = self.deadline.map(|deadline| deadline.max(soonest));

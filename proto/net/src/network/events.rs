@@ -18,46 +18,25 @@ impl Network {
     pub(super) fn on_event(&mut self, event: SwarmEvent<NodeEvent>) -> Result<(), NetError> {
         match event {
             SwarmEvent::Behaviour(event) => self.on_node_event(event),
-            SwarmEvent::ConnectionEstablished {
-                peer_id,
-                connection_id,
-                ..
-            } => self.on_opened(peer_id, connection_id),
-            SwarmEvent::ConnectionClosed {
-                peer_id,
-                connection_id,
-                num_established,
-                cause,
-                ..
-            } => {
+            SwarmEvent::ConnectionEstablished { peer_id, connection_id, .. } => {
+                self.on_opened(peer_id, connection_id);
+            }
+            SwarmEvent::ConnectionClosed { peer_id, connection_id, num_established, cause, .. } => {
                 self.on_closed(peer_id, connection_id, num_established, cause);
             }
-            SwarmEvent::OutgoingConnectionError {
-                connection_id, error, ..
-            } => {
+            SwarmEvent::OutgoingConnectionError { connection_id, error, .. } => {
                 self.metrics.dial_failures.inc();
                 self.dialler.lost(connection_id, Instant::now(), &Chain(&error));
             }
-            SwarmEvent::IncomingConnectionError {
-                send_back_addr,
-                error,
-                ..
-            } => {
+            SwarmEvent::IncomingConnectionError { send_back_addr, error, .. } => {
                 tracing::debug!(from = %send_back_addr, "a connection was not set up: {}", Chain(&error));
             }
             SwarmEvent::NewListenAddr { address, .. } => {
                 self.incoming.push_back(Incoming::Listening { address });
             }
             SwarmEvent::ListenerError { error, .. } => tracing::warn!("a listener cannot accept: {error}"),
-            SwarmEvent::ListenerClosed {
-                addresses,
-                reason: Err(source),
-                ..
-            } => {
-                return Err(NetError::ListenerClosed {
-                    addresses: list(&addresses),
-                    source,
-                });
+            SwarmEvent::ListenerClosed { addresses, reason: Err(source), .. } => {
+                return Err(NetError::ListenerClosed { addresses: list(&addresses), source });
             }
             _ => {}
         }
@@ -66,10 +45,7 @@ impl Network {
 
     fn on_opened(&mut self, id: PeerId, connection: ConnectionId) {
         self.metrics.connections_opened.inc();
-        let route = self
-            .dialler
-            .established(connection, Instant::now())
-            .unwrap_or(Route::Inbound);
+        let route = self.dialler.established(connection, Instant::now()).unwrap_or(Route::Inbound);
         match self.peers.arrived(id, route) {
             Arrived::New(peer) => self.incoming.push_back(Incoming::Connected { peer, route }),
             Arrived::Better { old, new } => {
@@ -95,8 +71,7 @@ impl Network {
         {
             let unsent = partner.queue.len() as u64;
             self.metrics.dropped.inc_by(unsent);
-            self.incoming
-                .push_back(Incoming::Disconnected { peer: partner.handle });
+            self.incoming.push_back(Incoming::Disconnected { peer: partner.handle });
         }
     }
 
@@ -104,11 +79,7 @@ impl Network {
         match event {
             NodeEvent::Messages(event) => self.on_message_event(event),
             NodeEvent::Group(event) => self.on_group_event(event),
-            NodeEvent::Ping(ping::Event {
-                peer,
-                connection,
-                result: Err(failure),
-            }) => {
+            NodeEvent::Ping(ping::Event { peer, connection, result: Err(failure) }) => {
                 if !matches!(failure, ping::Failure::Unsupported) {
                     tracing::debug!(%peer, "no answer to pings: {failure}");
                     self.swarm.close_connection(connection);
@@ -121,47 +92,21 @@ impl Network {
     fn on_message_event(&mut self, event: request_response::Event<Vec<u8>, Vec<u8>>) {
         use request_response::Event;
         match event {
-            Event::Message {
-                peer,
-                message:
-                    Message::Request {
-                        request_id,
-                        request,
-                        channel,
-                    },
-                ..
-            } => {
-                let answer = Answer {
-                    request: request_id,
-                    channel,
-                };
+            Event::Message { peer, message: Message::Request { request_id, request, channel }, .. } => {
+                let answer = Answer { request: request_id, channel };
                 self.deliver(&peer, request, Some(answer));
             }
-            Event::Message {
-                peer,
-                message: Message::Response { request_id, response },
-                ..
-            } => {
+            Event::Message { peer, message: Message::Response { request_id, response }, .. } => {
                 self.finished(peer, request_id);
                 if !response.is_empty() {
                     self.deliver(&peer, response, None);
                 }
             }
-            Event::OutboundFailure {
-                peer,
-                request_id,
-                error,
-                ..
-            } => {
+            Event::OutboundFailure { peer, request_id, error, .. } => {
                 tracing::debug!(%peer, "a message was not taken: {error}");
                 self.finished(peer, request_id);
             }
-            Event::InboundFailure {
-                peer,
-                request_id,
-                error,
-                ..
-            } => {
+            Event::InboundFailure { peer, request_id, error, .. } => {
                 self.answering.remove(&request_id);
                 tracing::debug!(%peer, "a message did not come through: {error}");
             }
@@ -173,19 +118,12 @@ impl Network {
 
     fn on_group_event(&mut self, event: gossipsub::Event) {
         match event {
-            gossipsub::Event::Message {
-                propagation_source,
-                message_id,
-                message,
-            } => {
+            gossipsub::Event::Message { propagation_source, message_id, message } => {
                 self.on_group_message(propagation_source, &message_id, message.data);
             }
             gossipsub::Event::Subscribed { peer_id, .. } => self.peers.set_subscribed(&peer_id, true),
             gossipsub::Event::Unsubscribed { peer_id, .. } => self.peers.set_subscribed(&peer_id, false),
-            gossipsub::Event::SlowPeer {
-                peer_id,
-                failed_messages,
-            } => {
+            gossipsub::Event::SlowPeer { peer_id, failed_messages } => {
                 tracing::debug!(peer = %peer_id, ?failed_messages, "too slow for group messages");
             }
             gossipsub::Event::GossipsubNotSupported { .. } => {}
@@ -207,8 +145,7 @@ impl Network {
         }
         if relayed {
             self.metrics.group_relayed.inc();
-            self.metrics
-                .sent(data.len() - NONCE_LEN, self.peers.subscribers().saturating_sub(1));
+            self.metrics.sent(data.len() - NONCE_LEN, self.peers.subscribers().saturating_sub(1));
         }
         if !well_formed {
             self.metrics.refused.inc();
@@ -248,11 +185,7 @@ impl Network {
 }
 
 fn list(addresses: &[Multiaddr]) -> String {
-    addresses
-        .iter()
-        .map(Multiaddr::to_string)
-        .collect::<Vec<_>>()
-        .join(", ")
+    addresses.iter().map(Multiaddr::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Shows an error with its causes, most of which libp2p's errors do not mention themselves.

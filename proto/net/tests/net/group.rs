@@ -11,9 +11,7 @@ use crate::toy::{Heard, Order, PATIENCE, Running, hub, pair, spoke, start};
 async fn star(transport: Transport, spokes: usize) -> (Running, Vec<Running>) {
     let mut leader = start(&hub(transport, spokes)).unwrap();
     let address = leader.address().await;
-    let mut edges: Vec<_> = (0..spokes)
-        .map(|_| start(&spoke(transport, &address)).unwrap())
-        .collect();
+    let mut edges: Vec<_> = (0..spokes).map(|_| start(&spoke(transport, &address)).unwrap()).collect();
     for edge in &mut edges {
         edge.connects(Route::Leader).await;
         leader.connects(Route::Inbound).await;
@@ -55,11 +53,7 @@ async fn group_message_of_the_hub_and_of_a_spoke_reaches_all_200_spokes() {
         .any(|event| matches!(event, Heard::Message(_, bytes) if bytes == b"from a spoke"));
     assert!(!echo, "a speaker does not hear itself");
     for edge in &mut edges {
-        let again = edge
-            .heard()
-            .into_iter()
-            .filter(|event| matches!(event, Heard::Message(..)))
-            .count();
+        let again = edge.heard().into_iter().filter(|event| matches!(event, Heard::Message(..))).count();
         assert_eq!(again, 0, "nobody hears a message twice");
     }
 }
@@ -107,11 +101,7 @@ async fn spoke_of_two_hubs_relays_nothing_between_them() {
 #[tokio::test]
 async fn hub_relays_for_each_member_within_its_rate() {
     let mut config = hub(Transport::Memory, 4);
-    config.limits.group_rate = Rate {
-        messages: 1,
-        bytes: 1 << 16,
-        burst: 5,
-    };
+    config.limits.group_rate = Rate { messages: 1, bytes: 1 << 16, burst: 5 };
     let mut leader = start(&config).unwrap();
     let address = leader.address().await;
     let mut loud = start(&spoke(Transport::Memory, &address)).unwrap();
@@ -156,9 +146,7 @@ async fn group_message_without_listeners_is_no_error() {
     let mut alone = start(&hub(Transport::Memory, 4)).unwrap();
     alone.order(Order::Shout(b"anybody?".to_vec())).await;
     alone.order(Order::Alarm(Duration::from_millis(5))).await;
-    alone
-        .hears("the alarm", |event| (*event == Heard::Alarm).then_some(()))
-        .await;
+    alone.hears("the alarm", |event| (*event == Heard::Alarm).then_some(())).await;
     leader.order(Order::TellAll(b"still here".to_vec())).await;
     edge.hears_message(b"still here").await;
 }

@@ -102,8 +102,7 @@ async fn oversized_and_malformed_frames_are_refused_and_nothing_dies() {
             _ => {}
         }
     }
-    edge.order(Order::Tell(Route::Leader, b"all well?".to_vec()))
-        .await;
+    edge.order(Order::Tell(Route::Leader, b"all well?".to_vec())).await;
     leader.hears_message(b"all well?").await;
     assert_eq!(leader.handle.metrics().messages_received.get(), 1);
     assert_eq!(
@@ -141,20 +140,14 @@ async fn peer_that_accepts_and_never_answers_does_not_stop_the_rest() {
     let mut config = spoke(Transport::Tcp, &leader.address().await);
     let silent: Multiaddr = format!("/ip4/127.0.0.1/tcp/{port}").parse().unwrap();
     config.dial.insert(0, (Route::Kgc, silent));
-    config.dial.insert(
-        0,
-        (Route::Kgc, "/dns4/no-such-host.invalid/tcp/1".parse().unwrap()),
-    );
+    config.dial.insert(0, (Route::Kgc, "/dns4/no-such-host.invalid/tcp/1".parse().unwrap()));
     config.handshake_timeout = Duration::from_millis(500);
     let mut edge = start(&config).unwrap();
     edge.connects(Route::Leader).await;
     edge.order(Order::Tell(Route::Leader, b"hello".to_vec())).await;
     leader.hears_message(b"hello").await;
     sleep(Duration::from_secs(2)).await;
-    assert!(
-        edge.handle.metrics().dial_failures.get() >= 1,
-        "the handshake has a deadline"
-    );
+    assert!(edge.handle.metrics().dial_failures.get() >= 1, "the handshake has a deadline");
     assert!(edge.handle.metrics().dials.get() >= 3, "and another attempt");
     held.abort();
 }
@@ -163,15 +156,9 @@ async fn peer_that_accepts_and_never_answers_does_not_stop_the_rest() {
 async fn address_with_a_pinned_peer_accepts_no_other() {
     let leader = start(&hub(Transport::Memory, 4)).unwrap();
     let address = leader.address().await;
-    let pin = |key: NodeKey| {
-        address
-            .clone()
-            .with(libp2p::multiaddr::Protocol::P2p(key.peer_id()))
-    };
+    let pin = |key: NodeKey| address.clone().with(libp2p::multiaddr::Protocol::P2p(key.peer_id()));
     let mut mistaken = start(&spoke(Transport::Memory, &pin(key(200)))).unwrap();
-    let right = address
-        .clone()
-        .with(libp2p::multiaddr::Protocol::P2p(leader.handle.peer_id()));
+    let right = address.clone().with(libp2p::multiaddr::Protocol::P2p(leader.handle.peer_id()));
     let mut edge = start(&spoke(Transport::Memory, &right)).unwrap();
     edge.connects(Route::Leader).await;
     sleep(Duration::from_millis(300)).await;
@@ -185,9 +172,7 @@ async fn connections_beyond_the_limit_are_refused() {
     config.limits.inbound = 2;
     let leader = start(&config).unwrap();
     let address = leader.address().await;
-    let mut edges: Vec<_> = (0..5)
-        .map(|_| start(&spoke(Transport::Memory, &address)).unwrap())
-        .collect();
+    let mut edges: Vec<_> = (0..5).map(|_| start(&spoke(Transport::Memory, &address)).unwrap()).collect();
     for _ in 0..20 {
         sleep(Duration::from_millis(50)).await;
         let connected = leader.handle.inspect(|toy| toy.peers.len()).await.unwrap();

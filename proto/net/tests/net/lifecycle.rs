@@ -23,8 +23,7 @@ async fn spokes_come_back_after_the_hub_restarts(transport: Transport) {
     let after = edge.connects(Route::Leader).await;
     assert_ne!(before, after, "handles are not reused");
     leader.connects(Route::Inbound).await;
-    edge.order(Order::Tell(Route::Leader, b"still there?".to_vec()))
-        .await;
+    edge.order(Order::Tell(Route::Leader, b"still there?".to_vec())).await;
     leader.hears_message(b"still there?").await;
 }
 
@@ -78,9 +77,7 @@ async fn busy_port_is_named_over_memory() {
 #[tokio::test]
 async fn address_of_another_transport_is_refused_with_an_example() {
     let mut config = NodeConfig::spoke(key(1), Transport::Quic);
-    config
-        .dial
-        .push((Route::Leader, "/ip4/127.0.0.1/tcp/7000".parse().unwrap()));
+    config.dial.push((Route::Leader, "/ip4/127.0.0.1/tcp/7000".parse().unwrap()));
     let message = start(&config).err().expect("refused").to_string();
     assert!(message.contains("quic-v1"), "{message}");
 }
@@ -89,56 +86,31 @@ async fn address_of_another_transport_is_refused_with_an_example() {
 async fn nothing_is_sent_until_it_is_persisted() {
     let (mut leader, mut edge) = pair(Transport::Memory).await;
     edge.disk.full.store(true, Ordering::SeqCst);
-    edge.order(Order::Record(Route::Leader, b"precious".to_vec()))
-        .await;
-    leader
-        .order(Order::Tell(Route::Inbound, b"not now".to_vec()))
-        .await;
+    edge.order(Order::Record(Route::Leader, b"precious".to_vec())).await;
+    leader.order(Order::Tell(Route::Inbound, b"not now".to_vec())).await;
     sleep(Duration::from_millis(1500)).await;
     assert!(
-        leader
-            .heard()
-            .iter()
-            .all(|event| !matches!(event, Heard::Message(..))),
+        leader.heard().iter().all(|event| !matches!(event, Heard::Message(..))),
         "sent before it was stored"
     );
-    assert!(
-        edge.heard()
-            .iter()
-            .all(|event| !matches!(event, Heard::Message(..))),
-        "took an input meanwhile"
-    );
-    assert_eq!(
-        edge.handle.inspect(|toy| toy.peers.len()).await,
-        Ok(1),
-        "status is served meanwhile"
-    );
+    assert!(edge.heard().iter().all(|event| !matches!(event, Heard::Message(..))), "took an input meanwhile");
+    assert_eq!(edge.handle.inspect(|toy| toy.peers.len()).await, Ok(1), "status is served meanwhile");
     assert!(edge.handle.metrics().persist_failures.get() >= 2);
     edge.disk.full.store(false, Ordering::SeqCst);
     leader.hears_message(b"precious").await;
     edge.hears_message(b"not now").await;
-    assert_eq!(
-        *edge.disk.records.lock().unwrap(),
-        [b"precious".to_vec()],
-        "stored once"
-    );
+    assert_eq!(*edge.disk.records.lock().unwrap(), [b"precious".to_vec()], "stored once");
 }
 
 #[tokio::test]
 async fn node_that_cannot_persist_still_stops() {
     let (mut leader, edge) = pair(Transport::Memory).await;
     edge.disk.full.store(true, Ordering::SeqCst);
-    edge.order(Order::Record(Route::Leader, b"precious".to_vec()))
-        .await;
+    edge.order(Order::Record(Route::Leader, b"precious".to_vec())).await;
     sleep(Duration::from_millis(100)).await;
     edge.stop().await;
     leader.disconnects().await;
-    assert!(
-        leader
-            .heard()
-            .iter()
-            .all(|event| !matches!(event, Heard::Message(..)))
-    );
+    assert!(leader.heard().iter().all(|event| !matches!(event, Heard::Message(..))));
 }
 
 #[tokio::test]
@@ -146,8 +118,7 @@ async fn alarm_rings_when_the_machine_asked_for_it() {
     let mut node = start(&NodeConfig::spoke(key(1), Transport::Memory)).unwrap();
     let asked = tokio::time::Instant::now();
     node.order(Order::Alarm(Duration::from_millis(120))).await;
-    node.hears("the alarm", |event| (*event == Heard::Alarm).then_some(()))
-        .await;
+    node.hears("the alarm", |event| (*event == Heard::Alarm).then_some(())).await;
     assert!(asked.elapsed() >= Duration::from_millis(120));
     let inputs = node.handle.inspect(|toy| toy.inputs).await.unwrap();
     assert!(inputs < 10, "the loop spins: {inputs} inputs");

@@ -9,9 +9,7 @@ async fn messages_travel_both_ways(transport: Transport) {
     let (mut leader, mut edge) = pair(transport).await;
     edge.order(Order::Tell(Route::Leader, b"hello".to_vec())).await;
     leader.hears_message(b"hello").await;
-    leader
-        .order(Order::Tell(Route::Inbound, b"welcome".to_vec()))
-        .await;
+    leader.order(Order::Tell(Route::Inbound, b"welcome".to_vec())).await;
     edge.hears_message(b"welcome").await;
     edge.stop().await;
     leader.disconnects().await;
@@ -21,6 +19,11 @@ async fn messages_travel_both_ways(transport: Transport) {
 #[tokio::test]
 async fn messages_travel_both_ways_over_memory() {
     messages_travel_both_ways(Transport::Memory).await;
+}
+
+#[tokio::test]
+async fn messages_travel_both_ways_over_plain_memory() {
+    messages_travel_both_ways(Transport::PlainMemory).await;
 }
 
 #[tokio::test]
@@ -41,17 +44,13 @@ async fn messages_travel_both_ways_over_tcp_beside_quic() {
 #[tokio::test]
 async fn answer_rides_on_the_response() {
     let (mut leader, mut edge) = pair(Transport::Memory).await;
-    edge.order(Order::Tell(Route::Leader, b"ask the way".to_vec()))
-        .await;
+    edge.order(Order::Tell(Route::Leader, b"ask the way".to_vec())).await;
     let from = leader.hears_message(b"ask the way").await;
     edge.hears_message(b"answer the way").await;
     // The leader opened no stream of its own: had it, the edge's answer would have ended that stream's request.
     assert_eq!(leader.handle.metrics().messages_sent.get(), 1);
     assert_eq!(edge.handle.metrics().messages_received.get(), 1);
-    assert_eq!(
-        leader.handle.inspect(|toy| toy.peers.clone()).await.unwrap(),
-        [(from, Route::Inbound)]
-    );
+    assert_eq!(leader.handle.inspect(|toy| toy.peers.clone()).await.unwrap(), [(from, Route::Inbound)]);
 }
 
 #[tokio::test]
@@ -77,8 +76,7 @@ async fn messages_to_one_peer_keep_their_order() {
 async fn longest_message_passes_and_longer_is_never_sent() {
     let (mut leader, edge) = pair(Transport::Tcp).await;
     let longest = vec![7; MAX_MESSAGE_LEN];
-    edge.order(Order::Tell(Route::Leader, vec![7; MAX_MESSAGE_LEN + 1]))
-        .await;
+    edge.order(Order::Tell(Route::Leader, vec![7; MAX_MESSAGE_LEN + 1])).await;
     edge.order(Order::Tell(Route::Leader, longest.clone())).await;
     leader.hears_message(&longest).await;
     assert_eq!(leader.handle.metrics().messages_received.get(), 1);

@@ -53,10 +53,7 @@ impl Toy {
     }
 
     fn first(&self, wanted: Route) -> Option<Peer> {
-        self.peers
-            .iter()
-            .find(|(_, route)| *route == wanted)
-            .map(|(peer, _)| *peer)
+        self.peers.iter().find(|(_, route)| *route == wanted).map(|(peer, _)| *peer)
     }
 
     fn obey(&mut self, order: Order) {
@@ -80,8 +77,7 @@ impl Toy {
     }
 
     fn receive(&mut self, from: Peer, bytes: &[u8]) {
-        self.outputs
-            .push_back(Output::Event(Heard::Message(from, bytes.to_vec())));
+        self.outputs.push_back(Output::Event(Heard::Message(from, bytes.to_vec())));
         if let Some(question) = bytes.strip_prefix(b"ask") {
             self.send(Destination::Peer(from), [b"answer", question].concat());
         }
@@ -108,8 +104,7 @@ impl Machine for Toy {
             }
             Input::Connected { peer, route } => {
                 self.peers.push((peer, route));
-                self.outputs
-                    .push_back(Output::Event(Heard::Connected(peer, route)));
+                self.outputs.push_back(Output::Event(Heard::Connected(peer, route)));
             }
             Input::Disconnected { peer } => {
                 self.peers.retain(|(other, _)| *other != peer);
@@ -175,23 +170,14 @@ pub(crate) fn random_key() -> NodeKey {
 pub(crate) fn start(config: &NodeConfig) -> Result<Running, NetError> {
     let (sender, events) = mpsc::unbounded_channel();
     let disk = Arc::new(Disk::default());
-    let ear = Ear {
-        events: sender,
-        disk: disk.clone(),
-    };
+    let ear = Ear { events: sender, disk: disk.clone() };
     let (driver, handle) = Driver::new(config, Toy::default(), ear, ChaCha20Rng::from_seed([0; 32]))?;
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(driver.run(async move {
         // A dropped sender stops as well.
         let _ = stopped.await;
     }));
-    Ok(Running {
-        handle,
-        disk,
-        events,
-        stop: Some(stop),
-        task,
-    })
+    Ok(Running { handle, disk, events, stop: Some(stop), task })
 }
 
 impl Running {
@@ -209,9 +195,7 @@ impl Running {
                 }
             }
         };
-        timeout(PATIENCE, next)
-            .await
-            .unwrap_or_else(|_| panic!("did not hear {what} in time"))
+        timeout(PATIENCE, next).await.unwrap_or_else(|_| panic!("did not hear {what} in time"))
     }
 
     pub(crate) async fn hears_message(&mut self, expected: &[u8]) -> Peer {
@@ -245,20 +229,12 @@ impl Running {
     }
 
     pub(crate) async fn address(&self) -> Multiaddr {
-        timeout(PATIENCE, self.handle.listening())
-            .await
-            .unwrap()
-            .unwrap()
-            .remove(0)
+        timeout(PATIENCE, self.handle.listening()).await.unwrap().unwrap().remove(0)
     }
 
     pub(crate) async fn stop(mut self) {
         drop(self.stop.take());
-        timeout(PATIENCE, self.task)
-            .await
-            .expect("it stops")
-            .unwrap()
-            .unwrap();
+        timeout(PATIENCE, self.task).await.expect("it stops").unwrap().unwrap();
     }
 
     /// Like a crash.
@@ -270,7 +246,7 @@ impl Running {
 
 pub(crate) fn listen_address(transport: Transport) -> Multiaddr {
     match transport {
-        Transport::Memory => "/memory/0",
+        Transport::Memory | Transport::PlainMemory => "/memory/0",
         Transport::Quic => "/ip4/127.0.0.1/udp/0/quic-v1",
         Transport::Tcp | Transport::TcpAndQuic => "/ip4/127.0.0.1/tcp/0",
     }
