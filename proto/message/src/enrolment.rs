@@ -51,31 +51,21 @@ pub struct EnrolReply {
 
 impl EnrolHello {
     pub(crate) fn from_wire(wire: &wire::EnrolHello) -> Result<Self, MessageError> {
-        Ok(Self {
-            nonce: field::array("nonce", &wire.nonce)?,
-        })
+        Ok(Self { nonce: field::array("nonce", &wire.nonce)? })
     }
 
     pub(crate) fn to_wire(&self) -> wire::EnrolHello {
-        wire::EnrolHello {
-            nonce: self.nonce.to_vec(),
-        }
+        wire::EnrolHello { nonce: self.nonce.to_vec() }
     }
 }
 
 impl EnrolCookie {
     pub(crate) fn from_wire(wire: &wire::EnrolCookie) -> Result<Self, MessageError> {
-        Ok(Self {
-            nonce: field::array("nonce", &wire.nonce)?,
-            cookie: field::array("cookie", &wire.cookie)?,
-        })
+        Ok(Self { nonce: field::array("nonce", &wire.nonce)?, cookie: field::array("cookie", &wire.cookie)? })
     }
 
     pub(crate) fn to_wire(&self) -> wire::EnrolCookie {
-        wire::EnrolCookie {
-            nonce: self.nonce.to_vec(),
-            cookie: self.cookie.to_vec(),
-        }
+        wire::EnrolCookie { nonce: self.nonce.to_vec(), cookie: self.cookie.to_vec() }
     }
 }
 
@@ -106,9 +96,6 @@ impl EnrolReply {
     }
 
     pub(crate) fn to_wire(&self) -> wire::EnrolReply {
-        wire::EnrolReply {
-            request_digest: self.request_digest.to_vec(),
-            reply: self.reply.clone(),
-        }
+        wire::EnrolReply { request_digest: self.request_digest.to_vec(), reply: self.reply.clone() }
     }
 }

@@ -11,7 +11,8 @@ use crate::{MessageError, field, wire};
 
 const MAX_EVICTED: usize = 1024;
 
-/// boot number (4 bytes) ‖ count (4) ‖ random (8), strictly rising at one drone.
+/// boot number (4 bytes) ‖ 2·count, plus 1 if the key of the epoch held was lost with a restart (4) ‖ random (8);
+/// strictly rising at one drone.
 pub type CatchUpNumber = [u8; 16];
 
 /// "I hold the key of this epoch."
@@ -115,34 +116,19 @@ pub(crate) fn spare_to_wire(q: u64, point: Vec<u8>, signature: Vec<u8>) -> wire:
 }
 
 pub(crate) fn entry_from_wire(wire: &wire::Entry) -> Result<Entry, MessageError> {
-    Ok(Entry {
-        slot: wire.slot,
-        q: wire.q,
-        wrap: field::array("wrap", &wire.wrap)?,
-    })
+    Ok(Entry { slot: wire.slot, q: wire.q, wrap: field::array("wrap", &wire.wrap)? })
 }
 
 pub(crate) fn entry_to_wire(entry: &Entry) -> wire::Entry {
-    wire::Entry {
-        slot: entry.slot,
-        q: entry.q,
-        wrap: entry.wrap.to_vec(),
-    }
+    wire::Entry { slot: entry.slot, q: entry.q, wrap: entry.wrap.to_vec() }
 }
 
 pub(crate) fn header_from_wire<S: Suite>(wire: &wire::Header) -> Result<Header<S>, MessageError> {
-    let point = if wire.point.is_empty() {
-        None
-    } else {
-        Some(field::element("point", &wire.point)?)
-    };
+    let point = if wire.point.is_empty() { None } else { Some(field::element("point", &wire.point)?) };
     let core = HeaderCore {
         group: field::name("group", &wire.group)?,
         leader: field::drone("leader", &wire.leader)?,
-        epoch: Epoch {
-            term: wire.term,
-            counter: wire.counter,
-        },
+        epoch: Epoch { term: wire.term, counter: wire.counter },
         prev: field::array("prev", &wire.prev)?,
         nonce: field::array("nonce", &wire.nonce)?,
         issued_at: wire.issued_at,
@@ -192,11 +178,7 @@ pub(crate) fn header_to_wire<S: Suite>(header: &Header<S>) -> wire::Header {
             Kind::Open => wire::Kind::Open,
             Kind::Rekey => wire::Kind::Rekey,
         } as i32,
-        point: core
-            .point
-            .as_ref()
-            .map(|point| point.as_bytes().to_vec())
-            .unwrap_or_default(),
+        point: core.point.as_ref().map(|point| point.as_bytes().to_vec()).unwrap_or_default(),
         height: core.height.into(),
         removed: field::slots_to_wire(&core.removed),
         added: field::slots_to_wire(&core.added),
@@ -213,10 +195,7 @@ impl Ack {
     pub(crate) fn from_wire(wire: &wire::Ack) -> Result<Self, MessageError> {
         Ok(Self {
             slot: wire.slot,
-            epoch: Epoch {
-                term: wire.term,
-                counter: wire.counter,
-            },
+            epoch: Epoch { term: wire.term, counter: wire.counter },
             tag: field::array("tag", &wire.tag)?,
         })
     }
@@ -233,18 +212,11 @@ impl Ack {
 
 impl<S: Suite> Rekey<S> {
     pub(crate) fn from_wire(wire: &wire::Rekey) -> Result<Self, MessageError> {
-        let entries = wire
-            .entries
-            .iter()
-            .map(entry_from_wire)
-            .collect::<Result<Vec<_>, _>>()?;
+        let entries = wire.entries.iter().map(entry_from_wire).collect::<Result<Vec<_>, _>>()?;
         if !entries.is_sorted_by(|a, b| a.slot < b.slot) {
             return Err(MessageError::Invalid("entries"));
         }
-        Ok(Self {
-            header: header_from_wire(field::present("header", wire.header.as_ref())?)?,
-            entries,
-        })
+        Ok(Self { header: header_from_wire(field::present("header", wire.header.as_ref())?)?, entries })
     }
 
     pub(crate) fn to_wire(&self) -> wire::Rekey {
@@ -316,28 +288,18 @@ impl<S: Suite> SparePublication<S> {
         wire::SparePublication {
             group: self.group.as_str().into(),
             slot: self.slot,
-            spare: Some(spare_to_wire(
-                spare.q,
-                spare.point.as_bytes().to_vec(),
-                spare.signature.encode(),
-            )),
+            spare: Some(spare_to_wire(spare.q, spare.point.as_bytes().to_vec(), spare.signature.encode())),
         }
     }
 }
 
 impl SpareAck {
     pub(crate) fn from_wire(wire: &wire::SpareAck) -> Result<Self, MessageError> {
-        Ok(Self {
-            q: wire.q,
-            tag: field::array("tag", &wire.tag)?,
-        })
+        Ok(Self { q: wire.q, tag: field::array("tag", &wire.tag)? })
     }
 
     pub(crate) fn to_wire(&self) -> wire::SpareAck {
-        wire::SpareAck {
-            q: self.q,
-            tag: self.tag.to_vec(),
-        }
+        wire::SpareAck { q: self.q, tag: self.tag.to_vec() }
     }
 }
 
@@ -366,17 +328,11 @@ impl<S: Suite> EvictionNotice<S> {
         if wire.handles.is_empty() || wire.handles.len() > MAX_EVICTED {
             return Err(MessageError::Invalid("handles"));
         }
-        let handles = wire
-            .handles
-            .iter()
-            .map(|handle| Ok(Handle(field::array("handles", handle)?)));
+        let handles = wire.handles.iter().map(|handle| Ok(Handle(field::array("handles", handle)?)));
         Ok(Self {
             group: field::name("group", &wire.group)?,
             leader: field::drone("leader", &wire.leader)?,
-            epoch: Epoch {
-                term: wire.term,
-                counter: wire.counter,
-            },
+            epoch: Epoch { term: wire.term, counter: wire.counter },
             handles: handles.collect::<Result<_, MessageError>>()?,
             signature: field::signature("signature", &wire.signature)?,
         })
@@ -388,11 +344,7 @@ impl<S: Suite> EvictionNotice<S> {
             leader: self.leader.encode(),
             term: self.epoch.term,
             counter: self.epoch.counter,
-            handles: self
-                .handles
-                .iter()
-                .map(|handle| handle.as_bytes().to_vec())
-                .collect(),
+            handles: self.handles.iter().map(|handle| handle.as_bytes().to_vec()).collect(),
             signature: self.signature.encode(),
         }
     }

@@ -14,11 +14,7 @@ pub(crate) fn array<const N: usize>(field: &'static str, bytes: &[u8]) -> Result
 }
 
 pub(crate) fn bounded(field: &'static str, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, MessageError> {
-    if bytes.is_empty() || bytes.len() > limit {
-        Err(MessageError::Invalid(field))
-    } else {
-        Ok(bytes)
-    }
+    if bytes.is_empty() || bytes.len() > limit { Err(MessageError::Invalid(field)) } else { Ok(bytes) }
 }
 
 pub(crate) fn present<T>(field: &'static str, value: Option<T>) -> Result<T, MessageError> {

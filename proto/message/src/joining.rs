@@ -157,11 +157,7 @@ impl JoinRequest {
             nonce: self.nonce.to_vec(),
             challenge: self.challenge.to_vec(),
             ephemeral: self.ephemeral.clone(),
-            spare: Some(spare_to_wire(
-                self.spare_q,
-                self.spare_point.clone(),
-                self.spare_signature.clone(),
-            )),
+            spare: Some(spare_to_wire(self.spare_q, self.spare_point.clone(), self.spare_signature.clone())),
             signature: self.signature.clone(),
         }
     }

@@ -20,12 +20,7 @@ pub const MAX_MESSAGE_LEN: usize = 1 << 20;
 const FINGERPRINT_LEN: usize = 8;
 
 pub(crate) fn fingerprint_prefix<S: Suite>(deployment: &Deployment<S>) -> Vec<u8> {
-    deployment
-        .fingerprint()
-        .iter()
-        .take(FINGERPRINT_LEN)
-        .copied()
-        .collect()
+    deployment.fingerprint().iter().take(FINGERPRINT_LEN).copied().collect()
 }
 
 /// A message whose fields have been checked one by one; who said it has not.
@@ -76,11 +71,8 @@ impl<S: Suite> Message<S> {
 
     /// Encodes a message for this deployment.
     pub fn encode(&self, deployment: &Deployment<S>) -> Vec<u8> {
-        wire::Message {
-            deployment: fingerprint_prefix(deployment),
-            body: Some(self.to_body()),
-        }
-        .encode_to_vec()
+        wire::Message { deployment: fingerprint_prefix(deployment), body: Some(self.to_body()) }
+            .encode_to_vec()
     }
 
     fn from_body(body: Body) -> Result<Self, MessageError> {

@@ -54,10 +54,7 @@ const REASONS: [(Reason, wire::refusal::Reason); 17] = [
 impl Reason {
     /// Whether trying the same thing again may work later.
     pub fn is_transient(self) -> bool {
-        matches!(
-            self,
-            Self::BadCookie | Self::Busy | Self::NotReady | Self::Rejoin | Self::Full
-        )
+        matches!(self, Self::BadCookie | Self::Busy | Self::NotReady | Self::Rejoin | Self::Full)
     }
 }
 
@@ -103,19 +100,14 @@ impl Refusal {
             return Err(MessageError::Invalid("reference"));
         }
         Ok(Self {
-            reason: reason
-                .map(|(reason, _)| *reason)
-                .ok_or(MessageError::Invalid("reason"))?,
+            reason: reason.map(|(reason, _)| *reason).ok_or(MessageError::Invalid("reason"))?,
             reference: wire.reference,
             retry_after: Duration::from_millis(wire.retry_after_ms.into()),
         })
     }
 
     pub(crate) fn to_wire(&self) -> wire::Refusal {
-        let number = REASONS
-            .iter()
-            .find(|(reason, _)| *reason == self.reason)
-            .map_or(0, |(_, n)| *n as i32);
+        let number = REASONS.iter().find(|(reason, _)| *reason == self.reason).map_or(0, |(_, n)| *n as i32);
         wire::Refusal {
             reason: number,
             reference: self.reference.clone(),

@@ -31,14 +31,10 @@ impl RevocationQuery {
 
 impl RevocationList {
     pub(crate) fn from_wire(wire: wire::RevocationList) -> Result<Self, MessageError> {
-        Ok(Self {
-            list: field::bounded("list", wire.list, MAX_MESSAGE_LEN)?,
-        })
+        Ok(Self { list: field::bounded("list", wire.list, MAX_MESSAGE_LEN)? })
     }
 
     pub(crate) fn to_wire(&self) -> wire::RevocationList {
-        wire::RevocationList {
-            list: self.list.clone(),
-        }
+        wire::RevocationList { list: self.list.clone() }
     }
 }

@@ -27,23 +27,15 @@ pub struct RekeyTemplate<S: Suite> {
 impl<S: Suite> RekeyTemplate<S> {
     /// Encodes what all members share.
     pub fn new(deployment: &Deployment<S>, header: &Header<S>) -> Self {
-        let rekey = wire::Rekey {
-            header: Some(header_to_wire(header)),
-            entries: Vec::new(),
-        };
-        Self {
-            deployment: fingerprint_prefix(deployment),
-            header: rekey.encode_to_vec(),
-            suite: PhantomData,
-        }
+        let rekey = wire::Rekey { header: Some(header_to_wire(header)), entries: Vec::new() };
+        Self { deployment: fingerprint_prefix(deployment), header: rekey.encode_to_vec(), suite: PhantomData }
     }
 
     /// The encoded message with one entry, or with none for those who are out.
     pub fn message(&self, entry: Option<&Entry>) -> Vec<u8> {
         let entry = entry.map(|entry| entry_to_wire(entry).encode_to_vec());
-        let entry_len = entry.as_ref().map_or(0, |entry| {
-            1 + encoded_len_varint(entry.len() as u64) + entry.len()
-        });
+        let entry_len =
+            entry.as_ref().map_or(0, |entry| 1 + encoded_len_varint(entry.len() as u64) + entry.len());
         let body_len = self.header.len() + entry_len;
         let mut message = Vec::with_capacity(self.deployment.len() + body_len + 16);
         encode_key(DEPLOYMENT, WireType::LengthDelimited, &mut message);

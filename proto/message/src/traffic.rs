@@ -42,10 +42,7 @@ impl<S: Suite> GroupMessage<S> {
         };
         Ok(Self {
             group: field::name("group", &wire.group)?,
-            epoch: Epoch {
-                term: wire.term,
-                counter: wire.counter,
-            },
+            epoch: Epoch { term: wire.term, counter: wire.counter },
             channel: field::name("channel", &wire.channel)?,
             frame: Frame {
                 slot: wire.slot,

@@ -52,34 +52,17 @@ impl Fixture {
         let mut rng = ChaCha20Rng::seed_from_u64(7);
         let master = MasterSecret::generate(&mut rng);
         let deployment = Deployment::new(name("test"), master.public());
-        let role = Role::Leader {
-            group: name("alpha"),
-            ordinal: 3,
-        };
+        let role = Role::Leader { group: name("alpha"), ordinal: 3 };
         let leader = drone(&master, &deployment, 1, role, &mut rng);
         let edge = drone(&master, &deployment, 2, Role::Edge, &mut rng);
-        Self {
-            rng,
-            master,
-            deployment,
-            leader,
-            edge,
-        }
+        Self { rng, master, deployment, leader, edge }
     }
 
     /// An epoch that adds the edge.
     fn epoch(&mut self) -> EpochOutput<S> {
         let (deployment, group) = (self.deployment.clone(), name("alpha"));
-        let context = GroupContext {
-            deployment,
-            group,
-            leader: self.leader.public().clone(),
-        };
-        let times = Times {
-            issued_at: 1_800_000_000,
-            valid_until: 1_800_000_600,
-            revocation_number: 5,
-        };
+        let context = GroupContext { deployment, group, leader: self.leader.public().clone() };
+        let times = Times { issued_at: 1_800_000_000, valid_until: 1_800_000_600, revocation_number: 5 };
         let none = Default::default();
         let (mut leadership, _) = Leadership::open_term(
             context,
@@ -94,13 +77,8 @@ impl Fixture {
         .unwrap();
         let ephemeral = SecretScalar::<S>::generate(&mut self.rng).public();
         let join = Join::new(&self.deployment, self.edge.public().clone(), ephemeral).unwrap();
-        let batch = Batch {
-            joins: vec![join],
-            ..Batch::default()
-        };
-        leadership
-            .rekey(&self.leader, batch, &times, &mut self.rng)
-            .unwrap()
+        let batch = Batch { joins: vec![join], ..Batch::default() };
+        leadership.rekey(&self.leader, batch, &times, &mut self.rng).unwrap()
     }
 }
 
@@ -111,9 +89,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     let (header, entry) = (output.header.clone(), output.entries[0].clone());
     let group = name("alpha");
     let spare = SparePair::<S>::generate(9, &mut f.rng).statement(&f.edge, &f.deployment, &group, &mut f.rng);
-    let signature = f
-        .edge
-        .sign(&f.deployment, Label::Command, b"statement", &mut f.rng);
+    let signature = f.edge.sign(&f.deployment, Label::Command, b"statement", &mut f.rng);
     let list = RevocationList {
         number: 4,
         issued: 1_800_000_000,
@@ -121,24 +97,12 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
         handles: vec![Handle([3; 32])],
         serials: vec![[2; 16]],
     };
-    let list = f
-        .master
-        .sign_revocations(&f.deployment, list, &mut f.rng)
-        .unwrap()
-        .encode();
+    let list = f.master.sign_revocations(&f.deployment, list, &mut f.rng).unwrap().encode();
     let point = *SecretScalar::<S>::generate(&mut f.rng).public().encoding();
     let drone = f.edge.public().encode();
-    let frame = quiver_ainq::Frame {
-        slot: 8,
-        boot_no: 2,
-        salt: [6; 8],
-        counter: 77,
-        ciphertext: vec![9; 20],
-    };
-    let source = m::Source {
-        drone: f.edge.public().clone(),
-        signature,
-    };
+    let frame =
+        quiver_ainq::Frame { slot: 8, boot_no: 2, salt: [6; 8], counter: 77, ciphertext: vec![9; 20] };
+    let source = m::Source { drone: f.edge.public().clone(), signature };
     let epoch = header.core.epoch;
     let joined = m::JoinRequest {
         group: group.clone(),
@@ -153,32 +117,13 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     };
     let leader = f.leader.public().clone();
     let all = vec![
-        (
-            "EnrolHello",
-            Message::EnrolHello(m::EnrolHello { nonce: [1; 16] }),
-        ),
-        (
-            "EnrolCookie",
-            Message::EnrolCookie(m::EnrolCookie {
-                nonce: [1; 16],
-                cookie: [2; 40],
-            }),
-        ),
+        ("EnrolHello", Message::EnrolHello(m::EnrolHello { nonce: [1; 16] })),
+        ("EnrolCookie", Message::EnrolCookie(m::EnrolCookie { nonce: [1; 16], cookie: [2; 40] })),
         (
             "EnrolRequest",
-            Message::EnrolRequest(m::EnrolRequest {
-                nonce: [1; 16],
-                cookie: [2; 40],
-                request: vec![3; 50],
-            }),
+            Message::EnrolRequest(m::EnrolRequest { nonce: [1; 16], cookie: [2; 40], request: vec![3; 50] }),
         ),
-        (
-            "EnrolReply",
-            Message::EnrolReply(m::EnrolReply {
-                request_digest: [4; 32],
-                reply: vec![5; 60],
-            }),
-        ),
+        ("EnrolReply", Message::EnrolReply(m::EnrolReply { request_digest: [4; 32], reply: vec![5; 60] })),
         (
             "Refusal",
             Message::Refusal(m::Refusal {
@@ -187,14 +132,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
                 retry_after: Duration::from_millis(1500),
             }),
         ),
-        (
-            "JoinHello",
-            Message::JoinHello(m::JoinHello {
-                group: group.clone(),
-                drone,
-                nonce: [1; 16],
-            }),
-        ),
+        ("JoinHello", Message::JoinHello(m::JoinHello { group: group.clone(), drone, nonce: [1; 16] })),
         (
             "JoinChallenge",
             Message::JoinChallenge(m::JoinChallenge {
@@ -207,27 +145,10 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
         ("JoinRequest", Message::JoinRequest(joined)),
         (
             "Welcome",
-            Message::Welcome(m::Welcome {
-                nonce: [1; 16],
-                header: header.clone(),
-                entry: entry.clone(),
-            }),
+            Message::Welcome(m::Welcome { nonce: [1; 16], header: header.clone(), entry: entry.clone() }),
         ),
-        (
-            "Ack",
-            Message::Ack(m::Ack {
-                slot: 8,
-                epoch,
-                tag: [7; 32],
-            }),
-        ),
-        (
-            "Rekey",
-            Message::Rekey(m::Rekey {
-                header: header.clone(),
-                entries: vec![entry.clone()],
-            }),
-        ),
+        ("Ack", Message::Ack(m::Ack { slot: 8, epoch, tag: [7; 32] })),
+        ("Rekey", Message::Rekey(m::Rekey { header: header.clone(), entries: vec![entry.clone()] })),
         (
             "CatchUpRequest",
             Message::CatchUpRequest(m::CatchUpRequest {
@@ -249,22 +170,10 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
         ),
         (
             "SparePublication",
-            Message::SparePublication(m::SparePublication {
-                group: group.clone(),
-                slot: 8,
-                spare,
-            }),
+            Message::SparePublication(m::SparePublication { group: group.clone(), slot: 8, spare }),
         ),
         ("SpareAck", Message::SpareAck(m::SpareAck { q: 9, tag: [7; 32] })),
-        (
-            "Leave",
-            Message::Leave(m::Leave {
-                group: group.clone(),
-                slot: 8,
-                held: [2; 32],
-                signature,
-            }),
-        ),
+        ("Leave", Message::Leave(m::Leave { group: group.clone(), slot: 8, held: [2; 32], signature })),
         (
             "EvictionNotice",
             Message::EvictionNotice(m::EvictionNotice {
@@ -285,14 +194,8 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
                 source: Some(source),
             }),
         ),
-        (
-            "RevocationQuery",
-            Message::RevocationQuery(m::RevocationQuery { number: 4 }),
-        ),
-        (
-            "RevocationList",
-            Message::RevocationList(m::RevocationList { list }),
-        ),
+        ("RevocationQuery", Message::RevocationQuery(m::RevocationQuery { number: 4 })),
+        ("RevocationList", Message::RevocationList(m::RevocationList { list })),
     ];
     (f.deployment, all)
 }
@@ -322,14 +225,8 @@ fn a_rekey_from_a_template_is_the_message() {
     let output = f.epoch();
     let template = m::RekeyTemplate::new(&f.deployment, &output.header);
     for entry in [None, output.entries.first()] {
-        let whole = m::Rekey {
-            header: output.header.clone(),
-            entries: entry.into_iter().cloned().collect(),
-        };
-        assert_eq!(
-            template.message(entry),
-            Message::Rekey(whole).encode(&f.deployment)
-        );
+        let whole = m::Rekey { header: output.header.clone(), entries: entry.into_iter().cloned().collect() };
+        assert_eq!(template.message(entry), Message::Rekey(whole).encode(&f.deployment));
     }
 }
 
@@ -339,10 +236,7 @@ fn truncated_messages_are_errors() {
     for (name, message) in messages {
         let bytes = message.encode(&deployment);
         for len in 0..bytes.len() {
-            assert!(
-                Message::<S>::decode(&deployment, &bytes[..len]).is_err(),
-                "{name} cut to {len} bytes"
-            );
+            assert!(Message::<S>::decode(&deployment, &bytes[..len]).is_err(), "{name} cut to {len} bytes");
         }
     }
 }
@@ -363,16 +257,10 @@ fn unknown_fields_and_long_messages_are_refused() {
     for (_, message) in messages {
         let mut bytes = message.encode(&deployment);
         bytes.extend([0xf8, 0x07, 0x01]);
-        assert_eq!(
-            Message::<S>::decode(&deployment, &bytes).unwrap_err(),
-            MessageError::NotCanonical
-        );
+        assert_eq!(Message::<S>::decode(&deployment, &bytes).unwrap_err(), MessageError::NotCanonical);
     }
     let long = vec![0; m::MAX_MESSAGE_LEN + 1];
-    assert_eq!(
-        Message::<S>::decode(&deployment, &long).unwrap_err(),
-        MessageError::TooLong(long.len())
-    );
+    assert_eq!(Message::<S>::decode(&deployment, &long).unwrap_err(), MessageError::TooLong(long.len()));
 }
 
 #[test]

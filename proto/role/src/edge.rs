@@ -205,12 +205,10 @@ impl<S: Suite> Edge<S> {
 
     /// Does the next thing that brings the edge into its group, if a leader is connected.
     fn approach(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if self.keypair.is_none() || self.wanted.is_none() || self.leaders.is_empty() {
-            return;
-        }
         match self.standing {
             Standing::Outside { .. } => self.begin_join(now, rng),
             Standing::Joining(_) => {}
+            // Also while leaving: only who is in step can say so.
             Standing::Member(_) => self.catch_up(now, rng),
         }
     }

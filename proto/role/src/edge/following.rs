@@ -205,7 +205,8 @@ impl<S: Suite> Edge<S> {
         if let Some((head, rest)) = number.split_first_chunk_mut::<4>() {
             *head = self.boot_no.to_be_bytes();
             if let Some(count) = rest.first_chunk_mut::<4>() {
-                *count = member.questions.to_be_bytes();
+                let lost_key = u32::from(member.membership.group_key().is_none());
+                *count = (member.questions.wrapping_shl(1) | lost_key).to_be_bytes();
             }
         }
         member.question = Some(Question { number, deadline: now.monotonic + member.backoff.next(rng) });
@@ -294,7 +295,8 @@ impl<S: Suite> Edge<S> {
         let leaves = due(member.leaving, now.monotonic);
         if leaves {
             self.say_leave(now, rng);
-        } else if late || unanswered {
+        }
+        if leaves || late || unanswered {
             self.catch_up(now, rng);
         }
     }

@@ -22,8 +22,7 @@ pub(super) struct Joining<S: Suite> {
 }
 
 impl<S: Suite> Edge<S> {
-    /// Says hello to the first connected leader. n_e is the boot number and 12 random bytes, so that the signed request
-    /// tells the leader how often this drone was started.
+    /// Says hello to the first connected leader.
     pub(super) fn begin_join(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let (Some(keypair), Some(group), Some(peer)) =
             (&self.keypair, &self.wanted, self.leaders.first().copied())
@@ -35,9 +34,6 @@ impl<S: Suite> Edge<S> {
         };
         let mut nonce = [0; 16];
         rng.fill_bytes(&mut nonce);
-        if let Some(head) = nonce.first_chunk_mut::<4>() {
-            *head = self.boot_no.to_be_bytes();
-        }
         let hello = JoinHello { group: group.clone(), drone: keypair.public().encode(), nonce };
         self.out.send(&self.config.deployment, peer, &Message::<S>::JoinHello(hello));
         let deadline = now.monotonic + backoff.next(rng);

@@ -214,7 +214,6 @@ impl<S: Suite> Leader<S> {
         for (slot, candidate) in output.assigned.iter().zip(candidates) {
             let request = &candidate.request;
             self.links.connect(*slot, candidate.peer);
-            self.links.entry(*slot).boot_no = Some(candidate.boot_no());
             self.memory.spares.insert(*slot, Spare { q: request.spare.q, point: Some(request.spare.point) });
             self.memory.pins.insert(request.drone.identity.serial, request.drone.handle());
             let entry = self.lead.as_ref().and_then(|lead| lead.entries.get(slot)).cloned();

@@ -10,8 +10,6 @@ use crate::Peer;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Link {
     pub(super) peer: Option<Peer>,
-    /// How often the drone was started, as it last said under signature or MAC.
-    pub(super) boot_no: Option<u32>,
     /// The highest catch-up number answered: boot number and count.
     pub(super) number: u64,
     pub(super) acknowledged: Option<Epoch>,

@@ -82,12 +82,10 @@ impl<S: Suite> Leader<S> {
             return false;
         }
         link.number = number;
-        let boot_no = (number >> 32) as u32;
-        let before = link.boot_no.replace(boot_no);
         self.links.connect(request.slot, from);
         if !holds_newest {
             self.links.expect_also(request.slot);
-        } else if before.is_some_and(|before| before < boot_no) {
+        } else if number & 1 == 1 {
             // It restarted and lost the key of an epoch whose wrap it can no longer open.
             let earliest = self.last_restart.map_or(now.monotonic, |last| last + RESTART_PAUSE);
             self.restart_renewal.get_or_insert(earliest.max(now.monotonic));

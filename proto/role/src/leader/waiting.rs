@@ -38,13 +38,6 @@ pub(super) struct Candidate<S: Suite> {
     pub(super) statement: Vec<u8>,
 }
 
-impl<S: Suite> Candidate<S> {
-    /// How often the drone was started, as its nonce says.
-    pub(super) fn boot_no(&self) -> u32 {
-        self.nonce.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
-    }
-}
-
 impl<S: Suite> Waiting<S> {
     pub(super) fn new() -> Self {
         Self {

@@ -1,6 +1,7 @@
 //! KGC, leader and edges together on a virtual clock.
 
 mod catching_up;
+mod crashing;
 mod enrolling;
 mod evicting;
 mod grouping;

@@ -76,6 +76,8 @@ pub(crate) struct World {
     next_peer: u64,
     pub(crate) cut: BTreeSet<Node>,
     pub(crate) tamper: Option<Tamper>,
+    /// This node dies after so many more outputs: what it had yet to persist or send is lost.
+    pub(crate) doom: Option<(Node, usize)>,
     pub(crate) blocked: Vec<(Node, Node)>,
     /// Everything that was ever transmitted, for tests with an adversary that listens.
     pub(crate) recorded: Vec<Flight>,
@@ -112,6 +114,7 @@ impl World {
             next_peer: 1,
             cut: BTreeSet::new(),
             tamper: None,
+            doom: None,
             blocked: Vec::new(),
             recorded: Vec::new(),
         };
@@ -247,6 +250,10 @@ impl World {
             return;
         }
         for (at, of, route) in [(listener, dialler, Route::Inbound), (dialler, listener, route)] {
+            // Feeding the first may have been the end of it.
+            if !self.alive(dialler) || !self.alive(listener) {
+                return;
+            }
             let peer = Peer(self.next_peer);
             self.next_peer += 1;
             self.handles.insert((at, of), peer);
@@ -321,31 +328,35 @@ impl World {
 
     /// Drains a machine's outputs as a driver would.
     fn settle(&mut self, node: Node) {
-        let mut flights = Vec::new();
-        let mut blocked = Vec::new();
+        let mut drained = Drained { budget: usize::MAX, flights: Vec::new(), blocked: Vec::new() };
+        if let Some((doomed, budget)) = self.doom.filter(|(doomed, _)| *doomed == node) {
+            drained.budget = budget;
+            self.doom = Some((doomed, 0));
+        }
         match node {
             Node::Kgc => {
                 let Some(machine) = &mut self.kgc else { return };
-                self.kgc_deadline =
-                    drain(machine, &mut self.kgc_records, &mut self.kgc_events, &mut flights, &mut blocked);
+                self.kgc_deadline = drained.drain(machine, &mut self.kgc_records, &mut self.kgc_events);
             }
             Node::Leader => {
                 let Some(machine) = &mut self.leader else { return };
-                self.leader_deadline = drain(
-                    machine,
-                    &mut self.leader_records,
-                    &mut self.leader_events,
-                    &mut flights,
-                    &mut blocked,
-                );
+                self.leader_deadline =
+                    drained.drain(machine, &mut self.leader_records, &mut self.leader_events);
             }
             Node::Edge(index) => {
                 let edge = &mut self.edges[index];
                 let Some(machine) = &mut edge.machine else { return };
                 let mut states = Vec::new();
-                edge.deadline = drain(machine, &mut states, &mut edge.events, &mut flights, &mut blocked);
+                edge.deadline = drained.drain(machine, &mut states, &mut edge.events);
                 edge.state = states.pop().or(edge.state.take());
             }
+        }
+        let Drained { budget, flights, blocked } = drained;
+        let dies = self.doom.is_some_and(|(doomed, _)| doomed == node) && budget == 0;
+        if let Some((doomed, left)) = &mut self.doom
+            && *doomed == node
+        {
+            *left = budget;
         }
         for peer in blocked {
             if let Some(other) = self.node(node, peer) {
@@ -362,6 +373,13 @@ impl World {
                 };
                 self.queue.extend(delivered);
             }
+        }
+        if dies {
+            self.doom = None;
+            let sent = std::mem::take(&mut self.queue);
+            self.crash(node);
+            // What it had sent before it died is on its way.
+            self.queue = sent;
         }
     }
 
@@ -485,20 +503,36 @@ pub(crate) fn copy(token: &IssuedToken<S>) -> IssuedToken<S> {
     IssuedToken::decode(&token.encode()).unwrap()
 }
 
-fn drain<M: Machine>(
-    machine: &mut M,
-    records: &mut Vec<M::Record>,
-    events: &mut Vec<M::Event>,
-    flights: &mut Vec<(Destination, Vec<u8>)>,
-    blocked: &mut Vec<Peer>,
-) -> Option<Duration> {
-    loop {
-        match machine.poll_output() {
-            Output::Persist(record) => records.push(record),
-            Output::Transmit { to, payload } => flights.push((to, payload)),
-            Output::Event(event) => events.push(event),
-            Output::Block(peer) => blocked.push(peer),
-            Output::Timeout(deadline) => return deadline,
+/// What came out of a machine before its budget of outputs was used up.
+struct Drained {
+    budget: usize,
+    flights: Vec<(Destination, Vec<u8>)>,
+    blocked: Vec<Peer>,
+}
+
+impl Drained {
+    fn drain<M: Machine>(
+        &mut self,
+        machine: &mut M,
+        records: &mut Vec<M::Record>,
+        events: &mut Vec<M::Event>,
+    ) -> Option<Duration> {
+        loop {
+            let output = machine.poll_output();
+            if let Output::Timeout(deadline) = output {
+                return deadline;
+            }
+            if self.budget == 0 {
+                return None;
+            }
+            self.budget -= 1;
+            match output {
+                Output::Persist(record) => records.push(record),
+                Output::Transmit { to, payload } => self.flights.push((to, payload)),
+                Output::Event(event) => events.push(event),
+                Output::Block(peer) => self.blocked.push(peer),
+                Output::Timeout(_) => unreachable!(),
+            }
         }
     }
 }
