@@ -28,12 +28,7 @@ impl<S: Suite> Deployment<S> {
             .lp(name.as_bytes())
             .fixed(master.as_bytes())
             .finish();
-        Self {
-            name,
-            prepared: S::prepare(master.point()),
-            master,
-            fingerprint,
-        }
+        Self { name, prepared: S::prepare(master.point()), master, fingerprint }
     }
 
     /// The deployment's name.

@@ -55,10 +55,7 @@ impl<S: Suite> Element<S> {
         if S::is_identity(&point) {
             return Err(Error::IdentityPoint);
         }
-        Ok(Self {
-            point,
-            encoding: S::encode(&point),
-        })
+        Ok(Self { point, encoding: S::encode(&point) })
     }
 
     /// Takes a point and its encoding, which the caller vouches for.
@@ -163,10 +160,7 @@ impl<S: Suite> SecretScalar<S> {
     pub fn public(&self) -> Element<S> {
         let point = S::mul_base(&self.0);
         // The scalar is not zero modulo the prime order, so the point is not the identity and needs no check.
-        Element {
-            encoding: S::encode(&point),
-            point,
-        }
+        Element { encoding: S::encode(&point), point }
     }
 
     /// The scalar itself. Whoever copies it erases the copy.

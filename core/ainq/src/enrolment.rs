@@ -61,12 +61,7 @@ impl Proof {
     }
 
     fn challenge<S: Suite>(self, key: &Element<S>, commitment: &Element<S>, transcript: &[u8]) -> S::Scalar {
-        let parts = [
-            S::ID.as_bytes(),
-            key.as_bytes(),
-            commitment.as_bytes(),
-            transcript,
-        ];
+        let parts = [S::ID.as_bytes(), key.as_bytes(), commitment.as_bytes(), transcript];
         S::hash_to_scalar(self.domain(), &parts)
     }
 
@@ -120,13 +115,8 @@ impl<S: Suite> EnrolmentRequest<S> {
         let value = SecretValue::generate(rng);
         let reply = SecretScalar::generate(rng);
         let (public_value, reply_point) = (value.public(), reply.public());
-        let transcript = transcript(
-            &issued.token.statement.encode(),
-            &public_value,
-            &reply_point,
-            &kgcs,
-            &session,
-        );
+        let transcript =
+            transcript(&issued.token.statement.encode(), &public_value, &reply_point, &kgcs, &session);
         let request = Self {
             token: issued.token.clone(),
             public_value,
@@ -136,14 +126,7 @@ impl<S: Suite> EnrolmentRequest<S> {
             token_proof: Proof::Token.make(issued.secret(), &transcript, rng),
             value_proof: Proof::Value.make(value.scalar(), &transcript, rng),
         };
-        Ok((
-            request.clone(),
-            PendingEnrolment {
-                request,
-                value,
-                reply,
-            },
-        ))
+        Ok((request.clone(), PendingEnrolment { request, value, reply }))
     }
 
     /// What the operator granted, if the operator did: see [`verify`](Self::verify).
@@ -170,14 +153,9 @@ impl<S: Suite> EnrolmentRequest<S> {
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.fixed(&self.token.encode());
-        writer
-            .fixed(self.public_value.as_bytes())
-            .fixed(self.reply_point.as_bytes());
+        writer.fixed(self.public_value.as_bytes()).fixed(self.reply_point.as_bytes());
         write_kgcs(&mut writer, &self.kgcs);
-        writer
-            .fixed(&self.session)
-            .fixed(&self.token_proof.encode())
-            .fixed(&self.value_proof.encode());
+        writer.fixed(&self.session).fixed(&self.token_proof.encode()).fixed(&self.value_proof.encode());
         writer.finish()
     }
 
@@ -187,10 +165,7 @@ impl<S: Suite> EnrolmentRequest<S> {
     /// [`Error::TooLong`], [`Error::WrongKgc`], [`Error::InvalidScalar`], and as [`TokenStatement::decode`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         if bytes.len() > MAX_REQUEST_LEN {
-            return Err(Error::TooLong {
-                what: "enrolment request",
-                limit: MAX_REQUEST_LEN,
-            });
+            return Err(Error::TooLong { what: "enrolment request", limit: MAX_REQUEST_LEN });
         }
         let mut reader = Reader::new(bytes);
         let token = Token::read(&mut reader)?;
@@ -202,23 +177,12 @@ impl<S: Suite> EnrolmentRequest<S> {
         let token_proof = SchnorrSignature::read(&mut reader)?;
         let value_proof = SchnorrSignature::read(&mut reader)?;
         reader.end()?;
-        Ok(Self {
-            token,
-            public_value,
-            reply_point,
-            kgcs,
-            session,
-            token_proof,
-            value_proof,
-        })
+        Ok(Self { token, public_value, reply_point, kgcs, session, token_proof, value_proof })
     }
 
     /// H over the encoding: what tells a repeat from another request.
     pub fn digest(&self) -> Digest {
-        Hasher::new("quiver/1 enrolment request")
-            .lp(S::ID.as_bytes())
-            .lp(&self.encode())
-            .finish()
+        Hasher::new("quiver/1 enrolment request").lp(S::ID.as_bytes()).lp(&self.encode()).finish()
     }
 
     /// Checks all that a KGC must check before it pins the token: deployment, times, the operator's signature, that the
@@ -239,13 +203,8 @@ impl<S: Suite> EnrolmentRequest<S> {
         }
         self.token.verify(deployment, operators, now)?;
         let statement = self.token.statement.encode();
-        let transcript = transcript(
-            &statement,
-            &self.public_value,
-            &self.reply_point,
-            &self.kgcs,
-            &self.session,
-        );
+        let transcript =
+            transcript(&statement, &self.public_value, &self.reply_point, &self.kgcs, &self.session);
         Proof::Token.check(&self.token_proof, &self.token.statement.tpk, &transcript)?;
         Proof::Value.check(&self.value_proof, &self.public_value, &transcript)?;
         Ok(VerifiedRequest {
@@ -266,10 +225,7 @@ fn transcript<S: Suite>(
     session: &[u8; 16],
 ) -> Vec<u8> {
     let mut writer = Writer::new();
-    writer
-        .lp(statement)
-        .fixed(public_value.as_bytes())
-        .fixed(reply_point.as_bytes());
+    writer.lp(statement).fixed(public_value.as_bytes()).fixed(reply_point.as_bytes());
     write_kgcs(&mut writer, kgcs);
     writer.fixed(session).finish()
 }
@@ -283,10 +239,7 @@ fn write_kgcs(writer: &mut Writer, kgcs: &[KgcId]) {
 
 fn check_kgcs(kgcs: &[KgcId]) -> Result<(), Error> {
     if kgcs.len() > MAX_KGCS {
-        return Err(Error::TooLong {
-            what: "KGCs of a request",
-            limit: MAX_KGCS,
-        });
+        return Err(Error::TooLong { what: "KGCs of a request", limit: MAX_KGCS });
     }
     if kgcs.is_empty() || kgcs.contains(&0) {
         return Err(Error::WrongKgc);
@@ -330,8 +283,6 @@ impl<S: Suite> VerifiedRequest<S> {
     /// H(D_i, P_i). The KGC stores it under the token's id before its first answer, and refuses any other for ever.
     pub fn pin(&self) -> Digest {
         let hash = Hasher::new("quiver/1 enrolment pin").lp(S::ID.as_bytes());
-        hash.lp(&self.identity.encode())
-            .fixed(self.public_value.as_bytes())
-            .finish()
+        hash.lp(&self.identity.encode()).fixed(self.public_value.as_bytes()).finish()
     }
 }

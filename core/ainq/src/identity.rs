@@ -64,13 +64,7 @@ impl Identity {
         let serial = reader.array()?;
         let (name, role, groups, not_after) = read_grant(&mut reader)?;
         reader.end()?;
-        Ok(Self {
-            serial,
-            name,
-            role,
-            groups,
-            not_after,
-        })
+        Ok(Self { serial, name, role, groups, not_after })
     }
 
     /// Whether the groups are as they must be: ascending, none twice, at most [`MAX_GROUPS`].
@@ -108,26 +102,18 @@ pub(crate) fn read_grant(reader: &mut Reader<'_>) -> Result<(Name, Role, Vec<Nam
     let name = read_name(reader)?;
     let role = match reader.u8()? {
         0 => Role::Edge,
-        1 => Role::Leader {
-            group: read_name(reader)?,
-            ordinal: reader.u16()?,
-        },
+        1 => Role::Leader { group: read_name(reader)?, ordinal: reader.u16()? },
         _ => return Err(Error::Malformed("unknown role")),
     };
     let count = reader.count(MAX_GROUPS, 5)?;
-    let groups = (0..count)
-        .map(|_| read_name(reader))
-        .collect::<Result<Vec<_>, _>>()?;
+    let groups = (0..count).map(|_| read_name(reader)).collect::<Result<Vec<_>, _>>()?;
     check_groups(&groups)?;
     Ok((name, role, groups, reader.u64()?))
 }
 
 pub(crate) fn check_groups(groups: &[Name]) -> Result<(), Error> {
     if groups.len() > MAX_GROUPS {
-        return Err(Error::TooLong {
-            what: "groups",
-            limit: MAX_GROUPS,
-        });
+        return Err(Error::TooLong { what: "groups", limit: MAX_GROUPS });
     }
     if !groups.is_sorted_by(|a, b| a < b) {
         return Err(Error::Malformed("groups must ascend"));

@@ -170,11 +170,7 @@ impl<S: Suite> DronePublicKey<S> {
     /// The canonical encoding: `lp(D) ‖ R ‖ P`.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        Writer::new()
-            .lp(&self.identity.encode())
-            .fixed(self.r.as_bytes())
-            .fixed(self.p.as_bytes())
-            .finish()
+        Writer::new().lp(&self.identity.encode()).fixed(self.r.as_bytes()).fixed(self.p.as_bytes()).finish()
     }
 
     /// Reads the canonical encoding. What it says is proven only by a signature under the implicit key.
@@ -194,19 +190,13 @@ impl<S: Suite> DronePublicKey<S> {
     /// As [`decode`](Self::decode).
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let identity = Identity::decode(reader.lp(MAX_IDENTITY_LEN)?)?;
-        Ok(Self {
-            identity,
-            r: Element::read(reader)?,
-            p: Element::read(reader)?,
-        })
+        Ok(Self { identity, r: Element::read(reader)?, p: Element::read(reader)? })
     }
 
     /// H("quiver/1 handle", suite, lp(D), R, P).
     #[must_use]
     pub fn handle(&self) -> Handle {
-        let hash = Hasher::new("quiver/1 handle")
-            .lp(S::ID.as_bytes())
-            .lp(&self.identity.encode());
+        let hash = Hasher::new("quiver/1 handle").lp(S::ID.as_bytes()).lp(&self.identity.encode());
         Handle(hash.fixed(self.r.as_bytes()).fixed(self.p.as_bytes()).finish())
     }
 
@@ -231,10 +221,7 @@ impl<S: Suite> UnverifiedPartialKey<S> {
     /// Takes the two parts, for instance as a quorum's aggregate.
     #[must_use]
     pub fn new(s: S::Scalar, r: Element<S>) -> Self {
-        Self {
-            s: Zeroizing::new(s),
-            r,
-        }
+        Self { s: Zeroizing::new(s), r }
     }
 
     /// R_i, which is public.
@@ -273,34 +260,22 @@ impl<S: Suite> UnverifiedPartialKey<S> {
         identity: &Identity,
         secret_value: &SecretValue<S>,
     ) -> Result<DroneKeypair<S>, Error> {
-        let public = DronePublicKey {
-            identity: identity.clone(),
-            r: self.r,
-            p: secret_value.public(),
-        };
+        let public = DronePublicKey { identity: identity.clone(), r: self.r, p: secret_value.public() };
         // The drone checks s_i·P = R_i + H0(D_i,R_i,P_i)·P_pub; with P_i on both sides that is (s_i + x_i)·P = Y_i, ...
-        let implicit = public
-            .implicit(deployment)
-            .map_err(|_| Error::InvalidPartialKey)?;
+        let implicit = public.implicit(deployment).map_err(|_| Error::InvalidPartialKey)?;
         // ... whose secret y_i = s_i + x_i is checked against it.
         let secret = SecretScalar::new(*self.s + *secret_value.scalar().expose())
             .map_err(|_| Error::InvalidPartialKey)?;
         if secret.public() != implicit {
             return Err(Error::InvalidPartialKey);
         }
-        Ok(DroneKeypair {
-            public,
-            implicit,
-            secret,
-        })
+        Ok(DroneKeypair { public, implicit, secret })
     }
 }
 
 impl<S: Suite> fmt::Debug for UnverifiedPartialKey<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UnverifiedPartialKey")
-            .field("r", &self.r)
-            .finish_non_exhaustive()
+        f.debug_struct("UnverifiedPartialKey").field("r", &self.r).finish_non_exhaustive()
     }
 }
 
@@ -344,11 +319,7 @@ impl<S: Suite> DroneKeypair<S> {
         if secret.public() != implicit {
             return Err(Error::InvalidPartialKey);
         }
-        Ok(Self {
-            public,
-            implicit,
-            secret,
-        })
+        Ok(Self { public, implicit, secret })
     }
 
     /// y_i.
@@ -359,8 +330,6 @@ impl<S: Suite> DroneKeypair<S> {
 
 impl<S: Suite> fmt::Debug for DroneKeypair<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DroneKeypair")
-            .field("public", &self.public)
-            .finish_non_exhaustive()
+        f.debug_struct("DroneKeypair").field("public", &self.public).finish_non_exhaustive()
     }
 }

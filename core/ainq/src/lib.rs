@@ -24,12 +24,7 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
-    deny(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
 extern crate alloc;
@@ -76,9 +71,9 @@ pub use revocation::{MAX_REVOCATION_LIST_LEN, RevocationList, SignedRevocationLi
 pub use schnorr::SchnorrSignature;
 pub use signature::{Label, Signature, SignedItem, verify_batch, verify_batch_implicit};
 pub use statement::{Purpose, StatementSignature};
+pub use strict::StrictPaper;
 #[cfg(feature = "bls12-381")]
 pub use suite::Bls12381G1;
-pub use strict::StrictPaper;
 pub use suite::{AgreedSecret, Ristretto255, Suite};
 pub use token::{IssuedToken, OperatorPublicKey, OperatorSecretKey, Token, TokenGrant, TokenStatement};
 

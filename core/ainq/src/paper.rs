@@ -44,19 +44,14 @@ pub struct Oracles {
 
 impl Oracles {
     /// Two functions, as the paper's proof has them.
-    pub const SEPARATED: Self = Self {
-        h0: "AinQ H0",
-        h1: "AinQ H1",
-    };
+    pub const SEPARATED: Self = Self { h0: "AinQ H0", h1: "AinQ H1" };
     /// One function, as in prototypes.
     pub const SHARED: Self = Self { h0: "", h1: "" };
 
     /// H0, to a scalar.
     pub fn h0<S: Suite>(&self, parts: &[&[u8]]) -> S::Scalar {
         let mut wide = [0; 64];
-        wide.iter_mut()
-            .zip(hash(self.h0, parts))
-            .for_each(|(to, from)| *to = from);
+        wide.iter_mut().zip(hash(self.h0, parts)).for_each(|(to, from)| *to = from);
         S::scalar_from_wide(&wide)
     }
 
@@ -68,10 +63,7 @@ impl Oracles {
 }
 
 fn hash(domain: &str, parts: &[&[u8]]) -> Digest {
-    parts
-        .iter()
-        .fold(Hasher::new(domain), |hash, part| hash.lp(part))
-        .finish()
+    parts.iter().fold(Hasher::new(domain), |hash, part| hash.lp(part)).finish()
 }
 
 /// What everybody knows.
@@ -86,10 +78,7 @@ pub struct PublicParameters<S: Suite> {
 /// **Setup**: the KGC draws x and publishes P_pub = x·P.
 pub fn setup<S: Suite>(rng: &mut (impl CryptoRngCore + ?Sized)) -> (MasterSecret<S>, PublicParameters<S>) {
     let master = MasterSecret::generate(rng);
-    let parameters = PublicParameters {
-        p_pub: master.public(),
-        oracles: Oracles::SEPARATED,
-    };
+    let parameters = PublicParameters { p_pub: master.public(), oracles: Oracles::SEPARATED };
     (master, parameters)
 }
 
@@ -152,12 +141,7 @@ impl<S: Suite> Member<S> {
     ) -> Result<Self, Error> {
         let h0 = parameters.oracles.h0::<S>(&[d, r.as_bytes(), p.as_bytes()]);
         let y = *r.point() + S::mul(&h0, parameters.p_pub.point()) + *p.point();
-        Ok(Self {
-            d: d.to_vec(),
-            r,
-            p,
-            implicit: Element::from_point(y)?,
-        })
+        Ok(Self { d: d.to_vec(), r, p, implicit: Element::from_point(y)? })
     }
 
     /// Y_i.
@@ -186,9 +170,7 @@ pub fn full_key_gen<S: Suite>(
     partial: &PartialKey<S>,
 ) -> Result<FullKey<S>, Error> {
     let full = full_key_gen_unchecked(parameters, d, value, partial)?;
-    let h0 = parameters
-        .oracles
-        .h0::<S>(&[d, partial.r.as_bytes(), full.member.p.as_bytes()]);
+    let h0 = parameters.oracles.h0::<S>(&[d, partial.r.as_bytes(), full.member.p.as_bytes()]);
     let expected = *partial.r.point() + S::mul(&h0, parameters.p_pub.point());
     if *partial.s.public().point() != expected {
         return Err(Error::InvalidPartialKey);

@@ -70,17 +70,10 @@ impl RevocationList {
         let handles = (0..reader.count(usize::MAX, 32)?)
             .map(|_| reader.array().map(Handle))
             .collect::<Result<Vec<_>, _>>()?;
-        let serials = (0..reader.count(usize::MAX, 16)?)
-            .map(|_| reader.array())
-            .collect::<Result<Vec<_>, _>>()?;
+        let serials =
+            (0..reader.count(usize::MAX, 16)?).map(|_| reader.array()).collect::<Result<Vec<_>, _>>()?;
         reader.end()?;
-        let list = Self {
-            number,
-            issued,
-            next_update,
-            handles,
-            serials,
-        };
+        let list = Self { number, issued, next_update, handles, serials };
         list.check()?;
         Ok(list)
     }
@@ -131,16 +124,9 @@ impl<S: Suite> SignedRevocationList<S> {
     fn assemble(list: RevocationList, body: &[u8], signature: StatementSignature<S>) -> Result<Self, Error> {
         let bytes = Writer::new().lp(body).fixed(&signature.encode()).finish();
         if bytes.len() > MAX_REVOCATION_LIST_LEN {
-            return Err(Error::TooLong {
-                what: "revocation list",
-                limit: MAX_REVOCATION_LIST_LEN,
-            });
+            return Err(Error::TooLong { what: "revocation list", limit: MAX_REVOCATION_LIST_LEN });
         }
-        Ok(Self {
-            list,
-            signature,
-            bytes,
-        })
+        Ok(Self { list, signature, bytes })
     }
 
     /// The number the list claims to have, to tell before checking whether it would be news.
@@ -160,10 +146,7 @@ impl<S: Suite> SignedRevocationList<S> {
     /// [`Error::InvalidScalar`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         if bytes.len() > MAX_REVOCATION_LIST_LEN {
-            return Err(Error::TooLong {
-                what: "revocation list",
-                limit: MAX_REVOCATION_LIST_LEN,
-            });
+            return Err(Error::TooLong { what: "revocation list", limit: MAX_REVOCATION_LIST_LEN });
         }
         let mut reader = Reader::new(bytes);
         let body = reader.lp(MAX_REVOCATION_LIST_LEN)?;
@@ -177,8 +160,7 @@ impl<S: Suite> SignedRevocationList<S> {
     /// # Errors
     /// [`Error::InvalidSignature`].
     pub fn verify(self, deployment: &Deployment<S>) -> Result<VerifiedRevocationList<S>, Error> {
-        self.signature
-            .verify(deployment, Purpose::Revocation, &self.list.encode())?;
+        self.signature.verify(deployment, Purpose::Revocation, &self.list.encode())?;
         Ok(VerifiedRevocationList(self))
     }
 }

@@ -43,10 +43,7 @@ impl<S: Suite> Nonce<S> {
             let wide = hmac_wide(&*key_bytes, &[&*fresh, &label, message]);
             // Refused with probability 2^-126 at most.
             if let Ok(secret) = SecretScalar::new(S::scalar_from_wide(&wide)) {
-                return Self {
-                    commitment: secret.public(),
-                    secret,
-                };
+                return Self { commitment: secret.public(), secret };
             }
         }
     }
@@ -69,10 +66,7 @@ impl<S: Suite> Nonce<S> {
     ) -> SchnorrSignature<S> {
         let commitment = self.commitment;
         let challenge = challenge(&commitment);
-        SchnorrSignature {
-            commitment,
-            response: self.respond(&challenge, key),
-        }
+        SchnorrSignature { commitment, response: self.respond(&challenge, key) }
     }
 }
 

@@ -225,14 +225,7 @@ pub fn verify_batch_implicit<S: Suite>(
         rng.fill_bytes(&mut weight);
         let weight = S::scalar_from_u128(u128::from_le_bytes(weight));
         let signature = &item.signature.0;
-        let c = challenge(
-            deployment,
-            item.public,
-            key,
-            item.label,
-            signature.commitment(),
-            item.message,
-        );
+        let c = challenge(deployment, item.public, key, item.label, signature.commitment(), item.message);
         response = response + weight * *signature.response();
         scalars.push(weight);
         points.push(*signature.commitment().point());

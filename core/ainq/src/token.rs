@@ -113,13 +113,7 @@ impl<S: Suite> OperatorSecretKey<S> {
         grant: TokenGrant,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<IssuedToken<S>, Error> {
-        let TokenGrant {
-            name,
-            role,
-            mut groups,
-            not_after,
-            expiry,
-        } = grant;
+        let TokenGrant { name, role, mut groups, not_after, expiry } = grant;
         groups.sort_unstable();
         groups.dedup();
         check_groups(&groups)?;
@@ -127,24 +121,12 @@ impl<S: Suite> OperatorSecretKey<S> {
         let mut id = [0; 16];
         rng.fill_bytes(&mut id);
         let (master, tpk) = (*deployment.master(), tsk.public());
-        let statement = TokenStatement {
-            id,
-            name,
-            role,
-            groups,
-            not_after,
-            expiry,
-            master,
-            tpk,
-        };
+        let statement = TokenStatement { id, name, role, groups, not_after, expiry, master, tpk };
         let message = statement.encode();
         let nonce = Nonce::hedged(&self.0, "token", &message, rng);
         let public = self.0.public();
         let signature = nonce.sign(&self.0, |k| challenge(&public, k, &message));
-        Ok(IssuedToken {
-            token: Token { statement, signature },
-            tsk,
-        })
+        Ok(IssuedToken { token: Token { statement, signature }, tsk })
     }
 }
 
@@ -165,12 +147,7 @@ impl<S: Suite> OperatorPublicKey<S> {
 
 /// Hq("quiver/1 token", suite, operator key, K, statement).
 fn challenge<S: Suite>(operator: &Element<S>, commitment: &Element<S>, statement: &[u8]) -> S::Scalar {
-    let parts = [
-        S::ID.as_bytes(),
-        operator.as_bytes(),
-        commitment.as_bytes(),
-        statement,
-    ];
+    let parts = [S::ID.as_bytes(), operator.as_bytes(), commitment.as_bytes(), statement];
     S::hash_to_scalar("quiver/1 token", &parts)
 }
 
@@ -196,10 +173,7 @@ impl<S: Suite> TokenStatement<S> {
         let mut writer = Writer::new();
         writer.lp(S::ID.as_bytes()).fixed(&self.id);
         write_grant(&mut writer, &self.name, &self.role, &self.groups, self.not_after);
-        writer
-            .u64(self.expiry)
-            .fixed(self.master.as_bytes())
-            .fixed(self.tpk.as_bytes());
+        writer.u64(self.expiry).fixed(self.master.as_bytes()).fixed(self.tpk.as_bytes());
         writer.finish()
     }
 
@@ -218,16 +192,7 @@ impl<S: Suite> TokenStatement<S> {
         let expiry = reader.u64()?;
         let (master, tpk) = (Element::read(&mut reader)?, Element::read(&mut reader)?);
         reader.end()?;
-        Ok(Self {
-            id,
-            name,
-            role,
-            groups,
-            not_after,
-            expiry,
-            master,
-            tpk,
-        })
+        Ok(Self { id, name, role, groups, not_after, expiry, master, tpk })
     }
 }
 
@@ -238,10 +203,7 @@ impl<S: Suite> Token<S> {
     /// The canonical encoding: `lp(statement)`, then the signature.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        Writer::new()
-            .lp(&self.statement.encode())
-            .fixed(&self.signature.encode())
-            .finish()
+        Writer::new().lp(&self.statement.encode()).fixed(&self.signature.encode()).finish()
     }
 
     /// Reads the canonical encoding.
@@ -257,10 +219,7 @@ impl<S: Suite> Token<S> {
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let statement = TokenStatement::decode(reader.lp(TokenStatement::<S>::MAX_LEN)?)?;
-        Ok(Self {
-            statement,
-            signature: SchnorrSignature::read(reader)?,
-        })
+        Ok(Self { statement, signature: SchnorrSignature::read(reader)? })
     }
 
     /// Checks that one of the operators signed this token, for this deployment, and that it has not expired.
@@ -323,8 +282,6 @@ impl<S: Suite> IssuedToken<S> {
 
 impl<S: Suite> fmt::Debug for IssuedToken<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IssuedToken")
-            .field("token", &self.token)
-            .finish_non_exhaustive()
+        f.debug_struct("IssuedToken").field("token", &self.token).finish_non_exhaustive()
     }
 }

@@ -72,10 +72,7 @@ mod tests {
         let sealed = seal(&Secret::new(key), &nonce, &aad, plaintext);
         assert_eq!(hex::encode(&sealed[..16]), "d31a8d34648e60db7b86afbc53ef7ec2");
         assert_eq!(hex::encode(&sealed[114..]), "1ae10b594f09e26a7e902ecbd0600691");
-        assert_eq!(
-            open(&Secret::new(key), &nonce, &aad, &sealed).unwrap()[..],
-            *plaintext
-        );
+        assert_eq!(open(&Secret::new(key), &nonce, &aad, &sealed).unwrap()[..], *plaintext);
     }
 
     proptest! {

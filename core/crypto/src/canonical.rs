@@ -178,11 +178,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`Malformed`] if bytes are left over.
     pub const fn end(&self) -> Result<(), Malformed> {
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            Err(Malformed("trailing bytes"))
-        }
+        if self.0.is_empty() { Ok(()) } else { Err(Malformed("trailing bytes")) }
     }
 }
 
@@ -192,22 +188,10 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_back() {
-        let bytes = Writer::new()
-            .lp(b"abc")
-            .u8(1)
-            .u16(2)
-            .u32(3)
-            .u64(4)
-            .fixed(b"xy")
-            .count(1)
-            .u8(9)
-            .finish();
+        let bytes = Writer::new().lp(b"abc").u8(1).u16(2).u32(3).u64(4).fixed(b"xy").count(1).u8(9).finish();
         let mut reader = Reader::new(&bytes);
         assert_eq!(reader.lp(3), Ok(&b"abc"[..]));
-        assert_eq!(
-            (reader.u8(), reader.u16(), reader.u32(), reader.u64()),
-            (Ok(1), Ok(2), Ok(3), Ok(4))
-        );
+        assert_eq!((reader.u8(), reader.u16(), reader.u32(), reader.u64()), (Ok(1), Ok(2), Ok(3), Ok(4)));
         assert_eq!(reader.array(), Ok(*b"xy"));
         assert_eq!(reader.count(1, 1), Ok(1));
         assert_eq!(reader.end(), Err(Malformed("trailing bytes")));
@@ -233,10 +217,7 @@ mod tests {
     #[test]
     fn a_count_that_cannot_be_true_is_refused() {
         let bytes = Writer::new().count(1_000_000).fixed(&[0; 64]).finish();
-        assert_eq!(
-            Reader::new(&bytes).count(usize::MAX, 32),
-            Err(Malformed("list too long"))
-        );
+        assert_eq!(Reader::new(&bytes).count(usize::MAX, 32), Err(Malformed("list too long")));
         assert_eq!(Reader::new(&bytes).count(3, 0), Err(Malformed("list too long")));
     }
 }

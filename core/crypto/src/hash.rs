@@ -78,23 +78,13 @@ mod tests {
     #[test]
     fn a_hash_is_sha256_of_its_length_prefixed_parts() {
         let by_hand = Sha256::digest(b"\0\0\0\x03dom\0\0\0\x02ab\x07\0\x08\0\0\0\x09\0\0\0\0\0\0\0\x0axyz");
-        let hash = Hasher::new("dom")
-            .lp(b"ab")
-            .u8(7)
-            .u16(8)
-            .u32(9)
-            .u64(10)
-            .fixed(b"xyz")
-            .finish();
+        let hash = Hasher::new("dom").lp(b"ab").u8(7).u16(8).u32(9).u64(10).fixed(b"xyz").finish();
         assert_eq!(hash, <[u8; 32]>::from(by_hand));
     }
 
     #[test]
     fn moving_a_byte_between_parts_changes_the_hash() {
-        let (a, b) = (
-            Hasher::new("d").lp(b"ab").lp(b"c"),
-            Hasher::new("d").lp(b"a").lp(b"bc"),
-        );
+        let (a, b) = (Hasher::new("d").lp(b"ab").lp(b"c"), Hasher::new("d").lp(b"a").lp(b"bc"));
         assert_ne!(a.finish(), b.finish());
     }
 }

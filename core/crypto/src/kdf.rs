@@ -100,10 +100,7 @@ mod tests {
         let expected = "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea2505549758bf75c05a994a6d034f65f8f0e6fd\
                         caeab1a34d4a6b4b636e070a38bce737";
         assert_eq!(tag[..], unhex(expected));
-        let tag = hmac_wide(
-            &[0xaa; 131],
-            &[b"Test Using Larger Than Block-Size Key - Hash Key First"],
-        );
+        let tag = hmac_wide(&[0xaa; 131], &[b"Test Using Larger Than Block-Size Key - Hash Key First"]);
         let expected = "80b24263c7c1a3ebb71493c1dd7be8b49b46d1f41b4aeec1121b013783f8f3526b56d037e05f2598bd0fd2215d6a1e52\
                         95e64f73f63f0aec8b915a985d786598";
         assert_eq!(tag[..], unhex(expected));

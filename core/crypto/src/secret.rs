@@ -59,10 +59,7 @@ impl<const N: usize> TryFrom<&[u8]> for Secret<N> {
     type Error = WrongLength;
 
     fn try_from(bytes: &[u8]) -> Result<Self, WrongLength> {
-        let wrong = WrongLength {
-            expected: N,
-            actual: bytes.len(),
-        };
+        let wrong = WrongLength { expected: N, actual: bytes.len() };
         bytes.try_into().map(Self).map_err(|_| wrong)
     }
 }
@@ -110,13 +107,7 @@ mod tests {
     fn a_secret_is_made_only_of_its_own_length() {
         assert!(Secret::<4>::try_from(&[1, 2, 3, 4][..]).is_ok());
         let wrong = Secret::<4>::try_from(&[1, 2, 3][..]);
-        assert_eq!(
-            wrong,
-            Err(WrongLength {
-                expected: 4,
-                actual: 3
-            })
-        );
+        assert_eq!(wrong, Err(WrongLength { expected: 4, actual: 3 }));
     }
 
     #[test]

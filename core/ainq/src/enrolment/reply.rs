@@ -25,11 +25,8 @@ impl<S: Suite> MasterSecret<S> {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> (SealedReply<S>, DronePublicKey<S>) {
         let partial = self.issue_partial_key(deployment, &request.identity, &request.public_value, rng);
-        let public = DronePublicKey {
-            identity: request.identity.clone(),
-            r: *partial.r(),
-            p: request.public_value,
-        };
+        let public =
+            DronePublicKey { identity: request.identity.clone(), r: *partial.r(), p: request.public_value };
         let e = SecretScalar::<S>::generate(rng);
         let a = e.public();
         // e·P_i ‖ e·N_i
@@ -41,14 +38,7 @@ impl<S: Suite> MasterSecret<S> {
             &S::mul(e.expose(), request.reply_point.point()),
         );
         let ciphertext = aead::seal(&key, &NONCE, &[], &partial.encode());
-        (
-            SealedReply {
-                kgc: this,
-                a,
-                ciphertext,
-            },
-            public,
-        )
+        (SealedReply { kgc: this, a, ciphertext }, public)
     }
 }
 
@@ -66,8 +56,7 @@ fn reply_key<S: Suite>(
     let hash = Hasher::new("quiver/1 enrolment reply").lp(S::ID.as_bytes());
     let salt = hash.fixed(request).u16(kgc).fixed(a.as_bytes()).finish();
     let mut ikm = Writer::with_capacity(2 * S::POINT_LEN);
-    ikm.fixed(S::encode(with_value).as_ref())
-        .fixed(S::encode(with_reply).as_ref());
+    ikm.fixed(S::encode(with_value).as_ref()).fixed(S::encode(with_reply).as_ref());
     extract(&salt, &Zeroizing::new(ikm.finish()))
 }
 
@@ -90,11 +79,7 @@ impl<S: Suite> SealedReply<S> {
 
     /// The encoding: KGC id, A, ciphertext.
     pub fn encode(&self) -> Vec<u8> {
-        Writer::new()
-            .u16(self.kgc)
-            .fixed(self.a.as_bytes())
-            .fixed(&self.ciphertext)
-            .finish()
+        Writer::new().u16(self.kgc).fixed(self.a.as_bytes()).fixed(&self.ciphertext).finish()
     }
 
     /// Reads [`LEN`](Self::LEN) bytes.
@@ -104,9 +89,7 @@ impl<S: Suite> SealedReply<S> {
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         let (kgc, a) = (reader.u16()?, Element::read(&mut reader)?);
-        let ciphertext = reader
-            .take(S::SCALAR_LEN + S::POINT_LEN + aead::TAG_LEN)?
-            .to_vec();
+        let ciphertext = reader.take(S::SCALAR_LEN + S::POINT_LEN + aead::TAG_LEN)?.to_vec();
         reader.end()?;
         Ok(Self { kgc, a, ciphertext })
     }
@@ -152,10 +135,7 @@ impl<S: Suite> PendingEnrolment<S> {
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let request = self.request.encode();
         let mut writer = Writer::with_capacity(4 + request.len() + 2 * S::SCALAR_LEN);
-        writer
-            .lp(&request)
-            .fixed(&self.value.to_bytes())
-            .fixed(&self.reply.to_bytes());
+        writer.lp(&request).fixed(&self.value.to_bytes()).fixed(&self.reply.to_bytes());
         Zeroizing::new(writer.finish())
     }
 
@@ -172,18 +152,12 @@ impl<S: Suite> PendingEnrolment<S> {
         if value.public() != request.public_value || reply.public() != request.reply_point {
             return Err(Error::InvalidScalar);
         }
-        Ok(Self {
-            request,
-            value,
-            reply,
-        })
+        Ok(Self { request, value, reply })
     }
 }
 
 impl<S: Suite> fmt::Debug for PendingEnrolment<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingEnrolment")
-            .field("request", &self.request)
-            .finish_non_exhaustive()
+        f.debug_struct("PendingEnrolment").field("request", &self.request).finish_non_exhaustive()
     }
 }

@@ -71,14 +71,7 @@ pub fn key_retrieval<S: Suite>(
 ) -> Result<Secret<32>, Error> {
     let wrapped = broadcast.wrapped.get(index).ok_or(Error::MissingEntry)?;
     let t = S::agree(own.y.expose(), &broadcast.v)?;
-    let mask = mask(
-        &parameters.oracles,
-        leader,
-        &own.member,
-        &broadcast.v,
-        &t,
-        broadcast.t_g,
-    );
+    let mask = mask(&parameters.oracles, leader, &own.member, &broadcast.v, &t, broadcast.t_g);
     Ok(Secret::new(Secret::new(*wrapped).xor(&mask)))
 }
 
@@ -135,14 +128,7 @@ impl<S: Suite> GroupState<S> {
             key.xor(&mask(&self.oracles, &self.leader, member, &self.v, t, self.t_g))
         };
         let wrapped = self.members.iter().map(wrap).collect();
-        (
-            key,
-            Broadcast {
-                v: self.v,
-                t_g: self.t_g,
-                wrapped,
-            },
-        )
+        (key, Broadcast { v: self.v, t_g: self.t_g, wrapped })
     }
 }
 

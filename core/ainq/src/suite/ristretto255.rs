@@ -194,10 +194,8 @@ fn agree_batch(k: &Scalar, qs: &[RistrettoPoint]) -> Vec<Result<AgreedSecret, Er
     let half = Zeroizing::new(*k * Scalar::from_bytes_mod_order(HALF));
     let products = Zeroizing::new(qs.iter().map(|q| *half * q).collect::<Vec<_>>());
     let encodings = Zeroizing::new(RistrettoPoint::double_and_compress_batch(products.iter()));
-    let points: Vec<FieldElement> = encodings
-        .iter()
-        .map(|s| FieldElement::from_bytes(s.as_bytes()).square())
-        .collect();
+    let points: Vec<FieldElement> =
+        encodings.iter().map(|s| FieldElement::from_bytes(s.as_bytes()).square()).collect();
     let secrets = montgomery::times_eight(&points);
     qs.iter()
         .zip(secrets)

@@ -19,8 +19,7 @@ pub(super) fn expand_message<const N: usize>(tag: &[&[u8]], message: &[&[u8]]) -
     let tagged = |mut hash: Sha256| {
         tag.iter().for_each(|part| hash.update(part));
         <[u8; 32]>::from(
-            hash.chain_update(tag_len.to_le_bytes().first_chunk::<1>().unwrap_or(&[0]))
-                .finalize(),
+            hash.chain_update(tag_len.to_le_bytes().first_chunk::<1>().unwrap_or(&[0])).finalize(),
         )
     };
     // b_0 = H(Z_pad ‖ msg ‖ I2OSP(len_in_bytes, 2) ‖ I2OSP(0, 1) ‖ DST_prime)

@@ -142,10 +142,7 @@ impl Fraction {
         let b = self.x.sub(&self.z).square();
         let e = a.sub(&b);
         // a + 121665·e is b + 121666·e
-        Self {
-            x: a.mul(&b),
-            z: e.mul(&b.add(&e.mul_121666())),
-        }
+        Self { x: a.mul(&b), z: e.mul(&b.add(&e.mul_121666())) }
     }
 }
 
@@ -154,18 +151,8 @@ impl Fraction {
 /// A point of order dividing eight gives 0.
 pub(super) fn times_eight(points: &[FieldElement]) -> Vec<Zeroizing<[u8; 32]>> {
     let one = FieldElement::small(1);
-    let multiples: Vec<Fraction> = points
-        .iter()
-        .map(|u| {
-            Fraction {
-                x: u.clone(),
-                z: one.clone(),
-            }
-            .double()
-            .double()
-            .double()
-        })
-        .collect();
+    let multiples: Vec<Fraction> =
+        points.iter().map(|u| Fraction { x: u.clone(), z: one.clone() }.double().double().double()).collect();
     // Montgomery's trick: products of all before, one inversion, then back to front.
     let denominators: Vec<FieldElement> = multiples.iter().map(|multiple| multiple.z.or_one()).collect();
     let mut before = Vec::with_capacity(points.len());
@@ -200,15 +187,8 @@ mod tests {
     fn inversion_inverts_the_edges_of_the_field() {
         let mut largest = [0xff; 32];
         (largest[0], largest[31]) = (0xec, 0x7f);
-        for element in [
-            FieldElement::small(1),
-            FieldElement::small(2),
-            FieldElement::from_bytes(&largest),
-        ] {
-            assert_eq!(
-                element.mul(&element.invert()).to_bytes(),
-                FieldElement::small(1).to_bytes()
-            );
+        for element in [FieldElement::small(1), FieldElement::small(2), FieldElement::from_bytes(&largest)] {
+            assert_eq!(element.mul(&element.invert()).to_bytes(), FieldElement::small(1).to_bytes());
         }
     }
 
@@ -224,11 +204,7 @@ mod tests {
 
     #[test]
     fn a_point_of_small_order_gives_zero_and_spoils_no_neighbour() {
-        let elements = [
-            FieldElement::small(9),
-            FieldElement::small(0),
-            FieldElement::small(10),
-        ];
+        let elements = [FieldElement::small(9), FieldElement::small(0), FieldElement::small(10)];
         let multiples = times_eight(&elements);
         assert_eq!(*multiples[1], [0; 32]);
         assert_eq!(multiples[0], times_eight(&elements[..1])[0]);
