@@ -48,12 +48,11 @@ impl GroupKey {
         prf(&self.key, self.suite, "export", &[&length, name, digest])
     }
 
-    /// Eight bytes to show to people: the first of the key exported under the name `fingerprint`.
+    /// Eight bytes to show to people: the first of what is exported under the empty name, which no application can have.
     #[must_use]
     pub fn fingerprint(&self, digest: &Digest) -> [u8; 8] {
-        let name: &[u8] = b"fingerprint";
-        let length = 11u32.to_be_bytes();
-        let exported = prf(&self.key, self.suite, "export", &[&length, name, digest]);
+        // The empty name is nobody's: what is shown is no part of a key that an application exports.
+        let exported = prf(&self.key, self.suite, "export", &[&0_u32.to_be_bytes(), digest]);
         let mut shown = [0; 8];
         shown.iter_mut().zip(exported.expose()).for_each(|(to, from)| *to = *from);
         shown

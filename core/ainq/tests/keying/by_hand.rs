@@ -133,7 +133,7 @@ fn check_use(swarm: &Swarm<S>, key: &[u8; 32]) {
     let (digest, group_key) = (*swarm.leadership.digest(), swarm.leadership.group_key());
     let exported = prf(key, "export", &[&lp(b"video"), &digest]);
     assert_eq!(group_key.export(&name("video"), &digest).expose(), &exported);
-    let shown = prf(key, "export", &[&lp(b"fingerprint"), &digest]);
+    let shown = prf(key, "export", &[&lp(b""), &digest]);
     assert_eq!(group_key.fingerprint(&digest), shown[..8]);
 
     let k_tr = prf(key, "traffic", &[&digest]);
