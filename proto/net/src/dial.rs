@@ -128,11 +128,14 @@ impl Dialler {
         Some(entry.route)
     }
 
-    /// An attempt failed, or a connection is gone.
-    pub(crate) fn lost(&mut self, connection: ConnectionId, now: Instant, reason: &dyn std::fmt::Display) {
-        let Some(index) = self.position(connection) else {
-            return;
-        };
+    /// An attempt failed, or a connection is gone. Returns whether it is one of ours.
+    pub(crate) fn lost(
+        &mut self,
+        connection: ConnectionId,
+        now: Instant,
+        reason: &dyn std::fmt::Display,
+    ) -> bool {
+        let Some(index) = self.position(connection) else { return false };
         if let Some(entry) = self.entries.get_mut(index)
             && let State::Up { since, .. } = entry.state
             && now.saturating_duration_since(since) >= PROVEN
@@ -140,6 +143,7 @@ impl Dialler {
             entry.failures = 0;
         }
         self.fail(index, now, reason);
+        true
     }
 
     fn position(&self, wanted: ConnectionId) -> Option<usize> {

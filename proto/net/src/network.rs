@@ -142,6 +142,9 @@ impl Network {
         let length = message.len();
         if self.swarm.behaviour_mut().messages.send_response(answer.channel, message).is_err() {
             tracing::debug!("the peer did not wait for the answer");
+            if length > 0 {
+                self.metrics.dropped.inc();
+            }
             return;
         }
         self.answering.insert(answer.request);

@@ -25,8 +25,9 @@ impl Network {
                 self.on_closed(peer_id, connection_id, num_established, cause);
             }
             SwarmEvent::OutgoingConnectionError { connection_id, error, .. } => {
-                self.metrics.dial_failures.inc();
-                self.dialler.lost(connection_id, Instant::now(), &Chain(&error));
+                if self.dialler.lost(connection_id, Instant::now(), &Chain(&error)) {
+                    self.metrics.dial_failures.inc();
+                }
             }
             SwarmEvent::IncomingConnectionError { send_back_addr, error, .. } => {
                 tracing::debug!(from = %send_back_addr, "a connection was not set up: {}", Chain(&error));

@@ -10,10 +10,11 @@ use libp2p::swarm::SwarmEvent;
 use libp2p::{Multiaddr, StreamProtocol, Swarm, Transport as _, identity, noise, yamux};
 use quiver_net::{NodeKey, Transport};
 use quiver_role::Route;
-use tokio::net::TcpListener;
-use tokio::time::sleep;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{sleep, timeout};
 
-use crate::toy::{Order, hub, key, pair, spoke, start};
+use crate::toy::{Order, PATIENCE, hub, key, pair, spoke, start};
 
 /// Writes any bytes where a frame should stand.
 #[derive(Clone, Default)]
@@ -150,6 +151,31 @@ async fn peer_that_accepts_and_never_answers_does_not_stop_the_rest() {
     assert!(edge.handle.metrics().dial_failures.get() >= 1, "the handshake has a deadline");
     assert!(edge.handle.metrics().dials.get() >= 3, "and another attempt");
     held.abort();
+}
+
+#[tokio::test]
+async fn clients_that_connect_and_say_nothing_are_let_go_and_keep_nobody_out() {
+    let mut config = hub(Transport::Tcp, 4);
+    config.handshake_timeout = Duration::from_millis(500);
+    let mut leader = start(&config).unwrap();
+    let address = leader.address().await;
+    let port = address.iter().find_map(|part| match part {
+        libp2p::multiaddr::Protocol::Tcp(port) => Some(port),
+        _ => None,
+    });
+    let mut silent = Vec::new();
+    for _ in 0..50 {
+        silent.push(TcpStream::connect(("127.0.0.1", port.unwrap())).await.unwrap());
+    }
+    let mut edge = start(&spoke(Transport::Tcp, &address)).unwrap();
+    edge.connects(Route::Leader).await;
+    edge.order(Order::Tell(Route::Leader, b"hello".to_vec())).await;
+    leader.hears_message(b"hello").await;
+    for mut socket in silent {
+        let mut answer = Vec::new();
+        let closed = timeout(PATIENCE, socket.read_to_end(&mut answer)).await;
+        assert!(closed.is_ok(), "the hub holds a silent client for ever");
+    }
 }
 
 #[tokio::test]
