@@ -25,9 +25,8 @@ impl Network {
                 self.on_closed(peer_id, connection_id, num_established, cause);
             }
             SwarmEvent::OutgoingConnectionError { connection_id, error, .. } => {
-                if self.dialler.lost(connection_id, Instant::now(), &Chain(&error)) {
-                    self.metrics.dial_failures.inc();
-                }
+                let ours = self.dialler.lost(connection_id, Instant::now(), &Chain(&error));
+                self.metrics.dial_failures.inc_by(ours.into());
             }
             SwarmEvent::IncomingConnectionError { send_back_addr, error, .. } => {
                 tracing::debug!(from = %send_back_addr, "a connection was not set up: {}", Chain(&error));
