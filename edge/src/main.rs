@@ -1,1 +1,68 @@
-fn main() {}
+//! Quiver's edge drone.
+//!
+//! `main` reads the command line, `config` the settings; `service` runs the machine of `quiver-role` with the driver of
+//! `quiver-net`; `store` is the encrypted state file; through `control` the other subcommands reach the running edge.
+
+mod cli;
+mod config;
+mod control;
+mod error;
+mod service;
+mod store;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use quiver_service::{Exit, control::call, logging, terminal};
+use serde::de::DeserializeOwned;
+
+use crate::cli::{Cli, Command};
+use crate::config::{Config, Given};
+use crate::control::{Request, Status};
+use crate::error::Result;
+use crate::service::Task;
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => Exit::Done.into(),
+        Err(error) => {
+            // Nothing can be done if even standard error is closed.
+            let _ = writeln!(std::io::stderr(), "edge: {error}");
+            error.exit().into()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<()> {
+    let given = Given::common(&cli.common);
+    let given = match &cli.command {
+        Command::Enroll(args) => given.enrolling(args),
+        Command::Run(args) => given.running(args),
+        _ => given,
+    };
+    let config = Config::read(&cli.common, &given)?;
+    logging::start(config.log_format)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let protection = cli.common.protection;
+    match cli.command {
+        Command::Enroll(_) => runtime.block_on(service::run(config, protection, Task::Enrol)),
+        Command::Run(args) => {
+            runtime.block_on(service::run(config, protection, Task::Run { json: args.json }))
+        }
+        Command::Status { json } => {
+            let status: Status = runtime.block_on(ask(&config, &Request::Status))?;
+            let text = if json { serde_json::to_string_pretty(&status) } else { Ok(status.describe()) };
+            Ok(terminal::line(&text.map_err(std::io::Error::from)?)?)
+        }
+        Command::Send { channel, unsigned, text } => {
+            let request = Request::Send { channel: channel.to_string(), text, signed: !unsigned };
+            let answer: String = runtime.block_on(ask(&config, &request))?;
+            Ok(terminal::line(&answer)?)
+        }
+    }
+}
+
+async fn ask<A: DeserializeOwned>(config: &Config, request: &Request) -> Result<A> {
+    Ok(call(&config.data_dir, "edge", "run", request).await?)
+}

@@ -1,1 +1,61 @@
-fn main() {}
+//! Quiver's Key Generation Centre.
+//!
+//! `main` reads the command line, `config` the settings; `service` runs the machine of `quiver-role` with the driver of
+//! `quiver-net`; `store` is the registry and `sealed` the encrypted file with the master secret.
+
+mod audit;
+mod cli;
+mod config;
+mod drone;
+mod error;
+mod init;
+mod operator;
+mod registry;
+mod sealed;
+mod service;
+mod store;
+mod token;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use quiver_service::{Exit, logging};
+
+use crate::cli::{Cli, Command, DroneCommand, OperatorCommand, TokenCommand};
+use crate::config::Config;
+use crate::error::Result;
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => Exit::Done.into(),
+        Err(error) => {
+            // Nothing can be done if even standard error is closed.
+            let _ = writeln!(std::io::stderr(), "kgc: {error}");
+            error.exit().into()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<()> {
+    let listen = match &cli.command {
+        Command::Serve(args) => args.listen.as_slice(),
+        _ => &[],
+    };
+    let config = Config::read(&cli.common, listen)?;
+    logging::start(config.log_format)?;
+    match cli.command {
+        Command::Init(args) => init::run(&config, &cli.common.protection, &args),
+        Command::Serve(_) => {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            runtime.block_on(service::run(config, cli.common.protection))
+        }
+        Command::Audit(args) => audit::run(&config, &args),
+        Command::Operator(OperatorCommand::New { out, suite }) => operator::new(&out, suite),
+        Command::Token(TokenCommand::Issue(args)) => token::issue(&config, &args),
+        Command::Token(TokenCommand::List { json }) => token::list(&config, json),
+        Command::Token(TokenCommand::Revoke { which }) => token::revoke(&config, &which),
+        Command::Drone(DroneCommand::List { json }) => drone::list(&config, json),
+        Command::Drone(DroneCommand::Revoke { which }) => drone::revoke(&config, &which),
+    }
+}

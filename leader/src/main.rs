@@ -1,1 +1,69 @@
-fn main() {}
+//! Quiver's team leader.
+//!
+//! `main` reads the command line, `config` the settings; `service` runs the machine of `quiver-role` with the driver of
+//! `quiver-net`; `store` is the encrypted state file; through `control` the other subcommands reach the running leader.
+
+mod cli;
+mod config;
+mod control;
+mod error;
+mod service;
+mod store;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use quiver_service::{Exit, control::call, logging, terminal};
+use serde::de::DeserializeOwned;
+
+use crate::cli::{Cli, Command};
+use crate::config::Config;
+use crate::control::{Request, Status};
+use crate::error::Result;
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => Exit::Done.into(),
+        Err(error) => {
+            // Nothing can be done if even standard error is closed.
+            let _ = writeln!(std::io::stderr(), "leader: {error}");
+            error.exit().into()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<()> {
+    let serve = match &cli.command {
+        Command::Serve(args) => Some(args),
+        _ => None,
+    };
+    let config = Config::read(&cli.common, serve)?;
+    logging::start(config.log_format)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    match cli.command {
+        Command::Serve(args) => runtime.block_on(service::run(config, cli.common.protection, args.json)),
+        Command::Status { json } => {
+            let status: Status = runtime.block_on(ask(&config, &Request::Status))?;
+            let text = if json { serde_json::to_string_pretty(&status) } else { Ok(status.describe()) };
+            Ok(terminal::line(&text.map_err(std::io::Error::from)?)?)
+        }
+        Command::Evict { name } => {
+            runtime.block_on(ask_and_print(&config, &Request::Evict(name.to_string())))
+        }
+        Command::Rekey => runtime.block_on(ask_and_print(&config, &Request::Rekey)),
+        Command::Send { channel, text } => {
+            let request = Request::Send { channel: channel.to_string(), text };
+            runtime.block_on(ask_and_print(&config, &request))
+        }
+    }
+}
+
+async fn ask<A: DeserializeOwned>(config: &Config, request: &Request) -> Result<A> {
+    Ok(call(&config.data_dir, "leader", "serve", request).await?)
+}
+
+async fn ask_and_print(config: &Config, request: &Request) -> Result<()> {
+    let answer: String = ask(config, request).await?;
+    Ok(terminal::line(&answer)?)
+}

@@ -87,10 +87,7 @@ pub fn read(path: &Path, kind: Kind) -> Result<(SuiteChoice, Zeroizing<Vec<u8>>)
     } else {
         Zeroizing::new(private_file::read_public(path, LIMIT)?)
     };
-    decode(&text, kind).map_err(|what| Error::Garbled {
-        path: path.into(),
-        what,
-    })
+    decode(&text, kind).map_err(|what| Error::Garbled { path: path.into(), what })
 }
 
 fn decode(text: &[u8], kind: Kind) -> std::result::Result<(SuiteChoice, Zeroizing<Vec<u8>>), String> {
@@ -98,9 +95,7 @@ fn decode(text: &[u8], kind: Kind) -> std::result::Result<(SuiteChoice, Zeroizin
     let mut words = text.split(|byte| byte.is_ascii_whitespace());
     let first = words.next().unwrap_or_default();
     if first != kind.word().as_bytes() {
-        let found = Kind::ALL
-            .into_iter()
-            .find(|other| first == other.word().as_bytes());
+        let found = Kind::ALL.into_iter().find(|other| first == other.word().as_bytes());
         let found = found.map_or("something else", Kind::word);
         return Err(format!("a {} was expected, this is {found}", kind.word()));
     }
@@ -129,18 +124,13 @@ mod tests {
     #[test]
     fn lines_come_back_and_secrets_are_for_their_owner_alone() {
         let directory = tempfile::tempdir().expect("tempdir");
-        for (kind, mode) in [
-            (Kind::Token, 0o600),
-            (Kind::OperatorSecretKey, 0o600),
-            (Kind::OperatorPublicKey, 0o644),
-        ] {
+        for (kind, mode) in
+            [(Kind::Token, 0o600), (Kind::OperatorSecretKey, 0o600), (Kind::OperatorPublicKey, 0o644)]
+        {
             let path = directory.path().join(kind.word());
             write_new(&path, kind, SuiteChoice::Ristretto255, &[1, 2, 254]).expect("write");
             let (suite, bytes) = read(&path, kind).expect("read");
-            assert_eq!(
-                (suite, bytes.as_slice()),
-                (SuiteChoice::Ristretto255, &[1, 2, 254][..])
-            );
+            assert_eq!((suite, bytes.as_slice()), (SuiteChoice::Ristretto255, &[1, 2, 254][..]));
             let found = std::fs::metadata(&path).expect("metadata").permissions().mode() & 0o777;
             assert_eq!(found & !mode, 0);
             assert!(matches!(
@@ -162,10 +152,7 @@ mod tests {
         decode(good.as_bytes(), Kind::Token).expect("good");
         for length in "QUIVER-TOKEN".len()..good.trim_end().len() {
             let reason = reason(&good[..length]);
-            assert!(
-                reason.contains("cut or changed") || reason.contains("unknown"),
-                "{reason}"
-            );
+            assert!(reason.contains("cut or changed") || reason.contains("unknown"), "{reason}");
         }
         assert!(reason(&good.replace("0102", "0112")).contains("checksum"));
         assert!(reason(&good.replace("0102", "01z2")).contains("cut or changed"));

@@ -30,12 +30,8 @@ where
         }
         figment = figment.merge(Toml::file_exact(path));
     }
-    let figment = figment
-        .merge(Env::prefixed(variable_prefix))
-        .merge(Flags(Serialized::defaults(flags)));
-    figment
-        .extract()
-        .map_err(|error| Error::Config(explain(error, variable_prefix)))
+    let figment = figment.merge(Env::prefixed(variable_prefix)).merge(Flags(Serialized::defaults(flags)));
+    figment.extract().map_err(|error| Error::Config(explain(error, variable_prefix)))
 }
 
 /// The flags, under a name of their own in errors.
@@ -78,12 +74,9 @@ pub fn list<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<V
         Many(Vec<String>),
     }
     Ok(match OneOrMany::deserialize(deserializer)? {
-        OneOrMany::One(text) => text
-            .split(',')
-            .map(str::trim)
-            .filter(|s| !s.is_empty())
-            .map(String::from)
-            .collect(),
+        OneOrMany::One(text) => {
+            text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(String::from).collect()
+        }
         OneOrMany::Many(list) => list,
     })
 }
@@ -103,11 +96,7 @@ mod tests {
 
     impl Default for Sample {
         fn default() -> Self {
-            Self {
-                listen: vec!["a".into()],
-                group: "default".into(),
-                seconds: 1,
-            }
+            Self { listen: vec!["a".into()], group: "default".into(), seconds: 1 }
         }
     }
 
@@ -124,27 +113,14 @@ mod tests {
     }
 
     fn read(text: &str, group: Option<&str>) -> Result<Sample> {
-        layers(
-            Some(file(text).path()),
-            "QUIVER_UNSET_",
-            &Given {
-                group: group.map(String::from),
-            },
-        )
+        layers(Some(file(text).path()), "QUIVER_UNSET_", &Given { group: group.map(String::from) })
     }
 
     #[test]
     fn flags_win_over_the_file_and_the_file_over_defaults() {
         let text = "group = \"file\"\nlisten = \"x, y\"";
         let found = read(text, None).expect("good");
-        assert_eq!(
-            found,
-            Sample {
-                listen: vec!["x".into(), "y".into()],
-                group: "file".into(),
-                seconds: 1
-            }
-        );
+        assert_eq!(found, Sample { listen: vec!["x".into(), "y".into()], group: "file".into(), seconds: 1 });
         assert_eq!(read(text, Some("flag")).expect("good").group, "flag");
     }
 
@@ -154,10 +130,7 @@ mod tests {
         let error =
             layers::<Sample, _>(Some(file.path()), "QUIVER_UNSET_", &Given::default()).expect_err("refused");
         let text = error.to_string();
-        assert!(
-            text.contains("gruop") && text.contains(&file.path().display().to_string()),
-            "{text}"
-        );
+        assert!(text.contains("gruop") && text.contains(&file.path().display().to_string()), "{text}");
     }
 
     #[test]
@@ -170,11 +143,6 @@ mod tests {
     fn missing_file_is_refused() {
         let given = Given::default();
         let error = layers::<Sample, _>(Some(Path::new("/nonexistent.toml")), "QUIVER_UNSET_", &given);
-        assert!(
-            error
-                .expect_err("refused")
-                .to_string()
-                .contains("/nonexistent.toml")
-        );
+        assert!(error.expect_err("refused").to_string().contains("/nonexistent.toml"));
     }
 }

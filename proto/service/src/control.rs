@@ -130,13 +130,7 @@ async fn answer_one<Q: DeserializeOwned>(mut stream: UnixStream, calls: mpsc::Se
 async fn ask<Q>(request: Q, calls: &mpsc::Sender<Call<Q>>) -> Answer {
     let (sender, receiver) = oneshot::channel();
     let asked = async {
-        calls
-            .send(Call {
-                request,
-                answer: sender,
-            })
-            .await
-            .ok()?;
+        calls.send(Call { request, answer: sender }).await.ok()?;
         receiver.await.ok()
     };
     match timeout(ANSWER_TIME, asked).await {
@@ -171,40 +165,24 @@ pub async fn call<Q: Serialize, A: DeserializeOwned>(
     request: &Q,
 ) -> Result<A> {
     let socket = socket_path(data_dir);
-    let failed = |reason: String| Error::Control {
-        socket: socket.clone(),
-        reason,
-    };
+    let failed = |reason: String| Error::Control { socket: socket.clone(), reason };
     let Ok(mut stream) = UnixStream::connect(&socket).await else {
-        return Err(Error::NotRunning {
-            role: role.into(),
-            directory: data_dir.into(),
-            socket,
-            verb,
-        });
+        return Err(Error::NotRunning { role: role.into(), directory: data_dir.into(), socket, verb });
     };
     let mut line = serde_json::to_vec(request).map_err(|error| failed(error.to_string()))?;
     line.push(b'\n');
     if line.len() as u64 > LINE_LIMIT {
-        return Err(Error::Refused(format!(
-            "the request is longer than {LINE_LIMIT} bytes"
-        )));
+        return Err(Error::Refused(format!("the request is longer than {LINE_LIMIT} bytes")));
     }
     let exchange = async {
         stream.write_all(&line).await.map_err(|error| error.to_string())?;
         let mut answer = Vec::new();
         let mut reader = BufReader::new(&mut stream).take(LINE_LIMIT);
-        reader
-            .read_until(b'\n', &mut answer)
-            .await
-            .map_err(|error| error.to_string())?;
+        reader.read_until(b'\n', &mut answer).await.map_err(|error| error.to_string())?;
         serde_json::from_slice(&answer).map_err(|error| error.to_string())
     };
     let answered = timeout(ANSWER_TIME + LINE_TIME, exchange).await;
-    match answered
-        .unwrap_or_else(|_| Err("no answer in time".into()))
-        .map_err(failed)?
-    {
+    match answered.unwrap_or_else(|_| Err("no answer in time".into())).map_err(failed)? {
         Answer::Ok(value) => serde_json::from_value(value).map_err(|error| failed(error.to_string())),
         Answer::Error(reason) => Err(Error::Refused(reason)),
     }
@@ -218,11 +196,7 @@ mod tests {
         let (server, mut calls) = Server::start::<String>(data_dir).expect("start");
         tokio::spawn(async move {
             while let Some(Call { request, answer }) = calls.recv().await {
-                let reply = if request == "no" {
-                    Err("because".into())
-                } else {
-                    Ok(Value::String(request))
-                };
+                let reply = if request == "no" { Err("because".into()) } else { Ok(Value::String(request)) };
                 let _ = answer.send(reply);
             }
         });
@@ -241,10 +215,7 @@ mod tests {
         assert!(
             matches!(ask(directory.path(), "no").await, Err(Error::Refused(reason)) if reason == "because")
         );
-        let mode = std::fs::metadata(socket_path(directory.path()))
-            .expect("metadata")
-            .permissions()
-            .mode();
+        let mode = std::fs::metadata(socket_path(directory.path())).expect("metadata").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 
@@ -252,25 +223,16 @@ mod tests {
     async fn nothing_running_is_said_so_with_the_way_to_start_it() {
         let directory = tempfile::tempdir().expect("tempdir");
         let error = ask(directory.path(), "hello").await.expect_err("nobody there");
-        assert!(
-            error.to_string().contains("start it with `leader serve`"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("start it with `leader serve`"), "{error}");
         drop(echo(directory.path()));
-        assert!(matches!(
-            ask(directory.path(), "hello").await,
-            Err(Error::NotRunning { .. })
-        ));
+        assert!(matches!(ask(directory.path(), "hello").await, Err(Error::NotRunning { .. })));
     }
 
     #[tokio::test]
     async fn socket_left_by_a_killed_process_is_taken_over() {
         let directory = tempfile::tempdir().expect("tempdir");
         drop(std::os::unix::net::UnixListener::bind(socket_path(directory.path())).expect("bind"));
-        assert!(matches!(
-            ask(directory.path(), "hello").await,
-            Err(Error::NotRunning { .. })
-        ));
+        assert!(matches!(ask(directory.path(), "hello").await, Err(Error::NotRunning { .. })));
         let _server = echo(directory.path());
         assert_eq!(ask(directory.path(), "hello").await.expect("answer"), "hello");
     }
@@ -280,9 +242,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("tempdir");
         let _server = echo(directory.path());
         for bytes in [b"not json\n".to_vec(), vec![b'x'; LINE_LIMIT as usize + 1]] {
-            let mut stream = UnixStream::connect(socket_path(directory.path()))
-                .await
-                .expect("connect");
+            let mut stream = UnixStream::connect(socket_path(directory.path())).await.expect("connect");
             // The far side may stop reading in the middle of an endless line.
             let _ = stream.write_all(&bytes).await;
             let mut answer = String::new();

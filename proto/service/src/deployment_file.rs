@@ -14,6 +14,8 @@ use crate::{Error, Result, private_file};
 
 /// The longest file, in bytes.
 const LIMIT: u64 = 256 * 1024;
+/// Name of the copy in a drone's data directory.
+const KEPT: &str = "deployment.toml";
 
 /// The suites that services run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -41,14 +43,11 @@ impl SuiteChoice {
     /// # Errors
     /// In words; the published scheme without repairs is refused as such.
     pub fn from_id(id: &str) -> std::result::Result<Self, String> {
-        match [Self::Ristretto255, Self::Bls12381G1]
-            .into_iter()
-            .find(|suite| suite.id() == id)
-        {
+        match [Self::Ristretto255, Self::Bls12381G1].into_iter().find(|suite| suite.id() == id) {
             Some(suite) => Ok(suite),
-            None if id.to_ascii_lowercase().contains("paper") => Err(format!(
-                "suite {id} is the published scheme without repairs; services refuse it"
-            )),
+            None if id.to_ascii_lowercase().contains("paper") => {
+                Err(format!("suite {id} is the published scheme without repairs; services refuse it"))
+            }
             None => Err(format!("suite {id} is unknown to this program")),
         }
     }
@@ -121,13 +120,42 @@ impl DeploymentFile {
         toml::from_str(&text).map_err(|error| Error::Config(format!("{}: {error}", path.display())))
     }
 
+    /// Reads the file given, or else the copy that [`Self::keep`] put into the data directory.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if there is neither, and those of [`Self::read`].
+    pub fn given_or_kept(given: Option<&Path>, data_dir: &Path) -> Result<Self> {
+        let kept = data_dir.join(KEPT);
+        match given {
+            Some(path) => Self::read(path),
+            None if kept.exists() => Self::read(&kept),
+            None => Err(Error::Config("no deployment: give --deployment FILE (from `kgc init`)".into())),
+        }
+    }
+
+    /// Keeps a copy in the data directory, so that later starts need not be given the file. The caller has checked that
+    /// the state there is of this deployment.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::DiskFull`].
+    pub fn keep(&self, data_dir: &Path) -> Result<()> {
+        let path = data_dir.join(KEPT);
+        if Self::read(&path).is_ok_and(|kept| kept == *self) {
+            return Ok(());
+        }
+        private_file::replace(&path, self.text()?.as_bytes()).map(drop)
+    }
+
     /// Writes a new file that anybody may read. Never overwrites.
     pub fn write_new(&self, path: &Path) -> Result<()> {
+        private_file::write_new_public(path, self.text()?.as_bytes())
+    }
+
+    fn text(&self) -> Result<String> {
         let body = toml::to_string(self).map_err(|error| Error::Config(error.to_string()))?;
-        let text = format!(
+        Ok(format!(
             "# Public. Leaders, edges and operators take this file with --deployment; compare the fingerprint.\n{body}"
-        );
-        private_file::write_new_public(path, text.as_bytes())
+        ))
     }
 
     /// The suite.
@@ -153,28 +181,19 @@ impl DeploymentFile {
         let master = Element::decode(&bytes).map_err(|error| wrong(&format!("`master`: {error}")))?;
         let deployment = Deployment::new(name, master);
         if hex::encode(deployment.fingerprint()) != self.fingerprint.to_ascii_lowercase() {
-            return Err(wrong(
-                "`fingerprint` does not fit suite, name and master key: the file was changed",
-            ));
+            return Err(wrong("`fingerprint` does not fit suite, name and master key: the file was changed"));
         }
         Ok(deployment)
     }
 
     /// The ids of the KGCs; 1 if the file lists none.
     pub fn kgc_ids(&self) -> Vec<KgcId> {
-        if self.kgc.is_empty() {
-            vec![1]
-        } else {
-            self.kgc.iter().map(|kgc| kgc.id).collect()
-        }
+        if self.kgc.is_empty() { vec![1] } else { self.kgc.iter().map(|kgc| kgc.id).collect() }
     }
 
     /// All addresses of KGCs.
     pub fn kgc_addresses(&self) -> Vec<String> {
-        self.kgc
-            .iter()
-            .flat_map(|kgc| kgc.addresses.iter().cloned())
-            .collect()
+        self.kgc.iter().flat_map(|kgc| kgc.addresses.iter().cloned()).collect()
     }
 }
 
@@ -184,5 +203,74 @@ pub fn owner<S: Suite>(deployment: &Deployment<S>, role: &str) -> Owner {
         role: role.into(),
         deployment: deployment.name().as_str().into(),
         fingerprint: deployment.fingerprint(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quiver_ainq::MasterSecret;
+    use rand::rngs::OsRng;
+
+    fn sample() -> (Deployment<Ristretto255>, DeploymentFile) {
+        let name = Name::new("alps").expect("name");
+        let deployment = Deployment::new(name, MasterSecret::generate(&mut OsRng).public());
+        let kgc = KgcEntry { id: 1, addresses: vec!["/dns4/kgc/tcp/7000".into()] };
+        let file = DeploymentFile::new(&deployment, vec![kgc]);
+        (deployment, file)
+    }
+
+    #[test]
+    fn file_comes_back_and_pins_the_same_deployment() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let (deployment, file) = sample();
+        let path = directory.path().join("d.toml");
+        file.write_new(&path).expect("write");
+        let read = DeploymentFile::given_or_kept(Some(&path), directory.path()).expect("read");
+        assert_eq!(read, file);
+        assert_eq!(read.pin::<Ristretto255>().expect("pin"), deployment);
+        assert_eq!((read.suite().expect("suite"), read.kgc_ids()), (SuiteChoice::Ristretto255, vec![1]));
+    }
+
+    #[test]
+    fn copy_is_kept_for_later_starts() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let missing = DeploymentFile::given_or_kept(None, directory.path()).expect_err("nothing yet");
+        assert!(missing.to_string().contains("--deployment"), "{missing}");
+        let (_, file) = sample();
+        file.keep(directory.path()).expect("keep");
+        assert_eq!(DeploymentFile::given_or_kept(None, directory.path()).expect("kept"), file);
+    }
+
+    #[test]
+    fn changed_file_does_not_fit_its_fingerprint() {
+        let (_, file) = sample();
+        let (_, other) = sample();
+        let changed = [
+            DeploymentFile { master: other.master, ..file.clone() },
+            DeploymentFile { deployment: "alpz".into(), ..file.clone() },
+            DeploymentFile { fingerprint: other.fingerprint, ..file.clone() },
+        ];
+        for file in changed {
+            let error = file.pin::<Ristretto255>().expect_err("refused").to_string();
+            assert!(error.contains("fingerprint"), "{error}");
+        }
+        let garbled = DeploymentFile { master: "ff".repeat(32), ..file };
+        assert!(garbled.pin::<Ristretto255>().is_err());
+    }
+
+    #[test]
+    fn unknown_suites_and_strict_paper_are_refused() {
+        assert!(SuiteChoice::from_id("NO-SUCH").expect_err("refused").contains("unknown"));
+        let paper = <quiver_ainq::strict::StrictPaper<Ristretto255> as Suite>::ID;
+        assert!(SuiteChoice::from_id(paper).expect_err("refused").contains("services refuse it"));
+    }
+
+    #[test]
+    fn misspelt_key_is_named() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("d.toml");
+        std::fs::write(&path, "deploiment = \"alps\"").expect("write");
+        assert!(DeploymentFile::read(&path).expect_err("refused").to_string().contains("deploiment"));
     }
 }

@@ -59,11 +59,7 @@ impl NodeState {
             return Ok((Self { file, seed, notes }, Records::new()));
         }
         let (file, records) = StateFile::open(&path, owner, by)?;
-        let corrupt = |what| Error::Corrupt {
-            path: path.clone(),
-            offset: 0,
-            what,
-        };
+        let corrupt = |what| Error::Corrupt { path: path.clone(), offset: 0, what };
         let (mut seed, mut notes, mut machine) = (None, BTreeMap::new(), Records::new());
         for mut record in records {
             let Some((&tag, bytes)) = record.split_first() else {
@@ -118,10 +114,7 @@ impl NodeState {
     /// # Errors
     /// Those of [`StateFile::append`].
     pub fn append<R: AsRef<[u8]>>(&mut self, machine: &[R]) -> Result<()> {
-        let records: Records = machine
-            .iter()
-            .map(|record| tagged(MACHINE, record.as_ref()))
-            .collect();
+        let records: Records = machine.iter().map(|record| tagged(MACHINE, record.as_ref())).collect();
         self.file.append(&records)
     }
 
@@ -152,11 +145,7 @@ mod tests {
     #[test]
     fn seed_notes_and_records_come_back() {
         let directory = tempfile::tempdir().expect("tempdir");
-        let owner = Owner {
-            role: "edge".into(),
-            deployment: "alps".into(),
-            fingerprint: [1; 32],
-        };
+        let owner = Owner { role: "edge".into(), deployment: "alps".into(), fingerprint: [1; 32] };
         let by = Protection::Key(Secret::new([2; 32]));
         let open = |missing| NodeState::open(directory.path(), &owner, &by, missing);
         assert!(open(Missing::Refuse).is_err());

@@ -22,33 +22,20 @@ pub fn create_directory(path: &Path) -> Result<()> {
         .mode(0o700)
         .create(path)
         .map_err(|source| Error::io("create the directory", path, source))?;
-    let mode = fs::metadata(path)
-        .map_err(|source| Error::io("look at", path, source))?
-        .permissions()
-        .mode()
+    let mode = fs::metadata(path).map_err(|source| Error::io("look at", path, source))?.permissions().mode()
         & 0o7777;
     if mode & 0o022 != 0 {
-        return Err(Error::TooOpen {
-            path: path.into(),
-            mode,
-            wanted: 0o700,
-        });
+        return Err(Error::TooOpen { path: path.into(), mode, wanted: 0o700 });
     }
     Ok(())
 }
 
 /// Refuses a file that group or others may read or write.
 pub fn refuse_if_open_to_others(path: &Path, file: &File) -> Result<()> {
-    let metadata = file
-        .metadata()
-        .map_err(|source| Error::io("look at", path, source))?;
+    let metadata = file.metadata().map_err(|source| Error::io("look at", path, source))?;
     let mode = metadata.permissions().mode() & 0o7777;
     if mode & NOT_THE_OWNER != 0 {
-        return Err(Error::TooOpen {
-            path: path.into(),
-            mode,
-            wanted: 0o600,
-        });
+        return Err(Error::TooOpen { path: path.into(), mode, wanted: 0o600 });
     }
     Ok(())
 }
@@ -67,24 +54,14 @@ pub fn read_public(path: &Path, limit: u64) -> Result<Vec<u8>> {
 }
 
 fn read_bounded(path: &Path, file: File, limit: u64) -> Result<Zeroizing<Vec<u8>>> {
-    let length = file
-        .metadata()
-        .map_err(|source| Error::io("look at", path, source))?
-        .len();
+    let length = file.metadata().map_err(|source| Error::io("look at", path, source))?.len();
     // Room for all of it from the start: a growing vector would leave copies behind.
-    let room = usize::try_from(length.min(limit))
-        .unwrap_or_default()
-        .saturating_add(1);
+    let room = usize::try_from(length.min(limit)).unwrap_or_default().saturating_add(1);
     let mut bytes = Zeroizing::new(Vec::with_capacity(room));
     let bounded = &mut file.take(limit.saturating_add(1));
-    bounded
-        .read_to_end(&mut bytes)
-        .map_err(|source| Error::io("read", path, source))?;
+    bounded.read_to_end(&mut bytes).map_err(|source| Error::io("read", path, source))?;
     if bytes.len() as u64 > limit {
-        return Err(Error::TooLarge {
-            path: path.into(),
-            limit,
-        });
+        return Err(Error::TooLarge { path: path.into(), limit });
     }
     Ok(bytes)
 }
@@ -143,8 +120,7 @@ fn create(path: &Path, mode: u32) -> Result<File> {
 
 /// Writes and syncs, blaming `path`, which may be the final name of a temporary file.
 fn write_and_sync(path: &Path, file: &mut File, bytes: &[u8]) -> Result<()> {
-    file.write_all(bytes)
-        .map_err(|source| Error::io("write", path, source))?;
+    file.write_all(bytes).map_err(|source| Error::io("write", path, source))?;
     file.sync_all().map_err(|source| Error::io("sync", path, source))
 }
 
@@ -205,10 +181,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("tempdir");
         let path = directory.path().join("secret");
         write_new(&path, b"one").expect("write");
-        assert_eq!(
-            fs::metadata(&path).expect("metadata").permissions().mode() & 0o777,
-            0o600
-        );
+        assert_eq!(fs::metadata(&path).expect("metadata").permissions().mode() & 0o777, 0o600);
         assert!(matches!(write_new(&path, b"two"), Err(Error::Exists { .. })));
         assert_eq!(read(&path, 10).expect("read").as_slice(), b"one");
     }
@@ -228,10 +201,7 @@ mod tests {
     fn directory_that_others_may_write_is_refused() {
         let directory = tempfile::tempdir().expect("tempdir");
         set_mode(directory.path(), 0o777);
-        assert!(matches!(
-            create_directory(directory.path()),
-            Err(Error::TooOpen { .. })
-        ));
+        assert!(matches!(create_directory(directory.path()), Err(Error::TooOpen { .. })));
         set_mode(directory.path(), 0o755);
         create_directory(directory.path()).expect("readable by others is fine");
     }

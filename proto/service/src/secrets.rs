@@ -24,13 +24,7 @@ const LIMIT: u64 = 4096;
 pub struct ProtectionArgs {
     /// File whose first line is the passphrase of the state file (mode 0600). Without this flag and --key-file: the
     /// variable QUIVER_PASSPHRASE, or a prompt if there is a terminal
-    #[arg(
-        long,
-        value_name = "FILE",
-        global = true,
-        help_heading = "Secrets",
-        conflicts_with = "key_file"
-    )]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Secrets", conflicts_with = "key_file")]
     pub passphrase_file: Option<PathBuf>,
 
     /// File with a key of 32 bytes as 64 hex digits (mode 0600) instead of a passphrase. Make one with:
@@ -54,11 +48,7 @@ impl ProtectionArgs {
             let text = Zeroizing::new(value.into_encoded_bytes());
             return Protection::from_passphrase_text(&text, PASSPHRASE_VARIABLE);
         }
-        if std::io::stdin().is_terminal() {
-            prompt(new)
-        } else {
-            Err(Error::NoProtection)
-        }
+        if std::io::stdin().is_terminal() { prompt(new) } else { Err(Error::NoProtection) }
     }
 }
 
@@ -66,17 +56,11 @@ fn prompt(new: bool) -> Result<Protection> {
     let ask = |question: &str| {
         rpassword::prompt_password(question)
             .map(Zeroizing::new)
-            .map_err(|error| Error::BadProtection {
-                origin: "terminal".into(),
-                reason: error.to_string(),
-            })
+            .map_err(|error| Error::BadProtection { origin: "terminal".into(), reason: error.to_string() })
     };
     let first = ask("Passphrase of the state file: ")?;
     if new && *ask("The same again: ")? != *first {
-        return Err(Error::BadProtection {
-            origin: "terminal".into(),
-            reason: "the two differ".into(),
-        });
+        return Err(Error::BadProtection { origin: "terminal".into(), reason: "the two differ".into() });
     }
     Protection::from_passphrase_text(first.as_bytes(), "terminal")
 }
@@ -100,12 +84,8 @@ impl Protection {
     pub fn from_passphrase_text(text: &[u8], origin: &str) -> Result<Self> {
         let line = text.strip_suffix(b"\n").unwrap_or(text);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let refuse = |reason: &str| {
-            Err(Error::BadProtection {
-                origin: origin.into(),
-                reason: reason.into(),
-            })
-        };
+        let refuse =
+            |reason: &str| Err(Error::BadProtection { origin: origin.into(), reason: reason.into() });
         if line.is_empty() {
             return refuse("the passphrase is empty");
         }
@@ -155,12 +135,7 @@ pub(crate) struct Stretching {
 impl Stretching {
     /// RFC 9106's second recommended choice: 64 MiB, three passes, four lanes.
     pub(crate) fn recommended(salt: [u8; 16]) -> Self {
-        Self {
-            memory: 64 * 1024,
-            passes: 3,
-            lanes: 4,
-            salt,
-        }
+        Self { memory: 64 * 1024, passes: 3, lanes: 4, salt }
     }
 
     /// Whether the parameters of a file are within reason: a file must not be able to demand all memory.
@@ -228,12 +203,7 @@ mod tests {
 
     #[test]
     fn stretching_depends_on_passphrase_and_salt() {
-        let cheap = |salt| Stretching {
-            memory: 64,
-            passes: 1,
-            lanes: 1,
-            salt,
-        };
+        let cheap = |salt| Stretching { memory: 64, passes: 1, lanes: 1, salt };
         let key = |salt, passphrase: &[u8]| *cheap(salt).stretch(passphrase).expect("stretch").expose();
         assert_eq!(key([1; 16], b"a"), key([1; 16], b"a"));
         assert_ne!(key([1; 16], b"a"), key([2; 16], b"a"));

@@ -18,10 +18,7 @@ impl Shutdown {
     pub fn listen() -> Result<Self> {
         let hear =
             |kind| signal(kind).map_err(|source| Error::io("listen for", Path::new("signals"), source));
-        Ok(Self {
-            terminate: hear(SignalKind::terminate())?,
-            interrupt: hear(SignalKind::interrupt())?,
-        })
+        Ok(Self { terminate: hear(SignalKind::terminate())?, interrupt: hear(SignalKind::interrupt())? })
     }
 
     /// Resolves to the signal's name when one has come. Cancel-safe.

@@ -85,12 +85,7 @@ pub struct StateFile {
 
 impl std::fmt::Debug for StateFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "StateFile({}, {} bytes)",
-            self.path.display(),
-            self.acknowledged
-        )
+        write!(f, "StateFile({}, {} bytes)", self.path.display(), self.acknowledged)
     }
 }
 
@@ -114,23 +109,10 @@ impl StateFile {
             Protection::Key(_) => Seal::Key,
         };
         let root = root_key(path, &seal, by)?;
-        let header = Header {
-            owner: owner.clone(),
-            seal,
-            file_id: random(),
-        };
+        let header = Header { owner: owner.clone(), seal, file_id: random() };
         let (file, chain, acknowledged) = write_snapshot(path, &header, &root, records)?;
         let snapshot = acknowledged;
-        Ok(Self {
-            path: path.into(),
-            file,
-            header,
-            root,
-            chain,
-            acknowledged,
-            snapshot,
-            _lock: lock,
-        })
+        Ok(Self { path: path.into(), file, header, root, chain, acknowledged, snapshot, _lock: lock })
     }
 
     /// Opens the file and reads its records.
@@ -144,11 +126,7 @@ impl StateFile {
         let (header, start, check) = Header::decode(path, &bytes)?;
         if header.owner != *owner {
             let (found, expected) = (header.owner.describe(), owner.describe());
-            return Err(Error::Foreign {
-                path: path.into(),
-                found,
-                expected,
-            });
+            return Err(Error::Foreign { path: path.into(), found, expected });
         }
         let root = root_key(path, &header.seal, by)?;
         if !quiver_crypto::ct_eq(&header.key_check(&root), &check) {
@@ -162,16 +140,8 @@ impl StateFile {
             .open(path)
             .map_err(|source| Error::io("open for writing", path, source))?;
         let (acknowledged, snapshot) = (read.acknowledged as u64, read.snapshot as u64);
-        let state = Self {
-            path: path.into(),
-            file,
-            header,
-            root,
-            chain,
-            acknowledged,
-            snapshot,
-            _lock: lock,
-        };
+        let state =
+            Self { path: path.into(), file, header, root, chain, acknowledged, snapshot, _lock: lock };
         Ok((state, read.records))
     }
 
@@ -180,10 +150,7 @@ impl StateFile {
     /// # Errors
     /// [`Error::DiskFull`], [`Error::Io`], [`Error::TooLarge`].
     pub fn replace<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<()> {
-        let header = Header {
-            file_id: random(),
-            ..self.header.clone()
-        };
+        let header = Header { file_id: random(), ..self.header.clone() };
         let (file, chain, acknowledged) = write_snapshot(&self.path, &header, &self.root, records)?;
         (self.file, self.header, self.chain) = (file, header, chain);
         (self.acknowledged, self.snapshot) = (acknowledged, acknowledged);
@@ -238,18 +205,10 @@ struct Read {
 }
 
 fn read_frames(path: &Path, chain: &mut Chain, bytes: &[u8], start: usize) -> Result<Read> {
-    let mut read = Read {
-        records: Vec::new(),
-        acknowledged: start,
-        snapshot: 0,
-    };
+    let mut read = Read { records: Vec::new(), acknowledged: start, snapshot: 0 };
     loop {
         let rest = bytes.get(read.acknowledged..).unwrap_or_default();
-        let corrupt = |what| Error::Corrupt {
-            path: path.into(),
-            offset: read.acknowledged as u64,
-            what,
-        };
+        let corrupt = |what| Error::Corrupt { path: path.into(), offset: read.acknowledged as u64, what };
         match chain.open(rest).map_err(corrupt)? {
             Next::Frame { length, mut records } => {
                 read.records.append(&mut records);
@@ -291,21 +250,16 @@ fn write_snapshot<R: AsRef<[u8]>>(
 /// K, from what was given and what the header says.
 fn root_key(path: &Path, seal: &Seal, by: &Protection) -> Result<Secret<32>> {
     let wrong = |sealed_by, flag| {
-        Err(Error::WrongProtection {
-            path: path.into(),
-            sealed_by,
-            given: by.describe(),
-            flag,
-        })
+        Err(Error::WrongProtection { path: path.into(), sealed_by, given: by.describe(), flag })
     };
     match (seal, by) {
         (Seal::Key, Protection::Key(key)) => Ok(key.clone()),
-        (Seal::Passphrase(stretching), Protection::Passphrase(passphrase)) => stretching
-            .stretch(passphrase)
-            .ok_or_else(|| Error::BadProtection {
+        (Seal::Passphrase(stretching), Protection::Passphrase(passphrase)) => {
+            stretching.stretch(passphrase).ok_or_else(|| Error::BadProtection {
                 origin: path.display().to_string(),
                 reason: "the passphrase could not be stretched (not enough memory?)".into(),
-            }),
+            })
+        }
         (Seal::Key, Protection::Passphrase(_)) => wrong("key file", "--key-file"),
         (Seal::Passphrase(_), Protection::Key(_)) => wrong("passphrase", "--passphrase-file"),
     }

@@ -49,24 +49,13 @@ impl Message<'_> {
             Some(text) => text.chars().flat_map(spelled).collect(),
             None => format!("0x{}", hex::encode(self.data)),
         };
-        let source = if self.signed {
-            "signed"
-        } else {
-            "unauthenticated source"
-        };
-        format!(
-            "[{}/{}] {} ({source}): {content}",
-            self.group, self.channel, self.from
-        )
+        let source = if self.signed { "signed" } else { "unauthenticated source" };
+        format!("[{}/{}] {} ({source}): {content}", self.group, self.channel, self.from)
     }
 }
 
 fn spelled(character: char) -> Vec<char> {
-    if character.is_control() {
-        character.escape_default().collect()
-    } else {
-        vec![character]
-    }
+    if character.is_control() { character.escape_default().collect() } else { vec![character] }
 }
 
 /// Aligns rows in columns, for people. The first row is the heading.
@@ -83,11 +72,7 @@ pub fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String
 }
 
 fn aligned(cells: &[String], widths: &[usize]) -> String {
-    let padded: Vec<_> = cells
-        .iter()
-        .zip(widths)
-        .map(|(cell, &width)| format!("{cell:<width$}"))
-        .collect();
+    let padded: Vec<_> = cells.iter().zip(widths).map(|(cell, &width)| format!("{cell:<width$}")).collect();
     padded.join("  ").trim_end().to_string()
 }
 
@@ -97,40 +82,20 @@ mod tests {
 
     #[test]
     fn message_cannot_drive_the_terminal() {
-        let mut message = Message {
-            group: "alpha",
-            channel: "chat",
-            from: "edge-1",
-            signed: true,
-            data: b"hi\x1b[2J\n",
-        };
-        assert_eq!(
-            message.line(false),
-            "[alpha/chat] edge-1 (signed): hi\\u{1b}[2J\\n"
-        );
+        let mut message =
+            Message { group: "alpha", channel: "chat", from: "edge-1", signed: true, data: b"hi\x1b[2J\n" };
+        assert_eq!(message.line(false), "[alpha/chat] edge-1 (signed): hi\\u{1b}[2J\\n");
         let object: serde_json::Value = serde_json::from_str(&message.line(true)).expect("json");
-        assert_eq!(
-            (&object["text"], &object["event"]),
-            (&"hi\x1b[2J\n".into(), &"message".into())
-        );
+        assert_eq!((&object["text"], &object["event"]), (&"hi\x1b[2J\n".into(), &"message".into()));
         message.data = &[0xff];
         assert!(message.line(false).ends_with("0xff"));
         let object: serde_json::Value = serde_json::from_str(&message.line(true)).expect("json");
-        assert_eq!(
-            (&object["text"], &object["hex"]),
-            (&serde_json::Value::Null, &"ff".into())
-        );
+        assert_eq!((&object["text"], &object["hex"]), (&serde_json::Value::Null, &"ff".into()));
     }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let rows = [
-            ["edge-1".to_string(), "up".to_string()],
-            ["e".to_string(), "down".to_string()],
-        ];
-        assert_eq!(
-            table(["NAME", "STATE"], &rows),
-            "NAME    STATE\nedge-1  up\ne       down"
-        );
+        let rows = [["edge-1".to_string(), "up".to_string()], ["e".to_string(), "down".to_string()]];
+        assert_eq!(table(["NAME", "STATE"], &rows), "NAME    STATE\nedge-1  up\ne       down");
     }
 }

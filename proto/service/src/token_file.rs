@@ -23,25 +23,15 @@ pub enum Wanted {
 /// [`Error::Garbled`] saying what does not fit, [`Error::TooOpen`], [`Error::Io`].
 pub fn read<S: Suite>(path: &Path, deployment: &Deployment<S>, wanted: Wanted) -> Result<IssuedToken<S>> {
     let (suite, bytes) = armour::read(path, Kind::Token)?;
-    let wrong = |what: String| Error::Garbled {
-        path: path.into(),
-        what,
-    };
+    let wrong = |what: String| Error::Garbled { path: path.into(), what };
     if suite.id() != S::ID {
-        return Err(wrong(format!(
-            "the token is of suite {}, this deployment of {}",
-            suite.id(),
-            S::ID
-        )));
+        return Err(wrong(format!("the token is of suite {}, this deployment of {}", suite.id(), S::ID)));
     }
     let token =
         IssuedToken::<S>::decode(&bytes).map_err(|error| wrong(format!("the token is garbled: {error}")))?;
     let statement = &token.token.statement;
     if statement.master != *deployment.master() {
-        return Err(wrong(format!(
-            "the token is for another deployment than {}",
-            deployment.name()
-        )));
+        return Err(wrong(format!("the token is for another deployment than {}", deployment.name())));
     }
     match (&statement.role, wanted) {
         (Role::Edge, Wanted::Leader) => {
@@ -54,10 +44,7 @@ pub fn read<S: Suite>(path: &Path, deployment: &Deployment<S>, wanted: Wanted) -
     }
     if statement.expiry < clock::unix_now() {
         let expiry = clock::format(statement.expiry);
-        tracing::warn!(
-            expiry,
-            "the token has expired by this machine's clock; the KGC will refuse it"
-        );
+        tracing::warn!(expiry, "the token has expired by this machine's clock; the KGC will refuse it");
     }
     Ok(token)
 }
@@ -72,10 +59,7 @@ mod tests {
     type S = Ristretto255;
 
     fn deployment() -> Deployment<S> {
-        Deployment::new(
-            Name::new("alps").expect("name"),
-            MasterSecret::generate(&mut OsRng).public(),
-        )
+        Deployment::new(Name::new("alps").expect("name"), MasterSecret::generate(&mut OsRng).public())
     }
 
     #[test]
@@ -90,14 +74,10 @@ mod tests {
             not_after: u64::MAX,
             expiry: u64::MAX,
         };
-        let issued = OperatorSecretKey::<S>::generate(&mut OsRng)
-            .issue(&ours, grant, &mut OsRng)
-            .expect("issue");
+        let issued =
+            OperatorSecretKey::<S>::generate(&mut OsRng).issue(&ours, grant, &mut OsRng).expect("issue");
         armour::write_new(&path, Kind::Token, SuiteChoice::Ristretto255, &issued.encode()).expect("write");
-        assert_eq!(
-            read(&path, &ours, Wanted::Edge).expect("good").token,
-            issued.token
-        );
+        assert_eq!(read(&path, &ours, Wanted::Edge).expect("good").token, issued.token);
         let refusal = |deployment: &Deployment<S>, wanted| {
             read(&path, deployment, wanted).expect_err("refused").to_string()
         };
@@ -105,26 +85,11 @@ mod tests {
         assert!(refusal(&ours, Wanted::Leader).contains("use it with `edge`"));
         let other = directory.path().join("other.token");
         armour::write_new(&other, Kind::Token, SuiteChoice::Bls12381G1, &issued.encode()).expect("write");
-        assert!(
-            read(&other, &ours, Wanted::Edge)
-                .expect_err("refused")
-                .to_string()
-                .contains("suite")
-        );
+        assert!(read(&other, &ours, Wanted::Edge).expect_err("refused").to_string().contains("suite"));
         let cut = directory.path().join("cut.token");
         let bytes = issued.encode();
-        armour::write_new(
-            &cut,
-            Kind::Token,
-            SuiteChoice::Ristretto255,
-            &bytes[..bytes.len() - 1],
-        )
-        .expect("write");
-        assert!(
-            read(&cut, &ours, Wanted::Edge)
-                .expect_err("refused")
-                .to_string()
-                .contains("garbled")
-        );
+        armour::write_new(&cut, Kind::Token, SuiteChoice::Ristretto255, &bytes[..bytes.len() - 1])
+            .expect("write");
+        assert!(read(&cut, &ours, Wanted::Edge).expect_err("refused").to_string().contains("garbled"));
     }
 }

@@ -46,32 +46,19 @@ impl Chain {
 
     fn after(&self, ciphertext: &[u8]) -> Self {
         let previous_tag = ciphertext.last_chunk().copied().unwrap_or_default();
-        Self {
-            key: self.key.clone(),
-            header: self.header,
-            index: self.index + 1,
-            previous_tag,
-        }
+        Self { key: self.key.clone(), header: self.header, index: self.index + 1, previous_tag }
     }
 
     /// header's hash ‖ index ‖ previous tag
     fn associated_data(&self) -> Vec<u8> {
         let mut writer = Writer::new();
-        writer
-            .fixed(&self.header)
-            .u64(self.index)
-            .fixed(&self.previous_tag);
+        writer.fixed(&self.header).u64(self.index).fixed(&self.previous_tag);
         writer.finish()
     }
 
     /// Authenticates length and nonce before the ciphertext they describe has been read.
     fn mark(&self, length: &[u8], nonce: &[u8]) -> [u8; 16] {
-        let tag = prf(
-            &self.key,
-            DOMAIN,
-            "frame",
-            &[&self.associated_data(), length, nonce],
-        );
+        let tag = prf(&self.key, DOMAIN, "frame", &[&self.associated_data(), length, nonce]);
         tag.expose().first_chunk().copied().unwrap_or_default()
     }
 
@@ -93,10 +80,7 @@ impl Chain {
         let length = match u32::try_from(ciphertext.len()) {
             Ok(length) if ciphertext.len() <= FRAME_LIMIT => length.to_be_bytes(),
             _ => {
-                return Err(Error::TooLarge {
-                    path: path.into(),
-                    limit: FRAME_LIMIT as u64,
-                });
+                return Err(Error::TooLarge { path: path.into(), limit: FRAME_LIMIT as u64 });
             }
         };
         let mut frame = Vec::with_capacity(PREAMBLE + ciphertext.len());
@@ -138,10 +122,7 @@ impl Chain {
             };
         };
         *self = self.after(ciphertext);
-        Ok(Next::Frame {
-            length: PREAMBLE + count,
-            records: split(&plaintext)?,
-        })
+        Ok(Next::Frame { length: PREAMBLE + count, records: split(&plaintext)? })
     }
 }
 
@@ -149,9 +130,7 @@ fn split(plaintext: &[u8]) -> std::result::Result<Records, &'static str> {
     let mut reader = Reader::new(plaintext);
     let mut records = Records::new();
     while reader.remaining() > 0 {
-        let record = reader
-            .lp(FRAME_LIMIT)
-            .map_err(|_| "a frame's records do not decode")?;
+        let record = reader.lp(FRAME_LIMIT).map_err(|_| "a frame's records do not decode")?;
         records.push(Zeroizing::new(record.to_vec()));
     }
     Ok(records)

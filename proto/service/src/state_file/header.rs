@@ -42,20 +42,11 @@ pub(super) struct Header {
 impl Header {
     fn body(&self) -> Vec<u8> {
         let mut writer = Writer::new();
-        writer
-            .fixed(MAGIC)
-            .u16(VERSION)
-            .lp(self.owner.role.as_bytes())
-            .lp(self.owner.deployment.as_bytes());
+        writer.fixed(MAGIC).u16(VERSION).lp(self.owner.role.as_bytes()).lp(self.owner.deployment.as_bytes());
         writer.fixed(&self.owner.fingerprint);
         match &self.seal {
             Seal::Key => writer.u8(0),
-            Seal::Passphrase(s) => writer
-                .u8(1)
-                .u32(s.memory)
-                .u32(s.passes)
-                .u32(s.lanes)
-                .fixed(&s.salt),
+            Seal::Passphrase(s) => writer.u8(1).u32(s.memory).u32(s.passes).u32(s.lanes).fixed(&s.salt),
         };
         writer.fixed(&self.file_id);
         writer.finish()
@@ -91,17 +82,10 @@ impl Header {
         if reader.array::<8>().map_err(|_| not_ours())? != *MAGIC {
             return Err(not_ours());
         }
-        let corrupt = |_| Error::Corrupt {
-            path: path.into(),
-            offset: 0,
-            what: "the header does not decode",
-        };
+        let corrupt = |_| Error::Corrupt { path: path.into(), offset: 0, what: "the header does not decode" };
         let version = reader.u16().map_err(corrupt)?;
         if version > VERSION {
-            return Err(Error::NewerFormat {
-                path: path.into(),
-                version,
-            });
+            return Err(Error::NewerFormat { path: path.into(), version });
         }
         let header = Self::decode_fields(&mut reader).map_err(corrupt)?;
         let digest: Digest = reader.array().map_err(corrupt)?;
@@ -125,12 +109,7 @@ impl Header {
             0 => Seal::Key,
             1 => {
                 let (memory, passes, lanes) = (reader.u32()?, reader.u32()?, reader.u32()?);
-                let stretching = Stretching {
-                    memory,
-                    passes,
-                    lanes,
-                    salt: reader.array()?,
-                };
+                let stretching = Stretching { memory, passes, lanes, salt: reader.array()? };
                 if !stretching.within_reason() {
                     return Err(Malformed("stretching beyond reason"));
                 }
@@ -139,14 +118,6 @@ impl Header {
             _ => return Err(Malformed("seal")),
         };
         let file_id = reader.array()?;
-        Ok(Self {
-            owner: Owner {
-                role,
-                deployment,
-                fingerprint,
-            },
-            seal,
-            file_id,
-        })
+        Ok(Self { owner: Owner { role, deployment, fingerprint }, seal, file_id })
     }
 }

@@ -9,11 +9,7 @@ use tempfile::TempDir;
 use super::*;
 
 fn owner() -> Owner {
-    Owner {
-        role: "leader".into(),
-        deployment: "alps".into(),
-        fingerprint: [9; 32],
-    }
+    Owner { role: "leader".into(), deployment: "alps".into(), fingerprint: [9; 32] }
 }
 
 fn key() -> Protection {
@@ -26,9 +22,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self {
-            directory: tempfile::tempdir().expect("tempdir"),
-        }
+        Self { directory: tempfile::tempdir().expect("tempdir") }
     }
 
     fn path(&self) -> PathBuf {
@@ -41,9 +35,7 @@ impl Bench {
         state.append(&["three"]).expect("append");
         state.append(&["four", "five"]).expect("append");
         state.append(&["six"]).expect("append");
-        ["one", "two", "three", "four", "five", "six"]
-            .map(|text| text.as_bytes().to_vec())
-            .to_vec()
+        ["one", "two", "three", "four", "five", "six"].map(|text| text.as_bytes().to_vec()).to_vec()
     }
 
     fn open(&self) -> Result<(StateFile, Records)> {
@@ -95,12 +87,7 @@ fn nothing_of_a_record_stands_in_the_file() {
         .expect("create")
         .append(&[secret])
         .expect("append");
-    assert!(
-        !bench
-            .bytes()
-            .windows(8)
-            .any(|window| secret.windows(8).any(|part| part == window))
-    );
+    assert!(!bench.bytes().windows(8).any(|window| secret.windows(8).any(|part| part == window)));
 }
 
 #[test]
@@ -121,23 +108,11 @@ fn passphrase_opens_what_it_sealed_and_another_does_not() {
     let right = Protection::from_passphrase_text(b"correct horse", "t").expect("good");
     let wrong = Protection::from_passphrase_text(b"correct house", "t").expect("good");
     drop(StateFile::create(&bench.path(), &owner(), &right, &["one"]).expect("create"));
-    assert_eq!(
-        plain(&StateFile::open(&bench.path(), &owner(), &right).expect("open").1),
-        [b"one".to_vec()]
-    );
+    assert_eq!(plain(&StateFile::open(&bench.path(), &owner(), &right).expect("open").1), [b"one".to_vec()]);
     let error = StateFile::open(&bench.path(), &owner(), &wrong).expect_err("refused");
     assert!(matches!(error, Error::WrongKey { .. }), "{error}");
     let error = StateFile::open(&bench.path(), &owner(), &key()).expect_err("refused");
-    assert!(
-        matches!(
-            error,
-            Error::WrongProtection {
-                flag: "--passphrase-file",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, Error::WrongProtection { flag: "--passphrase-file", .. }), "{error}");
 }
 
 #[test]
@@ -146,30 +121,15 @@ fn foreign_file_is_named_before_any_key_is_tried() {
     bench.filled();
     let wrong_key = Protection::Key(Secret::new([6; 32]));
     for other in [
-        Owner {
-            role: "edge".into(),
-            ..owner()
-        },
-        Owner {
-            deployment: "jura".into(),
-            ..owner()
-        },
-        Owner {
-            fingerprint: [8; 32],
-            ..owner()
-        },
+        Owner { role: "edge".into(), ..owner() },
+        Owner { deployment: "jura".into(), ..owner() },
+        Owner { fingerprint: [8; 32], ..owner() },
     ] {
         let error = StateFile::open(&bench.path(), &other, &wrong_key).expect_err("refused");
         assert!(matches!(error, Error::Foreign { .. }), "{error}");
-        assert!(
-            error.to_string().contains("the leader of deployment alps"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("the leader of deployment alps"), "{error}");
     }
-    assert!(matches!(
-        StateFile::open(&bench.path(), &owner(), &wrong_key),
-        Err(Error::WrongKey { .. })
-    ));
+    assert!(matches!(StateFile::open(&bench.path(), &owner(), &wrong_key), Err(Error::WrongKey { .. })));
 }
 
 #[test]
@@ -252,13 +212,7 @@ fn truncated_snapshot_is_damage() {
     drop(StateFile::create(&bench.path(), &owner(), &key(), &["one"]).expect("create"));
     let whole = bench.bytes();
     bench.set_bytes(&whole[..whole.len() - 1]);
-    assert!(matches!(
-        bench.open(),
-        Err(Error::Corrupt {
-            what: "the snapshot is cut short",
-            ..
-        })
-    ));
+    assert!(matches!(bench.open(), Err(Error::Corrupt { what: "the snapshot is cut short", .. })));
 }
 
 #[test]

@@ -1,0 +1,99 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use quiver_ainq::Name;
+use quiver_service::EXIT_CODES_HELP;
+use quiver_service::arguments::CommonArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  edge enroll --deployment deployment.toml --token edge-1.token        # once; `edge run` does it too
+  edge run --leader /dns4/leader.example/tcp/7001                      # join and stay; prints messages
+  edge run --leader /ip4/10.0.0.1/udp/7001/quic-v1 --group alpha --json
+  edge status
+  edge send --channel chat 'hello, group'
+
+Files in the data directory (default ./edge-data): drone.state (keys, encrypted), deployment.toml (copy of
+the public file), control.sock (for `status` and `send`).
+Settings: --config FILE (TOML) < QUIVER_EDGE_DATA_DIR, QUIVER_EDGE_LEADER, ... < flags.";
+
+/// Quiver's edge drone: enrols, joins a group, follows its keys, speaks and listens
+#[derive(Debug, Parser)]
+#[command(name = "edge", version, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES_HELP}"))]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Get this drone's key from the KGC, once
+    Enroll(EnrollArgs),
+    /// Join the group and stay, until SIGTERM or SIGINT; enrols first if need be; prints group messages
+    Run(RunArgs),
+    /// How the running edge is doing
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say something to the group
+    Send {
+        /// The application's channel
+        #[arg(long, default_value = "chat")]
+        channel: Name,
+        /// Without a signature: receivers then know only that some member sent it
+        #[arg(long)]
+        unsigned: bool,
+        /// The text
+        text: String,
+    },
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct EnrollArgs {
+    /// The public deployment file (from `kgc init`); needed at the first start, then a copy is kept
+    #[arg(long, value_name = "FILE")]
+    pub(crate) deployment: Option<PathBuf>,
+    /// The token to enrol with (mode 0600); needed at the first start
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token: Option<PathBuf>,
+    /// Address of a KGC, in place of those in the deployment file; may be repeated
+    #[arg(long, value_name = "MULTIADDR")]
+    pub(crate) kgc: Vec<String>,
+    /// How long enrolling may take [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) enrol_timeout: Option<Duration>,
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) enrolling: EnrollArgs,
+    /// Where the group's leader listens; may be repeated for its deputies
+    #[arg(long, value_name = "MULTIADDR")]
+    pub(crate) leader: Vec<String>,
+    /// The group to join; default: the one joined before, or the only one in the drone's identity
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) group: Option<Name>,
+    /// Print what happens as JSON, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,140 @@
+//! What `edge status` and `edge send` ask of the running edge, and the answers.
+
+use quiver_ainq::{Name, Suite};
+use quiver_net::Handle;
+use quiver_role::{Edge, EdgeCommand};
+use quiver_service::clock;
+use quiver_service::control::Call;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::{broadcast, mpsc};
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Request {
+    /// How things are.
+    Status,
+    /// Say something.
+    Send {
+        /// The channel.
+        channel: String,
+        /// The text.
+        text: String,
+        /// Whether to sign it.
+        signed: bool,
+    },
+}
+
+/// The answer to [`Request::Status`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Status {
+    /// The drone's name.
+    pub(crate) name: Option<String>,
+    /// The group it is in or wants to be in.
+    pub(crate) group: Option<String>,
+    /// Whether it holds the key of the epoch in force.
+    pub(crate) synced: bool,
+    /// Term of the epoch held.
+    pub(crate) term: Option<u64>,
+    /// Counter of the epoch held.
+    pub(crate) counter: Option<u64>,
+    /// First 8 bytes of the epoch's digest, hex: equal at all members that hold its key.
+    pub(crate) epoch_digest: Option<String>,
+    /// Its slot.
+    pub(crate) slot: Option<u32>,
+    /// Until when the key is valid, seconds since 1970.
+    pub(crate) valid_until: Option<u64>,
+    /// How often it was started.
+    pub(crate) starts: u32,
+}
+
+impl Status {
+    fn of<S: Suite>(machine: &Edge<S>) -> Self {
+        let status = machine.status();
+        Self {
+            name: status.name.map(|name| name.to_string()),
+            group: status.group.map(|group| group.to_string()),
+            synced: status.synced,
+            term: status.epoch.map(|epoch| epoch.term),
+            counter: status.epoch.map(|epoch| epoch.counter),
+            epoch_digest: status.digest.map(|digest| hex::encode(&digest[..8])),
+            slot: status.slot,
+            valid_until: status.valid_until,
+            starts: status.boot_no,
+        }
+    }
+
+    /// For people.
+    pub(crate) fn describe(&self) -> String {
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        let epoch =
+            self.term.zip(self.counter).map(|(term, counter)| format!("term {term}, counter {counter}"));
+        let standing = if self.synced { "member, in sync" } else { "not in sync" };
+        let rows = [
+            ("drone", or_dash(self.name.clone())),
+            ("group", or_dash(self.group.clone())),
+            ("standing", standing.into()),
+            ("slot", or_dash(self.slot.map(|slot| slot.to_string()))),
+            ("epoch", or_dash(epoch)),
+            ("digest", or_dash(self.epoch_digest.clone())),
+            ("valid until", or_dash(self.valid_until.map(clock::format))),
+            ("starts", self.starts.to_string()),
+        ];
+        rows.iter().map(|(key, value)| format!("{key:<12} {value}")).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Why a message was not sent.
+pub(crate) type SendFailed = &'static str;
+
+/// Answers requests until the service ends.
+pub(crate) async fn answer<S: Suite>(
+    mut calls: mpsc::Receiver<Call<Request>>,
+    machine: Handle<Edge<S>>,
+    failures: broadcast::Sender<SendFailed>,
+) {
+    // One at a time, so that a failure belongs to the message just sent.
+    while let Some(Call { request, answer }) = calls.recv().await {
+        let answered = match request {
+            Request::Status => status(&machine).await,
+            Request::Send { channel, text, signed } => {
+                send(&machine, failures.subscribe(), &channel, text, signed).await
+            }
+        };
+        // Whoever asked may have gone.
+        let _ = answer.send(answered);
+    }
+}
+
+const ENDING: &str = "the edge is ending";
+
+async fn status<S: Suite>(machine: &Handle<Edge<S>>) -> Result<Value, String> {
+    let status = machine.inspect(Status::of).await.map_err(|_| ENDING)?;
+    serde_json::to_value(status).map_err(|error| error.to_string())
+}
+
+async fn send<S: Suite>(
+    machine: &Handle<Edge<S>>,
+    mut failures: broadcast::Receiver<SendFailed>,
+    channel: &str,
+    text: String,
+    signed: bool,
+) -> Result<Value, String> {
+    if !machine.inspect(|machine| machine.status().synced).await.map_err(|_| ENDING)? {
+        return Err("not in sync with the group (see `edge status`); try again".into());
+    }
+    let channel = Name::new(channel).map_err(|error| error.to_string())?;
+    machine
+        .command(EdgeCommand::Send { channel, data: text.into_bytes(), signed })
+        .await
+        .map_err(|_| ENDING)?;
+    // The second look comes after the command was handled: the first may have overtaken it.
+    for _ in 0..2 {
+        machine.inspect(|_| ()).await.map_err(|_| ENDING)?;
+    }
+    match failures.try_recv() {
+        Ok(reason) => Err(format!("not sent: {reason}")),
+        Err(_) => Ok("sent".into()),
+    }
+}

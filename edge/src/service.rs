@@ -1,0 +1,208 @@
+//! `edge enroll` and `edge run`: the machine, its state file and the network.
+//!
+//! Enrolling is a run of its own, with the KGC as the only partner; once enrolled an edge has no business with the KGC,
+//! so in a group of thousands none of them keeps a connection to it.
+
+mod host;
+
+use quiver_ainq::{Deployment, IssuedToken, Name, Suite};
+use quiver_net::{Driver, NodeConfig, NodeKey, Transport, group_topic};
+use quiver_role::{Edge, EdgeConfig, Route, Snapshot};
+use quiver_service::control::Server;
+use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::node_state::{Missing, NodeState};
+use quiver_service::secrets::ProtectionArgs;
+use quiver_service::shutdown::Shutdown;
+use quiver_service::token_file::{self, Wanted};
+use quiver_service::{private_file, terminal, with_suite};
+use rand::rngs::OsRng;
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::time::timeout;
+
+use self::host::{EdgeHost, Enrolment, Milestone};
+use crate::config::Config;
+use crate::control;
+use crate::error::{Error, Result};
+use crate::store::Store;
+
+/// Failed sends kept for the subcommand that waits for one.
+const FAILURES: usize = 16;
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// Enrol and end.
+    Enrol,
+    /// Enrol if need be, join, stay.
+    Run {
+        /// Print events as JSON.
+        json: bool,
+    },
+}
+
+/// Enrols, or runs until SIGTERM or SIGINT.
+pub(crate) async fn run(config: Config, protection: ProtectionArgs, task: Task) -> Result<()> {
+    let file = config.read_deployment()?;
+    with_suite!(file.suite()?, S => {
+        let deployment = file.pin::<S>()?;
+        Drone { config: &config, file: &file, deployment }.work(&protection, task).await
+    })
+}
+
+/// The settings of this drone.
+struct Drone<'a, S: Suite> {
+    config: &'a Config,
+    file: &'a DeploymentFile,
+    deployment: Deployment<S>,
+}
+
+impl<S: Suite> Drone<'_, S> {
+    async fn work(&self, protection: &ProtectionArgs, task: Task) -> Result<()> {
+        let mut shutdown = Shutdown::listen()?;
+        private_file::create_directory(&self.config.data_dir)?;
+        let token = self.token()?;
+        let by = protection.obtain(!NodeState::exists(&self.config.data_dir))?;
+        let (mut store, mut state) =
+            Store::open(&self.config.data_dir, &self.deployment, &by, Missing::Create)?;
+        self.file.keep(&self.config.data_dir)?;
+        if self.name(state.as_ref())?.is_none() {
+            let json = matches!(task, Task::Run { json: true });
+            if self.enrol(store, state, token, json, &mut shutdown).await? == Enrolment::Interrupted {
+                return Ok(());
+            }
+            (store, state) = Store::open(&self.config.data_dir, &self.deployment, &by, Missing::Refuse)?;
+        } else if task == Task::Enrol {
+            terminal::line("already enrolled")?;
+        }
+        match task {
+            Task::Enrol => Ok(()),
+            Task::Run { json } => self.stay(store, state, json, shutdown).await,
+        }
+    }
+
+    fn token(&self) -> Result<Option<IssuedToken<S>>> {
+        match &self.config.token {
+            Some(path) => Ok(Some(token_file::read(path, &self.deployment, Wanted::Edge)?)),
+            None if NodeState::exists(&self.config.data_dir) => Ok(None),
+            None => Err(Error::NoToken),
+        }
+    }
+
+    /// The name in the state, once enrolled.
+    fn name(&self, state: Option<&Snapshot>) -> Result<Option<Name>> {
+        Ok(Edge::new(self.settings(None, None), state)?.status().name)
+    }
+
+    /// Enrols; what was begun is kept, so that it can be gone on with.
+    async fn enrol(
+        &self,
+        mut store: Store,
+        mut state: Option<Snapshot>,
+        token: Option<IssuedToken<S>>,
+        json: bool,
+        shutdown: &mut Shutdown,
+    ) -> Result<Enrolment> {
+        match &token {
+            Some(token) => self.begin_with(&mut store, &mut state, token)?,
+            None if state.is_none() => return Err(Error::NoToken),
+            None => {}
+        }
+        let key = NodeKey::from_seed(store.seed())?;
+        let mut node = NodeConfig::spoke(key, Transport::TcpAndQuic);
+        let kgcs = self.config.kgc_addresses(self.file)?;
+        node.dial = kgcs.into_iter().map(|address| (Route::Kgc, address)).collect();
+        let (milestones, mut reached) = mpsc::channel(1);
+        let (failures, _) = broadcast::channel(FAILURES);
+        let host = EdgeHost { store, json, milestones, failures };
+        let machine = Edge::new(self.settings(token, None), state.as_ref())?;
+        let (driver, _handle) = Driver::new(&node, machine, host, OsRng)?;
+        let patience = self.config.enrol_timeout;
+        let (end, ended) = oneshot::channel();
+        let wait = async {
+            let outcome = tokio::select! {
+                _ = shutdown.requested() => Ok(Enrolment::Interrupted),
+                milestone = timeout(patience, reached.recv()) => match milestone {
+                    Ok(Some(Milestone::Refused(reason))) => Err(Error::Refused(reason)),
+                    Ok(_) => Ok(Enrolment::Done),
+                    Err(_) => Err(Error::TimedOut(patience)),
+                },
+            };
+            // The receiver lives until the driver has stopped.
+            let _ = end.send(outcome);
+        };
+        driver.run(wait).await?;
+        ended.await.unwrap_or(Ok(Enrolment::Interrupted))
+    }
+
+    /// Another token than the one an enrolment was begun with starts a new one: the old token was no good.
+    fn begin_with(
+        &self,
+        store: &mut Store,
+        state: &mut Option<Snapshot>,
+        token: &IssuedToken<S>,
+    ) -> Result<()> {
+        let statement = &token.token.statement;
+        if store.began_with(&statement.id) {
+            return Ok(());
+        }
+        if let [only] = statement.groups.as_slice() {
+            store.set_group(only.as_str());
+        }
+        store.begin(&statement.id)?;
+        *state = None;
+        Ok(())
+    }
+
+    /// Joins and stays until a signal comes.
+    async fn stay(
+        &self,
+        mut store: Store,
+        state: Option<Snapshot>,
+        json: bool,
+        mut shutdown: Shutdown,
+    ) -> Result<()> {
+        let group = self.group(&mut store)?;
+        let key = NodeKey::from_seed(store.seed())?;
+        let mut node = NodeConfig::spoke(key, Transport::TcpAndQuic);
+        let leaders = self.config.leader_addresses()?;
+        node.dial = leaders.into_iter().map(|address| (Route::Leader, address)).collect();
+        node.topic = Some(group_topic(group.as_str()));
+        let machine = Edge::new(self.settings(None, Some(group)), state.as_ref())?;
+        let (milestones, _unheard) = mpsc::channel(1);
+        let (failures, _) = broadcast::channel(FAILURES);
+        let host = EdgeHost { store, json, milestones, failures: failures.clone() };
+        let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
+        let (_control, calls) = Server::start(&self.config.data_dir)?;
+        let answering = tokio::spawn(control::answer(calls, handle, failures));
+        let stopped = driver
+            .run(async {
+                let signal = shutdown.requested().await;
+                tracing::info!(signal, "stopping");
+            })
+            .await;
+        answering.abort();
+        Ok(stopped?)
+    }
+
+    /// The group to join: the one given, the one joined before, or the only one in the token.
+    fn group(&self, store: &mut Store) -> Result<Name> {
+        let chosen = self.config.group.clone().or_else(|| store.group().map(String::from));
+        let Some(chosen) = chosen else {
+            return Err(Error::Config("which group? give --group".into()));
+        };
+        let group =
+            Name::new(&chosen).map_err(|error| Error::Config(format!("`group`: {chosen}: {error}")))?;
+        store.set_group(&chosen);
+        Ok(group)
+    }
+
+    fn settings(&self, token: Option<IssuedToken<S>>, group: Option<Name>) -> EdgeConfig<S> {
+        EdgeConfig {
+            deployment: self.deployment.clone(),
+            group,
+            token,
+            kgcs: self.file.kgc_ids(),
+            timing: self.config.timing(),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The machine's host: its state goes into the state file, its events to standard output and into the log.
+
+use quiver_ainq::{Name, Suite};
+use quiver_net::{Host, HostError};
+use quiver_role::{Edge, EdgeEvent, Reason, Snapshot, Source};
+use quiver_service::terminal::{self, Message};
+use serde_json::json;
+use tokio::sync::{broadcast, mpsc};
+
+use crate::control::SendFailed;
+use crate::store::Store;
+
+/// How an enrolment ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Enrolment {
+    /// This drone has its key.
+    Done,
+    /// A signal came first.
+    Interrupted,
+}
+
+/// What an enrolment waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Milestone {
+    /// The key came and holds.
+    Enrolled,
+    /// The KGC refuses, and no retry will change that.
+    Refused(Reason),
+}
+
+/// The host.
+pub(super) struct EdgeHost {
+    pub(super) store: Store,
+    pub(super) json: bool,
+    pub(super) milestones: mpsc::Sender<Milestone>,
+    pub(super) failures: broadcast::Sender<SendFailed>,
+}
+
+impl<S: Suite> Host<Edge<S>> for EdgeHost {
+    fn persist(&mut self, records: &[Snapshot]) -> Result<(), HostError> {
+        // Each is the whole state: only the newest counts.
+        let Some(newest) = records.last() else {
+            return Ok(());
+        };
+        tokio::task::block_in_place(|| self.store.persist(newest)).map_err(Into::into)
+    }
+
+    fn event(&mut self, machine: &Edge<S>, event: EdgeEvent) {
+        match event {
+            EdgeEvent::Enrolled { name } => self.enrolled(&name),
+            EdgeEvent::KeyActivated { epoch, digest, slot } => {
+                let (term, counter) = (epoch.term, epoch.counter);
+                tracing::info!(term, counter, slot, "key activated");
+                let digest = hex::encode(&digest[..8]);
+                self.tell(
+                    json!({"event": "key", "term": term, "counter": counter, "slot": slot, "digest": digest}),
+                );
+            }
+            EdgeEvent::Message { channel, data, source } => {
+                let group = machine.status().group;
+                self.show(group.as_ref().map_or("-", Name::as_str), &channel, &data, &source);
+            }
+            EdgeEvent::SendFailed(reason) => {
+                tracing::warn!(reason, "message not sent");
+                // Nobody may be waiting.
+                let _ = self.failures.send(reason);
+            }
+            EdgeEvent::Left => {
+                tracing::info!("left the group");
+                self.tell(json!({"event": "left"}));
+            }
+            EdgeEvent::Evicted => {
+                tracing::warn!("evicted from the group");
+                self.tell(json!({"event": "evicted"}));
+            }
+            EdgeEvent::Refused(reason) => self.refused(machine, reason),
+            EdgeEvent::RevocationList { number } => tracing::info!(number, "revocation list in force"),
+            EdgeEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
+        }
+    }
+}
+
+impl EdgeHost {
+    fn enrolled(&self, name: &Name) {
+        tracing::info!(%name, "enrolled");
+        if self.json {
+            self.tell(json!({"event": "enrolled", "name": name.as_str()}));
+        } else {
+            print(&format!("enrolled as {name}"));
+        }
+        // Only an enrolment waits for it.
+        let _ = self.milestones.try_send(Milestone::Enrolled);
+    }
+
+    fn refused<S: Suite>(&self, machine: &Edge<S>, reason: Reason) {
+        let by = if machine.status().name.is_some() { "leader" } else { "kgc" };
+        tracing::warn!(by, %reason, "refused");
+        self.tell(json!({"event": "refused", "by": by, "reason": reason.to_string()}));
+        if by == "kgc" && !reason.is_transient() {
+            // One refusal is enough to end.
+            let _ = self.milestones.try_send(Milestone::Refused(reason));
+        }
+    }
+
+    /// An event for scripts. People find it in the log.
+    fn tell(&self, event: serde_json::Value) {
+        if self.json {
+            print(&event.to_string());
+        }
+    }
+
+    fn show(&self, group: &str, channel: &Name, data: &[u8], source: &Source) {
+        let (from, signed) = match source {
+            Source::Signed { name, .. } => (name.to_string(), true),
+            Source::Unauthenticated { slot } => (format!("slot {slot}"), false),
+        };
+        print(&Message { group, channel: channel.as_str(), from: &from, signed, data }.line(self.json));
+    }
+}
+
+fn print(line: &str) {
+    if let Err(error) = terminal::line(line) {
+        tracing::warn!(%error, "standard output");
+    }
+}

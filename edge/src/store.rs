@@ -1,0 +1,70 @@
+//! What an edge must not forget: its machine's whole state, replaced each time.
+//!
+//! Never appended: the state holds ratchets and one-time points, and a superseded one must not stay readable in a journal.
+
+use std::path::Path;
+
+use quiver_ainq::{Deployment, Suite};
+use quiver_role::Snapshot;
+use quiver_service::deployment_file::owner;
+use quiver_service::node_state::{Missing, NodeState};
+use quiver_service::secrets::Protection;
+
+use crate::error::Result;
+
+const ROLE: &str = "edge";
+/// Note: the group to join.
+const GROUP: &str = "group";
+/// Note: the id of the token that the machine enrols with.
+const TOKEN: &str = "token";
+
+/// The open state file.
+#[derive(Debug)]
+pub(crate) struct Store {
+    state: NodeState,
+}
+
+impl Store {
+    /// Opens or creates the state file.
+    pub(crate) fn open<S: Suite>(
+        data_dir: &Path,
+        deployment: &Deployment<S>,
+        by: &Protection,
+        missing: Missing,
+    ) -> Result<(Self, Option<Snapshot>)> {
+        let (state, mut records) = NodeState::open(data_dir, &owner(deployment, ROLE), by, missing)?;
+        let newest = records.pop().map(|mut record| Snapshot::new(std::mem::take(&mut *record)));
+        Ok((Self { state }, newest))
+    }
+
+    /// Seed of the transport key.
+    pub(crate) fn seed(&self) -> [u8; 32] {
+        *self.state.seed()
+    }
+
+    /// The group to join, if known.
+    pub(crate) fn group(&self) -> Option<&str> {
+        self.state.note(GROUP)
+    }
+
+    /// Notes the group to join; durable with the machine's next state.
+    pub(crate) fn set_group(&mut self, group: &str) {
+        self.state.set_note(GROUP, group);
+    }
+
+    /// Whether an enrolment was begun with this very token.
+    pub(crate) fn began_with(&self, token: &[u8; 16]) -> bool {
+        self.state.note(TOKEN).is_some_and(|begun| begun == hex::encode(token))
+    }
+
+    /// Notes the token and begins anew, with no state of the machine.
+    pub(crate) fn begin(&mut self, token: &[u8; 16]) -> Result<()> {
+        self.state.set_note(TOKEN, &hex::encode(token));
+        Ok(self.state.replace::<Vec<u8>>(&[])?)
+    }
+
+    /// Makes the machine's state durable.
+    pub(crate) fn persist(&mut self, state: &Snapshot) -> Result<()> {
+        Ok(self.state.replace(&[state.as_bytes()])?)
+    }
+}

@@ -1,0 +1,362 @@
+//! The three services as separate processes on loopback: enrol, join, speak; `kill -9` of each role and recovery; what bad
+//! tokens, state files, passphrases and ports get; and a scan of everything logged for secrets.
+
+#[path = "three_processes/bench.rs"]
+mod bench;
+#[path = "three_processes/secrets.rs"]
+mod secrets;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use quiver_ainq::{Deployment, Ristretto255};
+use quiver_service::armour::{self, Kind};
+use quiver_service::deployment_file::{DeploymentFile, owner};
+use quiver_service::node_state::{Missing, NodeState};
+use quiver_service::secrets::Protection;
+use quiver_service::state_file::StateFile;
+
+use self::bench::{Bench, PASSPHRASE, Process, eventually};
+use self::secrets::Secret;
+
+const ANY: &str = "/ip4/127.0.0.1/tcp/0";
+
+/// A group of two edges, everything running.
+struct Swarm {
+    bench: Bench,
+    kgc: Process,
+    leader: Process,
+    edges: [Process; 2],
+    kgc_at: String,
+    leader_at: String,
+}
+
+impl Swarm {
+    fn new() -> Self {
+        let bench = Bench::new();
+        let token = bench.token("leader-1", &["--leads", "alpha"]);
+        bench.token("edge-1", &["--group", "alpha"]);
+        bench.token("edge-2", &["--group", "alpha"]);
+        let kgc = bench.kgc(ANY);
+        let kgc_at = kgc.address();
+        let leader = bench.leader(&kgc_at, ANY, Some(&token));
+        let leader_at = leader.address();
+        let edges = ["edge-1", "edge-2"].map(|name| bench.edge(name, &kgc_at, &leader_at));
+        let swarm = Self { bench, kgc, leader, edges, kgc_at, leader_at };
+        swarm.in_sync((0, 0));
+        swarm
+    }
+
+    /// Waits until both edges hold the key of an epoch after this one; returns that epoch.
+    fn in_sync(&self, after: (u64, u64)) -> (u64, u64) {
+        let epoch = self.bench.served(2, after);
+        for name in ["edge-1", "edge-2"] {
+            self.bench.synced(name, epoch);
+        }
+        epoch
+    }
+
+    /// Edge 1 speaks, edge 2 hears.
+    fn message_arrives(&self, words: &str) {
+        self.bench.ok("edge", &["send", "-d", "edge-1-data", words]);
+        let line = self.edges[1].line(words);
+        let message: serde_json::Value = serde_json::from_str(&line).expect("json");
+        assert_eq!((&message["from"], &message["signed"]), (&"edge-1".into(), &true.into()), "{line}");
+        assert_eq!((&message["text"], &message["group"]), (&words.into(), &"alpha".into()), "{line}");
+    }
+
+    fn keys_issued(&self) -> usize {
+        let lines = self.bench.ok("kgc", &["audit", "--json"]);
+        lines.lines().filter(|line| line.contains("\"key issued\"")).count()
+    }
+}
+
+/// The address without the peer's name: to listen there again.
+fn socket_of(address: &str) -> &str {
+    address.split("/p2p/").next().expect("address")
+}
+
+#[test]
+fn group_message_arrives_and_every_role_survives_kill_nine() {
+    let mut swarm = Swarm::new();
+    let mut secrets = secrets_of_the_kgc(&swarm.bench);
+    swarm.message_arrives("hello from the start");
+    assert_eq!(swarm.keys_issued(), 3);
+    leader_is_killed(&mut swarm);
+    kgc_is_killed(&mut swarm);
+    edge_is_killed(&mut swarm, &mut secrets);
+    assert_eq!(swarm.keys_issued(), 3, "nobody enrolled anew");
+    all_end_gracefully(&mut swarm, &mut secrets);
+    let logs = swarm.bench.all_logs();
+    assert!(logs.iter().any(|(_, log)| log.len() > 100_000), "everything was logged");
+    assert_eq!(secrets::find(&secrets, &logs), Vec::<String>::new());
+}
+
+fn leader_is_killed(swarm: &mut Swarm) {
+    let before = swarm.in_sync((0, 0));
+    swarm.leader.kill();
+    swarm.bench.refused("leader", &["status"], 4, &["no leader is running", "leader serve"]);
+    swarm.leader = swarm.bench.leader(&swarm.kgc_at, socket_of(&swarm.leader_at), None);
+    let after = swarm.in_sync(before);
+    assert!(after > before, "{after:?} after {before:?}");
+    swarm.message_arrives("hello after the leader died");
+}
+
+fn kgc_is_killed(swarm: &mut Swarm) {
+    swarm.kgc.kill();
+    swarm.message_arrives("the group needs no KGC");
+    swarm.kgc = swarm.bench.kgc(socket_of(&swarm.kgc_at));
+    assert_eq!(swarm.kgc.address(), swarm.kgc_at, "the same transport key");
+    let drones: serde_json::Value =
+        serde_json::from_str(&swarm.bench.ok("kgc", &["drone", "list", "--json"])).expect("json");
+    let names: Vec<_> = drones.as_array().expect("list").iter().map(|drone| drone["name"].clone()).collect();
+    assert_eq!(names, ["edge-1", "edge-2", "leader-1"]);
+}
+
+fn edge_is_killed(swarm: &mut Swarm, secrets: &mut Vec<Secret>) {
+    let before = swarm.in_sync((0, 0));
+    swarm.edges[0].kill();
+    secrets.extend(secrets_of_a_drone(&swarm.bench, "edge-1-data", "edge"));
+    swarm.bench.refused("edge", &["status", "-d", "edge-1-data"], 4, &["no edge is running"]);
+    swarm.edges[0] = swarm.bench.edge("edge-1", &swarm.kgc_at, &swarm.leader_at);
+    let status = swarm.bench.synced("edge-1", before);
+    assert_eq!(status["name"], "edge-1");
+    swarm.message_arrives("hello after the edge died");
+}
+
+fn all_end_gracefully(swarm: &mut Swarm, secrets: &mut Vec<Secret>) {
+    for edge in &mut swarm.edges {
+        assert_eq!(edge.terminate().code(), Some(0));
+    }
+    assert_eq!(swarm.leader.terminate().code(), Some(0));
+    assert_eq!(swarm.kgc.terminate().code(), Some(0));
+    secrets.extend(secrets_of_a_drone(&swarm.bench, "edge-1-data", "edge"));
+    secrets.extend(secrets_of_a_drone(&swarm.bench, "edge-2-data", "edge"));
+    let state = open_master(&swarm.bench);
+    secrets.extend(
+        state
+            .1
+            .iter()
+            .filter(|record| record[0] != 2)
+            .map(|record| ("master.state".into(), record[1..].to_vec())),
+    );
+}
+
+fn deployment(bench: &Bench) -> Deployment<Ristretto255> {
+    DeploymentFile::read(&bench.path("kgc-data/deployment.toml")).expect("read").pin().expect("pin")
+}
+
+fn protection() -> Protection {
+    Protection::from_passphrase_text(PASSPHRASE.as_bytes(), "test").expect("good")
+}
+
+fn open_master(bench: &Bench) -> (StateFile, quiver_service::state_file::Records) {
+    let owner = owner(&deployment(bench), "kgc");
+    StateFile::open(&bench.path("kgc-data/master.state"), &owner, &protection()).expect("open")
+}
+
+/// The passphrase, the operator's key, the tokens' secrets.
+fn secrets_of_the_kgc(bench: &Bench) -> Vec<Secret> {
+    let mut secrets = vec![("passphrase".to_string(), PASSPHRASE.as_bytes().to_vec())];
+    let (_, operator) = armour::read(&bench.path("operator.key"), Kind::OperatorSecretKey).expect("read");
+    secrets.push(("operator's key".into(), operator.to_vec()));
+    for name in ["edge-1", "edge-2", "leader-1"] {
+        let (_, token) = armour::read(&bench.path(&format!("{name}.token")), Kind::Token).expect("read");
+        secrets.push((format!("{name}'s token"), token[token.len() - 32..].to_vec()));
+    }
+    secrets
+}
+
+/// Every stretch of 32 bytes of a drone's state, but for the one public thing in it that people are shown.
+fn secrets_of_a_drone(bench: &Bench, data: &str, role: &str) -> Vec<Secret> {
+    let deployment = deployment(bench);
+    let owner = owner(&deployment, role);
+    let (state, records) =
+        NodeState::open(&bench.path(data), &owner, &protection(), Missing::Refuse).expect("open");
+    let mut secrets = vec![(format!("{data}: transport key"), state.seed().to_vec())];
+    for record in &records {
+        let windows = record.windows(32).enumerate();
+        let shown = |window: &&[u8]| **window == deployment.fingerprint();
+        let kept = windows.filter(|(_, window)| !shown(window));
+        secrets.extend(kept.map(|(at, window)| (format!("{data}: state at {at}"), window.to_vec())));
+    }
+    secrets
+}
+
+#[test]
+fn evicted_and_revoked_drones_are_put_out_and_stay_out() {
+    let mut swarm = Swarm::new();
+    let bench = &swarm.bench;
+    bench.refused("leader", &["evict", "edge-9"], 3, &["edge-9 is no member"]);
+    bench.ok("leader", &["evict", "edge-2"]);
+    swarm.edges[1].line("\"evicted\"");
+    bench.served(1, (0, 0));
+    bench.refused("edge", &["send", "-d", "edge-2-data", "hello?"], 3, &["not in sync"]);
+    bench.ok("kgc", &["drone", "revoke", "edge-1"]);
+    bench.refused("kgc", &["drone", "revoke", "edge-1"], 3, &["revoked already"]);
+    bench.served(0, (0, 0));
+    let status = bench.leader_status().expect("status");
+    assert_eq!((&status["members"], &status["revocation_list"]), (&0.into(), &1.into()), "{status}");
+    let (kgc_at, leader_at) = (swarm.kgc_at.clone(), swarm.leader_at.clone());
+    swarm.edges[0].kill();
+    swarm.edges[0] = bench.edge("edge-1", &kgc_at, &leader_at);
+    swarm.edges[0].line("\"refused\"");
+    assert_eq!(bench.leader_status().expect("status")["members"], 0);
+    bench.ok("kgc", &["audit"]);
+}
+
+/// The arguments of `edge enroll` with its own data directory and a token.
+fn enroll<'a>(data: &'a str, token: &'a str, kgc: &'a str) -> [&'a str; 9] {
+    ["enroll", "-d", data, "--kgc", kgc, "--deployment", "kgc-data/deployment.toml", "--token", token]
+}
+
+#[test]
+fn bad_tokens_are_refused_with_the_reason_and_a_good_one_helps() {
+    let bench = Bench::new();
+    let kgc = bench.kgc(ANY);
+    let at = kgc.address();
+    let refused = |data: &str, token: &str, code, part: &str| {
+        bench.refused("edge", &enroll(data, token, &at), code, &[part]);
+    };
+    let expired = bench.token("edge-1", &["--expires", "1s"]);
+    sleep(Duration::from_millis(2100));
+    refused("one", &expired, 3, "expired");
+    let good = bench.token("edge-1", &[]);
+    assert!(bench.ok("edge", &enroll("one", &good, &at)).contains("enrolled as edge-1"));
+    refused("two", &good, 3, "already used");
+    bench.refused(
+        "kgc",
+        &["token", "issue", "--operator", "operator.key", "--name", "edge-1"],
+        3,
+        &["taken"],
+    );
+    let double = bench.token("edge-1", &["--record", "never"]);
+    refused("three", &double, 3, "another drone holds this name");
+    let revoked = bench.token("edge-4", &[]);
+    bench.ok("kgc", &["token", "revoke", "edge-4"]);
+    sleep(Duration::from_millis(500));
+    refused("four", &revoked, 3, "revoked");
+    bench.ok("kgc", &["operator", "new", "--out", "mallory"]);
+    let theirs = ["--record", "never", "--operator", "mallory.key"];
+    refused("five", &bench.token_by("edge-5", &theirs), 3, "not signed by an operator");
+    let lead = bench.token("leader-6", &["--leads", "alpha"]);
+    refused("six", &lead, 2, "use it with `leader`");
+}
+
+#[test]
+fn garbled_foreign_and_readable_tokens_are_told_without_asking_the_kgc() {
+    let (bench, other) = (Bench::new(), Bench::new());
+    let nobody = "/ip4/127.0.0.1/tcp/9";
+    let token = bench.token("edge-1", &[]);
+    let path = bench.path(&token);
+    let good = fs::read_to_string(&path).expect("read");
+    let put = |text: &str| fs::write(&path, text).expect("write");
+    for bad in [&good[..good.len() / 2], &good.replace("0", "1"), "", "hello"] {
+        put(bad);
+        bench.refused("edge", &enroll("one", &token, nobody), 2, &["edge-1.token"]);
+    }
+    put(&fs::read_to_string(other.path(&other.token("edge-1", &[]))).expect("read"));
+    bench.refused("edge", &enroll("one", &token, nobody), 2, &["another deployment"]);
+    put(&good);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("chmod");
+    bench.refused("edge", &enroll("one", &token, nobody), 6, &["chmod 600"]);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("chmod");
+    let mut patient = enroll("one", &token, nobody).to_vec();
+    patient.extend(["--enrol-timeout", "1s"]);
+    bench.refused("edge", &patient, 8, &["not enrolled within 1s"]);
+    bench.refused("edge", &["run", "-d", "two", "--deployment", "kgc-data/deployment.toml"], 2, &["--token"]);
+    bench.refused("edge", &["run", "-d", "two"], 2, &["--deployment"]);
+}
+
+#[test]
+fn wrong_passphrases_and_damaged_foreign_or_readable_state_are_refused() {
+    let (bench, other) = (Bench::new(), Bench::new());
+    let (kgc, other_kgc) = (bench.kgc(ANY), other.kgc(ANY));
+    for (bench, kgc) in [(&bench, &kgc), (&other, &other_kgc)] {
+        let token = bench.token("edge-1", &[]);
+        bench.ok("edge", &enroll("one", &token, &kgc.address()));
+    }
+    let again = ["enroll", "-d", "one"];
+    let state = bench.path("one/drone.state");
+    let good = fs::read(&state).expect("read");
+    bad_passphrases(&bench, &again);
+    for position in [good.len() / 2, good.len() - 1, 60] {
+        let mut bad = good.clone();
+        bad[position] ^= 1;
+        fs::write(&state, bad).expect("write");
+        bench.refused("edge", &again, 7, &["drone.state", "damaged"]);
+    }
+    fs::write(&state, "hello").expect("write");
+    bench.refused("edge", &again, 7, &["not a Quiver state file"]);
+    put_in_place(&bench.path("kgc-data/master.state"), &state);
+    bench.refused("edge", &again, 7, &["the kgc of deployment alps", "the edge of deployment alps"]);
+    put_in_place(&other.path("one/drone.state"), &state);
+    bench.refused("edge", &again, 7, &["holds the state of the edge of deployment alps"]);
+    fs::write(&state, &good).expect("write");
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o640)).expect("chmod");
+    bench.refused("edge", &again, 6, &["mode 0640", "chmod 600"]);
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o600)).expect("chmod");
+    assert!(bench.ok("edge", &again).contains("already enrolled"), "nothing was lost");
+}
+
+fn bad_passphrases(bench: &Bench, args: &[&str]) {
+    let with = |passphrase: Option<&str>, more: &[&str]| {
+        let mut command = bench.command("edge", &[args, more].concat());
+        match passphrase {
+            Some(passphrase) => command.env("QUIVER_PASSPHRASE", passphrase),
+            None => command.env_remove("QUIVER_PASSPHRASE"),
+        };
+        command
+    };
+    bench.expect_refusal("edge", with(Some("wrong"), &[]), 6, &["wrong passphrase"]);
+    bench.expect_refusal("edge", with(None, &[]), 6, &["no passphrase", "--passphrase-file"]);
+    bench.expect_refusal("edge", with(Some(""), &[]), 6, &["empty"]);
+    fs::write(bench.path("key"), "ab".repeat(32)).expect("write");
+    fs::set_permissions(bench.path("key"), fs::Permissions::from_mode(0o644)).expect("chmod");
+    bench.expect_refusal("edge", with(None, &["--key-file", "key"]), 6, &["chmod 600"]);
+    fs::set_permissions(bench.path("key"), fs::Permissions::from_mode(0o600)).expect("chmod");
+    bench.expect_refusal("edge", with(None, &["--key-file", "key"]), 6, &["use --passphrase-file"]);
+    let mut kgc = bench.command("kgc", &["serve", "-d", "kgc-copy"]);
+    fs::create_dir(bench.path("kgc-copy")).expect("mkdir");
+    for name in ["master.state", "registry.sqlite", "deployment.toml"] {
+        fs::copy(bench.path("kgc-data").join(name), bench.path("kgc-copy").join(name)).expect("copy");
+    }
+    kgc.env("QUIVER_PASSPHRASE", "wrong");
+    bench.expect_refusal("kgc", kgc, 6, &["wrong passphrase", "master.state"]);
+}
+
+fn put_in_place(from: &Path, to: &Path) {
+    fs::write(to, fs::read(from).expect("read")).expect("write");
+}
+
+#[test]
+fn busy_ports_and_data_directories_are_named() {
+    let (bench, other) = (Bench::new(), Bench::new());
+    let kgc = bench.kgc(ANY);
+    let address = kgc.address();
+    let socket = socket_of(&address);
+    other.refused("kgc", &["serve", "--listen", socket], 5, &[socket, "in use"]);
+    bench.refused("kgc", &["serve", "--listen", ANY], 5, &["master.state", "in use by another process"]);
+    bench.refused("kgc", &["serve", "--listen", "/ip4/127.0.0.1/upd/1"], 2, &["/upd/1"]);
+    let token = other.token("leader-1", &["--leads", "alpha"]);
+    let file = "kgc-data/deployment.toml";
+    let serve = ["serve", "--deployment", file, "--token", &token, "--kgc", socket, "--listen", socket];
+    other.refused("leader", &serve, 5, &[socket, "in use"]);
+    eventually("the running one is unharmed", || bench.run("kgc", &["audit"]).status.success().then_some(()));
+}
+
+#[test]
+fn configuration_mistakes_name_key_and_place() {
+    let bench = Bench::new();
+    fs::write(bench.path("c.toml"), "lisen = \"/ip4/127.0.0.1/tcp/0\"").expect("write");
+    bench.refused("kgc", &["serve", "--config", "c.toml"], 2, &["c.toml", "lisen"]);
+    let mut command = bench.command("kgc", &["serve"]);
+    command.env("QUIVER_KGC_LISEN", "x");
+    bench.expect_refusal("kgc", command, 2, &["QUIVER_KGC_LISEN"]);
+    fs::write(bench.path("l.toml"), "validity = \"soon\"").expect("write");
+    bench.refused("leader", &["serve", "--config", "l.toml"], 2, &["l.toml", "validity"]);
+    bench.refused("edge", &["run", "--config", "none.toml"], 2, &["none.toml"]);
+}

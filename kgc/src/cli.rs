@@ -1,0 +1,191 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use quiver_ainq::{Name, UnixTime};
+use quiver_service::EXIT_CODES_HELP;
+use quiver_service::arguments::CommonArgs;
+use quiver_service::clock::parse_time;
+use quiver_service::deployment_file::SuiteChoice;
+
+const EXAMPLES: &str = "\
+Examples:
+  kgc operator new --out operator                    # once: operator.key (keep it safe), operator.pub
+  kgc init --deployment alps --operator operator.pub --address /dns4/kgc.example/tcp/7000
+  kgc token issue --operator operator.key --name leader-1 --leads alpha --out leader-1.token
+  kgc token issue --operator operator.key --name edge-1 --group alpha --out edge-1.token
+  kgc serve
+  kgc drone revoke edge-1                            # a running `kgc serve` picks it up
+
+Files in the data directory (default ./kgc-data): master.state (master secret, encrypted),
+registry.sqlite, deployment.toml (public: give it to leaders, edges and operators).
+Settings: --config FILE (TOML) < QUIVER_KGC_DATA_DIR, QUIVER_KGC_LISTEN, ... < flags.";
+
+/// Quiver's Key Generation Centre: issues drones their keys and revokes them
+#[derive(Debug, Parser)]
+#[command(name = "kgc", version, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES_HELP}"))]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Create a deployment: master secret, registry, public deployment file
+    Init(InitArgs),
+    /// Answer drones that enrol, until SIGTERM or SIGINT
+    Serve(ServeArgs),
+    /// Check the audit table and print it
+    Audit(AuditArgs),
+    /// Operators: who may issue tokens
+    #[command(subcommand)]
+    Operator(OperatorCommand),
+    /// Tokens: each lets one drone enrol once
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Drones that have enrolled
+    #[command(subcommand)]
+    Drone(DroneCommand),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Name of the deployment: 1 to 64 of A-Z a-z 0-9 . _ -
+    #[arg(long, value_name = "NAME")]
+    pub(crate) deployment: Name,
+    /// Public key of an operator whose tokens count (from `kgc operator new`); may be repeated
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) operator: Vec<PathBuf>,
+    /// Group and hash functions
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) suite: SuiteChoice,
+    /// Where drones reach this KGC, as a multiaddress (written into the deployment file); may be repeated
+    #[arg(long, value_name = "MULTIADDR")]
+    pub(crate) address: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Where to listen: /ip4/0.0.0.0/tcp/7000 (the default), /ip4/0.0.0.0/udp/7000/quic-v1; port 0 lets the system
+    /// choose; may be repeated
+    #[arg(short, long, value_name = "MULTIADDR")]
+    pub(crate) listen: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    /// Print JSON, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also require that the chain contains this hash, noted at an earlier time: shows that nothing before it was
+    /// changed and that it was not cut off
+    #[arg(long, value_name = "HASH")]
+    pub(crate) contains: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum OperatorCommand {
+    /// Make an operator's key pair: PREFIX.key (secret, mode 0600) and PREFIX.pub
+    New {
+        /// Prefix of the two files
+        #[arg(short, long, value_name = "PREFIX", default_value = "operator")]
+        out: PathBuf,
+        /// Group and hash functions; the deployment's must be the same
+        #[arg(long, value_enum, default_value_t)]
+        suite: SuiteChoice,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Issue a token. Needs the operator's secret key and the public deployment file, not the KGC
+    Issue(IssueArgs),
+    /// List the tokens this registry knows: recorded when issued here, used, or revoked
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Refuse a token that was not used yet
+    Revoke {
+        /// The token's id (32 hex digits), or its drone's name if it was recorded here
+        #[arg(value_name = "ID|NAME")]
+        which: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct IssueArgs {
+    /// The operator's secret key (from `kgc operator new`)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) operator: PathBuf,
+    /// The public deployment file; default: the one in the data directory
+    #[arg(long, value_name = "FILE")]
+    pub(crate) deployment: Option<PathBuf>,
+    /// The drone's name: 1 to 64 of A-Z a-z 0-9 . _ -
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Name,
+    /// A group the drone may join; may be repeated, up to 16
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) group: Vec<Name>,
+    /// Make it a leader of this group
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) leads: Option<Name>,
+    /// Which of the group's leaders: no two leaders of a group may have the same
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "leads")]
+    pub(crate) ordinal: u16,
+    /// When the drone's identity ends: from now (365d) or at a time (2026-12-31T00:00:00Z)
+    #[arg(long, value_name = "TIME", default_value = "365d", value_parser = parse_time)]
+    pub(crate) not_after: UnixTime,
+    /// When the token can no longer be used
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_time)]
+    pub(crate) expires: UnixTime,
+    /// The file to write (mode 0600): it goes to the drone, and to nobody else; default: NAME.token
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Whether to record the token in the registry of the data directory, so that names cannot clash and it can be
+    /// revoked by name
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) record: Record,
+}
+
+/// Whether a token is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Record {
+    /// If the registry of this deployment is here
+    #[default]
+    Auto,
+    /// Never: the KGC is elsewhere
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DroneCommand {
+    /// List enrolled drones
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revoke a drone for good: a running `kgc serve` signs a new revocation list, which everybody carries
+    Revoke {
+        /// The drone's name or serial
+        #[arg(value_name = "NAME|SERIAL")]
+        which: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,75 @@
+//! The configuration: defaults ← `--config FILE` ← `QUIVER_KGC_…` ← flags.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use quiver_service::arguments::CommonArgs;
+use quiver_service::config::layers;
+use quiver_service::logging::LogFormat;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// Prefix of the environment variables: `QUIVER_KGC_DATA_DIR`, `QUIVER_KGC_LISTEN`, …
+pub(crate) const VARIABLES: &str = "QUIVER_KGC_";
+
+/// All settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Where everything is.
+    pub(crate) data_dir: PathBuf,
+    /// Where to listen, as multiaddresses.
+    #[serde(deserialize_with = "quiver_service::config::list")]
+    pub(crate) listen: Vec<String>,
+    /// How log lines look.
+    pub(crate) log_format: LogFormat,
+    /// How often revocations made on the command line are looked for.
+    #[serde(with = "humantime_serde")]
+    pub(crate) poll: Duration,
+    /// For how long a revocation list counts as fresh.
+    #[serde(with = "humantime_serde")]
+    pub(crate) revocation_validity: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data_dir: "kgc-data".into(),
+            listen: vec!["/ip4/0.0.0.0/tcp/7000".into()],
+            log_format: LogFormat::Text,
+            poll: Duration::from_secs(1),
+            revocation_validity: Duration::from_secs(7 * 24 * 3600),
+        }
+    }
+}
+
+/// What was given on the command line.
+#[derive(Debug, Default, Serialize)]
+struct Given<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data_dir: Option<&'a Path>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_format: Option<LogFormat>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    listen: &'a [String],
+}
+
+impl Config {
+    /// Reads all layers.
+    pub(crate) fn read(common: &CommonArgs, listen: &[String]) -> Result<Self> {
+        let given = Given { data_dir: common.data_dir.as_deref(), log_format: common.log_format, listen };
+        Ok(layers(common.config.as_deref(), VARIABLES, &given)?)
+    }
+
+    /// The public file that `kgc init` wrote.
+    pub(crate) fn deployment_path(&self) -> PathBuf {
+        self.data_dir.join("deployment.toml")
+    }
+
+    /// The same, which must be there.
+    pub(crate) fn existing_deployment(&self) -> Result<PathBuf> {
+        let path = self.deployment_path();
+        if path.exists() { Ok(path) } else { Err(Error::NotInitialised(self.data_dir.clone())) }
+    }
+}

@@ -1,0 +1,148 @@
+//! What can go wrong at a KGC, in words that say what to do, each with its exit code.
+
+use std::path::{Path, PathBuf};
+
+use quiver_net::NetError;
+use quiver_service::Exit;
+use rusqlite::ErrorCode;
+
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Error {
+    /// Files, secrets, configuration.
+    #[error(transparent)]
+    Service(#[from] quiver_service::Error),
+    /// The network.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// Something does not hold cryptographically.
+    #[error("{0}")]
+    Protocol(#[from] quiver_ainq::Error),
+    /// Standard output, or the runtime.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// SQLite refused.
+    #[error("registry {path}: {source}")]
+    Registry {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// Another process holds the registry for too long.
+    #[error("registry {path} is locked by another process; try again")]
+    RegistryBusy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The registry's file is damaged or not SQLite.
+    #[error("registry {path} is damaged ({source}); restore it from a backup")]
+    RegistryDamaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// The registry belongs to something else.
+    #[error("{path} is {found}; point --data-dir elsewhere")]
+    ForeignRegistry {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        found: String,
+    },
+    /// The audit table was tampered with or is damaged.
+    #[error("the audit table does not hold: {0}")]
+    Audit(String),
+    /// No deployment here yet.
+    #[error("no deployment in {0}; run `kgc init` first or give --data-dir")]
+    NotInitialised(PathBuf),
+    /// A file is of another suite than the deployment.
+    #[error("{path} is of suite {found}, the deployment of {expected}")]
+    WrongSuite {
+        /// The file.
+        path: PathBuf,
+        /// Its suite.
+        found: &'static str,
+        /// The deployment's.
+        expected: &'static str,
+    },
+    /// A token's terms make no sense.
+    #[error("{0}")]
+    Terms(String),
+    /// Two drones of one name.
+    #[error("the name {name} is taken by {by}")]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// By what, and what to do.
+        by: String,
+    },
+    /// Nobody of that name or serial.
+    #[error(
+        "no drone `{which}` has enrolled; see `kgc drone list` (for a token not yet used: `kgc token revoke`)"
+    )]
+    NoSuchDrone {
+        /// What was asked for.
+        which: String,
+    },
+    /// No such token.
+    #[error(
+        "no open token of a drone `{which}` is recorded here; give the token's id (32 hex digits) instead"
+    )]
+    NoSuchToken {
+        /// What was asked for.
+        which: String,
+    },
+    /// More than one fits.
+    #[error("more than one fits `{which}`; give the id instead of the name")]
+    Ambiguous {
+        /// What was asked for.
+        which: String,
+    },
+    /// Already done.
+    #[error("`{which}` is revoked already")]
+    AlreadyRevoked {
+        /// What was asked for.
+        which: String,
+    },
+    /// The token did its work.
+    #[error("drone {drone} has enrolled with this token; to put the drone out: kgc drone revoke {drone}")]
+    TokenUsed {
+        /// Who used it.
+        drone: String,
+    },
+    /// The machine asked to bind a token twice: a bug, or a registry that was put back to an older state.
+    #[error("a token that is bound to one key was to be bound to another")]
+    TokenBoundTwice,
+}
+
+impl Error {
+    /// Wraps an error of SQLite.
+    pub(crate) fn registry(path: &Path, source: rusqlite::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::RegistryBusy { path },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Self::RegistryDamaged { path, source }
+            }
+            Some(ErrorCode::DiskFull) => quiver_service::Error::DiskFull { path }.into(),
+            _ => Self::Registry { path, source },
+        }
+    }
+
+    /// The exit code.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Service(error) => error.exit(),
+            Self::Net(NetError::AddressInUse { .. }) | Self::RegistryBusy { .. } => Exit::Busy,
+            Self::RegistryDamaged { .. } | Self::ForeignRegistry { .. } => Exit::BadState,
+            Self::NotInitialised(_) | Self::WrongSuite { .. } | Self::Terms(_) => Exit::Usage,
+            Self::NameTaken { .. } | Self::AlreadyRevoked { .. } | Self::TokenUsed { .. } => Exit::Refused,
+            _ => Exit::Failed,
+        }
+    }
+}

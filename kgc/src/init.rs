@@ -1,0 +1,55 @@
+//! `kgc init`: a new deployment.
+
+use quiver_ainq::{Deployment, MasterSecret, Suite};
+use quiver_net::Multiaddr;
+use quiver_service::deployment_file::{DeploymentFile, KgcEntry};
+use quiver_service::secrets::ProtectionArgs;
+use quiver_service::{clock, private_file, terminal, with_suite};
+use rand::RngCore;
+use rand::rngs::OsRng;
+use zeroize::Zeroizing;
+
+use crate::cli::InitArgs;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::operator;
+use crate::sealed::{self, Sealed};
+use crate::store::Store;
+
+/// Creates master secret, registry and public deployment file.
+pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &InitArgs) -> Result<()> {
+    with_suite!(args.suite, S => create::<S>(config, protection, args))
+}
+
+fn create<S: Suite>(config: &Config, protection: &ProtectionArgs, args: &InitArgs) -> Result<()> {
+    for address in &args.address {
+        address
+            .parse::<Multiaddr>()
+            .map_err(|error| Error::Terms(format!("--address {address}: {error}")))?;
+    }
+    let operators =
+        args.operator.iter().map(|path| operator::read_public(path, args.suite)).collect::<Result<_>>()?;
+    private_file::create_directory(&config.data_dir)?;
+    let all = [sealed::path_in(&config.data_dir), Store::path_in(&config.data_dir), config.deployment_path()];
+    if let Some(path) = all.into_iter().find(|path| path.exists()) {
+        return Err(quiver_service::Error::Exists { path }.into());
+    }
+    let by = protection.obtain(true)?;
+    let master = MasterSecret::<S>::generate(&mut OsRng);
+    let deployment = Deployment::new(args.deployment.clone(), master.public());
+    let mut seed = Zeroizing::new([0; 32]);
+    OsRng.fill_bytes(seed.as_mut_slice());
+    Sealed { master, seed, operators }.create(&config.data_dir, &deployment, &by)?;
+    Store::create(&config.data_dir, &deployment.fingerprint(), clock::unix_now())?;
+    let file = DeploymentFile::new(&deployment, vec![KgcEntry { id: 1, addresses: args.address.clone() }]);
+    let path = config.deployment_path();
+    file.write_new(&path)?;
+    terminal::line(&format!(
+        "deployment {} created in {}\nfingerprint {}\ngive {} to leaders, edges and operators",
+        file.deployment,
+        config.data_dir.display(),
+        file.fingerprint,
+        path.display()
+    ))?;
+    Ok(())
+}

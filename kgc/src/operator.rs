@@ -1,0 +1,62 @@
+//! Operators: whoever holds an operator's secret key decides who may enrol. The KGC knows the public key alone.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use quiver_ainq::{OperatorPublicKey, OperatorSecretKey, Suite};
+use quiver_service::armour::{self, Kind};
+use quiver_service::deployment_file::SuiteChoice;
+use quiver_service::{terminal, with_suite};
+use rand::rngs::OsRng;
+
+use crate::error::{Error, Result};
+
+/// `kgc operator new`.
+pub(crate) fn new(prefix: &Path, suite: SuiteChoice) -> Result<()> {
+    let with = |extension: &str| {
+        let mut name = OsString::from(prefix);
+        name.push(extension);
+        PathBuf::from(name)
+    };
+    let (secret_path, public_path) = (with(".key"), with(".pub"));
+    if public_path.exists() {
+        return Err(quiver_service::Error::Exists { path: public_path }.into());
+    }
+    with_suite!(suite, S => {
+        let secret = OperatorSecretKey::<S>::generate(&mut OsRng);
+        armour::write_new(&secret_path, Kind::OperatorSecretKey, suite, &secret.encode())?;
+        armour::write_new(&public_path, Kind::OperatorPublicKey, suite, secret.public().encode().as_ref())?;
+    });
+    terminal::line(&format!(
+        "{}  secret: issues tokens; keep it off the KGC\n{}  public: for `kgc init --operator`",
+        secret_path.display(),
+        public_path.display()
+    ))?;
+    Ok(())
+}
+
+fn read<T>(
+    path: &Path,
+    kind: Kind,
+    suite: SuiteChoice,
+    decode: impl FnOnce(&[u8]) -> std::result::Result<T, quiver_ainq::Error>,
+) -> Result<T> {
+    let (found, bytes) = armour::read(path, kind)?;
+    if found != suite {
+        return Err(Error::WrongSuite { path: path.into(), found: found.id(), expected: suite.id() });
+    }
+    decode(&bytes).map_err(|error| {
+        quiver_service::Error::Garbled { path: path.into(), what: format!("it was cut or changed: {error}") }
+            .into()
+    })
+}
+
+/// Reads an operator's public key of the given suite.
+pub(crate) fn read_public<S: Suite>(path: &Path, suite: SuiteChoice) -> Result<OperatorPublicKey<S>> {
+    read(path, Kind::OperatorPublicKey, suite, |bytes| OperatorPublicKey::decode(bytes))
+}
+
+/// Reads an operator's secret key of the given suite.
+pub(crate) fn read_secret<S: Suite>(path: &Path, suite: SuiteChoice) -> Result<OperatorSecretKey<S>> {
+    read(path, Kind::OperatorSecretKey, suite, |bytes| OperatorSecretKey::decode(bytes))
+}

@@ -1,0 +1,76 @@
+//! The sealed file `master.state`: master secret, transport key, and the operators whose tokens count.
+//!
+//! The operators stand in here and not in the registry because a line added to them would let tokens be forged: this file
+//! is authenticated, the registry is not.
+
+use std::path::{Path, PathBuf};
+
+use quiver_ainq::{Deployment, MasterSecret, OperatorPublicKey, Suite};
+use quiver_service::deployment_file::owner;
+use quiver_service::secrets::Protection;
+use quiver_service::state_file::StateFile;
+use zeroize::Zeroizing;
+
+use crate::error::Result;
+
+const ROLE: &str = "kgc";
+const SEED: u8 = 0;
+const MASTER: u8 = 1;
+const OPERATOR: u8 = 2;
+
+/// What the file holds.
+pub(crate) struct Sealed<S: Suite> {
+    /// x.
+    pub(crate) master: MasterSecret<S>,
+    /// Seed of the transport key.
+    pub(crate) seed: Zeroizing<[u8; 32]>,
+    /// Whose tokens count.
+    pub(crate) operators: Vec<OperatorPublicKey<S>>,
+}
+
+/// Where the file is.
+pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
+    data_dir.join("master.state")
+}
+
+impl<S: Suite> Sealed<S> {
+    /// Creates the file. Never overwrites one.
+    pub(crate) fn create(&self, data_dir: &Path, deployment: &Deployment<S>, by: &Protection) -> Result<()> {
+        let mut records = vec![tagged(SEED, self.seed.as_slice()), tagged(MASTER, &self.master.encode())];
+        records.extend(self.operators.iter().map(|operator| tagged(OPERATOR, operator.encode().as_ref())));
+        StateFile::create(&path_in(data_dir), &owner(deployment, ROLE), by, &records)?;
+        Ok(())
+    }
+
+    /// Opens the file; the lock on it is held as long as the [`StateFile`] lives.
+    pub(crate) fn open(
+        data_dir: &Path,
+        deployment: &Deployment<S>,
+        by: &Protection,
+    ) -> Result<(Self, StateFile)> {
+        let path = path_in(data_dir);
+        let (file, records) = StateFile::open(&path, &owner(deployment, ROLE), by)?;
+        let corrupt =
+            || quiver_service::Error::Corrupt { path: path.clone(), offset: 0, what: "a record is missing" };
+        let (mut master, mut seed, mut operators) = (None, None, Vec::new());
+        for record in &records {
+            match record.split_first() {
+                Some((&SEED, bytes)) => seed = <[u8; 32]>::try_from(bytes).ok().map(Zeroizing::new),
+                Some((&MASTER, bytes)) => master = Some(MasterSecret::decode(bytes)?),
+                Some((&OPERATOR, bytes)) => operators.push(OperatorPublicKey::decode(bytes)?),
+                _ => return Err(corrupt().into()),
+            }
+        }
+        let (Some(master), Some(seed)) = (master, seed) else {
+            return Err(corrupt().into());
+        };
+        Ok((Self { master, seed, operators }, file))
+    }
+}
+
+fn tagged(tag: u8, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
+    let mut record = Zeroizing::new(Vec::with_capacity(1 + bytes.len()));
+    record.push(tag);
+    record.extend_from_slice(bytes);
+    record
+}

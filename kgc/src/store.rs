@@ -1,0 +1,143 @@
+//! The registry: a SQLite file with what a KGC must not forget and what its operator wants to look up.
+//!
+//! It holds nothing secret in clear: sealed replies open only for the drone they were made for. WAL with
+//! `synchronous=FULL`: a transaction that returned is on the disk. Several processes may use it at once (the command line
+//! beside the running service); every change is one immediate transaction together with its line in the audit table.
+
+mod audit;
+mod drones;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use quiver_ainq::UnixTime;
+use quiver_role::KgcRecord;
+use quiver_service::private_file;
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+
+pub(crate) use self::audit::{Checked, Line};
+use crate::error::{Error, Result};
+
+/// How long one process waits for another's transaction.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// The open registry.
+#[derive(Debug)]
+pub(crate) struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Store {
+    /// Where the registry of a data directory is.
+    pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
+        data_dir.join("registry.sqlite")
+    }
+
+    /// Creates the registry of a deployment. Never overwrites one.
+    pub(crate) fn create(data_dir: &Path, fingerprint: &[u8; 32], at: UnixTime) -> Result<Self> {
+        let path = Self::path_in(data_dir);
+        // SQLite gives its side files the mode of this one.
+        private_file::write_new(&path, b"")?;
+        let mut store = Self::connect(path)?;
+        store.change(at, |change| {
+            schema::create(&change.transaction, fingerprint)?;
+            change.audit("initialised", &hex::encode(fingerprint), "")
+        })?;
+        Ok(store)
+    }
+
+    /// Opens the registry of a deployment.
+    pub(crate) fn open(data_dir: &Path, fingerprint: &[u8; 32]) -> Result<Self> {
+        let path = Self::path_in(data_dir);
+        let file =
+            std::fs::File::open(&path).map_err(|source| quiver_service::Error::io("open", &path, source))?;
+        private_file::refuse_if_open_to_others(&path, &file)?;
+        let store = Self::connect(path)?;
+        schema::check(&store.connection, &store.path, fingerprint)?;
+        Ok(store)
+    }
+
+    fn connect(path: PathBuf) -> Result<Self> {
+        let connection = Connection::open(&path).map_err(|error| Error::registry(&path, error))?;
+        let set_up = || {
+            connection.busy_timeout(BUSY)?;
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            connection.pragma_update(None, "foreign_keys", "ON")
+        };
+        set_up().map_err(|error| Error::registry(&path, error))?;
+        Ok(Self { connection, path })
+    }
+
+    /// Runs one change: all of it is durable, or none of it happened.
+    fn change<T>(&mut self, at: UnixTime, body: impl FnOnce(&Change<'_>) -> Result<T>) -> Result<T> {
+        let path = &self.path;
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(|error| Error::registry(path, error))?;
+        let change = Change { transaction, path, at };
+        let result = body(&change)?;
+        change.transaction.commit().map_err(|error| Error::registry(path, error))?;
+        Ok(result)
+    }
+
+    fn read<T>(&self, body: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        body(&self.connection).map_err(|error| Error::registry(&self.path, error))
+    }
+
+    /// Makes a batch of the machine's records durable.
+    pub(crate) fn persist(&mut self, records: &[KgcRecord], at: UnixTime) -> Result<()> {
+        self.change(at, |change| records.iter().try_for_each(|record| change.record(record)))
+    }
+
+    /// Everything a KGC's machine is rebuilt from.
+    pub(crate) fn records(&self) -> Result<Vec<KgcRecord>> {
+        let mut records = self.issued_records()?;
+        records.extend(self.newest_revocation_list()?);
+        let revoked = self.revoked_tokens()?;
+        records.extend(revoked.into_iter().map(|token_id| KgcRecord::TokenRevoked { token_id }));
+        Ok(records)
+    }
+
+    fn newest_revocation_list(&self) -> Result<Option<KgcRecord>> {
+        use rusqlite::OptionalExtension;
+        let query = "SELECT number, list FROM revocation_list ORDER BY number DESC LIMIT 1";
+        self.read(|db| {
+            let read = |row: &rusqlite::Row<'_>| {
+                Ok(KgcRecord::RevocationList { number: row.get(0)?, list: row.get(1)? })
+            };
+            db.query_row(query, [], read).optional()
+        })
+    }
+}
+
+/// One change in progress.
+struct Change<'a> {
+    transaction: Transaction<'a>,
+    path: &'a Path,
+    at: UnixTime,
+}
+
+impl Change<'_> {
+    fn sql<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
+        result.map_err(|error| Error::registry(self.path, error))
+    }
+
+    fn record(&self, record: &KgcRecord) -> Result<()> {
+        match record {
+            KgcRecord::Issued { .. } => self.issued(record),
+            KgcRecord::RevocationList { number, list } => {
+                let insert = "INSERT OR IGNORE INTO revocation_list (number, list, at) VALUES (?1, ?2, ?3)";
+                self.sql(self.transaction.execute(insert, params![number, list, self.at]))?;
+                self.audit("revocation list signed", &number.to_string(), "")
+            }
+            KgcRecord::TokenRevoked { token_id } => self.revoke_token(token_id, ""),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Drones: identities a key was issued for.
+
+use quiver_ainq::{Identity, Role, UnixTime};
+use quiver_role::KgcRecord;
+use rusqlite::{OptionalExtension, Row, params};
+use serde::Serialize;
+
+use super::audit::ISSUED;
+use super::{Change, Store};
+use crate::error::{Error, Result};
+
+/// An enrolled drone as `kgc drone list` shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Drone {
+    /// Its name.
+    pub(crate) name: String,
+    /// `edge` or `leader of GROUP (ordinal N)`.
+    pub(crate) role: String,
+    /// Groups it may join.
+    pub(crate) groups: Vec<String>,
+    /// Serial, which is its token's id; hex.
+    pub(crate) serial: String,
+    /// Handle of its public key; hex.
+    pub(crate) handle: String,
+    /// When it was enrolled.
+    pub(crate) enrolled: UnixTime,
+    /// When its identity ends.
+    pub(crate) not_after: UnixTime,
+    /// Whether it was revoked.
+    pub(crate) revoked: bool,
+}
+
+impl Drone {
+    /// In one word.
+    pub(crate) fn state(&self, now: UnixTime) -> &'static str {
+        match self {
+            Self { revoked: true, .. } => "revoked",
+            Self { not_after, .. } if *not_after < now => "expired",
+            _ => "active",
+        }
+    }
+}
+
+/// A role in words.
+pub(crate) fn describe_role(role: &Role) -> String {
+    match role {
+        Role::Edge => "edge".into(),
+        Role::Leader { group, ordinal } => format!("leader of {group} (ordinal {ordinal})"),
+    }
+}
+
+/// A revocation that the running KGC has to sign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RevokedDrone {
+    /// The order in which they were made.
+    pub(crate) seq: u64,
+    /// The drone's serial.
+    pub(crate) serial: [u8; 16],
+    /// Its key's handle.
+    pub(crate) handle: [u8; 32],
+}
+
+fn issued_record(row: &Row<'_>) -> rusqlite::Result<KgcRecord> {
+    Ok(KgcRecord::Issued {
+        token_id: row.get(0)?,
+        name: row.get(1)?,
+        identity: row.get(2)?,
+        handle: row.get(3)?,
+        pin: row.get(4)?,
+        request: row.get(5)?,
+        reply: row.get(6)?,
+        at: row.get(7)?,
+    })
+}
+
+impl Change<'_> {
+    pub(super) fn issued(&self, record: &KgcRecord) -> Result<()> {
+        let KgcRecord::Issued { token_id, name, identity, handle, pin, request, reply, at } = record else {
+            return Ok(());
+        };
+        // A commit that failed halfway may have happened after all: the same once more is fine, anything else is not.
+        let stored = "SELECT pin FROM issued WHERE token_id = ?1";
+        let stored = self.transaction.query_row(stored, params![token_id], |row| row.get::<_, [u8; 32]>(0));
+        match self.sql(stored.optional())? {
+            Some(stored) if stored == *pin => return Ok(()),
+            Some(_) => return Err(Error::TokenBoundTwice),
+            None => {}
+        }
+        let insert = "INSERT INTO issued (token_id, name, identity, handle, pin, request, reply, at)
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let values = params![token_id, name, identity, handle, pin, request, reply, at];
+        self.sql(self.transaction.execute(insert, values))?;
+        self.audit(ISSUED, name, &format!("serial {} handle {}", hex::encode(token_id), hex::encode(handle)))
+    }
+}
+
+impl Store {
+    pub(super) fn issued_records(&self) -> Result<Vec<KgcRecord>> {
+        let query = "SELECT token_id, name, identity, handle, pin, request, reply, at FROM issued ORDER BY at, token_id";
+        self.read(|db| db.prepare(query)?.query_map([], issued_record)?.collect())
+    }
+
+    /// All enrolled drones, by name.
+    pub(crate) fn drones(&self) -> Result<Vec<Drone>> {
+        let query = "SELECT issued.identity, issued.handle, issued.at, revoked_drone.seq IS NOT NULL
+                     FROM issued LEFT JOIN revoked_drone USING (token_id) ORDER BY issued.name, issued.at";
+        let rows: Vec<(Vec<u8>, [u8; 32], UnixTime, bool)> = self.read(|db| {
+            let mut statement = db.prepare(query)?;
+            let rows =
+                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+            rows.collect()
+        })?;
+        let drone = |(identity, handle, enrolled, revoked): (Vec<u8>, [u8; 32], _, _)| {
+            let identity = Identity::decode(&identity)?;
+            Ok(Drone {
+                name: identity.name.to_string(),
+                role: describe_role(&identity.role),
+                groups: identity.groups.iter().map(ToString::to_string).collect(),
+                serial: hex::encode(identity.serial),
+                handle: hex::encode(handle),
+                enrolled,
+                not_after: identity.not_after,
+                revoked,
+            })
+        };
+        rows.into_iter().map(drone).collect()
+    }
+
+    /// Revokes a drone named by its name or serial; returns it.
+    pub(crate) fn revoke_drone(&mut self, which: &str, at: UnixTime) -> Result<Drone> {
+        let matching = |drone: &Drone| drone.name == which || drone.serial.eq_ignore_ascii_case(which);
+        self.change_drone(at, matching, which)
+    }
+
+    fn change_drone(
+        &mut self,
+        at: UnixTime,
+        matching: impl Fn(&Drone) -> bool,
+        which: &str,
+    ) -> Result<Drone> {
+        let mut found: Vec<_> = self.drones()?.into_iter().filter(matching).collect();
+        let known = !found.is_empty();
+        found.retain(|drone| !drone.revoked);
+        let drone = match found.pop() {
+            Some(drone) if found.is_empty() => drone,
+            Some(_) => return Err(Error::Ambiguous { which: which.into() }),
+            None if known => return Err(Error::AlreadyRevoked { which: which.into() }),
+            None => return Err(Error::NoSuchDrone { which: which.into() }),
+        };
+        let serial = hex::decode(&drone.serial).unwrap_or_default();
+        self.change(at, |change| {
+            let insert = "INSERT OR IGNORE INTO revoked_drone (token_id, at) VALUES (?1, ?2)";
+            change.sql(change.transaction.execute(insert, params![serial, at]))?;
+            change.audit("drone revoked", &drone.name, &format!("serial {}", drone.serial))
+        })?;
+        Ok(drone)
+    }
+
+    /// Revocations of drones made after the one numbered `seq`.
+    pub(crate) fn drones_revoked_after(&self, seq: u64) -> Result<Vec<RevokedDrone>> {
+        let query =
+            "SELECT revoked_drone.seq, token_id, handle FROM revoked_drone JOIN issued USING (token_id)
+                     WHERE revoked_drone.seq > ?1 ORDER BY revoked_drone.seq";
+        self.read(|db| {
+            let read = |row: &Row<'_>| {
+                Ok(RevokedDrone { seq: row.get(0)?, serial: row.get(1)?, handle: row.get(2)? })
+            };
+            db.prepare(query)?.query_map(params![seq], read)?.collect()
+        })
+    }
+}

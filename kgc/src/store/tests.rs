@@ -1,0 +1,208 @@
+//! The registry: durability across openings, names, revocations, the audit chain, foreign and damaged files.
+
+use std::os::unix::fs::PermissionsExt;
+
+use quiver_ainq::{Identity, Name, Role};
+use tempfile::TempDir;
+
+use super::drones::RevokedDrone;
+use super::tokens::TokenState;
+use super::*;
+
+const DEPLOYMENT: [u8; 32] = [7; 32];
+const NOW: UnixTime = 1_800_000_000;
+
+struct Bench {
+    directory: TempDir,
+}
+
+impl Bench {
+    fn new() -> (Self, Store) {
+        let bench = Self { directory: tempfile::tempdir().expect("tempdir") };
+        let store = Store::create(bench.directory.path(), &DEPLOYMENT, NOW).expect("create");
+        (bench, store)
+    }
+
+    fn open(&self) -> Result<Store> {
+        Store::open(self.directory.path(), &DEPLOYMENT)
+    }
+
+    fn path(&self) -> PathBuf {
+        Store::path_in(self.directory.path())
+    }
+
+    /// Another program with the same file.
+    fn tamper(&self, sql: &str) {
+        Connection::open(self.path()).expect("open").execute_batch(sql).expect("tamper");
+    }
+}
+
+fn issued(serial: u8, name: &str) -> KgcRecord {
+    let identity = Identity {
+        serial: [serial; 16],
+        name: Name::new(name).expect("name"),
+        role: Role::Edge,
+        groups: vec![Name::new("alpha").expect("name")],
+        not_after: NOW + 10,
+    };
+    KgcRecord::Issued {
+        token_id: [serial; 16],
+        name: name.into(),
+        identity: identity.encode(),
+        handle: [serial; 32],
+        pin: [serial; 32],
+        request: [serial; 32],
+        reply: vec![serial; 100],
+        at: NOW,
+    }
+}
+
+fn checked(store: &Store) -> Checked {
+    store.check_audit(&store.audit_lines().expect("lines")).expect("check")
+}
+
+#[test]
+fn records_survive_reopening() {
+    let (bench, mut store) = Bench::new();
+    let list = KgcRecord::RevocationList { number: 2, list: vec![1, 2] };
+    let older = KgcRecord::RevocationList { number: 1, list: vec![1] };
+    let token = KgcRecord::TokenRevoked { token_id: [9; 16] };
+    store
+        .persist(&[issued(1, "edge-1"), issued(2, "edge-2"), older, list.clone(), token.clone()], NOW)
+        .expect("persist");
+    drop(store);
+    let records = bench.open().expect("open").records().expect("records");
+    assert_eq!(records, [issued(1, "edge-1"), issued(2, "edge-2"), list, token]);
+    let mode = std::fs::metadata(bench.path()).expect("metadata").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn failing_batch_leaves_nothing_behind() {
+    let (_bench, mut store) = Bench::new();
+    store.persist(&[issued(1, "edge-1")], NOW).expect("persist");
+    let mut other_key = issued(1, "edge-1");
+    if let KgcRecord::Issued { pin, .. } = &mut other_key {
+        *pin = [99; 32];
+    }
+    let error = store.persist(&[issued(2, "edge-2"), other_key], NOW).expect_err("bound twice");
+    assert!(matches!(error, Error::TokenBoundTwice), "{error}");
+    assert_eq!(store.records().expect("records"), [issued(1, "edge-1")]);
+    assert_eq!(checked(&store), Checked::Whole);
+    store.persist(&[issued(1, "edge-1")], NOW).expect("the very same once more is fine");
+}
+
+#[test]
+fn revoked_drone_is_handed_over_once_and_frees_its_name() {
+    let (_bench, mut store) = Bench::new();
+    store.persist(&[issued(1, "edge-1"), issued(2, "edge-2")], NOW).expect("persist");
+    assert!(matches!(store.refuse_taken_name("edge-1", NOW), Err(Error::NameTaken { .. })));
+    store.revoke_drone("edge-1", NOW).expect("revoke");
+    store.refuse_taken_name("edge-1", NOW).expect("free again");
+    let revoked = store.drones_revoked_after(0).expect("revoked");
+    assert_eq!(revoked, [RevokedDrone { seq: 1, serial: [1; 16], handle: [1; 32] }]);
+    assert!(store.drones_revoked_after(1).expect("none").is_empty());
+    assert!(matches!(store.revoke_drone("edge-1", NOW), Err(Error::AlreadyRevoked { .. })));
+    assert!(matches!(store.revoke_drone("edge-9", NOW), Err(Error::NoSuchDrone { .. })));
+    store.revoke_drone(&hex::encode([2; 16]), NOW).expect("by serial");
+    assert_eq!(store.drones().expect("drones").iter().filter(|drone| drone.revoked).count(), 2);
+}
+
+#[test]
+fn drone_states_follow_the_clock() {
+    let (_bench, mut store) = Bench::new();
+    store.persist(&[issued(1, "edge-1")], NOW).expect("persist");
+    let drone = store.drones().expect("drones").remove(0);
+    assert_eq!((drone.state(NOW), drone.state(NOW + 11)), ("active", "expired"));
+}
+
+#[test]
+fn used_and_unknown_tokens_are_not_revoked_as_tokens() {
+    let (_bench, mut store) = Bench::new();
+    store.persist(&[issued(1, "edge-1")], NOW).expect("persist");
+    let used = store.revoke_tokens_named(&hex::encode([1; 16]), NOW);
+    assert!(matches!(used, Err(Error::TokenUsed { drone }) if drone == "edge-1"));
+    assert!(matches!(store.revoke_tokens_named("edge-7", NOW), Err(Error::NoSuchToken { .. })));
+    let id = hex::encode([5; 16]);
+    assert_eq!(store.revoke_tokens_named(&id, NOW).expect("issued elsewhere"), id);
+    assert!(matches!(store.revoke_tokens_named(&id, NOW), Err(Error::AlreadyRevoked { .. })));
+    assert_eq!(store.revoked_tokens().expect("revoked"), [[5; 16]]);
+    let states: Vec<_> = store.tokens(NOW).expect("tokens").into_iter().map(|token| token.state).collect();
+    assert_eq!(states, [TokenState::Used, TokenState::Revoked]);
+}
+
+#[test]
+fn audit_chain_shows_what_was_done_to_it() {
+    let attacks = [
+        ("UPDATE audit SET subject = 'edge-9' WHERE seq = 2", Checked::BrokenAt(2)),
+        ("UPDATE audit SET at = at + 1 WHERE seq = 1", Checked::BrokenAt(1)),
+        ("DELETE FROM audit WHERE seq = 2", Checked::BrokenAt(2)),
+        ("DELETE FROM audit WHERE seq = 1", Checked::BrokenAt(1)),
+        ("DELETE FROM audit", Checked::BrokenAt(1)),
+        ("DELETE FROM audit WHERE seq = 3", Checked::CountDiffers { issued: 2, audited: 1 }),
+        ("DELETE FROM issued WHERE name = 'edge-1'", Checked::CountDiffers { issued: 1, audited: 2 }),
+    ];
+    for (attack, expected) in attacks {
+        let (bench, mut store) = Bench::new();
+        store.persist(&[issued(1, "edge-1"), issued(2, "edge-2")], NOW).expect("persist");
+        assert_eq!(checked(&store), Checked::Whole);
+        bench.tamper("DROP TRIGGER audit_is_not_changed; DROP TRIGGER audit_is_not_cut;");
+        bench.tamper(attack);
+        assert_eq!(checked(&store), expected, "{attack}");
+    }
+}
+
+#[test]
+fn audit_table_is_append_only() {
+    let (bench, store) = Bench::new();
+    let other = Connection::open(bench.path()).expect("open");
+    for attack in ["UPDATE audit SET subject = ''", "DELETE FROM audit"] {
+        let error = other.execute_batch(attack).expect_err("refused").to_string();
+        assert!(error.contains("append-only"), "{error}");
+    }
+    assert_eq!(checked(&store), Checked::Whole);
+}
+
+#[test]
+fn foreign_newer_and_damaged_registries_are_refused() {
+    let (bench, store) = Bench::new();
+    drop(store);
+    let other = Store::open(bench.directory.path(), &[8; 32]).expect_err("other deployment");
+    assert!(other.to_string().contains("another deployment"), "{other}");
+    bench.tamper("PRAGMA user_version = 2");
+    assert!(bench.open().expect_err("newer").to_string().contains("version 2"));
+    bench.tamper("PRAGMA application_id = 1");
+    assert!(bench.open().expect_err("foreign").to_string().contains("another program"));
+    std::fs::write(bench.path(), [b'x'; 4096]).expect("write");
+    let error = bench.open().expect_err("damaged");
+    assert!(matches!(error, Error::RegistryDamaged { .. }), "{error}");
+}
+
+#[test]
+fn registry_that_others_may_read_is_refused() {
+    let (bench, store) = Bench::new();
+    drop(store);
+    std::fs::set_permissions(bench.path(), std::fs::Permissions::from_mode(0o644)).expect("chmod");
+    let error = bench.open().expect_err("refused");
+    assert!(matches!(error, Error::Service(quiver_service::Error::TooOpen { .. })), "{error}");
+}
+
+#[test]
+fn registry_is_never_created_over() {
+    let (bench, store) = Bench::new();
+    drop(store);
+    let error = Store::create(bench.directory.path(), &DEPLOYMENT, NOW).expect_err("exists");
+    assert!(matches!(error, Error::Service(quiver_service::Error::Exists { .. })), "{error}");
+}
+
+#[test]
+fn two_processes_take_turns() {
+    let (bench, mut one) = Bench::new();
+    let mut two = bench.open().expect("open");
+    for serial in 0..20 {
+        let store = if serial % 2 == 0 { &mut one } else { &mut two };
+        store.persist(&[issued(serial, &format!("edge-{serial}"))], NOW).expect("persist");
+    }
+    assert_eq!(checked(&one), Checked::Whole);
+    assert_eq!(two.drones().expect("drones").len(), 20);
+}

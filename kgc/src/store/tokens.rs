@@ -1,0 +1,150 @@
+//! Tokens this registry knows of: recorded when issued here, used, or revoked.
+//!
+//! A token issued elsewhere (the operator's key need not be on the KGC's machine) is known only once it is used.
+
+use quiver_ainq::{Suite, TokenStatement, UnixTime};
+use rusqlite::{OptionalExtension, Row, params};
+use serde::Serialize;
+
+use super::{Change, Store};
+use crate::error::{Error, Result};
+
+/// What became of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TokenState {
+    /// A drone may still enrol with it.
+    Open,
+    /// A drone has.
+    Used,
+    /// It came to its end unused.
+    Expired,
+    /// It was revoked.
+    Revoked,
+}
+
+impl TokenState {
+    /// In one word.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Used => "used",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+        }
+    }
+}
+
+/// A token as `kgc token list` shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Token {
+    /// Its id; hex.
+    pub(crate) id: String,
+    /// The drone's name, if known.
+    pub(crate) name: Option<String>,
+    /// When it can no longer be used, if known.
+    pub(crate) expiry: Option<UnixTime>,
+    /// What became of it.
+    pub(crate) state: TokenState,
+}
+
+/// Every id known from any of the three tables.
+const TOKENS: &str = "
+    SELECT ids.token_id, coalesce(issued.name, token.name), token.expiry,
+           issued.token_id IS NOT NULL, revoked_token.token_id IS NOT NULL
+    FROM (SELECT token_id FROM token UNION SELECT token_id FROM issued UNION SELECT token_id FROM revoked_token) AS ids
+    LEFT JOIN token USING (token_id) LEFT JOIN issued USING (token_id) LEFT JOIN revoked_token USING (token_id)
+    ORDER BY coalesce(token.at, issued.at, revoked_token.at), ids.token_id";
+
+fn token(row: &Row<'_>, now: UnixTime) -> rusqlite::Result<Token> {
+    let id: [u8; 16] = row.get(0)?;
+    let expiry: Option<UnixTime> = row.get(2)?;
+    let (used, revoked) = (row.get(3)?, row.get(4)?);
+    let state = match (used, revoked) {
+        (_, true) => TokenState::Revoked,
+        (true, false) => TokenState::Used,
+        _ if expiry.is_some_and(|expiry| expiry < now) => TokenState::Expired,
+        _ => TokenState::Open,
+    };
+    Ok(Token { id: hex::encode(id), name: row.get(1)?, expiry, state })
+}
+
+impl Change<'_> {
+    pub(super) fn revoke_token(&self, id: &[u8; 16], name: &str) -> Result<()> {
+        let insert = "INSERT OR IGNORE INTO revoked_token (token_id, at) VALUES (?1, ?2)";
+        self.sql(self.transaction.execute(insert, params![id, self.at]))?;
+        self.audit("token revoked", name, &format!("id {}", hex::encode(id)))
+    }
+}
+
+impl Store {
+    /// All tokens known.
+    pub(crate) fn tokens(&self, now: UnixTime) -> Result<Vec<Token>> {
+        self.read(|db| db.prepare(TOKENS)?.query_map([], |row| token(row, now))?.collect())
+    }
+
+    /// Refuses a name that an active drone or an open token already carries.
+    pub(crate) fn refuse_taken_name(&self, name: &str, now: UnixTime) -> Result<()> {
+        let taken = |by: &str| Err(Error::NameTaken { name: name.into(), by: by.into() });
+        if self.drones()?.iter().any(|drone| drone.name == name && !drone.revoked) {
+            return taken("an enrolled drone; revoke that one first (kgc drone revoke)");
+        }
+        let open = |token: &Token| token.state == TokenState::Open && token.name.as_deref() == Some(name);
+        if self.tokens(now)?.iter().any(open) {
+            return taken("an open token; revoke that one first (kgc token revoke)");
+        }
+        Ok(())
+    }
+
+    /// Records a token that was just issued. Public data only.
+    pub(crate) fn record_token<S: Suite>(
+        &mut self,
+        statement: &TokenStatement<S>,
+        at: UnixTime,
+    ) -> Result<()> {
+        self.change(at, |change| {
+            let insert =
+                "INSERT INTO token (token_id, name, statement, expiry, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+            let name = statement.name.as_str();
+            // SQLite's integers are signed; both mean "never".
+            let expiry = statement.expiry.min(i64::MAX as u64);
+            let values = params![statement.id, name, statement.encode(), expiry, at];
+            change.sql(change.transaction.execute(insert, values))?;
+            change.audit("token issued", name, &format!("id {}", hex::encode(statement.id)))
+        })
+    }
+
+    /// Revokes a token named by its id (any token) or by its drone's name (a recorded one). Returns the id.
+    pub(crate) fn revoke_tokens_named(&mut self, which: &str, at: UnixTime) -> Result<String> {
+        let mut id = [0; 16];
+        if hex::decode_to_slice(which, &mut id).is_err() {
+            let named =
+                |token: &Token| token.name.as_deref() == Some(which) && token.state == TokenState::Open;
+            let mut found: Vec<_> = self.tokens(at)?.into_iter().filter(named).collect();
+            match found.pop() {
+                Some(token) if found.is_empty() => {
+                    let _ = hex::decode_to_slice(token.id, &mut id);
+                }
+                Some(_) => return Err(Error::Ambiguous { which: which.into() }),
+                None => return Err(Error::NoSuchToken { which: which.into() }),
+            }
+        }
+        let used = "SELECT name FROM issued WHERE token_id = ?1";
+        let used =
+            self.read(|db| db.query_row(used, params![id], |row| row.get::<_, String>(0)).optional())?;
+        if let Some(drone) = used {
+            return Err(Error::TokenUsed { drone });
+        }
+        if self.revoked_tokens()?.contains(&id) {
+            return Err(Error::AlreadyRevoked { which: which.into() });
+        }
+        self.change(at, |change| change.revoke_token(&id, which))?;
+        Ok(hex::encode(id))
+    }
+
+    /// Ids of all revoked tokens, in the order of revocation.
+    pub(crate) fn revoked_tokens(&self) -> Result<Vec<[u8; 16]>> {
+        let query = "SELECT token_id FROM revoked_token ORDER BY seq";
+        self.read(|db| db.prepare(query)?.query_map([], |row| row.get(0))?.collect())
+    }
+}

@@ -1,0 +1,100 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use quiver_ainq::Name;
+use quiver_service::EXIT_CODES_HELP;
+use quiver_service::arguments::CommonArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  leader serve --deployment deployment.toml --token leader-1.token     # first start: enrols
+  leader serve                                                         # every other start
+  leader status
+  leader rekey
+  leader evict edge-7
+  leader send --channel orders 'return to base'
+
+Files in the data directory (default ./leader-data): drone.state (keys and roster, encrypted; no group
+secret), deployment.toml (copy of the public file), control.sock (for the other subcommands).
+Settings: --config FILE (TOML) < QUIVER_LEADER_DATA_DIR, QUIVER_LEADER_LISTEN, ... < flags.";
+
+/// Quiver's team leader: forms a group of drones and keeps its key fresh
+#[derive(Debug, Parser)]
+#[command(name = "leader", version, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES_HELP}"))]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Lead the group until SIGTERM or SIGINT; enrols first if need be
+    Serve(ServeArgs),
+    /// How the running leader and its group are doing
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put a drone out of the group, at once, and keep it out
+    Evict {
+        /// The drone's name
+        name: Name,
+    },
+    /// Make a new group key now
+    Rekey,
+    /// Say something to the group, signed
+    Send {
+        /// The application's channel
+        #[arg(long, default_value = "chat")]
+        channel: Name,
+        /// The text
+        text: String,
+    },
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct ServeArgs {
+    /// The public deployment file (from `kgc init`); needed at the first start, then a copy is kept
+    #[arg(long, value_name = "FILE")]
+    pub(crate) deployment: Option<PathBuf>,
+    /// The token to enrol with (mode 0600); needed at the first start
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token: Option<PathBuf>,
+    /// Address of a KGC, in place of those in the deployment file; may be repeated
+    #[arg(long, value_name = "MULTIADDR")]
+    pub(crate) kgc: Vec<String>,
+    /// Where to listen: /ip4/0.0.0.0/tcp/7001 (the default), /ip4/0.0.0.0/udp/7001/quic-v1; port 0 lets the system
+    /// choose; may be repeated
+    #[arg(short, long, value_name = "MULTIADDR")]
+    pub(crate) listen: Vec<String>,
+    /// A drone that may join although its identity does not list the group; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow: Vec<String>,
+    /// The most members [default: 4096]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_members: Option<u32>,
+    /// How long a group key is valid, such as 10m; a new one comes when four fifths have passed [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) validity: Option<Duration>,
+    /// Print the group's messages as JSON, one object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,157 @@
+//! The configuration: defaults ← `--config FILE` ← `QUIVER_LEADER_…` ← flags.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use quiver_ainq::Name;
+use quiver_net::Multiaddr;
+use quiver_role::leader::LeaderTiming;
+use quiver_service::arguments::CommonArgs;
+use quiver_service::config::layers;
+use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::logging::LogFormat;
+use serde::{Deserialize, Serialize};
+
+use crate::cli::ServeArgs;
+use crate::error::{Error, Result};
+
+/// Prefix of the environment variables: `QUIVER_LEADER_DATA_DIR`, `QUIVER_LEADER_LISTEN`, …
+pub(crate) const VARIABLES: &str = "QUIVER_LEADER_";
+
+/// All settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Where everything is.
+    pub(crate) data_dir: PathBuf,
+    /// How log lines look.
+    pub(crate) log_format: LogFormat,
+    /// The public deployment file; after the first start the copy in the data directory.
+    pub(crate) deployment: Option<PathBuf>,
+    /// Addresses of KGCs, in place of those in the deployment file.
+    #[serde(deserialize_with = "quiver_service::config::list")]
+    pub(crate) kgc: Vec<String>,
+    /// Where to listen, as multiaddresses.
+    #[serde(deserialize_with = "quiver_service::config::list")]
+    pub(crate) listen: Vec<String>,
+    /// The token to enrol with.
+    pub(crate) token: Option<PathBuf>,
+    /// Drones that may join although their identity does not list the group.
+    #[serde(deserialize_with = "quiver_service::config::list")]
+    pub(crate) allow: Vec<String>,
+    /// The most members.
+    pub(crate) max_members: u32,
+    /// How long a group key is valid.
+    #[serde(with = "humantime_serde")]
+    pub(crate) validity: Duration,
+    /// How long the first join waits for company.
+    #[serde(with = "humantime_serde")]
+    pub(crate) batching: Duration,
+    /// How long it waits at most.
+    #[serde(with = "humantime_serde")]
+    pub(crate) batching_max: Duration,
+    /// How long to wait for acknowledgements before sending an epoch again.
+    #[serde(with = "humantime_serde")]
+    pub(crate) resend: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let timing = LeaderTiming::default();
+        Self {
+            data_dir: "leader-data".into(),
+            log_format: LogFormat::Text,
+            deployment: None,
+            kgc: Vec::new(),
+            listen: vec!["/ip4/0.0.0.0/tcp/7001".into()],
+            token: None,
+            allow: Vec::new(),
+            max_members: 4096,
+            validity: timing.validity,
+            batching: timing.batching,
+            batching_max: timing.batching_max,
+            resend: timing.resend,
+        }
+    }
+}
+
+/// What was given on the command line.
+#[derive(Debug, Default, Serialize)]
+struct Given<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data_dir: Option<&'a Path>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_format: Option<LogFormat>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deployment: Option<&'a Path>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    kgc: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    listen: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<&'a Path>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    allow: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_members: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none", with = "humantime_serde::option")]
+    validity: Option<Duration>,
+}
+
+impl Config {
+    /// Reads all layers.
+    pub(crate) fn read(common: &CommonArgs, serve: Option<&ServeArgs>) -> Result<Self> {
+        let none = ServeArgs::default();
+        let serve = serve.unwrap_or(&none);
+        let given = Given {
+            data_dir: common.data_dir.as_deref(),
+            log_format: common.log_format,
+            deployment: serve.deployment.as_deref(),
+            kgc: &serve.kgc,
+            listen: &serve.listen,
+            token: serve.token.as_deref(),
+            allow: &serve.allow,
+            max_members: serve.max_members,
+            validity: serve.validity,
+        };
+        let config: Self = layers(common.config.as_deref(), VARIABLES, &given)?;
+        if config.validity < Duration::from_secs(5) {
+            return Err(Error::Config("`validity` must be at least 5s".into()));
+        }
+        if !(1..=1 << 20).contains(&config.max_members) {
+            return Err(Error::Config("`max_members` must lie between 1 and 1048576".into()));
+        }
+        Ok(config)
+    }
+
+    /// The deployment file: the one given, or the copy made at the first start.
+    pub(crate) fn read_deployment(&self) -> Result<DeploymentFile> {
+        Ok(DeploymentFile::given_or_kept(self.deployment.as_deref(), &self.data_dir)?)
+    }
+
+    /// When things happen.
+    pub(crate) fn timing(&self) -> LeaderTiming {
+        LeaderTiming {
+            validity: self.validity,
+            batching: self.batching,
+            batching_max: self.batching_max,
+            resend: self.resend,
+        }
+    }
+
+    /// The operator's list of drones that may join.
+    pub(crate) fn allow_list(&self) -> Result<BTreeSet<Name>> {
+        let name = |text: &String| {
+            Name::new(text).map_err(|error| Error::Config(format!("`allow`: {text}: {error}")))
+        };
+        self.allow.iter().map(name).collect()
+    }
+}
+
+/// Reads multiaddresses; `key` is the setting they come from.
+pub(crate) fn addresses(key: &str, texts: &[String]) -> Result<Vec<Multiaddr>> {
+    let address =
+        |text: &String| text.parse().map_err(|error| Error::Config(format!("`{key}`: {text}: {error}")));
+    texts.iter().map(address).collect()
+}

@@ -1,0 +1,240 @@
+//! What the other subcommands ask of the running leader, and the answers.
+
+use std::time::Duration;
+
+use quiver_ainq::{Name, Suite};
+use quiver_net::Handle;
+use quiver_role::{Leader, LeaderCommand, LeaderEvent};
+use quiver_service::clock;
+use quiver_service::control::Call;
+use quiver_service::terminal::table;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::{broadcast, mpsc};
+use tokio::time::timeout;
+
+/// How long a new epoch may take to come about.
+const EPOCH_TIME: Duration = Duration::from_secs(20);
+/// Members a status names; a larger group is cut short.
+const MEMBERS_SHOWN: usize = 10_000;
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Request {
+    /// How things are.
+    Status,
+    /// Put a drone out.
+    Evict(String),
+    /// Make a new key.
+    Rekey,
+    /// Say something.
+    Send {
+        /// The channel.
+        channel: String,
+        /// The text.
+        text: String,
+    },
+}
+
+/// The answer to [`Request::Status`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Status {
+    /// The leader's name, once enrolled.
+    pub(crate) name: Option<String>,
+    /// The group.
+    pub(crate) group: String,
+    /// Whether a term is open.
+    pub(crate) serving: bool,
+    /// Term of the epoch in force.
+    pub(crate) term: Option<u64>,
+    /// Counter of the epoch in force.
+    pub(crate) counter: Option<u64>,
+    /// First 8 bytes of the epoch's digest, hex: equal at all members that hold its key.
+    pub(crate) epoch_digest: Option<String>,
+    /// Until when the key is valid, seconds since 1970.
+    pub(crate) valid_until: Option<u64>,
+    /// Members on the roster.
+    pub(crate) members: usize,
+    /// Of those, connected.
+    pub(crate) connected: usize,
+    /// Of those, the ones that acknowledged the epoch.
+    pub(crate) acknowledged: usize,
+    /// Drones waiting to be let in.
+    pub(crate) pending_joins: usize,
+    /// Number of the newest revocation list.
+    pub(crate) revocation_list: u64,
+    /// Names by slot.
+    pub(crate) roster: Vec<(u32, String)>,
+    /// Where it listens.
+    pub(crate) listening: Vec<String>,
+}
+
+impl Status {
+    fn of<S: Suite>(machine: &Leader<S>) -> Self {
+        let status = machine.status();
+        Self {
+            name: status.name.map(|name| name.to_string()),
+            group: status.group.to_string(),
+            serving: status.epoch.is_some(),
+            term: status.epoch.map(|epoch| epoch.term),
+            counter: status.epoch.map(|epoch| epoch.counter),
+            epoch_digest: status.digest.map(|digest| hex::encode(&digest[..8])),
+            valid_until: status.valid_until,
+            members: status.members,
+            connected: status.connected,
+            acknowledged: status.acknowledged,
+            pending_joins: status.pending_joins,
+            revocation_list: status.revocation_number,
+            roster: machine
+                .members()
+                .take(MEMBERS_SHOWN)
+                .map(|(slot, name)| (slot, name.to_string()))
+                .collect(),
+            listening: Vec::new(),
+        }
+    }
+
+    /// For people.
+    pub(crate) fn describe(&self) -> String {
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        let epoch =
+            self.term.zip(self.counter).map(|(term, counter)| format!("term {term}, counter {counter}"));
+        let rows = [
+            ("leader", or_dash(self.name.clone())),
+            ("group", self.group.clone()),
+            ("epoch", or_dash(epoch)),
+            ("digest", or_dash(self.epoch_digest.clone())),
+            ("valid until", or_dash(self.valid_until.map(clock::format))),
+            (
+                "members",
+                format!(
+                    "{} ({} connected, {} acknowledged)",
+                    self.members, self.connected, self.acknowledged
+                ),
+            ),
+            ("waiting to join", self.pending_joins.to_string()),
+            ("revocation list", self.revocation_list.to_string()),
+            ("listening", self.listening.join(" ")),
+        ];
+        let mut lines: Vec<_> = rows.iter().map(|(key, value)| format!("{key:<16} {value}")).collect();
+        let members: Vec<_> =
+            self.roster.iter().map(|(slot, name)| [slot.to_string(), name.clone()]).collect();
+        if !members.is_empty() {
+            lines.push(table(["SLOT", "MEMBER"], &members));
+        }
+        lines.join("\n")
+    }
+}
+
+/// Answers requests until the service ends.
+pub(crate) async fn answer<S: Suite>(
+    mut calls: mpsc::Receiver<Call<Request>>,
+    machine: Handle<Leader<S>>,
+    events: broadcast::Sender<LeaderEvent>,
+) {
+    while let Some(Call { request, answer }) = calls.recv().await {
+        let (machine, events) = (machine.clone(), events.subscribe());
+        tokio::spawn(async move {
+            let answered = match request {
+                Request::Status => status(&machine).await,
+                Request::Evict(name) => evict(&machine, events, &name).await,
+                Request::Rekey => rekey(&machine, events).await,
+                Request::Send { channel, text } => send(&machine, events, &channel, text).await,
+            };
+            // Whoever asked may have gone.
+            let _ = answer.send(answered);
+        });
+    }
+}
+
+type Answered = Result<Value, String>;
+type Events = broadcast::Receiver<LeaderEvent>;
+
+const ENDING: &str = "the leader is ending";
+
+async fn status<S: Suite>(machine: &Handle<Leader<S>>) -> Answered {
+    let mut status = machine.inspect(Status::of).await.map_err(|_| ENDING)?;
+    let listening = machine.listening().await.map_err(|_| ENDING)?;
+    let peer = machine.peer_id();
+    status.listening = listening.iter().map(|address| format!("{address}/p2p/{peer}")).collect();
+    serde_json::to_value(status).map_err(|error| error.to_string())
+}
+
+async fn evict<S: Suite>(machine: &Handle<Leader<S>>, events: Events, name: &str) -> Answered {
+    serving(machine).await?;
+    let name = Name::new(name).map_err(|error| error.to_string())?;
+    machine.command(LeaderCommand::Evict(name.clone())).await.map_err(|_| ENDING)?;
+    expect(events, |event| match event {
+        LeaderEvent::Removed { name: removed, evicted: true, .. } if removed == name => {
+            Some(Ok(format!("{name} is out of the group and stays out").into()))
+        }
+        LeaderEvent::NoSuchMember(unknown) if unknown == name => {
+            Some(Err(format!("{name} is no member of the group")))
+        }
+        _ => None,
+    })
+    .await
+}
+
+async fn rekey<S: Suite>(machine: &Handle<Leader<S>>, events: Events) -> Answered {
+    serving(machine).await?;
+    machine.command(LeaderCommand::Rekey).await.map_err(|_| ENDING)?;
+    expect(events, |event| match event {
+        LeaderEvent::EpochActivated { epoch, members, .. } => {
+            let (term, counter) = (epoch.term, epoch.counter);
+            Some(Ok(format!("term {term}, counter {counter}: a new key for {members} members").into()))
+        }
+        _ => None,
+    })
+    .await
+}
+
+async fn send<S: Suite>(
+    machine: &Handle<Leader<S>>,
+    mut events: Events,
+    channel: &str,
+    text: String,
+) -> Answered {
+    serving(machine).await?;
+    let channel = Name::new(channel).map_err(|error| error.to_string())?;
+    let command = LeaderCommand::Send { channel, data: text.into_bytes() };
+    machine.command(command).await.map_err(|_| ENDING)?;
+    // The second look comes after the command was handled: the first may have overtaken it.
+    for _ in 0..2 {
+        machine.inspect(|_| ()).await.map_err(|_| ENDING)?;
+    }
+    while let Ok(event) = events.try_recv() {
+        if let LeaderEvent::SendFailed(reason) = event {
+            return Err(format!("not sent: {reason}"));
+        }
+    }
+    Ok("sent".into())
+}
+
+async fn serving<S: Suite>(machine: &Handle<Leader<S>>) -> Result<(), String> {
+    let status = machine.inspect(Leader::status).await.map_err(|_| ENDING)?;
+    match (status.epoch, status.name) {
+        (Some(_), _) => Ok(()),
+        (None, None) => Err("the leader has not enrolled yet; is the KGC reachable?".into()),
+        (None, Some(_)) => Err("the leader has no term open".into()),
+    }
+}
+
+/// Waits for an event that answers.
+async fn expect(mut events: Events, answer: impl Fn(LeaderEvent) -> Option<Answered>) -> Answered {
+    let wait = async {
+        loop {
+            match events.recv().await {
+                Ok(event) => {
+                    if let Some(answer) = answer(event) {
+                        return answer;
+                    }
+                }
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return Err(ENDING.into()),
+            }
+        }
+    };
+    timeout(EPOCH_TIME, wait).await.unwrap_or_else(|_| Err("nothing happened; see the leader's log".into()))
+}

@@ -1,0 +1,251 @@
+//! `leader serve`: the machine, its state file and the network, until a signal comes.
+
+use quiver_ainq::{Deployment, IssuedToken, Name, Role, Suite};
+use quiver_net::{Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic};
+use quiver_role::{Leader, LeaderConfig, LeaderEvent, LeaderRecord, Reason, Route, Source};
+use quiver_service::control::Server;
+use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::node_state::{Missing, NodeState};
+use quiver_service::secrets::ProtectionArgs;
+use quiver_service::shutdown::Shutdown;
+use quiver_service::terminal::{self, Message};
+use quiver_service::token_file::{self, Wanted};
+use quiver_service::{private_file, with_suite};
+use rand::rngs::OsRng;
+use tokio::sync::{broadcast, mpsc};
+
+use crate::config::{Config, addresses};
+use crate::control;
+use crate::error::{Error, Result};
+use crate::store::Store;
+
+/// Events kept for subcommands that wait for one.
+const EVENTS: usize = 1024;
+
+/// Serves until SIGTERM or SIGINT, or until the KGC refuses for good.
+pub(crate) async fn run(config: Config, protection: ProtectionArgs, json: bool) -> Result<()> {
+    let file = config.read_deployment()?;
+    with_suite!(file.suite()?, S => serve::<S>(&config, &protection, &file, json).await)
+}
+
+async fn serve<S: Suite>(
+    config: &Config,
+    protection: &ProtectionArgs,
+    file: &DeploymentFile,
+    json: bool,
+) -> Result<()> {
+    let shutdown = Shutdown::listen()?;
+    private_file::create_directory(&config.data_dir)?;
+    let deployment = file.pin::<S>()?;
+    let (machine, store) = restore(config, protection, file, deployment)?;
+    file.keep(&config.data_dir)?;
+    let group = machine.status().group;
+    tracing::info!(%group, members = machine.status().members, "state read");
+    let (events, _) = broadcast::channel(EVENTS);
+    let (refused, refusal) = mpsc::channel(1);
+    let node = node(config, file, &store, &group)?;
+    let peer_id = node.key.peer_id();
+    let host = LeaderHost { store, peer_id, group: group.to_string(), json, events: events.clone(), refused };
+    let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
+    let (_control, calls) = Server::start(&config.data_dir)?;
+    let answering = tokio::spawn(control::answer(calls, handle, events));
+    let (ended, reason) = tokio::sync::oneshot::channel();
+    let stopped = driver
+        .run(async move {
+            // The receiver lives until the driver has stopped.
+            let _ = ended.send(wait(shutdown, refusal).await);
+        })
+        .await;
+    answering.abort();
+    stopped?;
+    match reason.await {
+        Ok(Some(reason)) => Err(Error::Refused(reason)),
+        _ => Ok(()),
+    }
+}
+
+/// Waits for a signal, or for a refusal that no retry will change.
+async fn wait(mut shutdown: Shutdown, mut refusal: mpsc::Receiver<Reason>) -> Option<Reason> {
+    tokio::select! {
+        signal = shutdown.requested() => {
+            tracing::info!(signal, "stopping");
+            None
+        }
+        Some(reason) = refusal.recv() => Some(reason),
+    }
+}
+
+/// Puts the machine together from the state file, or from the token at the first start.
+fn restore<S: Suite>(
+    config: &Config,
+    protection: &ProtectionArgs,
+    file: &DeploymentFile,
+    deployment: Deployment<S>,
+) -> Result<(Leader<S>, Store)> {
+    let token = match &config.token {
+        Some(path) => Some(token_file::read(path, &deployment, Wanted::Leader)?),
+        None if NodeState::exists(&config.data_dir) => None,
+        None => return Err(Error::NoToken),
+    };
+    let by = protection.obtain(!NodeState::exists(&config.data_dir))?;
+    let (mut store, mut records) = Store::open(&config.data_dir, &deployment, &by, Missing::Create)?;
+    let enrolled = is_enrolled(config, file, &deployment, &store, &records)?;
+    if let Some(token) = &token {
+        let id = token.token.statement.id;
+        let group = group_of(token);
+        if enrolled {
+            match store.group() {
+                Some(stored) if stored != group.as_str() => {
+                    return Err(Error::OtherGroup { stored: stored.into(), given: group.to_string() });
+                }
+                _ => tracing::info!("already enrolled; the token is not used"),
+            }
+        } else if store.group().is_none() || store.began_with_another(&id) {
+            store.begin(group.as_str(), &id)?;
+            records.clear();
+        }
+    }
+    let group = store.group().ok_or(Error::NoToken)?.to_string();
+    let machine = Leader::new(leader_config(config, file, deployment, &group, token)?, records)?;
+    Ok((machine, store))
+}
+
+fn is_enrolled<S: Suite>(
+    config: &Config,
+    file: &DeploymentFile,
+    deployment: &Deployment<S>,
+    store: &Store,
+    records: &[LeaderRecord],
+) -> Result<bool> {
+    let Some(group) = store.group() else {
+        return Ok(false);
+    };
+    let settings = leader_config(config, file, deployment.clone(), group, None)?;
+    Ok(Leader::new(settings, records.to_vec())?.status().name.is_some())
+}
+
+fn group_of<S: Suite>(token: &IssuedToken<S>) -> Name {
+    match &token.token.statement.role {
+        Role::Leader { group, .. } => group.clone(),
+        // Reading the token has refused an edge's.
+        Role::Edge => token.token.statement.name.clone(),
+    }
+}
+
+fn leader_config<S: Suite>(
+    config: &Config,
+    file: &DeploymentFile,
+    deployment: Deployment<S>,
+    group: &str,
+    token: Option<IssuedToken<S>>,
+) -> Result<LeaderConfig<S>> {
+    Ok(LeaderConfig {
+        deployment,
+        group: Name::new(group).map_err(|error| Error::Config(error.to_string()))?,
+        token,
+        kgcs: file.kgc_ids(),
+        allow: config.allow_list()?,
+        max_members: config.max_members,
+        timing: config.timing(),
+    })
+}
+
+fn node(config: &Config, file: &DeploymentFile, store: &Store, group: &Name) -> Result<NodeConfig> {
+    let key = NodeKey::from_seed(store.seed())?;
+    let mut node = NodeConfig::hub(key, Transport::TcpAndQuic, config.max_members as usize);
+    node.listen = addresses("listen", &config.listen)?;
+    let kgcs = if config.kgc.is_empty() { file.kgc_addresses() } else { config.kgc.clone() };
+    if kgcs.is_empty() {
+        return Err(Error::Config("no address of a KGC: give --kgc MULTIADDR".into()));
+    }
+    node.dial = addresses("kgc", &kgcs)?.into_iter().map(|address| (Route::Kgc, address)).collect();
+    node.topic = Some(group_topic(group.as_str()));
+    Ok(node)
+}
+
+/// The machine's host: its records go into the state file, its events into the log and to whoever waits for them.
+struct LeaderHost {
+    store: Store,
+    peer_id: PeerId,
+    group: String,
+    json: bool,
+    events: broadcast::Sender<LeaderEvent>,
+    refused: mpsc::Sender<Reason>,
+}
+
+impl<S: Suite> Host<Leader<S>> for LeaderHost {
+    fn persist(&mut self, records: &[LeaderRecord]) -> std::result::Result<(), HostError> {
+        tokio::task::block_in_place(|| self.store.persist(records)).map_err(Into::into)
+    }
+
+    fn event(&mut self, machine: &Leader<S>, event: LeaderEvent) {
+        self.log(&event);
+        if let LeaderEvent::EpochActivated { .. } = &event
+            && let Err(error) = tokio::task::block_in_place(|| self.store.compact(machine))
+        {
+            // The journal only grows for longer; it is tried again with the next epoch.
+            tracing::warn!(%error, "compacting the state file");
+        }
+        // Nobody may be waiting.
+        let _ = self.events.send(event);
+    }
+
+    fn listening(&mut self, address: &Multiaddr) {
+        self.print(&format!("listening on {address}/p2p/{}", self.peer_id));
+    }
+}
+
+impl LeaderHost {
+    fn print(&self, line: &str) {
+        if let Err(error) = terminal::line(line) {
+            tracing::warn!(%error, "standard output");
+        }
+    }
+
+    fn log(&self, event: &LeaderEvent) {
+        match event {
+            LeaderEvent::Enrolled { name } => tracing::info!(%name, "enrolled"),
+            LeaderEvent::EpochActivated { epoch, kind, members, added, removed } => {
+                let (term, counter) = (epoch.term, epoch.counter);
+                tracing::info!(term, counter, ?kind, members, added, removed, "epoch activated");
+            }
+            LeaderEvent::Delivered { epoch, members } => {
+                tracing::info!(term = epoch.term, counter = epoch.counter, members, "epoch delivered");
+            }
+            LeaderEvent::Joined { name, slot } => tracing::info!(%name, slot, "joined"),
+            LeaderEvent::Removed { name, slot, evicted } => tracing::info!(%name, slot, evicted, "removed"),
+            LeaderEvent::NoSuchMember(name) => tracing::warn!(%name, "no such member"),
+            LeaderEvent::Refused { peer, reason } => tracing::warn!(peer = peer.0, %reason, "refused"),
+            LeaderEvent::EnrolmentRefused(reason) => self.enrolment_refused(*reason),
+            LeaderEvent::Message { channel, data, source } => self.show(channel, data, source),
+            LeaderEvent::SecondKey { name, handle } => {
+                tracing::error!(%name, %handle, "a second key was presented for one identity: evidence against the KGC");
+            }
+            LeaderEvent::RekeyFailed(error) => tracing::error!(%error, "no new key; trying again"),
+            LeaderEvent::SendFailed(reason) => tracing::warn!(reason, "message not sent"),
+            LeaderEvent::RevocationList { number } => tracing::info!(number, "revocation list in force"),
+            LeaderEvent::SteppedDown { term } => {
+                tracing::error!(term, "stepped down: another leader opened a higher term");
+            }
+            LeaderEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
+        }
+    }
+
+    fn enrolment_refused(&self, reason: Reason) {
+        if reason.is_transient() {
+            tracing::warn!(%reason, "the KGC refuses for now");
+        } else {
+            // One refusal is enough to end.
+            let _ = self.refused.try_send(reason);
+        }
+    }
+
+    fn show(&self, channel: &Name, data: &[u8], source: &Source) {
+        let (from, signed) = match source {
+            Source::Signed { name, .. } => (name.to_string(), true),
+            Source::Unauthenticated { slot } => (format!("slot {slot}"), false),
+        };
+        let message = Message { group: &self.group, channel: channel.as_str(), from: &from, signed, data };
+        self.print(&message.line(self.json));
+    }
+}
