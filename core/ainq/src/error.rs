@@ -69,6 +69,9 @@ pub enum Error {
     /// A header of a term whose opening was missed: the member has no pairwise key in it and must join again.
     #[error("the opening of this term was missed")]
     TermNotOpened,
+    /// The term lies too many rounds ahead of the newest one seen.
+    #[error("the term lies too many rounds ahead")]
+    TermTooFar,
     /// The header takes the member out of the group.
     #[error("removed from the group")]
     Removed,

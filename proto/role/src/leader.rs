@@ -130,7 +130,7 @@ impl<S: Suite> Leader<S> {
             connected: self.links.connected(),
             acknowledged: self.links.acknowledged(),
             pending_joins: self.waiting.len(),
-            valid_until: self.lead.as_ref().map(|lead| lead.header.core.valid_until),
+            valid_until: self.lead.as_ref().map(|lead| lead.now.header.core.valid_until),
             revocation_number: self.memory.revocations.number(),
         }
     }

@@ -49,6 +49,10 @@ impl<S: Suite> VerifiedHeader<S> {
     }
 }
 
+/// How many rounds a term may lie ahead of the newest one seen. Rounds advance by one at every opening; without a bound, a
+/// captured leader could sign one opening in the last round there is, and no term could follow it, ever.
+const MAX_ROUND_JUMP: u64 = 1 << 20;
+
 impl<S: Suite> Header<S> {
     /// Believes a header, or says what is wrong with it. The order is: shape and group, newer than `newest`, signature,
     /// the signer's role and ordinal, revocation, validity at `now`.
@@ -56,7 +60,7 @@ impl<S: Suite> Header<S> {
     /// `newest` is the newest epoch of this group the caller ever accepted, in whatever membership.
     ///
     /// # Errors
-    /// In that order [`Error::Malformed`], [`Error::UnsupportedStrategy`] or [`Error::WrongGroup`]; [`Error::Stale`];
+    /// In that order [`Error::Malformed`], [`Error::UnsupportedStrategy`] or [`Error::WrongGroup`]; [`Error::Stale`]; [`Error::TermTooFar`];
     /// [`Error::InvalidSignature`]; [`Error::NotALeader`]; [`Error::Revoked`]; [`Error::Expired`].
     pub fn verify(
         self,
@@ -72,6 +76,11 @@ impl<S: Suite> Header<S> {
         }
         if newest.is_some_and(|newest| self.core.epoch <= newest) {
             return Err(Error::Stale);
+        }
+        if newest
+            .is_some_and(|newest| self.core.epoch.round().saturating_sub(newest.round()) > MAX_ROUND_JUMP)
+        {
+            return Err(Error::TermTooFar);
         }
         let verified = self.verify_signer(deployment)?;
         let core = verified.core();

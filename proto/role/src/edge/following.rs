@@ -244,8 +244,8 @@ impl<S: Suite> Edge<S> {
                 self.advance(now, from, membership, &reply.header.core, rng);
             }
             Ok(step @ (Step::Removed | Step::TooFar)) => self.take(now, from, step, &reply.header.core, rng),
-            // An answer that needs an entry and lacks it is no answer; the question's deadline asks again.
-            Ok(Step::Ask) => self.blame(from, Error::MissingEntry),
+            // Of a term whose opening we missed and that is not to be had any more.
+            Ok(Step::Ask) => self.rejoin(now, rng),
         }
     }
 

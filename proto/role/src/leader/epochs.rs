@@ -27,8 +27,9 @@ const RETRY_FAILED: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Lead<S: Suite> {
     pub(super) leadership: Leadership<S>,
-    pub(super) header: Header<S>,
-    pub(super) entries: BTreeMap<Slot, Entry>,
+    pub(super) now: Broadcast<S>,
+    /// How the term was opened, for members that come back after it went on; none while that is the newest epoch.
+    pub(super) opening: Option<Broadcast<S>>,
     pub(super) voice: Voice,
     /// On the monotonic clock: when to make a new key because this one grows old.
     pub(super) renew: Duration,
@@ -43,6 +44,27 @@ pub(super) struct Removals {
     pub(super) leaves: Vec<Slot>,
     /// Those put out, and kept out.
     pub(super) evictions: Vec<Handle>,
+}
+
+/// An epoch as it was told to the members.
+#[derive(Debug)]
+pub(super) struct Broadcast<S: Suite> {
+    pub(super) header: Header<S>,
+    pub(super) entries: BTreeMap<Slot, Entry>,
+}
+
+/// What an epoch hands on to the next one of its term.
+struct Former<S: Suite> {
+    voice: Voice,
+    opening: Broadcast<S>,
+}
+
+impl<S: Suite> Former<S> {
+    /// Who is out does not come back by the opening of the term.
+    fn hand_on(mut self, dropped: &[Slot]) -> (Option<Voice>, Option<Broadcast<S>>) {
+        self.opening.entries.retain(|slot, _| !dropped.contains(slot));
+        (Some(self.voice), Some(self.opening))
+    }
 }
 
 impl<S: Suite> Leader<S> {
@@ -99,7 +121,7 @@ impl<S: Suite> Leader<S> {
         &mut self,
         now: Now,
         leadership: Leadership<S>,
-        former: Option<Voice>,
+        former: Option<Former<S>>,
         output: &EpochOutput<S>,
         mut changes: Vec<Change>,
         rng: &mut dyn CryptoRngCore,
@@ -110,12 +132,16 @@ impl<S: Suite> Leader<S> {
         self.persist(&changes);
         let facts = EpochFacts { epoch, digest, valid_until: output.header.core.valid_until };
         let seat = Seat { slot: LEADER_SLOT, boot_no: self.memory.boot_no };
+        let (former, opening) = former.map_or((None, None), |former| former.hand_on(&output.dropped));
         let former = former.filter(|_| output.dropped.is_empty());
         let voice = Voice::new(leadership.group_key(), facts, seat, rng);
         self.lead = Some(Lead {
             voice: voice.overlap(former, now.monotonic + Duration::from_secs(2)),
-            header: output.header.clone(),
-            entries: output.entries.iter().map(|entry| (entry.slot, entry.clone())).collect(),
+            now: Broadcast {
+                header: output.header.clone(),
+                entries: output.entries.iter().map(|entry| (entry.slot, entry.clone())).collect(),
+            },
+            opening,
             renew: now.monotonic + self.config.timing.validity.mul_f64(0.8),
             resend: Some(now.monotonic + self.config.timing.resend),
             resends: 0,
@@ -126,11 +152,11 @@ impl<S: Suite> Leader<S> {
     /// Sends every member that is connected its own entry; newcomers are welcomed instead.
     fn distribute(&mut self, newcomers: &BTreeSet<Slot>) {
         let Some(lead) = &self.lead else { return };
-        self.links.expect(lead.entries.keys().copied());
-        let template = RekeyTemplate::new(&self.config.deployment, &lead.header);
+        self.links.expect(lead.now.entries.keys().copied());
+        let template = RekeyTemplate::new(&self.config.deployment, &lead.now.header);
         for (slot, peer) in self.links.outstanding() {
             if !newcomers.contains(&slot) {
-                self.out.send_encoded(peer, template.message(lead.entries.get(&slot)));
+                self.out.send_encoded(peer, template.message(lead.now.entries.get(&slot)));
             }
         }
     }
@@ -173,7 +199,9 @@ impl<S: Suite> Leader<S> {
             }
         };
         let changes = changes(&output, &candidates, &removals.evictions);
-        self.activate(now, lead.leadership, Some(lead.voice), &output, changes, rng);
+        let Lead { leadership, now: before, opening, voice, .. } = lead;
+        let former = Former { voice, opening: opening.unwrap_or(before) };
+        self.activate(now, leadership, Some(former), &output, changes, rng);
         self.report(Kind::Rekey, &output);
         self.dismiss(&output, &leaving, &evicted);
         self.give_notice(&output, removals.evictions, rng);
@@ -216,7 +244,7 @@ impl<S: Suite> Leader<S> {
             self.links.connect(*slot, candidate.peer);
             self.memory.spares.insert(*slot, Spare { q: request.spare.q, point: Some(request.spare.point) });
             self.memory.pins.insert(request.drone.identity.serial, request.drone.handle());
-            let entry = self.lead.as_ref().and_then(|lead| lead.entries.get(slot)).cloned();
+            let entry = self.lead.as_ref().and_then(|lead| lead.now.entries.get(slot)).cloned();
             let Some(entry) = entry else { continue };
             let welcome = Welcome { nonce: candidate.nonce, header: output.header.clone(), entry };
             self.out.send(&self.config.deployment, candidate.peer, &Message::Welcome(welcome));
@@ -238,9 +266,9 @@ impl<S: Suite> Leader<S> {
         lead.resends += 1;
         lead.resend =
             (lead.resends < RESENDS).then(|| now.monotonic + self.config.timing.resend * (1 << lead.resends));
-        let template = RekeyTemplate::new(&self.config.deployment, &lead.header);
+        let template = RekeyTemplate::new(&self.config.deployment, &lead.now.header);
         for (slot, peer) in self.links.outstanding() {
-            self.out.send_encoded(peer, template.message(lead.entries.get(&slot)));
+            self.out.send_encoded(peer, template.message(lead.now.entries.get(&slot)));
         }
     }
 

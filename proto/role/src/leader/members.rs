@@ -5,7 +5,8 @@ use core::time::Duration;
 use quiver_ainq::{Label, Slot, Suite, ack_tag, catch_up_tag, fresh_tag};
 use quiver_crypto::ct_eq;
 use quiver_message::{
-    Ack, CatchUpReply, CatchUpRequest, GroupMessage, Leave, Message, Reason, SpareAck, SparePublication,
+    Ack, CatchUpReply, CatchUpRequest, GroupMessage, Leave, Message, Reason, RekeyTemplate, SpareAck,
+    SparePublication,
 };
 use rand_core::CryptoRngCore;
 
@@ -32,7 +33,7 @@ impl<S: Suite> Leader<S> {
         }
         let epoch = ack.epoch;
         self.links.connect(ack.slot, from);
-        let members = self.lead.as_ref().map_or(0, |lead| lead.entries.len());
+        let members = self.lead.as_ref().map_or(0, |lead| lead.now.entries.len());
         if self.links.acknowledge(ack.slot, epoch) && self.links.acknowledged() == members {
             self.out.event(LeaderEvent::Delivered { epoch, members });
         }
@@ -54,21 +55,40 @@ impl<S: Suite> Leader<S> {
             return self.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
         };
         let digest = *leadership.digest();
-        let tag = catch_up_tag::<S>(auth, &request.number, &request.held);
-        let authentic = ct_eq(&tag, &request.tag);
-        if !authentic && request.held == digest {
-            return self.blame(from, Offence::Mac("CatchUpRequest"));
-        }
+        let holds_newest = request.held == digest;
+        let authentic = ct_eq(&catch_up_tag::<S>(auth, &request.number, &request.held), &request.tag);
         let reply = CatchUpReply {
             number: request.number,
-            header: lead.header.clone(),
-            entry: lead.entries.get(&request.slot).filter(|_| request.held != digest).cloned(),
+            header: lead.now.header.clone(),
+            entry: lead.now.entries.get(&request.slot).filter(|_| !holds_newest).cloned(),
             tag: fresh_tag::<S>(auth, &digest, &request.number),
         };
-        if authentic && !self.note_question(now, from, request, request.held == digest) {
+        if !authentic && holds_newest {
+            return self.blame(from, Offence::Mac("CatchUpRequest"));
+        }
+        if !authentic && lead.opening.is_some() {
+            return self.replay_term(now, from, request);
+        }
+        if authentic && !self.note_question(now, from, request, holds_newest) {
             return self.blame(from, quiver_ainq::Error::Replay);
         }
         self.out.send(&self.config.deployment, from, &Message::CatchUpReply(reply));
+    }
+
+    /// For a member that missed how the term was opened: that first, then the newest epoch. From the first it has the key
+    /// that the second is wrapped under.
+    fn replay_term(&mut self, now: Now, from: Peer, request: &CatchUpRequest) {
+        let Some(lead) = &self.lead else { return };
+        let opening = lead.opening.as_ref().filter(|opening| now.unix < opening.header.core.valid_until);
+        let opened = opening.and_then(|opening| Some((&opening.header, opening.entries.get(&request.slot)?)));
+        let newest = lead.now.entries.get(&request.slot).map(|entry| (&lead.now.header, entry));
+        let (Some(opened), Some(newest)) = (opened, newest) else {
+            return self.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
+        };
+        for (header, entry) in [opened, newest] {
+            let template = RekeyTemplate::new(&self.config.deployment, header);
+            self.out.send_encoded(from, template.message(Some(entry)));
+        }
     }
 
     /// Notes where an authentic question came from. Returns false if it was asked before.
@@ -128,7 +148,7 @@ impl<S: Suite> Leader<S> {
         let Some(public) = lead.leadership.roster().get(message.slot) else {
             return;
         };
-        let core = &lead.header.core;
+        let core = &lead.now.header.core;
         if message.held != *lead.leadership.digest() && message.held != core.prev {
             // Of an older epoch: the member catches up, then says it again.
             return;

@@ -51,6 +51,47 @@ fn a_lossy_link_delays_but_does_not_divide() {
 }
 
 #[test]
+fn who_missed_how_a_term_was_opened_catches_up_without_joining_again() {
+    let mut world = World::grouped(6, 6);
+    // Three are away while the leader restarts and goes on.
+    (0..3).for_each(|edge| world.disconnect(Node::Edge(edge)));
+    world.crash(Node::Leader);
+    world.start_leader_alone();
+    (3..6).for_each(|edge| world.connect(Node::Edge(edge), Node::Leader, Route::Leader));
+    world.run(Duration::from_secs(2));
+    for _ in 0..3 {
+        world.lead(LeaderCommand::Rekey);
+        world.run(Duration::from_secs(1));
+    }
+    // One of them crashed meanwhile, and one of those away is put out.
+    world.crash(Node::Edge(1));
+    world.lead(LeaderCommand::Evict(quiver_ainq::Name::new("edge-2").unwrap()));
+    world.run(Duration::from_secs(1));
+    (0..3).for_each(|edge| world.connect(Node::Edge(edge), Node::Leader, Route::Leader));
+    world.start_edge(1);
+    world.run(Duration::from_secs(15));
+    assert!(world.agree([0, 1, 3, 4, 5]));
+    assert_ne!(world.key(2), Some(world.leader_key()));
+    let joins =
+        world.leader_events.iter().filter(|event| matches!(event, quiver_role::LeaderEvent::Joined { .. }));
+    assert_eq!(joins.count(), 6);
+}
+
+#[test]
+fn who_comes_back_after_the_opening_has_run_out_joins_again() {
+    let mut world = World::grouped(7, 3);
+    world.disconnect(Node::Edge(0));
+    world.crash(Node::Leader);
+    world.leader_timing.validity = Duration::from_secs(100);
+    world.start_leader_alone();
+    (1..3).for_each(|edge| world.connect(Node::Edge(edge), Node::Leader, Route::Leader));
+    world.run(Duration::from_secs(250));
+    world.connect(Node::Edge(0), Node::Leader, Route::Leader);
+    world.run(Duration::from_secs(15));
+    assert!(world.agree(0..3));
+}
+
+#[test]
 fn a_question_costs_the_leader_no_epoch() {
     let mut world = World::grouped(4, 5);
     let before = world.leader_epoch();

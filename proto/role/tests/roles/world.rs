@@ -171,12 +171,17 @@ impl World {
     }
 
     pub(crate) fn start_leader(&mut self) {
-        self.leader = Some(Leader::new(self.leader_config(), self.leader_records.clone()).unwrap());
-        self.settle(Node::Leader);
-        self.connect(Node::Leader, Node::Kgc, Route::Kgc);
+        self.start_leader_alone();
         for edge in 0..self.edges.len() {
             self.connect(Node::Edge(edge), Node::Leader, Route::Leader);
         }
+    }
+
+    /// Starts the leader without any edge noticing.
+    pub(crate) fn start_leader_alone(&mut self) {
+        self.leader = Some(Leader::new(self.leader_config(), self.leader_records.clone()).unwrap());
+        self.settle(Node::Leader);
+        self.connect(Node::Leader, Node::Kgc, Route::Kgc);
     }
 
     pub(crate) fn crash(&mut self, node: Node) {
