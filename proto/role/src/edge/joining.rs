@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{Element, Epoch, Error, GroupContext, Label, Membership, Role, SecretScalar, Suite};
+use quiver_ainq::{Element, Epoch, Error, GroupContext, Label, Membership, Name, Role, SecretScalar, Suite};
 use quiver_message::{JoinChallenge, JoinHello, JoinRequest, Message, Nonce, Reason, Refusal, Welcome};
 use rand_core::CryptoRngCore;
 
@@ -73,30 +73,8 @@ impl<S: Suite> Edge<S> {
         if self.revocations.names(&message.leader) {
             return self.blame(from, Error::Revoked);
         }
-        let Some(keypair) = &self.keypair else { return };
         let ephemeral = SecretScalar::<S>::generate(rng);
-        let point: Element<S> = ephemeral.public();
-        let spare = self.spares.current(rng).statement(keypair, &self.config.deployment, &group, rng);
-        let statement = statements::join(
-            &group,
-            &message.leader,
-            keypair.public(),
-            (&message.challenge, &message.nonce),
-            &point,
-            &spare,
-        );
-        let signature = keypair.sign(&self.config.deployment, Label::Join, &statement, rng);
-        let request = JoinRequest {
-            group,
-            drone: keypair.public().encode(),
-            nonce: message.nonce,
-            challenge: message.challenge,
-            ephemeral: point.as_bytes().to_vec(),
-            spare_q: spare.q,
-            spare_point: spare.point.as_bytes().to_vec(),
-            spare_signature: spare.signature.encode(),
-            signature: signature.encode(),
-        };
+        let Some(request) = self.join_request(group, message, &ephemeral.public(), rng) else { return };
         if let Standing::Joining(joining) = &mut self.standing {
             joining.ephemeral = Some(ephemeral);
             joining.deadline = now.monotonic + self.config.timing.admission;
@@ -104,6 +82,33 @@ impl<S: Suite> Edge<S> {
         // The spare point is about to be public: its secret must survive a crash.
         self.persist();
         self.out.send(&self.config.deployment, from, &Message::<S>::JoinRequest(request));
+    }
+
+    /// The signed request that answers a challenge.
+    fn join_request(
+        &mut self,
+        group: Name,
+        message: &JoinChallenge<S>,
+        ephemeral: &Element<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Option<JoinRequest> {
+        let keypair = self.keypair.as_ref()?;
+        let spare = self.spares.current(rng).statement(keypair, &self.config.deployment, &group, rng);
+        let nonces = (&message.challenge, &message.nonce);
+        let statement =
+            statements::join(&group, &message.leader, keypair.public(), nonces, ephemeral, &spare);
+        let signature = keypair.sign(&self.config.deployment, Label::Join, &statement, rng);
+        Some(JoinRequest {
+            group,
+            drone: keypair.public().encode(),
+            nonce: message.nonce,
+            challenge: message.challenge,
+            ephemeral: ephemeral.as_bytes().to_vec(),
+            spare_q: spare.q,
+            spare_point: spare.point.as_bytes().to_vec(),
+            spare_signature: spare.signature.encode(),
+            signature: signature.encode(),
+        })
     }
 
     pub(super) fn welcomed(
@@ -150,7 +155,7 @@ impl<S: Suite> Edge<S> {
     }
 
     /// The newest epoch ever accepted in this group.
-    pub(super) fn newest_in(&self, group: &quiver_ainq::Name) -> Option<Epoch> {
+    pub(super) fn newest_in(&self, group: &Name) -> Option<Epoch> {
         self.newest.as_ref().filter(|(seen, _)| seen == group).map(|(_, epoch)| *epoch)
     }
 
