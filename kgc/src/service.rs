@@ -92,6 +92,9 @@ impl<S: Suite> Host<Kgc<S>> for KgcHost {
                 tracing::warn!(peer = peer.0, token, %reason, "refused");
             }
             KgcEvent::RevocationListSigned { number } => tracing::info!(number, "revocation list signed"),
+            KgcEvent::RevocationFailed(error) => {
+                tracing::error!(%error, "no revocation list could be signed")
+            }
             KgcEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
         }
     }
