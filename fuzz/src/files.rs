@@ -1,0 +1,133 @@
+//! What the services read from disk: the deployment file, token files, state files.
+
+use std::fs;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use quiver_ainq::{Bls12381G1, Ristretto255, Role};
+use quiver_crypto::Secret;
+use quiver_service::armour::{self, Kind};
+use quiver_service::deployment_file::{DeploymentFile, KgcEntry, SuiteChoice, owner};
+use quiver_service::secrets::Protection;
+use quiver_service::state_file::{Owner, StateFile};
+use quiver_service::token_file::{self, Wanted};
+use tempfile::TempDir;
+
+use crate::scene::{Staged, name};
+
+thread_local! {
+    static FOLDER: TempDir = TempDir::new().expect("a temporary folder");
+}
+
+fn path(file: &str) -> PathBuf {
+    FOLDER.with(|folder| folder.path().join(file))
+}
+
+/// Puts bytes into a file that is its owner's alone.
+fn put(path: &Path, bytes: &[u8]) {
+    use std::io::Write as _;
+    let mut options = fs::File::options();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path).expect("a file");
+    file.write_all(bytes).expect("written");
+}
+
+/// The deployment file: read, and its parts used.
+pub fn deployment_file(bytes: &[u8]) {
+    let path = path("deployment.toml");
+    put(&path, bytes);
+    let Ok(file) = DeploymentFile::read(&path) else { return };
+    let _ = (file.suite(), file.kgc_ids(), file.kgc_addresses());
+    if let Ok(deployment) = file.pin::<Ristretto255>() {
+        assert_eq!(deployment.name().as_str(), file.deployment);
+    }
+    let _ = file.pin::<Bls12381G1>();
+}
+
+/// Deployment files of both suites.
+pub fn deployment_file_seeds() -> Vec<Vec<u8>> {
+    let kgc = vec![KgcEntry { id: 1, addresses: vec!["/dns4/kgc.example/tcp/7000".into()] }];
+    let files = [
+        DeploymentFile::new(&Ristretto255::scene().deployment, kgc.clone()),
+        DeploymentFile::new(&Bls12381G1::scene().deployment, kgc),
+    ];
+    files.iter().map(|file| toml::to_string(file).expect("a table").into_bytes()).collect()
+}
+
+/// Files with a token, an operator's secret key or an operator's public key, each read as each.
+pub fn token_file(bytes: &[u8]) {
+    let path = path("token");
+    put(&path, bytes);
+    for kind in [Kind::Token, Kind::OperatorSecretKey, Kind::OperatorPublicKey] {
+        if let Ok((suite, content)) = armour::read(&path, kind) {
+            let copy = self::path("copy");
+            let _ = fs::remove_file(&copy);
+            armour::write_new(&copy, kind, suite, &content).expect("what was read can be written");
+            let (again, same) = armour::read(&copy, kind).expect("what was written can be read");
+            assert!(again == suite && same == content);
+        }
+    }
+    for wanted in [Wanted::Edge, Wanted::Leader] {
+        let _ = token_file::read(&path, &Ristretto255::scene().deployment, wanted);
+        let _ = token_file::read(&path, &Bls12381G1::scene().deployment, wanted);
+    }
+}
+
+/// One file of each kind.
+pub fn token_file_seeds() -> Vec<Vec<u8>> {
+    let scene = Ristretto255::scene();
+    let token = scene.token("edge-0", Role::Edge).encode();
+    let parts: [(Kind, SuiteChoice, &[u8]); 4] = [
+        (Kind::Token, SuiteChoice::Ristretto255, &token),
+        (Kind::Token, SuiteChoice::Bls12381G1, &Bls12381G1::scene().token("edge-0", Role::Edge).encode()),
+        (Kind::OperatorSecretKey, SuiteChoice::Ristretto255, &scene.operator.encode()),
+        (Kind::OperatorPublicKey, SuiteChoice::Ristretto255, &scene.operator.public().encode()),
+    ];
+    let path = path("seed");
+    let written = parts.iter().map(|(kind, suite, bytes)| {
+        let _ = fs::remove_file(&path);
+        armour::write_new(&path, *kind, *suite, bytes).expect("written");
+        fs::read(&path).expect("read")
+    });
+    written.collect()
+}
+
+/// A state file: whatever became of its bytes, it is refused or gives records that its owner wrote, in order from the
+/// first. (The last ones may be missing: a file system that loses the end of a journal looks like a crash.)
+pub fn state_file(bytes: &[u8]) {
+    let path = path("state");
+    put(&path, bytes);
+    if let Ok((mut file, records)) = StateFile::open(&path, &the_owner(), &protection()) {
+        let written = written();
+        assert!(records.len() >= 2, "a snapshot is whole or nothing");
+        assert!(records.iter().zip(&written).all(|(read, written)| **read == *written), "a forged record");
+        assert!(records.len() <= written.len(), "more records than were written");
+        file.append(&[b"more"]).expect("an opened file takes records");
+    }
+}
+
+/// A state file with a snapshot and two appends.
+pub fn state_file_seeds() -> Vec<Vec<u8>> {
+    let path = path("seed-state");
+    let _ = fs::remove_file(&path);
+    let written = written();
+    let mut file =
+        StateFile::create(&path, &the_owner(), &protection(), &written[..2]).expect("a new state file");
+    let snapshot = fs::read(&path).expect("read");
+    file.append(&written[2..3]).expect("appended");
+    file.append(&written[3..]).expect("appended");
+    vec![fs::read(&path).expect("read"), snapshot]
+}
+
+fn written() -> Vec<Vec<u8>> {
+    vec![b"snapshot".to_vec(), vec![7; 300], b"first change".to_vec(), vec![9; 40], Vec::new()]
+}
+
+fn the_owner() -> Owner {
+    let deployment = &Ristretto255::scene().deployment;
+    assert_eq!(deployment.name(), &name("fuzz"));
+    owner(deployment, "edge")
+}
+
+fn protection() -> Protection {
+    Protection::Key(Secret::new([3; 32]))
+}

@@ -1,0 +1,23 @@
+//! Fuzz targets for every decoder of Quiver and for `handle_input` of every role.
+//!
+//! A target's body is a plain function from bytes to nothing that panics if something is wrong, so that it runs in two
+//! places: under libFuzzer (`fuzz/run`, nightly compiler), and in an ordinary test on seeded random and mutated valid
+//! inputs (`cargo test --manifest-path fuzz/Cargo.toml`, stable compiler).
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`targets`] | the list of targets: name, body, valid inputs to start from |
+//! | [`mutation`] | small changes to valid inputs |
+//! | [`scene`] | a deployment with tokens and keys, the same in every run |
+//! | [`decoders`] | what decodes must encode to what was decoded |
+//! | [`files`] | what the services read from disk |
+//! | [`machines`] | the roles, taken to some state and then fed with anything |
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod decoders;
+pub mod files;
+pub mod machines;
+pub mod mutation;
+pub mod scene;
+pub mod targets;

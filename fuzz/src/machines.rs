@@ -1,0 +1,92 @@
+//! The roles, taken to some state and then fed with anything.
+//!
+//! One honest run of a KGC, a leader and five edges is recorded once: what went into each machine, and every message.
+//! A machine is a function of its inputs and its random numbers, so playing its tape up to a mark brings it into a state
+//! of that run in a millisecond: fresh, enrolled, serving a group or being in it, and after churn. From there the fuzzer's
+//! bytes are a script: connections, disconnections, clock jumps, commands, noise, and recorded messages with one change.
+//!
+//! What must hold whatever comes: no panic; outputs end; timeouts settle; no message is too long; what a machine persists
+//! restores it, at any time; epochs never go back; an edge activates no epoch that the honest leader did not make; a KGC
+//! issues no key but to holders of its operator's tokens.
+
+mod roles;
+mod script;
+mod tape;
+mod world;
+
+use quiver_ainq::Ristretto255;
+use quiver_role::{Edge, Kgc, Leader, LeaderRecord, Snapshot};
+
+use self::roles::Player;
+use self::world::recording;
+
+/// The suite of the machines.
+pub(crate) type S = Ristretto255;
+
+/// A script for a KGC.
+pub fn kgc_input(bytes: &[u8]) {
+    script::perform::<Kgc<S>>(&recording().kgc, bytes);
+}
+
+/// A script for a leader.
+pub fn leader_input(bytes: &[u8]) {
+    script::perform::<Leader<S>>(&recording().leader, bytes);
+}
+
+/// A script for an edge.
+pub fn edge_input(bytes: &[u8]) {
+    script::perform::<Edge<S>>(&recording().edges[0], bytes);
+}
+
+/// An edge's state at rest: it restores or is refused; a restored edge runs.
+pub fn edge_snapshot(bytes: &[u8]) {
+    if let Ok(machine) = Edge::<S>::restart(&[Snapshot::new(bytes.to_vec())]) {
+        script::exercise(machine);
+    }
+}
+
+/// A leader's records at rest, each after its length in four bytes.
+pub fn leader_records(bytes: &[u8]) {
+    let mut records = Vec::new();
+    let mut rest = bytes;
+    while let Some((len, behind)) = rest.split_first_chunk::<4>() {
+        let len = (u32::from_be_bytes(*len) as usize).min(behind.len());
+        let (record, behind) = behind.split_at(len);
+        records.push(LeaderRecord::new(record.to_vec()));
+        rest = behind;
+    }
+    if let Ok(machine) = Leader::<S>::restart(&records) {
+        script::exercise(machine);
+    }
+}
+
+/// Every message of the honest run.
+pub fn message_seeds() -> Vec<Vec<u8>> {
+    recording().messages.clone()
+}
+
+/// Scripts to start from: each state with a few steps.
+pub fn script_seeds() -> Vec<Vec<u8>> {
+    let tail: Vec<u8> = (0..=255).collect();
+    (0..4_u8).map(|state| [&[state][..], &tail].concat()).collect()
+}
+
+/// An edge's states in the honest run.
+pub fn edge_snapshot_seeds() -> Vec<Vec<u8>> {
+    let run = &recording().edges[0];
+    run.records.iter().map(|snapshot| snapshot.as_bytes().to_vec()).collect()
+}
+
+/// A leader's log of the honest run, as it grew and as a checkpoint.
+pub fn leader_record_seeds() -> Vec<Vec<u8>> {
+    let log = &recording().leader.records;
+    let pack = |records: &[LeaderRecord]| {
+        let framed = records.iter().map(|record| {
+            let bytes = record.as_bytes();
+            [&(bytes.len() as u32).to_be_bytes()[..], bytes].concat()
+        });
+        framed.collect::<Vec<_>>().concat()
+    };
+    let checkpoint = Leader::<S>::restart(log).expect("the honest log").checkpoint();
+    vec![pack(log), pack(&log[..log.len() / 2]), pack(&checkpoint)]
+}

@@ -1,0 +1,210 @@
+//! What the three roles have in common for a fuzzer, and what must hold for each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use arbitrary::Unstructured;
+use quiver_ainq::{Epoch, Handle, MasterSecret, Name, Role};
+use quiver_crypto::Secret;
+use quiver_role::edge::{EdgeTiming, RestoreError};
+use quiver_role::leader::LeaderTiming;
+use quiver_role::{
+    Edge, EdgeCommand, EdgeConfig, EdgeEvent, Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, Leader,
+    LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Snapshot,
+};
+
+use super::S;
+use super::world::{EDGES, digests, edge_name};
+use crate::scene::{GROUP, Scene, Staged, name};
+
+/// What the events of a machine have shown so far.
+#[derive(Debug, Default)]
+pub(crate) struct Witness {
+    newest: BTreeMap<Option<Name>, Epoch>,
+    issued: BTreeMap<[u8; 16], Handle>,
+    /// Set while the honest run is recorded: its digests are not known yet.
+    pub(crate) trusting: bool,
+    pub(crate) activated: BTreeSet<[u8; 32]>,
+}
+
+impl Witness {
+    fn epoch(&mut self, epoch: Epoch) {
+        let before = self.newest.insert(None, epoch);
+        assert!(before.is_none_or(|before| before < epoch), "from epoch {before:?} to {epoch}");
+    }
+}
+
+/// A role that a fuzzer can drive.
+pub(crate) trait Player:
+    Machine<Command: Clone + core::fmt::Debug, Record: Clone + core::fmt::Debug> + Sized
+{
+    /// The machine that these records make.
+    fn restart(records: &[Self::Record]) -> Result<Self, RestoreError>;
+    /// Puts a record on the disk.
+    fn store(disk: &mut Vec<Self::Record>, record: Self::Record);
+    /// Checks an event.
+    fn observe(witness: &mut Witness, event: &Self::Event);
+    /// Some command.
+    fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<Self::Command>;
+    /// Uses what can be read from it.
+    fn check(&self);
+}
+
+fn some_name(u: &mut Unstructured<'_>) -> arbitrary::Result<Name> {
+    let names = ["edge-0", "edge-1", "edge-2", "edge-4", "stranger", GROUP, "leader", "beta"];
+    Ok(name(u.choose(&names)?))
+}
+
+fn some_data(u: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
+    let len = *u.choose(&[0, 1, 100, 65_536, 65_537])?;
+    Ok(vec![u.arbitrary()?; len])
+}
+
+/// The ids of all tokens of the scene.
+fn known_tokens() -> &'static BTreeSet<[u8; 16]> {
+    static KNOWN: OnceLock<BTreeSet<[u8; 16]>> = OnceLock::new();
+    KNOWN.get_or_init(|| {
+        let scene = S::scene();
+        let leader = scene.token("leader", Scene::<S>::leader_role());
+        let edges = (0..EDGES).map(|edge| scene.token(&edge_name(edge), Role::Edge));
+        edges.chain([leader]).map(|token| token.token.statement.id).collect()
+    })
+}
+
+impl Player for Kgc<S> {
+    fn restart(records: &[KgcRecord]) -> Result<Self, RestoreError> {
+        let scene = S::scene();
+        let config = KgcConfig {
+            deployment: scene.deployment.clone(),
+            master: MasterSecret::decode(&scene.master.encode())?,
+            id: 1,
+            operators: vec![scene.operator.public()],
+            cookie_key: Secret::new([7; 32]),
+            revocation_validity: 86_400,
+        };
+        Ok(Self::new(config, records.to_vec()))
+    }
+
+    fn store(disk: &mut Vec<KgcRecord>, record: KgcRecord) {
+        disk.push(record);
+    }
+
+    fn observe(witness: &mut Witness, event: &KgcEvent) {
+        if let KgcEvent::Issued { token_id, handle, .. } = event {
+            let before = witness.issued.insert(*token_id, *handle);
+            assert!(before.is_none_or(|before| before == *handle), "two keys for one token");
+            let known = known_tokens().contains(token_id);
+            assert!(known, "a key for a token that no operator issued");
+        }
+    }
+
+    fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<KgcCommand> {
+        let serial =
+            S::scene().token(&edge_name(u.int_in_range(0..=EDGES - 1)?), Role::Edge).token.statement.id;
+        Ok(match u.int_in_range(0..=2_u8)? {
+            0 => KgcCommand::RevokeTokens(vec![serial, u.arbitrary()?]),
+            1 => KgcCommand::RevokeDrones { handles: vec![Handle(u.arbitrary()?)], serials: vec![serial] },
+            _ => KgcCommand::RevokeDrones { handles: vec![], serials: vec![u.arbitrary()?] },
+        })
+    }
+
+    fn check(&self) {
+        let _ = (self.issued(), self.revocation_number());
+    }
+}
+
+impl Player for Leader<S> {
+    fn restart(records: &[LeaderRecord]) -> Result<Self, RestoreError> {
+        let scene = S::scene();
+        let config = LeaderConfig {
+            deployment: scene.deployment.clone(),
+            group: name(GROUP),
+            token: Some(scene.token("leader", Scene::<S>::leader_role())),
+            kgcs: vec![1],
+            allow: BTreeSet::new(),
+            max_members: 100,
+            timing: LeaderTiming::default(),
+        };
+        let leader = Self::new(config, records.to_vec())?;
+        leader.check();
+        Ok(leader)
+    }
+
+    fn store(disk: &mut Vec<LeaderRecord>, record: LeaderRecord) {
+        disk.push(record);
+    }
+
+    fn observe(witness: &mut Witness, event: &LeaderEvent) {
+        match event {
+            LeaderEvent::EpochActivated { epoch, .. } => witness.epoch(*epoch),
+            LeaderEvent::Joined { name, .. } => {
+                assert!((0..EDGES).any(|edge| edge_name(edge) == name.as_str()), "a stranger joined");
+            }
+            _ => {}
+        }
+    }
+
+    fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<LeaderCommand> {
+        Ok(match u.int_in_range(0..=3_u8)? {
+            0 => LeaderCommand::Rekey,
+            1 => LeaderCommand::Evict(some_name(u)?),
+            2 => LeaderCommand::Allow(some_name(u)?),
+            _ => LeaderCommand::Send { channel: some_name(u)?, data: some_data(u)? },
+        })
+    }
+
+    fn check(&self) {
+        let status = self.status();
+        assert_eq!(status.members, self.members().count());
+        assert_eq!(self.export(&name("test")).is_some(), status.epoch.is_some());
+    }
+}
+
+fn edge_config(edge: usize) -> EdgeConfig<S> {
+    let scene = S::scene();
+    EdgeConfig {
+        deployment: scene.deployment.clone(),
+        group: Some(name(GROUP)),
+        token: Some(scene.token(&edge_name(edge), Role::Edge)),
+        kgcs: vec![1],
+        timing: EdgeTiming::default(),
+    }
+}
+
+/// A fresh edge. The fuzzer's is the first one; the others are company.
+pub(crate) fn edge(number: usize) -> Edge<S> {
+    Edge::new(edge_config(number), None).expect("a fresh edge")
+}
+
+/// Its record is its whole state, so that the newest one is what counts.
+impl Player for Edge<S> {
+    fn restart(records: &[Snapshot]) -> Result<Self, RestoreError> {
+        Self::new(edge_config(0), records.last())
+    }
+
+    fn store(disk: &mut Vec<Snapshot>, record: Snapshot) {
+        disk.push(record);
+    }
+
+    fn observe(witness: &mut Witness, event: &EdgeEvent) {
+        if let EdgeEvent::KeyActivated { epoch, digest, .. } = event {
+            witness.epoch(*epoch);
+            witness.activated.insert(*digest);
+            assert!(witness.trusting || digests().contains(digest), "an epoch that the leader did not make");
+        }
+    }
+
+    fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<EdgeCommand> {
+        Ok(match u.int_in_range(0..=3_u8)? {
+            0 => EdgeCommand::Join(some_name(u)?),
+            1 => EdgeCommand::Leave,
+            _ => EdgeCommand::Send { channel: some_name(u)?, data: some_data(u)?, signed: u.arbitrary()? },
+        })
+    }
+
+    fn check(&self) {
+        let status = self.status();
+        assert_eq!(self.export(&name("test")).is_some(), status.synced);
+        assert!(!status.synced || status.epoch.is_some());
+    }
+}

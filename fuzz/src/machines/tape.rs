@@ -1,0 +1,131 @@
+//! What went into a machine, and a deck that plays it.
+
+use std::time::Duration;
+
+use quiver_role::{Destination, Input, MAX_MESSAGE_LEN, Now, Output, Peer, Route};
+use rand_chacha::ChaCha20Rng;
+
+use super::roles::{Player, Witness};
+use crate::scene::rng;
+
+/// More outputs than any one input may cause.
+const MANY: usize = 10_000;
+
+/// An input that owns its bytes.
+#[derive(Clone, Debug)]
+pub(crate) enum Step<C> {
+    Timeout,
+    Connected(Peer, Route),
+    Disconnected(Peer),
+    Received(Peer, Vec<u8>),
+    Command(C),
+}
+
+/// What happened to one machine in the honest run.
+#[derive(Debug)]
+pub(crate) struct Tape<M: Player> {
+    /// Seed of its random numbers.
+    pub(crate) seed: u64,
+    pub(crate) steps: Vec<(Now, Step<M::Command>)>,
+    /// How many steps it took to each state of interest.
+    pub(crate) marks: Vec<usize>,
+    /// What it persisted.
+    pub(crate) records: Vec<M::Record>,
+}
+
+impl<M: Player> Tape<M> {
+    /// The machine in the state of a mark.
+    pub(crate) fn play(&self, mark: usize) -> (Deck<M>, Now) {
+        let mut deck = Deck::new(self.seed);
+        let steps = &self.steps[..self.marks[mark]];
+        for (now, step) in steps {
+            deck.take(*now, step);
+        }
+        let start = Now { monotonic: Duration::from_secs(100), unix: crate::scene::START };
+        (deck, steps.last().map_or(start, |(now, _)| *now))
+    }
+}
+
+/// A message that a machine wants sent.
+pub(crate) type Sent = (Destination, Vec<u8>);
+
+/// A machine with its random numbers, its disk and a witness of what must hold.
+pub(crate) struct Deck<M: Player> {
+    pub(crate) machine: M,
+    rng: ChaCha20Rng,
+    pub(crate) disk: Vec<M::Record>,
+    pub(crate) witness: Witness,
+    pub(crate) deadline: Option<Duration>,
+}
+
+impl<M: Player> Deck<M> {
+    pub(crate) fn new(seed: u64) -> Self {
+        let machine = M::restart(&[]).expect("a fresh machine");
+        Self::with(machine, seed)
+    }
+
+    pub(crate) fn with(machine: M, seed: u64) -> Self {
+        let mut deck =
+            Self { machine, rng: rng(seed), disk: Vec::new(), witness: Witness::default(), deadline: None };
+        deck.drain();
+        deck
+    }
+
+    /// Feeds one input and does what the machine wants done.
+    pub(crate) fn take(&mut self, now: Now, step: &Step<M::Command>) -> Vec<Sent> {
+        let input = match step {
+            Step::Timeout => Input::Timeout,
+            Step::Connected(peer, route) => Input::Connected { peer: *peer, route: *route },
+            Step::Disconnected(peer) => Input::Disconnected { peer: *peer },
+            Step::Received(from, bytes) => Input::Received { from: *from, bytes },
+            Step::Command(command) => Input::Command(command.clone()),
+        };
+        self.machine.handle_input(now, input, &mut self.rng);
+        self.drain()
+    }
+
+    fn drain(&mut self) -> Vec<Sent> {
+        let mut sent = Vec::new();
+        for _ in 0..MANY {
+            match self.machine.poll_output() {
+                Output::Persist(record) => M::store(&mut self.disk, record),
+                Output::Transmit { to, payload } => {
+                    assert!(payload.len() <= MAX_MESSAGE_LEN, "a message of {} bytes", payload.len());
+                    sent.push((to, payload));
+                }
+                Output::Event(event) => M::observe(&mut self.witness, &event),
+                Output::Block(_) => {}
+                Output::Timeout(deadline) => {
+                    self.deadline = deadline;
+                    return sent;
+                }
+            }
+        }
+        panic!("the outputs of one input do not end");
+    }
+
+    /// Lets time pass to the deadline, if it comes within a day, and checks that the machine then has no more to do.
+    pub(crate) fn expire(&mut self, now: &mut Now) {
+        let Some(deadline) = self.deadline else { return };
+        if deadline > now.monotonic + Duration::from_secs(86_400) {
+            return;
+        }
+        let passed = deadline.saturating_sub(now.monotonic);
+        now.monotonic += passed;
+        now.unix = now.unix.saturating_add(passed.as_secs());
+        for _ in 0..100 {
+            self.take(*now, &Step::Timeout);
+            if self.deadline.is_none_or(|deadline| deadline > now.monotonic) {
+                return;
+            }
+        }
+        panic!("the machine asks for the same timeout again and again");
+    }
+
+    /// Crash and start: what is on the disk must restore the machine.
+    pub(crate) fn restart(&mut self) {
+        self.machine = M::restart(&self.disk).expect("what was persisted restores");
+        self.machine.check();
+        self.drain();
+    }
+}

@@ -1,0 +1,289 @@
+//! The honest run: a star of machines on a virtual clock, recorded.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::convert::Infallible;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use quiver_ainq::Role;
+use quiver_role::{Destination, Edge, EdgeCommand, Kgc, KgcCommand, Leader, LeaderCommand, Now, Peer, Route};
+
+use super::S;
+use super::roles::Player;
+use super::tape::{Deck, Sent, Step, Tape};
+use crate::scene::{START, Staged, name};
+
+/// How many edges take part. The last joins late.
+pub(crate) const EDGES: usize = 5;
+
+/// The name of an edge.
+pub(crate) fn edge_name(edge: usize) -> String {
+    format!("edge-{edge}")
+}
+
+/// Everything that the honest run left behind.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    pub(crate) kgc: Tape<Kgc<S>>,
+    pub(crate) leader: Tape<Leader<S>>,
+    pub(crate) edges: Vec<Tape<Edge<S>>>,
+    pub(crate) messages: Vec<Vec<u8>>,
+    digests: BTreeSet<[u8; 32]>,
+}
+
+/// The honest run, made once.
+pub(crate) fn recording() -> &'static Recording {
+    static RECORDING: OnceLock<Recording> = OnceLock::new();
+    RECORDING.get_or_init(|| {
+        let mut world = World::new();
+        world.perform();
+        world.finish()
+    })
+}
+
+/// D of every epoch that the honest leader made.
+pub(crate) fn digests() -> &'static BTreeSet<[u8; 32]> {
+    &recording().digests
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Node {
+    Kgc,
+    Leader,
+    Edge(usize),
+}
+
+/// A deck whose inputs are kept.
+struct Recorder<M: Player> {
+    deck: Deck<M>,
+    tape: Tape<M>,
+}
+
+impl<M: Player> Recorder<M> {
+    fn new(seed: u64) -> Self {
+        let mut deck = Deck::new(seed);
+        deck.witness.trusting = true;
+        Self { deck, tape: Tape { seed, steps: Vec::new(), marks: vec![0], records: Vec::new() } }
+    }
+
+    fn take(&mut self, now: Now, step: Step<M::Command>) -> Vec<Sent> {
+        let sent = self.deck.take(now, &step);
+        self.tape.steps.push((now, step));
+        sent
+    }
+
+    fn mark(&mut self) {
+        self.tape.marks.push(self.tape.steps.len());
+    }
+
+    fn finish(mut self) -> Tape<M> {
+        self.tape.records = self.deck.disk;
+        self.tape
+    }
+}
+
+struct World {
+    clock: Duration,
+    kgc: Recorder<Kgc<S>>,
+    leader: Recorder<Leader<S>>,
+    edges: Vec<Recorder<Edge<S>>>,
+    /// Who sees whom under which handle.
+    handles: BTreeMap<(Node, Node), Peer>,
+    next_peer: u64,
+    queue: VecDeque<(Node, Node, Vec<u8>)>,
+    messages: Vec<Vec<u8>>,
+    digests: BTreeSet<[u8; 32]>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            clock: Duration::from_secs(100),
+            kgc: Recorder::new(1),
+            leader: Recorder::new(2),
+            edges: Vec::new(),
+            handles: BTreeMap::new(),
+            next_peer: 1,
+            queue: VecDeque::new(),
+            messages: Vec::new(),
+            digests: BTreeSet::new(),
+        }
+    }
+
+    /// The states that matter are marked: enrolled, serving or member, and after churn. Fresh is the first mark.
+    fn perform(&mut self) {
+        self.connect(Node::Leader, Node::Kgc, Route::Kgc);
+        for edge in 0..EDGES - 1 {
+            self.enlist(edge);
+        }
+        self.run(Duration::from_secs(2));
+        self.mark();
+        for edge in 0..EDGES - 1 {
+            self.connect(Node::Edge(edge), Node::Leader, Route::Leader);
+        }
+        self.run(Duration::from_secs(3));
+        self.mark();
+        self.churn();
+        self.run(Duration::from_secs(30));
+        self.mark();
+        assert!(self.edges[0].deck.machine.status().synced, "the honest run went wrong");
+        assert!(self.edges[EDGES - 1].deck.machine.status().synced, "the late edge did not join");
+        assert_eq!(self.leader.deck.machine.status().members, EDGES - 2, "one was evicted, one left");
+    }
+
+    fn churn(&mut self) {
+        let channel = name("test");
+        let send = |signed| EdgeCommand::Send { channel: name("test"), data: b"hello".to_vec(), signed };
+        self.command_edge(0, send(false));
+        self.command_edge(1, send(true));
+        self.command_leader(LeaderCommand::Send { channel, data: b"orders".to_vec() });
+        self.command_leader(LeaderCommand::Rekey);
+        self.run(Duration::from_secs(1));
+        // Away while the key changes, and back: it has to catch up.
+        self.disconnect(Node::Edge(0));
+        self.command_leader(LeaderCommand::Rekey);
+        self.run(Duration::from_secs(1));
+        self.connect(Node::Edge(0), Node::Leader, Route::Leader);
+        self.connect(Node::Edge(0), Node::Kgc, Route::Kgc);
+        self.run(Duration::from_secs(5));
+        self.command_leader(LeaderCommand::Evict(name(&edge_name(2))));
+        let serial = S::scene().token(&edge_name(2), Role::Edge).token.statement.id;
+        let revoke = KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] };
+        let sent = self.kgc.take(self.now(), Step::Command(revoke));
+        self.send(Node::Kgc, sent);
+        self.run(Duration::from_secs(1));
+        self.enlist(EDGES - 1);
+        self.connect(Node::Edge(EDGES - 1), Node::Leader, Route::Leader);
+        self.command_edge(1, EdgeCommand::Leave);
+        self.run(Duration::from_secs(5));
+    }
+
+    fn now(&self) -> Now {
+        Now { monotonic: self.clock, unix: START + self.clock.as_secs() }
+    }
+
+    fn mark(&mut self) {
+        self.kgc.mark();
+        self.leader.mark();
+        self.edges.iter_mut().for_each(Recorder::mark);
+    }
+
+    fn enlist(&mut self, edge: usize) {
+        self.edges.push(Recorder::new(3 + edge as u64));
+        self.edges[edge].deck.machine = super::roles::edge(edge);
+        self.connect(Node::Edge(edge), Node::Kgc, Route::Kgc);
+    }
+
+    fn command_edge(&mut self, edge: usize, command: EdgeCommand) {
+        let now = self.now();
+        let sent = self.edges[edge].take(now, Step::Command(command));
+        self.send(Node::Edge(edge), sent);
+    }
+
+    fn command_leader(&mut self, command: LeaderCommand) {
+        let sent = self.leader.take(self.now(), Step::Command(command));
+        self.send(Node::Leader, sent);
+    }
+
+    fn give(&mut self, node: Node, step: Step<Infallible>) {
+        let now = self.now();
+        let sent = match node {
+            Node::Kgc => self.kgc.take(now, retype(step)),
+            Node::Leader => self.leader.take(now, retype(step)),
+            Node::Edge(edge) => self.edges[edge].take(now, retype(step)),
+        };
+        self.send(node, sent);
+        self.digests.extend(self.leader.deck.machine.status().digest);
+    }
+
+    fn connect(&mut self, dialler: Node, listener: Node, route: Route) {
+        for (at, of, route) in [(listener, dialler, Route::Inbound), (dialler, listener, route)] {
+            let peer = Peer(self.next_peer);
+            self.next_peer += 1;
+            self.handles.insert((at, of), peer);
+            self.give(at, Step::Connected(peer, route));
+        }
+    }
+
+    fn disconnect(&mut self, node: Node) {
+        let gone: Vec<_> =
+            self.handles.keys().copied().filter(|(at, of)| *at == node || *of == node).collect();
+        for (at, of) in gone {
+            if let Some(peer) = self.handles.remove(&(at, of)) {
+                self.give(at, Step::Disconnected(peer));
+            }
+        }
+    }
+
+    fn send(&mut self, from: Node, sent: Vec<Sent>) {
+        for (to, bytes) in sent {
+            self.messages.push(bytes.clone());
+            let targets: Vec<Node> = match to {
+                Destination::Peer(peer) => {
+                    let known = self.handles.iter().find(|((at, _), handle)| *at == from && **handle == peer);
+                    known.map(|((_, of), _)| *of).into_iter().collect()
+                }
+                Destination::Group => {
+                    let edges = (0..self.edges.len()).map(Node::Edge);
+                    let members = edges.filter(|edge| self.handles.contains_key(&(*edge, Node::Leader)));
+                    members.chain([Node::Leader]).filter(|to| *to != from).collect()
+                }
+            };
+            self.queue.extend(targets.into_iter().map(|to| (from, to, bytes.clone())));
+        }
+    }
+
+    fn deliver(&mut self, from: Node, to: Node, bytes: Vec<u8>) {
+        // Gossip comes from whoever passed it on: the leader is the hub of the star.
+        let via = if self.handles.contains_key(&(to, from)) { from } else { Node::Leader };
+        if let Some(peer) = self.handles.get(&(to, via)).copied() {
+            self.give(to, Step::Received(peer, bytes));
+        }
+    }
+
+    fn run(&mut self, time: Duration) {
+        let end = self.clock + time;
+        loop {
+            if let Some((from, to, bytes)) = self.queue.pop_front() {
+                self.deliver(from, to, bytes);
+                continue;
+            }
+            let edges = self.edges.iter().enumerate().map(|(at, edge)| (Node::Edge(at), edge.deck.deadline));
+            let others = [(Node::Kgc, self.kgc.deck.deadline), (Node::Leader, self.leader.deck.deadline)];
+            let next = edges.chain(others).filter_map(|(node, deadline)| Some((deadline?, node))).min();
+            match next {
+                Some((deadline, node)) if deadline <= end => {
+                    self.clock = self.clock.max(deadline);
+                    self.give(node, Step::Timeout);
+                }
+                _ => break,
+            }
+        }
+        self.clock = end;
+    }
+
+    fn finish(mut self) -> Recording {
+        for edge in &self.edges {
+            self.digests.extend(&edge.deck.witness.activated);
+        }
+        self.messages.sort();
+        self.messages.dedup();
+        Recording {
+            kgc: self.kgc.finish(),
+            leader: self.leader.finish(),
+            edges: self.edges.into_iter().map(Recorder::finish).collect(),
+            messages: self.messages,
+            digests: self.digests,
+        }
+    }
+}
+
+fn retype<C>(step: Step<Infallible>) -> Step<C> {
+    match step {
+        Step::Timeout => Step::Timeout,
+        Step::Connected(peer, route) => Step::Connected(peer, route),
+        Step::Disconnected(peer) => Step::Disconnected(peer),
+        Step::Received(from, bytes) => Step::Received(from, bytes),
+        Step::Command(never) => match never {},
+    }
+}

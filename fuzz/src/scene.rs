@@ -1,0 +1,125 @@
+//! A deployment with tokens and keys, the same in every run.
+
+use core::cell::OnceCell;
+
+use quiver_ainq::{
+    Bls12381G1, Deployment, DroneKeypair, EnrolmentRequest, IssuedToken, MasterSecret, Name,
+    OperatorSecretKey, PendingEnrolment, Ristretto255, Role, SealedReply, Suite, TokenGrant,
+};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use crate::decoders::seeds::Honest;
+
+/// 2027-01-01, in seconds since 1970.
+pub const START: u64 = 1_798_761_600;
+/// The group of the scene.
+pub const GROUP: &str = "alpha";
+
+/// Random numbers that are the same in every run.
+pub fn rng(seed: u64) -> ChaCha20Rng {
+    ChaCha20Rng::seed_from_u64(seed)
+}
+
+/// A name.
+///
+/// # Panics
+/// If it is none.
+pub fn name(text: &str) -> Name {
+    Name::new(text).expect("a name")
+}
+
+/// A suite with a scene, built once per thread.
+pub trait Staged: Suite {
+    /// The scene.
+    fn scene() -> &'static Scene<Self>;
+}
+
+macro_rules! staged {
+    ($($suite:ty),*) => {
+        $(impl Staged for $suite {
+            fn scene() -> &'static Scene<Self> {
+                thread_local!(static SCENE: &'static Scene<$suite> = Box::leak(Box::new(Scene::new())));
+                SCENE.with(|scene| *scene)
+            }
+        })*
+    };
+}
+
+staged!(Ristretto255, Bls12381G1);
+
+/// Who issues and whose tokens are honoured, and what honest drones made under them.
+#[derive(Debug)]
+pub struct Scene<S: Suite> {
+    /// The deployment.
+    pub deployment: Deployment<S>,
+    /// The KGC's master secret.
+    pub master: MasterSecret<S>,
+    /// The operator.
+    pub operator: OperatorSecretKey<S>,
+    honest: OnceCell<Honest<S>>,
+}
+
+/// A drone that has enrolled, and what it took.
+#[derive(Debug)]
+pub struct Enrolled<S: Suite> {
+    /// Its token.
+    pub token: IssuedToken<S>,
+    /// What it kept until the reply came.
+    pub pending: PendingEnrolment<S>,
+    /// The reply.
+    pub reply: SealedReply<S>,
+    /// Its key.
+    pub keypair: DroneKeypair<S>,
+}
+
+impl<S: Suite> Scene<S> {
+    fn new() -> Self {
+        let mut rng = rng(1);
+        let master = MasterSecret::<S>::generate(&mut rng);
+        let deployment = Deployment::new(name("fuzz"), master.public());
+        Self { deployment, master, operator: OperatorSecretKey::generate(&mut rng), honest: OnceCell::new() }
+    }
+
+    /// What honest drones made in this scene.
+    pub fn honest(&self) -> &Honest<S> {
+        self.honest.get_or_init(|| Honest::new(self))
+    }
+
+    /// A token, the same in every run.
+    ///
+    /// # Panics
+    /// Never: the grant is well-formed.
+    pub fn token(&self, holder: &str, role: Role) -> IssuedToken<S> {
+        let seed = holder.bytes().fold(7, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
+        let grant = TokenGrant {
+            name: name(holder),
+            role,
+            groups: vec![name(GROUP)],
+            not_after: START + 10_000_000,
+            expiry: START + 1_000_000,
+        };
+        self.operator.issue(&self.deployment, grant, &mut rng(seed)).expect("a well-formed grant")
+    }
+
+    /// The role of the scene's leader.
+    pub fn leader_role() -> Role {
+        Role::Leader { group: name(GROUP), ordinal: 0 }
+    }
+
+    /// Enrols a drone without messages.
+    ///
+    /// # Panics
+    /// Never: nobody interferes.
+    pub fn enrol(&self, holder: &str, role: Role) -> Enrolled<S> {
+        let mut rng = rng(holder.len() as u64);
+        let token = self.token(holder, role);
+        let (request, pending) =
+            EnrolmentRequest::create(&self.deployment, &token, &[1], [9; 16], &mut rng).expect("a request");
+        let verified =
+            request.verify(&self.deployment, &[self.operator.public()], 1, START).expect("a valid request");
+        let (reply, _) = self.master.issue(&self.deployment, &verified, 1, &mut rng);
+        let keypair = pending.open(&self.deployment, &reply).expect("the reply");
+        Enrolled { token, pending, reply, keypair }
+    }
+}

@@ -1,0 +1,60 @@
+//! The list of targets.
+
+use quiver_ainq::{Bls12381G1, Ristretto255};
+
+use crate::{decoders, files, machines};
+
+/// Something to feed with bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name: the binary's, and the corpus folder's.
+    pub name: &'static str,
+    /// Feeds it. Panics if it finds something wrong.
+    pub body: fn(&[u8]),
+    /// Valid inputs to start from.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+macro_rules! targets {
+    ($($name:literal: $body:expr, $seeds:expr;)*) => {
+        &[$(Target { name: $name, body: $body, seeds: $seeds }),*]
+    };
+}
+
+/// All targets.
+pub const TARGETS: &[Target] = targets! {
+    "message_ristretto255": decoders::message::<Ristretto255>, machines::message_seeds;
+    "message_bls12381": decoders::message::<Bls12381G1>, decoders::bls_message_seeds;
+    "identity": decoders::identity, decoders::seeds::identity;
+    "token": decoders::token, decoders::seeds::token;
+    "drone_public_key": decoders::drone_public_key, decoders::seeds::drone_public_key;
+    "signature": decoders::signature, decoders::seeds::signature;
+    "partial_key": decoders::partial_key, decoders::seeds::partial_key;
+    "enrolment_request": decoders::enrolment_request, decoders::seeds::enrolment_request;
+    "sealed_reply": decoders::sealed_reply, decoders::seeds::sealed_reply;
+    "pending_enrolment": decoders::pending_enrolment, decoders::seeds::pending_enrolment;
+    "revocation_list": decoders::revocation_list, decoders::seeds::revocation_list;
+    "header": decoders::header, decoders::seeds::header;
+    "entry": decoders::entry, decoders::seeds::entry;
+    "slot_set": decoders::slot_set, decoders::seeds::slot_set;
+    "spare": decoders::spare, decoders::seeds::spare;
+    "ratchet": decoders::ratchet, decoders::seeds::ratchet;
+    "membership": decoders::membership, decoders::seeds::membership;
+    "edge_snapshot": machines::edge_snapshot, machines::edge_snapshot_seeds;
+    "leader_records": machines::leader_records, machines::leader_record_seeds;
+    "deployment_file": files::deployment_file, files::deployment_file_seeds;
+    "token_file": files::token_file, files::token_file_seeds;
+    "state_file": files::state_file, files::state_file_seeds;
+    "kgc_input": machines::kgc_input, machines::script_seeds;
+    "leader_input": machines::leader_input, machines::script_seeds;
+    "edge_input": machines::edge_input, machines::script_seeds;
+};
+
+/// Feeds the target of this name.
+///
+/// # Panics
+/// If there is none, or if it finds something wrong.
+pub fn run(name: &str, bytes: &[u8]) {
+    let target = TARGETS.iter().find(|target| target.name == name).expect("a target of the list");
+    (target.body)(bytes);
+}

@@ -1,0 +1,69 @@
+//! Every target's body on its valid inputs, on changed ones and on noise: a few seconds on any compiler.
+
+use arbitrary::Unstructured;
+use quiver_fuzz::mutation::mutate;
+use quiver_fuzz::scene::rng;
+use quiver_fuzz::targets::{TARGETS, Target};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::RngCore;
+
+/// Inputs per target; those that play a machine's whole past take fewer.
+fn rounds(target: &Target) -> usize {
+    match target.name {
+        "kgc_input" | "leader_input" | "edge_input" => 1200,
+        "edge_snapshot" | "leader_records" | "state_file" => 1000,
+        _ => 2000,
+    }
+}
+
+fn noise(rng: &mut ChaCha20Rng, longest: usize) -> Vec<u8> {
+    let mut bytes = vec![0; rng.next_u32() as usize % longest];
+    rng.fill_bytes(&mut bytes);
+    bytes
+}
+
+fn feed(target: &Target) {
+    let mut rng = rng(target.name.len() as u64 + 1000);
+    let seeds = (target.seeds)();
+    assert!(!seeds.is_empty(), "{} has nothing to start from", target.name);
+    seeds.iter().for_each(|seed| (target.body)(seed));
+    let scripted = target.name.ends_with("_input");
+    for round in 0..rounds(target) {
+        let bytes = if scripted || round % 4 == 0 {
+            noise(&mut rng, 600)
+        } else {
+            let one = seeds[rng.next_u32() as usize % seeds.len()].clone();
+            let other = &seeds[rng.next_u32() as usize % seeds.len()];
+            mutate(&mut Unstructured::new(&noise(&mut rng, 40)), one, other).unwrap_or_default()
+        };
+        (target.body)(&bytes);
+    }
+}
+
+fn feed_all(chosen: impl Fn(&str) -> bool) {
+    TARGETS.iter().filter(|target| chosen(target.name)).for_each(feed);
+}
+
+#[test]
+fn decoders_of_either_suite_take_anything() {
+    feed_all(|name| !name.ends_with("_input") && !name.ends_with("_file"));
+}
+
+#[test]
+fn files_take_anything() {
+    feed_all(|name| name.ends_with("_file"));
+}
+
+#[test]
+fn machines_take_anything() {
+    feed_all(|name| name.ends_with("_input"));
+}
+
+#[test]
+fn every_target_has_a_binary() {
+    let manifest = include_str!("../Cargo.toml");
+    for target in TARGETS {
+        assert!(manifest.contains(&format!("path = \"bin/{}.rs\"", target.name)), "{}", target.name);
+    }
+    assert_eq!(manifest.matches("[[bin]]").count(), TARGETS.len());
+}
