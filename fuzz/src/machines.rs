@@ -3,12 +3,14 @@
 //! One honest run of a KGC, a leader and five edges is recorded once: what went into each machine, and every message.
 //! A machine is a function of its inputs and its random numbers, so playing its tape up to a mark brings it into a state
 //! of that run in a millisecond: fresh, enrolled, serving a group or being in it, and after churn. From there the fuzzer's
-//! bytes are a script: connections, disconnections, clock jumps, commands, noise, and recorded messages with one change.
+//! bytes are a script: connections, disconnections, clock jumps, commands, noise, recorded messages with one change, and what a
+//! leader gone bad signs.
 //!
 //! What must hold whatever comes: no panic; outputs end; timeouts settle; no message is too long; what a machine persists
 //! restores it, at any time; epochs never go back; an edge activates no epoch that the honest leader did not make; a KGC
 //! issues no key but to holders of its operator's tokens.
 
+mod rogue;
 mod roles;
 mod script;
 mod tape;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use arbitrary::Unstructured;
 use quiver_role::{Now, Peer, Route};
 
+use super::rogue;
 use super::roles::Player;
 use super::tape::{Deck, Step, Tape};
 use super::world::recording;
@@ -74,7 +75,8 @@ fn act<M: Player>(
             let len = u.int_in_range(0..=64)?;
             Step::Received(some_peer(u)?, u.bytes(len)?.to_vec())
         }
-        8..=11 => own_message(tape, u)?,
+        8..=10 => own_message(tape, u)?,
+        11..=12 => Step::Received(some_peer(u)?, rogue::message(u)?),
         _ => Step::Received(some_peer(u)?, any_message(u)?),
     };
     deck.take(*now, &step);
