@@ -110,10 +110,12 @@ fn kgc_is_killed(swarm: &mut Swarm) {
     swarm.message_arrives("the group needs no KGC");
     swarm.kgc = swarm.bench.kgc(socket_of(&swarm.kgc_at));
     assert_eq!(swarm.kgc.address(), swarm.kgc_at, "the same transport key");
-    let drones: serde_json::Value =
-        serde_json::from_str(&swarm.bench.ok("kgc", &["drone", "list", "--json"])).expect("json");
-    let names: Vec<_> = drones.as_array().expect("list").iter().map(|drone| drone["name"].clone()).collect();
+    let names: Vec<_> = drones(&swarm.bench).iter().map(|drone| drone["name"].clone()).collect();
     assert_eq!(names, ["edge-1", "edge-2", "leader-1"]);
+}
+
+fn drones(bench: &Bench) -> Vec<serde_json::Value> {
+    serde_json::from_str(&bench.ok("kgc", &["drone", "list", "--json"])).expect("json")
 }
 
 fn edge_is_killed(swarm: &mut Swarm, secrets: &mut Vec<Secret>) {
@@ -170,17 +172,19 @@ fn secrets_of_the_kgc(bench: &Bench) -> Vec<Secret> {
     secrets
 }
 
-/// Every stretch of 32 bytes of a drone's state, but for the one public thing in it that people are shown.
+/// Every stretch of 32 bytes of a drone's state, but for the public things in it that people are shown: the
+/// deployment's fingerprint and the handles of keys.
 fn secrets_of_a_drone(bench: &Bench, data: &str, role: &str) -> Vec<Secret> {
     let deployment = deployment(bench);
     let owner = owner(&deployment, role);
     let (state, records) =
         NodeState::open(&bench.path(data), &owner, &protection(), Missing::Refuse).expect("open");
+    let mut public = vec![hex::encode(deployment.fingerprint())];
+    public.extend(drones(bench).iter().map(|drone| drone["handle"].as_str().expect("handle").to_string()));
     let mut secrets = vec![(format!("{data}: transport key"), state.seed().to_vec())];
     for record in &records {
         let windows = record.windows(32).enumerate();
-        let shown = |window: &&[u8]| **window == deployment.fingerprint();
-        let kept = windows.filter(|(_, window)| !shown(window));
+        let kept = windows.filter(|(_, window)| !public.contains(&hex::encode(window)));
         secrets.extend(kept.map(|(at, window)| (format!("{data}: state at {at}"), window.to_vec())));
     }
     secrets
@@ -203,7 +207,9 @@ fn evicted_and_revoked_drones_are_put_out_and_stay_out() {
     let (kgc_at, leader_at) = (swarm.kgc_at.clone(), swarm.leader_at.clone());
     swarm.edges[0].kill();
     swarm.edges[0] = bench.edge("edge-1", &kgc_at, &leader_at);
-    swarm.edges[0].line("\"refused\"");
+    // The leader does not even talk to it.
+    swarm.edges[0].logged("no connection");
+    assert_eq!(bench.edge_status("edge-1").expect("status")["synced"], false);
     assert_eq!(bench.leader_status().expect("status")["members"], 0);
     bench.ok("kgc", &["audit"]);
 }
@@ -338,9 +344,9 @@ fn busy_ports_and_data_directories_are_named() {
     let kgc = bench.kgc(ANY);
     let address = kgc.address();
     let socket = socket_of(&address);
+    other.refused("kgc", &["serve", "--listen", "/ip4/127.0.0.1/upd/1"], 2, &["/upd/1"]);
     other.refused("kgc", &["serve", "--listen", socket], 5, &[socket, "in use"]);
     bench.refused("kgc", &["serve", "--listen", ANY], 5, &["master.state", "in use by another process"]);
-    bench.refused("kgc", &["serve", "--listen", "/ip4/127.0.0.1/upd/1"], 2, &["/upd/1"]);
     let token = other.token("leader-1", &["--leads", "alpha"]);
     let file = "kgc-data/deployment.toml";
     let serve = ["serve", "--deployment", file, "--token", &token, "--kgc", socket, "--listen", socket];

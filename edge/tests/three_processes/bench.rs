@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub const PASSPHRASE: &str = "correct-horse-battery-staple";
+pub(crate) const PASSPHRASE: &str = "correct-horse-battery-staple";
 /// How long anything may take; a loaded machine is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program of this name. `edge` is built for this test; the other two lie beside it, and are built if they do not
 /// (`cargo test --workspace` builds them, `cargo test -p quiver-edge` does not).
-pub fn program(name: &str) -> PathBuf {
+pub(crate) fn program(name: &str) -> PathBuf {
     static BUILT: OnceLock<()> = OnceLock::new();
     let edge = Path::new(env!("CARGO_BIN_EXE_edge"));
     let directory = edge.parent().expect("directory");
@@ -37,10 +37,10 @@ pub fn program(name: &str) -> PathBuf {
 }
 
 /// A running program. Killed, by its own process id, when dropped.
-pub struct Process {
+pub(crate) struct Process {
     child: Child,
-    pub out: PathBuf,
-    pub err: PathBuf,
+    pub(crate) out: PathBuf,
+    pub(crate) err: PathBuf,
 }
 
 impl Drop for Process {
@@ -51,31 +51,37 @@ impl Drop for Process {
 
 impl Process {
     /// SIGKILL: no chance to tidy up.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
     /// SIGTERM, and the exit status.
-    pub fn terminate(&mut self) -> ExitStatus {
+    pub(crate) fn terminate(&mut self) -> ExitStatus {
         let killed = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         assert!(killed.expect("kill").success());
         self.wait()
     }
 
     /// The exit status, once it has ended by itself.
-    pub fn wait(&mut self) -> ExitStatus {
+    pub(crate) fn wait(&mut self) -> ExitStatus {
         eventually("the process ends", || self.child.try_wait().expect("wait"))
     }
 
     /// The first line of standard output that contains `part`.
-    pub fn line(&self, part: &str) -> String {
+    pub(crate) fn line(&self, part: &str) -> String {
         let find = || text(&self.out).lines().find(|line| line.contains(part)).map(String::from);
         eventually(&format!("a line with `{part}`; {}", self.story()), find)
     }
 
+    /// Waits until it has logged this.
+    pub(crate) fn logged(&self, part: &str) {
+        let find = || text(&self.err).contains(part).then_some(());
+        eventually(&format!("`{part}` in {}", self.err.display()), find);
+    }
+
     /// Where it listens.
-    pub fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         let line = self.line("listening on ");
         line.trim_start_matches("listening on ").into()
     }
@@ -87,12 +93,12 @@ impl Process {
     }
 }
 
-pub fn text(path: &Path) -> String {
+pub(crate) fn text(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
 /// Waits until `look` finds something.
-pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     #[expect(clippy::disallowed_methods, reason = "a test of real processes waits in real time")]
     let now = Instant::now;
     let deadline = now() + PATIENCE;
@@ -106,26 +112,26 @@ pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// A deployment.
-pub struct Bench {
+pub(crate) struct Bench {
     directory: TempDir,
     started: AtomicUsize,
 }
 
 impl Bench {
     /// One operator, one KGC (not running), no drones.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let bench = Self { directory: tempfile::tempdir().expect("tempdir"), started: AtomicUsize::new(0) };
         bench.ok("kgc", &["operator", "new", "--out", "operator"]);
         bench.ok("kgc", &["init", "--deployment", "alps", "--operator", "operator.pub"]);
         bench
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// A command in the deployment's directory, with the passphrase in the environment and everything logged.
-    pub fn command(&self, name: &str, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, name: &str, args: &[&str]) -> Command {
         let mut command = Command::new(program(name));
         command.args(args).current_dir(self.directory.path()).stdin(Stdio::null());
         command.env_clear().env("QUIVER_PASSPHRASE", PASSPHRASE).env("RUST_LOG", "trace");
@@ -136,11 +142,11 @@ impl Bench {
     }
 
     /// Runs to the end; its output is kept for the log scan.
-    pub fn run(&self, name: &str, args: &[&str]) -> Output {
+    pub(crate) fn run(&self, name: &str, args: &[&str]) -> Output {
         self.finish(name, self.command(name, args))
     }
 
-    pub fn finish(&self, name: &str, mut command: Command) -> Output {
+    pub(crate) fn finish(&self, name: &str, mut command: Command) -> Output {
         let output = command.output().expect("run");
         let (out, err) = self.logs(name);
         fs::write(out, &output.stdout).expect("write");
@@ -148,7 +154,7 @@ impl Bench {
         output
     }
 
-    pub fn ok(&self, name: &str, args: &[&str]) -> String {
+    pub(crate) fn ok(&self, name: &str, args: &[&str]) -> String {
         let output = self.run(name, args);
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{name} {args:?}: {complaint}");
@@ -156,11 +162,11 @@ impl Bench {
     }
 
     /// Runs, and expects this exit code and a complaint that contains all `parts`.
-    pub fn refused(&self, name: &str, args: &[&str], code: i32, parts: &[&str]) {
+    pub(crate) fn refused(&self, name: &str, args: &[&str], code: i32, parts: &[&str]) {
         self.expect_refusal(name, self.command(name, args), code, parts);
     }
 
-    pub fn expect_refusal(&self, name: &str, command: Command, code: i32, parts: &[&str]) {
+    pub(crate) fn expect_refusal(&self, name: &str, command: Command, code: i32, parts: &[&str]) {
         let words = format!("{command:?}");
         let output = self.finish(name, command);
         let complaint = String::from_utf8_lossy(&output.stderr);
@@ -172,7 +178,7 @@ impl Bench {
     }
 
     /// Starts a process whose output goes to files.
-    pub fn start(&self, name: &str, args: &[&str]) -> Process {
+    pub(crate) fn start(&self, name: &str, args: &[&str]) -> Process {
         let (out, err) = self.logs(name);
         let mut command = self.command(name, args);
         command.stdout(File::create(&out).expect("create")).stderr(File::create(&err).expect("create"));
@@ -186,7 +192,7 @@ impl Bench {
     }
 
     /// Everything any process wrote to its output or log.
-    pub fn all_logs(&self) -> Vec<(PathBuf, Vec<u8>)> {
+    pub(crate) fn all_logs(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let entries = fs::read_dir(self.directory.path()).expect("read");
         let paths = entries.map(|entry| entry.expect("entry").path());
         let is_log =
@@ -195,30 +201,30 @@ impl Bench {
     }
 
     /// A token by the deployment's operator, in a file named after the drone.
-    pub fn token(&self, name: &str, rest: &[&str]) -> String {
+    pub(crate) fn token(&self, name: &str, rest: &[&str]) -> String {
         self.token_by(name, &[&["--operator", "operator.key"], rest].concat())
     }
 
     /// A token by whatever operator `rest` names. Takes the place of an older one.
-    pub fn token_by(&self, name: &str, rest: &[&str]) -> String {
+    pub(crate) fn token_by(&self, name: &str, rest: &[&str]) -> String {
         let file = format!("{name}.token");
         let _ = fs::remove_file(self.path(&file));
         self.ok("kgc", &[&["token", "issue", "--name", name, "--out", &file], rest].concat());
         file
     }
 
-    pub fn kgc(&self, listen: &str) -> Process {
+    pub(crate) fn kgc(&self, listen: &str) -> Process {
         self.start("kgc", &["serve", "--listen", listen])
     }
 
-    pub fn leader(&self, kgc: &str, listen: &str, token: Option<&str>) -> Process {
+    pub(crate) fn leader(&self, kgc: &str, listen: &str, token: Option<&str>) -> Process {
         let mut args =
             vec!["serve", "--kgc", kgc, "--listen", listen, "--deployment", "kgc-data/deployment.toml"];
         args.extend(token.iter().flat_map(|token| ["--token", token]));
         self.start("leader", &args)
     }
 
-    pub fn edge(&self, name: &str, kgc: &str, leader: &str) -> Process {
+    pub(crate) fn edge(&self, name: &str, kgc: &str, leader: &str) -> Process {
         let (data, token) = (format!("{name}-data"), format!("{name}.token"));
         let places = ["run", "--json", "-d", &data, "--kgc", kgc, "--leader", leader];
         self.start(
@@ -227,16 +233,16 @@ impl Bench {
         )
     }
 
-    pub fn leader_status(&self) -> Option<Value> {
+    pub(crate) fn leader_status(&self) -> Option<Value> {
         status(&self.run("leader", &["status", "--json"]))
     }
 
-    pub fn edge_status(&self, name: &str) -> Option<Value> {
+    pub(crate) fn edge_status(&self, name: &str) -> Option<Value> {
         status(&self.run("edge", &["status", "--json", "-d", &format!("{name}-data")]))
     }
 
     /// Waits until the leader has so many members that all acknowledged an epoch after this one; returns that epoch.
-    pub fn served(&self, members: u64, after: (u64, u64)) -> (u64, u64) {
+    pub(crate) fn served(&self, members: u64, after: (u64, u64)) -> (u64, u64) {
         eventually(&format!("{members} members served after {after:?}"), || {
             let status = self.leader_status()?;
             let epoch = (status["term"].as_u64()?, status["counter"].as_u64()?);
@@ -245,7 +251,7 @@ impl Bench {
     }
 
     /// Waits until the edge holds this epoch's key.
-    pub fn synced(&self, name: &str, epoch: (u64, u64)) -> Value {
+    pub(crate) fn synced(&self, name: &str, epoch: (u64, u64)) -> Value {
         eventually(&format!("{name} in sync with {epoch:?}"), || {
             let status = self.edge_status(name)?;
             let held = (status["term"].as_u64()?, status["counter"].as_u64()?);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// A secret and what it is.
-pub type Secret = (String, Vec<u8>);
+pub(crate) type Secret = (String, Vec<u8>);
 
 const WINDOW: usize = 8;
 
@@ -31,7 +31,7 @@ fn base64(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// What was found: which secret in which log.
-pub fn find(secrets: &[Secret], logs: &[(PathBuf, Vec<u8>)]) -> Vec<String> {
+pub(crate) fn find(secrets: &[Secret], logs: &[(PathBuf, Vec<u8>)]) -> Vec<String> {
     let mut needles: HashMap<[u8; WINDOW], Vec<(usize, Vec<u8>)>> = HashMap::new();
     for (number, (_, secret)) in secrets.iter().enumerate() {
         for spelling in spellings(secret) {

@@ -54,7 +54,7 @@ const TOKENS: &str = "
            issued.token_id IS NOT NULL, revoked_token.token_id IS NOT NULL
     FROM (SELECT token_id FROM token UNION SELECT token_id FROM issued UNION SELECT token_id FROM revoked_token) AS ids
     LEFT JOIN token USING (token_id) LEFT JOIN issued USING (token_id) LEFT JOIN revoked_token USING (token_id)
-    ORDER BY coalesce(token.at, issued.at, revoked_token.at), ids.token_id";
+    ORDER BY coalesce(token.at, issued.at, revoked_token.at), coalesce(issued.name, token.name) NULLS LAST, ids.token_id";
 
 fn token(row: &Row<'_>, now: UnixTime) -> rusqlite::Result<Token> {
     let id: [u8; 16] = row.get(0)?;
