@@ -9,7 +9,8 @@ use quiver_ainq::{
 
 use crate::{MessageError, field, wire};
 
-const MAX_EVICTED: usize = 1024;
+/// How many one eviction notice names at most.
+pub const MAX_EVICTED: usize = 1024;
 
 /// boot number (4 bytes) ‖ 2·count, plus 1 if the key of the epoch held was lost with a restart (4) ‖ random (8);
 /// strictly rising at one drone.

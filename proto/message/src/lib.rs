@@ -61,7 +61,7 @@ pub mod wire {
 
 pub use enrolment::{COOKIE_LEN, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Nonce};
 pub use epoch::{
-    Ack, CatchUpNumber, CatchUpReply, CatchUpRequest, EvictionNotice, Leave, Rekey, SpareAck,
+    Ack, CatchUpNumber, CatchUpReply, CatchUpRequest, EvictionNotice, Leave, MAX_EVICTED, Rekey, SpareAck,
     SparePublication,
 };
 pub use error::MessageError;

@@ -3,6 +3,7 @@
 //! After any start an edge is *unsynced*: it neither sends nor reads until a leader's answer to its own nonce shows
 //! which epoch is current.
 
+mod asking;
 mod following;
 mod interface;
 mod joining;
@@ -10,6 +11,7 @@ mod leaving;
 mod member;
 mod spares;
 mod store;
+mod talking;
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -198,6 +200,9 @@ impl<S: Suite> Edge<S> {
             enrollee.disconnected(peer);
         }
         if matches!(&self.standing, Standing::Joining(joining) if joining.peer == peer) {
+            if self.wanted.is_none() {
+                return self.left();
+            }
             self.stand_outside();
             self.approach(now, rng);
         }
@@ -256,9 +261,9 @@ impl<S: Suite> Edge<S> {
             Message::Rekey(rekey) => self.rekeyed(now, from, &rekey, rng),
             Message::CatchUpReply(reply) => self.caught_up(now, from, &reply, rng),
             Message::SpareAck(ack) => self.spare_acknowledged(from, &ack),
-            Message::EvictionNotice(notice) => self.eviction_notice(from, &notice),
+            Message::EvictionNotice(notice) => self.eviction_notice(now, from, &notice),
             Message::GroupMessage(message) => self.hear(now, from, &message, rng),
-            Message::RevocationList(list) => self.revocation_list(from, &list.list),
+            Message::RevocationList(list) => self.revocation_list(now, from, &list.list),
             Message::RevocationQuery(query) => self.revocation_query(from, &query),
             _ => self.blame(from, Offence::OutOfPlace("message to an edge")),
         }
@@ -270,14 +275,15 @@ impl<S: Suite> Edge<S> {
         }
     }
 
-    fn revocation_list(&mut self, from: Peer, bytes: &[u8]) {
+    fn revocation_list(&mut self, now: Now, from: Peer, bytes: &[u8]) {
         match self.revocations.offer(&self.config.deployment, bytes) {
             Ok(false) => {}
             Err(error) => self.blame(from, error),
             Ok(true) => {
                 // A revoked leader's group is no group: its keys are erased with the membership.
-                if self.member().is_some_and(|member| self.revocations.names(&member.leader)) {
-                    self.stand_outside();
+                if self.member().is_some_and(|member| self.revocations.names(member.leader())) {
+                    let retry = Some(now.monotonic + self.config.timing.retry);
+                    self.standing = Standing::Outside { retry, backoff: self.backoff() };
                 }
                 self.persist();
                 self.out.event(EdgeEvent::RevocationList { number: self.revocations.number() });

@@ -26,7 +26,8 @@ pub(crate) struct Enrollee<S: Suite> {
     pending: PendingEnrolment<S>,
     request: Vec<u8>,
     digest: [u8; 32],
-    kgc: Option<Peer>,
+    /// Connected KGCs, the one to ask first.
+    kgcs: Vec<Peer>,
     nonce: Option<Nonce>,
     deadline: Option<Duration>,
     backoff: Backoff,
@@ -68,7 +69,7 @@ impl<S: Suite> Enrollee<S> {
     pub(crate) fn resume(pending: PendingEnrolment<S>, backoff: Backoff) -> Self {
         let request = pending.request().encode();
         let digest = request_digest(&request);
-        Self { pending, request, digest, kgc: None, nonce: None, deadline: None, backoff }
+        Self { pending, request, digest, kgcs: Vec::new(), nonce: None, deadline: None, backoff }
     }
 
     pub(crate) fn encode(&self) -> Zeroizing<Vec<u8>> {
@@ -81,14 +82,14 @@ impl<S: Suite> Enrollee<S> {
 
     /// A KGC is connected: say hello.
     pub(crate) fn connected(&mut self, now: Now, kgc: Peer, rng: &mut dyn CryptoRngCore) -> Message<S> {
-        self.kgc = Some(kgc);
+        self.kgcs.insert(0, kgc);
         self.backoff.reset();
         self.hello(now, rng)
     }
 
     pub(crate) fn disconnected(&mut self, peer: Peer) {
-        if self.kgc == Some(peer) {
-            self.kgc = None;
+        self.kgcs.retain(|kgc| *kgc != peer);
+        if self.kgcs.is_empty() {
             self.nonce = None;
             self.deadline = None;
         }
@@ -96,7 +97,11 @@ impl<S: Suite> Enrollee<S> {
 
     /// The deadline has come: begin again with a fresh nonce. The request itself stays the same.
     pub(crate) fn retry(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Option<(Peer, Message<S>)> {
-        let kgc = self.kgc?;
+        // It did not answer: the next one, if there is one.
+        if self.kgcs.len() > 1 {
+            self.kgcs.rotate_left(1);
+        }
+        let kgc = *self.kgcs.first()?;
         Some((kgc, self.hello(now, rng)))
     }
 
@@ -126,7 +131,7 @@ impl<S: Suite> Enrollee<S> {
     }
 
     fn cookie(&self, from: Peer, message: &EnrolCookie) -> Outcome<S> {
-        if self.kgc != Some(from) || self.nonce != Some(message.nonce) {
+        if self.kgcs.first() != Some(&from) || self.nonce != Some(message.nonce) {
             return Outcome::Ignored;
         }
         Outcome::Send(Message::EnrolRequest(EnrolRequest {
@@ -158,10 +163,10 @@ impl<S: Suite> Enrollee<S> {
     ) -> Outcome<S> {
         let about_us =
             self.nonce.is_some_and(|nonce| message.reference == nonce) || message.reference == self.digest;
-        if self.kgc != Some(from) || !about_us {
+        if self.kgcs.first() != Some(&from) || !about_us {
             return Outcome::Ignored;
         }
-        let wait = self.backoff.next(rng).max(message.retry_after);
+        let wait = self.backoff.next(rng).max(message.retry_after.min(Duration::from_secs(240)));
         self.deadline = Some(now.monotonic + wait);
         self.nonce = None;
         Outcome::Refused(message.reason)

@@ -239,7 +239,7 @@ impl<S: Suite> Leader<S> {
             Message::GroupMessage(message) => self.hear(now, from, &message),
             Message::RevocationQuery(query) => self.revocation_query(from, &query),
             Message::RevocationList(list) => self.revocation_list(now, from, &list.list, rng),
-            Message::Rekey(rekey) => self.rival(now, from, rekey.header),
+            Message::Rekey(rekey) => self.rival(now, from, rekey.header, rng),
             Message::EnrolCookie(_) | Message::EnrolReply(_) | Message::Refusal(_) => {
                 if let Some(enrollee) = &mut self.enrollee {
                     let outcome = enrollee.hear(&self.config.deployment, now, from, &message, rng);
@@ -254,7 +254,7 @@ impl<S: Suite> Leader<S> {
 
     fn command(&mut self, now: Now, command: LeaderCommand, rng: &mut dyn CryptoRngCore) {
         match command {
-            LeaderCommand::Rekey => self.rekey(now, Vec::new(), Removals::default(), rng),
+            LeaderCommand::Rekey => self.rekey(now, Vec::new(), &Removals::default(), rng),
             LeaderCommand::Evict(name) => match self.slot_of(&name) {
                 None => self.out.event(LeaderEvent::NoSuchMember(name)),
                 Some(slot) => self.evict(now, &[slot], rng),
@@ -287,7 +287,7 @@ impl<S: Suite> Leader<S> {
             self.last_restart = Some(clock);
         }
         if renew || restart {
-            self.rekey(now, Vec::new(), Removals::default(), rng);
+            self.rekey(now, Vec::new(), &Removals::default(), rng);
         }
         if due(self.lead.as_ref().and_then(|lead| lead.resend), clock) {
             self.send_again(now);

@@ -154,6 +154,9 @@ impl Voice {
             }
             _ => return Ok(None),
         };
+        if now.unix >= self.valid_until {
+            return Err(Error::Expired);
+        }
         let source = match &message.source {
             None => Source::Unauthenticated { slot: message.frame.slot },
             Some(source) => {

@@ -14,11 +14,19 @@ use crate::{Now, Peer, statements};
 #[derive(Debug)]
 pub(super) struct Joining<S: Suite> {
     pub(super) peer: Peer,
+    group: Name,
     nonce: Nonce,
     /// e_now, once the request was sent. Never stored: a join does not outlive the process.
     ephemeral: Option<SecretScalar<S>>,
     pub(super) deadline: Duration,
     backoff: Backoff,
+}
+
+impl<S: Suite> Joining<S> {
+    /// Whether the leader may be about to let us in.
+    pub(super) fn has_asked(&self) -> bool {
+        self.ephemeral.is_some()
+    }
 }
 
 impl<S: Suite> Edge<S> {
@@ -37,12 +45,15 @@ impl<S: Suite> Edge<S> {
         let hello = JoinHello { group: group.clone(), drone: keypair.public().encode(), nonce };
         self.out.send(&self.config.deployment, peer, &Message::<S>::JoinHello(hello));
         let deadline = now.monotonic + backoff.next(rng);
-        let backoff = backoff.clone();
-        self.standing = Standing::Joining(Joining { peer, nonce, ephemeral: None, deadline, backoff });
+        let (group, backoff) = (group.clone(), backoff.clone());
+        self.standing = Standing::Joining(Joining { peer, group, nonce, ephemeral: None, deadline, backoff });
     }
 
     /// No answer in time: begin again, with the next leader first if there are several.
     pub(super) fn retry_join(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if self.wanted.is_none() {
+            return self.left();
+        }
         if let Standing::Joining(joining) = &self.standing {
             self.standing = Standing::Outside { retry: None, backoff: joining.backoff.clone() };
             if !self.leaders.is_empty() {
@@ -74,6 +85,8 @@ impl<S: Suite> Edge<S> {
             return self.blame(from, Error::Revoked);
         }
         let ephemeral = SecretScalar::<S>::generate(rng);
+        // A term that we never followed may have been opened with the pair published before.
+        self.spares.current = None;
         let Some(request) = self.join_request(group, message, &ephemeral.public(), rng) else { return };
         if let Standing::Joining(joining) = &mut self.standing {
             joining.ephemeral = Some(ephemeral);
@@ -131,27 +144,29 @@ impl<S: Suite> Edge<S> {
                 member.anchored = true;
                 self.standing = Standing::Member(member);
                 self.spares.delivered();
-                self.activated(now, from, &welcome.header.core, false, rng);
+                self.activated(now, from, &welcome.header, false, rng);
+                if self.wanted.is_none() {
+                    // It was given up while the request was under way, and now is to be taken back.
+                    self.say_leave(now, rng);
+                }
             }
         }
     }
 
     /// The membership that a welcome gives, if everything about it holds. Changes nothing.
     fn admit(&self, now: Now, welcome: &Welcome<S>) -> Result<Member<S>, Error> {
-        let (Standing::Joining(joining), Some(keypair), Some(group)) =
-            (&self.standing, &self.keypair, &self.wanted)
-        else {
+        let (Standing::Joining(joining), Some(keypair)) = (&self.standing, &self.keypair) else {
             return Err(Error::WrongGroup);
         };
+        let group = &joining.group;
         let ephemeral = joining.ephemeral.as_ref().ok_or(Error::MissingEntry)?;
         let deployment = self.config.deployment.clone();
         let newest = self.newest_in(group);
         let list = self.revocations.list();
         let header = welcome.header.clone().verify(&deployment, group, newest, list, now.unix)?;
-        let leader = header.core().leader.clone();
-        let context = GroupContext { deployment, group: group.clone(), leader: leader.clone() };
+        let context = GroupContext { deployment, group: group.clone(), leader: header.core().leader.clone() };
         let membership = Membership::join(&context, keypair, ephemeral, &header, &welcome.entry)?;
-        Ok(Member::new(membership, leader, self.backoff()))
+        Ok(Member::new(membership, header.into_header(), self.backoff()))
     }
 
     /// The newest epoch ever accepted in this group.
@@ -165,7 +180,8 @@ impl<S: Suite> Edge<S> {
             Standing::Joining(joining) if joining.peer == from && refusal.reference == joining.nonce => {
                 let mut backoff = joining.backoff.clone();
                 let patience = if refusal.reason.is_transient() { 1 } else { 8 };
-                let wait = (backoff.next(rng) * patience).max(refusal.retry_after);
+                let wait = (backoff.next(rng) * patience)
+                    .max(refusal.retry_after.min(self.config.timing.retry_max * 8));
                 self.standing = Standing::Outside { retry: Some(now.monotonic + wait), backoff };
                 self.out.event(EdgeEvent::Refused(refusal.reason));
             }
@@ -174,7 +190,7 @@ impl<S: Suite> Edge<S> {
                 if !about_us {
                     return;
                 }
-                if member.leaving.is_some() {
+                if member.leaving.is_some() && refusal.reason == Reason::Rejoin {
                     return self.left();
                 }
                 if refusal.reason == Reason::Rejoin {

@@ -11,11 +11,13 @@ impl<S: Suite> Edge<S> {
     /// Asks to be removed; the keys are erased once a header shows that it happened.
     pub(super) fn leave(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.wanted = None;
-        match self.standing {
+        match &self.standing {
             Standing::Member(_) => {
                 self.persist();
                 self.say_leave(now, rng);
             }
+            // Who asked to be let in may be in already: it leaves as soon as it knows.
+            Standing::Joining(joining) if joining.has_asked() => self.persist(),
             _ => self.left(),
         }
     }
@@ -58,7 +60,7 @@ impl<S: Suite> Edge<S> {
     }
 
     /// A leader's signed notice that names us.
-    pub(super) fn eviction_notice(&mut self, from: Peer, notice: &EvictionNotice<S>) {
+    pub(super) fn eviction_notice(&mut self, now: Now, from: Peer, notice: &EvictionNotice<S>) {
         let (Standing::Member(member), Some(keypair)) = (&self.standing, &self.keypair) else {
             return;
         };
@@ -66,9 +68,16 @@ impl<S: Suite> Edge<S> {
         if notice.group != *group || !notice.handles.contains(&keypair.public().handle()) {
             return;
         }
-        let leads = matches!(&notice.leader.identity.role, Role::Leader { group: led, .. } if led == group);
-        if !leads || self.revocations.names(&notice.leader) {
+        let leads = match &notice.leader.identity.role {
+            Role::Leader { group: led, ordinal } => led == group && *ordinal == notice.epoch.ordinal(),
+            Role::Edge => false,
+        };
+        let ended = now.unix >= notice.leader.identity.not_after;
+        if !leads || ended || self.revocations.names(&notice.leader) {
             return self.blame(from, quiver_ainq::Error::NotALeader);
+        }
+        if notice.epoch <= member.membership.epoch() {
+            return self.blame(from, quiver_ainq::Error::Stale);
         }
         let statement = statements::evict(group, notice.epoch, &notice.handles);
         match notice.signature.verify(&self.config.deployment, &notice.leader, Label::Evict, &statement) {

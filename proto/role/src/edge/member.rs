@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{DronePublicKey, Membership, Suite, UnixTime};
+use quiver_ainq::{DronePublicKey, Header, Membership, Suite, UnixTime};
 use quiver_message::CatchUpNumber;
 
 use crate::backoff::{Backoff, earlier};
@@ -13,8 +13,8 @@ use crate::{Now, Peer};
 #[derive(Debug)]
 pub(super) struct Member<S: Suite> {
     pub(super) membership: Membership<S>,
-    /// Who leads, as in the header of the epoch held.
-    pub(super) leader: DronePublicKey<S>,
+    /// The header of the epoch held: who leads, and what to show to a leader that fell behind.
+    pub(super) header: Header<S>,
     /// The connection that the newest epoch came over.
     pub(super) peer: Option<Peer>,
     /// Whether, since the last start, an answer to our own nonce showed that the epoch held was current.
@@ -25,6 +25,8 @@ pub(super) struct Member<S: Suite> {
     /// How many catch-up requests were sent since the start.
     pub(super) questions: u32,
     pub(super) backoff: Backoff,
+    /// From when on hearsay may make it ask again.
+    pub(super) listens: Duration,
     /// On the monotonic clock: when to ask because nothing newer came although the key runs out.
     pub(super) runs_out: Option<Duration>,
     /// Set while the edge is leaving: when to say so again.
@@ -39,10 +41,10 @@ pub(super) struct Question {
 }
 
 impl<S: Suite> Member<S> {
-    pub(super) fn new(membership: Membership<S>, leader: DronePublicKey<S>, backoff: Backoff) -> Self {
+    pub(super) fn new(membership: Membership<S>, header: Header<S>, backoff: Backoff) -> Self {
         Self {
             membership,
-            leader,
+            header,
             peer: None,
             anchored: false,
             voice: None,
@@ -50,13 +52,14 @@ impl<S: Suite> Member<S> {
             question: None,
             questions: 0,
             backoff,
+            listens: Duration::ZERO,
             runs_out: None,
             leaving: None,
         }
     }
 
-    pub(super) fn restored(leader: DronePublicKey<S>, membership: Membership<S>, backoff: Backoff) -> Self {
-        Self::new(membership, leader, backoff)
+    pub(super) fn leader(&self) -> &DronePublicKey<S> {
+        &self.header.core.leader
     }
 
     /// Whether it holds the key of an epoch that it knows to be current.

@@ -25,7 +25,7 @@ pub(super) struct Spares<S: Suite> {
     /// The number of the next pair. Strictly rising.
     pub(super) next_q: u64,
     /// When to publish again, until it is acknowledged.
-    republish: Option<Duration>,
+    pub(super) republish: Option<Duration>,
 }
 
 impl<S: Suite> Spares<S> {

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    DroneKeypair, DronePublicKey, Epoch, Error, Membership, Name, PendingEnrolment, SparePair, Suite,
+    DroneKeypair, DronePublicKey, Epoch, Error, Header, Membership, Name, PendingEnrolment, SparePair, Suite,
 };
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -49,17 +49,18 @@ pub(super) struct Stored {
     spare: Option<Vec<u8>>,
     next_q: u64,
     newest: Option<(String, u64, u64)>,
-    leader: Option<Vec<u8>>,
+    header: Option<Vec<u8>>,
     membership: Option<Vec<u8>>,
 }
 
 impl<S: Suite> Edge<S> {
     /// The state to make durable before anything that depends on it is sent.
     pub(super) fn snapshot(&self) -> Snapshot {
-        let (leader, membership) = match &self.standing {
-            Standing::Member(member) => {
-                (Some(member.leader.encode()), Some(member.membership.encode().to_vec()))
-            }
+        let (header, membership) = match &self.standing {
+            Standing::Member(member) => (
+                Some(member.header.encode(&self.config.deployment)),
+                Some(member.membership.encode().to_vec()),
+            ),
             _ => (None, None),
         };
         let stored = Stored {
@@ -77,11 +78,12 @@ impl<S: Suite> Edge<S> {
                 .newest
                 .as_ref()
                 .map(|(group, epoch)| (group.as_str().into(), epoch.term, epoch.counter)),
-            leader,
+            header,
             membership,
         };
+        let room = ROOM + stored.revocations.as_ref().map_or(0, Vec::len);
         // Serialising plain fields into a vector has no way to fail.
-        Snapshot::new(postcard::to_extend(&stored, Vec::with_capacity(ROOM)).unwrap_or_default())
+        Snapshot::new(postcard::to_extend(&stored, Vec::with_capacity(room)).unwrap_or_default())
     }
 
     /// Puts a machine together from what it persisted.
@@ -122,11 +124,15 @@ impl<S: Suite> Edge<S> {
     }
 
     fn restore_membership(&mut self, stored: &Stored) -> Result<(), RestoreError> {
-        if let (Some(leader), Some(membership)) = (&stored.leader, &stored.membership) {
-            let leader = DronePublicKey::decode(leader)?;
+        if let (Some(header), Some(membership)) = (&stored.header, &stored.membership) {
+            let header = Header::decode(header, &self.config.deployment)?;
             let membership = Membership::restore(membership)?;
             let backoff = self.backoff();
-            self.standing = Standing::Member(Member::restored(leader, membership, backoff));
+            let mut member = Member::new(membership, header, backoff);
+            member.leaving = stored.wanted.is_none().then_some(core::time::Duration::ZERO);
+            self.standing = Standing::Member(member);
+            // It may not have been acknowledged.
+            self.spares.republish = self.spares.current.as_ref().map(|_| core::time::Duration::ZERO);
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::{Now, Offence, Peer, statements};
 
 impl<S: Suite> Leader<S> {
     pub(super) fn join_hello(&mut self, now: Now, from: Peer, hello: &JoinHello) {
-        if let Err((reason, wait)) = self.serves(from, &hello.group) {
+        if let Err((reason, wait)) = self.serves(now, from, &hello.group) {
             return self.refuse(from, reason, &hello.nonce, wait);
         }
         let Some(keypair) = &self.memory.keypair else {
@@ -26,12 +26,12 @@ impl<S: Suite> Leader<S> {
         self.out.send(&self.config.deployment, from, &Message::JoinChallenge(challenge));
     }
 
-    fn serves(&self, from: Peer, group: &Name) -> Result<(), (Reason, Duration)> {
+    fn serves(&mut self, now: Now, from: Peer, group: &Name) -> Result<(), (Reason, Duration)> {
         if *group != self.config.group {
             Err((Reason::WrongGroup, Duration::ZERO))
         } else if self.lead.is_none() {
             Err((Reason::NotReady, Duration::from_secs(1)))
-        } else if self.waiting.is_full() || self.waiting.is_full_for(from) {
+        } else if self.waiting.is_full(now) || self.waiting.is_full_for(from) {
             Err((Reason::Busy, self.config.timing.batching_max))
         } else {
             Ok(())
@@ -44,10 +44,10 @@ impl<S: Suite> Leader<S> {
             self.refuse(from, Reason::BadCookie, &request.nonce, Duration::ZERO);
             return self.blame(from, Offence::Cookie);
         }
-        if self.waiting.knows(&request.nonce) {
+        if self.waiting.knows(&request.challenge) {
             return self.blame(from, quiver_ainq::Error::Replay);
         }
-        if let Err((reason, wait)) = self.serves(from, &request.group) {
+        if let Err((reason, wait)) = self.serves(now, from, &request.group) {
             return self.refuse(from, reason, &request.nonce, wait);
         }
         let decoded = match request.decode::<S>() {
@@ -71,12 +71,18 @@ impl<S: Suite> Leader<S> {
             &decoded.ephemeral,
             &decoded.spare,
         );
-        let candidate = Candidate { peer: from, nonce: request.nonce, request: decoded, statement };
+        let candidate = Candidate {
+            peer: from,
+            nonce: request.nonce,
+            challenge: request.challenge,
+            request: decoded,
+            statement,
+        };
         self.waiting.push(now, candidate);
     }
 
     /// Role, lifetime, authorisation (default deny), revocation, eviction.
-    fn may_join(&self, now: Now, request: &DecodedJoinRequest<S>) -> Result<(), Reason> {
+    pub(super) fn may_join(&self, now: Now, request: &DecodedJoinRequest<S>) -> Result<(), Reason> {
         let identity = &request.drone.identity;
         let allowed =
             identity.groups.contains(&self.config.group) || self.config.allow.contains(&identity.name);

@@ -8,7 +8,7 @@ use quiver_ainq::{
     Batch, Entry, Epoch, EpochOutput, GroupContext, Handle, Header, Kind, LEADER_SLOT, Label, Leadership,
     Name, Roster, Slot, Suite, Times,
 };
-use quiver_message::{EvictionNotice, Message, RekeyTemplate, Welcome};
+use quiver_message::{EvictionNotice, MAX_EVICTED, Message, RekeyTemplate, Welcome};
 use rand_core::CryptoRngCore;
 
 use super::memory::{Change, Spare, epoch_change, spare_change};
@@ -84,6 +84,8 @@ impl<S: Suite> Leader<S> {
             group: self.config.group.clone(),
             leader: keypair.public().clone(),
         };
+        let mut changes = self.unseat_the_invalid(now);
+        let Some(keypair) = &self.memory.keypair else { return };
         let unspent =
             self.memory.spares.iter().filter_map(|(slot, spare)| Some((*slot, (spare.q, spare.point?))));
         let spares: BTreeMap<_, _> = unspent.collect();
@@ -94,7 +96,6 @@ impl<S: Suite> Leader<S> {
             Ok(opened) => opened,
             Err(error) => return self.out.event(LeaderEvent::RekeyFailed(error)),
         };
-        let mut changes = Vec::with_capacity(spares.len() + 1);
         for (slot, (q, _)) in spares {
             let spent = Spare { q, point: None };
             changes.push(spare_change::<S>(slot, &spent));
@@ -105,6 +106,29 @@ impl<S: Suite> Leader<S> {
         self.activate(now, leadership, None, &output, changes, rng);
         self.report(Kind::Open, &output);
         self.distribute(&BTreeSet::new());
+    }
+
+    /// Who was revoked, or whose identity ended, is on no roster that a term opens with.
+    fn unseat_the_invalid(&mut self, now: Now) -> Vec<Change> {
+        let memory = &mut self.memory;
+        let invalid: Vec<(Slot, Handle, bool)> = memory
+            .roster
+            .iter()
+            .map(|(slot, public)| (slot, public, memory.revocations.names(public)))
+            .filter(|(_, public, revoked)| *revoked || now.unix >= public.identity.not_after)
+            .map(|(slot, public, revoked)| (slot, public.handle(), revoked))
+            .collect();
+        let mut changes = Vec::new();
+        for (slot, handle, revoked) in invalid {
+            memory.roster.remove(slot);
+            memory.spares.remove(&slot);
+            changes.push(Change::Vacated(slot));
+            if revoked {
+                memory.roster.evict(handle);
+                changes.push(Change::Evicted(*handle.as_bytes()));
+            }
+        }
+        changes
     }
 
     fn times(&self, now: Now) -> Times {
@@ -166,7 +190,7 @@ impl<S: Suite> Leader<S> {
         let joins = self.vetted(now, rng);
         let leaves: Vec<Slot> = core::mem::take(&mut self.leaves).into_iter().collect();
         if !(joins.is_empty() && leaves.is_empty()) {
-            self.rekey(now, joins, Removals { leaves, evictions: Vec::new() }, rng);
+            self.rekey(now, joins, &Removals { leaves, evictions: Vec::new() }, rng);
         }
     }
 
@@ -175,7 +199,7 @@ impl<S: Suite> Leader<S> {
         &mut self,
         now: Now,
         joins: Vec<Vetted<S>>,
-        removals: Removals,
+        removals: &Removals,
         rng: &mut dyn CryptoRngCore,
     ) {
         let times = self.times(now);
@@ -184,7 +208,10 @@ impl<S: Suite> Leader<S> {
         };
         let (candidates, joins): (Vec<_>, Vec<_>) = joins.into_iter().unzip();
         let roster = lead.leadership.roster();
-        let leaves = removals.leaves.iter().copied().filter(|slot| roster.get(*slot).is_some()).collect();
+        let ended =
+            roster.iter().filter(|(_, public)| now.unix >= public.identity.not_after).map(|(slot, _)| slot);
+        let leaves = removals.leaves.iter().copied().filter(|slot| roster.get(*slot).is_some());
+        let leaves = leaves.chain(ended).collect();
         let evicted = removals.evictions.iter().filter_map(|handle| roster.find(handle)).collect::<Vec<_>>();
         let batch = Batch { joins, removals: leaves, evictions: removals.evictions.clone() };
         let leaving = batch.removals.iter().chain(&evicted);
@@ -204,7 +231,7 @@ impl<S: Suite> Leader<S> {
         self.activate(now, leadership, Some(former), &output, changes, rng);
         self.report(Kind::Rekey, &output);
         self.dismiss(&output, &leaving, &evicted);
-        self.give_notice(&output, removals.evictions, rng);
+        self.give_notice(&output, &removals.evictions, rng);
         self.welcome(&output, &candidates);
         self.distribute(&output.assigned.iter().copied().collect());
     }
@@ -226,16 +253,16 @@ impl<S: Suite> Leader<S> {
     }
 
     /// Signs and spreads who was put out, for deputies and for the evicted themselves.
-    fn give_notice(&mut self, output: &EpochOutput<S>, handles: Vec<Handle>, rng: &mut dyn CryptoRngCore) {
-        let Some(keypair) = self.memory.keypair.as_ref().filter(|_| !handles.is_empty()) else {
-            return;
-        };
-        let (group, epoch) = (self.config.group.clone(), output.header.core.epoch);
-        let statement = statements::evict(&group, epoch, &handles);
-        let signature = keypair.sign(&self.config.deployment, Label::Evict, &statement, rng);
-        let leader = keypair.public().clone();
-        let notice = EvictionNotice { group, leader, epoch, handles, signature };
-        self.out.send_to_group(&self.config.deployment, &Message::EvictionNotice(notice));
+    fn give_notice(&mut self, output: &EpochOutput<S>, handles: &[Handle], rng: &mut dyn CryptoRngCore) {
+        let Some(keypair) = &self.memory.keypair else { return };
+        for handles in handles.chunks(MAX_EVICTED) {
+            let (group, epoch) = (self.config.group.clone(), output.header.core.epoch);
+            let statement = statements::evict(&group, epoch, handles);
+            let signature = keypair.sign(&self.config.deployment, Label::Evict, &statement, rng);
+            let leader = keypair.public().clone();
+            let notice = EvictionNotice { group, leader, epoch, handles: handles.to_vec(), signature };
+            self.out.send_to_group(&self.config.deployment, &Message::EvictionNotice(notice));
+        }
     }
 
     fn welcome(&mut self, output: &EpochOutput<S>, candidates: &[Candidate<S>]) {

@@ -32,7 +32,10 @@ impl<S: Suite> Leader<S> {
             return self.blame(from, Offence::Mac("Ack"));
         }
         let epoch = ack.epoch;
-        self.links.connect(ack.slot, from);
+        // It may be replayed from elsewhere: only a question moves a link that stands.
+        if self.links.peer(ack.slot).is_none() {
+            self.links.connect(ack.slot, from);
+        }
         let members = self.lead.as_ref().map_or(0, |lead| lead.now.entries.len());
         if self.links.acknowledge(ack.slot, epoch) && self.links.acknowledged() == members {
             self.out.event(LeaderEvent::Delivered { epoch, members });
@@ -70,6 +73,7 @@ impl<S: Suite> Leader<S> {
             return self.replay_term(now, from, request);
         }
         if authentic && !self.note_question(now, from, request, holds_newest) {
+            self.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
             return self.blame(from, quiver_ainq::Error::Replay);
         }
         self.out.send(&self.config.deployment, from, &Message::CatchUpReply(reply));
@@ -132,6 +136,13 @@ impl<S: Suite> Leader<S> {
         if held.is_some_and(|held| held.q > q || (held.q == q && held.point.is_none())) {
             return self.blame(from, quiver_ainq::Error::Stale);
         }
+        if held.is_some_and(|held| held.q == q && held.point != Some(message.spare.point)) {
+            // Two points under one number: its memory was rolled back. Neither is used.
+            let spent = Spare { q, point: None };
+            self.memory.spares.insert(message.slot, spent);
+            self.persist(&[spare_change::<S>(message.slot, &spent)]);
+            return self.blame(from, quiver_ainq::Error::WrongSpare);
+        }
         if held.is_none_or(|held| held.q < q) {
             let spare = Spare { q, point: Some(message.spare.point) };
             self.memory.spares.insert(message.slot, spare);
@@ -151,6 +162,10 @@ impl<S: Suite> Leader<S> {
         let core = &lead.now.header.core;
         if message.held != *lead.leadership.digest() && message.held != core.prev {
             // Of an older epoch: the member catches up, then says it again.
+            return;
+        }
+        if message.held == core.prev && core.added.contains(message.slot) {
+            // Of the membership before this one.
             return;
         }
         let statement = statements::leave(&message.group, public, &message.held);

@@ -188,6 +188,7 @@ impl<S: Suite> Leader<S> {
         let memory = &self.memory;
         let mut changes = alloc::vec![self.origin(), Change::Boot(memory.boot_no)];
         changes.extend(memory.pending.iter().map(|pending| Change::Pending(pending.encode().to_vec())));
+        changes.extend(self.enrollee.iter().map(|enrollee| Change::Pending(enrollee.encode().to_vec())));
         changes.extend(memory.keypair.iter().map(enrolled));
         changes.extend(memory.revocations.signed_bytes().map(|list| Change::Revocations(list.to_vec())));
         let roster = self.roster();

@@ -22,7 +22,7 @@ impl<S: Suite> Leader<S> {
         let handles: Vec<_> =
             slots.iter().filter_map(|slot| self.roster().get(*slot)).map(|public| public.handle()).collect();
         if !handles.is_empty() {
-            self.rekey(now, Vec::new(), Removals { leaves: Vec::new(), evictions: handles }, rng);
+            self.rekey(now, Vec::new(), &Removals { leaves: Vec::new(), evictions: handles }, rng);
         }
     }
 
@@ -76,17 +76,25 @@ impl<S: Suite> Leader<S> {
     }
 
     /// Another leader's header: if it validly opens a higher term, this leader leads no longer.
-    pub(super) fn rival(&mut self, now: Now, from: Peer, header: Header<S>) {
+    ///
+    /// If it is this leader's own, its memory is older than its group (a backup was restored): it opens the next term.
+    pub(super) fn rival(&mut self, now: Now, from: Peer, header: Header<S>, rng: &mut dyn CryptoRngCore) {
         let newest = self.memory.newest.map(|(epoch, _)| epoch);
         let (deployment, list) = (&self.config.deployment, self.memory.revocations.list());
         match header.verify(deployment, &self.config.group, newest, list, now.unix) {
             Err(error) => self.blame(from, error),
             Ok(header) => {
                 let (epoch, digest) = (header.core().epoch, *header.digest());
+                let own =
+                    self.memory.keypair.as_ref().is_some_and(|own| *own.public() == header.core().leader);
                 self.memory.newest = Some((epoch, digest));
                 self.persist(&[epoch_change(epoch, digest)]);
                 if let Some(lead) = self.lead.take() {
                     self.memory.roster = lead.leadership.roster().clone();
+                }
+                if own {
+                    self.open_term(now, rng);
+                } else {
                     self.out.event(LeaderEvent::SteppedDown { term: epoch.term });
                 }
             }

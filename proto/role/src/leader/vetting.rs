@@ -24,6 +24,11 @@ impl<S: Suite> Leader<S> {
     pub(super) fn vetted(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Vec<Vetted<S>> {
         let mut joins = Vec::with_capacity(self.waiting.len());
         for candidate in self.waiting.take(now) {
+            // Much may have happened while it waited.
+            if let Err(reason) = self.may_join(now, &candidate.request) {
+                self.refuse(candidate.peer, reason, &candidate.nonce, Duration::ZERO);
+                continue;
+            }
             let (drone, ephemeral) = (candidate.request.drone.clone(), candidate.request.ephemeral);
             match Join::new(&self.config.deployment, drone, ephemeral) {
                 Ok(join) => joins.push((candidate, join)),
@@ -32,9 +37,11 @@ impl<S: Suite> Leader<S> {
         }
         let signed = self.signed(joins, rng);
         let mut latest = BTreeMap::new();
+        let mut seen = BTreeMap::new();
         for vetted in signed {
-            let handle = vetted.0.request.drone.handle();
-            if self.first_key(&vetted.0, handle) {
+            let (handle, serial) = (vetted.0.request.drone.handle(), vetted.0.request.drone.identity.serial);
+            let before = *seen.entry(serial).or_insert(handle);
+            if self.first_key(&vetted.0, handle, before) {
                 latest.insert(handle, vetted);
             }
         }
@@ -75,10 +82,10 @@ impl<S: Suite> Leader<S> {
 
     /// Whether this is the first key seen for its identity. A second one that signs validly was issued by the KGC too,
     /// which binds a token to one key for ever: the request is kept as evidence against it, and refused.
-    fn first_key(&mut self, candidate: &Candidate<S>, handle: Handle) -> bool {
+    fn first_key(&mut self, candidate: &Candidate<S>, handle: Handle, before: Handle) -> bool {
         let drone = &candidate.request.drone;
-        let pinned = self.memory.pins.get(&drone.identity.serial).copied();
-        if pinned.is_none_or(|pinned| pinned == handle) {
+        let pinned = self.memory.pins.get(&drone.identity.serial).copied().unwrap_or(before);
+        if pinned == handle {
             return true;
         }
         if self.memory.evidence.len() < MAX_EVIDENCE {

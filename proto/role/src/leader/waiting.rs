@@ -23,7 +23,7 @@ pub(super) struct Waiting<S: Suite> {
     per_peer: BTreeMap<Peer, usize>,
     /// Nonces of requests that were taken, for as long as their challenge would admit them again: a request that is
     /// replayed would end its sender's membership.
-    taken: BTreeMap<Nonce, Duration>,
+    taken: BTreeMap<[u8; quiver_message::COOKIE_LEN], Duration>,
     first: Option<Duration>,
     last: Duration,
 }
@@ -33,6 +33,7 @@ pub(super) struct Waiting<S: Suite> {
 pub(super) struct Candidate<S: Suite> {
     pub(super) peer: Peer,
     pub(super) nonce: Nonce,
+    pub(super) challenge: [u8; quiver_message::COOKIE_LEN],
     pub(super) request: DecodedJoinRequest<S>,
     /// What the signature `join` is over.
     pub(super) statement: Vec<u8>,
@@ -54,7 +55,10 @@ impl<S: Suite> Waiting<S> {
     }
 
     /// Whether no more fit.
-    pub(super) fn is_full(&self) -> bool {
+    pub(super) fn is_full(&mut self, now: Now) -> bool {
+        if self.taken.len() >= 8 * MAX_WAITING {
+            self.forget_old(now);
+        }
         self.joins.len() >= MAX_WAITING || self.taken.len() >= 8 * MAX_WAITING
     }
 
@@ -63,12 +67,12 @@ impl<S: Suite> Waiting<S> {
         self.per_peer.get(&peer).is_some_and(|count| *count >= MAX_PER_PEER)
     }
 
-    pub(super) fn knows(&self, nonce: &Nonce) -> bool {
+    pub(super) fn knows(&self, nonce: &[u8; quiver_message::COOKIE_LEN]) -> bool {
         self.taken.contains_key(nonce)
     }
 
     pub(super) fn push(&mut self, now: Now, candidate: Candidate<S>) {
-        self.taken.insert(candidate.nonce, now.monotonic);
+        self.taken.insert(candidate.challenge, now.monotonic);
         *self.per_peer.entry(candidate.peer).or_default() += 1;
         self.joins.push(candidate);
         self.stir(now);
@@ -84,10 +88,14 @@ impl<S: Suite> Waiting<S> {
         self.first.map(|first| (self.last + batching).min(first + longest))
     }
 
-    /// Ends the batch and gives everyone who waited.
-    pub(super) fn take(&mut self, now: Now) -> Vec<Candidate<S>> {
+    fn forget_old(&mut self, now: Now) {
         let lifetime = Duration::from_secs(LIFETIME + 1);
         self.taken.retain(|_, taken| *taken + lifetime > now.monotonic);
+    }
+
+    /// Ends the batch and gives everyone who waited.
+    pub(super) fn take(&mut self, now: Now) -> Vec<Candidate<S>> {
+        self.forget_old(now);
         self.first = None;
         self.per_peer.clear();
         core::mem::take(&mut self.joins)

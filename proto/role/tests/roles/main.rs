@@ -6,6 +6,8 @@ mod enrolling;
 mod evicting;
 mod grouping;
 mod hostile;
+mod misled;
+mod recovering;
 mod restarting;
 mod speaking;
 mod world;

@@ -10,6 +10,7 @@ use quiver_ainq::{
     Deployment, IssuedToken, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, Suite, TokenGrant,
 };
 use quiver_crypto::Secret;
+use quiver_message::Message;
 use quiver_role::edge::EdgeTiming;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
@@ -264,6 +265,15 @@ impl World {
             self.feed(at, Stimulus::Connected(peer, route));
         }
     }
+}
+
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+/// What a message says.
+pub(crate) fn decode(world: &World, flight: &Flight) -> Message<S> {
+    Message::<S>::decode(&world.deployment, &flight.bytes).unwrap()
 }
 
 /// Tokens are not cloned in earnest: a drone has one.

@@ -1,0 +1,142 @@
+//! Finding out which epoch is current: after a start, after a gap, and when the key runs out.
+
+use core::time::Duration;
+
+use quiver_ainq::{Error, HeaderCore, Suite, catch_up_tag, fresh_tag};
+use quiver_crypto::ct_eq;
+use quiver_message::{CatchUpReply, CatchUpRequest, Message};
+use rand_core::CryptoRngCore;
+
+use super::following::Step;
+use super::member::Question;
+use super::{Edge, EdgeEvent, Standing};
+use crate::backoff::due;
+use crate::{Now, Offence, Peer};
+
+impl<S: Suite> Edge<S> {
+    /// Asks the first connected leader which epoch is current, unless a question is under way.
+    pub(super) fn catch_up(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let (Some(leader), Standing::Member(member)) = (self.leaders.first().copied(), &mut self.standing)
+        else {
+            return;
+        };
+        if member.question.is_some_and(|question| question.deadline > now.monotonic) {
+            return;
+        }
+        member.questions = member.questions.saturating_add(1);
+        let mut number = [0; 16];
+        rng.fill_bytes(&mut number);
+        if let Some((head, rest)) = number.split_first_chunk_mut::<4>() {
+            *head = self.boot_no.to_be_bytes();
+            if let Some(count) = rest.first_chunk_mut::<4>() {
+                let lost_key = u32::from(member.membership.group_key().is_none());
+                *count = (member.questions.wrapping_shl(1) | lost_key).to_be_bytes();
+            }
+        }
+        member.question = Some(Question { number, deadline: now.monotonic + member.backoff.next(rng) });
+        let membership = &member.membership;
+        let tag = catch_up_tag::<S>(membership.auth_key(), &number, membership.digest());
+        let (group, slot, held) = (membership.group().clone(), membership.slot(), *membership.digest());
+        let request = CatchUpRequest { group, slot, number, held, tag };
+        self.out.send(&self.config.deployment, leader, &Message::<S>::CatchUpRequest(request));
+    }
+
+    pub(super) fn caught_up(
+        &mut self,
+        now: Now,
+        from: Peer,
+        reply: &CatchUpReply<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let Standing::Member(member) = &self.standing else {
+            return;
+        };
+        if member.question.is_none_or(|question| question.number != reply.number) {
+            return;
+        }
+        match self.step(now, &reply.header, reply.entry.as_ref()) {
+            Err(offence) => self.behind(now, from, &reply.header, offence),
+            Ok(Step::Known) => self.confirmed(now, from, reply),
+            Ok(Step::Newer(membership)) => {
+                let digest = reply.header.digest(&self.config.deployment);
+                if !ct_eq(&fresh_tag::<S>(membership.auth_key(), &digest, &reply.number), &reply.tag) {
+                    return self.blame(from, Offence::Mac("CatchUpReply"));
+                }
+                if let Standing::Member(member) = &mut self.standing {
+                    member.anchored = true;
+                }
+                self.advance(now, from, membership, &reply.header, rng);
+            }
+            Ok(step @ (Step::Removed | Step::TooFar)) => self.take(now, from, step, &reply.header, rng),
+            Ok(Step::Ask) if self.same_term(&reply.header.core) => {
+                self.blame(from, Offence::Protocol(Error::MissingEntry));
+            }
+            // Of a term whose opening we missed and that is not to be had any more.
+            Ok(Step::Ask) => self.rejoin(now, rng),
+        }
+    }
+
+    fn same_term(&self, core: &HeaderCore<S>) -> bool {
+        self.member().is_some_and(|member| member.membership.epoch().term == core.epoch.term)
+    }
+
+    /// The epoch held is the current one.
+    fn confirmed(&mut self, now: Now, from: Peer, reply: &CatchUpReply<S>) {
+        let Standing::Member(member) = &mut self.standing else {
+            return;
+        };
+        let membership = &member.membership;
+        if !ct_eq(&fresh_tag::<S>(membership.auth_key(), membership.digest(), &reply.number), &reply.tag) {
+            return self.blame(from, Offence::Mac("CatchUpReply"));
+        }
+        let (epoch, digest, slot) = (membership.epoch(), *membership.digest(), membership.slot());
+        // Without the key (it was lost with a restart) the leader makes a new epoch soon; ask again if it does not.
+        let waits_for_key = membership.group_key().is_none();
+        let news = !member.synced();
+        member.anchored = true;
+        member.peer = Some(from);
+        let void = now.unix >= reply.header.core.valid_until;
+        member.question.take_if(|_| !waits_for_key && !void);
+        if !void {
+            member.valid(now, reply.header.core.valid_until);
+            member.backoff.reset();
+        }
+        if let Some(question) = member.question.as_mut().filter(|_| waits_for_key) {
+            question.deadline = now.monotonic + Duration::from_secs(12);
+        }
+        if news && !waits_for_key {
+            self.out.event(EdgeEvent::KeyActivated { epoch, digest, slot });
+        }
+        self.acknowledge(from);
+    }
+
+    pub(super) fn tick_member(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let Standing::Member(member) = &mut self.standing else {
+            return;
+        };
+        if let Some(voice) = &mut member.voice {
+            voice.tick(now);
+        }
+        let late = due(member.runs_out, now.monotonic);
+        if late {
+            // A key that ran out neither speaks nor listens nor is exported.
+            member.runs_out = None;
+            member.voice = None;
+            member.membership.forget_key();
+        }
+        let unanswered = due(member.question.map(|question| question.deadline), now.monotonic);
+        if unanswered {
+            member.question = None;
+            if self.leaders.len() > 1 {
+                self.leaders.rotate_left(1);
+            }
+        }
+        let leaves = due(member.leaving, now.monotonic);
+        if leaves {
+            self.say_leave(now, rng);
+        }
+        if leaves || late || unanswered {
+            self.catch_up(now, rng);
+        }
+    }
+}

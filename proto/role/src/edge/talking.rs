@@ -1,0 +1,69 @@
+//! Saying something to the group, and hearing what others say.
+
+use quiver_ainq::{Name, Suite};
+use quiver_message::{GroupMessage, Message};
+use rand_core::CryptoRngCore;
+
+use super::{Edge, EdgeEvent, Standing};
+use crate::{Now, Peer};
+
+impl<S: Suite> Edge<S> {
+    pub(super) fn speak(
+        &mut self,
+        now: Now,
+        channel: Name,
+        data: &[u8],
+        signed: bool,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let (Standing::Member(member), Some(keypair)) = (&mut self.standing, &self.keypair) else {
+            return self.out.event(EdgeEvent::SendFailed("not a member of a group"));
+        };
+        let synced = member.synced();
+        let Some(voice) = member.voice.as_mut().filter(|_| synced) else {
+            return self.out.event(EdgeEvent::SendFailed("not yet in step with the group"));
+        };
+        match voice.speak(now, member.membership.group(), channel, data) {
+            Err(reason) => self.out.event(EdgeEvent::SendFailed(reason)),
+            Ok(mut message) => {
+                if signed {
+                    message = voice.sign(&self.config.deployment, keypair, message, rng);
+                }
+                self.out.send_to_group(&self.config.deployment, &Message::GroupMessage(message));
+            }
+        }
+    }
+
+    pub(super) fn hear(
+        &mut self,
+        now: Now,
+        from: Peer,
+        message: &GroupMessage<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let Standing::Member(member) = &mut self.standing else {
+            return;
+        };
+        if message.group != *member.membership.group() {
+            return;
+        }
+        let behind = message.epoch > member.membership.epoch();
+        let synced = member.synced();
+        let Some(voice) = member.voice.as_mut().filter(|_| synced) else {
+            return;
+        };
+        match voice.hear(&self.config.deployment, &self.revocations, now, message) {
+            Err(error) => self.blame(from, error),
+            Ok(Some((data, source))) => {
+                let channel = message.channel.clone();
+                self.out.event(EdgeEvent::Message { channel, data: data.to_vec(), source });
+            }
+            // Somebody is ahead of us, or says so: ask, but not as often as it is said.
+            Ok(None) if behind && member.listens <= now.monotonic => {
+                member.listens = now.monotonic + self.config.timing.retry;
+                self.catch_up(now, rng);
+            }
+            Ok(None) => {}
+        }
+    }
+}
