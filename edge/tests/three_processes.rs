@@ -9,6 +9,7 @@ mod secrets;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -352,6 +353,29 @@ fn busy_ports_and_data_directories_are_named() {
     let serve = ["serve", "--deployment", file, "--token", &token, "--kgc", socket, "--listen", socket];
     other.refused("leader", &serve, 5, &[socket, "in use"]);
     eventually("the running one is unharmed", || bench.run("kgc", &["audit"]).status.success().then_some(()));
+}
+
+#[test]
+fn full_disk_silences_an_edge_until_there_is_room() {
+    let bench = Bench::new();
+    let kgc = bench.kgc(ANY);
+    let at = kgc.address();
+    // Long names make the state larger than the limit below, which is 512 or 1,024 bytes, depending on the shell.
+    let (name, groups) = ("n".repeat(64), ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(64)));
+    let groups: Vec<_> = groups.iter().flat_map(|group| ["--group", group]).collect();
+    let token = bench.token(&name, &groups);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\""]);
+    let edge = bench.command("edge", &enroll("one", &token, &at));
+    limited.arg(edge.get_program()).args(edge.get_args()).args(["--enrol-timeout", "3s"]);
+    limited.current_dir(bench.path("")).env("QUIVER_PASSPHRASE", PASSPHRASE);
+    bench.expect_refusal("edge", limited, 8, &["not enrolled within 3s"]);
+    let issued = |bench: &Bench| bench.ok("kgc", &["audit"]).contains("key issued");
+    let logged =
+        bench.all_logs().iter().any(|(_, log)| String::from_utf8_lossy(log).contains("no space left"));
+    assert!(logged && !issued(&bench), "it must not ask before it can remember having asked");
+    assert!(bench.ok("edge", &enroll("one", &token, &at)).contains(&format!("enrolled as {name}")));
+    assert!(issued(&bench));
 }
 
 #[test]

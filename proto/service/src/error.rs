@@ -22,7 +22,7 @@ pub enum Error {
         /// The reason given.
         source: io::Error,
     },
-    /// The file system, or the user's quota on it, is full.
+    /// The file system is full, or the user's quota on it or limit on a file's size is reached.
     #[error(
         "no space left to write {path}; free some on that file system and the service goes on (nothing acknowledged was lost)"
     )]
@@ -177,9 +177,10 @@ impl Error {
     pub fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::WriteZero => {
-                Self::DiskFull { path }
-            }
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge
+            | io::ErrorKind::WriteZero => Self::DiskFull { path },
             io::ErrorKind::AlreadyExists => Self::Exists { path },
             _ => Self::Io { action, path, source },
         }

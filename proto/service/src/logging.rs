@@ -30,7 +30,12 @@ pub fn start(format: LogFormat) -> Result<()> {
         }
         _ => EnvFilter::new(DEFAULT_FILTER),
     };
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        // It would report that standard error cannot be written by writing to standard error, and panic: a log on a full
+        // disk must not end a service.
+        .log_internal_errors(false);
     let started = match format {
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
