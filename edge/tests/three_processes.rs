@@ -274,6 +274,10 @@ fn garbled_foreign_and_readable_tokens_are_told_without_asking_the_kgc() {
     let mut patient = enroll("one", &token, nobody).to_vec();
     patient.extend(["--enrol-timeout", "1s"]);
     bench.refused("edge", &patient, 8, &["not enrolled within 1s"]);
+    // A log that cannot be written changes nothing.
+    let full = fs::File::options().write(true).open("/dev/full").expect("open");
+    let unheard = bench.command("edge", &patient).stderr(full).status().expect("run");
+    assert_eq!(unheard.code(), Some(8));
     bench.refused("edge", &["run", "-d", "two", "--deployment", "kgc-data/deployment.toml"], 2, &["--token"]);
     bench.refused("edge", &["run", "-d", "two"], 2, &["--deployment"]);
 }
