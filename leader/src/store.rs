@@ -73,3 +73,55 @@ impl Store {
         self.state.replace(&records).map_err(Error::from)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    use quiver_ainq::{MasterSecret, Name, Ristretto255};
+    use quiver_role::LeaderConfig;
+    use quiver_role::leader::LeaderTiming;
+    use rand::rngs::OsRng;
+
+    fn leader(deployment: &Deployment<Ristretto255>, records: Vec<LeaderRecord>) -> Leader<Ristretto255> {
+        let config = LeaderConfig {
+            deployment: deployment.clone(),
+            group: Name::new("alpha").expect("name"),
+            token: None,
+            kgcs: vec![1],
+            allow: BTreeSet::new(),
+            max_members: 10,
+            timing: LeaderTiming::default(),
+        };
+        Leader::new(config, records).expect("good records")
+    }
+
+    #[test]
+    fn outgrown_journal_is_replaced_by_a_checkpoint_that_says_the_same() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let name = Name::new("alps").expect("name");
+        let deployment = Deployment::new(name, MasterSecret::generate(&mut OsRng).public());
+        let by = Protection::from_key_text("ab".repeat(32).as_bytes(), "test").expect("key");
+        let open = || Store::open(directory.path(), &deployment, &by, Missing::Create).expect("open");
+        let (mut store, records) = open();
+        let machine = leader(&deployment, records);
+        store.begin("alpha", &[1; 16]).expect("begin");
+        store.persist(&machine.checkpoint()).expect("persist");
+        store.compact(&machine).expect("too small to pay");
+        let small = std::fs::metadata(directory.path().join("drone.state")).expect("metadata").len();
+        // Changes may be applied twice, so the same ones over and over make a long journal.
+        let many: Vec<_> = std::iter::repeat_with(|| machine.checkpoint()).take(5000).flatten().collect();
+        while !store.state.journal_outgrown() {
+            store.persist(&many).expect("persist");
+        }
+        store.compact(&machine).expect("compact");
+        drop(store);
+        let size = std::fs::metadata(directory.path().join("drone.state")).expect("metadata").len();
+        assert!(size <= small, "{size} bytes");
+        let (store, records) = open();
+        assert_eq!(store.group(), Some("alpha"));
+        assert!(store.began_with_another(&[2; 16]) && !store.began_with_another(&[1; 16]));
+        assert_eq!(leader(&deployment, records).status(), machine.status());
+    }
+}
