@@ -85,7 +85,7 @@ impl<S: Suite> Host<Kgc<S>> for KgcHost {
                 tracing::info!(%name, serial = hex::encode(token_id), %handle, "key issued");
             }
             KgcEvent::Repeated { token_id } => {
-                tracing::info!(serial = hex::encode(token_id), "reply repeated")
+                tracing::info!(serial = hex::encode(token_id), "reply repeated");
             }
             KgcEvent::Refused { peer, token_id, reason } => {
                 let token = token_id.map_or_else(|| "unknown".into(), hex::encode);
@@ -93,7 +93,7 @@ impl<S: Suite> Host<Kgc<S>> for KgcHost {
             }
             KgcEvent::RevocationListSigned { number } => tracing::info!(number, "revocation list signed"),
             KgcEvent::RevocationFailed(error) => {
-                tracing::error!(%error, "no revocation list could be signed")
+                tracing::error!(%error, "no revocation list could be signed");
             }
             KgcEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
         }

@@ -53,7 +53,7 @@ impl<S: Suite> Host<Edge<S>> for EdgeHost {
                 tracing::info!(term, counter, slot, "key activated");
                 let digest = hex::encode(&digest[..8]);
                 self.tell(
-                    json!({"event": "key", "term": term, "counter": counter, "slot": slot, "digest": digest}),
+                    &json!({"event": "key", "term": term, "counter": counter, "slot": slot, "digest": digest}),
                 );
             }
             EdgeEvent::Message { channel, data, source } => {
@@ -67,11 +67,11 @@ impl<S: Suite> Host<Edge<S>> for EdgeHost {
             }
             EdgeEvent::Left => {
                 tracing::info!("left the group");
-                self.tell(json!({"event": "left"}));
+                self.tell(&json!({"event": "left"}));
             }
             EdgeEvent::Evicted => {
                 tracing::warn!("evicted from the group");
-                self.tell(json!({"event": "evicted"}));
+                self.tell(&json!({"event": "evicted"}));
             }
             EdgeEvent::Refused(reason) => self.refused(machine, reason),
             EdgeEvent::RevocationList { number } => tracing::info!(number, "revocation list in force"),
@@ -84,7 +84,7 @@ impl EdgeHost {
     fn enrolled(&self, name: &Name) {
         tracing::info!(%name, "enrolled");
         if self.json {
-            self.tell(json!({"event": "enrolled", "name": name.as_str()}));
+            self.tell(&json!({"event": "enrolled", "name": name.as_str()}));
         } else {
             print(&format!("enrolled as {name}"));
         }
@@ -95,7 +95,7 @@ impl EdgeHost {
     fn refused<S: Suite>(&self, machine: &Edge<S>, reason: Reason) {
         let by = if machine.status().name.is_some() { "leader" } else { "kgc" };
         tracing::warn!(by, %reason, "refused");
-        self.tell(json!({"event": "refused", "by": by, "reason": reason.to_string()}));
+        self.tell(&json!({"event": "refused", "by": by, "reason": reason.to_string()}));
         if by == "kgc" && !reason.is_transient() {
             // One refusal is enough to end.
             let _ = self.milestones.try_send(Milestone::Refused(reason));
@@ -103,7 +103,7 @@ impl EdgeHost {
     }
 
     /// An event for scripts. People find it in the log.
-    fn tell(&self, event: serde_json::Value) {
+    fn tell(&self, event: &serde_json::Value) {
         if self.json {
             print(&event.to_string());
         }
