@@ -5,6 +5,8 @@
 mod bench;
 #[path = "three_processes/secrets.rs"]
 mod secrets;
+#[path = "three_processes/swarm.rs"]
+mod swarm;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -20,65 +22,9 @@ use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::StateFile;
 
-use self::bench::{Bench, PASSPHRASE, Process, eventually};
+use self::bench::{Bench, PASSPHRASE, eventually};
 use self::secrets::Secret;
-
-const ANY: &str = "/ip4/127.0.0.1/tcp/0";
-
-/// A group of two edges, everything running.
-struct Swarm {
-    bench: Bench,
-    kgc: Process,
-    leader: Process,
-    edges: [Process; 2],
-    kgc_at: String,
-    leader_at: String,
-}
-
-impl Swarm {
-    fn new() -> Self {
-        let bench = Bench::new();
-        let token = bench.token("leader-1", &["--leads", "alpha"]);
-        bench.token("edge-1", &["--group", "alpha"]);
-        bench.token("edge-2", &["--group", "alpha"]);
-        let kgc = bench.kgc(ANY);
-        let kgc_at = kgc.address();
-        let leader = bench.leader(&kgc_at, ANY, Some(&token));
-        let leader_at = leader.address();
-        let edges = ["edge-1", "edge-2"].map(|name| bench.edge(name, &kgc_at, &leader_at));
-        let swarm = Self { bench, kgc, leader, edges, kgc_at, leader_at };
-        swarm.in_sync((0, 0));
-        swarm
-    }
-
-    /// Waits until both edges hold the key of an epoch after this one; returns that epoch.
-    fn in_sync(&self, after: (u64, u64)) -> (u64, u64) {
-        let epoch = self.bench.served(2, after);
-        for name in ["edge-1", "edge-2"] {
-            self.bench.synced(name, epoch);
-        }
-        epoch
-    }
-
-    /// Edge 1 speaks, edge 2 hears.
-    fn message_arrives(&self, words: &str) {
-        self.bench.ok("edge", &["send", "-d", "edge-1-data", words]);
-        let line = self.edges[1].line(words);
-        let message: serde_json::Value = serde_json::from_str(&line).expect("json");
-        assert_eq!((&message["from"], &message["signed"]), (&"edge-1".into(), &true.into()), "{line}");
-        assert_eq!((&message["text"], &message["group"]), (&words.into(), &"alpha".into()), "{line}");
-    }
-
-    fn keys_issued(&self) -> usize {
-        let lines = self.bench.ok("kgc", &["audit", "--json"]);
-        lines.lines().filter(|line| line.contains("\"key issued\"")).count()
-    }
-}
-
-/// The address without the peer's name: to listen there again.
-fn socket_of(address: &str) -> &str {
-    address.split("/p2p/").next().expect("address")
-}
+use self::swarm::{ANY, Swarm, socket_of};
 
 #[test]
 fn group_message_arrives_and_every_role_survives_kill_nine() {
@@ -94,6 +40,15 @@ fn group_message_arrives_and_every_role_survives_kill_nine() {
     let logs = swarm.bench.all_logs();
     assert!(logs.iter().any(|(_, log)| log.len() > 100_000), "everything was logged");
     assert_eq!(secrets::find(&secrets, &logs), Vec::<String>::new());
+}
+
+#[test]
+fn other_suite_and_quic_do_the_same() {
+    let swarm = Swarm::start(Bench::with_suite("bls12-381-g1"), "/ip4/127.0.0.1/udp/0/quic-v1");
+    swarm.message_arrives("hello over QUIC");
+    let before = swarm.in_sync((0, 0));
+    swarm.bench.ok("leader", &["rekey"]);
+    assert!(swarm.in_sync(before) > before);
 }
 
 fn leader_is_killed(swarm: &mut Swarm) {

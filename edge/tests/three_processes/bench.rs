@@ -120,9 +120,13 @@ pub(crate) struct Bench {
 impl Bench {
     /// One operator, one KGC (not running), no drones.
     pub(crate) fn new() -> Self {
+        Self::with_suite("ristretto255")
+    }
+
+    pub(crate) fn with_suite(suite: &str) -> Self {
         let bench = Self { directory: tempfile::tempdir().expect("tempdir"), started: AtomicUsize::new(0) };
-        bench.ok("kgc", &["operator", "new", "--out", "operator"]);
-        bench.ok("kgc", &["init", "--deployment", "alps", "--operator", "operator.pub"]);
+        bench.ok("kgc", &["operator", "new", "--out", "operator", "--suite", suite]);
+        bench.ok("kgc", &["init", "--deployment", "alps", "--operator", "operator.pub", "--suite", suite]);
         bench
     }
 

@@ -1,0 +1,64 @@
+//! A whole swarm: KGC, leader and two edges, each a process.
+
+use crate::bench::{Bench, Process};
+
+/// Any free port.
+pub(crate) const ANY: &str = "/ip4/127.0.0.1/tcp/0";
+
+/// A group of two edges, everything running.
+pub(crate) struct Swarm {
+    pub(crate) bench: Bench,
+    pub(crate) kgc: Process,
+    pub(crate) leader: Process,
+    pub(crate) edges: [Process; 2],
+    pub(crate) kgc_at: String,
+    pub(crate) leader_at: String,
+}
+
+impl Swarm {
+    pub(crate) fn new() -> Self {
+        Self::start(Bench::new(), ANY)
+    }
+
+    pub(crate) fn start(bench: Bench, listen: &str) -> Self {
+        let token = bench.token("leader-1", &["--leads", "alpha"]);
+        bench.token("edge-1", &["--group", "alpha"]);
+        bench.token("edge-2", &["--group", "alpha"]);
+        let kgc = bench.kgc(listen);
+        let kgc_at = kgc.address();
+        let leader = bench.leader(&kgc_at, listen, Some(&token));
+        let leader_at = leader.address();
+        let edges = ["edge-1", "edge-2"].map(|name| bench.edge(name, &kgc_at, &leader_at));
+        let swarm = Self { bench, kgc, leader, edges, kgc_at, leader_at };
+        swarm.in_sync((0, 0));
+        swarm
+    }
+
+    /// Waits until both edges hold the key of an epoch after this one; returns that epoch.
+    pub(crate) fn in_sync(&self, after: (u64, u64)) -> (u64, u64) {
+        let epoch = self.bench.served(2, after);
+        for name in ["edge-1", "edge-2"] {
+            self.bench.synced(name, epoch);
+        }
+        epoch
+    }
+
+    /// Edge 1 speaks, edge 2 hears.
+    pub(crate) fn message_arrives(&self, words: &str) {
+        self.bench.ok("edge", &["send", "-d", "edge-1-data", words]);
+        let line = self.edges[1].line(words);
+        let message: serde_json::Value = serde_json::from_str(&line).expect("json");
+        assert_eq!((&message["from"], &message["signed"]), (&"edge-1".into(), &true.into()), "{line}");
+        assert_eq!((&message["text"], &message["group"]), (&words.into(), &"alpha".into()), "{line}");
+    }
+
+    pub(crate) fn keys_issued(&self) -> usize {
+        let lines = self.bench.ok("kgc", &["audit", "--json"]);
+        lines.lines().filter(|line| line.contains("\"key issued\"")).count()
+    }
+}
+
+/// The address without the peer's name: to listen there again.
+pub(crate) fn socket_of(address: &str) -> &str {
+    address.split("/p2p/").next().expect("address")
+}
