@@ -12,7 +12,7 @@ pub enum MessageError {
     /// Not protobuf, or not of this schema.
     #[error("message is not valid protobuf of quiver.v1")]
     NotProtobuf,
-    /// Unknown fields, repeated fields or padded numbers.
+    /// Unknown fields, repeated or unordered fields, padded numbers: not what [`Message::encode`](crate::Message::encode) writes.
     #[error("message is not in the shortest encoding of quiver.v1")]
     NotCanonical,
     /// Made for another deployment, suite or KGC key.

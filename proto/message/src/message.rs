@@ -60,7 +60,7 @@ impl<S: Suite> Message<S> {
             return Err(MessageError::TooLong(bytes.len()));
         }
         let wire = wire::Message::decode(bytes).map_err(|_| MessageError::NotProtobuf)?;
-        if wire.encoded_len() != bytes.len() {
+        if wire.encode_to_vec() != bytes {
             return Err(MessageError::NotCanonical);
         }
         if wire.deployment != fingerprint_prefix(deployment) {

@@ -70,7 +70,8 @@ impl<S: Suite> Member<S> {
     /// Notes until when the key is valid.
     pub(super) fn valid(&mut self, now: Now, until: UnixTime) {
         self.valid_until = Some(until);
-        self.runs_out = Some(now.monotonic + Duration::from_secs(until.saturating_sub(now.unix)));
+        let left = Duration::from_secs(until.saturating_sub(now.unix));
+        self.runs_out = Some(now.monotonic.saturating_add(left));
     }
 
     pub(super) fn deadline(&self) -> Option<Duration> {

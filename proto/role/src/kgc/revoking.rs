@@ -54,7 +54,7 @@ impl<S: Suite> Kgc<S> {
             self.sign_list(now, handles, serials, rng);
         }
         let wait = Duration::from_secs(self.renewal_time().saturating_sub(now.unix).max(1));
-        self.renewal = (self.revocations.number() > 0).then(|| now.monotonic + wait);
+        self.renewal = (self.revocations.number() > 0).then(|| now.monotonic.saturating_add(wait));
     }
 
     /// A quarter of a list's life before it ends, in seconds since 1970.

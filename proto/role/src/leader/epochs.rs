@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{
-    Batch, Entry, Epoch, EpochOutput, GroupContext, Handle, Header, Kind, LEADER_SLOT, Label, Leadership,
-    Name, Roster, Slot, Suite, Times,
+    Batch, Entry, Epoch, EpochOutput, Error, GroupContext, Handle, Header, Kind, LEADER_SLOT, Label,
+    Leadership, Name, Roster, Slot, Suite, Times,
 };
 use quiver_message::{EvictionNotice, MAX_EVICTED, Message, RekeyTemplate, Welcome};
 use rand_core::CryptoRngCore;
@@ -20,6 +20,8 @@ use crate::{Now, statements};
 
 /// How often an epoch is sent again to members that do not acknowledge it; after that they have to ask.
 const RESENDS: u32 = 3;
+/// A round has 48 bits.
+const LAST_ROUND: u64 = (1 << 48) - 1;
 /// How long to wait after an epoch could not be made.
 const RETRY_FAILED: Duration = Duration::from_secs(10);
 
@@ -78,7 +80,10 @@ impl<S: Suite> Leader<S> {
         };
         let (round, prev) =
             self.memory.newest.map_or((0, [0; 32]), |(epoch, digest)| (epoch.round(), digest));
-        let term = ((round + 1) << 16) | u64::from(ordinal);
+        if round >= LAST_ROUND {
+            return self.out.event(LeaderEvent::RekeyFailed(Error::Exhausted));
+        }
+        let term = Epoch::term_of(round + 1, ordinal);
         let context = GroupContext {
             deployment: self.config.deployment.clone(),
             group: self.config.group.clone(),

@@ -284,3 +284,17 @@ fn who_gives_a_join_up_is_no_member() {
     world.run(Duration::from_secs(20_000));
     assert_eq!(world.leader.as_ref().unwrap().status().members, 2, "a ghost is keyed for ever");
 }
+
+#[test]
+fn a_clock_at_zero_and_a_key_valid_for_ever_overflow_nothing() {
+    let mut world = World::new(26);
+    world.leader_timing.validity = Duration::from_secs(u64::MAX);
+    world.crash(Node::Leader);
+    world.leader_records.clear();
+    world.start_leader();
+    world.skew = -((EPOCH_START + world.clock.as_secs()) as i64);
+    let edge = world.add_edge("edge");
+    world.run(Duration::from_secs(5));
+    assert!(world.synced(edge));
+    assert_eq!(world.edges[edge].machine.as_ref().unwrap().status().valid_until, Some(u64::MAX));
+}
