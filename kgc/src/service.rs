@@ -126,9 +126,11 @@ impl Revocations {
             match tokio::task::block_in_place(|| self.new_commands()) {
                 Ok(commands) => {
                     for command in commands {
+                        let words = describe(&command);
                         if machine.command(command).await.is_err() {
                             return;
                         }
+                        tracing::info!("{words}");
                     }
                 }
                 Err(error) => tracing::warn!(%error, "looking for revocations"),
@@ -151,5 +153,14 @@ impl Revocations {
             self.tokens = tokens.len();
         }
         Ok(commands)
+    }
+}
+
+fn describe(command: &KgcCommand) -> String {
+    match command {
+        KgcCommand::RevokeDrones { serials, .. } => {
+            format!("drones revoked in the registry: {}", serials.len())
+        }
+        KgcCommand::RevokeTokens(ids) => format!("tokens revoked in the registry: {}", ids.len()),
     }
 }

@@ -143,7 +143,7 @@ impl DeploymentFile {
         if Self::read(&path).is_ok_and(|kept| kept == *self) {
             return Ok(());
         }
-        private_file::replace(&path, self.text()?.as_bytes()).map(drop)
+        private_file::replace(&path, self.text()?.as_bytes())
     }
 
     /// Writes a new file that anybody may read. Never overwrites.

@@ -86,9 +86,16 @@ fn write_new_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     sync_directory_of(path)
 }
 
-/// Replaces a file (mode 0600) atomically: temporary file beside it, sync, rename, sync of the directory. Returns the
-/// new file, open for reading and writing. The caller holds a lock, so nobody else uses the temporary name.
-pub fn replace(path: &Path, bytes: &[u8]) -> Result<File> {
+/// Replaces a file (mode 0600) atomically: temporary file beside it, sync, rename, sync of the directory. The caller holds
+/// a lock, so nobody else uses the temporary name.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    swap_in(path, bytes)?;
+    sync_directory_of(path)
+}
+
+/// Replaces a file but for the last step: until [`sync_directory_of`] a crash may bring the old file back. If this fails,
+/// the old file is in place. Returns the new file, open for reading and writing.
+pub(crate) fn swap_in(path: &Path, bytes: &[u8]) -> Result<File> {
     let temporary = beside(path, ".new");
     // A leftover of a process that died in here; it was never the state.
     match fs::remove_file(&temporary) {
@@ -104,7 +111,6 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<File> {
         let _ = fs::remove_file(&temporary);
         return Err(error);
     }
-    sync_directory_of(path)?;
     Ok(file)
 }
 
@@ -125,7 +131,7 @@ fn write_and_sync(path: &Path, file: &mut File, bytes: &[u8]) -> Result<()> {
 }
 
 /// Makes the creation or renaming of a file durable: that is recorded in its directory.
-fn sync_directory_of(path: &Path) -> Result<()> {
+pub(crate) fn sync_directory_of(path: &Path) -> Result<()> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

@@ -80,6 +80,8 @@ pub struct StateFile {
     /// Bytes acknowledged; anything behind them is the rest of a failed append.
     acknowledged: u64,
     snapshot: u64,
+    /// The file was replaced, but the directory may not know it for good yet.
+    directory_unsynced: bool,
     _lock: Lock,
 }
 
@@ -110,9 +112,11 @@ impl StateFile {
         };
         let root = root_key(path, &seal, by)?;
         let header = Header { owner: owner.clone(), seal, file_id: random() };
-        let (file, chain, acknowledged) = write_snapshot(path, &header, &root, records)?;
-        let snapshot = acknowledged;
-        Ok(Self { path: path.into(), file, header, root, chain, acknowledged, snapshot, _lock: lock })
+        let (file, chain, length) = write_snapshot(path, &header, &root, records)?;
+        let mut state = Self::over(path, file, header, root, chain, lock);
+        (state.acknowledged, state.snapshot, state.directory_unsynced) = (length, length, true);
+        state.sync_directory()?;
+        Ok(state)
     }
 
     /// Opens the file and reads its records.
@@ -139,13 +143,19 @@ impl StateFile {
             .write(true)
             .open(path)
             .map_err(|source| Error::io("open for writing", path, source))?;
-        let (acknowledged, snapshot) = (read.acknowledged as u64, read.snapshot as u64);
-        let state =
-            Self { path: path.into(), file, header, root, chain, acknowledged, snapshot, _lock: lock };
+        let mut state = Self::over(path, file, header, root, chain, lock);
+        (state.acknowledged, state.snapshot) = (read.acknowledged as u64, read.snapshot as u64);
         Ok((state, read.records))
     }
 
-    /// Replaces everything by `records`, atomically and durably. If it fails, the file is what it was.
+    fn over(path: &Path, file: File, header: Header, root: Secret<32>, chain: Chain, lock: Lock) -> Self {
+        let (acknowledged, snapshot, directory_unsynced) = (0, 0, false);
+        let path = path.into();
+        Self { path, file, header, root, chain, acknowledged, snapshot, directory_unsynced, _lock: lock }
+    }
+
+    /// Replaces everything by `records`, atomically and durably. If it fails, the file is what it was, or holds `records`
+    /// already but might not after a crash; either way it may be tried again.
     ///
     /// # Errors
     /// [`Error::DiskFull`], [`Error::Io`], [`Error::TooLarge`].
@@ -153,7 +163,15 @@ impl StateFile {
         let header = Header { file_id: random(), ..self.header.clone() };
         let (file, chain, acknowledged) = write_snapshot(&self.path, &header, &self.root, records)?;
         (self.file, self.header, self.chain) = (file, header, chain);
-        (self.acknowledged, self.snapshot) = (acknowledged, acknowledged);
+        (self.acknowledged, self.snapshot, self.directory_unsynced) = (acknowledged, acknowledged, true);
+        self.sync_directory()
+    }
+
+    fn sync_directory(&mut self) -> Result<()> {
+        if self.directory_unsynced {
+            private_file::sync_directory_of(&self.path)?;
+            self.directory_unsynced = false;
+        }
         Ok(())
     }
 
@@ -166,6 +184,8 @@ impl StateFile {
         if records.is_empty() {
             return Ok(());
         }
+        // What is appended to a file that the directory forgets would be lost with it.
+        self.sync_directory()?;
         let (frame, chain) = self.chain.seal(&self.path, records, random())?;
         if let Err(source) = self.write_frame(&frame) {
             // Whatever part of it arrived is cut off now or, if even that fails, before the next attempt or by `open`.
@@ -243,7 +263,7 @@ fn write_snapshot<R: AsRef<[u8]>>(
     let mut bytes = header.encode(root);
     let (frame, chain) = Chain::new(header, root).seal(path, records, random())?;
     bytes.extend_from_slice(&frame);
-    let file = private_file::replace(path, &bytes)?;
+    let file = private_file::swap_in(path, &bytes)?;
     Ok((file, chain, bytes.len() as u64))
 }
 
