@@ -7,7 +7,7 @@ mod host;
 
 use quiver_ainq::{Deployment, IssuedToken, Name, Suite};
 use quiver_net::{Driver, NodeConfig, NodeKey, Transport, group_topic};
-use quiver_role::{Edge, EdgeConfig, Route, Snapshot};
+use quiver_role::{Edge, EdgeCommand, EdgeConfig, Route, Snapshot};
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::node_state::{Missing, NodeState};
@@ -167,11 +167,15 @@ impl<S: Suite> Drone<'_, S> {
         let leaders = self.config.leader_addresses()?;
         node.dial = leaders.into_iter().map(|address| (Route::Leader, address)).collect();
         node.topic = Some(group_topic(group.as_str()));
-        let machine = Edge::new(self.settings(None, Some(group)), state.as_ref())?;
+        let machine = Edge::new(self.settings(None, Some(group.clone())), state.as_ref())?;
+        let former = machine.status().group;
         let (milestones, _unheard) = mpsc::channel(1);
         let (failures, _) = broadcast::channel(FAILURES);
         let host = EdgeHost { store, json, milestones, failures: failures.clone() };
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
+        if former.is_some_and(|former| former != group) {
+            handle.command(EdgeCommand::Join(group)).await?;
+        }
         let (_control, calls) = Server::start(&self.config.data_dir)?;
         let answering = tokio::spawn(control::answer(calls, handle, failures));
         let stopped = driver

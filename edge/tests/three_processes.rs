@@ -170,6 +170,20 @@ fn evicted_and_revoked_drones_are_put_out_and_stay_out() {
     bench.ok("kgc", &["audit"]);
 }
 
+#[test]
+fn edge_that_is_told_another_group_forgets_the_old_one() {
+    let mut swarm = Swarm::new();
+    assert_eq!(swarm.edges[1].terminate().code(), Some(0));
+    let run = ["run", "-d", "edge-2-data", "--group", "beta", "--json", "--leader", &swarm.leader_at];
+    swarm.edges[1] = swarm.bench.start("edge", &run);
+    swarm.edges[1].line("another group");
+    let status = swarm.bench.edge_status("edge-2").expect("status");
+    assert_eq!(
+        (&status["group"], &status["synced"], &status["slot"]),
+        (&"beta".into(), &false.into(), &().into())
+    );
+}
+
 /// The arguments of `edge enroll` with its own data directory and a token.
 fn enroll<'a>(data: &'a str, token: &'a str, kgc: &'a str) -> [&'a str; 9] {
     ["enroll", "-d", data, "--kgc", kgc, "--deployment", "kgc-data/deployment.toml", "--token", token]
@@ -348,4 +362,8 @@ fn configuration_mistakes_name_key_and_place() {
     fs::write(bench.path("l.toml"), "validity = \"soon\"").expect("write");
     bench.refused("leader", &["serve", "--config", "l.toml"], 2, &["l.toml", "validity"]);
     bench.refused("edge", &["run", "--config", "none.toml"], 2, &["none.toml"]);
+    let token = bench.token("leader-1", &["--leads", "alpha"]);
+    let serve = ["serve", "--deployment", "kgc-data/deployment.toml", "--token", &token];
+    bench.refused("leader", &serve, 2, &["--kgc"]);
+    bench.refused("leader", &["serve", "--kgc", ANY], 2, &["--token"]);
 }

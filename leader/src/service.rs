@@ -105,6 +105,10 @@ fn restore<S: Suite>(
             records.clear();
         }
     }
+    if token.is_none() && records.is_empty() {
+        // An earlier start ended before the machine could begin to enrol.
+        return Err(Error::NoToken);
+    }
     let group = store.group().ok_or(Error::NoToken)?.to_string();
     let machine = Leader::new(leader_config(config, file, deployment, &group, token)?, records)?;
     Ok((machine, store))
