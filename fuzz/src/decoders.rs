@@ -58,15 +58,11 @@ both_suites! {
     membership => memberships;
 }
 
-/// Messages of one suite. Fields may come in another order than encoded, so what is asked for is that a decoded message
-/// encodes to as many bytes, and that decoding those again changes nothing more.
+/// Messages of one suite.
 pub fn message<S: Staged>(bytes: &[u8]) {
     let deployment = &S::scene().deployment;
     let Ok(message) = Message::<S>::decode(deployment, bytes) else { return };
-    let encoded = message.encode(deployment);
-    assert_eq!(encoded.len(), bytes.len(), "a message in longer than the shortest form");
-    let again = Message::<S>::decode(deployment, &encoded).expect("an encoded message");
-    assert_eq!(again.encode(deployment), encoded);
+    assert_eq!(message.encode(deployment), bytes, "two encodings of one message");
     if let Message::JoinRequest(request) = message {
         let _ = request.decode::<S>();
     }
