@@ -125,14 +125,10 @@ struct RunArgs {
 impl RunArgs {
     fn plan(&self) -> Result<Plan> {
         if self.strategy == StrategyChoice::Tree {
-            return Err(SimError::Usage(
-                "--strategy tree is not built yet: use flat".into(),
-            ));
+            return Err(SimError::Usage("--strategy tree is not built yet: use flat".into()));
         }
         if self.world == WorldChoice::Virtual {
-            return Err(SimError::Usage(
-                "--world virtual is not built yet: use live".into(),
-            ));
+            return Err(SimError::Usage("--world virtual is not built yet: use live".into()));
         }
         let plan = Plan {
             drones: self.drones,
@@ -239,10 +235,7 @@ mod tests {
     #[test]
     fn run_is_the_default_command() {
         assert_eq!(parse(&[]).plan().unwrap(), Plan::default());
-        assert_eq!(
-            parse(&["-n", "2000"]).plan().unwrap(),
-            parse(&["run", "-n", "2000"]).plan().unwrap()
-        );
+        assert_eq!(parse(&["-n", "2000"]).plan().unwrap(), parse(&["run", "-n", "2000"]).plan().unwrap());
         assert_eq!(parse(&["-n", "2000"]).drones, 2000);
     }
 

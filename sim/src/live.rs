@@ -11,7 +11,7 @@ mod world;
 
 use std::time::SystemTime;
 
-use quiver_ainq::{Bls12381G1, Ristretto255, Suite};
+use quiver_ainq::{Bls12381G1, Ristretto255, StrictPaper, Suite};
 use quiver_net::check_file_limit;
 
 use crate::measure::{self, MachineDescription};
@@ -44,13 +44,15 @@ fn drone_index(name: &str) -> Option<u32> {
 pub fn run(plan: &Plan, progress: &Progress) -> Result<Report> {
     plan.check()?;
     check_files(plan)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(SimError::Runtime)?;
-    let report = match plan.suite {
-        SuiteKind::Ristretto255 => runtime.block_on(play::<Ristretto255>(plan, progress)),
-        SuiteKind::Bls12381 => runtime.block_on(play::<Bls12381G1>(plan, progress)),
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(SimError::Runtime)?;
+    let report = match (plan.suite, plan.strict_paper) {
+        (SuiteKind::Ristretto255, false) => runtime.block_on(play::<Ristretto255>(plan, progress)),
+        (SuiteKind::Ristretto255, true) => {
+            runtime.block_on(play::<StrictPaper<Ristretto255>>(plan, progress))
+        }
+        (SuiteKind::Bls12381, false) => runtime.block_on(play::<Bls12381G1>(plan, progress)),
+        (SuiteKind::Bls12381, true) => runtime.block_on(play::<StrictPaper<Bls12381G1>>(plan, progress)),
     };
     // Thousands of nodes need not be taken down one by one.
     runtime.shutdown_background();
@@ -69,10 +71,7 @@ fn check_files(plan: &Plan) -> Result<()> {
     check_file_limit(needed + SPARE_FILES).map_err(SimError::FileLimit)
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "results are named by the time of the run"
-)]
+#[expect(clippy::disallowed_methods, reason = "results are named by the time of the run")]
 fn wall_clock() -> SystemTime {
     SystemTime::now()
 }

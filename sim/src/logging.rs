@@ -14,11 +14,7 @@ const DEFAULT_FILTER: &str = "error";
 /// Starts logging.
 pub(crate) fn start(progress: &Progress) -> Result<()> {
     let wanted = std::env::var("RUST_LOG").unwrap_or_default();
-    let filter = if wanted.is_empty() {
-        DEFAULT_FILTER
-    } else {
-        wanted.as_str()
-    };
+    let filter = if wanted.is_empty() { DEFAULT_FILTER } else { wanted.as_str() };
     let filter =
         EnvFilter::try_new(filter).map_err(|error| SimError::Logging(format!("RUST_LOG: {error}")))?;
     tracing_subscriber::fmt()

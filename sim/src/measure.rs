@@ -84,11 +84,7 @@ impl Spread {
             let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
             sorted.get(index).copied()
         };
-        Some(Self {
-            p50: rank(50)?,
-            p99: rank(99)?,
-            max: rank(100)?,
-        })
+        Some(Self { p50: rank(50)?, p99: rank(99)?, max: rank(100)? })
     }
 }
 
@@ -146,22 +142,8 @@ mod tests {
     #[test]
     fn spread_takes_the_nearest_rank() {
         let spread = Spread::of((1..=200).rev().map(ms)).unwrap();
-        assert_eq!(
-            spread,
-            Spread {
-                p50: ms(100),
-                p99: ms(198),
-                max: ms(200)
-            }
-        );
-        assert_eq!(
-            Spread::of([ms(3)]),
-            Some(Spread {
-                p50: ms(3),
-                p99: ms(3),
-                max: ms(3)
-            })
-        );
+        assert_eq!(spread, Spread { p50: ms(100), p99: ms(198), max: ms(200) });
+        assert_eq!(Spread::of([ms(3)]), Some(Spread { p50: ms(3), p99: ms(3), max: ms(3) }));
         assert_eq!(Spread::of([]), None);
     }
 

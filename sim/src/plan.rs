@@ -132,10 +132,7 @@ impl Plan {
             ));
         }
         if !(0.0..=100.0).contains(&self.leave_percent) {
-            return refuse(format!(
-                "{} % of the drones cannot leave: give 0 to 100",
-                self.leave_percent
-            ));
+            return refuse(format!("{} % of the drones cannot leave: give 0 to 100", self.leave_percent));
         }
         if !(0.0..=MAX_JOIN_PERCENT).contains(&self.join_percent) {
             return refuse(format!(
@@ -144,10 +141,7 @@ impl Plan {
             ));
         }
         if self.messages > MAX_MESSAGES {
-            return refuse(format!(
-                "{} group messages are too many: at most {MAX_MESSAGES}",
-                self.messages
-            ));
+            return refuse(format!("{} group messages are too many: at most {MAX_MESSAGES}", self.messages));
         }
         if self.timeout.is_zero() {
             return refuse("a timeout of 0 lets nothing happen".into());
@@ -204,86 +198,37 @@ mod tests {
 
     #[test]
     fn at_least_one_drone_stays_when_others_leave() {
-        let plan = |drones| Plan {
-            drones,
-            leave_percent: 100.0,
-            ..Plan::default()
-        };
+        let plan = |drones| Plan { drones, leave_percent: 100.0, ..Plan::default() };
         assert_eq!(plan(1).leavers(), 0);
         assert_eq!(plan(5).leavers(), 4);
     }
 
     #[test]
     fn shares_are_rounded_up() {
-        let plan = Plan {
-            drones: 20,
-            ..Plan::default()
-        };
+        let plan = Plan { drones: 20, ..Plan::default() };
         assert_eq!((plan.leavers(), plan.newcomers()), (1, 2));
-        let nobody = Plan {
-            drones: 20,
-            leave_percent: 0.0,
-            join_percent: 0.0,
-            ..Plan::default()
-        };
+        let nobody = Plan { drones: 20, leave_percent: 0.0, join_percent: 0.0, ..Plan::default() };
         assert_eq!((nobody.leavers(), nobody.newcomers()), (0, 0));
     }
 
     #[test]
     fn no_drones_and_too_many_drones_are_refused() {
-        assert!(
-            refusal(&Plan {
-                drones: 0,
-                ..Plan::default()
-            })
-            .contains("at least -n 1")
-        );
-        assert!(
-            refusal(&Plan {
-                drones: 50_001,
-                ..Plan::default()
-            })
-            .contains("at most 50000")
-        );
-        let sockets = Plan {
-            drones: 20_000,
-            transport: TransportKind::Tcp,
-            ..Plan::default()
-        };
+        assert!(refusal(&Plan { drones: 0, ..Plan::default() }).contains("at least -n 1"));
+        assert!(refusal(&Plan { drones: 50_001, ..Plan::default() }).contains("at most 50000"));
+        let sockets = Plan { drones: 20_000, transport: TransportKind::Tcp, ..Plan::default() };
         assert!(refusal(&sockets).contains("--transport memory"));
     }
 
     #[test]
     fn what_makes_no_sense_is_refused() {
         for plan in [
-            Plan {
-                leave_percent: 101.0,
-                ..Plan::default()
-            },
-            Plan {
-                leave_percent: f64::NAN,
-                ..Plan::default()
-            },
-            Plan {
-                join_percent: -1.0,
-                ..Plan::default()
-            },
-            Plan {
-                messages: 10_001,
-                ..Plan::default()
-            },
-            Plan {
-                timeout: Duration::ZERO,
-                ..Plan::default()
-            },
-            Plan {
-                expiry: Some(Duration::from_secs(600)),
-                ..Plan::default()
-            },
-            Plan {
-                expiry: Some(Duration::from_millis(10)),
-                ..Plan::default()
-            },
+            Plan { leave_percent: 101.0, ..Plan::default() },
+            Plan { leave_percent: f64::NAN, ..Plan::default() },
+            Plan { join_percent: -1.0, ..Plan::default() },
+            Plan { messages: 10_001, ..Plan::default() },
+            Plan { timeout: Duration::ZERO, ..Plan::default() },
+            Plan { expiry: Some(Duration::from_secs(600)), ..Plan::default() },
+            Plan { expiry: Some(Duration::from_millis(10)), ..Plan::default() },
         ] {
             assert!(matches!(plan.check(), Err(SimError::Usage(_))), "{plan:?}");
         }

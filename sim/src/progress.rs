@@ -22,9 +22,7 @@ impl Progress {
         } else {
             ProgressDrawTarget::hidden()
         };
-        Self {
-            bars: MultiProgress::with_draw_target(target),
-        }
+        Self { bars: MultiProgress::with_draw_target(target) }
     }
 
     /// Shows nothing.

@@ -82,11 +82,7 @@ pub struct Report {
 impl Report {
     /// Whether the run passed.
     pub fn outcome(&self) -> Outcome {
-        if self.violations.is_empty() {
-            Outcome::Passed
-        } else {
-            Outcome::Failed
-        }
+        if self.violations.is_empty() { Outcome::Passed } else { Outcome::Failed }
     }
 
     /// The operation of this name.
@@ -129,20 +125,11 @@ impl Report {
 
 /// A folder that was not there before, named by the time in UTC.
 fn new_folder(results: &Path, started: SystemTime) -> Result<PathBuf> {
-    let failed = |path: &Path, source| SimError::Results {
-        path: path.to_path_buf(),
-        source,
-    };
+    let failed = |path: &Path, source| SimError::Results { path: path.to_path_buf(), source };
     fs::create_dir_all(results).map_err(|source| failed(results, source))?;
-    let time = humantime::format_rfc3339_seconds(started)
-        .to_string()
-        .replace(':', "-");
+    let time = humantime::format_rfc3339_seconds(started).to_string().replace(':', "-");
     for attempt in 1_u32.. {
-        let name = if attempt == 1 {
-            time.clone()
-        } else {
-            format!("{time}-{attempt}")
-        };
+        let name = if attempt == 1 { time.clone() } else { format!("{time}-{attempt}") };
         let folder = results.join(name);
         match fs::create_dir(&folder) {
             Ok(()) => return Ok(folder),
@@ -160,10 +147,7 @@ pub(crate) mod tests {
 
     pub(crate) fn sample() -> Report {
         Report {
-            plan: Plan {
-                drones: 2,
-                ..Plan::default()
-            },
+            plan: Plan { drones: 2, ..Plan::default() },
             machine: MachineDescription {
                 cpu: "Test CPU".into(),
                 cores: 2,
@@ -214,10 +198,7 @@ pub(crate) mod tests {
         });
         assert_eq!(report.outcome(), Outcome::Failed);
         let text = report.failures();
-        assert!(
-            text.contains("agreement") && text.contains("drone-00001"),
-            "{text}"
-        );
+        assert!(text.contains("agreement") && text.contains("drone-00001"), "{text}");
     }
 
     #[test]

@@ -61,13 +61,7 @@ mod tests {
     fn every_player_index_and_life_draws_differently() {
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..2 {
-            for player in [
-                Player::Operator,
-                Player::Kgc,
-                Player::Leader,
-                Player::Drone,
-                Player::Choices,
-            ] {
+            for player in [Player::Operator, Player::Kgc, Player::Leader, Player::Drone, Player::Choices] {
                 for index in 0..3 {
                     for life in 0..2 {
                         assert!(seen.insert(generator(seed, player, index, life).next_u64()));

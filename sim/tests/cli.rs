@@ -6,11 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 fn sim(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sim"))
-        .args(words)
-        .env_remove("RUST_LOG")
-        .output()
-        .unwrap()
+    Command::new(env!("CARGO_BIN_EXE_sim")).args(words).env_remove("RUST_LOG").output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -56,60 +52,33 @@ fn nonsense_is_a_usage_error() {
 fn help_has_examples_and_exit_codes() {
     for words in [&["--help"][..], &["run", "--help"]] {
         let help = text(&sim(words).stdout);
-        assert!(
-            help.contains("sim -n 2000 --transport tcp") && help.contains("Exit codes"),
-            "{help}"
-        );
+        assert!(help.contains("sim -n 2000 --transport tcp") && help.contains("Exit codes"), "{help}");
     }
 }
 
 #[test]
 fn too_few_file_descriptors_is_a_clear_error_up_front() {
-    let script = format!(
-        "ulimit -n 256 && exec {} -n 9000 --transport tcp --no-results",
-        env!("CARGO_BIN_EXE_sim")
-    );
+    let script =
+        format!("ulimit -n 256 && exec {} -n 9000 --transport tcp --no-results", env!("CARGO_BIN_EXE_sim"));
     let output = Command::new("sh").args(["-c", &script]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let complaint = text(&output.stderr);
-    assert!(
-        complaint.contains("256") && complaint.contains("ulimit -n"),
-        "{complaint}"
-    );
+    assert!(complaint.contains("256") && complaint.contains("ulimit -n"), "{complaint}");
 }
 
 #[test]
 fn run_prints_a_table_and_writes_its_results() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("results");
-    let output = sim(&[
-        "-n",
-        "5",
-        "--messages",
-        "2",
-        "--results",
-        results.to_str().unwrap(),
-    ]);
+    let output = sim(&["-n", "5", "--messages", "2", "--results", results.to_str().unwrap()]);
     assert!(output.status.success(), "{output:?}");
     let table = text(&output.stdout);
-    for word in [
-        "form group",
-        "re-key on expiry",
-        "join",
-        "restart leader",
-        "checks passed",
-        "peak memory",
-    ] {
+    for word in ["form group", "re-key on expiry", "join", "restart leader", "checks passed", "peak memory"] {
         assert!(table.contains(word), "{word}: {table}");
     }
     // Not a terminal: no bars, and no logs unless asked for.
     assert_eq!(text(&output.stderr), "");
-    let run = std::fs::read_dir(&results)
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
+    let run = std::fs::read_dir(&results).unwrap().next().unwrap().unwrap().path();
     assert!(table.contains(run.to_str().unwrap()));
     let operations = read(&run.join("operations.csv"));
     assert!(operations.lines().count() >= 9, "{operations}");
@@ -124,17 +93,7 @@ fn read(path: &Path) -> String {
 
 #[test]
 fn json_goes_to_standard_output_alone() {
-    let output = sim(&[
-        "run",
-        "-n",
-        "3",
-        "--messages",
-        "0",
-        "--json",
-        "--no-results",
-        "--seed",
-        "9",
-    ]);
+    let output = sim(&["run", "-n", "3", "--messages", "0", "--json", "--no-results", "--seed", "9"]);
     assert!(output.status.success(), "{output:?}");
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(summary["plan"]["drones"], 3);
@@ -145,15 +104,7 @@ fn json_goes_to_standard_output_alone() {
 
 #[test]
 fn quiet_run_prints_nothing() {
-    let output = sim(&[
-        "-n",
-        "2",
-        "--messages",
-        "0",
-        "--quiet",
-        "--no-results",
-        "--no-restart-leader",
-    ]);
+    let output = sim(&["-n", "2", "--messages", "0", "--quiet", "--no-results", "--no-restart-leader"]);
     assert!(output.status.success());
     assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
 }
@@ -182,15 +133,7 @@ fn unwritable_results_are_a_clear_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
-    let words = [
-        "-n",
-        "1",
-        "--messages",
-        "0",
-        "--no-restart-leader",
-        "--results",
-        file.to_str().unwrap(),
-    ];
+    let words = ["-n", "1", "--messages", "0", "--no-restart-leader", "--results", file.to_str().unwrap()];
     let output = sim(&words);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("cannot write"), "{output:?}");

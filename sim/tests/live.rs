@@ -8,13 +8,7 @@ use quiver_sim::progress::Progress;
 use quiver_sim::report::{Outcome, Report};
 
 fn plan(drones: u32) -> Plan {
-    Plan {
-        drones,
-        messages: 4,
-        leave_percent: 10.0,
-        timeout: Duration::from_secs(60),
-        ..Plan::default()
-    }
+    Plan { drones, messages: 4, leave_percent: 10.0, timeout: Duration::from_secs(60), ..Plan::default() }
 }
 
 /// Plays it and expects every invariant to hold.
@@ -26,11 +20,7 @@ fn pass(plan: &Plan) -> Report {
 }
 
 fn names(report: &Report) -> Vec<&str> {
-    report
-        .operations
-        .iter()
-        .map(|operation| operation.name.as_str())
-        .collect()
+    report.operations.iter().map(|operation| operation.name.as_str()).collect()
 }
 
 #[test]
@@ -66,34 +56,22 @@ fn twenty_drones_hold_every_invariant_over_memory() {
 
 #[test]
 fn twenty_drones_hold_every_invariant_over_tcp() {
-    pass(&Plan {
-        transport: TransportKind::Tcp,
-        ..plan(20)
-    });
+    pass(&Plan { transport: TransportKind::Tcp, ..plan(20) });
 }
 
 #[test]
 fn twenty_drones_hold_every_invariant_over_quic() {
-    pass(&Plan {
-        transport: TransportKind::Quic,
-        ..plan(20)
-    });
+    pass(&Plan { transport: TransportKind::Quic, ..plan(20) });
 }
 
 #[test]
 fn few_drones_hold_every_invariant_over_bls12_381() {
-    pass(&Plan {
-        suite: SuiteKind::Bls12381,
-        ..plan(5)
-    });
+    pass(&Plan { suite: SuiteKind::Bls12381, ..plan(5) });
 }
 
 #[test]
 fn algorithms_as_published_hold_every_invariant_of_the_live_world() {
-    pass(&Plan {
-        strict_paper: true,
-        ..plan(8)
-    });
+    pass(&Plan { strict_paper: true, ..plan(8) });
 }
 
 #[test]
@@ -105,21 +83,14 @@ fn single_drone_is_a_group_too() {
 #[test]
 fn key_really_expires() {
     let expiry = Duration::from_secs(3);
-    let report = pass(&Plan {
-        expiry: Some(expiry),
-        restart_leader: false,
-        ..plan(5)
-    });
+    let report = pass(&Plan { expiry: Some(expiry), restart_leader: false, ..plan(5) });
     // The leader renews when four fifths of the validity have passed.
     assert!(report.wall > expiry.mul_f64(0.7), "{:?}", report.wall);
 }
 
 #[test]
 fn same_seed_gives_the_same_keys_and_choices() {
-    let quick = Plan {
-        restart_leader: false,
-        ..plan(10)
-    };
+    let quick = Plan { restart_leader: false, ..plan(10) };
     let digests = |plan: &Plan| {
         let report = pass(plan);
         (report.keys_digest, report.choices_digest)
@@ -133,10 +104,7 @@ fn same_seed_gives_the_same_keys_and_choices() {
 
 #[test]
 fn drones_that_are_late_break_convergence() {
-    let hurried = Plan {
-        timeout: Duration::from_millis(1),
-        ..plan(20)
-    };
+    let hurried = Plan { timeout: Duration::from_millis(1), ..plan(20) };
     match live::run(&hurried, &Progress::hidden()) {
         // Not even the leader was up.
         Err(error) => assert!(error.to_string().contains("did not happen within"), "{error}"),

@@ -233,10 +233,7 @@ impl Board {
     /// Somebody blamed somebody. In a world without faults nobody should.
     pub(crate) fn offence(&self, who: &str, offence: &dyn std::fmt::Display) {
         tracing::warn!(who, %offence, "blamed a peer");
-        let kind = format!(
-            "{}: {offence}",
-            who.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-')
-        );
+        let kind = format!("{}: {offence}", who.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'));
         *self.lock().logs.offences.entry(kind).or_default() += 1;
     }
 
@@ -260,12 +257,7 @@ impl Board {
             }
         }
         let since = drones.iter().map(|index| (*index, None)).collect();
-        state.wait = Some(Wait {
-            goal,
-            place,
-            since,
-            remaining: drones.len(),
-        });
+        state.wait = Some(Wait { goal, place, since, remaining: drones.len() });
         for index in drones {
             state.reconsider(*index);
         }
@@ -273,10 +265,7 @@ impl Board {
 
     /// How many drones are where they shall be.
     pub(crate) fn progress(&self) -> usize {
-        self.lock()
-            .wait
-            .as_ref()
-            .map_or(0, |wait| wait.since.len() - wait.remaining)
+        self.lock().wait.as_ref().map_or(0, |wait| wait.since.len() - wait.remaining)
     }
 
     /// Waits until all drones are where they shall be, or until the time is over.
@@ -285,10 +274,7 @@ impl Board {
         loop {
             let (done, remaining) = {
                 let state = self.lock();
-                state
-                    .wait
-                    .as_ref()
-                    .map_or((0, 0), |wait| (wait.since.len() - wait.remaining, wait.remaining))
+                state.wait.as_ref().map_or((0, 0), |wait| (wait.since.len() - wait.remaining, wait.remaining))
             };
             step.done(done);
             if remaining == 0 || measure::now() >= deadline {
@@ -301,22 +287,10 @@ impl Board {
 
     fn finish(&self) -> Reached {
         let Some(wait) = self.lock().wait.take() else {
-            return Reached {
-                drones: Vec::new(),
-                missing: Vec::new(),
-            };
+            return Reached { drones: Vec::new(), missing: Vec::new() };
         };
-        let missing = wait
-            .since
-            .iter()
-            .filter(|(_, at)| at.is_none())
-            .map(|(index, _)| *index)
-            .collect();
-        let drones = wait
-            .since
-            .into_iter()
-            .filter_map(|(index, at)| Some((index, at?)))
-            .collect();
+        let missing = wait.since.iter().filter(|(_, at)| at.is_none()).map(|(index, _)| *index).collect();
+        let drones = wait.since.into_iter().filter_map(|(index, at)| Some((index, at?))).collect();
         Reached { drones, missing }
     }
 }
@@ -331,27 +305,16 @@ mod tests {
     }
 
     fn epoch(counter: u64) -> Epoch {
-        Epoch {
-            term: 1 << 16,
-            counter,
-        }
+        Epoch { term: 1 << 16, counter }
     }
 
     fn held(counter: u64) -> Held {
-        Held {
-            epoch: epoch(counter),
-            key: Some(Secret::new([1; 32])),
-            at: measure::now(),
-        }
+        Held { epoch: epoch(counter), key: Some(Secret::new([1; 32])), at: measure::now() }
     }
 
     fn lead(board: &Board, counter: u64, members: Vec<u32>) {
         board.leader(|log, _| {
-            log.epochs.push(LeaderEpoch {
-                held: held(counter),
-                members,
-                strangers: vec![],
-            });
+            log.epochs.push(LeaderEpoch { held: held(counter), members, strangers: vec![] });
         });
     }
 
@@ -377,10 +340,7 @@ mod tests {
     #[tokio::test]
     async fn a_newer_epoch_at_the_leader_takes_the_goal_back() {
         let board = Board::new(2);
-        let goal = Goal::Synced {
-            after: None,
-            members: 2,
-        };
+        let goal = Goal::Synced { after: None, members: 2 };
         board.expect(goal, &[0, 1]);
         hold(&board, 0, 1);
         hold(&board, 1, 1);
@@ -396,30 +356,13 @@ mod tests {
         let board = Board::new(1);
         lead(&board, 1, vec![0]);
         hold(&board, 0, 1);
-        for goal in [
-            Goal::Synced {
-                after: Some(epoch(1)),
-                members: 1,
-            },
-            Goal::Synced {
-                after: None,
-                members: 2,
-            },
-        ] {
+        for goal in
+            [Goal::Synced { after: Some(epoch(1)), members: 1 }, Goal::Synced { after: None, members: 2 }]
+        {
             board.expect(goal, &[0]);
-            assert_eq!(
-                board.reached(Duration::ZERO, &step()).await.missing,
-                [0],
-                "{goal:?}"
-            );
+            assert_eq!(board.reached(Duration::ZERO, &step()).await.missing, [0], "{goal:?}");
         }
-        board.expect(
-            Goal::Synced {
-                after: None,
-                members: 1,
-            },
-            &[0],
-        );
+        board.expect(Goal::Synced { after: None, members: 1 }, &[0]);
         assert!(board.reached(Duration::ZERO, &step()).await.missing.is_empty());
     }
 }

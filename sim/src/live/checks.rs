@@ -150,10 +150,7 @@ impl Checker {
         self.keys_seen.resize(logs.drones.len(), 0);
         let mut wrong = WrongKeys::default();
         for ((drone, log), seen) in (0..).zip(&logs.drones).zip(&mut self.keys_seen) {
-            let before = seen
-                .checked_sub(1)
-                .and_then(|last| log.keys.get(last))
-                .map(|held| held.epoch);
+            let before = seen.checked_sub(1).and_then(|last| log.keys.get(last)).map(|held| held.epoch);
             let mut newest = before;
             for held in log.keys.iter().skip(*seen) {
                 self.checks += 1;
@@ -175,27 +172,16 @@ impl Checker {
         for epoch in epochs.iter().skip(self.epochs_seen) {
             let rises = before.is_none_or(|before| before.held.epoch < epoch.held.epoch);
             let differs = before.is_none_or(|before| before.held.key != epoch.held.key);
-            self.that(Invariant::NoEpochRegression, rises, || {
-                "the leader's epoch does not rise".into()
+            self.that(Invariant::NoEpochRegression, rises, || "the leader's epoch does not rise".into());
+            self.that(Invariant::Agreement, differs, || "two epochs of the leader have the same key".into());
+            self.that(Invariant::Agreement, epoch.held.key.is_some(), || "the leader has no key".into());
+            self.that(Invariant::NoUnauthorisedMember, epoch.strangers.is_empty(), || {
+                format!("not a drone of this run: {}", epoch.strangers.join(", "))
             });
-            self.that(Invariant::Agreement, differs, || {
-                "two epochs of the leader have the same key".into()
-            });
-            self.that(Invariant::Agreement, epoch.held.key.is_some(), || {
-                "the leader has no key".into()
-            });
-            self.that(
-                Invariant::NoUnauthorisedMember,
-                epoch.strangers.is_empty(),
-                || format!("not a drone of this run: {}", epoch.strangers.join(", ")),
-            );
             self.none(
                 Invariant::NoUnauthorisedMember,
                 "the leader lets in who may not be",
-                epoch
-                    .members
-                    .iter()
-                    .map(|member| (*member, !authorised.contains(member))),
+                epoch.members.iter().map(|member| (*member, !authorised.contains(member))),
             );
             before = Some(epoch);
         }
@@ -204,36 +190,12 @@ impl Checker {
 
     fn report(&mut self, wrong: &WrongKeys) {
         let found = [
-            (
-                Invariant::NoEpochRegression,
-                "went back to an older epoch",
-                &wrong.regressed,
-            ),
-            (
-                Invariant::Agreement,
-                "has another key than the leader",
-                &wrong.disagree,
-            ),
-            (
-                Invariant::Agreement,
-                "reports an epoch that the leader never made",
-                &wrong.unknown,
-            ),
-            (
-                Invariant::ForwardSecrecyAfterLeave,
-                "holds a key made after it left",
-                &wrong.after_leave,
-            ),
-            (
-                Invariant::BackwardSecrecyBeforeJoin,
-                "holds a key made before it joined",
-                &wrong.before_join,
-            ),
-            (
-                Invariant::NoUnauthorisedMember,
-                "holds a key and was never a member",
-                &wrong.never,
-            ),
+            (Invariant::NoEpochRegression, "went back to an older epoch", &wrong.regressed),
+            (Invariant::Agreement, "has another key than the leader", &wrong.disagree),
+            (Invariant::Agreement, "reports an epoch that the leader never made", &wrong.unknown),
+            (Invariant::ForwardSecrecyAfterLeave, "holds a key made after it left", &wrong.after_leave),
+            (Invariant::BackwardSecrecyBeforeJoin, "holds a key made before it joined", &wrong.before_join),
+            (Invariant::NoUnauthorisedMember, "holds a key and was never a member", &wrong.never),
         ];
         for (invariant, detail, drones) in found {
             if !drones.is_empty() {
@@ -248,12 +210,7 @@ impl Checker {
         for (drone, key) in exported {
             self.checks += 1;
             let Some(key) = key else { continue };
-            match logs
-                .leader
-                .epochs
-                .iter()
-                .find(|epoch| epoch.held.key.as_ref() == Some(key))
-            {
+            match logs.leader.epochs.iter().find(|epoch| epoch.held.key.as_ref() == Some(key)) {
                 // A key of the time when it was a member is no secret from it.
                 Some(epoch) if epoch.members.binary_search(drone).is_ok() => {}
                 Some(epoch) => wrong.file(*drone, epoch, &logs.leader.epochs),
@@ -265,60 +222,35 @@ impl Checker {
 
     /// Compares what members export now with the leader's newest key.
     pub(crate) fn members(&mut self, logs: &Logs, exported: &[(u32, Option<Secret<32>>)]) {
-        let newest = logs
-            .leader
-            .epochs
-            .last()
-            .and_then(|epoch| epoch.held.key.as_ref());
+        let newest = logs.leader.epochs.last().and_then(|epoch| epoch.held.key.as_ref());
         self.none(
             Invariant::Agreement,
             "does not export the leader's newest key",
-            exported
-                .iter()
-                .map(|(drone, key)| (*drone, newest.is_none() || key.as_ref() != newest)),
+            exported.iter().map(|(drone, key)| (*drone, newest.is_none() || key.as_ref() != newest)),
         );
     }
 
     /// Counts who heard what.
     pub(crate) fn messages(&mut self, logs: &Logs, sent: &[Sent]) {
         for message in sent {
-            let count = |drone: usize| {
-                logs.drones[drone]
-                    .heard
-                    .get(&message.number)
-                    .map_or(0, |(n, _)| *n)
-            };
+            let count = |drone: usize| logs.drones[drone].heard.get(&message.number).map_or(0, |(n, _)| *n);
             self.none(
                 Invariant::Delivery,
                 &format!("message {} was not heard exactly once", message.number),
-                message
-                    .audience
-                    .iter()
-                    .map(|drone| (*drone, count(*drone as usize) != 1)),
+                message.audience.iter().map(|drone| (*drone, count(*drone as usize) != 1)),
             );
             self.none(
                 Invariant::Delivery,
-                &format!(
-                    "message {} was heard by who is not in its audience",
-                    message.number
-                ),
+                &format!("message {} was heard by who is not in its audience", message.number),
                 (0..)
                     .zip(&logs.drones)
                     .filter(|(drone, _)| !message.audience.contains(drone))
                     .map(|(drone, _)| (drone, count(drone as usize) != 0)),
             );
             let wanted = u32::from(message.by.is_some());
-            let heard = logs
-                .leader
-                .heard
-                .get(&message.number)
-                .copied()
-                .unwrap_or_default();
+            let heard = logs.leader.heard.get(&message.number).copied().unwrap_or_default();
             self.that(Invariant::Delivery, heard == wanted, || {
-                format!(
-                    "the leader heard message {} {heard} times, not {wanted}",
-                    message.number
-                )
+                format!("the leader heard message {} {heard} times, not {wanted}", message.number)
             });
         }
         let numbers: BTreeSet<u32> = sent.iter().map(|message| message.number).collect();
@@ -326,10 +258,7 @@ impl Checker {
             Invariant::Delivery,
             "heard a message that nobody sent",
             (0..).zip(&logs.drones).map(|(drone, log)| {
-                (
-                    drone,
-                    log.unknown_messages != 0 || log.heard.keys().any(|number| !numbers.contains(number)),
-                )
+                (drone, log.unknown_messages != 0 || log.heard.keys().any(|number| !numbers.contains(number)))
             }),
         );
         self.that(Invariant::Delivery, logs.leader.unknown_messages == 0, || {
@@ -374,14 +303,10 @@ impl WrongKeys {
     /// The drone holds the key of an epoch that it is not in: which invariant that breaks.
     fn file(&mut self, drone: u32, epoch: &LeaderEpoch, epochs: &[LeaderEpoch]) {
         let in_it = |other: &&LeaderEpoch| other.members.binary_search(&drone).is_ok();
-        let member_before = epochs
-            .iter()
-            .filter(|other| other.held.epoch <= epoch.held.epoch)
-            .any(|other| in_it(&other));
-        let member_after = epochs
-            .iter()
-            .filter(|other| other.held.epoch > epoch.held.epoch)
-            .any(|other| in_it(&other));
+        let member_before =
+            epochs.iter().filter(|other| other.held.epoch <= epoch.held.epoch).any(|other| in_it(&other));
+        let member_after =
+            epochs.iter().filter(|other| other.held.epoch > epoch.held.epoch).any(|other| in_it(&other));
         match (member_before, member_after) {
             (true, _) => self.after_leave.push(drone),
             (false, true) => self.before_join.push(drone),

@@ -30,13 +30,7 @@ pub(crate) struct Drone<S: Suite> {
 impl<S: Suite> Drone<S> {
     /// A drone that was given a token and nothing else.
     pub(crate) fn new(index: u32, token: IssuedToken<S>) -> Self {
-        Self {
-            index,
-            token: Some(token),
-            disk: Disk::default(),
-            lives: 0,
-            node: None,
-        }
+        Self { index, token: Some(token), disk: Disk::default(), lives: 0, node: None }
     }
 
     /// Its number.
@@ -62,9 +56,7 @@ impl<S: Suite> Drone<S> {
 
     /// The running node.
     pub(crate) fn node(&self) -> Result<&Node<Edge<S>>> {
-        self.node.as_ref().ok_or_else(|| SimError::Stopped {
-            who: drone_name(self.index),
-        })
+        self.node.as_ref().ok_or_else(|| SimError::Stopped { who: drone_name(self.index) })
     }
 
     fn start(
@@ -81,13 +73,10 @@ impl<S: Suite> Drone<S> {
             token,
             kgcs: vec![super::services::KGC_ID],
             timing: setting.edge_timing,
-            strict_paper: setting.strict_paper,
         };
         let state = self.disk.with(|stored| stored.clone());
-        let machine = Edge::new(config, state.as_ref()).map_err(|source| SimError::Restore {
-            who: who.clone(),
-            source: Box::new(source),
-        })?;
+        let machine = Edge::new(config, state.as_ref())
+            .map_err(|source| SimError::Restore { who: who.clone(), source: Box::new(source) })?;
         let host = DroneHost {
             index: self.index,
             board: setting.board.clone(),

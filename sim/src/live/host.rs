@@ -31,9 +31,9 @@ impl<T> Disk<T> {
 
 /// What the body of a group message must be for it to count as the one with this number.
 pub(crate) fn message_body(number: u32) -> Vec<u8> {
-    const LEN: usize = 100;
-    let fill = (0..LEN - 4).map(|at| (number as usize * 31 + at) as u8);
-    number.to_be_bytes().into_iter().chain(fill).collect()
+    let number = number.to_be_bytes();
+    let fill = (0..24_u8).flat_map(|round| number.map(|byte| byte ^ round));
+    number.into_iter().chain(fill).collect()
 }
 
 /// The number of a message with the body it must have.
@@ -73,8 +73,7 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
             }
             EdgeEvent::KeyActivated { epoch, .. } => {
                 let key = machine.export(&self.export);
-                self.board
-                    .drone(index, |log, at| log.keys.push(Held { epoch, key, at }));
+                self.board.drone(index, |log, at| log.keys.push(Held { epoch, key, at }));
             }
             EdgeEvent::Message { data, .. } => {
                 self.board.drone(index, |log, at| match message_number(&data) {
@@ -115,11 +114,7 @@ impl LeaderHost {
         }
         members.sort_unstable();
         self.board.leader(|log, at| {
-            log.epochs.push(LeaderEpoch {
-                held: Held { epoch, key, at },
-                members,
-                strangers,
-            });
+            log.epochs.push(LeaderEpoch { held: Held { epoch, key, at }, members, strangers });
         });
     }
 }
@@ -164,10 +159,7 @@ pub(crate) struct KgcHost {
 
 impl KgcHost {
     pub(crate) fn new(board: Arc<Board>, meter: CpuMeter) -> Self {
-        Self {
-            board,
-            probe: CpuProbe::new(meter),
-        }
+        Self { board, probe: CpuProbe::new(meter) }
     }
 }
 

@@ -30,13 +30,13 @@ where
         host: impl Host<M> + 'static,
         rng: ChaCha20Rng,
     ) -> Result<Self> {
-        let (driver, handle) = Driver::new(config, machine, host, rng).map_err(|source| SimError::Node {
-            who: who.clone(),
-            source,
-        })?;
+        let (driver, handle) = Driver::new(config, machine, host, rng)
+            .map_err(|source| SimError::Node { who: who.clone(), source })?;
         let name = who.clone();
+        // In a box of its own: the future is large, and every block around it would hold another copy.
+        let running = Box::pin(driver.run(std::future::pending()));
         let task = tokio::spawn(async move {
-            if let Err(error) = driver.run(std::future::pending()).await {
+            if let Err(error) = running.await {
                 tracing::error!(node = name, %error, "stopped");
             }
         });
@@ -69,9 +69,7 @@ where
     }
 
     pub(crate) fn stopped(&self) -> SimError {
-        SimError::Stopped {
-            who: self.who.clone(),
-        }
+        SimError::Stopped { who: self.who.clone() }
     }
 }
 

@@ -135,11 +135,7 @@ impl<'w, S: Suite> Run<'w, S> {
         let missing = reached.missing.iter().map(|drone| (*drone, true));
         let detail = format!("{what} within {} s", self.world.plan.timeout.as_secs_f64());
         self.checker.none(invariant, &detail, there.chain(missing));
-        if reached.missing.is_empty() {
-            Ok(())
-        } else {
-            Err(Halt::Stuck)
-        }
+        if reached.missing.is_empty() { Ok(()) } else { Err(Halt::Stuck) }
     }
 
     /// Waits until the members hold a key newer than at `mark`, and checks all keys. `gone` were members before.
@@ -170,11 +166,7 @@ impl<'w, S: Suite> Run<'w, S> {
             leader_bytes: Some(now.leader_bytes.saturating_sub(mark.leader_bytes)),
             epochs: now.epochs.saturating_sub(mark.epochs),
             took,
-            latencies: reached
-                .drones
-                .iter()
-                .map(|(drone, at)| (*drone, latency(at)))
-                .collect(),
+            latencies: reached.drones.iter().map(|(drone, at)| (*drone, latency(at))).collect(),
         });
     }
 
@@ -190,10 +182,7 @@ impl<'w, S: Suite> Run<'w, S> {
 
     /// States that the members shall hold a newer key than now.
     fn expect_newer_key(&self) {
-        let goal = Goal::Synced {
-            after: self.world.board().newest(),
-            members: self.members.len(),
-        };
+        let goal = Goal::Synced { after: self.world.board().newest(), members: self.members.len() };
         self.world.board().expect(goal, &self.member_list());
     }
 

@@ -41,29 +41,16 @@ impl<S: Suite> Founder<S> {
         let master = MasterSecret::generate(&mut rng);
         let deployment = Deployment::new(name("simulation")?, master.public());
         let operator = OperatorSecretKey::generate(&mut rng);
-        Ok(Self {
-            deployment,
-            master,
-            operator,
-            rng,
-        })
+        Ok(Self { deployment, master, operator, rng })
     }
 
     /// A token for a drone of this name and role that may join these groups.
     pub(crate) fn token(&mut self, drone: &str, role: Role, groups: Vec<Name>) -> Result<IssuedToken<S>> {
-        let grant = TokenGrant {
-            name: name(drone)?,
-            role,
-            groups,
-            not_after: END_OF_TIME,
-            expiry: END_OF_TIME,
-        };
+        let grant =
+            TokenGrant { name: name(drone)?, role, groups, not_after: END_OF_TIME, expiry: END_OF_TIME };
         self.operator
             .issue(&self.deployment, grant, &mut self.rng)
-            .map_err(|source| SimError::Protocol {
-                what: "token",
-                source,
-            })
+            .map_err(|source| SimError::Protocol { what: "token", source })
     }
 
     /// Starts the KGC.
@@ -108,15 +95,7 @@ impl<S: Suite> LeaderSeat<S> {
         meter: CpuMeter,
     ) -> Self {
         let validity = expiry.unwrap_or(LONG_VALIDITY);
-        Self {
-            token: Some(token),
-            disk: Disk::default(),
-            meter,
-            lives: 0,
-            kgc,
-            max_members,
-            validity,
-        }
+        Self { token: Some(token), disk: Disk::default(), meter, lives: 0, kgc, max_members, validity }
     }
 
     /// Starts the leader from what its former life persisted.
@@ -128,17 +107,11 @@ impl<S: Suite> LeaderSeat<S> {
             kgcs: vec![KGC_ID],
             allow: BTreeSet::new(),
             max_members: self.max_members,
-            timing: LeaderTiming {
-                validity: self.validity,
-                ..setting.leader_timing
-            },
-            strict_paper: setting.strict_paper,
+            timing: LeaderTiming { validity: self.validity, ..setting.leader_timing },
         };
         let records = self.disk.with(|records| records.clone());
-        let machine = Leader::new(config, records).map_err(|source| SimError::Restore {
-            who: "leader".into(),
-            source: Box::new(source),
-        })?;
+        let machine = Leader::new(config, records)
+            .map_err(|source| SimError::Restore { who: "leader".into(), source: Box::new(source) })?;
         let host = LeaderHost {
             board: setting.board.clone(),
             disk: self.disk.clone(),

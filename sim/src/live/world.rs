@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use quiver_ainq::{Deployment, Name, Role, Suite};
 use quiver_crypto::Hasher;
-use quiver_net::{Multiaddr, NodeConfig, NodeKey, Transport, group_topic};
+use quiver_net::{Multiaddr, NetError, NodeConfig, NodeKey, Transport, group_topic};
 use quiver_role::edge::EdgeTiming;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{Kgc, Leader, Route};
@@ -46,7 +46,6 @@ pub(crate) struct Setting<S: Suite> {
     pub(crate) board: Arc<Board>,
     pub(crate) edge_timing: EdgeTiming,
     pub(crate) leader_timing: LeaderTiming,
-    pub(crate) strict_paper: bool,
     permits: Arc<Semaphore>,
 }
 
@@ -67,11 +66,7 @@ impl<S: Suite> Setting<S> {
                 admission: edge.admission * patience,
                 ..edge
             },
-            leader_timing: LeaderTiming {
-                resend: leader.resend * patience,
-                ..leader
-            },
-            strict_paper: plan.strict_paper,
+            leader_timing: LeaderTiming { resend: leader.resend * patience, ..leader },
             permits: Arc::new(Semaphore::new(DIALS_AT_ONCE)),
         })
     }
@@ -116,10 +111,8 @@ impl<S: Suite> Setting<S> {
     }
 
     fn key(&self, player: Player, index: u32) -> Result<NodeKey> {
-        NodeKey::from_seed(seeds::node_key(self.seed, player, index)).map_err(|source| SimError::Node {
-            who: format!("{player:?} {index}"),
-            source,
-        })
+        NodeKey::from_seed(seeds::node_key(self.seed, player, index))
+            .map_err(|source| SimError::Node { who: format!("{player:?} {index}"), source })
     }
 
     fn transport(&self) -> Transport {
@@ -137,8 +130,7 @@ impl<S: Suite> Setting<S> {
             TransportKind::Tcp => "/ip4/127.0.0.1/tcp/0",
             TransportKind::Quic => "/ip4/127.0.0.1/udp/0/quic-v1",
         };
-        text.parse()
-            .map_err(|_| SimError::Usage(format!("{text} is no address")))
+        text.parse().map_err(|_| SimError::Usage(format!("{text} is no address")))
     }
 }
 
@@ -177,33 +169,21 @@ impl<S: Suite> World<S> {
         let swarm = plan.drones + plan.newcomers();
         let setting = Setting::new(plan, founder.deployment.clone(), swarm + 1)?;
         let groups = |index| {
-            if index < swarm {
-                vec![setting.group.clone()]
-            } else {
-                Vec::new()
-            }
+            if index < swarm { vec![setting.group.clone()] } else { Vec::new() }
         };
         let mut drones = Vec::with_capacity(swarm as usize + 1);
         for index in 0..=swarm {
             let token = founder.token(&drone_name(index), Role::Edge, groups(index))?;
             drones.push(Drone::new(index, token));
         }
-        let role = Role::Leader {
-            group: setting.group.clone(),
-            ordinal: 0,
-        };
+        let role = Role::Leader { group: setting.group.clone(), ordinal: 0 };
         let token = founder.token("leader", role, Vec::new())?;
 
         let (kgc_meter, leader_meter) = (CpuMeter::default(), CpuMeter::default());
         let kgc = founder.start_kgc(&setting, kgc_meter.clone())?;
         let kgc_address = first_address(&kgc, plan.timeout, "start of the KGC").await?;
-        let mut seat = LeaderSeat::new(
-            token,
-            kgc_address.clone(),
-            swarm + 1,
-            plan.expiry,
-            leader_meter.clone(),
-        );
+        let mut seat =
+            LeaderSeat::new(token, kgc_address.clone(), swarm + 1, plan.expiry, leader_meter.clone());
         let leader = seat.start(&setting, setting.any_address()?)?;
         let leader_address = first_address(&leader, plan.timeout, "start of the leader").await?;
         let world = Self {
@@ -229,10 +209,7 @@ impl<S: Suite> World<S> {
         if self.leader_will(|log| log.enrolments > 0).await {
             return Ok(());
         }
-        Err(SimError::Late {
-            what: "enrolment of the leader",
-            within: self.plan.timeout,
-        })
+        Err(SimError::Late { what: "enrolment of the leader", within: self.plan.timeout })
     }
 
     /// Waits until something holds at the leader. Returns whether it did in time.
@@ -309,10 +286,7 @@ impl<S: Suite> World<S> {
     /// How many connections the leader has.
     fn connections(&self) -> u64 {
         let metrics = self.leader.handle().metrics();
-        metrics
-            .connections_opened
-            .get()
-            .saturating_sub(metrics.connections_closed.get())
+        metrics.connections_opened.get().saturating_sub(metrics.connections_closed.get())
     }
 
     /// Payload bytes the leader has sent, in all its lives.
@@ -324,7 +298,18 @@ impl<S: Suite> World<S> {
     pub(crate) async fn replace_leader(&mut self) -> Result<()> {
         self.sent_before = self.leader_sent();
         self.leader.kill().await;
-        self.leader = self.seat.start(&self.setting, self.leader_address.clone())?;
+        let deadline = measure::now() + self.plan.timeout;
+        self.leader = loop {
+            match self.seat.start(&self.setting, self.leader_address.clone()) {
+                // QUIC lets its socket go only when it has told all peers that their connections are over.
+                Err(SimError::Node { source: NetError::AddressInUse { .. }, .. })
+                    if measure::now() < deadline =>
+                {
+                    tokio::time::sleep(GLANCE).await;
+                }
+                started => break started?,
+            }
+        };
         Ok(())
     }
 

@@ -29,9 +29,7 @@ pub(super) fn operations(report: &Report) -> String {
             optional(spread.map(|s| s.p99)),
             optional(spread.map(|s| s.max)),
             seconds(operation.took),
-            operation
-                .leader_bytes
-                .map_or_else(String::new, |bytes| bytes.to_string()),
+            operation.leader_bytes.map_or_else(String::new, |bytes| bytes.to_string()),
             operation.epochs.to_string(),
         ]
     });
@@ -60,10 +58,7 @@ fn render<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N
         written = written.and_then(|()| writer.write_record(row));
     }
     // Neither a vector nor a row of fixed length can fail.
-    let bytes = written
-        .ok()
-        .and_then(|()| writer.into_inner().ok())
-        .unwrap_or_default();
+    let bytes = written.ok().and_then(|()| writer.into_inner().ok()).unwrap_or_default();
     String::from_utf8(bytes).unwrap_or_default()
 }
 
@@ -77,10 +72,7 @@ mod tests {
         let text = operations(&sample());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1], "enrol,2,,0.002000,0.004000,0.004000,0.005000,,0");
-        assert_eq!(
-            lines[2],
-            "form,2,0.001500,0.020000,1.400000,1.400000,1.500000,12345,1"
-        );
+        assert_eq!(lines[2], "form,2,0.001500,0.020000,1.400000,1.400000,1.500000,12345,1");
         assert_eq!(lines.len(), 3);
     }
 
@@ -88,9 +80,6 @@ mod tests {
     fn latencies_have_a_line_per_drone_and_operation() {
         let text = latencies(&sample());
         assert_eq!(text.lines().count(), 1 + 4);
-        assert!(
-            text.contains(&format!("form,{},1.400000", drone_name(1))),
-            "{text}"
-        );
+        assert!(text.contains(&format!("form,{},1.400000", drone_name(1))), "{text}");
     }
 }

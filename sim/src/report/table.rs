@@ -63,9 +63,7 @@ fn title(report: &Report) -> String {
 }
 
 fn value_name(value: &impl clap::ValueEnum) -> String {
-    value
-        .to_possible_value()
-        .map_or_else(String::new, |name| name.get_name().to_string())
+    value.to_possible_value().map_or_else(String::new, |name| name.get_name().to_string())
 }
 
 fn footer(report: &Report) -> String {
@@ -82,20 +80,12 @@ fn footer(report: &Report) -> String {
         machine.cpu,
         machine.cores,
         machine.system,
-        if machine.optimised {
-            ""
-        } else {
-            " (built without optimisation: times mean nothing)"
-        },
+        if machine.optimised { "" } else { " (built without optimisation: times mean nothing)" },
     );
     for (offence, count) in &report.offences {
         let _ = write!(text, "\n{count} × {offence}");
     }
-    let _ = write!(
-        text,
-        "\nKeys of this seed: {}",
-        hex::encode(&report.keys_digest[..8])
-    );
+    let _ = write!(text, "\nKeys of this seed: {}", hex::encode(&report.keys_digest[..8]));
     text
 }
 
@@ -152,10 +142,7 @@ mod tests {
         let enrol = text.lines().find(|line| line.contains("enrol")).unwrap();
         assert!(enrol.contains(NOTHING) && enrol.contains("4.00 ms"), "{enrol}");
         let form = text.lines().find(|line| line.contains("form")).unwrap();
-        assert!(
-            form.contains("1.50 ms") && form.contains("12.3 kB") && form.contains("1.40 s"),
-            "{form}"
-        );
+        assert!(form.contains("1.50 ms") && form.contains("12.3 kB") && form.contains("1.40 s"), "{form}");
         assert!(text.contains("All 7 checks passed in 3.00 s"), "{text}");
         assert!(text.contains("Test CPU, 2 cores"), "{text}");
     }

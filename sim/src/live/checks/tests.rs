@@ -5,34 +5,20 @@ use crate::live::board::DroneLog;
 use crate::measure;
 
 fn epoch(counter: u64) -> Epoch {
-    Epoch {
-        term: 1 << 16,
-        counter,
-    }
+    Epoch { term: 1 << 16, counter }
 }
 
 fn held(counter: u64, key: u8) -> Held {
-    Held {
-        epoch: epoch(counter),
-        key: Some(Secret::new([key; 32])),
-        at: measure::now(),
-    }
+    Held { epoch: epoch(counter), key: Some(Secret::new([key; 32])), at: measure::now() }
 }
 
 fn led(counter: u64, key: u8, members: &[u32]) -> LeaderEpoch {
-    LeaderEpoch {
-        held: held(counter, key),
-        members: members.to_vec(),
-        strangers: vec![],
-    }
+    LeaderEpoch { held: held(counter, key), members: members.to_vec(), strangers: vec![] }
 }
 
 /// Drones 0 and 1 form a group, 0 leaves, 2 joins; 3 never may. The key of epoch n is n.
 fn history() -> Logs {
-    let mut logs = Logs {
-        drones: vec![DroneLog::default(); 4],
-        ..Logs::default()
-    };
+    let mut logs = Logs { drones: vec![DroneLog::default(); 4], ..Logs::default() };
     logs.leader.epochs = vec![led(1, 1, &[0, 1]), led(2, 2, &[1]), led(3, 3, &[1, 2])];
     logs.drones[0].keys = vec![held(1, 1)];
     logs.drones[1].keys = vec![held(1, 1), held(2, 2), held(3, 3)];
@@ -84,40 +70,28 @@ fn epoch_the_leader_never_made_breaks_agreement() {
 fn leaver_with_a_later_key_breaks_forward_secrecy() {
     let mut logs = history();
     logs.drones[0].keys.push(held(2, 2));
-    assert_eq!(
-        only(&check(&logs)),
-        (Invariant::ForwardSecrecyAfterLeave, vec![drone_name(0)])
-    );
+    assert_eq!(only(&check(&logs)), (Invariant::ForwardSecrecyAfterLeave, vec![drone_name(0)]));
 }
 
 #[test]
 fn newcomer_with_an_earlier_key_breaks_backward_secrecy() {
     let mut logs = history();
     logs.drones[2].keys.insert(0, held(2, 2));
-    assert_eq!(
-        only(&check(&logs)),
-        (Invariant::BackwardSecrecyBeforeJoin, vec![drone_name(2)])
-    );
+    assert_eq!(only(&check(&logs)), (Invariant::BackwardSecrecyBeforeJoin, vec![drone_name(2)]));
 }
 
 #[test]
 fn outsider_with_a_key_is_unauthorised() {
     let mut logs = history();
     logs.drones[3].keys.push(held(3, 3));
-    assert_eq!(
-        only(&check(&logs)),
-        (Invariant::NoUnauthorisedMember, vec![drone_name(3)])
-    );
+    assert_eq!(only(&check(&logs)), (Invariant::NoUnauthorisedMember, vec![drone_name(3)]));
 }
 
 #[test]
 fn leader_that_lets_in_an_outsider_is_caught() {
     let mut logs = history();
     logs.leader.epochs[2].members.push(3);
-    assert_eq!(
-        only(&check(&logs)),
-        (Invariant::NoUnauthorisedMember, vec![drone_name(3)])
-    );
+    assert_eq!(only(&check(&logs)), (Invariant::NoUnauthorisedMember, vec![drone_name(3)]));
     let mut logs = history();
     logs.leader.epochs[2].strangers.push("mallory".into());
     let violations = check(&logs);
@@ -128,10 +102,7 @@ fn leader_that_lets_in_an_outsider_is_caught() {
 fn drone_that_goes_back_is_caught() {
     let mut logs = history();
     logs.drones[1].keys.push(held(2, 2));
-    assert_eq!(
-        only(&check(&logs)),
-        (Invariant::NoEpochRegression, vec![drone_name(1)])
-    );
+    assert_eq!(only(&check(&logs)), (Invariant::NoEpochRegression, vec![drone_name(1)]));
 }
 
 #[test]
@@ -146,10 +117,7 @@ fn regression_between_two_looks_is_caught() {
     logs.leader.epochs.push(led(2, 2, &[1, 2]));
     checker.keys(&logs, &authorised);
     let found: Vec<Invariant> = checker.violations.iter().map(|v| v.invariant).collect();
-    assert_eq!(
-        found,
-        [Invariant::NoEpochRegression, Invariant::NoEpochRegression]
-    );
+    assert_eq!(found, [Invariant::NoEpochRegression, Invariant::NoEpochRegression]);
 }
 
 #[test]
@@ -181,16 +149,10 @@ fn export_of_who_is_outside_is_compared_with_every_key() {
 fn export_of_members_is_compared_with_the_newest_key() {
     let logs = history();
     let mut checker = Checker::default();
-    checker.members(
-        &logs,
-        &[(1, Some(Secret::new([3; 32]))), (2, Some(Secret::new([3; 32])))],
-    );
+    checker.members(&logs, &[(1, Some(Secret::new([3; 32]))), (2, Some(Secret::new([3; 32])))]);
     assert_eq!(checker.violations, []);
     checker.members(&logs, &[(1, Some(Secret::new([2; 32]))), (2, None)]);
-    assert_eq!(
-        only(&checker.violations),
-        (Invariant::Agreement, vec![drone_name(1), drone_name(2)])
-    );
+    assert_eq!(only(&checker.violations), (Invariant::Agreement, vec![drone_name(1), drone_name(2)]));
 }
 
 fn heard(logs: &mut Logs, drone: usize, number: u32, times: u32) {
@@ -204,11 +166,8 @@ fn talk() -> (Logs, Vec<Sent>) {
     heard(&mut logs, 2, 5, 1);
     heard(&mut logs, 2, 6, 1);
     logs.leader.heard.insert(6, 1);
-    let sent = |number, by, audience: &[u32]| Sent {
-        number,
-        by,
-        audience: audience.iter().copied().collect(),
-    };
+    let sent =
+        |number, by, audience: &[u32]| Sent { number, by, audience: audience.iter().copied().collect() };
     (logs, vec![sent(5, None, &[1, 2]), sent(6, Some(1), &[2])])
 }
 
@@ -249,16 +208,10 @@ fn message_lost_doubled_or_overheard_breaks_delivery() {
 fn message_that_nobody_sent_breaks_delivery() {
     let (mut logs, sent) = talk();
     heard(&mut logs, 2, 99, 1);
-    assert_eq!(
-        only(&listen(&logs, &sent)),
-        (Invariant::Delivery, vec![drone_name(2)])
-    );
+    assert_eq!(only(&listen(&logs, &sent)), (Invariant::Delivery, vec![drone_name(2)]));
     let (mut logs, sent) = talk();
     logs.drones[1].unknown_messages = 1;
-    assert_eq!(
-        only(&listen(&logs, &sent)),
-        (Invariant::Delivery, vec![drone_name(1)])
-    );
+    assert_eq!(only(&listen(&logs, &sent)), (Invariant::Delivery, vec![drone_name(1)]));
 }
 
 #[test]

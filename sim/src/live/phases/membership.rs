@@ -72,11 +72,7 @@ impl<S: Suite> Run<'_, S> {
         self.checker.that(Invariant::Convergence, missing == 0, || {
             format!("{missing} drones did not connect to the leader")
         });
-        if missing == 0 {
-            Ok(())
-        } else {
-            Err(super::Halt::Stuck)
-        }
+        if missing == 0 { Ok(()) } else { Err(super::Halt::Stuck) }
     }
 
     /// All drones ask to join at once.
@@ -85,16 +81,12 @@ impl<S: Suite> Run<'_, S> {
         let mark = self.mark();
         self.expect_newer_key();
         self.ask_to_join(0..self.world.plan.drones).await?;
-        self.synced("form group".into(), &mark, "form group", &BTreeSet::new())
-            .await
+        self.synced("form group".into(), &mark, "form group", &BTreeSet::new()).await
     }
 
     async fn ask_to_join(&self, drones: std::ops::Range<u32>) -> Step {
         for drone in &self.world.drones[drones.start as usize..drones.end as usize] {
-            drone
-                .node()?
-                .command(EdgeCommand::Join(self.world.setting.group.clone()))
-                .await?;
+            drone.node()?.command(EdgeCommand::Join(self.world.setting.group.clone())).await?;
         }
         Ok(())
     }
@@ -109,20 +101,12 @@ impl<S: Suite> Run<'_, S> {
             let before = mark.epochs;
             if self.world.leader_will(|log| log.epochs.len() > before).await {
                 // What counts is the time since it expired, not since we began to wait.
-                let expired = self
-                    .world
-                    .board()
-                    .look(|logs| logs.leader.epochs.get(before).map(|epoch| epoch.held.at));
+                let expired =
+                    self.world.board().look(|logs| logs.leader.epochs.get(before).map(|epoch| epoch.held.at));
                 mark.at = expired.unwrap_or(mark.at);
             }
         }
-        self.synced(
-            "re-key on expiry".into(),
-            &mark,
-            "re-key on expiry",
-            &BTreeSet::new(),
-        )
-        .await
+        self.synced("re-key on expiry".into(), &mark, "re-key on expiry", &BTreeSet::new()).await
     }
 
     /// Some drones leave; all others get a key that these do not.
@@ -131,25 +115,16 @@ impl<S: Suite> Run<'_, S> {
         if count == 0 {
             return Ok(());
         }
-        let leavers: BTreeSet<u32> = self
-            .members
-            .iter()
-            .copied()
-            .choose_multiple(&mut self.rng, count)
-            .into_iter()
-            .collect();
+        let leavers: BTreeSet<u32> =
+            self.members.iter().copied().choose_multiple(&mut self.rng, count).into_iter().collect();
         self.choices.extend(&leavers);
         self.members.retain(|drone| !leavers.contains(drone));
         let mark = self.mark();
         self.expect_newer_key();
         for index in &leavers {
-            self.world.drones[*index as usize]
-                .node()?
-                .command(EdgeCommand::Leave)
-                .await?;
+            self.world.drones[*index as usize].node()?.command(EdgeCommand::Leave).await?;
         }
-        self.synced(format!("leave ({count})"), &mark, "leave", &leavers)
-            .await?;
+        self.synced(format!("leave ({count})"), &mark, "leave", &leavers).await?;
 
         let list: Vec<u32> = leavers.iter().copied().collect();
         self.world.board().expect(Goal::Left, &list);
@@ -164,10 +139,7 @@ impl<S: Suite> Run<'_, S> {
     /// Newcomers join, and an outsider tries to.
     pub(super) async fn join(&mut self) -> Step {
         let (first, outsider) = (self.world.plan.drones, self.world.outsider());
-        let missing = self
-            .world
-            .take_off(first..outsider + 1, "connect newcomers")
-            .await?;
+        let missing = self.world.take_off(first..outsider + 1, "connect newcomers").await?;
         self.checker.after("connect newcomers");
         self.checker.that(Invariant::Convergence, missing == 0, || {
             format!("{missing} newcomers did not connect to the leader")
@@ -184,8 +156,7 @@ impl<S: Suite> Run<'_, S> {
         let mark = self.mark();
         self.expect_newer_key();
         self.ask_to_join(first..outsider).await?;
-        self.synced(format!("join ({count})"), &mark, "join", &BTreeSet::new())
-            .await
+        self.synced(format!("join ({count})"), &mark, "join", &BTreeSet::new()).await
     }
 
     /// A drone whose identity does not list the group asks to join and must be refused.

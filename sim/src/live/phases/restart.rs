@@ -12,17 +12,12 @@ impl<S: Suite> Run<'_, S> {
     /// Kills the leader without warning. The group must be served again: all the same members, a greater epoch, and
     /// nobody enrols anew.
     pub(super) async fn restart_leader(&mut self) -> Step {
-        let counts = |run: &Self| {
-            run.world
-                .board()
-                .look(|logs| (logs.pins.len(), logs.leader.enrolments))
-        };
+        let counts = |run: &Self| run.world.board().look(|logs| (logs.pins.len(), logs.leader.enrolments));
         let before = counts(self);
         let mark = self.mark();
         self.expect_newer_key();
         self.world.replace_leader().await?;
-        self.synced("restart leader".into(), &mark, "restart leader", &BTreeSet::new())
-            .await?;
+        self.synced("restart leader".into(), &mark, "restart leader", &BTreeSet::new()).await?;
         let after = counts(self);
         self.checker.that(Invariant::Persistence, before == after, || {
             format!("(drones enrolled, enrolments of the leader) changed from {before:?} to {after:?}")

@@ -22,16 +22,8 @@ impl<S: Suite> Run<'_, S> {
         let mut by_drones = Tally::default();
         let step = self.world.progress.step("messages", messages as usize);
         for turn in 0..messages {
-            let speaker = if turn % 2 == 0 {
-                None
-            } else {
-                self.choose_speaker()
-            };
-            let tally = if speaker.is_none() {
-                &mut by_leader
-            } else {
-                &mut by_drones
-            };
+            let speaker = if turn % 2 == 0 { None } else { self.choose_speaker() };
+            let tally = if speaker.is_none() { &mut by_leader } else { &mut by_drones };
             self.say(speaker, tally).await?;
             step.done(turn as usize + 1);
         }
@@ -55,60 +47,28 @@ impl<S: Suite> Run<'_, S> {
     /// One message, until everybody in the group has heard it.
     pub(super) async fn say(&mut self, speaker: Option<u32>, tally: &mut Tally) -> Step {
         let number = u32::try_from(self.sent.len()).unwrap_or(u32::MAX);
-        let audience: BTreeSet<u32> = self
-            .members
-            .iter()
-            .copied()
-            .filter(|d| Some(*d) != speaker)
-            .collect();
+        let audience: BTreeSet<u32> = self.members.iter().copied().filter(|d| Some(*d) != speaker).collect();
         let list: Vec<u32> = audience.iter().copied().collect();
-        self.sent.push(Sent {
-            number,
-            by: speaker,
-            audience,
-        });
+        self.sent.push(Sent { number, by: speaker, audience });
         let mark = self.mark();
         self.world.board().expect(Goal::Heard(number), &list);
         let (channel, data) = (name("telemetry")?, message_body(number));
         match speaker {
-            None => {
-                self.world
-                    .leader
-                    .command(LeaderCommand::Send { channel, data })
-                    .await?
-            }
+            None => self.world.leader.command(LeaderCommand::Send { channel, data }).await?,
             Some(drone) => {
                 let signed = number % 4 == 1;
                 let node = self.world.drones[drone as usize].node()?;
-                node.command(EdgeCommand::Send {
-                    channel,
-                    data,
-                    signed,
-                })
-                .await?;
+                node.command(EdgeCommand::Send { channel, data, signed }).await?;
             }
         }
-        let reached = self
-            .world
-            .board()
-            .reached(self.world.plan.timeout, &Progress::hidden().step("", 0))
-            .await;
+        let reached =
+            self.world.board().reached(self.world.plan.timeout, &Progress::hidden().step("", 0)).await;
         let took = mark.at.elapsed();
         self.checker.after(&format!("message {number}"));
-        let heard = speaker.is_none()
-            || self
-                .world
-                .leader_will(|log| log.heard.contains_key(&number))
-                .await;
-        self.checker.that(Invariant::Delivery, heard, || {
-            format!("the leader did not hear message {number}")
-        });
+        let heard = speaker.is_none() || self.world.leader_will(|log| log.heard.contains_key(&number)).await;
+        self.checker.that(Invariant::Delivery, heard, || format!("the leader did not hear message {number}"));
         tally.add(&self.mark(), &mark, took, &reached.drones);
-        self.all_there(
-            Invariant::Delivery,
-            &format!("did not hear message {number}"),
-            &reached,
-        )
+        self.all_there(Invariant::Delivery, &format!("did not hear message {number}"), &reached)
     }
 }
 
