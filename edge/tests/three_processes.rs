@@ -39,6 +39,7 @@ fn group_message_arrives_and_every_role_survives_kill_nine() {
     all_end_gracefully(&mut swarm, &mut secrets);
     let logs = swarm.bench.all_logs();
     assert!(logs.iter().any(|(_, log)| log.len() > 100_000), "everything was logged");
+    assert!(secrets.len() > 500, "what to look for was found");
     assert_eq!(secrets::find(&secrets, &logs), Vec::<String>::new());
 }
 
