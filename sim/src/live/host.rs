@@ -79,7 +79,7 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
                 self.board.drone(index, |log, at| match message_number(&data) {
                     Some(number) => log.heard.entry(number).or_insert((0, at)).0 += 1,
                     None => log.unknown_messages += 1,
-                })
+                });
             }
             EdgeEvent::Left => self.board.drone(index, |log, at| log.left = Some(at)),
             EdgeEvent::Evicted => self.board.drone(index, |log, _| log.evicted = true),
@@ -136,7 +136,7 @@ impl<S: Suite> Host<Leader<S>> for LeaderHost {
             LeaderEvent::SendFailed(why) => self.board.offence("leader", &why),
             LeaderEvent::Blamed { offence, .. } => self.board.offence("leader", &offence),
             LeaderEvent::RekeyFailed(error) => {
-                self.board.offence("leader", &format!("re-key failed: {error}"))
+                self.board.offence("leader", &format!("re-key failed: {error}"));
             }
             other => tracing::debug!(?other, "leader"),
         }
