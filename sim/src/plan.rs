@@ -14,8 +14,8 @@ pub const MAX_DRONES: u32 = 50_000;
 /// The most drones over real sockets: one loopback address has about 28,000 ports to dial from.
 pub const MAX_SOCKET_DRONES: u32 = 20_000;
 
-/// The most group messages of a run: every one is opened by every drone.
-pub const MAX_MESSAGES: u32 = 10_000;
+/// The most deliveries of group messages: every one is noted with its latency.
+pub const MAX_DELIVERIES: u64 = 5_000_000;
 
 /// The most newcomers, in percent of the drones.
 pub const MAX_JOIN_PERCENT: f64 = 400.0;
@@ -115,50 +115,59 @@ impl Plan {
 
     /// Refuses what cannot be done, saying why.
     pub fn check(&self) -> Result<()> {
-        let refuse = |why: String| Err(SimError::Usage(why));
-        if self.drones == 0 {
-            return refuse("0 drones: there is nothing to simulate, give at least -n 1".into());
+        self.check_sizes().and_then(|()| self.check_times()).map_err(SimError::Usage)
+    }
+
+    fn check_sizes(&self) -> Result<(), String> {
+        let drones = self.drones;
+        if drones == 0 {
+            return Err("0 drones: there is nothing to simulate, give at least -n 1".into());
         }
-        if self.drones > MAX_DRONES {
-            return refuse(format!(
-                "{} drones are too many: the live world runs every drone as a full libp2p node and takes at most {MAX_DRONES}",
-                self.drones
-            ));
-        }
-        let swarm = self.drones + self.newcomers();
-        if self.transport != TransportKind::Memory && swarm > MAX_SOCKET_DRONES {
-            return refuse(format!(
-                "{swarm} drones (newcomers included) are too many for real sockets, which take at most {MAX_SOCKET_DRONES}: one loopback address has about 28000 ports to dial from; use --transport memory"
+        if drones > MAX_DRONES {
+            return Err(format!(
+                "{drones} drones are too many: the live world runs every drone as a full libp2p node and takes at most {MAX_DRONES}"
             ));
         }
         if !(0.0..=100.0).contains(&self.leave_percent) {
-            return refuse(format!("{} % of the drones cannot leave: give 0 to 100", self.leave_percent));
+            return Err(format!("{} % of the drones cannot leave: give 0 to 100", self.leave_percent));
         }
         if !(0.0..=MAX_JOIN_PERCENT).contains(&self.join_percent) {
-            return refuse(format!(
-                "{} % newcomers are too many or too few: give 0 to {MAX_JOIN_PERCENT}",
-                self.join_percent
+            let percent = self.join_percent;
+            return Err(format!(
+                "{percent} % newcomers are too many or too few: give 0 to {MAX_JOIN_PERCENT}"
             ));
         }
-        if self.messages > MAX_MESSAGES {
-            return refuse(format!("{} group messages are too many: at most {MAX_MESSAGES}", self.messages));
+        let swarm = drones + self.newcomers();
+        if self.transport != TransportKind::Memory && swarm > MAX_SOCKET_DRONES {
+            return Err(format!(
+                "{swarm} drones (newcomers included) are too many for real sockets, which take at most {MAX_SOCKET_DRONES}: one loopback address has about 28000 ports to dial from; use --transport memory"
+            ));
         }
-        if self.timeout.is_zero() {
-            return refuse("a timeout of 0 lets nothing happen".into());
-        }
-        if let Some(expiry) = self.expiry {
-            if expiry < Duration::from_secs(1) {
-                return refuse("a group key must be valid for at least 1s".into());
-            }
-            if expiry > self.timeout {
-                return refuse(format!(
-                    "--expiry {} s is longer than --timeout {} s: the run would give up before the key expires",
-                    expiry.as_secs(),
-                    self.timeout.as_secs()
-                ));
-            }
+        let deliveries = u64::from(self.messages) * u64::from(swarm);
+        if deliveries > MAX_DELIVERIES {
+            return Err(format!(
+                "{} group messages to {swarm} drones are {deliveries} deliveries to note: at most {MAX_DELIVERIES}",
+                self.messages
+            ));
         }
         Ok(())
+    }
+
+    fn check_times(&self) -> Result<(), String> {
+        if self.timeout.is_zero() {
+            return Err("a timeout of 0 lets nothing happen".into());
+        }
+        match self.expiry {
+            Some(expiry) if expiry < Duration::from_secs(1) => {
+                Err("a group key must be valid for at least 1s".into())
+            }
+            Some(expiry) if expiry > self.timeout => Err(format!(
+                "--expiry {} s is longer than --timeout {} s: the run would give up before the key expires",
+                expiry.as_secs(),
+                self.timeout.as_secs()
+            )),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -225,7 +234,7 @@ mod tests {
             Plan { leave_percent: 101.0, ..Plan::default() },
             Plan { leave_percent: f64::NAN, ..Plan::default() },
             Plan { join_percent: -1.0, ..Plan::default() },
-            Plan { messages: 10_001, ..Plan::default() },
+            Plan { messages: 5_000, ..Plan::default() },
             Plan { timeout: Duration::ZERO, ..Plan::default() },
             Plan { expiry: Some(Duration::from_secs(600)), ..Plan::default() },
             Plan { expiry: Some(Duration::from_millis(10)), ..Plan::default() },

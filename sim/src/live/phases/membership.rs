@@ -1,6 +1,7 @@
 //! Enrolling, forming the group, and everything that changes its key.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use quiver_ainq::Suite;
 use quiver_role::{EdgeCommand, LeaderCommand};
@@ -18,7 +19,9 @@ impl<S: Suite> Run<'_, S> {
         let mark = self.mark();
         self.world.board().expect(Goal::Enrolled, &all);
         self.enrol_showing_progress(all.len()).await?;
-        let reached = self.reached("enrolled", all.len()).await;
+        // They had their time.
+        let step = self.world.progress.step("enrolled", all.len());
+        let reached = self.world.board().reached(Duration::ZERO, &step).await;
         let took = mark.at.elapsed();
         self.checker.after("enrol");
         self.operations.push(Operation {
@@ -43,7 +46,7 @@ impl<S: Suite> Run<'_, S> {
         let watch = async move {
             loop {
                 step.done(board.progress());
-                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
         tokio::select! {
