@@ -24,7 +24,8 @@ pub const MAX_JOIN_PERCENT: f64 = 400.0;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TransportKind {
-    /// Channels inside the process, with Noise and Yamux on top.
+    /// Channels inside the process, with Yamux on top and without Noise: what never leaves the process needs no second
+    /// encryption, which would be half of the network's work.
     #[default]
     Memory,
     /// TCP over loopback.

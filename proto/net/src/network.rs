@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures::Stream;
 use libp2p::core::transport::ListenerId;
 use libp2p::gossipsub::{IdentTopic, PublishError, TopicHash};
+use libp2p::multiaddr::Protocol;
 use libp2p::request_response::{InboundRequestId, ResponseChannel};
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{self, Swarm};
@@ -226,15 +227,7 @@ impl Network {
 
     fn dial(&mut self, attempt: Attempt) {
         let address = attempt.address.clone();
-        // A fresh port for every connection: one that reuses the listener's could collide with its predecessor.
-        let options: DialOpts = match pinned(&address) {
-            Some(peer) => {
-                let options =
-                    DialOpts::peer_id(peer).addresses(vec![address]).condition(PeerCondition::Always);
-                options.allocate_new_port().build()
-            }
-            None => DialOpts::unknown_peer_id().address(address).allocate_new_port().build(),
-        };
+        let options = dial_options(address);
         let connection = options.connection_id();
         self.metrics.dials.inc();
         match self.swarm.dial(options) {
@@ -243,6 +236,22 @@ impl Network {
                 self.metrics.dial_failures.inc();
                 self.dialler.refused(&attempt, Instant::now(), &error);
             }
+        }
+    }
+}
+
+/// On TCP a fresh port for every connection: one that reuses the listener's could collide with its predecessor. On QUIC a
+/// fresh port would be a whole endpoint with megabytes of buffers, and one endpoint carries any number of connections.
+fn dial_options(address: Multiaddr) -> DialOpts {
+    let fresh_port = !address.iter().any(|part| part == Protocol::QuicV1);
+    match pinned(&address) {
+        Some(peer) => {
+            let options = DialOpts::peer_id(peer).addresses(vec![address]).condition(PeerCondition::Always);
+            if fresh_port { options.allocate_new_port().build() } else { options.build() }
+        }
+        None => {
+            let options = DialOpts::unknown_peer_id().address(address);
+            if fresh_port { options.allocate_new_port().build() } else { options.build() }
         }
     }
 }
@@ -259,7 +268,7 @@ impl Drop for Network {
 /// The peer named at the end of an address.
 fn pinned(address: &Multiaddr) -> Option<PeerId> {
     address.iter().find_map(|part| match part {
-        libp2p::multiaddr::Protocol::P2p(peer) => Some(peer),
+        Protocol::P2p(peer) => Some(peer),
         _ => None,
     })
 }

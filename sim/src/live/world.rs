@@ -117,7 +117,7 @@ impl<S: Suite> Setting<S> {
 
     fn transport(&self) -> Transport {
         match self.transport {
-            TransportKind::Memory => Transport::Memory,
+            TransportKind::Memory => Transport::PlainMemory,
             TransportKind::Tcp => Transport::Tcp,
             TransportKind::Quic => Transport::Quic,
         }
