@@ -25,11 +25,11 @@ pub use self::interface::{EdgeCommand, EdgeConfig, EdgeEvent, EdgeTiming};
 use self::joining::Joining;
 use self::member::Member;
 use self::spares::Spares;
-pub use self::store::RestoreError;
 use crate::backoff::{Backoff, due, earlier};
 use crate::enrollee::{Enrollee, Outcome};
 use crate::outbox::Outbox;
 use crate::revocations::Revocations;
+pub use crate::snapshot::RestoreError;
 use crate::{Input, Machine, Now, Offence, Output, Peer, Route, Snapshot};
 
 /// An edge drone as a machine.

@@ -28,9 +28,9 @@ use self::memory::{Change, Memory, enrolled};
 use self::waiting::Waiting;
 use crate::backoff::{Backoff, due, earlier};
 use crate::cookie::CookieJar;
-pub use crate::edge::RestoreError;
 use crate::enrollee::{Enrollee, Outcome};
 use crate::outbox::Outbox;
+pub use crate::snapshot::RestoreError;
 use crate::speech::Voice;
 use crate::{Input, Machine, Now, Offence, Output, Peer, Route};
 

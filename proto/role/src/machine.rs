@@ -16,10 +16,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::UnixTime;
+pub use quiver_message::MAX_MESSAGE_LEN;
 use rand_core::CryptoRngCore;
-
-/// The longest message, in bytes, that a machine accepts or emits.
-pub const MAX_MESSAGE_LEN: usize = 1 << 20;
 
 /// What the driver's clocks say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

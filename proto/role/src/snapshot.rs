@@ -1,8 +1,9 @@
-//! Bytes that a driver stores for a machine.
+//! Bytes that a driver stores for a machine, and why they may not restore one.
 
 use alloc::vec::Vec;
 use core::fmt;
 
+use quiver_ainq::{Error, Name};
 use zeroize::Zeroizing;
 
 /// Bytes that a driver stores, encrypted, and hands back on start. They hold secret keys: erased on drop, never printed.
@@ -25,4 +26,22 @@ impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Snapshot({} bytes)", self.0.len())
     }
+}
+
+/// Why stored bytes do not restore a machine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// Not what this version wrote.
+    #[error("the stored state is damaged or of another version")]
+    Damaged,
+    /// Written for another suite or deployment.
+    #[error("the stored state belongs to another deployment or suite")]
+    Foreign,
+    /// The stored identity leads another group than the one configured.
+    #[error("the stored identity leads group `{0}`, not the one configured")]
+    WrongGroup(Name),
+    /// A stored key does not hold.
+    #[error("the stored state does not hold: {0}")]
+    Invalid(#[from] Error),
 }

@@ -94,7 +94,6 @@ impl<S: Suite> Edge<S> {
         let waits_for_key = membership.group_key().is_none();
         let news = !member.synced();
         member.anchored = true;
-        member.peer = Some(from);
         let void = now.unix >= reply.header.core.valid_until;
         member.question.take_if(|_| !waits_for_key && !void);
         if !void {

@@ -161,7 +161,6 @@ impl<S: Suite> Edge<S> {
         let Standing::Member(member) = &mut self.standing else {
             return;
         };
-        member.peer = Some(from);
         member.question = None;
         member.backoff.reset();
         member.valid(now, core.valid_until);

@@ -5,9 +5,9 @@ use core::time::Duration;
 use quiver_ainq::{DronePublicKey, Header, Membership, Suite, UnixTime};
 use quiver_message::CatchUpNumber;
 
+use crate::Now;
 use crate::backoff::{Backoff, earlier};
 use crate::speech::Voice;
-use crate::{Now, Peer};
 
 /// A membership and what hangs on it.
 #[derive(Debug)]
@@ -15,8 +15,6 @@ pub(super) struct Member<S: Suite> {
     pub(super) membership: Membership<S>,
     /// The header of the epoch held: who leads, and what to show to a leader that fell behind.
     pub(super) header: Header<S>,
-    /// The connection that the newest epoch came over.
-    pub(super) peer: Option<Peer>,
     /// Whether, since the last start, an answer to our own nonce showed that the epoch held was current.
     pub(super) anchored: bool,
     pub(super) voice: Option<Voice>,
@@ -45,7 +43,6 @@ impl<S: Suite> Member<S> {
         Self {
             membership,
             header,
-            peer: None,
             anchored: false,
             voice: None,
             valid_until: None,

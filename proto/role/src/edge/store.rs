@@ -4,36 +4,18 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    DroneKeypair, DronePublicKey, Epoch, Error, Header, Membership, Name, PendingEnrolment, SparePair, Suite,
+    DroneKeypair, DronePublicKey, Epoch, Header, Membership, Name, PendingEnrolment, SparePair, Suite,
 };
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::{Edge, EdgeConfig, Member, Standing};
-use crate::Snapshot;
 use crate::enrollee::Enrollee;
+use crate::snapshot::{RestoreError, Snapshot};
 
 const VERSION: u8 = 1;
 /// Room for the usual state, so that serialising leaves no copy of a secret in memory that was outgrown.
 const ROOM: usize = 8192;
-
-/// Why stored bytes do not restore a machine.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RestoreError {
-    /// Not what this version wrote.
-    #[error("the stored state is damaged or of another version")]
-    Damaged,
-    /// Written for another suite or deployment.
-    #[error("the stored state belongs to another deployment or suite")]
-    Foreign,
-    /// The stored identity leads another group than the one configured.
-    #[error("the stored identity leads group `{0}`, not the one configured")]
-    WrongGroup(Name),
-    /// A stored key does not hold.
-    #[error("the stored state does not hold: {0}")]
-    Invalid(#[from] Error),
-}
 
 /// Everything an edge persists; replaced as a whole, as it is small (about 1 KB).
 #[derive(Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{
-    Batch, Entry, Epoch, EpochOutput, Error, GroupContext, Handle, Header, Kind, LEADER_SLOT, Label,
-    Leadership, Name, Roster, Slot, Suite, Times,
+    Batch, Deployment, Entry, Epoch, EpochOutput, Error, GroupContext, Handle, Header, Kind, LEADER_SLOT,
+    Label, Leadership, Name, Roster, Slot, Suite, Times,
 };
 use quiver_message::{EvictionNotice, MAX_EVICTED, Message, RekeyTemplate, Welcome};
 use rand_core::CryptoRngCore;
@@ -53,6 +53,28 @@ pub(super) struct Removals {
 pub(super) struct Broadcast<S: Suite> {
     pub(super) header: Header<S>,
     pub(super) entries: BTreeMap<Slot, Entry>,
+    /// The header, encoded once for everybody it is sent to.
+    template: RekeyTemplate<S>,
+}
+
+impl<S: Suite> Broadcast<S> {
+    fn new(deployment: &Deployment<S>, output: &EpochOutput<S>) -> Self {
+        Self {
+            header: output.header.clone(),
+            entries: output.entries.iter().map(|entry| (entry.slot, entry.clone())).collect(),
+            template: RekeyTemplate::new(deployment, &output.header),
+        }
+    }
+
+    /// The encoded message for the member in this slot.
+    pub(super) fn message(&self, slot: Slot) -> Vec<u8> {
+        self.template.message(self.entries.get(&slot))
+    }
+
+    /// The encoded message for those who are out.
+    fn message_without_entry(&self) -> Vec<u8> {
+        self.template.message(None)
+    }
 }
 
 /// What an epoch hands on to the next one of its term.
@@ -64,7 +86,9 @@ struct Former<S: Suite> {
 impl<S: Suite> Former<S> {
     /// Who is out does not come back by the opening of the term.
     fn hand_on(mut self, dropped: &[Slot]) -> (Option<Voice>, Option<Broadcast<S>>) {
-        self.opening.entries.retain(|slot, _| !dropped.contains(slot));
+        for slot in dropped {
+            self.opening.entries.remove(slot);
+        }
         (Some(self.voice), Some(self.opening))
     }
 }
@@ -166,10 +190,7 @@ impl<S: Suite> Leader<S> {
         let voice = Voice::new(leadership.group_key(), facts, seat, rng);
         self.lead = Some(Lead {
             voice: voice.overlap(former, now.monotonic + Duration::from_secs(2)),
-            now: Broadcast {
-                header: output.header.clone(),
-                entries: output.entries.iter().map(|entry| (entry.slot, entry.clone())).collect(),
-            },
+            now: Broadcast::new(&self.config.deployment, output),
             opening,
             renew: now.monotonic + self.config.timing.validity.mul_f64(0.8),
             resend: Some(now.monotonic + self.config.timing.resend),
@@ -182,10 +203,9 @@ impl<S: Suite> Leader<S> {
     fn distribute(&mut self, newcomers: &BTreeSet<Slot>) {
         let Some(lead) = &self.lead else { return };
         self.links.expect(lead.now.entries.keys().copied());
-        let template = RekeyTemplate::new(&self.config.deployment, &lead.now.header);
         for (slot, peer) in self.links.outstanding() {
             if !newcomers.contains(&slot) {
-                self.out.send_encoded(peer, template.message(lead.now.entries.get(&slot)));
+                self.out.send_encoded(peer, lead.now.message(slot));
             }
         }
     }
@@ -217,7 +237,8 @@ impl<S: Suite> Leader<S> {
             roster.iter().filter(|(_, public)| now.unix >= public.identity.not_after).map(|(slot, _)| slot);
         let leaves = removals.leaves.iter().copied().filter(|slot| roster.get(*slot).is_some());
         let leaves = leaves.chain(ended).collect();
-        let evicted = removals.evictions.iter().filter_map(|handle| roster.find(handle)).collect::<Vec<_>>();
+        let evicted =
+            removals.evictions.iter().filter_map(|handle| roster.find(handle)).collect::<BTreeSet<_>>();
         let batch = Batch { joins, removals: leaves, evictions: removals.evictions.clone() };
         let leaving = batch.removals.iter().chain(&evicted);
         let leaving = leaving.filter_map(|slot| Some((*slot, roster.get(*slot)?.identity.name.clone())));
@@ -242,15 +263,15 @@ impl<S: Suite> Leader<S> {
     }
 
     /// Tells those who are out, and forgets them.
-    fn dismiss(&mut self, output: &EpochOutput<S>, leaving: &BTreeMap<Slot, Name>, evicted: &[Slot]) {
-        let template = RekeyTemplate::new(&self.config.deployment, &output.header);
+    fn dismiss(&mut self, output: &EpochOutput<S>, leaving: &BTreeMap<Slot, Name>, evicted: &BTreeSet<Slot>) {
+        let Some(lead) = &self.lead else { return };
         for slot in &output.dropped {
             self.memory.spares.remove(slot);
             let peer = self.links.remove(*slot);
             // A member that joined again is not told: it waits for its welcome.
             let Some(name) = leaving.get(slot) else { continue };
             if let Some(peer) = peer {
-                self.out.send_encoded(peer, template.message(None));
+                self.out.send_encoded(peer, lead.now.message_without_entry());
             }
             let evicted = evicted.contains(slot);
             self.out.event(LeaderEvent::Removed { name: name.clone(), slot: *slot, evicted });
@@ -298,9 +319,8 @@ impl<S: Suite> Leader<S> {
         lead.resends += 1;
         lead.resend =
             (lead.resends < RESENDS).then(|| now.monotonic + self.config.timing.resend * (1 << lead.resends));
-        let template = RekeyTemplate::new(&self.config.deployment, &lead.now.header);
         for (slot, peer) in self.links.outstanding() {
-            self.out.send_encoded(peer, template.message(lead.now.entries.get(&slot)));
+            self.out.send_encoded(peer, lead.now.message(slot));
         }
     }
 

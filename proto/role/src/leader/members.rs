@@ -5,8 +5,7 @@ use core::time::Duration;
 use quiver_ainq::{Label, Slot, Suite, ack_tag, catch_up_tag, fresh_tag};
 use quiver_crypto::ct_eq;
 use quiver_message::{
-    Ack, CatchUpReply, CatchUpRequest, GroupMessage, Leave, Message, Reason, RekeyTemplate, SpareAck,
-    SparePublication,
+    Ack, CatchUpReply, CatchUpRequest, GroupMessage, Leave, Message, Reason, SpareAck, SparePublication,
 };
 use rand_core::CryptoRngCore;
 
@@ -84,14 +83,12 @@ impl<S: Suite> Leader<S> {
     fn replay_term(&mut self, now: Now, from: Peer, request: &CatchUpRequest) {
         let Some(lead) = &self.lead else { return };
         let opening = lead.opening.as_ref().filter(|opening| now.unix < opening.header.core.valid_until);
-        let opened = opening.and_then(|opening| Some((&opening.header, opening.entries.get(&request.slot)?)));
-        let newest = lead.now.entries.get(&request.slot).map(|entry| (&lead.now.header, entry));
-        let (Some(opened), Some(newest)) = (opened, newest) else {
+        let opened = opening.filter(|opening| opening.entries.contains_key(&request.slot));
+        let (Some(opening), true) = (opened, lead.now.entries.contains_key(&request.slot)) else {
             return self.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
         };
-        for (header, entry) in [opened, newest] {
-            let template = RekeyTemplate::new(&self.config.deployment, header);
-            self.out.send_encoded(from, template.message(Some(entry)));
+        for broadcast in [opening, &lead.now] {
+            self.out.send_encoded(from, broadcast.message(request.slot));
         }
     }
 

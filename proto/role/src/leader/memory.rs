@@ -14,9 +14,8 @@ use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::{Leader, LeaderRecord};
-use crate::Snapshot;
-use crate::edge::RestoreError;
 use crate::revocations::Revocations;
+use crate::snapshot::{RestoreError, Snapshot};
 
 const VERSION: u8 = 1;
 
