@@ -7,7 +7,7 @@ use quiver_ainq::Name;
 use quiver_net::Multiaddr;
 use quiver_role::edge::EdgeTiming;
 use quiver_service::arguments::CommonArgs;
-use quiver_service::config::layers;
+use quiver_service::config::{layers, parse_all};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::logging::LogFormat;
 use serde::{Deserialize, Serialize};
@@ -147,7 +147,7 @@ impl Config {
         if texts.is_empty() {
             return Err(Error::Config("no address of a KGC: give --kgc MULTIADDR".into()));
         }
-        addresses("kgc", &texts)
+        Ok(parse_all("kgc", &texts)?)
     }
 
     /// Addresses of leaders.
@@ -155,13 +155,6 @@ impl Config {
         if self.leader.is_empty() {
             return Err(Error::Config("no address of a leader: give --leader MULTIADDR".into()));
         }
-        addresses("leader", &self.leader)
+        Ok(parse_all("leader", &self.leader)?)
     }
-}
-
-/// Reads multiaddresses; `key` is the setting they come from.
-fn addresses(key: &str, texts: &[String]) -> Result<Vec<Multiaddr>> {
-    let address =
-        |text: &String| text.parse().map_err(|error| Error::Config(format!("`{key}`: {text}: {error}")));
-    texts.iter().map(address).collect()
 }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quiver_ainq::Name;
-use quiver_net::Multiaddr;
 use quiver_role::leader::LeaderTiming;
 use quiver_service::arguments::CommonArgs;
 use quiver_service::config::layers;
@@ -147,11 +146,4 @@ impl Config {
         };
         self.allow.iter().map(name).collect()
     }
-}
-
-/// Reads multiaddresses; `key` is the setting they come from.
-pub(crate) fn addresses(key: &str, texts: &[String]) -> Result<Vec<Multiaddr>> {
-    let address =
-        |text: &String| text.parse().map_err(|error| Error::Config(format!("`{key}`: {text}: {error}")));
-    texts.iter().map(address).collect()
 }

@@ -3,6 +3,7 @@
 use quiver_ainq::{Deployment, IssuedToken, Name, Role, Suite};
 use quiver_net::{Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic};
 use quiver_role::{Leader, LeaderConfig, LeaderEvent, LeaderRecord, Reason, Route, Source};
+use quiver_service::config::parse_all;
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::node_state::{Missing, NodeState};
@@ -14,7 +15,7 @@ use quiver_service::{private_file, with_suite};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
-use crate::config::{Config, addresses};
+use crate::config::Config;
 use crate::control;
 use crate::error::{Error, Result};
 use crate::store::Store;
@@ -157,12 +158,12 @@ fn leader_config<S: Suite>(
 fn node(config: &Config, file: &DeploymentFile, store: &Store, group: &Name) -> Result<NodeConfig> {
     let key = NodeKey::from_seed(store.seed())?;
     let mut node = NodeConfig::hub(key, Transport::TcpAndQuic, config.max_members as usize);
-    node.listen = addresses("listen", &config.listen)?;
+    node.listen = parse_all("listen", &config.listen)?;
     let kgcs = if config.kgc.is_empty() { file.kgc_addresses() } else { config.kgc.clone() };
     if kgcs.is_empty() {
         return Err(Error::Config("no address of a KGC: give --kgc MULTIADDR".into()));
     }
-    node.dial = addresses("kgc", &kgcs)?.into_iter().map(|address| (Route::Kgc, address)).collect();
+    node.dial = parse_all("kgc", &kgcs)?.into_iter().map(|address| (Route::Kgc, address)).collect();
     node.topic = Some(group_topic(group.as_str()));
     Ok(node)
 }

@@ -3,7 +3,9 @@
 //! A configuration struct derives `Serialize`, `Deserialize` and `Default` with `#[serde(deny_unknown_fields)]`, so that a
 //! misspelt key is an error that names the key and the file (or variable) it stands in, and not silently a default.
 
+use std::fmt::Display;
 use std::path::Path;
+use std::str::FromStr;
 
 use figment::providers::{Env, Format, Serialized, Toml};
 use figment::value::{Dict, Map};
@@ -79,6 +81,19 @@ pub fn list<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<V
         }
         OneOrMany::Many(list) => list,
     })
+}
+
+/// Reads each text of the setting `key`, such as its multiaddresses.
+///
+/// # Errors
+/// [`Error::Config`] naming the key and the text.
+pub fn parse_all<T: FromStr>(key: &str, texts: &[String]) -> Result<Vec<T>>
+where
+    T::Err: Display,
+{
+    let one =
+        |text: &String| text.parse().map_err(|error| Error::Config(format!("`{key}`: {text}: {error}")));
+    texts.iter().map(one).collect()
 }
 
 #[cfg(test)]
