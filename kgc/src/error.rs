@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use quiver_net::NetError;
+use quiver_role::kgc::RestoreError;
 use quiver_service::Exit;
 use rusqlite::ErrorCode;
 
@@ -24,6 +25,9 @@ pub(crate) enum Error {
     /// Standard output, or the runtime.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// The registry's records are not what the machine wrote.
+    #[error("registry: {0}; restore it from a backup")]
+    Restore(#[from] RestoreError),
     /// SQLite refused.
     #[error("registry {path}: {source}")]
     Registry {

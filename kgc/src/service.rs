@@ -43,7 +43,7 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
             revocation_validity: config.revocation_validity.as_secs(),
         },
         store.records()?,
-    );
+    )?;
     tracing::info!(deployment = file.deployment, operators, issued = machine.issued(), "registry read");
     let key = NodeKey::from_seed(*sealed.seed)?;
     let host = KgcHost { store, peer_id: key.peer_id() };

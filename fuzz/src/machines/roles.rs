@@ -82,7 +82,7 @@ impl Player for Kgc<S> {
             cookie_key: Secret::new([7; 32]),
             revocation_validity: 86_400,
         };
-        Ok(Self::new(config, records.to_vec()))
+        Self::new(config, records.to_vec())
     }
 
     fn store(disk: &mut Vec<KgcRecord>, record: KgcRecord) {

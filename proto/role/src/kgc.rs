@@ -18,6 +18,7 @@ use crate::backoff::due;
 use crate::cookie::CookieJar;
 use crate::outbox::Outbox;
 use crate::revocations::Revocations;
+pub use crate::snapshot::RestoreError;
 use crate::{Input, Machine, Now, Offence, Output, Peer};
 
 /// The Key Generation Centre as a machine.
@@ -37,7 +38,13 @@ pub struct Kgc<S: Suite> {
 
 impl<S: Suite> Kgc<S> {
     /// A KGC that remembers these records.
-    pub fn new(config: KgcConfig<S>, records: impl IntoIterator<Item = KgcRecord>) -> Self {
+    ///
+    /// # Errors
+    /// If a stored revocation list does not hold: a KGC that went on without it would forget who was revoked.
+    pub fn new(
+        config: KgcConfig<S>,
+        records: impl IntoIterator<Item = KgcRecord>,
+    ) -> Result<Self, RestoreError> {
         let mut kgc = Self {
             cookies: CookieJar::new(config.cookie_key.clone()),
             registry: Registry::default(),
@@ -52,14 +59,13 @@ impl<S: Suite> Kgc<S> {
             records.into_iter().partition(|record| matches!(record, KgcRecord::RevocationList { .. }));
         for record in &lists {
             if let KgcRecord::RevocationList { list, .. } = record {
-                // Our own signature: if it does not verify, the record is of another deployment and names nobody here.
-                let _ = kgc.revocations.offer(&kgc.config.deployment, list);
+                kgc.revocations.offer(&kgc.config.deployment, list)?;
             }
         }
         // Before the keys, because a revoked identity no longer holds its name.
         kgc.registry.revoke_serials(&kgc.revocations.list().serials);
         others.iter().for_each(|record| kgc.registry.apply(record));
-        kgc
+        Ok(kgc)
     }
 
     /// How many keys were issued.

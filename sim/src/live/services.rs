@@ -64,7 +64,8 @@ impl<S: Suite> Founder<S> {
             cookie_key: Secret::random(&mut rng),
             revocation_validity: REVOCATION_VALIDITY,
         };
-        let machine = Kgc::new(config, []);
+        let machine = Kgc::new(config, [])
+            .map_err(|source| SimError::Restore { who: "kgc".into(), source: Box::new(source) })?;
         let host = KgcHost::new(setting.board.clone(), meter);
         Node::start("kgc".into(), &setting.registry()?, machine, host, rng)
     }

@@ -125,6 +125,24 @@ fn an_edge_that_lost_its_state_needs_a_new_token() {
 }
 
 #[test]
+fn a_kgc_does_not_start_without_a_revocation_list_that_it_stored() {
+    let mut world = World::grouped(10, 1);
+    let serial = world.edges[0].token.token.statement.id;
+    world.rule(quiver_role::KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] });
+    let mut other = World::new(11);
+    let foreign = other.restart_kgc_with(world.kgc_records.clone());
+    assert!(foreign.is_err());
+    let mut records = world.kgc_records.clone();
+    for record in &mut records {
+        if let quiver_role::KgcRecord::RevocationList { list, .. } = record {
+            *list.last_mut().unwrap() ^= 1;
+        }
+    }
+    assert!(world.restart_kgc_with(records).is_err());
+    assert!(world.restart_kgc_with(world.kgc_records.clone()).is_ok());
+}
+
+#[test]
 fn stored_state_of_another_deployment_or_damaged_is_refused() {
     use quiver_role::Snapshot;
     use quiver_role::edge::RestoreError;

@@ -12,6 +12,7 @@ use quiver_ainq::{
 use quiver_crypto::Secret;
 use quiver_message::Message;
 use quiver_role::edge::EdgeTiming;
+use quiver_role::kgc::RestoreError;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
     Edge, EdgeConfig, EdgeEvent, Kgc, KgcConfig, KgcEvent, KgcRecord, Leader, LeaderConfig, LeaderEvent,
@@ -144,7 +145,8 @@ impl World {
         Now { monotonic: self.clock, unix }
     }
 
-    pub(crate) fn start_kgc(&mut self) {
+    /// A KGC with this world's keys and these records.
+    pub(crate) fn restart_kgc_with(&mut self, records: Vec<KgcRecord>) -> Result<Kgc<S>, RestoreError> {
         let config = KgcConfig {
             deployment: self.deployment.clone(),
             master: MasterSecret::decode(&self.master).unwrap(),
@@ -153,7 +155,11 @@ impl World {
             cookie_key: Secret::random(&mut self.rng),
             revocation_validity: 86_400,
         };
-        self.kgc = Some(Kgc::new(config, self.kgc_records.clone()));
+        Kgc::new(config, records)
+    }
+
+    pub(crate) fn start_kgc(&mut self) {
+        self.kgc = Some(self.restart_kgc_with(self.kgc_records.clone()).unwrap());
         self.settle(Node::Kgc);
         if self.leader.is_some() {
             self.connect(Node::Leader, Node::Kgc, Route::Kgc);
