@@ -1,0 +1,178 @@
+//! `sim run`: the live world.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::{complain, print};
+use crate::plan::{Plan, Presentation, SuiteKind, TransportKind};
+use crate::progress::Progress;
+use crate::report::{Outcome, Report};
+use crate::{Result, SimError, live, logging};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum StrategyChoice {
+    /// One entry per member
+    Flat,
+    /// A key tree (not built yet)
+    Tree,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WorldChoice {
+    /// One libp2p node per drone, in real time
+    Live,
+    /// An event queue in virtual time (not built yet)
+    Virtual,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct RunArgs {
+    /// Drones in the group when it is formed
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000)]
+    drones: u32,
+    /// Network between them
+    #[arg(long, value_enum, default_value_t)]
+    transport: TransportKind,
+    /// Group the cryptography computes in
+    #[arg(long, value_enum, default_value_t)]
+    suite: SuiteKind,
+    /// How the leader distributes keys
+    #[arg(long, value_enum, default_value = "flat")]
+    strategy: StrategyChoice,
+    /// Where the drones live
+    #[arg(long, value_enum, default_value = "live")]
+    world: WorldChoice,
+    /// Run the algorithms as published, for experiments: no ratchet, no spare points
+    #[arg(long)]
+    strict_paper: bool,
+    /// Whence all keys and choices come
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Let group keys expire after this long and wait for it, rather than telling the leader to re-key
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    expiry: Option<Duration>,
+    /// How many of the drones leave, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    leave_percent: f64,
+    /// How many drones join the group later, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
+    join_percent: f64,
+    /// Group messages, by turns from the leader and from drones
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    messages: u32,
+    /// Do not kill and rebuild the leader at the end
+    #[arg(long)]
+    no_restart_leader: bool,
+    /// Kill the leader at the end and rebuild it from what it persisted (the default)
+    #[arg(long, conflicts_with = "no_restart_leader")]
+    restart_leader: bool,
+    /// How long a single step may take
+    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = humantime::parse_duration)]
+    timeout: Duration,
+    /// Folder in which every run gets a folder of its own
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+    /// Write no files
+    #[arg(long)]
+    no_results: bool,
+    /// Print the summary as JSON in place of the table
+    #[arg(long)]
+    json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl RunArgs {
+    fn plan(&self) -> Result<Plan> {
+        if self.strategy == StrategyChoice::Tree {
+            return Err(SimError::Usage("--strategy tree is not built yet: use flat".into()));
+        }
+        if self.world == WorldChoice::Virtual {
+            return Err(SimError::Usage("--world virtual is not built yet: use live".into()));
+        }
+        let plan = Plan {
+            drones: self.drones,
+            transport: self.transport,
+            suite: self.suite,
+            strict_paper: self.strict_paper,
+            seed: self.seed,
+            expiry: self.expiry,
+            leave_percent: self.leave_percent,
+            join_percent: self.join_percent,
+            messages: self.messages,
+            restart_leader: !self.no_restart_leader,
+            timeout: self.timeout,
+        };
+        plan.check()?;
+        Ok(plan)
+    }
+
+    fn presentation(&self) -> Presentation {
+        Presentation {
+            results: (!self.no_results).then(|| self.results.clone()),
+            json: self.json,
+            quiet: self.quiet,
+        }
+    }
+}
+
+/// Plays the live world and shows what it came to.
+pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
+    let plan = args.plan()?;
+    let presentation = args.presentation();
+    let progress = Progress::new(!presentation.quiet && !presentation.json);
+    logging::start(&progress)?;
+    let report = live::run(&plan, &progress)?;
+    present(&report, &presentation)
+}
+
+fn present(report: &Report, presentation: &Presentation) -> Result<Outcome> {
+    let folder = match &presentation.results {
+        Some(results) => Some(report.write_under(results)?),
+        None => None,
+    };
+    if presentation.json {
+        print(&report.json());
+    } else if !presentation.quiet {
+        print(&report.table());
+        if let Some(folder) = folder {
+            print(&format!("Written to {}", folder.display()));
+        }
+    }
+    if report.outcome() == Outcome::Failed {
+        complain(&report.failures());
+    }
+    Ok(report.outcome())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::tests::parse_run as parse;
+
+    #[test]
+    fn what_is_not_built_yet_says_so() {
+        for words in [["--strategy", "tree"], ["--world", "virtual"]] {
+            let refusal = parse(&words).plan().unwrap_err();
+            assert!(refusal.to_string().contains("not built yet"), "{refusal}");
+        }
+        parse(&["--strategy", "flat", "--world", "live"]).plan().unwrap();
+    }
+
+    #[test]
+    fn durations_are_human() {
+        let plan = parse(&["--expiry", "1m 30s", "--timeout", "5m"]).plan().unwrap();
+        assert_eq!(plan.expiry, Some(Duration::from_secs(90)));
+        assert_eq!(plan.timeout, Duration::from_secs(300));
+    }
+
+    #[test]
+    fn run_is_the_default_command() {
+        assert_eq!(parse(&[]).plan().unwrap(), Plan::default());
+        assert_eq!(parse(&["-n", "2000"]).plan().unwrap(), parse(&["run", "-n", "2000"]).plan().unwrap());
+        assert_eq!(parse(&["-n", "2000"]).drones, 2000);
+    }
+}
