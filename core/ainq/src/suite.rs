@@ -144,8 +144,9 @@ pub struct AgreedSecret {
 impl AgreedSecret {
     const MAX_LEN: usize = 48;
 
-    /// Takes over the bytes of a suite's secret.
-    pub(crate) fn new<const N: usize>(secret: &[u8; N]) -> Self {
+    /// Takes over the bytes of a suite's secret: for implementations of [`Suite`].
+    #[must_use]
+    pub fn new<const N: usize>(secret: &[u8; N]) -> Self {
         const { assert!(N <= Self::MAX_LEN, "a pairwise secret has at most 48 bytes") };
         let mut bytes = Zeroizing::new([0; Self::MAX_LEN]);
         bytes.iter_mut().zip(secret).for_each(|(to, from)| *to = *from);
