@@ -1,0 +1,48 @@
+//! Why an experiment or its report came to nothing.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why an experiment or its report came to nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExperimentError {
+    /// The protocol refused what the experiment did with it.
+    #[error("{what}: {source}")]
+    Protocol {
+        /// What was done.
+        what: &'static str,
+        /// Why it was refused.
+        source: quiver_ainq::Error,
+    },
+    /// A drone did not arrive at the leader's key, so that the times mean nothing.
+    #[error("{0}: the keys of leader and drone differ")]
+    WrongKey(&'static str),
+    /// A table of published figures cannot be read.
+    #[error("published figures, {file}: {source}")]
+    Reference {
+        /// Which table.
+        file: &'static str,
+        /// What is wrong with it.
+        source: csv::Error,
+    },
+    /// A plot cannot be drawn.
+    #[error("cannot draw {plot}: {reason}")]
+    Plot {
+        /// Which.
+        plot: String,
+        /// Why.
+        reason: String,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What an experiment gives.
+pub type Result<T, E = ExperimentError> = std::result::Result<T, E>;

@@ -1,0 +1,140 @@
+//! A report: what was tried, what was published, what we measured; for people and for programs.
+//!
+//! An experiment fills the model ([`Report`], [`Experiment`], [`Table`], [`Plot`]) once; every form is made from it:
+//!
+//! | form | made by |
+//! |---|---|
+//! | tables on a terminal | [`Report::terminal`] |
+//! | one HTML page that needs nothing else | [`Report::page`] |
+//! | one JSON object | [`Report::json`] |
+//! | a folder with the page, the JSON, a CSV per table and an SVG per plot | [`Report::write_under`] |
+
+mod files;
+mod page;
+mod plot;
+mod svg;
+mod table;
+mod terminal;
+
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use crate::Result;
+use crate::machine::Machine;
+
+pub use self::plot::{Axis, Ink, Panel, Plot, Scale, Series};
+pub use self::table::{Column, Table, Value};
+
+/// Experiments that belong together, on one machine at one time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Names the report in paths: lower-case letters, digits and hyphens.
+    pub slug: String,
+    /// What it is.
+    pub title: String,
+    /// What it is about, one paragraph each.
+    pub lead: Vec<String>,
+    /// The figures to remember.
+    pub highlights: Vec<Highlight>,
+    /// What was measured.
+    pub experiments: Vec<Experiment>,
+    /// Whose figures stand beside ours.
+    pub sources: Vec<Source>,
+    /// What ours were measured on.
+    pub machine: Machine,
+    /// When, as the caller says.
+    #[serde(serialize_with = "rfc3339")]
+    pub date: SystemTime,
+    /// The version of the program.
+    pub version: String,
+    /// The command that makes this report.
+    pub command: String,
+}
+
+/// One figure to remember.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Highlight {
+    /// What it is the figure of.
+    pub what: String,
+    /// The figure, with its unit.
+    pub figure: String,
+    /// What it is to be compared with.
+    pub beside: String,
+}
+
+/// A publication whose figures stand beside ours.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Source {
+    /// Authors, title, where and when it appeared.
+    pub citation: String,
+    /// Where to read it.
+    pub link: String,
+}
+
+/// One thing that was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Experiment {
+    /// Names it in links: lower-case letters, digits and hyphens.
+    pub slug: String,
+    /// What it is.
+    pub title: String,
+    /// What it is about and what came out, one paragraph each.
+    pub about: Vec<String>,
+    /// What was published, and what is known of how.
+    pub published: Vec<String>,
+    /// How ours was measured.
+    pub method: Vec<String>,
+    /// In what ours differs from what was published.
+    pub differences: Vec<String>,
+    /// Drawings, before the tables.
+    pub plots: Vec<Plot>,
+    /// Figures.
+    pub tables: Vec<Table>,
+}
+
+impl Report {
+    /// Every table, in order.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.experiments.iter().flat_map(|experiment| &experiment.tables)
+    }
+
+    /// Every plot, in order.
+    pub fn plots(&self) -> impl Iterator<Item = &Plot> {
+        self.experiments.iter().flat_map(|experiment| &experiment.plots)
+    }
+
+    /// For a terminal: the highlights and all tables.
+    #[must_use]
+    pub fn terminal(&self) -> String {
+        terminal::render(self)
+    }
+
+    /// One JSON object.
+    #[must_use]
+    pub fn json(&self) -> String {
+        // Plain data with string keys: serialising it cannot fail.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// One HTML page that needs nothing beside it: no network, no script.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Plot`](crate::ExperimentError::Plot).
+    pub fn page(&self) -> Result<String> {
+        page::render(self)
+    }
+
+    /// The date as people write it, in UTC.
+    #[must_use]
+    pub fn day_and_time(&self) -> String {
+        humantime::format_rfc3339_seconds(self.date).to_string().replace('T', " ").replace('Z', " UTC")
+    }
+}
+
+fn rfc3339<S: serde::Serializer>(date: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&humantime::format_rfc3339_seconds(*date))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Plots: panels with series of points over two axes. Drawn as SVG by the neighbouring module.
+
+use serde::Serialize;
+
+use crate::unit::Unit;
+
+/// How values are laid out along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// From zero, evenly.
+    Linear,
+    /// By powers of ten; values of zero and below are left out.
+    Log,
+}
+
+/// One axis.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Axis {
+    /// What it shows.
+    pub title: String,
+    /// In what.
+    pub unit: Unit,
+    /// How.
+    pub scale: Scale,
+}
+
+impl Axis {
+    /// An axis that starts at zero.
+    #[must_use]
+    pub fn linear(title: &str, unit: Unit) -> Self {
+        Self { title: title.into(), unit, scale: Scale::Linear }
+    }
+
+    /// An axis of powers of ten.
+    #[must_use]
+    pub fn log(title: &str, unit: Unit) -> Self {
+        Self { title: title.into(), unit, scale: Scale::Log }
+    }
+}
+
+/// Whose series it is. Each has one colour and one marker throughout a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ink {
+    /// What others have published.
+    Published,
+    /// A published algorithm, run by us.
+    Paper,
+    /// The flat strategy.
+    Flat,
+    /// The tree strategy.
+    Tree,
+    /// Another system, run by us.
+    Rival,
+    /// Anything else.
+    Extra,
+}
+
+impl Ink {
+    /// All, in the order of their declaration.
+    pub const ALL: [Self; 6] =
+        [Self::Published, Self::Paper, Self::Flat, Self::Tree, Self::Rival, Self::Extra];
+
+    /// Red, green, blue on white paper. Told apart by people who do not see all colours, too.
+    #[must_use]
+    pub const fn on_light(self) -> (u8, u8, u8) {
+        match self {
+            Self::Published => (0x5B, 0x65, 0x70),
+            Self::Paper => (0xC4, 0x4E, 0x00),
+            Self::Flat => (0x0B, 0x6B, 0xB8),
+            Self::Tree => (0x00, 0x85, 0x5F),
+            Self::Rival => (0xA6, 0x3D, 0x8F),
+            Self::Extra => (0x8A, 0x6D, 0x00),
+        }
+    }
+
+    /// The same at night.
+    #[must_use]
+    pub const fn on_dark(self) -> (u8, u8, u8) {
+        match self {
+            Self::Published => (0xB4, 0xBE, 0xC9),
+            Self::Paper => (0xFF, 0x9D, 0x4D),
+            Self::Flat => (0x5C, 0xB3, 0xFF),
+            Self::Tree => (0x3D, 0xD6, 0xA3),
+            Self::Rival => (0xF0, 0x8F, 0xDA),
+            Self::Extra => (0xE8, 0xC5, 0x47),
+        }
+    }
+}
+
+/// Points that belong together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Series {
+    /// What they are.
+    pub name: String,
+    /// Whose they are.
+    pub ink: Ink,
+    /// Whether the line between them is broken: between points that are far apart, or in a second series of one colour.
+    pub dashed: bool,
+    /// (x, y), by ascending x.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Series {
+    /// Points with a line between them.
+    #[must_use]
+    pub fn new(name: &str, ink: Ink, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), ink, dashed: false, points }
+    }
+
+    /// The same with a broken line.
+    #[must_use]
+    pub fn dashed(self) -> Self {
+        Self { dashed: true, ..self }
+    }
+}
+
+/// One field of a plot.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Panel {
+    /// What sets it apart from the other fields; empty if there are none.
+    pub title: String,
+    /// What is drawn.
+    pub series: Vec<Series>,
+}
+
+/// A drawing: one panel, or several over the same axes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plot {
+    /// Names it in paths: lower-case letters, digits and hyphens; no other plot of the report has it.
+    pub slug: String,
+    /// What it shows.
+    pub caption: String,
+    /// To the right.
+    pub x: Axis,
+    /// Upwards.
+    pub y: Axis,
+    /// Side by side, two in a row.
+    pub panels: Vec<Panel>,
+}
+
+impl Plot {
+    /// A plot of one panel.
+    #[must_use]
+    pub fn single(slug: &str, caption: &str, x: Axis, y: Axis, series: Vec<Series>) -> Self {
+        let panels = vec![Panel { title: String::new(), series }];
+        Self { slug: slug.into(), caption: caption.into(), x, y, panels }
+    }
+
+    /// The names of all series with their looks, each once, in order of appearance.
+    #[must_use]
+    pub fn legend(&self) -> Vec<(&str, Ink, bool)> {
+        let mut legend = Vec::new();
+        for series in self.panels.iter().flat_map(|panel| &panel.series) {
+            let item = (series.name.as_str(), series.ink, series.dashed);
+            if !legend.contains(&item) {
+                legend.push(item);
+            }
+        }
+        legend
+    }
+}

@@ -1,0 +1,209 @@
+//! Plots as SVG.
+//!
+//! Stand-alone, a drawing is on white paper. Inside the page a style sheet replaces each colour by one that fits the
+//! page's own paper: that is why colours here are few and named.
+
+mod marker;
+mod scale;
+
+use maud::html;
+use plotters::coord::Shift;
+use plotters::drawing::DrawingAreaErrorKind;
+use plotters::element::PathElement;
+use plotters::prelude::{
+    ChartBuilder, Color as _, DashedLineSeries, DrawingArea, IntoDrawingArea as _, IntoFont as _, LineSeries,
+    RGBColor, SVGBackend, ShapeStyle, Text, TextStyle,
+};
+
+use self::marker::Marker;
+use self::scale::Layout;
+use super::plot::{Ink, Panel, Plot, Series};
+use crate::{ExperimentError, Result};
+
+/// The paper.
+pub(super) const PAPER: RGBColor = RGBColor(255, 255, 255);
+/// Words.
+pub(super) const WORDS: RGBColor = RGBColor(0x2B, 0x33, 0x3C);
+/// Lines behind the data.
+pub(super) const GRID: RGBColor = RGBColor(0xE4, 0xE8, 0xEC);
+/// Axes.
+pub(super) const AXIS: RGBColor = RGBColor(0x9A, 0xA4, 0xAE);
+
+const WIDTH: u32 = 920;
+const SINGLE_HEIGHT: u32 = 430;
+const PANEL_HEIGHT: u32 = 300;
+const LEGEND_LINE: u32 = 26;
+const LEGEND_LEFT: i32 = 84;
+const FONT: &str = "system-ui, Helvetica, Arial, sans-serif";
+const FONT_SIZE: i32 = 15;
+
+type Backend<'a> = SVGBackend<'a>;
+type Area<'a> = DrawingArea<Backend<'a>, Shift>;
+type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+
+/// Draws a plot.
+pub(super) fn render(plot: &Plot) -> Result<String> {
+    let mut text = String::new();
+    draw(plot, &mut text)
+        .map_err(|error| ExperimentError::Plot { plot: plot.slug.clone(), reason: error.to_string() })?;
+    Ok(titled(&text, &plot.caption))
+}
+
+/// The colour of an ink, on white paper.
+pub(super) fn colour(ink: Ink) -> RGBColor {
+    let (red, green, blue) = ink.on_light();
+    RGBColor(red, green, blue)
+}
+
+/// Gives the drawing a name for those who do not see it.
+fn titled(svg: &str, title: &str) -> String {
+    let Some((head, body)) = svg.split_once('>') else { return svg.into() };
+    format!("{head} role=\"img\">{}{body}", html! { title { (title) } }.into_string())
+}
+
+fn draw(plot: &Plot, text: &mut String) -> Drawn {
+    let legend = legend_lines(plot);
+    let legend_height = LEGEND_LINE * number(legend.len()) + 12;
+    let rows = plot.panels.len().div_ceil(2);
+    let height = if rows > 1 { PANEL_HEIGHT * number(rows) } else { SINGLE_HEIGHT };
+    let root = SVGBackend::with_string(text, (WIDTH, legend_height + height)).into_drawing_area();
+    root.fill(&PAPER)?;
+    let (top, below) = root.split_vertically(legend_height);
+    draw_legend(&top, &legend)?;
+    let layout = Layout::of(plot);
+    let columns = plot.panels.len().clamp(1, 2);
+    for (area, panel) in below.split_evenly((rows, columns)).iter().zip(&plot.panels) {
+        draw_panel(area, plot, panel, &layout)?;
+    }
+    root.present()?;
+    Ok(())
+}
+
+/// How many lines or rows: far fewer than would overflow.
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX).min(1000)
+}
+
+fn draw_panel(area: &Area<'_>, plot: &Plot, panel: &Panel, layout: &Layout) -> Drawn {
+    let named = !panel.title.is_empty();
+    if named {
+        area.draw(&Text::new(panel.title.clone(), (LEGEND_LEFT, 8), font(FONT_SIZE + 1, WORDS)))?;
+    }
+    let mut chart = ChartBuilder::on(area)
+        .margin_top(if named { 32 } else { 6 })
+        .margin_right(24)
+        .margin_bottom(6)
+        .margin_left(4)
+        .x_label_area_size(48)
+        .y_label_area_size(80)
+        .build_cartesian_2d(layout.x.clone(), layout.y.clone())?;
+    chart
+        .configure_mesh()
+        .bold_line_style(GRID.stroke_width(1))
+        .light_line_style(GRID.stroke_width(1))
+        .axis_style(AXIS.stroke_width(1))
+        .label_style(font(FONT_SIZE - 1, WORDS))
+        .axis_desc_style(font(FONT_SIZE, WORDS))
+        .x_desc(&plot.x.title)
+        .y_desc(&plot.y.title)
+        .draw()?;
+    for series in &panel.series {
+        let points = layout.place(&series.points);
+        let style = line_style(series.ink);
+        if series.dashed {
+            chart.draw_series(DashedLineSeries::new(points.iter().copied(), 7, 5, style))?;
+        } else {
+            chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
+        }
+        chart.draw_series(points.into_iter().map(|at| Marker { ink: series.ink, at }))?;
+    }
+    Ok(())
+}
+
+/// The legend's items, as many in a line as fit.
+fn legend_lines(plot: &Plot) -> Vec<Vec<(i32, &str, Ink, bool)>> {
+    let mut lines: Vec<Vec<(i32, &str, Ink, bool)>> = vec![Vec::new()];
+    let mut left = LEGEND_LEFT;
+    for (name, ink, dashed) in plot.legend() {
+        let width = 44 + i32::try_from(name.chars().count()).unwrap_or(100) * 8 + 22;
+        if left + width > WIDTH.cast_signed() && left > LEGEND_LEFT {
+            lines.push(Vec::new());
+            left = LEGEND_LEFT;
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push((left, name, ink, dashed));
+        }
+        left += width;
+    }
+    lines
+}
+
+fn draw_legend(area: &Area<'_>, lines: &[Vec<(i32, &str, Ink, bool)>]) -> Drawn {
+    for (y, line) in (16_i32..).step_by(LEGEND_LINE as usize).zip(lines) {
+        for &(x, name, ink, dashed) in line {
+            let gap = if dashed { 12 } else { 17 };
+            for (from, to) in [(x, x + gap), (x + 34 - gap, x + 34)] {
+                area.draw(&PathElement::new(vec![(from, y), (to, y)], line_style(ink)))?;
+            }
+            area.draw(&Marker { ink, at: (x + 17, y) })?;
+            area.draw(&Text::new(name.to_string(), (x + 42, y - 9), font(FONT_SIZE, WORDS)))?;
+        }
+    }
+    Ok(())
+}
+
+fn line_style(ink: Ink) -> ShapeStyle {
+    colour(ink).stroke_width(2)
+}
+
+fn font(size: i32, colour: RGBColor) -> TextStyle<'static> {
+    (FONT, size).into_font().color(&colour)
+}
+
+/// A series is drawn only where its scales can show it.
+fn visible(series: &Series) -> impl Iterator<Item = (f64, f64)> + '_ {
+    series.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::plot::Axis;
+    use crate::unit::Unit;
+
+    fn plot(points: &[(f64, f64)], panels: usize) -> Plot {
+        let series = Series::new("a < b", Ink::Flat, points.to_vec());
+        let panel = Panel { title: "one & all".into(), series: vec![series] };
+        Plot {
+            slug: "growth".into(),
+            caption: "Time & bytes".into(),
+            x: Axis::log("drones", Unit::Count),
+            y: Axis::log("time", Unit::Seconds),
+            panels: vec![panel; panels],
+        }
+    }
+
+    #[test]
+    fn drawing_is_well_formed_and_says_what_it_shows() {
+        for panels in [1, 2, 4] {
+            let svg = render(&plot(&[(1.0, 1e-6), (1e6, 1.0)], panels)).unwrap();
+            let tree = roxmltree::Document::parse(&svg).unwrap();
+            let texts: Vec<&str> = tree.descendants().filter_map(|node| node.text()).map(str::trim).collect();
+            for expected in ["Time & bytes", "a < b", "one & all", "drones", "time", "1 M", "1 µs"] {
+                assert!(texts.contains(&expected), "{expected}: {texts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn drawing_has_a_marker_for_every_point() {
+        let count = |points: &[(f64, f64)]| render(&plot(points, 1)).unwrap().matches("<circle").count();
+        assert_eq!(count(&[(1.0, 1.0), (2.0, 3.0), (4.0, 9.0)]) - count(&[(1.0, 1.0)]), 2);
+    }
+
+    #[test]
+    fn nothing_can_be_drawn_too() {
+        roxmltree::Document::parse(&render(&plot(&[], 1)).unwrap()).unwrap();
+        roxmltree::Document::parse(&render(&plot(&[(1.0, 0.0), (f64::NAN, 1.0)], 2)).unwrap()).unwrap();
+    }
+}

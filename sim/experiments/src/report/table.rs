@@ -1,0 +1,219 @@
+//! Tables: columns with units, rows of figures.
+
+use serde::Serialize;
+
+use crate::measure::Timing;
+use crate::unit::Unit;
+
+/// One column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Column {
+    /// Its name in CSV, with the unit: `published_seconds`.
+    pub key: String,
+    /// Its name for people.
+    pub title: String,
+    /// What its figures count.
+    pub unit: Unit,
+    /// Whether the eye shall go there first.
+    pub strong: bool,
+}
+
+impl Column {
+    /// A column of words.
+    #[must_use]
+    pub fn text(key: &str, title: &str) -> Self {
+        Self::new(key, title, Unit::Text)
+    }
+
+    /// A column of figures.
+    #[must_use]
+    pub fn new(key: &str, title: &str, unit: Unit) -> Self {
+        Self { key: key.into(), title: title.into(), unit, strong: false }
+    }
+
+    /// The same, where the eye shall go first.
+    #[must_use]
+    pub fn strong(self) -> Self {
+        Self { strong: true, ..self }
+    }
+}
+
+/// What stands in a row under a column.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Words.
+    Text(String),
+    /// A figure, in the column's unit.
+    Number(f64),
+    /// Nothing: not published, not measured, or of no meaning here.
+    Missing,
+}
+
+impl Value {
+    /// How many times as much `whole` is than `part`; nothing unless both are there.
+    #[must_use]
+    pub fn ratio(whole: Option<f64>, part: Option<f64>) -> Self {
+        match (whole, part) {
+            (Some(whole), Some(part)) if part > 0.0 => Self::Number(whole / part),
+            _ => Self::Missing,
+        }
+    }
+
+    /// The figure, if it is one.
+    #[must_use]
+    pub const fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(_) | Self::Missing => None,
+        }
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn show(&self, unit: Unit) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Number(number) => unit.show(*number),
+            Self::Missing => "–".into(),
+        }
+    }
+
+    /// For programs: figures in the column's unit, nothing for what is missing.
+    fn plain(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Number(number) => format!("{number}"),
+            Self::Missing => String::new(),
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl From<usize> for Value {
+    #[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
+    fn from(number: usize) -> Self {
+        Self::Number(number as f64)
+    }
+}
+
+impl From<Timing> for Value {
+    fn from(timing: Timing) -> Self {
+        Self::Number(timing.median)
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Missing, Into::into)
+    }
+}
+
+/// Rows of figures under columns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Table {
+    /// Names it in paths: lower-case letters, digits and hyphens; no other table of the report has it.
+    pub slug: String,
+    /// What it shows.
+    pub caption: String,
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// As many values each as there are columns.
+    pub rows: Vec<Vec<Value>>,
+    /// What the reader must know to read it right.
+    pub notes: Vec<String>,
+}
+
+impl Table {
+    /// A table without rows.
+    #[must_use]
+    pub fn new(slug: &str, caption: &str, columns: Vec<Column>) -> Self {
+        Self { slug: slug.into(), caption: caption.into(), columns, ..Self::default() }
+    }
+
+    /// Adds a row, filled up or cut to the number of columns.
+    pub fn push(&mut self, mut row: Vec<Value>) {
+        row.resize(self.columns.len(), Value::Missing);
+        self.rows.push(row);
+    }
+
+    /// The figure in the row that begins with these values, under the column of this key.
+    #[must_use]
+    pub fn figure(&self, row: &[Value], key: &str) -> Option<f64> {
+        let column = self.columns.iter().position(|column| column.key == key)?;
+        self.rows.iter().find(|candidate| candidate.starts_with(row))?.get(column)?.number()
+    }
+
+    /// CSV with the keys of the columns as its header.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let mut written = writer.write_record(self.columns.iter().map(|column| &column.key));
+        for row in &self.rows {
+            written = written.and_then(|()| writer.write_record(row.iter().map(Value::plain)));
+        }
+        // Neither a vector nor rows of one length can fail.
+        let bytes = written.ok().and_then(|()| writer.into_inner().ok()).unwrap_or_default();
+        String::from_utf8(bytes).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let columns = vec![
+            Column::text("operation", "operation"),
+            Column::new("drones", "drones", Unit::Count),
+            Column::new("ours_seconds", "ours", Unit::Seconds).strong(),
+        ];
+        let mut table = Table::new("tiny", "A tiny table", columns);
+        table.push(vec!["one, \"quoted\"".into(), 1_u32.into(), 0.000_012_5.into()]);
+        table.push(vec!["two".into(), 2000_usize.into()]);
+        table
+    }
+
+    #[test]
+    fn csv_parses_back_to_the_same_values() {
+        let text = table().csv();
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        assert_eq!(reader.headers().unwrap(), vec!["operation", "drones", "ours_seconds"]);
+        let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
+        assert_eq!(&rows[0][0], "one, \"quoted\"");
+        assert_eq!(rows[0][2].parse::<f64>().unwrap(), 0.000_012_5);
+        assert_eq!((&rows[1][1], &rows[1][2]), ("2000", ""));
+    }
+
+    #[test]
+    fn figures_are_found_by_row_and_column() {
+        let row = ["one, \"quoted\"".into(), 1_u32.into()];
+        assert_eq!(table().figure(&row, "ours_seconds"), Some(0.000_012_5));
+        assert_eq!(table().figure(&["two".into()], "ours_seconds"), None);
+        assert_eq!(table().figure(&["three".into()], "drones"), None);
+    }
+
+    #[test]
+    fn ratio_needs_both_sides() {
+        assert_eq!(Value::ratio(Some(6.0), Some(2.0)), Value::Number(3.0));
+        assert_eq!(Value::ratio(None, Some(2.0)), Value::Missing);
+        assert_eq!(Value::ratio(Some(1.0), Some(0.0)), Value::Missing);
+    }
+}

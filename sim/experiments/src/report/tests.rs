@@ -1,0 +1,223 @@
+//! Every form of one tiny report.
+
+use std::fs;
+use std::time::Duration;
+
+use html5ever::tendril::TendrilSink as _;
+use markup5ever_rcdom::{Handle, NodeData, RcDom};
+
+use super::*;
+use crate::unit::Unit;
+
+fn table() -> Table {
+    let columns = vec![
+        Column::text("operation", "operation"),
+        Column::new("drones", "drones", Unit::Count),
+        Column::new("published_seconds", "published", Unit::Seconds),
+        Column::new("ours_seconds", "ours", Unit::Seconds),
+        Column::new("ratio", "published / ours", Unit::Times).strong(),
+    ];
+    let mut table = Table::new("tiny", "What <tiny> things take & why", columns);
+    let ratio = Value::ratio(Some(59.386), Some(0.05));
+    table.push(vec!["form".into(), 2000_u32.into(), 59.386.into(), 0.05.into(), ratio]);
+    table.push(vec!["new \"thing\"".into(), 1_u32.into(), Value::Missing, 1.25e-5.into()]);
+    table.notes.push("Medians of 5.".into());
+    table
+}
+
+fn plot() -> Plot {
+    let points = vec![(1.0, 0.043), (2000.0, 59.386)];
+    let published = Series::new("published", Ink::Published, points).dashed();
+    let ours = Series::new("ours", Ink::Flat, vec![(1.0, 1e-5), (2000.0, 0.05)]);
+    let axes = (Axis::log("drones", Unit::Count), Axis::log("time", Unit::Seconds));
+    Plot::single("tiny-growth", "How <tiny> things grow", axes.0, axes.1, vec![published, ours])
+}
+
+fn sample() -> Report {
+    Report {
+        slug: "tiny".into(),
+        title: "A tiny report <script>alert(1)</script>".into(),
+        lead: vec!["It has one of everything.".into()],
+        highlights: vec![Highlight {
+            what: "Forming a group".into(),
+            figure: "1,190 ×".into(),
+            beside: "59.4 s published, 50.0 ms here".into(),
+        }],
+        experiments: vec![Experiment {
+            slug: "one".into(),
+            title: "One experiment".into(),
+            about: vec!["About it.".into()],
+            published: vec!["Two figures.".into()],
+            method: vec!["By hand.".into()],
+            differences: vec!["Everything.".into()],
+            plots: vec![plot()],
+            tables: vec![table()],
+        }],
+        sources: vec![Source {
+            citation: "Somebody, 2021.".into(),
+            link: "https://example.org/paper".into(),
+        }],
+        machine: Machine {
+            cpu: "Test CPU".into(),
+            cores: 2,
+            memory: Some(24_000_000_000),
+            system: "Test Linux, x86_64".into(),
+            rustc: "rustc 1.0.0".into(),
+            optimised: true,
+        },
+        date: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
+        version: "0.1.0".into(),
+        command: "sim reproduce tiny".into(),
+    }
+}
+
+#[test]
+fn terminal_shows_every_figure_with_its_unit() {
+    insta::assert_snapshot!(sample().terminal(), @r#"
+    A tiny report <script>alert(1)</script>
+      Forming a group: 1,190 × (59.4 s published, 50.0 ms here)
+
+    What <tiny> things take & why
+    ┌─────────────┬────────┬───────────┬─────────┬──────────────────┐
+    │ operation   ┆ drones ┆ published ┆    ours ┆ published / ours │
+    ╞═════════════╪════════╪═══════════╪═════════╪══════════════════╡
+    │ form        ┆  2,000 ┆    59.4 s ┆ 50.0 ms ┆          1,190 × │
+    │ new "thing" ┆      1 ┆         – ┆ 12.5 µs ┆                – │
+    └─────────────┴────────┴───────────┴─────────┴──────────────────┘
+      Medians of 5.
+
+    Test CPU, 2 cores, Test Linux, x86_64, rustc 1.0.0
+    "#);
+}
+
+#[test]
+fn page_is_well_formed_and_escapes_what_it_is_given() {
+    let page = Page::parse(&sample().page().unwrap());
+    assert!(page.errors.is_empty(), "{:?}", page.errors);
+    assert_eq!(page.texts("h1"), ["A tiny report <script>alert(1)</script>"]);
+    assert_eq!(page.texts("caption"), ["What <tiny> things take & why"]);
+    assert_eq!(page.texts("figcaption"), ["How <tiny> things grow"]);
+    let cells = page.texts("td");
+    assert_eq!(cells[..5], ["form", "2,000", "59.4 s", "50.0 ms", "1,190 ×"]);
+    assert_eq!(cells[5..], ["new \"thing\"", "1", "–", "12.5 µs", "–"]);
+    assert!(page.texts("title").contains(&"How <tiny> things grow".into()));
+    assert!(page.texts("p").contains(&"Quiver 0.1.0 · 2001-09-09 01:46:40 UTC".into()));
+}
+
+#[test]
+fn page_needs_nothing_beside_it() {
+    let text = sample().page().unwrap();
+    let page = Page::parse(&text);
+    for name in ["script", "link", "iframe", "img", "image", "use", "object", "embed", "base"] {
+        assert_eq!(page.texts(name), Vec::<String>::new(), "{name}");
+    }
+    assert!(!text.contains("url(") && !text.contains("@import"));
+    let fetching = |attribute: &str| ["src", "srcset", "data", "href", "xlink:href"].contains(&attribute);
+    let links: Vec<_> =
+        page.attributes().into_iter().filter(|(_, attribute, _)| fetching(attribute)).collect();
+    let link = |target: &str| ("a".to_string(), "href".to_string(), target.to_string());
+    assert_eq!(links, [link("#one"), link("https://example.org/paper")]);
+}
+
+#[test]
+fn every_colour_of_a_drawing_follows_the_paper() {
+    let page = sample().page().unwrap();
+    let drawing = svg::render(&plot()).unwrap();
+    let document = roxmltree::Document::parse(&drawing).unwrap();
+    let mut colours = 0;
+    for node in document.descendants() {
+        for property in ["fill", "stroke"] {
+            let colour = node.attribute(property).filter(|colour| *colour != "none");
+            let Some(colour) = colour else { continue };
+            let rule = format!("figure svg [{property}=\"{colour}\"]{{{property}:var(");
+            assert!(page.contains(&rule), "{rule}");
+            colours += 1;
+        }
+    }
+    assert!(colours > 20, "{colours}");
+}
+
+#[test]
+fn json_has_the_figures_unrounded() {
+    let value: serde_json::Value = serde_json::from_str(&sample().json()).unwrap();
+    assert_eq!(value["date"], "2001-09-09T01:46:40Z");
+    let rows = &value["experiments"][0]["tables"][0]["rows"];
+    assert_eq!(rows[0][2], 59.386);
+    assert_eq!(rows[1][2], serde_json::Value::Null);
+    assert_eq!(value["machine"]["cpu"], "Test CPU");
+}
+
+#[test]
+fn files_go_to_a_folder_of_their_own_every_time() {
+    let results = tempfile::tempdir().unwrap();
+    let first = sample().write_under(results.path()).unwrap();
+    let second = sample().write_under(results.path()).unwrap();
+    assert!(first.ends_with("tiny-2001-09-09T01-46-40Z"), "{first:?}");
+    assert_ne!(first, second);
+    let mut names: Vec<_> = fs::read_dir(&second)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["report.html", "report.json", "tiny-growth.svg", "tiny.csv"]);
+    assert_eq!(fs::read_to_string(second.join("tiny.csv")).unwrap(), table().csv());
+}
+
+#[test]
+fn unwritable_results_are_an_error_that_names_the_path() {
+    let results = tempfile::tempdir().unwrap();
+    let file = results.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = sample().write_under(&file).unwrap_err();
+    assert!(error.to_string().contains("file"), "{error}");
+}
+
+/// A page as a browser reads it.
+struct Page {
+    nodes: Vec<Handle>,
+    errors: Vec<String>,
+}
+
+impl Page {
+    fn parse(text: &str) -> Self {
+        let dom = html5ever::parse_document(RcDom::default(), html5ever::ParseOpts::default()).one(text);
+        let errors = dom.errors.borrow().iter().map(ToString::to_string).collect();
+        let mut nodes = vec![dom.document];
+        let mut next = 0;
+        while next < nodes.len() {
+            let children = nodes[next].children.borrow().clone();
+            // Depth first, so that the order is the document's.
+            nodes.splice(next + 1..next + 1, children);
+            next += 1;
+        }
+        Self { nodes, errors }
+    }
+
+    /// The words in every element of this name.
+    fn texts(&self, name: &str) -> Vec<String> {
+        let named = |node: &&Handle| matches!(&node.data, NodeData::Element { name: found, .. } if &*found.local == name);
+        self.nodes.iter().filter(named).map(words).collect()
+    }
+
+    /// Element, attribute, value.
+    fn attributes(&self) -> Vec<(String, String, String)> {
+        let mut all = Vec::new();
+        for node in &self.nodes {
+            if let NodeData::Element { name, attrs, .. } = &node.data {
+                for attribute in attrs.borrow().iter() {
+                    let (key, value) = (attribute.name.local.to_string(), attribute.value.to_string());
+                    all.push((name.local.to_string(), key, value));
+                }
+            }
+        }
+        all
+    }
+}
+
+fn words(node: &Handle) -> String {
+    let own = match &node.data {
+        NodeData::Text { contents } => contents.borrow().to_string(),
+        _ => String::new(),
+    };
+    node.children.borrow().iter().fold(own, |all, child| all + &words(child))
+}
