@@ -10,7 +10,7 @@ use super::{Cast, LossState, Profile};
 /// What sending one message came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transmission {
-    /// Distinct data frames, without repetitions and acknowledgements.
+    /// Distinct data frames that went out, without repetitions and acknowledgements.
     pub frames: u32,
     /// Data frames sent again.
     pub retransmissions: u32,
@@ -86,7 +86,9 @@ impl<R: RngCore> Sending<'_, R> {
             self.done.delivered &= arrived;
             if !acknowledged {
                 // The receiver may have all frames so far, but not those that now stay unsent.
-                self.done.delivered &= index as u32 + 1 == self.done.frames;
+                let sent = index as u32 + 1;
+                self.done.delivered &= sent == self.done.frames;
+                self.done.frames = sent;
                 return;
             }
         }
