@@ -1,0 +1,36 @@
+//! Why MLS refused.
+
+use mls_rs::error::MlsError;
+
+/// Why MLS refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The library says no.
+    #[error(transparent)]
+    Mls(Box<MlsError>),
+    /// A message is no commit.
+    #[error("the message is no commit")]
+    NoCommit,
+    /// A commit that adds somebody came without a welcome or a tree.
+    #[error("the commit invites nobody")]
+    NoInvitation,
+    /// An exported secret has the wrong length.
+    #[error("exported secret of the wrong length")]
+    Length,
+    /// A group to be warmed has fewer than two members beside its founder.
+    #[error("a warmed group has at least two members beside its founder")]
+    TooFew,
+    /// The cryptography failed.
+    #[error(transparent)]
+    Provider(#[from] crate::provider::ProviderError),
+}
+
+impl From<MlsError> for Error {
+    fn from(error: MlsError) -> Self {
+        Self::Mls(Box::new(error))
+    }
+}
+
+/// What an operation gives.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
