@@ -3,7 +3,7 @@
 
 use quiver_ainq::{
     Bls12381G1, DroneKeypair, DronePublicKey, EnrolmentRequest, Entry, Error, Handle, Header, Identity,
-    IssuedToken, MasterSecret, Membership, OperatorPublicKey, OperatorSecretKey, PendingEnrolment, Ratchet,
+    IssuedToken, MasterSecret, Membership, OperatorPublicKey, OperatorSecretKey, Part, PendingEnrolment, Ratchet,
     RevocationList, Ristretto255, SchnorrSignature, SealedReply, SecretValue, Signature,
     SignedRevocationList, SlotSet, SparePair, StatementSignature, Token, TokenStatement,
     UnverifiedPartialKey,
@@ -206,7 +206,7 @@ fn spares<S: Staged>(bytes: &[u8]) {
 }
 
 fn ratchets<S: Staged>(bytes: &[u8]) {
-    let ratchet = canonical(bytes, Ratchet::decode::<S>(bytes), |ratchet| ratchet.encode().to_vec());
+    let ratchet = canonical(bytes, Ratchet::<S>::decode(bytes), |ratchet| ratchet.encode().to_vec());
     if let Some(mut ratchet) = ratchet {
         let u = ratchet.u();
         assert!(u == 0 || ratchet.skip_to(u - 1).is_err(), "a ratchet went back");
@@ -226,6 +226,7 @@ fn memberships<S: Staged>(bytes: &[u8]) {
         let verified = header.verify(&scene.deployment, &group, None, &RevocationList::empty(), START);
         let context = quiver_ainq::GroupContext { deployment: scene.deployment.clone(), group, leader };
         let keypair = &scene.honest().edge.keypair;
-        let _ = membership.advance(&context, keypair, None, &verified.expect("an honest header"), entry);
+        let part = Part::Entry(entry.clone());
+        let _ = membership.advance(&context, keypair, None, &verified.expect("an honest header"), &part);
     }
 }

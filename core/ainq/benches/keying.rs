@@ -14,8 +14,9 @@ use curve25519_dalek::montgomery::MontgomeryPoint;
 use curve25519_dalek::ristretto::RistrettoPoint;
 use quiver_ainq::{
     Batch, Deployment, DroneKeypair, Element, EpochOutput, GroupContext, Identity, Join, Label, Leadership,
-    MasterSecret, Membership, Name, RevocationList, Ristretto255, Role, Roster, SecretScalar, SecretValue,
-    Signature, SignedItem, Slot, SparePair, SpareStatement, StrictPaper, Suite, Times, verify_batch_implicit,
+    MasterSecret, Membership, Name, Part, RevocationList, Ristretto255, Role, Roster, SecretScalar,
+    SecretValue, Signature, SignedItem, Slot, SparePair, SpareStatement, StrategyKind, StrictPaper, Suite,
+    Times, verify_batch_implicit,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Hasher, extract, prf};
@@ -88,8 +89,18 @@ impl<S: Suite> World<S> {
     ) -> (Leadership<S>, EpochOutput<S>) {
         let context = self.context();
         let rng = &mut self.rng;
-        Leadership::open_term(context, &self.leader, roster, spares, 1 << 16 | 1, [0; 32], &TIMES, rng)
-            .unwrap()
+        Leadership::open_term(
+            context,
+            &self.leader,
+            roster,
+            spares,
+            1 << 16 | 1,
+            [0; 32],
+            &TIMES,
+            StrategyKind::Flat,
+            rng,
+        )
+        .unwrap()
     }
 
     fn rekey(&mut self, leadership: &mut Leadership<S>, batch: Batch<S>) -> EpochOutput<S> {
@@ -224,15 +235,16 @@ fn edge(c: &mut Criterion) {
         output.header.clone().verify(&context.deployment, &context.group, None, &none, NOW).unwrap()
     };
     let header = verify(&welcome);
-    let join =
-        || Membership::join(&context, &drone.keypair, &drone.secret, &header, &welcome.entries[0]).unwrap();
+    let part = Part::Entry(welcome.entries[0].clone());
+    let join = || Membership::join(&context, &drone.keypair, &drone.secret, &header, &part).unwrap();
     c.bench_function("edge/key_retrieval", |b| b.iter(join));
     let member = join();
     let next = world.rekey(&mut leadership, Batch::default());
+    let part = Part::Entry(next.entries[0].clone());
     let advance = || {
         let header = verify(&next);
         let spare = Some(&drone.spare_pair);
-        member.advance(&context, &drone.keypair, spare, &header, &next.entries[0]).unwrap()
+        member.advance(&context, &drone.keypair, spare, &header, &part).unwrap()
     };
     c.bench_function("edge/advance", |b| b.iter(advance));
     c.bench_function("edge/advance_signature_check_alone", |b| b.iter(|| verify(&next)));

@@ -78,9 +78,18 @@ pub enum Error {
     /// A term's opening uses a spare point that is not the one at hand.
     #[error("not the spare point at hand")]
     WrongSpare,
-    /// A header names a re-key strategy this version does not follow.
-    #[error("re-key strategy not supported")]
+    /// A header or a part of it belongs to another re-key strategy than the term's, or the suite has none such.
+    #[error("not a re-key strategy of this term")]
     UnsupportedStrategy,
+    /// Wraps build on an epoch that is not the one held: one was missed, or they come out of order.
+    #[error("wraps for another epoch than the one held")]
+    Gap,
+    /// Wraps need the member's path, which it does not have: it restarted, or was not told since the term opened.
+    #[error("the path of keys is not at hand")]
+    MissingPath,
+    /// Wraps are not those that the header binds.
+    #[error("not the wraps that the header binds")]
+    WrongWraps,
     /// Bytes are not the canonical encoding of what was expected.
     #[error("malformed: {0}")]
     Malformed(&'static str),

@@ -18,6 +18,11 @@ impl GroupKey {
         Self { suite, key }
     }
 
+    /// The key itself, to be sealed for a member.
+    pub(crate) const fn expose(&self) -> &Secret<32> {
+        &self.key
+    }
+
     /// C = K_g ⊕ pad.
     pub(crate) fn wrap(&self, pad: &Secret<32>) -> [u8; 32] {
         self.key.xor(pad)

@@ -81,7 +81,7 @@ pub enum Kind {
 pub enum StrategyKind {
     /// The group key is wrapped for every member, as in the paper.
     Flat,
-    /// A logical key hierarchy (RFC 2627). Named in the format; this version refuses it.
+    /// A logical key hierarchy (RFC 2627): see [`tree`](crate::tree).
     Tree,
 }
 

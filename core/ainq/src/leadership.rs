@@ -25,10 +25,11 @@ pub use self::batch::{Batch, Join};
 use self::draft::Draft;
 use crate::header::check_leader;
 use crate::slots::{Slot, SlotSet};
-use crate::strategy::{Flat, Strategy};
+use crate::strategy::{self, Strategy};
+use crate::tree::{Delta, MAX_TREE_REMOVALS, PathMessage, PathNonce};
 use crate::{
     DroneKeypair, Element, Entry, Epoch, Error, GroupContext, GroupKey, Header, Kind, Roster, SecretScalar,
-    Suite, UnixTime,
+    StrategyKind, Suite, UnixTime,
 };
 
 /// What the leader's clock and revocation list say when it makes an epoch.
@@ -49,8 +50,11 @@ pub struct EpochOutput<S: Suite> {
     pub header: Header<S>,
     /// D.
     pub digest: Digest,
-    /// One entry for each member with a pairwise key, by ascending slot.
+    /// One entry for each member with a pairwise key, by ascending slot. Under `tree` only when a term opens.
     pub entries: Vec<Entry>,
+    /// Under `tree`, unless a term opens: all wraps, for everybody who was in the group before. Newcomers get their
+    /// [`path_message`](Leadership::path_message).
+    pub delta: Option<Delta>,
     /// The slots of the batch's joins, in their order. Empty when a term opens.
     pub assigned: Vec<Slot>,
     /// Slots whose former holders are out, ascending. Empty when a term opens.
@@ -61,7 +65,7 @@ pub struct EpochOutput<S: Suite> {
 pub struct Leadership<S: Suite> {
     context: GroupContext<S>,
     roster: Roster<S>,
-    strategy: Box<dyn Strategy>,
+    strategy: Box<dyn Strategy<S>>,
     epoch: Epoch,
     digest: Digest,
     key: GroupKey,
@@ -78,7 +82,7 @@ impl<S: Suite> Leadership<S> {
     ///
     /// # Errors
     /// [`Error::NotALeader`] unless `keypair` is the context's leader, of this group and of the term's ordinal;
-    /// [`Error::Expired`] if `times` are not in order.
+    /// [`Error::Expired`] if `times` are not in order; [`Error::UnsupportedStrategy`] for a tree under `strict-paper`.
     #[expect(
         clippy::too_many_arguments,
         reason = "they are the inputs of one operation, each of another origin"
@@ -91,10 +95,12 @@ impl<S: Suite> Leadership<S> {
         term: u64,
         prev: Digest,
         times: &Times,
+        strategy: StrategyKind,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(Self, EpochOutput<S>), Error> {
         check_signer(&context, keypair, term)?;
         check_times(times)?;
+        let mut strategy = strategy::new(strategy)?;
         roster.prepare(&context.deployment);
         let newcomers: Vec<_> = roster
             .members()
@@ -107,8 +113,8 @@ impl<S: Suite> Leadership<S> {
         draft.absent = absent.collect();
         draft.roster_hash = roster.hash();
         let ratchets = draft.agree(&mut kept, newcomers, rng)?;
-        let mut strategy: Box<dyn Strategy> = Box::new(Flat::new(S::ID));
-        let (mut output, key) = draft.issue(keypair, strategy.as_mut(), ratchets, rng)?;
+        let highest = roster.highest();
+        let (mut output, key) = draft.issue(keypair, strategy.as_mut(), ratchets, highest, rng);
         for entry in &mut output.entries {
             // Its entry carries q.
             entry.q = spares.get(&entry.slot).map(|(q, _)| *q);
@@ -125,8 +131,8 @@ impl<S: Suite> Leadership<S> {
     /// # Errors
     /// [`Error::WrongSlot`] if a slot to be freed is free; [`Error::Revoked`] if an evicted drone joins;
     /// [`Error::Malformed`] if one drone joins twice; [`Error::Exhausted`] if there are too few slots or epochs;
-    /// [`Error::NotALeader`] for a keypair other than the term's leader's; [`Error::Expired`] if `times` are not in order.
-    /// Nothing has changed then.
+    /// [`Error::NotALeader`] for a keypair other than the term's leader's; [`Error::Expired`] if `times` are not in order;
+    /// [`Error::TooLong`] for more than [`MAX_TREE_REMOVALS`] in a tree. Nothing has changed then.
     pub fn rekey(
         &mut self,
         keypair: &DroneKeypair<S>,
@@ -139,6 +145,9 @@ impl<S: Suite> Leadership<S> {
         let counter = self.epoch.counter.checked_add(1).ok_or(Error::Exhausted)?;
         let epoch = Epoch { term: self.epoch.term, counter };
         let freed = batch.freed(&self.roster)?;
+        if self.strategy() == StrategyKind::Tree && freed.len() > MAX_TREE_REMOVALS {
+            return Err(Error::TooLong { what: "removals of one epoch", limit: MAX_TREE_REMOVALS });
+        }
         let newcomers = batch.placed(&self.roster, &freed)?;
         let assigned: Vec<Slot> = newcomers.iter().map(|newcomer| newcomer.slot).collect();
         let mut draft = Draft::new(&self.context, Kind::Rekey, epoch, self.digest, times);
@@ -148,10 +157,32 @@ impl<S: Suite> Leadership<S> {
         draft.removed = freed.iter().copied().collect();
         draft.added = assigned.iter().copied().collect();
         draft.roster_hash = self.roster.hash();
-        let (output, key) = draft.issue(keypair, self.strategy.as_mut(), ratchets, rng)?;
+        let highest = self.roster.highest();
+        let (output, key) = draft.issue(keypair, self.strategy.as_mut(), ratchets, highest, rng);
         // The old key is erased here.
         (self.epoch, self.digest, self.key) = (epoch, output.digest, key);
         Ok(EpochOutput { assigned, dropped: freed.into_iter().collect(), ..output })
+    }
+
+    /// What a member needs beside the header of the current epoch if wraps are of no use to it: the keys above its leaf,
+    /// and the group key. Steps the member's chain.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedStrategy`] if the term has no tree; [`Error::WrongSlot`] if the slot has no key in this term.
+    pub fn path_message(&mut self, slot: Slot, r: &PathNonce) -> Result<PathMessage, Error> {
+        self.strategy.path(slot, &self.digest, r, &self.key)
+    }
+
+    /// Does what an epoch leaves to be done when it is out: under `flat` every member's chain is stepped. The next epoch
+    /// would do it first, so forgetting it is slow, not unsafe.
+    pub fn settle(&mut self) {
+        self.strategy.settle();
+    }
+
+    /// How keys travel in this term.
+    #[must_use]
+    pub fn strategy(&self) -> StrategyKind {
+        self.strategy.kind()
     }
 
     /// The current epoch.

@@ -17,6 +17,7 @@
 //! | [`spare`], [`pairwise`] | one-time points, and the ratchet a member shares with its leader |
 //! | [`header`], [`group_key`] | what an epoch says, when it is believed, and the key it brings |
 //! | [`leadership`], [`membership`] | a group from the leader's side and from an edge's |
+//! | [`tree`] | the key hierarchy, and what its members are sent |
 //! | [`traffic`] | messages under the group key |
 //! | [`equivocation`] | evidence against a leader that contradicts itself |
 //! | [`strict`] | a suite that keys as the paper does, for experiments |
@@ -49,6 +50,7 @@ pub mod revocation;
 pub mod roster;
 pub mod schnorr;
 pub mod signature;
+mod slab;
 pub mod slots;
 pub mod spare;
 pub mod statement;
@@ -57,6 +59,7 @@ pub mod strict;
 pub mod suite;
 pub mod token;
 pub mod traffic;
+pub mod tree;
 
 pub use deployment::Deployment;
 pub use element::{Element, SecretScalar};
@@ -87,3 +90,4 @@ pub use roster::Roster;
 pub use slots::{LEADER_SLOT, MAX_SLOTS, Run, Slot, SlotSet};
 pub use spare::{SparePair, SpareStatement};
 pub use traffic::{Ceiling, Frame, MAX_FRAMES, Receiver, Reception, Sender, TrafficKey};
+pub use tree::{Delta, MAX_TREE_REMOVALS, Part, PathMessage, PathNonce};

@@ -3,18 +3,20 @@
 //! Every step is pure: it takes the old state and a verified header and gives the new state, or an error and no change.
 //! The caller makes the new state durable, then puts it in the old one's place, which erases the old one.
 
+mod following;
 mod state;
 
 use core::fmt;
 
-use quiver_crypto::{Digest, Secret, ct_eq};
+use quiver_crypto::{Digest, Secret};
 use zeroize::Zeroizing;
 
 use crate::pairwise::{PairContext, Ratchet};
 use crate::slots::Slot;
+use crate::tree::{HmacXor, Part, Path};
 use crate::{
-    DroneKeypair, Element, Entry, Epoch, Error, GroupContext, GroupKey, Handle, Kind, Name, SecretScalar,
-    SparePair, Suite, VerifiedHeader,
+    DroneKeypair, Element, Epoch, Error, GroupContext, GroupKey, Handle, Kind, Name, SecretScalar, SparePair,
+    StrategyKind, Suite, VerifiedHeader,
 };
 
 /// A drone's place in a group and the keys that come with it.
@@ -22,140 +24,97 @@ pub struct Membership<S: Suite> {
     group: Name,
     /// Who leads the term, so that nobody else goes on with it.
     leader: Handle,
+    /// How keys travel in the term.
+    strategy: StrategyKind,
     slot: Slot,
-    /// The counter of the epoch that made the pairwise key: u = counter − birth.
+    /// The counter of the epoch that made the pairwise key. Flat: u = counter − birth. Tree: u is carried.
     birth: u64,
     epoch: Epoch,
     digest: Digest,
-    ratchet: Ratchet,
+    ratchet: Ratchet<S>,
+    path: Option<Path<HmacXor<S>>>,
     key: Option<GroupKey>,
-    suite: core::marker::PhantomData<S>,
 }
 
 impl<S: Suite> Membership<S> {
-    /// Enters the group by a Welcome: the header of the epoch that adds the drone, and its entry. The secret belongs to
-    /// the E_now of the join request; erase it once the membership is durable.
+    /// Enters the group by a Welcome: the header of the epoch that adds the drone, and its part: an entry under `flat`, a
+    /// path message under `tree`, whose r the caller has found to be its own n_e. The secret belongs to the E_now of the
+    /// join request; erase it once the membership is durable.
     ///
     /// Of the context only deployment and group matter; the leader is the one that signed the header.
     ///
     /// # Errors
     /// [`Error::WrongGroup`]; [`Error::MissingEntry`] if the header does not add that slot by a join;
-    /// [`Error::WrongTag`] if the entry is not made for this drone and this ephemeral point.
+    /// [`Error::UnsupportedStrategy`] for a part of the other strategy; [`Error::WrongTag`] or [`Error::SealBroken`] if the
+    /// part is not made for this drone and this ephemeral point.
     pub fn join(
         context: &GroupContext<S>,
         keypair: &DroneKeypair<S>,
         ephemeral: &SecretScalar<S>,
         header: &VerifiedHeader<S>,
-        entry: &Entry,
+        part: &Part,
     ) -> Result<Self, Error> {
         let core = header.core();
-        if core.kind != Kind::Rekey || entry.q.is_some() || !core.adds(entry.slot) {
+        let slot = match (core.strategy, part) {
+            (StrategyKind::Flat, Part::Entry(entry)) if entry.q.is_none() => entry.slot,
+            (StrategyKind::Flat, Part::Entry(_)) => return Err(Error::MissingEntry),
+            (StrategyKind::Tree, Part::Path(path)) => path.slot,
+            _ => return Err(Error::UnsupportedStrategy),
+        };
+        if core.kind != Kind::Rekey || !core.adds(slot) {
             return Err(Error::MissingEntry);
         }
         let one_time = OneTime { q: 0, secret: ephemeral, point: ephemeral.public() };
-        let ratchet = agree(context, keypair, &one_time, header, entry.slot)?;
-        Self::activate(header, entry, ratchet, core.epoch.counter)
+        let ratchet = agree(context, keypair, &one_time, header, slot)?;
+        let birth = core.epoch.counter;
+        match part {
+            Part::Path(path) => Self::open_path(header, path, ratchet, birth),
+            Part::Entry(entry) => Self::open_entry(header, entry, ratchet, birth),
+            Part::Delta(_) => Err(Error::UnsupportedStrategy),
+        }
     }
 
-    /// Follows the group to a newer epoch. `spare` is needed when a term opens, and must be the pair whose number the
-    /// entry names; otherwise the step costs no curve arithmetic.
+    /// Follows the group to a newer epoch. A term opens by an entry under either strategy, and `spare` must be the pair
+    /// whose number the entry names; otherwise the step costs no curve arithmetic. Within a term `flat` follows by entries;
+    /// `tree` by the wraps of the next epoch, or by a path message of any newer one, or of the epoch held.
     ///
     /// # Errors
-    /// [`Error::WrongGroup`], [`Error::WrongSlot`]; [`Error::Stale`] if the epoch is not newer; [`Error::TermNotOpened`] if
-    /// it belongs to a term whose opening was missed; [`Error::NotALeader`] if another leader goes on with this term;
-    /// [`Error::Removed`] if the header frees the slot; [`Error::MissingEntry`] if it opens a term without this drone;
-    /// [`Error::WrongSpare`]; [`Error::Exhausted`] if it is too far ahead; [`Error::WrongTag`].
+    /// [`Error::WrongGroup`], [`Error::WrongSlot`]; [`Error::Stale`] if the epoch is not newer, or the path message was
+    /// used; [`Error::TermNotOpened`] if it belongs to a term whose opening was missed; [`Error::NotALeader`] if another
+    /// leader goes on with this term; [`Error::Removed`] if the header frees the slot; [`Error::MissingEntry`] if it opens
+    /// a term without this drone; [`Error::WrongSpare`]; [`Error::Exhausted`] if it is too far ahead;
+    /// [`Error::UnsupportedStrategy`] for a part or a header of the other strategy; [`Error::Gap`], [`Error::MissingPath`]
+    /// and [`Error::WrongWraps`] for wraps; [`Error::SealBroken`] for a path; [`Error::WrongTag`].
     pub fn advance(
         &self,
         context: &GroupContext<S>,
         keypair: &DroneKeypair<S>,
         spare: Option<&SparePair<S>>,
         header: &VerifiedHeader<S>,
-        entry: &Entry,
+        part: &Part,
     ) -> Result<Self, Error> {
         let core = header.core();
         if core.group != self.group {
             return Err(Error::WrongGroup);
         }
-        if core.epoch <= self.epoch {
+        let again = matches!(part, Part::Path(_)) && *header.digest() == self.digest;
+        if core.epoch <= self.epoch && !again {
             return Err(Error::Stale);
         }
-        if entry.slot != self.slot {
+        let slot = match part {
+            Part::Entry(entry) => entry.slot,
+            Part::Path(path) => path.slot,
+            Part::Delta(_) => self.slot,
+        };
+        if slot != self.slot {
             return Err(Error::WrongSlot);
         }
-        match core.kind {
-            Kind::Open => self.follow_to_term(context, keypair, spare, header, entry),
-            Kind::Rekey => self.follow_in_term(header, entry),
+        match (core.kind, part) {
+            (Kind::Open, Part::Entry(entry)) => self.follow_to_term(context, keypair, spare, header, entry),
+            (_, Part::Entry(entry)) => self.follow_by_entry(header, entry),
+            (_, Part::Path(path)) => self.follow_by_path(header, path),
+            (_, Part::Delta(delta)) => self.follow_by_wraps(header, delta),
         }
-    }
-
-    fn follow_to_term(
-        &self,
-        context: &GroupContext<S>,
-        keypair: &DroneKeypair<S>,
-        spare: Option<&SparePair<S>>,
-        header: &VerifiedHeader<S>,
-        entry: &Entry,
-    ) -> Result<Self, Error> {
-        let core = header.core();
-        if core.epoch.term <= self.epoch.term {
-            return Err(Error::Stale);
-        }
-        if !core.adds(self.slot) {
-            return Err(Error::MissingEntry);
-        }
-        let q = entry.q.ok_or(Error::WrongSpare)?;
-        let spare = spare.filter(|spare| spare.q() == q).ok_or(Error::WrongSpare)?;
-        let one_time = OneTime { q, secret: spare.secret(), point: *spare.point() };
-        let ratchet = agree(context, keypair, &one_time, header, self.slot)?;
-        Self::activate(header, entry, ratchet, core.epoch.counter)
-    }
-
-    fn follow_in_term(&self, header: &VerifiedHeader<S>, entry: &Entry) -> Result<Self, Error> {
-        let core = header.core();
-        if core.epoch.term != self.epoch.term {
-            return Err(Error::TermNotOpened);
-        }
-        if core.leader.handle() != self.leader {
-            return Err(Error::NotALeader);
-        }
-        if core.removed.contains(self.slot) || core.added.contains(self.slot) {
-            return Err(Error::Removed);
-        }
-        if entry.q.is_some() {
-            return Err(Error::Malformed("entry"));
-        }
-        // u = counter − birth; never back, and at most 2^16 forward
-        let u = core.epoch.counter.checked_sub(self.birth).ok_or(Error::Stale)?;
-        let mut ratchet = self.ratchet.clone();
-        ratchet.skip_to(u)?;
-        Self::activate(header, entry, ratchet, self.birth)
-    }
-
-    /// Unwrap and step, tag. The ratchet is a copy: it is kept only if the tag verified.
-    fn activate(
-        header: &VerifiedHeader<S>,
-        entry: &Entry,
-        mut ratchet: Ratchet,
-        birth: u64,
-    ) -> Result<Self, Error> {
-        let key = GroupKey::unwrap(S::ID, &entry.wrap, &ratchet.take_pad(header.d0(), entry.slot));
-        let tag = key.tag(header.d0(), &header.header().entries_root);
-        if !ct_eq(tag.expose(), &header.header().tag) {
-            return Err(Error::WrongTag);
-        }
-        let core = header.core();
-        Ok(Self {
-            group: core.group.clone(),
-            leader: core.leader.handle(),
-            slot: entry.slot,
-            birth,
-            epoch: core.epoch,
-            digest: *header.digest(),
-            ratchet,
-            key: Some(key),
-            suite: core::marker::PhantomData,
-        })
     }
 
     /// The group.
@@ -194,6 +153,18 @@ impl<S: Suite> Membership<S> {
         self.ratchet.auth()
     }
 
+    /// How keys travel in the term.
+    #[must_use]
+    pub const fn follows(&self) -> StrategyKind {
+        self.strategy
+    }
+
+    /// Whether the next epoch's wraps are of use. Under `flat` there is no path to be missed.
+    #[must_use]
+    pub const fn has_path(&self) -> bool {
+        matches!(self.strategy, StrategyKind::Flat) || self.path.is_some()
+    }
+
     /// K_g, unless the drone restarted since and waits for the next epoch.
     #[must_use]
     pub const fn group_key(&self) -> Option<&GroupKey> {
@@ -226,7 +197,7 @@ fn agree<S: Suite>(
     one_time: &OneTime<'_, S>,
     header: &VerifiedHeader<S>,
     slot: Slot,
-) -> Result<Ratchet, Error> {
+) -> Result<Ratchet<S>, Error> {
     let core = header.core();
     if core.group != context.group {
         return Err(Error::WrongGroup);
@@ -237,13 +208,13 @@ fn agree<S: Suite>(
     let agreed = S::agree(secret, point)?;
     let pairs = PairContext::new(&context.deployment, &core.group, core.epoch, point, &core.leader);
     let ctx = pairs.digest(keypair.public(), slot, one_time.q, one_time.point.encoding());
-    Ok(Ratchet::derive::<S>(&agreed, &ctx))
+    Ok(Ratchet::derive(&agreed, &ctx))
 }
 
 impl<S: Suite> fmt::Debug for Membership<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Membership");
         debug.field("group", &self.group).field("slot", &self.slot).field("epoch", &self.epoch);
-        debug.field("synced", &self.synced()).finish_non_exhaustive()
+        debug.field("synced", &self.synced()).field("has_path", &self.has_path()).finish_non_exhaustive()
     }
 }

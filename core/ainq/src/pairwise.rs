@@ -10,9 +10,10 @@
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::marker::PhantomData;
 
 use quiver_crypto::canonical::Reader;
-use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, extract, prf, prf_each};
+use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, extract, prf};
 
 use crate::slots::Slot;
 use crate::{AgreedSecret, Deployment, DronePublicKey, Element, Epoch, Error, Name, Suite};
@@ -62,31 +63,25 @@ impl PairContext {
     }
 }
 
-/// W\[u\], u and A of one pair.
+/// W\[u\], u and A of one pair: 72 bytes. In `strict-paper` the chain stands still and only u is counted.
 #[derive(Clone)]
-pub struct Ratchet {
-    suite: &'static str,
+pub struct Ratchet<S: Suite> {
     chain: Secret<32>,
     auth: Secret<32>,
     u: u64,
-    /// Not so in `strict-paper`.
-    steps: bool,
+    suite: PhantomData<S>,
 }
 
-impl Ratchet {
+impl<S: Suite> Ratchet<S> {
     /// Bytes of [`encode`](Self::encode).
     pub const ENCODED_LEN: usize = 8 + 32 + 32;
 
     /// W\[0\] and A from the pairwise secret and the pair's context.
     #[must_use]
-    pub fn derive<S: Suite>(secret: &AgreedSecret, context: &Digest) -> Self {
+    pub fn derive(secret: &AgreedSecret, context: &Digest) -> Self {
         let chain = extract(context, secret.expose());
         let auth = prf(&chain, S::ID, "auth", &[]);
-        Self::new::<S>(chain, auth, 0)
-    }
-
-    const fn new<S: Suite>(chain: Secret<32>, auth: Secret<32>, u: u64) -> Self {
-        Self { suite: S::ID, chain, auth, u, steps: !S::STRICT_PAPER }
+        Self { chain, auth, u: 0, suite: PhantomData }
     }
 
     /// A, for as long as the pair lasts.
@@ -101,24 +96,20 @@ impl Ratchet {
         self.u
     }
 
-    /// PRF(W\[u\], "wrap", D0 ‖ slot), and the step that has to follow: no chain key makes two pads.
-    pub(crate) fn take_pad(&mut self, d0: &Digest, slot: Slot) -> Secret<32> {
-        let slot = slot.to_be_bytes();
-        let wrap: (_, &[&[u8]]) = ("wrap", &[d0, &slot]);
-        self.u += 1;
-        if !self.steps {
-            let [pad] = prf_each(&self.chain, self.suite, [wrap]);
-            return pad;
-        }
-        let [pad, next] = prf_each(&self.chain, self.suite, [wrap, ("step", &[])]);
-        self.chain = next;
-        pad
+    /// W\[u\]. Whoever uses it steps the chain next.
+    pub(crate) const fn chain(&self) -> &Secret<32> {
+        &self.chain
+    }
+
+    /// PRF(W\[u\], "wrap", D0 ‖ slot). The caller owes the step: no chain key makes two pads.
+    pub(crate) fn pad(&self, d0: &Digest, slot: Slot) -> Secret<32> {
+        prf(&self.chain, S::ID, "wrap", &[d0, &slot.to_be_bytes()])
     }
 
     /// W\[u+1\]; W\[u\] is erased.
     pub fn step(&mut self) {
-        if self.steps {
-            self.chain = prf(&self.chain, self.suite, "step", &[]);
+        if !S::STRICT_PAPER {
+            self.chain = prf(&self.chain, S::ID, "step", &[]);
         }
         self.u += 1;
     }
@@ -150,16 +141,16 @@ impl Ratchet {
     ///
     /// # Errors
     /// [`Error::Malformed`].
-    pub fn decode<S: Suite>(bytes: &[u8]) -> Result<Self, Error> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         let u = reader.u64()?;
         let (chain, auth) = (Secret::new(reader.array()?), Secret::new(reader.array()?));
         reader.end()?;
-        Ok(Self::new::<S>(chain, auth, u))
+        Ok(Self { chain, auth, u, suite: PhantomData })
     }
 }
 
-impl fmt::Debug for Ratchet {
+impl<S: Suite> fmt::Debug for Ratchet<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ratchet").field("u", &self.u).finish_non_exhaustive()
     }

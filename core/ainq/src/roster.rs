@@ -123,6 +123,12 @@ impl<S: Suite> Roster<S> {
         (0..MAX_SLOTS).filter(move |slot| taken.next_if_eq(&slot).is_none())
     }
 
+    /// The highest slot that is held.
+    #[must_use]
+    pub fn highest(&self) -> Option<Slot> {
+        self.members.last_key_value().map(|(slot, _)| *slot)
+    }
+
     /// Who holds a slot.
     #[must_use]
     pub fn get(&self, slot: Slot) -> Option<&DronePublicKey<S>> {
@@ -188,7 +194,7 @@ impl<S: Suite> Roster<S> {
     /// The hash that headers carry: over slots and members, and over the set of evicted handles.
     #[must_use]
     pub fn hash(&self) -> Digest {
-        let height = self.members.last_key_value().map_or(0, |(slot, _)| u32::BITS - slot.leading_zeros());
+        let height = self.highest().map_or(0, |slot| u32::BITS - slot.leading_zeros());
         // A slot has 20 bits.
         let height = u8::try_from(height).unwrap_or(u8::MAX);
         Hasher::new("quiver/1 roster")

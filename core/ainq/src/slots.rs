@@ -3,7 +3,6 @@
 //! A drone keeps its slot as long as it is a member; a freed slot may be given to somebody else. Masses of drones come
 //! and go in neighbouring slots, so a set is a list of runs and stays a few bytes long in a header.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use quiver_crypto::canonical::{Reader, Writer};
@@ -97,6 +96,32 @@ impl SlotSet {
         self.runs.get(..behind).and_then(<[Run]>::last).is_some_and(|run| slot < run.end())
     }
 
+    /// How many of the set are below `slot`.
+    #[must_use]
+    pub fn rank(&self, slot: Slot) -> usize {
+        let below = self.runs.iter().take_while(|run| run.start < slot);
+        below.map(|run| (run.end().min(slot) - run.start) as usize).sum()
+    }
+
+    /// The highest of the set.
+    #[must_use]
+    pub fn last(&self) -> Option<Slot> {
+        self.runs.last().map(|run| run.end() - 1)
+    }
+
+    /// The set of all `slot / 2`: the parents, if slots are the leaves of a binary tree.
+    pub(crate) fn halved(&self) -> Self {
+        let mut halved = Self::new();
+        for run in &self.runs {
+            let (start, end) = (run.start / 2, (run.end() - 1) / 2 + 1);
+            match halved.runs.last_mut() {
+                Some(last) if start <= last.end() => last.len = end - last.start,
+                _ => halved.runs.push(Run { start, len: end - start }),
+            }
+        }
+        halved
+    }
+
     /// The slots, ascending.
     pub fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
         self.runs.iter().flat_map(|run| run.start..run.end())
@@ -127,6 +152,11 @@ impl SlotSet {
         Self::from_runs(runs)
     }
 
+    /// The set {0}.
+    pub(crate) fn first_only() -> Self {
+        Self { runs: alloc::vec![Run { start: 0, len: 1 }] }
+    }
+
     fn push(&mut self, slot: Slot) {
         match self.runs.last_mut() {
             Some(last) if last.end() == slot => last.len += 1,
@@ -138,7 +168,9 @@ impl SlotSet {
 impl FromIterator<Slot> for SlotSet {
     /// Slots in any order, repeated or not. They are the caller's own and below [`MAX_SLOTS`].
     fn from_iter<I: IntoIterator<Item = Slot>>(slots: I) -> Self {
-        let sorted: BTreeSet<Slot> = slots.into_iter().collect();
+        let mut sorted: Vec<Slot> = slots.into_iter().collect();
+        sorted.sort_unstable();
+        sorted.dedup();
         let mut set = Self::new();
         sorted.into_iter().for_each(|slot| set.push(slot));
         set
@@ -147,6 +179,8 @@ impl FromIterator<Slot> for SlotSet {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -184,6 +218,9 @@ mod tests {
             let set: SlotSet = slots.iter().copied().collect();
             prop_assert_eq!(set.len(), slots.len());
             prop_assert!((0..64).all(|slot| set.contains(slot) == slots.contains(&slot)));
+            prop_assert!((0..64).all(|slot| set.rank(slot) == slots.range(..slot).count()));
+            prop_assert_eq!(set.last(), slots.last().copied());
+            prop_assert_eq!(set.halved(), slots.iter().map(|slot| slot / 2).collect::<SlotSet>());
             prop_assert_eq!(set.iter().collect::<BTreeSet<_>>(), slots);
             let mut writer = Writer::new();
             set.encode(&mut writer);

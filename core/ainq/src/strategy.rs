@@ -2,59 +2,88 @@
 //!
 //! An epoch is made in two halves, because every wrap is bound to D0 and D0 to what the epoch changes:
 //!
-//! 1. [`Strategy::plan`] looks at the change and says what the header must know and how many fresh secrets are needed.
+//! 1. [`Strategy::height_after`] says what the header must know of the change.
 //! 2. The leader writes the core and hashes it to D0.
-//! 3. [`Strategy::seal`] applies the change, wraps under D0, steps every chain that wrapped, and yields the group key.
+//! 3. [`Strategy::seal`] applies the change, draws what has to be fresh, wraps under D0, and yields the group key.
 //!
-//! [`Flat`] is the paper's: a fresh K_g wrapped for every member. A key hierarchy fits the same two halves: its fresh
-//! secrets are the refreshed nodes, its wraps hang on nodes and are bound by `entries_root`, its K_g is derived from the
-//! root, and the leaf keys are the very ratchets that come in here.
+//! [`Flat`] is the paper's: a fresh K_g wrapped for every member. [`Tree`] is a key hierarchy: its fresh secrets are the
+//! refreshed nodes, its wraps hang on nodes and are bound by `entries_root`, its K_g is derived from the root.
 
 mod flat;
+mod tree;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use quiver_crypto::{Digest, Secret};
+use rand_core::CryptoRngCore;
 
 pub(crate) use self::flat::Flat;
+pub(crate) use self::tree::Tree;
 use crate::pairwise::Ratchet;
 use crate::slots::{Slot, SlotSet};
-use crate::{Entry, Error, GroupKey, StrategyKind};
+use crate::tree::{Delta, PathMessage, PathNonce};
+use crate::{Entry, Error, GroupKey, Kind, StrategyKind, Suite};
 
 /// What an epoch changes. Removal comes first: a freed slot may be filled again at once.
-pub(crate) struct Change<'a> {
+pub(crate) struct Change<'a, S: Suite> {
+    pub(crate) kind: Kind,
     pub(crate) removed: &'a SlotSet,
+    pub(crate) added: &'a SlotSet,
+    /// The highest slot that is held after the change, by a member with or without a pairwise key.
+    pub(crate) highest: Option<Slot>,
     /// By ascending slot, each with its chain at u = 0.
-    pub(crate) newcomers: Vec<(Slot, Ratchet)>,
-}
-
-/// What an epoch needs to know before D0 is.
-pub(crate) struct Plan {
-    /// The tree's height after the change; 0 for flat.
-    pub(crate) height: u8,
-    /// How many fresh random secrets [`Strategy::seal`] wants.
-    pub(crate) fresh: usize,
+    pub(crate) newcomers: Vec<(Slot, Ratchet<S>)>,
 }
 
 /// An epoch's key and how the members get it.
 pub(crate) struct Sealed {
     pub(crate) key: GroupKey,
-    /// By ascending slot.
+    /// By ascending slot. Under tree only when a term opens.
     pub(crate) entries: Vec<Entry>,
+    /// Under tree, unless a term opens.
+    pub(crate) delta: Option<Delta>,
     pub(crate) entries_root: Digest,
 }
 
 /// The leader's half of a re-key strategy. It owns the members' ratchets.
-pub(crate) trait Strategy: Send + Sync {
+pub(crate) trait Strategy<S: Suite>: Send + Sync {
     /// What headers call it.
     fn kind(&self) -> StrategyKind;
 
-    /// Plans an epoch. Changes nothing.
-    fn plan(&self, change: &Change<'_>) -> Plan;
+    /// The tree's height after a change; 0 for flat.
+    fn height_after(&self, change: &Change<'_, S>) -> u8;
 
-    /// Makes the planned epoch. On an error nothing has changed.
-    fn seal(&mut self, change: Change<'_>, fresh: Vec<Secret<32>>, d0: &Digest) -> Result<Sealed, Error>;
+    /// Makes the epoch.
+    fn seal(&mut self, change: Change<'_, S>, d0: &Digest, rng: &mut dyn CryptoRngCore) -> Sealed;
+
+    /// Does what [`seal`](Self::seal) left to be done once the epoch is out.
+    fn settle(&mut self);
 
     /// A of the member in a slot.
     fn auth_key(&self, slot: Slot) -> Option<&Secret<32>>;
+
+    /// The path message of a member in the epoch with header digest D, and the step of its chain that follows.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedStrategy`] where there are no paths; [`Error::WrongSlot`] if the member has no key.
+    fn path(
+        &mut self,
+        slot: Slot,
+        digest: &Digest,
+        r: &PathNonce,
+        key: &GroupKey,
+    ) -> Result<PathMessage, Error>;
+}
+
+/// The strategy of a kind, for nobody yet.
+///
+/// # Errors
+/// [`Error::UnsupportedStrategy`]: the paper as published has no tree.
+pub(crate) fn new<S: Suite>(kind: StrategyKind) -> Result<Box<dyn Strategy<S>>, Error> {
+    match kind {
+        StrategyKind::Flat => Ok(Box::new(Flat::new())),
+        StrategyKind::Tree if S::STRICT_PAPER => Err(Error::UnsupportedStrategy),
+        StrategyKind::Tree => Ok(Box::new(Tree::new())),
+    }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Batch, Bls12381G1, Entry, GroupContext, Handle, Header, Identity, Join, Label, Leadership, Membership,
-    RevocationList, Ristretto255, Role, Roster, SecretScalar, SlotSet, SparePair, Suite, Times,
+    Batch, Bls12381G1, Entry, GroupContext, Handle, Header, Identity, Join, Label, Leadership, Membership, Part,
+    RevocationList, Ristretto255, Role, Roster, SecretScalar, SlotSet, SparePair, StrategyKind, Suite, Times,
 };
 use quiver_crypto::canonical::Writer;
 
@@ -121,8 +121,17 @@ fn epoch<S: Suite>(
     let times = Times { issued_at: START, valid_until: START + 600, revocation_number: 0 };
     let context = GroupContext { deployment, group: name(GROUP), leader: leader.keypair.public().clone() };
     let (roster, spares) = (Roster::new(), BTreeMap::new());
-    let opened =
-        Leadership::open_term(context, &leader.keypair, roster, &spares, 1 << 16, [0; 32], &times, &mut rng);
+    let opened = Leadership::open_term(
+        context,
+        &leader.keypair,
+        roster,
+        &spares,
+        1 << 16,
+        [0; 32],
+        &times,
+        StrategyKind::Flat,
+        &mut rng,
+    );
     let (mut leadership, _) = opened.expect("a term");
     let ephemeral = SecretScalar::generate(&mut rng);
     let public = edge.keypair.public().clone();
@@ -193,6 +202,6 @@ fn memberships<S: Suite>(scene: &Scene<S>) -> Vec<Vec<u8>> {
     let context = GroupContext { deployment: scene.deployment.clone(), group, leader };
     let verified = verified.expect("an honest header");
     let membership =
-        Membership::join(&context, &edge.keypair, ephemeral, &verified, entry).expect("a welcome");
+        Membership::join(&context, &edge.keypair, ephemeral, &verified, &Part::Entry(entry.clone())).expect("a welcome");
     vec![membership.encode().to_vec()]
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use quiver_ainq::{
     Batch, Deployment, DroneKeypair, EpochOutput, GroupContext, Handle, Identity, Join, Label, Leadership,
     MasterSecret, Name, RevocationList, Ristretto255, Role, Roster, SecretScalar, SecretValue, SparePair,
-    Times,
+    StrategyKind, Times,
 };
 use quiver_message as m;
 use quiver_message::{Message, MessageError};
@@ -72,6 +72,7 @@ impl Fixture {
             65_539,
             [0; 32],
             &times,
+            StrategyKind::Flat,
             &mut self.rng,
         )
         .unwrap();

@@ -3,6 +3,8 @@
 use quiver_crypto::Digest;
 
 use super::{Epoch, Header, HeaderCore, Kind, StrategyKind, header_digest};
+use crate::slots::SlotSet;
+use crate::tree::MAX_HEIGHT;
 use crate::{Deployment, Error, Label, Name, RevocationList, Role, Suite, UnixTime};
 
 /// A header whose signature, signer and validity were checked. Whether its key fits shows when an entry is opened.
@@ -70,7 +72,7 @@ impl<S: Suite> Header<S> {
         revocations: &RevocationList,
         now: UnixTime,
     ) -> Result<VerifiedHeader<S>, Error> {
-        self.core.check_shape()?;
+        self.core.check_shape(&self.entries_root)?;
         if self.core.group != *group {
             return Err(Error::WrongGroup);
         }
@@ -115,11 +117,11 @@ pub(crate) fn check_leader(role: &Role, group: &Name, term: u64) -> Result<(), E
 
 impl<S: Suite> HeaderCore<S> {
     /// Whether the fields fit each other.
-    pub(crate) fn check_shape(&self) -> Result<(), Error> {
-        if self.strategy != StrategyKind::Flat {
+    pub(crate) fn check_shape(&self, entries_root: &Digest) -> Result<(), Error> {
+        if self.strategy == StrategyKind::Tree && S::STRICT_PAPER {
             return Err(Error::UnsupportedStrategy);
         }
-        let fits = match self.kind {
+        let kind_fits = match self.kind {
             Kind::Open => self.epoch.counter == 1 && self.removed.is_empty() && self.added.is_empty(),
             Kind::Rekey => {
                 self.epoch.counter > 1
@@ -127,9 +129,22 @@ impl<S: Suite> HeaderCore<S> {
                     && self.point.is_some() != self.added.is_empty()
             }
         };
-        if !fits || self.height != 0 || self.issued_at >= self.valid_until {
+        let strategy_fits = match self.strategy {
+            StrategyKind::Flat => self.height == 0,
+            StrategyKind::Tree => (1..=MAX_HEIGHT).contains(&self.height) && self.fits_beneath(),
+        };
+        // Entries stand alone; only wraps of a tree have to be bound.
+        let binds_wraps = self.strategy == StrategyKind::Tree && self.kind == Kind::Rekey;
+        let root_fits = binds_wraps || *entries_root == [0; 32];
+        if !(kind_fits && strategy_fits && root_fits && self.issued_at < self.valid_until) {
             return Err(Error::Malformed("header"));
         }
         Ok(())
+    }
+
+    /// Whether the tree has a leaf for every slot that is named.
+    fn fits_beneath(&self) -> bool {
+        let highest = [&self.removed, &self.added, &self.absent].into_iter().filter_map(SlotSet::last).max();
+        highest.is_none_or(|slot| slot >> self.height == 0)
     }
 }

@@ -126,8 +126,8 @@ impl<S: Suite> Header<S> {
     pub fn decode(bytes: &[u8], deployment: &Deployment<S>) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         let core = HeaderCore::decode(&mut reader, deployment)?;
-        core.check_shape()?;
         let (entries_root, tag) = (reader.array()?, reader.array()?);
+        core.check_shape(&entries_root)?;
         let signature = Signature::decode(reader.take(S::POINT_LEN + S::SCALAR_LEN)?)?;
         reader.end()?;
         Ok(Self { core, entries_root, tag, signature })

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_crypto::{Digest, Secret};
+use quiver_crypto::Digest;
 use rand_core::CryptoRngCore;
 
 use super::batch::Newcomer;
@@ -10,10 +10,10 @@ use super::{EpochOutput, Times};
 use crate::header::header_digest;
 use crate::pairwise::{PairContext, Ratchet};
 use crate::slots::{Slot, SlotSet};
-use crate::strategy::{Change, Strategy};
+use crate::strategy::{Change, Sealed, Strategy};
 use crate::{
     DroneKeypair, Element, Epoch, Error, GroupContext, GroupKey, Header, HeaderCore, Kind, Label,
-    SecretScalar, Suite,
+    SecretScalar, StrategyKind, Suite,
 };
 
 /// What is known of an epoch before it is issued.
@@ -60,7 +60,7 @@ impl<'a, S: Suite> Draft<'a, S> {
         kept: &mut Option<SecretScalar<S>>,
         newcomers: Vec<Newcomer<'_, S>>,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<Vec<(Slot, Ratchet)>, Error> {
+    ) -> Result<Vec<(Slot, Ratchet<S>)>, Error> {
         if newcomers.is_empty() {
             return Ok(Vec::new());
         }
@@ -76,7 +76,7 @@ impl<'a, S: Suite> Draft<'a, S> {
         for (newcomer, agreed) in newcomers.into_iter().zip(agreed) {
             // W_i[0] = HKDF-Extract(salt = ctx_i, IKM = T)
             let ctx = pairs.digest(newcomer.public, newcomer.slot, newcomer.q, &newcomer.one_time);
-            ratchets.push((newcomer.slot, Ratchet::derive::<S>(&agreed?, &ctx)));
+            ratchets.push((newcomer.slot, Ratchet::derive(&agreed?, &ctx)));
         }
         self.point = Some(point);
         if S::STRICT_PAPER {
@@ -85,32 +85,34 @@ impl<'a, S: Suite> Draft<'a, S> {
         Ok(ratchets)
     }
 
-    /// Writes and signs the header and wraps the key for everybody.
+    /// Writes and signs the header and wraps the key for everybody. `highest` is the highest slot held from now on.
     pub(super) fn issue(
         self,
         keypair: &DroneKeypair<S>,
-        strategy: &mut dyn Strategy,
-        ratchets: Vec<(Slot, Ratchet)>,
+        strategy: &mut dyn Strategy<S>,
+        newcomers: Vec<(Slot, Ratchet<S>)>,
+        highest: Option<Slot>,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<(EpochOutput<S>, GroupKey), Error> {
-        let (deployment, removed) = (&self.context.deployment, self.removed.clone());
-        let change = Change { removed: &removed, newcomers: ratchets };
-        let plan = strategy.plan(&change);
+    ) -> (EpochOutput<S>, GroupKey) {
+        let (deployment, removed, added) =
+            (&self.context.deployment, self.removed.clone(), self.added.clone());
+        let change = Change { kind: self.kind, removed: &removed, added: &added, highest, newcomers };
+        let height = strategy.height_after(&change);
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);
-        let core = self.into_core(nonce, strategy, plan.height);
+        let core = self.into_core(nonce, strategy.kind(), height);
         let d0 = core.digest(deployment);
-        let fresh = (0..plan.fresh).map(|_| Secret::random(rng)).collect();
-        let sealed = strategy.seal(change, fresh, &d0)?;
-        let tag = *sealed.key.tag(&d0, &sealed.entries_root).expose();
-        let digest = header_digest(&d0, &sealed.entries_root, &tag);
-        let signature = keypair.sign(deployment, Label::Header, &digest, rng);
-        let header = Header { core, entries_root: sealed.entries_root, tag, signature };
-        let (entries, assigned, dropped) = (sealed.entries, Vec::new(), Vec::new());
-        Ok((EpochOutput { header, digest, entries, assigned, dropped }, sealed.key))
+        let mut rng = rng;
+        let Sealed { key, entries, delta, entries_root } = strategy.seal(change, &d0, &mut rng);
+        let tag = *key.tag(&d0, &entries_root).expose();
+        let digest = header_digest(&d0, &entries_root, &tag);
+        let signature = keypair.sign(deployment, Label::Header, &digest, &mut rng);
+        let header = Header { core, entries_root, tag, signature };
+        let (assigned, dropped) = (Vec::new(), Vec::new());
+        (EpochOutput { header, digest, entries, delta, assigned, dropped }, key)
     }
 
-    fn into_core(self, nonce: [u8; 32], strategy: &dyn Strategy, height: u8) -> HeaderCore<S> {
+    fn into_core(self, nonce: [u8; 32], strategy: StrategyKind, height: u8) -> HeaderCore<S> {
         HeaderCore {
             group: self.context.group.clone(),
             leader: self.context.leader.clone(),
@@ -119,7 +121,7 @@ impl<'a, S: Suite> Draft<'a, S> {
             nonce,
             issued_at: self.times.issued_at,
             valid_until: self.times.valid_until,
-            strategy: strategy.kind(),
+            strategy,
             kind: self.kind,
             point: self.point,
             height,

@@ -1,7 +1,7 @@
-//! A membership at rest. Without K_g: a drone that restarts is unsynced until the next epoch reaches it.
+//! A membership at rest. Without K_g and without a path: a drone that restarts is unsynced until the next
+//! epoch reaches it, or a path message of the current one.
 
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
@@ -9,16 +9,17 @@ use quiver_crypto::canonical::{Reader, Writer};
 use super::Membership;
 use crate::pairwise::Ratchet;
 use crate::slots::MAX_SLOTS;
-use crate::{Epoch, Error, Handle, Name, Suite};
+use crate::{Epoch, Error, Handle, Name, StrategyKind, Suite};
 
 impl<S: Suite> Membership<S> {
-    /// For the edge's encrypted state: lp(suite) ‖ lp(group) ‖ leader's handle (32) ‖ slot (4) ‖ birth (8) ‖ term (8) ‖
+    /// For the edge's encrypted state: lp(suite) ‖ lp(group) ‖ leader's handle (32) ‖ strategy (1) ‖ slot (4) ‖ birth (8) ‖ term (8) ‖
     /// counter (8) ‖ D (32) ‖ u (8) ‖ W\[u\] (32) ‖ A (32).
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let mut writer = Writer::new();
         writer.lp(S::ID.as_bytes()).lp(self.group.as_bytes()).fixed(self.leader.as_bytes());
         writer
+            .u8(self.strategy.code())
             .u32(self.slot)
             .u64(self.birth)
             .u64(self.epoch.term)
@@ -26,7 +27,7 @@ impl<S: Suite> Membership<S> {
             .fixed(&self.digest);
         let public = writer.finish();
         // Allocated once, so that no copy of the secrets stays behind in memory that was outgrown.
-        let mut bytes = Zeroizing::new(Vec::with_capacity(public.len() + Ratchet::ENCODED_LEN));
+        let mut bytes = Zeroizing::new(Vec::with_capacity(public.len() + Ratchet::<S>::ENCODED_LEN));
         bytes.extend_from_slice(&public);
         bytes.extend_from_slice(&self.ratchet.encode());
         bytes
@@ -43,6 +44,7 @@ impl<S: Suite> Membership<S> {
         }
         let group = Name::from_bytes(reader.lp(Name::MAX_LEN)?)?;
         let leader = Handle(reader.array()?);
+        let strategy = StrategyKind::from_code(reader.u8()?)?;
         let slot = reader.u32()?;
         if slot >= MAX_SLOTS {
             return Err(Error::WrongSlot);
@@ -50,11 +52,11 @@ impl<S: Suite> Membership<S> {
         let birth = reader.u64()?;
         let epoch = Epoch { term: reader.u64()?, counter: reader.u64()? };
         let digest = reader.array()?;
-        let ratchet = Ratchet::decode::<S>(reader.take(Ratchet::ENCODED_LEN)?)?;
+        let ratchet = Ratchet::decode(reader.take(Ratchet::<S>::ENCODED_LEN)?)?;
         reader.end()?;
         if birth > epoch.counter {
             return Err(Error::Malformed("membership"));
         }
-        Ok(Self { group, leader, slot, birth, epoch, digest, ratchet, key: None, suite: PhantomData })
+        Ok(Self { group, leader, strategy, slot, birth, epoch, digest, ratchet, path: None, key: None })
     }
 }

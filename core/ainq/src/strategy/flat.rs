@@ -2,56 +2,72 @@
 //!
 //! Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver*, GenGroupKey and Re-Key: C_i = K_g ⊕ H1(V, T_i, …, t_g). There
 //! the mask repeats as long as V, T_i and t_g do; here it is PRF(W_i\[u\], "wrap", D0 ‖ slot) and W_i\[u\] is gone after one use.
+//!
+//! The steps after the wraps are owed and made by [`settle`](Strategy::settle), so that they keep nobody waiting for the
+//! epoch. Until then the leader's memory opens the entries of the current epoch, whose key it holds anyway.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quiver_crypto::{Digest, Secret};
+use rand_core::CryptoRngCore;
 
-use super::{Change, Plan, Sealed, Strategy};
+use super::{Change, Sealed, Strategy};
 use crate::pairwise::Ratchet;
+use crate::slab::Slab;
 use crate::slots::Slot;
-use crate::{Entry, Error, GroupKey, StrategyKind};
+use crate::tree::{PathMessage, PathNonce};
+use crate::{Entry, Error, GroupKey, StrategyKind, Suite};
 
 /// One ratchet per member that has a pairwise key in this term.
-pub(crate) struct Flat {
-    suite: &'static str,
-    members: BTreeMap<Slot, Ratchet>,
+pub(crate) struct Flat<S: Suite> {
+    members: Slab<Ratchet<S>>,
+    /// Every chain has wrapped and was not stepped yet.
+    owes_steps: bool,
 }
 
-impl Flat {
-    pub(crate) const fn new(suite: &'static str) -> Self {
-        Self { suite, members: BTreeMap::new() }
+impl<S: Suite> Flat<S> {
+    pub(crate) const fn new() -> Self {
+        Self { members: Slab::new(), owes_steps: false }
     }
 }
 
-impl Strategy for Flat {
+impl<S: Suite> Strategy<S> for Flat<S> {
     fn kind(&self) -> StrategyKind {
         StrategyKind::Flat
     }
 
-    fn plan(&self, _: &Change<'_>) -> Plan {
-        Plan { height: 0, fresh: 1 }
+    fn height_after(&self, _: &Change<'_, S>) -> u8 {
+        0
     }
 
-    fn seal(&mut self, change: Change<'_>, fresh: Vec<Secret<32>>, d0: &Digest) -> Result<Sealed, Error> {
+    fn seal(&mut self, change: Change<'_, S>, d0: &Digest, rng: &mut dyn CryptoRngCore) -> Sealed {
+        self.settle();
         // K_g = 32 random bytes
-        let key = fresh.into_iter().next().ok_or(Error::Exhausted)?;
-        let key = GroupKey::new(self.suite, key);
-        for slot in change.removed.iter() {
-            self.members.remove(&slot);
+        let key = GroupKey::new(S::ID, Secret::random(rng));
+        change.removed.iter().for_each(|slot| self.members.clear(slot));
+        for (slot, ratchet) in change.newcomers {
+            self.members.set(slot, ratchet);
         }
-        self.members.extend(change.newcomers);
         let mut entries = Vec::with_capacity(self.members.len());
-        for (&slot, ratchet) in &mut self.members {
+        for (slot, ratchet) in self.members.iter() {
             // C_i = K_g ⊕ PRF(W_i[u], "wrap", D0 ‖ slot)
-            let wrap = key.wrap(&ratchet.take_pad(d0, slot));
-            entries.push(Entry { slot, q: None, wrap });
+            entries.push(Entry { slot, q: None, wrap: key.wrap(&ratchet.pad(d0, slot)) });
         }
-        Ok(Sealed { key, entries, entries_root: [0; 32] })
+        self.owes_steps = true;
+        Sealed { key, entries, delta: None, entries_root: [0; 32] }
+    }
+
+    fn settle(&mut self) {
+        if core::mem::take(&mut self.owes_steps) {
+            self.members.iter_mut().for_each(|(_, ratchet)| ratchet.step());
+        }
     }
 
     fn auth_key(&self, slot: Slot) -> Option<&Secret<32>> {
-        self.members.get(&slot).map(Ratchet::auth)
+        self.members.get(slot).map(Ratchet::auth)
+    }
+
+    fn path(&mut self, _: Slot, _: &Digest, _: &PathNonce, _: &GroupKey) -> Result<PathMessage, Error> {
+        Err(Error::UnsupportedStrategy)
     }
 }

@@ -2,8 +2,8 @@
 
 use quiver_ainq::{
     Batch, DroneKeypair, Element, Entry, Epoch, EquivocationProof, Error, Header, Label, Leadership,
-    Membership, RevocationList, Role, Run, SecretScalar, SlotSet, SparePair, SpareStatement, StrategyKind,
-    Suite, VerifiedHeader,
+    Membership, Part, RevocationList, Role, Run, SecretScalar, SlotSet, SparePair, SpareStatement,
+    StrategyKind, Suite, VerifiedHeader,
 };
 
 use crate::swarm::{Broadcast, NOW, Swarm, context_of, leader_role, name, times};
@@ -35,7 +35,7 @@ fn accept<S: Suite>(swarm: &Swarm<S>, header: &Header<S>, entry: &Entry) -> Resu
     let entry = Entry::decode(&entry.encode())?;
     let header = verify(swarm, &header)?;
     let member = edge.membership.as_ref().unwrap();
-    member.advance(&swarm.context(), &edge.keypair, Some(&edge.spare), &header, &entry)
+    member.advance(&swarm.context(), &edge.keypair, Some(&edge.spare), &header, &Part::Entry(entry))
 }
 
 fn sign<S: Suite>(swarm: &mut Swarm<S>, by: &DroneKeypair<S>, header: &Header<S>) -> Header<S> {
@@ -149,6 +149,7 @@ fn a_broadcast_forged_from_public_keys_is_refused<S: Suite>() {
         9 << 16 | 1,
         [0; 32],
         &times(),
+        StrategyKind::Flat,
         &mut swarm.rng,
     )
     .unwrap();
@@ -247,7 +248,7 @@ fn headers_and_entries_survive_encoding<S: Suite>() {
     let mut tree = swarm.last().header.clone();
     tree.core.strategy = StrategyKind::Tree;
     let bytes = tree.encode(&swarm.deployment);
-    assert_eq!(Header::decode(&bytes, &swarm.deployment).unwrap_err(), Error::UnsupportedStrategy);
+    assert_eq!(Header::decode(&bytes, &swarm.deployment).unwrap_err(), Error::Malformed("header"));
     let mut crooked = swarm.last().header.clone();
     crooked.core.removed = SlotSet::from_runs([Run { start: 1, len: 1 }]).unwrap();
     let bytes = crooked.encode(&swarm.deployment);
@@ -306,8 +307,9 @@ fn a_terms_opening_needs_the_spare_it_names<S: Suite>() {
     let header = verify(&swarm, &broadcast.header).unwrap();
     let edge = &swarm.edges[0];
     let member = edge.membership.as_ref().unwrap();
+    let part = Part::Entry(broadcast.entries[0].clone());
     let try_with = |spare: Option<&SparePair<S>>| {
-        member.advance(&swarm.context(), &edge.keypair, spare, &header, &broadcast.entries[0]).map(drop)
+        member.advance(&swarm.context(), &edge.keypair, spare, &header, &part).map(drop)
     };
     assert_eq!(try_with(None), Err(Error::WrongSpare));
     let mut rng = swarm.rng.clone();
@@ -323,7 +325,8 @@ fn a_welcome_needs_its_own_ephemeral_secret<S: Suite>() {
     let header = swarm.verified(&broadcast.header);
     let join = |index: usize, secret: &SecretScalar<S>, slot: usize| {
         let (context, keypair) = (swarm.context(), &swarm.edges[index].keypair);
-        Membership::join(&context, keypair, secret, &header, &broadcast.entries[slot]).map(drop)
+        let part = Part::Entry(broadcast.entries[slot].clone());
+        Membership::join(&context, keypair, secret, &header, &part).map(drop)
     };
     assert_eq!(join(0, &secrets[0], 0), Ok(()));
     assert_eq!(join(0, &secrets[1], 0), Err(Error::WrongTag));
@@ -334,7 +337,8 @@ fn a_welcome_needs_its_own_ephemeral_secret<S: Suite>() {
     let expiry = swarm.leadership.rekey(&swarm.leader, batch, &times(), &mut swarm.rng).unwrap();
     let header = swarm.verified(&expiry.header);
     let (context, keypair) = (swarm.context(), &swarm.edges[0].keypair);
-    let refused = Membership::join(&context, keypair, &secrets[0], &header, &expiry.entries[0]);
+    let part = Part::Entry(expiry.entries[0].clone());
+    let refused = Membership::join(&context, keypair, &secrets[0], &header, &part);
     assert_eq!(refused.map(drop), Err(Error::MissingEntry));
     assert!(Epoch { term: 1, counter: 9 } < Epoch { term: 2, counter: 1 });
 }

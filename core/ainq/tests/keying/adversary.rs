@@ -76,11 +76,11 @@ impl<S: Suite> Adversary<S> {
     pub(crate) fn takes_state(&mut self, state: &[u8]) {
         Membership::<S>::restore(state).unwrap();
         // The ratchet ends the state: u, W, A.
-        let ratchet = Ratchet::decode::<S>(&state[state.len() - Ratchet::ENCODED_LEN..]).unwrap();
+        let ratchet = Ratchet::<S>::decode(&state[state.len() - Ratchet::<S>::ENCODED_LEN..]).unwrap();
         self.takes_chain(ratchet);
     }
 
-    fn takes_chain(&mut self, mut ratchet: Ratchet) {
+    fn takes_chain(&mut self, mut ratchet: Ratchet<S>) {
         for _ in 0..AHEAD {
             let encoded = ratchet.encode();
             self.chains.push(Secret::try_from(&encoded[8..40]).unwrap());
@@ -135,7 +135,7 @@ impl<S: Suite> Adversary<S> {
                 for e in self.one_times.clone() {
                     let q = entry.q.unwrap_or(0);
                     let ctx = pairs.digest(public, entry.slot, q, e.encoding());
-                    self.takes_chain(Ratchet::derive::<S>(&agreed, &ctx));
+                    self.takes_chain(Ratchet::<S>::derive(&agreed, &ctx));
                 }
             }
         }

@@ -238,6 +238,7 @@ fn a_second_leader_takes_over_from_public_data<S: Suite>() {
         2 << 16 | 2,
         *swarm.leadership.digest(),
         &crate::swarm::times(),
+        quiver_ainq::StrategyKind::Flat,
         &mut swarm.rng,
     )
     .unwrap();

@@ -1,7 +1,7 @@
 //! What a step costs in multiplications of a point by a scalar, counted by an instrumented suite.
 
 use quiver_ainq::instrumented::{Counting, multiplications, reset};
-use quiver_ainq::{Batch, Membership, RevocationList, Ristretto255, SecretScalar};
+use quiver_ainq::{Batch, Membership, Part, RevocationList, Ristretto255, SecretScalar};
 
 use crate::swarm::{NOW, Swarm, name, times};
 
@@ -30,9 +30,9 @@ fn a_member_pays_only_for_the_headers_signature_unless_it_is_new() {
         assert!(checked <= 3, "{checked}");
         let edge = &swarm.edges[0];
         let member = edge.membership.as_ref().unwrap();
-        let entry = broadcast.entry(0).unwrap();
+        let part = Part::Entry(broadcast.entry(0).unwrap().clone());
         let (next, cost) =
-            counted(|| member.advance(&context, &edge.keypair, Some(&edge.spare), &header, entry));
+            counted(|| member.advance(&context, &edge.keypair, Some(&edge.spare), &header, &part));
         assert!(next.is_ok());
         assert_eq!(cost, 0);
         swarm.hear(0).unwrap();
@@ -44,8 +44,8 @@ fn key_retrieval_is_one_multiplication_as_in_the_paper() {
     let mut swarm = Swarm::<S>::new(82, 1);
     let (output, secrets) = swarm.rekey_unheard(&[0], vec![]);
     let (context, header) = (swarm.context(), swarm.verified(&output.header));
-    let join =
-        || Membership::join(&context, &swarm.edges[0].keypair, &secrets[0], &header, &output.entries[0]);
+    let part = Part::Entry(output.entries[0].clone());
+    let join = || Membership::join(&context, &swarm.edges[0].keypair, &secrets[0], &header, &part);
     let (member, cost) = counted(join);
     assert!(member.is_ok());
     // T, and E_now once more from its secret, for the context.

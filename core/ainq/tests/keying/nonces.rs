@@ -14,8 +14,8 @@ for_each_suite! {
 }
 
 /// W of the next wrap, as the edge's state has it.
-fn next_chain(state: &[u8]) -> [u8; 32] {
-    let ratchet = &state[state.len() - Ratchet::ENCODED_LEN..];
+fn next_chain<S: Suite>(state: &[u8]) -> [u8; 32] {
+    let ratchet = &state[state.len() - Ratchet::<S>::ENCODED_LEN..];
     ratchet[8..40].try_into().unwrap()
 }
 
@@ -39,7 +39,7 @@ fn no_wrap_key_is_used_twice<S: Suite>() {
                 continue;
             }
             count += 1;
-            let chain = next_chain(state);
+            let chain = next_chain::<S>(state);
             used.insert(chain);
             let pad = prf(&Secret::new(chain), S::ID, "wrap", &[&d0, &slot.to_be_bytes()]);
             masks.insert(*pad.expose());
@@ -115,7 +115,7 @@ proptest! {
     fn a_ratchet_skips_forward_only_and_not_too_far(steps in 0..200u64, back in 1..50u64) {
         let swarm = Swarm::<Ristretto255>::formed(74, 1);
         let state = swarm.edges[0].membership.as_ref().unwrap().encode();
-        let mut one = Ratchet::decode::<Ristretto255>(&state[state.len() - Ratchet::ENCODED_LEN..]).unwrap();
+        let mut one = Ratchet::<Ristretto255>::decode(&state[state.len() - Ratchet::<Ristretto255>::ENCODED_LEN..]).unwrap();
         let start = one.u();
         let mut other = one.clone();
         one.skip_to(start + steps).unwrap();

@@ -141,6 +141,7 @@ fn a_point_that_cancels_the_implicit_key_is_refused() {
         2 << 16 | 1,
         *swarm.leadership.digest(),
         &times(),
+        quiver_ainq::StrategyKind::Flat,
         &mut swarm.rng,
     )
     .unwrap();

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use quiver_ainq::{
     Batch, Deployment, DroneKeypair, Element, Entry, EpochOutput, Error, GroupContext, Header, Identity,
-    Join, Leadership, MasterSecret, Membership, Name, RevocationList, Role, Roster, SecretScalar,
-    SecretValue, Slot, SparePair, Suite, Times, VerifiedHeader,
+    Join, Leadership, MasterSecret, Membership, Name, Part, RevocationList, Role, Roster, SecretScalar,
+    SecretValue, Slot, SparePair, StrategyKind, Suite, Times, VerifiedHeader,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
@@ -83,6 +83,7 @@ impl<S: Suite> Swarm<S> {
             1 << 16 | 1,
             [0; 32],
             &times(),
+            StrategyKind::Flat,
             &mut rng,
         )
         .unwrap();
@@ -169,8 +170,8 @@ impl<S: Suite> Swarm<S> {
         for ((index, e), slot) in joining.iter().zip(secrets).zip(&output.assigned) {
             let header = self.verified(&broadcast.header);
             let edge = &mut self.edges[*index];
-            let entry = broadcast.entry(*slot).unwrap();
-            edge.become_member(Membership::join(&context, &edge.keypair, e, &header, entry).unwrap());
+            let part = Part::Entry(broadcast.entry(*slot).unwrap().clone());
+            edge.become_member(Membership::join(&context, &edge.keypair, e, &header, &part).unwrap());
         }
     }
 
@@ -202,6 +203,7 @@ impl<S: Suite> Swarm<S> {
             term,
             *self.leadership.digest(),
             &times(),
+            StrategyKind::Flat,
             &mut self.rng,
         )
         .unwrap();
@@ -228,7 +230,8 @@ impl<S: Suite> Swarm<S> {
         let edge = &mut self.edges[index];
         let member = edge.membership.as_ref().ok_or(Error::WrongGroup)?;
         let entry = broadcast.entry(member.slot()).ok_or(Error::MissingEntry)?;
-        let next = member.advance(&context, &edge.keypair, Some(&edge.spare), &header, entry)?;
+        let part = Part::Entry(entry.clone());
+        let next = member.advance(&context, &edge.keypair, Some(&edge.spare), &header, &part)?;
         if entry.q.is_some() {
             edge.spare = SparePair::generate(edge.spare.q() + 1, &mut self.rng);
             edge.keep_spare();

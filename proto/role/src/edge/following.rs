@@ -2,7 +2,9 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{Entry, Error, GroupContext, Header, Kind, Membership, Suite, VerifiedHeader, ack_tag};
+use quiver_ainq::{
+    Entry, Error, GroupContext, Header, Kind, Membership, Part, Suite, VerifiedHeader, ack_tag,
+};
 use quiver_message::{Ack, Message, Rekey, RevocationQuery};
 use rand_core::CryptoRngCore;
 
@@ -97,7 +99,7 @@ impl<S: Suite> Edge<S> {
         if entry.q.is_some() && spare.is_none() {
             return Ok(Step::TooFar);
         }
-        held.advance(&context, keypair, spare, header, entry).map(Step::Newer)
+        held.advance(&context, keypair, spare, header, &Part::Entry(entry.clone())).map(Step::Newer)
     }
 
     pub(super) fn take(

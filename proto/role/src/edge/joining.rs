@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{Element, Epoch, Error, GroupContext, Label, Membership, Name, Role, SecretScalar, Suite};
+use quiver_ainq::{
+    Element, Epoch, Error, GroupContext, Label, Membership, Name, Part, Role, SecretScalar, Suite,
+};
 use quiver_message::{JoinChallenge, JoinHello, JoinRequest, Message, Nonce, Reason, Refusal, Welcome};
 use rand_core::CryptoRngCore;
 
@@ -165,7 +167,8 @@ impl<S: Suite> Edge<S> {
         let list = self.revocations.list();
         let header = welcome.header.clone().verify(&deployment, group, newest, list, now.unix)?;
         let context = GroupContext { deployment, group: group.clone(), leader: header.core().leader.clone() };
-        let membership = Membership::join(&context, keypair, ephemeral, &header, &welcome.entry)?;
+        let part = Part::Entry(welcome.entry.clone());
+        let membership = Membership::join(&context, keypair, ephemeral, &header, &part)?;
         Ok(Member::new(membership, header.into_header(), self.backoff()))
     }
 

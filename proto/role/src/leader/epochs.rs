@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use quiver_ainq::{
     Batch, Deployment, Entry, Epoch, EpochOutput, Error, GroupContext, Handle, Header, Kind, LEADER_SLOT,
-    Label, Leadership, Name, Roster, Slot, Suite, Times,
+    Label, Leadership, Name, Roster, Slot, StrategyKind, Suite, Times,
 };
 use quiver_message::{EvictionNotice, MAX_EVICTED, Message, RekeyTemplate, Welcome};
 use rand_core::CryptoRngCore;
@@ -120,7 +120,9 @@ impl<S: Suite> Leader<S> {
         let spares: BTreeMap<_, _> = unspent.collect();
         let times = self.times(now);
         let roster = self.memory.roster.clone();
-        let opened = Leadership::open_term(context, keypair, roster, &spares, term, prev, &times, rng);
+        let strategy = StrategyKind::Flat;
+        let opened =
+            Leadership::open_term(context, keypair, roster, &spares, term, prev, &times, strategy, rng);
         let (leadership, output) = match opened {
             Ok(opened) => opened,
             Err(error) => return self.out.event(LeaderEvent::RekeyFailed(error)),

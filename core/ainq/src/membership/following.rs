@@ -1,0 +1,155 @@
+//! From one epoch to the next, by whatever part of it reached the member. Nothing is kept unless the tag verified.
+
+use quiver_crypto::ct_eq;
+
+use super::{Membership, OneTime, agree};
+use crate::pairwise::Ratchet;
+use crate::tree::{Algebra, Delta, HmacXor, Path, PathMessage, Touched, group_key};
+use crate::{
+    DroneKeypair, Entry, Error, GroupContext, GroupKey, Kind, SparePair, StrategyKind, Suite, VerifiedHeader,
+};
+
+/// What an epoch would make of a membership.
+struct Next<S: Suite> {
+    ratchet: Ratchet<S>,
+    path: Option<Path<HmacXor<S>>>,
+    key: GroupKey,
+    birth: u64,
+}
+
+impl<S: Suite> Membership<S> {
+    pub(super) fn follow_to_term(
+        &self,
+        context: &GroupContext<S>,
+        keypair: &DroneKeypair<S>,
+        spare: Option<&SparePair<S>>,
+        header: &VerifiedHeader<S>,
+        entry: &Entry,
+    ) -> Result<Self, Error> {
+        let core = header.core();
+        if core.epoch.term <= self.epoch.term {
+            return Err(Error::Stale);
+        }
+        if !core.adds(self.slot) {
+            return Err(Error::MissingEntry);
+        }
+        let q = entry.q.ok_or(Error::WrongSpare)?;
+        let spare = spare.filter(|spare| spare.q() == q).ok_or(Error::WrongSpare)?;
+        let one_time = OneTime { q, secret: spare.secret(), point: *spare.point() };
+        let ratchet = agree(context, keypair, &one_time, header, self.slot)?;
+        Self::open_entry(header, entry, ratchet, core.epoch.counter)
+    }
+
+    pub(super) fn follow_by_entry(&self, header: &VerifiedHeader<S>, entry: &Entry) -> Result<Self, Error> {
+        self.check_in_term(header, StrategyKind::Flat)?;
+        if entry.q.is_some() {
+            return Err(Error::Malformed("entry"));
+        }
+        // u = counter − birth; never back, and at most 2^16 forward
+        let u = header.core().epoch.counter.checked_sub(self.birth).ok_or(Error::Stale)?;
+        let mut ratchet = self.ratchet.clone();
+        ratchet.skip_to(u)?;
+        Self::open_entry(header, entry, ratchet, self.birth)
+    }
+
+    pub(super) fn follow_by_path(
+        &self,
+        header: &VerifiedHeader<S>,
+        path: &PathMessage,
+    ) -> Result<Self, Error> {
+        self.check_in_term(header, StrategyKind::Tree)?;
+        Self::open_path(header, path, self.ratchet.clone(), self.birth)
+    }
+
+    pub(super) fn follow_by_wraps(&self, header: &VerifiedHeader<S>, delta: &Delta) -> Result<Self, Error> {
+        self.check_in_term(header, StrategyKind::Tree)?;
+        let core = header.core();
+        if core.kind != Kind::Rekey {
+            return Err(Error::MissingEntry);
+        }
+        if core.prev != self.digest {
+            return Err(Error::Gap);
+        }
+        let path = self.path.as_ref().ok_or(Error::MissingPath)?;
+        if core.height < path.height() {
+            return Err(Error::Malformed("height"));
+        }
+        if delta.root() != header.header().entries_root {
+            return Err(Error::WrongWraps);
+        }
+        let rules = HmacXor::<S>::RULES;
+        let touched = Touched::new(path.height(), core.height, &core.removed, &core.added, rules);
+        let wraps = delta.view(&touched)?;
+        let find = &|parent, child| wraps.find(parent, child);
+        let (path, ratchet) = path.follow(self.slot, &self.ratchet, &touched, header.d0(), find)?;
+        let key = group_key::<S>(path.root().ok_or(Error::MissingPath)?, header.d0());
+        Self::activate(header, self.slot, Next { ratchet, path: Some(path), key, birth: self.birth })
+    }
+
+    /// Whether an epoch goes on with this member's term, by its strategy and its leader, and with this member.
+    fn check_in_term(&self, header: &VerifiedHeader<S>, strategy: StrategyKind) -> Result<(), Error> {
+        let core = header.core();
+        if core.epoch.term != self.epoch.term {
+            return Err(Error::TermNotOpened);
+        }
+        if core.leader.handle() != self.leader {
+            return Err(Error::NotALeader);
+        }
+        if core.strategy != self.strategy || strategy != self.strategy {
+            return Err(Error::UnsupportedStrategy);
+        }
+        // The epoch held may be the one that added this member.
+        let newer = core.epoch > self.epoch;
+        if newer && (core.removed.contains(self.slot) || core.added.contains(self.slot)) {
+            return Err(Error::Removed);
+        }
+        Ok(())
+    }
+
+    /// Unwrap and step. The ratchet is a copy: it is kept only if the tag verified.
+    pub(super) fn open_entry(
+        header: &VerifiedHeader<S>,
+        entry: &Entry,
+        mut ratchet: Ratchet<S>,
+        birth: u64,
+    ) -> Result<Self, Error> {
+        let key = GroupKey::unwrap(S::ID, &entry.wrap, &ratchet.pad(header.d0(), entry.slot));
+        ratchet.step();
+        Self::activate(header, entry.slot, Next { ratchet, path: None, key, birth })
+    }
+
+    /// Goes to the chain key that sealed it, never back; opens and steps.
+    pub(super) fn open_path(
+        header: &VerifiedHeader<S>,
+        path: &PathMessage,
+        mut ratchet: Ratchet<S>,
+        birth: u64,
+    ) -> Result<Self, Error> {
+        ratchet.skip_to(path.u)?;
+        let slot = path.slot;
+        let (path, key) = path.open(&mut ratchet, header.digest(), header.core().height)?;
+        Self::activate(header, slot, Next { ratchet, path: Some(path), key, birth })
+    }
+
+    /// Tag, and everything new at once.
+    fn activate(header: &VerifiedHeader<S>, slot: u32, next: Next<S>) -> Result<Self, Error> {
+        let Next { ratchet, path, key, birth } = next;
+        let tag = key.tag(header.d0(), &header.header().entries_root);
+        if !ct_eq(tag.expose(), &header.header().tag) {
+            return Err(Error::WrongTag);
+        }
+        let core = header.core();
+        Ok(Self {
+            group: core.group.clone(),
+            leader: core.leader.handle(),
+            strategy: core.strategy,
+            slot,
+            birth,
+            epoch: core.epoch,
+            digest: *header.digest(),
+            ratchet,
+            path,
+            key: Some(key),
+        })
+    }
+}

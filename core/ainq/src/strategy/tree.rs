@@ -1,0 +1,90 @@
+//! The leader's half of the `tree` strategy: see [`tree`](crate::tree).
+//!
+//! A term opens flat, because every chain is new anyway: K_g is random and wrapped for each member. The keys of the nodes
+//! are drawn with it; members get them by path messages afterwards, or when they first miss them.
+
+use alloc::vec::Vec;
+
+use quiver_crypto::{Digest, Secret};
+use rand_core::CryptoRngCore;
+
+use super::{Change, Sealed, Strategy};
+use crate::pairwise::Ratchet;
+use crate::slots::Slot;
+use crate::tree::{
+    Algebra, Delta, Hierarchy, HmacXor, Node, PathMessage, PathNonce, Touched, group_key, height_for,
+};
+use crate::{Entry, Error, GroupKey, Kind, StrategyKind, Suite};
+
+/// The tree of one term.
+pub(crate) struct Tree<S: Suite> {
+    nodes: Hierarchy<HmacXor<S>>,
+}
+
+impl<S: Suite> Tree<S> {
+    pub(crate) fn new() -> Self {
+        Self { nodes: Hierarchy::new(1, Vec::new(), &mut || Secret::new([0; 32])) }
+    }
+
+    fn open(&mut self, change: Change<'_, S>, d0: &Digest, rng: &mut dyn CryptoRngCore) -> Sealed {
+        let height = self.height_after(&change);
+        let key = GroupKey::new(S::ID, Secret::random(rng));
+        let mut newcomers = change.newcomers;
+        let mut entries = Vec::with_capacity(newcomers.len());
+        for (slot, ratchet) in &mut newcomers {
+            // C_i = K_g ⊕ PRF(W_i[u], "wrap", D0 ‖ slot)
+            entries.push(Entry { slot: *slot, q: None, wrap: key.wrap(&ratchet.pad(d0, *slot)) });
+            ratchet.step();
+        }
+        self.nodes = Hierarchy::new(height, newcomers, &mut || Secret::random(rng));
+        Sealed { key, entries, delta: None, entries_root: [0; 32] }
+    }
+}
+
+impl<S: Suite> Strategy<S> for Tree<S> {
+    fn kind(&self) -> StrategyKind {
+        StrategyKind::Tree
+    }
+
+    fn height_after(&self, change: &Change<'_, S>) -> u8 {
+        let before = match change.kind {
+            Kind::Open => 1,
+            Kind::Rekey => self.nodes.height(),
+        };
+        change.highest.map_or(before, |slot| before.max(height_for(slot)))
+    }
+
+    fn seal(&mut self, change: Change<'_, S>, d0: &Digest, rng: &mut dyn CryptoRngCore) -> Sealed {
+        if change.kind == Kind::Open {
+            return self.open(change, d0, rng);
+        }
+        let height = self.height_after(&change);
+        let rules = HmacXor::<S>::RULES;
+        let touched = Touched::new(self.nodes.height(), height, change.removed, change.added, rules);
+        let fresh = &mut || Secret::random(rng);
+        let wraps = self.nodes.rekey(&touched, change.removed, change.newcomers, d0, fresh);
+        let delta = Delta::pack(&touched, &wraps);
+        let root = self.nodes.key(Node { level: height, index: 0 });
+        // In a group of nobody the key is nobody's.
+        let key = root.map_or_else(|| GroupKey::new(S::ID, fresh()), |root| group_key::<S>(root, d0));
+        let entries_root = delta.root();
+        Sealed { key, entries: Vec::new(), delta: Some(delta), entries_root }
+    }
+
+    fn settle(&mut self) {}
+
+    fn auth_key(&self, slot: Slot) -> Option<&Secret<32>> {
+        self.nodes.leaf(slot).map(Ratchet::auth)
+    }
+
+    fn path(
+        &mut self,
+        slot: Slot,
+        digest: &Digest,
+        r: &PathNonce,
+        key: &GroupKey,
+    ) -> Result<PathMessage, Error> {
+        let (leaf, path) = self.nodes.leaf_and_path(slot).ok_or(Error::WrongSlot)?;
+        Ok(PathMessage::seal(slot, leaf, digest, r, path, key))
+    }
+}

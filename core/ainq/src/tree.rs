@@ -1,0 +1,53 @@
+//! The `tree` strategy: a logical key hierarchy (RFC 2627) over the slots, so that a leave costs O(log N).
+//!
+//! Every node with a member beneath has a key n; a member's leaf key is the chain W it shares with the leader, and a
+//! member holds the keys above its own leaf and no other. K_g comes from the root's. An epoch does this:
+//!
+//! | rule | code |
+//! |---|---|
+//! | R: ancestors of removed slots and new roots; the root if nothing changed. A: ancestors of added slots | [`Touched`] |
+//! | n* = fresh for R and for nodes without a key | [`Hierarchy::rekey`] |
+//! | wrap(v, c) = n_v* ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c) for each child of v ∈ R with a remaining member beneath | [`HmacXor`] |
+//! | n⁺ = PRF(n*, "step", node) for what wrapped and for A | the same |
+//! | K_g = PRF(n_root⁺, "group key", D0); all wraps to everybody, bound by entries_root | [`Delta`] |
+//! | n⁺ of its path and K_g to each newcomer and to who catches up, under its W | [`PathMessage`] |
+//!
+//! Removed members know only stars of nodes that are all in R; newcomers get keys only after a step; a key that wrapped is
+//! stepped, so that what is stored opens nothing recorded; and no key is a function of the keys beneath it, so that none
+//! leads upwards but by a wrap.
+
+mod algebra;
+mod delta;
+mod hierarchy;
+mod message;
+mod node;
+mod path;
+
+pub(crate) use self::algebra::{Algebra, HmacXor};
+pub use self::delta::Delta;
+pub(crate) use self::hierarchy::Hierarchy;
+pub use self::message::{PathMessage, PathNonce};
+pub(crate) use self::node::{MAX_HEIGHT, Node, Touched, height_for};
+pub(crate) use self::path::Path;
+use quiver_crypto::{Digest, Secret, prf};
+
+use crate::{Entry, GroupKey, Suite};
+
+/// Members that one epoch of a tree removes at most; a delta then stays below [`Delta::MAX_LEN`] wherever they are.
+pub const MAX_TREE_REMOVALS: usize = 1024;
+
+/// What a member needs of an epoch beside the header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The group key under the member's own pad.
+    Entry(Entry),
+    /// All wraps of the epoch, the same for everybody.
+    Delta(Delta),
+    /// The member's path and the group key.
+    Path(PathMessage),
+}
+
+/// K_g = PRF(n_root⁺, "group key", D0).
+pub(crate) fn group_key<S: Suite>(root: &Secret<32>, d0: &Digest) -> GroupKey {
+    GroupKey::new(S::ID, prf(root, S::ID, "group key", &[d0]))
+}

@@ -1,0 +1,118 @@
+//! What the tree does with keys, apart from which keys it does it with.
+//!
+//! The tree's own code decides who gets which key; what a key is and how one hides another it leaves to an [`Algebra`].
+//! The protocol has one, [`HmacXor`]. Tests have another, of symbols, and so explore by the thousand what the very code
+//! that runs in production gives away; see the tests of this module.
+
+use core::marker::PhantomData;
+
+use quiver_crypto::{Digest, Secret, prf, prf_each};
+
+use super::Node;
+use crate::pairwise::Ratchet;
+use crate::{Error, Suite};
+
+/// The rules whose necessity the tests show by dropping one at a time. The protocol keeps them all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// A key that wrapped is stepped.
+    pub(crate) step_after_use: bool,
+    /// Keys above a newcomer are stepped before it gets them.
+    pub(crate) step_on_join: bool,
+    /// A leaver's whole path is refreshed, down to the node just above its leaf.
+    pub(crate) refresh_above_leaves: bool,
+}
+
+impl Rules {
+    pub(crate) const ALL: Self =
+        Self { step_after_use: true, step_on_join: true, refresh_above_leaves: true };
+}
+
+/// Where a wrap belongs: under D0, to `child`, which gets `parent`'s key from it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) d0: &'a Digest,
+    pub(crate) parent: Node,
+    pub(crate) child: Node,
+}
+
+/// Keys of nodes and of leaves, and the three things done with them.
+pub(crate) trait Algebra {
+    /// A node's key.
+    type Key: Clone;
+    /// A member's chain: its key, and how often it was stepped.
+    type Leaf: Chain<Key = Self::Key>;
+    /// A key under a key.
+    type Wrap: Clone;
+
+    const RULES: Rules = Rules::ALL;
+
+    /// `key` under `under`, and what `under` becomes by it.
+    fn wrap(place: &Place<'_>, under: &Self::Key, key: &Self::Key) -> (Self::Wrap, Self::Key);
+    /// What [`wrap`](Self::wrap) hid, and what `under` becomes by it. Nothing says yet that it is the right key.
+    fn unwrap(place: &Place<'_>, under: &Self::Key, wrap: &Self::Wrap) -> (Self::Key, Self::Key);
+    /// n⁺ = PRF(n, "step", node).
+    fn step(node: Node, key: &Self::Key) -> Self::Key;
+}
+
+/// A leaf's key, which goes forward only.
+pub(crate) trait Chain: Clone {
+    type Key;
+    fn key(&self) -> &Self::Key;
+    fn u(&self) -> u64;
+    fn step(&mut self);
+    fn skip_to(&mut self, u: u64) -> Result<(), Error>;
+}
+
+/// Keys of 32 bytes, HMAC-SHA-256 and ⊕.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HmacXor<S>(PhantomData<S>);
+
+impl<S: Suite> HmacXor<S> {
+    /// PRF(k_c, "wrap node", D0 ‖ v ‖ c) and PRF(k_c, "step", c).
+    fn pad_and_step(place: &Place<'_>, under: &Secret<32>) -> [Secret<32>; 2] {
+        let (parent, child) = (place.parent.encode(), place.child.encode());
+        prf_each(under, S::ID, [("wrap node", &[place.d0, &parent, &child]), ("step", &[&child])])
+    }
+}
+
+impl<S: Suite> Algebra for HmacXor<S> {
+    type Key = Secret<32>;
+    type Leaf = Ratchet<S>;
+    type Wrap = [u8; 32];
+
+    fn wrap(place: &Place<'_>, under: &Secret<32>, key: &Secret<32>) -> ([u8; 32], Secret<32>) {
+        // wrap(v,c) = n_v* ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c)
+        let [pad, stepped] = Self::pad_and_step(place, under);
+        (key.xor(&pad), stepped)
+    }
+
+    fn unwrap(place: &Place<'_>, under: &Secret<32>, wrap: &[u8; 32]) -> (Secret<32>, Secret<32>) {
+        let [pad, stepped] = Self::pad_and_step(place, under);
+        (Secret::new(pad.xor(&Secret::new(*wrap))), stepped)
+    }
+
+    fn step(node: Node, key: &Secret<32>) -> Secret<32> {
+        prf(key, S::ID, "step", &[&node.encode()])
+    }
+}
+
+impl<S: Suite> Chain for Ratchet<S> {
+    type Key = Secret<32>;
+
+    fn key(&self) -> &Secret<32> {
+        self.chain()
+    }
+
+    fn u(&self) -> u64 {
+        Self::u(self)
+    }
+
+    fn step(&mut self) {
+        Self::step(self);
+    }
+
+    fn skip_to(&mut self, u: u64) -> Result<(), Error> {
+        Self::skip_to(self, u)
+    }
+}

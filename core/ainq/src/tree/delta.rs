@@ -1,0 +1,130 @@
+//! The wraps of an epoch as bytes: the same for everybody, bound by the header.
+//!
+//! Which nodes are in R follows from the header, so only what does not is written: for every v ∈ R two bits, whether each
+//! child wraps; for every leaf that wraps its u (8 bytes); then the wraps (32 bytes each). All in the order level, index,
+//! child; the bits from the lowest of each byte up, the last byte filled with zeros.
+
+use alloc::vec::Vec;
+
+use quiver_crypto::{Digest, Hasher};
+
+use super::hierarchy::Wrapped;
+use super::node::{Node, Touched};
+use crate::Error;
+
+/// Bytes of u.
+const U_LEN: usize = 8;
+/// Bytes of a wrap.
+const WRAP_LEN: usize = 32;
+
+/// Every wrap of one epoch of a tree, bound to its header by entries_root. As it comes from outside it is any byte
+/// string that is not too long; what it says shows under the header it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delta(Vec<u8>);
+
+impl Delta {
+    /// Bytes a delta may have: room for the removal of 1,024 members wherever they are.
+    pub const MAX_LEN: usize = 3 << 18;
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The bytes, to be sent.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        self.0.clone()
+    }
+
+    /// Takes the bytes of a message.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`] for more than [`MAX_LEN`](Self::MAX_LEN).
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        if bytes.len() > Self::MAX_LEN {
+            return Err(Error::TooLong { what: "wraps", limit: Self::MAX_LEN });
+        }
+        Ok(Self(bytes.to_vec()))
+    }
+
+    /// entries_root = H("quiver/1 wraps", the bytes).
+    #[must_use]
+    pub fn root(&self) -> Digest {
+        Hasher::new("quiver/1 wraps").fixed(&self.0).finish()
+    }
+
+    /// Writes the wraps of an epoch down.
+    pub(crate) fn pack(touched: &Touched, wraps: &[Wrapped<[u8; WRAP_LEN]>]) -> Self {
+        let mut masks = Vec::new();
+        masks.resize(masks_len(touched), 0);
+        for (parent, child) in wraps.iter().map(|wrapped| (wrapped.parent, wrapped.child)) {
+            let bit = bit_of(touched, parent, child);
+            if let Some(byte) = masks.get_mut(bit / 8) {
+                *byte |= 1 << (bit % 8);
+            }
+        }
+        let mut bytes = masks;
+        bytes.reserve_exact(wraps.len() * WRAP_LEN);
+        wraps.iter().filter_map(|wrapped| wrapped.u).for_each(|u| bytes.extend(u.to_be_bytes()));
+        wraps.iter().for_each(|wrapped| bytes.extend(wrapped.wrap));
+        Self(bytes)
+    }
+
+    /// Reads the form, of which there is one for every set of wraps.
+    pub(crate) fn view<'a>(&'a self, touched: &'a Touched) -> Result<View<'a>, Error> {
+        const MALFORMED: Error = Error::Malformed("wraps");
+        let (masks, rest) = self.0.split_at_checked(masks_len(touched)).ok_or(MALFORMED)?;
+        let bits = 2 * touched.refreshed_len();
+        let total = ones_before(masks, masks.len() * 8);
+        if total != ones_before(masks, bits) {
+            return Err(MALFORMED);
+        }
+        let leaves = ones_before(masks, 2 * touched.refreshed(1).len());
+        let (us, wraps) = rest.split_at_checked(leaves * U_LEN).ok_or(MALFORMED)?;
+        if wraps.len() != total * WRAP_LEN {
+            return Err(MALFORMED);
+        }
+        Ok(View { touched, masks, us, wraps })
+    }
+}
+
+/// A delta read under its header.
+pub(crate) struct View<'a> {
+    touched: &'a Touched,
+    masks: &'a [u8],
+    us: &'a [u8],
+    wraps: &'a [u8],
+}
+
+impl View<'_> {
+    /// The wrap of a parent of R under a child, with u if that is a leaf; none if nobody remains beneath.
+    pub(crate) fn find(&self, parent: Node, child: Node) -> Option<(Option<u64>, [u8; WRAP_LEN])> {
+        let bit = bit_of(self.touched, parent, child);
+        if self.masks.get(bit / 8)? >> (bit % 8) & 1 == 0 {
+            return None;
+        }
+        let number = ones_before(self.masks, bit);
+        let wrap = *self.wraps.as_chunks().0.get(number)?;
+        // Leaves wrap under level 1, which comes first: a leaf's wrap and its u have one number.
+        let u = self.us.as_chunks().0.get(number).filter(|_| child.level == 0);
+        Some((u.map(|u| u64::from_be_bytes(*u)), wrap))
+    }
+}
+
+fn masks_len(touched: &Touched) -> usize {
+    (2 * touched.refreshed_len()).div_ceil(8)
+}
+
+fn bit_of(touched: &Touched, parent: Node, child: Node) -> usize {
+    2 * touched.rank(parent) + (child.index & 1) as usize
+}
+
+/// How many of the first `bits` bits are set.
+fn ones_before(bytes: &[u8], bits: usize) -> usize {
+    let (whole, rest) = bytes.split_at_checked(bits / 8).unwrap_or((bytes, &[]));
+    let ones: u32 = whole.iter().map(|byte| byte.count_ones()).sum();
+    let last = rest.first().map_or(0, |byte| (byte & ((1 << (bits % 8)) - 1)).count_ones());
+    (ones + last) as usize
+}

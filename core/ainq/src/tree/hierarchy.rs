@@ -1,0 +1,153 @@
+//! The tree at the leader: every key of every node, and every member's chain.
+
+use alloc::vec::Vec;
+
+use quiver_crypto::Digest;
+
+use super::algebra::{Algebra, Chain, Place};
+use super::node::{Node, Touched};
+use crate::slab::Slab;
+use crate::slots::{Slot, SlotSet};
+
+/// One wrap of an epoch, in the order level, index, child.
+pub(crate) struct Wrapped<W> {
+    pub(crate) parent: Node,
+    pub(crate) child: Node,
+    /// Of a leaf's chain, before the step.
+    pub(crate) u: Option<u64>,
+    pub(crate) wrap: W,
+}
+
+/// All keys of the tree. Nodes with no member beneath have none.
+pub(crate) struct Hierarchy<A: Algebra> {
+    leaves: Slab<A::Leaf>,
+    /// By level, from 1 on.
+    levels: Vec<Slab<A::Key>>,
+}
+
+impl<A: Algebra> Hierarchy<A> {
+    /// A tree that a term opens with: fresh keys above all its members.
+    pub(crate) fn new(height: u8, members: Vec<(Slot, A::Leaf)>, fresh: &mut dyn FnMut() -> A::Key) -> Self {
+        let mut levels: Vec<_> = (0..height).map(|_| Slab::new()).collect();
+        let mut leaves = Slab::new();
+        let mut occupied: SlotSet = members.iter().map(|(slot, _)| *slot).collect();
+        for (slot, leaf) in members {
+            leaves.set(slot, leaf);
+        }
+        for keys in &mut levels {
+            occupied = occupied.halved();
+            occupied.iter().for_each(|index| keys.set(index, fresh()));
+        }
+        Self { leaves, levels }
+    }
+
+    pub(crate) fn height(&self) -> u8 {
+        // At most 20.
+        self.levels.len() as u8
+    }
+
+    pub(crate) fn leaf(&self, slot: Slot) -> Option<&A::Leaf> {
+        self.leaves.get(slot)
+    }
+
+    pub(crate) fn key(&self, node: Node) -> Option<&A::Key> {
+        self.levels.get(usize::from(node.level).checked_sub(1)?)?.get(node.index)
+    }
+
+    /// A member's chain and the keys above it, bottom-up; none of these is missing above a member.
+    pub(crate) fn leaf_and_path(
+        &mut self,
+        slot: Slot,
+    ) -> Option<(&mut A::Leaf, impl Iterator<Item = &A::Key>)> {
+        let leaf = self.leaves.get_mut(slot)?;
+        let levels = (1..).zip(&self.levels);
+        Some((leaf, levels.filter_map(move |(level, keys)| keys.get(Node::above(slot, level).index))))
+    }
+
+    /// Makes an epoch of the change that `touched` was computed from. Old keys and stars are erased on the way.
+    pub(crate) fn rekey(
+        &mut self,
+        touched: &Touched,
+        removed: &SlotSet,
+        newcomers: Vec<(Slot, A::Leaf)>,
+        d0: &Digest,
+        fresh: &mut dyn FnMut() -> A::Key,
+    ) -> Vec<Wrapped<A::Wrap>> {
+        while self.height() < touched.height() {
+            self.levels.push(Slab::new());
+        }
+        removed.iter().for_each(|slot| self.leaves.clear(slot));
+        let mut wraps = Vec::with_capacity(2 * touched.refreshed_len());
+        for level in 1..=touched.height() {
+            for index in touched.refreshed(level).iter() {
+                self.refresh(Node { level, index }, d0, fresh, &mut wraps);
+            }
+        }
+        for (slot, leaf) in newcomers {
+            self.leaves.set(slot, leaf);
+        }
+        for level in 1..=touched.height() {
+            for index in touched.added(level).iter() {
+                self.make_room(Node { level, index }, touched, fresh);
+            }
+        }
+        wraps
+    }
+
+    /// A node of R: n* = fresh, wrapped under the key of each child with a remaining member beneath, which then is
+    /// stepped. Children on a lower level are done, so their keys are the stars; nobody else uses these any more.
+    fn refresh(
+        &mut self,
+        node: Node,
+        d0: &Digest,
+        fresh: &mut dyn FnMut() -> A::Key,
+        wraps: &mut Vec<Wrapped<A::Wrap>>,
+    ) {
+        let star = fresh();
+        let before = wraps.len();
+        for child in node.children() {
+            let place = Place { d0, parent: node, child };
+            wraps.extend(self.spend(&place, &star));
+        }
+        // Without a remaining member beneath there is nobody to have a key.
+        let empty = wraps.len() == before;
+        self.put(node, (!empty).then_some(star));
+    }
+
+    /// Wraps under a child's key and steps it; nothing if the child has no remaining member.
+    fn spend(&mut self, place: &Place<'_>, star: &A::Key) -> Option<Wrapped<A::Wrap>> {
+        let Place { parent, child, .. } = *place;
+        if child.level == 0 {
+            let leaf = self.leaves.get_mut(child.index)?;
+            let (wrap, _) = A::wrap(place, leaf.key(), star);
+            let u = Some(leaf.u());
+            if A::RULES.step_after_use {
+                leaf.step();
+            }
+            return Some(Wrapped { parent, child, u, wrap });
+        }
+        let (wrap, stepped) = A::wrap(place, self.key(child)?, star);
+        if A::RULES.step_after_use {
+            self.put(child, Some(stepped));
+        }
+        Some(Wrapped { parent, child, u: None, wrap })
+    }
+
+    /// A node of A: a key if it has none yet, and a step before newcomers get it, unless it wrapped and has had it.
+    fn make_room(&mut self, node: Node, touched: &Touched, fresh: &mut dyn FnMut() -> A::Key) {
+        let former = self.key(node);
+        let wrapped = former.is_some() && node.level < touched.height() && touched.refreshes(node.parent());
+        let key = former.cloned().unwrap_or_else(fresh);
+        let key = if A::RULES.step_on_join && !wrapped { A::step(node, &key) } else { key };
+        self.put(node, Some(key));
+    }
+
+    fn put(&mut self, node: Node, key: Option<A::Key>) {
+        let level = usize::from(node.level).saturating_sub(1);
+        let Some(keys) = self.levels.get_mut(level) else { return };
+        match key {
+            Some(key) => keys.set(node.index, key),
+            None => keys.clear(node.index),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The tree at a member: the keys above its own leaf, and nothing else.
+
+use alloc::vec::Vec;
+
+use quiver_crypto::Digest;
+
+use super::algebra::{Algebra, Chain, Place};
+use super::node::{Node, Touched};
+use crate::Error;
+use crate::slots::Slot;
+
+/// The keys above one leaf, bottom-up.
+pub(crate) struct Path<A: Algebra> {
+    keys: Vec<A::Key>,
+}
+
+impl<A: Algebra> Path<A> {
+    /// The keys in order, from level 1 to the root.
+    pub(crate) const fn new(keys: Vec<A::Key>) -> Self {
+        Self { keys }
+    }
+
+    pub(crate) fn height(&self) -> u8 {
+        // At most 20.
+        self.keys.len() as u8
+    }
+
+    /// The root's key.
+    pub(crate) fn root(&self) -> Option<&A::Key> {
+        self.keys.last()
+    }
+
+    /// The path after an epoch, and the leaf's chain with it. `find` gives the wrap of a parent under a child, with u if
+    /// the child is a leaf. The old path is as it was: if the epoch turns out not to hold, nothing has happened.
+    pub(crate) fn follow(
+        &self,
+        slot: Slot,
+        leaf: &A::Leaf,
+        touched: &Touched,
+        d0: &Digest,
+        find: &dyn Fn(Node, Node) -> Option<(Option<u64>, A::Wrap)>,
+    ) -> Result<(Self, A::Leaf), Error> {
+        let mut leaf = leaf.clone();
+        let mut keys: Vec<A::Key> = Vec::with_capacity(touched.height().into());
+        for level in 1..=touched.height() {
+            let (node, child) = (Node::above(slot, level), Node::above(slot, level - 1));
+            if !touched.refreshes(node) {
+                let kept = self.keys.get(usize::from(level) - 1).ok_or(Error::Malformed("height"))?;
+                keys.push(kept.clone());
+                continue;
+            }
+            // v ∈ R: unwrap with the child's key before that child's step; ...
+            let (u, wrap) = find(node, child).ok_or(Error::MissingEntry)?;
+            let place = Place { d0, parent: node, child };
+            let star = match (keys.last_mut(), u) {
+                (None, Some(u)) => {
+                    leaf.skip_to(u)?;
+                    let (star, _) = A::unwrap(&place, leaf.key(), &wrap);
+                    if A::RULES.step_after_use {
+                        leaf.step();
+                    }
+                    star
+                }
+                (Some(key), None) => {
+                    let (star, stepped) = A::unwrap(&place, key, &wrap);
+                    if A::RULES.step_after_use {
+                        *key = stepped;
+                    }
+                    star
+                }
+                _ => return Err(Error::Malformed("wraps")),
+            };
+            keys.push(star);
+        }
+        // ... then the steps of those that did not wrap but are above newcomers.
+        for (level, key) in (1..).zip(&mut keys) {
+            let node = Node::above(slot, level);
+            let wrapped = level < touched.height() && touched.refreshes(node.parent());
+            if A::RULES.step_on_join && !wrapped && touched.adds_beneath(node) {
+                *key = A::step(node, key);
+            }
+        }
+        Ok((Self { keys }, leaf))
+    }
+}
