@@ -1,3 +1,38 @@
-//! A deterministic virtual world for the Quiver roles: an event queue, a radio model, faults, and invariants.
+//! A deterministic virtual world for the Quiver roles.
+//!
+//! An event queue drives the same machines as the services do ([`Kgc`](quiver_role::Kgc), [`Leader`](quiver_role::Leader)
+//! and [`Edge`](quiver_role::Edge)): time is virtual, every node draws from a generator of its own, and one seed gives one
+//! trace, on any number of threads. The world keeps the machines' contract to the letter (durable before transmitted) and
+//! breaks everything else on request: links, disks, clocks, and the nodes themselves between any two outputs.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`World`] | the nodes, the queue, the clock; built from a [`Setup`] |
+//! | [`Action`] | what an operator, an application or bad luck does, at a time |
+//! | [`Network`] | loss, bursts, delay, duplication, reordering, corruption, partitions |
+//! | [`Witness`] | who looks at every step, such as the invariants |
+
+mod action;
+mod disk;
+mod drive;
+mod fleet;
+mod network;
+mod node;
+mod queue;
+mod seeds;
+mod station;
+mod toy;
+mod witness;
+mod world;
 
 pub mod radio;
+
+pub use self::action::Action;
+pub use self::disk::DiskState;
+pub use self::drive::{Cause, Effect, NodeEvent, Turn};
+pub use self::fleet::{EPOCH_START, Fleet, GROUP, edge_name};
+pub use self::network::{Burst, LinkFaults, Network, Partition};
+pub use self::node::{Node, NodeSet};
+pub use self::toy::InsecureToy;
+pub use self::witness::{Nobody, Witness};
+pub use self::world::{Disks, Setup, World, WorldError, spoken};

@@ -1,0 +1,141 @@
+//! What happens to the world from outside: operators, applications, bad luck.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::{DiskState, LinkFaults, Node, Partition};
+
+/// Something done to the world at a time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Switch a node on, if it is off.
+    Start(Node),
+    /// Switch a node off: what is not durable is lost.
+    Stop(Node),
+    /// The node dies after so many more outputs (none: before its next one), and is started again after a while.
+    Crash {
+        /// Who.
+        node: Node,
+        /// Outputs it still brings about.
+        after: u32,
+        /// From its death until it is started again.
+        down_for: Duration,
+    },
+    /// The application at an edge wants into the group.
+    Join(u32),
+    /// The application at an edge wants out.
+    Leave(u32),
+    /// The operator tells the leaders to put an edge out.
+    Evict(u32),
+    /// The operator tells the KGC to revoke an edge.
+    Revoke(u32),
+    /// The operator tells the leaders to make a new group key.
+    Rekey,
+    /// A node says something to the group.
+    Talk {
+        /// Who.
+        node: Node,
+        /// What: a number that listeners are checked for.
+        number: u32,
+        /// Whether an edge signs it; leaders always do.
+        signed: bool,
+    },
+    /// From now on, links do this to messages.
+    Links(LinkFaults),
+    /// From now on, one node's links do this to messages; none: what the others do.
+    LinksOf(Node, Option<LinkFaults>),
+    /// Who does not reach whom, until the world is healed.
+    Part(Partition),
+    /// End all partitions.
+    Heal,
+    /// A node's wall clock is wrong by so many seconds from now on.
+    Skew {
+        /// Whose.
+        node: Node,
+        /// Seconds ahead; negative for behind.
+        seconds: i64,
+    },
+    /// A node's disk does this from now on.
+    Disk(Node, DiskState),
+    /// All faults end, clocks are right again, and who is off is switched on.
+    Calm,
+    /// The adversary takes all that a drone has and knows; the drone goes on.
+    Capture(u32),
+    /// The adversary repeats one of the messages sent so far to a node.
+    Replay {
+        /// Which: counted from the first one, wrapping.
+        pick: u64,
+        /// To whom.
+        to: Node,
+    },
+    /// The adversary sends a header for the next term signed with the keys of a captured or hostile drone, which is no
+    /// leader of the group.
+    Usurp {
+        /// Whose keys.
+        edge: u32,
+        /// How much newer than the newest round its term claims to be.
+        rounds: u32,
+    },
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start(node) => write!(f, "{node} is switched on"),
+            Self::Stop(node) => write!(f, "{node} is switched off"),
+            Self::Crash { node, after, down_for } => {
+                write!(f, "{node} dies after {after} more outputs and comes back {down_for:?} later")
+            }
+            Self::Join(edge) => write!(f, "edge-{edge} wants into the group"),
+            Self::Leave(edge) => write!(f, "edge-{edge} wants out of the group"),
+            Self::Evict(edge) => write!(f, "the operator evicts edge-{edge}"),
+            Self::Revoke(edge) => write!(f, "the operator revokes edge-{edge}"),
+            Self::Rekey => write!(f, "the operator asks for a new key"),
+            Self::Talk { node, number, signed } => {
+                write!(f, "{node} says {number}{}", if *signed { ", signed" } else { "" })
+            }
+            Self::Links(faults) => write!(f, "links: {faults}"),
+            Self::LinksOf(node, Some(faults)) => write!(f, "links of {node}: {faults}"),
+            Self::LinksOf(node, None) => write!(f, "links of {node}: as all others"),
+            Self::Part(partition) => write!(f, "partition: {partition}"),
+            Self::Heal => write!(f, "all partitions end"),
+            Self::Skew { node, seconds } => write!(f, "{node}'s wall clock is {seconds:+} s wrong"),
+            Self::Disk(node, state) => write!(f, "{node}'s disk: {state}"),
+            Self::Calm => f.write_str("all faults end"),
+            Self::Capture(edge) => write!(f, "the adversary captures edge-{edge}"),
+            Self::Replay { pick, to } => write!(f, "the adversary repeats message {pick} to {to}"),
+            Self::Usurp { edge, rounds } => {
+                write!(f, "the adversary opens a term with edge-{edge}'s keys, {rounds} rounds ahead")
+            }
+        }
+    }
+}
+
+impl fmt::Display for LinkFaults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} to {:?}", self.delay, self.delay + self.jitter)?;
+        let shares = [
+            ("lost", self.loss),
+            ("twice", self.duplicate),
+            ("held back", self.reorder),
+            ("corrupted", self.corrupt),
+        ];
+        for (what, share) in shares.iter().filter(|(_, share)| *share > 0.0) {
+            write!(f, ", {:.0} % {what}", share * 100.0)?;
+        }
+        if let Some(burst) = &self.burst {
+            write!(f, ", bursts of {:.0} every {:.0} messages", 1.0 / burst.end, 1.0 / burst.start)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for DiskState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sound => f.write_str("sound"),
+            Self::Full => f.write_str("full"),
+            Self::Failing(writes) => write!(f, "fails {writes} writes"),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Disks: what survives a crash, if the disk takes it.
+
+use quiver_role::{KgcRecord, LeaderRecord, Snapshot};
+
+/// What a record must be for a disk.
+pub(crate) trait Stored: Clone {
+    /// Bytes on the disk.
+    fn bytes(&self) -> usize;
+    /// The record in no more memory than it needs.
+    fn compact(self) -> Self;
+    /// Feeds what the record says to a digest.
+    fn digest(&self, sink: &mut dyn FnMut(&[u8]));
+}
+
+impl Stored for Snapshot {
+    fn bytes(&self) -> usize {
+        self.as_bytes().len()
+    }
+
+    fn compact(self) -> Self {
+        Self::new(self.as_bytes().to_vec())
+    }
+
+    fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
+        sink(self.as_bytes());
+    }
+}
+
+impl Stored for LeaderRecord {
+    fn bytes(&self) -> usize {
+        self.as_bytes().len()
+    }
+
+    fn compact(self) -> Self {
+        Self::new(self.as_bytes().to_vec())
+    }
+
+    fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
+        sink(self.as_bytes());
+    }
+}
+
+impl Stored for KgcRecord {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Issued { name, identity, reply, .. } => {
+                16 + name.len() + identity.len() + 96 + reply.len() + 8
+            }
+            Self::RevocationList { list, .. } => 8 + list.len(),
+            Self::TokenRevoked { token_id } => token_id.len(),
+        }
+    }
+
+    fn compact(self) -> Self {
+        self
+    }
+
+    fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
+        match self {
+            Self::Issued { token_id, handle, pin, request, reply, .. } => {
+                [&token_id[..], &handle[..], &pin[..], &request[..], &reply[..]].into_iter().for_each(sink);
+            }
+            Self::RevocationList { list, .. } => sink(list),
+            Self::TokenRevoked { token_id } => sink(token_id),
+        }
+    }
+}
+
+/// How a disk is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DiskState {
+    /// It takes every record.
+    #[default]
+    Sound,
+    /// It takes nothing until somebody makes room.
+    Full,
+    /// It fails so many writes, then works again.
+    Failing(u32),
+}
+
+/// What a disk keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// Every record.
+    All,
+    /// The newest record, which replaces all before it.
+    Last,
+    /// Nothing: the node is never restarted in this world, its writes are only counted.
+    Nothing,
+}
+
+/// The disk of one node.
+#[derive(Clone, Debug)]
+pub(crate) struct Disk<R> {
+    pub(crate) records: Vec<R>,
+    pub(crate) keep: Keep,
+    pub(crate) state: DiskState,
+}
+
+impl<R: Stored> Disk<R> {
+    pub(crate) fn new(keep: Keep, records: Vec<R>) -> Self {
+        Self { records, keep, state: DiskState::Sound }
+    }
+
+    /// Makes a record durable, or gives it back.
+    pub(crate) fn write(&mut self, record: R) -> Result<(), R> {
+        match &mut self.state {
+            DiskState::Sound => {}
+            DiskState::Full => return Err(record),
+            DiskState::Failing(left) => {
+                *left = left.saturating_sub(1);
+                if *left == 0 {
+                    self.state = DiskState::Sound;
+                }
+                return Err(record);
+            }
+        }
+        match self.keep {
+            Keep::All => self.records.push(record.compact()),
+            Keep::Last => {
+                self.records.clear();
+                self.records.push(record.compact());
+            }
+            Keep::Nothing => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(byte: u8) -> Snapshot {
+        Snapshot::new(vec![byte])
+    }
+
+    #[test]
+    fn a_disk_keeps_what_it_shall() {
+        let (mut all, mut last) = (Disk::new(Keep::All, Vec::new()), Disk::new(Keep::Last, Vec::new()));
+        let mut nothing = Disk::new(Keep::Nothing, Vec::new());
+        for byte in 1..=3 {
+            for disk in [&mut all, &mut last, &mut nothing] {
+                disk.write(record(byte)).unwrap();
+            }
+        }
+        assert_eq!(all.records, [record(1), record(2), record(3)]);
+        assert_eq!(last.records, [record(3)]);
+        assert!(nothing.records.is_empty());
+    }
+
+    #[test]
+    fn a_full_disk_takes_nothing_and_a_failing_one_recovers() {
+        let mut disk = Disk::new(Keep::All, Vec::new());
+        disk.state = DiskState::Full;
+        assert_eq!(disk.write(record(1)), Err(record(1)));
+        disk.state = DiskState::Failing(2);
+        assert_eq!(disk.write(record(1)), Err(record(1)));
+        assert_eq!(disk.write(record(1)), Err(record(1)));
+        assert_eq!(disk.write(record(1)), Ok(()));
+        assert_eq!(disk.records, [record(1)]);
+    }
+}

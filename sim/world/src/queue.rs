@@ -1,0 +1,88 @@
+//! What is to happen, in the order in which it does.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use quiver_role::Route;
+
+/// Something that is to happen to one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Its deadline may have come.
+    Wake,
+    /// A message arrives over a connection.
+    Message { via: u32, connection: u32, payload: Arc<[u8]> },
+    /// A connection stands.
+    Connected { other: u32, connection: u32, route: Route },
+    /// A connection is gone.
+    Disconnected { other: u32, connection: u32 },
+    /// The world does something; the node is the number of the errand.
+    Errand,
+}
+
+/// When, to whom, and what. Ordered by time, then by the order in which they were planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) at: u64,
+    pub(crate) number: u64,
+    pub(crate) node: u32,
+    pub(crate) due: Due,
+}
+
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Event {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+/// All that is to happen.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    heap: BinaryHeap<Reverse<Event>>,
+    planned: u64,
+}
+
+impl Queue {
+    pub(crate) fn push(&mut self, at: u64, node: u32, due: Due) {
+        let number = self.planned;
+        self.planned += 1;
+        self.heap.push(Reverse(Event { at, number, node, due }));
+    }
+
+    /// When the next thing happens.
+    pub(crate) fn next_at(&self) -> Option<u64> {
+        self.heap.peek().map(|Reverse(event)| event.at)
+    }
+
+    /// Whether the next thing is an errand of the world.
+    pub(crate) fn errand_is_next(&self) -> bool {
+        self.heap.peek().is_some_and(|Reverse(event)| matches!(event.due, Due::Errand))
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Event> {
+        self.heap.pop().map(|Reverse(event)| event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_by_time_and_then_in_the_order_planned() {
+        let mut queue = Queue::default();
+        for (at, node) in [(5, 1), (3, 2), (5, 3), (3, 4)] {
+            queue.push(at, node, Due::Wake);
+        }
+        assert_eq!(queue.next_at(), Some(3));
+        let nodes: Vec<u32> = std::iter::from_fn(|| queue.pop()).map(|event| event.node).collect();
+        assert_eq!(nodes, [2, 4, 1, 3]);
+    }
+}

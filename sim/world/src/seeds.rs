@@ -1,0 +1,169 @@
+//! Randomness: one seed gives every node an independent generator of its own, in every life of its own.
+
+use quiver_crypto::Hasher;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{CryptoRng, Error, RngCore, SeedableRng};
+
+use crate::Node;
+
+/// Who draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Player {
+    /// A node, in one of its lives: a machine that was restarted must not draw the same nonces again.
+    Node(Node, u32),
+    /// Whoever issues the token of this node.
+    Token(Node),
+    /// Whoever sets up the KGC.
+    Founder,
+    /// The network's bad luck.
+    Network,
+    /// Whoever thinks up a plan.
+    Planner,
+    /// The adversary.
+    Adversary,
+}
+
+/// The key of one player's generator.
+pub(crate) fn key(seed: u64, player: Player) -> [u8; 32] {
+    let hasher = Hasher::new("quiver/1 world seed").u64(seed);
+    let node = |hasher: Hasher, kind: u8, node: Node, life: u32| {
+        let (role, number) = match node {
+            Node::Kgc => (0, 0),
+            Node::Leader(ordinal) => (1, u32::from(ordinal)),
+            Node::Edge(number) => (2, number),
+        };
+        hasher.u8(kind).u8(role).u32(number).u32(life)
+    };
+    let hasher = match player {
+        Player::Node(name, life) => node(hasher, 1, name, life),
+        Player::Token(name) => node(hasher, 2, name, 0),
+        Player::Founder => hasher.u8(3),
+        Player::Network => hasher.u8(4),
+        Player::Planner => hasher.u8(5),
+        Player::Adversary => hasher.u8(6),
+    };
+    hasher.finish()
+}
+
+/// The generator of one player.
+pub(crate) fn generator(seed: u64, player: Player) -> ChaCha8Rng {
+    ChaCha8Rng::from_seed(key(seed, player))
+}
+
+/// A ChaCha8 generator that takes 40 bytes while nobody draws: a million nodes have one each.
+#[derive(Clone, Debug)]
+pub(crate) struct Dormant {
+    key: [u8; 32],
+    position: u64,
+}
+
+impl Dormant {
+    pub(crate) fn new(seed: u64, player: Player) -> Self {
+        Self { key: key(seed, player), position: 0 }
+    }
+
+    /// A generator that goes on where the last one stopped.
+    pub(crate) fn wake(&mut self) -> Awake<'_> {
+        Awake { dormant: self, rng: None }
+    }
+}
+
+/// A [`Dormant`] generator in use.
+pub(crate) struct Awake<'a> {
+    dormant: &'a mut Dormant,
+    rng: Option<ChaCha8Rng>,
+}
+
+impl Awake<'_> {
+    fn rng(&mut self) -> &mut ChaCha8Rng {
+        let dormant = &*self.dormant;
+        self.rng.get_or_insert_with(|| {
+            let mut rng = ChaCha8Rng::from_seed(dormant.key);
+            rng.set_word_pos(u128::from(dormant.position));
+            rng
+        })
+    }
+}
+
+impl Drop for Awake<'_> {
+    fn drop(&mut self) {
+        if let Some(rng) = &self.rng {
+            // 2^64 words are never drawn.
+            self.dormant.position = u64::try_from(rng.get_word_pos()).unwrap_or(u64::MAX);
+        }
+    }
+}
+
+impl RngCore for Awake<'_> {
+    fn next_u32(&mut self) -> u32 {
+        self.rng().next_u32()
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.rng().next_u64()
+    }
+
+    fn fill_bytes(&mut self, dest: &mut [u8]) {
+        self.rng().fill_bytes(dest);
+    }
+
+    fn try_fill_bytes(&mut self, dest: &mut [u8]) -> Result<(), Error> {
+        self.rng().try_fill_bytes(dest)
+    }
+}
+
+impl CryptoRng for Awake<'_> {}
+
+/// A number from 0 up to and not including 1.
+pub(crate) fn unit(rng: &mut impl RngCore) -> f64 {
+    f64::from(rng.next_u32()) / (f64::from(u32::MAX) + 1.0)
+}
+
+/// A number below `bound`; 0 for 0.
+pub(crate) fn below(rng: &mut impl RngCore, bound: u64) -> u64 {
+    // The bias of this product is below bound / 2^64.
+    ((u128::from(rng.next_u64()) * u128::from(bound)) >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_player_and_life_draws_differently() {
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..2 {
+            for node in [Node::Kgc, Node::Leader(0), Node::Leader(1), Node::Edge(0), Node::Edge(1)] {
+                for life in 0..2 {
+                    assert!(seen.insert(key(seed, Player::Node(node, life))));
+                }
+                assert!(seen.insert(key(seed, Player::Token(node))));
+            }
+            for player in [Player::Founder, Player::Network, Player::Planner, Player::Adversary] {
+                assert!(seen.insert(key(seed, player)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_dormant_generator_goes_on_where_it_stopped() {
+        let mut whole = generator(7, Player::Network);
+        let mut dormant = Dormant::new(7, Player::Network);
+        for length in [1, 4, 32, 300, 7] {
+            let (mut expected, mut drawn) = (vec![0; length], vec![0; length]);
+            // Dormant positions are whole words: what is left of one is skipped, as `fill_bytes` does itself.
+            whole.fill_bytes(&mut expected);
+            dormant.wake().fill_bytes(&mut drawn);
+            assert_eq!(drawn, expected);
+            drop(dormant.wake());
+        }
+    }
+
+    #[test]
+    fn numbers_stay_below_their_bound() {
+        let mut rng = generator(1, Player::Planner);
+        assert!((0..1000).all(|_| below(&mut rng, 10) < 10));
+        assert!((0..1000).all(|_| (0.0..1.0).contains(&unit(&mut rng))));
+        assert_eq!(below(&mut rng, 0), 0);
+    }
+}

@@ -1,0 +1,240 @@
+//! A node: its machine, its disk, its clock, its randomness, and what has befallen it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cpu_time::ThreadTime;
+use quiver_role::{Input, Machine, Now, Peer, Route};
+
+use crate::disk::{Disk, Keep, Stored};
+use crate::drive::{Drain, Ending, Outcome, Sabotage};
+use crate::fleet::EPOCH_START;
+use crate::seeds::Dormant;
+use crate::{DiskState, Effect, NodeEvent};
+
+/// The shortest time between two wake-ups: a machine that asks for the past does not spin.
+const SHORTEST: u64 = 1_000_000;
+/// How soon a driver tries a failed write again.
+const RETRY_WRITE: u64 = 500_000_000;
+/// No deadline.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// What a node is fed.
+#[derive(Debug)]
+pub(crate) enum Stimulus<C> {
+    Start,
+    Deadline,
+    Connected(Peer, Route),
+    Disconnected(Peer),
+    Received(Peer, Arc<[u8]>),
+    Command(C),
+}
+
+/// What has befallen a node; most nodes are spared.
+struct Trouble<M: Machine> {
+    /// A record that the disk did not take, and the connections that came and went since.
+    stalled: Option<M::Record>,
+    backlog: Vec<Stimulus<M::Command>>,
+}
+
+/// A node.
+pub(crate) struct Station<M: Machine> {
+    pub(crate) machine: Option<Box<M>>,
+    pub(crate) disk: Disk<M::Record>,
+    pub(crate) rng: Dormant,
+    /// How often it was started.
+    pub(crate) life: u32,
+    /// Nanoseconds of the world: when it wants to be woken, and when it will be.
+    pub(crate) deadline: u64,
+    pub(crate) wake: u64,
+    /// When its monotonic clock read zero.
+    pub(crate) boot: u64,
+    /// Seconds by which its wall clock is wrong.
+    pub(crate) skew: i64,
+    /// It dies after so many more outputs.
+    pub(crate) doom: Option<u32>,
+    trouble: Option<Box<Trouble<M>>>,
+}
+
+/// What may befall a node from outside.
+pub(crate) struct Exposed<'a> {
+    pub(crate) doom: &'a mut Option<u32>,
+    pub(crate) skew: &'a mut i64,
+    pub(crate) disk: &'a mut DiskState,
+}
+
+/// How a station is to be run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Manner {
+    pub(crate) sabotage: Sabotage,
+    /// Whether to measure the CPU time.
+    pub(crate) metered: bool,
+}
+
+impl<M: Machine> Station<M>
+where
+    M::Record: Stored,
+    NodeEvent: From<M::Event>,
+{
+    pub(crate) fn new(keep: Keep, records: Vec<M::Record>, rng: Dormant) -> Self {
+        Self {
+            machine: None,
+            disk: Disk::new(keep, records),
+            rng,
+            life: 0,
+            deadline: NEVER,
+            wake: NEVER,
+            boot: 0,
+            skew: 0,
+            doom: None,
+            trouble: None,
+        }
+    }
+
+    pub(crate) fn alive(&self) -> bool {
+        self.machine.is_some()
+    }
+
+    pub(crate) fn exposed(&mut self) -> Exposed<'_> {
+        Exposed { doom: &mut self.doom, skew: &mut self.skew, disk: &mut self.disk.state }
+    }
+
+    /// Puts a machine in; the next thing to do is to feed it [`Stimulus::Start`].
+    pub(crate) fn power_on(&mut self, now: u64, machine: M, rng: Dormant) {
+        self.machine = Some(Box::new(machine));
+        self.rng = rng;
+        self.life += 1;
+        self.boot = now;
+        self.doom = None;
+        self.trouble = None;
+    }
+
+    /// All that was not durable is gone.
+    pub(crate) fn power_off(&mut self) {
+        self.machine = None;
+        self.deadline = NEVER;
+        self.doom = None;
+        self.trouble = None;
+    }
+
+    /// What its clocks say.
+    pub(crate) fn clock(&self, now: u64) -> Now {
+        let unix = (EPOCH_START + now / 1_000_000_000).saturating_add_signed(self.skew);
+        Now { monotonic: Duration::from_nanos(now.saturating_sub(self.boot)), unix }
+    }
+
+    /// Feeds the node and carries out what it wants. Returns the CPU time, if it is metered.
+    pub(crate) fn turn(
+        &mut self,
+        now: u64,
+        stimulus: Stimulus<M::Command>,
+        manner: Manner,
+        outcome: &mut Outcome,
+    ) -> Duration {
+        let start = manner.metered.then(ThreadTime::now);
+        if self.trouble.is_some() {
+            self.turn_in_trouble(now, stimulus, manner, outcome);
+        } else {
+            self.turn_sound(now, stimulus, manner, outcome);
+        }
+        start.map(|start| start.elapsed()).unwrap_or_default()
+    }
+
+    fn turn_sound(
+        &mut self,
+        now: u64,
+        stimulus: Stimulus<M::Command>,
+        manner: Manner,
+        outcome: &mut Outcome,
+    ) {
+        let clock = self.clock(now);
+        let Some(machine) = &mut self.machine else { return };
+        let mut drain = Drain {
+            machine: &mut **machine,
+            disk: &mut self.disk,
+            doom: &mut self.doom,
+            sabotage: manner.sabotage,
+            outcome,
+        };
+        let mut rng = self.rng.wake();
+        let ending = match stimulus {
+            // A machine may have outputs before its first input.
+            Stimulus::Start => drain.drain(),
+            Stimulus::Deadline => drain.feed(clock, Input::Timeout, &mut rng),
+            Stimulus::Connected(peer, route) => drain.feed(clock, Input::Connected { peer, route }, &mut rng),
+            Stimulus::Disconnected(peer) => drain.feed(clock, Input::Disconnected { peer }, &mut rng),
+            Stimulus::Received(from, bytes) => {
+                drain.feed(clock, Input::Received { from, bytes: &bytes }, &mut rng)
+            }
+            Stimulus::Command(command) => drain.feed(clock, Input::Command(command), &mut rng),
+        };
+        drop(rng);
+        self.settle(now, ending);
+    }
+
+    fn settle(&mut self, now: u64, ending: Ending<M::Record>) {
+        match ending {
+            Ending::Rest(deadline) => self.deadline = self.world_time(now, deadline),
+            Ending::Died => self.power_off(),
+            Ending::Stalled(record) => {
+                let trouble = self
+                    .trouble
+                    .get_or_insert_with(|| Box::new(Trouble { stalled: None, backlog: Vec::new() }));
+                trouble.stalled = Some(record);
+                self.deadline = now + RETRY_WRITE;
+            }
+        }
+    }
+
+    /// A stalled node takes no input: messages and commands are lost on it, connections are told to it later.
+    fn turn_in_trouble(
+        &mut self,
+        now: u64,
+        stimulus: Stimulus<M::Command>,
+        manner: Manner,
+        outcome: &mut Outcome,
+    ) {
+        let Some(mut trouble) = self.trouble.take() else { return };
+        match stimulus {
+            Stimulus::Connected(..) | Stimulus::Disconnected(_) => trouble.backlog.push(stimulus),
+            Stimulus::Deadline => {
+                return self.try_again(now, trouble, manner, outcome);
+            }
+            Stimulus::Start | Stimulus::Received(..) | Stimulus::Command(_) => {}
+        }
+        self.trouble = Some(trouble);
+    }
+
+    fn try_again(&mut self, now: u64, mut trouble: Box<Trouble<M>>, manner: Manner, outcome: &mut Outcome) {
+        if let Some(record) = trouble.stalled.take() {
+            let bytes = record.bytes();
+            if let Err(record) = self.disk.write(record) {
+                trouble.stalled = Some(record);
+                self.trouble = Some(trouble);
+                self.deadline = now + RETRY_WRITE;
+                return;
+            }
+            outcome.effects.push(Effect::Persisted { bytes });
+        }
+        // What the machine wanted before it stalled, then what it missed.
+        self.turn_sound(now, Stimulus::Start, manner, outcome);
+        let mut backlog = trouble.backlog.into_iter();
+        for missed in backlog.by_ref() {
+            if !self.alive() {
+                return;
+            }
+            self.turn(now, missed, manner, outcome);
+        }
+    }
+
+    fn world_time(&self, now: u64, deadline: Option<Duration>) -> u64 {
+        let Some(deadline) = deadline else { return NEVER };
+        let nanos = u64::try_from(deadline.as_nanos()).unwrap_or(NEVER);
+        self.boot.saturating_add(nanos).max(now + SHORTEST)
+    }
+
+    /// Whether the disk holds it up.
+    pub(crate) fn stalled(&self) -> bool {
+        self.trouble.is_some()
+    }
+}

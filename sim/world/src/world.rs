@@ -1,0 +1,63 @@
+//! The world: nodes, links, queue, clock.
+
+mod acting;
+mod adversary;
+mod links;
+mod looking;
+mod running;
+mod setup;
+mod turning;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiver_ainq::Suite;
+use quiver_role::{Edge, Kgc, Leader, edge::EdgeTiming, leader::LeaderTiming};
+use sha2::Sha256;
+
+pub use self::acting::spoken;
+use self::links::Links;
+pub use self::setup::{Disks, Setup, WorldError};
+use crate::drive::Sabotage;
+use crate::node::Row;
+use crate::queue::Queue;
+use crate::station::Station;
+use crate::{Action, Fleet, Network, Node};
+
+/// How many messages are kept for the adversary to repeat.
+const RECORDED: usize = 4096;
+
+/// All nodes, what is between them, and the clock. See the [crate](crate) for what it promises.
+pub struct World<S: Suite> {
+    setup: Setup,
+    fleet: Arc<Fleet<S>>,
+    row: Row,
+    /// Nanoseconds since the world began.
+    now: u64,
+    queue: Queue,
+    errands: Vec<Option<Errand>>,
+    network: Network,
+    links: Links,
+    kgc: Station<Kgc<S>>,
+    leaders: Vec<Station<Leader<S>>>,
+    edges: Vec<Option<Box<Station<Edge<S>>>>>,
+    recorded: VecDeque<(Node, Arc<[u8]>)>,
+    /// For how long nodes that are doomed stay down.
+    returns: BTreeMap<Node, Duration>,
+    trace: Option<Sha256>,
+    turns: u64,
+    leader_cpu: Duration,
+}
+
+/// What the world has planned for itself.
+#[derive(Clone, Debug)]
+enum Errand {
+    Act(Box<Action>),
+    /// A node tries to reach one that it dials.
+    Connect(Node, Node),
+    /// Two nodes notice that they do not hear each other.
+    Sever(Node, Node),
+    /// A node that died comes back.
+    Return(Node),
+}

@@ -1,0 +1,124 @@
+//! What the adversary puts on the network.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quiver_ainq::{
+    Deployment, DroneKeypair, Epoch, GroupContext, Identity, Label, Leadership, MasterSecret, Name, Role,
+    Roster, SecretValue, Suite, Times,
+};
+use quiver_message::RekeyTemplate;
+use rand_chacha::ChaCha8Rng;
+
+use super::World;
+use crate::Node;
+use crate::fleet::EPOCH_START;
+use crate::queue::Due;
+use crate::seeds::{self, Player};
+
+impl<S: Suite> World<S> {
+    /// Repeats a message to a node, over a connection that the node has.
+    pub(super) fn replay(&mut self, pick: u64, to: Node) {
+        let count = self.recorded.len() as u64;
+        let Some(place) = pick.checked_rem(count).and_then(|place| usize::try_from(place).ok()) else {
+            return;
+        };
+        let Some((sender, payload)) = self.recorded.get(place).cloned() else { return };
+        self.insert(sender, to, payload);
+    }
+
+    /// Puts a message on a connection of `to`: the one with `sender` if there is one.
+    fn insert(&mut self, sender: Node, to: Node, payload: Arc<[u8]>) {
+        let neighbours = self.neighbours(to);
+        let via = [sender].into_iter().chain(neighbours).find_map(|via| {
+            let connection = self.links.connection(via, to)?;
+            Some((self.number(via), connection))
+        });
+        if let Some((via, connection)) = via {
+            let number = self.number(to);
+            self.queue.push(self.now, number, Due::Message { via, connection, payload });
+        }
+    }
+
+    /// Sends everybody headers that open a term, made by who may not: by a leader of another KGC's making, and by a real
+    /// drone that is no leader.
+    pub(super) fn usurp(&mut self, edge: u32, rounds: u32) {
+        let newest = (0..self.row.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch).max();
+        let round = newest.map_or(0, |epoch| epoch.round()).saturating_add(u64::from(rounds.max(1)));
+        let ordinal = u16::try_from(edge % u32::from(self.row.leaders)).unwrap_or(0);
+        let term = Epoch::term_of(round, ordinal);
+        for payload in [self.forged_term(term, ordinal), self.presumed_term(term, edge)].into_iter().flatten()
+        {
+            for to in (0..self.edge_count()).map(Node::Edge).chain((0..self.row.leaders).map(Node::Leader)) {
+                self.insert(Node::Leader(ordinal), to, Arc::clone(&payload));
+            }
+        }
+    }
+
+    /// A term opened with the keys of a leader that another KGC made.
+    fn forged_term(&self, term: u64, ordinal: u16) -> Option<Arc<[u8]>> {
+        let mut rng = seeds::generator(self.setup.seed ^ term, Player::Adversary);
+        let master = MasterSecret::<S>::generate(&mut rng);
+        let own = Deployment::new(self.fleet.deployment().name().clone(), master.public());
+        let role = Role::Leader { group: self.fleet.group().clone(), ordinal };
+        let leader = issued(&master, &own, "usurper", role, &mut rng)?;
+        let output = self.opened(term, &leader, &mut rng)?;
+        let deployment = self.fleet.deployment();
+        Some(RekeyTemplate::new(deployment, &output.header).message(output.entries.first()).into())
+    }
+
+    /// A term opened by a drone that the KGC did enrol, but not as a leader.
+    fn presumed_term(&self, term: u64, edge: u32) -> Option<Arc<[u8]>> {
+        let mut rng = seeds::generator(self.setup.seed ^ term ^ u64::from(edge), Player::Adversary);
+        let master = self.fleet.master();
+        let deployment = self.fleet.deployment();
+        let role =
+            Role::Leader { group: self.fleet.group().clone(), ordinal: Epoch { term, counter: 1 }.ordinal() };
+        let model = issued(&master, deployment, "model", role, &mut rng)?;
+        let drone = issued(&master, deployment, &format!("captured-{edge}"), Role::Edge, &mut rng)?;
+        let mut output = self.opened(term, &model, &mut rng)?;
+        output.header.core.leader = drone.public().clone();
+        let digest = output.header.digest(deployment);
+        output.header.signature = drone.sign(deployment, Label::Header, &digest, &mut rng);
+        Some(RekeyTemplate::new(deployment, &output.header).message(output.entries.first()).into())
+    }
+
+    fn opened(
+        &self,
+        term: u64,
+        leader: &DroneKeypair<S>,
+        rng: &mut ChaCha8Rng,
+    ) -> Option<quiver_ainq::EpochOutput<S>> {
+        let issued_at = EPOCH_START + self.now / 1_000_000_000;
+        let times = Times { issued_at, valid_until: issued_at + 600, revocation_number: 0 };
+        let context = GroupContext {
+            deployment: self.fleet.deployment().clone(),
+            group: self.fleet.group().clone(),
+            leader: leader.public().clone(),
+        };
+        let spares = BTreeMap::new();
+        let opened =
+            Leadership::open_term(context, leader, Roster::new(), &spares, term, [0; 32], &times, rng);
+        opened.ok().map(|(_, output)| output)
+    }
+}
+
+/// A keypair that a KGC issued.
+fn issued<S: Suite>(
+    master: &MasterSecret<S>,
+    deployment: &Deployment<S>,
+    name: &str,
+    role: Role,
+    rng: &mut ChaCha8Rng,
+) -> Option<DroneKeypair<S>> {
+    let identity = Identity {
+        serial: [0xad; 16],
+        name: Name::new(name).ok()?,
+        role,
+        groups: Vec::new(),
+        not_after: EPOCH_START * 2,
+    };
+    let secret = SecretValue::generate(rng);
+    let partial = master.issue_partial_key(deployment, &identity, &secret.public(), rng);
+    partial.verify(deployment, &identity, &secret).ok()
+}

@@ -1,0 +1,255 @@
+//! Looking at the world, switching nodes on and off.
+
+use std::time::Duration;
+
+use quiver_ainq::Suite;
+use quiver_role::{Edge, Kgc, Leader, Now};
+use sha2::Digest;
+
+use super::World;
+use super::turning::take;
+use crate::network::Traffic;
+use crate::seeds::{Dormant, Player};
+use crate::station::{Exposed, Stimulus};
+use crate::{Cause, DiskState, Fleet, Network, Node, Setup, Turn};
+
+impl<S: Suite> World<S> {
+    /// Time since the world began.
+    pub fn time(&self) -> Duration {
+        Duration::from_nanos(self.now)
+    }
+
+    /// What the world was made of.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Keys, names and tokens.
+    pub fn fleet(&self) -> &Fleet<S> {
+        &self.fleet
+    }
+
+    /// What is between the nodes.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// What was sent and what became of it.
+    pub fn traffic(&self) -> Traffic {
+        self.network.traffic()
+    }
+
+    /// How many edges there are.
+    pub fn edge_count(&self) -> u32 {
+        u32::try_from(self.edges.len()).unwrap_or(u32::MAX)
+    }
+
+    /// How many leaders there are.
+    pub fn leader_count(&self) -> u16 {
+        self.row.leaders
+    }
+
+    /// An edge's machine, if it is switched on.
+    pub fn edge(&self, number: u32) -> Option<&Edge<S>> {
+        self.edges.get(number as usize)?.as_ref()?.machine.as_deref()
+    }
+
+    /// A leader's machine, if it is switched on.
+    pub fn leader(&self, ordinal: u16) -> Option<&Leader<S>> {
+        self.leaders.get(usize::from(ordinal))?.machine.as_deref()
+    }
+
+    /// The KGC's machine, if it is switched on.
+    pub fn kgc(&self) -> Option<&Kgc<S>> {
+        self.kgc.machine.as_deref()
+    }
+
+    /// What an edge has made durable last.
+    pub fn edge_state(&self, number: u32) -> Option<&quiver_role::Snapshot> {
+        self.edges.get(number as usize)?.as_ref()?.disk.records.last()
+    }
+
+    /// What a node's clocks say.
+    pub fn clock(&self, node: Node) -> Now {
+        match node {
+            Node::Kgc => self.kgc.clock(self.now),
+            Node::Leader(ordinal) => match self.leaders.get(usize::from(ordinal)) {
+                Some(leader) => leader.clock(self.now),
+                None => self.kgc.clock(self.now),
+            },
+            Node::Edge(number) => match self.edges.get(number as usize).and_then(Option::as_ref) {
+                Some(edge) => edge.clock(self.now),
+                None => self.kgc.clock(self.now),
+            },
+        }
+    }
+
+    /// Whether a node is switched on.
+    pub fn alive(&self, node: Node) -> bool {
+        match node {
+            Node::Kgc => self.kgc.alive(),
+            Node::Leader(ordinal) => self.leader(ordinal).is_some(),
+            Node::Edge(number) => self.edge(number).is_some(),
+        }
+    }
+
+    /// Whether a node stands still because its disk takes nothing.
+    pub fn stalled(&self, node: Node) -> bool {
+        match node {
+            Node::Kgc => self.kgc.stalled(),
+            Node::Leader(ordinal) => {
+                self.leaders.get(usize::from(ordinal)).is_some_and(|leader| leader.stalled())
+            }
+            Node::Edge(number) => {
+                let edge = self.edges.get(number as usize).and_then(Option::as_ref);
+                edge.is_some_and(|edge| edge.stalled())
+            }
+        }
+    }
+
+    /// Whether two nodes have a connection.
+    pub fn connected(&self, a: Node, b: Node) -> bool {
+        self.links.connection(a, b).is_some()
+    }
+
+    /// How many steps were taken.
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// CPU time of all leaders' steps, if the world is metered.
+    pub fn leader_cpu(&self) -> Duration {
+        self.leader_cpu
+    }
+
+    /// SHA-256 over every step so far: time, node, input and outputs. None unless the world is traced.
+    pub fn trace_hash(&self) -> Option<[u8; 32]> {
+        self.trace.clone().map(|trace| trace.finalize().into())
+    }
+
+    /// Plans to switch all nodes on now: the KGC first, then the leaders, then the edges.
+    pub fn start_everyone(&mut self) {
+        for index in 0..self.row.hubs() + self.edges.len() {
+            self.schedule(self.time(), crate::Action::Start(self.row.node(index)));
+        }
+    }
+
+    pub(super) fn number(&self, node: Node) -> u32 {
+        u32::try_from(self.row.index(node)).unwrap_or(u32::MAX)
+    }
+
+    /// Switches a node on with what it has made durable. Machines may act before their first input.
+    pub(super) fn start(&mut self, node: Node) -> Option<Turn> {
+        if self.alive(node) {
+            return None;
+        }
+        let (seed, now) = (self.setup.seed, self.now);
+        let rng = |life| Dormant::new(seed, Player::Node(node, life));
+        // Records come from machines of this very code: that they do not restore one is a bug worth stopping for.
+        match node {
+            Node::Kgc => {
+                let station = &mut self.kgc;
+                let config = self.fleet.kgc(station.life);
+                let machine = Kgc::new(config, station.disk.records.clone()).expect("own records restore");
+                station.power_on(now, machine, rng(station.life + 1));
+            }
+            Node::Leader(ordinal) => {
+                let station = self.leaders.get_mut(usize::from(ordinal))?;
+                let config = self.fleet.leader(ordinal, true);
+                let machine = Leader::new(config, station.disk.records.clone()).expect("own records restore");
+                station.power_on(now, machine, rng(station.life + 1));
+            }
+            Node::Edge(number) => {
+                let station = self.edges.get_mut(number as usize)?.as_deref_mut()?;
+                let config = self.fleet.edge(number, true, false);
+                let machine = Edge::new(config, station.disk.records.last()).expect("own records restore");
+                station.power_on(now, machine, rng(station.life + 1));
+            }
+        }
+        self.plan_connections(node);
+        self.start_turn(node)
+    }
+
+    fn start_turn(&mut self, node: Node) -> Option<Turn> {
+        let (style, now) = (self.style(), self.now);
+        match node {
+            Node::Kgc => Some(take(&mut self.kgc, node, now, (Stimulus::Start, Cause::Start), style)),
+            Node::Leader(ordinal) => {
+                let station = self.leaders.get_mut(usize::from(ordinal))?;
+                Some(take(station, node, now, (Stimulus::Start, Cause::Start), style))
+            }
+            Node::Edge(number) => {
+                let station = self.edges.get_mut(number as usize)?.as_deref_mut()?;
+                Some(take(station, node, now, (Stimulus::Start, Cause::Start), style))
+            }
+        }
+    }
+
+    pub(super) fn stop(&mut self, node: Node) {
+        if !self.alive(node) {
+            return;
+        }
+        match node {
+            Node::Kgc => self.kgc.power_off(),
+            Node::Leader(ordinal) => {
+                if let Some(station) = self.leaders.get_mut(usize::from(ordinal)) {
+                    station.power_off();
+                }
+            }
+            Node::Edge(number) => {
+                if let Some(station) = self.edges.get_mut(number as usize).and_then(Option::as_deref_mut) {
+                    station.power_off();
+                }
+            }
+        }
+        self.disconnect_all(node);
+    }
+
+    /// A node shall die after so many more outputs.
+    pub(super) fn doom(&mut self, node: Node, after: u32, down_for: Duration) {
+        if self.alive(node) {
+            self.with(node, |trouble| *trouble.doom = Some(after));
+            self.returns.insert(node, down_for);
+        }
+    }
+
+    pub(super) fn set_skew(&mut self, node: Node, seconds: i64) {
+        self.with(node, |trouble| *trouble.skew = seconds);
+    }
+
+    pub(super) fn set_disk(&mut self, node: Node, state: DiskState) {
+        self.with(node, |trouble| *trouble.disk = state);
+    }
+
+    /// All faults end; who is off is switched on.
+    pub(super) fn calm(&mut self, turns: &mut Vec<Turn>) {
+        self.network.heal();
+        self.network.calm();
+        self.returns.clear();
+        for index in 0..self.row.hubs() + self.edges.len() {
+            let node = self.row.node(index);
+            self.with(node, |trouble| {
+                *trouble.doom = None;
+                *trouble.skew = 0;
+                *trouble.disk = DiskState::Sound;
+            });
+            turns.extend(self.start(node));
+        }
+    }
+
+    fn with(&mut self, node: Node, change: impl FnOnce(Exposed<'_>)) {
+        match node {
+            Node::Kgc => change(self.kgc.exposed()),
+            Node::Leader(ordinal) => {
+                if let Some(station) = self.leaders.get_mut(usize::from(ordinal)) {
+                    change(station.exposed());
+                }
+            }
+            Node::Edge(number) => {
+                if let Some(station) = self.edges.get_mut(number as usize).and_then(Option::as_deref_mut) {
+                    change(station.exposed());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Building a world, from nothing or from what nodes of another one had made durable.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiver_ainq::Suite;
+use quiver_role::{KgcRecord, LeaderRecord, Snapshot};
+use sha2::{Digest, Sha256};
+
+use super::*;
+use crate::LinkFaults;
+use crate::disk::Keep;
+use crate::seeds::{Dormant, Player};
+
+/// The most edges: what a group may have, and as many again.
+const MAX_EDGES: u32 = 1 << 21;
+
+/// What a world is made of.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Whence all randomness comes.
+    pub seed: u64,
+    /// Whence the deployment's keys and tokens come; worlds that share [`Disks`] share it.
+    pub fleet_seed: u64,
+    /// Edges whose identities list the group.
+    pub members: u32,
+    /// Edges whose identities do not, numbered after the members.
+    pub strangers: u32,
+    /// Leaders, one ordinal each.
+    pub leaders: u16,
+    /// When leaders do things.
+    pub leader_timing: LeaderTiming,
+    /// When edges do things.
+    pub edge_timing: EdgeTiming,
+    /// What links do to messages at first.
+    pub faults: LinkFaults,
+    /// Whether to hash every step into one trace.
+    pub traced: bool,
+    /// Whether to measure the CPU time of every step.
+    pub metered: bool,
+    /// Whether to take the steps of different nodes in the same stretch of time (no longer than any message takes) on all
+    /// cores. Witnesses then see the steps of a stretch after it.
+    pub parallel: bool,
+    /// Whether edges and the KGC keep what they persist, so that they can be restarted. Leaders always do.
+    pub durable: bool,
+    /// Whether to keep messages for the adversary to repeat.
+    pub recording: bool,
+    /// Whether drivers break their rules.
+    #[doc(hidden)]
+    pub sabotage: Sabotage,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            fleet_seed: 1,
+            members: 20,
+            strangers: 0,
+            leaders: 1,
+            leader_timing: LeaderTiming::default(),
+            edge_timing: EdgeTiming::default(),
+            faults: LinkFaults::SOUND,
+            traced: false,
+            metered: false,
+            parallel: false,
+            durable: true,
+            recording: false,
+            sabotage: Sabotage::None,
+        }
+    }
+}
+
+/// What all nodes had made durable.
+#[derive(Clone, Debug)]
+pub struct Disks<S: Suite> {
+    pub(super) fleet: Arc<Fleet<S>>,
+    pub(super) kgc: Vec<KgcRecord>,
+    pub(super) leaders: Vec<Vec<LeaderRecord>>,
+    pub(super) edges: Vec<Vec<Snapshot>>,
+}
+
+/// Why a world cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorldError {
+    /// Too many edges.
+    #[error("{0} edges are too many: at most {MAX_EDGES}")]
+    TooManyEdges(u64),
+    /// Nobody leads.
+    #[error("a world needs a leader")]
+    NoLeader,
+    /// The disks are another world's.
+    #[error("the disks are of a world with other nodes")]
+    OtherDisks,
+}
+
+impl<S: Suite> World<S> {
+    /// A world whose nodes are all switched off and have nothing.
+    ///
+    /// # Errors
+    /// If there are too many edges or no leader.
+    pub fn new(setup: Setup) -> Result<Self, WorldError> {
+        let fleet = Fleet::new(setup.fleet_seed, setup.members, setup.leader_timing, setup.edge_timing);
+        Self::with_fleet(setup, Arc::new(fleet))
+    }
+
+    /// A world whose nodes are all switched off and have these disks.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and if the disks are of a world with other nodes.
+    pub fn from_disks(setup: Setup, disks: &Disks<S>) -> Result<Self, WorldError> {
+        let mut world = Self::with_fleet(setup, Arc::clone(&disks.fleet))?;
+        if disks.leaders.len() != world.leaders.len() || disks.edges.len() != world.edges.len() {
+            return Err(WorldError::OtherDisks);
+        }
+        world.kgc.disk.records.clone_from(&disks.kgc);
+        for (leader, records) in world.leaders.iter_mut().zip(&disks.leaders) {
+            leader.disk.records.clone_from(records);
+        }
+        for (edge, records) in world.edges.iter_mut().zip(&disks.edges) {
+            if let Some(edge) = edge {
+                edge.disk.records.clone_from(records);
+            }
+        }
+        Ok(world)
+    }
+
+    fn with_fleet(setup: Setup, fleet: Arc<Fleet<S>>) -> Result<Self, WorldError> {
+        let edges = u64::from(setup.members) + u64::from(setup.strangers);
+        if edges > u64::from(MAX_EDGES) {
+            return Err(WorldError::TooManyEdges(edges));
+        }
+        if setup.leaders == 0 {
+            return Err(WorldError::NoLeader);
+        }
+        let rng = |node| Dormant::new(setup.seed, Player::Node(node, 0));
+        let (log, state) =
+            if setup.durable { (Keep::All, Keep::Last) } else { (Keep::Nothing, Keep::Nothing) };
+        let leader = |ordinal| Station::new(Keep::All, Vec::new(), rng(Node::Leader(ordinal)));
+        let edge = |number| Some(Box::new(Station::new(state, Vec::new(), rng(Node::Edge(number)))));
+        let row = Row { leaders: setup.leaders };
+        let edges = u32::try_from(edges).unwrap_or(MAX_EDGES);
+        Ok(Self {
+            row,
+            now: 0,
+            queue: Queue::default(),
+            errands: Vec::new(),
+            network: Network::new(setup.seed, setup.faults),
+            links: Links::new(row, edges),
+            kgc: Station::new(log, Vec::new(), rng(Node::Kgc)),
+            leaders: (0..setup.leaders).map(leader).collect(),
+            edges: (0..edges).map(edge).collect(),
+            recorded: VecDeque::new(),
+            returns: BTreeMap::new(),
+            trace: setup.traced.then(Sha256::new),
+            turns: 0,
+            leader_cpu: Duration::ZERO,
+            fleet,
+            setup,
+        })
+    }
+
+    /// What all nodes have made durable so far.
+    pub fn disks(&self) -> Disks<S> {
+        let edges = self.edges.iter().map(|edge| edge.as_ref().map(|edge| edge.disk.records.clone()));
+        Disks {
+            fleet: Arc::clone(&self.fleet),
+            kgc: self.kgc.disk.records.clone(),
+            leaders: self.leaders.iter().map(|leader| leader.disk.records.clone()).collect(),
+            edges: edges.map(Option::unwrap_or_default).collect(),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! A group's life in a world without faults.
+
+use std::time::Duration;
+
+use quiver_ainq::{Bls12381G1, Name, Ristretto255, Suite};
+use quiver_world::{Action, InsecureToy, Nobody, Node, Setup, World};
+
+fn keys<S: Suite>(world: &World<S>) -> Vec<Option<Vec<u8>>> {
+    let name = Name::new("test").unwrap();
+    let key = |edge| Some(world.edge(edge)?.export(&name)?.expose().to_vec());
+    (0..world.edge_count()).map(key).collect()
+}
+
+fn lives<S: Suite>(parallel: bool) {
+    let setup = Setup { members: 6, strangers: 1, parallel, ..Setup::default() };
+    let mut world = World::<S>::new(setup).unwrap();
+    world.start_everyone();
+    world.run_until(Duration::from_secs(5), &mut Nobody);
+    assert_eq!(world.kgc().unwrap().issued(), 8);
+    for edge in 0..7 {
+        world.schedule(world.time(), Action::Join(edge));
+    }
+    world.run_until(Duration::from_secs(10), &mut Nobody);
+    let leader = |world: &World<S>| {
+        let key = world.leader(0).unwrap().export(&Name::new("test").unwrap());
+        Some(key.unwrap().expose().to_vec())
+    };
+    let joined = keys(&world);
+    assert!(joined[..6].iter().all(|key| *key == leader(&world) && key.is_some()));
+    assert_eq!(joined[6], None, "a stranger got in");
+    world.schedule(world.time(), Action::Leave(0));
+    world.schedule(world.time(), Action::Evict(1));
+    world.run_for(Duration::from_secs(5), &mut Nobody);
+    let after = keys(&world);
+    assert_eq!(after[..2], [None, None]);
+    assert!(after[2..6].iter().all(|key| *key == leader(&world)));
+    assert_ne!(after[2], joined[2]);
+    world.schedule(world.time(), Action::Stop(Node::Leader(0)));
+    world.schedule(world.time() + Duration::from_secs(1), Action::Start(Node::Leader(0)));
+    world.run_for(Duration::from_secs(10), &mut Nobody);
+    let again = keys(&world);
+    assert!(again[2..6].iter().all(|key| *key == leader(&world)));
+    assert_ne!(again[2], after[2]);
+}
+
+#[test]
+fn a_group_lives_on_every_suite() {
+    lives::<InsecureToy>(false);
+    lives::<Ristretto255>(false);
+    lives::<Bls12381G1>(false);
+}
+
+#[test]
+fn a_group_lives_when_steps_are_taken_on_all_cores() {
+    lives::<InsecureToy>(true);
+}
