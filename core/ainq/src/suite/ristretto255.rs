@@ -12,8 +12,7 @@
 //! 8·k̂ already is a clamped X25519 scalar, so any RFC 7748 code computes this, among it assembly for microcontrollers.
 //! The sign of k is lost, which is why the hash that uses T includes both public points.
 //!
-//! Many points at once are faster another way: multiply on the Edwards curve, encode the batch with one inversion, then
-//! square s and double three times in x-only coordinates, which multiplies by the cofactor ([`agree_many`]).
+//! Many points at once are faster in other ways, which give the same bytes: [`batch`].
 
 use alloc::vec::Vec;
 
@@ -21,7 +20,7 @@ use curve25519_dalek::RistrettoPoint;
 use curve25519_dalek::montgomery::MontgomeryPoint;
 use curve25519_dalek::ristretto::CompressedRistretto;
 use curve25519_dalek::scalar::Scalar;
-use curve25519_dalek::traits::{Identity, IsIdentity, VartimeMultiscalarMul};
+use curve25519_dalek::traits::{IsIdentity, VartimeMultiscalarMul};
 use quiver_crypto::Zeroizing;
 use sha2::{Digest, Sha512};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
@@ -29,6 +28,7 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use crate::suite::{AgreedSecret, in_chunks};
 use crate::{Element, Error, Suite};
 
+mod batch;
 mod montgomery;
 #[cfg(feature = "std")]
 pub(crate) mod prepared;
@@ -41,15 +41,6 @@ pub struct Ristretto255;
 
 /// The context string of FROST(ristretto255, SHA-512), RFC 9591 section 6.2.
 const FROST_CONTEXT: &[u8] = b"FROST-RISTRETTO255-SHA512-v1";
-
-/// (q + 1) / 2, the scalar that halves.
-const HALF: [u8; 32] = [
-    0xf7, 0xe9, 0x7a, 0x2e, 0x8d, 0x31, 0x09, 0x2c, 0x6b, 0xce, 0x7b, 0x51, 0xef, 0x7c, 0x6f, 0x0a, 0x00,
-    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x08,
-];
-
-/// Points that share one inversion, and that one core takes at a time.
-const BATCH: usize = 128;
 
 impl Suite for Ristretto255 {
     const ID: &'static str = "QUIVER-AINQ-RISTRETTO255-SHA512-v1";
@@ -163,7 +154,7 @@ impl Suite for Ristretto255 {
     }
 
     fn agree_many(k: &Scalar, qs: &[RistrettoPoint]) -> Vec<Result<AgreedSecret, Error>> {
-        in_chunks(qs, BATCH, |chunk| agree_batch(k, chunk))
+        in_chunks(qs, batch::LEN, |points| batch::agree(k, points))
     }
 }
 
@@ -183,25 +174,4 @@ fn normalised(k: &Scalar) -> (Zeroizing<[u8; 32]>, Choice) {
         carry = chosen >> 5;
     }
     (clamped, fits | in_range(negated_top))
-}
-
-/// The pairwise secrets of one scalar with a batch of points, with two inversions for all of them.
-fn agree_batch(k: &Scalar, qs: &[RistrettoPoint]) -> Vec<Result<AgreedSecret, Error>> {
-    if !bool::from(normalised(k).1) {
-        return qs.iter().map(|_| Err(Error::InvalidScalar)).collect();
-    }
-    // Encoding 2·P for many P costs one inversion; so multiply by k/2 and encode the double.
-    let half = Zeroizing::new(*k * Scalar::from_bytes_mod_order(HALF));
-    let products = Zeroizing::new(qs.iter().map(|q| *half * q).collect::<Vec<_>>());
-    let encodings = Zeroizing::new(RistrettoPoint::double_and_compress_batch(products.iter()));
-    let points: Vec<FieldElement> =
-        encodings.iter().map(|s| FieldElement::from_bytes(s.as_bytes()).square()).collect();
-    let secrets = montgomery::times_eight(&points);
-    qs.iter()
-        .zip(secrets)
-        .map(|(q, secret)| match q == &RistrettoPoint::identity() {
-            true => Err(Error::IdentityPoint),
-            false => Ok(AgreedSecret::new(&secret)),
-        })
-        .collect()
 }
