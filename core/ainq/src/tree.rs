@@ -22,6 +22,8 @@ mod hierarchy;
 mod message;
 mod node;
 mod path;
+#[cfg(test)]
+mod symbolic;
 
 pub(crate) use self::algebra::{Algebra, HmacXor};
 pub use self::delta::Delta;

@@ -25,6 +25,11 @@ impl<A: Algebra> Path<A> {
         self.keys.len() as u8
     }
 
+    #[cfg(test)]
+    pub(crate) fn keys(&self) -> &[A::Key] {
+        &self.keys
+    }
+
     /// The root's key.
     pub(crate) fn root(&self) -> Option<&A::Key> {
         self.keys.last()

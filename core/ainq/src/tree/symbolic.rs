@@ -1,0 +1,305 @@
+//! What the tree gives away, explored with symbols in place of keys.
+//!
+//! The code under test is the one that runs: [`Hierarchy`], [`Path`] and [`Touched`] over another [`Algebra`]. A key is a
+//! name and a number of steps; a wrap is a pair of keys. An adversary that has some keys has all that follow by steps, and
+//! whatever was ever sent under any of these: [`Closure`], which knows nothing of trees, works that out.
+
+mod symbols;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand_chacha::ChaCha20Rng;
+use rand_core::{RngCore, SeedableRng};
+
+use self::symbols::{
+    Closure, NONE, REFRESH_ABOVE_LEAVES, STEP_AFTER_USE, STEP_ON_JOIN, Symbol, SymbolChain, Symbolic,
+};
+use super::algebra::{Algebra, Chain};
+use super::hierarchy::Hierarchy;
+use super::node::{Node, Touched, height_for};
+use super::path::Path;
+use crate::slots::{Slot, SlotSet};
+
+/// Histories that must leak nothing.
+const HISTORIES: u64 = 1500;
+/// Epochs of a history.
+const EPOCHS: usize = 14;
+
+/// A drone's place in the group.
+struct Member<const D: u8> {
+    id: u32,
+    leaf: SymbolChain,
+    /// None while it has missed an epoch.
+    path: Option<Path<Symbolic<D>>>,
+}
+
+/// How an adversary got at a key it must not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Leak {
+    /// Everybody who was not a member, together, with all they ever held.
+    Coalition,
+    /// One captured member's memory, and everything recorded.
+    CapturedMember,
+    /// The captured leader's memory, and everything recorded.
+    CapturedLeader,
+}
+
+/// A group, and everything that was ever sent and held.
+struct Group<const D: u8> {
+    rng: ChaCha20Rng,
+    names: u32,
+    ids: u32,
+    nodes: Hierarchy<Symbolic<D>>,
+    members: BTreeMap<Slot, Member<D>>,
+    sent: Vec<(Symbol, Symbol)>,
+    held: BTreeMap<u32, BTreeSet<Symbol>>,
+    /// K_g of every epoch, and who was a member.
+    epochs: Vec<(Symbol, BTreeSet<u32>)>,
+}
+
+impl<const D: u8> Group<D> {
+    fn new(seed: u64) -> Self {
+        Self {
+            rng: ChaCha20Rng::seed_from_u64(seed),
+            names: 0,
+            ids: 0,
+            nodes: Hierarchy::new(1, Vec::new(), &mut || unreachable!("nobody has a path yet")),
+            members: BTreeMap::new(),
+            sent: Vec::new(),
+            held: BTreeMap::new(),
+            epochs: Vec::new(),
+        }
+    }
+
+    fn below(&mut self, bound: u32) -> u32 {
+        self.rng.next_u32() % bound
+    }
+
+    fn fresh(&mut self) -> Symbol {
+        self.names += 1;
+        Symbol { name: self.names, steps: 0 }
+    }
+
+    /// A term opens: fresh chains for all, K_g under each, and paths for most.
+    fn open(&mut self) {
+        let slots: Vec<Slot> = self.members.keys().copied().collect();
+        let height = slots.last().map_or(1, |slot| height_for(*slot));
+        let key = self.fresh();
+        let mut leaves = Vec::new();
+        for slot in &slots {
+            let mut leaf = SymbolChain(self.fresh());
+            self.sent.push((leaf.0, key));
+            self.member_holds(*slot, [leaf.0, key]);
+            leaf.step();
+            let member = self.members.get_mut(slot).unwrap();
+            (member.leaf, member.path) = (leaf.clone(), None);
+            leaves.push((*slot, leaf));
+        }
+        let names = &mut self.names;
+        self.nodes = Hierarchy::new(height, leaves, &mut || {
+            *names += 1;
+            Symbol { name: *names, steps: 0 }
+        });
+        self.end_epoch(key);
+        self.send_paths(key, 3);
+    }
+
+    /// An epoch with random leavers and newcomers, of which some members miss the wraps.
+    fn rekey(&mut self) {
+        let removed = self.some_leave();
+        let added = self.some_join(&removed);
+        let highest = self.members.keys().chain(added.iter()).max();
+        let height = highest.map_or(1, |slot| height_for(*slot)).max(self.nodes.height());
+        let removed: SlotSet = removed.into_iter().collect();
+        let newcomers: Vec<_> = added.iter().map(|slot| (*slot, SymbolChain(self.fresh()))).collect();
+        let added: SlotSet = added.into_iter().collect();
+        let rules = <Symbolic<D> as Algebra>::RULES;
+        let touched = Touched::new(self.nodes.height(), height, &removed, &added, rules);
+        let names = &mut self.names;
+        let wraps = self.nodes.rekey(&touched, &removed, newcomers.clone(), &[0; 32], &mut || {
+            *names += 1;
+            Symbol { name: *names, steps: 0 }
+        });
+        self.sent.extend(wraps.iter().map(|wrapped| wrapped.wrap));
+        // K_g is a function of the root's key, and the root's key none of it.
+        let key = self.fresh();
+        let root = self.nodes.key(Node { level: height, index: 0 }).copied();
+        self.sent.extend(root.map(|root| (root, key)));
+        let find = |parent, child| {
+            let wrapped = wraps.iter().find(|wrapped| (wrapped.parent, wrapped.child) == (parent, child));
+            wrapped.map(|wrapped| (wrapped.u, wrapped.wrap))
+        };
+        for slot in self.members.keys().copied().collect::<Vec<_>>() {
+            let misses = self.below(5) == 0;
+            let member = self.members.get_mut(&slot).unwrap();
+            let path = member.path.take().filter(|_| !misses);
+            let Some(path) = path else { continue };
+            let (path, leaf) = path.follow(slot, &member.leaf, &touched, &[0; 32], &find).unwrap();
+            assert_eq!(path.root().copied(), root, "a member that follows has the leader's root");
+            (member.leaf, member.path) = (leaf, Some(path));
+            self.member_holds(slot, [key]);
+        }
+        for (slot, leaf) in newcomers {
+            self.ids += 1;
+            self.members.insert(slot, Member { id: self.ids, leaf, path: None });
+            self.send_path(slot, key);
+        }
+        self.end_epoch(key);
+        self.send_paths(key, 2);
+    }
+
+    fn some_leave(&mut self) -> Vec<Slot> {
+        let count = [0, 0, 1, 1, 2, 4][self.below(6) as usize].min(self.members.len().saturating_sub(1));
+        let mut removed = Vec::new();
+        for _ in 0..count {
+            let place = self.rng.next_u32() as usize % self.members.len();
+            let slot = *self.members.keys().nth(place).unwrap();
+            self.members.remove(&slot);
+            removed.push(slot);
+        }
+        removed
+    }
+
+    /// Newcomers take free slots, not always the lowest, and often one that was freed with them.
+    fn some_join(&mut self, freed: &[Slot]) -> Vec<Slot> {
+        let count = [0, 0, 1, 1, 3][self.below(5) as usize];
+        let mut added: Vec<Slot> = Vec::new();
+        while added.len() < count {
+            let free = |slot: &Slot| !self.members.contains_key(slot) && !added.contains(slot);
+            let lowest = (0..).filter(free).take(3).collect::<Vec<_>>();
+            let again = freed.iter().copied().find(free).filter(|_| self.rng.next_u32() % 2 == 0);
+            let slot = again.unwrap_or_else(|| lowest[self.rng.next_u32() as usize % 3]);
+            added.push(slot);
+        }
+        added.sort_unstable();
+        added
+    }
+
+    /// Path messages to those that lack theirs, each with a chance of 1 in `odds` to be left out.
+    fn send_paths(&mut self, key: Symbol, odds: u32) {
+        for slot in self.members.keys().copied().collect::<Vec<_>>() {
+            if self.members[&slot].path.is_none() && self.below(odds) != 0 {
+                self.send_path(slot, key);
+            }
+        }
+    }
+
+    fn send_path(&mut self, slot: Slot, key: Symbol) {
+        let (leaf, keys) = self.nodes.leaf_and_path(slot).unwrap();
+        let keys: Vec<Symbol> = keys.copied().collect();
+        let under = leaf.0;
+        leaf.step();
+        self.sent.extend(keys.iter().chain([&key]).map(|key| (under, *key)));
+        // One in four is lost on the way, recorded all the same.
+        let member = self.members.get_mut(&slot).unwrap();
+        self.held.entry(member.id).or_default().insert(under);
+        if self.rng.next_u32() % 4 == 0 {
+            return;
+        }
+        member.leaf.skip_to(under.steps.into()).unwrap();
+        member.leaf.step();
+        member.path = Some(Path::new(keys));
+        self.member_holds(slot, [key]);
+    }
+
+    /// Remembers what a member holds by now, for the day it turns against the group.
+    fn member_holds(&mut self, slot: Slot, more: impl IntoIterator<Item = Symbol>) {
+        let member = &self.members[&slot];
+        let held = self.held.entry(member.id).or_default();
+        held.extend(more);
+        held.extend(state(member));
+    }
+
+    fn end_epoch(&mut self, key: Symbol) {
+        self.epochs.push((key, self.members.values().map(|member| member.id).collect()));
+    }
+
+    /// How many epochs the members, together, can open: a search that finds nothing anywhere would prove nothing. A key
+    /// that all of them missed is nobody's.
+    fn readable(&self) -> usize {
+        let opened = |(key, members): &&(Symbol, BTreeSet<u32>)| {
+            let inside = self.held.iter().filter(|(id, _)| members.contains(id));
+            Closure::of(inside.flat_map(|(_, held)| held.iter().copied()), &self.sent).has(*key)
+        };
+        self.epochs.iter().filter(opened).count()
+    }
+
+    /// Every way in which a key came into the wrong hands.
+    fn leaks(&self) -> BTreeSet<Leak> {
+        let mut leaks = BTreeSet::new();
+        for (key, members) in &self.epochs {
+            let outside = self.held.iter().filter(|(id, _)| !members.contains(id));
+            let coalition = Closure::of(outside.flat_map(|(_, held)| held.iter().copied()), &self.sent);
+            if coalition.has(*key) {
+                leaks.insert(Leak::Coalition);
+            }
+        }
+        let earlier = &self.epochs[..self.epochs.len() - 1];
+        let opens_earlier = |keys: Vec<Symbol>| {
+            let known = Closure::of(keys, &self.sent);
+            earlier.iter().any(|(key, _)| known.has(*key))
+        };
+        for member in self.members.values().filter(|member| member.path.is_some()) {
+            if opens_earlier(state(member)) {
+                leaks.insert(Leak::CapturedMember);
+            }
+        }
+        let leaders = self.members.keys().flat_map(|slot| {
+            let path =
+                (1..=self.nodes.height()).filter_map(|level| self.nodes.key(Node::above(*slot, level)));
+            path.copied().chain(self.nodes.leaf(*slot).map(|leaf| leaf.0))
+        });
+        if opens_earlier(leaders.collect()) {
+            leaks.insert(Leak::CapturedLeader);
+        }
+        leaks
+    }
+}
+
+/// What a member has in memory.
+fn state<const D: u8>(member: &Member<D>) -> Vec<Symbol> {
+    member.path.iter().flat_map(|path| path.keys().to_vec()).chain([member.leaf.0]).collect()
+}
+
+fn history<const D: u8>(seed: u64) -> Group<D> {
+    let mut group = Group::<D>::new(seed);
+    group.rekey();
+    for _ in 1..EPOCHS {
+        if group.below(12) == 0 { group.open() } else { group.rekey() }
+    }
+    group
+}
+
+fn leaks_of<const D: u8>(histories: u64) -> BTreeSet<Leak> {
+    (0..histories).flat_map(|seed| history::<D>(seed).leaks()).collect()
+}
+
+#[test]
+fn no_history_gives_a_key_to_who_must_not_have_it() {
+    let mut readable = 0;
+    for seed in 0..HISTORIES {
+        let group = history::<NONE>(seed);
+        assert_eq!(group.leaks(), BTreeSet::new(), "history {seed}");
+        readable += group.readable();
+    }
+    let epochs = usize::try_from(HISTORIES).unwrap() * EPOCHS;
+    assert!(readable * 10 > epochs * 9, "members opened {readable} of {epochs} epochs");
+}
+
+#[test]
+fn without_a_step_after_use_a_captured_memory_opens_what_was_recorded() {
+    let leaks = leaks_of::<STEP_AFTER_USE>(100);
+    assert!(leaks.contains(&Leak::CapturedMember) && leaks.contains(&Leak::CapturedLeader), "{leaks:?}");
+}
+
+#[test]
+fn without_a_step_on_join_newcomers_read_what_was_before_them() {
+    let leaks = leaks_of::<STEP_ON_JOIN>(100);
+    assert!(leaks.contains(&Leak::Coalition), "{leaks:?}");
+}
+
+#[test]
+fn without_a_refresh_above_its_leaf_a_leaver_reads_on() {
+    let leaks = leaks_of::<REFRESH_ABOVE_LEAVES>(100);
+    assert!(leaks.contains(&Leak::Coalition), "{leaks:?}");
+}
