@@ -45,15 +45,16 @@ impl Candidate {
         &self.key_package
     }
 
-    /// Joins the group that a commit added it to: checks the whole tree, every member's signature included.
+    /// Joins the group that a commit added it to: checks the whole tree, every member's signature included. Its keys are
+    /// good for one group, and for trying again until the member is saved.
     ///
     /// # Errors
     /// [`Error::Mls`] if the welcome is for others or the tree does not hold.
-    pub fn join(self, invitation: &Invitation) -> Result<Member> {
+    pub fn join(&self, invitation: &Invitation) -> Result<Member> {
         let tree = ExportedTree::from_bytes(&invitation.tree)?;
         let welcome = MlsMessage::from_bytes(&invitation.welcome)?;
         let (group, _) = self.client.join_group(Some(tree), &welcome, None)?;
-        Ok(Member { client: self.client, group })
+        Ok(Member { client: self.client.clone(), group })
     }
 }
 
