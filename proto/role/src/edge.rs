@@ -4,6 +4,8 @@
 //! which epoch is current.
 
 mod asking;
+#[cfg(feature = "captured")]
+mod captured;
 mod following;
 mod interface;
 mod joining;
@@ -21,6 +23,8 @@ use quiver_crypto::Secret;
 use quiver_message::{Message, RevocationQuery};
 use rand_core::CryptoRngCore;
 
+#[cfg(feature = "captured")]
+pub use self::captured::CapturedState;
 pub use self::interface::{EdgeCommand, EdgeConfig, EdgeEvent, EdgeTiming};
 use self::joining::Joining;
 use self::member::Member;

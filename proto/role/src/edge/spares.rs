@@ -48,6 +48,12 @@ impl<S: Suite> Spares<S> {
         [self.current.as_ref(), used].into_iter().flatten().find(|spare| spare.q() == q)
     }
 
+    /// All pairs whose secrets are still in memory.
+    #[cfg(feature = "captured")]
+    pub(super) fn held(&self) -> impl Iterator<Item = &SparePair<S>> {
+        self.current.iter().chain(self.used.iter().map(|(spare, _)| spare))
+    }
+
     /// A term was opened with the current pair, or with the one before: the next one takes its place.
     pub(super) fn used(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if let Some(spare) = self.current.take() {

@@ -1,0 +1,38 @@
+//! All that an adversary has who captured an edge: for simulations and tests that show what it is good for.
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{DronePublicKey, Suite};
+use zeroize::Zeroizing;
+
+use super::{Edge, Standing};
+
+/// The long-term and the one-time secrets of an edge, as bytes. The group key itself is what [`Edge::export`] is made of.
+#[derive(Debug)]
+pub struct CapturedState<S: Suite> {
+    /// (D, R, P).
+    pub public: DronePublicKey<S>,
+    /// y, as [`DroneKeypair::to_bytes`](quiver_ainq::DroneKeypair::to_bytes) gives it.
+    pub secret: Zeroizing<Vec<u8>>,
+    /// As [`Membership::encode`](quiver_ainq::Membership::encode) gives it.
+    pub membership: Option<Zeroizing<Vec<u8>>>,
+    /// Spare pairs, unused and used, as [`SparePair::encode`](quiver_ainq::SparePair::encode) gives them.
+    pub spares: Vec<Zeroizing<Vec<u8>>>,
+}
+
+impl<S: Suite> Edge<S> {
+    /// What is in its memory; none before it is enrolled.
+    pub fn captured(&self) -> Option<CapturedState<S>> {
+        let keypair = self.keypair.as_ref()?;
+        let membership = match &self.standing {
+            Standing::Member(member) => Some(member.membership.encode()),
+            _ => None,
+        };
+        Some(CapturedState {
+            public: keypair.public().clone(),
+            secret: Zeroizing::new(keypair.to_bytes().to_vec()),
+            membership,
+            spares: self.spares.held().map(|spare| spare.encode()).collect(),
+        })
+    }
+}
