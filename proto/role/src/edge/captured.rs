@@ -8,7 +8,6 @@ use zeroize::Zeroizing;
 use super::{Edge, Standing};
 
 /// The long-term and the one-time secrets of an edge, as bytes. The group key itself is what [`Edge::export`] is made of.
-#[derive(Debug)]
 pub struct CapturedState<S: Suite> {
     /// (D, R, P).
     pub public: DronePublicKey<S>,
