@@ -5,21 +5,26 @@
 //! Spare points are not part of it.
 
 mod merkle;
+mod vacancies;
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use quiver_crypto::{Digest, Hasher};
 
 use self::merkle::MerkleTree;
+use self::vacancies::Vacancies;
+use crate::slab::Slab;
 use crate::slots::{MAX_SLOTS, Slot};
 use crate::{Deployment, DronePublicKey, Element, Error, Handle, Suite};
 
 /// The members of a group, and the drones evicted from it.
 #[derive(Clone, Debug)]
 pub struct Roster<S: Suite> {
-    members: BTreeMap<Slot, Member<S>>,
-    slots: BTreeMap<Handle, Slot>,
+    members: Slab<Member<S>>,
+    /// The start of each member's handle, and its slot: a million whole handles are not worth their memory.
+    index: BTreeSet<(u64, Slot)>,
+    vacancies: Vacancies,
     evicted: BTreeSet<Handle>,
     evictions: Digest,
     tree: MerkleTree,
@@ -29,7 +34,6 @@ pub struct Roster<S: Suite> {
 #[derive(Clone, Debug)]
 pub(crate) struct Member<S: Suite> {
     pub(crate) public: DronePublicKey<S>,
-    pub(crate) handle: Handle,
     /// Y, if anybody has needed it yet.
     pub(crate) implicit: Option<Element<S>>,
 }
@@ -45,8 +49,9 @@ impl<S: Suite> Roster<S> {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            members: BTreeMap::new(),
-            slots: BTreeMap::new(),
+            members: Slab::new(),
+            index: BTreeSet::new(),
+            vacancies: Vacancies::all(),
             evicted: BTreeSet::new(),
             evictions: hash_evictions::<S>(&BTreeSet::new()),
             tree: MerkleTree::new(S::ID),
@@ -73,19 +78,20 @@ impl<S: Suite> Roster<S> {
         if self.evicted.contains(&handle) {
             return Err(Error::Revoked);
         }
-        if slot >= MAX_SLOTS || self.members.contains_key(&slot) || self.slots.contains_key(&handle) {
+        if self.find(&handle).is_some() || !self.vacancies.take(slot) {
             return Err(Error::WrongSlot);
         }
         self.tree.set(slot, Some(hash_leaf(slot, &public)));
-        self.slots.insert(handle, slot);
-        self.members.insert(slot, Member { public, handle, implicit });
+        self.index.insert((start_of(&handle), slot));
+        self.members.set(slot, Member { public, implicit });
         Ok(())
     }
 
     /// Frees a slot and gives back who held it.
     pub fn remove(&mut self, slot: Slot) -> Option<DronePublicKey<S>> {
-        let member = self.members.remove(&slot)?;
-        self.slots.remove(&member.handle);
+        let member = self.members.take(slot)?;
+        self.index.remove(&(start_of(&member.public.handle()), slot));
+        self.vacancies.give_back(slot);
         self.tree.set(slot, None);
         Some(member.public)
     }
@@ -119,35 +125,36 @@ impl<S: Suite> Roster<S> {
 
     /// The free slots in ascending order, those of `freed` counted as free.
     pub(crate) fn vacancies<'a>(&'a self, freed: &'a BTreeSet<Slot>) -> impl Iterator<Item = Slot> + 'a {
-        let mut taken = self.members.keys().filter(|slot| !freed.contains(slot)).peekable();
-        (0..MAX_SLOTS).filter(move |slot| taken.next_if_eq(&slot).is_none())
+        self.vacancies.with(freed)
     }
 
     /// The highest slot that is held.
     #[must_use]
     pub fn highest(&self) -> Option<Slot> {
-        self.members.last_key_value().map(|(slot, _)| *slot)
+        self.vacancies.highest_taken()
     }
 
     /// Who holds a slot.
     #[must_use]
     pub fn get(&self, slot: Slot) -> Option<&DronePublicKey<S>> {
-        self.members.get(&slot).map(|member| &member.public)
+        self.members.get(slot).map(|member| &member.public)
     }
 
     /// The slot of a drone.
     #[must_use]
     pub fn find(&self, handle: &Handle) -> Option<Slot> {
-        self.slots.get(handle).copied()
+        let start = start_of(handle);
+        let alike = self.index.range((start, 0)..=(start, MAX_SLOTS)).map(|(_, slot)| *slot);
+        alike.into_iter().find(|slot| self.get(*slot).is_some_and(|public| public.handle() == *handle))
     }
 
     /// The members, by ascending slot.
     pub fn iter(&self) -> impl Iterator<Item = (Slot, &DronePublicKey<S>)> {
-        self.members.iter().map(|(slot, member)| (*slot, &member.public))
+        self.members.iter().map(|(slot, member)| (slot, &member.public))
     }
 
     pub(crate) fn members(&self) -> impl Iterator<Item = (Slot, &Member<S>)> {
-        self.members.iter().map(|(slot, member)| (*slot, member))
+        self.members.iter()
     }
 
     /// How many members there are.
@@ -159,7 +166,7 @@ impl<S: Suite> Roster<S> {
     /// Whether there are no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.members.is_empty()
+        self.members.len() == 0
     }
 
     /// Whether the drone was evicted from this group.
@@ -179,11 +186,11 @@ impl<S: Suite> Roster<S> {
     /// are given back.
     pub fn prepare(&mut self, deployment: &Deployment<S>) -> Vec<Slot> {
         let mut impossible = Vec::new();
-        for (slot, member) in &mut self.members {
+        for (slot, member) in self.members.iter_mut() {
             if member.implicit.is_none() {
                 match member.public.implicit(deployment) {
                     Ok(implicit) => member.implicit = Some(implicit),
-                    Err(_) => impossible.push(*slot),
+                    Err(_) => impossible.push(slot),
                 }
             }
         }
@@ -204,6 +211,11 @@ impl<S: Suite> Roster<S> {
             .fixed(&self.evictions)
             .finish()
     }
+}
+
+/// The first eight bytes.
+fn start_of(Handle(handle): &Handle) -> u64 {
+    handle.first_chunk().map_or(0, |start| u64::from_be_bytes(*start))
 }
 
 fn hash_leaf<S: Suite>(slot: Slot, public: &DronePublicKey<S>) -> Digest {

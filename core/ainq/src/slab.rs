@@ -1,6 +1,7 @@
-//! A table of secrets by slot or index whose entries never move.
+//! A table by slot or index whose entries never move.
 //!
-//! A vector that grows leaves copies of its content behind in memory that nobody erases. This one grows by blocks.
+//! A vector that grows leaves copies of its content behind in memory that nobody erases, which secrets must not have.
+//! This one grows by blocks, so it needs no more memory than what is in it, either.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -8,10 +9,10 @@ use alloc::vec::Vec;
 /// Entries per block: small groups stay small, large ones pay a pointer for every 64 entries.
 const BLOCK: usize = 64;
 
-/// Entries by index, most of them there.
-#[derive(Debug)]
+/// Entries by index, most of them there. A block in which there are none is not allocated.
+#[derive(Clone, Debug)]
 pub(crate) struct Slab<T> {
-    blocks: Vec<Box<[Option<T>]>>,
+    blocks: Vec<Option<Box<[Option<T>]>>>,
     len: usize,
 }
 
@@ -26,31 +27,42 @@ impl<T> Slab<T> {
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
-        let index = index as usize;
-        self.blocks.get(index / BLOCK)?.get(index % BLOCK)?.as_ref()
+        let (block, place) = place_of(index);
+        self.blocks.get(block)?.as_ref()?.get(place)?.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
-        let index = index as usize;
-        self.blocks.get_mut(index / BLOCK)?.get_mut(index % BLOCK)?.as_mut()
+        let (block, place) = place_of(index);
+        self.blocks.get_mut(block)?.as_mut()?.get_mut(place)?.as_mut()
     }
 
     /// Puts an entry in, and drops the one that was there.
     pub(crate) fn set(&mut self, index: u32, entry: T) {
-        let (block, place) = (index as usize / BLOCK, index as usize % BLOCK);
-        while self.blocks.len() <= block {
-            self.blocks.push((0..BLOCK).map(|_| None).collect());
+        let (block, place) = place_of(index);
+        if self.blocks.len() <= block {
+            self.blocks.resize_with(block + 1, || None);
         }
-        if let Some(old) = self.blocks.get_mut(block).and_then(|block| block.get_mut(place)) {
+        let Some(block) = self.blocks.get_mut(block) else { return };
+        let block = block.get_or_insert_with(|| (0..BLOCK).map(|_| None).collect());
+        if let Some(old) = block.get_mut(place) {
             self.len += usize::from(old.is_none());
             *old = Some(entry);
         }
     }
 
-    /// Drops an entry, if it is there.
+    /// Takes an entry out, if it is there.
+    pub(crate) fn take(&mut self, index: u32) -> Option<T> {
+        let (block, place) = place_of(index);
+        let entry = self.blocks.get_mut(block)?.as_mut()?.get_mut(place)?.take()?;
+        self.len -= 1;
+        Some(entry)
+    }
+
+    /// Drops an entry in its place, if it is there.
     pub(crate) fn clear(&mut self, index: u32) {
-        let (block, place) = (index as usize / BLOCK, index as usize % BLOCK);
-        if let Some(old) = self.blocks.get_mut(block).and_then(|block| block.get_mut(place)) {
+        let (block, place) = place_of(index);
+        let block = self.blocks.get_mut(block).and_then(Option::as_mut);
+        if let Some(old) = block.and_then(|block| block.get_mut(place)) {
             self.len -= usize::from(old.is_some());
             *old = None;
         }
@@ -58,15 +70,23 @@ impl<T> Slab<T> {
 
     /// The entries by ascending index.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        let entries = (0..).zip(self.blocks.iter().flat_map(|block| block.iter()));
+        let blocks = (0..).step_by(BLOCK).zip(&self.blocks);
+        let blocks = blocks.filter_map(|(start, block)| Some((start, block.as_ref()?)));
+        let entries = blocks.flat_map(|(start, block)| (start..).zip(block));
         entries.filter_map(|(index, entry)| Some((index, entry.as_ref()?)))
     }
 
     /// The entries by ascending index.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
-        let entries = (0..).zip(self.blocks.iter_mut().flat_map(|block| block.iter_mut()));
+        let blocks = (0..).step_by(BLOCK).zip(&mut self.blocks);
+        let blocks = blocks.filter_map(|(start, block)| Some((start, block.as_mut()?)));
+        let entries = blocks.flat_map(|(start, block)| (start..).zip(block));
         entries.filter_map(|(index, entry)| Some((index, entry.as_mut()?)))
     }
+}
+
+const fn place_of(index: u32) -> (usize, usize) {
+    (index as usize / BLOCK, index as usize % BLOCK)
 }
 
 #[cfg(test)]
@@ -90,5 +110,7 @@ mod tests {
             [(0, 0), (63, 63), (1000, 1000), (100_000, 7)]
         );
         assert_eq!((slab.len(), slab.get(64), slab.get(1 << 20)), (4, None, None));
+        assert_eq!((slab.take(1000), slab.take(1000), slab.len()), (Some(1000), None, 3));
+        assert!(slab.iter().eq([(0, &0), (63, &63), (100_000, &7)]));
     }
 }

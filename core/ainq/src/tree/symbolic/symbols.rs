@@ -87,7 +87,9 @@ pub(super) struct Closure(BTreeMap<u32, u32>);
 impl Closure {
     pub(super) fn of(keys: impl IntoIterator<Item = Symbol>, sent: &[(Symbol, Symbol)]) -> Self {
         let mut known = Self(BTreeMap::new());
-        keys.into_iter().for_each(|key| drop(known.learns(key)));
+        for key in keys {
+            known.learns(key);
+        }
         loop {
             let mut news = false;
             for (under, key) in sent {
