@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use quiver_ainq::{Error, Kind, Membership, Suite};
+use quiver_ainq::{Error, Kind, Membership, StrategyKind, Suite};
 
 use crate::swarm::Swarm;
 
-for_each_suite! {
+for_each_strategy! {
     members_agree_after_any_history;
     an_edge_catches_up_over_epochs_it_missed;
     a_restarted_edge_has_no_key_until_the_next_epoch;
@@ -60,13 +60,15 @@ struct History<S: Suite> {
     expected: [Expected; EDGES],
 }
 
-fn members_agree_after_any_history<S: Suite>() {
+fn members_agree_after_any_history<S: Suite>(strategy: StrategyKind) {
     let cases = if S::POINT_LEN == 32 { 48 } else { 6 };
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let histories = (any::<u64>(), proptest::collection::vec(step(), 1..24));
     let run = |(seed, steps): (u64, Vec<Step>)| {
-        let mut history =
-            History { swarm: Swarm::<S>::new(seed, EDGES), expected: [Expected::default(); EDGES] };
+        let mut history = History {
+            swarm: Swarm::<S>::keyed_by(strategy, seed, EDGES),
+            expected: [Expected::default(); EDGES],
+        };
         for step in steps {
             history.take(&step);
             history.check(&step);
@@ -152,8 +154,8 @@ impl<S: Suite> History<S> {
     }
 }
 
-fn an_edge_catches_up_over_epochs_it_missed<S: Suite>() {
-    let mut swarm = Swarm::<S>::formed(1, 2);
+fn an_edge_catches_up_over_epochs_it_missed<S: Suite>(strategy: StrategyKind) {
+    let mut swarm = Swarm::<S>::formed_by(strategy, 1, 2);
     for _ in 0..5 {
         swarm.rekey_unheard(&[], vec![]);
     }
@@ -165,8 +167,8 @@ fn an_edge_catches_up_over_epochs_it_missed<S: Suite>() {
     assert!(swarm.agrees(0));
 }
 
-fn a_restarted_edge_has_no_key_until_the_next_epoch<S: Suite>() {
-    let mut swarm = Swarm::<S>::formed(2, 1);
+fn a_restarted_edge_has_no_key_until_the_next_epoch<S: Suite>(strategy: StrategyKind) {
+    let mut swarm = Swarm::<S>::formed_by(strategy, 2, 1);
     let state = swarm.edges[0].membership.as_ref().unwrap().encode();
     let restored = Membership::<S>::restore(&state).unwrap();
     assert!(!restored.synced());
@@ -177,8 +179,8 @@ fn a_restarted_edge_has_no_key_until_the_next_epoch<S: Suite>() {
     assert!(swarm.agrees(0));
 }
 
-fn a_member_without_spare_is_absent_and_joins_again<S: Suite>() {
-    let mut swarm = Swarm::<S>::formed(3, 3);
+fn a_member_without_spare_is_absent_and_joins_again<S: Suite>(strategy: StrategyKind) {
+    let mut swarm = Swarm::<S>::formed_by(strategy, 3, 3);
     let output = swarm.open(&[0, 2]);
     assert_eq!(output.header.core.absent.iter().collect::<Vec<_>>(), [1]);
     assert_eq!(swarm.leadership.absent().collect::<Vec<_>>(), [1]);
@@ -188,8 +190,8 @@ fn a_member_without_spare_is_absent_and_joins_again<S: Suite>() {
     assert!((0..3).all(|index| swarm.agrees(index)));
 }
 
-fn a_member_that_joins_again_gets_a_new_pairwise_key<S: Suite>() {
-    let mut swarm = Swarm::<S>::formed(4, 2);
+fn a_member_that_joins_again_gets_a_new_pairwise_key<S: Suite>(strategy: StrategyKind) {
+    let mut swarm = Swarm::<S>::formed_by(strategy, 4, 2);
     let before = swarm.edges[0].membership.as_ref().unwrap().auth_key().clone();
     let output = swarm.join(&[0]);
     assert!(output.header.core.removed.contains(0) && output.header.core.added.contains(0));
@@ -197,8 +199,8 @@ fn a_member_that_joins_again_gets_a_new_pairwise_key<S: Suite>() {
     assert!(swarm.agrees(0) && swarm.agrees(1));
 }
 
-fn an_edge_that_missed_a_terms_opening_must_join_again<S: Suite>() {
-    let mut swarm = Swarm::<S>::formed(5, 1);
+fn an_edge_that_missed_a_terms_opening_must_join_again<S: Suite>(strategy: StrategyKind) {
+    let mut swarm = Swarm::<S>::formed_by(strategy, 5, 1);
     swarm.open_unheard(&[0]);
     swarm.rekey_unheard(&[], vec![]);
     assert_eq!(swarm.hear(0), Err(Error::TermNotOpened));
@@ -206,8 +208,8 @@ fn an_edge_that_missed_a_terms_opening_must_join_again<S: Suite>() {
     assert!(swarm.agrees(0));
 }
 
-fn of_two_competing_openings_the_higher_can_still_be_followed<S: Suite>() {
-    let mut swarm = Swarm::<S>::formed(6, 1);
+fn of_two_competing_openings_the_higher_can_still_be_followed<S: Suite>(strategy: StrategyKind) {
+    let mut swarm = Swarm::<S>::formed_by(strategy, 6, 1);
     let spare = quiver_ainq::SparePair::decode(&swarm.edges[0].spare.encode()).unwrap();
     let (low, _) = (swarm.open_unheard(&[0]), swarm.open_unheard(&[0]));
     let low = crate::swarm::Broadcast::of(&low);
@@ -219,8 +221,8 @@ fn of_two_competing_openings_the_higher_can_still_be_followed<S: Suite>() {
     assert_eq!(swarm.hear_of(0, &low), Err(Error::Stale));
 }
 
-fn a_second_leader_takes_over_from_public_data<S: Suite>() {
-    let mut swarm = Swarm::<S>::formed(7, 3);
+fn a_second_leader_takes_over_from_public_data<S: Suite>(strategy: StrategyKind) {
+    let mut swarm = Swarm::<S>::formed_by(strategy, 7, 3);
     let deputy = swarm.enrol(crate::swarm::leader_role("alpha", 2));
     // A replica is built from what is public: slots, public keys, evictions.
     let mut replica = quiver_ainq::Roster::new();
@@ -238,7 +240,7 @@ fn a_second_leader_takes_over_from_public_data<S: Suite>() {
         2 << 16 | 2,
         *swarm.leadership.digest(),
         &crate::swarm::times(),
-        quiver_ainq::StrategyKind::Flat,
+        strategy,
         &mut swarm.rng,
     )
     .unwrap();

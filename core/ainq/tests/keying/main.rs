@@ -13,6 +13,29 @@ macro_rules! for_each_suite {
     };
 }
 
+/// Makes one test per suite and strategy out of a function generic over the suite.
+macro_rules! for_each_strategy {
+    ($($name:ident;)*) => {
+        for_each_strategy! { flat Flat $($name)* }
+        for_each_strategy! { tree Tree $($name)* }
+    };
+    ($strategy:ident $kind:ident $($name:ident)*) => {
+        mod $strategy {
+            mod ristretto255 {
+                $(#[test] fn $name() {
+                    super::super::$name::<quiver_ainq::Ristretto255>(quiver_ainq::StrategyKind::$kind);
+                })*
+            }
+            #[cfg(feature = "bls12-381")]
+            mod bls12381 {
+                $(#[test] fn $name() {
+                    super::super::$name::<quiver_ainq::Bls12381G1>(quiver_ainq::StrategyKind::$kind);
+                })*
+            }
+        }
+    };
+}
+
 mod acceptance;
 mod adversary;
 mod agreement;

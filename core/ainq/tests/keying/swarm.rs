@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Batch, Deployment, DroneKeypair, Element, Entry, EpochOutput, Error, GroupContext, Header, Identity,
-    Join, Leadership, MasterSecret, Membership, Name, Part, RevocationList, Role, Roster, SecretScalar,
-    SecretValue, Slot, SparePair, StrategyKind, Suite, Times, VerifiedHeader,
+    Batch, Delta, Deployment, DroneKeypair, Element, Entry, EpochOutput, Error, GroupContext, Header,
+    Identity, Join, Kind, Leadership, MasterSecret, Membership, Name, Part, PathMessage, RevocationList,
+    Role, Roster, SecretScalar, SecretValue, Slot, SparePair, StrategyKind, Suite, Times, VerifiedHeader,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
@@ -37,15 +37,32 @@ pub(crate) struct Kept {
 pub(crate) struct Broadcast<S: Suite> {
     pub(crate) header: Header<S>,
     pub(crate) entries: Vec<Entry>,
+    pub(crate) delta: Option<Delta>,
+    /// Every path message that was ever sent for this epoch.
+    pub(crate) paths: Vec<PathMessage>,
 }
 
 impl<S: Suite> Broadcast<S> {
     pub(crate) fn of(output: &EpochOutput<S>) -> Self {
-        Self { header: output.header.clone(), entries: output.entries.clone() }
+        let (header, entries, delta) = (output.header.clone(), output.entries.clone(), output.delta.clone());
+        Self { header, entries, delta, paths: Vec::new() }
     }
 
     pub(crate) fn entry(&self, slot: Slot) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.slot == slot)
+    }
+
+    /// What the member in a slot is sent beside the header.
+    pub(crate) fn part(&self, slot: Slot) -> Result<Part, Error> {
+        let newcomer = self.header.core.kind == Kind::Rekey && self.header.core.added.contains(slot);
+        match &self.delta {
+            None => self.entry(slot).cloned().map(Part::Entry).ok_or(Error::MissingEntry),
+            Some(_) if newcomer => {
+                let path = self.paths.iter().find(|path| path.slot == slot);
+                path.cloned().map(Part::Path).ok_or(Error::MissingEntry)
+            }
+            Some(delta) => Ok(Part::Delta(delta.clone())),
+        }
     }
 }
 
@@ -70,6 +87,11 @@ pub(crate) fn leader_role(group: &str, ordinal: u16) -> Role {
 impl<S: Suite> Swarm<S> {
     /// A group `alpha` of nobody in term (1, 1), and `edges` drones that are not in it.
     pub(crate) fn new(seed: u64, edges: usize) -> Self {
+        Self::keyed_by(StrategyKind::Flat, seed, edges)
+    }
+
+    /// As [`new`](Self::new), under a strategy.
+    pub(crate) fn keyed_by(strategy: StrategyKind, seed: u64, edges: usize) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let master = MasterSecret::generate(&mut rng);
         let deployment = Deployment::new(name("test"), master.public());
@@ -83,7 +105,7 @@ impl<S: Suite> Swarm<S> {
             1 << 16 | 1,
             [0; 32],
             &times(),
-            StrategyKind::Flat,
+            strategy,
             &mut rng,
         )
         .unwrap();
@@ -95,7 +117,12 @@ impl<S: Suite> Swarm<S> {
 
     /// As [`new`](Self::new), with all edges in the group.
     pub(crate) fn formed(seed: u64, edges: usize) -> Self {
-        let mut swarm = Self::new(seed, edges);
+        Self::formed_by(StrategyKind::Flat, seed, edges)
+    }
+
+    /// As [`formed`](Self::formed), under a strategy.
+    pub(crate) fn formed_by(strategy: StrategyKind, seed: u64, edges: usize) -> Self {
+        let mut swarm = Self::keyed_by(strategy, seed, edges);
         swarm.join(&(0..edges).collect::<Vec<_>>());
         swarm
     }
@@ -154,6 +181,9 @@ impl<S: Suite> Swarm<S> {
         let batch = Batch { joins: joins.collect(), removals, evictions: Vec::new() };
         let output = self.leadership.rekey(&self.leader, batch, &times(), &mut self.rng).unwrap();
         self.broadcasts.push(Broadcast::of(&output));
+        if output.delta.is_some() {
+            output.assigned.iter().for_each(|slot| drop(self.path_message(*slot).unwrap()));
+        }
         for (index, e) in joining.iter().zip(&secrets) {
             self.edges[*index].kept.scalars.push(e.to_bytes().to_vec());
         }
@@ -166,11 +196,11 @@ impl<S: Suite> Swarm<S> {
         secrets: &[SecretScalar<S>],
         output: &EpochOutput<S>,
     ) {
-        let (context, broadcast) = (self.context(), Broadcast::of(output));
+        let (context, broadcast) = (self.context(), self.last().clone());
         for ((index, e), slot) in joining.iter().zip(secrets).zip(&output.assigned) {
             let header = self.verified(&broadcast.header);
             let edge = &mut self.edges[*index];
-            let part = Part::Entry(broadcast.entry(*slot).unwrap().clone());
+            let part = broadcast.part(*slot).unwrap();
             edge.become_member(Membership::join(&context, &edge.keypair, e, &header, &part).unwrap());
         }
     }
@@ -203,7 +233,7 @@ impl<S: Suite> Swarm<S> {
             term,
             *self.leadership.digest(),
             &times(),
-            StrategyKind::Flat,
+            self.leadership.strategy(),
             &mut self.rng,
         )
         .unwrap();
@@ -218,26 +248,52 @@ impl<S: Suite> Swarm<S> {
         output
     }
 
-    /// Brings the newest epoch to an edge. A term's opening uses up its spare point.
-    pub(crate) fn hear(&mut self, index: usize) -> Result<(), Error> {
-        let broadcast = self.last().clone();
-        self.hear_of(index, &broadcast)
+    /// Makes a path message for the newest epoch, and records it.
+    pub(crate) fn path_message(&mut self, slot: Slot) -> Result<PathMessage, Error> {
+        let mut r = [0; 16];
+        self.rng.fill_bytes(&mut r);
+        let path = self.leadership.path_message(slot, &r)?;
+        self.broadcasts.last_mut().unwrap().paths.push(path.clone());
+        Ok(path)
     }
 
-    pub(crate) fn hear_of(&mut self, index: usize, broadcast: &Broadcast<S>) -> Result<(), Error> {
-        let header = self.verified(&broadcast.header);
-        let context = self.context();
+    /// Brings the newest epoch to an edge. A term's opening uses up its spare point. Under `tree` an edge that wraps are
+    /// of no use to gets a path message, and so does everybody after an opening.
+    pub(crate) fn hear(&mut self, index: usize) -> Result<(), Error> {
+        let broadcast = self.last().clone();
+        match self.hear_of(index, &broadcast) {
+            Err(Error::Gap | Error::MissingPath) => self.catch_up(index),
+            Ok(()) if !self.edges[index].membership.as_ref().unwrap().has_path() => self.catch_up(index),
+            heard => heard,
+        }
+    }
+
+    /// Brings an edge a path message of the newest epoch.
+    pub(crate) fn catch_up(&mut self, index: usize) -> Result<(), Error> {
+        let slot = self.slot(index);
+        let part = Part::Path(self.path_message(slot)?);
+        let header = self.last().header.clone();
+        self.give(index, &header, &part)
+    }
+
+    /// Hands an edge an epoch; it follows or stays as it was.
+    pub(crate) fn give(&mut self, index: usize, header: &Header<S>, part: &Part) -> Result<(), Error> {
+        let (header, context) = (self.verified(header), self.context());
         let edge = &mut self.edges[index];
         let member = edge.membership.as_ref().ok_or(Error::WrongGroup)?;
-        let entry = broadcast.entry(member.slot()).ok_or(Error::MissingEntry)?;
-        let part = Part::Entry(entry.clone());
-        let next = member.advance(&context, &edge.keypair, Some(&edge.spare), &header, &part)?;
-        if entry.q.is_some() {
+        let next = member.advance(&context, &edge.keypair, Some(&edge.spare), &header, part)?;
+        if matches!(part, Part::Entry(entry) if entry.q.is_some()) {
             edge.spare = SparePair::generate(edge.spare.q() + 1, &mut self.rng);
             edge.keep_spare();
         }
         edge.become_member(next);
         Ok(())
+    }
+
+    pub(crate) fn hear_of(&mut self, index: usize, broadcast: &Broadcast<S>) -> Result<(), Error> {
+        let member = self.edges[index].membership.as_ref().ok_or(Error::WrongGroup)?;
+        let part = broadcast.part(member.slot())?;
+        self.give(index, &broadcast.header, &part)
     }
 
     pub(crate) fn verified(&self, header: &Header<S>) -> VerifiedHeader<S> {
