@@ -1,11 +1,13 @@
 //! The command line: what is said, which command does it, what the exit code is. Each command has a file of its own.
 
+mod reproduce;
 mod run;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::reproduce::ReproduceArgs;
 use self::run::RunArgs;
 use crate::report::Outcome;
 use crate::{Result, SimError};
@@ -18,6 +20,7 @@ Examples:
   sim run -n 200 --suite bls12381      the same protocol over BLS12-381
   sim run -n 100 --expiry 20s          let the key really expire
   sim run -n 500 --json > run.json     for scripts
+  sim reproduce ainq                   the published evaluation beside ours
   RUST_LOG=quiver_net=debug sim -n 3   with logs, on standard error
 
 Exit codes:
@@ -46,6 +49,8 @@ enum Command {
     /// Enrol, form a group, re-key, leave, join, talk, restart the leader; check every key at every drone
     #[command(after_help = EXAMPLES)]
     Run(RunArgs),
+    /// Measure published evaluations again: tables, plots, one HTML page
+    Reproduce(ReproduceArgs),
 }
 
 impl Cli {
@@ -59,6 +64,7 @@ impl Command {
     fn execute(&self) -> Result<Outcome> {
         match self {
             Self::Run(args) => run::run(args),
+            Self::Reproduce(args) => reproduce::reproduce(args),
         }
     }
 }
@@ -101,6 +107,7 @@ mod tests {
     pub(super) fn parse_run(words: &[&str]) -> RunArgs {
         match Cli::try_parse_from(std::iter::once(&"sim").chain(words)).unwrap().command() {
             Command::Run(args) => args,
+            other => panic!("{words:?} is {other:?}"),
         }
     }
 

@@ -64,6 +64,9 @@ pub enum SimError {
         /// What went wrong.
         source: io::Error,
     },
+    /// An experiment came to nothing.
+    #[error(transparent)]
+    Experiment(#[from] quiver_experiments::ExperimentError),
     /// The async runtime could not be started.
     #[error("cannot start the runtime: {0}")]
     Runtime(#[source] io::Error),

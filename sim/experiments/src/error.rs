@@ -15,6 +15,9 @@ pub enum ExperimentError {
         /// Why it was refused.
         source: quiver_ainq::Error,
     },
+    /// MLS refused what the experiment did with it.
+    #[error("MLS: {0}")]
+    Mls(#[from] quiver_mls::Error),
     /// A drone did not arrive at the leader's key, so that the times mean nothing.
     #[error("{0}: the keys of leader and drone differ")]
     WrongKey(&'static str),

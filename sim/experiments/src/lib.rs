@@ -5,14 +5,18 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | [`ainq`] | the evaluation of *Arrows in a Quiver*, and how both strategies grow |
 //! | [`report`] | the model of a report and all its forms |
 //! | [`measure`] | medians of repeated measurements |
+//! | [`observer`] | who watches |
 //! | [`machine`] | what the figures were measured on |
 //! | [`unit`] | numbers for people |
 
+pub mod ainq;
 mod error;
 pub mod machine;
 pub mod measure;
+pub mod observer;
 pub mod report;
 pub mod unit;
 

@@ -83,22 +83,24 @@ pub fn repeat<R>(effort: Effort, mut operation: impl FnMut() -> R) -> Timing {
 }
 
 /// Measures what changes a state: `prepare` makes ready, uncounted, and `operation` is what counts; the first round
-/// warms up and is forgotten. Stops at the first error.
+/// warms up and is forgotten, unless it alone has used up the budget. Stops at the first error.
 ///
 /// # Errors
 /// Whatever either of the two says.
-pub fn repeat_with<T, R, E>(
+pub fn repeat_on<S, T, R, E>(
     effort: Effort,
-    mut prepare: impl FnMut() -> Result<T, E>,
-    mut operation: impl FnMut(T) -> Result<R, E>,
+    state: &mut S,
+    mut prepare: impl FnMut(&mut S) -> Result<T, E>,
+    mut operation: impl FnMut(&mut S, T) -> Result<R, E>,
 ) -> Result<Timing, E> {
     let (mut samples, mut spent, mut warm) = (Vec::new(), Duration::ZERO, false);
     while effort.goes_on(samples.len(), spent) {
-        let input = prepare()?;
-        let (output, taken) = clocked(|| operation(input));
+        let input = prepare(state)?;
+        let (output, taken) = clocked(|| operation(state, input));
         drop(black_box(output?));
-        if std::mem::replace(&mut warm, true) {
-            spent += Duration::from_secs_f64(taken);
+        let taken_time = Duration::from_secs_f64(taken);
+        if std::mem::replace(&mut warm, true) || taken_time >= effort.budget {
+            spent += taken_time;
             samples.push(taken);
         }
     }
@@ -114,8 +116,6 @@ pub fn clocked<R>(operation: impl FnOnce() -> R) -> (R, f64) {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use super::*;
 
     #[test]
@@ -136,19 +136,31 @@ mod tests {
 
     #[test]
     fn preparation_happens_before_every_round_and_the_first_is_forgotten() {
-        let effort = Effort { budget: Duration::ZERO, least: 4, most: 9 };
-        let (prepared, done) = (Cell::new(0), Cell::new(0));
-        let count = |counter: &Cell<u32>| {
-            counter.set(counter.get() + 1);
-            Ok::<_, ()>(())
+        let effort = Effort { budget: Duration::from_secs(60), least: 4, most: 4 };
+        let mut state = (0, 0);
+        let prepare = |state: &mut (u32, u32)| {
+            state.0 += 1;
+            Ok::<_, ()>(state.0)
         };
-        let timing = repeat_with(effort, || count(&prepared), |()| count(&done)).unwrap();
-        assert_eq!((timing.samples, prepared.get(), done.get()), (4, 5, 5));
+        let operation = |state: &mut (u32, u32), prepared: u32| {
+            state.1 += 1;
+            assert_eq!(state.1, prepared);
+            Ok(())
+        };
+        let timing = repeat_on(effort, &mut state, prepare, operation).unwrap();
+        assert_eq!((timing.samples, state), (4, (5, 5)));
+    }
+
+    #[test]
+    fn a_first_round_that_uses_up_the_budget_counts() {
+        let effort = Effort { budget: Duration::ZERO, least: 1, most: 9 };
+        let timing = repeat_on(effort, &mut 0, |_| Ok::<_, ()>(()), |rounds, ()| Ok(*rounds += 1));
+        assert_eq!(timing.unwrap().samples, 1);
     }
 
     #[test]
     fn an_error_ends_the_measurement() {
-        let outcome = repeat_with(Effort::QUICK, || Err::<(), _>("no"), Ok);
+        let outcome = repeat_on(Effort::QUICK, &mut (), |()| Err::<(), _>("no"), |(), ()| Ok(()));
         assert_eq!(outcome, Err("no"));
     }
 }

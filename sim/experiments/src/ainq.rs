@@ -1,0 +1,81 @@
+//! The published evaluation of AinQ beside ours, and how both strategies grow.
+//!
+//! Source: Frimpong, Rabbaninejad, Michalas, *Arrows in a Quiver: A Secure Certificateless Group Key Distribution Protocol
+//! for Drones*, NordSec 2021, eprint 2021/1372, evaluation.
+//!
+//! | experiment | published | ours |
+//! |---|---|---|
+//! | [`edge`] | three operations of an edge drone | the same, and what a drone of Quiver does |
+//! | [`leader`] | GenGroupKey and Re-Key on expiry for 1 and 2,000 drones | the same algorithms, `flat`, `tree` |
+//! | [`join`] | Re-Key for existing × new members | the same |
+//! | [`growth`] | – | both strategies up to 1,000,000 drones: leader CPU, bytes, airtime |
+
+mod edge;
+mod group;
+mod growth;
+mod join;
+mod leader;
+pub(crate) mod newcomer;
+mod plan;
+mod published;
+mod reference;
+mod strategies;
+mod summary;
+pub(crate) mod swarm;
+
+use std::time::SystemTime;
+
+use crate::Result;
+use crate::machine::Machine;
+use crate::observer::Observer;
+use crate::report::{Report, Source};
+
+pub use self::plan::Plan;
+use self::published::Published;
+
+/// What a report says about its making.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Making {
+    /// When.
+    pub date: SystemTime,
+    /// By which version of the program.
+    pub version: String,
+    /// With which command.
+    pub command: String,
+}
+
+/// Measures everything.
+///
+/// # Errors
+/// [`Protocol`](crate::ExperimentError::Protocol) and [`WrongKey`](crate::ExperimentError::WrongKey) if the protocol does
+/// not do what it should.
+pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
+    let published = Published::read()?;
+    let experiments = vec![
+        edge::measure(plan, &published, observer)?,
+        leader::measure(plan, &published, observer)?,
+        join::measure(plan, &published, observer)?,
+        growth::measure(plan, observer)?,
+    ];
+    Ok(Report {
+        slug: "ainq".into(),
+        title: "Arrows in a Quiver, measured again".into(),
+        lead: summary::lead(),
+        highlights: summary::highlights(&experiments, plan),
+        experiments,
+        sources: vec![source()],
+        machine: Machine::here(),
+        date: making.date,
+        version: making.version,
+        command: making.command,
+    })
+}
+
+fn source() -> Source {
+    Source {
+        citation: "Frimpong, Rabbaninejad, Michalas: Arrows in a Quiver: A Secure Certificateless Group Key \
+                   Distribution Protocol for Drones. NordSec 2021, eprint 2021/1372."
+            .into(),
+        link: "https://eprint.iacr.org/2021/1372".into(),
+    }
+}

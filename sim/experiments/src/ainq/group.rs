@@ -1,0 +1,160 @@
+//! A group under its leader, and a drone that follows it.
+
+use quiver_ainq::{
+    Batch, EpochOutput, GroupContext, Join, Leadership, Membership, Part, PathMessage, RevocationList, Slot,
+    Suite, VerifiedHeader,
+};
+use rand_core::RngCore as _;
+
+pub(super) use quiver_ainq::StrategyKind as Strategy;
+
+use super::swarm::{Drone, Enrolled, NOW, Swarm, TIMES, protocol};
+use crate::{ExperimentError, Result};
+
+/// A group under its leader.
+pub(super) struct Group<S: Suite> {
+    pub(super) leadership: Leadership<S>,
+}
+
+/// What the leader sends for an epoch.
+pub(super) struct Sent<S: Suite> {
+    /// To everybody.
+    pub(super) output: EpochOutput<S>,
+    /// To each newcomer, in a tree.
+    pub(super) paths: Vec<PathMessage>,
+}
+
+impl<S: Suite> Group<S> {
+    /// Makes the next epoch.
+    pub(super) fn rekey(&mut self, swarm: &mut Swarm<S>, batch: Batch<S>) -> Result<Sent<S>> {
+        let made = self.leadership.rekey(&swarm.leader, batch, &TIMES, &mut swarm.rng);
+        let output = made.map_err(protocol("making an epoch"))?;
+        let mut paths = Vec::new();
+        if self.leadership.strategy() == Strategy::Tree {
+            for &slot in &output.assigned {
+                paths.push(self.path(swarm, slot)?);
+            }
+        }
+        Ok(Sent { output, paths })
+    }
+
+    /// The keys above one member's leaf.
+    pub(super) fn path(&mut self, swarm: &mut Swarm<S>, slot: Slot) -> Result<PathMessage> {
+        let mut nonce = [0; 16];
+        swarm.rng.fill_bytes(&mut nonce);
+        self.leadership.path_message(slot, &nonce).map_err(protocol("making a path message"))
+    }
+
+    /// Takes in newcomers, nothing checked but that their keys can be used: Y and T for each.
+    pub(super) fn admit(&mut self, swarm: &mut Swarm<S>, newcomers: &[Enrolled<S>]) -> Result<Sent<S>> {
+        let join = |drone: &Enrolled<S>| Join::new(&swarm.deployment, drone.public.clone(), drone.one_time);
+        let joins = newcomers.iter().map(join).collect::<Result<_, _>>().map_err(protocol("joining"))?;
+        self.rekey(swarm, Batch { joins, ..Batch::default() })
+    }
+
+    /// Lets members go.
+    pub(super) fn dismiss(&mut self, swarm: &mut Swarm<S>, removals: Vec<Slot>) -> Result<Sent<S>> {
+        self.rekey(swarm, Batch { removals, ..Batch::default() })
+    }
+}
+
+impl<S: Suite> Sent<S> {
+    /// How many bytes these are: header, all wraps and all path messages, each once, in their canonical encoding.
+    pub(super) fn bytes(&self, swarm: &Swarm<S>) -> usize {
+        let entries: usize = self.output.entries.iter().map(|entry| entry.encode().len()).sum();
+        let delta = self.output.delta.as_ref().map_or(0, |delta| delta.as_bytes().len());
+        let paths: usize = self.paths.iter().map(|path| path.encode().len()).sum();
+        self.output.header.encode(&swarm.deployment).len() + entries + delta + paths
+    }
+
+    /// What the member in a slot needs beside the header.
+    pub(super) fn part(&self, slot: Slot) -> Result<Part> {
+        if let Some(path) = self.paths.iter().find(|path| path.slot == slot) {
+            return Ok(Part::Path(path.clone()));
+        }
+        if let Some(delta) = &self.output.delta {
+            return Ok(Part::Delta(delta.clone()));
+        }
+        let place = self.output.entries.binary_search_by_key(&slot, |entry| entry.slot);
+        let place = place.map_err(|_| ExperimentError::WrongKey("no entry"))?;
+        Ok(Part::Entry(self.output.entries[place].clone()))
+    }
+
+    /// The header as a drone believes it.
+    pub(super) fn verified(&self, swarm: &Swarm<S>) -> Result<VerifiedHeader<S>> {
+        let none = RevocationList::empty();
+        let header = self.output.header.clone().verify(&swarm.deployment, &swarm.group, None, &none, NOW);
+        header.map_err(protocol("verifying a header"))
+    }
+}
+
+/// A drone that is in the group.
+pub(super) struct Follower<S: Suite> {
+    drone: Drone<S>,
+    membership: Membership<S>,
+}
+
+impl<S: Suite> Follower<S> {
+    /// A drone joins, and is checked to hold the leader's key. Gives what the leader sent, too.
+    pub(super) fn enter(swarm: &mut Swarm<S>, group: &mut Group<S>) -> Result<(Self, Sent<S>)> {
+        let drone = swarm.drones(1)?.pop().ok_or(ExperimentError::WrongKey("no drone"))?;
+        let (public, one_time) = (drone.keypair.public().clone(), drone.ephemeral.public());
+        let sent = group.admit(swarm, &[Enrolled { public, one_time }])?;
+        let slot = sent.output.assigned.first().copied().ok_or(ExperimentError::WrongKey("no slot"))?;
+        let membership = join(&context(swarm), &drone, &sent.verified(swarm)?, &sent.part(slot)?)?;
+        let follower = Self { drone, membership };
+        follower.check(group, "join")?;
+        Ok((follower, sent))
+    }
+
+    /// The drone's slot.
+    pub(super) const fn slot(&self) -> Slot {
+        self.membership.slot()
+    }
+
+    /// The drone.
+    pub(super) const fn drone(&self) -> &Drone<S> {
+        &self.drone
+    }
+
+    /// The drone takes the next epoch.
+    pub(super) fn follow(&mut self, swarm: &Swarm<S>, group: &Group<S>, sent: &Sent<S>) -> Result<()> {
+        let (header, part) = (sent.verified(swarm)?, sent.part(self.slot())?);
+        self.membership = self.advanced(&context(swarm), &header, &part)?;
+        self.check(group, "re-key")
+    }
+
+    /// What the drone is after an epoch.
+    pub(super) fn advanced(
+        &self,
+        context: &GroupContext<S>,
+        header: &VerifiedHeader<S>,
+        part: &Part,
+    ) -> Result<Membership<S>> {
+        let next = self.membership.advance(context, &self.drone.keypair, None, header, part);
+        next.map_err(protocol("following"))
+    }
+
+    fn check(&self, group: &Group<S>, what: &'static str) -> Result<()> {
+        let digest = group.leadership.digest();
+        let leaders = group.leadership.group_key().fingerprint(digest);
+        let own = self.membership.group_key().map(|key| key.fingerprint(digest));
+        if own == Some(leaders) { Ok(()) } else { Err(ExperimentError::WrongKey(what)) }
+    }
+}
+
+/// KeyRetrieval of a newcomer.
+pub(super) fn join<S: Suite>(
+    context: &GroupContext<S>,
+    drone: &Drone<S>,
+    header: &VerifiedHeader<S>,
+    part: &Part,
+) -> Result<Membership<S>> {
+    Membership::join(context, &drone.keypair, &drone.ephemeral, header, part).map_err(protocol("joining"))
+}
+
+/// The group as a drone knows it.
+pub(super) fn context<S: Suite>(swarm: &Swarm<S>) -> GroupContext<S> {
+    let (deployment, leader) = (swarm.deployment.clone(), swarm.leader.public().clone());
+    GroupContext { deployment, group: swarm.group.clone(), leader }
+}

@@ -1,0 +1,267 @@
+//! How both strategies grow with the group: leader CPU, bytes, airtime.
+
+mod figures;
+
+use quiver_ainq::{Batch, Ristretto255, Slot};
+use quiver_world::radio::{Cast, Loss, Preset, Profile};
+use rand_chacha::ChaCha20Rng;
+use rand_core::RngCore;
+
+use super::group::{Follower, Group, Sent, Strategy};
+use super::plan::Plan;
+use super::strategies::{PerStrategy, STRATEGIES};
+use super::swarm::{Enrolled, Members, Swarm};
+use crate::measure::{Effort, Timing, clocked, repeat_on};
+use crate::observer::Observer;
+use crate::report::Experiment;
+use crate::unit::Unit;
+use crate::{ExperimentError, Result};
+
+type S = Ristretto255;
+
+/// How many path messages are made to know what all of them cost.
+const MOST_PATHS: usize = 20_000;
+
+/// What happens to a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Event {
+    Expiry,
+    Leave,
+    Join,
+    Open,
+}
+
+impl Event {
+    pub(super) const ALL: [Self; 4] = [Self::Expiry, Self::Leave, Self::Join, Self::Open];
+
+    pub(super) const fn key(self) -> &'static str {
+        match self {
+            Self::Expiry => "expiry",
+            Self::Leave => "leave",
+            Self::Join => "join",
+            Self::Open => "open",
+        }
+    }
+
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::Expiry => "the key expires",
+            Self::Leave => "one drone leaves",
+            Self::Join => "one drone joins",
+            Self::Open => "a term opens",
+        }
+    }
+}
+
+/// What something costs the leader.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    pub(super) cpu: Timing,
+    /// Header, wraps and path messages.
+    pub(super) bytes: f64,
+    /// Seconds in which the channel carries a signal.
+    pub(super) airtime: f64,
+}
+
+/// What everything costs in a group of so many.
+pub(super) struct Size {
+    pub(super) drones: u32,
+    pub(super) costs: PerStrategy<Costs>,
+}
+
+/// What everything costs under one strategy.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Costs {
+    /// In the order of [`Event::ALL`].
+    events: [Cost; 4],
+    /// What an expiry leaves to be done when the broadcast is out.
+    pub(super) afterwards: Timing,
+    /// The path messages to all members after a term has opened, under the tree.
+    pub(super) paths: Option<Cost>,
+}
+
+impl Costs {
+    pub(super) const fn of(&self, event: Event) -> Cost {
+        self.events[event as usize]
+    }
+}
+
+pub(super) fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Experiment> {
+    let mut sizes = Vec::new();
+    for &drones in &plan.growth {
+        sizes.push(size(plan, drones, observer)?);
+    }
+    Ok(figures::experiment(plan, &sizes))
+}
+
+/// All events in a group of so many.
+fn size(plan: &Plan, drones: u32, observer: &mut dyn Observer) -> Result<Size> {
+    let effort = effort(plan, drones);
+    let mut swarm = Swarm::<S>::new(plan.seed)?;
+    let shown = Unit::Count.show(f64::from(drones));
+    observer.begin(&format!("{shown} keys"), Swarm::<S>::chunks(drones));
+    let mut members = swarm.members(drones, observer)?;
+    members.roster.prepare(&swarm.deployment);
+    let newcomers = swarm.enrolled(u32::try_from(effort.most + 1).unwrap_or(u32::MAX))?;
+    observer.begin(&format!("{shown} drones"), STRATEGIES.len() * 4);
+    let mut radio = Radio::new(plan.seed);
+    let costs = PerStrategy::try_of(|strategy| {
+        let (swarm, radio, members, newcomers) = (&mut swarm, &mut radio, &members, &newcomers);
+        let choices = Swarm::<S>::randomness(plan.seed);
+        Sky { swarm, radio, members, newcomers, choices, effort }.costs(strategy, observer)
+    })?;
+    Ok(Size { drones, costs })
+}
+
+/// Large groups are measured less often.
+fn effort(plan: &Plan, drones: u32) -> Effort {
+    let least = if drones >= 500_000 { 1 } else { plan.effort.least.min(3) };
+    Effort { least, ..plan.effort }
+}
+
+/// What the events of one group are measured with.
+struct Sky<'a> {
+    swarm: &'a mut Swarm<S>,
+    radio: &'a mut Radio,
+    members: &'a Members<S>,
+    newcomers: &'a [Enrolled<S>],
+    /// Of who leaves: the same however often anything is repeated.
+    choices: ChaCha20Rng,
+    effort: Effort,
+}
+
+impl Sky<'_> {
+    fn costs(&mut self, strategy: Strategy, observer: &mut dyn Observer) -> Result<Costs> {
+        let opening = self.opening(strategy)?;
+        observer.advance(1);
+        let (mut group, sent) = self.swarm.open(strategy, self.members.clone())?;
+        let open = self.cost(opening, &sent);
+        drop(sent);
+        let paths = if strategy == Strategy::Tree { Some(self.paths(&mut group)?) } else { None };
+        observer.advance(1);
+        let (expiry, afterwards) = self.expiry(&mut group)?;
+        let (leave, join) = self.leave_and_join(&mut group)?;
+        observer.advance(1);
+        self.witness(&mut group)?;
+        observer.advance(1);
+        Ok(Costs { events: [expiry, leave, join, open], afterwards, paths })
+    }
+
+    /// The members' Y are known, as they are to a leader that has led them before.
+    fn opening(&mut self, strategy: Strategy) -> Result<Timing> {
+        let members = self.members;
+        let prepare = |_: &mut &mut Swarm<S>| Ok(members.clone());
+        repeat_on(self.effort, &mut self.swarm, prepare, |swarm, members| swarm.open(strategy, members))
+    }
+
+    /// One path message for every member; beyond [`MOST_PATHS`], so many are made and the others are like them.
+    fn paths(&mut self, group: &mut Group<S>) -> Result<Cost> {
+        let slots: Vec<Slot> = group.leadership.roster().iter().map(|(slot, _)| slot).collect();
+        let made = &slots[..slots.len().min(MOST_PATHS)];
+        let swarm = &mut *self.swarm;
+        let path = |slot: &Slot| group.path(swarm, *slot).map(|path| path.encode().len());
+        let (lengths, taken) = clocked(|| made.iter().map(path).collect::<Result<Vec<usize>>>());
+        let lengths = lengths?;
+        let share = slots.len() as f64 / made.len().max(1) as f64;
+        let airtime: f64 = lengths.iter().map(|length| self.radio.airtime(*length, Cast::Unicast)).sum();
+        Ok(Cost {
+            cpu: Timing { median: taken * share, samples: made.len() },
+            bytes: lengths.iter().sum::<usize>() as f64 * share,
+            airtime: airtime * share,
+        })
+    }
+
+    /// The re-key, and what it leaves to be done.
+    fn expiry(&mut self, group: &mut Group<S>) -> Result<(Cost, Timing)> {
+        let mut afterwards = Vec::new();
+        let mut state = (&mut *self.swarm, &mut *group);
+        let cpu = repeat_on(
+            self.effort,
+            &mut state,
+            |(_, group)| {
+                afterwards.push(clocked(|| group.leadership.settle()).1);
+                Ok(())
+            },
+            |(swarm, group), ()| group.rekey(swarm, Batch::default()),
+        )?;
+        // What was open before the first re-key is none of its business.
+        let afterwards = Timing::of(afterwards.split_off(1.min(afterwards.len())));
+        let sent = group.rekey(self.swarm, Batch::default())?;
+        Ok((self.cost(cpu, &sent), afterwards))
+    }
+
+    /// One leaves, another joins, so that the group stays as large as it is.
+    fn leave_and_join(&mut self, group: &mut Group<S>) -> Result<(Cost, Cost)> {
+        let (mut leaves, mut joins) = (Vec::new(), Vec::new());
+        for newcomer in self.newcomers.chunks(1) {
+            let slot = self.somebody(group)?;
+            group.leadership.settle();
+            let (left, leaving) = clocked(|| group.dismiss(self.swarm, vec![slot]));
+            group.leadership.settle();
+            let (joined, joining) = clocked(|| group.admit(self.swarm, newcomer));
+            leaves.push((leaving, left?.bytes(self.swarm)));
+            joins.push((joining, joined?.bytes(self.swarm)));
+            let spent: f64 = leaves.iter().chain(&joins).map(|(taken, _)| taken).sum();
+            if leaves.len() > self.effort.least && spent > 2.0 * self.effort.budget.as_secs_f64() {
+                break;
+            }
+        }
+        Ok((self.cost_of(&leaves), self.cost_of(&joins)))
+    }
+
+    /// The cost of an event that was measured in several rounds, of which the first warms up. How many rounds there are
+    /// depends on the machine, so the bytes are those of the rounds that are always there.
+    fn cost_of(&mut self, rounds: &[(f64, usize)]) -> Cost {
+        let cpu = Timing::of(rounds.iter().skip(1).map(|(taken, _)| *taken).collect());
+        let mut bytes: Vec<usize> =
+            rounds.iter().take(self.effort.least + 1).map(|(_, bytes)| *bytes).collect();
+        bytes.sort_unstable();
+        let bytes = bytes.get(bytes.len() / 2).copied().unwrap_or(0);
+        Cost { cpu, bytes: bytes as f64, airtime: self.radio.airtime(bytes, Cast::Broadcast) }
+    }
+
+    /// A member's slot, any.
+    fn somebody(&mut self, group: &Group<S>) -> Result<Slot> {
+        let slots = u32::try_from(group.leadership.roster().len()).unwrap_or(u32::MAX);
+        let start = self.choices.next_u32() % slots.max(1);
+        let taken = |slot: &Slot| group.leadership.roster().get(*slot).is_some();
+        (start..slots).chain(0..start).find(taken).ok_or(ExperimentError::WrongKey("nobody is there"))
+    }
+
+    /// A drone joins and follows through everything that was measured, and holds the leader's key each time.
+    fn witness(&mut self, group: &mut Group<S>) -> Result<()> {
+        let (mut follower, _) = Follower::enter(self.swarm, group)?;
+        let expiry = group.rekey(self.swarm, Batch::default())?;
+        follower.follow(self.swarm, group, &expiry)?;
+        let slot = self.somebody(group)?;
+        if slot != follower.slot() {
+            let leave = group.dismiss(self.swarm, vec![slot])?;
+            follower.follow(self.swarm, group, &leave)?;
+        }
+        Ok(())
+    }
+
+    fn cost(&mut self, cpu: Timing, sent: &Sent<S>) -> Cost {
+        let bytes = sent.bytes(self.swarm);
+        Cost { cpu, bytes: bytes as f64, airtime: self.radio.airtime(bytes, Cast::Broadcast) }
+    }
+}
+
+/// One IEEE 802.15.4 channel.
+struct Radio {
+    profile: Profile,
+    rng: ChaCha20Rng,
+}
+
+impl Radio {
+    fn new(seed: u64) -> Self {
+        Self { profile: Preset::Ieee802154.profile(), rng: Swarm::<S>::randomness(seed) }
+    }
+
+    /// How long the channel carries so many bytes, with nothing lost.
+    fn airtime(&mut self, bytes: usize, cast: Cast) -> f64 {
+        let mut lossless = Loss::None.link(&mut self.rng);
+        let sent = self.profile.send(bytes, cast, &mut lossless, &mut self.rng);
+        sent.on_air.as_secs_f64()
+    }
+}

@@ -1,0 +1,129 @@
+//! Tables and plots of what was measured.
+
+use super::{Operation, Point};
+use crate::ainq::group::Strategy;
+use crate::ainq::published::Published;
+use crate::ainq::strategies::{STRATEGIES, ink, name};
+use crate::report::{Axis, Column, Ink, Panel, Plot, Series, Table, Value};
+use crate::unit::Unit;
+
+pub(super) fn time_table(published: &Published, points: &[Point]) -> Table {
+    let seconds = |key: &str, title: &str| Column::new(key, title, Unit::Seconds);
+    let columns = vec![
+        Column::text("operation", "operation"),
+        Column::new("drones", "drones", Unit::Count),
+        seconds("published_seconds", "published"),
+        seconds("paper_seconds", "same algorithm here"),
+        Column::new("published_over_paper", "published / same", Unit::Times),
+        seconds("strict_paper_seconds", "strict-paper"),
+        seconds("flat_seconds", "flat"),
+        seconds("tree_seconds", "tree"),
+        Column::new("published_over_flat", "published / flat", Unit::Times).strong(),
+        Column::new("samples", "samples", Unit::Count),
+    ];
+    let mut table = Table::new("leader", "CPU time at the leader", columns);
+    for point in points {
+        let theirs = published.leader(point.operation.key(), point.drones);
+        let quiver = point.quiver.seconds();
+        table.push(vec![
+            point.operation.title().into(),
+            point.drones.into(),
+            theirs.into(),
+            point.paper.into(),
+            Value::ratio(theirs, Some(point.paper.median)),
+            point.strict.into(),
+            quiver.of(Strategy::Flat).into(),
+            quiver.of(Strategy::Tree).into(),
+            Value::ratio(theirs, quiver.of(Strategy::Flat)),
+            point.paper.samples.into(),
+        ]);
+    }
+    table.notes.push(
+        "For one drone nearly all of Quiver's time is the signature over the header, which the paper does not have. \
+         Samples: of the published algorithm; the other columns differ by a few."
+            .into(),
+    );
+    table
+}
+
+pub(super) fn multiplications_table(published: &Published, points: &[Point], unit: f64) -> Table {
+    let times = |key: &str, title: &str| Column::new(key, title, Unit::Times);
+    let columns = vec![
+        Column::text("operation", "operation"),
+        Column::new("drones", "drones", Unit::Count),
+        times("published_multiplications_per_drone", "published"),
+        times("paper_multiplications_per_drone", "same algorithm here"),
+        times("strict_paper_multiplications_per_drone", "strict-paper"),
+        times("flat_multiplications_per_drone", "flat"),
+        times("tree_multiplications_per_drone", "tree"),
+    ];
+    let caption = "The same per drone, in elliptic curve multiplications of the machine it was measured on";
+    let mut table = Table::new("leader-multiplications", caption, columns);
+    let their_unit = published.edge("ec_multiplication");
+    for point in points {
+        let drones = f64::from(point.drones);
+        let share = |seconds: Option<f64>, unit: Option<f64>| {
+            Value::ratio(seconds.map(|seconds| seconds / drones), unit)
+        };
+        let ours = |seconds: Option<f64>| share(seconds, Some(unit));
+        let quiver = point.quiver.seconds();
+        table.push(vec![
+            point.operation.title().into(),
+            point.drones.into(),
+            share(published.leader(point.operation.key(), point.drones), their_unit),
+            ours(Some(point.paper.median)),
+            ours(Some(point.strict.median)),
+            ours(quiver.of(Strategy::Flat)),
+            ours(quiver.of(Strategy::Tree)),
+        ]);
+    }
+    table.notes.push(
+        "The published multiplication is the one of the table of edge operations. If the leader's machine was another one \
+         than the drone's, the published column is off by their ratio."
+            .into(),
+    );
+    table
+}
+
+pub(super) fn time_plot(published: &Published, points: &[Point]) -> Plot {
+    let panel = |operation: Operation| {
+        let theirs = published.leader_points(operation.key());
+        let mut series = vec![Series::new("published", Ink::Published, theirs).dashed()];
+        series.extend(ours(points, operation, 1.0));
+        Panel { title: operation.title().into(), series }
+    };
+    Plot {
+        slug: "leader".into(),
+        caption: "CPU time at the leader by number of drones. Both axes are logarithmic: a line that climbs one decade per \
+                  decade is proportional to the number of drones."
+            .into(),
+        x: Axis::log("drones", Unit::Count),
+        y: Axis::log("CPU time", Unit::Seconds),
+        panels: Operation::ALL.map(panel).into(),
+    }
+}
+
+pub(super) fn multiplications_plot(published: &Published, points: &[Point], unit: f64) -> Plot {
+    let theirs = published.leader_points(Operation::GenGroupKey.key());
+    let their_unit = published.edge("ec_multiplication").unwrap_or(1.0);
+    let theirs = theirs.into_iter().map(|(drones, seconds)| (drones, seconds / their_unit)).collect();
+    let mut series = vec![Series::new("published", Ink::Published, theirs).dashed()];
+    series.extend(ours(points, Operation::GenGroupKey, unit));
+    let caption = "GenGroupKey in elliptic curve multiplications of the machine it was measured on. What is left between the \
+                   lines is not the machine, but how much work is done and how.";
+    let axes = (Axis::linear("drones", Unit::Count), Axis::linear("EC multiplications", Unit::Count));
+    Plot::single("leader-multiplications", caption, axes.0, axes.1, series)
+}
+
+/// Our measurements of an operation, divided by `unit`.
+fn ours(points: &[Point], operation: Operation, unit: f64) -> Vec<Series> {
+    let points = || points.iter().filter(move |point| point.operation == operation);
+    let paper = points().map(|point| (f64::from(point.drones), point.paper.median / unit)).collect();
+    let mut series = vec![Series::new("same algorithm here", Ink::Paper, paper)];
+    for strategy in STRATEGIES {
+        let figure =
+            |point: &Point| Some((f64::from(point.drones), point.quiver.seconds().of(strategy)? / unit));
+        series.push(Series::new(name(strategy), ink(strategy), points().filter_map(figure).collect()));
+    }
+    series
+}

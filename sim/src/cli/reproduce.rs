@@ -1,0 +1,190 @@
+//! `sim reproduce`: published evaluations, measured again.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use clap::{Args, Subcommand};
+use quiver_experiments::ainq;
+use quiver_experiments::observer::Observer;
+use quiver_experiments::report::Report;
+
+use super::print;
+use crate::Result;
+use crate::progress::{Progress, Step};
+use crate::report::Outcome;
+
+const EXAMPLES: &str = "\
+Each evaluation gets a folder of its own under results/, with report.html to read, a CSV per table, an SVG per plot and
+report.json. Published figures stand beside ours with their ratio. Times are CPU times: other work on the machine hardly
+disturbs them, but measure on an idle one for figures to keep.
+
+Examples:
+  sim reproduce ainq              the paper's tables, and growth to 100,000 drones: about two minutes
+  sim reproduce ainq --full       growth to 1,000,000 drones: about ten minutes, 5 GB
+  sim reproduce ainq --quick      a look: small groups, few repetitions, seconds
+  sim reproduce all --json        every evaluation, and figures for scripts on standard output
+
+Exit codes:
+  0  everything was measured, and drones and leader held the same keys
+  1  they did not, or the results could not be written
+  2  wrong usage";
+
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct ReproduceArgs {
+    #[command(subcommand)]
+    evaluation: Evaluation,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum Evaluation {
+    /// AinQ (NordSec 2021): edge drone, GenGroupKey, Re-Key; and both strategies far beyond
+    #[command(after_help = EXAMPLES)]
+    Ainq(Options),
+    /// Every evaluation there is
+    #[command(after_help = EXAMPLES)]
+    All(Options),
+}
+
+#[derive(Clone, Debug, Args)]
+struct Options {
+    /// Go to the largest sizes: minutes, and gigabytes of memory
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
+    /// Small sizes and few repetitions, to see that everything works
+    #[arg(long)]
+    quick: bool,
+    /// Whence all keys and choices come
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Folder in which every report gets a folder of its own
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+    /// Write no files
+    #[arg(long)]
+    no_results: bool,
+    /// Print the report as JSON in place of the tables
+    #[arg(long)]
+    json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl Options {
+    fn plan(&self) -> ainq::Plan {
+        let plan = match (self.full, self.quick) {
+            (true, _) => ainq::Plan::full(),
+            (false, true) => ainq::Plan::quick(),
+            (false, false) => ainq::Plan::default(),
+        };
+        ainq::Plan { seed: self.seed, ..plan }
+    }
+
+    /// The command that makes the same report.
+    fn command(&self, evaluation: &str) -> String {
+        let size = if self.full {
+            " --full"
+        } else if self.quick {
+            " --quick"
+        } else {
+            ""
+        };
+        format!("cargo run --release --bin sim -- reproduce {evaluation}{size} --seed {}", self.seed)
+    }
+}
+
+/// Measures, shows and writes what was asked for.
+pub(super) fn reproduce(args: &ReproduceArgs) -> Result<Outcome> {
+    let (Evaluation::Ainq(options) | Evaluation::All(options)) = &args.evaluation;
+    let mut bars = Bars::new(Progress::new(!options.quiet && !options.json));
+    let making = ainq::Making {
+        date: now(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        command: options.command("ainq"),
+    };
+    let report = ainq::reproduce(&options.plan(), making, &mut bars)?;
+    drop(bars);
+    present(&report, options)?;
+    Ok(Outcome::Passed)
+}
+
+fn present(report: &Report, options: &Options) -> Result<()> {
+    let folder = if options.no_results { None } else { Some(report.write_under(&options.results)?) };
+    if options.json {
+        print(&report.json());
+    } else if !options.quiet {
+        print(&report.terminal());
+        if let Some(folder) = folder {
+            print(&format!("Read {}", folder.join("report.html").display()));
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a report says when it was made")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+/// A bar for each task.
+struct Bars {
+    progress: Progress,
+    step: Option<(Step, usize)>,
+}
+
+impl Bars {
+    const fn new(progress: Progress) -> Self {
+        Self { progress, step: None }
+    }
+}
+
+impl Observer for Bars {
+    fn begin(&mut self, task: &str, steps: usize) {
+        self.step = Some((self.progress.step(task.to_string(), steps), 0));
+    }
+
+    fn advance(&mut self, steps: usize) {
+        if let Some((step, done)) = &mut self.step {
+            *done += steps;
+            step.done(*done);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: ReproduceArgs,
+    }
+
+    fn options(words: &[&str]) -> Options {
+        let only = Only::try_parse_from(std::iter::once(&"reproduce").chain(words)).unwrap();
+        let (Evaluation::Ainq(options) | Evaluation::All(options)) = only.args.evaluation;
+        options
+    }
+
+    #[test]
+    fn size_of_the_plan_follows_the_flags() {
+        assert_eq!(options(&["ainq"]).plan(), ainq::Plan::default());
+        assert_eq!(options(&["all", "--full"]).plan(), ainq::Plan::full());
+        assert_eq!(
+            options(&["ainq", "--quick", "--seed", "7"]).plan(),
+            ainq::Plan { seed: 7, ..ainq::Plan::quick() }
+        );
+        assert!(Only::try_parse_from(["reproduce", "ainq", "--quick", "--full"]).is_err());
+        assert!(Only::try_parse_from(["reproduce"]).is_err());
+    }
+
+    #[test]
+    fn a_report_names_the_command_that_repeats_it() {
+        let command = options(&["ainq", "--quick"]).command("ainq");
+        assert_eq!(command, "cargo run --release --bin sim -- reproduce ainq --quick --seed 1");
+    }
+}
