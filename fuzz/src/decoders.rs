@@ -72,13 +72,13 @@ pub fn message<S: Staged>(bytes: &[u8]) {
 pub fn bls_message_seeds() -> Vec<Vec<u8>> {
     let scene = Bls12381G1::scene();
     let honest = scene.honest();
-    let (header, entry) = (honest.header.clone(), honest.entry.clone());
+    let (header, entry) = (honest.header.clone(), Part::Entry(honest.entry.clone()));
     let list = quiver_message::RevocationList { list: honest.list.clone() };
     let messages = [
         Message::RevocationQuery(RevocationQuery { number: 7 }),
         Message::RevocationList(list),
-        Message::Rekey(quiver_message::Rekey { header: header.clone(), entries: vec![entry.clone()] }),
-        Message::Welcome(quiver_message::Welcome { nonce: [3; 16], header, entry }),
+        Message::Rekey(quiver_message::Rekey { header: header.clone(), part: Some(entry.clone()) }),
+        Message::Welcome(quiver_message::Welcome { nonce: [3; 16], header, part: entry }),
     ];
     messages.iter().map(|message| message.encode(&scene.deployment)).collect()
 }

@@ -92,6 +92,7 @@ mod tests {
             kgcs: vec![1],
             allow: BTreeSet::new(),
             max_members: 10,
+            strategy: quiver_ainq::StrategyKind::Flat,
             timing: LeaderTiming::default(),
         };
         Leader::new(config, records).expect("good records")

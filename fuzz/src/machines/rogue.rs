@@ -1,7 +1,9 @@
 //! A leader gone bad: it has a key from the KGC, so whatever it says about an epoch is validly signed.
 
 use arbitrary::Unstructured;
-use quiver_ainq::{Element, Entry, Epoch, Header, HeaderCore, Kind, Label, SlotSet, StrategyKind};
+use quiver_ainq::{
+    Delta, Element, Entry, Epoch, Header, HeaderCore, Kind, Label, Part, PathMessage, SlotSet, StrategyKind,
+};
 use quiver_message::{CatchUpReply, Message, Rekey, Welcome};
 
 use super::S;
@@ -9,21 +11,40 @@ use crate::scene::{GROUP, START, Staged, name, rng};
 
 /// A message with a validly signed header, whatever it says.
 pub(crate) fn message(u: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
-    let header = header(u)?;
-    let entry =
-        Entry { slot: slot(u)?, q: u.arbitrary::<bool>()?.then_some(number(u)?), wrap: u.arbitrary()? };
-    let message = match u.int_in_range(0..=3_u8)? {
-        0 => Message::Welcome(Welcome { nonce: u.arbitrary()?, header, entry }),
-        1 => {
+    let part = part(u)?;
+    let header = header(u, part.as_ref())?;
+    let message = match (u.int_in_range(0..=3_u8)?, part) {
+        (0, Some(part)) => Message::Welcome(Welcome { nonce: u.arbitrary()?, header, part }),
+        (1, part) => {
             let (number, tag) = (u.arbitrary()?, u.arbitrary()?);
-            Message::CatchUpReply(CatchUpReply { number, header, entry: Some(entry), tag })
+            Message::CatchUpReply(CatchUpReply { number, header, part, tag })
         }
-        _ => Message::<S>::Rekey(Rekey { header, entries: vec![entry] }),
+        (_, part) => Message::<S>::Rekey(Rekey { header, part }),
     };
     Ok(message.encode(&S::scene().deployment))
 }
 
-fn header(u: &mut Unstructured<'_>) -> arbitrary::Result<Header<S>> {
+/// What comes with a header: an entry, wraps of a small tree, a path, or nothing.
+fn part(u: &mut Unstructured<'_>) -> arbitrary::Result<Option<Part>> {
+    Ok(match u.int_in_range(0..=5_u8)? {
+        0 => None,
+        1 | 2 => {
+            let q = u.arbitrary::<bool>()?.then_some(number(u)?);
+            Some(Part::Entry(Entry { slot: slot(u)?, q, wrap: u.arbitrary()? }))
+        }
+        3 | 4 => {
+            let len = u.int_in_range(0..=200)?.min(u.len());
+            Delta::decode(u.bytes(len)?).ok().map(Part::Delta)
+        }
+        _ => {
+            let keys = vec![u.arbitrary()?; 32 * u.int_in_range(1..=4)? + 16];
+            let bytes = [&slot(u)?.to_be_bytes()[..], &number(u)?.to_be_bytes(), &[9; 16], &keys].concat();
+            PathMessage::decode(&bytes).ok().map(Part::Path)
+        }
+    })
+}
+
+fn header(u: &mut Unstructured<'_>, part: Option<&Part>) -> arbitrary::Result<Header<S>> {
     let scene = S::scene();
     let leader = &scene.honest().leader.keypair;
     let point: Element<S> = *scene.deployment.master();
@@ -36,10 +57,10 @@ fn header(u: &mut Unstructured<'_>) -> arbitrary::Result<Header<S>> {
         nonce: u.arbitrary()?,
         issued_at: time(u)?,
         valid_until: time(u)?,
-        strategy: StrategyKind::Flat,
+        strategy: *u.choose(&[StrategyKind::Flat, StrategyKind::Tree])?,
         kind,
         point: u.arbitrary::<bool>()?.then_some(point),
-        height: u.int_in_range(0..=1)?,
+        height: u.int_in_range(0..=3)?,
         removed: slots(u)?,
         added: slots(u)?,
         absent: slots(u)?,
@@ -47,7 +68,11 @@ fn header(u: &mut Unstructured<'_>) -> arbitrary::Result<Header<S>> {
         revocation_number: number(u)?,
     };
     let signature = leader.sign(&scene.deployment, Label::Header, &[], &mut rng(8));
-    let mut header = Header { core, entries_root: [0; 32], tag: u.arbitrary()?, signature };
+    let entries_root = match part {
+        Some(Part::Delta(delta)) => delta.root(),
+        _ => [0; 32],
+    };
+    let mut header = Header { core, entries_root, tag: u.arbitrary()?, signature };
     let digest = header.digest(&scene.deployment);
     header.signature = leader.sign(&scene.deployment, Label::Header, &digest, &mut rng(9));
     Ok(header)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use arbitrary::Unstructured;
-use quiver_ainq::{Epoch, Handle, MasterSecret, Name, Role};
+use quiver_ainq::{Epoch, Handle, MasterSecret, Name, Role, StrategyKind};
 use quiver_crypto::Secret;
 use quiver_role::edge::{EdgeTiming, RestoreError};
 use quiver_role::leader::LeaderTiming;
@@ -123,6 +123,7 @@ impl Player for Leader<S> {
             kgcs: vec![1],
             allow: BTreeSet::new(),
             max_members: 100,
+            strategy: StrategyKind::Flat,
             timing: LeaderTiming::default(),
         };
         let leader = Self::new(config, records.to_vec())?;

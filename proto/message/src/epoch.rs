@@ -3,17 +3,17 @@
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    DronePublicKey, Entry, Epoch, Handle, Header, HeaderCore, Kind, Name, Signature, Slot, SpareStatement,
+    DronePublicKey, Epoch, Handle, Header, HeaderCore, Kind, Name, Part, Signature, Slot, SpareStatement,
     StrategyKind, Suite,
 };
 
-use crate::{MessageError, field, wire};
+use crate::{MessageError, field, part, wire};
 
 /// How many one eviction notice names at most.
 pub const MAX_EVICTED: usize = 1024;
 
-/// boot number (4 bytes) ‖ 2·count, plus 1 if the key of the epoch held was lost with a restart (4) ‖ random (8);
-/// strictly rising at one drone.
+/// boot number (4 bytes) ‖ 2·count, plus 1 if keys of the epoch held are missing: lost with a restart, or a path not yet
+/// received (4) ‖ random (8); strictly rising at one drone.
 pub type CatchUpNumber = [u8; 16];
 
 /// "I hold the key of this epoch."
@@ -32,8 +32,8 @@ pub struct Ack {
 pub struct Rekey<S: Suite> {
     /// The header, unverified.
     pub header: Header<S>,
-    /// Entries, ascending by slot; the receiver's alone where the link reaches one member.
-    pub entries: Vec<Entry>,
+    /// The receiver's entry or path, or everybody's delta; none for those who are out.
+    pub part: Option<Part>,
 }
 
 /// "Which epoch are we in?"
@@ -58,8 +58,9 @@ pub struct CatchUpReply<S: Suite> {
     pub number: CatchUpNumber,
     /// The header, unverified.
     pub header: Header<S>,
-    /// The member's entry, unless it holds this epoch already.
-    pub entry: Option<Entry>,
+    /// The member's entry or path, unless it holds all that this epoch gave it. A delta has no place here: it would be
+    /// left out of the encoding.
+    pub part: Option<Part>,
     /// PRF(A_i, "fresh", D ‖ number).
     pub tag: [u8; 32],
 }
@@ -114,14 +115,6 @@ pub struct EvictionNotice<S: Suite> {
 
 pub(crate) fn spare_to_wire(q: u64, point: Vec<u8>, signature: Vec<u8>) -> wire::Spare {
     wire::Spare { q, point, signature }
-}
-
-pub(crate) fn entry_from_wire(wire: &wire::Entry) -> Result<Entry, MessageError> {
-    Ok(Entry { slot: wire.slot, q: wire.q, wrap: field::array("wrap", &wire.wrap)? })
-}
-
-pub(crate) fn entry_to_wire(entry: &Entry) -> wire::Entry {
-    wire::Entry { slot: entry.slot, q: entry.q, wrap: entry.wrap.to_vec() }
 }
 
 pub(crate) fn header_from_wire<S: Suite>(wire: &wire::Header) -> Result<Header<S>, MessageError> {
@@ -213,17 +206,16 @@ impl Ack {
 
 impl<S: Suite> Rekey<S> {
     pub(crate) fn from_wire(wire: &wire::Rekey) -> Result<Self, MessageError> {
-        let entries = wire.entries.iter().map(entry_from_wire).collect::<Result<Vec<_>, _>>()?;
-        if !entries.is_sorted_by(|a, b| a.slot < b.slot) {
-            return Err(MessageError::Invalid("entries"));
-        }
-        Ok(Self { header: header_from_wire(field::present("header", wire.header.as_ref())?)?, entries })
+        Ok(Self {
+            header: header_from_wire(field::present("header", wire.header.as_ref())?)?,
+            part: wire.part.as_ref().map(part::of_rekey).transpose()?,
+        })
     }
 
     pub(crate) fn to_wire(&self) -> wire::Rekey {
         wire::Rekey {
             header: Some(header_to_wire(&self.header)),
-            entries: self.entries.iter().map(entry_to_wire).collect(),
+            part: self.part.as_ref().map(part::to_rekey),
         }
     }
 }
@@ -255,7 +247,7 @@ impl<S: Suite> CatchUpReply<S> {
         Ok(Self {
             number: field::array("number", &wire.number)?,
             header: header_from_wire(field::present("header", wire.header.as_ref())?)?,
-            entry: wire.entry.as_ref().map(entry_from_wire).transpose()?,
+            part: wire.part.as_ref().map(part::of_reply).transpose()?,
             tag: field::array("tag", &wire.tag)?,
         })
     }
@@ -264,7 +256,7 @@ impl<S: Suite> CatchUpReply<S> {
         wire::CatchUpReply {
             number: self.number.to_vec(),
             header: Some(header_to_wire(&self.header)),
-            entry: self.entry.as_ref().map(entry_to_wire),
+            part: self.part.as_ref().and_then(part::to_reply),
             tag: self.tag.to_vec(),
         }
     }

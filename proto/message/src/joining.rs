@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{DronePublicKey, Element, Entry, Header, Name, Signature, SpareStatement, Suite};
+use quiver_ainq::{DronePublicKey, Element, Header, Name, Part, Signature, SpareStatement, Suite};
 
 use crate::enrolment::{COOKIE_LEN, Nonce};
-use crate::epoch::{entry_from_wire, entry_to_wire, header_from_wire, header_to_wire, spare_to_wire};
-use crate::{MessageError, field, wire};
+use crate::epoch::{header_from_wire, header_to_wire, spare_to_wire};
+use crate::{MessageError, field, part, wire};
 
 const MAX_POINT_LEN: usize = 64;
 const MAX_SIGNATURE_LEN: usize = 128;
@@ -71,15 +71,15 @@ pub struct DecodedJoinRequest<S: Suite> {
     pub signature: Signature<S>,
 }
 
-/// The header of the epoch that adds the newcomer, and its entry.
+/// The header of the epoch that adds the newcomer, and the keys it brings.
 #[derive(Clone, Debug)]
 pub struct Welcome<S: Suite> {
     /// n_e of the request.
     pub nonce: Nonce,
     /// The header, unverified.
     pub header: Header<S>,
-    /// The newcomer's entry.
-    pub entry: Entry,
+    /// The newcomer's entry, or its path with `nonce` as r. A delta has no place here: it would be left out of the encoding.
+    pub part: Part,
 }
 
 impl JoinHello {
@@ -168,7 +168,7 @@ impl<S: Suite> Welcome<S> {
         Ok(Self {
             nonce: field::array("nonce", &wire.nonce)?,
             header: header_from_wire(field::present("header", wire.header.as_ref())?)?,
-            entry: entry_from_wire(field::present("entry", wire.entry.as_ref())?)?,
+            part: part::of_welcome(field::present("part", wire.part.as_ref())?)?,
         })
     }
 
@@ -176,7 +176,7 @@ impl<S: Suite> Welcome<S> {
         wire::Welcome {
             nonce: self.nonce.to_vec(),
             header: Some(header_to_wire(&self.header)),
-            entry: Some(entry_to_wire(&self.entry)),
+            part: part::to_welcome(&self.part),
         }
     }
 }

@@ -40,6 +40,7 @@ mod error;
 mod field;
 mod joining;
 mod message;
+mod part;
 mod refusal;
 mod revocation;
 mod template;

@@ -1,22 +1,21 @@
-//! One header for thousands of members: encoded once, then each member's entry appended.
+//! One header for thousands of members: encoded once, then each member's part appended.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 use prost::Message as _;
-use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
-use quiver_ainq::{Deployment, Entry, Header, Suite};
+use prost::encoding::{WireType, encode_key, encode_varint};
+use quiver_ainq::{Deployment, Header, Part, Suite};
 
-use crate::epoch::{entry_to_wire, header_to_wire};
+use crate::epoch::header_to_wire;
 use crate::message::fingerprint_prefix;
-use crate::wire;
+use crate::{part, wire};
 
-/// Field numbers of the `.proto`: `Message.deployment`, `Message.rekey`, `Rekey.entries`.
+/// Field numbers of the `.proto`: `Message.deployment`, `Message.rekey`.
 const DEPLOYMENT: u32 = 1;
 const REKEY: u32 = 12;
-const ENTRIES: u32 = 2;
 
-/// A [`Rekey`](crate::Rekey) that lacks its entries, encoded.
+/// A [`Rekey`](crate::Rekey) that lacks its part, encoded.
 #[derive(Clone, Debug)]
 pub struct RekeyTemplate<S: Suite> {
     deployment: Vec<u8>,
@@ -27,16 +26,15 @@ pub struct RekeyTemplate<S: Suite> {
 impl<S: Suite> RekeyTemplate<S> {
     /// Encodes what all members share.
     pub fn new(deployment: &Deployment<S>, header: &Header<S>) -> Self {
-        let rekey = wire::Rekey { header: Some(header_to_wire(header)), entries: Vec::new() };
+        let rekey = wire::Rekey { header: Some(header_to_wire(header)), part: None };
         Self { deployment: fingerprint_prefix(deployment), header: rekey.encode_to_vec(), suite: PhantomData }
     }
 
-    /// The encoded message with one entry, or with none for those who are out.
-    pub fn message(&self, entry: Option<&Entry>) -> Vec<u8> {
-        let entry = entry.map(|entry| entry_to_wire(entry).encode_to_vec());
-        let entry_len =
-            entry.as_ref().map_or(0, |entry| 1 + encoded_len_varint(entry.len() as u64) + entry.len());
-        let body_len = self.header.len() + entry_len;
+    /// The encoded message with this part, or with none for those who are out.
+    pub fn message(&self, part: Option<&Part>) -> Vec<u8> {
+        // Fields are encoded one after another, so a message without a header is the end of the whole one.
+        let part = wire::Rekey { header: None, part: part.map(part::to_rekey) };
+        let body_len = self.header.len() + part.encoded_len();
         let mut message = Vec::with_capacity(self.deployment.len() + body_len + 16);
         encode_key(DEPLOYMENT, WireType::LengthDelimited, &mut message);
         encode_varint(self.deployment.len() as u64, &mut message);
@@ -44,11 +42,7 @@ impl<S: Suite> RekeyTemplate<S> {
         encode_key(REKEY, WireType::LengthDelimited, &mut message);
         encode_varint(body_len as u64, &mut message);
         message.extend_from_slice(&self.header);
-        if let Some(entry) = entry {
-            encode_key(ENTRIES, WireType::LengthDelimited, &mut message);
-            encode_varint(entry.len() as u64, &mut message);
-            message.extend_from_slice(&entry);
-        }
+        part.encode_raw(&mut message);
         message
     }
 }

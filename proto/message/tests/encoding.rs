@@ -6,8 +6,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use quiver_ainq::{
     Batch, Deployment, DroneKeypair, EpochOutput, GroupContext, Handle, Identity, Join, Label, Leadership,
-    MasterSecret, Name, RevocationList, Ristretto255, Role, Roster, SecretScalar, SecretValue, SparePair,
-    StrategyKind, Times,
+    MasterSecret, Name, Part, RevocationList, Ristretto255, Role, Roster, SecretScalar, SecretValue,
+    SparePair, StrategyKind, Times,
 };
 use quiver_message as m;
 use quiver_message::{Message, MessageError};
@@ -58,11 +58,10 @@ impl Fixture {
         Self { rng, master, deployment, leader, edge }
     }
 
-    /// An epoch that adds the edge.
-    fn epoch(&mut self) -> EpochOutput<S> {
+    /// A term opened for nobody, and an epoch that adds the edge.
+    fn group(&mut self, strategy: StrategyKind) -> (Leadership<S>, EpochOutput<S>) {
         let (deployment, group) = (self.deployment.clone(), name("alpha"));
         let context = GroupContext { deployment, group, leader: self.leader.public().clone() };
-        let times = Times { issued_at: 1_800_000_000, valid_until: 1_800_000_600, revocation_number: 5 };
         let none = Default::default();
         let (mut leadership, _) = Leadership::open_term(
             context,
@@ -71,23 +70,50 @@ impl Fixture {
             &none,
             65_539,
             [0; 32],
-            &times,
-            StrategyKind::Flat,
+            &TIMES,
+            strategy,
             &mut self.rng,
         )
         .unwrap();
         let ephemeral = SecretScalar::<S>::generate(&mut self.rng).public();
         let join = Join::new(&self.deployment, self.edge.public().clone(), ephemeral).unwrap();
         let batch = Batch { joins: vec![join], ..Batch::default() };
-        leadership.rekey(&self.leader, batch, &times, &mut self.rng).unwrap()
+        let output = leadership.rekey(&self.leader, batch, &TIMES, &mut self.rng).unwrap();
+        (leadership, output)
+    }
+
+    /// An epoch that adds the edge.
+    fn epoch(&mut self) -> EpochOutput<S> {
+        self.group(StrategyKind::Flat).1
+    }
+
+    /// What a leader with a tree sends: a path on a join, the wraps of a later epoch, a path on a question.
+    fn tree_messages(&mut self) -> Vec<(&'static str, Message<S>)> {
+        let (mut leadership, joined) = self.group(StrategyKind::Tree);
+        let part = Part::Path(leadership.path_message(0, &[1; 16]).unwrap());
+        let welcome = m::Welcome { nonce: [1; 16], header: joined.header, part };
+        let renewed = leadership.rekey(&self.leader, Batch::default(), &TIMES, &mut self.rng).unwrap();
+        let header = renewed.header;
+        let delta = Some(Part::Delta(renewed.delta.unwrap()));
+        let mut path = |r| Some(Part::Path(leadership.path_message(0, &r).unwrap()));
+        let (pushed, answer) = (path([2; 16]), path([3; 16]));
+        let reply = m::CatchUpReply { number: [3; 16], header: header.clone(), part: answer, tag: [7; 32] };
+        vec![
+            ("WelcomePath", Message::Welcome(welcome)),
+            ("RekeyDelta", Message::Rekey(m::Rekey { header: header.clone(), part: delta })),
+            ("RekeyPath", Message::Rekey(m::Rekey { header, part: pushed })),
+            ("CatchUpReplyPath", Message::CatchUpReply(reply)),
+        ]
     }
 }
+
+const TIMES: Times = Times { issued_at: 1_800_000_000, valid_until: 1_800_000_600, revocation_number: 5 };
 
 /// One of each message, in the order of the `.proto`.
 fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     let mut f = Fixture::new();
     let output = f.epoch();
-    let (header, entry) = (output.header.clone(), output.entries[0].clone());
+    let (header, entry) = (output.header.clone(), Part::Entry(output.entries[0].clone()));
     let group = name("alpha");
     let spare = SparePair::<S>::generate(9, &mut f.rng).statement(&f.edge, &f.deployment, &group, &mut f.rng);
     let signature = f.edge.sign(&f.deployment, Label::Command, b"statement", &mut f.rng);
@@ -117,7 +143,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
         signature: signature.encode(),
     };
     let leader = f.leader.public().clone();
-    let all = vec![
+    let mut all = vec![
         ("EnrolHello", Message::EnrolHello(m::EnrolHello { nonce: [1; 16] })),
         ("EnrolCookie", Message::EnrolCookie(m::EnrolCookie { nonce: [1; 16], cookie: [2; 40] })),
         (
@@ -146,10 +172,10 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
         ("JoinRequest", Message::JoinRequest(joined)),
         (
             "Welcome",
-            Message::Welcome(m::Welcome { nonce: [1; 16], header: header.clone(), entry: entry.clone() }),
+            Message::Welcome(m::Welcome { nonce: [1; 16], header: header.clone(), part: entry.clone() }),
         ),
         ("Ack", Message::Ack(m::Ack { slot: 8, epoch, tag: [7; 32] })),
-        ("Rekey", Message::Rekey(m::Rekey { header: header.clone(), entries: vec![entry.clone()] })),
+        ("Rekey", Message::Rekey(m::Rekey { header: header.clone(), part: Some(entry.clone()) })),
         (
             "CatchUpRequest",
             Message::CatchUpRequest(m::CatchUpRequest {
@@ -165,7 +191,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
             Message::CatchUpReply(m::CatchUpReply {
                 number: [1; 16],
                 header,
-                entry: Some(entry),
+                part: Some(entry),
                 tag: [7; 32],
             }),
         ),
@@ -198,6 +224,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
         ("RevocationQuery", Message::RevocationQuery(m::RevocationQuery { number: 4 })),
         ("RevocationList", Message::RevocationList(m::RevocationList { list })),
     ];
+    all.extend(f.tree_messages());
     (f.deployment, all)
 }
 
@@ -224,11 +251,20 @@ fn every_message_survives_the_way_there_and_back() {
 fn a_rekey_from_a_template_is_the_message() {
     let mut f = Fixture::new();
     let output = f.epoch();
-    let template = m::RekeyTemplate::new(&f.deployment, &output.header);
-    for entry in [None, output.entries.first()] {
-        let whole = m::Rekey { header: output.header.clone(), entries: entry.into_iter().cloned().collect() };
-        assert_eq!(template.message(entry), Message::Rekey(whole).encode(&f.deployment));
+    let (entry, nothing) = (Part::Entry(output.entries[0].clone()), None);
+    let rekeys = f.tree_messages().into_iter().filter_map(|(_, message)| match message {
+        Message::Rekey(rekey) => Some((rekey.header, rekey.part)),
+        _ => None,
+    });
+    let flat = [(output.header.clone(), Some(entry)), (output.header, nothing)];
+    let mut tried = 0;
+    for (header, part) in rekeys.chain(flat) {
+        let template = m::RekeyTemplate::new(&f.deployment, &header);
+        let written = template.message(part.as_ref());
+        assert_eq!(written, Message::Rekey(m::Rekey { header, part }).encode(&f.deployment));
+        tried += 1;
     }
+    assert_eq!(tried, 4);
 }
 
 #[test]
@@ -286,12 +322,12 @@ fn the_identity_element_is_no_point_in_any_message() {
         }
         tried += 1;
     }
-    assert_eq!(tried, 3);
+    assert_eq!(tried, 4);
 }
 
 proptest! {
     #[test]
-    fn a_changed_byte_gives_an_error_or_another_message(index in 0_usize..20, place: prop::sample::Index, value: u8) {
+    fn a_changed_byte_gives_an_error_or_another_message(index in 0_usize..24, place: prop::sample::Index, value: u8) {
         let (deployment, messages) = messages();
         let bytes = messages[index].1.encode(&deployment);
         let mut changed = bytes.clone();

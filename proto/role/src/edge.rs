@@ -7,6 +7,7 @@ mod asking;
 #[cfg(feature = "captured")]
 mod captured;
 mod following;
+mod holding;
 mod interface;
 mod joining;
 mod leaving;

@@ -3,17 +3,18 @@
 //! Its disk holds the roster, its own key and the newest epoch; no group secret. A leader that starts opens a term.
 
 mod admission;
+mod backlog;
 mod epochs;
 mod interface;
 mod links;
 mod members;
 mod memory;
 mod revoking;
+mod spreading;
 mod vetting;
 mod waiting;
 
 use alloc::collections::BTreeSet;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{Epoch, Name, Role, Roster, Slot, Suite, UnixTime};
@@ -21,7 +22,8 @@ use quiver_crypto::Secret;
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
-use self::epochs::{Lead, Removals};
+use self::backlog::Backlog;
+use self::epochs::Lead;
 pub use self::interface::{LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming};
 use self::links::Links;
 use self::memory::{Change, Memory, enrolled};
@@ -50,6 +52,8 @@ pub struct Leader<S: Suite> {
     links: Links,
     waiting: Waiting<S>,
     leaves: BTreeSet<Slot>,
+    /// Changes that the next epochs make, one after another and at once.
+    backlog: Backlog<S>,
     /// When to renew the key because a member restarted, and when that was done last.
     restart_renewal: Option<Duration>,
     last_restart: Option<Duration>,
@@ -112,6 +116,7 @@ impl<S: Suite> Leader<S> {
             links: Links::default(),
             waiting: Waiting::new(),
             leaves: BTreeSet::new(),
+            backlog: Backlog::new(),
             restart_renewal: None,
             last_restart: None,
             config,
@@ -129,7 +134,7 @@ impl<S: Suite> Leader<S> {
             members: self.roster().len(),
             connected: self.links.connected(),
             acknowledged: self.links.acknowledged(),
-            pending_joins: self.waiting.len(),
+            pending_joins: self.waiting.len() + self.backlog.joins(),
             valid_until: self.lead.as_ref().map(|lead| lead.now.header.core.valid_until),
             revocation_number: self.memory.revocations.number(),
         }
@@ -232,8 +237,8 @@ impl<S: Suite> Leader<S> {
         match message {
             Message::JoinHello(hello) => self.join_hello(now, from, &hello),
             Message::JoinRequest(request) => self.join_request(now, from, &request),
-            Message::Ack(ack) => self.acknowledged(from, &ack),
-            Message::CatchUpRequest(request) => self.catch_up(now, from, &request),
+            Message::Ack(ack) => self.acknowledged(now, from, &ack),
+            Message::CatchUpRequest(request) => self.catch_up(now, from, &request, rng),
             Message::SparePublication(spare) => self.spare_published(from, &spare),
             Message::Leave(leave) => self.leave(now, from, &leave),
             Message::GroupMessage(message) => self.hear(now, from, &message),
@@ -254,7 +259,7 @@ impl<S: Suite> Leader<S> {
 
     fn command(&mut self, now: Now, command: LeaderCommand, rng: &mut dyn CryptoRngCore) {
         match command {
-            LeaderCommand::Rekey => self.rekey(now, Vec::new(), &Removals::default(), rng),
+            LeaderCommand::Rekey => self.rekey(now, rng),
             LeaderCommand::Evict(name) => match self.slot_of(&name) {
                 None => self.out.event(LeaderEvent::NoSuchMember(name)),
                 Some(slot) => self.evict(now, &[slot], rng),
@@ -263,6 +268,17 @@ impl<S: Suite> Leader<S> {
                 self.config.allow.insert(name);
             }
             LeaderCommand::Send { channel, data } => self.speak(now, channel, &data, rng),
+        }
+    }
+
+    /// What the last epoch left to be done: its outputs are out by now.
+    fn go_on(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if let Some(lead) = self.lead.as_mut().filter(|lead| lead.unsettled) {
+            lead.leadership.settle();
+            lead.unsettled = false;
+        }
+        if !self.backlog.is_empty() {
+            self.rekey(now, rng);
         }
     }
 
@@ -287,11 +303,9 @@ impl<S: Suite> Leader<S> {
             self.last_restart = Some(clock);
         }
         if renew || restart {
-            self.rekey(now, Vec::new(), &Removals::default(), rng);
+            self.rekey(now, rng);
         }
-        if due(self.lead.as_ref().and_then(|lead| lead.resend), clock) {
-            self.send_again(now);
-        }
+        self.tick_spreading(now, rng);
         if let Some(lead) = &mut self.lead {
             lead.voice.tick(now);
         }
@@ -312,7 +326,10 @@ impl<S: Suite> Leader<S> {
             self.batch_deadline(),
             self.restart_renewal,
             lead.map(|lead| lead.renew),
-            lead.and_then(|lead| lead.resend),
+            lead.and_then(|lead| lead.spreading.deadline()),
+            // At once.
+            lead.filter(|lead| lead.unsettled).map(|_| Duration::ZERO),
+            (!self.backlog.is_empty()).then_some(Duration::ZERO),
             lead.and_then(|lead| Voice::deadline(&lead.voice)),
         ]
         .into_iter()
@@ -329,6 +346,7 @@ impl<S: Suite> Machine for Leader<S> {
         if !self.booted {
             self.boot(now, rng);
         }
+        self.go_on(now, rng);
         match input {
             Input::Timeout => {}
             Input::Connected { peer, route } => self.connected(now, peer, route, rng),

@@ -37,6 +37,10 @@ impl<E, R> Outbox<E, R> {
         self.transmit(Destination::Peer(peer), payload);
     }
 
+    pub(crate) fn send_encoded_to_group(&mut self, payload: Vec<u8>) {
+        self.transmit(Destination::Group, payload);
+    }
+
     fn transmit(&mut self, to: Destination, payload: Vec<u8>) {
         self.queue.push_back(Output::Transmit { to, payload });
     }

@@ -1,10 +1,10 @@
-//! What edges and leaders sign: the same bytes on both sides, from one place.
+//! What edges and leaders say under a key: the same bytes on both sides, from one place.
 
 use alloc::vec::Vec;
 
 use quiver_ainq::{DronePublicKey, Element, Epoch, Handle, Name, SpareStatement, Suite};
 use quiver_crypto::canonical::Writer;
-use quiver_message::{COOKIE_LEN, Nonce};
+use quiver_message::{COOKIE_LEN, CatchUpNumber, Nonce};
 
 /// Signed `join`: group, leader, drone, n_L, n_e, E_now and the spare statement with its signature.
 pub(crate) fn join<S: Suite>(
@@ -45,4 +45,14 @@ pub(crate) fn evict(group: &Name, epoch: Epoch, handles: &[Handle]) -> Vec<u8> {
 /// Under A_i in a spare point's acknowledgement.
 pub(crate) fn spare_ack_tag<S: Suite>(auth: &quiver_crypto::Secret<32>, q: u64) -> [u8; 32] {
     *quiver_crypto::prf(auth, S::ID, "spare ack", &[&q.to_be_bytes()]).expose()
+}
+
+/// Boot number and count of a question, as one number that rises.
+pub(crate) fn count(number: &CatchUpNumber) -> u64 {
+    number.first_chunk().map_or(0, |head| u64::from_be_bytes(*head))
+}
+
+/// Whether the question says that keys of the epoch held are missing.
+pub(crate) fn lacks_keys(number: &CatchUpNumber) -> bool {
+    count(number) & 1 == 1
 }

@@ -108,6 +108,7 @@ impl<S: Suite> LeaderSeat<S> {
             kgcs: vec![KGC_ID],
             allow: BTreeSet::new(),
             max_members: self.max_members,
+            strategy: quiver_ainq::StrategyKind::Flat,
             timing: LeaderTiming { validity: self.validity, ..setting.leader_timing },
         };
         let records = self.disk.with(|records| records.clone());

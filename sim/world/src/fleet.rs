@@ -111,6 +111,7 @@ impl<S: Suite> Fleet<S> {
             kgcs: vec![1],
             allow: BTreeSet::new(),
             max_members: self.max_members,
+            strategy: quiver_ainq::StrategyKind::Flat,
             timing: self.leader_timing,
         }
     }

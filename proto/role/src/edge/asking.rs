@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{Error, HeaderCore, Suite, catch_up_tag, fresh_tag};
+use quiver_ainq::{Error, HeaderCore, Part, StrategyKind, Suite, catch_up_tag, fresh_tag};
 use quiver_crypto::ct_eq;
 use quiver_message::{CatchUpReply, CatchUpRequest, Message};
 use rand_core::CryptoRngCore;
@@ -11,7 +11,7 @@ use super::following::Step;
 use super::member::Question;
 use super::{Edge, EdgeEvent, Standing};
 use crate::backoff::due;
-use crate::{Now, Offence, Peer};
+use crate::{Now, Offence, Peer, statements};
 
 impl<S: Suite> Edge<S> {
     /// Asks the first connected leader which epoch is current, unless a question is under way.
@@ -29,8 +29,8 @@ impl<S: Suite> Edge<S> {
         if let Some((head, rest)) = number.split_first_chunk_mut::<4>() {
             *head = self.boot_no.to_be_bytes();
             if let Some(count) = rest.first_chunk_mut::<4>() {
-                let lost_key = u32::from(member.membership.group_key().is_none());
-                *count = (member.questions.wrapping_shl(1) | lost_key).to_be_bytes();
+                let lacks_keys = u32::from(member.lacks_keys());
+                *count = (member.questions.wrapping_shl(1) | lacks_keys).to_be_bytes();
             }
         }
         member.question = Some(Question { number, deadline: now.monotonic + member.backoff.next(rng) });
@@ -54,25 +54,54 @@ impl<S: Suite> Edge<S> {
         if member.question.is_none_or(|question| question.number != reply.number) {
             return;
         }
-        match self.step(now, &reply.header, reply.entry.as_ref()) {
+        if matches!(&reply.part, Some(Part::Path(path)) if path.r != reply.number) {
+            return self.blame(from, Error::Replay);
+        }
+        match self.step(now, &reply.header, reply.part.as_ref()) {
             Err(offence) => self.behind(now, from, &reply.header, offence),
+            Ok(Step::Spoilt(error)) => self.blame(from, error),
             Ok(Step::Known) => self.confirmed(now, from, reply),
-            Ok(Step::Newer(membership)) => {
-                let digest = reply.header.digest(&self.config.deployment);
-                if !ct_eq(&fresh_tag::<S>(membership.auth_key(), &digest, &reply.number), &reply.tag) {
-                    return self.blame(from, Offence::Mac("CatchUpReply"));
-                }
-                if let Standing::Member(member) = &mut self.standing {
-                    member.anchored = true;
-                }
-                self.advance(now, from, membership, &reply.header, rng);
+            Ok(step @ (Step::Newer(_) | Step::Completed(_))) => self.brought_up(now, from, step, reply, rng),
+            Ok(step @ (Step::Removed | Step::TooFar | Step::Early(_))) => {
+                self.take(now, from, step, &reply.header, rng);
             }
-            Ok(step @ (Step::Removed | Step::TooFar)) => self.take(now, from, step, &reply.header, rng),
             Ok(Step::Ask) if self.same_term(&reply.header.core) => {
                 self.blame(from, Offence::Protocol(Error::MissingEntry));
             }
             // Of a term whose opening we missed and that is not to be had any more.
             Ok(Step::Ask) => self.rejoin(now, rng),
+        }
+    }
+
+    /// The reply brings the keys of the current epoch, if the leader made it for this question.
+    fn brought_up(
+        &mut self,
+        now: Now,
+        from: Peer,
+        step: Step<S>,
+        reply: &CatchUpReply<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let (Step::Newer(membership) | Step::Completed(membership)) = &step else {
+            return;
+        };
+        let digest = reply.header.digest(&self.config.deployment);
+        if !ct_eq(&fresh_tag::<S>(membership.auth_key(), &digest, &reply.number), &reply.tag) {
+            return self.blame(from, Offence::Mac("CatchUpReply"));
+        }
+        let Standing::Member(member) = &mut self.standing else {
+            return;
+        };
+        let speaks_up = !member.anchored && member.membership.group_key().is_some();
+        member.anchored = true;
+        member.question = None;
+        member.backoff.reset();
+        let completed = matches!(step, Step::Completed(_));
+        let (epoch, digest, slot) =
+            (member.membership.epoch(), *member.membership.digest(), member.membership.slot());
+        self.take(now, from, step, &reply.header, rng);
+        if completed && speaks_up {
+            self.out.event(EdgeEvent::KeyActivated { epoch, digest, slot });
         }
     }
 
@@ -88,6 +117,13 @@ impl<S: Suite> Edge<S> {
         let membership = &member.membership;
         if !ct_eq(&fresh_tag::<S>(membership.auth_key(), membership.digest(), &reply.number), &reply.tag) {
             return self.blame(from, Offence::Mac("CatchUpReply"));
+        }
+        if membership.follows() == StrategyKind::Tree
+            && statements::lacks_keys(&reply.number)
+            && member.lacks_keys()
+        {
+            // The question said so; it is asked again when it is due.
+            return self.blame(from, Error::MissingPath);
         }
         let (epoch, digest, slot) = (membership.epoch(), *membership.digest(), membership.slot());
         // Without the key (it was lost with a restart) the leader makes a new epoch soon; ask again if it does not.

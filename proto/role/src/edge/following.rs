@@ -1,13 +1,13 @@
 //! Following the group from epoch to epoch.
 
-use alloc::vec::Vec;
-
 use quiver_ainq::{
-    Entry, Error, GroupContext, Header, Kind, Membership, Part, Suite, VerifiedHeader, ack_tag,
+    Entry, Error, GroupContext, Header, Kind, Membership, Part, SparePair, StrategyKind, Suite,
+    VerifiedHeader, ack_tag,
 };
 use quiver_message::{Ack, Message, Rekey, RevocationQuery};
 use rand_core::CryptoRngCore;
 
+use super::holding::{Early, builds_on};
 use super::{Edge, EdgeEvent, Member, Standing};
 use crate::speech::{EpochFacts, Seat, Voice};
 use crate::{Now, Offence, Peer};
@@ -19,6 +19,12 @@ pub(super) enum Step<S: Suite> {
     Known,
     /// A newer epoch, with its state.
     Newer(Membership<S>),
+    /// Keys of the epoch held that were missing.
+    Completed(Membership<S>),
+    /// A newer epoch, to be taken up when the one that it builds on is there.
+    Early(Early<S>),
+    /// A newer epoch, but what came with its header does not hold.
+    Spoilt(Error),
     /// We are out.
     Removed,
     /// Not to be reached from what we hold: join again.
@@ -29,77 +35,109 @@ pub(super) enum Step<S: Suite> {
 
 impl<S: Suite> Edge<S> {
     pub(super) fn rekeyed(&mut self, now: Now, from: Peer, rekey: &Rekey<S>, rng: &mut dyn CryptoRngCore) {
-        let Standing::Member(member) = &self.standing else {
+        if !matches!(self.standing, Standing::Member(_)) {
             return;
-        };
-        let slot = member.membership.slot();
-        let entry = rekey.entries.iter().find(|entry| entry.slot == slot).cloned();
-        match self.step(now, &rekey.header, entry.as_ref()) {
+        }
+        match self.step(now, &rekey.header, rekey.part.as_ref()) {
             Err(offence) => self.behind(now, from, &rekey.header, offence),
             Ok(step) => self.take(now, from, step, &rekey.header, rng),
         }
     }
 
     /// Checks a header and works out what it means. Changes nothing.
-    pub(super) fn step(
-        &self,
-        now: Now,
-        header: &Header<S>,
-        entry: Option<&Entry>,
-    ) -> Result<Step<S>, Offence> {
+    pub(super) fn step(&self, now: Now, header: &Header<S>, part: Option<&Part>) -> Result<Step<S>, Offence> {
         let Standing::Member(member) = &self.standing else {
             return Err(Error::WrongGroup.into());
         };
         let deployment = &self.config.deployment;
         let (group, held) = (member.membership.group(), &member.membership);
+        let list = self.revocations.list();
         if header.core.group == *group && header.core.epoch == held.epoch() {
-            if header.digest(deployment) == *held.digest() {
+            let known = header.digest(deployment) == *held.digest();
+            let path = part.filter(|part| matches!(part, Part::Path(_)) && member.lacks_keys());
+            if known && path.is_none() {
                 return Ok(Step::Known);
             }
-            // Another header for the epoch held: proof against its signer, if it is signed.
-            let list = self.revocations.list();
-            header.clone().verify(deployment, group, None, list, now.unix)?;
-            return Err(Offence::Equivocation);
+            let verified = header.clone().verify(deployment, group, None, list, now.unix)?;
+            return match path {
+                Some(path) if known => {
+                    Ok(self.reach(member, &verified, None, path).map_or_else(Step::Spoilt, Step::Completed))
+                }
+                // Another header for the epoch held: proof against its signer, as it is signed.
+                _ => Err(Offence::Equivocation),
+            };
         }
-        let newest = self.newest_in(group);
-        let verified = header.clone().verify(deployment, group, newest, self.revocations.list(), now.unix)?;
-        Ok(self.meaning(member, &verified, entry)?)
+        let verified = header.clone().verify(deployment, group, self.newest_in(group), list, now.unix)?;
+        let tree = header.core.strategy == StrategyKind::Tree;
+        match self.meaning(member, &verified, part) {
+            // The header says that there is a newer epoch; only what came with it is of no use.
+            Err(error) if tree && matches!(part, Some(Part::Delta(_) | Part::Path(_))) => {
+                Ok(Step::Spoilt(error))
+            }
+            meaning => Ok(meaning?),
+        }
     }
 
-    fn meaning(
+    pub(super) fn meaning(
         &self,
         member: &Member<S>,
         header: &VerifiedHeader<S>,
-        entry: Option<&Entry>,
+        part: Option<&Part>,
     ) -> Result<Step<S>, Error> {
         let (core, held, slot) = (header.core(), &member.membership, member.membership.slot());
         let same_term = core.epoch.term == held.epoch().term;
-        match core.kind {
-            Kind::Rekey if !same_term => return Ok(Step::Ask),
-            Kind::Rekey if core.removed.contains(slot) => return Ok(Step::Removed),
-            Kind::Open if core.absent.contains(slot) => return Ok(Step::TooFar),
+        let tree = core.kind == Kind::Rekey && core.strategy == StrategyKind::Tree;
+        if matches!(part, Some(Part::Delta(_) | Part::Path(_))) && !tree {
+            return Err(Error::UnsupportedStrategy);
+        }
+        match (core.kind, part) {
+            (Kind::Rekey, Some(Part::Delta(delta))) if !same_term || !builds_on(member, header, delta)? => {
+                let removed = same_term && core.removed.contains(slot);
+                let early = || Step::Early(Early { header: header.clone(), delta: delta.clone() });
+                return Ok(if removed { Step::Removed } else { early() });
+            }
+            (Kind::Rekey, _) if !same_term => return Ok(Step::Ask),
+            (Kind::Rekey, _) if core.removed.contains(slot) => return Ok(Step::Removed),
+            (Kind::Open, _) if core.absent.contains(slot) => return Ok(Step::TooFar),
             _ => {}
         }
-        let Some(entry) = entry else { return Ok(Step::Ask) };
-        let Some(keypair) = &self.keypair else {
-            return Err(Error::MissingEntry);
+        let Some(part) = part else { return Ok(Step::Ask) };
+        let spare = match part {
+            Part::Entry(entry) => self.spare_for(core.kind, entry)?,
+            _ => None,
         };
+        if matches!(part, Part::Entry(Entry { q: Some(_), .. })) && spare.is_none() {
+            return Ok(Step::TooFar);
+        }
+        self.reach(member, header, spare, part).map(Step::Newer)
+    }
+
+    /// The spare pair that an entry asks for; none if it asks for none, or for one that is gone.
+    fn spare_for(&self, kind: Kind, entry: &Entry) -> Result<Option<&SparePair<S>>, Error> {
+        match entry.q {
+            Some(_) if kind == Kind::Rekey => Err(Error::Malformed("entry")),
+            // Never published by us: the entry, which nobody signs, was altered.
+            Some(q) if q >= self.spares.next_q => Err(Error::WrongSpare),
+            q => Ok(q.and_then(|q| self.spares.numbered(q))),
+        }
+    }
+
+    /// What the membership becomes with a header and what came with it.
+    fn reach(
+        &self,
+        member: &Member<S>,
+        header: &VerifiedHeader<S>,
+        spare: Option<&SparePair<S>>,
+        part: &Part,
+    ) -> Result<Membership<S>, Error> {
+        let keypair = self.keypair.as_ref().ok_or(Error::MissingEntry)?;
+        let core = header.core();
         let context = GroupContext {
             deployment: self.config.deployment.clone(),
             group: core.group.clone(),
             leader: core.leader.clone(),
         };
-        match entry.q {
-            Some(_) if core.kind == Kind::Rekey => return Err(Error::Malformed("entry")),
-            // Never published by us: the entry, which nobody signs, was altered.
-            Some(q) if q >= self.spares.next_q => return Err(Error::WrongSpare),
-            _ => {}
-        }
-        let spare = entry.q.and_then(|q| self.spares.numbered(q));
-        if entry.q.is_some() && spare.is_none() {
-            return Ok(Step::TooFar);
-        }
-        held.advance(&context, keypair, spare, header, &Part::Entry(entry.clone())).map(Step::Newer)
+        member.membership.advance(&context, keypair, spare, header, part)
     }
 
     pub(super) fn take(
@@ -115,6 +153,12 @@ impl<S: Suite> Edge<S> {
             Step::Known if self.leaders.contains(&from) => self.acknowledge(from),
             Step::Known => {}
             Step::Newer(membership) => self.advance(now, from, membership, header, rng),
+            Step::Completed(membership) => self.completed(now, from, membership, header, rng),
+            Step::Early(early) => self.hold_back(now, early, rng),
+            Step::Spoilt(error) => {
+                self.blame(from, error);
+                self.catch_up(now, rng);
+            }
             Step::Removed => self.removed(now, rng),
             Step::TooFar => self.rejoin(now, rng),
             Step::Ask => self.catch_up(now, rng),
@@ -134,6 +178,7 @@ impl<S: Suite> Edge<S> {
             return;
         };
         let new_term = membership.epoch().term != member.membership.epoch().term;
+        let asked = member.question.is_some();
         // Who skipped an epoch cannot know who was removed in it: then the former key falls silent at once.
         let core = &header.core;
         let overlap = core.removed.is_empty() && core.prev == *member.membership.digest();
@@ -146,6 +191,33 @@ impl<S: Suite> Edge<S> {
         if new_term {
             self.publish_spare(now, rng);
         }
+        if new_term && asked {
+            // Perhaps the term went on since, and what follows gets lost.
+            self.catch_up(now, rng);
+        }
+        self.take_held_back(now, from, rng);
+    }
+
+    /// The epoch is the one held, and nothing of it is missing any more.
+    pub(super) fn completed(
+        &mut self,
+        now: Now,
+        from: Peer,
+        membership: Membership<S>,
+        header: &Header<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let Standing::Member(member) = &mut self.standing else {
+            return;
+        };
+        let had_key = member.membership.group_key().is_some();
+        member.membership = membership;
+        if had_key {
+            self.persist();
+        } else {
+            self.activated(now, from, header, false, rng);
+        }
+        self.take_held_back(now, from, rng);
     }
 
     /// A new epoch is held: durable first, then in use, then acknowledged.
@@ -188,7 +260,10 @@ impl<S: Suite> Edge<S> {
         }
     }
 
-    pub(super) fn acknowledge(&mut self, to: Peer) {
+    /// To a leader, from whomever the epoch came.
+    pub(super) fn acknowledge(&mut self, from: Peer) {
+        let leader = self.leaders.iter().find(|leader| **leader == from).or(self.leaders.first()).copied();
+        let Some(to) = leader else { return };
         let Some(member) = self.member().filter(|member| member.membership.group_key().is_some()) else {
             return;
         };
@@ -209,7 +284,7 @@ impl<S: Suite> Edge<S> {
             && member.listens <= now.monotonic
         {
             member.listens = now.monotonic + retry;
-            let rekey = Rekey { header: member.header.clone(), entries: Vec::new() };
+            let rekey = Rekey { header: member.header.clone(), part: None };
             self.out.send(&self.config.deployment, from, &Message::Rekey(rekey));
         }
         self.blame(from, offence);

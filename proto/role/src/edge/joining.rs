@@ -167,8 +167,10 @@ impl<S: Suite> Edge<S> {
         let list = self.revocations.list();
         let header = welcome.header.clone().verify(&deployment, group, newest, list, now.unix)?;
         let context = GroupContext { deployment, group: group.clone(), leader: header.core().leader.clone() };
-        let part = Part::Entry(welcome.entry.clone());
-        let membership = Membership::join(&context, keypair, ephemeral, &header, &part)?;
+        if matches!(&welcome.part, Part::Path(path) if path.r != joining.nonce) {
+            return Err(Error::Replay);
+        }
+        let membership = Membership::join(&context, keypair, ephemeral, &header, &welcome.part)?;
         Ok(Member::new(membership, header.into_header(), self.backoff()))
     }
 

@@ -5,6 +5,7 @@ use core::time::Duration;
 use quiver_ainq::{DronePublicKey, Header, Membership, Suite, UnixTime};
 use quiver_message::CatchUpNumber;
 
+use super::holding::HeldBack;
 use crate::Now;
 use crate::backoff::{Backoff, earlier};
 use crate::speech::Voice;
@@ -29,6 +30,7 @@ pub(super) struct Member<S: Suite> {
     pub(super) runs_out: Option<Duration>,
     /// Set while the edge is leaving: when to say so again.
     pub(super) leaving: Option<Duration>,
+    pub(super) held_back: HeldBack<S>,
 }
 
 /// A catch-up request under way.
@@ -52,6 +54,7 @@ impl<S: Suite> Member<S> {
             listens: Duration::ZERO,
             runs_out: None,
             leaving: None,
+            held_back: HeldBack::new(),
         }
     }
 
@@ -62,6 +65,11 @@ impl<S: Suite> Member<S> {
     /// Whether it holds the key of an epoch that it knows to be current.
     pub(super) fn synced(&self) -> bool {
         self.anchored && self.membership.group_key().is_some()
+    }
+
+    /// Whether keys of the epoch held are missing: the group key, or the path above the member's leaf.
+    pub(super) fn lacks_keys(&self) -> bool {
+        self.membership.group_key().is_none() || !self.membership.has_path()
     }
 
     /// Notes until when the key is valid.

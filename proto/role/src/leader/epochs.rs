@@ -1,4 +1,4 @@
-//! Making epochs: opening a term, closing a batch, expiry, eviction; and bringing them to the members.
+//! Making epochs: opening a term, closing a batch, expiry, eviction.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -6,24 +6,25 @@ use core::time::Duration;
 
 use quiver_ainq::{
     Batch, Deployment, Entry, Epoch, EpochOutput, Error, GroupContext, Handle, Header, Kind, LEADER_SLOT,
-    Label, Leadership, Name, Roster, Slot, StrategyKind, Suite, Times,
+    Leadership, Name, Part, Roster, Slot, Suite, Times, UnixTime,
 };
-use quiver_message::{EvictionNotice, MAX_EVICTED, Message, RekeyTemplate, Welcome};
+use quiver_message::{Reason, RekeyTemplate};
 use rand_core::CryptoRngCore;
 
 use super::memory::{Change, Spare, epoch_change, spare_change};
+use super::spreading::Spreading;
 use super::vetting::Vetted;
 use super::waiting::Candidate;
 use super::{Leader, LeaderEvent};
+use crate::Now;
 use crate::speech::{EpochFacts, Seat, Voice};
-use crate::{Now, statements};
 
-/// How often an epoch is sent again to members that do not acknowledge it; after that they have to ask.
-const RESENDS: u32 = 3;
 /// A round has 48 bits.
 const LAST_ROUND: u64 = (1 << 48) - 1;
 /// How long to wait after an epoch could not be made.
 const RETRY_FAILED: Duration = Duration::from_secs(10);
+/// How long the leader goes on hearing the former epoch.
+const OVERLAP: Duration = Duration::from_secs(2);
 
 /// A term in force.
 #[derive(Debug)]
@@ -32,65 +33,109 @@ pub(super) struct Lead<S: Suite> {
     pub(super) now: Broadcast<S>,
     /// How the term was opened, for members that come back after it went on; none while that is the newest epoch.
     pub(super) opening: Option<Broadcast<S>>,
+    /// Members of the roster that have no key in this term.
+    pub(super) absent: BTreeSet<Slot>,
     pub(super) voice: Voice,
     /// On the monotonic clock: when to make a new key because this one grows old.
     pub(super) renew: Duration,
-    pub(super) resend: Option<Duration>,
-    resends: u32,
+    pub(super) spreading: Spreading,
+    /// Whether the leadership still owes work that need not be done before an epoch is on its way.
+    pub(super) unsettled: bool,
+    /// Not later than the end of the first identity on the roster that ends.
+    first_end: UnixTime,
 }
 
-/// Why members are removed.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Removals {
-    /// Those who asked to leave.
-    pub(super) leaves: Vec<Slot>,
-    /// Those put out, and kept out.
-    pub(super) evictions: Vec<Handle>,
+impl<S: Suite> Lead<S> {
+    /// How many members have a key in this term.
+    pub(super) fn keyed(&self) -> usize {
+        self.leadership.roster().len().saturating_sub(self.absent.len())
+    }
+
+    /// Whose identity has ended. Looks through the roster only if that can be anybody.
+    fn ended(&mut self, now: UnixTime) -> Vec<Slot> {
+        if now < self.first_end {
+            return Vec::new();
+        }
+        let (ended, first_end) = ended(self.leadership.roster(), now);
+        self.first_end = first_end;
+        ended
+    }
+}
+
+/// The slots of those whose identity has ended, and when the next one ends.
+fn ended<S: Suite>(roster: &Roster<S>, now: UnixTime) -> (Vec<Slot>, UnixTime) {
+    let (mut ended, mut first_end) = (Vec::new(), UnixTime::MAX);
+    for (slot, public) in roster.iter() {
+        match public.identity.not_after {
+            end if end <= now => ended.push(slot),
+            end => first_end = first_end.min(end),
+        }
+    }
+    (ended, first_end)
 }
 
 /// An epoch as it was told to the members.
 #[derive(Debug)]
 pub(super) struct Broadcast<S: Suite> {
     pub(super) header: Header<S>,
-    pub(super) entries: BTreeMap<Slot, Entry>,
+    /// By ascending slot. One without q in an opening is void.
+    entries: Vec<Entry>,
+    /// What everybody is sent in place of an entry.
+    delta: Option<Part>,
     /// The header, encoded once for everybody it is sent to.
     template: RekeyTemplate<S>,
 }
 
 impl<S: Suite> Broadcast<S> {
-    fn new(deployment: &Deployment<S>, output: &EpochOutput<S>) -> Self {
+    fn new(deployment: &Deployment<S>, output: &mut EpochOutput<S>) -> Self {
         Self {
-            header: output.header.clone(),
-            entries: output.entries.iter().map(|entry| (entry.slot, entry.clone())).collect(),
             template: RekeyTemplate::new(deployment, &output.header),
+            header: output.header.clone(),
+            entries: core::mem::take(&mut output.entries),
+            delta: output.delta.take().map(Part::Delta),
         }
+    }
+
+    /// The entry for the member in this slot.
+    pub(super) fn entry(&self, slot: Slot) -> Option<&Entry> {
+        let found = self.entries.binary_search_by_key(&slot, |entry| entry.slot).ok()?;
+        self.entries.get(found).filter(|entry| entry.q.is_some() || self.header.core.kind == Kind::Rekey)
+    }
+
+    /// The encoded message for everybody, if there is one.
+    pub(super) fn common_message(&self) -> Option<Vec<u8>> {
+        self.delta.as_ref().map(|delta| self.template.message(Some(delta)))
     }
 
     /// The encoded message for the member in this slot.
     pub(super) fn message(&self, slot: Slot) -> Vec<u8> {
-        self.template.message(self.entries.get(&slot))
+        self.common_message()
+            .unwrap_or_else(|| self.template.message(self.entry(slot).cloned().map(Part::Entry).as_ref()))
     }
 
-    /// The encoded message for those who are out.
-    fn message_without_entry(&self) -> Vec<u8> {
-        self.template.message(None)
+    /// The encoded message that carries this part, or none for those who are out.
+    pub(super) fn message_with(&self, part: Option<&Part>) -> Vec<u8> {
+        self.template.message(part)
     }
-}
 
-/// What an epoch hands on to the next one of its term.
-struct Former<S: Suite> {
-    voice: Voice,
-    opening: Broadcast<S>,
-}
-
-impl<S: Suite> Former<S> {
     /// Who is out does not come back by the opening of the term.
-    fn hand_on(mut self, dropped: &[Slot]) -> (Option<Voice>, Option<Broadcast<S>>) {
-        for slot in dropped {
-            self.opening.entries.remove(slot);
+    fn forget(&mut self, slots: &[Slot]) {
+        for slot in slots {
+            if let Ok(found) = self.entries.binary_search_by_key(slot, |entry| entry.slot)
+                && let Some(entry) = self.entries.get_mut(found)
+            {
+                entry.q = None;
+            }
         }
-        (Some(self.voice), Some(self.opening))
     }
+}
+
+/// What one epoch was made of, beside what came out of it.
+struct Made<S: Suite> {
+    candidates: Vec<Candidate<S>>,
+    evictions: Vec<Handle>,
+    leaving: BTreeMap<Slot, Name>,
+    evicted: BTreeSet<Slot>,
 }
 
 impl<S: Suite> Leader<S> {
@@ -104,8 +149,12 @@ impl<S: Suite> Leader<S> {
         };
         let (round, prev) =
             self.memory.newest.map_or((0, [0; 32]), |(epoch, digest)| (epoch.round(), digest));
+        let times = self.times(now);
         if round >= LAST_ROUND {
             return self.out.event(LeaderEvent::RekeyFailed(Error::Exhausted));
+        }
+        if times.issued_at >= times.valid_until {
+            return self.out.event(LeaderEvent::RekeyFailed(Error::Expired));
         }
         let term = Epoch::term_of(round + 1, ordinal);
         let context = GroupContext {
@@ -113,53 +162,59 @@ impl<S: Suite> Leader<S> {
             group: self.config.group.clone(),
             leader: keypair.public().clone(),
         };
-        let mut changes = self.unseat_the_invalid(now);
+        let (mut changes, first_end) = self.unseat_the_invalid(now);
         let Some(keypair) = &self.memory.keypair else { return };
-        let unspent =
-            self.memory.spares.iter().filter_map(|(slot, spare)| Some((*slot, (spare.q, spare.point?))));
-        let spares: BTreeMap<_, _> = unspent.collect();
-        let times = self.times(now);
-        let roster = self.memory.roster.clone();
-        let strategy = StrategyKind::Flat;
+        let spares = self.memory.unspent();
+        // From here on the leadership holds the roster: a copy would take as much memory again. Whatever could make this
+        // fail was checked above, or when the keypair was taken.
+        let roster = core::mem::take(&mut self.memory.roster);
+        let strategy = self.config.strategy;
         let opened =
             Leadership::open_term(context, keypair, roster, &spares, term, prev, &times, strategy, rng);
-        let (leadership, output) = match opened {
+        let (leadership, mut output) = match opened {
             Ok(opened) => opened,
             Err(error) => return self.out.event(LeaderEvent::RekeyFailed(error)),
         };
         for (slot, (q, _)) in spares {
             let spent = Spare { q, point: None };
             changes.push(spare_change::<S>(slot, &spent));
-            self.memory.spares.insert(slot, spent);
+            self.memory.set_spare(slot, spent);
         }
-        // From here on the leadership holds the roster.
-        self.memory.roster = Roster::new();
-        self.activate(now, leadership, None, &output, changes, rng);
-        self.report(Kind::Open, &output);
+        let voice = self.secure(&leadership, &output, changes, rng);
+        self.links.start_term();
+        self.report(Kind::Open, &output, leadership.roster().len());
+        self.lead = Some(Lead {
+            now: Broadcast::new(&self.config.deployment, &mut output),
+            opening: None,
+            absent: output.header.core.absent.iter().collect(),
+            voice,
+            renew: self.renewal(now),
+            spreading: Spreading::new(now, &self.config.timing),
+            unsettled: true,
+            first_end,
+            leadership,
+        });
         self.distribute(&BTreeSet::new());
     }
 
-    /// Who was revoked, or whose identity ended, is on no roster that a term opens with.
-    fn unseat_the_invalid(&mut self, now: Now) -> Vec<Change> {
+    /// Who was revoked, or whose identity ended, is on no roster that a term opens with. Also gives when the next
+    /// identity ends.
+    fn unseat_the_invalid(&mut self, now: Now) -> (Vec<Change>, UnixTime) {
         let memory = &mut self.memory;
-        let invalid: Vec<(Slot, Handle, bool)> = memory
-            .roster
-            .iter()
-            .map(|(slot, public)| (slot, public, memory.revocations.names(public)))
-            .filter(|(_, public, revoked)| *revoked || now.unix >= public.identity.not_after)
-            .map(|(slot, public, revoked)| (slot, public.handle(), revoked))
-            .collect();
+        let (ended, first_end) = ended(&memory.roster, now.unix);
+        let named = memory.roster.iter().filter(|(_, public)| memory.revocations.names(public));
+        let revoked: Vec<(Slot, Handle)> = named.map(|(slot, public)| (slot, public.handle())).collect();
         let mut changes = Vec::new();
-        for (slot, handle, revoked) in invalid {
+        for slot in revoked.iter().map(|(slot, _)| *slot).chain(ended) {
             memory.roster.remove(slot);
-            memory.spares.remove(&slot);
+            memory.remove_spare(slot);
             changes.push(Change::Vacated(slot));
-            if revoked {
-                memory.roster.evict(handle);
-                changes.push(Change::Evicted(*handle.as_bytes()));
-            }
         }
-        changes
+        for (_, handle) in revoked {
+            memory.roster.evict(handle);
+            changes.push(Change::Evicted(*handle.as_bytes()));
+        }
+        (changes, first_end)
     }
 
     fn times(&self, now: Now) -> Times {
@@ -171,80 +226,48 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// Makes the new epoch durable, then uses it.
-    fn activate(
+    fn renewal(&self, now: Now) -> Duration {
+        now.monotonic + self.config.timing.validity.mul_f64(0.8)
+    }
+
+    /// Makes the new epoch durable, then takes up its voice.
+    fn secure(
         &mut self,
-        now: Now,
-        leadership: Leadership<S>,
-        former: Option<Former<S>>,
+        leadership: &Leadership<S>,
         output: &EpochOutput<S>,
         mut changes: Vec<Change>,
         rng: &mut dyn CryptoRngCore,
-    ) {
+    ) -> Voice {
         let (epoch, digest) = (leadership.epoch(), output.digest);
         self.memory.newest = Some((epoch, digest));
         changes.push(epoch_change(epoch, digest));
         self.persist(&changes);
         let facts = EpochFacts { epoch, digest, valid_until: output.header.core.valid_until };
         let seat = Seat { slot: LEADER_SLOT, boot_no: self.memory.boot_no };
-        let (former, opening) = former.map_or((None, None), |former| former.hand_on(&output.dropped));
-        let former = former.filter(|_| output.dropped.is_empty());
-        let voice = Voice::new(leadership.group_key(), facts, seat, rng);
-        self.lead = Some(Lead {
-            voice: voice.overlap(former, now.monotonic + Duration::from_secs(2)),
-            now: Broadcast::new(&self.config.deployment, output),
-            opening,
-            renew: now.monotonic + self.config.timing.validity.mul_f64(0.8),
-            resend: Some(now.monotonic + self.config.timing.resend),
-            resends: 0,
-            leadership,
-        });
+        Voice::new(leadership.group_key(), facts, seat, rng)
     }
 
-    /// Sends every member that is connected its own entry; newcomers are welcomed instead.
-    fn distribute(&mut self, newcomers: &BTreeSet<Slot>) {
-        let Some(lead) = &self.lead else { return };
-        self.links.expect(lead.now.entries.keys().copied());
-        for (slot, peer) in self.links.outstanding() {
-            if !newcomers.contains(&slot) {
-                self.out.send_encoded(peer, lead.now.message(slot));
-            }
-        }
-    }
-
-    /// Ends the batch: whoever waits to join or leave does so in one epoch.
+    /// Ends the batch: whoever waits to join or leave does so in one epoch, or in as few as it takes.
     pub(super) fn close_batch(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let joins = self.vetted(now, rng);
-        let leaves: Vec<Slot> = core::mem::take(&mut self.leaves).into_iter().collect();
+        let leaves = core::mem::take(&mut self.leaves);
         if !(joins.is_empty() && leaves.is_empty()) {
-            self.rekey(now, joins, &Removals { leaves, evictions: Vec::new() }, rng);
+            self.backlog.remove(leaves);
+            self.backlog.admit(joins);
+            self.rekey(now, rng);
         }
     }
 
-    /// Makes the next epoch.
-    pub(super) fn rekey(
-        &mut self,
-        now: Now,
-        joins: Vec<Vetted<S>>,
-        removals: &Removals,
-        rng: &mut dyn CryptoRngCore,
-    ) {
+    /// Makes the next epoch, with as much of the backlog as it takes. The rest follows at once.
+    pub(super) fn rekey(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let times = self.times(now);
-        let (Some(mut lead), Some(keypair)) = (self.lead.take(), &self.memory.keypair) else {
+        let Some(ended) = self.lead.as_mut().map(|lead| lead.ended(now.unix)) else {
+            self.backlog = super::backlog::Backlog::new();
             return;
         };
-        let (candidates, joins): (Vec<_>, Vec<_>) = joins.into_iter().unzip();
-        let roster = lead.leadership.roster();
-        let ended =
-            roster.iter().filter(|(_, public)| now.unix >= public.identity.not_after).map(|(slot, _)| slot);
-        let leaves = removals.leaves.iter().copied().filter(|slot| roster.get(*slot).is_some());
-        let leaves = leaves.chain(ended).collect();
-        let evicted =
-            removals.evictions.iter().filter_map(|handle| roster.find(handle)).collect::<BTreeSet<_>>();
-        let batch = Batch { joins, removals: leaves, evictions: removals.evictions.clone() };
-        let leaving = batch.removals.iter().chain(&evicted);
-        let leaving = leaving.filter_map(|slot| Some((*slot, roster.get(*slot)?.identity.name.clone())));
-        let leaving: BTreeMap<Slot, Name> = leaving.collect();
+        self.backlog.remove(ended);
+        let Some((batch, made)) = self.portion(now) else { return };
+        let (Some(mut lead), Some(keypair)) = (self.lead.take(), &self.memory.keypair) else { return };
         let output = match lead.leadership.rekey(keypair, batch, &times, rng) {
             Ok(output) => output,
             Err(error) => {
@@ -253,77 +276,94 @@ impl<S: Suite> Leader<S> {
                 return self.out.event(LeaderEvent::RekeyFailed(error));
             }
         };
-        let changes = changes(&output, &candidates, &removals.evictions);
-        let Lead { leadership, now: before, opening, voice, .. } = lead;
-        let former = Former { voice, opening: opening.unwrap_or(before) };
-        self.activate(now, leadership, Some(former), &output, changes, rng);
-        self.report(Kind::Rekey, &output);
-        self.dismiss(&output, &leaving, &evicted);
-        self.give_notice(&output, &removals.evictions, rng);
-        self.welcome(&output, &candidates);
+        self.follow_up(now, lead, output, &made, rng);
+    }
+
+    /// What the next epoch changes.
+    fn portion(&mut self, now: Now) -> Option<(Batch<S>, Made<S>)> {
+        let leadership = &self.lead.as_ref()?.leadership;
+        let portion = self.backlog.take(leadership.strategy(), leadership.roster());
+        let (evictions, leaves) = (portion.evictions, portion.leaves);
+        let joins = self.still_welcome(now, portion.joins, &evictions);
+        let roster = self.roster();
+        let evicted: BTreeSet<Slot> = evictions.iter().filter_map(|handle| roster.find(handle)).collect();
+        let leaving = leaves.iter().chain(&evicted);
+        let leaving = leaving.filter_map(|slot| Some((*slot, roster.get(*slot)?.identity.name.clone())));
+        let leaving = leaving.collect();
+        let (candidates, joins) = joins.into_iter().unzip();
+        let batch = Batch { joins, removals: leaves, evictions: evictions.clone() };
+        Some((batch, Made { candidates, evictions, leaving, evicted }))
+    }
+
+    /// Much may have happened since their signatures were verified.
+    fn still_welcome(&mut self, now: Now, joins: Vec<Vetted<S>>, evictions: &[Handle]) -> Vec<Vetted<S>> {
+        let mut welcome = Vec::with_capacity(joins.len());
+        for (candidate, join) in joins {
+            let allowed = match self.may_join(now, &candidate.request) {
+                Ok(()) if evictions.contains(&join.public().handle()) => Err(Reason::Evicted),
+                allowed => allowed,
+            };
+            match allowed {
+                Ok(()) => welcome.push((candidate, join)),
+                Err(reason) => self.refuse(candidate.peer, reason, &candidate.nonce, Duration::ZERO),
+            }
+        }
+        welcome
+    }
+
+    /// The epoch is made: durable first, then in force, then told.
+    fn follow_up(
+        &mut self,
+        now: Now,
+        lead: Lead<S>,
+        mut output: EpochOutput<S>,
+        made: &Made<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let changes = changes(&output, made);
+        let Lead { leadership, now: before, opening, mut absent, voice: former, mut spreading, .. } = lead;
+        let voice = self.secure(&leadership, &output, changes, rng);
+        // Who is out could still speak as anyone under the former key.
+        let former = Some(former).filter(|_| output.dropped.is_empty());
+        let mut opening = opening.unwrap_or(before);
+        opening.forget(&output.dropped);
+        if now.unix >= opening.header.core.valid_until {
+            // Nobody can follow it any more.
+            opening.entries = Vec::new();
+        }
+        for slot in &output.dropped {
+            absent.remove(slot);
+        }
+        for slot in &output.assigned {
+            // A leave that was asked for in this slot was of the membership before.
+            self.leaves.remove(slot);
+        }
+        spreading.start_epoch(now, &self.config.timing);
+        self.links.start_epoch();
+        let ends = made.candidates.iter().map(|candidate| candidate.request.drone.identity.not_after);
+        let first_end = ends.fold(lead.first_end, UnixTime::min);
+        self.report(Kind::Rekey, &output, leadership.roster().len());
+        self.lead = Some(Lead {
+            now: Broadcast::new(&self.config.deployment, &mut output),
+            opening: Some(opening),
+            absent,
+            voice: voice.overlap(former, now.monotonic + OVERLAP),
+            renew: self.renewal(now),
+            spreading,
+            unsettled: true,
+            first_end,
+            leadership,
+        });
+        self.dismiss(&output, &made.leaving, &made.evicted);
+        self.give_notice(&output, &made.evictions, rng);
+        self.welcome(&output, &made.candidates);
         self.distribute(&output.assigned.iter().copied().collect());
     }
 
-    /// Tells those who are out, and forgets them.
-    fn dismiss(&mut self, output: &EpochOutput<S>, leaving: &BTreeMap<Slot, Name>, evicted: &BTreeSet<Slot>) {
-        let Some(lead) = &self.lead else { return };
-        for slot in &output.dropped {
-            self.memory.spares.remove(slot);
-            let peer = self.links.remove(*slot);
-            // A member that joined again is not told: it waits for its welcome.
-            let Some(name) = leaving.get(slot) else { continue };
-            if let Some(peer) = peer {
-                self.out.send_encoded(peer, lead.now.message_without_entry());
-            }
-            let evicted = evicted.contains(slot);
-            self.out.event(LeaderEvent::Removed { name: name.clone(), slot: *slot, evicted });
-        }
-    }
-
-    /// Signs and spreads who was put out, for deputies and for the evicted themselves.
-    fn give_notice(&mut self, output: &EpochOutput<S>, handles: &[Handle], rng: &mut dyn CryptoRngCore) {
-        let Some(keypair) = &self.memory.keypair else { return };
-        for handles in handles.chunks(MAX_EVICTED) {
-            let (group, epoch) = (self.config.group.clone(), output.header.core.epoch);
-            let statement = statements::evict(&group, epoch, handles);
-            let signature = keypair.sign(&self.config.deployment, Label::Evict, &statement, rng);
-            let leader = keypair.public().clone();
-            let notice = EvictionNotice { group, leader, epoch, handles: handles.to_vec(), signature };
-            self.out.send_to_group(&self.config.deployment, &Message::EvictionNotice(notice));
-        }
-    }
-
-    fn welcome(&mut self, output: &EpochOutput<S>, candidates: &[Candidate<S>]) {
-        for (slot, candidate) in output.assigned.iter().zip(candidates) {
-            let request = &candidate.request;
-            self.links.connect(*slot, candidate.peer);
-            self.memory.spares.insert(*slot, Spare { q: request.spare.q, point: Some(request.spare.point) });
-            self.memory.pins.insert(request.drone.identity.serial, request.drone.handle());
-            let entry = self.lead.as_ref().and_then(|lead| lead.now.entries.get(slot)).cloned();
-            let Some(entry) = entry else { continue };
-            let welcome = Welcome { nonce: candidate.nonce, header: output.header.clone(), entry };
-            self.out.send(&self.config.deployment, candidate.peer, &Message::Welcome(welcome));
-            let name = request.drone.identity.name.clone();
-            self.out.event(LeaderEvent::Joined { name, slot: *slot });
-        }
-    }
-
-    fn report(&mut self, kind: Kind, output: &EpochOutput<S>) {
-        let members = self.roster().len();
+    fn report(&mut self, kind: Kind, output: &EpochOutput<S>, members: usize) {
         let (added, removed) = (output.assigned.len(), output.dropped.len());
         let epoch = output.header.core.epoch;
         self.out.event(LeaderEvent::EpochActivated { epoch, kind, members, added, removed });
-    }
-
-    /// Sends the epoch again to connected members that have not acknowledged it.
-    pub(super) fn send_again(&mut self, now: Now) {
-        let Some(lead) = &mut self.lead else { return };
-        lead.resends += 1;
-        lead.resend =
-            (lead.resends < RESENDS).then(|| now.monotonic + self.config.timing.resend * (1 << lead.resends));
-        for (slot, peer) in self.links.outstanding() {
-            self.out.send_encoded(peer, lead.now.message(slot));
-        }
     }
 
     /// The epoch in force.
@@ -333,19 +373,14 @@ impl<S: Suite> Leader<S> {
 }
 
 /// What the new epoch changes about the group, to be durable before anybody hears of it.
-fn changes<S: Suite>(
-    output: &EpochOutput<S>,
-    candidates: &[Candidate<S>],
-    evictions: &[Handle],
-) -> Vec<Change> {
+fn changes<S: Suite>(output: &EpochOutput<S>, made: &Made<S>) -> Vec<Change> {
     let mut changes: Vec<Change> = output.dropped.iter().map(|slot| Change::Vacated(*slot)).collect();
-    changes.extend(evictions.iter().map(|handle| Change::Evicted(*handle.as_bytes())));
-    for (slot, candidate) in output.assigned.iter().zip(candidates) {
+    changes.extend(made.evictions.iter().map(|handle| Change::Evicted(*handle.as_bytes())));
+    for (slot, candidate) in output.assigned.iter().zip(&made.candidates) {
         let request = &candidate.request;
         let (serial, handle) = (request.drone.identity.serial, *request.drone.handle().as_bytes());
         changes.push(Change::Member { slot: *slot, public: request.drone.encode() });
-        changes
-            .push(spare_change::<S>(*slot, &Spare { q: request.spare.q, point: Some(request.spare.point) }));
+        changes.push(spare_change::<S>(*slot, &Spare::of(&request.spare)));
         changes.push(Change::Pin { serial, handle });
     }
     changes

@@ -4,7 +4,9 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, Epoch, Error, Handle, IssuedToken, KgcId, Kind, Name, Slot, Suite};
+use quiver_ainq::{
+    Deployment, Epoch, Error, Handle, IssuedToken, KgcId, Kind, Name, Slot, StrategyKind, Suite,
+};
 use quiver_message::Reason;
 
 use crate::{Offence, Peer, Snapshot, Source};
@@ -24,6 +26,8 @@ pub struct LeaderConfig<S: Suite> {
     pub allow: BTreeSet<Name>,
     /// The most members, at most 2^20.
     pub max_members: u32,
+    /// How group keys travel, from the next opening of a term on. Members follow either.
+    pub strategy: StrategyKind,
     /// When things happen.
     pub timing: LeaderTiming,
 }

@@ -1,108 +1,135 @@
 //! Where members are reached, and what they have acknowledged.
+//!
+//! One flat table by slot (40 bytes per member) and one index by connection (16): a leader has up to 2^20 of them.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
 
-use quiver_ainq::{Epoch, Slot};
+use quiver_ainq::Slot;
 
 use crate::Peer;
 
 /// What is known of one member's connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Link {
-    pub(super) peer: Option<Peer>,
+struct Link {
+    peer: Option<Peer>,
     /// The highest catch-up number answered: boot number and count.
-    pub(super) number: u64,
-    pub(super) acknowledged: Option<Epoch>,
+    number: u64,
+    /// The counter of the newest epoch of this term that it acknowledged; 0 for none.
+    acknowledged: u64,
+    /// The counter of the newest epoch of this term whose path was sent on a question that nothing authenticated; 0 for
+    /// none.
+    replayed: u64,
 }
 
 /// All members' links.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    by_slot: BTreeMap<Slot, Link>,
-    by_peer: BTreeMap<Peer, BTreeSet<Slot>>,
-    /// Connected members that have not acknowledged the newest epoch.
-    outstanding: BTreeSet<Slot>,
-    /// How many have.
+    by_slot: Vec<Link>,
+    by_peer: BTreeSet<(Peer, Slot)>,
+    connected: usize,
+    /// How many acknowledged the newest epoch.
     acknowledged: usize,
 }
 
 impl Links {
     pub(super) fn peer(&self, slot: Slot) -> Option<Peer> {
-        self.by_slot.get(&slot).and_then(|link| link.peer)
+        self.by_slot.get(slot as usize).and_then(|link| link.peer)
     }
 
-    pub(super) fn entry(&mut self, slot: Slot) -> &mut Link {
-        self.by_slot.entry(slot).or_default()
+    /// The link of a member. The caller knows that the slot is a member's, so the table grows no further than the group.
+    fn entry(&mut self, slot: Slot) -> Option<&mut Link> {
+        let index = slot as usize;
+        if self.by_slot.len() <= index {
+            self.by_slot.resize(index + 1, Link::default());
+        }
+        self.by_slot.get_mut(index)
     }
 
     /// The member in this slot proved to be behind this connection. One connection may carry many (a gateway).
     pub(super) fn connect(&mut self, slot: Slot, peer: Peer) {
-        let before = self.entry(slot).peer.replace(peer);
-        if before != Some(peer) {
-            if let Some(before) = before {
-                self.unlist(before, slot);
-            }
-            self.by_peer.entry(peer).or_default().insert(slot);
+        let before = self.entry(slot).and_then(|link| link.peer.replace(peer));
+        if let Some(before) = before {
+            self.by_peer.remove(&(before, slot));
+        } else {
+            self.connected += 1;
         }
+        self.by_peer.insert((peer, slot));
     }
 
     /// Whether members are reached over this connection.
     pub(super) fn carries(&self, peer: Peer) -> bool {
-        self.by_peer.contains_key(&peer)
+        self.slots_of(peer).next().is_some()
+    }
+
+    fn slots_of(&self, peer: Peer) -> impl Iterator<Item = Slot> + '_ {
+        self.by_peer.range((peer, Slot::MIN)..=(peer, Slot::MAX)).map(|(_, slot)| *slot)
     }
 
     /// The connection is gone.
     pub(super) fn disconnect(&mut self, peer: Peer) {
-        for slot in self.by_peer.remove(&peer).unwrap_or_default() {
-            self.outstanding.remove(&slot);
-            if let Some(link) = self.by_slot.get_mut(&slot) {
+        let slots: Vec<Slot> = self.slots_of(peer).collect();
+        for slot in slots {
+            self.by_peer.remove(&(peer, slot));
+            if let Some(link) = self.by_slot.get_mut(slot as usize) {
                 link.peer = None;
+                self.connected -= 1;
             }
         }
     }
 
     /// The member is out.
     pub(super) fn remove(&mut self, slot: Slot) -> Option<Peer> {
-        self.outstanding.remove(&slot);
-        let peer = self.by_slot.remove(&slot)?.peer?;
-        self.unlist(peer, slot);
+        let peer = core::mem::take(self.by_slot.get_mut(slot as usize)?).peer?;
+        self.connected -= 1;
+        self.by_peer.remove(&(peer, slot));
         Some(peer)
     }
 
-    fn unlist(&mut self, peer: Peer, slot: Slot) {
-        if let Some(slots) = self.by_peer.get_mut(&peer) {
-            slots.remove(&slot);
-            if slots.is_empty() {
-                self.by_peer.remove(&peer);
-            }
+    /// A new epoch, which everybody is to acknowledge.
+    pub(super) fn start_epoch(&mut self) {
+        self.acknowledged = 0;
+    }
+
+    /// A new term: what was acknowledged in the last one says nothing.
+    pub(super) fn start_term(&mut self) {
+        self.acknowledged = 0;
+        for link in &mut self.by_slot {
+            (link.acknowledged, link.replayed) = (0, 0);
         }
     }
 
-    /// A new epoch: these members are to acknowledge it.
-    pub(super) fn expect(&mut self, slots: impl Iterator<Item = Slot>) {
-        self.acknowledged = 0;
-        self.outstanding = slots.filter(|slot| self.peer(*slot).is_some()).collect();
-    }
-
-    /// One more member is to acknowledge the newest epoch.
-    pub(super) fn expect_also(&mut self, slot: Slot) {
-        self.outstanding.insert(slot);
-    }
-
     /// Notes an acknowledgement of the newest epoch. Returns whether it is this member's first.
-    pub(super) fn acknowledge(&mut self, slot: Slot, epoch: Epoch) -> bool {
-        self.outstanding.remove(&slot);
-        let first = self.entry(slot).acknowledged.replace(epoch) != Some(epoch);
+    pub(super) fn acknowledge(&mut self, slot: Slot, counter: u64) -> bool {
+        let Some(link) = self.entry(slot) else { return false };
+        let first = core::mem::replace(&mut link.acknowledged, counter) != counter;
         self.acknowledged += usize::from(first);
         first
     }
 
-    pub(super) fn outstanding(&self) -> impl Iterator<Item = (Slot, Peer)> + '_ {
-        self.outstanding.iter().filter_map(|slot| Some((*slot, self.peer(*slot)?)))
+    /// Notes the number of a question. Returns whether it is higher than all before.
+    pub(super) fn note_question(&mut self, slot: Slot, number: u64) -> bool {
+        let Some(link) = self.entry(slot).filter(|link| link.number < number) else { return false };
+        link.number = number;
+        true
     }
 
+    /// Notes that the path of the epoch of this counter goes out on a question that nothing authenticates. Returns
+    /// whether it is the first.
+    pub(super) fn note_replay(&mut self, slot: Slot, counter: u64) -> bool {
+        self.entry(slot).is_some_and(|link| core::mem::replace(&mut link.replayed, counter) != counter)
+    }
+
+    /// Connected members, from this slot on, that have not acknowledged the epoch of this counter.
+    pub(super) fn late(&self, from: Slot, counter: u64) -> impl Iterator<Item = (Slot, Peer)> + '_ {
+        let links = self.by_slot.get(from as usize..).unwrap_or_default();
+        let late = (from..).zip(links).filter(move |(_, link)| link.acknowledged != counter);
+        late.filter_map(|(slot, link)| Some((slot, link.peer?)))
+    }
+
+    /// How many members' connections are known.
     pub(super) fn connected(&self) -> usize {
-        self.by_slot.values().filter(|link| link.peer.is_some()).count()
+        self.connected
     }
 
     /// How many members acknowledged the newest epoch.

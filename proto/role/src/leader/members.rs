@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{Label, Slot, Suite, ack_tag, catch_up_tag, fresh_tag};
+use quiver_ainq::{Label, Part, PathNonce, Slot, StrategyKind, Suite, ack_tag, catch_up_tag, fresh_tag};
 use quiver_crypto::ct_eq;
 use quiver_message::{
     Ack, CatchUpReply, CatchUpRequest, GroupMessage, Leave, Message, Reason, SpareAck, SparePublication,
@@ -17,8 +17,8 @@ use crate::{Now, Offence, Peer, statements};
 const RESTART_PAUSE: Duration = Duration::from_secs(10);
 
 impl<S: Suite> Leader<S> {
-    pub(super) fn acknowledged(&mut self, from: Peer, ack: &Ack) {
-        let Some(lead) = &self.lead else { return };
+    pub(super) fn acknowledged(&mut self, now: Now, from: Peer, ack: &Ack) {
+        let Some(lead) = &mut self.lead else { return };
         let leadership = &lead.leadership;
         // Late acknowledgements of the epoch before are no offence.
         if ack.epoch != leadership.epoch() {
@@ -35,8 +35,14 @@ impl<S: Suite> Leader<S> {
         if self.links.peer(ack.slot).is_none() {
             self.links.connect(ack.slot, from);
         }
-        let members = self.lead.as_ref().map_or(0, |lead| lead.now.entries.len());
-        if self.links.acknowledge(ack.slot, epoch) && self.links.acknowledged() == members {
+        if !self.links.acknowledge(ack.slot, epoch.counter) {
+            return;
+        }
+        let members = lead.keyed();
+        if lead.opening.is_none() && leadership.strategy() == StrategyKind::Tree {
+            lead.spreading.owe_path(now, ack.slot);
+        }
+        if self.links.acknowledged() == members {
             self.out.event(LeaderEvent::Delivered { epoch, members });
         }
     }
@@ -45,7 +51,13 @@ impl<S: Suite> Leader<S> {
     ///
     /// If the term is newer than what the member holds, no key is shared that could authenticate the question. The
     /// answer then is what a broadcast would have said, and useless to anyone else.
-    pub(super) fn catch_up(&mut self, now: Now, from: Peer, request: &CatchUpRequest) {
+    pub(super) fn catch_up(
+        &mut self,
+        now: Now,
+        from: Peer,
+        request: &CatchUpRequest,
+        rng: &mut dyn CryptoRngCore,
+    ) {
         if request.group != self.config.group {
             return self.refuse(from, Reason::WrongGroup, &request.number, Duration::ZERO);
         }
@@ -56,62 +68,77 @@ impl<S: Suite> Leader<S> {
         let Some(auth) = leadership.auth_key(request.slot) else {
             return self.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
         };
-        let digest = *leadership.digest();
+        let (digest, strategy) = (*leadership.digest(), leadership.strategy());
+        let tag = fresh_tag::<S>(auth, &digest, &request.number);
         let holds_newest = request.held == digest;
-        let authentic = ct_eq(&catch_up_tag::<S>(auth, &request.number, &request.held), &request.tag);
-        let reply = CatchUpReply {
-            number: request.number,
-            header: lead.now.header.clone(),
-            entry: lead.now.entries.get(&request.slot).filter(|_| !holds_newest).cloned(),
-            tag: fresh_tag::<S>(auth, &digest, &request.number),
-        };
-        if !authentic && holds_newest {
-            return self.blame(from, Offence::Mac("CatchUpRequest"));
-        }
-        if !authentic && lead.opening.is_some() {
-            return self.replay_term(now, from, request);
-        }
-        if authentic && !self.note_question(now, from, request, holds_newest) {
+        let lacks_keys = holds_newest && statements::lacks_keys(&request.number);
+        if !ct_eq(&catch_up_tag::<S>(auth, &request.number, &request.held), &request.tag) {
+            if holds_newest {
+                return self.blame(from, Offence::Mac("CatchUpRequest"));
+            }
+            if lead.opening.is_some() {
+                return self.replay_term(now, from, request, rng);
+            }
+        } else if !self.note_question(from, request) {
+            // Before anything is sealed: a question that is played again steps no chain.
             self.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
             return self.blame(from, quiver_ainq::Error::Replay);
         }
+        let part = match strategy {
+            StrategyKind::Tree if lacks_keys => self.path_for(request.slot, &request.number),
+            StrategyKind::Flat if lacks_keys => {
+                self.renew_after_restart(now);
+                None
+            }
+            _ if holds_newest => None,
+            _ => self.part_for(request.slot, &request.number),
+        };
+        let Some(header) = self.lead.as_ref().map(|lead| lead.now.header.clone()) else { return };
+        let reply = CatchUpReply { number: request.number, header, part, tag };
         self.out.send(&self.config.deployment, from, &Message::CatchUpReply(reply));
     }
 
     /// For a member that missed how the term was opened: that first, then the newest epoch. From the first it has the key
     /// that the second is wrapped under.
-    fn replay_term(&mut self, now: Now, from: Peer, request: &CatchUpRequest) {
+    ///
+    /// Nothing shows that the question is authentic, so it steps a chain once per epoch at most. Who loses that path asks
+    /// again, and then can show who it is.
+    fn replay_term(&mut self, now: Now, from: Peer, request: &CatchUpRequest, rng: &mut dyn CryptoRngCore) {
         let Some(lead) = &self.lead else { return };
+        let slot = request.slot;
         let opening = lead.opening.as_ref().filter(|opening| now.unix < opening.header.core.valid_until);
-        let opened = opening.filter(|opening| opening.entries.contains_key(&request.slot));
-        let (Some(opening), true) = (opened, lead.now.entries.contains_key(&request.slot)) else {
+        let Some(opening) = opening.filter(|opening| opening.entry(slot).is_some()) else {
             return self.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
         };
-        for broadcast in [opening, &lead.now] {
-            self.out.send_encoded(from, broadcast.message(request.slot));
+        self.out.send_encoded(from, opening.message(slot));
+        let counter = lead.now.header.core.epoch.counter;
+        let part = match lead.leadership.strategy() {
+            StrategyKind::Flat => lead.now.entry(slot).cloned().map(Part::Entry),
+            StrategyKind::Tree if self.links.note_replay(slot, counter) => {
+                let mut r = PathNonce::default();
+                rng.fill_bytes(&mut r);
+                self.path_for(slot, &r)
+            }
+            StrategyKind::Tree => None,
+        };
+        if let (Some(part), Some(lead)) = (part, &self.lead) {
+            self.out.send_encoded(from, lead.now.message_with(Some(&part)));
         }
     }
 
     /// Notes where an authentic question came from. Returns false if it was asked before.
-    fn note_question(&mut self, now: Now, from: Peer, request: &CatchUpRequest, holds_newest: bool) -> bool {
-        let Some((number, _)) = request.number.split_first_chunk::<8>() else {
-            return false;
-        };
-        let number = u64::from_be_bytes(*number);
-        let link = self.links.entry(request.slot);
-        if number <= link.number {
-            return false;
+    fn note_question(&mut self, from: Peer, request: &CatchUpRequest) -> bool {
+        let asked = self.links.note_question(request.slot, statements::count(&request.number));
+        if asked {
+            self.links.connect(request.slot, from);
         }
-        link.number = number;
-        self.links.connect(request.slot, from);
-        if !holds_newest {
-            self.links.expect_also(request.slot);
-        } else if number & 1 == 1 {
-            // It restarted and lost the key of an epoch whose wrap it can no longer open.
-            let earliest = self.last_restart.map_or(now.monotonic, |last| last + RESTART_PAUSE);
-            self.restart_renewal.get_or_insert(earliest.max(now.monotonic));
-        }
-        true
+        asked
+    }
+
+    /// A member restarted and lost the key of an epoch whose wrap it can no longer open.
+    fn renew_after_restart(&mut self, now: Now) {
+        let earliest = self.last_restart.map_or(now.monotonic, |last| last + RESTART_PAUSE);
+        self.restart_renewal.get_or_insert(earliest.max(now.monotonic));
     }
 
     /// A member's spare point: durable before it is acknowledged.
@@ -129,21 +156,21 @@ impl<S: Suite> Leader<S> {
             return;
         };
         let (q, tag) = (message.spare.q, statements::spare_ack_tag::<S>(auth, message.spare.q));
-        let held = self.memory.spares.get(&message.slot);
+        let held = self.memory.spare(message.slot);
         if held.is_some_and(|held| held.q > q || (held.q == q && held.point.is_none())) {
             return self.blame(from, quiver_ainq::Error::Stale);
         }
-        if held.is_some_and(|held| held.q == q && held.point != Some(message.spare.point)) {
+        let published = Spare::of(&message.spare);
+        if held.is_some_and(|held| held.q == q && !held.is(&published)) {
             // Two points under one number: its memory was rolled back. Neither is used.
             let spent = Spare { q, point: None };
-            self.memory.spares.insert(message.slot, spent);
+            self.memory.set_spare(message.slot, spent);
             self.persist(&[spare_change::<S>(message.slot, &spent)]);
             return self.blame(from, quiver_ainq::Error::WrongSpare);
         }
         if held.is_none_or(|held| held.q < q) {
-            let spare = Spare { q, point: Some(message.spare.point) };
-            self.memory.spares.insert(message.slot, spare);
-            self.persist(&[spare_change::<S>(message.slot, &spare)]);
+            self.memory.set_spare(message.slot, published);
+            self.persist(&[spare_change::<S>(message.slot, &published)]);
         }
         self.out.send(&self.config.deployment, from, &Message::<S>::SpareAck(SpareAck { q, tag }));
     }

@@ -8,7 +8,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    Deployment, DroneKeypair, DronePublicKey, Element, Epoch, Handle, PendingEnrolment, Roster, Slot, Suite,
+    Deployment, DroneKeypair, DronePublicKey, Element, Epoch, Handle, MAX_SLOTS, PendingEnrolment, Roster,
+    Slot, SpareStatement, Suite,
 };
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -58,11 +59,27 @@ pub(super) enum Change {
     Evidence(Vec<u8>),
 }
 
-/// A member's spare point, or the number of the last one that was spent.
+/// A member's spare point, or the number of the last one that was spent. Kept encoded: a decoded point is six times as
+/// large, and needed only when a term opens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spare<S: Suite> {
+    /// From 1; 0 where there is none.
     pub(super) q: u64,
-    pub(super) point: Option<Element<S>>,
+    pub(super) point: Option<S::Encoding>,
+}
+
+impl<S: Suite> Spare<S> {
+    const NONE: Self = Self { q: 0, point: None };
+
+    /// The spare point that a statement, already verified, names.
+    pub(super) fn of(statement: &SpareStatement<S>) -> Self {
+        Self { q: statement.q, point: Some(*statement.point.encoding()) }
+    }
+
+    /// Whether both are the same point.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.q == other.q && self.point.as_ref().map(AsRef::as_ref) == other.point.as_ref().map(AsRef::as_ref)
+    }
 }
 
 /// The state that the changes amount to, but for the roster of a term in force, which its leadership holds.
@@ -73,7 +90,8 @@ pub(super) struct Memory<S: Suite> {
     pub(super) keypair: Option<DroneKeypair<S>>,
     pub(super) revocations: Revocations<S>,
     pub(super) roster: Roster<S>,
-    pub(super) spares: BTreeMap<Slot, Spare<S>>,
+    /// By slot.
+    spares: Vec<Spare<S>>,
     /// The first key seen for each identity, by serial: a second one is evidence against the KGC.
     pub(super) pins: BTreeMap<[u8; 16], Handle>,
     /// The newest epoch made or seen, and its D.
@@ -111,7 +129,7 @@ impl<S: Suite> Memory<S> {
             keypair: None,
             revocations: Revocations::new(),
             roster: Roster::new(),
-            spares: BTreeMap::new(),
+            spares: Vec::new(),
             pins: BTreeMap::new(),
             newest: None,
             evidence: Vec::new(),
@@ -149,14 +167,14 @@ impl<S: Suite> Memory<S> {
             Change::Member { slot, public } => self.seat(*slot, DronePublicKey::decode(public)?)?,
             Change::Vacated(slot) => {
                 self.roster.remove(*slot);
-                self.spares.remove(slot);
+                self.remove_spare(*slot);
             }
             Change::Evicted(handle) => {
                 self.roster.evict(Handle(*handle));
             }
             Change::Spare { slot, q, point } => {
-                let point = if point.is_empty() { None } else { Some(Element::decode(point)?) };
-                self.spares.insert(*slot, Spare { q: *q, point });
+                let point = (!point.is_empty()).then(|| Element::<S>::decode(point)).transpose()?;
+                self.set_spare(*slot, Spare { q: *q, point: point.map(|point| *point.encoding()) });
             }
             Change::Pin { serial, handle } => {
                 self.pins.insert(*serial, Handle(*handle));
@@ -176,8 +194,42 @@ impl<S: Suite> Memory<S> {
             self.roster.remove(former);
         }
         self.roster.remove(slot);
-        self.spares.remove(&slot);
+        self.remove_spare(slot);
         Ok(self.roster.insert(slot, public)?)
+    }
+
+    /// The spare point of a member, or the number of its last one.
+    pub(super) fn spare(&self, slot: Slot) -> Option<Spare<S>> {
+        self.spares.get(slot as usize).copied().filter(|spare| spare.q > 0)
+    }
+
+    pub(super) fn set_spare(&mut self, slot: Slot, spare: Spare<S>) {
+        let index = slot.min(MAX_SLOTS) as usize;
+        if self.spares.len() <= index {
+            self.spares.resize(index + 1, Spare::NONE);
+        }
+        if let Some(place) = self.spares.get_mut(index) {
+            *place = spare;
+        }
+    }
+
+    pub(super) fn remove_spare(&mut self, slot: Slot) {
+        if let Some(place) = self.spares.get_mut(slot as usize) {
+            *place = Spare::NONE;
+        }
+    }
+
+    fn spares(&self) -> impl Iterator<Item = (Slot, Spare<S>)> + '_ {
+        (0..).zip(self.spares.iter().copied()).filter(|(_, spare)| spare.q > 0)
+    }
+
+    /// The spare points that a term can be opened with.
+    pub(super) fn unspent(&self) -> BTreeMap<Slot, (u64, Element<S>)> {
+        let unspent = self.spares().filter_map(|(slot, spare)| {
+            let point = Element::decode(spare.point?.as_ref()).ok()?;
+            Some((slot, (spare.q, point)))
+        });
+        unspent.collect()
     }
 }
 
@@ -193,7 +245,7 @@ impl<S: Suite> Leader<S> {
         let roster = self.roster();
         changes.extend(roster.iter().map(|(slot, public)| Change::Member { slot, public: public.encode() }));
         changes.extend(roster.evicted().map(|handle| Change::Evicted(*handle.as_bytes())));
-        changes.extend(memory.spares.iter().map(|(slot, spare)| spare_change(*slot, spare)));
+        changes.extend(memory.spares().map(|(slot, spare)| spare_change(slot, &spare)));
         let pins = memory.pins.iter();
         changes
             .extend(pins.map(|(serial, handle)| Change::Pin { serial: *serial, handle: *handle.as_bytes() }));
@@ -216,7 +268,7 @@ pub(super) fn enrolled<S: Suite>(keypair: &DroneKeypair<S>) -> Change {
 }
 
 pub(super) fn spare_change<S: Suite>(slot: Slot, spare: &Spare<S>) -> Change {
-    let point = spare.point.as_ref().map(|point| point.as_bytes().to_vec()).unwrap_or_default();
+    let point = spare.point.as_ref().map(|point| point.as_ref().to_vec()).unwrap_or_default();
     Change::Spare { slot, q: spare.q, point }
 }
 

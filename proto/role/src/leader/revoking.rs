@@ -8,7 +8,6 @@ use quiver_ainq::{Header, Slot, Suite};
 use quiver_message::{Message, RevocationQuery};
 use rand_core::CryptoRngCore;
 
-use super::epochs::Removals;
 use super::memory::{Change, epoch_change};
 use super::{Leader, LeaderEvent};
 use crate::{Now, Peer};
@@ -22,7 +21,8 @@ impl<S: Suite> Leader<S> {
         let handles: Vec<_> =
             slots.iter().filter_map(|slot| self.roster().get(*slot)).map(|public| public.handle()).collect();
         if !handles.is_empty() {
-            self.rekey(now, Vec::new(), &Removals { leaves: Vec::new(), evictions: handles }, rng);
+            self.backlog.evict(handles);
+            self.rekey(now, rng);
         }
     }
 

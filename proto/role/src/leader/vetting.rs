@@ -100,7 +100,8 @@ impl<S: Suite> Leader<S> {
     }
 
     fn fitting(&mut self, mut joins: Vec<Vetted<S>>) -> Vec<Vetted<S>> {
-        let room = (self.config.max_members as usize).saturating_sub(self.roster().len());
+        let members = self.roster().len() + self.backlog.joins();
+        let room = (self.config.max_members as usize).saturating_sub(members);
         for (candidate, _) in joins.split_off(room.min(joins.len())) {
             let wait = self.config.timing.batching_max;
             self.refuse(candidate.peer, Reason::Full, &candidate.nonce, wait);

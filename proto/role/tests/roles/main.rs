@@ -10,4 +10,4 @@ mod misled;
 mod recovering;
 mod restarting;
 mod speaking;
-mod world;
+pub(crate) mod world;

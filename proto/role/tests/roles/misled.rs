@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use quiver_ainq::{Entry, Part};
 use quiver_message::{Message, Refusal};
 use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Reason, Route};
 
@@ -21,7 +22,7 @@ fn forged_q_in_an_entry_ends_no_membership() {
     let flight = world.recorded.iter().rev().find(|f| f.to == Node::Edge(0)).unwrap().clone();
     world.tamper = None;
     let Message::Rekey(mut rekey) = decode(&world, &flight) else { panic!() };
-    rekey.entries[0].q = Some(77);
+    rekey.part = Some(Part::Entry(Entry { slot: 0, q: Some(77), wrap: [3; 32] }));
     let bytes = Message::<S>::Rekey(rekey).encode(&world.deployment);
     world.inject(Node::Leader, Node::Edge(0), &bytes);
     world.run(Duration::ZERO);
@@ -38,7 +39,7 @@ fn catch_up_reply_without_its_entry_ends_no_membership() {
     let deployment = world.deployment.clone();
     world.tamper = Some(Box::new(move |mut f| {
         if let Ok(Message::CatchUpReply(mut reply)) = Message::<S>::decode(&deployment, &f.bytes) {
-            reply.entry = None;
+            reply.part = None;
             f.bytes = Message::<S>::CatchUpReply(reply).encode(&deployment);
         }
         vec![f]

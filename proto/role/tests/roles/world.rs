@@ -177,6 +177,7 @@ impl World {
             kgcs: vec![1],
             allow: BTreeSet::new(),
             max_members: 1000,
+            strategy: crate::STRATEGY,
             timing: self.leader_timing,
         }
     }

@@ -1,0 +1,70 @@
+//! What a member needs beside a header, in the three messages that carry it.
+
+use quiver_ainq::{Delta, Entry, Part, PathMessage};
+
+use crate::wire::{catch_up_reply, rekey, welcome};
+use crate::{MessageError, field, wire};
+
+pub(crate) fn entry_from_wire(wire: &wire::Entry) -> Result<Entry, MessageError> {
+    Ok(Entry { slot: wire.slot, q: wire.q, wrap: field::array("wrap", &wire.wrap)? })
+}
+
+pub(crate) fn entry_to_wire(entry: &Entry) -> wire::Entry {
+    wire::Entry { slot: entry.slot, q: entry.q, wrap: entry.wrap.to_vec() }
+}
+
+fn path_from_wire(bytes: &[u8]) -> Result<PathMessage, MessageError> {
+    PathMessage::decode(bytes).map_err(|error| MessageError::Field { field: "path", error })
+}
+
+fn delta_from_wire(bytes: &[u8]) -> Result<Delta, MessageError> {
+    Delta::decode(bytes).map_err(|error| MessageError::Field { field: "delta", error })
+}
+
+pub(crate) fn of_welcome(wire: &welcome::Part) -> Result<Part, MessageError> {
+    Ok(match wire {
+        welcome::Part::Entry(entry) => Part::Entry(entry_from_wire(entry)?),
+        welcome::Part::Path(path) => Part::Path(path_from_wire(path)?),
+    })
+}
+
+/// A delta is nobody's own; there is no place for one here.
+pub(crate) fn to_welcome(part: &Part) -> Option<welcome::Part> {
+    match part {
+        Part::Entry(entry) => Some(welcome::Part::Entry(entry_to_wire(entry))),
+        Part::Path(path) => Some(welcome::Part::Path(path.encode())),
+        Part::Delta(_) => None,
+    }
+}
+
+pub(crate) fn of_rekey(wire: &rekey::Part) -> Result<Part, MessageError> {
+    Ok(match wire {
+        rekey::Part::Entry(entry) => Part::Entry(entry_from_wire(entry)?),
+        rekey::Part::Delta(delta) => Part::Delta(delta_from_wire(delta)?),
+        rekey::Part::Path(path) => Part::Path(path_from_wire(path)?),
+    })
+}
+
+pub(crate) fn to_rekey(part: &Part) -> rekey::Part {
+    match part {
+        Part::Entry(entry) => rekey::Part::Entry(entry_to_wire(entry)),
+        Part::Delta(delta) => rekey::Part::Delta(delta.encode()),
+        Part::Path(path) => rekey::Part::Path(path.encode()),
+    }
+}
+
+pub(crate) fn of_reply(wire: &catch_up_reply::Part) -> Result<Part, MessageError> {
+    Ok(match wire {
+        catch_up_reply::Part::Entry(entry) => Part::Entry(entry_from_wire(entry)?),
+        catch_up_reply::Part::Path(path) => Part::Path(path_from_wire(path)?),
+    })
+}
+
+/// A delta is nobody's own; there is no place for one here.
+pub(crate) fn to_reply(part: &Part) -> Option<catch_up_reply::Part> {
+    match part {
+        Part::Entry(entry) => Some(catch_up_reply::Part::Entry(entry_to_wire(entry))),
+        Part::Path(path) => Some(catch_up_reply::Part::Path(path.encode())),
+        Part::Delta(_) => None,
+    }
+}

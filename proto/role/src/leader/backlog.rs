@@ -1,0 +1,100 @@
+//! What is still to be changed about the group. Most often one epoch takes all of it; a mass departure takes several.
+
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+use quiver_ainq::{Handle, Roster, Slot, StrategyKind, Suite};
+
+use super::vetting::Vetted;
+
+/// How many members one epoch of a tree removes at most. With 2^20 slots, 1,024 scattered leavers touch 11,263 nodes, and
+/// their delta has about 700 KB; twice as many would not fit into a message.
+pub(super) const MAX_REMOVED_TREE: usize = 1024;
+/// How many members one epoch of the flat strategy removes at most: a header lists at most 65,536 runs of slots.
+pub(super) const MAX_REMOVED_FLAT: usize = 1 << 15;
+
+/// Changes that wait for an epoch. Evictions go first, then leaves, then joins: a slot that is to be freed still has the
+/// holder it is to be taken from.
+#[derive(Debug)]
+pub(super) struct Backlog<S: Suite> {
+    /// Who is put out and kept out, member or not.
+    evictions: VecDeque<Handle>,
+    leaves: BTreeSet<Slot>,
+    joins: VecDeque<Vetted<S>>,
+}
+
+/// As much of it as one epoch takes.
+#[derive(Debug)]
+pub(super) struct Portion<S: Suite> {
+    pub(super) evictions: Vec<Handle>,
+    /// Slots of members.
+    pub(super) leaves: Vec<Slot>,
+    pub(super) joins: Vec<Vetted<S>>,
+}
+
+impl<S: Suite> Backlog<S> {
+    pub(super) const fn new() -> Self {
+        Self { evictions: VecDeque::new(), leaves: BTreeSet::new(), joins: VecDeque::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.evictions.is_empty() && self.leaves.is_empty() && self.joins.is_empty()
+    }
+
+    /// Joins that wait.
+    pub(super) fn joins(&self) -> usize {
+        self.joins.len()
+    }
+
+    pub(super) fn evict(&mut self, handles: impl IntoIterator<Item = Handle>) {
+        self.evictions.extend(handles);
+    }
+
+    pub(super) fn remove(&mut self, slots: impl IntoIterator<Item = Slot>) {
+        self.leaves.extend(slots);
+    }
+
+    /// A later request of the same drone takes the place of an earlier one.
+    pub(super) fn admit(&mut self, joins: Vec<Vetted<S>>) {
+        if !self.joins.is_empty() {
+            let again: BTreeSet<Handle> = joins.iter().map(|(_, join)| join.public().handle()).collect();
+            self.joins.retain(|(_, join)| !again.contains(&join.public().handle()));
+        }
+        self.joins.extend(joins);
+    }
+
+    /// Takes as much as one epoch of this strategy may change.
+    pub(super) fn take(&mut self, strategy: StrategyKind, roster: &Roster<S>) -> Portion<S> {
+        let mut room = match strategy {
+            StrategyKind::Flat => MAX_REMOVED_FLAT,
+            StrategyKind::Tree => MAX_REMOVED_TREE,
+        };
+        let evictions: Vec<Handle> = self.evictions.drain(..room.min(self.evictions.len())).collect();
+        room -= evictions.len();
+        let mut leaves = Vec::new();
+        while room > 0
+            && let Some(slot) = self.leaves.pop_first()
+        {
+            // It may have been put out meanwhile.
+            if roster.get(slot).is_some() {
+                leaves.push(slot);
+                room -= 1;
+            }
+        }
+        let mut joins = Vec::new();
+        while self.evictions.is_empty()
+            && self.leaves.is_empty()
+            && let Some(vetted) = self.joins.pop_front()
+        {
+            // A member that joins again frees a slot first.
+            let frees = usize::from(roster.find(&vetted.1.public().handle()).is_some());
+            if frees > room {
+                self.joins.push_front(vetted);
+                break;
+            }
+            room -= frees;
+            joins.push(vetted);
+        }
+        Portion { evictions, leaves, joins }
+    }
+}

@@ -1,0 +1,197 @@
+//! Bringing an epoch to the members: once to each or once to all, again to those who do not answer, and paths of keys to
+//! those who hold no more than how the term was opened.
+//!
+//! What concerns every member is done in slices, so that a leader of a million members stays responsive.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{EpochOutput, Handle, Label, Name, Part, PathNonce, Slot, Suite};
+use quiver_message::{EvictionNotice, MAX_EVICTED, Message, Welcome};
+use rand_core::CryptoRngCore;
+
+use super::interface::LeaderTiming;
+use super::memory::Spare;
+use super::waiting::Candidate;
+use super::{Leader, LeaderEvent};
+use crate::backoff::{due, earlier};
+use crate::{Now, statements};
+
+/// How often an epoch is sent again to members that do not acknowledge it; after that they have to ask.
+const RESENDS: u32 = 3;
+/// How many members a slice serves.
+const SLICE: usize = 256;
+/// How long other work comes first between two slices.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// How far the newest epoch has got.
+#[derive(Debug)]
+pub(super) struct Spreading {
+    resend: Option<Resend>,
+    /// Members that hold how the term was opened, and no path yet.
+    pathless: VecDeque<Slot>,
+    /// When to send the next of them theirs.
+    paths: Option<Duration>,
+}
+
+/// A round of sending an epoch again.
+#[derive(Clone, Copy, Debug)]
+struct Resend {
+    at: Duration,
+    /// The members below have had their turn.
+    from: Slot,
+    /// How many rounds are over.
+    rounds: u32,
+}
+
+impl Spreading {
+    pub(super) fn new(now: Now, timing: &LeaderTiming) -> Self {
+        let mut spreading = Self { resend: None, pathless: VecDeque::new(), paths: None };
+        spreading.start_epoch(now, timing);
+        spreading
+    }
+
+    pub(super) fn start_epoch(&mut self, now: Now, timing: &LeaderTiming) {
+        self.resend = Some(Resend { at: now.monotonic + timing.resend, from: 0, rounds: 0 });
+    }
+
+    /// Somebody took up how the term was opened and now needs a path.
+    pub(super) fn owe_path(&mut self, now: Now, slot: Slot) {
+        self.pathless.push_back(slot);
+        self.paths.get_or_insert(now.monotonic);
+    }
+
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        earlier(self.resend.map(|resend| resend.at), self.paths)
+    }
+}
+
+impl<S: Suite> Leader<S> {
+    /// Tells the group: everybody at once under tree; else every member that is connected its own entry. Newcomers are
+    /// welcomed instead.
+    pub(super) fn distribute(&mut self, newcomers: &BTreeSet<Slot>) {
+        let Some(lead) = &self.lead else { return };
+        if let Some(message) = lead.now.common_message() {
+            return self.out.send_encoded_to_group(message);
+        }
+        for (slot, peer) in self.links.late(0, lead.now.header.core.epoch.counter) {
+            if !newcomers.contains(&slot) {
+                self.out.send_encoded(peer, lead.now.message(slot));
+            }
+        }
+    }
+
+    /// Tells those who are out, and forgets them.
+    pub(super) fn dismiss(
+        &mut self,
+        output: &EpochOutput<S>,
+        leaving: &BTreeMap<Slot, Name>,
+        evicted: &BTreeSet<Slot>,
+    ) {
+        let Some(lead) = &self.lead else { return };
+        for slot in &output.dropped {
+            self.memory.remove_spare(*slot);
+            let peer = self.links.remove(*slot);
+            // A member that joined again is not told: it waits for its welcome.
+            let Some(name) = leaving.get(slot) else { continue };
+            if let Some(peer) = peer {
+                self.out.send_encoded(peer, lead.now.message_with(None));
+            }
+            let evicted = evicted.contains(slot);
+            self.out.event(LeaderEvent::Removed { name: name.clone(), slot: *slot, evicted });
+        }
+    }
+
+    /// Signs and spreads who was put out, for deputies and for the evicted themselves.
+    pub(super) fn give_notice(
+        &mut self,
+        output: &EpochOutput<S>,
+        handles: &[Handle],
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let Some(keypair) = &self.memory.keypair else { return };
+        for handles in handles.chunks(MAX_EVICTED) {
+            let (group, epoch) = (self.config.group.clone(), output.header.core.epoch);
+            let statement = statements::evict(&group, epoch, handles);
+            let signature = keypair.sign(&self.config.deployment, Label::Evict, &statement, rng);
+            let leader = keypair.public().clone();
+            let notice = EvictionNotice { group, leader, epoch, handles: handles.to_vec(), signature };
+            self.out.send_to_group(&self.config.deployment, &Message::EvictionNotice(notice));
+        }
+    }
+
+    pub(super) fn welcome(&mut self, output: &EpochOutput<S>, candidates: &[Candidate<S>]) {
+        for (slot, candidate) in output.assigned.iter().zip(candidates) {
+            let request = &candidate.request;
+            self.links.connect(*slot, candidate.peer);
+            self.memory.set_spare(*slot, Spare::of(&request.spare));
+            self.memory.pins.insert(request.drone.identity.serial, request.drone.handle());
+            let Some(part) = self.part_for(*slot, &candidate.nonce) else { continue };
+            let welcome = Welcome { nonce: candidate.nonce, header: output.header.clone(), part };
+            self.out.send(&self.config.deployment, candidate.peer, &Message::Welcome(welcome));
+            let name = request.drone.identity.name.clone();
+            self.out.event(LeaderEvent::Joined { name, slot: *slot });
+        }
+    }
+
+    /// What a member of the newest epoch needs beside its header: its entry where there is one, else its path.
+    pub(super) fn part_for(&mut self, slot: Slot, r: &PathNonce) -> Option<Part> {
+        let entry = self.lead.as_ref()?.now.entry(slot).cloned().map(Part::Entry);
+        entry.or_else(|| self.path_for(slot, r))
+    }
+
+    /// The path of a member in a tree, bound to what it asked with. Steps its chain.
+    pub(super) fn path_for(&mut self, slot: Slot, r: &PathNonce) -> Option<Part> {
+        self.lead.as_mut()?.leadership.path_message(slot, r).ok().map(Part::Path)
+    }
+
+    /// Goes on with what is not done yet.
+    pub(super) fn tick_spreading(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let Some(spreading) = self.lead.as_ref().map(|lead| &lead.spreading) else { return };
+        let resend = spreading.resend.filter(|resend| due(Some(resend.at), now.monotonic));
+        if due(spreading.paths, now.monotonic) {
+            self.push_paths(now, rng);
+        }
+        if let Some(resend) = resend {
+            self.send_again(now, resend);
+        }
+    }
+
+    /// Sends the next members that hold how the term was opened the keys above their leaf.
+    fn push_paths(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let Some(lead) = &mut self.lead else { return };
+        for slot in lead.spreading.pathless.drain(..SLICE.min(lead.spreading.pathless.len())) {
+            let mut r = PathNonce::default();
+            rng.fill_bytes(&mut r);
+            if let Some(peer) = self.links.peer(slot)
+                && let Ok(path) = lead.leadership.path_message(slot, &r)
+            {
+                self.out.send_encoded(peer, lead.now.message_with(Some(&Part::Path(path))));
+            }
+        }
+        let more = !lead.spreading.pathless.is_empty();
+        lead.spreading.paths = more.then(|| now.monotonic + PAUSE);
+    }
+
+    /// Sends the epoch again to the next connected members that have not acknowledged it.
+    fn send_again(&mut self, now: Now, resend: Resend) {
+        let Some(lead) = &mut self.lead else { return };
+        let late = self.links.late(resend.from, lead.now.header.core.epoch.counter);
+        let late: Vec<_> = late.take(SLICE).collect();
+        for (slot, peer) in &late {
+            self.out.send_encoded(*peer, lead.now.message(*slot));
+        }
+        let rounds = resend.rounds + 1;
+        lead.spreading.resend = match late.last() {
+            Some((last, _)) if late.len() == SLICE => {
+                Some(Resend { at: now.monotonic + PAUSE, from: last.saturating_add(1), ..resend })
+            }
+            _ if rounds < RESENDS => {
+                let at = now.monotonic + self.config.timing.resend * (1 << rounds);
+                Some(Resend { at, from: 0, rounds })
+            }
+            _ => None,
+        };
+    }
+}
