@@ -48,3 +48,4 @@ mod secrecy;
 mod strict;
 mod swarm;
 mod traffic;
+mod tree;

@@ -1,0 +1,376 @@
+//! What a member of a tree believes, and what it does not: wraps and paths that are forged, changed, late, early or meant
+//! for others; and the ways in which a tree grows, empties and is opened anew.
+
+use quiver_ainq::{
+    Delta, Entry, Error, Header, Kind, Label, Leadership, MAX_TREE_REMOVALS, Membership, Part, PathMessage,
+    Ristretto255, Roster, SlotSet, StrategyKind, StrictPaper, Suite,
+};
+
+use crate::swarm::{Swarm, context_of, times};
+
+for_each_suite! {
+    changing_any_byte_is_noticed_and_changes_nothing;
+    wraps_are_taken_in_order_and_once;
+    a_path_message_is_taken_once_and_by_its_addressee;
+    a_path_of_the_epoch_held_mends_a_restart;
+    wraps_are_bound_by_the_header;
+    a_term_keeps_its_strategy;
+    a_freed_slot_is_filled_again_in_the_same_epoch;
+    masses_leave_and_join_in_one_epoch;
+    the_tree_doubles_when_it_is_full;
+    a_group_may_empty_and_fill_again;
+    a_term_opens_anew_and_its_paths_follow;
+    a_lost_path_message_costs_nothing_but_another;
+}
+
+fn formed<S: Suite>(seed: u64, edges: usize) -> Swarm<S> {
+    Swarm::formed_by(StrategyKind::Tree, seed, edges)
+}
+
+fn tree_after<S: Suite>(seed: u64, edges: usize) -> Swarm<S> {
+    let mut swarm = formed(seed, edges);
+    swarm.expire();
+    assert!((0..edges).all(|index| swarm.agrees(index)));
+    swarm
+}
+
+/// From bytes to the next state, which is not kept.
+fn accept<S: Suite>(swarm: &Swarm<S>, header: &[u8], part: Part) -> Result<Membership<S>, Error> {
+    let edge = &swarm.edges[0];
+    let member = edge.membership.as_ref().unwrap();
+    let header = Header::decode(header, &swarm.deployment)?;
+    let alpha = crate::swarm::name("alpha");
+    let none = quiver_ainq::RevocationList::empty();
+    let header = header.verify(&swarm.deployment, &alpha, None, &none, crate::swarm::NOW)?;
+    member.advance(&swarm.context(), &edge.keypair, Some(&edge.spare), &header, &part)
+}
+
+fn everything_of<S: Suite>(swarm: &Swarm<S>) -> (Vec<u8>, Option<[u8; 8]>, bool) {
+    let member = swarm.edges[0].membership.as_ref().unwrap();
+    let shown = member.group_key().map(|key| key.fingerprint(member.digest()));
+    (member.encode().to_vec(), shown, member.has_path())
+}
+
+fn changing_any_byte_is_noticed_and_changes_nothing<S: Suite>() {
+    let mut swarm = tree_after::<S>(101, 5);
+    // The neighbour goes: the member's own leaf wraps, and its whole path is fresh.
+    let slot = swarm.slot(1);
+    swarm.rekey_unheard(&[], vec![slot]);
+    let path = swarm.path_message(0).unwrap().encode();
+    let header = swarm.last().header.encode(&swarm.deployment);
+    let delta = swarm.last().delta.clone().unwrap().encode();
+    let before = everything_of(&swarm);
+    let with_delta = |header: &[u8], delta: &[u8]| accept(&swarm, header, Part::Delta(Delta::decode(delta)?));
+    let with_path = |path: &[u8]| accept(&swarm, &header, Part::Path(PathMessage::decode(path)?));
+    let every = if S::POINT_LEN == 32 { 1 } else { 5 };
+    let changed = |bytes: &[u8], place: usize| {
+        let mut bytes = bytes.to_vec();
+        bytes[place] ^= 1 << (place % 8);
+        bytes
+    };
+    for place in (0..header.len()).step_by(every) {
+        assert!(with_delta(&changed(&header, place), &delta).is_err(), "header, byte {place}");
+    }
+    for place in 0..delta.len() {
+        assert_eq!(with_delta(&header, &changed(&delta, place)).unwrap_err(), Error::WrongWraps);
+        assert_eq!(with_delta(&header, &delta[..place]).unwrap_err(), Error::WrongWraps);
+    }
+    for place in 0..path.len() {
+        assert!(with_path(&changed(&path, place)).is_err(), "path, byte {place}");
+        assert!(with_path(&path[..place]).is_err(), "path, {place} bytes");
+    }
+    assert!(with_path(&[path.as_slice(), &[0]].concat()).is_err());
+    assert_eq!(everything_of(&swarm), before);
+    with_delta(&header, &delta).unwrap();
+    with_path(&path).unwrap();
+}
+
+fn wraps_are_taken_in_order_and_once<S: Suite>() {
+    let mut swarm = tree_after::<S>(102, 4);
+    for _ in 0..3 {
+        swarm.rekey_unheard(&[], vec![]);
+    }
+    let [first, second, third] = swarm.broadcasts.last_chunk().unwrap().clone();
+    assert_eq!(swarm.hear_of(0, &second), Err(Error::Gap));
+    assert_eq!(swarm.hear_of(0, &third), Err(Error::Gap));
+    swarm.hear_of(0, &first).unwrap();
+    assert_eq!(swarm.hear_of(0, &first), Err(Error::Stale));
+    assert_eq!(swarm.hear_of(0, &third), Err(Error::Gap));
+    swarm.hear_of(0, &second).unwrap();
+    swarm.hear_of(0, &third).unwrap();
+    assert_eq!(swarm.hear_of(0, &second), Err(Error::Stale));
+    assert!(swarm.agrees(0));
+}
+
+fn a_path_message_is_taken_once_and_by_its_addressee<S: Suite>() {
+    let mut swarm = tree_after::<S>(103, 3);
+    swarm.rekey_unheard(&[], vec![]);
+    let header = swarm.last().header.clone();
+    let (own, others) = (swarm.path_message(0).unwrap(), swarm.path_message(1).unwrap());
+    let next = swarm.path_message(0).unwrap();
+    assert_eq!(next.u, own.u + 1, "no key of a chain seals twice");
+    assert_eq!(swarm.give(0, &header, &Part::Path(others.clone())), Err(Error::WrongSlot));
+    let mut relabelled = others;
+    relabelled.slot = 0;
+    assert_eq!(swarm.give(0, &header, &Part::Path(relabelled)), Err(Error::SealBroken));
+    let mut answer = own.clone();
+    answer.r = [7; 16];
+    assert_eq!(swarm.give(0, &header, &Part::Path(answer)), Err(Error::SealBroken));
+    swarm.give(0, &header, &Part::Path(own.clone())).unwrap();
+    assert!(swarm.agrees(0));
+    assert_eq!(swarm.give(0, &header, &Part::Path(own.clone())), Err(Error::Stale));
+    swarm.give(0, &header, &Part::Path(next)).unwrap();
+    let mut far = own;
+    far.u += quiver_ainq::MAX_SKIP + 3;
+    assert_eq!(swarm.give(0, &header, &Part::Path(far)), Err(Error::Exhausted));
+    // Under the header of another epoch it does not open either.
+    let late = swarm.path_message(0).unwrap();
+    swarm.rekey_unheard(&[], vec![]);
+    let header = swarm.last().header.clone();
+    assert_eq!(swarm.give(0, &header, &Part::Path(late)), Err(Error::SealBroken));
+    swarm.hear(0).unwrap();
+    assert!(swarm.agrees(0));
+}
+
+fn a_path_of_the_epoch_held_mends_a_restart<S: Suite>() {
+    let mut swarm = tree_after::<S>(104, 3);
+    let state = swarm.edges[0].membership.as_ref().unwrap().encode();
+    let restored = Membership::<S>::restore(&state).unwrap();
+    assert!(!restored.synced() && !restored.has_path());
+    assert_eq!((restored.follows(), &*restored.encode()), (StrategyKind::Tree, &*state));
+    swarm.edges[0].membership = Some(restored);
+    // What was missed meanwhile cannot be followed without a path.
+    let held = swarm.last().clone();
+    assert_eq!(swarm.hear_of(0, &held), Err(Error::Stale));
+    swarm.catch_up(0).unwrap();
+    assert!(swarm.agrees(0));
+    let restored = Membership::<S>::restore(&state).unwrap();
+    swarm.edges[0].membership = Some(restored);
+    swarm.rekey_unheard(&[], vec![]);
+    let missed = swarm.last().clone();
+    assert_eq!(swarm.hear_of(0, &missed), Err(Error::MissingPath));
+    swarm.hear(0).unwrap();
+    assert!(swarm.agrees(0));
+    swarm.expire();
+    assert!((0..3).all(|index| swarm.agrees(index)));
+}
+
+fn wraps_are_bound_by_the_header<S: Suite>() {
+    let mut swarm = tree_after::<S>(105, 4);
+    let slot = swarm.slot(3);
+    swarm.rekey_unheard(&[], vec![slot]);
+    let honest = swarm.last().clone();
+    // An insider who knows all that one side of the tree knows wraps something else for the other side. K_g and so the
+    // tag stay what they were; without entries_root nobody would notice.
+    let mut bytes = honest.delta.clone().unwrap().encode();
+    let inner = bytes.len() - 3 * 32;
+    bytes[inner] ^= 1;
+    let forged = Part::Delta(Delta::decode(&bytes).unwrap());
+    for index in 0..3 {
+        assert_eq!(swarm.give(index, &honest.header, &forged), Err(Error::WrongWraps));
+    }
+    // Even signed by the leader they have to have the form that the header says.
+    let leader = swarm.leader_again();
+    for bytes in [vec![], vec![0], vec![0xff; bytes.len()], bytes[..bytes.len() - 1].to_vec()] {
+        let delta = Delta::decode(&bytes).unwrap();
+        let mut header = honest.header.clone();
+        header.entries_root = delta.root();
+        let digest = header.digest(&swarm.deployment);
+        header.signature = leader.sign(&swarm.deployment, Label::Header, &digest, &mut swarm.rng);
+        let refused = swarm.give(0, &header, &Part::Delta(delta)).unwrap_err();
+        assert!(matches!(refused, Error::Malformed(_) | Error::MissingEntry), "{refused:?}");
+    }
+    let long = Delta::decode(&vec![0; Delta::MAX_LEN + 1]);
+    assert!(matches!(long, Err(Error::TooLong { .. })));
+    swarm.hear_of(0, &honest).unwrap();
+    assert!(swarm.agrees(0));
+}
+
+fn a_term_keeps_its_strategy<S: Suite>() {
+    let mut swarm = tree_after::<S>(106, 2);
+    swarm.rekey_unheard(&[], vec![]);
+    let leader = swarm.leader_again();
+    let mut flat = swarm.last().header.clone();
+    (flat.core.strategy, flat.core.height, flat.entries_root) = (StrategyKind::Flat, 0, [0; 32]);
+    let digest = flat.digest(&swarm.deployment);
+    flat.signature = leader.sign(&swarm.deployment, Label::Header, &digest, &mut swarm.rng);
+    let delta = Part::Delta(swarm.last().delta.clone().unwrap());
+    let entry = Part::Entry(Entry { slot: 0, q: None, wrap: [0; 32] });
+    assert_eq!(swarm.give(0, &flat, &delta), Err(Error::UnsupportedStrategy));
+    assert_eq!(swarm.give(0, &flat, &entry), Err(Error::UnsupportedStrategy));
+    let tree = swarm.last().header.clone();
+    assert_eq!(swarm.give(0, &tree, &entry), Err(Error::UnsupportedStrategy));
+    // A tree has a leaf for every slot its header names, and a flat term has no tree.
+    let crooked = |change: &dyn Fn(&mut Header<S>)| {
+        let mut header = tree.clone();
+        change(&mut header);
+        Header::decode(&header.encode(&swarm.deployment), &swarm.deployment).map(drop)
+    };
+    let malformed = Err(Error::Malformed("header"));
+    assert_eq!(crooked(&|_| {}), Ok(()));
+    assert_eq!(crooked(&|header| header.core.height = 0), malformed);
+    assert_eq!(crooked(&|header| header.core.height = 21), malformed);
+    assert_eq!(crooked(&|header| header.core.removed = SlotSet::from_iter([2])), malformed);
+    assert_eq!(crooked(&|header| header.core.strategy = StrategyKind::Flat), malformed);
+    assert!(swarm.leadership.path_message(0, &[0; 16]).is_ok());
+    let mut flat = Swarm::<S>::formed(106, 2);
+    assert_eq!(flat.leadership.path_message(0, &[0; 16]), Err(Error::UnsupportedStrategy));
+}
+
+fn a_freed_slot_is_filled_again_in_the_same_epoch<S: Suite>() {
+    let mut swarm = tree_after::<S>(107, 4);
+    swarm.add_edge();
+    let slot = swarm.slot(2);
+    let output = swarm.rekey(&[4], vec![slot]);
+    assert_eq!((output.assigned, output.dropped), (vec![slot], vec![slot]));
+    assert!([0, 1, 3, 4].into_iter().all(|index| swarm.agrees(index)) && !swarm.agrees(2));
+    // A member that joins again leaves and joins.
+    let output = swarm.join(&[0]);
+    assert!(output.header.core.removed.contains(0) && output.header.core.added.contains(0));
+    assert!([0, 1, 3, 4].into_iter().all(|index| swarm.agrees(index)));
+    swarm.expire();
+    assert!([0, 1, 3, 4].into_iter().all(|index| swarm.agrees(index)));
+}
+
+fn masses_leave_and_join_in_one_epoch<S: Suite>() {
+    let mut swarm = tree_after::<S>(108, 13);
+    (0..9).for_each(|_| swarm.add_edge());
+    let output = swarm.rekey(&(13..22).collect::<Vec<_>>(), vec![0, 2, 3, 8, 9, 10, 11]);
+    assert_eq!(output.assigned, [0, 2, 3, 8, 9, 10, 11, 13, 14]);
+    let gone = [0, 2, 3, 8, 9, 10, 11];
+    for round in 0..3 {
+        for index in 0..22 {
+            assert_eq!(swarm.agrees(index), !gone.contains(&index), "edge {index}, round {round}");
+        }
+        swarm.expire();
+    }
+}
+
+fn the_tree_doubles_when_it_is_full<S: Suite>() {
+    let mut swarm = tree_after::<S>(109, 2);
+    for size in 3..=9 {
+        swarm.add_edge();
+        let output = swarm.join(&[size - 1]);
+        let height = usize::from(output.header.core.height);
+        assert_eq!(1 << height, size.next_power_of_two());
+        assert!((0..size).all(|index| swarm.agrees(index)), "{size} members");
+    }
+    // It may grow by several levels at once, and shrinks only when a term opens.
+    let mut swarm = tree_after::<S>(110, 1);
+    (0..8).for_each(|_| swarm.add_edge());
+    swarm.join(&(1..9).collect::<Vec<_>>());
+    assert!((0..9).all(|index| swarm.agrees(index)));
+    swarm.rekey(&[], (2..9).collect());
+    assert!((0..2).all(|index| swarm.agrees(index)));
+    assert_eq!(swarm.expire().header.core.height, 4);
+    assert_eq!(swarm.open(&[0, 1]).header.core.height, 1);
+    assert!((0..2).all(|index| swarm.agrees(index)));
+}
+
+fn a_group_may_empty_and_fill_again<S: Suite>() {
+    let mut swarm = tree_after::<S>(111, 3);
+    swarm.rekey(&[], vec![0, 1, 2]);
+    swarm.expire();
+    assert!((0..3).all(|index| !swarm.agrees(index)));
+    swarm.join(&[2, 0]);
+    assert!(swarm.agrees(0) && !swarm.agrees(1) && swarm.agrees(2));
+    swarm.remove(2);
+    assert!(swarm.agrees(0) && !swarm.agrees(2));
+}
+
+fn a_term_opens_anew_and_its_paths_follow<S: Suite>() {
+    let mut swarm = tree_after::<S>(112, 5);
+    let output = swarm.open_unheard(&[0, 1, 2, 4]);
+    let opening = swarm.last().clone();
+    assert_eq!((output.header.core.kind, output.entries.len()), (Kind::Open, 4));
+    assert!(output.delta.is_none() && output.header.entries_root == [0; 32]);
+    // Whoever follows has the key at once, and its path only when that comes.
+    for index in [0, 1, 2, 4] {
+        swarm.hear_of(index, &opening).unwrap();
+        assert!(swarm.agrees(index) && !swarm.edges[index].membership.as_ref().unwrap().has_path());
+    }
+    swarm.catch_up(0).unwrap();
+    assert!(swarm.agrees(0) && swarm.edges[0].membership.as_ref().unwrap().has_path());
+    assert_eq!(swarm.leadership.path_message(3, &[0; 16]), Err(Error::WrongSlot));
+    swarm.rekey_unheard(&[], vec![]);
+    let next = swarm.last().clone();
+    swarm.hear_of(0, &next).unwrap();
+    assert_eq!(swarm.hear_of(1, &next), Err(Error::MissingPath));
+    (1..5).for_each(|index| drop(swarm.hear(index)));
+    assert!([0, 1, 2, 4].into_iter().all(|index| swarm.agrees(index)) && !swarm.agrees(3));
+    // The absent member's slot is in the roster but has no key; it joins again, or is removed.
+    swarm.join(&[3]);
+    assert!((0..5).all(|index| swarm.agrees(index)));
+    swarm.open(&[0, 1]);
+    swarm.rekey(&[], vec![3]);
+    assert!(swarm.agrees(0) && swarm.agrees(1));
+}
+
+fn a_lost_path_message_costs_nothing_but_another<S: Suite>() {
+    let mut swarm = tree_after::<S>(113, 2);
+    // The leader's chain is ahead of the member's by what was lost; u says by how much.
+    for _ in 0..3 {
+        swarm.path_message(0).unwrap();
+    }
+    swarm.add_edge();
+    swarm.join(&[2]);
+    let slot = swarm.slot(1);
+    swarm.rekey(&[], vec![slot]);
+    assert!(swarm.agrees(0) && swarm.agrees(2));
+}
+
+#[test]
+fn an_epoch_with_too_many_removals_is_refused_and_changes_nothing() {
+    let mut swarm = Swarm::<Ristretto255>::keyed_by(StrategyKind::Tree, 114, 0);
+    let count = MAX_TREE_REMOVALS + 1;
+    let edge = swarm.enrol(quiver_ainq::Role::Edge).public().clone();
+    let mut roster = Roster::new();
+    for slot in 0..u32::try_from(count).unwrap() {
+        let mut public = edge.clone();
+        public.identity.serial[..4].copy_from_slice(&slot.to_be_bytes());
+        roster.insert(slot, public).unwrap();
+    }
+    let (none, at) = (Default::default(), times());
+    let context = context_of(&swarm.deployment, &swarm.leader);
+    let (term, rng) = (2 << 16 | 1, &mut swarm.rng);
+    let kind = StrategyKind::Tree;
+    let (mut leadership, _) =
+        Leadership::open_term(context, &swarm.leader, roster, &none, term, [0; 32], &at, kind, rng).unwrap();
+    let before = (leadership.epoch(), leadership.roster().hash());
+    let mut remove = |slots: std::ops::Range<u32>| {
+        let batch = quiver_ainq::Batch { removals: slots.collect(), ..Default::default() };
+        leadership.rekey(&swarm.leader, batch, &at, &mut swarm.rng).map(drop)
+    };
+    let all = u32::try_from(count).unwrap();
+    assert!(matches!(remove(0..all), Err(Error::TooLong { limit: MAX_TREE_REMOVALS, .. })));
+    assert_eq!(remove(0..all - 1), Ok(()));
+    assert_ne!((leadership.epoch(), leadership.roster().hash()), before);
+    assert_eq!(leadership.epoch().counter, 2);
+}
+
+#[test]
+fn the_paper_as_published_has_no_tree() {
+    let swarm = Swarm::<StrictPaper<Ristretto255>>::new(115, 0);
+    let (context, none, mut rng) = (swarm.context(), Default::default(), swarm.rng.clone());
+    let (leader, roster, kind) = (&swarm.leader, Roster::new(), StrategyKind::Tree);
+    let opened =
+        Leadership::open_term(context, leader, roster, &none, 1 << 17 | 1, [0; 32], &times(), kind, &mut rng);
+    assert_eq!(opened.map(drop).unwrap_err(), Error::UnsupportedStrategy);
+}
+
+#[test]
+fn settling_early_late_or_never_gives_the_same_epochs() {
+    let history = |settle: &dyn Fn(&mut Swarm<Ristretto255>, u32)| {
+        let mut swarm = Swarm::<Ristretto255>::formed(116, 3);
+        for round in 0..4 {
+            settle(&mut swarm, round);
+            swarm.expire();
+            assert!((0..3).all(|index| swarm.agrees(index)));
+        }
+        swarm.last().entries.clone()
+    };
+    let never = history(&|_, _| {});
+    assert_eq!(never, history(&|swarm, _| swarm.leadership.settle()));
+    let sometimes = history(&|swarm, round| (0..round % 3).for_each(|_| swarm.leadership.settle()));
+    assert_eq!(never, sometimes);
+}
