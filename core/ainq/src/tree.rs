@@ -24,6 +24,8 @@ mod node;
 mod path;
 #[cfg(test)]
 mod symbolic;
+#[cfg(test)]
+mod vectors;
 
 pub(crate) use self::algebra::{Algebra, HmacXor};
 pub use self::delta::Delta;

@@ -27,16 +27,20 @@ pub(crate) struct Hierarchy<A: Algebra> {
 
 impl<A: Algebra> Hierarchy<A> {
     /// A tree that a term opens with: fresh keys above all its members.
-    pub(crate) fn new(height: u8, members: Vec<(Slot, A::Leaf)>, fresh: &mut dyn FnMut() -> A::Key) -> Self {
+    pub(crate) fn new(
+        height: u8,
+        members: Vec<(Slot, A::Leaf)>,
+        fresh: &mut dyn FnMut(Node) -> A::Key,
+    ) -> Self {
         let mut levels: Vec<_> = (0..height).map(|_| Slab::new()).collect();
         let mut leaves = Slab::new();
         let mut occupied: SlotSet = members.iter().map(|(slot, _)| *slot).collect();
         for (slot, leaf) in members {
             leaves.set(slot, leaf);
         }
-        for keys in &mut levels {
+        for (level, keys) in (1..).zip(&mut levels) {
             occupied = occupied.halved();
-            occupied.iter().for_each(|index| keys.set(index, fresh()));
+            occupied.iter().for_each(|index| keys.set(index, fresh(Node { level, index })));
         }
         Self { leaves, levels }
     }
@@ -71,7 +75,7 @@ impl<A: Algebra> Hierarchy<A> {
         removed: &SlotSet,
         newcomers: Vec<(Slot, A::Leaf)>,
         d0: &Digest,
-        fresh: &mut dyn FnMut() -> A::Key,
+        fresh: &mut dyn FnMut(Node) -> A::Key,
     ) -> Vec<Wrapped<A::Wrap>> {
         while self.height() < touched.height() {
             self.levels.push(Slab::new());
@@ -100,10 +104,10 @@ impl<A: Algebra> Hierarchy<A> {
         &mut self,
         node: Node,
         d0: &Digest,
-        fresh: &mut dyn FnMut() -> A::Key,
+        fresh: &mut dyn FnMut(Node) -> A::Key,
         wraps: &mut Vec<Wrapped<A::Wrap>>,
     ) {
-        let star = fresh();
+        let star = fresh(node);
         let before = wraps.len();
         for child in node.children() {
             let place = Place { d0, parent: node, child };
@@ -134,10 +138,10 @@ impl<A: Algebra> Hierarchy<A> {
     }
 
     /// A node of A: a key if it has none yet, and a step before newcomers get it, unless it wrapped and has had it.
-    fn make_room(&mut self, node: Node, touched: &Touched, fresh: &mut dyn FnMut() -> A::Key) {
+    fn make_room(&mut self, node: Node, touched: &Touched, fresh: &mut dyn FnMut(Node) -> A::Key) {
         let former = self.key(node);
         let wrapped = former.is_some() && node.level < touched.height() && touched.refreshes(node.parent());
-        let key = former.cloned().unwrap_or_else(fresh);
+        let key = former.cloned().unwrap_or_else(|| fresh(node));
         let key = if A::RULES.step_on_join && !wrapped { A::step(node, &key) } else { key };
         self.put(node, Some(key));
     }

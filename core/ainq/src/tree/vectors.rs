@@ -1,0 +1,180 @@
+//! A history worked out by another program, in another language: `tests/vectors/tree.py`.
+
+use std::collections::BTreeMap;
+
+use quiver_crypto::{Digest, Secret};
+use serde::Deserialize;
+
+use super::algebra::Rules;
+use super::{Delta, Hierarchy, HmacXor, Node, Path, PathMessage, Touched, group_key};
+use crate::pairwise::Ratchet;
+use crate::slots::{Slot, SlotSet};
+use crate::{GroupKey, Ristretto255, Suite};
+
+type S = Ristretto255;
+
+#[derive(Deserialize)]
+struct Vectors {
+    suite: String,
+    opening: Opening,
+    epochs: Vec<Epoch>,
+}
+
+#[derive(Deserialize)]
+struct Opening {
+    members: Vec<Newcomer>,
+    keys: Vec<NodeKey>,
+    height: u8,
+}
+
+#[derive(Deserialize)]
+struct Newcomer {
+    slot: Slot,
+    chain: String,
+    auth: String,
+}
+
+#[derive(Deserialize)]
+struct NodeKey {
+    level: u8,
+    index: u32,
+    key: String,
+}
+
+#[derive(Deserialize)]
+struct Epoch {
+    d0: String,
+    removed: Vec<Slot>,
+    added: Vec<Newcomer>,
+    fresh: Vec<NodeKey>,
+    height: u8,
+    delta: String,
+    entries_root: String,
+    group_key: String,
+    keys: Vec<NodeKey>,
+    paths: Vec<Sealed>,
+}
+
+#[derive(Deserialize)]
+struct Sealed {
+    slot: Slot,
+    digest: String,
+    r: String,
+    message: String,
+}
+
+fn bytes<const N: usize>(text: &str) -> [u8; N] {
+    hex::decode(text).unwrap().try_into().unwrap()
+}
+
+fn ratchet(newcomer: &Newcomer) -> (Slot, Ratchet<S>) {
+    let encoded = ["0000000000000000", &newcomer.chain, &newcomer.auth].concat();
+    (newcomer.slot, Ratchet::decode(&hex::decode(encoded).unwrap()).unwrap())
+}
+
+fn by_node(keys: &[NodeKey]) -> impl FnMut(Node) -> Secret<32> {
+    |node| {
+        let key = keys.iter().find(|key| (key.level, key.index) == (node.level, node.index)).unwrap();
+        Secret::new(bytes(&key.key))
+    }
+}
+
+/// A member as its own code keeps it.
+struct Member {
+    ratchet: Ratchet<S>,
+    path: Path<HmacXor<S>>,
+}
+
+struct Group {
+    nodes: Hierarchy<HmacXor<S>>,
+    members: BTreeMap<Slot, Member>,
+    height: u8,
+}
+
+impl Group {
+    fn open(opening: &Opening) -> Self {
+        let leaves: Vec<_> = opening.members.iter().map(ratchet).collect();
+        let key = by_node(&opening.keys);
+        let key = std::cell::RefCell::new(key);
+        let path = |slot: Slot| {
+            let nodes = (1..=opening.height).map(|level| Node::above(slot, level));
+            Path::new(nodes.map(|node| (key.borrow_mut())(node)).collect())
+        };
+        let members = leaves
+            .iter()
+            .map(|(slot, ratchet)| (*slot, Member { ratchet: ratchet.clone(), path: path(*slot) }));
+        let members = members.collect();
+        let nodes = Hierarchy::new(opening.height, leaves, &mut by_node(&opening.keys));
+        Self { nodes, members, height: opening.height }
+    }
+
+    /// The epoch at the leader, which must be the vector's, then at every member.
+    fn rekey(&mut self, epoch: &Epoch) {
+        let removed: SlotSet = epoch.removed.iter().copied().collect();
+        let added: SlotSet = epoch.added.iter().map(|newcomer| newcomer.slot).collect();
+        let touched = Touched::new(self.height, epoch.height, &removed, &added, Rules::ALL);
+        let newcomers: Vec<_> = epoch.added.iter().map(ratchet).collect();
+        let d0 = bytes(&epoch.d0);
+        let fresh = &mut by_node(&epoch.fresh);
+        let wraps = self.nodes.rekey(&touched, &removed, newcomers.clone(), &d0, fresh);
+        let delta = Delta::pack(&touched, &wraps);
+        assert_eq!(hex::encode(delta.as_bytes()), epoch.delta);
+        assert_eq!(hex::encode(delta.root()), epoch.entries_root);
+        self.check_keys(epoch, &d0);
+        epoch.removed.iter().for_each(|slot| drop(self.members.remove(slot)));
+        let view = delta.view(&touched).unwrap();
+        for (slot, member) in &mut self.members {
+            let find = &|parent, child| view.find(parent, child);
+            let followed = member.path.follow(*slot, &member.ratchet, &touched, &d0, find).unwrap();
+            (member.path, member.ratchet) = followed;
+            let key = group_key::<S>(member.path.root().unwrap(), &d0);
+            assert_eq!(hex::encode(key.expose().expose()), epoch.group_key);
+        }
+        self.height = epoch.height;
+        self.check_paths(epoch, &d0, newcomers);
+    }
+
+    fn check_keys(&self, epoch: &Epoch, d0: &Digest) {
+        for level in 1..=epoch.height {
+            for index in 0..1 << (epoch.height - level) {
+                let node = Node { level, index };
+                let expected = epoch.keys.iter().find(|key| (key.level, key.index) == (level, index));
+                let ours = self.nodes.key(node).map(|key| hex::encode(key.expose()));
+                assert_eq!(ours.as_ref(), expected.map(|key| &key.key), "{node:?}");
+            }
+        }
+        let root = self.nodes.key(Node { level: epoch.height, index: 0 }).unwrap();
+        assert_eq!(hex::encode(group_key::<S>(root, d0).expose().expose()), epoch.group_key);
+    }
+
+    fn check_paths(&mut self, epoch: &Epoch, d0: &Digest, newcomers: Vec<(Slot, Ratchet<S>)>) {
+        let mut fresh: BTreeMap<Slot, Ratchet<S>> = newcomers.into_iter().collect();
+        for expected in &epoch.paths {
+            let (digest, r, slot) = (bytes(&expected.digest), bytes(&expected.r), expected.slot);
+            let key = GroupKey::new(S::ID, Secret::new(bytes(&epoch.group_key)));
+            let (leaf, keys) = self.nodes.leaf_and_path(slot).unwrap();
+            let message = PathMessage::seal(slot, leaf, &digest, &r, keys, &key);
+            assert_eq!(hex::encode(message.encode()), expected.message);
+            let received = PathMessage::decode(&hex::decode(&expected.message).unwrap()).unwrap();
+            let former = self.members.remove(&slot).map(|member| member.ratchet);
+            let mut ratchet = fresh.remove(&slot).or(former).unwrap();
+            ratchet.skip_to(received.u).unwrap();
+            let (path, key) = received.open(&mut ratchet, &digest, epoch.height).unwrap();
+            assert_eq!(hex::encode(key.expose().expose()), epoch.group_key);
+            assert_eq!(group_key::<S>(path.root().unwrap(), d0).expose(), key.expose());
+            self.members.insert(slot, Member { ratchet, path });
+        }
+        assert!(fresh.is_empty());
+    }
+}
+
+#[test]
+fn the_tree_makes_the_bytes_that_another_program_made() {
+    let vectors: Vectors = serde_json::from_str(include_str!("../../tests/vectors/tree.json")).unwrap();
+    assert_eq!(vectors.suite, S::ID);
+    let mut group = Group::open(&vectors.opening);
+    for epoch in &vectors.epochs {
+        group.rekey(epoch);
+    }
+    assert_eq!(vectors.epochs.len(), 9);
+}

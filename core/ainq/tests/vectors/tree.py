@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Writes tree.json: a small history of a tree of keys, from the rules alone.
+
+Needs Python 3.9 and the package `cryptography`. Shares nothing with the Rust code: keys are kept in dictionaries by
+(level, index), sets are sets, and every epoch is worked out from the sets of removed and added slots.
+"""
+
+import hashlib
+import hmac
+import json
+import struct
+import sys
+
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+SUITE = b"QUIVER-AINQ-RISTRETTO255-SHA512-v1"
+
+
+def lp(x):
+    return struct.pack(">I", len(x)) + x
+
+
+def prf(key, label, x=b""):
+    return hmac.new(key, lp(SUITE) + lp(label) + x, hashlib.sha256).digest()
+
+
+def xor(a, b):
+    return bytes(i ^ j for i, j in zip(a, b))
+
+
+def name(node):
+    return struct.pack(">BI", *node)
+
+
+def made_up(*what):
+    """Thirty-two bytes that stand for something random."""
+    return hashlib.sha256("/".join(map(str, ("quiver tree vector",) + what)).encode()).digest()
+
+
+def ancestors(slots, height):
+    return {(level, slot >> level) for slot in slots for level in range(1, height + 1)}
+
+
+class Tree:
+    def __init__(self, members):
+        self.epoch = 0
+        self.chains = {slot: [made_up("W", 0, slot), made_up("A", 0, slot), 0] for slot in members}
+        self.height = max(1, max(members).bit_length())
+        self.keys = {node: made_up("n", 0, *node) for node in ancestors(members, self.height)}
+
+    def step_chain(self, slot):
+        chain = self.chains[slot]
+        chain[0], chain[2] = prf(chain[0], b"step"), chain[2] + 1
+
+    def occupied(self, node):
+        return any(slot >> node[0] == node[1] for slot in self.chains)
+
+    def rekey(self, removed, added):
+        self.epoch += 1
+        epoch, before = self.epoch, self.height
+        d0 = made_up("D0", epoch)
+        for slot in removed:
+            del self.chains[slot]
+        newcomers = {slot: [made_up("W", epoch, slot), made_up("A", epoch, slot), 0] for slot in added}
+        highest = max(list(self.chains) + list(newcomers))
+        self.height = max(before, highest.bit_length())
+        root = (self.height, 0)
+        # 1. what is refreshed, what is above newcomers
+        r = ancestors(removed, before) | {(level, 0) for level in range(before + 1, self.height + 1)}
+        if removed:
+            r |= ancestors(removed, self.height)
+        if not removed and not added:
+            r = {root}
+        a = ancestors(added, self.height)
+        # 2. stars
+        star = {}
+        for node in ancestors(list(self.chains) + list(newcomers), self.height):
+            fresh = node in r or node not in self.keys
+            star[node] = made_up("n", epoch, *node) if fresh else self.keys[node]
+        # 3. wraps
+        bits, us, wraps, used = [], b"", b"", set()
+        for v in sorted(r):
+            for c in ((v[0] - 1, 2 * v[1]), (v[0] - 1, 2 * v[1] + 1)):
+                bits.append(self.occupied(c))
+                if not bits[-1]:
+                    continue
+                used.add(c)
+                if c[0] == 0:
+                    key = self.chains[c[1]][0]
+                    us += struct.pack(">Q", self.chains[c[1]][2])
+                else:
+                    key = star[c]
+                wraps += xor(star[v], prf(key, b"wrap node", d0 + name(v) + name(c)))
+        masks = bytearray((len(bits) + 7) // 8)
+        for i, bit in enumerate(bits):
+            masks[i // 8] |= bit << i % 8
+        delta = bytes(masks) + us + wraps
+        # 4. steps
+        stepped = used | a
+        self.keys = {w: prf(n, b"step", name(w)) if w in stepped else n for w, n in star.items()}
+        for level, slot in used:
+            if level == 0:
+                self.step_chain(slot)
+        self.chains.update(newcomers)
+        # 5. the group's key
+        group_key = prf(self.keys[root], b"group key", d0)
+        paths = [self.path_message(slot, group_key) for slot in sorted(set(added) | {min(self.chains)})]
+        return {
+            "d0": d0.hex(),
+            "removed": sorted(removed),
+            "added": [{"slot": s, "chain": made_up("W", epoch, s).hex(), "auth": made_up("A", epoch, s).hex()}
+                      for s in sorted(added)],
+            "fresh": [{"level": level, "index": index, "key": made_up("n", epoch, level, index).hex()}
+                      for level in range(1, self.height + 1) for index in range(1 << self.height - level)],
+            "height": self.height,
+            "delta": delta.hex(),
+            "entries_root": hashlib.sha256(lp(b"quiver/1 wraps") + delta).hexdigest(),
+            "group_key": group_key.hex(),
+            "keys": [{"level": node[0], "index": node[1], "key": key.hex()} for node, key in sorted(self.keys.items())],
+            "paths": paths,
+        }
+
+    def path_message(self, slot, group_key):
+        # 6. path messages
+        digest, r = made_up("D", self.epoch), made_up("r", self.epoch, slot)[:16]
+        chain, _, u = self.chains[slot]
+        plaintext = b"".join(self.keys[(level, slot >> level)] for level in range(1, self.height + 1)) + group_key
+        aad = digest + struct.pack(">IQ", slot, u)
+        sealed = ChaCha20Poly1305(prf(chain, b"path", digest + r)).encrypt(bytes(12), plaintext, aad)
+        self.step_chain(slot)
+        message = struct.pack(">IQ", slot, u) + r + sealed
+        return {"slot": slot, "digest": digest.hex(), "r": r.hex(), "message": message.hex()}
+
+
+def main():
+    members = [0, 1, 2, 3, 4]
+    tree = Tree(members)
+    opening = {
+        "members": [{"slot": s, "chain": c[0].hex(), "auth": c[1].hex()} for s, c in sorted(tree.chains.items())],
+        "keys": [{"level": n[0], "index": n[1], "key": k.hex()} for n, k in sorted(tree.keys.items())],
+        "height": tree.height,
+    }
+    changes = [
+        ([], []),            # expiry
+        ([1], []),           # a leave: its neighbour's leaf wraps
+        ([3], [1]),          # one goes, one comes elsewhere
+        ([2], [2]),          # a slot freed and filled again
+        ([], [3, 5, 6, 7]),  # joins only: nothing is wrapped
+        ([], [8]),           # the tree doubles
+        ([0, 8, 5], [9, 10]),
+        ([9, 10, 4], []),    # a subtree empties
+        ([], []),
+    ]
+    epochs = [tree.rekey(removed, added) for removed, added in changes]
+    json.dump({"suite": SUITE.decode(), "opening": opening, "epochs": epochs}, sys.stdout, indent=1)
+    sys.stdout.write("\n")
+
+
+if __name__ == "__main__":
+    main()
