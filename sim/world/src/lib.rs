@@ -13,6 +13,7 @@
 //! | [`Witness`] | who looks at every step, such as the invariants |
 
 mod action;
+mod air;
 mod disk;
 mod drive;
 mod fleet;
@@ -28,6 +29,7 @@ mod world;
 pub mod radio;
 
 pub use self::action::Action;
+pub use self::air::{Air, AirSetup, labour, rekey_number};
 pub use self::disk::DiskState;
 pub use self::drive::{Cause, Effect, NodeEvent, Turn};
 pub use self::fleet::{EPOCH_START, Fleet, GROUP, edge_name};

@@ -195,6 +195,13 @@ impl Network {
         arrive(Arrival { after, payload });
     }
 
+    /// A message that the radio lost before the links could.
+    pub(crate) fn lose(&mut self, payload: &[u8]) {
+        self.traffic.sent += 1;
+        self.traffic.bytes += payload.len() as u64;
+        self.traffic.lost += 1;
+    }
+
     fn loses(&mut self, from: Node, to: Node, faults: &LinkFaults) -> bool {
         let mut lost = self.happens(faults.loss);
         if let Some(burst) = faults.burst {

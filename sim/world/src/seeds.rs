@@ -21,6 +21,8 @@ pub(crate) enum Player {
     Planner,
     /// The adversary.
     Adversary,
+    /// The radio's bad luck.
+    Air,
 }
 
 /// The key of one player's generator.
@@ -41,6 +43,7 @@ pub(crate) fn key(seed: u64, player: Player) -> [u8; 32] {
         Player::Network => hasher.u8(4),
         Player::Planner => hasher.u8(5),
         Player::Adversary => hasher.u8(6),
+        Player::Air => hasher.u8(7),
     };
     hasher.finish()
 }

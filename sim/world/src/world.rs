@@ -19,6 +19,7 @@ use sha2::Sha256;
 pub use self::acting::spoken;
 use self::links::Links;
 pub use self::setup::{Disks, Setup, WorldError};
+use crate::air::Air;
 use crate::drive::Sabotage;
 use crate::node::Row;
 use crate::queue::Queue;
@@ -45,6 +46,7 @@ pub struct World<S: Suite> {
     recorded: VecDeque<(Node, Arc<[u8]>)>,
     /// For how long nodes that are doomed stay down.
     returns: BTreeMap<Node, Duration>,
+    air: Option<Air>,
     trace: Option<Sha256>,
     turns: u64,
     leader_cpu: Duration,

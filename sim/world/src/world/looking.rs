@@ -8,6 +8,7 @@ use sha2::Digest;
 
 use super::World;
 use super::turning::take;
+use crate::air::Air;
 use crate::network::Traffic;
 use crate::seeds::{Dormant, Player};
 use crate::station::{Exposed, Stimulus};
@@ -32,6 +33,11 @@ impl<S: Suite> World<S> {
     /// What is between the nodes.
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// The radio between the nodes, and who paid for it, if the world has one.
+    pub fn air(&self) -> Option<&Air> {
+        self.air.as_ref()
     }
 
     /// What was sent and what became of it.

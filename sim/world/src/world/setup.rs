@@ -9,9 +9,9 @@ use quiver_role::{KgcRecord, LeaderRecord, Snapshot};
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::LinkFaults;
+use crate::{AirSetup, LinkFaults};
 use crate::disk::Keep;
-use crate::seeds::{Dormant, Player};
+use crate::seeds::{self, Dormant, Player};
 
 /// The most edges: what a group may have, and as many again.
 const MAX_EDGES: u32 = 1 << 21;
@@ -35,6 +35,8 @@ pub struct Setup {
     pub edge_timing: EdgeTiming,
     /// What links do to messages at first.
     pub faults: LinkFaults,
+    /// The radio between the nodes; none: links have all the time and frames they need.
+    pub air: Option<AirSetup>,
     /// Whether to hash every step into one trace.
     pub traced: bool,
     /// Whether to measure the CPU time of every step.
@@ -62,6 +64,7 @@ impl Default for Setup {
             leader_timing: LeaderTiming::default(),
             edge_timing: EdgeTiming::default(),
             faults: LinkFaults::SOUND,
+            air: None,
             traced: false,
             metered: false,
             parallel: false,
@@ -154,6 +157,7 @@ impl<S: Suite> World<S> {
             edges: (0..edges).map(edge).collect(),
             recorded: VecDeque::new(),
             returns: BTreeMap::new(),
+            air: setup.air.clone().map(|air| Air::new(air, edges, seeds::generator(setup.seed, Player::Air))),
             trace: setup.traced.then(Sha256::new),
             turns: 0,
             leader_cpu: Duration::ZERO,

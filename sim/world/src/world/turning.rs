@@ -8,8 +8,10 @@ use quiver_role::{Destination, EdgeCommand, KgcCommand, LeaderCommand, Machine};
 use sha2::{Digest, Sha256};
 
 use super::{Errand, RECORDED, World};
+use crate::air::Air;
 use crate::disk::Stored;
 use crate::drive::Outcome;
+use crate::network::nanos;
 use crate::node::Row;
 use crate::queue::Due;
 use crate::station::{Manner, NEVER, Station, Stimulus};
@@ -153,6 +155,9 @@ impl<S: Suite> World<S> {
         if let Node::Leader(_) = turn.node {
             self.leader_cpu += turn.cpu;
         }
+        if let Some(air) = &mut self.air {
+            air.note(turn);
+        }
         for effect in &turn.effects {
             match effect {
                 Effect::Sent { to, payload } => self.route(turn, *to, payload),
@@ -226,7 +231,7 @@ impl<S: Suite> World<S> {
             Destination::Peer(peer) => {
                 let (node, connection) = self.row.behind(peer);
                 if self.links.connection(from, node) == Some(connection) {
-                    self.carry(at, (from, from), node, payload);
+                    self.transmit(at, from, node, payload);
                 }
             }
             Destination::Group => self.spread(at, from, payload),
@@ -242,18 +247,48 @@ impl<S: Suite> World<S> {
                 None => return,
             },
         };
+        let mut at = at;
         if hub != from {
-            self.carry(at, (from, from), hub, payload);
+            let Some(heard) = self.transmit(at, from, hub, payload) else { return };
+            at = heard;
             if !self.network.reaches(from, hub) {
                 return;
             }
         }
+        let flight = self.air.as_mut().map(|air| air.broadcast(Duration::from_nanos(at), hub, payload));
         let leaders = (0..self.row.leaders).map(Node::Leader);
         for to in leaders.chain((0..self.edge_count()).map(Node::Edge)) {
-            if to != from && to != hub && self.links.connection(hub, to).is_some() {
-                self.carry(at, (from, hub), to, payload);
+            if to == from || to == hub || self.links.connection(hub, to).is_none() {
+                continue;
+            }
+            match (&flight, &mut self.air) {
+                (Some(flight), Some(air)) if Air::joins(hub, to) => {
+                    if air.hears(flight, to) {
+                        self.carry(at.saturating_add(nanos(flight.after)), (from, hub), to, payload);
+                    } else {
+                        self.network.lose(payload);
+                    }
+                }
+                _ => self.carry(at, (from, hub), to, payload),
             }
         }
+    }
+
+    /// Sends a message to one node, over the radio if there is one between them. Gives when the radio is done with it,
+    /// unless it was lost there.
+    fn transmit(&mut self, at: u64, from: Node, to: Node, payload: &Arc<[u8]>) -> Option<u64> {
+        let mut at = at;
+        if let Some(air) = self.air.as_mut().filter(|_| Air::joins(from, to)) {
+            match air.unicast(Duration::from_nanos(at), from, to, payload) {
+                Some(after) => at = at.saturating_add(nanos(after)),
+                None => {
+                    self.network.lose(payload);
+                    return None;
+                }
+            }
+        }
+        self.carry(at, (from, from), to, payload);
+        Some(at)
     }
 
     /// Hands a message to the network; `via` is whom the receiver has it from.

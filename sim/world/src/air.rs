@@ -1,0 +1,184 @@
+//! The air between the nodes: one channel, one radio, and who paid for what.
+//!
+//! Messages with an edge at one end go over the radio; the KGC and the leaders reach each other by other means. A message
+//! to the group is one broadcast. What a re-key costs is all that is said about the newest epoch, from its broadcast to the
+//! last straggler's catch-up, and what drones compute to follow it.
+
+mod labour;
+mod speech;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quiver_ainq::Epoch;
+use quiver_role::LeaderEvent;
+use rand_chacha::ChaCha8Rng;
+
+pub use self::labour::labour;
+use self::speech::is_about_an_epoch;
+use crate::radio::cycles::Arithmetic;
+use crate::radio::{Account, Cast, Ledger, Loss, LossState, Medium, Payer, Profile, Transmission};
+use crate::{Node, NodeEvent, Turn};
+
+/// Which radio, and what it suffers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AirSetup {
+    /// The radio.
+    pub profile: Profile,
+    /// What each link does to frames.
+    pub loss: Loss,
+    /// Which curve arithmetic drones run.
+    pub arithmetic: Arithmetic,
+}
+
+/// A broadcast on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flight {
+    transmission: Transmission,
+    from: Node,
+    rekey: Option<u64>,
+    /// From the sending until the last frame was over.
+    pub(crate) after: Duration,
+}
+
+/// One channel for everybody.
+#[derive(Clone, Debug)]
+pub struct Air {
+    setup: AirSetup,
+    medium: Medium,
+    ledger: Ledger,
+    links: BTreeMap<(Node, Node), LossState>,
+    /// When a sender may send again.
+    silent_until: BTreeMap<Node, Duration>,
+    rng: ChaCha8Rng,
+    newest: Option<u64>,
+}
+
+impl Air {
+    pub(crate) fn new(setup: AirSetup, edges: u32, rng: ChaCha8Rng) -> Self {
+        Self {
+            setup,
+            medium: Medium::new(),
+            ledger: Ledger::new(edges as usize),
+            links: BTreeMap::new(),
+            silent_until: BTreeMap::new(),
+            rng,
+            newest: None,
+        }
+    }
+
+    /// What was spent so far. Re-keys are numbered by [`rekey_number`].
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The channel.
+    pub fn medium(&self) -> &Medium {
+        &self.medium
+    }
+
+    /// The radio.
+    pub fn profile(&self) -> &Profile {
+        &self.setup.profile
+    }
+
+    /// Whether messages between two nodes go over the radio.
+    pub(crate) fn joins(one: Node, other: Node) -> bool {
+        matches!(one, Node::Edge(_)) || matches!(other, Node::Edge(_))
+    }
+
+    /// Takes note of a step: which epoch is the newest, and what a drone computed.
+    pub(crate) fn note(&mut self, turn: &Turn) {
+        for event in turn.events() {
+            if let NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, .. }) = event {
+                self.newest = self.newest.max(Some(rekey_number(*epoch)));
+            }
+        }
+        if let Node::Edge(number) = turn.node {
+            let (cycles, about_an_epoch) = labour(turn, self.setup.arithmetic);
+            if cycles > 0 {
+                let rekey = self.newest.filter(|_| about_an_epoch);
+                self.ledger.book(Payer::Drone(number as usize), rekey, &Account::computing(cycles));
+            }
+        }
+    }
+
+    /// Sends a message to one node. Gives how long after `at` it arrives, if it does.
+    pub(crate) fn unicast(&mut self, at: Duration, from: Node, to: Node, payload: &[u8]) -> Option<Duration> {
+        let mut link = self.take_link(from, to);
+        let (transmission, after) = self.send(at, from, Cast::Unicast, payload.len(), &mut link);
+        self.keep_link(from, to, link);
+        let rekey = self.rekey(payload);
+        let power = self.setup.profile.power();
+        self.ledger.book(payer(from), rekey, &Account::sending(&transmission, power));
+        self.ledger.book(payer(to), rekey, &Account::hearing(&transmission, power));
+        transmission.delivered.then_some(after)
+    }
+
+    /// Sends a message to everybody in reach.
+    pub(crate) fn broadcast(&mut self, at: Duration, from: Node, payload: &[u8]) -> Flight {
+        let (transmission, after) = self.send(at, from, Cast::Broadcast, payload.len(), &mut LossState::default());
+        let rekey = self.rekey(payload);
+        self.ledger.book(payer(from), rekey, &Account::sending(&transmission, self.setup.profile.power()));
+        Flight { transmission, from, rekey, after }
+    }
+
+    /// Whether a node hears a broadcast whole; it pays for listening either way.
+    pub(crate) fn hears(&mut self, flight: &Flight, to: Node) -> bool {
+        let account = Account::hearing(&flight.transmission, self.setup.profile.power());
+        self.ledger.book(payer(to), flight.rekey, &account);
+        let mut link = self.take_link(flight.from, to);
+        let heard = self.setup.profile.receive(flight.transmission.frames, &mut link, &mut self.rng);
+        self.keep_link(flight.from, to, link);
+        heard
+    }
+
+    /// Waits for the sender's duty cycle and the channel, then sends.
+    fn send(
+        &mut self,
+        at: Duration,
+        from: Node,
+        cast: Cast,
+        bytes: usize,
+        link: &mut LossState,
+    ) -> (Transmission, Duration) {
+        let ready = self.silent_until.get(&from).copied().unwrap_or_default().max(at);
+        let transmission = self.setup.profile.send(bytes, cast, link, &mut self.rng);
+        let slot = self.medium.reserve(ready, &self.setup.profile, cast, &transmission, &mut self.rng);
+        if !transmission.silence.is_zero() {
+            self.silent_until.insert(from, slot.end + transmission.silence);
+        }
+        (transmission, slot.end.saturating_sub(at))
+    }
+
+    fn rekey(&self, payload: &[u8]) -> Option<u64> {
+        self.newest.filter(|_| is_about_an_epoch(payload))
+    }
+
+    /// Only bursts have a memory; all other links are the same at any time.
+    fn take_link(&mut self, from: Node, to: Node) -> LossState {
+        let loss = self.setup.loss;
+        match self.links.get(&(from, to)) {
+            Some(link) => link.clone(),
+            None => loss.link(&mut self.rng),
+        }
+    }
+
+    fn keep_link(&mut self, from: Node, to: Node, link: LossState) {
+        if let Loss::GilbertElliott { .. } = self.setup.loss {
+            self.links.insert((from, to), link);
+        }
+    }
+}
+
+/// The number under which a [`Ledger`] keeps what an epoch cost: it grows with the epoch.
+pub fn rekey_number(epoch: Epoch) -> u64 {
+    epoch.term << 32 | (epoch.counter & u64::from(u32::MAX))
+}
+
+fn payer(node: Node) -> Payer {
+    match node {
+        Node::Edge(number) => Payer::Drone(number as usize),
+        Node::Kgc | Node::Leader(_) => Payer::Infrastructure,
+    }
+}

@@ -1,0 +1,97 @@
+//! What a drone computes for a step: an estimate from what it heard, reported and sent.
+
+use quiver_role::EdgeEvent;
+
+use super::speech::{Kind, is_about_an_epoch, kind};
+use crate::radio::cycles::{Arithmetic, Operation, chacha20_poly1305, hmac_sha256, sha256};
+use crate::{Cause, Effect, NodeEvent, Turn};
+
+/// CPU cycles of a drone's step, and whether it was about an epoch.
+///
+/// Counted are the curve operations that the protocol prescribes for each message (signature checks as two products of
+/// two terms and three decoded points, as a header's check takes) and hashing and sealing by length; parsing and copying
+/// are not. A re-key is charged in full if it was followed, and with one hash if not.
+pub fn labour(turn: &Turn, arithmetic: Arithmetic) -> (u64, bool) {
+    let price = Price(arithmetic);
+    let activated = turn.events().find_map(|event| match event {
+        NodeEvent::Edge(EdgeEvent::KeyActivated { epoch, .. }) => Some(epoch.counter == 1),
+        _ => None,
+    });
+    let (mut cycles, mut about_an_epoch) = (0, activated.is_some());
+    if let Cause::Message { payload, .. } = &turn.cause {
+        about_an_epoch |= is_about_an_epoch(payload);
+        cycles += price.heard(payload, activated);
+    }
+    for effect in &turn.effects {
+        if let Effect::Sent { payload, .. } = effect {
+            cycles += price.said(payload);
+        }
+    }
+    (cycles, about_an_epoch)
+}
+
+struct Price(Arithmetic);
+
+impl Price {
+    fn of(&self, operation: Operation) -> u64 {
+        operation.cycles(self.0)
+    }
+
+    /// Checking a signature: the signer's implicit key and the equation.
+    fn check(&self) -> u64 {
+        2 * self.of(Operation::DoubleMultiplication) + 3 * self.of(Operation::Decoding)
+    }
+
+    /// A signature's commitment, and its nonce.
+    fn sign(&self) -> u64 {
+        self.of(Operation::BaseMultiplication) + self.of(Operation::Encoding) + hmac_sha256(96)
+    }
+
+    /// A pair of secret scalar and public point.
+    fn pair(&self) -> u64 {
+        self.of(Operation::BaseMultiplication) + self.of(Operation::Encoding)
+    }
+
+    /// The pairwise secret with a leader, from a secret and the public point of a one-time pair.
+    fn agree(&self) -> u64 {
+        self.of(Operation::Multiplication) + self.pair() + self.of(Operation::Decoding) + 2 * hmac_sha256(128)
+    }
+
+    /// For a message that came, with what followed from it: no new key, a re-key, or a term that was opened.
+    fn heard(&self, payload: &[u8], activated: Option<bool>) -> u64 {
+        let hash = sha256(payload.len());
+        // Unwrapping, the tag, the step of the ratchet, the traffic key.
+        let follow = self.check() + 4 * hmac_sha256(64);
+        hash + match (kind(payload), activated) {
+            (Kind::Welcome, _) | (Kind::Rekey | Kind::CatchUpReply, Some(true)) => follow + self.agree(),
+            (Kind::Rekey | Kind::CatchUpReply, Some(false)) => follow,
+            // The seal's two agreements, and s·P = R + H0·P_pub.
+            (Kind::EnrolReply, _) => {
+                3 * self.of(Operation::Multiplication)
+                    + self.of(Operation::BaseMultiplication)
+                    + 2 * self.of(Operation::Decoding)
+                    + chacha20_poly1305(0, payload.len())
+            }
+            (Kind::JoinChallenge, _) => 2 * self.of(Operation::Decoding),
+            (Kind::EvictionNotice | Kind::RevocationList, _) => self.check(),
+            (Kind::GroupMessage, _) => chacha20_poly1305(0, payload.len()),
+            (Kind::SpareAck, _) => hmac_sha256(64),
+            _ => 0,
+        }
+    }
+
+    /// For a message that was sent.
+    fn said(&self, payload: &[u8]) -> u64 {
+        match kind(payload) {
+            // x_i and the reply point, and a proof for the token's key and for x_i.
+            Kind::EnrolRequest => 2 * self.pair() + 2 * self.sign(),
+            // The one-time point, the spare, and a signature for each.
+            Kind::JoinRequest => 2 * self.pair() + 2 * self.sign(),
+            Kind::SparePublication => self.pair() + self.sign(),
+            Kind::Leave => self.sign(),
+            Kind::Ack | Kind::CatchUpRequest => hmac_sha256(64),
+            Kind::GroupMessage => chacha20_poly1305(0, payload.len()),
+            _ => 0,
+        }
+    }
+}
