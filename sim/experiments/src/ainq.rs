@@ -23,8 +23,6 @@ mod strategies;
 mod summary;
 pub(crate) mod swarm;
 
-use std::time::SystemTime;
-
 use crate::Result;
 use crate::machine::Machine;
 use crate::observer::Observer;
@@ -32,17 +30,7 @@ use crate::report::{Report, Source};
 
 pub use self::plan::Plan;
 use self::published::Published;
-
-/// What a report says about its making.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Making {
-    /// When.
-    pub date: SystemTime,
-    /// By which version of the program.
-    pub version: String,
-    /// With which command.
-    pub command: String,
-}
+pub use crate::report::Making;
 
 /// Measures everything.
 ///

@@ -93,6 +93,17 @@ pub struct Experiment {
     pub tables: Vec<Table>,
 }
 
+/// What a report says about its making.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Making {
+    /// When.
+    pub date: SystemTime,
+    /// By which version of the program.
+    pub version: String,
+    /// With which command.
+    pub command: String,
+}
+
 impl Report {
     /// Every table, in order.
     pub fn tables(&self) -> impl Iterator<Item = &Table> {

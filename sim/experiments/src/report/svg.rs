@@ -11,7 +11,7 @@ use plotters::coord::Shift;
 use plotters::drawing::DrawingAreaErrorKind;
 use plotters::element::PathElement;
 use plotters::prelude::{
-    ChartBuilder, Color as _, DashedLineSeries, DrawingArea, IntoDrawingArea as _, IntoFont as _, LineSeries,
+    ChartBuilder, Color as _, DrawingArea, FontStyle, IntoDrawingArea as _, IntoFont as _, LineSeries,
     RGBColor, SVGBackend, ShapeStyle, Text, TextStyle,
 };
 
@@ -31,11 +31,13 @@ pub(super) const AXIS: RGBColor = RGBColor(0x9A, 0xA4, 0xAE);
 
 const WIDTH: u32 = 920;
 const SINGLE_HEIGHT: u32 = 430;
-const PANEL_HEIGHT: u32 = 300;
+const PANEL_HEIGHT: u32 = 310;
 const LEGEND_LINE: u32 = 26;
-const LEGEND_LEFT: i32 = 84;
+const LEGEND_LEFT: i32 = 88;
 const FONT: &str = "system-ui, Helvetica, Arial, sans-serif";
-const FONT_SIZE: i32 = 15;
+const FONT_SIZE: i32 = 18;
+/// Broken lines are drawn this wide and then rewritten: the library can break a line only at whole pixels, and it shows.
+const BROKEN: u32 = 3;
 
 type Backend<'a> = SVGBackend<'a>;
 type Area<'a> = DrawingArea<Backend<'a>, Shift>;
@@ -46,6 +48,8 @@ pub(super) fn render(plot: &Plot) -> Result<String> {
     let mut text = String::new();
     draw(plot, &mut text)
         .map_err(|error| ExperimentError::Plot { plot: plot.slug.clone(), reason: error.to_string() })?;
+    let broken = format!(r#"stroke-width="{BROKEN}""#);
+    let text = text.replace(&broken, r#"stroke-width="2" stroke-dasharray="7 5""#);
     Ok(titled(&text, &plot.caption))
 }
 
@@ -87,15 +91,15 @@ fn number(count: usize) -> u32 {
 fn draw_panel(area: &Area<'_>, plot: &Plot, panel: &Panel, layout: &Layout) -> Drawn {
     let named = !panel.title.is_empty();
     if named {
-        area.draw(&Text::new(panel.title.clone(), (LEGEND_LEFT, 8), font(FONT_SIZE + 1, WORDS)))?;
+        area.draw(&Text::new(panel.title.clone(), (LEGEND_LEFT, 8), bold(FONT_SIZE, WORDS)))?;
     }
     let mut chart = ChartBuilder::on(area)
         .margin_top(if named { 32 } else { 6 })
         .margin_right(24)
         .margin_bottom(6)
         .margin_left(4)
-        .x_label_area_size(48)
-        .y_label_area_size(80)
+        .x_label_area_size(54)
+        .y_label_area_size(84)
         .build_cartesian_2d(layout.x.clone(), layout.y.clone())?;
     chart
         .configure_mesh()
@@ -109,12 +113,8 @@ fn draw_panel(area: &Area<'_>, plot: &Plot, panel: &Panel, layout: &Layout) -> D
         .draw()?;
     for series in &panel.series {
         let points = layout.place(&series.points);
-        let style = line_style(series.ink);
-        if series.dashed {
-            chart.draw_series(DashedLineSeries::new(points.iter().copied(), 7, 5, style))?;
-        } else {
-            chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
-        }
+        let style = colour(series.ink).stroke_width(if series.dashed { BROKEN } else { 2 });
+        chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
         chart.draw_series(points.into_iter().map(|at| Marker { ink: series.ink, at }))?;
     }
     Ok(())
@@ -125,7 +125,7 @@ fn legend_lines(plot: &Plot) -> Vec<Vec<(i32, &str, Ink, bool)>> {
     let mut lines: Vec<Vec<(i32, &str, Ink, bool)>> = vec![Vec::new()];
     let mut left = LEGEND_LEFT;
     for (name, ink, dashed) in plot.legend() {
-        let width = 44 + i32::try_from(name.chars().count()).unwrap_or(100) * 8 + 22;
+        let width = 44 + i32::try_from(name.chars().count()).unwrap_or(100) * 8 + 26;
         if left + width > WIDTH.cast_signed() && left > LEGEND_LEFT {
             lines.push(Vec::new());
             left = LEGEND_LEFT;
@@ -141,12 +141,10 @@ fn legend_lines(plot: &Plot) -> Vec<Vec<(i32, &str, Ink, bool)>> {
 fn draw_legend(area: &Area<'_>, lines: &[Vec<(i32, &str, Ink, bool)>]) -> Drawn {
     for (y, line) in (16_i32..).step_by(LEGEND_LINE as usize).zip(lines) {
         for &(x, name, ink, dashed) in line {
-            let gap = if dashed { 12 } else { 17 };
-            for (from, to) in [(x, x + gap), (x + 34 - gap, x + 34)] {
-                area.draw(&PathElement::new(vec![(from, y), (to, y)], line_style(ink)))?;
-            }
+            let style = colour(ink).stroke_width(if dashed { BROKEN } else { 2 });
+            area.draw(&PathElement::new(vec![(x, y), (x + 34, y)], style))?;
             area.draw(&Marker { ink, at: (x + 17, y) })?;
-            area.draw(&Text::new(name.to_string(), (x + 42, y - 9), font(FONT_SIZE, WORDS)))?;
+            area.draw(&Text::new(name.to_string(), (x + 42, y - 8), font(FONT_SIZE, WORDS)))?;
         }
     }
     Ok(())
@@ -158,6 +156,10 @@ fn line_style(ink: Ink) -> ShapeStyle {
 
 fn font(size: i32, colour: RGBColor) -> TextStyle<'static> {
     (FONT, size).into_font().color(&colour)
+}
+
+fn bold(size: i32, colour: RGBColor) -> TextStyle<'static> {
+    (FONT, size, FontStyle::Bold).into_font().color(&colour)
 }
 
 /// A series is drawn only where its scales can show it.
