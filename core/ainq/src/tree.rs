@@ -23,6 +23,8 @@ mod message;
 mod node;
 mod path;
 #[cfg(test)]
+mod sizes;
+#[cfg(test)]
 mod symbolic;
 #[cfg(test)]
 mod vectors;
