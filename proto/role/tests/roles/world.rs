@@ -176,7 +176,7 @@ impl World {
             token: Some(copy(&self.leader_token)),
             kgcs: vec![1],
             allow: BTreeSet::new(),
-            max_members: 1000,
+            max_members: 2000,
             strategy: crate::STRATEGY,
             timing: self.leader_timing,
         }

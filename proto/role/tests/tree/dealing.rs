@@ -1,0 +1,100 @@
+//! What a leader sends, and how often.
+
+use std::time::Duration;
+
+use quiver_ainq::{Name, Part};
+use quiver_message::Message;
+use quiver_role::{Destination, Input, LeaderCommand, LeaderEvent, Machine, Output};
+
+use crate::world::{Node, World, decode};
+use crate::{is_delta, pushed_path, questions};
+
+/// Gives a leader an order and counts what it sends before it comes to rest.
+fn transmissions(world: &mut World, command: LeaderCommand) -> Vec<(Destination, usize)> {
+    let now = world.now();
+    let leader = world.leader.as_mut().unwrap();
+    leader.handle_input(now, Input::Command(command), &mut world.rng);
+    let mut sent = Vec::new();
+    loop {
+        match leader.poll_output() {
+            Output::Transmit { to, payload } => sent.push((to, payload.len())),
+            Output::Timeout(_) => return sent,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_new_key_is_one_message_to_all_however_many_they_are() {
+    for n in [5, 40] {
+        let mut world = World::grouped(1, n);
+        let sent = transmissions(&mut world, LeaderCommand::Rekey);
+        assert!(matches!(sent[..], [(Destination::Group, _)]), "{n} members: {sent:?}");
+    }
+}
+
+#[test]
+fn an_eviction_tells_the_evicted_and_the_group_and_nobody_else() {
+    let mut world = World::grouped(2, 20);
+    let sent = transmissions(&mut world, LeaderCommand::Evict(Name::new("edge-7").unwrap()));
+    let [(Destination::Peer(_), _), (Destination::Group, _), (Destination::Group, delta)] = sent[..] else {
+        panic!("{sent:?}");
+    };
+    assert!(delta < 1200, "{delta} bytes");
+}
+
+#[test]
+fn a_restarted_leader_opens_flat_and_gives_everybody_a_path() {
+    let mut world = World::grouped(3, 20);
+    world.crash(Node::Leader);
+    let mark = world.recorded.len();
+    world.start_leader();
+    world.run(Duration::from_secs(1));
+    assert!(world.agree(0..20));
+    for edge in 0..20 {
+        let to_it = world.recorded[mark..].iter().filter(|flight| flight.to == Node::Edge(edge));
+        let paths = to_it.clone().filter(|flight| pushed_path(&world, flight).is_some());
+        assert_eq!(paths.count(), 1, "edge {edge}");
+        let opening = |message| matches!(message, Message::CatchUpReply(reply) if matches!(reply.part, Some(Part::Entry(_))));
+        assert_eq!(to_it.filter(|flight| opening(decode(&world, flight))).count(), 1, "edge {edge}");
+    }
+    // So the next delta is of use to everybody, and nobody has to ask.
+    let mark = world.recorded.len();
+    world.lead(LeaderCommand::Rekey);
+    world.run(Duration::from_millis(10));
+    assert!(world.agree(0..20));
+    assert!((0..20).all(|edge| questions(&world, edge, mark) == 0));
+}
+
+#[test]
+fn more_paths_than_one_slice_has_are_pushed_all_the_same() {
+    let mut world = World::grouped(4, 300);
+    world.crash(Node::Leader);
+    world.start_leader();
+    let mark = world.recorded.len();
+    world.run(Duration::from_secs(1));
+    assert!(world.agree(0..300));
+    let pushed = world.recorded[mark..].iter().filter(|flight| pushed_path(&world, flight).is_some());
+    assert_eq!(pushed.count(), 300);
+}
+
+#[test]
+fn who_does_not_acknowledge_is_sent_the_wraps_again() {
+    let mut world = World::grouped(5, 4);
+    world.cut.insert(Node::Edge(2));
+    world.lead(LeaderCommand::Rekey);
+    let epoch = world.leader_epoch();
+    world.run(Duration::from_secs(1));
+    assert!(!world.leader_events.contains(&LeaderEvent::Delivered { epoch, members: 4 }));
+    world.cut.clear();
+    let mark = world.recorded.len();
+    world.run(Duration::from_secs(6));
+    assert!(world.agree(0..4));
+    assert!(world.leader_events.contains(&LeaderEvent::Delivered { epoch, members: 4 }));
+    let again: Vec<Node> = world.recorded[mark..]
+        .iter()
+        .filter(|flight| is_delta(&world, flight))
+        .map(|flight| flight.to)
+        .collect();
+    assert_eq!(again, [Node::Edge(2)]);
+}
