@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use quiver_ainq::{
-    Deployment, DronePublicKey, Element, Entry, Epoch, HeaderCore, Kind, Membership, PairContext, Ratchet,
-    Slot, Suite,
+    Deployment, DronePublicKey, Element, Epoch, HeaderCore, Kind, Membership, PairContext, Ratchet, Slot,
+    Suite,
 };
 use quiver_crypto::{Secret, prf};
 
+use crate::climber::Climber;
 use crate::swarm::{Broadcast, Edge, Kept, Swarm, name};
 
 /// Steps an adversary computes ahead on every chain it has.
@@ -25,6 +26,8 @@ pub(crate) struct Adversary<S: Suite> {
     publics: Vec<(Slot, DronePublicKey<S>)>,
     /// All one-time points that were ever published.
     one_times: Vec<Element<S>>,
+    /// Keys of a tree's nodes.
+    climber: Climber,
     /// For which epochs, and with how many scalars, all products are made already.
     multiplied: BTreeSet<(Epoch, usize)>,
 }
@@ -46,6 +49,7 @@ impl<S: Suite> Adversary<S> {
             keys: Vec::new(),
             publics: publics.collect(),
             one_times: one_times.collect(),
+            climber: Climber::default(),
             multiplied: BTreeSet::new(),
         }
     }
@@ -104,8 +108,26 @@ impl<S: Suite> Adversary<S> {
             })
         });
         let found = unwrapped.chain(self.reused_masks(epoch, all)).chain(self.keys.clone()).find(confirms);
+        let found = self.climbs(epoch, all, &d0, &confirms).or(found);
         self.keys.extend(found.clone());
         found.is_some()
+    }
+
+    /// Under `tree`: opens path messages, which may have come for this epoch after its wraps, and follows the wraps.
+    fn climbs(
+        &mut self,
+        epoch: &Broadcast<S>,
+        all: &[Broadcast<S>],
+        d0: &[u8; 32],
+        confirms: &dyn Fn(&Secret<32>) -> bool,
+    ) -> Option<Secret<32>> {
+        let digest = epoch.header.digest(&self.deployment);
+        let sealed = self.climber.takes_paths(epoch, &digest, &self.chains);
+        epoch.delta.as_ref()?;
+        let number = all.iter().position(|other| other.header.tag == epoch.header.tag)?;
+        let before = all[number - 1].header.core.height;
+        let climbed = self.climber.climbs(epoch, d0, &self.chains, before, confirms);
+        climbed.or_else(|| sealed.into_iter().find(confirms))
     }
 
     /// The attack on the paper's masks: C ⊕ C′ ⊕ K′ is K if a mask was used twice.
@@ -129,25 +151,26 @@ impl<S: Suite> Adversary<S> {
         for (i, a) in self.scalars.iter().enumerate() {
             scalars.extend(self.scalars[..i].iter().map(|b| *a + *b));
         }
-        let places: Vec<_> = self.places(core, &epoch.entries);
+        let places: Vec<_> = self.places(core, epoch);
         for agreed in scalars.iter().filter_map(|scalar| S::agree(scalar, point).ok()) {
-            for (public, entry) in &places {
+            for (public, slot, q) in &places {
                 for e in self.one_times.clone() {
-                    let q = entry.q.unwrap_or(0);
-                    let ctx = pairs.digest(public, entry.slot, q, e.encoding());
+                    let ctx = pairs.digest(public, *slot, *q, e.encoding());
                     self.takes_chain(Ratchet::<S>::derive(&agreed, &ctx));
                 }
             }
         }
     }
 
-    /// Who is at which entry that the epoch made new.
-    fn places(&self, core: &HeaderCore<S>, entries: &[Entry]) -> Vec<(DronePublicKey<S>, Entry)> {
-        let fresh = entries.iter().filter(|entry| core.adds(entry.slot) || core.kind == Kind::Open);
+    /// Who may be at which slot that the epoch made new, and under which number of a spare point.
+    fn places(&self, core: &HeaderCore<S>, epoch: &Broadcast<S>) -> Vec<(DronePublicKey<S>, Slot, u64)> {
+        let opened = epoch.entries.iter().filter(|_| core.kind == Kind::Open);
+        let opened = opened.map(|entry| (entry.slot, entry.q.unwrap_or(0)));
+        let fresh = opened.chain(core.added.iter().map(|slot| (slot, 0)));
         fresh
-            .flat_map(|entry| {
-                let here = self.publics.iter().filter(move |(slot, _)| *slot == entry.slot);
-                here.map(move |(_, public)| (public.clone(), entry.clone()))
+            .flat_map(|(slot, q)| {
+                let here = self.publics.iter().filter(move |(held, _)| *held == slot);
+                here.map(move |(_, public)| (public.clone(), slot, q))
             })
             .collect()
     }

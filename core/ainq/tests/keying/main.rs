@@ -40,6 +40,7 @@ mod acceptance;
 mod adversary;
 mod agreement;
 mod by_hand;
+mod climber;
 #[cfg(feature = "instrumented")]
 mod cost;
 mod nonces;

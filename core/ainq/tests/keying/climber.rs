@@ -1,0 +1,159 @@
+//! How an adversary climbs a tree: from whatever keys of nodes it has, through the recorded wraps, up to a group key.
+//!
+//! Written from the protocol's description, not from the crate: sets of nodes instead of runs of slots.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quiver_ainq::{PathMessage, Suite};
+use quiver_crypto::{Digest, Secret, aead, prf};
+
+use crate::swarm::Broadcast;
+
+/// Steps computed ahead on the key of every node.
+const AHEAD: usize = 12;
+
+/// (level, index).
+type Node = (u8, u32);
+type Key = [u8; 32];
+
+/// Keys of inner nodes that an adversary has, each with all that follow from it.
+#[derive(Default)]
+pub(crate) struct Climber {
+    known: BTreeMap<Node, BTreeSet<Key>>,
+}
+
+/// What a node's star may be, and from which child's key each such guess comes.
+type Guesses = BTreeMap<Node, BTreeMap<Key, Vec<(Node, Key)>>>;
+
+impl Climber {
+    /// Opens what path messages of an epoch the chains open; gives back the group keys in them.
+    pub(crate) fn takes_paths<S: Suite>(
+        &mut self,
+        epoch: &Broadcast<S>,
+        digest: &Digest,
+        chains: &[Secret<32>],
+    ) -> Vec<Secret<32>> {
+        let mut keys = Vec::new();
+        for path in &epoch.paths {
+            let Some(plaintext) = open::<S>(path, digest, chains) else { continue };
+            let (group_key, nodes) = plaintext.split_last().unwrap();
+            for (level, key) in (1u8..).zip(nodes) {
+                self.learns::<S>((level, path.slot >> level), *key);
+            }
+            keys.push(Secret::new(*group_key));
+        }
+        keys
+    }
+
+    fn learns<S: Suite>(&mut self, node: Node, key: Key) {
+        let known = self.known.entry(node).or_default();
+        let mut key = Secret::new(key);
+        for _ in 0..AHEAD {
+            if !known.insert(*key.expose()) {
+                return;
+            }
+            key = prf(&key, S::ID, "step", &[&name(node)]);
+        }
+    }
+
+    /// Climbs from all it has towards the root; gives back the group key if it gets there, and keeps every key on the ways
+    /// that led there.
+    pub(crate) fn climbs<S: Suite>(
+        &mut self,
+        epoch: &Broadcast<S>,
+        d0: &Digest,
+        chains: &[Secret<32>],
+        before: u8,
+        confirms: &dyn Fn(&Secret<32>) -> bool,
+    ) -> Option<Secret<32>> {
+        let guesses = self.guesses(epoch, d0, chains, before);
+        let root = (epoch.header.core.height, 0);
+        let known = self.known.get(&root).cloned().unwrap_or_default();
+        let stars = guesses.get(&root).into_iter().flat_map(|stars| stars.keys().copied());
+        let mut found = None;
+        for root_key in known.into_iter().chain(stars).collect::<BTreeSet<_>>() {
+            let stepped = *prf(&Secret::new(root_key), S::ID, "step", &[&name(root)]).expose();
+            for key in [root_key, stepped] {
+                let group_key = prf(&Secret::new(key), S::ID, "group key", &[d0]);
+                if confirms(&group_key) {
+                    self.learns_ways::<S>(&guesses, root, root_key);
+                    found = Some(group_key);
+                }
+            }
+        }
+        found
+    }
+
+    fn learns_ways<S: Suite>(&mut self, guesses: &Guesses, node: Node, key: Key) {
+        self.learns::<S>(node, key);
+        let from = guesses.get(&node).and_then(|stars| stars.get(&key));
+        for (child, child_key) in from.into_iter().flatten() {
+            if child.0 > 0 {
+                self.learns_ways::<S>(guesses, *child, *child_key);
+            }
+        }
+    }
+
+    fn guesses<S: Suite>(
+        &self,
+        epoch: &Broadcast<S>,
+        d0: &Digest,
+        chains: &[Secret<32>],
+        before: u8,
+    ) -> Guesses {
+        let mut guesses = Guesses::new();
+        for (node, child, wrap) in wraps(epoch, before) {
+            let known = self.known.get(&child).into_iter().flatten().copied();
+            let stars = guesses.get(&child).into_iter().flat_map(|stars| stars.keys().copied());
+            let leaves = chains.iter().filter(|_| child.0 == 0).map(|chain| *chain.expose());
+            let keys: BTreeSet<Key> = known.chain(stars).chain(leaves).collect();
+            for key in keys {
+                let pad = prf(&Secret::new(key), S::ID, "wrap node", &[d0, &name(node), &name(child)]);
+                let star = std::array::from_fn(|i| wrap[i] ^ pad.expose()[i]);
+                guesses.entry(node).or_default().entry(star).or_default().push((child, key));
+            }
+        }
+        guesses
+    }
+}
+
+fn name((level, index): Node) -> [u8; 5] {
+    let [a, b, c, d] = index.to_be_bytes();
+    [level, a, b, c, d]
+}
+
+fn open<S: Suite>(path: &PathMessage, digest: &Digest, chains: &[Secret<32>]) -> Option<Vec<Key>> {
+    let encoded = path.encode();
+    let aad = [&digest[..], &encoded[..12]].concat();
+    let plaintext = chains.iter().find_map(|chain| {
+        let key = prf(chain, S::ID, "path", &[digest, &path.r]);
+        aead::open(&key, &[0; 12], &aad, &encoded[28..]).ok()
+    })?;
+    Some(plaintext.chunks(32).map(|key| key.try_into().unwrap()).collect())
+}
+
+/// The wraps of an epoch with parent and child, lowest level first.
+fn wraps<S: Suite>(epoch: &Broadcast<S>, before: u8) -> Vec<(Node, Node, Key)> {
+    let core = &epoch.header.core;
+    let above = |slot: u32| (1..=core.height).map(move |level| (level, slot >> level));
+    let mut refreshed: BTreeSet<Node> = core.removed.iter().flat_map(above).collect();
+    refreshed.extend((before + 1..=core.height).map(|level| (level, 0)));
+    if core.removed.is_empty() && core.added.is_empty() {
+        refreshed.insert((core.height, 0));
+    }
+    let bytes = epoch.delta.as_ref().unwrap().as_bytes();
+    let (masks, rest) = bytes.split_at((2 * refreshed.len()).div_ceil(8));
+    let edges = refreshed.iter().flat_map(|node| {
+        let (level, index) = *node;
+        [(*node, (level - 1, 2 * index)), (*node, (level - 1, 2 * index + 1))]
+    });
+    let wrapped: Vec<_> = edges
+        .zip(0..)
+        .filter(|(_, bit)| masks[bit / 8] >> (bit % 8) & 1 == 1)
+        .map(|(edge, _)| edge)
+        .collect();
+    let leaves = wrapped.iter().filter(|(_, child)| child.0 == 0).count();
+    let keys = rest[8 * leaves..].chunks(32);
+    assert_eq!(keys.len(), wrapped.len());
+    wrapped.into_iter().zip(keys).map(|((node, child), key)| (node, child, key.try_into().unwrap())).collect()
+}
