@@ -45,6 +45,8 @@ pub(crate) struct Flight {
 #[derive(Clone, Debug)]
 pub struct Air {
     setup: AirSetup,
+    /// The radio of whoever is no edge.
+    gateway: Profile,
     medium: Medium,
     ledger: Ledger,
     links: BTreeMap<(Node, Node), LossState>,
@@ -57,6 +59,7 @@ pub struct Air {
 impl Air {
     pub(crate) fn new(setup: AirSetup, edges: u32, rng: ChaCha8Rng) -> Self {
         Self {
+            gateway: setup.profile.clone().at_gateway(),
             setup,
             medium: Medium::new(),
             ledger: Ledger::new(edges as usize),
@@ -85,6 +88,12 @@ impl Air {
     /// Whether messages between two nodes go over the radio.
     pub(crate) fn joins(one: Node, other: Node) -> bool {
         matches!(one, Node::Edge(_)) || matches!(other, Node::Edge(_))
+    }
+
+    /// Links lose no frames any more.
+    pub(crate) fn calm(&mut self) {
+        self.setup.loss = Loss::None;
+        self.links.clear();
     }
 
     /// Takes note of a step: which epoch is the newest, and what a drone computed.
@@ -117,7 +126,8 @@ impl Air {
 
     /// Sends a message to everybody in reach.
     pub(crate) fn broadcast(&mut self, at: Duration, from: Node, payload: &[u8]) -> Flight {
-        let (transmission, after) = self.send(at, from, Cast::Broadcast, payload.len(), &mut LossState::default());
+        let (transmission, after) =
+            self.send(at, from, Cast::Broadcast, payload.len(), &mut LossState::default());
         let rekey = self.rekey(payload);
         self.ledger.book(payer(from), rekey, &Account::sending(&transmission, self.setup.profile.power()));
         Flight { transmission, from, rekey, after }
@@ -143,8 +153,9 @@ impl Air {
         link: &mut LossState,
     ) -> (Transmission, Duration) {
         let ready = self.silent_until.get(&from).copied().unwrap_or_default().max(at);
-        let transmission = self.setup.profile.send(bytes, cast, link, &mut self.rng);
-        let slot = self.medium.reserve(ready, &self.setup.profile, cast, &transmission, &mut self.rng);
+        let profile = if let Node::Edge(_) = from { &self.setup.profile } else { &self.gateway };
+        let transmission = profile.send(bytes, cast, link, &mut self.rng);
+        let slot = self.medium.reserve(ready, profile, cast, &transmission, &mut self.rng);
         if !transmission.silence.is_zero() {
             self.silent_until.insert(from, slot.end + transmission.silence);
         }

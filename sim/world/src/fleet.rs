@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use quiver_ainq::{
-    Deployment, IssuedToken, MasterSecret, Name, OperatorSecretKey, Role, Suite, TokenGrant, UnixTime,
+    Deployment, IssuedToken, MasterSecret, Name, OperatorSecretKey, Role, StrategyKind, Suite, TokenGrant,
+    UnixTime,
 };
 use quiver_crypto::Secret;
 use quiver_role::edge::EdgeTiming;
@@ -13,8 +14,8 @@ use quiver_role::{EdgeConfig, KgcConfig, LeaderConfig};
 use rand_core::RngCore;
 use zeroize::Zeroizing;
 
-use crate::Node;
 use crate::seeds::{self, Player};
+use crate::{Node, Setup};
 
 /// When the world begins: 2027-01-01, in seconds since 1970.
 pub const EPOCH_START: UnixTime = 1_798_761_600;
@@ -46,12 +47,14 @@ pub struct Fleet<S: Suite> {
     /// Edges from this number on have tokens that do not list the group: they must never get in.
     pub(crate) strangers_from: u32,
     pub(crate) max_members: u32,
+    pub(crate) strategy: StrategyKind,
     pub(crate) leader_timing: LeaderTiming,
     pub(crate) edge_timing: EdgeTiming,
 }
 
 impl<S: Suite> Fleet<S> {
-    pub(crate) fn new(seed: u64, members: u32, leader: LeaderTiming, edge: EdgeTiming) -> Self {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let (seed, members) = (setup.fleet_seed, setup.members);
         let mut rng = seeds::generator(seed, Player::Founder);
         let master = MasterSecret::<S>::generate(&mut rng);
         let operator = OperatorSecretKey::generate(&mut rng);
@@ -63,8 +66,9 @@ impl<S: Suite> Fleet<S> {
             group: name(GROUP),
             strangers_from: members,
             max_members: members.saturating_mul(2).clamp(64, 1 << 20),
-            leader_timing: leader,
-            edge_timing: edge,
+            strategy: setup.strategy,
+            leader_timing: setup.leader_timing,
+            edge_timing: setup.edge_timing,
         }
     }
 
@@ -111,7 +115,7 @@ impl<S: Suite> Fleet<S> {
             kgcs: vec![1],
             allow: BTreeSet::new(),
             max_members: self.max_members,
-            strategy: quiver_ainq::StrategyKind::Flat,
+            strategy: self.strategy,
             timing: self.leader_timing,
         }
     }

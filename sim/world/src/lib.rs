@@ -17,6 +17,7 @@ mod air;
 mod disk;
 mod drive;
 mod fleet;
+mod invariants;
 mod network;
 mod node;
 mod queue;
@@ -26,14 +27,18 @@ mod toy;
 mod witness;
 mod world;
 
+pub mod check;
 pub mod radio;
 
 pub use self::action::Action;
 pub use self::air::{Air, AirSetup, labour, rekey_number};
 pub use self::disk::DiskState;
+#[doc(hidden)]
+pub use self::drive::Sabotage;
 pub use self::drive::{Cause, Effect, NodeEvent, Turn};
 pub use self::fleet::{EPOCH_START, Fleet, GROUP, edge_name};
-pub use self::network::{Burst, LinkFaults, Network, Partition};
+pub use self::invariants::{Invariant, Invariants, Violation, bound};
+pub use self::network::{Burst, LinkFaults, Network, Partition, Traffic};
 pub use self::node::{Node, NodeSet};
 pub use self::toy::InsecureToy;
 pub use self::witness::{Nobody, Witness};

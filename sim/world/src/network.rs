@@ -149,7 +149,8 @@ impl Network {
 
     /// Whether messages get from one node to the other at all.
     pub fn reaches(&self, from: Node, to: Node) -> bool {
-        !self.partitions.iter().any(|partition| partition.stops(from, to))
+        let silent = |node| self.of_node.get(&node).is_some_and(|faults| faults.loss >= 1.0);
+        !silent(from) && !silent(to) && !self.partitions.iter().any(|partition| partition.stops(from, to))
     }
 
     /// What was sent and what became of it.

@@ -74,6 +74,13 @@ impl Profile {
         self
     }
 
+    /// The same radio at a gateway, which may also use the channel for downlinks when it talks to one station.
+    #[must_use]
+    pub fn at_gateway(mut self) -> Self {
+        self.unicast.duty_cycle = self.broadcast.duty_cycle;
+        self
+    }
+
     /// The share of time a sender may be on the air, where a law limits it.
     pub fn duty_cycle(&self, cast: Cast) -> Option<DutyCycle> {
         self.link(cast).duty_cycle

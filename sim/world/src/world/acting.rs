@@ -10,7 +10,7 @@ use crate::fleet::edge_name;
 use crate::network::nanos;
 use crate::queue::Due;
 use crate::station::Stimulus;
-use crate::{Action, Node, Turn};
+use crate::{Action, Node, Partition, Turn};
 
 /// The channel on which the world talks.
 const CHANNEL: &str = "talk";
@@ -56,7 +56,12 @@ impl<S: Suite> World<S> {
             Action::Stop(node) => self.stop(*node),
             Action::Crash { node, after, down_for } => self.doom(*node, *after, *down_for),
             Action::Links(faults) => self.network.set_faults(*faults),
-            Action::LinksOf(node, faults) => self.network.set_faults_of(*node, *faults),
+            Action::LinksOf(node, faults) => {
+                self.network.set_faults_of(*node, *faults);
+                if faults.is_some_and(|faults| faults.loss >= 1.0) {
+                    self.plan_severing(&Partition::island([*node]));
+                }
+            }
             Action::Part(partition) => {
                 self.network.part(partition.clone());
                 self.plan_severing(partition);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quiver_ainq::{
     Deployment, DroneKeypair, Epoch, GroupContext, Identity, Label, Leadership, MasterSecret, Name, Role,
-    Roster, SecretValue, Suite, Times,
+    Roster, SecretValue, StrategyKind, Suite, Times,
 };
 use quiver_message::RekeyTemplate;
 use rand_chacha::ChaCha8Rng;
@@ -63,8 +63,9 @@ impl<S: Suite> World<S> {
         let role = Role::Leader { group: self.fleet.group().clone(), ordinal };
         let leader = issued(&master, &own, "usurper", role, &mut rng)?;
         let output = self.opened(term, &leader, &mut rng)?;
+        let entry = output.entries.first().cloned().map(quiver_ainq::Part::Entry);
         let deployment = self.fleet.deployment();
-        Some(RekeyTemplate::new(deployment, &output.header).message(output.entries.first()).into())
+        Some(RekeyTemplate::new(deployment, &output.header).message(entry.as_ref()).into())
     }
 
     /// A term opened by a drone that the KGC did enrol, but not as a leader.
@@ -78,9 +79,10 @@ impl<S: Suite> World<S> {
         let drone = issued(&master, deployment, &format!("captured-{edge}"), Role::Edge, &mut rng)?;
         let mut output = self.opened(term, &model, &mut rng)?;
         output.header.core.leader = drone.public().clone();
+        let entry = output.entries.first().cloned().map(quiver_ainq::Part::Entry);
         let digest = output.header.digest(deployment);
         output.header.signature = drone.sign(deployment, Label::Header, &digest, &mut rng);
-        Some(RekeyTemplate::new(deployment, &output.header).message(output.entries.first()).into())
+        Some(RekeyTemplate::new(deployment, &output.header).message(entry.as_ref()).into())
     }
 
     fn opened(
@@ -97,8 +99,17 @@ impl<S: Suite> World<S> {
             leader: leader.public().clone(),
         };
         let spares = BTreeMap::new();
-        let opened =
-            Leadership::open_term(context, leader, Roster::new(), &spares, term, [0; 32], &times, rng);
+        let opened = Leadership::open_term(
+            context,
+            leader,
+            Roster::new(),
+            &spares,
+            term,
+            [0; 32],
+            &times,
+            StrategyKind::Flat,
+            rng,
+        );
         opened.ok().map(|(_, output)| output)
     }
 }

@@ -231,6 +231,9 @@ impl<S: Suite> World<S> {
     pub(super) fn calm(&mut self, turns: &mut Vec<Turn>) {
         self.network.heal();
         self.network.calm();
+        if let Some(air) = &mut self.air {
+            air.calm();
+        }
         self.returns.clear();
         for index in 0..self.row.hubs() + self.edges.len() {
             let node = self.row.node(index);

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_ainq::Suite;
+use quiver_ainq::{StrategyKind, Suite};
 use quiver_role::{KgcRecord, LeaderRecord, Snapshot};
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::{AirSetup, LinkFaults};
 use crate::disk::Keep;
 use crate::seeds::{self, Dormant, Player};
+use crate::{AirSetup, LinkFaults};
 
 /// The most edges: what a group may have, and as many again.
 const MAX_EDGES: u32 = 1 << 21;
@@ -29,6 +29,8 @@ pub struct Setup {
     pub strangers: u32,
     /// Leaders, one ordinal each.
     pub leaders: u16,
+    /// How leaders key their groups.
+    pub strategy: StrategyKind,
     /// When leaders do things.
     pub leader_timing: LeaderTiming,
     /// When edges do things.
@@ -61,6 +63,7 @@ impl Default for Setup {
             members: 20,
             strangers: 0,
             leaders: 1,
+            strategy: StrategyKind::Flat,
             leader_timing: LeaderTiming::default(),
             edge_timing: EdgeTiming::default(),
             faults: LinkFaults::SOUND,
@@ -105,7 +108,7 @@ impl<S: Suite> World<S> {
     /// # Errors
     /// If there are too many edges or no leader.
     pub fn new(setup: Setup) -> Result<Self, WorldError> {
-        let fleet = Fleet::new(setup.fleet_seed, setup.members, setup.leader_timing, setup.edge_timing);
+        let fleet = Fleet::new(&setup);
         Self::with_fleet(setup, Arc::new(fleet))
     }
 

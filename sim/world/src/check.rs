@@ -1,0 +1,290 @@
+//! Random lives under random faults, all invariants after every step; what breaks is shrunk until a person can read it.
+//!
+//! A seed decides everything: what the plan is (an explicit list of [`Action`]s with times), what bad luck the network has,
+//! what every node draws. Enrolling twenty drones costs more than a life of theirs, so a [`Base`] enrols them once and most
+//! seeds start from what was durable then; one seed in sixteen enrols anew, under faults. And since a life in an honest
+//! group is spent multiplying points, fifteen seeds in sixteen run over [`InsecureToy`], whose group is no group
+//! to hide anything in but whose protocol is the same code to the last line; the sixteenth runs over ristretto255.
+
+mod generate;
+mod shrink;
+mod story;
+
+use std::time::Duration;
+
+use quiver_ainq::{Ristretto255, StrategyKind, Suite};
+use quiver_role::leader::LeaderTiming;
+
+pub use self::generate::{Beginning, Plan};
+pub use self::shrink::shrink;
+pub use self::story::story;
+use crate::drive::Sabotage;
+use crate::{
+    Action, Disks, InsecureToy, Invariants, Nobody, Node, Setup, Violation, Witness, World, WorldError,
+};
+use crate::{Turn, bound};
+
+/// How often it is looked whether everybody is there.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckSetup {
+    /// Edges that may be in the group, at most 1,000; two strangers come on top.
+    pub edges: u32,
+    /// Leaders.
+    pub leaders: u16,
+    /// How they key their group.
+    pub strategy: StrategyKind,
+    /// Whether drivers break their rules, to see that the invariants notice.
+    #[doc(hidden)]
+    pub sabotage: Sabotage,
+}
+
+impl Default for CheckSetup {
+    fn default() -> Self {
+        Self { edges: 20, leaders: 1, strategy: StrategyKind::Flat, sabotage: Sabotage::None }
+    }
+}
+
+/// What came of one seed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// What did not hold: nothing, or the first thing.
+    pub violation: Option<Violation>,
+    /// Steps taken.
+    pub turns: u64,
+    /// Epochs made.
+    pub epochs: usize,
+    /// Comparisons made.
+    pub checks: u64,
+    /// From the end of the faults until everybody was there.
+    pub convergence: Duration,
+}
+
+/// Drones that are enrolled, and drones that are in the group: where most seeds start from.
+pub struct Base<S: Suite> {
+    setup: CheckSetup,
+    enrolled: Disks<S>,
+    formed: Disks<S>,
+}
+
+/// How a world of the checks is set up.
+fn world_setup(check: &CheckSetup, seed: u64) -> Setup {
+    Setup {
+        seed,
+        members: check.edges,
+        strangers: 2,
+        leaders: check.leaders,
+        strategy: check.strategy,
+        // Short enough for a key to run out in most lives.
+        leader_timing: LeaderTiming { validity: Duration::from_secs(45), ..LeaderTiming::default() },
+        recording: true,
+        sabotage: check.sabotage,
+        ..Setup::default()
+    }
+}
+
+impl<S: Suite> Base<S> {
+    /// Enrols everybody and forms the group, without a fault.
+    ///
+    /// # Errors
+    /// As for [`World::new`].
+    pub fn new(setup: CheckSetup) -> Result<Self, WorldError> {
+        let honest = CheckSetup { sabotage: Sabotage::None, ..setup };
+        let mut world = World::<S>::new(world_setup(&honest, 0))?;
+        world.start_everyone();
+        world.run_until(Duration::from_secs(5), &mut Nobody);
+        let enrolled = world.disks();
+        for edge in 0..setup.edges {
+            world.schedule(world.time(), Action::Join(edge));
+        }
+        world.run_for(Duration::from_secs(10), &mut Nobody);
+        Ok(Self { setup, enrolled, formed: world.disks() })
+    }
+
+    fn world(&self, plan: &Plan) -> Result<World<S>, WorldError> {
+        let setup = world_setup(&self.setup, plan.seed);
+        let mut world = match plan.beginning {
+            Beginning::Nothing => World::new(setup)?,
+            Beginning::Enrolled => World::from_disks(setup, &self.enrolled)?,
+            Beginning::Formed => World::from_disks(setup, &self.formed)?,
+        };
+        world.start_everyone();
+        for (at, action) in &plan.actions {
+            world.schedule(*at, action.clone());
+        }
+        world.schedule(plan.calm, Action::Calm);
+        Ok(world)
+    }
+
+    /// Lives through a plan.
+    ///
+    /// # Errors
+    /// As for [`World::new`].
+    pub fn live(&self, plan: &Plan) -> Result<Outcome, WorldError> {
+        let mut world = self.world(plan)?;
+        let mut invariants = Invariants::new(&world, true);
+        let convergence = play(&mut world, plan, &mut invariants);
+        Ok(Outcome {
+            violation: invariants.violations().first().cloned(),
+            turns: world.turns(),
+            epochs: invariants.epochs(),
+            checks: invariants.checks(),
+            convergence,
+        })
+    }
+}
+
+/// Something that looks on and knows who is missing.
+trait Judge<S: Suite>: Witness<S> {
+    fn everybody_is_there(&self, world: &World<S>) -> bool;
+    fn time_is_up(&mut self, world: &World<S>);
+}
+
+impl<S: Suite> Judge<S> for Invariants<S> {
+    fn everybody_is_there(&self, world: &World<S>) -> bool {
+        self.stragglers(world).is_empty()
+    }
+
+    fn time_is_up(&mut self, world: &World<S>) {
+        self.demand_convergence(world);
+    }
+}
+
+/// Runs a world until its faults are over and everybody is where they should be. Returns how long that took.
+fn play<S: Suite>(world: &mut World<S>, plan: &Plan, judge: &mut dyn Judge<S>) -> Duration {
+    let end = plan.calm + bound(&world.setup().edge_timing);
+    if run(world, plan.calm + Duration::from_millis(1), judge) {
+        return Duration::ZERO;
+    }
+    while world.time() < end {
+        let next = (world.time() + LOOK).min(end);
+        if run(world, next, judge) || judge.everybody_is_there(world) {
+            return world.time() - plan.calm;
+        }
+    }
+    judge.time_is_up(world);
+    world.time() - plan.calm
+}
+
+fn run<S: Suite>(world: &mut World<S>, until: Duration, judge: &mut dyn Judge<S>) -> bool {
+    world.run_until(until, &mut Looking(judge))
+}
+
+/// A judge as a plain witness.
+struct Looking<'a, S: Suite>(&'a mut dyn Judge<S>);
+
+impl<S: Suite> Witness<S> for Looking<'_, S> {
+    fn saw(&mut self, world: &World<S>, turn: &Turn) {
+        self.0.saw(world, turn);
+    }
+
+    fn acted(&mut self, world: &World<S>, at: Duration, action: &Action) {
+        self.0.acted(world, at, action);
+    }
+
+    fn stops(&self) -> bool {
+        self.0.stops()
+    }
+}
+
+/// Where seeds start from, in both groups.
+pub struct Checker {
+    toy: Base<InsecureToy>,
+    real: Base<Ristretto255>,
+    setup: CheckSetup,
+}
+
+/// Over which group a seed runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// [`InsecureToy`].
+    Toy,
+    /// [`Ristretto255`].
+    Real,
+}
+
+/// A failing seed, and the shortest plan found that fails in the same way.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The seed.
+    pub seed: u64,
+    /// What did not hold.
+    pub violation: Violation,
+    /// How many actions the seed's plan had.
+    pub planned: usize,
+    /// What is left of it.
+    pub plan: Plan,
+    /// The last steps before it did not hold, for people.
+    pub story: Vec<String>,
+}
+
+impl Checker {
+    /// Gets everybody enrolled.
+    ///
+    /// # Errors
+    /// As for [`World::new`].
+    pub fn new(setup: CheckSetup) -> Result<Self, WorldError> {
+        Ok(Self { toy: Base::new(setup)?, real: Base::new(setup)?, setup })
+    }
+
+    /// Over which group a seed runs.
+    pub fn ground(seed: u64) -> Ground {
+        if seed % 16 == 0 { Ground::Real } else { Ground::Toy }
+    }
+
+    /// The plan of a seed.
+    pub fn plan(&self, seed: u64) -> Plan {
+        Plan::new(&self.setup, seed)
+    }
+
+    /// Lives through a plan.
+    ///
+    /// # Errors
+    /// As for [`World::new`].
+    pub fn live(&self, plan: &Plan) -> Result<Outcome, WorldError> {
+        match Self::ground(plan.seed) {
+            Ground::Toy => self.toy.live(plan),
+            Ground::Real => self.real.live(plan),
+        }
+    }
+
+    /// Lives through a seed.
+    ///
+    /// # Errors
+    /// As for [`World::new`].
+    pub fn check(&self, seed: u64) -> Result<Outcome, WorldError> {
+        self.live(&self.plan(seed))
+    }
+
+    /// Shrinks the plan of a failing seed and tells its story; none if the seed does not fail.
+    ///
+    /// # Errors
+    /// As for [`World::new`].
+    pub fn explain(&self, seed: u64) -> Result<Option<Failure>, WorldError> {
+        match Self::ground(seed) {
+            Ground::Toy => self.toy.explain(self.plan(seed)),
+            Ground::Real => self.real.explain(self.plan(seed)),
+        }
+    }
+}
+
+impl<S: Suite> Base<S> {
+    fn explain(&self, plan: Plan) -> Result<Option<Failure>, WorldError> {
+        let Some(violation) = self.live(&plan)?.violation else { return Ok(None) };
+        let (seed, planned) = (plan.seed, plan.actions.len());
+        let plan = shrink(plan, |shorter| {
+            let outcome = self.live(shorter)?;
+            Ok(outcome.violation.is_some_and(|found| found.invariant == violation.invariant))
+        })?;
+        let (violation, story) = story(self, &plan)?;
+        Ok(violation.map(|violation| Failure { seed, violation, planned, plan, story }))
+    }
+}
+
+/// Nodes of the checks' worlds.
+fn nodes(setup: &CheckSetup) -> impl Iterator<Item = Node> {
+    let leaders = (0..setup.leaders).map(Node::Leader);
+    [Node::Kgc].into_iter().chain(leaders).chain((0..setup.edges + 2).map(Node::Edge))
+}

@@ -1,0 +1,279 @@
+//! Thinking up plans.
+
+use std::fmt;
+use std::time::Duration;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::RngCore;
+
+use super::{CheckSetup, nodes};
+use crate::seeds::{self, Player, below, unit};
+use crate::{Action, Burst, DiskState, LinkFaults, Node, NodeSet, Partition};
+
+/// Where a life begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// Nobody is enrolled.
+    Nothing,
+    /// Everybody is enrolled, nobody is in the group.
+    Enrolled,
+    /// Everybody was in the group when all were switched off.
+    Formed,
+}
+
+/// A life: what happens when, until the faults are over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Whence the network and the nodes draw.
+    pub seed: u64,
+    /// Where it begins.
+    pub beginning: Beginning,
+    /// What happens, in order of time.
+    pub actions: Vec<(Duration, Action)>,
+    /// When all faults end.
+    pub calm: Duration,
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "  at the start: {}",
+            match self.beginning {
+                Beginning::Nothing => "nobody is enrolled",
+                Beginning::Enrolled => "everybody is enrolled, nobody is in the group",
+                Beginning::Formed => "everybody was in the group when all were switched off",
+            }
+        )?;
+        for (at, action) in &self.actions {
+            writeln!(f, "  {:>8.3} s  {action}", at.as_secs_f64())?;
+        }
+        write!(f, "  {:>8.3} s  all faults end", self.calm.as_secs_f64())
+    }
+}
+
+/// Thinks up what happens.
+struct Planner<'a> {
+    setup: &'a CheckSetup,
+    rng: ChaCha8Rng,
+    end: u64,
+    actions: Vec<(u64, Action)>,
+    said: u32,
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub(super) fn new(setup: &CheckSetup, seed: u64) -> Self {
+        let mut rng = seeds::generator(seed, Player::Planner);
+        let beginning = match seed % 16 {
+            1 => Beginning::Nothing,
+            _ if rng.next_u32() % 2 == 0 => Beginning::Enrolled,
+            _ => Beginning::Formed,
+        };
+        let end = 30_000 + below(&mut rng, 60_000);
+        let mut planner = Planner { setup, rng, end, actions: Vec::new(), said: 0 };
+        if beginning != Beginning::Formed {
+            planner.gather();
+        }
+        let count = 4 + below(&mut planner.rng, 16);
+        for _ in 0..count {
+            planner.happening();
+        }
+        let mut actions = planner.actions;
+        actions.sort_by_key(|(at, _)| *at);
+        Self {
+            seed,
+            beginning,
+            actions: actions.into_iter().map(|(at, action)| (Duration::from_millis(at), action)).collect(),
+            calm: Duration::from_millis(end),
+        }
+    }
+}
+
+impl Planner<'_> {
+    /// Most edges want in soon, strangers too.
+    fn gather(&mut self) {
+        let spread = 1 + below(&mut self.rng, 8_000);
+        for edge in 0..self.setup.edges + 2 {
+            if self.one_in(8) {
+                continue;
+            }
+            let at = 100 + below(&mut self.rng, spread);
+            self.actions.push((at, Action::Join(edge)));
+        }
+    }
+
+    fn one_in(&mut self, many: u64) -> bool {
+        below(&mut self.rng, many) == 0
+    }
+
+    fn time(&mut self) -> u64 {
+        1_000 + below(&mut self.rng, self.end - 1_000)
+    }
+
+    /// Some time later, but not after the end.
+    fn later(&mut self, at: u64, longest: u64) -> u64 {
+        (at + 1 + below(&mut self.rng, longest)).min(self.end - 1)
+    }
+
+    fn node(&mut self) -> Node {
+        let nodes: Vec<Node> = nodes(self.setup).collect();
+        match below(&mut self.rng, 4) {
+            0 => {
+                Node::Leader(u16::try_from(below(&mut self.rng, u64::from(self.setup.leaders))).unwrap_or(0))
+            }
+            _ => nodes[usize::try_from(below(&mut self.rng, nodes.len() as u64)).unwrap_or(0)],
+        }
+    }
+
+    fn edge(&mut self) -> u32 {
+        u32::try_from(below(&mut self.rng, u64::from(self.setup.edges))).unwrap_or(0)
+    }
+
+    fn some_nodes(&mut self) -> Vec<Node> {
+        let share = 1 + below(&mut self.rng, 4);
+        let nodes: Vec<Node> = nodes(self.setup).collect();
+        nodes.into_iter().filter(|_| below(&mut self.rng, 4) < share).collect()
+    }
+
+    /// Something happens.
+    fn happening(&mut self) {
+        let at = self.time();
+        let edge = self.edge();
+        match below(&mut self.rng, 21) {
+            0..2 => self.actions.push((at, Action::Join(edge))),
+            2..4 => self.actions.push((at, Action::Leave(edge))),
+            4 => self.actions.push((at, Action::Evict(edge))),
+            5 if self.one_in(3) => self.actions.push((at, Action::Revoke(edge))),
+            5..7 => self.actions.push((at, Action::Rekey)),
+            7..9 => self.talk(at),
+            9..12 => self.crash(at),
+            12 => self.rest(at),
+            13..15 => self.bad_links(at),
+            15 => self.partition(at),
+            16 => self.wrong_clock(at),
+            17 => self.bad_disk(at),
+            18 => self.capture(at, edge),
+            19 => {
+                for _ in 0..8 {
+                    let (pick, to) = (self.rng.next_u64() >> 16, self.node());
+                    let at = self.time();
+                    self.actions.push((at, Action::Replay { pick, to }));
+                }
+            }
+            _ => {
+                let rounds = self.rng.next_u32() % 4;
+                self.actions.push((at, Action::Usurp { edge, rounds }));
+            }
+        }
+    }
+
+    fn talk(&mut self, at: u64) {
+        let mut node = self.node();
+        if node == Node::Kgc {
+            node = Node::Edge(self.edge());
+        }
+        self.said += 1;
+        let signed = self.one_in(2);
+        self.actions.push((at, Action::Talk { node, number: self.said, signed }));
+    }
+
+    fn crash(&mut self, at: u64) {
+        let node = self.node();
+        let after = self.rng.next_u32() % 12;
+        let down_for = Duration::from_millis(10 + below(&mut self.rng, 8_000));
+        self.actions.push((at, Action::Crash { node, after, down_for }));
+        // It may well be idle now: make it say something.
+        if self.one_in(2) {
+            self.actions.push((at + 1, Action::Rekey));
+        }
+    }
+
+    fn rest(&mut self, at: u64) {
+        let node = self.node();
+        let later = self.later(at, 20_000);
+        self.actions.push((at, Action::Stop(node)));
+        self.actions.push((later, Action::Start(node)));
+    }
+
+    fn bad_links(&mut self, at: u64) {
+        let often = |rng: &mut ChaCha8Rng, most: f64| {
+            let share = unit(rng) * most;
+            if rng.next_u32() % 2 == 0 { 0.0 } else { share }
+        };
+        let rng = &mut self.rng;
+        let faults = LinkFaults {
+            delay: Duration::from_millis(1 + below(rng, 80)),
+            jitter: Duration::from_millis(below(rng, 400)),
+            loss: often(rng, 0.5),
+            burst: (rng.next_u32() % 3 == 0).then(|| Burst {
+                start: 0.01 + unit(rng) * 0.1,
+                end: 0.05 + unit(rng) * 0.3,
+                loss: 0.5 + unit(rng) * 0.5,
+            }),
+            duplicate: often(rng, 0.4),
+            reorder: often(rng, 0.4),
+            corrupt: often(rng, 0.2),
+        };
+        let later = self.later(at, 25_000);
+        if self.one_in(3) {
+            let node = self.node();
+            self.actions.push((at, Action::LinksOf(node, Some(faults))));
+            self.actions.push((later, Action::LinksOf(node, None)));
+        } else {
+            self.actions.push((at, Action::Links(faults)));
+            self.actions.push((later, Action::Links(LinkFaults::SOUND)));
+        }
+    }
+
+    fn partition(&mut self, at: u64) {
+        let some = self.some_nodes();
+        let partition = match below(&mut self.rng, 3) {
+            0 => Partition::island(some),
+            1 => Partition::one_way(NodeSet::only(some.clone()), NodeSet::all_but(some)),
+            _ => Partition::one_way(NodeSet::all_but(some.clone()), NodeSet::only(some)),
+        };
+        let later = self.later(at, 25_000);
+        self.actions.push((at, Action::Part(partition)));
+        self.actions.push((later, Action::Heal));
+    }
+
+    fn wrong_clock(&mut self, at: u64) {
+        let node = self.node();
+        let reach = [3, 60, 4_000][usize::try_from(below(&mut self.rng, 3)).unwrap_or(0)];
+        let seconds = i64::try_from(below(&mut self.rng, 2 * reach + 1)).unwrap_or(0)
+            - i64::try_from(reach).unwrap_or(0);
+        let later = self.later(at, 20_000);
+        self.actions.push((at, Action::Skew { node, seconds }));
+        self.actions.push((later, Action::Skew { node, seconds: 0 }));
+    }
+
+    fn bad_disk(&mut self, at: u64) {
+        let node = self.node();
+        if self.one_in(2) {
+            let writes = 1 + self.rng.next_u32() % 5;
+            self.actions.push((at, Action::Disk(node, DiskState::Failing(writes))));
+        } else {
+            let later = self.later(at, 15_000);
+            self.actions.push((at, Action::Disk(node, DiskState::Full)));
+            if self.one_in(3) {
+                let down_for = Duration::from_millis(10 + below(&mut self.rng, 3_000));
+                let middle = self.later(at, later.saturating_sub(at).max(1));
+                self.actions.push((middle, Action::Stop(node)));
+                let again = middle + u64::try_from(down_for.as_millis()).unwrap_or(0);
+                self.actions.push((again.min(self.end - 1), Action::Start(node)));
+            }
+            self.actions.push((later, Action::Disk(node, DiskState::Sound)));
+        }
+    }
+
+    /// The adversary takes a drone, which then leaves or is put out.
+    fn capture(&mut self, at: u64, edge: u32) {
+        let later = self.later(at, 15_000);
+        self.actions.push((at, Action::Capture(edge)));
+        let out = if self.one_in(2) { Action::Evict(edge) } else { Action::Leave(edge) };
+        self.actions.push((later, out));
+        let last = self.later(later, 10_000);
+        self.actions.push((last, Action::Rekey));
+    }
+}

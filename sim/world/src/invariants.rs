@@ -1,0 +1,234 @@
+//! What must hold after every step, whatever happened.
+//!
+//! [`Invariants`] looks at every step as a [`Witness`]. It knows what no node knows (every key, who asked for what, what
+//! became durable) and compares only what a step may have changed, so a step costs the same in a group of any size.
+
+mod captives;
+mod convergence;
+mod durability;
+mod keys;
+mod masks;
+mod rosters;
+mod speech;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use quiver_ainq::{Epoch, Name, Suite};
+
+use self::captives::Captives;
+pub use self::convergence::bound;
+use self::durability::Durability;
+use self::masks::Masks;
+use self::speech::Speech;
+use crate::{Action, Effect, Node, NodeEvent, Turn, Witness, World};
+
+/// What must hold at all times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Invariant {
+    /// All members of an epoch hold the same key, and no epoch is made twice.
+    Agreement,
+    /// Who left or was put out holds no later key, and cannot work one out from all it held and hears.
+    ForwardSecrecyAfterLeave,
+    /// Who joined holds no earlier key, and cannot work one out from what was recorded.
+    BackwardSecrecyBeforeJoin,
+    /// Epochs never go back.
+    NoEpochRegression,
+    /// No mask hides two keys.
+    NoMaskReuse,
+    /// Once faults stop, every live member reaches the newest epoch within the stated [`bound`].
+    Convergence,
+    /// A crash at any point loses no acknowledged enrolment, join, leave or epoch.
+    Persistence,
+    /// Nobody who may not be is a member or holds a key.
+    NoUnauthorisedMember,
+    /// Nobody hears what nobody said, or anything twice.
+    Delivery,
+}
+
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Agreement => "agreement",
+            Self::ForwardSecrecyAfterLeave => "forward secrecy after leave",
+            Self::BackwardSecrecyBeforeJoin => "backward secrecy before join",
+            Self::NoEpochRegression => "no epoch regression",
+            Self::NoMaskReuse => "no mask reuse",
+            Self::Convergence => "convergence",
+            Self::Persistence => "persistence",
+            Self::NoUnauthorisedMember => "no unauthorised member",
+            Self::Delivery => "delivery",
+        })
+    }
+}
+
+/// An invariant that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which.
+    pub invariant: Invariant,
+    /// When, since the world began.
+    pub at: Duration,
+    /// At which node, if it is about one.
+    pub node: Option<Node>,
+    /// What is wrong.
+    pub detail: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {:.3} s", self.invariant, self.at.as_secs_f64())?;
+        if let Some(node) = self.node {
+            write!(f, ", {node}")?;
+        }
+        write!(f, ": {}", self.detail)
+    }
+}
+
+/// An epoch that a leader made.
+#[derive(Clone, Debug)]
+struct Made {
+    /// D, unless the leader died at once.
+    digest: Option<[u8; 32]>,
+    /// What members export in it.
+    key: Option<[u8; 32]>,
+    /// Who is in it: numbers of edges. None if the leader died at once.
+    members: Option<BTreeSet<u32>>,
+    leader: u16,
+}
+
+/// The epoch an edge holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    epoch: Epoch,
+    digest: [u8; 32],
+    key: [u8; 32],
+}
+
+/// Looks at every step and notes what does not hold.
+pub struct Invariants<S: Suite> {
+    violations: Vec<Violation>,
+    /// Stop the world at the first violation.
+    impatient: bool,
+    checks: u64,
+    channel: Name,
+    epochs: BTreeMap<Epoch, Made>,
+    held: Vec<Option<Held>>,
+    /// The newest epoch each edge ever held.
+    newest: Vec<Option<Epoch>>,
+    /// Edges that leaders put out for good, and the first epoch without them, by leader.
+    evicted: BTreeMap<(u16, u32), Epoch>,
+    /// Edges that the KGC revoked, with the number of the list.
+    revoked: BTreeMap<u32, u64>,
+    asked_to_revoke: BTreeSet<u32>,
+    /// Edges that a leader may have put out although it died before it could say so.
+    asked_to_evict: BTreeSet<u32>,
+    masks: Masks<S>,
+    durability: Durability,
+    captives: Captives<S>,
+    speech: Speech,
+}
+
+impl<S: Suite> Invariants<S> {
+    /// Looks at worlds of so many edges and leaders. `impatient` stops the world at the first violation.
+    pub fn new(world: &World<S>, impatient: bool) -> Self {
+        let edges = world.edge_count() as usize;
+        Self {
+            violations: Vec::new(),
+            impatient,
+            checks: 0,
+            channel: Name::new("invariants").expect("a plain name"),
+            epochs: BTreeMap::new(),
+            held: vec![None; edges],
+            newest: vec![None; edges],
+            evicted: BTreeMap::new(),
+            revoked: BTreeMap::new(),
+            asked_to_revoke: BTreeSet::new(),
+            asked_to_evict: BTreeSet::new(),
+            masks: Masks::new(),
+            durability: Durability::new(edges, usize::from(world.leader_count())),
+            captives: Captives::default(),
+            speech: Speech::default(),
+        }
+    }
+
+    /// What did not hold.
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// How many comparisons were made.
+    pub fn checks(&self) -> u64 {
+        self.checks
+    }
+
+    /// How many epochs leaders made.
+    pub fn epochs(&self) -> usize {
+        self.epochs.len()
+    }
+
+    fn require(&mut self, invariant: Invariant, turn: &Turn, holds: bool, detail: impl FnOnce() -> String) {
+        self.checks += 1;
+        if !holds {
+            self.violate(invariant, turn.at, Some(turn.node), detail());
+        }
+    }
+
+    fn violate(&mut self, invariant: Invariant, at: Duration, node: Option<Node>, detail: String) {
+        self.violations.push(Violation { invariant, at, node, detail });
+    }
+}
+
+impl<S: Suite> Witness<S> for Invariants<S> {
+    fn saw(&mut self, world: &World<S>, turn: &Turn) {
+        match turn.node {
+            Node::Kgc => self.saw_kgc(world, turn),
+            Node::Leader(ordinal) => self.saw_leader(world, turn, ordinal),
+            Node::Edge(number) => self.saw_edge(world, turn, number),
+        }
+        self.saw_records(world, turn);
+        self.saw_speech(world, turn);
+        for effect in &turn.effects {
+            if let Effect::Sent { payload, .. } = effect {
+                self.saw_message(world, turn, payload);
+            }
+        }
+    }
+
+    fn acted(&mut self, world: &World<S>, at: Duration, action: &Action) {
+        match action {
+            Action::Revoke(edge) => {
+                self.asked_to_revoke.insert(*edge);
+            }
+            Action::Evict(edge) => {
+                self.asked_to_evict.insert(*edge);
+            }
+            Action::Capture(edge) => self.capture(world, at, *edge),
+            Action::Talk { number, .. } => self.speech.said(*number),
+            _ => {}
+        }
+    }
+
+    fn stops(&self) -> bool {
+        self.impatient && !self.violations.is_empty()
+    }
+}
+
+/// Whether the node died in this step.
+fn died(turn: &Turn) -> bool {
+    turn.effects.contains(&Effect::Died)
+}
+
+impl<S: Suite> Invariants<S> {
+    fn saw_kgc(&mut self, world: &World<S>, turn: &Turn) {
+        for event in turn.events() {
+            if let NodeEvent::Kgc(quiver_role::KgcEvent::RevocationListSigned { number }) = event {
+                for edge in std::mem::take(&mut self.asked_to_revoke) {
+                    self.revoked.entry(edge).or_insert(*number);
+                }
+            }
+        }
+        let _ = world;
+    }
+}

@@ -1,0 +1,242 @@
+//! The adversary: takes all that a drone has and knows, keeps listening, and computes.
+//!
+//! It is bound by no rule of the protocol: it tries every secret it took on everything that was ever published, forward
+//! and backward, and knows by the public tag whether it opened a group key. What it must not open: any epoch in which the
+//! drone is not, and any epoch before the one that was current at the capture. (From then on, as long as the drone is in,
+//! the adversary is a member; that is no secret.)
+
+use std::time::Duration;
+
+use quiver_ainq::{
+    DronePublicKey, Element, Epoch, Header, Name, PairContext, Part, Ratchet, SecretScalar, Slot, Suite,
+};
+use quiver_crypto::{Secret, aead, ct_eq, prf};
+
+use super::keys::show;
+use super::{Invariant, Invariants};
+use crate::{Node, Turn, World};
+
+/// How many steps ahead the adversary tries each chain.
+const STEPS: usize = 12;
+/// How much of what was published it keeps.
+const ARCHIVE: usize = 4096;
+
+/// What was published of an epoch for one member.
+#[derive(Clone, Debug)]
+struct Published<S: Suite> {
+    header: Header<S>,
+    part: Part,
+}
+
+/// What the adversary took.
+#[derive(Clone)]
+struct Captive<S: Suite> {
+    edge: u32,
+    /// Older epochs must stay closed.
+    since: Option<Epoch>,
+    public: DronePublicKey<S>,
+    secret: S::Scalar,
+    /// Spare pairs: number and secret.
+    spares: Vec<(u64, S::Scalar)>,
+    /// W[u] as (u, W), as far as chains were taken or agreed on since.
+    chains: Vec<Secret<32>>,
+}
+
+/// Everybody who was captured, and all that was published.
+#[derive(Clone)]
+pub(super) struct Captives<S: Suite> {
+    captives: Vec<Captive<S>>,
+    archive: Vec<Published<S>>,
+}
+
+impl<S: Suite> Default for Captives<S> {
+    fn default() -> Self {
+        Self { captives: Vec::new(), archive: Vec::new() }
+    }
+}
+
+impl<S: Suite> Invariants<S> {
+    /// The adversary takes all that an edge has.
+    pub(super) fn capture(&mut self, world: &World<S>, at: Duration, edge: u32) {
+        let Some(machine) = world.edge(edge) else { return };
+        let Some(state) = machine.captured() else { return };
+        let Some(secret) = S::scalar_decode(&state.secret) else { return };
+        let spares = state.spares.iter().filter_map(|bytes| {
+            let (q, scalar) = bytes.split_first_chunk::<8>()?;
+            Some((u64::from_be_bytes(*q), S::scalar_decode(scalar)?))
+        });
+        let chain = state.membership.as_ref().and_then(|bytes| {
+            let start = bytes.len().checked_sub(Ratchet::<S>::ENCODED_LEN)?;
+            Some(chain(&Ratchet::<S>::decode(bytes.get(start..)?).ok()?))
+        });
+        let captive = Captive {
+            edge,
+            since: machine.status().epoch.map(|held| since(held, state.spares.len())),
+            public: state.public.clone(),
+            secret,
+            spares: spares.collect(),
+            chains: chain.into_iter().collect(),
+        };
+        // What was recorded before must stay closed.
+        for published in self.captives.archive.clone() {
+            self.attack(world, at, &mut captive.clone(), &published);
+        }
+        self.captives.captives.push(captive);
+    }
+
+    /// Something was published.
+    pub(super) fn overheard(&mut self, world: &World<S>, turn: &Turn, header: Header<S>, part: Part) {
+        if !world.setup().recording {
+            return;
+        }
+        let mut captives = std::mem::take(&mut self.captives.captives);
+        let published = Published { header, part };
+        for captive in &mut captives {
+            self.attack(world, turn.at, captive, &published);
+        }
+        if self.captives.archive.len() < ARCHIVE {
+            self.captives.archive.push(published);
+        }
+        self.captives.captives = captives;
+    }
+
+    /// Tries all that a captive had on one published entry.
+    fn attack(&mut self, world: &World<S>, at: Duration, captive: &mut Captive<S>, published: &Published<S>) {
+        let epoch = published.header.core.epoch;
+        let opened = captive.opens(world, published);
+        self.checks += 1;
+        let Some(key) = opened else { return };
+        let made = self.epochs.get(&epoch);
+        let members = made.and_then(|made| made.members.as_ref());
+        let is_member = members.is_none_or(|members| members.contains(&captive.edge));
+        let node = Some(Node::Edge(captive.edge));
+        if captive.since.is_some_and(|since| epoch < since) {
+            let detail = format!("captured while it held a later one, it opens epoch {}", show(epoch));
+            self.violate(Invariant::BackwardSecrecyBeforeJoin, at, node, detail);
+        } else if !is_member {
+            let invariant = self.outsider(captive.edge, epoch);
+            let detail = format!("captured, it opens epoch {}, in which it is not", show(epoch));
+            self.violate(invariant, at, node, detail);
+        } else if let Some(made) = made.and_then(|made| made.key) {
+            // The adversary's arithmetic is the members': else what it cannot open would prove nothing.
+            let digest = published.header.digest(world.fleet().deployment());
+            let exported = export::<S>(&key, &self.channel, &digest);
+            if exported != made {
+                self.violate(
+                    Invariant::Agreement,
+                    at,
+                    node,
+                    format!("opens another key of epoch {}", show(epoch)),
+                );
+            }
+        }
+    }
+}
+
+impl<S: Suite> Captive<S> {
+    /// The group key that a part hides, if any secret opens it.
+    fn opens(&mut self, world: &World<S>, published: &Published<S>) -> Option<Secret<32>> {
+        let lock = Lock::new(world, published)?;
+        let agreed = self.agreed(world, &published.header, lock.slot);
+        for (place, start) in self.chains.iter().chain(&agreed).enumerate() {
+            let mut chain = start.clone();
+            for _ in 0..STEPS {
+                if let Some(key) = lock.open::<S>(&chain) {
+                    if place >= self.chains.len() {
+                        // A pairwise key that it works out stays useful as long as the term lasts.
+                        self.chains.extend(agreed);
+                    }
+                    return Some(key);
+                }
+                chain = prf(&chain, S::ID, "step", &[]);
+            }
+        }
+        None
+    }
+
+    /// Pairwise keys with the leader that the secrets give, if the header has a point: T = (y + e)·V for every e.
+    fn agreed(&self, world: &World<S>, header: &Header<S>, slot: Slot) -> Vec<Secret<32>> {
+        let core = &header.core;
+        let Some(point) = &core.point else { return Vec::new() };
+        let deployment = world.fleet().deployment();
+        let pairs = PairContext::new(deployment, &core.group, core.epoch, point, &core.leader);
+        let pair = |(q, spare): &(u64, S::Scalar)| {
+            let one_time: Element<S> = SecretScalar::new(*spare).ok()?.public();
+            let secret = S::agree(&(self.secret + *spare), point).ok()?;
+            let context = pairs.digest(&self.public, slot, *q, one_time.encoding());
+            Some(chain(&Ratchet::<S>::derive(&secret, &context)))
+        };
+        self.spares.iter().filter_map(pair).collect()
+    }
+}
+
+/// The oldest epoch that a drone may be able to open. It keeps the pair that a term was opened with for up to a minute, so
+/// that of two competing terms the higher can be followed: for so long, the term's first epochs are open to whoever takes
+/// it.
+fn since(held: Epoch, spares: usize) -> Epoch {
+    if spares > 1 { Epoch { term: held.term, counter: 0 } } else { held }
+}
+
+/// What a chain key has to open.
+struct Lock<'a> {
+    d0: [u8; 32],
+    digest: [u8; 32],
+    root: [u8; 32],
+    tag: [u8; 32],
+    slot: Slot,
+    part: &'a Part,
+}
+
+impl<'a> Lock<'a> {
+    fn new<S: Suite>(world: &World<S>, published: &'a Published<S>) -> Option<Self> {
+        let (header, deployment) = (&published.header, world.fleet().deployment());
+        let slot = match &published.part {
+            Part::Entry(entry) => entry.slot,
+            Part::Path(path) => path.slot,
+            // Wraps of a tree's nodes are no use to a chain but that of a leaf next to a node that changed.
+            Part::Delta(_) => return None,
+        };
+        Some(Self {
+            d0: header.core.digest(deployment),
+            digest: header.digest(deployment),
+            root: header.entries_root,
+            tag: header.tag,
+            slot,
+            part: &published.part,
+        })
+    }
+
+    fn open<S: Suite>(&self, chain: &Secret<32>) -> Option<Secret<32>> {
+        let key = match self.part {
+            Part::Entry(entry) => {
+                let pad = prf(chain, S::ID, "wrap", &[&self.d0, &self.slot.to_be_bytes()]);
+                Secret::new(Secret::new(entry.wrap).xor(&pad))
+            }
+            Part::Path(path) => {
+                let encoding = path.encode();
+                // slot (4 bytes) ‖ u (8) ‖ r (16) ‖ ciphertext
+                let (head, sealed) = encoding.split_first_chunk::<28>()?;
+                let seal = prf(chain, S::ID, "path", &[&self.digest, &path.r]);
+                let aad = [&self.digest[..], &head[..12]].concat();
+                let opened = aead::open(&seal, &[0; 12], &aad, sealed).ok()?;
+                Secret::new(*opened.last_chunk::<32>()?)
+            }
+            Part::Delta(_) => return None,
+        };
+        let tag = prf(&key, S::ID, "confirm", &[&self.d0, &self.root]);
+        ct_eq(tag.expose(), &self.tag).then_some(key)
+    }
+}
+
+/// W[u] of a ratchet.
+fn chain<S: Suite>(ratchet: &Ratchet<S>) -> Secret<32> {
+    let bytes = ratchet.encode();
+    let chain = bytes.get(8..40).and_then(|chain| <[u8; 32]>::try_from(chain).ok());
+    Secret::new(chain.unwrap_or_default())
+}
+
+/// What members export.
+fn export<S: Suite>(key: &Secret<32>, name: &Name, digest: &[u8; 32]) -> [u8; 32] {
+    let length = u32::try_from(name.as_bytes().len()).unwrap_or(u32::MAX).to_be_bytes();
+    *prf(key, S::ID, "export", &[&length, name.as_bytes(), digest]).expose()
+}

@@ -1,0 +1,62 @@
+//! Once faults stop, everybody gets where they want to be.
+
+use std::time::Duration;
+
+use quiver_ainq::Suite;
+
+use super::keys::show;
+use super::{Invariant, Invariants};
+use crate::{Node, World};
+
+/// Within how long after the last fault every live member reaches the newest epoch.
+///
+/// The longest way there: an edge that was refused for good waits eight of the longest retries (300 s with the default
+/// timing, jitter included), then hello, challenge, request and the batch take less than 30 s; whoever comes back then may
+/// make the leader renew the key once more.
+pub fn bound(world_timing: &quiver_role::edge::EdgeTiming) -> Duration {
+    world_timing.retry_max * 10 + world_timing.admission * 2 + Duration::from_secs(30)
+}
+
+impl<S: Suite> Invariants<S> {
+    /// Who is not where it should be: every live edge that wants in and may be must hold the newest epoch of the leader in
+    /// force, and nobody else any.
+    pub fn stragglers(&self, world: &World<S>) -> Vec<(Node, String)> {
+        let leading = (0..world.leader_count())
+            .filter_map(|ordinal| Some((world.leader(ordinal)?.status().epoch?, ordinal)))
+            .max();
+        let Some((newest, ordinal)) = leading else {
+            return vec![(Node::Leader(0), "nobody leads".into())];
+        };
+        let key = world.leader(ordinal).and_then(|leader| leader.export(&self.channel));
+        let key = key.map(|key| *key.expose());
+        (0..world.edge_count())
+            .filter_map(|number| {
+                let edge = world.edge(number)?;
+                // Whether it is in depends on when its leader died.
+                let uncertain = self.asked_to_evict.contains(&number);
+                let wants = edge.status().group.is_some() && self.may_be_in(world, number);
+                let held = self.holds(world, number);
+                let wrong = match (wants, held) {
+                    (true, None) if uncertain => return None,
+                    (true, None) => format!("has no key; the newest epoch is {}", show(newest)),
+                    (true, Some(held)) if held.epoch != newest || Some(held.key) != key => {
+                        format!("holds epoch {}, the newest is {}", show(held.epoch), show(newest))
+                    }
+                    (false, Some(held)) if held.epoch == newest => {
+                        format!("is out and holds the newest epoch {}", show(newest))
+                    }
+                    _ => return None,
+                };
+                Some((Node::Edge(number), wrong))
+            })
+            .collect()
+    }
+
+    /// Faults have stopped long enough ago: whoever is not where it should be breaks the invariant.
+    pub fn demand_convergence(&mut self, world: &World<S>) {
+        self.checks += u64::from(world.edge_count());
+        for (node, detail) in self.stragglers(world) {
+            self.violate(Invariant::Convergence, world.time(), Some(node), detail);
+        }
+    }
+}

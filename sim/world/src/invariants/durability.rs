@@ -1,0 +1,122 @@
+//! A crash loses nothing that was acknowledged: what a node was before it died, it is when it comes back.
+
+use std::collections::BTreeSet;
+
+use quiver_ainq::{Epoch, Suite};
+use quiver_role::LeaderEvent;
+
+use super::keys::show;
+use super::{Invariant, Invariants, died};
+use crate::{Cause, Node, NodeEvent, Turn, World};
+
+/// What an edge must still know after a crash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct EdgeMemory {
+    enrolled: bool,
+    boot_no: u32,
+    group: Option<String>,
+    held: Option<(Epoch, [u8; 32])>,
+}
+
+/// What every node knew after its last complete step; none while that is uncertain because it died in the middle of one.
+#[derive(Clone, Debug)]
+pub(super) struct Durability {
+    edges: Vec<Option<EdgeMemory>>,
+    /// By ordinal: names of the members.
+    leaders: Vec<Option<BTreeSet<String>>>,
+    /// Keys issued.
+    kgc: usize,
+    list: u64,
+}
+
+impl Durability {
+    pub(super) fn new(edges: usize, leaders: usize) -> Self {
+        Self { edges: vec![None; edges], leaders: vec![None; leaders], kgc: 0, list: 0 }
+    }
+}
+
+impl<S: Suite> Invariants<S> {
+    pub(super) fn saw_records(&mut self, world: &World<S>, turn: &Turn) {
+        let starts = turn.cause == Cause::Start;
+        match turn.node {
+            Node::Kgc => self.kgc_records(world, turn),
+            Node::Leader(ordinal) => self.leader_records(world, turn, ordinal, starts),
+            Node::Edge(number) => self.edge_records(world, turn, number, starts),
+        }
+    }
+
+    fn kgc_records(&mut self, world: &World<S>, turn: &Turn) {
+        // What it had issued when it died is only known if it was said.
+        let Some(kgc) = world.kgc() else { return };
+        let (issued, list) = (kgc.issued(), kgc.revocation_number());
+        let before = (self.durability.kgc, self.durability.list);
+        self.require(Invariant::Persistence, turn, issued >= before.0 && list >= before.1, || {
+            format!("knows {issued} keys and list {list}, but did know {} and {}", before.0, before.1)
+        });
+        if !world.stalled(turn.node) {
+            (self.durability.kgc, self.durability.list) = (issued, list);
+        }
+    }
+
+    fn leader_records(&mut self, world: &World<S>, turn: &Turn, ordinal: u16, starts: bool) {
+        let place = usize::from(ordinal);
+        let changed = starts || died(turn) || turn.events().any(concerns_roster) || world.stalled(turn.node);
+        if !changed {
+            return;
+        }
+        let now: Option<BTreeSet<String>> =
+            world.leader(ordinal).map(|leader| leader.members().map(|(_, name)| name.to_string()).collect());
+        let before = self.durability.leaders.get(place).cloned().flatten();
+        if let (true, Some(now), Some(before)) = (starts, &now, &before) {
+            self.require(Invariant::Persistence, turn, now == before, || {
+                let lost: Vec<_> = before.difference(now).cloned().collect();
+                let risen: Vec<_> = now.difference(before).cloned().collect();
+                format!(
+                    "after its start the roster lacks [{}] and has [{}] again",
+                    lost.join(", "),
+                    risen.join(", ")
+                )
+            });
+        }
+        // What was not durable when it stalled or died may be lost.
+        let certain = !died(turn) && !world.stalled(turn.node);
+        if let Some(memory) = self.durability.leaders.get_mut(place) {
+            *memory = now.filter(|_| certain);
+        }
+    }
+
+    fn edge_records(&mut self, world: &World<S>, turn: &Turn, number: u32, starts: bool) {
+        let place = number as usize;
+        let now = world.edge(number).map(|edge| {
+            let status = edge.status();
+            EdgeMemory {
+                enrolled: status.name.is_some(),
+                boot_no: status.boot_no,
+                group: status.group.map(|group| group.to_string()),
+                held: status.epoch.zip(status.digest),
+            }
+        });
+        let before = self.durability.edges.get(place).cloned().flatten();
+        if let (true, Some(now), Some(before)) = (starts, &now, &before) {
+            self.require(Invariant::Persistence, turn, now == before, || {
+                format!("was {} when it died and is {} now", describe(before), describe(now))
+            });
+        }
+        let certain = !died(turn) && !world.stalled(turn.node);
+        if let Some(memory) = self.durability.edges.get_mut(place) {
+            *memory = now.filter(|_| certain);
+        }
+    }
+}
+
+fn concerns_roster(event: &NodeEvent) -> bool {
+    matches!(event, NodeEvent::Leader(LeaderEvent::EpochActivated { .. } | LeaderEvent::SteppedDown { .. }))
+}
+
+fn describe(memory: &EdgeMemory) -> String {
+    let held =
+        memory.held.map_or_else(|| "no epoch".to_string(), |(epoch, _)| format!("epoch {}", show(epoch)));
+    let group = memory.group.as_deref().unwrap_or("no group");
+    let enrolled = if memory.enrolled { "enrolled" } else { "not enrolled" };
+    format!("({enrolled}, start {}, wants {group}, holds {held})", memory.boot_no)
+}

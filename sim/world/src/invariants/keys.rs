@@ -1,0 +1,145 @@
+//! Who holds which key: agreement, secrecy before and after membership, no way back.
+
+use quiver_ainq::{Epoch, Suite};
+use quiver_role::{EdgeEvent, LeaderEvent};
+
+use super::{Held, Invariant, Invariants, Made, died};
+use crate::{NodeEvent, Turn, World};
+
+impl<S: Suite> Invariants<S> {
+    pub(super) fn saw_leader(&mut self, world: &World<S>, turn: &Turn, ordinal: u16) {
+        let made: Vec<Epoch> = turn
+            .events()
+            .filter_map(|event| match event {
+                NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, .. }) => Some(*epoch),
+                _ => None,
+            })
+            .collect();
+        let last = made.last().copied();
+        for epoch in made {
+            let newest =
+                self.epochs.iter().rev().find(|(_, made)| made.leader == ordinal).map(|(epoch, _)| *epoch);
+            self.require(
+                Invariant::NoEpochRegression,
+                turn,
+                newest.is_none_or(|newest| newest < epoch),
+                || format!("made epoch {} after {}", show(epoch), newest.map(show).unwrap_or_default()),
+            );
+            let known = self.epochs.contains_key(&epoch);
+            self.require(Invariant::Agreement, turn, !known, || {
+                format!("made epoch {} a second time", show(epoch))
+            });
+            let made = self.made(world, turn, ordinal, last == Some(epoch));
+            self.epochs.insert(epoch, made);
+        }
+        if last.is_some() && !died(turn) {
+            self.check_roster(world, turn, ordinal, last.unwrap_or(Epoch { term: 0, counter: 0 }));
+        }
+    }
+
+    /// What can be seen of an epoch: everything if it is the leader's newest and the leader lives.
+    fn made(&self, world: &World<S>, turn: &Turn, ordinal: u16, newest: bool) -> Made {
+        let nothing = Made { digest: None, key: None, members: None, leader: ordinal };
+        if !newest || died(turn) {
+            return nothing;
+        }
+        let Some(leader) = world.leader(ordinal) else { return nothing };
+        Made {
+            digest: leader.status().digest,
+            key: leader.export(&self.channel).map(|key| *key.expose()),
+            members: Some(leader.members().filter_map(|(_, name)| number(name.as_str())).collect()),
+            leader: ordinal,
+        }
+    }
+
+    pub(super) fn saw_edge(&mut self, world: &World<S>, turn: &Turn, number: u32) {
+        let place = number as usize;
+        let mut newest = self.newest.get(place).copied().flatten();
+        for event in turn.events() {
+            if let NodeEvent::Edge(EdgeEvent::KeyActivated { epoch, .. }) = event {
+                self.require(
+                    Invariant::NoEpochRegression,
+                    turn,
+                    newest.is_none_or(|newest| newest <= *epoch),
+                    || format!("went back from {} to {}", newest.map(show).unwrap_or_default(), show(*epoch)),
+                );
+                newest = newest.max(Some(*epoch));
+            }
+        }
+        let held = self.holds(world, number);
+        let before = self.held.get(place).copied().flatten();
+        if held != before {
+            if let Some(held) = held {
+                self.require(
+                    Invariant::NoEpochRegression,
+                    turn,
+                    newest.is_none_or(|newest| newest <= held.epoch),
+                    || {
+                        format!(
+                            "exports the key of {} after {}",
+                            show(held.epoch),
+                            newest.map(show).unwrap_or_default()
+                        )
+                    },
+                );
+                newest = newest.max(Some(held.epoch));
+                self.check_key(turn, number, &held);
+            }
+            if let Some(slot) = self.held.get_mut(place) {
+                *slot = held;
+            }
+        }
+        if let Some(slot) = self.newest.get_mut(place) {
+            *slot = newest;
+        }
+    }
+
+    /// What an edge could use now.
+    pub(super) fn holds(&self, world: &World<S>, number: u32) -> Option<Held> {
+        let edge = world.edge(number)?;
+        let key = *edge.export(&self.channel)?.expose();
+        let status = edge.status();
+        Some(Held { epoch: status.epoch?, digest: status.digest?, key })
+    }
+
+    /// Compares a key with what the leader made.
+    fn check_key(&mut self, turn: &Turn, number: u32, held: &Held) {
+        let Some(made) = self.epochs.get_mut(&held.epoch) else {
+            let detail = format!("holds epoch {}, which no leader made", show(held.epoch));
+            return self.violate(Invariant::Agreement, turn.at, Some(turn.node), detail);
+        };
+        // Of a leader that died at once the first member's word counts: the others must agree with it.
+        let (digest, key) = (*made.digest.get_or_insert(held.digest), *made.key.get_or_insert(held.key));
+        let is_member = made.members.as_ref().is_none_or(|members| members.contains(&number));
+        self.require(Invariant::Agreement, turn, digest == held.digest && key == held.key, || {
+            format!("holds another key of epoch {} than the leader", show(held.epoch))
+        });
+        if !is_member {
+            let invariant = self.outsider(number, held.epoch);
+            let detail = format!("holds the key of epoch {}, in which it is not", show(held.epoch));
+            self.violate(invariant, turn.at, Some(turn.node), detail);
+        }
+    }
+
+    /// Which invariant an edge breaks that has the key of an epoch in which it is not.
+    pub(super) fn outsider(&self, number: u32, epoch: Epoch) -> Invariant {
+        let is_in = |made: &Made| made.members.as_ref().is_some_and(|members| members.contains(&number));
+        if self.epochs.range(..epoch).any(|(_, made)| is_in(made)) {
+            Invariant::ForwardSecrecyAfterLeave
+        } else if self.epochs.range(epoch..).any(|(_, made)| is_in(made)) {
+            Invariant::BackwardSecrecyBeforeJoin
+        } else {
+            Invariant::NoUnauthorisedMember
+        }
+    }
+}
+
+/// An epoch as people read it: round, ordinal of the leader, counter.
+pub(super) fn show(epoch: Epoch) -> String {
+    format!("{}.{}/{}", epoch.round(), epoch.ordinal(), epoch.counter)
+}
+
+/// The number in an edge's name.
+pub(super) fn number(name: &str) -> Option<u32> {
+    name.strip_prefix("edge-")?.parse().ok()
+}

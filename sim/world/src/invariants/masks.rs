@@ -1,0 +1,158 @@
+//! No mask hides two keys.
+//!
+//! What is published of an epoch is C_i = K_g ⊕ M_i for every member. If member i's mask were used again in another
+//! epoch, C_i ⊕ C_i' would be K_g ⊕ K_g', and the same for every other member whose mask was used again: two members with
+//! the same difference give the reuse away without knowing any key. Before that, the causes are looked for: an epoch of a
+//! member wrapped in two ways, and a leader's point V or a header's nonce that comes again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use quiver_ainq::{Header, Part, Slot, Suite};
+use quiver_message::Message;
+
+use super::{Invariant, Invariants};
+use crate::{Node, Turn, World};
+
+/// How many epochs back differences are compared.
+const WINDOW: usize = 6;
+
+/// What was seen of one epoch.
+#[derive(Clone, Debug)]
+struct Seen {
+    digest: [u8; 32],
+    wraps: BTreeMap<u32, [u8; 32]>,
+}
+
+/// What was seen of all epochs.
+#[derive(Clone, Debug)]
+pub(super) struct Masks<S: Suite> {
+    points: BTreeMap<Vec<u8>, [u8; 32]>,
+    nonces: BTreeMap<[u8; 32], [u8; 32]>,
+    window: VecDeque<Seen>,
+    /// Differences between two epochs, and the slot that showed them.
+    differences: BTreeMap<([u8; 32], [u8; 32], [u8; 32]), u32>,
+    /// By epoch: its wraps of a tree.
+    deltas: BTreeMap<[u8; 32], Vec<u8>>,
+    /// By term and slot: the counter of the epoch that gave the slot to who has it.
+    births: BTreeMap<(u64, Slot), u64>,
+    /// By term, slot, birth and u: the path sealed.
+    paths: BTreeMap<(u64, Slot, u64, u64), Vec<u8>>,
+    suite: PhantomData<S>,
+}
+
+impl<S: Suite> Masks<S> {
+    pub(super) fn new() -> Self {
+        Self {
+            points: BTreeMap::new(),
+            nonces: BTreeMap::new(),
+            window: VecDeque::new(),
+            differences: BTreeMap::new(),
+            deltas: BTreeMap::new(),
+            births: BTreeMap::new(),
+            paths: BTreeMap::new(),
+            suite: PhantomData,
+        }
+    }
+
+    /// Notes a header. Says what is wrong with it.
+    fn header(&mut self, header: &Header<S>, digest: [u8; 32]) -> Option<&'static str> {
+        let core = &header.core;
+        if *self.nonces.entry(core.nonce).or_insert(digest) != digest {
+            return Some("two epochs have the same nonce");
+        }
+        let point = core.point.as_ref().map(|point| point.as_bytes().to_vec());
+        if let Some(point) = point
+            && *self.points.entry(point).or_insert(digest) != digest
+        {
+            return Some("two epochs have the same point V");
+        }
+        if !self.window.iter().any(|seen| seen.digest == digest) {
+            if self.window.len() == WINDOW {
+                self.window.pop_front();
+            }
+            self.window.push_back(Seen { digest, wraps: BTreeMap::new() });
+            for slot in core.added.iter() {
+                let birth = self.births.entry((core.epoch.term, slot)).or_default();
+                *birth = core.epoch.counter.max(*birth);
+            }
+        }
+        None
+    }
+
+    /// Notes what a member is given. Says what is wrong with it.
+    fn part(&mut self, header: &Header<S>, digest: [u8; 32], part: &Part) -> Option<String> {
+        let wrong = match part {
+            Part::Entry(entry) => return self.wrap(digest, entry.slot, entry.wrap),
+            Part::Delta(delta) => {
+                let bytes = delta.encode();
+                (*self.deltas.entry(digest).or_insert_with(|| bytes.clone()) != bytes)
+                    .then_some("the nodes of one epoch's tree are wrapped in two ways")
+            }
+            Part::Path(path) => {
+                let (term, bytes) = (header.core.epoch.term, path.encode());
+                let birth = self.births.get(&(term, path.slot)).copied().unwrap_or_default();
+                let sealed =
+                    self.paths.entry((term, path.slot, birth, path.u)).or_insert_with(|| bytes.clone());
+                (*sealed != bytes).then_some("two paths are sealed under one key of a member's chain")
+            }
+        };
+        wrong.map(Into::into)
+    }
+
+    /// Notes a wrap. Says what is wrong with it.
+    fn wrap(&mut self, digest: [u8; 32], slot: u32, wrap: [u8; 32]) -> Option<String> {
+        let place = self.window.iter().position(|seen| seen.digest == digest)?;
+        match self.window.get_mut(place)?.wraps.insert(slot, wrap) {
+            Some(before) if before == wrap => return None,
+            Some(_) => return Some(format!("the key of one epoch is wrapped in two ways for slot {slot}")),
+            None => {}
+        }
+        for seen in self.window.iter().filter(|seen| seen.digest != digest) {
+            let Some(other) = seen.wraps.get(&slot) else { continue };
+            let mut difference = wrap;
+            difference.iter_mut().zip(other).for_each(|(byte, other)| *byte ^= other);
+            let pair = (digest.min(seen.digest), digest.max(seen.digest), difference);
+            match self.differences.insert(pair, slot) {
+                Some(twin) if twin != slot => {
+                    return Some(format!("slots {slot} and {twin} show the difference of two group keys"));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+/// The header and the part that a message carries.
+fn published<S: Suite>(message: Message<S>) -> Option<(Header<S>, Option<Part>)> {
+    match message {
+        Message::Rekey(rekey) => Some((rekey.header, rekey.part)),
+        Message::Welcome(welcome) => Some((welcome.header, Some(welcome.part))),
+        Message::CatchUpReply(reply) => Some((reply.header, reply.part)),
+        _ => None,
+    }
+}
+
+impl<S: Suite> Invariants<S> {
+    /// A node sent a message.
+    pub(super) fn saw_message(&mut self, world: &World<S>, turn: &Turn, payload: &Arc<[u8]>) {
+        if !matches!(turn.node, Node::Leader(_)) {
+            return;
+        }
+        let deployment = world.fleet().deployment();
+        let message = Message::<S>::decode(deployment, payload);
+        let Some((header, part)) = message.ok().and_then(published) else { return };
+        let digest = header.digest(deployment);
+        if let Some(wrong) = self.masks.header(&header, digest) {
+            self.violate(Invariant::NoMaskReuse, turn.at, Some(turn.node), wrong.into());
+        }
+        self.checks += 1;
+        let Some(part) = part else { return };
+        if let Some(wrong) = self.masks.part(&header, digest, &part) {
+            self.violate(Invariant::NoMaskReuse, turn.at, Some(turn.node), wrong);
+        }
+        self.overheard(world, turn, header, part);
+    }
+}

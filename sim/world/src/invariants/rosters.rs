@@ -1,0 +1,51 @@
+//! Who is in: nobody who may not be.
+
+use quiver_ainq::{Epoch, Suite};
+use quiver_role::LeaderEvent;
+
+use super::keys::number;
+use super::{Invariant, Invariants};
+use crate::{NodeEvent, Turn, World};
+
+impl<S: Suite> Invariants<S> {
+    /// The leader made an epoch: everybody in it must be authorised, and nobody whom this leader put out before.
+    pub(super) fn check_roster(&mut self, world: &World<S>, turn: &Turn, ordinal: u16, epoch: Epoch) {
+        let Some(leader) = world.leader(ordinal) else { return };
+        let list = leader.status().revocation_number;
+        let mut wrong = Vec::new();
+        for (_, name) in leader.members() {
+            let Some(edge) = number(name.as_str()) else {
+                wrong.push((name.to_string(), "is no drone of this world"));
+                continue;
+            };
+            let put_out = self.evicted.get(&(ordinal, edge)).is_some_and(|since| *since < epoch);
+            let revoked = self.revoked.get(&edge).is_some_and(|number| *number <= list);
+            if !world.fleet().authorises(edge) {
+                wrong.push((name.to_string(), "has no business in the group"));
+            } else if put_out {
+                wrong.push((name.to_string(), "was put out before"));
+            } else if revoked {
+                wrong.push((name.to_string(), "is on the revocation list that the leader holds"));
+            }
+        }
+        self.checks += 1;
+        for (name, what) in wrong {
+            let detail = format!("{name} is a member and {what}");
+            self.violate(Invariant::NoUnauthorisedMember, turn.at, Some(turn.node), detail);
+        }
+        for event in turn.events() {
+            if let NodeEvent::Leader(LeaderEvent::Removed { name, evicted: true, .. }) = event
+                && let Some(edge) = number(name.as_str())
+            {
+                self.evicted.entry((ordinal, edge)).or_insert(epoch);
+            }
+        }
+    }
+
+    /// Whether an edge may be in the group as far as all leaders, the KGC and its identity are concerned.
+    pub(super) fn may_be_in(&self, world: &World<S>, edge: u32) -> bool {
+        let evicted = (0..world.leader_count()).any(|leader| self.evicted.contains_key(&(leader, edge)));
+        let revoked = self.revoked.contains_key(&edge) || self.asked_to_revoke.contains(&edge);
+        world.fleet().authorises(edge) && !evicted && !revoked
+    }
+}
