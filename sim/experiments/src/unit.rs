@@ -70,18 +70,19 @@ fn digits(value: f64) -> String {
         size if size >= 0.9995 => format!("{value:.2}"),
         size if size >= 0.09995 => format!("{value:.3}"),
         size if size >= 0.000_95 => format!("{value:.4}"),
-        _ => format!("{value:.1e}"),
+        size => format!("{value:.*}", decimals(size)),
     }
+}
+
+/// How many decimals a small number needs to show two significant digits.
+fn decimals(size: f64) -> usize {
+    (1..12).find(|decimals| size * 10_f64.powi(*decimals) >= 9.5).map_or(12, i32::unsigned_abs) as usize
 }
 
 /// At most three significant digits, without zeros that say nothing.
 fn trimmed(value: f64) -> String {
     let text = digits(value);
-    if text.contains('.') && !text.contains('e') {
-        text.trim_end_matches('0').trim_end_matches('.').into()
-    } else {
-        text
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
 
 /// A whole number in groups of three digits.
@@ -114,6 +115,8 @@ mod tests {
         assert_eq!(Unit::Times.show(1154.4), "1,150 ×");
         assert_eq!(Unit::Times.show(999.9), "1,000 ×");
         assert_eq!(Unit::Times.show(0.5), "0.500 ×");
+        assert_eq!(Unit::Times.show(0.000_734), "0.00073 ×");
+        assert_eq!(Unit::Times.show(0.000_037), "0.000037 ×");
     }
 
     #[test]

@@ -49,8 +49,8 @@ pub(super) fn measure(plan: &Plan, published: &Published, observer: &mut dyn Obs
 fn about() -> Vec<String> {
     vec![
         "A drone multiplies a point of an elliptic curve to choose its secret value, and once more to retrieve a group key. \
-         Everything else it does is hashing, so each operation should cost as much as one multiplication, and does: \
-         in the publication and here."
+         Everything else it does is hashing, so each operation should cost about one multiplication. In the publication \
+         it does. Here the three differ, because each kind of multiplication is computed in its own way."
             .into(),
         "Quiver's drone does more than the paper's: it checks who made the key before it believes it. That costs one \
          signature check. From then on following the group costs no multiplication at all beyond this check, because leader \
@@ -122,8 +122,9 @@ fn published_operations(published: &Published, ours: &Operations) -> Table {
         ]);
     }
     table.notes.push(
-        "GenSecretValue multiplies the generator, which is the same point every time; a table of its multiples makes that \
-         cheaper than a multiplication of any other point."
+        "The first row is a multiplication of any point by a secret. GenSecretValue multiplies the generator, which is always \
+         the same point: a table of its multiples makes that cheaper. KeyRetrieval climbs a Montgomery ladder over \
+         x-coordinates, which needs no table and lets a leader compute many in step, but alone takes longer than the first row."
             .into(),
     );
     table

@@ -8,7 +8,7 @@ pub(super) fn lead() -> Vec<String> {
     vec![
         "AinQ lets a leader give one key to a swarm of drones without certificates. Its authors measured it for up to 2,000 \
          drones. This page runs the same experiments: first the algorithms as published, then Quiver's, which keep the paper's \
-         mathematics and add what a protocol needs. Then it goes on to where nobody has measured."
+         mathematics and add what a protocol needs. Then it goes on, far beyond what was published."
             .into(),
         "The published figures were taken on the authors' machines, ours on the one below. A ratio between them says how long \
          you wait, not whose algorithm is better; where we can, the tables also count in multiplications of the machine \
@@ -40,15 +40,15 @@ pub(super) fn highlights(experiments: &[Experiment], plan: &Plan) -> Vec<Highlig
             &[1000_u32.into(), 1000_u32.into()],
             "1,000 drones join 1,000",
         ),
-        beside_flat(&tables, "growth-leave", drones, "cpu_seconds", Unit::Seconds, "CPU time"),
-        beside_flat(&tables, "growth-leave", drones, "bytes", Unit::Bytes, "sent"),
+        beside_flat(&tables, "growth-leave", drones, "cpu_seconds", Unit::Seconds, "leader CPU"),
+        beside_flat(&tables, "growth-leave", drones, "bytes", Unit::Bytes, "bytes sent"),
         beside_flat(
             &tables,
             "growth-leave",
             drones,
             "airtime_seconds",
             Unit::Seconds,
-            "on the air, IEEE 802.15.4",
+            "airtime on IEEE 802.15.4",
         ),
     ]
     .into_iter()

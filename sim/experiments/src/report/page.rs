@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use plotters::style::RGBColor;
 
-use super::{Experiment, Highlight, Ink, Plot, Report, Table, svg};
+use super::{Experiment, Highlight, Ink, Plot, Report, Table, Value, svg};
 use crate::Result;
 use crate::unit::Unit;
 
@@ -122,7 +122,7 @@ fn grid(table: &Table) -> Markup {
                         @for row in &table.rows {
                             tr {
                                 @for (value, column) in row.iter().zip(&table.columns) {
-                                    td class=[class(column.unit, column.strong)] { (value.show(column.unit)) }
+                                    td class=[class(column.unit, column.strong && *value != Value::Missing)] { (value.show(column.unit)) }
                                 }
                             }
                         }

@@ -113,7 +113,7 @@ fn draw_panel(area: &Area<'_>, plot: &Plot, panel: &Panel, layout: &Layout) -> D
         .draw()?;
     for series in &panel.series {
         let points = layout.place(&series.points);
-        let style = colour(series.ink).stroke_width(if series.dashed { BROKEN } else { 2 });
+        let style = stroke(series.ink, series.dashed);
         chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
         chart.draw_series(points.into_iter().map(|at| Marker { ink: series.ink, at }))?;
     }
@@ -141,13 +141,22 @@ fn legend_lines(plot: &Plot) -> Vec<Vec<(i32, &str, Ink, bool)>> {
 fn draw_legend(area: &Area<'_>, lines: &[Vec<(i32, &str, Ink, bool)>]) -> Drawn {
     for (y, line) in (16_i32..).step_by(LEGEND_LINE as usize).zip(lines) {
         for &(x, name, ink, dashed) in line {
-            let style = colour(ink).stroke_width(if dashed { BROKEN } else { 2 });
-            area.draw(&PathElement::new(vec![(x, y), (x + 34, y)], style))?;
+            area.draw(&PathElement::new(vec![(x, y), (x + 34, y)], stroke(ink, dashed)))?;
             area.draw(&Marker { ink, at: (x + 17, y) })?;
             area.draw(&Text::new(name.to_string(), (x + 42, y - 8), font(FONT_SIZE, WORDS)))?;
         }
     }
     Ok(())
+}
+
+/// The flat strategy's line is the widest, so that it shows where the tree's, which is drawn later, runs along it.
+fn stroke(ink: Ink, dashed: bool) -> ShapeStyle {
+    let width = match ink {
+        _ if dashed => BROKEN,
+        Ink::Flat => 5,
+        _ => 2,
+    };
+    colour(ink).stroke_width(width)
 }
 
 fn line_style(ink: Ink) -> ShapeStyle {

@@ -45,7 +45,7 @@ pub(super) fn experiment(plan: &Plan, sizes: &[Size]) -> Experiment {
         slug: "growth".into(),
         title: "Growth: both strategies, up to the horizon".into(),
         about: vec![
-            "Nothing was published for these sizes. The flat strategy is the paper's: one wrap for every drone, so everything \
+            "Beyond 2,000 drones nothing was published. The flat strategy is the paper's: one wrap for every drone, so everything \
              grows with the group. The tree strategy keeps a key in every node of a binary tree over the drones (logical key \
              hierarchy, RFC 2627): one that leaves costs the nodes on its path, twice the logarithm of the group, and an \
              expiry costs two wraps whatever the size."
@@ -109,7 +109,7 @@ fn with_paths(quantity: &Quantity, sizes: &[Size]) -> Series {
         Some((f64::from(size.drones), all))
     };
     let points = sizes.iter().filter_map(figure).collect();
-    Series::new("with the paths that follow", ink(Strategy::Tree), points).dashed()
+    Series::new("tree, with the paths that follow", ink(Strategy::Tree), points).dashed()
 }
 
 fn table(event: Event, sizes: &[Size]) -> Table {

@@ -11,6 +11,9 @@ use crate::report::plot::Ink;
 
 const RADIUS: u32 = 5;
 
+/// The flat strategy's mark is larger, so that it shows behind the tree's.
+const FLAT_RADIUS: u32 = 7;
+
 /// A mark at a place.
 pub(super) struct Marker<C> {
     pub(super) ink: Ink,
@@ -43,7 +46,7 @@ impl<C, B: DrawingBackend> Drawable<B> for Marker<C> {
                     backend.draw_circle(at, RADIUS, &PAPER.filled(), true)?;
                     backend.draw_circle(at, RADIUS, &line_style(self.ink), false)?;
                 }
-                None => backend.draw_circle(at, RADIUS, &colour(self.ink).filled(), true)?,
+                None => backend.draw_circle(at, FLAT_RADIUS, &colour(self.ink).filled(), true)?,
             }
         }
         Ok(())
@@ -55,7 +58,7 @@ const fn corners(ink: Ink) -> Option<&'static [(i32, i32)]> {
     match ink {
         Ink::Published | Ink::Flat => None,
         Ink::Paper => Some(&[(-4, -4), (5, -4), (5, 5), (-4, 5)]),
-        Ink::Tree => Some(&[(0, -6), (6, 5), (-6, 5)]),
+        Ink::Tree => Some(&[(0, -6), (5, 4), (-5, 4)]),
         Ink::Rival => Some(&[(0, -6), (6, 0), (0, 6), (-6, 0)]),
         Ink::Extra => Some(&[(0, 6), (6, -5), (-6, -5)]),
     }
