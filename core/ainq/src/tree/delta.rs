@@ -57,8 +57,7 @@ impl Delta {
 
     /// Writes the wraps of an epoch down.
     pub(crate) fn pack(touched: &Touched, wraps: &[Wrapped<[u8; WRAP_LEN]>]) -> Self {
-        let mut masks = Vec::new();
-        masks.resize(masks_len(touched), 0);
+        let mut masks = alloc::vec![0; masks_len(touched)];
         for (parent, child) in wraps.iter().map(|wrapped| (wrapped.parent, wrapped.child)) {
             let bit = bit_of(touched, parent, child);
             if let Some(byte) = masks.get_mut(bit / 8) {

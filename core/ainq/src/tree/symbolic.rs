@@ -167,7 +167,7 @@ impl<const D: u8> Group<D> {
         while added.len() < count {
             let free = |slot: &Slot| !self.members.contains_key(slot) && !added.contains(slot);
             let lowest = (0..).filter(free).take(3).collect::<Vec<_>>();
-            let again = freed.iter().copied().find(free).filter(|_| self.rng.next_u32() % 2 == 0);
+            let again = freed.iter().copied().find(free).filter(|_| self.rng.next_u32().is_multiple_of(2));
             let slot = again.unwrap_or_else(|| lowest[self.rng.next_u32() as usize % 3]);
             added.push(slot);
         }
@@ -193,7 +193,7 @@ impl<const D: u8> Group<D> {
         // One in four is lost on the way, recorded all the same.
         let member = self.members.get_mut(&slot).unwrap();
         self.held.entry(member.id).or_default().insert(under);
-        if self.rng.next_u32() % 4 == 0 {
+        if self.rng.next_u32().is_multiple_of(4) {
             return;
         }
         member.leaf.skip_to(under.steps.into()).unwrap();
