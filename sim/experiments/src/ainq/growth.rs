@@ -96,7 +96,7 @@ pub(super) fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Experi
 
 /// All events in a group of so many.
 fn size(plan: &Plan, drones: u32, observer: &mut dyn Observer) -> Result<Size> {
-    let effort = effort(plan, drones);
+    let effort = effort(plan);
     let mut swarm = Swarm::<S>::new(plan.seed)?;
     let shown = Unit::Count.show(f64::from(drones));
     observer.begin(&format!("{shown} keys"), Swarm::<S>::chunks(drones));
@@ -113,10 +113,9 @@ fn size(plan: &Plan, drones: u32, observer: &mut dyn Observer) -> Result<Size> {
     Ok(Size { drones, costs })
 }
 
-/// Large groups are measured less often.
-fn effort(plan: &Plan, drones: u32) -> Effort {
-    let least = if drones >= 500_000 { 1 } else { plan.effort.least.min(3) };
-    Effort { least, ..plan.effort }
+/// Large groups are measured less often, and their openings, which take seconds, once if need be.
+fn effort(plan: &Plan) -> Effort {
+    Effort { least: plan.effort.least.min(3), ..plan.effort }
 }
 
 /// What the events of one group are measured with.
@@ -150,8 +149,10 @@ impl Sky<'_> {
     /// The members' Y are known, as they are to a leader that has led them before.
     fn opening(&mut self, strategy: Strategy) -> Result<Timing> {
         let members = self.members;
+        let least = if members.roster.len() >= 500_000 { 1 } else { self.effort.least };
+        let effort = Effort { least, ..self.effort };
         let prepare = |_: &mut &mut Swarm<S>| Ok(members.clone());
-        repeat_on(self.effort, &mut self.swarm, prepare, |swarm, members| swarm.open(strategy, members))
+        repeat_on(effort, &mut self.swarm, prepare, |swarm, members| swarm.open(strategy, members))
     }
 
     /// One path message for every member; beyond [`MOST_PATHS`], so many are made and the others are like them.
@@ -184,10 +185,11 @@ impl Sky<'_> {
             },
             |(swarm, group), ()| group.rekey(swarm, Batch::default()),
         )?;
-        // What was open before the first re-key is none of its business.
-        let afterwards = Timing::of(afterwards.split_off(1.min(afterwards.len())));
         let sent = group.rekey(self.swarm, Batch::default())?;
-        Ok((self.cost(cpu, &sent), afterwards))
+        afterwards.push(clocked(|| group.leadership.settle()).1);
+        // What was open before the first re-key is none of its business.
+        let afterwards = afterwards.split_off(1);
+        Ok((self.cost(cpu, &sent), Timing::of(afterwards)))
     }
 
     /// One leaves, another joins, so that the group stays as large as it is.
