@@ -95,6 +95,9 @@ impl<S: Suite> Host<Kgc<S>> for KgcHost {
             KgcEvent::RevocationFailed(error) => {
                 tracing::error!(%error, "no revocation list could be signed");
             }
+            KgcEvent::Equivocation { name, handle, epoch } => {
+                tracing::error!(%name, %handle, %epoch, "a leader signed two headers for one epoch: revoked");
+            }
             KgcEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
         }
     }

@@ -12,6 +12,7 @@ const EXAMPLES: &str = "\
 Examples:
   leader serve --deployment deployment.toml --token leader-1.token     # first start: enrols
   leader serve                                                         # every other start
+  leader serve --peer /ip4/10.0.0.2/tcp/7001 --silence 10s             # one of several leaders
   leader status
   leader rekey
   leader evict edge-7
@@ -83,6 +84,13 @@ pub(crate) struct ServeArgs {
     /// How long a group key is valid, such as 10m; a new one comes when four fifths have passed [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) validity: Option<Duration>,
+    /// Address of another leader of the group, which takes over if this one is lost and the other way round; may be
+    /// repeated. Without one this leader is alone
+    #[arg(long, value_name = "MULTIADDR")]
+    pub(crate) peer: Vec<String>,
+    /// How long the leader may be silent before another opens a term; those with higher ordinals wait longer [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) silence: Option<Duration>,
     /// Print the group's messages as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,

@@ -53,6 +53,12 @@ pub(crate) struct Config {
     /// How long to wait for acknowledgements before sending an epoch again.
     #[serde(with = "humantime_serde")]
     pub(crate) resend: Duration,
+    /// Addresses of the group's other leaders.
+    #[serde(deserialize_with = "quiver_service::config::list")]
+    pub(crate) peer: Vec<String>,
+    /// How long the leader may be silent before another takes over. Of no effect without other leaders.
+    #[serde(with = "humantime_serde")]
+    pub(crate) silence: Duration,
 }
 
 impl Default for Config {
@@ -71,6 +77,8 @@ impl Default for Config {
             batching: timing.batching,
             batching_max: timing.batching_max,
             resend: timing.resend,
+            peer: Vec::new(),
+            silence: Duration::from_secs(10),
         }
     }
 }
@@ -96,6 +104,10 @@ struct Given<'a> {
     max_members: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none", with = "humantime_serde::option")]
     validity: Option<Duration>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    peer: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none", with = "humantime_serde::option")]
+    silence: Option<Duration>,
 }
 
 impl Config {
@@ -113,10 +125,15 @@ impl Config {
             allow: &serve.allow,
             max_members: serve.max_members,
             validity: serve.validity,
+            peer: &serve.peer,
+            silence: serve.silence,
         };
         let config: Self = layers(common.config.as_deref(), VARIABLES, &given)?;
         if config.validity < Duration::from_secs(5) {
             return Err(Error::Config("`validity` must be at least 5s".into()));
+        }
+        if config.silence < Duration::from_millis(500) {
+            return Err(Error::Config("`silence` must be at least 500ms".into()));
         }
         if !(1..=1 << 20).contains(&config.max_members) {
             return Err(Error::Config("`max_members` must lie between 1 and 1048576".into()));
@@ -136,6 +153,7 @@ impl Config {
             batching: self.batching,
             batching_max: self.batching_max,
             resend: self.resend,
+            silence: (!self.peer.is_empty()).then_some(self.silence),
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Name, Suite};
 use quiver_net::Handle;
+use quiver_role::leader::Stance;
 use quiver_role::{Leader, LeaderCommand, LeaderEvent};
 use quiver_service::clock;
 use quiver_service::control::Call;
@@ -46,6 +47,14 @@ pub(crate) struct Status {
     pub(crate) group: String,
     /// Whether a term is open.
     pub(crate) serving: bool,
+    /// What it does: `enrolling`, `leading`, `standing by` or `retired`.
+    pub(crate) stance: String,
+    /// While standing by: for whom, if that one answers.
+    pub(crate) stands_by_for: Option<String>,
+    /// While standing by: the epoch whose roster it holds.
+    pub(crate) replica: Option<String>,
+    /// While leading: how many stand by.
+    pub(crate) deputies: usize,
     /// Term of the epoch in force.
     pub(crate) term: Option<u64>,
     /// Counter of the epoch in force.
@@ -73,10 +82,22 @@ pub(crate) struct Status {
 impl Status {
     fn of<S: Suite>(machine: &Leader<S>) -> Self {
         let status = machine.status();
+        let (stance, stands_by_for, replica) = match &status.stance {
+            Stance::Enrolling => ("enrolling", None, None),
+            Stance::Leading => ("leading", None, None),
+            Stance::StandingBy { leader, held } => {
+                ("standing by", leader.as_ref().map(Name::to_string), held.map(|epoch| epoch.to_string()))
+            }
+            Stance::Retired => ("retired", None, None),
+        };
         Self {
             name: status.name.map(|name| name.to_string()),
             group: status.group.to_string(),
             serving: status.epoch.is_some(),
+            stance: stance.into(),
+            stands_by_for,
+            replica,
+            deputies: status.deputies,
             term: status.epoch.map(|epoch| epoch.term),
             counter: status.epoch.map(|epoch| epoch.counter),
             epoch_digest: status.digest.map(|digest| hex::encode(&digest[..8])),
@@ -100,9 +121,16 @@ impl Status {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         let epoch =
             self.term.zip(self.counter).map(|(term, counter)| format!("term {term}, counter {counter}"));
+        let stance = match (&self.stands_by_for, &self.replica) {
+            (Some(leader), Some(epoch)) => format!("{} for {leader}, holding epoch {epoch}", self.stance),
+            (None, Some(epoch)) => format!("{}, holding epoch {epoch}; nobody answers", self.stance),
+            _ if self.deputies > 0 => format!("{}, {} standing by", self.stance, self.deputies),
+            _ => self.stance.clone(),
+        };
         let rows = [
             ("leader", or_dash(self.name.clone())),
             ("group", self.group.clone()),
+            ("role", stance),
             ("epoch", or_dash(epoch)),
             ("digest", or_dash(self.epoch_digest.clone())),
             ("valid until", or_dash(self.valid_until.map(clock::format))),

@@ -164,7 +164,13 @@ fn node(config: &Config, file: &DeploymentFile, store: &Store, group: &Name) -> 
     if kgcs.is_empty() {
         return Err(Error::Config("no address of a KGC: give --kgc MULTIADDR".into()));
     }
-    node.dial = parse_all("kgc", &kgcs)?.into_iter().map(|address| (Route::Kgc, address)).collect();
+    let kgcs = parse_all("kgc", &kgcs)?.into_iter().map(|address| (Route::Kgc, address));
+    let peers = parse_all("peer", &config.peer)?.into_iter().map(|address| (Route::Leader, address));
+    node.dial = kgcs.chain(peers).collect();
+    if !config.peer.is_empty() {
+        // A leader that comes back is wanted soon, and one that is gone is noticed by its silence.
+        node.redial_ceiling = config.silence.min(node.redial_ceiling);
+    }
     node.topic = Some(group_topic(group.as_str()));
     Ok(node)
 }
@@ -232,6 +238,20 @@ impl LeaderHost {
             LeaderEvent::RevocationList { number } => tracing::info!(number, "revocation list in force"),
             LeaderEvent::SteppedDown { term } => {
                 tracing::error!(term, "stepped down: another leader opened a higher term");
+            }
+            LeaderEvent::StandingBy { leader, epoch, members } => {
+                tracing::info!(%leader, %epoch, members, "standing by");
+            }
+            LeaderEvent::TookOver { from } => {
+                let from = from.map(|epoch| epoch.to_string()).unwrap_or_default();
+                tracing::warn!(from, "the leader is silent: taking over");
+            }
+            LeaderEvent::Replicated { epoch, names, deputy } => {
+                let deputy = deputy.as_ref().map_or("", Name::as_str);
+                tracing::info!(%epoch, ?names, deputy, "evictions replicated");
+            }
+            LeaderEvent::Equivocation { leader, epoch } => {
+                tracing::error!(%leader, %epoch, "a leader signed two headers for one epoch and is refused for good");
             }
             LeaderEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
         }

@@ -153,6 +153,11 @@ impl<S: Suite> Roster<S> {
         self.members.iter().map(|(slot, member)| (slot, &member.public))
     }
 
+    /// The members from this slot on, by ascending slot.
+    pub fn iter_from(&self, first: Slot) -> impl Iterator<Item = (Slot, &DronePublicKey<S>)> {
+        self.members.iter_from(first).map(|(slot, member)| (slot, &member.public))
+    }
+
     pub(crate) fn members(&self) -> impl Iterator<Item = (Slot, &Member<S>)> {
         self.members.iter()
     }

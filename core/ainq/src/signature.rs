@@ -38,6 +38,10 @@ pub enum Label {
     Envelope,
     /// A command, by a leader.
     Command,
+    /// A deputy's question to its leader.
+    StandBy,
+    /// A leader's answer to a deputy: that it is there, and what changed.
+    Replica,
     /// A request for the release of an identity-based key.
     IbeRelease,
     /// An attribute-based key exchange.
@@ -57,6 +61,8 @@ impl Label {
             Self::Evict => "evict",
             Self::Envelope => "envelope",
             Self::Command => "command",
+            Self::StandBy => "stand-by",
+            Self::Replica => "replica",
             Self::IbeRelease => "ibe-release",
             Self::Abke => "abke",
         }

@@ -70,10 +70,15 @@ impl<T> Slab<T> {
 
     /// The entries by ascending index.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        let blocks = (0..).step_by(BLOCK).zip(&self.blocks);
+        self.iter_from(0)
+    }
+
+    /// The entries from an index on, by ascending index.
+    pub(crate) fn iter_from(&self, first: u32) -> impl Iterator<Item = (u32, &T)> {
+        let blocks = (0..).step_by(BLOCK).zip(&self.blocks).skip(place_of(first).0);
         let blocks = blocks.filter_map(|(start, block)| Some((start, block.as_ref()?)));
         let entries = blocks.flat_map(|(start, block)| (start..).zip(block));
-        entries.filter_map(|(index, entry)| Some((index, entry.as_ref()?)))
+        entries.filter_map(move |(index, entry)| Some((index, entry.as_ref()?)).filter(|_| index >= first))
     }
 
     /// The entries by ascending index.
@@ -112,5 +117,7 @@ mod tests {
         assert_eq!((slab.len(), slab.get(64), slab.get(1 << 20)), (4, None, None));
         assert_eq!((slab.take(1000), slab.take(1000), slab.len()), (Some(1000), None, 3));
         assert!(slab.iter().eq([(0, &0), (63, &63), (100_000, &7)]));
+        assert!(slab.iter_from(1).eq([(63, &63), (100_000, &7)]));
+        assert!(slab.iter_from(64).eq([(100_000, &7)]) && slab.iter_from(100_001).next().is_none());
     }
 }

@@ -75,6 +75,10 @@ impl<S: Suite> Host<Edge<S>> for EdgeHost {
             }
             EdgeEvent::Refused(reason) => self.refused(machine, reason),
             EdgeEvent::RevocationList { number } => tracing::info!(number, "revocation list in force"),
+            EdgeEvent::Equivocation { leader, epoch } => {
+                tracing::error!(%leader, %epoch, "a leader signed two headers for one epoch and is refused for good");
+                self.tell(&json!({"event": "leader refused", "leader": leader.as_str()}));
+            }
             EdgeEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
         }
     }

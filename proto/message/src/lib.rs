@@ -26,6 +26,9 @@
 //! | [`GroupMessage`] | member → group | – | AEAD under the group key; signature if a source is named |
 //! | [`RevocationQuery`] | anyone → anyone | – | – |
 //! | [`RevocationList`] | anyone → anyone | `RevocationQuery` | KGC's statement `revocation` |
+//! | [`StandBy`] | deputy → leader | `JoinChallenge`, `Replica` | signature `stand-by`, challenge |
+//! | [`Replica`] | leader → deputy | `StandBy` | signature `replica`; roster hash; signatures `spare` |
+//! | `EquivocationProof` | anyone → anyone | – | two signatures `header` |
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
@@ -34,6 +37,7 @@
 
 extern crate alloc;
 
+mod deputy;
 mod enrolment;
 mod epoch;
 mod error;
@@ -60,6 +64,7 @@ pub mod wire {
     include!(concat!(env!("OUT_DIR"), "/quiver.v1.rs"));
 }
 
+pub use deputy::{MAX_REPLICA_EVICTED, MAX_SEATS, Replica, ReplicaChunk, Seat, StandBy};
 pub use enrolment::{COOKIE_LEN, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Nonce};
 pub use epoch::{
     Ack, CatchUpNumber, CatchUpReply, CatchUpRequest, EvictionNotice, Leave, MAX_EVICTED, Rekey, SpareAck,

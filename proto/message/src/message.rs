@@ -1,15 +1,16 @@
 //! The envelope around every message.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use prost::Message as _;
-use quiver_ainq::{Deployment, Suite};
+use quiver_ainq::{Deployment, EquivocationProof, Suite};
 
 use crate::wire::message::Body;
 use crate::{
     Ack, CatchUpReply, CatchUpRequest, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, EvictionNotice,
-    GroupMessage, JoinChallenge, JoinHello, JoinRequest, Leave, MessageError, Refusal, Rekey, RevocationList,
-    RevocationQuery, SpareAck, SparePublication, Welcome, wire,
+    GroupMessage, JoinChallenge, JoinHello, JoinRequest, Leave, MessageError, Refusal, Rekey, Replica,
+    RevocationList, RevocationQuery, SpareAck, SparePublication, StandBy, Welcome, deputy, wire,
 };
 
 /// The longest encoded message in bytes.
@@ -48,6 +49,9 @@ pub enum Message<S: Suite> {
     GroupMessage(GroupMessage<S>),
     RevocationQuery(RevocationQuery),
     RevocationList(RevocationList),
+    StandBy(StandBy),
+    Replica(Replica<S>),
+    EquivocationProof(Box<EquivocationProof<S>>),
 }
 
 impl<S: Suite> Message<S> {
@@ -97,6 +101,11 @@ impl<S: Suite> Message<S> {
             Body::GroupMessage(wire) => Self::GroupMessage(GroupMessage::from_wire(wire)?),
             Body::RevocationQuery(wire) => Self::RevocationQuery(RevocationQuery::from_wire(wire)),
             Body::RevocationList(wire) => Self::RevocationList(RevocationList::from_wire(wire)?),
+            Body::StandBy(wire) => Self::StandBy(StandBy::from_wire(wire)?),
+            Body::Replica(wire) => Self::Replica(Replica::from_wire(wire)?),
+            Body::EquivocationProof(wire) => {
+                Self::EquivocationProof(Box::new(deputy::proof_from_wire(&wire)?))
+            }
         })
     }
 
@@ -122,6 +131,9 @@ impl<S: Suite> Message<S> {
             Self::GroupMessage(message) => Body::GroupMessage(message.to_wire()),
             Self::RevocationQuery(message) => Body::RevocationQuery(message.to_wire()),
             Self::RevocationList(message) => Body::RevocationList(message.to_wire()),
+            Self::StandBy(message) => Body::StandBy(message.to_wire()),
+            Self::Replica(message) => Body::Replica(message.to_wire()),
+            Self::EquivocationProof(proof) => Body::EquivocationProof(deputy::proof_to_wire(proof)),
         }
     }
 }

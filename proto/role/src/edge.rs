@@ -6,6 +6,7 @@
 mod asking;
 #[cfg(feature = "captured")]
 mod captured;
+mod failover;
 mod following;
 mod holding;
 mod interface;
@@ -33,6 +34,7 @@ use self::spares::Spares;
 use crate::backoff::{Backoff, due, earlier};
 use crate::enrollee::{Enrollee, Outcome};
 use crate::outbox::Outbox;
+use crate::refused::Refused;
 use crate::revocations::Revocations;
 pub use crate::snapshot::RestoreError;
 use crate::{Input, Machine, Now, Offence, Output, Peer, Route, Snapshot};
@@ -48,6 +50,7 @@ pub struct Edge<S: Suite> {
     enrollee: Option<Enrollee<S>>,
     keypair: Option<DroneKeypair<S>>,
     revocations: Revocations<S>,
+    refused: Refused,
     /// Connected leaders, the one to talk to first.
     leaders: Vec<Peer>,
     wanted: Option<Name>,
@@ -111,6 +114,7 @@ impl<S: Suite> Edge<S> {
             enrollee: None,
             keypair: None,
             revocations: Revocations::new(),
+            refused: Refused::new(),
             leaders: Vec::new(),
             wanted: config.group.clone(),
             newest: None,
@@ -194,6 +198,7 @@ impl<S: Suite> Edge<S> {
             Route::Leader => {
                 self.leaders.push(peer);
                 self.approach(now, rng);
+                self.introduce_soon(now);
             }
             Route::Inbound => {}
         }
@@ -270,6 +275,7 @@ impl<S: Suite> Edge<S> {
             Message::GroupMessage(message) => self.hear(now, from, &message, rng),
             Message::RevocationList(list) => self.revocation_list(now, from, &list.list),
             Message::RevocationQuery(query) => self.revocation_query(from, &query),
+            Message::EquivocationProof(proof) => drop(self.equivocation(now, from, *proof, rng)),
             _ => self.blame(from, Offence::OutOfPlace("message to an edge")),
         }
     }

@@ -84,6 +84,7 @@ impl<S: Suite> Kgc<S> {
             Ok(Message::EnrolHello(hello)) => self.enrol_hello(now, from, &hello),
             Ok(Message::EnrolRequest(request)) => self.enrol_request(now, from, &request, rng),
             Ok(Message::RevocationQuery(query)) => self.revocation_query(from, &query),
+            Ok(Message::EquivocationProof(proof)) => self.equivocation(now, from, *proof, rng),
             Ok(_) => self.blame(from, Offence::OutOfPlace("message to a KGC")),
         }
     }

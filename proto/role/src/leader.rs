@@ -3,30 +3,42 @@
 //! Its disk holds the roster, its own key and the newest epoch; no group secret. A leader that starts opens a term.
 
 mod admission;
+mod answers;
 mod backlog;
+mod deputies;
 mod epochs;
+mod hints;
 mod interface;
 mod links;
 mod members;
 mod memory;
+mod notices;
+mod replica;
 mod revoking;
+mod rivals;
 mod spreading;
+mod standby;
+mod status;
 mod vetting;
 mod waiting;
 
 use alloc::collections::BTreeSet;
 use core::time::Duration;
 
-use quiver_ainq::{Epoch, Name, Role, Roster, Slot, Suite, UnixTime};
+use quiver_ainq::{Name, Role, Roster, Slot, Suite};
 use quiver_crypto::Secret;
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
 use self::backlog::Backlog;
+use self::deputies::Deputies;
 use self::epochs::Lead;
+use self::hints::Hints;
 pub use self::interface::{LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming};
 use self::links::Links;
 use self::memory::{Change, Memory, enrolled};
+use self::standby::Standby;
+pub use self::status::{LeaderStatus, Stance};
 use self::waiting::Waiting;
 use crate::backoff::{Backoff, due, earlier};
 use crate::cookie::CookieJar;
@@ -49,6 +61,11 @@ pub struct Leader<S: Suite> {
     /// When to ask the KGCs for a newer revocation list.
     ask_revocations: Option<Duration>,
     lead: Option<Lead<S>>,
+    /// Leaders of the same group that we dialled.
+    leaders: BTreeSet<Peer>,
+    standby: Standby<S>,
+    deputies: Deputies<S>,
+    hints: Hints,
     links: Links,
     waiting: Waiting<S>,
     leaves: BTreeSet<Slot>,
@@ -57,31 +74,6 @@ pub struct Leader<S: Suite> {
     /// When to renew the key because a member restarted, and when that was done last.
     restart_renewal: Option<Duration>,
     last_restart: Option<Duration>,
-}
-
-/// How a leader is doing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaderStatus {
-    /// Its name, once enrolled.
-    pub name: Option<Name>,
-    /// The group it leads.
-    pub group: Name,
-    /// The epoch in force; none before a term is open or after stepping down.
-    pub epoch: Option<Epoch>,
-    /// D of that epoch.
-    pub digest: Option<[u8; 32]>,
-    /// Members on the roster.
-    pub members: usize,
-    /// Members whose connection is known.
-    pub connected: usize,
-    /// Members that acknowledged the epoch.
-    pub acknowledged: usize,
-    /// Drones that wait to be let in.
-    pub pending_joins: usize,
-    /// Until when the key is valid.
-    pub valid_until: Option<UnixTime>,
-    /// The newest revocation list held, 0 for none.
-    pub revocation_number: u64,
 }
 
 impl<S: Suite> Leader<S> {
@@ -93,7 +85,7 @@ impl<S: Suite> Leader<S> {
         config: LeaderConfig<S>,
         records: impl IntoIterator<Item = LeaderRecord>,
     ) -> Result<Self, RestoreError> {
-        let mut memory = Memory::new();
+        let mut memory = Memory::new(config.timing.silence.is_some());
         for record in records {
             memory.recall(&config.deployment, &record)?;
         }
@@ -113,6 +105,10 @@ impl<S: Suite> Leader<S> {
             kgcs: BTreeSet::new(),
             ask_revocations: None,
             lead: None,
+            leaders: BTreeSet::new(),
+            standby: Standby::new(),
+            deputies: Deputies::new(),
+            hints: Hints::default(),
             links: Links::default(),
             waiting: Waiting::new(),
             leaves: BTreeSet::new(),
@@ -121,28 +117,6 @@ impl<S: Suite> Leader<S> {
             last_restart: None,
             config,
         })
-    }
-
-    /// How it is doing.
-    pub fn status(&self) -> LeaderStatus {
-        let epoch = self.epoch();
-        LeaderStatus {
-            name: self.memory.keypair.as_ref().map(|keypair| keypair.public().identity.name.clone()),
-            group: self.config.group.clone(),
-            epoch,
-            digest: self.lead.as_ref().map(|lead| *lead.leadership.digest()),
-            members: self.roster().len(),
-            connected: self.links.connected(),
-            acknowledged: self.links.acknowledged(),
-            pending_joins: self.waiting.len() + self.backlog.joins(),
-            valid_until: self.lead.as_ref().map(|lead| lead.now.header.core.valid_until),
-            revocation_number: self.memory.revocations.number(),
-        }
-    }
-
-    /// Who is on the roster.
-    pub fn members(&self) -> impl Iterator<Item = (Slot, &Name)> {
-        self.roster().iter().map(|(slot, public)| (slot, &public.identity.name))
     }
 
     /// A secret that all synced members of the epoch can derive under this name.
@@ -171,7 +145,15 @@ impl<S: Suite> Leader<S> {
             changes.extend(self.enrollee.iter().map(|enrollee| Change::Pending(enrollee.encode().to_vec())));
         }
         self.persist(&changes);
-        self.open_term(now, rng);
+        self.begin(now, rng);
+    }
+
+    /// An enrolled leader that is alone leads at once; one among others listens first.
+    fn begin(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        match self.config.timing.silence {
+            None => self.open_term(now, rng),
+            Some(_) => self.begin_standby(now),
+        }
     }
 
     fn enrolment_to_make(&mut self, rng: &mut dyn CryptoRngCore) -> Option<Enrollee<S>> {
@@ -204,16 +186,21 @@ impl<S: Suite> Leader<S> {
                 self.memory.keypair = Some(keypair);
                 self.enrollee = None;
                 self.out.event(LeaderEvent::Enrolled { name });
-                self.open_term(now, rng);
+                self.begin(now, rng);
             }
         }
     }
 
     fn connected(&mut self, now: Now, peer: Peer, route: Route, rng: &mut dyn CryptoRngCore) {
-        if route != Route::Kgc {
-            return;
+        match route {
+            Route::Kgc => {}
+            Route::Leader => return self.leader_connected(now, peer),
+            Route::Inbound => return,
         }
         self.kgcs.insert(peer);
+        for (_, proof) in self.memory.refused.iter().filter(|(_, proof)| !proof.is_empty()) {
+            self.out.send_encoded(peer, proof.to_vec());
+        }
         if let Some(enrollee) = &mut self.enrollee {
             let hello = enrollee.connected(now, peer, rng);
             self.out.send(&self.config.deployment, peer, &hello);
@@ -221,8 +208,12 @@ impl<S: Suite> Leader<S> {
         self.ask_revocations = Some(now.monotonic);
     }
 
-    fn disconnected(&mut self, peer: Peer) {
+    fn disconnected(&mut self, now: Now, peer: Peer) {
         self.kgcs.remove(&peer);
+        self.leaders.remove(&peer);
+        self.deputies.disconnected(peer);
+        self.standby.disconnected(now, peer);
+        self.hints.disconnect(peer);
         self.links.disconnect(peer);
         if let Some(enrollee) = &mut self.enrollee {
             enrollee.disconnected(peer);
@@ -239,20 +230,25 @@ impl<S: Suite> Leader<S> {
             Message::JoinRequest(request) => self.join_request(now, from, &request),
             Message::Ack(ack) => self.acknowledged(now, from, &ack),
             Message::CatchUpRequest(request) => self.catch_up(now, from, &request, rng),
+            Message::SparePublication(spare) if self.lead.is_none() => self.spare_shown(from, &spare),
             Message::SparePublication(spare) => self.spare_published(from, &spare),
             Message::Leave(leave) => self.leave(now, from, &leave),
             Message::GroupMessage(message) => self.hear(now, from, &message),
             Message::RevocationQuery(query) => self.revocation_query(from, &query),
             Message::RevocationList(list) => self.revocation_list(now, from, &list.list, rng),
-            Message::Rekey(rekey) => self.rival(now, from, rekey.header, rng),
+            Message::Rekey(rekey) => self.rival(now, from, &rekey.header, rng),
+            Message::StandBy(question) => self.stand_by(now, from, &question, rng),
+            Message::JoinChallenge(challenge) => self.challenged(now, from, challenge, rng),
+            Message::Replica(replica) => self.replicated(now, from, &replica, rng),
+            Message::EvictionNotice(notice) => self.eviction_notice(now, from, notice, rng),
+            Message::EquivocationProof(proof) => self.equivocation(now, from, *proof, rng),
+            Message::Refusal(refusal) if self.enrollee.is_none() => self.not_served(from, &refusal),
             Message::EnrolCookie(_) | Message::EnrolReply(_) | Message::Refusal(_) => {
                 if let Some(enrollee) = &mut self.enrollee {
                     let outcome = enrollee.hear(&self.config.deployment, now, from, &message, rng);
                     self.enrolment(now, from, outcome, rng);
                 }
             }
-            // Our own notice, passed on by the group.
-            Message::EvictionNotice(_) => {}
             _ => self.blame(from, Offence::OutOfPlace("message to a leader")),
         }
     }
@@ -309,6 +305,7 @@ impl<S: Suite> Leader<S> {
         if let Some(lead) = &mut self.lead {
             lead.voice.tick(now);
         }
+        self.tick_standby(now, rng);
     }
 
     fn batch_deadline(&self) -> Option<Duration> {
@@ -331,6 +328,7 @@ impl<S: Suite> Leader<S> {
             lead.filter(|lead| lead.unsettled).map(|_| Duration::ZERO),
             (!self.backlog.is_empty()).then_some(Duration::ZERO),
             lead.and_then(|lead| Voice::deadline(&lead.voice)),
+            self.standby_deadline(),
         ]
         .into_iter()
         .fold(None, earlier)
@@ -350,7 +348,7 @@ impl<S: Suite> Machine for Leader<S> {
         match input {
             Input::Timeout => {}
             Input::Connected { peer, route } => self.connected(now, peer, route, rng),
-            Input::Disconnected { peer } => self.disconnected(peer),
+            Input::Disconnected { peer } => self.disconnected(now, peer),
             Input::Received { from, bytes } => self.received(now, from, bytes, rng),
             Input::Command(command) => self.command(now, command, rng),
         }

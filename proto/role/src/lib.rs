@@ -22,6 +22,7 @@ pub mod leader;
 pub mod machine;
 mod offence;
 mod outbox;
+mod refused;
 mod revocations;
 mod snapshot;
 mod speech;

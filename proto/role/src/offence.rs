@@ -25,4 +25,7 @@ pub enum Offence {
     /// Two signed headers exist for one epoch: proof against the leader.
     #[error("the leader signed two headers for one epoch")]
     Equivocation,
+    /// Something of a leader that is refused because it contradicted itself.
+    #[error("the leader is refused: it signed two headers for one epoch")]
+    RefusedLeader,
 }

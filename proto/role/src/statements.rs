@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use quiver_ainq::{DronePublicKey, Element, Epoch, Handle, Name, SpareStatement, Suite};
-use quiver_crypto::canonical::Writer;
-use quiver_message::{COOKIE_LEN, CatchUpNumber, Nonce};
+use quiver_crypto::{Hasher, canonical::Writer};
+use quiver_message::{COOKIE_LEN, CatchUpNumber, Nonce, StandBy};
 
 /// Signed `join`: group, leader, drone, n_L, n_e, E_now and the spare statement with its signature.
 pub(crate) fn join<S: Suite>(
@@ -55,4 +55,28 @@ pub(crate) fn count(number: &CatchUpNumber) -> u64 {
 /// Whether the question says that keys of the epoch held are missing.
 pub(crate) fn lacks_keys(number: &CatchUpNumber) -> bool {
     count(number) & 1 == 1
+}
+
+/// Signed `stand-by`: everything in the question, and the leader asked.
+pub(crate) fn stand_by<S: Suite>(question: &StandBy, leader: &DronePublicKey<S>) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.lp(question.group.as_bytes()).lp(&leader.encode()).lp(&question.deputy);
+    writer.fixed(&question.nonce).fixed(&question.challenge).u64(question.number).u64(question.received);
+    writer.u64(question.held.term).u64(question.held.counter).fixed(&question.digest);
+    writer.finish()
+}
+
+/// Signed `replica`: the deputy and the one question answered, D of the newest epoch, and the chunk's hash.
+pub(crate) fn replica<S: Suite>(
+    (group, nonce, number): (&Name, &Nonce, u64),
+    deputy: &DronePublicKey<S>,
+    leader: &DronePublicKey<S>,
+    digest: &[u8; 32],
+    chunk: &[u8],
+) -> Vec<u8> {
+    let hash = Hasher::new("quiver/1 replica").lp(chunk).finish();
+    let mut writer = Writer::new();
+    writer.lp(group.as_bytes()).lp(&leader.encode()).lp(&deputy.encode());
+    writer.fixed(nonce).u64(number).fixed(digest).fixed(&hash);
+    writer.finish()
 }

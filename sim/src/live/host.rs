@@ -90,6 +90,9 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
             EdgeEvent::SendFailed(why) => self.board.offence(&drone_name(index), &why),
             EdgeEvent::Blamed { offence, .. } => self.board.offence(&drone_name(index), &offence),
             EdgeEvent::RevocationList { .. } => {}
+            EdgeEvent::Equivocation { leader, epoch } => {
+                self.board.offence(&drone_name(index), &format!("{leader} contradicted itself at {epoch}"));
+            }
         }
     }
 }
@@ -178,6 +181,9 @@ impl<S: Suite> Host<Kgc<S>> for KgcHost {
             KgcEvent::Blamed { offence, .. } => self.board.offence("kgc", &offence),
             KgcEvent::Refused { reason, .. } => self.board.offence("kgc", &format!("refused {reason:?}")),
             KgcEvent::RevocationFailed(error) => self.board.offence("kgc", &error),
+            KgcEvent::Equivocation { name, epoch, .. } => {
+                self.board.offence("kgc", &format!("{name} contradicted itself at {epoch}"));
+            }
             KgcEvent::Issued { .. } | KgcEvent::Repeated { .. } | KgcEvent::RevocationListSigned { .. } => {}
         }
     }

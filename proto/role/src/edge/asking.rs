@@ -58,6 +58,7 @@ impl<S: Suite> Edge<S> {
             return self.blame(from, Error::Replay);
         }
         match self.step(now, &reply.header, reply.part.as_ref()) {
+            Err(Offence::Equivocation) => self.contradicted(now, from, &reply.header, rng),
             Err(offence) => self.behind(now, from, &reply.header, offence),
             Ok(Step::Spoilt(error)) => self.blame(from, error),
             Ok(Step::Known) => self.confirmed(now, from, reply),

@@ -39,6 +39,7 @@ impl<S: Suite> Edge<S> {
             return;
         }
         match self.step(now, &rekey.header, rekey.part.as_ref()) {
+            Err(Offence::Equivocation) => self.contradicted(now, from, &rekey.header, rng),
             Err(offence) => self.behind(now, from, &rekey.header, offence),
             Ok(step) => self.take(now, from, step, &rekey.header, rng),
         }
@@ -49,6 +50,7 @@ impl<S: Suite> Edge<S> {
         let Standing::Member(member) = &self.standing else {
             return Err(Error::WrongGroup.into());
         };
+        self.unless_refused(header)?;
         let deployment = &self.config.deployment;
         let (group, held) = (member.membership.group(), &member.membership);
         let list = self.revocations.list();
@@ -154,14 +156,20 @@ impl<S: Suite> Edge<S> {
             Step::Known => {}
             Step::Newer(membership) => self.advance(now, from, membership, header, rng),
             Step::Completed(membership) => self.completed(now, from, membership, header, rng),
-            Step::Early(early) => self.hold_back(now, early, rng),
+            Step::Early(early) => {
+                self.prefer(from);
+                self.hold_back(now, early, rng);
+            }
             Step::Spoilt(error) => {
                 self.blame(from, error);
                 self.catch_up(now, rng);
             }
             Step::Removed => self.removed(now, rng),
             Step::TooFar => self.rejoin(now, rng),
-            Step::Ask => self.catch_up(now, rng),
+            Step::Ask => {
+                self.prefer(from);
+                self.catch_up(now, rng);
+            }
         }
     }
 
@@ -186,6 +194,7 @@ impl<S: Suite> Edge<S> {
         member.header = header.clone();
         if new_term {
             self.spares.used(now, rng);
+            self.prefer(from);
         }
         self.activated(now, from, header, overlap, rng);
         if new_term {

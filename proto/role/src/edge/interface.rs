@@ -104,6 +104,13 @@ pub enum EdgeEvent {
         /// Its number.
         number: u64,
     },
+    /// A leader signed two different headers for one epoch. It is refused for good.
+    Equivocation {
+        /// Who.
+        leader: Name,
+        /// For which epoch.
+        epoch: Epoch,
+    },
     /// A peer did something wrong.
     Blamed {
         /// Who.

@@ -10,7 +10,7 @@ use rand_core::CryptoRngCore;
 
 use super::{Edge, EdgeEvent, Member, Standing};
 use crate::backoff::Backoff;
-use crate::{Now, Peer, statements};
+use crate::{Now, Offence, Peer, statements};
 
 /// A join under way with one leader.
 #[derive(Debug)]
@@ -86,6 +86,9 @@ impl<S: Suite> Edge<S> {
         if self.revocations.names(&message.leader) {
             return self.blame(from, Error::Revoked);
         }
+        if self.refused.names(&message.leader) {
+            return self.blame(from, Offence::RefusedLeader);
+        }
         let ephemeral = SecretScalar::<S>::generate(rng);
         // A term that we never followed may have been opened with the pair published before.
         self.spares.current = None;
@@ -139,14 +142,16 @@ impl<S: Suite> Edge<S> {
         if joining.nonce != welcome.nonce {
             return;
         }
-        match self.admit(now, welcome) {
-            Err(error) => self.blame(from, error),
+        match self.unless_refused(&welcome.header).and_then(|()| Ok(self.admit(now, welcome)?)) {
+            Err(offence) => self.blame(from, offence),
             Ok(mut member) => {
                 // E_now is fresh and the header adds it: nothing older could have been made for it.
                 member.anchored = true;
                 self.standing = Standing::Member(member);
                 self.spares.delivered();
                 self.activated(now, from, &welcome.header, false, rng);
+                self.prefer(from);
+                self.introduce_soon(now);
                 if self.wanted.is_none() {
                     // It was given up while the request was under way, and now is to be taken back.
                     self.say_leave(now, rng);
@@ -188,6 +193,9 @@ impl<S: Suite> Edge<S> {
                 let wait = (backoff.next(rng) * patience)
                     .max(refusal.retry_after.min(self.config.timing.retry_max * 8));
                 self.standing = Standing::Outside { retry: Some(now.monotonic + wait), backoff };
+                if refusal.reason == Reason::NotReady && self.leaders.first() == Some(&from) {
+                    self.leaders.rotate_left(1);
+                }
                 self.out.event(EdgeEvent::Refused(refusal.reason));
             }
             Standing::Member(member) => {
@@ -202,6 +210,9 @@ impl<S: Suite> Edge<S> {
                     self.rejoin(now, rng);
                 } else {
                     self.out.event(EdgeEvent::Refused(refusal.reason));
+                    if refusal.reason == Reason::NotReady {
+                        self.not_leading(now, from);
+                    }
                 }
             }
             _ => {}

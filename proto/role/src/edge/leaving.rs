@@ -73,7 +73,8 @@ impl<S: Suite> Edge<S> {
             Role::Edge => false,
         };
         let ended = now.unix >= notice.leader.identity.not_after;
-        if !leads || ended || self.revocations.names(&notice.leader) {
+        let out = self.revocations.names(&notice.leader) || self.refused.names(&notice.leader);
+        if !leads || ended || out {
             return self.blame(from, quiver_ainq::Error::NotALeader);
         }
         if notice.epoch <= member.membership.epoch() {

@@ -72,6 +72,14 @@ impl<S: Suite> Member<S> {
         self.membership.group_key().is_none() || !self.membership.has_path()
     }
 
+    /// The epoch held is nobody's to speak or listen in: the key goes, the way to the next term stays.
+    pub(super) fn stand_still(&mut self) {
+        self.anchored = false;
+        self.voice = None;
+        self.membership.forget_key();
+        self.question = None;
+    }
+
     /// Notes until when the key is valid.
     pub(super) fn valid(&mut self, now: Now, until: UnixTime) {
         self.valid_until = Some(until);

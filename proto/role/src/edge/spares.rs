@@ -8,7 +8,7 @@ use quiver_message::{Message, SpareAck, SparePublication};
 use rand_core::CryptoRngCore;
 
 use super::{Edge, Standing};
-use crate::backoff::due;
+use crate::backoff::{due, earlier};
 use crate::{Now, Offence, Peer, statements};
 
 /// For how long a used spare pair is kept, so that of two competing terms the higher can still be followed.
@@ -26,11 +26,13 @@ pub(super) struct Spares<S: Suite> {
     pub(super) next_q: u64,
     /// When to publish again, until it is acknowledged.
     pub(super) republish: Option<Duration>,
+    /// When to show the current pair to leaders that do not lead.
+    pub(super) introduce: Option<Duration>,
 }
 
 impl<S: Suite> Spares<S> {
     pub(super) fn new() -> Self {
-        Self { current: None, used: None, next_q: 1, republish: None }
+        Self { current: None, used: None, next_q: 1, republish: None, introduce: None }
     }
 
     /// The unused pair; drawn if there is none. The caller persists before it is published.
@@ -69,24 +71,37 @@ impl<S: Suite> Spares<S> {
     }
 
     pub(super) fn deadline(&self) -> Option<Duration> {
-        crate::backoff::earlier(self.republish, self.used.as_ref().map(|(_, until)| *until))
+        let shown = earlier(self.republish, self.introduce);
+        earlier(shown, self.used.as_ref().map(|(_, until)| *until))
     }
 }
 
 impl<S: Suite> Edge<S> {
     pub(super) fn publish_spare(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let (Standing::Member(member), Some(keypair)) = (&self.standing, &self.keypair) else {
+        if !matches!(self.standing, Standing::Member(_)) || self.keypair.is_none() {
             self.spares.republish = None;
             return;
-        };
+        }
         self.spares.republish = Some(now.monotonic + REPUBLISH);
-        let Some(peer) = self.leaders.first().copied() else {
+        let leaders = self.leaders.clone();
+        self.send_spare(&leaders, rng);
+    }
+
+    /// Shows leaders the current spare point: the one in office acknowledges it, the others may need it one day.
+    pub(super) fn send_spare(&mut self, to: &[Peer], rng: &mut dyn CryptoRngCore) {
+        let (Standing::Member(member), Some(keypair)) = (&self.standing, &self.keypair) else {
             return;
         };
+        if to.is_empty() {
+            return;
+        }
         let (group, slot) = (member.membership.group().clone(), member.membership.slot());
         let spare = self.spares.current(rng).statement(keypair, &self.config.deployment, &group, rng);
         let message = Message::SparePublication(SparePublication { group, slot, spare });
-        self.out.send(&self.config.deployment, peer, &message);
+        let message = message.encode(&self.config.deployment);
+        for peer in to {
+            self.out.send_encoded(*peer, message.clone());
+        }
     }
 
     pub(super) fn spare_acknowledged(&mut self, from: Peer, ack: &SpareAck) {
@@ -107,6 +122,9 @@ impl<S: Suite> Edge<S> {
     pub(super) fn tick_spares(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if due(self.spares.used.as_ref().map(|(_, until)| *until), now.monotonic) {
             self.spares.used = None;
+        }
+        if due(self.spares.introduce, now.monotonic) {
+            self.introduce(rng);
         }
         if due(self.spares.republish, now.monotonic) {
             self.publish_spare(now, rng);

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    DroneKeypair, DronePublicKey, Epoch, Header, Membership, Name, PendingEnrolment, SparePair, Suite,
+    DroneKeypair, DronePublicKey, Epoch, Handle, Header, Membership, Name, PendingEnrolment, SparePair, Suite,
 };
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -33,6 +33,8 @@ pub(super) struct Stored {
     newest: Option<(String, u64, u64)>,
     header: Option<Vec<u8>>,
     membership: Option<Vec<u8>>,
+    /// Leaders that contradicted themselves: handle and proof.
+    refused: Vec<([u8; 32], Vec<u8>)>,
 }
 
 impl<S: Suite> Edge<S> {
@@ -62,8 +64,14 @@ impl<S: Suite> Edge<S> {
                 .map(|(group, epoch)| (group.as_str().into(), epoch.term, epoch.counter)),
             header,
             membership,
+            refused: self
+                .refused
+                .iter()
+                .map(|(handle, proof)| (*handle.as_bytes(), proof.to_vec()))
+                .collect(),
         };
-        let room = ROOM + stored.revocations.as_ref().map_or(0, Vec::len);
+        let proofs = stored.refused.iter().map(|(_, proof)| proof.len()).sum::<usize>();
+        let room = ROOM + proofs + stored.revocations.as_ref().map_or(0, Vec::len);
         // Serialising plain fields into a vector has no way to fail.
         Snapshot::new(postcard::to_extend(&stored, Vec::with_capacity(room)).unwrap_or_default())
     }
@@ -87,6 +95,9 @@ impl<S: Suite> Edge<S> {
         }
         if let Some(list) = &stored.revocations {
             edge.revocations.offer(&edge.config.deployment, list)?;
+        }
+        for (handle, proof) in &stored.refused {
+            edge.refused.insert(Handle(*handle), proof.clone());
         }
         edge.restore_keys(&stored)?;
         edge.restore_membership(&stored)?;

@@ -3,7 +3,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use quiver_ainq::{Deployment, Error, Handle, KgcId, MasterSecret, Name, OperatorPublicKey, Suite, UnixTime};
+use quiver_ainq::{
+    Deployment, Epoch, Error, Handle, KgcId, MasterSecret, Name, OperatorPublicKey, Suite, UnixTime,
+};
 use quiver_crypto::Secret;
 use quiver_message::Reason;
 
@@ -73,6 +75,15 @@ pub enum KgcEvent {
     },
     /// A revocation list could not be signed: it names too many.
     RevocationFailed(Error),
+    /// A leader signed two different headers for one epoch: its key is revoked.
+    Equivocation {
+        /// Its name.
+        name: Name,
+        /// Its key.
+        handle: Handle,
+        /// The epoch.
+        epoch: Epoch,
+    },
     /// A peer did something wrong.
     Blamed {
         /// Who.

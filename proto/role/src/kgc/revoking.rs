@@ -4,7 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Handle, RevocationList, Suite};
+use quiver_ainq::{EquivocationProof, Handle, RevocationList, Suite};
 use quiver_message::RevocationQuery;
 use rand_core::CryptoRngCore;
 
@@ -44,6 +44,31 @@ impl<S: Suite> Kgc<S> {
         }
         let (handles, serials) = (all_handles.into_iter().collect(), all_serials.into_iter().collect());
         self.sign_list(now, handles, serials, rng);
+    }
+
+    /// Proof that a leader signed two headers for one epoch. It needs no operator's word: the leader's key is revoked.
+    pub(super) fn equivocation(
+        &mut self,
+        now: Now,
+        from: Peer,
+        proof: EquivocationProof<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let core = &proof.first.core;
+        // Known long since: no curve arithmetic for it.
+        if self.revocations.names(&core.leader) {
+            return;
+        }
+        let (group, epoch) = (core.group.clone(), core.epoch);
+        match proof.verify(&self.config.deployment, &group) {
+            Err(error) => self.blame(from, error.into()),
+            Ok(leader) => {
+                let (name, handle) = (leader.identity.name.clone(), leader.handle());
+                self.out.event(KgcEvent::Equivocation { name, handle, epoch });
+                self.revoke_drones(now, alloc::vec![handle], Vec::new(), rng);
+                self.renew_list(now, rng);
+            }
+        }
     }
 
     /// A list that nobody renews counts as stale one day: sign an equal one before that.

@@ -11,7 +11,7 @@ use quiver_ainq::{
 use quiver_message::{Reason, RekeyTemplate};
 use rand_core::CryptoRngCore;
 
-use super::memory::{Change, Spare, epoch_change, spare_change};
+use super::memory::{Change, Spare, epoch_change, held_change, spare_change};
 use super::spreading::Spreading;
 use super::vetting::Vetted;
 use super::waiting::Candidate;
@@ -139,9 +139,11 @@ struct Made<S: Suite> {
 }
 
 impl<S: Suite> Leader<S> {
-    /// Opens a term: on start, and on nothing else.
+    /// Opens a term: on start, and in a lost leader's place.
     pub(super) fn open_term(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let Some(keypair) = &self.memory.keypair else {
+        let Some(keypair) =
+            self.memory.keypair.as_ref().filter(|own| !self.memory.refused.names(own.public()))
+        else {
             return;
         };
         let quiver_ainq::Role::Leader { ordinal, .. } = keypair.public().identity.role else {
@@ -176,7 +178,7 @@ impl<S: Suite> Leader<S> {
             Err(error) => return self.out.event(LeaderEvent::RekeyFailed(error)),
         };
         for (slot, (q, _)) in spares {
-            let spent = Spare { q, point: None };
+            let spent = Spare::spent(q);
             changes.push(spare_change::<S>(slot, &spent));
             self.memory.set_spare(slot, spent);
         }
@@ -194,6 +196,7 @@ impl<S: Suite> Leader<S> {
             first_end,
             leadership,
         });
+        self.follow_hints();
         self.distribute(&BTreeSet::new());
     }
 
@@ -240,7 +243,8 @@ impl<S: Suite> Leader<S> {
     ) -> Voice {
         let (epoch, digest) = (leadership.epoch(), output.digest);
         self.memory.newest = Some((epoch, digest));
-        changes.push(epoch_change(epoch, digest));
+        self.memory.held = self.memory.newest;
+        changes.extend([epoch_change(epoch, digest), held_change(epoch, digest)]);
         self.persist(&changes);
         let facts = EpochFacts { epoch, digest, valid_until: output.header.core.valid_until };
         let seat = Seat { slot: LEADER_SLOT, boot_no: self.memory.boot_no };
@@ -355,8 +359,10 @@ impl<S: Suite> Leader<S> {
             leadership,
         });
         self.dismiss(&output, &made.leaving, &made.evicted);
-        self.give_notice(&output, &made.evictions, rng);
+        self.give_notice(output.header.core.epoch, &made.evictions, rng);
         self.welcome(&output, &made.candidates);
+        let evicted = made.evicted.iter().filter_map(|slot| made.leaving.get(slot)).cloned().collect();
+        self.tell_deputies(&output, &made.evictions, evicted);
         self.distribute(&output.assigned.iter().copied().collect());
     }
 

@@ -43,6 +43,10 @@ pub struct LeaderTiming {
     pub batching_max: Duration,
     /// How long to wait for acknowledgements before sending an epoch again.
     pub resend: Duration,
+    /// With other leaders of the same group: for how long the one that leads may be silent before another opens a term.
+    /// Those with higher ordinals wait longer by half of it each. Such a leader also listens for as long after a start
+    /// before it leads. None for a leader that is alone: it opens a term as soon as it starts.
+    pub silence: Option<Duration>,
 }
 
 impl Default for LeaderTiming {
@@ -52,6 +56,7 @@ impl Default for LeaderTiming {
             batching: Duration::from_millis(250),
             batching_max: Duration::from_secs(4),
             resend: Duration::from_secs(5),
+            silence: None,
         }
     }
 }
@@ -158,6 +163,36 @@ pub enum LeaderEvent {
     SteppedDown {
         /// The term seen.
         term: u64,
+    },
+    /// This leader, which does not lead, holds another's group on its disk, as of this epoch.
+    StandingBy {
+        /// Who leads.
+        leader: Name,
+        /// The epoch whose roster is held.
+        epoch: Epoch,
+        /// How many members it has.
+        members: usize,
+    },
+    /// The leader has been silent for too long: this one opens a term.
+    TookOver {
+        /// The newest epoch known before, if any.
+        from: Option<Epoch>,
+    },
+    /// A deputy confirmed that it has these evictions on its disk: they outlive this leader.
+    Replicated {
+        /// The epoch from which on they are out.
+        epoch: Epoch,
+        /// Who was evicted.
+        names: Vec<Name>,
+        /// The deputy.
+        deputy: Option<Name>,
+    },
+    /// A leader signed two different headers for one epoch. It is refused for good.
+    Equivocation {
+        /// Who.
+        leader: Name,
+        /// For which epoch.
+        epoch: Epoch,
     },
     /// A peer did something wrong.
     Blamed {

@@ -127,6 +127,11 @@ impl Links {
         late.filter_map(|(slot, link)| Some((slot, link.peer?)))
     }
 
+    /// The members whose connection is known.
+    pub(super) fn reached(&self) -> impl Iterator<Item = (Slot, Peer)> + '_ {
+        (0..).zip(&self.by_slot).filter_map(|(slot, link)| Some((slot, link.peer?)))
+    }
+
     /// How many members' connections are known.
     pub(super) fn connected(&self) -> usize {
         self.connected

@@ -163,16 +163,29 @@ impl<S: Suite> Leader<S> {
         let published = Spare::of(&message.spare);
         if held.is_some_and(|held| held.q == q && !held.is(&published)) {
             // Two points under one number: its memory was rolled back. Neither is used.
-            let spent = Spare { q, point: None };
-            self.memory.set_spare(message.slot, spent);
-            self.persist(&[spare_change::<S>(message.slot, &spent)]);
+            self.keep_spare(message.slot, Spare::spent(q));
             return self.blame(from, quiver_ainq::Error::WrongSpare);
         }
         if held.is_none_or(|held| held.q < q) {
-            self.memory.set_spare(message.slot, published);
-            self.persist(&[spare_change::<S>(message.slot, &published)]);
+            self.keep_spare(message.slot, published);
         }
         self.out.send(&self.config.deployment, from, &Message::<S>::SpareAck(SpareAck { q, tag }));
+        self.reach(message.slot, from);
+    }
+
+    /// A member that was not to be reached was heard: it is told of the newest epoch.
+    fn reach(&mut self, slot: Slot, peer: Peer) {
+        let Some(lead) = self.lead.as_ref().filter(|_| self.links.peer(slot).is_none()) else {
+            return;
+        };
+        self.links.connect(slot, peer);
+        self.out.send_encoded(peer, lead.now.message(slot));
+    }
+
+    pub(super) fn keep_spare(&mut self, slot: Slot, spare: Spare<S>) {
+        self.persist(&[spare_change::<S>(slot, &spare)]);
+        self.memory.set_spare(slot, spare);
+        self.deputies.changed(&[slot]);
     }
 
     /// A member wants out.

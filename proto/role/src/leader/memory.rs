@@ -4,21 +4,24 @@
 //! twice is harmless, so a store may compact the log ([`Leader::checkpoint`]) whenever it likes. No group secret is in it:
 //! no l, no W, no K_g. A leader that restarts opens a new term.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
     Deployment, DroneKeypair, DronePublicKey, Element, Epoch, Handle, MAX_SLOTS, PendingEnrolment, Roster,
-    Slot, SpareStatement, Suite,
+    Signature, Slot, SpareStatement, Suite,
 };
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use super::notices::Notices;
 use super::{Leader, LeaderRecord};
+use crate::refused::Refused;
 use crate::revocations::Revocations;
 use crate::snapshot::{RestoreError, Snapshot};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// One change. Public keys, points and lists are in their canonical encodings.
 #[derive(Clone, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
@@ -46,6 +49,7 @@ pub(super) enum Change {
         slot: Slot,
         q: u64,
         point: Vec<u8>,
+        signature: Vec<u8>,
     },
     Pin {
         serial: [u8; 16],
@@ -57,23 +61,50 @@ pub(super) enum Change {
         digest: [u8; 32],
     },
     Evidence(Vec<u8>),
+    /// The roster, evictions and spare points that follow take the place of those before.
+    Anew,
+    /// The roster is the one of this epoch.
+    Held {
+        term: u64,
+        counter: u64,
+        digest: [u8; 32],
+    },
+    /// A signed notice of eviction, as a message.
+    Notice(Vec<u8>),
+    /// A leader that contradicted itself, and the proof as a message.
+    Refused {
+        handle: [u8; 32],
+        proof: Vec<u8>,
+    },
 }
 
 /// A member's spare point, or the number of the last one that was spent. Kept encoded: a decoded point is six times as
 /// large, and needed only when a term opens.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Spare<S: Suite> {
     /// From 1; 0 where there is none.
     pub(super) q: u64,
     pub(super) point: Option<S::Encoding>,
+    /// The member's, encoded, for deputies, who believe no one else. Empty without a point, and at a leader that is alone.
+    signature: Box<[u8]>,
 }
 
 impl<S: Suite> Spare<S> {
-    const NONE: Self = Self { q: 0, point: None };
+    pub(super) fn spent(q: u64) -> Self {
+        Self { q, point: None, signature: Box::default() }
+    }
 
     /// The spare point that a statement, already verified, names.
     pub(super) fn of(statement: &SpareStatement<S>) -> Self {
-        Self { q: statement.q, point: Some(*statement.point.encoding()) }
+        let signature = statement.signature.encode().into_boxed_slice();
+        Self { q: statement.q, point: Some(*statement.point.encoding()), signature }
+    }
+
+    /// As the member published it, unless it is spent.
+    pub(super) fn statement(&self) -> Option<SpareStatement<S>> {
+        let signature = Signature::decode(&self.signature).ok()?;
+        let point = Element::decode(self.point.as_ref()?.as_ref()).ok()?;
+        Some(SpareStatement { q: self.q, point, signature })
     }
 
     /// Whether both are the same point.
@@ -92,10 +123,16 @@ pub(super) struct Memory<S: Suite> {
     pub(super) roster: Roster<S>,
     /// By slot.
     spares: Vec<Spare<S>>,
+    /// Whether members' signatures on their spare points are kept: a leader that is alone does without.
+    keeps_signatures: bool,
     /// The first key seen for each identity, by serial: a second one is evidence against the KGC.
     pub(super) pins: BTreeMap<[u8; 16], Handle>,
     /// The newest epoch made or seen, and its D.
     pub(super) newest: Option<(Epoch, [u8; 32])>,
+    /// The epoch whose roster is held, and its D; older than the newest while standing by and not up to date.
+    pub(super) held: Option<(Epoch, [u8; 32])>,
+    pub(super) notices: Notices<S>,
+    pub(super) refused: Refused,
     /// Signed requests under a second key of one identity.
     pub(super) evidence: Vec<Vec<u8>>,
 }
@@ -116,13 +153,15 @@ impl Change {
             Self::Pending(bytes) | Self::Revocations(bytes) | Self::Evidence(bytes) => bytes.len() + 16,
             Self::Enrolled { public, secret } => public.len() + secret.len() + 16,
             Self::Member { public, .. } => public.len() + 16,
-            _ => 128,
+            Self::Notice(bytes) => bytes.len() + 16,
+            Self::Refused { proof, .. } => proof.len() + 64,
+            _ => 192,
         }
     }
 }
 
 impl<S: Suite> Memory<S> {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(keeps_signatures: bool) -> Self {
         Self {
             boot_no: 0,
             pending: None,
@@ -130,8 +169,12 @@ impl<S: Suite> Memory<S> {
             revocations: Revocations::new(),
             roster: Roster::new(),
             spares: Vec::new(),
+            keeps_signatures,
             pins: BTreeMap::new(),
             newest: None,
+            held: None,
+            notices: Notices::new(),
+            refused: Refused::new(),
             evidence: Vec::new(),
         }
     }
@@ -172,9 +215,13 @@ impl<S: Suite> Memory<S> {
             Change::Evicted(handle) => {
                 self.roster.evict(Handle(*handle));
             }
-            Change::Spare { slot, q, point } => {
+            Change::Spare { slot, q, point, signature } => {
                 let point = (!point.is_empty()).then(|| Element::<S>::decode(point)).transpose()?;
-                self.set_spare(*slot, Spare { q: *q, point: point.map(|point| *point.encoding()) });
+                let point = point.map(|point| *point.encoding());
+                self.set_spare(
+                    *slot,
+                    Spare { q: *q, point, signature: signature.clone().into_boxed_slice() },
+                );
             }
             Change::Pin { serial, handle } => {
                 self.pins.insert(*serial, Handle(*handle));
@@ -185,6 +232,23 @@ impl<S: Suite> Memory<S> {
             // Applied twice by a compaction, it is still one piece of evidence.
             Change::Evidence(request) if self.evidence.contains(request) => {}
             Change::Evidence(request) => self.evidence.push(request.clone()),
+            _ => self.apply_of_failover(deployment, change)?,
+        }
+        Ok(())
+    }
+
+    /// What only leaders with deputies write down.
+    fn apply_of_failover(&mut self, deployment: &Deployment<S>, change: &Change) -> Result<(), RestoreError> {
+        match change {
+            Change::Anew => (self.roster, self.spares) = (Roster::new(), Vec::new()),
+            Change::Held { term, counter, digest } => {
+                self.held = Some((Epoch { term: *term, counter: *counter }, *digest));
+            }
+            Change::Notice(message) => self.notices.recall(deployment, message)?,
+            Change::Refused { handle, proof } => {
+                self.refused.insert(Handle(*handle), proof.clone());
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -199,14 +263,17 @@ impl<S: Suite> Memory<S> {
     }
 
     /// The spare point of a member, or the number of its last one.
-    pub(super) fn spare(&self, slot: Slot) -> Option<Spare<S>> {
-        self.spares.get(slot as usize).copied().filter(|spare| spare.q > 0)
+    pub(super) fn spare(&self, slot: Slot) -> Option<&Spare<S>> {
+        self.spares.get(slot as usize).filter(|spare| spare.q > 0)
     }
 
-    pub(super) fn set_spare(&mut self, slot: Slot, spare: Spare<S>) {
+    pub(super) fn set_spare(&mut self, slot: Slot, mut spare: Spare<S>) {
         let index = slot.min(MAX_SLOTS) as usize;
         if self.spares.len() <= index {
-            self.spares.resize(index + 1, Spare::NONE);
+            self.spares.resize(index + 1, Spare::spent(0));
+        }
+        if !self.keeps_signatures {
+            spare.signature = Box::default();
         }
         if let Some(place) = self.spares.get_mut(index) {
             *place = spare;
@@ -215,18 +282,22 @@ impl<S: Suite> Memory<S> {
 
     pub(super) fn remove_spare(&mut self, slot: Slot) {
         if let Some(place) = self.spares.get_mut(slot as usize) {
-            *place = Spare::NONE;
+            *place = Spare::spent(0);
         }
     }
 
-    fn spares(&self) -> impl Iterator<Item = (Slot, Spare<S>)> + '_ {
-        (0..).zip(self.spares.iter().copied()).filter(|(_, spare)| spare.q > 0)
+    pub(super) fn forget_spares(&mut self) {
+        self.spares = Vec::new();
+    }
+
+    fn spares(&self) -> impl Iterator<Item = (Slot, &Spare<S>)> + '_ {
+        (0..).zip(&self.spares).filter(|(_, spare)| spare.q > 0)
     }
 
     /// The spare points that a term can be opened with.
     pub(super) fn unspent(&self) -> BTreeMap<Slot, (u64, Element<S>)> {
         let unspent = self.spares().filter_map(|(slot, spare)| {
-            let point = Element::decode(spare.point?.as_ref()).ok()?;
+            let point = Element::decode(spare.point.as_ref()?.as_ref()).ok()?;
             Some((slot, (spare.q, point)))
         });
         unspent.collect()
@@ -245,12 +316,15 @@ impl<S: Suite> Leader<S> {
         let roster = self.roster();
         changes.extend(roster.iter().map(|(slot, public)| Change::Member { slot, public: public.encode() }));
         changes.extend(roster.evicted().map(|handle| Change::Evicted(*handle.as_bytes())));
-        changes.extend(memory.spares().map(|(slot, spare)| spare_change(slot, &spare)));
+        changes.extend(memory.spares().map(|(slot, spare)| spare_change(slot, spare)));
         let pins = memory.pins.iter();
         changes
             .extend(pins.map(|(serial, handle)| Change::Pin { serial: *serial, handle: *handle.as_bytes() }));
         changes.extend(memory.evidence.iter().cloned().map(Change::Evidence));
         changes.extend(memory.newest.map(|(epoch, digest)| epoch_change(epoch, digest)));
+        changes.extend(memory.held.map(|(epoch, digest)| held_change(epoch, digest)));
+        changes.extend(memory.notices.iter().map(|notice| self.notice_change(notice)));
+        changes.extend(memory.refused.iter().map(|(handle, proof)| refused_change(handle, proof)));
         changes.chunks(256).map(Change::record).collect()
     }
 
@@ -269,7 +343,15 @@ pub(super) fn enrolled<S: Suite>(keypair: &DroneKeypair<S>) -> Change {
 
 pub(super) fn spare_change<S: Suite>(slot: Slot, spare: &Spare<S>) -> Change {
     let point = spare.point.as_ref().map(|point| point.as_ref().to_vec()).unwrap_or_default();
-    Change::Spare { slot, q: spare.q, point }
+    Change::Spare { slot, q: spare.q, point, signature: spare.signature.to_vec() }
+}
+
+pub(super) fn held_change(epoch: Epoch, digest: [u8; 32]) -> Change {
+    Change::Held { term: epoch.term, counter: epoch.counter, digest }
+}
+
+pub(super) fn refused_change(handle: &Handle, proof: &[u8]) -> Change {
+    Change::Refused { handle: *handle.as_bytes(), proof: proof.to_vec() }
 }
 
 pub(super) fn epoch_change(epoch: Epoch, digest: [u8; 32]) -> Change {

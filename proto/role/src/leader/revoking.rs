@@ -1,14 +1,14 @@
-//! Who may no longer be here: evictions by the operator, revocations by the KGC, and leaders with a higher term.
+//! Who may no longer be here: evictions by the operator, revocations by the KGC.
 
 use core::time::Duration;
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{Header, Slot, Suite};
+use quiver_ainq::{Slot, Suite};
 use quiver_message::{Message, RevocationQuery};
 use rand_core::CryptoRngCore;
 
-use super::memory::{Change, epoch_change};
+use super::memory::Change;
 use super::{Leader, LeaderEvent};
 use crate::{Now, Peer};
 
@@ -71,32 +71,6 @@ impl<S: Suite> Leader<S> {
             // A gateway that still carries others is not cut off for one of its drones.
             if !self.links.carries(peer) {
                 self.out.block(peer);
-            }
-        }
-    }
-
-    /// Another leader's header: if it validly opens a higher term, this leader leads no longer.
-    ///
-    /// If it is this leader's own, its memory is older than its group (a backup was restored): it opens the next term.
-    pub(super) fn rival(&mut self, now: Now, from: Peer, header: Header<S>, rng: &mut dyn CryptoRngCore) {
-        let newest = self.memory.newest.map(|(epoch, _)| epoch);
-        let (deployment, list) = (&self.config.deployment, self.memory.revocations.list());
-        match header.verify(deployment, &self.config.group, newest, list, now.unix) {
-            Err(error) => self.blame(from, error),
-            Ok(header) => {
-                let (epoch, digest) = (header.core().epoch, *header.digest());
-                let own =
-                    self.memory.keypair.as_ref().is_some_and(|own| *own.public() == header.core().leader);
-                self.memory.newest = Some((epoch, digest));
-                self.persist(&[epoch_change(epoch, digest)]);
-                if let Some(lead) = self.lead.take() {
-                    self.memory.roster = lead.leadership.roster().clone();
-                }
-                if own {
-                    self.open_term(now, rng);
-                } else {
-                    self.out.event(LeaderEvent::SteppedDown { term: epoch.term });
-                }
             }
         }
     }

@@ -7,16 +7,16 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{EpochOutput, Handle, Label, Name, Part, PathNonce, Slot, Suite};
-use quiver_message::{EvictionNotice, MAX_EVICTED, Message, Welcome};
+use quiver_ainq::{EpochOutput, Name, Part, PathNonce, Slot, Suite};
+use quiver_message::{Message, Welcome};
 use rand_core::CryptoRngCore;
 
 use super::interface::LeaderTiming;
 use super::memory::Spare;
 use super::waiting::Candidate;
 use super::{Leader, LeaderEvent};
+use crate::Now;
 use crate::backoff::{due, earlier};
-use crate::{Now, statements};
 
 /// How often an epoch is sent again to members that do not acknowledge it; after that they have to ask.
 const RESENDS: u32 = 3;
@@ -100,24 +100,6 @@ impl<S: Suite> Leader<S> {
             }
             let evicted = evicted.contains(slot);
             self.out.event(LeaderEvent::Removed { name: name.clone(), slot: *slot, evicted });
-        }
-    }
-
-    /// Signs and spreads who was put out, for deputies and for the evicted themselves.
-    pub(super) fn give_notice(
-        &mut self,
-        output: &EpochOutput<S>,
-        handles: &[Handle],
-        rng: &mut dyn CryptoRngCore,
-    ) {
-        let Some(keypair) = &self.memory.keypair else { return };
-        for handles in handles.chunks(MAX_EVICTED) {
-            let (group, epoch) = (self.config.group.clone(), output.header.core.epoch);
-            let statement = statements::evict(&group, epoch, handles);
-            let signature = keypair.sign(&self.config.deployment, Label::Evict, &statement, rng);
-            let leader = keypair.public().clone();
-            let notice = EvictionNotice { group, leader, epoch, handles: handles.to_vec(), signature };
-            self.out.send_to_group(&self.config.deployment, &Message::EvictionNotice(notice));
         }
     }
 

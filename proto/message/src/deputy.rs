@@ -1,0 +1,232 @@
+//! Messages between leaders: what a deputy is told, and proof against a leader.
+
+use alloc::vec::Vec;
+
+use prost::Message as _;
+use quiver_ainq::{
+    DronePublicKey, Epoch, EquivocationProof, Handle, Header, Name, Signature, Slot, SpareStatement, Suite,
+};
+
+use crate::enrolment::{COOKIE_LEN, Nonce};
+use crate::epoch::{header_from_wire, header_to_wire, spare_to_wire};
+use crate::{MAX_MESSAGE_LEN, MessageError, field, wire};
+
+/// How many slots one chunk of a replica carries at most.
+pub const MAX_SEATS: usize = 2048;
+/// How many evicted handles one chunk of a replica carries at most.
+pub const MAX_REPLICA_EVICTED: usize = 2048;
+
+const MAX_SIGNATURE_LEN: usize = 128;
+
+/// A deputy's signed question: is the leader there, and what is new?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandBy {
+    /// The group.
+    pub group: Name,
+    /// The deputy's public key, encoded; at most 2048 bytes.
+    pub deputy: Vec<u8>,
+    /// Of its hello; names the session.
+    pub nonce: Nonce,
+    /// n_L, unchanged.
+    pub challenge: [u8; COOKIE_LEN],
+    /// Strictly rising within the session.
+    pub number: u64,
+    /// The number of the last chunk taken, 0 for none.
+    pub received: u64,
+    /// The newest epoch whose roster the deputy has made durable, zeros for none.
+    pub held: Epoch,
+    /// D of that epoch.
+    pub digest: [u8; 32],
+    /// Signature `stand-by`, encoded.
+    pub signature: Vec<u8>,
+}
+
+/// The leader's answer to one question, and to no other.
+#[derive(Clone, Debug)]
+pub struct Replica<S: Suite> {
+    /// The session.
+    pub nonce: Nonce,
+    /// The question's number.
+    pub number: u64,
+    /// The newest epoch's header, unverified.
+    pub header: Header<S>,
+    /// An encoded [`ReplicaChunk`], to be decoded once the signature holds; empty if nothing is new.
+    pub chunk: Vec<u8>,
+    /// Signature `replica`.
+    pub signature: Signature<S>,
+}
+
+/// Part of what changed about a group, or of all there is to know about it.
+#[derive(Clone, Debug)]
+pub struct ReplicaChunk<S: Suite> {
+    /// 1, 2, 3, … within the session.
+    pub number: u64,
+    /// Whether it begins a copy of everything.
+    pub first: bool,
+    /// Whether the roster is now the one whose hash stands in the header sent with it.
+    pub last: bool,
+    /// Slots as they are now, ascending; at most 2048.
+    pub seats: Vec<Seat<S>>,
+    /// Who was evicted; at most 2048.
+    pub evicted: Vec<Handle>,
+}
+
+/// One slot as it is now.
+#[derive(Clone, Debug)]
+pub struct Seat<S: Suite> {
+    /// Which.
+    pub slot: Slot,
+    /// Who holds it; none if it is free.
+    pub holder: Option<DronePublicKey<S>>,
+    /// The holder's unused spare point, unverified.
+    pub spare: Option<SpareStatement<S>>,
+    /// Without one: the number of the last spare point used, 0 if there was none.
+    pub spent: u64,
+}
+
+impl StandBy {
+    /// Decodes the deputy's key and its signature.
+    ///
+    /// # Errors
+    /// With the name of the field that is wrong.
+    pub fn decode<S: Suite>(&self) -> Result<(DronePublicKey<S>, Signature<S>), MessageError> {
+        Ok((field::drone("deputy", &self.deputy)?, field::signature("signature", &self.signature)?))
+    }
+
+    pub(crate) fn from_wire(wire: wire::StandBy) -> Result<Self, MessageError> {
+        Ok(Self {
+            group: field::name("group", &wire.group)?,
+            deputy: field::undecoded_drone("deputy", wire.deputy)?,
+            nonce: field::array("nonce", &wire.nonce)?,
+            challenge: field::array("challenge", &wire.challenge)?,
+            number: wire.number,
+            received: wire.received,
+            held: Epoch { term: wire.term, counter: wire.counter },
+            digest: field::array("digest", &wire.digest)?,
+            signature: field::bounded("signature", wire.signature, MAX_SIGNATURE_LEN)?,
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::StandBy {
+        wire::StandBy {
+            group: self.group.as_str().into(),
+            deputy: self.deputy.clone(),
+            nonce: self.nonce.to_vec(),
+            challenge: self.challenge.to_vec(),
+            number: self.number,
+            received: self.received,
+            term: self.held.term,
+            counter: self.held.counter,
+            digest: self.digest.to_vec(),
+            signature: self.signature.clone(),
+        }
+    }
+}
+
+impl<S: Suite> Replica<S> {
+    pub(crate) fn from_wire(wire: wire::Replica) -> Result<Self, MessageError> {
+        Ok(Self {
+            nonce: field::array("nonce", &wire.nonce)?,
+            number: wire.number,
+            header: header_from_wire(field::present("header", wire.header.as_ref())?)?,
+            chunk: wire.chunk,
+            signature: field::signature("signature", &wire.signature)?,
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::Replica {
+        wire::Replica {
+            nonce: self.nonce.to_vec(),
+            number: self.number,
+            header: Some(header_to_wire(&self.header)),
+            chunk: self.chunk.clone(),
+            signature: self.signature.encode(),
+        }
+    }
+}
+
+impl<S: Suite> ReplicaChunk<S> {
+    /// Decodes a chunk.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the bytes, with the name of the field.
+    pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
+        if bytes.len() > MAX_MESSAGE_LEN {
+            return Err(MessageError::TooLong(bytes.len()));
+        }
+        let wire = wire::ReplicaChunk::decode(bytes).map_err(|_| MessageError::NotProtobuf)?;
+        if wire.encode_to_vec() != bytes {
+            return Err(MessageError::NotCanonical);
+        }
+        if wire.number == 0 || wire.seats.len() > MAX_SEATS || wire.evicted.len() > MAX_REPLICA_EVICTED {
+            return Err(MessageError::Invalid("chunk"));
+        }
+        let seats = wire.seats.iter().map(Seat::from_wire).collect::<Result<Vec<_>, _>>()?;
+        if !seats.is_sorted_by(|a, b| a.slot < b.slot) {
+            return Err(MessageError::Invalid("seats"));
+        }
+        let evicted = wire.evicted.iter().map(|handle| field::array("evicted", handle).map(Handle));
+        let evicted = evicted.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { number: wire.number, first: wire.first, last: wire.last, seats, evicted })
+    }
+
+    /// Encodes the chunk.
+    pub fn encode(&self) -> Vec<u8> {
+        let chunk = wire::ReplicaChunk {
+            number: self.number,
+            first: self.first,
+            last: self.last,
+            seats: self.seats.iter().map(Seat::to_wire).collect(),
+            evicted: self.evicted.iter().map(|handle| handle.as_bytes().to_vec()).collect(),
+        };
+        chunk.encode_to_vec()
+    }
+}
+
+impl<S: Suite> Seat<S> {
+    fn from_wire(wire: &wire::Seat) -> Result<Self, MessageError> {
+        let holder = if wire.drone.is_empty() { None } else { Some(field::drone("drone", &wire.drone)?) };
+        let spare = wire.spare.as_ref().map(spare_from_wire).transpose()?;
+        // A free slot has nothing to spend.
+        if holder.is_none() && (spare.is_some() || wire.spent != 0) || spare.is_some() && wire.spent != 0 {
+            return Err(MessageError::Invalid("spare"));
+        }
+        Ok(Self { slot: wire.slot, holder, spare, spent: wire.spent })
+    }
+
+    fn to_wire(&self) -> wire::Seat {
+        let spare = self.spare.as_ref();
+        wire::Seat {
+            slot: self.slot,
+            drone: self.holder.as_ref().map(DronePublicKey::encode).unwrap_or_default(),
+            spare: spare.map(|spare| {
+                spare_to_wire(spare.q, spare.point.as_bytes().to_vec(), spare.signature.encode())
+            }),
+            spent: self.spent,
+        }
+    }
+}
+
+fn spare_from_wire<S: Suite>(wire: &wire::Spare) -> Result<SpareStatement<S>, MessageError> {
+    Ok(SpareStatement {
+        q: wire.q,
+        point: field::element("point", &wire.point)?,
+        signature: field::signature("signature", &wire.signature)?,
+    })
+}
+
+pub(crate) fn proof_from_wire<S: Suite>(
+    wire: &wire::EquivocationProof,
+) -> Result<EquivocationProof<S>, MessageError> {
+    Ok(EquivocationProof {
+        first: header_from_wire(field::present("first", wire.first.as_ref())?)?,
+        second: header_from_wire(field::present("second", wire.second.as_ref())?)?,
+    })
+}
+
+pub(crate) fn proof_to_wire<S: Suite>(proof: &EquivocationProof<S>) -> wire::EquivocationProof {
+    wire::EquivocationProof {
+        first: Some(header_to_wire(&proof.first)),
+        second: Some(header_to_wire(&proof.second)),
+    }
+}

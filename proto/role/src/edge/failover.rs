@@ -1,0 +1,118 @@
+//! Several leaders: whom to ask, whom to show oneself to, and proof against one of them.
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{EquivocationProof, Header, Suite};
+use quiver_message::{Message, Rekey};
+use rand_core::CryptoRngCore;
+
+use super::{Edge, EdgeEvent, Standing};
+use crate::refused::encode_proof;
+use crate::{Now, Offence, Peer};
+
+impl<S: Suite> Edge<S> {
+    /// This leader leads: it is asked first from now on.
+    pub(super) fn prefer(&mut self, leader: Peer) {
+        if let Some(place) = self.leaders.iter().position(|known| *known == leader) {
+            self.leaders.swap(0, place);
+        }
+    }
+
+    /// The leader asked does not lead. It is shown the newest header we hold, and the next one is asked, though not as fast
+    /// as refusals come.
+    pub(super) fn not_leading(&mut self, now: Now, from: Peer) {
+        let retry = self.config.timing.retry;
+        let Standing::Member(member) = &mut self.standing else { return };
+        if let Some(question) = member.question.as_mut().filter(|_| self.leaders.len() > 1) {
+            question.deadline = question.deadline.min(now.monotonic + retry / 4);
+        }
+        if member.listens <= now.monotonic && self.leaders.contains(&from) {
+            member.listens = now.monotonic + retry;
+            let rekey = Rekey { header: member.header.clone(), part: None };
+            self.out.send(&self.config.deployment, from, &Message::Rekey(rekey));
+        }
+    }
+
+    /// What a refused leader signs is as good as unsigned.
+    pub(super) fn unless_refused(&self, header: &Header<S>) -> Result<(), Offence> {
+        if self.refused.names(&header.core.leader) { Err(Offence::RefusedLeader) } else { Ok(()) }
+    }
+
+    /// Another header for the epoch held. If both are signed, whoever is reached learns of it.
+    pub(super) fn contradicted(
+        &mut self,
+        now: Now,
+        from: Peer,
+        second: &Header<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let Some(first) = self.member().map(|member| member.header.clone()) else { return };
+        let proof = EquivocationProof { first, second: second.clone() };
+        if let Some(proof) = self.equivocation(now, from, proof, rng) {
+            for leader in &self.leaders {
+                self.out.send_encoded(*leader, proof.clone());
+            }
+            self.out.send_encoded_to_group(proof);
+        }
+    }
+
+    /// Proof that a leader signed two headers for one epoch: it is refused for good. Its group waits for a deputy's term,
+    /// without a key. Gives the proof as a message, if it was news.
+    pub(super) fn equivocation(
+        &mut self,
+        now: Now,
+        from: Peer,
+        proof: EquivocationProof<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Option<Vec<u8>> {
+        // Known long since, or of a group that is none of our business: no curve arithmetic for it.
+        let core = &proof.first.core;
+        let concerned = self.wanted.as_ref() == Some(&core.group)
+            || self.member().is_some_and(|member| *member.membership.group() == core.group);
+        if !concerned || self.refused.names(&core.leader) {
+            return None;
+        }
+        let (encoded, epoch) = (encode_proof(&self.config.deployment, &proof), core.epoch);
+        let group = core.group.clone();
+        let leader = match proof.verify(&self.config.deployment, &group) {
+            Ok(leader) => leader,
+            Err(error) => {
+                self.blame(from, error);
+                return None;
+            }
+        };
+        if !self.refused.insert(leader.handle(), encoded.clone().unwrap_or_default()) {
+            return None;
+        }
+        let led = self.member().is_some_and(|member| *member.leader() == leader);
+        if let Standing::Member(member) = &mut self.standing
+            && led
+        {
+            member.stand_still();
+        }
+        self.persist();
+        self.out.event(EdgeEvent::Equivocation { leader: leader.identity.name, epoch });
+        if led {
+            // Whoever leads next is asked until it answers.
+            self.catch_up(now, rng);
+        }
+        encoded
+    }
+
+    /// Leaders that do not lead may do so one day, and then they should know where we are. They are shown the spare point
+    /// in a while, when they have heard that we are a member.
+    pub(super) fn introduce_soon(&mut self, now: Now) {
+        if self.leaders.len() > 1 && matches!(self.standing, Standing::Member(_)) {
+            self.spares.introduce = Some(now.monotonic + self.config.timing.retry);
+        }
+    }
+
+    pub(super) fn introduce(&mut self, rng: &mut dyn CryptoRngCore) {
+        self.spares.introduce = None;
+        // Restored and drawn pairs alike are durable by now.
+        if self.spares.current.is_some() {
+            let others = self.leaders.iter().skip(1).copied().collect::<Vec<_>>();
+            self.send_spare(&others, rng);
+        }
+    }
+}

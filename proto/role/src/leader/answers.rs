@@ -1,0 +1,152 @@
+//! What a leader answers a deputy: who is believed to be there, and what changed.
+
+use core::time::Duration;
+
+use quiver_ainq::{Error, Label, Suite};
+use quiver_message::{Message, Refusal, Rekey, Replica, ReplicaChunk};
+use rand_core::CryptoRngCore;
+
+use super::Leader;
+use super::replica::Staged;
+use crate::{Now, Offence, Peer, statements};
+
+/// The pause between two questions while there is more to fetch.
+const SOON: Duration = Duration::from_millis(10);
+
+impl<S: Suite> Leader<S> {
+    /// A leader will not have us, or leads no more: try another, or the same one later.
+    pub(super) fn not_served(&mut self, from: Peer, refusal: &Refusal) {
+        if let Some(session) = &mut self.standby.session
+            && session.peer == from
+            && refusal.reference == session.nonce
+        {
+            // The time of the next attempt stands: a refusal is not authenticated and sets no pace.
+            session.opened = None;
+        }
+    }
+
+    /// The leader's answer. Only one to the question under way says that it is there now.
+    pub(super) fn replicated(
+        &mut self,
+        now: Now,
+        from: Peer,
+        replica: &Replica<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let digest = replica.header.digest(&self.config.deployment);
+        let asked = match self.answered(from, replica, &digest) {
+            None => return,
+            Some(Err(error)) => return self.blame(from, error),
+            Some(Ok(asked)) => asked,
+        };
+        if let Err(offence) = self.hear_of(now, &replica.header) {
+            return self.part_with(now, from, offence);
+        }
+        self.standby.alive = asked;
+        self.standby.overruled = 0;
+        self.standby.void = false;
+        match self.take_answer(from, replica, digest, rng) {
+            Err(offence) => self.part_with(now, from, offence),
+            Ok(more) => {
+                let pause = if more { SOON } else { self.asking_pause() };
+                self.standby.next = Some(now.monotonic + pause);
+            }
+        }
+    }
+
+    /// When the question was asked that this answers, if the leader asked signed it; none if no question waits for it.
+    fn answered(
+        &mut self,
+        from: Peer,
+        replica: &Replica<S>,
+        digest: &[u8; 32],
+    ) -> Option<Result<Duration, Error>> {
+        let stands_by = self.stands_by();
+        let session = self.standby.session.as_mut().filter(|_| stands_by)?;
+        if session.peer != from || session.nonce != replica.nonce || session.number != replica.number {
+            return None;
+        }
+        let (asked, own) = (session.asked?, self.memory.keypair.as_ref()?);
+        let (leader, _) = session.opened.as_ref()?;
+        let about = (&self.config.group, &replica.nonce, replica.number);
+        let statement = statements::replica(about, own.public(), leader, digest, &replica.chunk);
+        let signed = replica.signature.verify(&self.config.deployment, leader, Label::Replica, &statement);
+        if let Err(error) = signed {
+            return Some(Err(error));
+        }
+        if replica.header.core.leader != *leader {
+            return Some(Err(Error::NotALeader));
+        }
+        session.asked = None;
+        session.unanswered = 0;
+        Some(Ok(asked))
+    }
+
+    /// Blames a leader and asks it anew, from the beginning and not at once.
+    fn part_with(&mut self, now: Now, from: Peer, offence: Offence) {
+        if offence == Offence::Protocol(Error::Stale)
+            && let Some(seen) = &self.standby.seen
+        {
+            // It leads, but a term that is past: it steps down when it sees that.
+            let rekey = Rekey { header: seen.clone(), part: None };
+            self.out.send(&self.config.deployment, from, &Message::Rekey(rekey));
+        }
+        if let Some(session) = &mut self.standby.session {
+            session.opened = None;
+        }
+        self.standby.next = Some(now.monotonic + self.asking_pause());
+        self.blame(from, offence);
+    }
+
+    /// Whether there is more to fetch or to confirm.
+    fn take_answer(
+        &mut self,
+        from: Peer,
+        replica: &Replica<S>,
+        digest: [u8; 32],
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<bool, Offence> {
+        let Some(session) = &mut self.standby.session else { return Ok(false) };
+        let last = if replica.chunk.is_empty() {
+            session.received > 0
+        } else {
+            let chunk = ReplicaChunk::decode(&replica.chunk)?;
+            if chunk.number != session.received + 1 || chunk.first != (chunk.number == 1) {
+                return Err(Error::Replay.into());
+            }
+            let last = chunk.last;
+            let (deployment, group) = (&self.config.deployment, &self.config.group);
+            session.staged.take(deployment, group, self.config.max_members, chunk, rng)?;
+            session.received += 1;
+            last
+        };
+        let epoch = replica.header.core.epoch;
+        let news = !replica.chunk.is_empty() || self.memory.held != Some((epoch, digest));
+        if last && news {
+            let staged = core::mem::replace(&mut session.staged, Staged::next());
+            self.commit(&staged, &replica.header, digest)?;
+            self.show_notices(from);
+        }
+        Ok(news)
+    }
+
+    /// Somebody opened a term just now, so there is a leader again: perhaps the one that says so.
+    pub(super) fn turn_to(&mut self, now: Now, from: Peer) {
+        self.standby.alive = now.monotonic;
+        self.standby.void = false;
+        self.standby.session = None;
+        self.standby.next = Some(now.monotonic);
+        self.standby.prefer = Some(from);
+    }
+
+    /// A newer epoch was announced: ask for what changed, if the leader asked is the one that announced it.
+    pub(super) fn ask_soon(&mut self, now: Now, from: Peer) {
+        if let Some(session) = &self.standby.session
+            && session.peer == from
+            && session.opened.is_some()
+            && session.asked.is_none()
+        {
+            self.standby.next = Some(now.monotonic);
+        }
+    }
+}

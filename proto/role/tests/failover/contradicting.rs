@@ -1,0 +1,136 @@
+//! A leader that signs two headers for one epoch is found out, and refused by everybody for good.
+
+use std::time::Duration;
+
+use quiver_ainq::{EquivocationProof, Error, Label};
+use quiver_message::{Message, Rekey};
+use quiver_role::leader::Stance;
+use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent, Offence};
+
+use crate::world::{Flight, Node, S, World, decode, name};
+
+/// A second header for the epoch in force, signed by the leader 0 itself, whose key its disk gives away.
+fn second_header(world: &mut World) -> Message<S> {
+    let header = newest_header(world);
+    let mut second = header;
+    second.core.nonce = [7; 32];
+    let digest = second.digest(&world.deployment);
+    let keypair = world.stolen_key(0);
+    second.signature = keypair.sign(&world.deployment, Label::Header, &digest, &mut world.rng);
+    Message::Rekey(Rekey { header: second, part: None })
+}
+
+fn newest_header(world: &World) -> quiver_ainq::Header<S> {
+    let headers = world.recorded.iter().rev().find_map(|flight| match decode(world, flight) {
+        Message::Welcome(welcome) if flight.from == Node::Leader(0) => Some(welcome.header),
+        _ => None,
+    });
+    headers.unwrap()
+}
+
+fn refused_by_everybody(world: &World, edges: usize) {
+    let epoch = newest_header(world).core.epoch;
+    let (leader, at) = (name("leader-0"), epoch);
+    assert!(
+        world.leaders[1].events.contains(&LeaderEvent::Equivocation { leader: leader.clone(), epoch: at })
+    );
+    for edge in 0..edges {
+        let event = EdgeEvent::Equivocation { leader: leader.clone(), epoch: at };
+        assert!(world.edges[edge].events.contains(&event), "edge {edge}");
+    }
+    let revoked = |event: &KgcEvent| matches!(event, KgcEvent::Equivocation { name, .. } if *name == leader);
+    assert!(world.kgc_events.iter().any(revoked));
+    assert_eq!(world.kgc.as_ref().unwrap().revocation_number(), 1);
+}
+
+#[test]
+fn an_equivocating_leader_is_refused_by_everybody_and_the_deputy_takes_over() {
+    let mut world = World::grouped(1, 2, 4);
+    let joins = world.joins();
+    let second = second_header(&mut world).encode(&world.deployment);
+    world.inject(Node::Leader(0), Node::Edge(2), &second);
+    world.run_until("the deputy's term", |world| world.follow(1, 0..4));
+    world.run(Duration::from_secs(5));
+    refused_by_everybody(&world, 4);
+    assert_eq!(world.leading(), [1], "the culprit leads no more");
+    assert_eq!(world.status(0).unwrap().stance, Stance::Retired);
+    assert_eq!(world.joins(), joins);
+    // For good: also after a restart of everybody.
+    for node in world.nodes() {
+        world.crash(node);
+    }
+    for node in world.nodes() {
+        world.start(node);
+    }
+    world.run_until("all follow the deputy", |world| world.leading() == [1] && world.follow(1, 0..4));
+    let stale = newest_header(&world);
+    let bytes = Message::<S>::Rekey(Rekey { header: stale, part: None }).encode(&world.deployment);
+    for node in [Node::Edge(0), Node::Leader(1)] {
+        world.inject(Node::Leader(0), node, &bytes);
+        world.run(Duration::from_secs(1));
+        assert_eq!(world.blamed_by(node).last(), Some(&&Offence::RefusedLeader), "{node:?}");
+    }
+}
+
+#[test]
+fn a_deputy_that_sees_the_contradiction_tells_everybody() {
+    let mut world = World::grouped(2, 2, 3);
+    let second = second_header(&mut world).encode(&world.deployment);
+    world.inject(Node::Edge(0), Node::Leader(1), &second);
+    world.run_until("the deputy's term", |world| world.follow(1, 0..3));
+    world.run(Duration::from_secs(5));
+    refused_by_everybody(&world, 3);
+}
+
+#[test]
+fn forged_and_hollow_proofs_blame_the_sender_and_change_nothing() {
+    let mut world = World::grouped(3, 2, 3);
+    let header = newest_header(&world);
+    let mut unsigned = header.clone();
+    unsigned.core.nonce = [1; 32];
+    let mut other_epoch = header.clone();
+    other_epoch.core.epoch.counter += 1;
+    let proofs = [(header.clone(), unsigned), (header.clone(), header.clone()), (header, other_epoch)];
+    for (first, second) in proofs {
+        let proof = Message::EquivocationProof(Box::new(EquivocationProof { first, second }))
+            .encode(&world.deployment);
+        for node in [Node::Edge(0), Node::Leader(0), Node::Leader(1)] {
+            let before = world.blamed_by(node).len();
+            world.inject(Node::Edge(1), node, &proof);
+            world.run(Duration::from_millis(50));
+            assert_eq!(world.blamed_by(node).len(), before + 1, "{node:?}");
+            assert!(matches!(
+                world.blamed_by(node).last(),
+                Some(Offence::Protocol(Error::InvalidSignature | Error::Malformed(_)))
+            ));
+        }
+        world.inject(Node::Edge(1), Node::Kgc, &proof);
+    }
+    world.run(Duration::from_secs(30));
+    assert_eq!(world.leading(), [0]);
+    assert!(world.follow(0, 0..3));
+    assert_eq!(world.kgc.as_ref().unwrap().revocation_number(), 0);
+}
+
+#[test]
+fn a_proof_is_checked_once_however_often_it_comes() {
+    let mut world = World::grouped(4, 2, 2);
+    let second = second_header(&mut world).encode(&world.deployment);
+    world.inject(Node::Leader(0), Node::Edge(0), &second);
+    world.run(Duration::from_secs(20));
+    let is_proof = |flight: &&Flight| matches!(decode(&world, flight), Message::EquivocationProof(_));
+    let sent = world.recorded.iter().filter(is_proof).count();
+    let proof = world.recorded.iter().find(is_proof).unwrap().clone();
+    for _ in 0..20 {
+        for node in [Node::Edge(0), Node::Edge(1), Node::Leader(1), Node::Kgc] {
+            world.inject(Node::Edge(0), node, &proof.bytes);
+        }
+    }
+    world.run(Duration::from_secs(5));
+    let after = world
+        .recorded
+        .iter()
+        .filter(|flight| matches!(decode(&world, flight), Message::EquivocationProof(_)));
+    assert_eq!(after.count(), sent, "it was passed on again");
+    assert_eq!(world.kgc.as_ref().unwrap().revocation_number(), 1);
+}

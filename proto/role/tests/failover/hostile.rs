@@ -1,0 +1,297 @@
+//! Questions and answers between leaders that somebody forged, altered, delayed or played again; and leaders that lie.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use quiver_ainq::{Deployment, DroneKeypair, DronePublicKey, Error, Label, SpareStatement};
+use quiver_crypto::Hasher;
+use quiver_crypto::canonical::Writer;
+use quiver_message::{JoinHello, Message, Replica, ReplicaChunk, StandBy};
+use quiver_role::{LeaderEvent, Offence};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use crate::world::{Flight, GROUP, Node, S, SILENCE, World, decode, name};
+
+type Change = Box<dyn FnMut(&mut Replica<S>)>;
+
+/// Alters every answer that leader 0 gives.
+fn alter(world: &mut World, mut change: Change) {
+    let deployment = world.deployment.clone();
+    world.tamper = Some(Box::new(move |mut flight| {
+        if let Ok(Message::Replica(mut replica)) = Message::<S>::decode(&deployment, &flight.bytes) {
+            change(&mut replica);
+            flight.bytes = Message::Replica(replica).encode(&deployment);
+        }
+        vec![flight]
+    }));
+}
+
+/// What a leader signs: as the specification says it, so that a lying leader's signature holds.
+fn sign(
+    replica: &mut Replica<S>,
+    deployment: &Deployment<S>,
+    leader: &DroneKeypair<S>,
+    deputy: &DronePublicKey<S>,
+) {
+    let hash = Hasher::new("quiver/1 replica").lp(&replica.chunk).finish();
+    let mut writer = Writer::new();
+    writer.lp(GROUP.as_bytes()).lp(&leader.public().encode()).lp(&deputy.encode());
+    let digest = replica.header.digest(deployment);
+    writer.fixed(&replica.nonce).u64(replica.number).fixed(&digest).fixed(&hash);
+    let mut rng = ChaCha20Rng::seed_from_u64(99);
+    replica.signature = leader.sign(deployment, Label::Replica, &writer.finish(), &mut rng);
+}
+
+/// A leader that signs what `lie` makes of every chunk. The deputy starts with an empty disk.
+fn lying(world: &mut World, mut lie: impl FnMut(&mut ReplicaChunk<S>) + 'static) {
+    let (leader, deputy) = (world.stolen_key(0), world.leader_public(1));
+    let deployment = world.deployment.clone();
+    world.crash(Node::Leader(1));
+    let enrolled = world.leaders[1].records.iter().take(2).cloned().collect();
+    world.leaders[1].records = enrolled;
+    world.leaders[1].events.clear();
+    alter(
+        world,
+        Box::new(move |replica| {
+            if let Ok(mut chunk) = ReplicaChunk::<S>::decode(&replica.chunk) {
+                lie(&mut chunk);
+                replica.chunk = chunk.encode();
+                sign(replica, &deployment, &leader, &deputy);
+            }
+        }),
+    );
+    world.start(Node::Leader(1));
+    world.run(SILENCE);
+}
+
+/// The deputy blamed its leader for this, and holds nothing.
+fn blamed_and_empty(world: &World, offence: &Offence) {
+    assert!(world.blamed_by(Node::Leader(1)).contains(&offence), "{:?}", world.leaders[1].events);
+    assert_eq!(world.held(1), None);
+    assert_eq!(world.status(1).unwrap().members, 0);
+    let holds = |event: &LeaderEvent| matches!(event, LeaderEvent::StandingBy { .. });
+    assert!(!world.leaders[1].events.iter().any(holds));
+}
+
+#[test]
+fn an_honest_chunk_passes_through_the_lying_leaders_hands() {
+    // Otherwise the tests with a lie in it would prove nothing.
+    let mut world = World::grouped(1, 2, 4);
+    lying(&mut world, |_| {});
+    assert_eq!(world.held(1), world.epoch(0));
+    assert_eq!(world.status(1).unwrap().members, 4);
+}
+
+#[test]
+fn a_forged_spare_point_is_no_deputys() {
+    let mut world = World::grouped(2, 2, 4);
+    let point = *quiver_ainq::SparePair::<S>::generate(9, &mut world.rng).point();
+    lying(&mut world, move |chunk| {
+        for seat in &mut chunk.seats {
+            // The leader knows this point's secret, and would know the next term's pair.
+            seat.spare = seat.spare.take().map(|spare| SpareStatement { point, ..spare });
+        }
+    });
+    blamed_and_empty(&world, &Offence::Protocol(Error::InvalidSignature));
+}
+
+#[test]
+fn another_members_spare_point_is_no_deputys() {
+    let mut world = World::grouped(3, 2, 4);
+    lying(&mut world, |chunk| {
+        let first = chunk.seats.first().and_then(|seat| seat.spare.clone());
+        if let Some(seat) = chunk.seats.last_mut() {
+            seat.spare = first;
+        }
+    });
+    blamed_and_empty(&world, &Offence::Protocol(Error::InvalidSignature));
+}
+
+#[test]
+fn a_roster_with_another_hash_than_the_headers_is_refused() {
+    let lies: [fn(&mut ReplicaChunk<S>); 3] = [
+        |chunk| drop(chunk.seats.pop()),
+        |chunk| chunk.evicted.push(quiver_ainq::Handle([3; 32])),
+        |chunk| {
+            let mut seat = chunk.seats.pop().unwrap();
+            seat.slot += 5;
+            chunk.seats.push(seat);
+        },
+    ];
+    for (seed, lie) in lies.into_iter().enumerate() {
+        let mut world = World::grouped(10 + seed as u64, 2, 4);
+        lying(&mut world, lie);
+        blamed_and_empty(&world, &Offence::Protocol(Error::Malformed("roster")));
+    }
+}
+
+#[test]
+fn a_change_that_leads_to_another_hash_leaves_the_copy_as_it_was() {
+    let mut world = World::grouped(4, 2, 4);
+    let held = world.held(1);
+    let records = world.leaders[1].records.len();
+    let (leader, deputy) = (world.stolen_key(0), world.leader_public(1));
+    let deployment = world.deployment.clone();
+    alter(
+        &mut world,
+        Box::new(move |replica| {
+            if let Ok(mut chunk) = ReplicaChunk::<S>::decode(&replica.chunk) {
+                chunk.seats.clear();
+                replica.chunk = chunk.encode();
+                sign(replica, &deployment, &leader, &deputy);
+            }
+        }),
+    );
+    world.command(1, quiver_role::EdgeCommand::Leave);
+    world.run(SILENCE);
+    assert!(world.blamed_by(Node::Leader(1)).contains(&&Offence::Protocol(Error::Malformed("roster"))));
+    assert_eq!(world.held(1), held);
+    assert_eq!(world.status(1).unwrap().members, 4);
+    // Only that there are newer epochs was written down.
+    assert!(world.leaders[1].records.len() <= records + 4);
+    world.tamper = None;
+    world.run(SILENCE);
+    assert_eq!(world.held(1), world.epoch(0));
+    assert_eq!(world.status(1).unwrap().members, 3);
+}
+
+#[test]
+fn an_altered_answer_blames_who_brought_it() {
+    let mut world = World::grouped(5, 2, 3);
+    alter(&mut world, Box::new(|replica| replica.chunk.push(0)));
+    world.run(SILENCE / 2);
+    assert!(world.blamed_by(Node::Leader(1)).contains(&&Offence::Protocol(Error::InvalidSignature)));
+    assert_eq!(world.held(1), world.epoch(0));
+}
+
+#[test]
+fn a_dead_leader_is_not_kept_alive_by_old_answers() {
+    let mut world = World::grouped(6, 2, 3);
+    // Somebody between the two kept an answer, and gives it to every later question as its answer.
+    let kept: Rc<RefCell<Option<Replica<S>>>> = Rc::default();
+    alter(
+        &mut world,
+        Box::new(move |replica| {
+            let mut kept = kept.borrow_mut();
+            let old = kept.get_or_insert_with(|| replica.clone());
+            let (nonce, number) = (replica.nonce, replica.number);
+            *replica = Replica { nonce, number, ..old.clone() };
+        }),
+    );
+    world.run_until("the deputy is not fooled", |world| world.leading().contains(&1));
+    let forged = world.blamed_by(Node::Leader(1));
+    assert!(forged.contains(&&Offence::Protocol(Error::InvalidSignature)), "{forged:?}");
+}
+
+#[test]
+fn answers_that_come_late_count_from_when_they_were_asked_for() {
+    let mut world = World::grouped(7, 2, 3);
+    // Unaltered answers, each kept until just before the deputy would act, and the leader dead all the while.
+    let answers: Vec<Flight> = world
+        .recorded
+        .iter()
+        .filter(|flight| {
+            flight.to == Node::Leader(1) && matches!(decode(&world, flight), Message::Replica(_))
+        })
+        .cloned()
+        .collect();
+    world.part(&[Node::Leader(0)], &[Node::Leader(1)]);
+    let lost = world.clock;
+    for flight in answers.iter().rev().take(50) {
+        world.walls.clear();
+        world.inject(Node::Leader(0), Node::Leader(1), &flight.bytes);
+        world.run(Duration::from_millis(6));
+        world.part(&[Node::Leader(0)], &[Node::Leader(1)]);
+        world.run(Duration::from_millis(100));
+    }
+    world.run_until("the deputy acts", |world| world.leading().contains(&1));
+    assert!(world.clock - lost <= SILENCE * 2, "{:?}", world.clock - lost);
+}
+
+/// The newest question that the deputy asked.
+fn question(world: &World) -> (Flight, StandBy) {
+    let asked = world.recorded.iter().rev().find_map(|flight| match decode(world, flight) {
+        Message::StandBy(question) => Some((flight.clone(), question)),
+        _ => None,
+    });
+    asked.unwrap()
+}
+
+fn answers(world: &World) -> usize {
+    world.recorded.iter().filter(|flight| matches!(decode(world, flight), Message::Replica(_))).count()
+}
+
+#[test]
+fn a_replayed_question_is_blamed_and_told_nothing() {
+    let mut world = World::grouped(8, 2, 3);
+    let (flight, _) = question(&world);
+    let before = answers(&world);
+    world.inject(Node::Edge(0), Node::Leader(0), &flight.bytes);
+    world.inject(Node::Leader(1), Node::Leader(0), &flight.bytes);
+    world.run(Duration::from_millis(10));
+    let blamed = world.blamed_by(Node::Leader(0));
+    assert!(blamed.contains(&&Offence::Cookie), "from elsewhere: {blamed:?}");
+    assert!(blamed.contains(&&Offence::Protocol(Error::Replay)), "from where it came: {blamed:?}");
+    assert!(answers(&world) <= before + 1, "beyond the honest question's answer");
+    // An hour later, to a leader that has started anew.
+    world.crash(Node::Leader(0));
+    world.run_until("the deputy leads", |world| world.leading() == [1]);
+    world.inject(Node::Edge(0), Node::Leader(1), &flight.bytes);
+    world.run(Duration::from_millis(10));
+    assert_eq!(world.blamed_by(Node::Leader(1)).last(), Some(&&Offence::Cookie));
+}
+
+#[test]
+fn a_question_of_one_that_may_not_lead_is_blamed_and_told_nothing() {
+    let mut world = World::grouped(9, 2, 3);
+    let drone = world.edges[0].state.clone();
+    assert!(drone.is_some());
+    // An edge with a key of its own asks as a deputy would, and gets as far as the challenge.
+    let (_, honest) = question(&world);
+    let edge = world.issued("mole", quiver_ainq::Role::Edge);
+    let rival = world.issued("same-ordinal", quiver_ainq::Role::Leader { group: name(GROUP), ordinal: 0 });
+    let foreign = world.issued("foreign", quiver_ainq::Role::Leader { group: name("bravo"), ordinal: 3 });
+    for (nonce, keypair) in [(1, edge), (2, rival), (3, foreign)] {
+        let nonce = [nonce; 16];
+        let key = keypair.public().encode();
+        let hello = JoinHello { group: name(GROUP), drone: key.clone(), nonce };
+        let hello = Message::<S>::JoinHello(hello).encode(&world.deployment);
+        world.inject(Node::Edge(0), Node::Leader(0), &hello);
+        world.run(Duration::from_millis(10));
+        let challenge = world.recorded.iter().rev().find_map(|flight| match decode(&world, flight) {
+            Message::JoinChallenge(challenge) if challenge.nonce == nonce => Some(challenge),
+            _ => None,
+        });
+        let challenge = challenge.unwrap();
+        let mut asked =
+            StandBy { deputy: key, nonce, challenge: challenge.challenge, number: 1, ..honest.clone() };
+        let mut writer = Writer::new();
+        writer.lp(GROUP.as_bytes()).lp(&challenge.leader.encode()).lp(&asked.deputy);
+        writer.fixed(&nonce).fixed(&asked.challenge).u64(asked.number).u64(asked.received);
+        writer.u64(asked.held.term).u64(asked.held.counter).fixed(&asked.digest);
+        let signature = keypair.sign(&world.deployment, Label::StandBy, &writer.finish(), &mut world.rng);
+        asked.signature = signature.encode();
+        let told = answers(&world);
+        let bytes = Message::<S>::StandBy(asked).encode(&world.deployment);
+        world.inject(Node::Edge(0), Node::Leader(0), &bytes);
+        world.run(Duration::from_millis(10));
+        assert_eq!(world.blamed_by(Node::Leader(0)).last(), Some(&&Offence::Protocol(Error::NotALeader)));
+        assert!(answers(&world) <= told + 1, "beyond the honest deputy's");
+        assert_eq!(world.status(0).unwrap().deputies, 1);
+    }
+}
+
+#[test]
+fn an_altered_question_is_blamed_and_told_nothing() {
+    let mut world = World::grouped(11, 2, 3);
+    let (_, mut asked) = question(&world);
+    asked.number += 1000;
+    asked.held.counter += 7;
+    let bytes = Message::<S>::StandBy(asked).encode(&world.deployment);
+    world.inject(Node::Leader(1), Node::Leader(0), &bytes);
+    world.run(Duration::from_millis(10));
+    let blamed = world.blamed_by(Node::Leader(0));
+    assert!(blamed.contains(&&Offence::Protocol(Error::InvalidSignature)), "{blamed:?}");
+}

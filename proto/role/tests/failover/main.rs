@@ -1,0 +1,11 @@
+//! Several leaders of one group on a virtual clock: replication, silence, takeover, return, partition, contradiction.
+
+mod contradicting;
+mod crashing;
+mod hostile;
+mod measuring;
+mod parting;
+mod replicating;
+mod returning;
+mod taking_over;
+pub(crate) mod world;

@@ -1,0 +1,168 @@
+//! The leader is silent: a deputy opens a term, and the members follow.
+
+use std::time::Duration;
+
+use quiver_role::{EdgeCommand, EdgeEvent, KgcCommand, LeaderCommand, LeaderEvent};
+
+use crate::world::{Node, SILENCE, World, name};
+
+#[test]
+fn deputy_takes_over_after_silence_and_everybody_follows_without_joining_again() {
+    let mut world = World::grouped(1, 2, 12);
+    let (before, joins) = (world.epoch(0).unwrap(), world.joins());
+    world.crash(Node::Leader(0));
+    let lost = world.clock;
+    world.run_until("all follow", |world| world.follow(1, 0..12));
+    let epoch = world.epoch(1).unwrap();
+    assert_eq!((epoch.round(), epoch.ordinal(), epoch.counter), (before.round() + 1, 1, 1));
+    assert_eq!(world.joins(), joins, "nobody had to join again");
+    // One's turn after the silence, and the time since the last answer counts.
+    let waited = world.clock - lost;
+    assert!(waited <= SILENCE * 3 / 2 + Duration::from_secs(1), "{waited:?}");
+    assert!(waited >= SILENCE / 2, "{waited:?}");
+    world.lead(1, LeaderCommand::Rekey);
+    world.run(Duration::from_secs(1));
+    assert!(world.follow(1, 0..12));
+}
+
+#[test]
+fn the_group_lives_on_under_the_deputy() {
+    let mut world = World::grouped(2, 2, 4);
+    world.crash(Node::Leader(0));
+    world.run_until("all follow", |world| world.follow(1, 0..4));
+    world.run(Duration::from_secs(5));
+    let late = world.add_edge("late");
+    world.run_until("let in", |world| world.synced(late));
+    world.command(0, EdgeCommand::Leave);
+    world.run(Duration::from_secs(3));
+    assert!(world.edges[0].events.contains(&EdgeEvent::Left));
+    world.command(1, EdgeCommand::Send { channel: name("c"), data: vec![7], signed: true });
+    world.run(Duration::from_secs(1));
+    let heard = |event: &EdgeEvent| matches!(event, EdgeEvent::Message { data, .. } if data == &[7]);
+    assert!(world.edges[late].events.iter().any(heard));
+    assert!(world.follow(1, [1, 2, 3, late]));
+}
+
+#[test]
+fn evicted_drone_stays_out_after_failover() {
+    let mut world = World::grouped(3, 2, 4);
+    world.lead(0, LeaderCommand::Evict(name("edge-2")));
+    world.run(Duration::from_secs(1));
+    world.crash(Node::Leader(0));
+    world.run_until("the others follow", |world| world.follow(1, [0, 1, 3]));
+    world.command(2, EdgeCommand::Join(name(crate::world::GROUP)));
+    world.run(Duration::from_secs(120));
+    assert_ne!(world.key(2), world.leader_key(1));
+    assert!(world.edges[2].events.contains(&EdgeEvent::Refused(quiver_role::Reason::Evicted)));
+}
+
+#[test]
+fn a_deputy_that_only_heard_the_notice_keeps_the_evicted_out() {
+    let mut world = World::grouped(4, 2, 4);
+    let leader = Node::Leader(0);
+    // Replication fails, but the signed notice is passed on by the group.
+    let deployment = world.deployment.clone();
+    world.tamper = Some(Box::new(move |flight| {
+        match quiver_message::Message::<crate::world::S>::decode(&deployment, &flight.bytes) {
+            Ok(quiver_message::Message::Replica(_)) => vec![],
+            _ => vec![flight],
+        }
+    }));
+    world.lead(0, LeaderCommand::Evict(name("edge-1")));
+    world.run(Duration::from_millis(200));
+    assert_eq!(world.status(1).unwrap().members, 4, "the copy is as it was");
+    world.crash(leader);
+    world.run_until("the deputy leads", |world| world.leading() == [1]);
+    assert_eq!(world.status(1).unwrap().members, 3);
+    world.run(Duration::from_secs(60));
+    assert!(world.follow(1, [0, 2, 3]));
+    assert_ne!(world.key(1), world.leader_key(1));
+}
+
+#[test]
+fn a_revoked_member_is_on_no_deputys_roster() {
+    let mut world = World::grouped(5, 2, 3);
+    let serial = world.edges[0].token.token.statement.id;
+    world.part(&[Node::Kgc], &[Node::Leader(0)]);
+    world.rule(KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] });
+    world.run(Duration::from_secs(70));
+    world.crash(Node::Leader(0));
+    world.run_until("the others follow", |world| world.follow(1, [1, 2]));
+    assert_eq!(world.status(1).unwrap().members, 2);
+    world.run(Duration::from_secs(60));
+    assert_ne!(world.key(0), world.leader_key(1));
+}
+
+#[test]
+fn two_deputies_do_not_fight() {
+    let mut world = World::grouped(6, 3, 6);
+    let terms = world.terms();
+    world.crash(Node::Leader(0));
+    world.run_until("all follow", |world| world.follow(1, 0..6));
+    world.run(Duration::from_secs(120));
+    assert_eq!(world.leading(), [1]);
+    assert_eq!(world.terms(), terms + 1, "one term was opened, not two");
+    assert_eq!(world.held(2), world.epoch(1), "the other deputy stands by for the new leader");
+    // And when that one is lost as well:
+    world.crash(Node::Leader(1));
+    world.run_until("all follow", |world| world.follow(2, 0..6));
+    assert_eq!(world.joins(), 6);
+}
+
+#[test]
+fn with_several_leaders_the_first_start_opens_one_term() {
+    let mut world = World::new(7, 4);
+    world.run(Duration::from_secs(60));
+    assert_eq!(world.leading(), [0]);
+    assert_eq!(world.terms(), 1);
+}
+
+#[test]
+fn members_whose_spare_point_is_spent_join_again_by_themselves() {
+    let mut world = World::grouped(8, 2, 5);
+    // The leader restarts, and before new spare points come it is lost.
+    world.crash(Node::Leader(0));
+    let edges: Vec<Node> = (0..5).map(Node::Edge).collect();
+    world.part(&edges, &[Node::Leader(0), Node::Leader(1)]);
+    world.run_until("the deputy leads", |world| world.leading() == [1]);
+    world.crash(Node::Leader(1));
+    world.start(Node::Leader(1));
+    world.run_until("it leads again", |world| world.leading() == [1]);
+    world.walls.clear();
+    world.run_until("all are in again", |world| world.follow(1, 0..5));
+    assert_eq!(world.joins(), 10);
+}
+
+#[test]
+fn an_edge_that_hears_of_the_term_by_gossip_alone_asks_the_new_leader() {
+    let mut world = World::grouped(9, 2, 3);
+    world.crash(Node::Leader(0));
+    // The deputy does not know where the members are: they have not shown it their spare points since it restarted.
+    world.crash(Node::Leader(1));
+    let edges: Vec<Node> = (0..3).map(Node::Edge).collect();
+    world.start(Node::Leader(1));
+    let deployment = world.deployment.clone();
+    world.tamper = Some(Box::new(move |flight| {
+        match quiver_message::Message::<crate::world::S>::decode(&deployment, &flight.bytes) {
+            Ok(quiver_message::Message::SparePublication(_)) => vec![],
+            _ => vec![flight],
+        }
+    }));
+    assert!(!edges.is_empty());
+    world.run_until("all follow", |world| world.follow(1, 0..3));
+    assert_eq!(world.joins(), 3);
+}
+
+#[test]
+fn a_leader_that_is_alone_opens_its_term_at_once_and_no_deputy_is_needed() {
+    let mut world = World::new(10, 1);
+    world.leaders[0].machine = None;
+    let mut config = world.leader_config(0);
+    config.timing.silence = None;
+    world.leaders[0].records.clear();
+    let machine = quiver_role::Leader::new(config, Vec::new()).unwrap();
+    world.crash(Node::Leader(0));
+    world.leaders[0].machine = Some(machine);
+    world.run(Duration::from_millis(1));
+    assert!(!world.leaders[0].events.iter().any(|event| matches!(event, LeaderEvent::TookOver { .. })));
+}
