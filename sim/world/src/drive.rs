@@ -66,6 +66,8 @@ pub enum Effect {
     Stalled,
     /// It died before its next output.
     Died,
+    /// What it had made durable does not restore it: it stays off.
+    Broken,
 }
 
 /// One step of the world: an input of one node and what came of it.
@@ -132,6 +134,12 @@ pub enum Sabotage {
     TransmitBeforePersist,
     /// Say that records are durable and forget every second one.
     LoseRecords,
+    /// Start edges from the record before the last one.
+    StaleState,
+    /// Give a node that was restarted the randomness it had before.
+    SameDice,
+    /// Never wake a node at its deadline once the world is a minute old.
+    MissDeadlines,
 }
 
 /// A machine's outputs on their way to the world.
@@ -197,10 +205,9 @@ where
                 let bytes = record.bytes();
                 self.outcome.print(&record);
                 match self.sabotage {
-                    Sabotage::None => self.disk.write(record)?,
                     Sabotage::TransmitBeforePersist => late.push(record),
                     Sabotage::LoseRecords if bytes % 2 == 0 => {}
-                    Sabotage::LoseRecords => self.disk.write(record)?,
+                    _ => self.disk.write(record)?,
                 }
                 Effect::Persisted { bytes }
             }

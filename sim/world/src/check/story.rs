@@ -97,6 +97,7 @@ fn told<S: Suite>(world: &World<S>, turn: &Turn) -> String {
             Effect::Blocked(peer) => write!(line, "; blocks {}", row.behind(*peer).0),
             Effect::Stalled => write!(line, "; its disk is full"),
             Effect::Died => write!(line, "; dies"),
+            Effect::Broken => write!(line, " and cannot be restored"),
         };
     }
     line

@@ -47,15 +47,21 @@ struct Captive<S: Suite> {
 pub(super) struct Captives<S: Suite> {
     captives: Vec<Captive<S>>,
     archive: Vec<Published<S>>,
+    opened: u64,
 }
 
 impl<S: Suite> Default for Captives<S> {
     fn default() -> Self {
-        Self { captives: Vec::new(), archive: Vec::new() }
+        Self { captives: Vec::new(), archive: Vec::new(), opened: 0 }
     }
 }
 
 impl<S: Suite> Invariants<S> {
+    /// How often the adversary opened something published (that its captive was meant to open, unless it is a violation).
+    pub fn opened_by_captives(&self) -> u64 {
+        self.captives.opened
+    }
+
     /// The adversary takes all that an edge has.
     pub(super) fn capture(&mut self, world: &World<S>, at: Duration, edge: u32) {
         let Some(machine) = world.edge(edge) else { return };
@@ -106,6 +112,7 @@ impl<S: Suite> Invariants<S> {
         let opened = captive.opens(world, published);
         self.checks += 1;
         let Some(key) = opened else { return };
+        self.captives.opened += 1;
         let made = self.epochs.get(&epoch);
         let members = made.and_then(|made| made.members.as_ref());
         let is_member = members.is_none_or(|members| members.contains(&captive.edge));

@@ -7,7 +7,7 @@ use quiver_role::LeaderEvent;
 
 use super::keys::show;
 use super::{Invariant, Invariants, died};
-use crate::{Cause, Node, NodeEvent, Turn, World};
+use crate::{Cause, Effect, Node, NodeEvent, Turn, World};
 
 /// What an edge must still know after a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +38,10 @@ impl Durability {
 impl<S: Suite> Invariants<S> {
     pub(super) fn saw_records(&mut self, world: &World<S>, turn: &Turn) {
         let starts = turn.cause == Cause::Start;
+        let broken = turn.effects.contains(&Effect::Broken);
+        self.require(Invariant::Persistence, turn, !broken, || {
+            "cannot be restored from its own records".into()
+        });
         match turn.node {
             Node::Kgc => self.kgc_records(world, turn),
             Node::Leader(ordinal) => self.leader_records(world, turn, ordinal, starts),

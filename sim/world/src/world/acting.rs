@@ -66,6 +66,11 @@ impl<S: Suite> World<S> {
                 self.network.part(partition.clone());
                 self.plan_severing(partition);
             }
+            Action::Radio(setup) => {
+                if let Some(air) = &mut self.air {
+                    air.retune((**setup).clone());
+                }
+            }
             Action::Heal => self.network.heal(),
             Action::Skew { node, seconds } => self.set_skew(*node, *seconds),
             Action::Disk(node, state) => self.set_disk(*node, *state),

@@ -9,10 +9,11 @@ use sha2::Digest;
 use super::World;
 use super::turning::take;
 use crate::air::Air;
+use crate::drive::Sabotage;
 use crate::network::Traffic;
 use crate::seeds::{Dormant, Player};
 use crate::station::{Exposed, Stimulus};
-use crate::{Cause, DiskState, Fleet, Network, Node, Setup, Turn};
+use crate::{Cause, DiskState, Effect, Fleet, Network, Node, Setup, Turn};
 
 impl<S: Suite> World<S> {
     /// Time since the world began.
@@ -149,28 +150,36 @@ impl<S: Suite> World<S> {
         if self.alive(node) {
             return None;
         }
-        let (seed, now) = (self.setup.seed, self.now);
-        let rng = |life| Dormant::new(seed, Player::Node(node, life));
-        // Records come from machines of this very code: that they do not restore one is a bug worth stopping for.
-        match node {
+        let (seed, now, sabotage) = (self.setup.seed, self.now, self.setup.sabotage);
+        let rng = |life| match sabotage {
+            Sabotage::SameDice => Dormant::new(seed, Player::Node(node, 1)),
+            _ => Dormant::new(seed, Player::Node(node, life)),
+        };
+        let restored = match node {
             Node::Kgc => {
                 let station = &mut self.kgc;
-                let config = self.fleet.kgc(station.life);
-                let machine = Kgc::new(config, station.disk.records.clone()).expect("own records restore");
-                station.power_on(now, machine, rng(station.life + 1));
+                let machine = Kgc::new(self.fleet.kgc(station.life), station.disk.records.clone());
+                machine.map(|machine| station.power_on(now, machine, rng(station.life + 1)))
             }
             Node::Leader(ordinal) => {
                 let station = self.leaders.get_mut(usize::from(ordinal))?;
-                let config = self.fleet.leader(ordinal, true);
-                let machine = Leader::new(config, station.disk.records.clone()).expect("own records restore");
-                station.power_on(now, machine, rng(station.life + 1));
+                let machine = Leader::new(self.fleet.leader(ordinal, true), station.disk.records.clone());
+                machine.map(|machine| station.power_on(now, machine, rng(station.life + 1)))
             }
             Node::Edge(number) => {
                 let station = self.edges.get_mut(number as usize)?.as_deref_mut()?;
-                let config = self.fleet.edge(number, true, false);
-                let machine = Edge::new(config, station.disk.records.last()).expect("own records restore");
-                station.power_on(now, machine, rng(station.life + 1));
+                let mut records = station.disk.records.iter().rev();
+                if sabotage == Sabotage::StaleState && records.len() > 1 {
+                    records.next();
+                }
+                let machine = Edge::new(self.fleet.edge(number, true, false), records.next());
+                machine.map(|machine| station.power_on(now, machine, rng(station.life + 1)))
             }
+        };
+        if restored.is_err() {
+            let at = self.time();
+            let effects = vec![Effect::Broken];
+            return Some(Turn { at, node, cause: Cause::Start, effects, cpu: Duration::ZERO, digest: None });
         }
         self.plan_connections(node);
         self.start_turn(node)

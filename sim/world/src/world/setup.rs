@@ -144,6 +144,7 @@ impl<S: Suite> World<S> {
         let rng = |node| Dormant::new(setup.seed, Player::Node(node, 0));
         let (log, state) =
             if setup.durable { (Keep::All, Keep::Last) } else { (Keep::Nothing, Keep::Nothing) };
+        let state = if setup.sabotage == Sabotage::StaleState { Keep::All } else { state };
         let leader = |ordinal| Station::new(Keep::All, Vec::new(), rng(Node::Leader(ordinal)));
         let edge = |number| Some(Box::new(Station::new(state, Vec::new(), rng(Node::Edge(number)))));
         let row = Row { leaders: setup.leaders };

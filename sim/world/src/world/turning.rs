@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::{Errand, RECORDED, World};
 use crate::air::Air;
 use crate::disk::Stored;
-use crate::drive::Outcome;
+use crate::drive::{Outcome, Sabotage};
 use crate::network::nanos;
 use crate::node::Row;
 use crate::queue::Due;
@@ -166,7 +166,7 @@ impl<S: Suite> World<S> {
                     self.block(turn.node, other, connection);
                 }
                 Effect::Died => self.bury(turn.node),
-                Effect::Persisted { .. } | Effect::Reported(_) | Effect::Stalled => {}
+                Effect::Persisted { .. } | Effect::Reported(_) | Effect::Stalled | Effect::Broken => {}
             }
         }
         self.plan_wake(turn.node);
@@ -181,8 +181,9 @@ impl<S: Suite> World<S> {
     }
 
     pub(super) fn plan_wake(&mut self, node: Node) {
+        let deaf = self.setup.sabotage == Sabotage::MissDeadlines && self.now > 60_000_000_000;
         let Some((deadline, wake)) = self.vitals(node) else { return };
-        if deadline < *wake {
+        if deadline < *wake && !deaf {
             *wake = deadline;
             let number = self.number(node);
             self.queue.push(deadline, number, Due::Wake);

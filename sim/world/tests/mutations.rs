@@ -1,0 +1,162 @@
+//! The invariants notice what they are there for: worlds with a planted bug fail within some seeds, honest ones do not.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use quiver_ainq::{Epoch, StrategyKind};
+use quiver_role::{EdgeEvent, LeaderEvent};
+use quiver_world::check::{CheckSetup, Checker};
+use quiver_world::{
+    Action, Cause, Effect, InsecureToy, Invariant, Invariants, Nobody, Node, NodeEvent, Sabotage, Setup,
+    Turn, Witness, World,
+};
+
+/// Which invariants break in these seeds.
+fn broken(sabotage: Sabotage, strategy: StrategyKind, seeds: u64) -> BTreeSet<Invariant> {
+    let setup = CheckSetup { edges: 8, strategy, sabotage, ..CheckSetup::default() };
+    let checker = Checker::new(setup).unwrap();
+    let seeds = (1..=seeds).filter(|seed| Checker::ground(*seed) == quiver_world::check::Ground::Toy);
+    seeds.filter_map(|seed| Some(checker.check(seed).unwrap().violation?.invariant)).collect()
+}
+
+#[test]
+fn an_honest_world_breaks_nothing() {
+    for strategy in [StrategyKind::Flat, StrategyKind::Tree] {
+        assert_eq!(broken(Sabotage::None, strategy, 60), BTreeSet::new());
+    }
+}
+
+#[test]
+fn a_driver_that_transmits_before_it_persists_is_noticed() {
+    assert!(!broken(Sabotage::TransmitBeforePersist, StrategyKind::Flat, 200).is_empty());
+}
+
+#[test]
+fn a_store_that_loses_records_is_noticed() {
+    assert!(broken(Sabotage::LoseRecords, StrategyKind::Flat, 60).contains(&Invariant::Persistence));
+}
+
+#[test]
+fn an_edge_that_starts_from_a_stale_state_is_noticed() {
+    assert!(broken(Sabotage::StaleState, StrategyKind::Flat, 60).contains(&Invariant::Persistence));
+}
+
+#[test]
+fn a_node_that_draws_the_same_randomness_again_is_noticed() {
+    assert!(broken(Sabotage::SameDice, StrategyKind::Flat, 60).contains(&Invariant::NoMaskReuse));
+}
+
+#[test]
+fn a_driver_that_misses_deadlines_is_noticed() {
+    assert!(broken(Sabotage::MissDeadlines, StrategyKind::Flat, 100).contains(&Invariant::Convergence));
+}
+
+#[test]
+fn a_failing_plan_shrinks_and_still_fails() {
+    let setup = CheckSetup { edges: 8, sabotage: Sabotage::SameDice, ..CheckSetup::default() };
+    let checker = Checker::new(setup).unwrap();
+    let failure = (2..40).find_map(|seed| checker.explain(seed).unwrap()).expect("some seed fails");
+    assert!(failure.plan.actions.len() < failure.planned, "{}", failure.plan);
+    let again = checker.live(&failure.plan).unwrap().violation.expect("the short plan fails");
+    assert_eq!(again, failure.violation);
+    assert!(!failure.story.is_empty());
+    for left_out in 0..failure.plan.actions.len() {
+        let mut shorter = failure.plan.clone();
+        shorter.actions.remove(left_out);
+        let found = checker.live(&shorter).unwrap().violation;
+        assert!(found.is_none_or(|found| found.invariant != failure.violation.invariant), "{}", failure.plan);
+    }
+}
+
+/// A grouped world and invariants that saw it form.
+fn grouped() -> (World<InsecureToy>, Invariants<InsecureToy>) {
+    let mut world = World::new(Setup { members: 4, ..Setup::default() }).unwrap();
+    let mut invariants = Invariants::new(&world, false);
+    world.start_everyone();
+    for edge in 0..4 {
+        world.schedule(Duration::from_secs(2), Action::Join(edge));
+    }
+    world.run_until(Duration::from_secs(6), &mut invariants);
+    assert_eq!(invariants.violations(), []);
+    (world, invariants)
+}
+
+fn reported(world: &World<InsecureToy>, node: Node, event: NodeEvent) -> Turn {
+    let effects = vec![Effect::Reported(Box::new(event))];
+    Turn { at: world.time(), node, cause: Cause::Deadline, effects, cpu: Duration::ZERO, digest: None }
+}
+
+#[test]
+fn an_edge_that_reports_an_older_epoch_is_noticed() {
+    let (world, mut invariants) = grouped();
+    let event =
+        EdgeEvent::KeyActivated { epoch: Epoch { term: 1 << 16, counter: 1 }, digest: [0; 32], slot: 0 };
+    invariants.saw(&world, &reported(&world, Node::Edge(1), NodeEvent::Edge(event)));
+    assert_eq!(invariants.violations()[0].invariant, Invariant::NoEpochRegression);
+}
+
+#[test]
+fn a_leader_that_makes_an_epoch_twice_is_noticed() {
+    let (world, mut invariants) = grouped();
+    let epoch = world.leader(0).unwrap().status().epoch.unwrap();
+    let event = LeaderEvent::EpochActivated {
+        epoch,
+        kind: quiver_ainq::Kind::Rekey,
+        members: 4,
+        added: 0,
+        removed: 0,
+    };
+    invariants.saw(&world, &reported(&world, Node::Leader(0), NodeEvent::Leader(event)));
+    let found: BTreeSet<_> = invariants.violations().iter().map(|found| found.invariant).collect();
+    assert!(found.contains(&Invariant::NoEpochRegression) && found.contains(&Invariant::Agreement));
+}
+
+#[test]
+fn a_message_that_nobody_said_is_noticed() {
+    let (world, mut invariants) = grouped();
+    let event = EdgeEvent::Message {
+        channel: quiver_ainq::Name::new("talk").unwrap(),
+        data: 7_u32.to_be_bytes().to_vec(),
+        source: quiver_role::Source::Unauthenticated { slot: 0 },
+    };
+    invariants.saw(&world, &reported(&world, Node::Edge(1), NodeEvent::Edge(event)));
+    assert_eq!(invariants.violations()[0].invariant, Invariant::Delivery);
+}
+
+#[test]
+fn an_edge_that_is_cut_off_is_missed() {
+    let (mut world, mut invariants) = grouped();
+    let island = quiver_world::Partition::island([Node::Edge(2)]);
+    world.schedule(world.time(), Action::Part(island));
+    world.schedule(world.time() + Duration::from_secs(1), Action::Rekey);
+    world.run_for(Duration::from_secs(5), &mut invariants);
+    invariants.demand_convergence(&world);
+    let [violation] = invariants.violations() else { panic!("{:?}", invariants.violations()) };
+    assert_eq!((violation.invariant, violation.node), (Invariant::Convergence, Some(Node::Edge(2))));
+    world.run_for(Duration::from_secs(1), &mut Nobody);
+}
+
+#[test]
+fn a_captive_opens_what_it_is_in_and_nothing_else() {
+    for strategy in [StrategyKind::Flat, StrategyKind::Tree] {
+        let setup = Setup { members: 4, recording: true, strategy, ..Setup::default() };
+        let mut world = World::<InsecureToy>::new(setup).unwrap();
+        let mut invariants = Invariants::new(&world, false);
+        world.start_everyone();
+        for edge in 0..4 {
+            world.schedule(Duration::from_secs(2), Action::Join(edge));
+        }
+        world.schedule(Duration::from_secs(6), Action::Rekey);
+        world.schedule(Duration::from_secs(8), Action::Capture(1));
+        world.schedule(Duration::from_secs(10), Action::Stop(Node::Leader(0)));
+        world.schedule(Duration::from_secs(11), Action::Start(Node::Leader(0)));
+        world.schedule(Duration::from_secs(20), Action::Evict(1));
+        world.schedule(Duration::from_secs(22), Action::Rekey);
+        world.schedule(Duration::from_secs(24), Action::Stop(Node::Leader(0)));
+        world.schedule(Duration::from_secs(25), Action::Start(Node::Leader(0)));
+        world.run_until(Duration::from_secs(40), &mut invariants);
+        assert_eq!(invariants.violations(), []);
+        // Its keys do open the term that was opened while it was in: else what it cannot open would prove nothing.
+        assert!(invariants.opened_by_captives() > 0, "{strategy:?}");
+    }
+}
