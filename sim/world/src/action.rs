@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{DiskState, LinkFaults, Node, Partition};
+use crate::{AirSetup, DiskState, LinkFaults, Node, Partition};
 
 /// Something done to the world at a time.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +44,8 @@ pub enum Action {
     Links(LinkFaults),
     /// From now on, one node's links do this to messages; none: what the others do.
     LinksOf(Node, Option<LinkFaults>),
+    /// From now on, messages go over this radio, in a world that has one.
+    Radio(Box<AirSetup>),
     /// Who does not reach whom, until the world is healed.
     Part(Partition),
     /// End all partitions.
@@ -97,6 +99,7 @@ impl fmt::Display for Action {
             Self::Links(faults) => write!(f, "links: {faults}"),
             Self::LinksOf(node, Some(faults)) => write!(f, "links of {node}: {faults}"),
             Self::LinksOf(node, None) => write!(f, "links of {node}: as all others"),
+            Self::Radio(air) => write!(f, "radio: {}", air.profile.preset()),
             Self::Part(partition) => write!(f, "partition: {partition}"),
             Self::Heal => write!(f, "all partitions end"),
             Self::Skew { node, seconds } => write!(f, "{node}'s wall clock is {seconds:+} s wrong"),

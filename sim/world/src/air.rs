@@ -90,6 +90,14 @@ impl Air {
         matches!(one, Node::Edge(_)) || matches!(other, Node::Edge(_))
     }
 
+    /// Everybody changes to another radio.
+    pub(crate) fn retune(&mut self, setup: AirSetup) {
+        self.gateway = setup.profile.clone().at_gateway();
+        self.setup = setup;
+        self.links.clear();
+        self.silent_until.clear();
+    }
+
     /// Links lose no frames any more.
     pub(crate) fn calm(&mut self) {
         self.setup.loss = Loss::None;

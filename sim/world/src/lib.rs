@@ -29,6 +29,7 @@ mod world;
 
 pub mod check;
 pub mod radio;
+pub mod scenario;
 
 pub use self::action::Action;
 pub use self::air::{Air, AirSetup, labour, rekey_number};

@@ -1,0 +1,150 @@
+//! Scenarios: worlds and what befalls them, written down in TOML.
+//!
+//! A file says who there is, over which radio they talk, what happens when, and what must be true at the end. All
+//! invariants hold in every scenario without being asked for; `[expect]` adds what shows that the scenario happened.
+//!
+//! ```toml
+//! title = "A flapping drone"
+//! about = "edge-3 dies and comes back every few seconds while the group re-keys."
+//! duration = "2m"              # until the last fault is over
+//! settle = "1m"                # then everybody must be of one mind within this; by default the bound of the invariants
+//!
+//! [fleet]
+//! members = 20
+//!
+//! [[event]]
+//! at = "20s"
+//! repeat = { every = "7s", times = 8 }
+//! crash = { nodes = ["edge-3"], after = 2, down = "3s" }
+//!
+//! [[event]]
+//! at = "90s"
+//! rekey = true
+//!
+//! [expect]
+//! members = 20
+//! min-crashes = 8
+//! ```
+//!
+//! Unknown keys, impossible values and fleets that do not fit into memory are refused with file, line and key
+//! ([`ScenarioError`]).
+
+mod churn;
+mod error;
+mod expect;
+mod format;
+mod links;
+mod mobility;
+mod names;
+mod play;
+mod script;
+mod settings;
+mod shipped;
+
+use std::time::Duration;
+
+use quiver_ainq::StrategyKind;
+use quiver_role::edge::EdgeTiming;
+use quiver_role::leader::LeaderTiming;
+
+pub use self::error::ScenarioError;
+pub use self::expect::{Expectations, Tally};
+pub use self::play::Played;
+pub use self::shipped::{SHIPPED, shipped};
+use crate::radio::cycles::Arithmetic;
+use crate::radio::{Loss, Preset};
+use crate::{Action, AirSetup, LinkFaults};
+
+/// A world and what befalls it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// What the file is called, without folder and extension.
+    pub name: String,
+    /// One line.
+    pub title: String,
+    /// What happens and why it is worth looking at.
+    pub about: String,
+    /// Whence all randomness comes, unless another seed is asked for.
+    pub seed: u64,
+    /// Edges whose identities list the group, numbered from 0.
+    pub members: u32,
+    /// Edges whose identities do not, numbered after the members.
+    pub strangers: u32,
+    /// Leaders, one ordinal each.
+    pub leaders: u16,
+    /// How leaders distribute keys.
+    pub strategy: StrategyKind,
+    /// When leaders do things.
+    pub leader_timing: LeaderTiming,
+    /// When edges do things.
+    pub edge_timing: EdgeTiming,
+    /// What links do to messages at first.
+    pub faults: LinkFaults,
+    /// Over which radio they talk.
+    pub radio: RadioPlan,
+    /// What happens, in order.
+    pub script: Vec<(Duration, Action)>,
+    /// When the last fault is over.
+    pub duration: Duration,
+    /// Within which time after it everybody must be of one mind.
+    pub settle: Duration,
+    /// What must be true at the end, beside the invariants.
+    pub expect: Expectations,
+}
+
+/// Over which radio the nodes talk.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RadioPlan {
+    /// Which.
+    pub preset: Preset,
+    /// What its links do to frames.
+    pub loss: Loss,
+    /// How often a broadcast frame is sent.
+    pub rounds: u32,
+    /// Whether senders may exceed the legal duty cycle.
+    pub ignore_duty_cycle: bool,
+    /// Which curve arithmetic drones run.
+    pub arithmetic: Arithmetic,
+}
+
+impl RadioPlan {
+    /// The air of such a world.
+    pub fn air(&self) -> AirSetup {
+        let profile = self.preset.profile().with_rounds(self.rounds);
+        let profile = if self.ignore_duty_cycle { profile.without_duty_cycle() } else { profile };
+        AirSetup { profile, loss: self.loss, arithmetic: self.arithmetic }
+    }
+}
+
+/// How to read a scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// Bytes of memory its world may take; none: unknown.
+    pub memory: Option<u64>,
+    /// A seed in place of the file's.
+    pub seed: Option<u64>,
+}
+
+impl Scenario {
+    /// Reads a scenario. `file` is what errors call it; its stem becomes the scenario's name.
+    ///
+    /// # Errors
+    /// With file, line, column and key, if the text is no TOML, has an unknown key or an impossible value, or asks for more
+    /// drones than fit into memory.
+    pub fn parse(file: &str, text: &str, reading: Reading) -> Result<Self, ScenarioError> {
+        let source = error::SourceText { file, text };
+        let raw: format::File = toml::from_str(text).map_err(|error| source.toml(&error))?;
+        script::read(&source, &raw, reading)
+    }
+
+    /// How many edges there are.
+    pub fn edges(&self) -> u32 {
+        self.members + self.strangers
+    }
+}
+
+/// The part of a path that names a scenario.
+fn stem(file: &str) -> String {
+    let base = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    base.strip_suffix(".toml").unwrap_or(base).to_owned()
+}

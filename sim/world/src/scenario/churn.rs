@@ -1,0 +1,106 @@
+//! Churn: edges that leave, come back and die at random.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::time::Duration;
+
+use rand::{Rng, RngCore};
+use toml::Spanned;
+
+use super::ScenarioError;
+use super::error::SourceText;
+use super::format::Churn;
+use super::names::Census;
+use super::settings::time;
+use crate::{Action, Node};
+
+/// Events of one kind per minute at most.
+const MAX_RATE: f64 = 100_000.0;
+
+/// What happens to the edges between the two times. Each kind comes at its rate, each time somewhere within its share of
+/// the minute; who leaves is drawn from those who are in, who joins from those who left.
+pub(super) fn plan(
+    source: &SourceText<'_>,
+    table: &Spanned<Churn>,
+    census: Census,
+    duration: Duration,
+    rng: &mut impl RngCore,
+) -> Result<Vec<(Duration, Action)>, ScenarioError> {
+    let churn = table.get_ref();
+    let from = time(source, &churn.from, Duration::ZERO..=duration)?;
+    let until = time(source, &churn.until, from..=duration)?;
+    let edges: Vec<u32> = census.edges(source, &churn.edges)?.into_iter().collect();
+    let rate = |rate: &Option<Spanned<f64>>| match rate.as_ref().map(|rate| (rate.span(), *rate.get_ref())) {
+        None => Ok(0.0),
+        Some((_, rate)) if (0.0..=MAX_RATE).contains(&rate) => Ok(rate),
+        Some((place, rate)) => Err(source.at(place, format!("{rate} is not in 0 to {MAX_RATE}"))),
+    };
+    let down = churn
+        .down
+        .as_ref()
+        .map_or(Ok(Duration::from_secs(3)), |down| time(source, down, Duration::ZERO..=duration))?;
+    let mut moments = Vec::new();
+    for (kind, rate) in [
+        (Kind::Leave, rate(&churn.leaves_per_minute)?),
+        (Kind::Join, rate(&churn.joins_per_minute)?),
+        (Kind::Crash, rate(&churn.crashes_per_minute)?),
+    ] {
+        moments.extend(times(from..until, rate, rng).into_iter().map(|at| (at, kind)));
+    }
+    moments.sort();
+    let mut swarm = Swarm { inside: edges.into_iter().collect(), outside: BTreeSet::new(), down };
+    Ok(moments.into_iter().filter_map(|(at, kind)| Some((at, swarm.act(kind, rng)?))).collect())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Leave,
+    Join,
+    Crash,
+}
+
+/// So many moments per minute, one in each equal part of the time.
+fn times(range: Range<Duration>, per_minute: f64, rng: &mut impl RngCore) -> Vec<Duration> {
+    if per_minute <= 0.0 {
+        return Vec::new();
+    }
+    let part = (6e10 / per_minute) as u64;
+    let length = (range.end - range.start).as_nanos() as u64;
+    let starts = (0..length / part.max(1)).map(|index| index * part);
+    starts.map(|start| range.start + Duration::from_nanos(start + rng.gen_range(0..part.max(1)))).collect()
+}
+
+/// Who is in and who is not, as far as the churn knows.
+struct Swarm {
+    inside: BTreeSet<u32>,
+    outside: BTreeSet<u32>,
+    down: Duration,
+}
+
+impl Swarm {
+    /// Nothing, if there is nobody left to do it.
+    fn act(&mut self, kind: Kind, rng: &mut impl RngCore) -> Option<Action> {
+        let from = if kind == Kind::Join { &mut self.outside } else { &mut self.inside };
+        if from.is_empty() {
+            return None;
+        }
+        let edge = from.iter().copied().nth(rng.gen_range(0..from.len()))?;
+        match kind {
+            Kind::Leave => {
+                self.inside.remove(&edge);
+                self.outside.insert(edge);
+                Some(Action::Leave(edge))
+            }
+            Kind::Join => {
+                self.outside.remove(&edge);
+                self.inside.insert(edge);
+                Some(Action::Join(edge))
+            }
+            Kind::Crash => Some(Action::Crash {
+                node: Node::Edge(edge),
+                after: rng.gen_range(0..4),
+                down_for: self.down,
+            }),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What must be true at the end of a scenario, beside the invariants.
+
+use std::collections::BTreeSet;
+
+/// What shows that a scenario happened. Everything but the members is a lower bound.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expectations {
+    /// How many edges hold the newest key.
+    pub members: Option<u32>,
+    /// Edges that must not hold it.
+    pub outside: BTreeSet<u32>,
+    /// Terms opened.
+    pub min_terms: u64,
+    /// Epochs activated by leaders.
+    pub min_epochs: u64,
+    /// Deaths between two outputs.
+    pub min_crashes: u64,
+    /// Writes that a disk refused.
+    pub min_stalls: u64,
+    /// Messages lost.
+    pub min_lost: u64,
+    /// Complaints of nodes about each other.
+    pub min_blamed: u64,
+}
+
+/// What happened, as far as [`Expectations`] speak of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Edges that hold the newest key.
+    pub members: BTreeSet<u32>,
+    /// Terms opened.
+    pub terms: u64,
+    /// Epochs activated by leaders.
+    pub epochs: u64,
+    /// Deaths between two outputs.
+    pub crashes: u64,
+    /// Writes that a disk refused.
+    pub stalls: u64,
+    /// Messages lost.
+    pub lost: u64,
+    /// Complaints of nodes about each other.
+    pub blamed: u64,
+}
+
+impl Expectations {
+    /// What did not come true, one sentence each.
+    pub fn unmet(&self, tally: &Tally) -> Vec<String> {
+        let mut unmet = Vec::new();
+        let members = tally.members.len();
+        if let Some(expected) = self.members.filter(|expected| *expected as usize != members) {
+            unmet.push(format!("{members} drones hold the newest key, not {expected}"));
+        }
+        for edge in self.outside.intersection(&tally.members) {
+            unmet.push(format!("edge-{edge} holds the newest key and must not"));
+        }
+        let bounds = [
+            ("terms opened", self.min_terms, tally.terms),
+            ("epochs", self.min_epochs, tally.epochs),
+            ("crashes", self.min_crashes, tally.crashes),
+            ("refused writes", self.min_stalls, tally.stalls),
+            ("messages lost", self.min_lost, tally.lost),
+            ("complaints", self.min_blamed, tally.blamed),
+        ];
+        for (what, least, counted) in bounds.into_iter().filter(|(_, least, counted)| counted < least) {
+            unmet.push(format!("{what}: {counted}, expected at least {least}"));
+        }
+        unmet
+    }
+}

@@ -1,0 +1,301 @@
+//! What a scenario file may say, as it is written.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, de};
+use toml::Spanned;
+
+/// A length of time such as `"1m 30s"`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span(pub(super) Duration);
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        humantime::parse_duration(&text).map(Self).map_err(|error| {
+            de::Error::custom(format_args!(
+                "{text:?} is no length of time such as \"250ms\" or \"1m 30s\": {error}"
+            ))
+        })
+    }
+}
+
+/// A whole file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct File {
+    pub(super) title: Spanned<String>,
+    pub(super) about: String,
+    #[serde(default = "one")]
+    pub(super) seed: u64,
+    pub(super) duration: Spanned<Span>,
+    pub(super) settle: Option<Spanned<Span>>,
+    pub(super) fleet: Fleet,
+    #[serde(default)]
+    pub(super) leader: LeaderTable,
+    #[serde(default)]
+    pub(super) edge: EdgeTable,
+    #[serde(default)]
+    pub(super) links: Links,
+    pub(super) radio: Option<Spanned<Radio>>,
+    pub(super) churn: Option<Spanned<Churn>>,
+    pub(super) mobility: Option<Spanned<Mobility>>,
+    #[serde(default)]
+    pub(super) event: Vec<Spanned<Event>>,
+    #[serde(default)]
+    pub(super) expect: Expect,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// Who there is.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Fleet {
+    pub(super) members: Spanned<u64>,
+    pub(super) strangers: Option<Spanned<u64>>,
+    pub(super) leaders: Option<Spanned<u64>>,
+    #[serde(default)]
+    pub(super) strategy: Strategy,
+    /// Members that do not join by themselves at the beginning.
+    pub(super) stay_out: Option<Names>,
+    /// Nodes that are not switched on at the beginning.
+    pub(super) off: Option<Names>,
+    /// Over which time the edges are switched on.
+    pub(super) start_over: Option<Spanned<Span>>,
+    /// When the first member wants in, and over which time they all do.
+    pub(super) join_at: Option<Spanned<Span>>,
+    pub(super) join_over: Option<Spanned<Span>>,
+}
+
+/// How leaders distribute keys.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Strategy {
+    #[default]
+    Flat,
+    Tree,
+}
+
+/// Which curve arithmetic drones run.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ArithmeticWord {
+    #[default]
+    Portable,
+    Assembly,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct LeaderTable {
+    pub(super) validity: Option<Spanned<Span>>,
+    pub(super) batching: Option<Spanned<Span>>,
+    pub(super) batching_max: Option<Spanned<Span>>,
+    pub(super) resend: Option<Spanned<Span>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct EdgeTable {
+    pub(super) retry: Option<Spanned<Span>>,
+    pub(super) retry_max: Option<Spanned<Span>>,
+    pub(super) admission: Option<Spanned<Span>>,
+    pub(super) overlap: Option<Spanned<Span>>,
+}
+
+/// What links do to messages, whatever the radio. What is not said stays sound.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Links {
+    pub(super) delay: Option<Spanned<Span>>,
+    pub(super) jitter: Option<Spanned<Span>>,
+    pub(super) loss: Option<Spanned<f64>>,
+    pub(super) burst: Option<Spanned<BurstTable>>,
+    pub(super) duplicate: Option<Spanned<f64>>,
+    pub(super) reorder: Option<Spanned<f64>>,
+    pub(super) corrupt: Option<Spanned<f64>>,
+}
+
+/// So much is lost in bursts of this length on average.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct BurstTable {
+    pub(super) rate: f64,
+    pub(super) length: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Radio {
+    pub(super) preset: Spanned<String>,
+    pub(super) loss: Option<Spanned<f64>>,
+    pub(super) burst: Option<Spanned<BurstTable>>,
+    pub(super) rounds: Option<Spanned<u32>>,
+    #[serde(default)]
+    pub(super) ignore_duty_cycle: bool,
+    #[serde(default)]
+    pub(super) arithmetic: ArithmeticWord,
+}
+
+/// Edges that come, go and die at random.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Churn {
+    pub(super) from: Spanned<Span>,
+    pub(super) until: Spanned<Span>,
+    pub(super) edges: Names,
+    pub(super) leaves_per_minute: Option<Spanned<f64>>,
+    pub(super) joins_per_minute: Option<Spanned<f64>>,
+    pub(super) crashes_per_minute: Option<Spanned<f64>>,
+    pub(super) down: Option<Spanned<Span>>,
+}
+
+/// Edges that fly about in a square with everybody they talk to in its middle.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Mobility {
+    pub(super) from: Spanned<Span>,
+    pub(super) until: Spanned<Span>,
+    pub(super) edges: Names,
+    pub(super) side_metres: Spanned<f64>,
+    pub(super) range_metres: Spanned<f64>,
+    pub(super) metres_per_second: Spanned<f64>,
+    pub(super) step: Option<Spanned<Span>>,
+}
+
+/// Something that happens at a time. One action each.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Event {
+    pub(super) at: Spanned<Span>,
+    /// Spreads the nodes of the action evenly over this time.
+    pub(super) over: Option<Spanned<Span>>,
+    pub(super) repeat: Option<Spanned<Repeat>>,
+    pub(super) start: Option<Names>,
+    pub(super) stop: Option<Names>,
+    pub(super) crash: Option<Spanned<Crash>>,
+    pub(super) join: Option<Names>,
+    pub(super) leave: Option<Names>,
+    pub(super) evict: Option<Names>,
+    pub(super) revoke: Option<Names>,
+    pub(super) capture: Option<Names>,
+    pub(super) rekey: Option<Spanned<bool>>,
+    pub(super) talk: Option<Spanned<Talk>>,
+    pub(super) links: Option<Spanned<Links>>,
+    pub(super) links_of: Option<Spanned<LinksOf>>,
+    pub(super) radio: Option<Spanned<Radio>>,
+    pub(super) part: Option<Spanned<Part>>,
+    pub(super) heal: Option<Spanned<bool>>,
+    pub(super) skew: Option<Spanned<Skew>>,
+    pub(super) disk: Option<Spanned<DiskTable>>,
+    pub(super) replay: Option<Spanned<Replay>>,
+    pub(super) usurp: Option<Spanned<Usurp>>,
+}
+
+/// Nodes, by name.
+pub(super) type Names = Spanned<Vec<Spanned<String>>>;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Repeat {
+    pub(super) every: Span,
+    pub(super) times: u32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Crash {
+    pub(super) nodes: Names,
+    /// Outputs it still brings about.
+    #[serde(default)]
+    pub(super) after: u32,
+    pub(super) down: Span,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Talk {
+    pub(super) nodes: Names,
+    #[serde(default)]
+    pub(super) signed: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct LinksOf {
+    pub(super) nodes: Names,
+    /// None: as all others again.
+    pub(super) faults: Option<Spanned<Links>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Part {
+    pub(super) these: Names,
+    /// None: from everybody else.
+    pub(super) from: Option<Names>,
+    /// Only what `these` send is stopped.
+    #[serde(default)]
+    pub(super) one_way: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Skew {
+    pub(super) nodes: Names,
+    pub(super) seconds: i64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct DiskTable {
+    pub(super) nodes: Names,
+    pub(super) state: Spanned<DiskWord>,
+    /// Writes that fail, if the state is `failing`.
+    pub(super) writes: Option<Spanned<u32>>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum DiskWord {
+    Sound,
+    Full,
+    Failing,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Replay {
+    pub(super) nodes: Names,
+    /// How many of the messages sent so far, chosen at random, each node gets again.
+    pub(super) messages: u32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Usurp {
+    pub(super) edge: Spanned<String>,
+    pub(super) rounds: u32,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Expect {
+    pub(super) members: Option<u32>,
+    pub(super) outside: Option<Names>,
+    #[serde(default)]
+    pub(super) min_terms: u64,
+    #[serde(default)]
+    pub(super) min_epochs: u64,
+    #[serde(default)]
+    pub(super) min_crashes: u64,
+    #[serde(default)]
+    pub(super) min_stalls: u64,
+    #[serde(default)]
+    pub(super) min_lost: u64,
+    #[serde(default)]
+    pub(super) min_blamed: u64,
+}

@@ -1,0 +1,106 @@
+//! Mobility: edges fly from one random point of a square to the next; who is too far from its middle is not heard.
+
+use std::time::Duration;
+
+use rand::{Rng, RngCore};
+use toml::Spanned;
+
+use super::ScenarioError;
+use super::error::SourceText;
+use super::format::Mobility;
+use super::names::Census;
+use super::settings::time;
+use crate::{Action, LinkFaults, Node};
+
+/// The random waypoint model (Johnson and Maltz, *Dynamic source routing in ad hoc wireless networks*, 1996) without
+/// pauses. Leaders and KGC are in the middle of the square. Beyond the range every message is lost, within it links are
+/// as all others; when the time is over, everybody is heard again.
+pub(super) fn plan(
+    source: &SourceText<'_>,
+    table: &Spanned<Mobility>,
+    census: Census,
+    duration: Duration,
+    rng: &mut impl RngCore,
+) -> Result<Vec<(Duration, Action)>, ScenarioError> {
+    let mobility = table.get_ref();
+    let from = time(source, &mobility.from, Duration::ZERO..=duration)?;
+    let until = time(source, &mobility.until, from..=duration)?;
+    let second = Duration::from_secs(1);
+    let step = mobility
+        .step
+        .as_ref()
+        .map_or(Ok(second), |step| time(source, step, Duration::from_millis(10)..=Duration::from_secs(60)))?;
+    let positive = |value: &Spanned<f64>| match *value.get_ref() {
+        metres if metres > 0.0 && metres <= 1e6 => Ok(metres),
+        metres => Err(source.at(value.span(), format!("{metres} is not in 0 to 1000000"))),
+    };
+    let air = Air {
+        side: positive(&mobility.side_metres)?,
+        range: positive(&mobility.range_metres)?,
+        stride: positive(&mobility.metres_per_second)? * step.as_secs_f64(),
+    };
+    let mut actions = Vec::new();
+    for edge in census.edges(source, &mobility.edges)? {
+        let mut drone = Drone { at: air.point(rng), to: air.point(rng), heard: true };
+        let mut now = from;
+        while now < until {
+            let heard = air.hears(drone.at);
+            if heard != drone.heard {
+                actions.push((now, links(edge, heard)));
+                drone.heard = heard;
+            }
+            drone.fly(&air, rng);
+            now += step;
+        }
+        if !drone.heard {
+            actions.push((until, links(edge, true)));
+        }
+    }
+    Ok(actions)
+}
+
+fn links(edge: u32, heard: bool) -> Action {
+    let silence = LinkFaults { loss: 1.0, ..LinkFaults::SOUND };
+    Action::LinksOf(Node::Edge(edge), (!heard).then_some(silence))
+}
+
+type Point = (f64, f64);
+
+struct Air {
+    side: f64,
+    range: f64,
+    /// Metres per step.
+    stride: f64,
+}
+
+impl Air {
+    /// Anywhere in the square around the origin.
+    fn point(&self, rng: &mut impl RngCore) -> Point {
+        let mut coordinate = || (rng.gen_range(0.0..1.0) - 0.5) * self.side;
+        (coordinate(), coordinate())
+    }
+
+    fn hears(&self, (x, y): Point) -> bool {
+        x * x + y * y <= self.range * self.range
+    }
+}
+
+struct Drone {
+    at: Point,
+    to: Point,
+    heard: bool,
+}
+
+impl Drone {
+    /// One step towards the next point; a step that reaches it ends there.
+    fn fly(&mut self, air: &Air, rng: &mut impl RngCore) {
+        let (dx, dy) = (self.to.0 - self.at.0, self.to.1 - self.at.1);
+        let distance = (dx * dx + dy * dy).sqrt();
+        if distance <= air.stride {
+            (self.at, self.to) = (self.to, air.point(rng));
+        } else {
+            let part = air.stride / distance;
+            self.at = (self.at.0 + dx * part, self.at.1 + dy * part);
+        }
+    }
+}

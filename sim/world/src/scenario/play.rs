@@ -1,0 +1,183 @@
+//! Living through a scenario, with all invariants looking on.
+
+use std::time::Duration;
+
+use quiver_ainq::{Epoch, Name, Suite};
+use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent};
+
+use super::{Scenario, Tally};
+use crate::network::Traffic;
+use crate::radio::Ledger;
+use crate::{
+    Action, Effect, Invariants, Node, NodeEvent, Setup, Turn, Violation, Witness, World, WorldError,
+};
+
+/// How often it is looked whether everybody is of one mind.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What came of a scenario.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// Invariants that did not hold.
+    pub violations: Vec<Violation>,
+    /// Expectations that were not met, one sentence each.
+    pub unmet: Vec<String>,
+    /// What happened, in numbers.
+    pub tally: Tally,
+    /// Every epoch that a leader made, with its time, in order.
+    pub epochs: Vec<(Duration, Epoch)>,
+    /// Steps taken.
+    pub turns: u64,
+    /// Comparisons made.
+    pub checks: u64,
+    /// From the last fault until everybody was of one mind.
+    pub settled: Duration,
+    /// How long the world lived.
+    pub lived: Duration,
+    /// What was sent and what became of it.
+    pub traffic: Traffic,
+    /// Who paid for what, per drone and per re-key.
+    pub ledger: Ledger,
+    /// How long the channel carried a signal in all.
+    pub channel: Duration,
+    /// SHA-256 over every step: the same for the same file and seed.
+    pub trace: [u8; 32],
+}
+
+impl Played {
+    /// Whether all invariants held and all expectations were met.
+    pub fn passed(&self) -> bool {
+        self.violations.is_empty() && self.unmet.is_empty()
+    }
+}
+
+impl Scenario {
+    /// The world of this scenario.
+    pub fn setup(&self) -> Setup {
+        Setup {
+            seed: self.seed,
+            members: self.members,
+            strangers: self.strangers,
+            leaders: self.leaders,
+            strategy: self.strategy,
+            leader_timing: self.leader_timing,
+            edge_timing: self.edge_timing,
+            faults: self.faults,
+            air: Some(self.radio.air()),
+            traced: true,
+            recording: true,
+            ..Setup::default()
+        }
+    }
+
+    /// Lives through the scenario: the script, the end of all faults, and until everybody is of one mind or it is too late.
+    ///
+    /// # Errors
+    /// If the world cannot be; a scenario that was read from a file can.
+    pub fn play<S: Suite>(&self) -> Result<Played, WorldError> {
+        let mut world = World::<S>::new(self.setup())?;
+        for (at, action) in &self.script {
+            world.schedule(*at, action.clone());
+        }
+        world.schedule(self.duration, Action::Calm);
+        let mut looker =
+            Looker { invariants: Invariants::new(&world, true), tally: Tally::default(), epochs: Vec::new() };
+        let settled = self.run(&mut world, &mut looker);
+        Ok(self.judge(&world, looker, settled))
+    }
+
+    fn run<S: Suite>(&self, world: &mut World<S>, looker: &mut Looker<S>) -> Duration {
+        let end = self.duration + self.settle;
+        let mut stopped = world.run_until(self.duration + Duration::from_millis(1), looker);
+        while !stopped && world.time() < end && !looker.invariants.stragglers(world).is_empty() {
+            let next = (world.time() + LOOK).min(end);
+            stopped = world.run_until(next, looker);
+        }
+        if !stopped {
+            looker.invariants.demand_convergence(world);
+        }
+        world.time().saturating_sub(self.duration)
+    }
+
+    fn judge<S: Suite>(&self, world: &World<S>, looker: Looker<S>, settled: Duration) -> Played {
+        let Looker { invariants, mut tally, epochs } = looker;
+        tally.members = holders(world);
+        tally.lost = world.traffic().lost;
+        let violations = invariants.violations().to_vec();
+        // A world that was stopped early cannot have met its expectations.
+        let unmet = if violations.is_empty() { self.expect.unmet(&tally) } else { Vec::new() };
+        Played {
+            violations,
+            unmet,
+            tally,
+            epochs,
+            turns: world.turns(),
+            checks: invariants.checks(),
+            settled,
+            lived: world.time(),
+            traffic: world.traffic(),
+            ledger: world.air().map(|air| air.ledger().clone()).unwrap_or_default(),
+            channel: world.air().map(|air| air.medium().carried()).unwrap_or_default(),
+            trace: world.trace_hash().unwrap_or_default(),
+        }
+    }
+}
+
+/// The edges that hold the newest key.
+fn holders<S: Suite>(world: &World<S>) -> std::collections::BTreeSet<u32> {
+    let name = Name::new("scenario").expect("a plain name");
+    let leaders = (0..world.leader_count()).filter_map(|ordinal| world.leader(ordinal));
+    let newest = leaders.max_by_key(|leader| leader.status().epoch).and_then(|leader| leader.export(&name));
+    let Some(newest) = newest else { return Default::default() };
+    let holds = |edge: &u32| {
+        let key = world.edge(*edge).and_then(|edge| edge.export(&name));
+        key.is_some_and(|key| key.expose() == newest.expose())
+    };
+    (0..world.edge_count()).filter(holds).collect()
+}
+
+/// Counts what happens while the invariants look.
+struct Looker<S: Suite> {
+    invariants: Invariants<S>,
+    tally: Tally,
+    epochs: Vec<(Duration, Epoch)>,
+}
+
+impl<S: Suite> Witness<S> for Looker<S> {
+    fn saw(&mut self, world: &World<S>, turn: &Turn) {
+        self.invariants.saw(world, turn);
+        for effect in &turn.effects {
+            match effect {
+                Effect::Died => self.tally.crashes += 1,
+                Effect::Stalled => self.tally.stalls += 1,
+                Effect::Reported(event) => self.heard(turn, event),
+                Effect::Sent { .. } | Effect::Persisted { .. } | Effect::Blocked(_) | Effect::Broken => {}
+            }
+        }
+    }
+
+    fn acted(&mut self, world: &World<S>, at: Duration, action: &Action) {
+        self.invariants.acted(world, at, action);
+    }
+
+    fn stops(&self) -> bool {
+        self.invariants.stops()
+    }
+}
+
+impl<S: Suite> Looker<S> {
+    fn heard(&mut self, turn: &Turn, event: &NodeEvent) {
+        match event {
+            NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, .. }) => {
+                debug_assert!(matches!(turn.node, Node::Leader(_)), "only leaders make epochs");
+                self.tally.epochs += 1;
+                self.tally.terms += u64::from(epoch.counter == 1);
+                self.epochs.push((turn.at, *epoch));
+            }
+            NodeEvent::Leader(LeaderEvent::Blamed { .. })
+            | NodeEvent::Edge(EdgeEvent::Blamed { .. })
+            | NodeEvent::Kgc(KgcEvent::Blamed { .. }) => self.tally.blamed += 1,
+            _ => {}
+        }
+    }
+}

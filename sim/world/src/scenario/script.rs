@@ -1,0 +1,308 @@
+//! From what a file says to what happens: checks every value and lays out the actions in order of time.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::time::Duration;
+
+use quiver_ainq::StrategyKind;
+use rand::Rng;
+use toml::Spanned;
+
+use super::error::SourceText;
+use super::format::{self, Names};
+use super::names::Census;
+use super::settings::{self, time};
+use super::{Reading, Scenario, ScenarioError, churn, links, mobility, stem};
+use crate::seeds::{self, Player};
+use crate::{Action, DiskState, Node, NodeSet, Partition, bound};
+
+/// The most actions a file may ask for.
+const MAX_ACTIONS: usize = 5_000_000;
+/// Longest duration of a scenario.
+const MAX_DURATION: Duration = Duration::from_secs(30 * 86_400);
+
+type Read<T> = Result<T, ScenarioError>;
+type Timed = (Duration, Action);
+
+/// Turns a file into a scenario.
+pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading) -> Read<Scenario> {
+    let duration = time(source, &raw.duration, Duration::from_secs(1)..=MAX_DURATION)?;
+    let edge_timing = settings::edge_timing(source, &raw.edge)?;
+    let settle = match &raw.settle {
+        Some(settle) => time(source, settle, Duration::from_secs(1)..=MAX_DURATION)?,
+        None => bound(&edge_timing),
+    };
+    let (members, strangers, leaders) = settings::population(source, &raw.fleet, reading)?;
+    let census = Census { leaders, edges: members + strangers };
+    let seed = reading.seed.unwrap_or(raw.seed);
+    let faults = links::read(source, &raw.links)?;
+    let mut scripter = Scripter { source, census, duration, seed, actions: Vec::new(), said: 0 };
+    scripter.beginning(&raw.fleet, members)?;
+    for event in &raw.event {
+        scripter.event(event)?;
+    }
+    let mut rng = seeds::generator(seed, Player::Planner);
+    if let Some(table) = &raw.churn {
+        let planned = churn::plan(source, table, census, duration, &mut rng)?;
+        scripter.extend(table.span(), planned)?;
+    }
+    if let Some(table) = &raw.mobility {
+        let planned = mobility::plan(source, table, census, duration, &mut rng)?;
+        scripter.extend(table.span(), planned)?;
+    }
+    let mut script = scripter.actions;
+    script.sort_by_key(|(at, _)| *at);
+    Ok(Scenario {
+        name: stem(source.file),
+        title: settings::title(source, &raw.title)?,
+        about: raw.about.trim().to_owned(),
+        seed,
+        members,
+        strangers,
+        leaders,
+        strategy: match raw.fleet.strategy {
+            format::Strategy::Flat => StrategyKind::Flat,
+            format::Strategy::Tree => StrategyKind::Tree,
+        },
+        leader_timing: settings::leader_timing(source, &raw.leader)?,
+        edge_timing,
+        faults,
+        radio: settings::radio(source, raw.radio.as_ref())?,
+        script,
+        duration,
+        settle,
+        expect: settings::expectations(source, &raw.expect, census)?,
+    })
+}
+
+/// Collects actions.
+struct Scripter<'a> {
+    source: &'a SourceText<'a>,
+    census: Census,
+    duration: Duration,
+    seed: u64,
+    actions: Vec<Timed>,
+    /// How often something was said: gives every message a number of its own.
+    said: u32,
+}
+
+impl Scripter<'_> {
+    /// Everybody is switched on, and the members want in.
+    fn beginning(&mut self, fleet: &format::Fleet, members: u32) -> Read<()> {
+        let listed = |names: &Option<Names>| match names {
+            None => Ok(BTreeSet::new()),
+            Some(names) => self.census.nodes(self.source, names),
+        };
+        let (off, out) = (listed(&fleet.off)?, listed(&fleet.stay_out)?);
+        let whole = Duration::ZERO..=self.duration;
+        let time_or = |value: &Option<Spanned<format::Span>>, usual: Duration| {
+            value.as_ref().map_or(Ok(usual), |value| time(self.source, value, whole.clone()))
+        };
+        let start_over = time_or(&fleet.start_over, Duration::ZERO)?;
+        let at = time_or(&fleet.join_at, start_over + Duration::from_secs(2))?;
+        let over = time_or(&fleet.join_over, Duration::from_secs(2))?;
+        let hubs = [Node::Kgc].into_iter().chain((0..self.census.leaders).map(Node::Leader));
+        let edges = (0..self.census.edges).zip(spread(self.census.edges as usize, start_over));
+        let everyone =
+            hubs.map(|hub| (Duration::ZERO, hub)).chain(edges.map(|(edge, at)| (at, Node::Edge(edge))));
+        let on = everyone.filter(|(_, node)| !off.contains(node)).map(|(at, node)| (at, Action::Start(node)));
+        self.actions.extend(on);
+        let joiners: Vec<u32> = (0..members)
+            .filter(|edge| !out.contains(&Node::Edge(*edge)) && !off.contains(&Node::Edge(*edge)))
+            .collect();
+        for (edge, after) in joiners.iter().zip(spread(joiners.len(), over)) {
+            self.actions.push((at + after, Action::Join(*edge)));
+        }
+        Ok(())
+    }
+
+    /// Actions that were planned elsewhere.
+    fn extend(&mut self, place: Range<usize>, actions: Vec<Timed>) -> Read<()> {
+        self.actions.extend(actions);
+        if self.actions.len() > MAX_ACTIONS {
+            return Err(self.source.at(place, format!("makes more than {MAX_ACTIONS} actions")));
+        }
+        Ok(())
+    }
+
+    /// One `[[event]]`, as often as it repeats.
+    fn event(&mut self, event: &Spanned<format::Event>) -> Read<()> {
+        let table = event.get_ref();
+        let at = time(self.source, &table.at, Duration::ZERO..=self.duration)?;
+        let (every, times) = match &table.repeat {
+            None => (Duration::ZERO, 1),
+            Some(repeat) if repeat.get_ref().times == 0 => {
+                return Err(self.source.at(repeat.span(), "repeats 0 times"));
+            }
+            Some(repeat) => (repeat.get_ref().every.0, repeat.get_ref().times),
+        };
+        let over = table
+            .over
+            .as_ref()
+            .map_or(Ok(Duration::ZERO), |over| time(self.source, over, Duration::ZERO..=self.duration))?;
+        let last = every.checked_mul(times - 1).and_then(|last| last.checked_add(at + over));
+        if last.is_none_or(|last| last > self.duration) {
+            let what = format!("goes on after the duration of {}", humantime::format_duration(self.duration));
+            return Err(self.source.at(table.repeat.as_ref().map_or(table.at.span(), Spanned::span), what));
+        }
+        for time in 0..times {
+            let actions = self.actions_of(event)?;
+            let offsets: Vec<Duration> = spread(actions.len(), over).collect();
+            let timed =
+                actions.into_iter().zip(offsets).map(|(action, after)| (at + every * time + after, action));
+            let timed = timed.collect();
+            self.extend(event.span(), timed)?;
+        }
+        Ok(())
+    }
+
+    /// What an event does: exactly one thing, to one or many nodes.
+    fn actions_of(&mut self, event: &Spanned<format::Event>) -> Read<Vec<Action>> {
+        let table = event.get_ref();
+        let found = [
+            self.about_edges(table)?,
+            self.about_nodes(table)?,
+            self.about_links(table)?,
+            self.about_adversary(table)?,
+            set(table.rekey.as_ref()).then(|| vec![Action::Rekey]),
+        ];
+        let mut found: Vec<Vec<Action>> = found.into_iter().flatten().collect();
+        match (found.pop(), found.is_empty(), count_actions(table)) {
+            (Some(actions), true, 1) => Ok(actions),
+            (None, ..) => {
+                Err(self.source.at(event.span(), "does nothing: name an action, such as rekey = true"))
+            }
+            _ => Err(self.source.at(event.span(), "does several things: give each an event of its own")),
+        }
+    }
+
+    fn about_edges(&self, table: &format::Event) -> Read<Option<Vec<Action>>> {
+        let kinds = [
+            (&table.join, Action::Join as fn(u32) -> Action),
+            (&table.leave, Action::Leave),
+            (&table.evict, Action::Evict),
+            (&table.revoke, Action::Revoke),
+            (&table.capture, Action::Capture),
+        ];
+        let Some((names, action)) = kinds.iter().find_map(|(names, action)| Some((names.as_ref()?, action)))
+        else {
+            return Ok(None);
+        };
+        Ok(Some(self.census.edges(self.source, names)?.into_iter().map(action).collect()))
+    }
+
+    fn about_nodes(&mut self, table: &format::Event) -> Read<Option<Vec<Action>>> {
+        let nodes = |names: &Names| self.census.nodes(self.source, names);
+        let actions = if let Some(names) = &table.start {
+            nodes(names)?.into_iter().map(Action::Start).collect()
+        } else if let Some(names) = &table.stop {
+            nodes(names)?.into_iter().map(Action::Stop).collect()
+        } else if let Some(crash) = table.crash.as_ref().map(Spanned::get_ref) {
+            let one = |node| Action::Crash { node, after: crash.after, down_for: crash.down.0 };
+            nodes(&crash.nodes)?.into_iter().map(one).collect()
+        } else if let Some(skew) = table.skew.as_ref().map(Spanned::get_ref) {
+            let one = |node| Action::Skew { node, seconds: skew.seconds };
+            nodes(&skew.nodes)?.into_iter().map(one).collect()
+        } else if let Some(disk) = table.disk.as_ref().map(Spanned::get_ref) {
+            let state = disk_state(self.source, disk)?;
+            nodes(&disk.nodes)?.into_iter().map(|node| Action::Disk(node, state)).collect()
+        } else if let Some(talk) = table.talk.as_ref().map(Spanned::get_ref) {
+            let speakers = nodes(&talk.nodes)?;
+            let first = self.said;
+            self.said += speakers.len() as u32;
+            let numbered = speakers.into_iter().zip(first..);
+            numbered.map(|(node, number)| Action::Talk { node, number, signed: talk.signed }).collect()
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(actions))
+    }
+
+    fn about_links(&self, table: &format::Event) -> Read<Option<Vec<Action>>> {
+        if let Some(faults) = &table.links {
+            return Ok(Some(vec![Action::Links(links::read(self.source, faults.get_ref())?)]));
+        }
+        if let Some(of) = table.links_of.as_ref().map(Spanned::get_ref) {
+            let faults =
+                of.faults.as_ref().map(|faults| links::read(self.source, faults.get_ref())).transpose()?;
+            let nodes = self.census.nodes(self.source, &of.nodes)?;
+            return Ok(Some(nodes.into_iter().map(|node| Action::LinksOf(node, faults)).collect()));
+        }
+        if let Some(radio) = &table.radio {
+            let air = settings::radio(self.source, Some(radio))?.air();
+            return Ok(Some(vec![Action::Radio(Box::new(air))]));
+        }
+        if let Some(part) = table.part.as_ref().map(Spanned::get_ref) {
+            let these = self.census.nodes(self.source, &part.these)?;
+            let others = match &part.from {
+                Some(names) => NodeSet::Only(self.census.nodes(self.source, names)?),
+                None => NodeSet::AllBut(these.clone()),
+            };
+            let make = if part.one_way { Partition::one_way } else { Partition::both_ways };
+            return Ok(Some(vec![Action::Part(make(NodeSet::Only(these), others))]));
+        }
+        Ok(set(table.heal.as_ref()).then(|| vec![Action::Heal]))
+    }
+
+    fn about_adversary(&self, table: &format::Event) -> Read<Option<Vec<Action>>> {
+        if let Some(replay) = table.replay.as_ref().map(Spanned::get_ref) {
+            let mut rng = seeds::generator(self.seed ^ self.actions.len() as u64, Player::Adversary);
+            let nodes = self.census.nodes(self.source, &replay.nodes)?;
+            let picks = nodes.into_iter().flat_map(|to| std::iter::repeat_n(to, replay.messages as usize));
+            return Ok(Some(picks.map(|to| Action::Replay { pick: rng.gen_range(0..4096), to }).collect()));
+        }
+        let Some(usurp) = table.usurp.as_ref().map(Spanned::get_ref) else { return Ok(None) };
+        let names = Spanned::new(usurp.edge.span(), vec![usurp.edge.clone()]);
+        let edges = self.census.edges(self.source, &names)?;
+        Ok(Some(edges.into_iter().map(|edge| Action::Usurp { edge, rounds: usurp.rounds }).collect()))
+    }
+}
+
+fn disk_state(source: &SourceText<'_>, disk: &format::DiskTable) -> Read<DiskState> {
+    match (*disk.state.get_ref(), &disk.writes) {
+        (format::DiskWord::Sound, None) => Ok(DiskState::Sound),
+        (format::DiskWord::Full, None) => Ok(DiskState::Full),
+        (format::DiskWord::Failing, Some(writes)) if *writes.get_ref() > 0 => {
+            Ok(DiskState::Failing(*writes.get_ref()))
+        }
+        (format::DiskWord::Failing, _) => {
+            Err(source.at(disk.state.span(), "how many writes fail? say writes = 3"))
+        }
+        (_, Some(writes)) => Err(source.at(writes.span(), "only a failing disk counts its writes")),
+    }
+}
+
+fn set(flag: Option<&Spanned<bool>>) -> bool {
+    flag.is_some_and(|flag| *flag.get_ref())
+}
+
+/// How many actions an event names.
+fn count_actions(table: &format::Event) -> usize {
+    let named = [
+        table.start.is_some(),
+        table.stop.is_some(),
+        table.crash.is_some(),
+        table.join.is_some(),
+        table.leave.is_some(),
+        table.evict.is_some(),
+        table.revoke.is_some(),
+        table.capture.is_some(),
+        table.rekey.is_some(),
+        table.talk.is_some(),
+        table.links.is_some(),
+        table.links_of.is_some(),
+        table.radio.is_some(),
+        table.part.is_some(),
+        table.heal.is_some(),
+        table.skew.is_some(),
+        table.disk.is_some(),
+        table.replay.is_some(),
+        table.usurp.is_some(),
+    ];
+    named.into_iter().filter(|named| *named).count()
+}
+
+/// So many moments, evenly over a time, from its beginning.
+fn spread(count: usize, over: Duration) -> impl Iterator<Item = Duration> {
+    (0..count as u32).map(move |index| over * index / (count as u32).max(1))
+}

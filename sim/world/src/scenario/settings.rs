@@ -1,0 +1,147 @@
+//! Everything in a file but its events: who there is, how many fit, when they do things, over which radio, to what end.
+
+use std::collections::BTreeSet;
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
+
+use quiver_role::edge::EdgeTiming;
+use quiver_role::leader::LeaderTiming;
+use toml::Spanned;
+
+use super::error::SourceText;
+use super::format::{self, Span};
+use super::names::Census;
+use super::{Expectations, RadioPlan, Reading, ScenarioError, links};
+use crate::radio::Preset;
+use crate::radio::cycles::Arithmetic;
+
+/// The most members a group may have, and leaders a world may have.
+const MAX_MEMBERS: u64 = 1 << 20;
+const MAX_LEADERS: u64 = 16;
+
+type Read<T> = Result<T, ScenarioError>;
+
+/// The title, which must not be empty.
+pub(super) fn title(source: &SourceText<'_>, title: &Spanned<String>) -> Read<String> {
+    match title.get_ref().trim() {
+        "" => Err(source.at(title.span(), "is empty")),
+        text => Ok(text.to_owned()),
+    }
+}
+
+/// How many members, strangers and leaders, if the machine can carry them.
+pub(super) fn population(
+    source: &SourceText<'_>,
+    fleet: &format::Fleet,
+    reading: Reading,
+) -> Read<(u32, u32, u16)> {
+    let within = |value: &Spanned<u64>, bounds: Range<u64>| match *value.get_ref() {
+        count if bounds.contains(&count) => Ok(count),
+        count => {
+            Err(source.at(value.span(), format!("{count} is not in {} to {}", bounds.start, bounds.end - 1)))
+        }
+    };
+    let members = within(&fleet.members, 1..MAX_MEMBERS + 1)?;
+    let strangers = fleet.strangers.as_ref().map_or(Ok(0), |value| within(value, 0..MAX_MEMBERS + 1))?;
+    let leaders = fleet.leaders.as_ref().map_or(Ok(1), |value| within(value, 1..MAX_LEADERS + 1))?;
+    let needed = (members + strangers) * (BYTES_PER_EDGE + leaders * BYTES_PER_LINK);
+    if let Some(memory) = reading.memory.filter(|memory| needed > *memory) {
+        let what = format!(
+            "{} drones need about {} MB of memory; there are {} MB",
+            members + strangers,
+            needed >> 20,
+            memory >> 20
+        );
+        return Err(source.at(fleet.members.span(), what));
+    }
+    Ok((members as u32, strangers as u32, leaders as u16))
+}
+
+/// Memory of a drone and its place in the tables, rounded up.
+const BYTES_PER_EDGE: u64 = 6 << 10;
+/// Memory of a drone at each leader: its record, keys and link.
+const BYTES_PER_LINK: u64 = 1 << 10;
+
+/// A length of time within bounds.
+pub(super) fn time(
+    source: &SourceText<'_>,
+    span: &Spanned<Span>,
+    bounds: RangeInclusive<Duration>,
+) -> Read<Duration> {
+    let Span(time) = *span.get_ref();
+    if bounds.contains(&time) {
+        return Ok(time);
+    }
+    let show = humantime::format_duration;
+    Err(source.at(
+        span.span(),
+        format!("{} is not in {} to {}", show(time), show(*bounds.start()), show(*bounds.end())),
+    ))
+}
+
+/// A length of time from a millisecond to a day, if the file gives one.
+fn set(source: &SourceText<'_>, span: &Option<Spanned<Span>>, timing: &mut Duration) -> Read<()> {
+    if let Some(span) = span {
+        *timing = time(source, span, Duration::from_millis(1)..=Duration::from_secs(86_400))?;
+    }
+    Ok(())
+}
+
+/// When leaders do things.
+pub(super) fn leader_timing(source: &SourceText<'_>, table: &format::LeaderTable) -> Read<LeaderTiming> {
+    let mut timing = LeaderTiming::default();
+    set(source, &table.validity, &mut timing.validity)?;
+    set(source, &table.batching, &mut timing.batching)?;
+    set(source, &table.batching_max, &mut timing.batching_max)?;
+    set(source, &table.resend, &mut timing.resend)?;
+    Ok(timing)
+}
+
+/// When edges do things.
+pub(super) fn edge_timing(source: &SourceText<'_>, table: &format::EdgeTable) -> Read<EdgeTiming> {
+    let mut timing = EdgeTiming::default();
+    set(source, &table.retry, &mut timing.retry)?;
+    set(source, &table.retry_max, &mut timing.retry_max)?;
+    set(source, &table.admission, &mut timing.admission)?;
+    set(source, &table.overlap, &mut timing.overlap)?;
+    Ok(timing)
+}
+
+/// Over which radio they talk.
+pub(super) fn radio(source: &SourceText<'_>, table: Option<&Spanned<format::Radio>>) -> Read<RadioPlan> {
+    let Some(table) = table.map(Spanned::get_ref) else {
+        return Ok(RadioPlan { rounds: 1, ..RadioPlan::default() });
+    };
+    let preset: Preset =
+        table.preset.get_ref().parse().map_err(|error| source.at(table.preset.span(), format!("{error}")))?;
+    let rounds = match table.rounds.as_ref().map(|rounds| (rounds, *rounds.get_ref())) {
+        None => 1,
+        Some((_, rounds @ 1..=16)) => rounds,
+        Some((place, rounds)) => return Err(source.at(place.span(), format!("{rounds} is not in 1 to 16"))),
+    };
+    let loss = links::radio_loss(source, table)?;
+    let arithmetic = match table.arithmetic {
+        format::ArithmeticWord::Portable => Arithmetic::Portable,
+        format::ArithmeticWord::Assembly => Arithmetic::Assembly,
+    };
+    Ok(RadioPlan { preset, loss, rounds, ignore_duty_cycle: table.ignore_duty_cycle, arithmetic })
+}
+
+/// What must be true at the end.
+pub(super) fn expectations(
+    source: &SourceText<'_>,
+    table: &format::Expect,
+    census: Census,
+) -> Read<Expectations> {
+    let outside = table.outside.as_ref().map_or(Ok(BTreeSet::new()), |names| census.edges(source, names))?;
+    Ok(Expectations {
+        members: table.members,
+        outside,
+        min_terms: table.min_terms,
+        min_epochs: table.min_epochs,
+        min_crashes: table.min_crashes,
+        min_stalls: table.min_stalls,
+        min_lost: table.min_lost,
+        min_blamed: table.min_blamed,
+    })
+}

@@ -1,0 +1,31 @@
+//! The scenarios that come with Quiver.
+
+macro_rules! scenarios {
+    ($($name:literal),* $(,)?) => {
+        /// Name and text of every shipped scenario, in alphabetical order.
+        pub const SHIPPED: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../../scenarios/", $name, ".toml")))),*];
+    };
+}
+
+scenarios![
+    "captured_drone_keeps_listening",
+    "churn_over_bluetooth",
+    "clock_jumps",
+    "deltas_lost_on_a_lora_link",
+    "disk_full_at_the_kgc",
+    "drones_flying_out_of_range",
+    "flapping_drone",
+    "leader_lost_during_rekey",
+    "mass_join",
+    "mass_leave",
+    "partition_then_merge",
+    "thirty_percent_burst_loss",
+    "two_leaders_at_once",
+    "usurper_without_an_identity",
+];
+
+/// The text of the shipped scenario of this name.
+pub fn shipped(name: &str) -> Option<&'static str> {
+    SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}

@@ -1,0 +1,76 @@
+//! Every shipped scenario, to its end, with all invariants looking on.
+
+use std::collections::BTreeSet;
+
+use quiver_ainq::Ristretto255;
+use quiver_world::InsecureToy;
+use quiver_world::scenario::{Played, Reading, SHIPPED, Scenario, shipped};
+
+fn read(name: &str, seed: Option<u64>) -> Scenario {
+    let text = shipped(name).unwrap_or_else(|| panic!("{name} is not shipped"));
+    Scenario::parse(name, text, Reading { seed, ..Reading::default() })
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What must be true of every scenario's end.
+fn demand(played: &Played) {
+    let complaints: Vec<String> = played.violations.iter().map(ToString::to_string).collect();
+    assert!(played.passed(), "{complaints:#?} {:#?}\n{:?}", played.unmet, played.tally);
+    // A scenario that nothing was compared in, or in which nobody sent anything, proves nothing.
+    assert!(played.checks > 200 && played.turns > 500, "{} checks, {} steps", played.checks, played.turns);
+    assert!(played.ledger.total().energy().picojoules() > 0);
+    assert!(played.ledger.rekeys().len() > 0);
+}
+
+/// Over the real group with the file's seed, and over the fast one with others.
+fn lives(name: &str) {
+    demand(&read(name, None).play::<Ristretto255>().unwrap());
+    for seed in 2..5 {
+        demand(&read(name, Some(seed)).play::<InsecureToy>().unwrap());
+    }
+}
+
+macro_rules! each_lives {
+    ($($(#[$note:meta])* $name:ident)*) => {
+        $(#[test]
+        $(#[$note])*
+        fn $name() {
+            lives(stringify!($name));
+        })*
+
+        #[test]
+        fn every_shipped_scenario_has_a_test_and_a_file() {
+            let tested: BTreeSet<&str> = [$(stringify!($name)),*].into();
+            assert_eq!(SHIPPED.iter().map(|(name, _)| *name).collect::<BTreeSet<_>>(), tested);
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios");
+            let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+            let files: BTreeSet<String> = files.map(|file| file.trim_end_matches(".toml").to_owned()).collect();
+            assert_eq!(files, tested.into_iter().map(str::to_owned).collect());
+        }
+    };
+}
+
+each_lives! {
+    captured_drone_keeps_listening
+    churn_over_bluetooth
+    clock_jumps
+    deltas_lost_on_a_lora_link
+    disk_full_at_the_kgc
+    drones_flying_out_of_range
+    flapping_drone
+    leader_lost_during_rekey
+    mass_join
+    mass_leave
+    partition_then_merge
+    thirty_percent_burst_loss
+    #[ignore = "leaders do not step down for each other yet"]
+    two_leaders_at_once
+    usurper_without_an_identity
+}
+
+#[test]
+fn one_seed_gives_one_trace_and_another_another() {
+    let trace = |seed| read("flapping_drone", Some(seed)).play::<InsecureToy>().unwrap().trace;
+    assert_eq!(trace(7), trace(7));
+    assert_ne!(trace(7), trace(8));
+}
