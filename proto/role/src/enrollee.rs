@@ -6,19 +6,12 @@ use core::time::Duration;
 use quiver_ainq::{
     Deployment, DroneKeypair, Error, IssuedToken, KgcId, PendingEnrolment, SealedReply, Suite,
 };
-use quiver_crypto::Hasher;
 use quiver_message::{EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Message, Nonce, Reason, Refusal};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
 use crate::backoff::Backoff;
 use crate::{Now, Peer};
-
-/// Names an enrolment request between drone and KGC: over its bytes, so that a byte-identical repeat is recognised
-/// before any of it is decoded.
-pub(crate) fn request_digest(request: &[u8]) -> [u8; 32] {
-    Hasher::new("quiver/1 enrolment request").lp(request).finish()
-}
 
 /// A drone that has a token and wants a key.
 #[derive(Debug)]
@@ -67,8 +60,7 @@ impl<S: Suite> Enrollee<S> {
 
     /// Goes on with an enrolment that was persisted.
     pub(crate) fn resume(pending: PendingEnrolment<S>, backoff: Backoff) -> Self {
-        let request = pending.request().encode();
-        let digest = request_digest(&request);
+        let (request, digest) = (pending.request().encode(), pending.request().digest());
         Self { pending, request, digest, kgcs: Vec::new(), nonce: None, deadline: None, backoff }
     }
 

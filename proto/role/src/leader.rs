@@ -289,6 +289,9 @@ impl<S: Suite> Leader<S> {
         if due(self.ask_revocations, clock) {
             self.ask_for_revocations(now);
         }
+        if due(self.waiting.tidying(), clock) {
+            self.waiting.forget_old(now);
+        }
         if due(self.batch_deadline(), clock) {
             self.close_batch(now, rng);
         }
@@ -321,6 +324,7 @@ impl<S: Suite> Leader<S> {
             self.enrollee.as_ref().and_then(Enrollee::deadline),
             self.ask_revocations,
             self.batch_deadline(),
+            self.waiting.tidying(),
             self.restart_renewal,
             lead.map(|lead| lead.renew),
             lead.and_then(|lead| lead.spreading.deadline()),

@@ -8,7 +8,6 @@ use quiver_message::{EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Message,
 use rand_core::CryptoRngCore;
 
 use super::{Kgc, KgcEvent, KgcRecord};
-use crate::enrollee::request_digest;
 use crate::{Now, Peer};
 
 impl<S: Suite> Kgc<S> {
@@ -29,15 +28,16 @@ impl<S: Suite> Kgc<S> {
             self.refuse(from, None, Reason::BadCookie, &message.nonce);
             return;
         }
-        let digest = request_digest(&message.request);
         let request = match quiver_ainq::EnrolmentRequest::<S>::decode(&message.request) {
             Ok(request) => request,
             Err(error) => {
-                self.refuse(from, None, Reason::Malformed, &digest);
+                self.refuse(from, None, Reason::Malformed, &message.nonce);
                 self.blame(from, error.into());
                 return;
             }
         };
+        // A request has one encoding, so this tells a byte-identical repeat.
+        let digest = request.digest();
         let token_id = request.statement().id;
         if let Err(reason) = self.may_answer(&token_id, &digest) {
             return self.refuse(from, Some(token_id), reason, &digest);

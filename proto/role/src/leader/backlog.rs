@@ -95,6 +95,9 @@ impl<S: Suite> Backlog<S> {
             room -= frees;
             joins.push(vetted);
         }
+        // A wave of joins leaves megabytes of room behind; nobody needs it until the next one.
+        self.evictions.shrink_to_fit();
+        self.joins.shrink_to_fit();
         Portion { evictions, leaves, joins }
     }
 }

@@ -1,6 +1,6 @@
 //! Where members are reached, and what they have acknowledged.
 //!
-//! One flat table by slot (40 bytes per member) and one index by connection (16): a leader has up to 2^20 of them.
+//! One flat table by slot (32 bytes per member) and one index by connection (16): a leader has up to 2^20 of them.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -15,11 +15,16 @@ struct Link {
     peer: Option<Peer>,
     /// The highest catch-up number answered: boot number and count.
     number: u64,
-    /// The counter of the newest epoch of this term that it acknowledged; 0 for none.
-    acknowledged: u64,
-    /// The counter of the newest epoch of this term whose path was sent on a question that nothing authenticated; 0 for
+    /// The mark of the newest epoch of this term that it acknowledged; 0 for none.
+    acknowledged: u32,
+    /// The mark of the newest epoch of this term whose path was sent on a question that nothing authenticated; 0 for
     /// none.
-    replayed: u64,
+    replayed: u32,
+}
+
+/// The lower half of an epoch's counter: nobody mistakes one epoch for another 2^32 later.
+const fn mark(counter: u64) -> u32 {
+    (counter & 0xffff_ffff) as u32
 }
 
 /// All members' links.
@@ -102,7 +107,7 @@ impl Links {
     /// Notes an acknowledgement of the newest epoch. Returns whether it is this member's first.
     pub(super) fn acknowledge(&mut self, slot: Slot, counter: u64) -> bool {
         let Some(link) = self.entry(slot) else { return false };
-        let first = core::mem::replace(&mut link.acknowledged, counter) != counter;
+        let first = core::mem::replace(&mut link.acknowledged, mark(counter)) != mark(counter);
         self.acknowledged += usize::from(first);
         first
     }
@@ -117,13 +122,14 @@ impl Links {
     /// Notes that the path of the epoch of this counter goes out on a question that nothing authenticates. Returns
     /// whether it is the first.
     pub(super) fn note_replay(&mut self, slot: Slot, counter: u64) -> bool {
-        self.entry(slot).is_some_and(|link| core::mem::replace(&mut link.replayed, counter) != counter)
+        let mark = mark(counter);
+        self.entry(slot).is_some_and(|link| core::mem::replace(&mut link.replayed, mark) != mark)
     }
 
     /// Connected members, from this slot on, that have not acknowledged the epoch of this counter.
     pub(super) fn late(&self, from: Slot, counter: u64) -> impl Iterator<Item = (Slot, Peer)> + '_ {
         let links = self.by_slot.get(from as usize..).unwrap_or_default();
-        let late = (from..).zip(links).filter(move |(_, link)| link.acknowledged != counter);
+        let late = (from..).zip(links).filter(move |(_, link)| link.acknowledged != mark(counter));
         late.filter_map(|(slot, link)| Some((slot, link.peer?)))
     }
 

@@ -14,6 +14,8 @@ use crate::{Now, Peer};
 const MAX_WAITING: usize = 16_384;
 /// How many of them from one connection (a gateway carries many drones).
 const MAX_PER_PEER: usize = 256;
+/// For how long a request is known: as long as its challenge would admit it.
+const REMEMBERED: Duration = Duration::from_secs(LIFETIME + 1);
 
 /// Joins that wait for the next epoch, in the order they came. Their signatures are verified together when it is made, so
 /// until then a name on a request means nothing: two requests in one name wait side by side.
@@ -24,6 +26,8 @@ pub(super) struct Waiting<S: Suite> {
     /// Nonces of requests that were taken, for as long as their challenge would admit them again: a request that is
     /// replayed would end its sender's membership.
     taken: BTreeMap<[u8; quiver_message::COOKIE_LEN], Duration>,
+    /// When some of them are old enough to be forgotten.
+    forget: Option<Duration>,
     first: Option<Duration>,
     last: Duration,
 }
@@ -45,6 +49,7 @@ impl<S: Suite> Waiting<S> {
             joins: Vec::new(),
             per_peer: BTreeMap::new(),
             taken: BTreeMap::new(),
+            forget: None,
             first: None,
             last: Duration::ZERO,
         }
@@ -73,6 +78,7 @@ impl<S: Suite> Waiting<S> {
 
     pub(super) fn push(&mut self, now: Now, candidate: Candidate<S>) {
         self.taken.insert(candidate.challenge, now.monotonic);
+        self.forget.get_or_insert(now.monotonic + REMEMBERED);
         *self.per_peer.entry(candidate.peer).or_default() += 1;
         self.joins.push(candidate);
         self.stir(now);
@@ -88,9 +94,15 @@ impl<S: Suite> Waiting<S> {
         self.first.map(|first| (self.last + batching).min(first + longest))
     }
 
-    fn forget_old(&mut self, now: Now) {
-        let lifetime = Duration::from_secs(LIFETIME + 1);
-        self.taken.retain(|_, taken| *taken + lifetime > now.monotonic);
+    /// When to tidy up.
+    pub(super) fn tidying(&self) -> Option<Duration> {
+        self.forget
+    }
+
+    /// Forgets what no challenge would admit any more.
+    pub(super) fn forget_old(&mut self, now: Now) {
+        self.taken.retain(|_, taken| *taken + REMEMBERED > now.monotonic);
+        self.forget = self.taken.values().min().map(|taken| *taken + REMEMBERED);
     }
 
     /// Ends the batch and gives everyone who waited.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::Name;
-use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Source};
+use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Route, Source};
 
 use crate::world::{Node, World};
 
@@ -96,6 +96,43 @@ fn messages_under_way_during_a_renewal_are_still_heard() {
     world.inject(Node::Leader, Node::Edge(1), &late.bytes);
     world.run(Duration::from_millis(10));
     assert_eq!(heard(&world, 1).len(), 1);
+}
+
+/// Lets edge 0 say something that does not reach edge 1, and gives it.
+fn said_but_not_delivered(world: &mut World) -> Vec<u8> {
+    world.tamper = Some(Box::new(|flight| if flight.from == Node::Edge(0) { vec![] } else { vec![flight] }));
+    let channel = Name::new("chat").unwrap();
+    world.command(0, EdgeCommand::Send { channel, data: b"late".to_vec(), signed: false });
+    world.tamper = None;
+    world.recorded.iter().rev().find(|f| f.from == Node::Edge(0)).unwrap().bytes.clone()
+}
+
+#[test]
+fn messages_of_the_epoch_before_are_not_heard_once_the_overlap_is_over() {
+    let mut world = World::grouped(7, 3);
+    let late = said_but_not_delivered(&mut world);
+    world.lead(LeaderCommand::Rekey);
+    world.run(Duration::from_secs(3));
+    world.inject(Node::Leader, Node::Edge(1), &late);
+    world.run(Duration::from_millis(10));
+    assert!(heard(&world, 1).is_empty());
+}
+
+#[test]
+fn no_overlap_reaches_across_a_missed_epoch() {
+    let mut world = World::grouped(8, 4);
+    let late = said_but_not_delivered(&mut world);
+    // Somebody is put out, which edge 1 does not hear of; the epoch after says nothing of it.
+    world.disconnect(Node::Edge(1));
+    world.lead(LeaderCommand::Evict(Name::new("edge-3").unwrap()));
+    world.lead(LeaderCommand::Rekey);
+    world.run(Duration::from_millis(10));
+    world.connect(Node::Edge(1), Node::Leader, Route::Leader);
+    world.run(Duration::from_millis(10));
+    assert!(world.agree(0..3));
+    world.inject(Node::Leader, Node::Edge(1), &late);
+    world.run(Duration::from_millis(10));
+    assert!(heard(&world, 1).is_empty());
 }
 
 #[test]
