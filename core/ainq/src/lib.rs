@@ -89,5 +89,5 @@ pub use pairwise::{MAX_SKIP, PairContext, REQUEST_LEN, Ratchet, ack_tag, catch_u
 pub use roster::Roster;
 pub use slots::{LEADER_SLOT, MAX_SLOTS, Run, Slot, SlotSet};
 pub use spare::{SparePair, SpareStatement};
-pub use traffic::{Ceiling, Frame, MAX_FRAMES, Receiver, Reception, Sender, TrafficKey};
+pub use traffic::{Ceiling, Frame, MAX_FRAMES, Receiver, Sender, TrafficKey};
 pub use tree::{Delta, MAX_TREE_REMOVALS, Part, PathMessage, PathNonce};

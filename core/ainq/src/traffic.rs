@@ -11,7 +11,6 @@
 //! that source's signature besides. For the same reason a hostile member can silence another one until the next epoch, with a
 //! frame in its name that claims a later start; nothing short of a signature on every frame would prevent that.
 
-mod overlap;
 mod receiver;
 mod window;
 
@@ -21,7 +20,6 @@ use core::fmt;
 use quiver_crypto::{Digest, Secret, aead, prf};
 use rand_core::CryptoRngCore;
 
-pub use self::overlap::Reception;
 pub use self::receiver::{Ceiling, MAX_SENDERS, Receiver};
 use crate::slots::Slot;
 use crate::{Error, Name};

@@ -1,7 +1,7 @@
 //! Group messages: each opens once, in its epoch, from its channel; restarts of every kind.
 
 use quiver_ainq::{
-    Ceiling, Error, Frame, LEADER_SLOT, Name, Receiver, Reception, Ristretto255, Sender, TrafficKey,
+    Ceiling, Error, Frame, LEADER_SLOT, Name, Receiver, Ristretto255, Sender, TrafficKey,
 };
 
 use crate::swarm::{Swarm, name};
@@ -167,63 +167,4 @@ fn a_drone_that_lost_its_state_has_nothing_to_read_with_until_it_joins_again() {
     swarm.join(&[1]);
     let frame = frames(&mut sender(&swarm, 0, 1, 1), 1).remove(0);
     assert!(receiver(&swarm, 1).open(&frame, &news()).is_ok());
-}
-
-/// The reception of edge 1 taken over to the newest epoch.
-fn activate(swarm: &Swarm<S>, reception: &mut Reception) {
-    let header = swarm.verified(&swarm.last().header);
-    reception.activate(receiver(swarm, 1), &header);
-}
-
-#[test]
-fn late_messages_are_read_during_the_overlap_and_not_after() {
-    let mut swarm = Swarm::<S>::formed(60, 2);
-    let mut reception = Reception::new();
-    activate(&swarm, &mut reception);
-    let late = frames(&mut sender(&swarm, 0, 1, 1), 3);
-    swarm.add_edge();
-    swarm.join(&[2]);
-    activate(&swarm, &mut reception);
-    assert!(reception.overlaps());
-    assert!(reception.open(&late[0], &news()).is_ok());
-    assert_eq!(reception.open(&late[0], &news()).unwrap_err(), Error::SealBroken);
-    let new = frames(&mut sender(&swarm, 0, 1, 2), 1).remove(0);
-    assert!(reception.open(&new, &news()).is_ok());
-    // Same start, the salt of the epoch before: still read.
-    assert!(reception.open(&late[1], &news()).is_ok());
-    assert_eq!(reception.open(&new, &news()).unwrap_err(), Error::Replay);
-    reception.end_overlap();
-    assert!(reception.open(&late[2], &news()).is_err());
-}
-
-#[test]
-fn an_evicted_drone_cannot_speak_in_the_overlap() {
-    let mut swarm = Swarm::<S>::formed(61, 3);
-    let mut reception = Reception::new();
-    activate(&swarm, &mut reception);
-    // It speaks as itself and, knowing K_tr, as drone 0.
-    let own = frames(&mut sender(&swarm, 2, 1, 1), 1).remove(0);
-    let (key, digest) = traffic(&swarm, 2);
-    let as_other = frames(&mut Sender::new(&key, digest, 0, 99, [3; 8]), 1).remove(0);
-    swarm.remove(2);
-    activate(&swarm, &mut reception);
-    assert!(!reception.overlaps());
-    assert!(reception.open(&own, &news()).is_err() && reception.open(&as_other, &news()).is_err());
-}
-
-#[test]
-fn no_overlap_reaches_across_a_missed_epoch_or_a_new_term() {
-    let mut swarm = Swarm::<S>::formed(62, 3);
-    let mut reception = Reception::new();
-    activate(&swarm, &mut reception);
-    // The epoch that removed drone 2 is missed; the one after says nothing of it.
-    let evicted = frames(&mut sender(&swarm, 2, 1, 1), 1).remove(0);
-    swarm.rekey_unheard(&[], vec![2]);
-    swarm.expire();
-    activate(&swarm, &mut reception);
-    assert!(!reception.overlaps());
-    assert!(reception.open(&evicted, &news()).is_err());
-    swarm.open(&[0, 1]);
-    activate(&swarm, &mut reception);
-    assert!(!reception.overlaps());
 }
