@@ -78,8 +78,8 @@ pub fn multiply(scalar: &[u8; 32], us: &[[u8; 32]]) -> Zeroizing<Vec<[u8; 32]>> 
 /// clamped already); the highest bit of u is ignored, and a u from p = 2^255 − 19 on is taken modulo p. A point of small
 /// order gives 32 zeros: whoever makes a key of the result has to refuse them.
 ///
-/// A lone group of eight points costs as much as one with a single point in it, and all points together two inversions
-/// per 128: the more there are, the better.
+/// On vectors, one point costs as much as eight, and up to 128 points share an inversion: the more there are at once, the
+/// better.
 pub fn multiply_in_place(scalar: &[u8; 32], us: &mut [[u8; 32]]) {
     #[cfg(target_arch = "x86_64")]
     if let Some(ifma) = ifma::Ifma::detect() {
