@@ -110,7 +110,7 @@ impl<S: Suite> Leader<S> {
             deputies: Deputies::new(),
             hints: Hints::default(),
             links: Links::default(),
-            waiting: Waiting::new(),
+            waiting: Waiting::new(config.max_members),
             leaves: BTreeSet::new(),
             backlog: Backlog::new(),
             restart_renewal: None,

@@ -141,7 +141,7 @@ impl<S: Suite> Leader<S> {
         self.memory.roster = lead.leadership.roster().clone();
         self.leaves.clear();
         self.restart_renewal = None;
-        self.waiting = Waiting::new();
+        self.waiting = Waiting::new(self.config.max_members);
         self.backlog = Backlog::new();
         self.deputies = Deputies::new();
         self.links_to_hints();

@@ -10,8 +10,9 @@ use quiver_message::{DecodedJoinRequest, Nonce};
 use crate::cookie::LIFETIME;
 use crate::{Now, Peer};
 
-/// How many joins wait at most.
-const MAX_WAITING: usize = 16_384;
+/// How many joins may wait in any group. In a large one an eighth of its places may: forming it takes a handful of epochs
+/// then, and the memory of those who wait stays a fraction of what the members take.
+const ALWAYS_WAITING: usize = 16_384;
 /// How many of them from one connection (a gateway carries many drones).
 const MAX_PER_PEER: usize = 256;
 /// For how long a request is known: as long as its challenge would admit it.
@@ -30,6 +31,7 @@ pub(super) struct Waiting<S: Suite> {
     forget: Option<Duration>,
     first: Option<Duration>,
     last: Duration,
+    capacity: usize,
 }
 
 /// A request to join, its signatures not yet verified.
@@ -44,7 +46,7 @@ pub(super) struct Candidate<S: Suite> {
 }
 
 impl<S: Suite> Waiting<S> {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(max_members: u32) -> Self {
         Self {
             joins: Vec::new(),
             per_peer: BTreeMap::new(),
@@ -52,6 +54,7 @@ impl<S: Suite> Waiting<S> {
             forget: None,
             first: None,
             last: Duration::ZERO,
+            capacity: ALWAYS_WAITING.max(max_members as usize / 8),
         }
     }
 
@@ -61,10 +64,10 @@ impl<S: Suite> Waiting<S> {
 
     /// Whether no more fit.
     pub(super) fn is_full(&mut self, now: Now) -> bool {
-        if self.taken.len() >= 8 * MAX_WAITING {
+        if self.taken.len() >= 8 * self.capacity {
             self.forget_old(now);
         }
-        self.joins.len() >= MAX_WAITING || self.taken.len() >= 8 * MAX_WAITING
+        self.joins.len() >= self.capacity || self.taken.len() >= 8 * self.capacity
     }
 
     /// Whether no more fit from this connection.

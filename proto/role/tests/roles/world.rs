@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, IssuedToken, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, Suite, TokenGrant,
+    Deployment, IssuedToken, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, StrategyKind, Suite,
+    TokenGrant,
 };
 use quiver_crypto::Secret;
 use quiver_message::Message;
@@ -75,6 +76,7 @@ pub(crate) struct World {
     pub(crate) leader_events: Vec<LeaderEvent>,
     leader_deadline: Option<Duration>,
     pub(crate) leader_timing: LeaderTiming,
+    pub(crate) strategy: StrategyKind,
     pub(crate) edges: Vec<EdgeNode>,
     queue: VecDeque<Flight>,
     /// Who sees whom under which handle.
@@ -113,6 +115,7 @@ impl World {
             leader_records: Vec::new(),
             leader_events: Vec::new(),
             leader_deadline: None,
+            strategy: crate::STRATEGY,
             leader_timing: LeaderTiming { validity: Duration::from_secs(10_000), ..LeaderTiming::default() },
             edges: Vec::new(),
             queue: VecDeque::new(),
@@ -177,7 +180,7 @@ impl World {
             kgcs: vec![1],
             allow: BTreeSet::new(),
             max_members: 2000,
-            strategy: crate::STRATEGY,
+            strategy: self.strategy,
             timing: self.leader_timing,
         }
     }

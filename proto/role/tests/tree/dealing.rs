@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Name, Part};
+use quiver_ainq::{Name, Part, StrategyKind};
 use quiver_message::Message;
 use quiver_role::{Destination, Input, LeaderCommand, LeaderEvent, Machine, Output};
 
@@ -64,6 +64,24 @@ fn a_restarted_leader_opens_flat_and_gives_everybody_a_path() {
     world.run(Duration::from_millis(10));
     assert!(world.agree(0..20));
     assert!((0..20).all(|edge| questions(&world, edge, mark) == 0));
+}
+
+#[test]
+fn members_follow_a_leader_from_one_strategy_to_the_other_and_back() {
+    let mut world = World::grouped(6, 6);
+    for strategy in [StrategyKind::Flat, StrategyKind::Tree, StrategyKind::Flat] {
+        world.crash(Node::Leader);
+        world.strategy = strategy;
+        world.start_leader();
+        world.run(Duration::from_secs(1));
+        assert!(world.agree(0..6), "{strategy:?}, opened");
+        let mark = world.recorded.len();
+        world.lead(LeaderCommand::Rekey);
+        world.run(Duration::from_secs(1));
+        assert!(world.agree(0..6), "{strategy:?}, renewed");
+        let deltas = world.recorded[mark..].iter().filter(|flight| is_delta(&world, flight)).count();
+        assert_eq!(deltas > 0, strategy == StrategyKind::Tree);
+    }
 }
 
 #[test]
