@@ -6,6 +6,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`ainq`] | the evaluation of *Arrows in a Quiver*, and how both strategies grow |
+//! | [`compare`] | the same membership events through MLS and through Quiver |
 //! | [`report`] | the model of a report and all its forms |
 //! | [`measure`] | medians of repeated measurements |
 //! | [`observer`] | who watches |
@@ -13,6 +14,7 @@
 //! | [`unit`] | numbers for people |
 
 pub mod ainq;
+pub mod compare;
 mod error;
 pub mod machine;
 pub mod measure;

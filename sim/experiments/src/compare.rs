@@ -1,0 +1,161 @@
+//! The same membership events through MLS and through Quiver.
+//!
+//! One group of N drones under a leader, who is MLS's only committer, and one ordinary member that follows for real. Each
+//! event starts from N drones: Quiver undoes it afterwards, uncounted; MLS goes back to a saved state, so that its tree is
+//! each time as warm as it was.
+//!
+//! | counted as | MLS | Quiver |
+//! |---|---|---|
+//! | leader CPU | check key packages, commit, serialise, apply | check join requests, make the epoch, encode, step the chains |
+//! | member CPU | parse, verify and apply a commit | verify the header, unwrap, step |
+//! | newcomer CPU | `Welcome` and tree: verify all of it | verify the header, agree with the leader, unwrap |
+//! | broadcast | the same for several receivers, once: commit; welcome and tree if several join | header and wraps |
+//! | unicast | welcome and tree if one joins | the newcomers' path messages, under `tree` |
+//!
+//! What newcomers send is not counted. Of what was chosen in favour of MLS, [`quiver_mls`] has a list.
+
+mod contender;
+mod event;
+mod mls;
+mod presentation;
+mod quiver;
+
+use std::time::Duration;
+
+use crate::Result;
+use crate::measure::Effort;
+use crate::observer::Observer;
+
+pub use self::contender::System;
+pub use self::event::{Cost, Event};
+pub use self::presentation::report;
+
+/// Beyond this many drones nothing is compared, however fast the machine is.
+const MOST: u32 = 1 << 17;
+
+/// What is compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Group sizes, ascending, each from [`Plan::LEAST`] on.
+    pub drones: Vec<u32>,
+    /// Whether to go on after the last size, each twice the one before, for as long as MLS keeps within the budget.
+    pub onward: bool,
+    /// CPU time that one system may take for one size, its preparation included. What it had not done by then is left
+    /// out, and so is every larger size.
+    pub budget: Duration,
+    /// How often each event is repeated.
+    pub effort: Effort,
+    /// Whence Quiver's keys come; MLS takes its randomness from the system.
+    pub seed: u64,
+}
+
+impl Default for Plan {
+    /// 100 to 2,000 drones, and as far as MLS goes in a minute.
+    fn default() -> Self {
+        let effort = Effort { budget: Duration::from_millis(300), least: 3, most: 31 };
+        Self {
+            drones: vec![100, 500, 1000, 2000],
+            onward: true,
+            budget: Duration::from_secs(60),
+            effort,
+            seed: 1,
+        }
+    }
+}
+
+impl Plan {
+    /// The smallest group that all events are possible in.
+    pub const LEAST: u32 = 8;
+
+    /// The largest group.
+    pub const MOST: u32 = MOST;
+
+    /// The sizes one after another, until MLS was cut.
+    fn size_after(&self, done: usize, last: Option<u32>, cut: bool) -> Option<u32> {
+        let further = || {
+            let doubled = last?.checked_mul(2)?;
+            (self.onward && !cut && doubled <= MOST).then_some(doubled)
+        };
+        self.drones.get(done).copied().or_else(further)
+    }
+}
+
+/// One event in one group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// Drones in the group, without the leader.
+    pub drones: u32,
+    /// Whose group it is.
+    pub system: System,
+    /// What happened.
+    pub event: Event,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+/// A system that had used up its budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// At this size.
+    pub drones: u32,
+    /// Which.
+    pub system: System,
+    /// While it did this.
+    pub doing: String,
+}
+
+/// All that was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// What was asked for.
+    pub plan: Plan,
+    /// By size, system and event.
+    pub rows: Vec<Row>,
+    /// What is missing, and why.
+    pub cuts: Vec<Cut>,
+}
+
+impl Comparison {
+    /// What an event cost, if it was measured.
+    #[must_use]
+    pub fn cost(&self, drones: u32, system: System, event: Event) -> Option<&Cost> {
+        let wanted = (drones, system, event);
+        self.rows.iter().find(|row| (row.drones, row.system, row.event) == wanted).map(|row| &row.cost)
+    }
+
+    /// The sizes that were measured, ascending.
+    #[must_use]
+    pub fn sizes(&self) -> Vec<u32> {
+        let mut sizes: Vec<u32> = self.rows.iter().map(|row| row.drones).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    fn is_cut(&self, system: System) -> bool {
+        self.cuts.iter().any(|cut| cut.system == system)
+    }
+}
+
+/// Carries out the plan.
+///
+/// # Errors
+/// [`ExperimentError::Mls`](crate::ExperimentError::Mls) or [`ExperimentError::Protocol`](crate::ExperimentError::Protocol) if a
+/// side refuses what it is asked to do; [`ExperimentError::WrongKey`](crate::ExperimentError::WrongKey) if a member's key is not
+/// the leader's.
+pub fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Comparison> {
+    let mut comparison = Comparison { plan: plan.clone(), rows: Vec::new(), cuts: Vec::new() };
+    let (mut done, mut last) = (0, None);
+    while let Some(drones) = plan.size_after(done, last, comparison.is_cut(System::MlsOneCommitter)) {
+        for system in System::ALL {
+            if !comparison.is_cut(system) {
+                contender::measure(&mut comparison, system, drones, observer)?;
+            }
+        }
+        (done, last) = (done + 1, Some(drones));
+    }
+    Ok(comparison)
+}
+
+#[cfg(test)]
+mod tests;

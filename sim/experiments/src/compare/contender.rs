@@ -1,0 +1,142 @@
+//! The systems that are compared, and how one of them is measured.
+
+use std::time::Duration;
+
+use cpu_time::ThreadTime;
+use quiver_ainq::StrategyKind;
+use serde::Serialize;
+
+use super::event::{Cost, Event, Sample};
+use super::mls::MlsGroup;
+use super::quiver::QuiverGroup;
+use super::{Comparison, Cut, Plan, Row};
+use crate::Result;
+use crate::measure::Effort;
+use crate::observer::Observer;
+use crate::report::Ink;
+
+/// Whose group it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum System {
+    /// MLS after one committer added everybody: the tree is blank but for the committer's path.
+    MlsOneCommitter,
+    /// MLS after a member of each pair has committed: the tree is full.
+    MlsWarm,
+    /// Quiver, one wrap for each drone.
+    Flat,
+    /// Quiver, a key tree.
+    Tree,
+}
+
+impl System {
+    /// All, in the order they are measured.
+    pub const ALL: [Self; 4] = [Self::MlsOneCommitter, Self::MlsWarm, Self::Flat, Self::Tree];
+
+    /// Its name for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MlsOneCommitter => "MLS, one committer",
+            Self::MlsWarm => "MLS, warm tree",
+            Self::Flat => "Quiver, flat",
+            Self::Tree => "Quiver, tree",
+        }
+    }
+
+    pub(super) const fn ink(self) -> Ink {
+        match self {
+            Self::MlsOneCommitter | Self::MlsWarm => Ink::Rival,
+            Self::Flat => Ink::Flat,
+            Self::Tree => Ink::Tree,
+        }
+    }
+
+    fn prepared(self, plan: &Plan, drones: u32, budget: &Budget) -> Result<Option<Box<dyn Contender>>> {
+        Ok(match self {
+            Self::MlsOneCommitter => Some(Box::new(MlsGroup::one_committer(drones)?)),
+            Self::MlsWarm => {
+                MlsGroup::warm(drones, budget)?.map(|group| Box::new(group) as Box<dyn Contender>)
+            }
+            Self::Flat => Some(Box::new(QuiverGroup::new(StrategyKind::Flat, drones, plan.seed)?)),
+            Self::Tree => Some(Box::new(QuiverGroup::new(StrategyKind::Tree, drones, plan.seed)?)),
+        })
+    }
+
+    /// A warm tree is not formed by one event.
+    const fn has(self, event: Event) -> bool {
+        !matches!((self, event), (Self::MlsWarm, Event::Form))
+    }
+}
+
+/// A group that events happen to.
+pub(super) trait Contender {
+    /// Lets the event happen once, and the group be what it was before.
+    fn play(&mut self, event: Event) -> Result<Sample>;
+}
+
+/// CPU time of this thread that may be spent.
+pub(super) struct Budget {
+    since: ThreadTime,
+    limit: Duration,
+}
+
+impl Budget {
+    fn new(limit: Duration) -> Self {
+        Self { since: ThreadTime::now(), limit }
+    }
+
+    pub(super) fn is_spent(&self) -> bool {
+        self.since.elapsed() >= self.limit
+    }
+}
+
+/// Adds a system's rows for one size, or says where it was cut.
+pub(super) fn measure(
+    comparison: &mut Comparison,
+    system: System,
+    drones: u32,
+    observer: &mut dyn Observer,
+) -> Result<()> {
+    let plan = comparison.plan.clone();
+    observer.begin(&format!("{}: {drones} drones", system.name()), Event::ALL.len() + 1);
+    let budget = Budget::new(plan.budget);
+    let cut = |doing: &str| Cut { drones, system, doing: doing.into() };
+    let Some(mut contender) = system.prepared(&plan, drones, &budget)? else {
+        comparison.cuts.push(cut("warming the tree"));
+        return Ok(());
+    };
+    observer.advance(1);
+    for event in Event::ALL.into_iter().filter(|event| system.has(*event)) {
+        if budget.is_spent() {
+            comparison.cuts.push(cut(event.title()));
+            return Ok(());
+        }
+        let samples = samples(contender.as_mut(), event, plan.effort, &budget)?;
+        comparison.rows.extend(Cost::of(&samples).map(|cost| Row { drones, system, event, cost }));
+        observer.advance(1);
+    }
+    Ok(())
+}
+
+/// Until it was enough, or too much. The first run warms up and is forgotten if there is another.
+fn samples(
+    contender: &mut dyn Contender,
+    event: Event,
+    effort: Effort,
+    budget: &Budget,
+) -> Result<Vec<Sample>> {
+    let mut samples = vec![contender.play(event)?];
+    let mut spent = samples[0].leader;
+    let enough = effort.budget.as_secs_f64();
+    while !budget.is_spent()
+        && (samples.len() <= effort.least || (samples.len() < effort.most && spent < enough))
+    {
+        let sample = contender.play(event)?;
+        spent += sample.leader;
+        samples.push(sample);
+    }
+    if samples.len() > 1 {
+        samples.remove(0);
+    }
+    Ok(samples)
+}

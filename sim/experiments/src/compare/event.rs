@@ -1,0 +1,118 @@
+//! What happens to a group, and what it costs.
+
+use serde::Serialize;
+
+use crate::measure::Timing;
+
+/// What happens to a group of N drones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Event {
+    /// N drones come into an empty group at once.
+    Form,
+    /// Everybody stays and gets a fresh key.
+    Expiry,
+    /// One drone leaves.
+    LeaveOne,
+    /// One drone joins.
+    JoinOne,
+    /// N / 10 drones, spread over the group, leave at once.
+    LeaveTenth,
+    /// N / 10 drones join at once.
+    JoinTenth,
+}
+
+impl Event {
+    /// All, in the order they are measured.
+    pub const ALL: [Self; 6] =
+        [Self::Form, Self::Expiry, Self::LeaveOne, Self::JoinOne, Self::LeaveTenth, Self::JoinTenth];
+
+    /// Its name in paths.
+    #[must_use]
+    pub const fn slug(self) -> &'static str {
+        match self {
+            Self::Form => "form",
+            Self::Expiry => "expiry",
+            Self::LeaveOne => "leave-one",
+            Self::JoinOne => "join-one",
+            Self::LeaveTenth => "leave-tenth",
+            Self::JoinTenth => "join-tenth",
+        }
+    }
+
+    /// Its name for people.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Form => "The group forms",
+            Self::Expiry => "The key expires",
+            Self::LeaveOne => "One drone leaves",
+            Self::JoinOne => "One drone joins",
+            Self::LeaveTenth => "10 % of the drones leave",
+            Self::JoinTenth => "10 % more drones join",
+        }
+    }
+
+    /// How many drones come or go in a group of so many.
+    pub(super) const fn movers(self, drones: u32) -> u32 {
+        match self {
+            Self::Form => drones,
+            Self::Expiry => 0,
+            Self::LeaveOne | Self::JoinOne => 1,
+            Self::LeaveTenth | Self::JoinTenth => drones.div_ceil(10),
+        }
+    }
+}
+
+/// What one run of an event took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Sample {
+    /// Seconds of CPU time at the leader.
+    pub(super) leader: f64,
+    /// Seconds at one ordinary member; none where nobody was there before.
+    pub(super) member: Option<f64>,
+    /// Seconds at one newcomer; none where nobody comes.
+    pub(super) newcomer: Option<f64>,
+    /// Bytes that several receivers need alike, counted once.
+    pub(super) broadcast: usize,
+    /// Bytes for one receiver each, all together.
+    pub(super) unicast: usize,
+}
+
+/// What an event costs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Cost {
+    /// CPU time at the leader.
+    pub leader: Timing,
+    /// CPU time at one ordinary member; none where nobody was there before.
+    pub member: Option<Timing>,
+    /// CPU time at one newcomer; none where nobody comes.
+    pub newcomer: Option<Timing>,
+    /// Bytes that several receivers need alike, counted once.
+    pub broadcast: usize,
+    /// Bytes for one receiver each, all together.
+    pub unicast: usize,
+}
+
+impl Cost {
+    /// Medians of the times, bytes of the last run; none of nothing.
+    pub(super) fn of(samples: &[Sample]) -> Option<Self> {
+        let last = samples.last()?;
+        let optional = |pick: fn(&Sample) -> Option<f64>| {
+            let times: Vec<f64> = samples.iter().filter_map(pick).collect();
+            (!times.is_empty()).then(|| Timing::of(times))
+        };
+        Some(Self {
+            leader: Timing::of(samples.iter().map(|sample| sample.leader).collect()),
+            member: optional(|sample| sample.member),
+            newcomer: optional(|sample| sample.newcomer),
+            broadcast: last.broadcast,
+            unicast: last.unicast,
+        })
+    }
+
+    /// All bytes the leader sends.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.broadcast + self.unicast
+    }
+}

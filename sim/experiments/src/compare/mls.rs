@@ -1,0 +1,139 @@
+//! MLS's side.
+
+use quiver_mls::provider::Provider;
+use quiver_mls::{Candidate, Change, Leaf, Member, Sent, warm_group};
+
+use super::contender::{Budget, Contender};
+use super::event::{Event, Sample};
+use crate::measure::clocked;
+use crate::{ExperimentError, Result};
+
+/// A group under its only committer. Of its other members one is here in full; the others are keys in the tree.
+pub(super) struct MlsGroup {
+    drones: u32,
+    leader: Member,
+    member: Member,
+    /// Those whom the group is formed of; empty if it was formed otherwise.
+    founders: Vec<Candidate>,
+    /// Those who join later.
+    newcomers: Vec<Candidate>,
+}
+
+impl MlsGroup {
+    /// One commit adds everybody.
+    pub(super) fn one_committer(drones: u32) -> Result<Self> {
+        let founders = candidates("drone", drones)?;
+        let (mut leader, sent) = formed(&founders)?;
+        let invitation = sent.invitation.ok_or(quiver_mls::Error::NoInvitation)?;
+        let middle = founders.get(founders.len() / 2).ok_or(ExperimentError::WrongKey("nobody is there"))?;
+        let mut member = middle.join(&invitation)?;
+        // The committer's own path.
+        let update = leader.commit(Change::default())?;
+        member.follow(&update.commit)?;
+        Self::saved(drones, leader, member, founders)
+    }
+
+    /// A member of each pair has committed; none if the budget ran out.
+    pub(super) fn warm(drones: u32, budget: &Budget) -> Result<Option<Self>> {
+        let names: Vec<String> = (0..drones).map(|number| name("drone", number)).collect();
+        let warmed = warm_group("leader", &names, |_| !budget.is_spent())?;
+        warmed.map(|(leader, member)| Self::saved(drones, leader, member, Vec::new())).transpose()
+    }
+
+    fn saved(drones: u32, mut leader: Member, mut member: Member, founders: Vec<Candidate>) -> Result<Self> {
+        check(&leader, &member, "forming")?;
+        leader.save()?;
+        member.save()?;
+        let newcomers = candidates("newcomer", Event::JoinTenth.movers(drones))?;
+        Ok(Self { drones, leader, member, founders, newcomers })
+    }
+
+    fn form(&self) -> Result<Sample> {
+        let (formed, leader) = clocked(|| formed(&self.founders));
+        let (founder, sent) = formed?;
+        let mut sample = Sample { leader, ..Sample::default() };
+        // Not the member: what it joined with is gone since it was saved.
+        let newcomer = self.founders.last().ok_or(ExperimentError::WrongKey("nobody is there"))?;
+        self.enter(&founder, newcomer, &sent, &mut sample)?;
+        Ok(sample)
+    }
+
+    fn change(&self, change: Change<'_>) -> Result<Sample> {
+        let (mut leader, mut member) = (self.leader.restored()?, self.member.restored()?);
+        let (sent, leader_time) = clocked(|| leader.commit(change));
+        let sent = sent?;
+        let (followed, member_time) = clocked(|| member.follow(&sent.commit));
+        if !followed? {
+            return Err(ExperimentError::WrongKey("the member was removed"));
+        }
+        check(&leader, &member, "commit")?;
+        let mut sample = Sample { leader: leader_time, member: Some(member_time), ..Sample::default() };
+        sample.broadcast = sent.commit.len();
+        if let Some(newcomer) = self.newcomers.first().filter(|_| !change.added.is_empty()) {
+            self.enter(&leader, newcomer, &sent, &mut sample)?;
+        }
+        Ok(sample)
+    }
+
+    /// One newcomer joins. What invites them is the same for all.
+    fn enter(&self, leader: &Member, newcomer: &Candidate, sent: &Sent, sample: &mut Sample) -> Result<()> {
+        let invitation = sent.invitation.as_ref().ok_or(quiver_mls::Error::NoInvitation)?;
+        let (joined, newcomer_time) = clocked(|| newcomer.join(invitation));
+        check(leader, &joined?, "join")?;
+        sample.newcomer = Some(newcomer_time);
+        if leader.members() == self.member.members() + 1 {
+            sample.unicast = invitation.len();
+        } else {
+            sample.broadcast += invitation.len();
+        }
+        Ok(())
+    }
+
+    /// So many leaves, evenly spread, but the leader's and the member's.
+    fn leavers(&self, count: u32) -> Vec<Leaf> {
+        let apart = self.drones / count;
+        let leaf = |number: u32| 1 + number * apart + apart / 2;
+        (0..count).map(leaf).map(|leaf| if leaf == self.member.leaf() { leaf + 1 } else { leaf }).collect()
+    }
+
+    fn joiners(&self, count: u32) -> Vec<&[u8]> {
+        self.newcomers.iter().take(count as usize).map(Candidate::key_package).collect()
+    }
+}
+
+impl Contender for MlsGroup {
+    fn play(&mut self, event: Event) -> Result<Sample> {
+        let movers = event.movers(self.drones);
+        match event {
+            Event::Form => self.form(),
+            Event::Expiry => self.change(Change::default()),
+            Event::LeaveOne | Event::LeaveTenth => {
+                self.change(Change { removed: &self.leavers(movers), ..Change::default() })
+            }
+            Event::JoinOne | Event::JoinTenth => {
+                self.change(Change { added: &self.joiners(movers), ..Change::default() })
+            }
+        }
+    }
+}
+
+/// A leader that has added everybody, and what it sent.
+fn formed(founders: &[Candidate]) -> quiver_mls::Result<(Member, Sent)> {
+    let mut leader = Member::found("leader", &Provider::default())?;
+    let added: Vec<&[u8]> = founders.iter().map(Candidate::key_package).collect();
+    let sent = leader.commit(Change { added: &added, ..Change::default() })?;
+    Ok((leader, sent))
+}
+
+fn candidates(what: &str, count: u32) -> Result<Vec<Candidate>> {
+    let provider = Provider::default();
+    Ok((0..count).map(|number| Candidate::new(&name(what, number), &provider)).collect::<Result<_, _>>()?)
+}
+
+fn name(what: &str, number: u32) -> String {
+    format!("{what}-{number:07}")
+}
+
+fn check(leader: &Member, other: &Member, what: &'static str) -> Result<()> {
+    if leader.secret()? == other.secret()? { Ok(()) } else { Err(ExperimentError::WrongKey(what)) }
+}

@@ -1,0 +1,287 @@
+//! Quiver's side, under either strategy.
+
+use std::collections::BTreeMap;
+
+use quiver_ainq::{
+    Batch, Delta, Entry, EpochOutput, GroupContext, Header, Join, Leadership, MAX_TREE_REMOVALS, Membership,
+    Part, PathMessage, RevocationList, Ristretto255, Roster, Slot, StrategyKind, VerifiedHeader,
+};
+use rand_core::RngCore;
+
+use super::contender::Contender;
+use super::event::{Event, Sample};
+use crate::ainq::newcomer::{Newcomer, checked, unchecked};
+use crate::ainq::swarm::{NOW, Swarm, TERM, TIMES, protocol};
+use crate::measure::clocked;
+use crate::{ExperimentError, Result};
+
+type S = Ristretto255;
+
+/// A group under its leader. Of its members one is here in full.
+pub(super) struct QuiverGroup {
+    swarm: Swarm<S>,
+    context: GroupContext<S>,
+    strategy: StrategyKind,
+    leadership: Leadership<S>,
+    member: Membership<S>,
+    /// Those whom the group is formed of, by slot.
+    founders: Vec<Newcomer<S>>,
+    /// Those who join later.
+    newcomers: Vec<Newcomer<S>>,
+}
+
+/// An epoch, encoded.
+struct Sent {
+    output: EpochOutput<S>,
+    header: Vec<u8>,
+    /// All entries one after another, or the delta.
+    wraps: Vec<u8>,
+    /// Under `tree`, for each newcomer.
+    paths: Vec<Vec<u8>>,
+}
+
+impl QuiverGroup {
+    pub(super) fn new(strategy: StrategyKind, drones: u32, seed: u64) -> Result<Self> {
+        let mut swarm = Swarm::new(seed)?;
+        let founders = Newcomer::many(&mut swarm, drones)?;
+        let newcomers = Newcomer::many(&mut swarm, Event::JoinTenth.movers(drones))?;
+        let (deployment, leader) = (swarm.deployment.clone(), swarm.leader.public().clone());
+        let context = GroupContext { deployment, group: swarm.group.clone(), leader };
+        let (leadership, member, _) = form(&mut swarm, &context, strategy, &founders)?;
+        Ok(Self { swarm, context, strategy, leadership, member, founders, newcomers })
+    }
+
+    fn form(&mut self) -> Result<Sample> {
+        let (leadership, member, sample) =
+            form(&mut self.swarm, &self.context, self.strategy, &self.founders)?;
+        (self.leadership, self.member) = (leadership, member);
+        Ok(sample)
+    }
+
+    fn expire(&mut self) -> Result<Sample> {
+        let (sent, leader) = clocked(|| send(&mut self.swarm, &mut self.leadership, Batch::default()));
+        self.taken(&sent?, leader)
+    }
+
+    /// Lets the members of these slots go, in as few epochs as the strategy allows.
+    fn dismiss(&mut self, slots: &[Slot]) -> Result<Sample> {
+        let most = if self.strategy == StrategyKind::Tree { MAX_TREE_REMOVALS } else { usize::MAX };
+        let mut whole = Sample { member: Some(0.0), ..Sample::default() };
+        for slots in slots.chunks(most) {
+            let batch = Batch { removals: slots.to_vec(), ..Batch::default() };
+            let (sent, leader) = clocked(|| send(&mut self.swarm, &mut self.leadership, batch));
+            let part = self.taken(&sent?, leader)?;
+            whole.leader += part.leader;
+            whole.member = whole.member.zip(part.member).map(|(whole, part)| whole + part);
+            whole.broadcast += part.broadcast;
+        }
+        Ok(whole)
+    }
+
+    /// Takes in the first so many of those who wait. Gives their slots, too.
+    fn admit(&mut self, count: u32) -> Result<(Sample, Vec<Slot>)> {
+        let Self { swarm, leadership, newcomers, .. } = self;
+        let newcomers = newcomers.get(..count as usize).ok_or(ExperimentError::WrongKey("nobody waits"))?;
+        let (sent, leader) = clocked(|| {
+            let joins = checked(swarm, newcomers)?;
+            send(swarm, leadership, Batch { joins, ..Batch::default() })
+        });
+        let sent = sent?;
+        let newcomer = self.newcomers.first().ok_or(ExperimentError::WrongKey("nobody waits"))?;
+        let (membership, newcomer) = enter(&self.swarm, &self.context, newcomer, &sent, 0)?;
+        check(&self.leadership, &membership, "join")?;
+        let sample = self.taken(&sent, leader)?;
+        Ok((Sample { newcomer: Some(newcomer), ..sample }, sent.output.assigned))
+    }
+
+    /// Gives those who left their slots back.
+    fn bring_back(&mut self, slots: &[Slot]) -> Result<()> {
+        let mut joins: Vec<Join<S>> = Vec::with_capacity(slots.len());
+        for slot in slots {
+            let founder =
+                self.founders.get(*slot as usize).ok_or(ExperimentError::WrongKey("no such slot"))?;
+            joins.extend(unchecked(&self.swarm, std::slice::from_ref(founder))?);
+        }
+        let sent = send(&mut self.swarm, &mut self.leadership, Batch { joins, ..Batch::default() })?;
+        if sent.output.assigned != slots {
+            return Err(ExperimentError::WrongKey("other slots than before"));
+        }
+        self.taken(&sent, 0.0).map(drop)
+    }
+
+    /// The member follows.
+    fn taken(&mut self, sent: &Sent, leader: f64) -> Result<Sample> {
+        let slot = self.member.slot();
+        let founder = self.founders.get(slot as usize).ok_or(ExperimentError::WrongKey("no such slot"))?;
+        let part = sent.part(slot)?;
+        let (next, member) = clocked(|| {
+            let header = sent.verified(&self.swarm)?;
+            let next =
+                self.member.advance(&self.context, &founder.drone.keypair, None, &header, &part.decoded()?);
+            next.map_err(protocol("following"))
+        });
+        self.member = next?;
+        check(&self.leadership, &self.member, "re-key")?;
+        Ok(Sample {
+            leader,
+            member: Some(member),
+            newcomer: None,
+            broadcast: sent.broadcast(),
+            unicast: sent.unicast(),
+        })
+    }
+
+    /// So many slots, evenly spread, but the member's.
+    fn leavers(&self, count: u32) -> Vec<Slot> {
+        let apart = u32::try_from(self.founders.len()).unwrap_or(u32::MAX) / count;
+        let slot = |number: u32| number * apart + apart / 2;
+        (0..count).map(slot).map(|slot| if slot == self.member.slot() { slot + 1 } else { slot }).collect()
+    }
+}
+
+impl Contender for QuiverGroup {
+    fn play(&mut self, event: Event) -> Result<Sample> {
+        let movers = event.movers(u32::try_from(self.founders.len()).unwrap_or(u32::MAX));
+        match event {
+            Event::Form => self.form(),
+            Event::Expiry => self.expire(),
+            Event::LeaveOne | Event::LeaveTenth => {
+                let slots = self.leavers(movers);
+                let sample = self.dismiss(&slots)?;
+                self.bring_back(&slots)?;
+                Ok(sample)
+            }
+            Event::JoinOne | Event::JoinTenth => {
+                let (sample, slots) = self.admit(movers)?;
+                self.dismiss(&slots)?;
+                Ok(sample)
+            }
+        }
+    }
+}
+
+/// What one member gets of an epoch beside the header, encoded.
+enum Bytes {
+    Entry(Vec<u8>),
+    Delta(Vec<u8>),
+    Path(Vec<u8>),
+}
+
+impl Bytes {
+    fn decoded(&self) -> Result<Part> {
+        let part = match self {
+            Self::Entry(bytes) => Entry::decode(bytes).map(Part::Entry),
+            Self::Delta(bytes) => Delta::decode(bytes).map(Part::Delta),
+            Self::Path(bytes) => PathMessage::decode(bytes).map(Part::Path),
+        };
+        part.map_err(protocol("decoding"))
+    }
+}
+
+impl Sent {
+    /// What a member that was there before gets.
+    fn part(&self, slot: Slot) -> Result<Bytes> {
+        if self.output.delta.is_some() {
+            return Ok(Bytes::Delta(self.wraps.clone()));
+        }
+        let entry = self.output.entries.binary_search_by_key(&slot, |entry| entry.slot);
+        let entry = entry.ok().and_then(|place| self.output.entries.get(place));
+        entry.map(|entry| Bytes::Entry(entry.encode())).ok_or(ExperimentError::WrongKey("no entry"))
+    }
+
+    fn verified(&self, swarm: &Swarm<S>) -> Result<VerifiedHeader<S>> {
+        let none = RevocationList::empty();
+        let header = Header::decode(&self.header, &swarm.deployment);
+        let header =
+            header.and_then(|header| header.verify(&swarm.deployment, &swarm.group, None, &none, NOW));
+        header.map_err(protocol("verifying a header"))
+    }
+
+    fn broadcast(&self) -> usize {
+        self.header.len() + self.wraps.len()
+    }
+
+    fn unicast(&self) -> usize {
+        self.paths.iter().map(Vec::len).sum()
+    }
+}
+
+/// All that a leader does for one epoch.
+fn send(swarm: &mut Swarm<S>, leadership: &mut Leadership<S>, batch: Batch<S>) -> Result<Sent> {
+    let output =
+        leadership.rekey(&swarm.leader, batch, &TIMES, &mut swarm.rng).map_err(protocol("re-keying"))?;
+    let header = output.header.encode(&swarm.deployment);
+    let wraps = match &output.delta {
+        Some(delta) => delta.encode(),
+        None => output.entries.iter().flat_map(Entry::encode).collect(),
+    };
+    let mut paths = Vec::new();
+    if leadership.strategy() == StrategyKind::Tree {
+        for slot in &output.assigned {
+            let mut r = [0; 16];
+            swarm.rng.fill_bytes(&mut r);
+            paths.push(leadership.path_message(*slot, &r).map_err(protocol("sending a path"))?.encode());
+        }
+    }
+    leadership.settle();
+    Ok(Sent { output, header, wraps, paths })
+}
+
+/// A term without members, and everybody in its next epoch. The member is the one in the middle.
+fn form(
+    swarm: &mut Swarm<S>,
+    context: &GroupContext<S>,
+    strategy: StrategyKind,
+    founders: &[Newcomer<S>],
+) -> Result<(Leadership<S>, Membership<S>, Sample)> {
+    let (roster, spares) = (Roster::new(), BTreeMap::new());
+    let (leader, rng) = (&swarm.leader, &mut swarm.rng);
+    let opened =
+        Leadership::open_term(context.clone(), leader, roster, &spares, TERM, [0; 32], &TIMES, strategy, rng);
+    let (mut leadership, _) = opened.map_err(protocol("opening a term"))?;
+    let (sent, leader) = clocked(|| {
+        let joins = checked(swarm, founders)?;
+        send(swarm, &mut leadership, Batch { joins, ..Batch::default() })
+    });
+    let (sent, middle) = (sent?, founders.len() / 2);
+    let founder = founders.get(middle).ok_or(ExperimentError::WrongKey("nobody is there"))?;
+    let (member, newcomer) = enter(swarm, context, founder, &sent, middle)?;
+    check(&leadership, &member, "forming")?;
+    let (broadcast, unicast) = (sent.broadcast(), sent.unicast());
+    let sample = Sample { leader, member: None, newcomer: Some(newcomer), broadcast, unicast };
+    Ok((leadership, member, sample))
+}
+
+/// The newcomer of this number comes in. Gives the seconds it took, too.
+fn enter(
+    swarm: &Swarm<S>,
+    context: &GroupContext<S>,
+    newcomer: &Newcomer<S>,
+    sent: &Sent,
+    number: usize,
+) -> Result<(Membership<S>, f64)> {
+    let slot = *sent.output.assigned.get(number).ok_or(ExperimentError::WrongKey("no slot"))?;
+    let part = match sent.paths.get(number) {
+        Some(path) => Bytes::Path(path.clone()),
+        None => sent.part(slot)?,
+    };
+    let (joined, taken) = clocked(|| {
+        let header = sent.verified(swarm)?;
+        let joined = Membership::join(
+            context,
+            &newcomer.drone.keypair,
+            &newcomer.drone.ephemeral,
+            &header,
+            &part.decoded()?,
+        );
+        joined.map_err(protocol("joining"))
+    });
+    Ok((joined?, taken))
+}
+
+fn check(leadership: &Leadership<S>, member: &Membership<S>, what: &'static str) -> Result<()> {
+    let digest = leadership.digest();
+    let own = member.group_key().map(|key| key.fingerprint(digest));
+    let leaders = leadership.group_key().fingerprint(digest);
+    if own == Some(leaders) { Ok(()) } else { Err(ExperimentError::WrongKey(what)) }
+}
