@@ -2,6 +2,7 @@
 
 mod reproduce;
 mod run;
+mod scenario;
 
 use std::process::ExitCode;
 
@@ -9,6 +10,7 @@ use clap::{Parser, Subcommand};
 
 use self::reproduce::ReproduceArgs;
 use self::run::RunArgs;
+use self::scenario::ScenarioArgs;
 use crate::report::Outcome;
 use crate::{Result, SimError};
 
@@ -21,6 +23,7 @@ Examples:
   sim run -n 100 --expiry 20s          let the key really expire
   sim run -n 500 --json > run.json     for scripts
   sim reproduce ainq                   the published evaluation beside ours
+  sim scenario flapping_drone          a world with faults, its airtime and energy
   RUST_LOG=quiver_net=debug sim -n 3   with logs, on standard error
 
 Exit codes:
@@ -51,6 +54,8 @@ enum Command {
     Run(RunArgs),
     /// Measure published evaluations again: tables, plots, one HTML page
     Reproduce(ReproduceArgs),
+    /// Live through a scenario in the virtual world: faults, radio, energy, all invariants
+    Scenario(ScenarioArgs),
 }
 
 impl Cli {
@@ -64,6 +69,7 @@ impl Command {
     fn execute(&self) -> Result<Outcome> {
         match self {
             Self::Run(args) => run::run(args),
+            Self::Scenario(args) => scenario::scenario(args),
             Self::Reproduce(args) => reproduce::reproduce(args),
         }
     }

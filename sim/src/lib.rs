@@ -15,6 +15,7 @@ pub mod measure;
 pub mod plan;
 pub mod progress;
 pub mod report;
+pub mod scenario;
 mod seeds;
 
 pub use cli::main;

@@ -93,6 +93,17 @@ pub fn peak_memory() -> Option<u64> {
     parse_peak(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
 
+/// How much memory this machine has to spare, in bytes; none where the system does not tell.
+pub fn available_memory() -> Option<u64> {
+    parse_available(&std::fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+fn parse_available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
 fn parse_peak(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -153,6 +164,13 @@ mod tests {
         assert_eq!(parse_peak(status), Some(12345 * 1024));
         assert_eq!(parse_peak("Name:\tsim\n"), None);
         assert_eq!(parse_peak("VmHWM:\tmany kB\n"), None);
+    }
+
+    #[test]
+    fn available_memory_is_read_from_the_memory_file() {
+        let meminfo = "MemTotal:       24000000 kB\nMemFree:  1 kB\nMemAvailable:   12345678 kB\n";
+        assert_eq!(parse_available(meminfo), Some(12_345_678 * 1024));
+        assert_eq!(parse_available("MemTotal: 1 kB\n"), None);
     }
 
     #[test]

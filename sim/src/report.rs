@@ -1,8 +1,8 @@
 //! What a run came to: a table for people, JSON and CSV for machines.
 
-mod csv;
+pub(crate) mod csv;
 mod json;
-mod table;
+pub(crate) mod table;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -124,7 +124,7 @@ impl Report {
 }
 
 /// A folder that was not there before, named by the time in UTC.
-fn new_folder(results: &Path, started: SystemTime) -> Result<PathBuf> {
+pub(crate) fn new_folder(results: &Path, started: SystemTime) -> Result<PathBuf> {
     let failed = |path: &Path, source| SimError::Results { path: path.to_path_buf(), source };
     fs::create_dir_all(results).map_err(|source| failed(results, source))?;
     let time = humantime::format_rfc3339_seconds(started).to_string().replace(':', "-");

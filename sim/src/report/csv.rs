@@ -51,7 +51,8 @@ fn seconds(duration: Duration) -> String {
     format!("{:.6}", duration.as_secs_f64())
 }
 
-fn render<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+/// Head and rows, quoted where needed.
+pub(crate) fn render<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let mut written = writer.write_record(head);
     for row in rows {

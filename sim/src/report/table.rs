@@ -90,7 +90,7 @@ fn footer(report: &Report) -> String {
 }
 
 /// With three significant digits and a unit.
-fn duration(duration: Duration) -> String {
+pub(crate) fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds >= 1.0 {
         significant(seconds, "s")
@@ -103,7 +103,7 @@ fn duration(duration: Duration) -> String {
 
 /// Decimal multiples of a byte.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     match count {
         0..1_000 => format!("{count} B"),
         1_000..1_000_000 => significant(count as f64 / 1e3, "kB"),

@@ -1,0 +1,221 @@
+//! `sim scenario`: worlds and what befalls them, from TOML files.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use clap::{Args, ValueEnum};
+use cpu_time::ProcessTime;
+use quiver_ainq::{Bls12381G1, Ristretto255};
+use quiver_world::scenario::{Played, Reading, SHIPPED, Scenario, shipped};
+use quiver_world::{InsecureToy, WorldError};
+
+use super::{complain, print};
+use crate::measure::available_memory;
+use crate::report::Outcome;
+use crate::scenario::ScenarioReport;
+use crate::{Result, SimError};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  sim scenario --list                               the scenarios that come with Quiver
+  sim scenario flapping_drone                       one of them
+  sim scenario flapping_drone --print > mine.toml   its text, to change and play
+  sim scenario mine.toml --seed 7                   a file of your own, with other bad luck
+  sim scenario --all --suite toy                    all of them, over a group that hides nothing but is fast
+  sim scenario mass_leave --json                    figures for scripts on standard output
+
+Exit codes:
+  0  every invariant held and every expectation was met
+  1  one did not, or the results could not be written
+  2  no such scenario, or its file is refused (with file, line and key)";
+
+/// Over which group the world computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum GroupChoice {
+    /// Ristretto255, the default suite
+    #[default]
+    Ristretto255,
+    /// BLS12-381, slow
+    Bls12381,
+    /// A toy that hides nothing: the same protocol code, many times faster
+    Toy,
+}
+
+impl GroupChoice {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ristretto255 => "ristretto255",
+            Self::Bls12381 => "bls12381",
+            Self::Toy => "toy",
+        }
+    }
+
+    fn play(self, scenario: &Scenario) -> Result<Played, WorldError> {
+        match self {
+            Self::Ristretto255 => scenario.play::<Ristretto255>(),
+            Self::Bls12381 => scenario.play::<Bls12381G1>(),
+            Self::Toy => scenario.play::<InsecureToy>(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct ScenarioArgs {
+    /// A scenario's file, or the name of one that comes with Quiver
+    #[arg(value_name = "FILE", required_unless_present_any = ["list", "all"])]
+    file: Option<PathBuf>,
+    /// List the scenarios that come with Quiver
+    #[arg(long, conflicts_with_all = ["file", "all"])]
+    list: bool,
+    /// Play all that come with Quiver
+    #[arg(long, conflicts_with = "file")]
+    all: bool,
+    /// Print the scenario's text in place of playing it
+    #[arg(long, requires = "file")]
+    print: bool,
+    /// Whence all bad luck comes, in place of the file's seed
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Group the cryptography computes in
+    #[arg(long, value_enum, default_value_t)]
+    suite: GroupChoice,
+    /// Folder in which every run gets a folder of its own
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+    /// Write no files
+    #[arg(long)]
+    no_results: bool,
+    /// Print the summary as JSON in place of the table
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print one line per re-key as CSV in place of the table
+    #[arg(long)]
+    csv: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Lists, prints or plays scenarios.
+pub(super) fn scenario(args: &ScenarioArgs) -> Result<Outcome> {
+    if args.list {
+        print(&list()?);
+        return Ok(Outcome::Passed);
+    }
+    let Some(file) = &args.file else {
+        return SHIPPED.iter().try_fold(Outcome::Passed, |outcome, (name, text)| {
+            let played = play(args, name, text)?;
+            Ok(if played == Outcome::Failed { played } else { outcome })
+        });
+    };
+    let (name, text) = find(file)?;
+    if args.print {
+        print(text.trim_end());
+        return Ok(Outcome::Passed);
+    }
+    play(args, &name, &text)
+}
+
+/// Name and title of every shipped scenario.
+fn list() -> Result<String> {
+    let width = SHIPPED.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let line = |(name, text): &(&str, &str)| Ok(format!("{name:width$}  {}", read(name, text, None)?.title));
+    Ok(SHIPPED.iter().map(line).collect::<Result<Vec<_>>>()?.join("\n"))
+}
+
+/// What to call a scenario, and its text: a file's, or that of a shipped one of this name.
+fn find(file: &Path) -> Result<(String, String)> {
+    let name = file.display().to_string();
+    if let Some(text) = shipped(&name).filter(|_| !file.exists()) {
+        return Ok((name, text.to_owned()));
+    }
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok((name, text)),
+        Err(error) => Err(SimError::Usage(format!(
+            "cannot read {name}: {error}; `sim scenario --list` names the scenarios that come with Quiver"
+        ))),
+    }
+}
+
+fn read(name: &str, text: &str, seed: Option<u64>) -> Result<Scenario> {
+    let reading = Reading { memory: available_memory(), seed };
+    Scenario::parse(name, text, reading).map_err(|error| SimError::Usage(error.to_string()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a report says when its run began")]
+fn play(args: &ScenarioArgs, name: &str, text: &str) -> Result<Outcome> {
+    let scenario = read(name, text, args.seed)?;
+    let (started, cpu) = (SystemTime::now(), ProcessTime::try_now().ok());
+    let played = args.suite.play(&scenario).map_err(|error| SimError::Usage(format!("{name}: {error}")))?;
+    let cpu = cpu.and_then(|cpu| cpu.try_elapsed().ok()).unwrap_or_default();
+    let suite = args.suite.name();
+    let again = format!("sim scenario {name} --seed {} --suite {suite}", scenario.seed);
+    let report = ScenarioReport { scenario, played, suite, started, cpu, again };
+    present(args, &report)?;
+    if report.outcome() == Outcome::Failed {
+        complain(&report.failures());
+    }
+    Ok(report.outcome())
+}
+
+fn present(args: &ScenarioArgs, report: &ScenarioReport) -> Result<()> {
+    let folder = if args.no_results { None } else { Some(report.write_under(&args.results)?) };
+    if args.json {
+        print(&report.json());
+    } else if args.csv {
+        print(report.rekeys_csv().trim_end());
+    } else if !args.quiet {
+        print(&report.table());
+        if let Some(folder) = folder {
+            print(&format!("Written to {}", folder.display()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_scenario_is_listed_with_its_title() {
+        let list = list().unwrap();
+        assert_eq!(list.lines().count(), SHIPPED.len());
+        assert!(list.contains("flapping_drone") && list.contains("A flapping drone"), "{list}");
+    }
+
+    #[test]
+    fn missing_files_are_refused_with_a_way_on() {
+        let refusal = find(Path::new("no_such_scenario")).unwrap_err();
+        assert!(matches!(refusal, SimError::Usage(_)));
+        assert!(refusal.to_string().contains("--list"), "{refusal}");
+    }
+
+    #[test]
+    fn faulty_files_are_refused_with_file_line_and_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mine.toml");
+        std::fs::write(
+            &file,
+            "title = \"x\"\nabout = \"\"\nduration = \"1m\"\n[fleet]\nmembers = 3\nwings = 2\n",
+        )
+        .unwrap();
+        let (name, text) = find(&file).unwrap();
+        let refusal = read(&name, &text, None).unwrap_err().to_string();
+        assert!(refusal.contains("mine.toml:6:1: fleet.wings: unknown field"), "{refusal}");
+    }
+
+    #[test]
+    fn fleets_too_large_for_this_machine_are_refused() {
+        let members =
+            "title = \"x\"\nabout = \"\"\nduration = \"1m\"\n[fleet]\nmembers = 1048576\nleaders = 16\n";
+        match available_memory() {
+            Some(memory) if memory < 1_048_576 * (22 << 10) => {
+                let refusal = read("big.toml", members, None).unwrap_err().to_string();
+                assert!(refusal.starts_with("big.toml:5:11: fleet.members: "), "{refusal}");
+            }
+            _ => assert_eq!(read("big.toml", members, None).unwrap().members, 1_048_576),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What a scenario came to: a table for people, JSON and CSV for machines.
+
+mod csv;
+mod json;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use quiver_world::scenario::{Played, Scenario};
+
+use crate::report::{Outcome, new_folder};
+use crate::{Result, SimError};
+
+/// A scenario, what came of it, and how it was played.
+#[derive(Clone, Debug)]
+pub struct ScenarioReport {
+    /// What was played.
+    pub scenario: Scenario,
+    /// What came of it.
+    pub played: Played,
+    /// The group the cryptography computed in.
+    pub suite: &'static str,
+    /// When the playing began.
+    pub started: SystemTime,
+    /// CPU time it took.
+    pub cpu: Duration,
+    /// The command that plays it again.
+    pub again: String,
+}
+
+impl ScenarioReport {
+    /// Whether every invariant held and every expectation was met.
+    pub fn outcome(&self) -> Outcome {
+        if self.played.passed() { Outcome::Passed } else { Outcome::Failed }
+    }
+
+    /// For people.
+    pub fn table(&self) -> String {
+        table::render(self)
+    }
+
+    /// For machines: one JSON object.
+    pub fn json(&self) -> String {
+        json::render(self)
+    }
+
+    /// For spreadsheets: one line per drone.
+    pub fn drones_csv(&self) -> String {
+        csv::drones(&self.played)
+    }
+
+    /// For spreadsheets: one line per re-key.
+    pub fn rekeys_csv(&self) -> String {
+        csv::rekeys(&self.played)
+    }
+
+    /// The invariants that did not hold and the expectations that were not met, one per line, and how to see it again.
+    pub fn failures(&self) -> String {
+        let violations = self.played.violations.iter().map(ToString::to_string);
+        let lines: Vec<String> = violations.chain(self.played.unmet.iter().cloned()).collect();
+        format!("{} failed\n{}\nAgain: {}", self.scenario.name, lines.join("\n"), self.again)
+    }
+
+    /// Writes `drones.csv`, `rekeys.csv` and `summary.json` into a new folder, named by the start, under `results`. Gives the
+    /// folder.
+    ///
+    /// # Errors
+    /// If the folder or a file cannot be written.
+    pub fn write_under(&self, results: &Path) -> Result<PathBuf> {
+        let folder = new_folder(results, self.started)?;
+        let files = [
+            ("drones.csv", self.drones_csv()),
+            ("rekeys.csv", self.rekeys_csv()),
+            ("summary.json", self.json() + "\n"),
+        ];
+        for (name, content) in files {
+            let path = folder.join(name);
+            fs::write(&path, content).map_err(|source| SimError::Results { path, source })?;
+        }
+        Ok(folder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_world::InsecureToy;
+    use quiver_world::scenario::Reading;
+
+    use super::*;
+
+    /// A quiet life of five drones over IEEE 802.15.4, with one leave.
+    pub(super) fn sample() -> ScenarioReport {
+        let text = "title = \"Sample\"\nabout = \"\"\nduration = \"40s\"\n[fleet]\nmembers = 5\n[radio]\npreset = \"802.15.4\"\n\
+                    [[event]]\nat = \"20s\"\nleave = [\"edge-1\"]\n[expect]\nmembers = 4\n";
+        let scenario = Scenario::parse("sample.toml", text, Reading::default()).unwrap();
+        let played = scenario.play::<InsecureToy>().unwrap();
+        ScenarioReport {
+            scenario,
+            played,
+            suite: "toy",
+            started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
+            cpu: Duration::from_millis(1500),
+            again: "sim scenario sample.toml --seed 1".into(),
+        }
+    }
+
+    #[test]
+    fn table_shows_what_drones_and_rekeys_cost() {
+        let text = sample().table();
+        assert!(text.contains("Sample") && text.contains("over 802.15.4"), "{text}");
+        for heading in ["per drone", "per re-key", "airtime", "retransmissions", "energy"] {
+            assert!(text.contains(heading), "{heading} is not in\n{text}");
+        }
+        assert!(text.contains("All ") && text.contains("checks passed"), "{text}");
+    }
+
+    #[test]
+    fn failures_are_named_with_the_command_that_shows_them_again() {
+        let mut report = sample();
+        assert_eq!(report.outcome(), Outcome::Passed);
+        report.played.unmet.push("3 drones hold the newest key, not 4".into());
+        assert_eq!(report.outcome(), Outcome::Failed);
+        let text = report.failures();
+        assert!(
+            text.contains("3 drones hold") && text.contains("sim scenario sample.toml --seed 1"),
+            "{text}"
+        );
+        assert!(report.table().contains("FAILED"), "{}", report.table());
+    }
+
+    #[test]
+    fn files_have_a_line_per_drone_and_per_rekey() {
+        let report = sample();
+        let results = tempfile::tempdir().unwrap();
+        let folder = report.write_under(results.path()).unwrap();
+        let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+        assert_eq!(read("drones.csv").lines().count(), 1 + 5);
+        assert_eq!(read("rekeys.csv").lines().count(), 1 + report.played.ledger.rekeys().len());
+        let json: serde_json::Value = serde_json::from_str(&read("summary.json")).unwrap();
+        assert_eq!(json["passed"], true);
+        assert_eq!(json["per_drone"]["count"], 5);
+        assert!(json["per_rekey"]["airtime_s"]["max"].as_f64().unwrap() > 0.0);
+    }
+}

@@ -1,0 +1,65 @@
+//! Tables for other programs: times in seconds, energy in joules.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quiver_world::radio::Account;
+use quiver_world::rekey_number;
+use quiver_world::scenario::Played;
+
+use crate::report::csv::render;
+
+const COSTS: [&str; 8] = [
+    "airtime_s",
+    "frames",
+    "retransmissions",
+    "bytes_on_air",
+    "transmit_j",
+    "receive_j",
+    "cpu_j",
+    "energy_j",
+];
+
+/// One line per drone.
+pub(super) fn drones(played: &Played) -> String {
+    let [a, b, c, d, e, f, g, h] = COSTS;
+    let rows = played.ledger.drones().iter().enumerate().map(|(number, account)| {
+        let [a, b, c, d, e, f, g, h] = costs(account);
+        [format!("edge-{number}"), a, b, c, d, e, f, g, h]
+    });
+    render(["drone", a, b, c, d, e, f, g, h], rows)
+}
+
+/// One line per re-key: what everybody spent on it together.
+pub(super) fn rekeys(played: &Played) -> String {
+    let made: BTreeMap<u64, (Duration, _)> =
+        played.epochs.iter().map(|(at, epoch)| (rekey_number(*epoch), (*at, *epoch))).collect();
+    let [a, b, c, d, e, f, g, h] = COSTS;
+    let rows = played.ledger.rekeys().map(|(number, account)| {
+        let (at, term, counter) = match made.get(&number) {
+            Some((at, epoch)) => (seconds(*at), epoch.term.to_string(), epoch.counter.to_string()),
+            None => (String::new(), (number >> 32).to_string(), (number & u64::from(u32::MAX)).to_string()),
+        };
+        let [a, b, c, d, e, f, g, h] = costs(account);
+        [at, term, counter, a, b, c, d, e, f, g, h]
+    });
+    render(["at_s", "term", "counter", a, b, c, d, e, f, g, h], rows)
+}
+
+fn costs(account: &Account) -> [String; 8] {
+    let joules = |energy: quiver_world::radio::Energy| format!("{:.9}", energy.joules());
+    [
+        seconds(account.airtime),
+        account.frames.to_string(),
+        account.retransmissions.to_string(),
+        account.bytes.to_string(),
+        joules(account.transmitting),
+        joules(account.receiving),
+        joules(account.computing),
+        joules(account.energy()),
+    ]
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.6}", duration.as_secs_f64())
+}

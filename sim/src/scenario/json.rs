@@ -1,0 +1,119 @@
+//! The summary as one JSON object: times in seconds, energy in joules.
+
+use std::time::Duration;
+
+use quiver_world::radio::{Energy, Spread, Summary};
+use serde::Serialize;
+
+use super::ScenarioReport;
+use crate::report::Outcome;
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    version: &'static str,
+    scenario: &'a str,
+    title: &'a str,
+    seed: u64,
+    suite: &'a str,
+    radio: String,
+    drones: u32,
+    leaders: u16,
+    passed: bool,
+    violations: Vec<String>,
+    unmet: &'a [String],
+    checks: u64,
+    steps: u64,
+    virtual_s: f64,
+    cpu_s: f64,
+    settled_s: f64,
+    members: usize,
+    terms: u64,
+    epochs: u64,
+    messages: u64,
+    messages_lost: u64,
+    crashes: u64,
+    refused_writes: u64,
+    complaints: u64,
+    channel_s: f64,
+    per_drone: Costs,
+    per_rekey: Costs,
+    trace: String,
+    again: &'a str,
+}
+
+#[derive(Serialize)]
+struct Costs {
+    count: usize,
+    airtime_s: Three<f64>,
+    frames: Three<u64>,
+    retransmissions: Three<u64>,
+    bytes_on_air: Three<u64>,
+    radio_j: Three<f64>,
+    cpu_j: Three<f64>,
+    energy_j: Three<f64>,
+}
+
+#[derive(Serialize)]
+struct Three<T> {
+    mean: T,
+    p99: T,
+    max: T,
+}
+
+impl<T> Three<T> {
+    fn of<U>(spread: &Spread<U>, unit: impl Fn(&U) -> T) -> Self {
+        Self { mean: unit(&spread.mean), p99: unit(&spread.p99), max: unit(&spread.max) }
+    }
+}
+
+impl From<Summary> for Costs {
+    fn from(summary: Summary) -> Self {
+        Self {
+            count: summary.count,
+            airtime_s: Three::of(&summary.airtime, Duration::as_secs_f64),
+            frames: Three::of(&summary.frames, |count| *count),
+            retransmissions: Three::of(&summary.retransmissions, |count| *count),
+            bytes_on_air: Three::of(&summary.bytes, |count| *count),
+            radio_j: Three::of(&summary.radio, |energy: &Energy| energy.joules()),
+            cpu_j: Three::of(&summary.computing, |energy: &Energy| energy.joules()),
+            energy_j: Three::of(&summary.energy, |energy: &Energy| energy.joules()),
+        }
+    }
+}
+
+pub(super) fn render(report: &ScenarioReport) -> String {
+    let (scenario, played) = (&report.scenario, &report.played);
+    let whole = Whole {
+        version: env!("CARGO_PKG_VERSION"),
+        scenario: &scenario.name,
+        title: &scenario.title,
+        seed: scenario.seed,
+        suite: report.suite,
+        radio: scenario.radio.preset.to_string(),
+        drones: scenario.edges(),
+        leaders: scenario.leaders,
+        passed: report.outcome() == Outcome::Passed,
+        violations: played.violations.iter().map(ToString::to_string).collect(),
+        unmet: &played.unmet,
+        checks: played.checks,
+        steps: played.turns,
+        virtual_s: played.lived.as_secs_f64(),
+        cpu_s: report.cpu.as_secs_f64(),
+        settled_s: played.settled.as_secs_f64(),
+        members: played.tally.members.len(),
+        terms: played.tally.terms,
+        epochs: played.tally.epochs,
+        messages: played.traffic.sent,
+        messages_lost: played.tally.lost,
+        crashes: played.tally.crashes,
+        refused_writes: played.tally.stalls,
+        complaints: played.tally.blamed,
+        channel_s: played.channel.as_secs_f64(),
+        per_drone: played.ledger.per_drone().into(),
+        per_rekey: played.ledger.per_rekey().into(),
+        trace: hex::encode(played.trace),
+        again: &report.again,
+    };
+    // Strings, numbers and lists always serialise.
+    serde_json::to_string_pretty(&whole).unwrap_or_default()
+}
