@@ -1,13 +1,16 @@
 //! The command line: what is said, which command does it, what the exit code is. Each command has a file of its own.
 
+mod compare;
 mod reproduce;
 mod run;
 mod scenario;
+mod showing;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::compare::CompareArgs;
 use self::reproduce::ReproduceArgs;
 use self::run::RunArgs;
 use self::scenario::ScenarioArgs;
@@ -23,6 +26,7 @@ Examples:
   sim run -n 100 --expiry 20s          let the key really expire
   sim run -n 500 --json > run.json     for scripts
   sim reproduce ainq                   the published evaluation beside ours
+  sim compare                          the same events through MLS
   sim scenario flapping_drone          a world with faults, its airtime and energy
   RUST_LOG=quiver_net=debug sim -n 3   with logs, on standard error
 
@@ -54,6 +58,9 @@ enum Command {
     Run(RunArgs),
     /// Measure published evaluations again: tables, plots, one HTML page
     Reproduce(ReproduceArgs),
+    /// Play the same membership events through MLS and through Quiver: CPU time and bytes beside each other
+    #[command(long_about = compare::ABOUT)]
+    Compare(CompareArgs),
     /// Live through a scenario in the virtual world: faults, radio, energy, all invariants
     Scenario(ScenarioArgs),
 }
@@ -69,8 +76,9 @@ impl Command {
     fn execute(&self) -> Result<Outcome> {
         match self {
             Self::Run(args) => run::run(args),
-            Self::Scenario(args) => scenario::scenario(args),
             Self::Reproduce(args) => reproduce::reproduce(args),
+            Self::Compare(args) => compare::compare(args),
+            Self::Scenario(args) => scenario::scenario(args),
         }
     }
 }

@@ -1,16 +1,10 @@
 //! `sim reproduce`: published evaluations, measured again.
 
-use std::path::PathBuf;
-use std::time::SystemTime;
-
 use clap::{Args, Subcommand};
 use quiver_experiments::ainq;
-use quiver_experiments::observer::Observer;
-use quiver_experiments::report::Report;
 
-use super::print;
+use super::showing::{ShowArgs, making};
 use crate::Result;
-use crate::progress::{Progress, Step};
 use crate::report::Outcome;
 
 const EXAMPLES: &str = "\
@@ -57,18 +51,8 @@ struct Options {
     /// Whence all keys and choices come
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Folder in which every report gets a folder of its own
-    #[arg(long, value_name = "DIR", default_value = "results")]
-    results: PathBuf,
-    /// Write no files
-    #[arg(long)]
-    no_results: bool,
-    /// Print the report as JSON in place of the tables
-    #[arg(long)]
-    json: bool,
-    /// Print nothing but errors
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    show: ShowArgs,
 }
 
 impl Options {
@@ -97,59 +81,11 @@ impl Options {
 /// Measures, shows and writes what was asked for.
 pub(super) fn reproduce(args: &ReproduceArgs) -> Result<Outcome> {
     let (Evaluation::Ainq(options) | Evaluation::All(options)) = &args.evaluation;
-    let mut bars = Bars::new(Progress::new(!options.quiet && !options.json));
-    let making = ainq::Making {
-        date: now(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        command: options.command("ainq"),
-    };
-    let report = ainq::reproduce(&options.plan(), making, &mut bars)?;
+    let mut bars = options.show.bars();
+    let report = ainq::reproduce(&options.plan(), making(options.command("ainq")), &mut bars)?;
     drop(bars);
-    present(&report, options)?;
+    options.show.present(&report)?;
     Ok(Outcome::Passed)
-}
-
-fn present(report: &Report, options: &Options) -> Result<()> {
-    let folder = if options.no_results { None } else { Some(report.write_under(&options.results)?) };
-    if options.json {
-        print(&report.json());
-    } else if !options.quiet {
-        print(&report.terminal());
-        if let Some(folder) = folder {
-            print(&format!("Read {}", folder.join("report.html").display()));
-        }
-    }
-    Ok(())
-}
-
-#[expect(clippy::disallowed_methods, reason = "a report says when it was made")]
-fn now() -> SystemTime {
-    SystemTime::now()
-}
-
-/// A bar for each task.
-struct Bars {
-    progress: Progress,
-    step: Option<(Step, usize)>,
-}
-
-impl Bars {
-    const fn new(progress: Progress) -> Self {
-        Self { progress, step: None }
-    }
-}
-
-impl Observer for Bars {
-    fn begin(&mut self, task: &str, steps: usize) {
-        self.step = Some((self.progress.step(task.to_string(), steps), 0));
-    }
-
-    fn advance(&mut self, steps: usize) {
-        if let Some((step, done)) = &mut self.step {
-            *done += steps;
-            step.done(*done);
-        }
-    }
 }
 
 #[cfg(test)]

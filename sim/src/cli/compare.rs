@@ -1,0 +1,135 @@
+//! `sim compare`: the same membership events through MLS.
+
+use std::time::Duration;
+
+use clap::Args;
+use quiver_experiments::compare::{Plan, measure, report};
+
+use super::showing::{ShowArgs, making};
+use crate::report::Outcome;
+use crate::{Result, SimError};
+
+pub(super) const ABOUT: &str = "\
+Plays the same membership events through MLS (RFC 9420, crate mls-rs) and through Quiver, flat and tree: a group forms, its
+key expires, one drone leaves, one joins, 10 % leave, 10 % join. Both sides are real, and a member that follows must hold
+the leader's key after each event. Measured are CPU time at the leader, at one member and at one newcomer, and bytes.
+
+MLS comes twice. `one committer`: the leader has added everybody and nobody else ever committed, which is what a swarm with
+a leader gets. `warm tree`: a member of each pair has committed once, which is MLS at its best.";
+
+const EXAMPLES: &str = "\
+Each comparison gets a folder of its own under results/, with report.html to read, a CSV per event, an SVG per plot and
+report.json. Times are CPU times: other work on the machine hardly disturbs them, but measure on an idle one for figures
+to keep.
+
+Examples:
+  sim compare                          100 to 2,000 drones, then doubled for as long as MLS keeps to a minute
+  sim compare --drones 100,500         these sizes and no others: seconds
+  sim compare --budget 5m              more time for MLS, so that warm trees grow larger
+  sim compare --drones 2000 --json     for scripts, on standard output
+
+Exit codes:
+  0  everything was measured, and members and leader held the same keys
+  1  they did not, or the results could not be written
+  2  wrong usage";
+
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct CompareArgs {
+    /// Group sizes. Without them 100,500,1000,2000 and then twice as many each time, as far as MLS goes within the budget
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(i64::from(Plan::LEAST)..=i64::from(Plan::MOST)))]
+    drones: Vec<u32>,
+    /// CPU time that each system may take for each size, preparation included; beyond it is cut, and the report says so
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = humantime::parse_duration)]
+    budget: Duration,
+    /// Whence Quiver's keys come
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+impl CompareArgs {
+    fn plan(&self) -> Result<Plan> {
+        if self.budget.is_zero() {
+            return Err(SimError::Usage("--budget 0s leaves nothing to be measured: try 60s".into()));
+        }
+        let plan = Plan { budget: self.budget, seed: self.seed, ..Plan::default() };
+        if self.drones.is_empty() {
+            return Ok(plan);
+        }
+        let mut drones = self.drones.clone();
+        drones.sort_unstable();
+        drones.dedup();
+        Ok(Plan { drones, onward: false, ..plan })
+    }
+
+    /// The command that makes the same report.
+    fn command(&self) -> String {
+        let mut command = String::from("cargo run --release --bin sim -- compare");
+        if !self.drones.is_empty() {
+            let drones: Vec<String> = self.drones.iter().map(u32::to_string).collect();
+            command.push_str(&format!(" --drones {}", drones.join(",")));
+        }
+        format!(
+            "{command} --budget {} --seed {}",
+            humantime::format_duration(self.budget).to_string().replace(' ', ""),
+            self.seed
+        )
+    }
+}
+
+/// Measures, shows and writes.
+pub(super) fn compare(args: &CompareArgs) -> Result<Outcome> {
+    let plan = args.plan()?;
+    let mut bars = args.show.bars();
+    let comparison = measure(&plan, &mut bars)?;
+    drop(bars);
+    args.show.present(&report(&comparison, making(args.command())))?;
+    Ok(Outcome::Passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: CompareArgs,
+    }
+
+    fn parse(words: &[&str]) -> Option<CompareArgs> {
+        Some(Only::try_parse_from(std::iter::once(&"compare").chain(words)).ok()?.args)
+    }
+
+    #[test]
+    fn sizes_that_are_named_are_the_only_ones() {
+        assert_eq!(parse(&[]).unwrap().plan().unwrap(), Plan::default());
+        let plan = parse(&["--drones", "500,100,500", "--budget", "5s"]).unwrap().plan().unwrap();
+        assert_eq!((plan.drones, plan.onward, plan.budget), (vec![100, 500], false, Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn sizes_too_small_or_too_large_and_empty_budgets_are_refused() {
+        for words in [["--drones", "7"], ["--drones", "131073"], ["--drones", "many"], ["--budget", "much"]] {
+            assert!(parse(&words).is_none(), "{words:?}");
+        }
+        assert!(matches!(parse(&["--budget", "0s"]).unwrap().plan(), Err(SimError::Usage(_))));
+    }
+
+    #[test]
+    fn a_report_names_the_command_that_repeats_it() {
+        let command = parse(&["--drones", "100,500", "--budget", "90s"]).unwrap().command();
+        assert_eq!(
+            command,
+            "cargo run --release --bin sim -- compare --drones 100,500 --budget 1m30s --seed 1"
+        );
+        assert_eq!(
+            parse(&[]).unwrap().command(),
+            "cargo run --release --bin sim -- compare --budget 1m --seed 1"
+        );
+    }
+}
