@@ -15,8 +15,11 @@
 //! Deviation: H0 is the challenge of a Schnorr signature with FROST's hash, over `lp(D_i) ‖ P_i` with suite, deployment and
 //! purpose before it. The equation is the paper's; the hash is separated from every other, and a quorum of KGCs can issue.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 use core::fmt;
+use core::hash::Hash;
 
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Hasher, Hex, Zeroizing};
@@ -75,7 +78,7 @@ impl<S: Suite> MasterSecret<S> {
         let message = identity_statement(deployment, &identity.encode(), public_value);
         let nonce = Nonce::hedged(&self.0, "identity", &message, rng);
         let r = *nonce.commitment();
-        let h0 = challenge(deployment, &r, &message);
+        let h0 = challenge(deployment, r.as_bytes(), &message);
         UnverifiedPartialKey::new(nonce.respond(&h0, &self.0), r)
     }
 }
@@ -88,7 +91,11 @@ pub fn identity_statement<S: Suite>(
     identity: &[u8],
     public_value: &Element<S>,
 ) -> Vec<u8> {
-    let body = Writer::new().lp(identity).fixed(public_value.as_bytes()).finish();
+    identity_message(deployment, identity, public_value.as_bytes())
+}
+
+fn identity_message<S: Suite>(deployment: &Deployment<S>, identity: &[u8], public_value: &[u8]) -> Vec<u8> {
+    let body = Writer::new().lp(identity).fixed(public_value).finish();
     Purpose::Identity.message(deployment, &body)
 }
 
@@ -129,14 +136,17 @@ impl<S: Suite> SecretValue<S> {
 }
 
 /// (D_i, R_i, P_i): all that others need to know of a drone.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// A leader keeps as many as the group has members, so the points are kept as the bytes they came in, which were
+/// checked, and decoded only as long as Y is still to be made of them.
+#[derive(Clone)]
 pub struct DronePublicKey<S: Suite> {
     /// D_i.
     pub identity: Identity,
-    /// R_i, the partial public key.
-    pub r: Element<S>,
-    /// P_i, the public value.
-    pub p: Element<S>,
+    r: S::Encoding,
+    p: S::Encoding,
+    /// R_i + P_i.
+    sum: Option<Box<S::Point>>,
 }
 
 /// H(D, R, P): names one key of one drone, in revocation lists and evictions. 32 bytes.
@@ -167,10 +177,45 @@ impl<S: Suite> DronePublicKey<S> {
     /// Bytes an encoding may have.
     pub const MAX_LEN: usize = 4 + MAX_IDENTITY_LEN + 2 * S::POINT_LEN;
 
+    /// Puts one together.
+    #[must_use]
+    pub fn new(identity: Identity, r: Element<S>, p: Element<S>) -> Self {
+        let sum = Some(Box::new(*r.point() + *p.point()));
+        Self { identity, r: *r.encoding(), p: *p.encoding(), sum }
+    }
+
+    /// R_i, the partial public key: the canonical encoding of a point, `S::POINT_LEN` bytes.
+    #[must_use]
+    pub fn r(&self) -> &[u8] {
+        self.r.as_ref()
+    }
+
+    /// P_i, the public value: the canonical encoding of a point, `S::POINT_LEN` bytes.
+    #[must_use]
+    pub fn p(&self) -> &[u8] {
+        self.p.as_ref()
+    }
+
+    /// Forgets what [`implicit`](Self::implicit) would be faster with, for a key that is kept beside its Y.
+    pub(crate) fn forget_points(&mut self) {
+        self.sum = None;
+    }
+
+    fn sum(&self) -> Result<S::Point, Error> {
+        match &self.sum {
+            Some(sum) => Ok(**sum),
+            None => Ok(*Element::<S>::decode(self.r())?.point() + *Element::<S>::decode(self.p())?.point()),
+        }
+    }
+
+    fn fields(&self) -> (&Identity, &S::Encoding, &S::Encoding) {
+        (&self.identity, &self.r, &self.p)
+    }
+
     /// The canonical encoding: `lp(D) ‖ R ‖ P`.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        Writer::new().lp(&self.identity.encode()).fixed(self.r.as_bytes()).fixed(self.p.as_bytes()).finish()
+        Writer::new().lp(&self.identity.encode()).fixed(self.r()).fixed(self.p()).finish()
     }
 
     /// Reads the canonical encoding. What it says is proven only by a signature under the implicit key.
@@ -190,14 +235,14 @@ impl<S: Suite> DronePublicKey<S> {
     /// As [`decode`](Self::decode).
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let identity = Identity::decode(reader.lp(MAX_IDENTITY_LEN)?)?;
-        Ok(Self { identity, r: Element::read(reader)?, p: Element::read(reader)? })
+        Ok(Self::new(identity, Element::read(reader)?, Element::read(reader)?))
     }
 
     /// H("quiver/1 handle", suite, lp(D), R, P).
     #[must_use]
     pub fn handle(&self) -> Handle {
         let hash = Hasher::new("quiver/1 handle").lp(S::ID.as_bytes()).lp(&self.identity.encode());
-        Handle(hash.fixed(self.r.as_bytes()).fixed(self.p.as_bytes()).finish())
+        Handle(hash.fixed(self.r()).fixed(self.p()).finish())
     }
 
     /// Y_i = R_i + H0(D_i,R_i,P_i)·P_pub + P_i. Only who was issued (s_i, R_i) for D_i and P_i knows its secret.
@@ -205,9 +250,44 @@ impl<S: Suite> DronePublicKey<S> {
     /// # Errors
     /// [`Error::IdentityPoint`].
     pub fn implicit(&self, deployment: &Deployment<S>) -> Result<Element<S>, Error> {
-        let message = identity_statement(deployment, &self.identity.encode(), &self.p);
-        let h0 = challenge(deployment, &self.r, &message);
-        Element::from_point(*self.r.point() + deployment.vartime_mul_master(&h0) + *self.p.point())
+        let message = identity_message(deployment, &self.identity.encode(), self.p());
+        let h0 = challenge(deployment, self.r(), &message);
+        Element::from_point(self.sum()? + deployment.vartime_mul_master(&h0))
+    }
+}
+
+impl<S: Suite> PartialEq for DronePublicKey<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.fields() == other.fields()
+    }
+}
+
+impl<S: Suite> Eq for DronePublicKey<S> {}
+
+impl<S: Suite> PartialOrd for DronePublicKey<S> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<S: Suite> Ord for DronePublicKey<S> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.fields().cmp(&other.fields())
+    }
+}
+
+impl<S: Suite> Hash for DronePublicKey<S> {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        self.fields().hash(state);
+    }
+}
+
+impl<S: Suite> fmt::Debug for DronePublicKey<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("DronePublicKey");
+        debug.field("identity", &self.identity);
+        debug.field("r", &format_args!("{}", Hex(self.r())));
+        debug.field("p", &format_args!("{}", Hex(self.p()))).finish()
     }
 }
 
@@ -260,7 +340,7 @@ impl<S: Suite> UnverifiedPartialKey<S> {
         identity: &Identity,
         secret_value: &SecretValue<S>,
     ) -> Result<DroneKeypair<S>, Error> {
-        let public = DronePublicKey { identity: identity.clone(), r: self.r, p: secret_value.public() };
+        let public = DronePublicKey::new(identity.clone(), self.r, secret_value.public());
         // The drone checks s_i·P = R_i + H0(D_i,R_i,P_i)·P_pub; with P_i on both sides that is (s_i + x_i)·P = Y_i, ...
         let implicit = public.implicit(deployment).map_err(|_| Error::InvalidPartialKey)?;
         // ... whose secret y_i = s_i + x_i is checked against it.

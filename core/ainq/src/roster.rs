@@ -9,6 +9,7 @@ mod vacancies;
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::fmt;
 
 use quiver_crypto::{Digest, Hasher};
 
@@ -16,7 +17,7 @@ use self::merkle::MerkleTree;
 use self::vacancies::Vacancies;
 use crate::slab::Slab;
 use crate::slots::{MAX_SLOTS, Slot};
-use crate::{Deployment, DronePublicKey, Element, Error, Handle, Suite};
+use crate::{Deployment, DronePublicKey, Error, Handle, Suite};
 
 /// The members of a group, and the drones evicted from it.
 #[derive(Clone, Debug)]
@@ -31,11 +32,17 @@ pub struct Roster<S: Suite> {
 }
 
 /// A member and what is computed about it once.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Member<S: Suite> {
     pub(crate) public: DronePublicKey<S>,
     /// Y, if anybody has needed it yet.
-    pub(crate) implicit: Option<Element<S>>,
+    pub(crate) implicit: Option<S::Point>,
+}
+
+impl<S: Suite> fmt::Debug for Member<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.public.fmt(f)
+    }
 }
 
 impl<S: Suite> Default for Roster<S> {
@@ -71,8 +78,8 @@ impl<S: Suite> Roster<S> {
     pub(crate) fn admit(
         &mut self,
         slot: Slot,
-        public: DronePublicKey<S>,
-        implicit: Option<Element<S>>,
+        mut public: DronePublicKey<S>,
+        implicit: Option<S::Point>,
     ) -> Result<(), Error> {
         let handle = public.handle();
         if self.evicted.contains(&handle) {
@@ -83,6 +90,9 @@ impl<S: Suite> Roster<S> {
         }
         self.tree.set(slot, Some(hash_leaf(slot, &public)));
         self.index.insert((start_of(&handle), slot));
+        if implicit.is_some() {
+            public.forget_points();
+        }
         self.members.set(slot, Member { public, implicit });
         Ok(())
     }
@@ -194,7 +204,10 @@ impl<S: Suite> Roster<S> {
         for (slot, member) in self.members.iter_mut() {
             if member.implicit.is_none() {
                 match member.public.implicit(deployment) {
-                    Ok(implicit) => member.implicit = Some(implicit),
+                    Ok(implicit) => {
+                        member.implicit = Some(*implicit.point());
+                        member.public.forget_points();
+                    }
                     Err(_) => impossible.push(slot),
                 }
             }
@@ -231,4 +244,30 @@ fn hash_leaf<S: Suite>(slot: Slot, public: &DronePublicKey<S>) -> Digest {
 fn hash_evictions<S: Suite>(evicted: &BTreeSet<Handle>) -> Digest {
     let hasher = Hasher::new("quiver/1 roster evictions").lp(S::ID.as_bytes()).u64(evicted.len() as u64);
     evicted.iter().fold(hasher, |hasher, handle| hasher.fixed(handle.as_bytes())).finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use core::mem::size_of;
+
+    use super::*;
+    use crate::pairwise::Ratchet;
+    use crate::{Name, Ristretto255};
+
+    /// What a leader keeps of a member, in this crate: bytes that are multiplied by a million.
+    #[test]
+    fn a_member_costs_a_leader_about_600_bytes() {
+        type S = Ristretto255;
+        let in_the_roster = size_of::<Option<Member<S>>>();
+        // Its name of 16 characters, and one group's.
+        let names = 16 + size_of::<Name>() + 8;
+        // A set is at least half full.
+        let index = 2 * size_of::<(u64, Slot)>();
+        let hashes = 2 * size_of::<Digest>();
+        let chain = size_of::<Option<Ratchet<S>>>();
+        let node = size_of::<Option<quiver_crypto::Secret<32>>>();
+        let bytes = [in_the_roster, names, index, hashes, chain, node];
+        assert_eq!(chain, 80);
+        assert!(bytes.iter().sum::<usize>() <= 600, "{bytes:?}");
+    }
 }

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use rand_core::CryptoRngCore;
 
 use crate::schnorr::Nonce;
-use crate::{Deployment, Element, Error, MasterSecret, SchnorrSignature, Suite};
+use crate::{Deployment, Error, MasterSecret, SchnorrSignature, Suite};
 
 /// What a statement of the KGC is about. No statement of one purpose passes for one of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,10 +56,10 @@ impl Purpose {
 /// H2(R ‖ P_pub ‖ message).
 pub(crate) fn challenge<S: Suite>(
     deployment: &Deployment<S>,
-    commitment: &Element<S>,
+    commitment: &[u8],
     message: &[u8],
 ) -> S::Scalar {
-    S::challenge(&[commitment.as_bytes(), deployment.master().as_bytes(), message])
+    S::challenge(&[commitment, deployment.master().as_bytes(), message])
 }
 
 /// The KGC's signature on a statement: `S::POINT_LEN + S::SCALAR_LEN` bytes.
@@ -77,7 +77,7 @@ impl<S: Suite> MasterSecret<S> {
     ) -> StatementSignature<S> {
         let message = purpose.message(deployment, body);
         let nonce = Nonce::hedged(self.scalar(), "statement", &message, rng);
-        StatementSignature(nonce.sign(self.scalar(), |r| challenge(deployment, r, &message)))
+        StatementSignature(nonce.sign(self.scalar(), |r| challenge(deployment, r.as_bytes(), &message)))
     }
 }
 
@@ -96,7 +96,7 @@ impl<S: Suite> StatementSignature<S> {
     /// [`Error::InvalidSignature`].
     pub fn verify(&self, deployment: &Deployment<S>, purpose: Purpose, body: &[u8]) -> Result<(), Error> {
         let message = purpose.message(deployment, body);
-        let challenge = challenge(deployment, self.0.commitment(), &message);
+        let challenge = challenge(deployment, self.0.commitment().as_bytes(), &message);
         let expected = *self.0.commitment().point() + deployment.vartime_mul_master(&challenge);
         if S::mul_base(self.0.response()) != expected {
             return Err(Error::InvalidSignature);

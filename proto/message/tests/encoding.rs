@@ -385,7 +385,7 @@ fn the_identity_element_is_no_point_in_any_message() {
     let point_of = |message: &Message<S>| match message {
         Message::Welcome(welcome) => welcome.header.core.point.map(|point| *point.encoding()),
         Message::SparePublication(publication) => Some(*publication.spare.point.encoding()),
-        Message::JoinChallenge(challenge) => Some(*challenge.leader.p.encoding()),
+        Message::JoinChallenge(challenge) => Some(challenge.leader.p().try_into().unwrap()),
         _ => None,
     };
     let mut tried = 0;

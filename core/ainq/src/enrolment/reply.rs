@@ -25,8 +25,7 @@ impl<S: Suite> MasterSecret<S> {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> (SealedReply<S>, DronePublicKey<S>) {
         let partial = self.issue_partial_key(deployment, &request.identity, &request.public_value, rng);
-        let public =
-            DronePublicKey { identity: request.identity.clone(), r: *partial.r(), p: request.public_value };
+        let public = DronePublicKey::new(request.identity.clone(), *partial.r(), request.public_value);
         let e = SecretScalar::<S>::generate(rng);
         let a = e.public();
         // e·P_i ‖ e·N_i

@@ -42,7 +42,7 @@ impl<S: Suite> Join<S> {
         implicit: Element<S>,
         ephemeral: Element<S>,
     ) -> Result<Self, Error> {
-        let target = sum(&implicit, &ephemeral).ok_or(Error::IdentityPoint)?;
+        let target = sum(implicit.point(), &ephemeral).ok_or(Error::IdentityPoint)?;
         Ok(Self { public, ephemeral, implicit, target })
     }
 
@@ -137,7 +137,7 @@ impl<S: Suite> Batch<S> {
         freed.iter().for_each(|slot| drop(roster.remove(*slot)));
         roster.evict_all(self.evictions);
         for (join, slot) in self.joins.into_iter().zip(assigned) {
-            roster.admit(*slot, join.public, Some(join.implicit))?;
+            roster.admit(*slot, join.public, Some(*join.implicit.point()))?;
         }
         Ok(())
     }
@@ -170,10 +170,10 @@ impl<'a, S: Suite> Newcomer<'a, S> {
     }
 }
 
-fn sum<S: Suite>(implicit: &Element<S>, one_time: &Element<S>) -> Option<S::Point> {
+fn sum<S: Suite>(implicit: &S::Point, one_time: &Element<S>) -> Option<S::Point> {
     if S::STRICT_PAPER {
-        return Some(*implicit.point());
+        return Some(*implicit);
     }
-    let target = *implicit.point() + *one_time.point();
+    let target = *implicit + *one_time.point();
     (!S::is_identity(&target)).then_some(target)
 }

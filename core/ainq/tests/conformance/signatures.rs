@@ -97,7 +97,8 @@ fn a_signature_holds_for_one_label_message_drone_and_deployment<S: Suite>() {
     assert_eq!(signature.verify(deployment, public, Label::Leave, b"message"), refused);
     assert_eq!(signature.verify(deployment, public, Label::Join, b"messagf"), refused);
     assert_eq!(signature.verify(deployment, other.public(), Label::Join, b"message"), refused);
-    let promoted = DronePublicKey { identity: World::<S>::identity(9), ..public.clone() };
+    let mut promoted = public.clone();
+    promoted.identity = World::<S>::identity(9);
     assert_eq!(signature.verify(deployment, &promoted, Label::Join, b"message"), refused);
     let elsewhere = World::<S>::new(9).deployment;
     assert_eq!(signature.verify(&elsewhere, public, Label::Join, b"message"), refused);

@@ -31,7 +31,7 @@ fn prf(key: &[u8], label: &str, input: &[&[u8]]) -> [u8; 32] {
 }
 
 fn triple(public: &DronePublicKey<S>) -> Vec<u8> {
-    [lp(&public.identity.encode()), public.r.as_bytes().to_vec(), public.p.as_bytes().to_vec()].concat()
+    [lp(&public.identity.encode()), public.r().to_vec(), public.p().to_vec()].concat()
 }
 
 fn set(slots: &SlotSet) -> Vec<u8> {

@@ -35,14 +35,14 @@ fn tree_after<S: Suite>(seed: u64, edges: usize) -> Swarm<S> {
 }
 
 /// From bytes to the next state, which is not kept.
-fn accept<S: Suite>(swarm: &Swarm<S>, header: &[u8], part: Part) -> Result<Membership<S>, Error> {
+fn accept<S: Suite>(swarm: &Swarm<S>, header: &[u8], part: &Part) -> Result<Membership<S>, Error> {
     let edge = &swarm.edges[0];
     let member = edge.membership.as_ref().unwrap();
     let header = Header::decode(header, &swarm.deployment)?;
     let alpha = crate::swarm::name("alpha");
     let none = quiver_ainq::RevocationList::empty();
     let header = header.verify(&swarm.deployment, &alpha, None, &none, crate::swarm::NOW)?;
-    member.advance(&swarm.context(), &edge.keypair, Some(&edge.spare), &header, &part)
+    member.advance(&swarm.context(), &edge.keypair, Some(&edge.spare), &header, part)
 }
 
 fn everything_of<S: Suite>(swarm: &Swarm<S>) -> (Vec<u8>, Option<[u8; 8]>, bool) {
@@ -60,8 +60,9 @@ fn changing_any_byte_is_noticed_and_changes_nothing<S: Suite>() {
     let header = swarm.last().header.encode(&swarm.deployment);
     let delta = swarm.last().delta.clone().unwrap().encode();
     let before = everything_of(&swarm);
-    let with_delta = |header: &[u8], delta: &[u8]| accept(&swarm, header, Part::Delta(Delta::decode(delta)?));
-    let with_path = |path: &[u8]| accept(&swarm, &header, Part::Path(PathMessage::decode(path)?));
+    let with_delta =
+        |header: &[u8], delta: &[u8]| accept(&swarm, header, &Part::Delta(Delta::decode(delta)?));
+    let with_path = |path: &[u8]| accept(&swarm, &header, &Part::Path(PathMessage::decode(path)?));
     let every = if S::POINT_LEN == 32 { 1 } else { 5 };
     let changed = |bytes: &[u8], place: usize| {
         let mut bytes = bytes.to_vec();

@@ -83,7 +83,7 @@ impl<S: Suite> Swarm<S> {
             let p = SecretValue::generate(rng).public();
             let r = *swarm.master.issue_partial_key(&swarm.deployment, &identity, &p, rng).r();
             let one_time = SecretScalar::generate(rng).public();
-            Ok(Enrolled { public: DronePublicKey { identity, r, p }, one_time })
+            Ok(Enrolled { public: DronePublicKey::new(identity, r, p), one_time })
         })
     }
 
