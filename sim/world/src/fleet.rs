@@ -82,6 +82,11 @@ impl<S: Suite> Fleet<S> {
         &self.group
     }
 
+    /// How many drones a leader lets wait to join at once.
+    pub(crate) fn wave(&self) -> usize {
+        (self.max_members as usize / 8).max(16_384)
+    }
+
     /// Whether the edge's identity lists the group.
     pub fn authorises(&self, edge: u32) -> bool {
         edge < self.strangers_from

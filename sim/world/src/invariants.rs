@@ -198,7 +198,7 @@ impl<S: Suite> Witness<S> for Invariants<S> {
 
     fn acted(&mut self, world: &World<S>, at: Duration, action: &Action) {
         match action {
-            Action::Revoke(edge) => {
+            Action::Revoke(edge) if world.alive(Node::Kgc) => {
                 self.asked_to_revoke.insert(*edge);
             }
             Action::Evict(edge) => {

@@ -29,6 +29,7 @@ mod world;
 
 pub mod check;
 pub mod radio;
+pub mod run;
 pub mod scenario;
 
 pub use self::action::Action;

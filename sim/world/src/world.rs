@@ -4,6 +4,7 @@ mod acting;
 mod adversary;
 mod links;
 mod looking;
+mod masses;
 mod running;
 mod setup;
 mod turning;

@@ -45,8 +45,10 @@ impl<S: Suite> Teller<S> {
 impl<S: Suite> Witness<S> for Teller<S> {
     fn saw(&mut self, world: &World<S>, turn: &Turn) {
         self.invariants.saw(world, turn);
-        let line = told(world, turn);
-        self.tell(line);
+        if !is_dull(turn) {
+            let line = told(world, turn);
+            self.tell(line);
+        }
     }
 
     fn acted(&mut self, world: &World<S>, at: Duration, action: &Action) {
@@ -67,6 +69,11 @@ impl<S: Suite> Judge<S> for Teller<S> {
     fn time_is_up(&mut self, world: &World<S>) {
         self.invariants.demand_convergence(world);
     }
+}
+
+/// Deadlines that came too early, and what is heard without a consequence.
+fn is_dull(turn: &Turn) -> bool {
+    turn.effects.is_empty() && matches!(turn.cause, Cause::Deadline | Cause::Message { .. })
 }
 
 /// One step as a line.

@@ -32,8 +32,9 @@ impl<S: Suite> Invariants<S> {
         (0..world.edge_count())
             .filter_map(|number| {
                 let edge = world.edge(number)?;
-                // Whether it is in depends on when its leader died.
-                let uncertain = self.asked_to_evict.contains(&number);
+                // Whether it is in may depend on when its leader or the KGC died.
+                let uncertain =
+                    self.asked_to_evict.contains(&number) || self.asked_to_revoke.contains(&number);
                 let wants = edge.status().group.is_some() && self.may_be_in(world, number);
                 let held = self.holds(world, number);
                 let wrong = match (wants, held) {
@@ -42,7 +43,7 @@ impl<S: Suite> Invariants<S> {
                     (true, Some(held)) if held.epoch != newest || Some(held.key) != key => {
                         format!("holds epoch {}, the newest is {}", show(held.epoch), show(newest))
                     }
-                    (false, Some(held)) if held.epoch == newest => {
+                    (false, Some(held)) if held.epoch == newest && !uncertain => {
                         format!("is out and holds the newest epoch {}", show(newest))
                     }
                     _ => return None,

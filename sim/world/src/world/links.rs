@@ -100,15 +100,27 @@ impl<S: Suite> World<S> {
             if let Some(link) = self.links.link_mut(node, other) {
                 link.blocked = false;
             }
-            if self.alive(other) {
+            if !self.alive(other) {
+                continue;
+            }
+            if self.setup.parallel {
+                // A million errands would be a million stretches.
+                let (hub, dialler) = self.ends(node, other);
+                self.connect(dialler, hub);
+            } else {
                 self.plan_connect(node, other, DIAL);
             }
         }
     }
 
     pub(super) fn plan_connect(&mut self, a: Node, b: Node, after: Duration) {
-        let (hub, dialler) = if self.row.index(a) < self.row.index(b) { (a, b) } else { (b, a) };
+        let (hub, dialler) = self.ends(a, b);
         self.plan(after, Errand::Connect(dialler, hub));
+    }
+
+    /// Who is dialled and who dials.
+    fn ends(&self, a: Node, b: Node) -> (Node, Node) {
+        if self.row.index(a) < self.row.index(b) { (a, b) } else { (b, a) }
     }
 
     /// Connects two nodes, or tries again later if it cannot be now.

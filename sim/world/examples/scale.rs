@@ -1,0 +1,65 @@
+//! A large group's life, with memory: `cargo run --release -p quiver-world --example scale -- 100000 tree ristretto`.
+#![expect(clippy::print_stdout, reason = "an example for people")]
+
+use std::time::Duration;
+
+use peak_alloc::PeakAlloc;
+use quiver_ainq::{Ristretto255, StrategyKind, Suite};
+use quiver_world::InsecureToy;
+use quiver_world::run::{Progress, RunPlan, run};
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let drones = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(10_000);
+    let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    let strategy = if has("tree") { StrategyKind::Tree } else { StrategyKind::Flat };
+    let plan = RunPlan {
+        drones,
+        strategy,
+        seed: 1,
+        leavers: (drones / 100).min(100),
+        newcomers: drones / 10,
+        messages: 2,
+        restart_leader: true,
+        air: None,
+    };
+    if has("ristretto") { live::<Ristretto255>(&plan) } else { live::<InsecureToy>(&plan) }
+}
+
+fn live<S: Suite>(plan: &RunPlan) {
+    println!("{} over {}", plan.drones, S::ID);
+    let mut last = ("", Duration::ZERO);
+    let mut show = |progress: Progress| {
+        if progress.operation != last.0 || progress.at > last.1 + Duration::from_secs(5) {
+            last = (progress.operation, progress.at);
+            println!("  {progress:?}, {:.0} MB allocated", MEMORY.current_usage_as_mb());
+        }
+    };
+    let start = cpu_time::ProcessTime::now();
+    let outcome = run::<S>(plan, &mut show).expect("a world");
+    for row in &outcome.rows {
+        println!(
+            "{:<28} {:>8} leader {:>10.3?} to all {:?}, {} epochs, {} messages, {} bytes, CPU {:.2?}",
+            row.operation,
+            row.drones,
+            row.leader_cpu,
+            row.to_all,
+            row.epochs,
+            row.messages,
+            row.bytes,
+            row.cpu
+        );
+    }
+    println!(
+        "{} violations {:?}; {} checks, {} steps; CPU {:.1?}, peak {:.0} MB",
+        outcome.violations.len(),
+        outcome.violations,
+        outcome.checks,
+        outcome.turns,
+        start.elapsed(),
+        MEMORY.peak_usage_as_mb()
+    );
+}

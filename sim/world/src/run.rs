@@ -1,0 +1,133 @@
+//! One life of a large group without faults, measured: enrol, form, expire, leave, join, talk, restart.
+
+mod arrivals;
+mod phases;
+
+use std::time::Duration;
+
+use quiver_ainq::{Epoch, StrategyKind, Suite};
+use quiver_role::leader::LeaderTiming;
+
+use self::arrivals::Arrivals;
+use crate::radio::Energy;
+use crate::{AirSetup, LinkFaults, Setup, World, WorldError};
+
+/// What a run shall do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunPlan {
+    /// Drones in the group when it is formed.
+    pub drones: u32,
+    /// How the leader keys the group.
+    pub strategy: StrategyKind,
+    /// Whence all randomness comes.
+    pub seed: u64,
+    /// How many leave.
+    pub leavers: u32,
+    /// How many join later.
+    pub newcomers: u32,
+    /// How many group messages are sent.
+    pub messages: u32,
+    /// Whether the leader is switched off and on again.
+    pub restart_leader: bool,
+    /// The radio; none: links as [`LinkFaults::SOUND`].
+    pub air: Option<AirSetup>,
+}
+
+/// How long something took, over all drones, in virtual time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Percentiles {
+    /// Half of the drones were as fast.
+    pub p50: Duration,
+    /// All but one in a hundred were as fast.
+    pub p99: Duration,
+    /// The slowest.
+    pub max: Duration,
+}
+
+/// What one operation came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// What was done.
+    pub operation: String,
+    /// To how many drones.
+    pub drones: u32,
+    /// CPU time of the leader's machine and driver.
+    pub leader_cpu: Duration,
+    /// Virtual time until they had the key (or whatever the operation brings).
+    pub to_all: Option<Percentiles>,
+    /// Epochs made.
+    pub epochs: usize,
+    /// Messages handed to the network; a message to the group counts once for every receiver.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// What the radio spent on it.
+    pub radio: Option<RadioCost>,
+    /// CPU time of the whole simulation, on all cores.
+    pub cpu: Duration,
+}
+
+/// What the radio spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RadioCost {
+    /// Time the channel was taken.
+    pub airtime: Duration,
+    /// Data frames, without repetitions.
+    pub frames: u64,
+    /// Repetitions.
+    pub retransmissions: u64,
+    /// Of all drones and the leader: radio and CPU.
+    pub energy: Energy,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// What was done, in order.
+    pub rows: Vec<Row>,
+    /// What did not hold: nothing, if all went well.
+    pub violations: Vec<String>,
+    /// How many keys were compared.
+    pub checks: u64,
+    /// The newest epoch.
+    pub epoch: Option<Epoch>,
+    /// Steps taken.
+    pub turns: u64,
+}
+
+/// What a run tells about its progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What is being done.
+    pub operation: &'static str,
+    /// How many drones are there.
+    pub done: u32,
+    /// Of how many.
+    pub of: u32,
+    /// Virtual time.
+    pub at: Duration,
+}
+
+/// Runs a plan over a suite.
+///
+/// # Errors
+/// As for [`World::new`].
+pub fn run<S: Suite>(plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -> Result<Run, WorldError> {
+    let members = plan.drones.saturating_add(plan.newcomers);
+    let setup = Setup {
+        seed: plan.seed,
+        fleet_seed: plan.seed,
+        members,
+        strategy: plan.strategy,
+        // Keys that outlive the run: that they expire is told to the leader.
+        leader_timing: LeaderTiming { validity: Duration::from_secs(86_400), ..LeaderTiming::default() },
+        faults: LinkFaults::SOUND,
+        air: plan.air.clone(),
+        metered: true,
+        parallel: true,
+        durable: false,
+        ..Setup::default()
+    };
+    let world = World::<S>::new(setup)?;
+    Ok(phases::Stage::new(world, plan.clone(), progress).play())
+}

@@ -1,0 +1,119 @@
+//! Who has arrived where, and when.
+
+use std::time::Duration;
+
+use quiver_ainq::{Epoch, Suite};
+use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent};
+
+use super::Percentiles;
+use crate::{Node, NodeEvent, Turn, Witness, World};
+
+/// What every edge has come to, at its last step that mattered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    enrolled: bool,
+    epoch: Option<Epoch>,
+    /// When, in milliseconds since the world began.
+    at: u32,
+}
+
+/// Notes what a run waits for.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals {
+    edges: Vec<Place>,
+    pub(super) enrolled: u32,
+    /// Epochs made.
+    pub(super) made: usize,
+    pub(super) newest: Option<Epoch>,
+    /// How many edges hold the newest epoch.
+    pub(super) current: u32,
+    /// Whether every member acknowledged the newest epoch.
+    pub(super) delivered: bool,
+    pub(super) issued: u32,
+    pub(super) left: u32,
+    pub(super) heard: u64,
+    pub(super) heard_by_leader: u64,
+    pub(super) regressions: u32,
+    pub(super) blamed: u64,
+}
+
+impl Arrivals {
+    pub(super) fn new(edges: u32) -> Self {
+        Self { edges: vec![Place::default(); edges as usize], ..Self::default() }
+    }
+
+    /// How long after `start` these edges came to where they are.
+    pub(super) fn percentiles(
+        &self,
+        edges: impl IntoIterator<Item = u32>,
+        start: Duration,
+    ) -> Option<Percentiles> {
+        let start = u32::try_from(start.as_millis()).unwrap_or(u32::MAX);
+        let place = |edge: u32| Some(self.edges.get(edge as usize)?.at.saturating_sub(start));
+        let mut times: Vec<u32> = edges.into_iter().filter_map(place).collect();
+        times.sort_unstable();
+        let at = |share: usize| {
+            let place = (times.len() * share).div_ceil(100).max(1) - 1;
+            Some(Duration::from_millis(u64::from(*times.get(place)?)))
+        };
+        Some(Percentiles { p50: at(50)?, p99: at(99)?, max: at(100)? })
+    }
+
+    fn edge(&mut self, number: u32, at: Duration, event: &EdgeEvent) {
+        let Some(place) = self.edges.get_mut(number as usize) else { return };
+        let now = u32::try_from(at.as_millis()).unwrap_or(u32::MAX);
+        match event {
+            EdgeEvent::Enrolled { .. } => {
+                place.enrolled = true;
+                place.at = now;
+                self.enrolled += 1;
+            }
+            EdgeEvent::KeyActivated { epoch, .. } => {
+                self.regressions += u32::from(place.epoch.is_some_and(|before| before > *epoch));
+                self.current += u32::from(Some(*epoch) == self.newest && place.epoch != self.newest);
+                place.epoch = Some(*epoch);
+                place.at = now;
+            }
+            EdgeEvent::Left | EdgeEvent::Evicted => {
+                self.current -= u32::from(place.epoch.is_some() && place.epoch == self.newest);
+                self.left += 1;
+                place.epoch = None;
+                place.at = now;
+            }
+            EdgeEvent::Message { .. } => {
+                place.at = now;
+                self.heard += 1;
+            }
+            EdgeEvent::Blamed { .. } => self.blamed += 1,
+            _ => {}
+        }
+    }
+
+    fn leader(&mut self, event: &LeaderEvent) {
+        match event {
+            LeaderEvent::EpochActivated { epoch, .. } => {
+                self.made += 1;
+                self.newest = Some(*epoch);
+                self.current = 0;
+                self.delivered = false;
+            }
+            LeaderEvent::Delivered { .. } => self.delivered = true,
+            LeaderEvent::Message { .. } => self.heard_by_leader += 1,
+            LeaderEvent::Blamed { .. } => self.blamed += 1,
+            _ => {}
+        }
+    }
+}
+
+impl<S: Suite> Witness<S> for Arrivals {
+    fn saw(&mut self, _: &World<S>, turn: &Turn) {
+        for event in turn.events() {
+            match (turn.node, event) {
+                (Node::Edge(number), NodeEvent::Edge(event)) => self.edge(number, turn.at, event),
+                (_, NodeEvent::Kgc(KgcEvent::Issued { .. })) => self.issued += 1,
+                (_, NodeEvent::Leader(event)) => self.leader(event),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The phases, one after the other.
+
+use std::time::Duration;
+
+use cpu_time::ProcessTime;
+use quiver_ainq::{Name, Suite};
+use quiver_role::EdgeCommand;
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+
+use super::{Arrivals, Progress, RadioCost, Row, Run, RunPlan};
+use crate::network::Traffic;
+use crate::seeds::{self, Player, below};
+use crate::{Action, Node, World};
+
+/// Edges that are switched on at once while enrolling, and how often: the KGC and the drones then work side by side.
+const STARTS: u32 = 4_096;
+const STARTS_EVERY: Duration = Duration::from_millis(5);
+/// Virtual time until a phase is given up.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+/// How far the world runs between two looks.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// A run under way.
+pub(super) struct Stage<'a, S: Suite> {
+    world: World<S>,
+    plan: RunPlan,
+    progress: &'a mut dyn FnMut(Progress),
+    arrivals: Arrivals,
+    rng: ChaCha8Rng,
+    rows: Vec<Row>,
+    violations: Vec<String>,
+    checks: u64,
+    /// Who is in the group.
+    members: Vec<u32>,
+    said: u32,
+}
+
+/// What a phase began with.
+struct Mark {
+    at: Duration,
+    cpu: ProcessTime,
+    leader: Duration,
+    traffic: Traffic,
+    radio: Option<RadioCost>,
+    made: usize,
+}
+
+impl<'a, S: Suite> Stage<'a, S> {
+    pub(super) fn new(world: World<S>, plan: RunPlan, progress: &'a mut dyn FnMut(Progress)) -> Self {
+        Self {
+            arrivals: Arrivals::new(world.edge_count()),
+            rng: seeds::generator(plan.seed, Player::Planner),
+            world,
+            plan,
+            progress,
+            rows: Vec::new(),
+            violations: Vec::new(),
+            checks: 0,
+            members: Vec::new(),
+            said: 0,
+        }
+    }
+
+    /// Takes the phases in order; if drones got stuck in one, those after it make no sense.
+    pub(super) fn play(mut self) -> Run {
+        let phases: [fn(&mut Self) -> bool; 7] =
+            [Self::enrol, Self::form, Self::expire, Self::leave, Self::join, Self::talk, Self::restart];
+        let _ = phases.into_iter().all(|phase| phase(&mut self));
+        if self.arrivals.regressions > 0 {
+            self.violations
+                .push(format!("{} times an edge went back to an older epoch", self.arrivals.regressions));
+        }
+        if self.arrivals.blamed > 0 {
+            self.violations.push(format!("{} messages of honest nodes were blamed", self.arrivals.blamed));
+        }
+        Run {
+            rows: self.rows,
+            violations: self.violations,
+            checks: self.checks,
+            epoch: self.arrivals.newest,
+            turns: self.world.turns(),
+        }
+    }
+
+    fn mark(&self) -> Mark {
+        Mark {
+            at: self.world.time(),
+            cpu: ProcessTime::now(),
+            leader: self.world.leader_cpu(),
+            traffic: self.world.traffic(),
+            radio: self.radio(),
+            made: self.arrivals.made,
+        }
+    }
+
+    fn radio(&self) -> Option<RadioCost> {
+        let total = self.world.air()?.ledger().total();
+        Some(RadioCost {
+            airtime: total.airtime,
+            frames: total.frames,
+            retransmissions: total.retransmissions,
+            energy: total.energy(),
+        })
+    }
+
+    fn row(&mut self, operation: String, mark: &Mark, drones: &[u32]) {
+        let traffic = self.world.traffic();
+        let radio = self.radio().zip(mark.radio).map(|(now, before)| now.since(&before));
+        self.rows.push(Row {
+            operation,
+            drones: u32::try_from(drones.len()).unwrap_or(u32::MAX),
+            leader_cpu: self.world.leader_cpu().saturating_sub(mark.leader),
+            to_all: self.arrivals.percentiles(drones.iter().copied(), mark.at),
+            epochs: self.arrivals.made - mark.made,
+            messages: traffic.sent - mark.traffic.sent,
+            bytes: traffic.bytes - mark.traffic.bytes,
+            radio,
+            cpu: mark.cpu.elapsed(),
+        });
+    }
+
+    /// Lets the world run until `done` gives as many as are wanted. Returns whether that happened.
+    fn until(&mut self, operation: &'static str, of: u32, done: impl Fn(&Self) -> u32) -> bool {
+        let end = self.world.time() + PATIENCE;
+        loop {
+            let count = done(self);
+            (self.progress)(Progress { operation, done: count, of, at: self.world.time() });
+            if count >= of {
+                return true;
+            }
+            if self.world.time() >= end {
+                self.violations
+                    .push(format!("{operation}: only {count} of {of} got there in {} s", PATIENCE.as_secs()));
+                return false;
+            }
+            self.world.run_for(SLICE, &mut self.arrivals);
+        }
+    }
+
+    fn all(&self) -> u32 {
+        u32::try_from(self.members.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Until a newer epoch than at the mark has reached every member and every member has said so.
+    fn synced(&mut self, operation: &'static str, mark: &Mark) -> bool {
+        let (all, made) = (self.all(), mark.made);
+        let there =
+            self.until(
+                operation,
+                all,
+                |stage| if stage.arrivals.made > made { stage.arrivals.current } else { 0 },
+            );
+        there && self.until(operation, all, |stage| if stage.arrivals.delivered { all } else { 0 })
+    }
+
+    fn enrol(&mut self) -> bool {
+        let mark = self.mark();
+        self.world.schedule(Duration::ZERO, Action::Start(Node::Kgc));
+        self.world.schedule(Duration::ZERO, Action::Start(Node::Leader(0)));
+        self.world.run_for(Duration::from_secs(1), &mut self.arrivals);
+        let all = self.world.edge_count();
+        let mut first = 0;
+        while first < all {
+            let end = (first + STARTS).min(all);
+            self.world.start_edges(first..end, &mut self.arrivals);
+            self.world.run_for(STARTS_EVERY, &mut self.arrivals);
+            (self.progress)(Progress {
+                operation: "enrol",
+                done: self.arrivals.enrolled,
+                of: all,
+                at: self.world.time(),
+            });
+            first = end;
+        }
+        let done = self.until("enrol", all, |stage| stage.arrivals.enrolled);
+        let everybody: Vec<u32> = (0..all).collect();
+        self.row("enrol".into(), &mark, &everybody);
+        done
+    }
+
+    fn form(&mut self) -> bool {
+        let newcomers: Vec<u32> = (0..self.plan.drones).collect();
+        self.admit("form", &newcomers)
+    }
+
+    fn join(&mut self) -> bool {
+        let first = self.plan.drones;
+        let newcomers: Vec<u32> = (first..first + self.plan.newcomers).collect();
+        newcomers.is_empty() || self.admit("join", &newcomers)
+    }
+
+    /// Drones want in: in waves as large as a leader lets wait.
+    fn admit(&mut self, operation: &'static str, newcomers: &[u32]) -> bool {
+        let mark = self.mark();
+        let command = EdgeCommand::Join(self.world.fleet().group().clone());
+        let wave = self.world.fleet().wave();
+        for wave in newcomers.chunks(wave) {
+            let mark = self.mark();
+            self.world.command_edges(wave.iter().copied(), &command, &mut self.arrivals);
+            self.members.extend(wave);
+            if !self.synced(operation, &mark) {
+                return false;
+            }
+        }
+        self.row(format!("{operation} ({} join)", newcomers.len()), &mark, newcomers);
+        self.check_keys(operation, &[])
+    }
+
+    fn expire(&mut self) -> bool {
+        let mark = self.mark();
+        self.world.schedule(self.world.time(), Action::Rekey);
+        let done = self.synced("expire", &mark);
+        let members = self.members.clone();
+        self.row("expire".into(), &mark, &members);
+        done && self.check_keys("expire", &[])
+    }
+
+    fn leave(&mut self) -> bool {
+        let mut leavers = Vec::new();
+        let leaving = (self.plan.leavers as usize).min(self.members.len().saturating_sub(1));
+        for _ in 0..leaving {
+            let place = below(&mut self.rng, self.members.len() as u64);
+            leavers.push(self.members.swap_remove(usize::try_from(place).unwrap_or(0)));
+        }
+        if leavers.is_empty() {
+            return true;
+        }
+        let (mark, before) = (self.mark(), self.arrivals.left);
+        self.world.command_edges(leavers.iter().copied(), &EdgeCommand::Leave, &mut self.arrivals);
+        let gone = u32::try_from(leavers.len()).unwrap_or(u32::MAX);
+        let done =
+            self.until("leave", gone, |stage| stage.arrivals.left - before) && self.synced("leave", &mark);
+        let members = self.members.clone();
+        self.row(format!("leave ({gone} leave)"), &mark, &members);
+        done && self.check_keys("leave", &leavers)
+    }
+
+    fn talk(&mut self) -> bool {
+        if self.plan.messages == 0 {
+            return true;
+        }
+        let mark = self.mark();
+        let (before, all) = (self.arrivals.heard, u64::from(self.all()));
+        let mut wanted = 0;
+        for message in 0..self.plan.messages {
+            // The leader speaks first, then members.
+            let place = usize::try_from(below(&mut self.rng, all)).unwrap_or(0);
+            let member = self.members.get(place).copied().unwrap_or_default();
+            let node = if message == 0 { Node::Leader(0) } else { Node::Edge(member) };
+            wanted += if message == 0 { all } else { all - 1 };
+            self.said += 1;
+            let number = self.said;
+            self.world.schedule(self.world.time(), Action::Talk { node, number, signed: message % 2 == 1 });
+        }
+        let share = |heard: u64| u32::try_from(heard * all / wanted.max(1)).unwrap_or(u32::MAX);
+        let done = self.until("talk", self.all(), |stage| share(stage.arrivals.heard - before));
+        let members = self.members.clone();
+        self.row(format!("talk ({} messages)", self.plan.messages), &mark, &members);
+        done
+    }
+
+    fn restart(&mut self) -> bool {
+        if !self.plan.restart_leader {
+            return true;
+        }
+        let mark = self.mark();
+        self.world.schedule(self.world.time(), Action::Stop(Node::Leader(0)));
+        self.world.schedule(self.world.time() + Duration::from_millis(100), Action::Start(Node::Leader(0)));
+        let done = self.synced("restart", &mark);
+        let members = self.members.clone();
+        self.row("leader restart".into(), &mark, &members);
+        done && self.check_keys("restart", &[])
+    }
+
+    /// Every member exports the leader's key; who left exports none.
+    fn check_keys(&mut self, operation: &str, outsiders: &[u32]) -> bool {
+        let name = Name::new("run").expect("a plain name");
+        let world = &self.world;
+        let Some(key) = world.leader(0).and_then(|leader| leader.export(&name)) else {
+            self.violations.push(format!("{operation}: the leader has no key"));
+            return false;
+        };
+        let export = |edge: &u32| world.edge(*edge).and_then(|edge| edge.export(&name));
+        let wrong = self.members.par_iter().filter(|edge| export(edge).as_ref() != Some(&key)).count();
+        let known = outsiders.par_iter().filter(|edge| export(edge).is_some()).count();
+        self.checks += self.members.len() as u64 + outsiders.len() as u64;
+        if wrong > 0 {
+            self.violations.push(format!("agreement, after {operation}: {wrong} members have another key"));
+        }
+        if known > 0 {
+            let what = "forward secrecy after leave";
+            self.violations.push(format!("{what}, after {operation}: {known} who left have a key"));
+        }
+        wrong == 0 && known == 0
+    }
+}
+
+impl RadioCost {
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            airtime: self.airtime.saturating_sub(before.airtime),
+            frames: self.frames - before.frames,
+            retransmissions: self.retransmissions - before.retransmissions,
+            energy: self.energy - before.energy,
+        }
+    }
+}
