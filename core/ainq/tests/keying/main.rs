@@ -50,3 +50,4 @@ mod strict;
 mod swarm;
 mod traffic;
 mod tree;
+mod tree_sizes;

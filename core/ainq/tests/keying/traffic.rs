@@ -1,8 +1,6 @@
 //! Group messages: each opens once, in its epoch, from its channel; restarts of every kind.
 
-use quiver_ainq::{
-    Ceiling, Error, Frame, LEADER_SLOT, Name, Receiver, Ristretto255, Sender, TrafficKey,
-};
+use quiver_ainq::{Ceiling, Error, Frame, LEADER_SLOT, Name, Receiver, Ristretto255, Sender, TrafficKey};
 
 use crate::swarm::{Swarm, name};
 

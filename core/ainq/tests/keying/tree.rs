@@ -2,11 +2,11 @@
 //! for others; and the ways in which a tree grows, empties and is opened anew.
 
 use quiver_ainq::{
-    Batch, Delta, Entry, Error, Header, Join, Kind, Label, Leadership, MAX_TREE_REMOVALS, Membership, Part,
-    PathMessage, Ristretto255, Roster, SlotSet, StrategyKind, StrictPaper, Suite,
+    Delta, Entry, Error, Header, Kind, Label, Leadership, Membership, Part, PathMessage, Ristretto255,
+    Roster, SlotSet, StrategyKind, StrictPaper, Suite,
 };
 
-use crate::swarm::{Swarm, context_of, times};
+use crate::swarm::{Swarm, times};
 
 for_each_suite! {
     changing_any_byte_is_noticed_and_changes_nothing;
@@ -318,58 +318,6 @@ fn a_lost_path_message_costs_nothing_but_another<S: Suite>() {
     let slot = swarm.slot(1);
     swarm.rekey(&[], vec![slot]);
     assert!(swarm.agrees(0) && swarm.agrees(2));
-}
-
-#[test]
-fn one_of_2000_leaves_with_one_broadcast_of_at_most_1200_bytes() {
-    let mut swarm = Swarm::<Ristretto255>::keyed_by(StrategyKind::Tree, 117, 1);
-    let one = &swarm.edges[0].keypair;
-    let joins = (0..2000u32).map(|number| {
-        let mut public = one.public().clone();
-        public.identity.serial[..4].copy_from_slice(&number.to_be_bytes());
-        Join::with_implicit(public, *one.implicit(), *swarm.edges[0].spare.point()).unwrap()
-    });
-    let joins = Batch { joins: joins.collect(), ..Batch::default() };
-    let rng = &mut swarm.rng;
-    let output = swarm.leadership.rekey(&swarm.leader, joins, &times(), rng).unwrap();
-    // Ten new root levels, and nobody beneath them who was there before: two bits each.
-    assert_eq!(output.delta.unwrap().as_bytes(), &[0; 3]);
-    let leave = Batch { removals: vec![700], ..Batch::default() };
-    let output = swarm.leadership.rekey(&swarm.leader, leave, &times(), rng).unwrap();
-    let header = output.header.encode(&swarm.deployment).len();
-    let bytes = header + output.delta.unwrap().as_bytes().len();
-    assert!(bytes <= 1200, "{bytes} bytes, of which {header} are the header's");
-    let path = swarm.leadership.path_message(0, &[0; 16]).unwrap().encode();
-    assert_eq!(path.len(), 4 + 8 + 16 + (11 + 1) * 32 + 16);
-}
-
-#[test]
-fn an_epoch_with_too_many_removals_is_refused_and_changes_nothing() {
-    let mut swarm = Swarm::<Ristretto255>::keyed_by(StrategyKind::Tree, 114, 0);
-    let count = MAX_TREE_REMOVALS + 1;
-    let edge = swarm.enrol(quiver_ainq::Role::Edge).public().clone();
-    let mut roster = Roster::new();
-    for slot in 0..u32::try_from(count).unwrap() {
-        let mut public = edge.clone();
-        public.identity.serial[..4].copy_from_slice(&slot.to_be_bytes());
-        roster.insert(slot, public).unwrap();
-    }
-    let (none, at) = (Default::default(), times());
-    let context = context_of(&swarm.deployment, &swarm.leader);
-    let (term, rng) = (2 << 16 | 1, &mut swarm.rng);
-    let kind = StrategyKind::Tree;
-    let (mut leadership, _) =
-        Leadership::open_term(context, &swarm.leader, roster, &none, term, [0; 32], &at, kind, rng).unwrap();
-    let before = (leadership.epoch(), leadership.roster().hash());
-    let mut remove = |slots: std::ops::Range<u32>| {
-        let batch = Batch { removals: slots.collect(), ..Default::default() };
-        leadership.rekey(&swarm.leader, batch, &at, &mut swarm.rng).map(drop)
-    };
-    let all = u32::try_from(count).unwrap();
-    assert!(matches!(remove(0..all), Err(Error::TooLong { limit: MAX_TREE_REMOVALS, .. })));
-    assert_eq!(remove(0..all - 1), Ok(()));
-    assert_ne!((leadership.epoch(), leadership.roster().hash()), before);
-    assert_eq!(leadership.epoch().counter, 2);
 }
 
 #[test]
