@@ -20,7 +20,7 @@ mod talking;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{DroneKeypair, Epoch, Name, Slot, Suite, UnixTime};
+use quiver_ainq::{DroneKeypair, Epoch, Header, Name, Slot, Suite, UnixTime};
 use quiver_crypto::Secret;
 use quiver_message::{Message, RevocationQuery};
 use rand_core::CryptoRngCore;
@@ -56,6 +56,8 @@ pub struct Edge<S: Suite> {
     wanted: Option<Name>,
     /// The newest epoch ever accepted in a group: epochs never go back, also across memberships.
     newest: Option<(Name, Epoch)>,
+    /// The newest header, while no member: to be shown to a leader that has forgotten how far its group is.
+    last_header: Option<Header<S>>,
     standing: Standing<S>,
     spares: Spares<S>,
 }
@@ -118,6 +120,7 @@ impl<S: Suite> Edge<S> {
             leaders: Vec::new(),
             wanted: config.group.clone(),
             newest: None,
+            last_header: None,
             standing: Standing::Outside { retry: None, backoff },
             spares: Spares::new(),
             config,
@@ -230,7 +233,14 @@ impl<S: Suite> Edge<S> {
 
     /// Forgets the membership and its keys.
     fn stand_outside(&mut self) {
-        self.standing = Standing::Outside { retry: None, backoff: self.backoff() };
+        self.stand_outside_until(None, self.backoff());
+    }
+
+    fn stand_outside_until(&mut self, retry: Option<Duration>, backoff: Backoff) {
+        let outside = Standing::Outside { retry, backoff };
+        if let Standing::Member(member) = core::mem::replace(&mut self.standing, outside) {
+            self.last_header = Some(member.header);
+        }
     }
 
     fn enrolling(&mut self, now: Now, from: Peer, message: &Message<S>, rng: &mut dyn CryptoRngCore) {
@@ -294,7 +304,7 @@ impl<S: Suite> Edge<S> {
                 // A revoked leader's group is no group: its keys are erased with the membership.
                 if self.member().is_some_and(|member| self.revocations.names(member.leader())) {
                     let retry = Some(now.monotonic + self.config.timing.retry);
-                    self.standing = Standing::Outside { retry, backoff: self.backoff() };
+                    self.stand_outside_until(retry, self.backoff());
                 }
                 self.persist();
                 self.out.event(EdgeEvent::RevocationList { number: self.revocations.number() });

@@ -13,6 +13,10 @@ use super::{Edge, EdgeEvent, Standing};
 use crate::backoff::due;
 use crate::{Now, Offence, Peer, statements};
 
+/// After how many answers that are of no use a member joins again. Nobody signs such an answer as a whole, so one is no
+/// reason; who can alter every one of them could as well refuse us in the leader's name.
+const FRUITLESS: u32 = 3;
+
 impl<S: Suite> Edge<S> {
     /// Asks the first connected leader which epoch is current, unless a question is under way.
     pub(super) fn catch_up(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
@@ -33,8 +37,9 @@ impl<S: Suite> Edge<S> {
                 *count = (member.questions.wrapping_shl(1) | lacks_keys).to_be_bytes();
             }
         }
-        member.question = Some(Question { number, deadline: now.monotonic + member.backoff.next(rng) });
+        let deadline = now.monotonic + member.backoff.next(rng);
         let membership = &member.membership;
+        member.question = Some(Question { number, deadline, held: membership.epoch(), fruitless: false });
         let tag = catch_up_tag::<S>(membership.auth_key(), &number, membership.digest());
         let (group, slot, held) = (membership.group().clone(), membership.slot(), *membership.digest());
         let request = CatchUpRequest { group, slot, number, held, tag };
@@ -59,8 +64,15 @@ impl<S: Suite> Edge<S> {
         }
         match self.step(now, &reply.header, reply.part.as_ref()) {
             Err(Offence::Equivocation) => self.contradicted(now, from, &reply.header, rng),
-            Err(offence) => self.behind(now, from, &reply.header, offence),
-            Ok(Step::Spoilt(error)) => self.blame(from, error),
+            Err(offence) => {
+                self.of_no_use(from, &offence);
+                self.behind(now, from, &reply.header, offence);
+            }
+            Ok(Step::Spoilt(error)) => {
+                let offence = Offence::Protocol(error);
+                self.of_no_use(from, &offence);
+                self.blame(from, offence);
+            }
             Ok(Step::Known) => self.confirmed(now, from, reply),
             Ok(step @ (Step::Newer(_) | Step::Completed(_))) => self.brought_up(now, from, step, reply, rng),
             Ok(step @ (Step::Removed | Step::TooFar | Step::Early(_))) => {
@@ -106,6 +118,18 @@ impl<S: Suite> Edge<S> {
         }
     }
 
+    /// What the leader asked tells us is not made for us: its copy of the group has another member in our slot, or one of
+    /// our spare points that we have no more, or we have been away for too long.
+    pub(super) fn of_no_use(&mut self, from: Peer, offence: &Offence) {
+        const SIGNS: [Error; 4] = [Error::WrongTag, Error::SealBroken, Error::WrongSpare, Error::Exhausted];
+        if let Standing::Member(member) = &mut self.standing
+            && let Some(question) = &mut member.question
+            && self.leaders.first() == Some(&from)
+        {
+            question.fruitless |= matches!(offence, Offence::Protocol(error) if SIGNS.contains(error));
+        }
+    }
+
     fn same_term(&self, core: &HeaderCore<S>) -> bool {
         self.member().is_some_and(|member| member.membership.epoch().term == core.epoch.term)
     }
@@ -131,6 +155,7 @@ impl<S: Suite> Edge<S> {
         let waits_for_key = membership.group_key().is_none();
         let news = !member.synced();
         member.anchored = true;
+        member.fruitless = 0;
         let void = now.unix >= reply.header.core.valid_until;
         member.question.take_if(|_| !waits_for_key && !void);
         if !void {
@@ -160,9 +185,13 @@ impl<S: Suite> Edge<S> {
             member.voice = None;
             member.membership.forget_key();
         }
-        let unanswered = due(member.question.map(|question| question.deadline), now.monotonic);
-        if unanswered {
-            member.question = None;
+        let question = member.question.take_if(|question| question.deadline <= now.monotonic);
+        let unanswered = question.is_some();
+        if let Some(question) = question {
+            member.fruitless += u32::from(question.fruitless);
+            if member.fruitless >= FRUITLESS {
+                return if self.wanted.is_some() { self.rejoin(now, rng) } else { self.left() };
+            }
             if self.leaders.len() > 1 {
                 self.leaders.rotate_left(1);
             }

@@ -40,7 +40,10 @@ impl<S: Suite> Edge<S> {
         }
         match self.step(now, &rekey.header, rekey.part.as_ref()) {
             Err(Offence::Equivocation) => self.contradicted(now, from, &rekey.header, rng),
-            Err(offence) => self.behind(now, from, &rekey.header, offence),
+            Err(offence) => {
+                self.of_no_use(from, &offence);
+                self.behind(now, from, &rekey.header, offence);
+            }
             Ok(step) => self.take(now, from, step, &rekey.header, rng),
         }
     }
@@ -245,6 +248,7 @@ impl<S: Suite> Edge<S> {
             return;
         };
         member.question = None;
+        member.fruitless = 0;
         member.backoff.reset();
         member.valid(now, core.valid_until);
         let (epoch, digest) = (member.membership.epoch(), *member.membership.digest());
@@ -283,12 +287,14 @@ impl<S: Suite> Edge<S> {
     }
 
     /// What does not hold is blamed. But a leader that opens terms we are past has forgotten (its memory is older than
-    /// its group): show it the newest header, which it signed itself, so that it goes on from there.
+    /// its group), and so has one that answers with less than we held when we asked: show it the newest header, which it
+    /// signed itself, so that it goes on from there.
     pub(super) fn behind(&mut self, now: Now, from: Peer, header: &Header<S>, offence: Offence) {
         let retry = self.config.timing.retry;
         if let Standing::Member(member) = &mut self.standing
             && offence == Offence::Protocol(Error::Stale)
-            && header.core.epoch.term < member.membership.epoch().term
+            && (header.core.epoch.term < member.membership.epoch().term
+                || member.question.is_some_and(|question| header.core.epoch < question.held))
             && self.leaders.contains(&from)
             && member.listens <= now.monotonic
         {

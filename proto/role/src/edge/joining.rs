@@ -5,7 +5,9 @@ use core::time::Duration;
 use quiver_ainq::{
     Element, Epoch, Error, GroupContext, Label, Membership, Name, Part, Role, SecretScalar, Suite,
 };
-use quiver_message::{JoinChallenge, JoinHello, JoinRequest, Message, Nonce, Reason, Refusal, Welcome};
+use quiver_message::{
+    JoinChallenge, JoinHello, JoinRequest, Message, Nonce, Reason, Refusal, Rekey, Welcome,
+};
 use rand_core::CryptoRngCore;
 
 use super::{Edge, EdgeEvent, Member, Standing};
@@ -143,11 +145,15 @@ impl<S: Suite> Edge<S> {
             return;
         }
         match self.unless_refused(&welcome.header).and_then(|()| Ok(self.admit(now, welcome)?)) {
-            Err(offence) => self.blame(from, offence),
+            Err(offence) => {
+                self.show_last(from, &offence);
+                self.blame(from, offence);
+            }
             Ok(mut member) => {
                 // E_now is fresh and the header adds it: nothing older could have been made for it.
                 member.anchored = true;
                 self.standing = Standing::Member(member);
+                self.last_header = None;
                 self.spares.delivered();
                 self.activated(now, from, &welcome.header, false, rng);
                 self.prefer(from);
@@ -157,6 +163,14 @@ impl<S: Suite> Edge<S> {
                     self.say_leave(now, rng);
                 }
             }
+        }
+    }
+
+    /// A leader that lets us in with an epoch below one that we held has forgotten how far its group is: it is shown.
+    fn show_last(&mut self, from: Peer, offence: &Offence) {
+        let header = self.last_header.clone().filter(|_| *offence == Offence::Protocol(Error::Stale));
+        if let Some(header) = header.filter(|_| self.leaders.contains(&from)) {
+            self.out.send(&self.config.deployment, from, &Message::Rekey(Rekey { header, part: None }));
         }
     }
 

@@ -55,7 +55,7 @@ impl<S: Suite> Edge<S> {
         let mut backoff = self.backoff();
         // Perhaps only this membership ended (the leader took a second join for ours): ask once more, slowly.
         let retry = self.wanted.is_some().then(|| now.monotonic + backoff.next(rng) * 8);
-        self.standing = Standing::Outside { retry, backoff };
+        self.stand_outside_until(retry, backoff);
         self.persist();
     }
 

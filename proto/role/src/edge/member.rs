@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{DronePublicKey, Header, Membership, Suite, UnixTime};
+use quiver_ainq::{DronePublicKey, Epoch, Header, Membership, Suite, UnixTime};
 use quiver_message::CatchUpNumber;
 
 use super::holding::HeldBack;
@@ -21,6 +21,8 @@ pub(super) struct Member<S: Suite> {
     pub(super) voice: Option<Voice>,
     pub(super) valid_until: Option<UnixTime>,
     pub(super) question: Option<Question>,
+    /// How many questions in a row brought nothing that is of use to us.
+    pub(super) fruitless: u32,
     /// How many catch-up requests were sent since the start.
     pub(super) questions: u32,
     pub(super) backoff: Backoff,
@@ -38,6 +40,10 @@ pub(super) struct Member<S: Suite> {
 pub(super) struct Question {
     pub(super) number: CatchUpNumber,
     pub(super) deadline: Duration,
+    /// The epoch held when it was asked.
+    pub(super) held: Epoch,
+    /// Whether what came back was of no use.
+    pub(super) fruitless: bool,
 }
 
 impl<S: Suite> Member<S> {
@@ -49,6 +55,7 @@ impl<S: Suite> Member<S> {
             voice: None,
             valid_until: None,
             question: None,
+            fruitless: 0,
             questions: 0,
             backoff,
             listens: Duration::ZERO,

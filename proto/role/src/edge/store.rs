@@ -31,6 +31,7 @@ pub(super) struct Stored {
     spare: Option<Vec<u8>>,
     next_q: u64,
     newest: Option<(String, u64, u64)>,
+    /// The newest header, also while no member.
     header: Option<Vec<u8>>,
     membership: Option<Vec<u8>>,
     /// Leaders that contradicted themselves: handle and proof.
@@ -45,7 +46,7 @@ impl<S: Suite> Edge<S> {
                 Some(member.header.encode(&self.config.deployment)),
                 Some(member.membership.encode().to_vec()),
             ),
-            _ => (None, None),
+            _ => (self.last_header.as_ref().map(|header| header.encode(&self.config.deployment)), None),
         };
         let stored = Stored {
             version: VERSION,
@@ -117,16 +118,19 @@ impl<S: Suite> Edge<S> {
     }
 
     fn restore_membership(&mut self, stored: &Stored) -> Result<(), RestoreError> {
-        if let (Some(header), Some(membership)) = (&stored.header, &stored.membership) {
-            let header = Header::decode(header, &self.config.deployment)?;
-            let membership = Membership::restore(membership)?;
-            let backoff = self.backoff();
-            let mut member = Member::new(membership, header, backoff);
-            member.leaving = stored.wanted.is_none().then_some(core::time::Duration::ZERO);
-            self.standing = Standing::Member(member);
-            // It may not have been acknowledged.
-            self.spares.republish = self.spares.current.as_ref().map(|_| core::time::Duration::ZERO);
-        }
+        let Some(header) = &stored.header else { return Ok(()) };
+        let header = Header::decode(header, &self.config.deployment)?;
+        let Some(membership) = &stored.membership else {
+            self.last_header = Some(header);
+            return Ok(());
+        };
+        let membership = Membership::restore(membership)?;
+        let backoff = self.backoff();
+        let mut member = Member::new(membership, header, backoff);
+        member.leaving = stored.wanted.is_none().then_some(core::time::Duration::ZERO);
+        self.standing = Standing::Member(member);
+        // It may not have been acknowledged.
+        self.spares.republish = self.spares.current.as_ref().map(|_| core::time::Duration::ZERO);
         Ok(())
     }
 }

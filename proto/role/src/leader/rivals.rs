@@ -25,7 +25,10 @@ impl<S: Suite> Leader<S> {
         match self.hear_of(now, header) {
             Err(Offence::Protocol(Error::Stale)) if self.is_known(header) => {}
             Err(offence) => {
-                self.behind(from, offence);
+                // That keys have run out is no offence of who shows that they were there.
+                if offence != Offence::Protocol(Error::Expired) || !self.is_known(header) {
+                    self.behind(from, offence);
+                }
                 self.lead_above(now, rng);
             }
             Ok(()) if self.memory.keypair.as_ref().is_some_and(|own| *own.public() == header.core.leader) => {
@@ -65,7 +68,8 @@ impl<S: Suite> Leader<S> {
 
     /// Verifies a header of a newer epoch than any known, or of the newest one, and remembers it.
     ///
-    /// That a refused leader's epoch exists is remembered too: the next term has to be above it.
+    /// That a refused leader's epoch exists is remembered too, or one whose keys have run out: the next term has to be
+    /// above it, or nobody who held it would follow.
     pub(super) fn hear_of(&mut self, now: Now, header: &Header<S>) -> Result<(), Offence> {
         let refused = self.memory.refused.names(&header.core.leader);
         let (deployment, list) = (&self.config.deployment, self.memory.revocations.list());
@@ -82,13 +86,18 @@ impl<S: Suite> Leader<S> {
             return Ok(());
         }
         let newest = newest.map(|(epoch, _)| epoch);
-        let header = header.clone().verify(deployment, &self.config.group, newest, list, now.unix)?;
-        self.memory.newest = Some((header.epoch(), *header.digest()));
-        self.persist(&[epoch_change(header.epoch(), *header.digest())]);
+        let verified = match header.clone().verify(deployment, &self.config.group, newest, list, now.unix) {
+            // Looked at last: everything else about it holds.
+            Err(Error::Expired) if now.unix < header.core.leader.identity.not_after => None,
+            verified => Some(verified?),
+        };
+        let (epoch, digest) = (header.core.epoch, header.digest(deployment));
+        self.memory.newest = Some((epoch, digest));
+        self.persist(&[epoch_change(epoch, digest)]);
         if refused {
             return Err(Offence::RefusedLeader);
         }
-        self.standby.seen = Some(header.into_header());
+        self.standby.seen = Some(verified.ok_or(Error::Expired)?.into_header());
         Ok(())
     }
 

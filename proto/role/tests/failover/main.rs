@@ -7,5 +7,6 @@ mod measuring;
 mod parting;
 mod replicating;
 mod returning;
+mod stranded;
 mod taking_over;
 pub(crate) mod world;

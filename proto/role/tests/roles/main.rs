@@ -10,4 +10,5 @@ mod misled;
 mod recovering;
 mod restarting;
 mod speaking;
+mod stranded;
 pub(crate) mod world;

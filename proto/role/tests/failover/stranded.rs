@@ -1,0 +1,31 @@
+//! A deputy whose copy is older than the group: nobody is left behind for good.
+
+use std::time::Duration;
+
+use quiver_role::EdgeCommand;
+
+use crate::world::{Node, World};
+
+#[test]
+fn a_member_whose_slot_is_anothers_in_the_deputys_copy_joins_again() {
+    let mut world = World::grouped(1, 2, 4);
+    // From here on the deputy hears nothing: one leaves, and another takes its slot.
+    world.part(
+        &[Node::Leader(1)],
+        &[Node::Leader(0), Node::Edge(0), Node::Edge(1), Node::Edge(2), Node::Edge(3)],
+    );
+    world.command(0, EdgeCommand::Leave);
+    world.run(Duration::from_millis(800));
+    let slots = |world: &World, edge: usize| world.edges[edge].machine.as_ref().unwrap().status().slot;
+    let late = world.add_edge("late");
+    world.part(&[Node::Leader(1)], &[Node::Edge(late)]);
+    world.run_until("let in", |world| world.follow(0, [late]));
+    assert!((1..4).all(|edge| slots(&world, edge) != slots(&world, late)));
+    assert!(slots(&world, late).unwrap() < 4, "{:?}", slots(&world, late));
+    world.crash(Node::Leader(0));
+    world.walls.clear();
+    world.run_until("the deputy leads", |world| world.leading() == [1]);
+    world.run(Duration::from_secs(280));
+    assert!(world.follow(1, 1..4));
+    assert!(world.follow(1, [late]), "{:?}", world.blamed_by(Node::Edge(late)));
+}

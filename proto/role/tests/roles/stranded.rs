@@ -1,0 +1,100 @@
+//! Leaders that forgot, and members that have gone on: nobody is left behind for good.
+
+use std::time::Duration;
+
+use quiver_ainq::{Role, TokenGrant};
+use quiver_role::{EdgeEvent, LeaderCommand};
+
+use crate::world::{EPOCH_START, GROUP, Node, World, name};
+
+fn restart(world: &mut World) {
+    world.crash(Node::Leader);
+    world.start_leader();
+    world.run(Duration::from_secs(3));
+}
+
+/// A leader in the old one's place that has nothing of it.
+fn replace_leader(world: &mut World) {
+    let grant = TokenGrant {
+        name: name("leader-again"),
+        role: Role::Leader { group: name(GROUP), ordinal: 0 },
+        groups: vec![name(GROUP)],
+        not_after: EPOCH_START + 10_000_000,
+        expiry: EPOCH_START + 1_000_000,
+    };
+    world.leader_token = world.operator.issue(&world.deployment, grant, &mut world.rng).unwrap();
+    world.leader_records.clear();
+    world.start_leader();
+}
+
+#[test]
+fn a_leader_that_lost_its_state_opens_a_term_above_the_one_that_members_remember() {
+    let mut world = World::grouped(1, 3);
+    restart(&mut world);
+    restart(&mut world);
+    let before = world.leader_epoch();
+    world.crash(Node::Leader);
+    // All keys run out before there is a leader again.
+    world.run(Duration::from_secs(20_000));
+    replace_leader(&mut world);
+    world.run(Duration::from_secs(280));
+    assert!(world.agree(0..3), "{:?} {:?}", world.leader_epoch(), world.blamed_by_edge(0).last());
+    assert!(world.leader_epoch().round() > before.round());
+}
+
+#[test]
+fn members_that_restarted_meanwhile_show_the_new_leader_where_they_are_all_the_same() {
+    let mut world = World::grouped(2, 3);
+    restart(&mut world);
+    restart(&mut world);
+    world.crash(Node::Leader);
+    world.run(Duration::from_secs(20_000));
+    replace_leader(&mut world);
+    // Told to join again and not yet let in, they are started anew.
+    world.run_until("told", |world| world.leader_events.len() > 20);
+    for edge in 0..3 {
+        world.crash(Node::Edge(edge));
+        world.start_edge(edge);
+    }
+    world.run(Duration::from_secs(280));
+    assert!(world.agree(0..3), "{:?} {:?}", world.leader_epoch(), world.blamed_by_edge(0).last());
+}
+
+#[test]
+fn members_bring_a_leader_above_their_term_although_its_keys_ran_out() {
+    let mut world = World::grouped(3, 2);
+    let old = world.leader_records.clone();
+    for _ in 0..3 {
+        restart(&mut world);
+    }
+    assert!(world.agree(0..2));
+    world.crash(Node::Leader);
+    world.run(Duration::from_secs(20_000));
+    world.leader_records = old;
+    world.start_leader();
+    world.run(Duration::from_secs(280));
+    assert!(world.agree(0..2), "{:?} {:?}", world.leader_epoch(), world.blamed_by_edge(0).last());
+}
+
+#[test]
+fn a_restored_leader_that_opens_its_last_term_again_is_brought_above_it() {
+    let mut world = World::grouped(4, 2);
+    let old = world.leader_records.clone();
+    restart(&mut world);
+    for _ in 0..3 {
+        world.lead(LeaderCommand::Rekey);
+        world.run(Duration::from_secs(1));
+    }
+    assert!(world.agree(0..2));
+    let before = world.leader_epoch();
+    world.crash(Node::Leader);
+    world.leader_records = old;
+    world.start_leader();
+    assert_eq!(world.leader_epoch().term, before.term, "opened twice");
+    world.run(Duration::from_secs(60));
+    assert!(world.agree(0..2), "{:?} {:?}", world.leader_epoch(), world.blamed_by_edge(0).last());
+    assert!(world.leader_epoch().term > before.term);
+    for edge in &world.edges {
+        assert!(!edge.events.iter().any(|event| matches!(event, EdgeEvent::Equivocation { .. })));
+    }
+}
