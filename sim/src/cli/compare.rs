@@ -10,20 +10,20 @@ use crate::report::Outcome;
 use crate::{Result, SimError};
 
 pub(super) const ABOUT: &str = "\
-Plays the same membership events through MLS (RFC 9420, crate mls-rs) and through Quiver, flat and tree: a group forms, its
-key expires, one drone leaves, one joins, 10 % leave, 10 % join. Both sides are real, and a member that follows must hold
-the leader's key after each event. Measured are CPU time at the leader, at one member and at one newcomer, and bytes.
+Plays the same membership events through MLS (RFC 9420, crate mls-rs) and through Quiver, flat and tree: a group forms, \
+its key expires, one drone leaves, one joins, 10 % leave, 10 % join. Both sides are real, and a member that follows must \
+hold the leader's key after each event. Measured are CPU time at the leader, at one member and at one newcomer, and bytes.
 
-MLS comes twice. `one committer`: the leader has added everybody and nobody else ever committed, which is what a swarm with
-a leader gets. `warm tree`: a member of each pair has committed once, which is MLS at its best.";
+MLS comes twice. `one committer`: the leader has added everybody and nobody else ever committed, which is what a swarm \
+with a leader gets. `warm tree`: a member of each pair has committed once, which is MLS at its best.";
 
 const EXAMPLES: &str = "\
-Each comparison gets a folder of its own under results/, with report.html to read, a CSV per event, an SVG per plot and
-report.json. Times are CPU times: other work on the machine hardly disturbs them, but measure on an idle one for figures
+Each comparison gets a folder of its own under results/, with report.html to read, a CSV per event, an SVG per plot and \
+report.json. Times are CPU times: other work on the machine hardly disturbs them, but measure on an idle one for figures \
 to keep.
 
 Examples:
-  sim compare                          100 to 2,000 drones, then doubled for as long as MLS keeps to a minute
+  sim compare                          100 to 2,000 drones, then as far as MLS goes
   sim compare --drones 100,500         these sizes and no others: seconds
   sim compare --budget 5m              more time for MLS, so that warm trees grow larger
   sim compare --drones 2000 --json     for scripts, on standard output
@@ -82,7 +82,7 @@ impl CompareArgs {
 /// Measures, shows and writes.
 pub(super) fn compare(args: &CompareArgs) -> Result<Outcome> {
     let plan = args.plan()?;
-    let mut bars = args.show.bars();
+    let mut bars = args.show.begin()?;
     let comparison = measure(&plan, &mut bars)?;
     drop(bars);
     args.show.present(&report(&comparison, making(args.command())))?;
