@@ -1,5 +1,6 @@
 //! The command line: what is said, which command does it, what the exit code is. Each command has a file of its own.
 
+mod check;
 mod compare;
 mod reproduce;
 mod run;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::check::CheckArgs;
 use self::compare::CompareArgs;
 use self::reproduce::ReproduceArgs;
 use self::run::RunArgs;
@@ -27,6 +29,8 @@ Examples:
   sim run -n 500 --json > run.json     for scripts
   sim reproduce ainq                   the published evaluation beside ours
   sim compare                          the same events through MLS
+  sim run -n 100000 --world virtual    very many drones in virtual time
+  sim check --seeds 1000               random faults, every invariant after every step
   sim scenario flapping_drone          a world with faults, its airtime and energy
   RUST_LOG=quiver_net=debug sim -n 3   with logs, on standard error
 
@@ -61,6 +65,8 @@ enum Command {
     /// Play the same membership events through MLS and through Quiver: CPU time and bytes beside each other
     #[command(long_about = compare::ABOUT)]
     Compare(CompareArgs),
+    /// Live through random faults in the virtual world; all invariants after every step, failing seeds shrunk
+    Check(CheckArgs),
     /// Live through a scenario in the virtual world: faults, radio, energy, all invariants
     Scenario(ScenarioArgs),
 }
@@ -78,6 +84,7 @@ impl Command {
             Self::Run(args) => run::run(args),
             Self::Reproduce(args) => reproduce::reproduce(args),
             Self::Compare(args) => compare::compare(args),
+            Self::Check(args) => check::check(args),
             Self::Scenario(args) => scenario::scenario(args),
         }
     }

@@ -1,0 +1,209 @@
+//! `sim check`: random lives in the virtual world, all invariants after every step.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use clap::Args;
+use cpu_time::ProcessTime;
+use quiver_ainq::StrategyKind;
+use quiver_world::check::{CheckSetup, Checker, Failure, Ground, Outcome as Life};
+use rayon::prelude::*;
+
+use super::run::StrategyChoice;
+use super::{complain, print};
+use crate::progress::Progress;
+use crate::report::Outcome;
+use crate::{Result, SimError, measure};
+
+/// How many failing seeds are shrunk and told.
+const TOLD: usize = 3;
+/// More edges than this are for `sim run`.
+const MAX_EDGES: u32 = 1_000;
+
+const EXAMPLES: &str = "\
+Examples:
+  sim check                            1,000 random lives of 20 drones, both strategies
+  sim check --seeds 20000              what a release has to pass
+  sim check --seed 4711                one of them again, with its story if it fails
+  sim check --leaders 3                with deputies that take over from each other
+
+Exit codes:
+  0  every invariant held after every step of every seed
+  1  an invariant broke: seed, replay command and shrunk plan are printed
+  2  wrong usage";
+
+/// What is checked.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct CheckArgs {
+    /// How many seeds, from --first on
+    #[arg(long, value_name = "COUNT", default_value_t = 1000)]
+    seeds: u64,
+    /// The first seed
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    first: u64,
+    /// This seed alone: what is printed to replay a failure
+    #[arg(long, conflicts_with_all = ["seeds", "first"])]
+    seed: Option<u64>,
+    /// Drones that may be in the group; two strangers try to get in beside them
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    drones: u32,
+    /// Leaders of the group: with more than one, deputies take over from each other
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    leaders: u16,
+    /// How leaders distribute keys; without it, every seed runs under both
+    #[arg(long, value_enum)]
+    strategy: Option<StrategyChoice>,
+    /// Print nothing but failures
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl CheckArgs {
+    fn strategies(&self) -> Vec<StrategyChoice> {
+        self.strategy.map_or_else(|| vec![StrategyChoice::Flat, StrategyChoice::Tree], |one| vec![one])
+    }
+
+    fn seeds(&self) -> Vec<u64> {
+        match self.seed {
+            Some(seed) => vec![seed],
+            None => (self.first..self.first.saturating_add(self.seeds)).collect(),
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let usage = |text: String| Err(SimError::Usage(text));
+        if self.drones == 0 || self.drones > MAX_EDGES {
+            return usage(format!("{} drones cannot be checked: give -n 1 to {MAX_EDGES}", self.drones));
+        }
+        if self.leaders == 0 || self.leaders > 16 {
+            return usage(format!("{} leaders: give 1 to 16", self.leaders));
+        }
+        if self.seed.is_none() && (self.seeds == 0 || self.seeds > 100_000_000) {
+            return usage(format!("{} seeds: give 1 to 100000000", self.seeds));
+        }
+        Ok(())
+    }
+
+    /// The command that lives through one seed again.
+    fn replay(&self, seed: u64, strategy: StrategyChoice) -> String {
+        let mut command = format!("sim check --seed {seed} --strategy {}", strategy.name());
+        if self.drones != 20 {
+            command += &format!(" -n {}", self.drones);
+        }
+        if self.leaders != 1 {
+            command += &format!(" --leaders {}", self.leaders);
+        }
+        command
+    }
+}
+
+/// What the seeds of one strategy came to.
+#[derive(Default)]
+struct Sums {
+    turns: u64,
+    epochs: u64,
+    checks: u64,
+    slowest: Duration,
+    failed: Vec<u64>,
+}
+
+/// Checks seeds.
+pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
+    args.check()?;
+    let mut outcome = Outcome::Passed;
+    for strategy in args.strategies() {
+        let setup = CheckSetup {
+            edges: args.drones,
+            leaders: args.leaders,
+            strategy: StrategyKind::from(strategy),
+            ..CheckSetup::default()
+        };
+        let refused = |error: quiver_world::WorldError| SimError::Usage(error.to_string());
+        let checker = Checker::new(setup).map_err(refused)?;
+        let (wall, cpu) = (measure::now(), ProcessTime::now());
+        let sums = live(args, strategy, &checker).map_err(refused)?;
+        if !args.quiet {
+            print(&summary(args, strategy, &sums, wall.elapsed(), cpu.elapsed()));
+        }
+        if !sums.failed.is_empty() {
+            outcome = Outcome::Failed;
+            complain(&format!("{} of {} seeds failed", sums.failed.len(), args.seeds().len()));
+        }
+        for seed in sums.failed.iter().take(TOLD) {
+            if let Some(failure) = checker.explain(*seed).map_err(refused)? {
+                print(&told(args, strategy, &failure));
+            }
+        }
+        if sums.failed.len() > TOLD {
+            let others: Vec<String> = sums.failed.iter().skip(TOLD).take(100).map(u64::to_string).collect();
+            print(&format!("failing too: {}", others.join(" ")));
+        }
+    }
+    Ok(outcome)
+}
+
+/// Lives through all seeds on all cores. What comes of one does not depend on the others.
+fn live(
+    args: &CheckArgs,
+    strategy: StrategyChoice,
+    checker: &Checker,
+) -> Result<Sums, quiver_world::WorldError> {
+    let seeds = args.seeds();
+    let progress = Progress::new(!args.quiet);
+    let bar = progress.step(format!("check {}", strategy.name()), seeds.len());
+    let done = AtomicUsize::new(0);
+    let lives: Vec<(u64, Life)> = seeds
+        .into_par_iter()
+        .map(|seed| {
+            let life = checker.check(seed)?;
+            bar.done(done.fetch_add(1, Ordering::Relaxed) + 1);
+            Ok((seed, life))
+        })
+        .collect::<Result<_, quiver_world::WorldError>>()?;
+    let mut sums = Sums::default();
+    for (seed, life) in lives {
+        sums.turns += life.turns;
+        sums.epochs += life.epochs as u64;
+        sums.checks += life.checks;
+        sums.slowest = sums.slowest.max(life.convergence);
+        if life.violation.is_some() {
+            sums.failed.push(seed);
+        }
+    }
+    Ok(sums)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+fn summary(args: &CheckArgs, strategy: StrategyChoice, sums: &Sums, wall: Duration, cpu: Duration) -> String {
+    let seeds = args.seeds();
+    let real = seeds.iter().filter(|seed| Checker::ground(**seed) == Ground::Real).count();
+    format!(
+        "{}: {} seeds ({real} over ristretto255), {} steps, {} epochs, {} comparisons, {} failed\n\
+         {:.1} s, {:.0} seeds per minute and core; slowest convergence after the last fault {:.0} s",
+        strategy.name(),
+        seeds.len(),
+        sums.turns,
+        sums.epochs,
+        sums.checks,
+        sums.failed.len(),
+        wall.as_secs_f64(),
+        seeds.len() as f64 * 60.0 / cpu.as_secs_f64().max(f64::MIN_POSITIVE),
+        sums.slowest.as_secs_f64(),
+    )
+}
+
+/// A failure for people: what broke, how to see it again, what it takes, how it went.
+fn told(args: &CheckArgs, strategy: StrategyChoice, failure: &Failure) -> String {
+    format!(
+        "\nseed {} ({}): {}\nreplay: {}\nit takes {} of the {} actions planned:\n{}\nthe last steps:\n{}",
+        failure.seed,
+        strategy.name(),
+        failure.violation,
+        args.replay(failure.seed, strategy),
+        failure.plan.actions.len(),
+        failure.planned,
+        failure.plan,
+        failure.story.join("\n"),
+    )
+}

@@ -1,0 +1,215 @@
+//! `sim run --world virtual`: the same phases in virtual time, for very many drones.
+
+use std::time::Duration;
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, Table};
+use quiver_ainq::{Bls12381G1, Ristretto255, StrategyKind, Suite};
+use quiver_world::radio::cycles::Arithmetic;
+use quiver_world::radio::{Loss, Preset};
+use quiver_world::run::{Percentiles, Row, Run, RunPlan};
+use quiver_world::{AirSetup, InsecureToy};
+use serde_json::json;
+
+use super::RunArgs;
+use crate::cli::{complain, print};
+use crate::plan::SuiteKind;
+use crate::progress::{Progress, Step};
+use crate::report::Outcome;
+use crate::{Result, SimError, logging, measure};
+
+/// Slots a group has.
+const MAX_MEMBERS: u32 = 1 << 20;
+/// How many leave at most: every one of a million drones is told who, so the bytes are the product of both.
+const MAX_LEAVERS: u32 = 100;
+/// Bytes of memory that one drone takes in the virtual world at most, KGC and leader included.
+const ROOM: u64 = 17_000;
+const ROOM_OF_TOY: u64 = 9_000;
+
+impl RunArgs {
+    fn virtual_plan(&self) -> Result<RunPlan> {
+        let plan = self.unchecked_plan();
+        let refuse = |text: String| Err(SimError::Usage(text));
+        if self.drones == 0 || self.drones > MAX_MEMBERS {
+            return refuse(format!("{} drones: the virtual world takes 1 to {MAX_MEMBERS}", self.drones));
+        }
+        if !(0.0..=100.0).contains(&self.leave_percent) || !(0.0..=400.0).contains(&self.join_percent) {
+            return refuse("leavers are 0 to 100 percent of the drones, newcomers 0 to 400".into());
+        }
+        if self.strict_paper || self.expiry.is_some() {
+            return refuse("--strict-paper and --expiry are for --world live".into());
+        }
+        let newcomers = plan.newcomers().min(MAX_MEMBERS - self.drones);
+        let room = if self.toy { ROOM_OF_TOY } else { ROOM };
+        let needed = room * u64::from(self.drones + newcomers);
+        if let Some(available) = measure::available_memory().filter(|available| needed > *available) {
+            return refuse(format!(
+                "{} drones need about {} MB of memory and {} MB are free: give fewer{}",
+                self.drones,
+                needed >> 20,
+                available >> 20,
+                if self.toy { "" } else { ", or --toy" }
+            ));
+        }
+        Ok(RunPlan {
+            drones: self.drones,
+            strategy: StrategyKind::from(self.strategy),
+            seed: self.seed,
+            leavers: plan.leavers().min(MAX_LEAVERS),
+            newcomers,
+            messages: self.messages,
+            restart_leader: plan.restart_leader,
+            air: self.air()?,
+        })
+    }
+
+    fn air(&self) -> Result<Option<AirSetup>> {
+        let Some(radio) = &self.radio else { return Ok(None) };
+        let preset: Preset = radio.parse().map_err(|error| SimError::Usage(format!("{error}")))?;
+        let loss = Loss::independent(0.0).map_err(|error| SimError::Usage(error.to_string()))?;
+        Ok(Some(AirSetup { profile: preset.profile(), loss, arithmetic: Arithmetic::default() }))
+    }
+}
+
+/// Runs the plan and shows what it came to.
+pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
+    let plan = args.virtual_plan()?;
+    let progress = Progress::new(!args.quiet && !args.json);
+    logging::start(&progress)?;
+    let (outcome, id, wall) = match (args.toy, args.suite) {
+        (true, _) => measured::<InsecureToy>(&plan, &progress)?,
+        (false, SuiteKind::Ristretto255) => measured::<Ristretto255>(&plan, &progress)?,
+        (false, SuiteKind::Bls12381) => measured::<Bls12381G1>(&plan, &progress)?,
+    };
+    if args.json {
+        print(&json(&plan, &outcome, id, wall));
+    } else if !args.quiet {
+        print(&table(&plan, &outcome, id, wall));
+    }
+    if outcome.violations.is_empty() {
+        return Ok(Outcome::Passed);
+    }
+    complain(&format!("{} invariant(s) failed\n{}", outcome.violations.len(), outcome.violations.join("\n")));
+    Ok(Outcome::Failed)
+}
+
+fn measured<S: Suite>(plan: &RunPlan, progress: &Progress) -> Result<(Run, &'static str, Duration)> {
+    let start = measure::now();
+    let mut bar: Option<(&'static str, Step)> = None;
+    let mut show = |state: quiver_world::run::Progress| {
+        if bar.as_ref().is_none_or(|(operation, _)| *operation != state.operation) {
+            bar = Some((state.operation, progress.step(state.operation, state.of as usize)));
+        }
+        if let Some((_, step)) = &bar {
+            step.done(state.done as usize);
+        }
+    };
+    let outcome =
+        quiver_world::run::run::<S>(plan, &mut show).map_err(|error| SimError::Usage(error.to_string()))?;
+    Ok((outcome, S::ID, start.elapsed()))
+}
+
+fn seconds(duration: Duration) -> String {
+    match duration.as_secs_f64() {
+        long if long >= 1.0 => format!("{long:.2} s"),
+        middle if middle >= 1e-3 => format!("{:.1} ms", middle * 1e3),
+        short => format!("{:.0} µs", short * 1e6),
+    }
+}
+
+fn table(plan: &RunPlan, outcome: &Run, id: &str, wall: Duration) -> String {
+    let mut table = Table::new();
+    table.load_preset(UTF8_FULL_CONDENSED);
+    let mut header = vec![
+        "operation",
+        "drones",
+        "leader CPU",
+        "all have it: p50",
+        "p99",
+        "max",
+        "epochs",
+        "messages",
+        "bytes",
+    ];
+    if plan.air.is_some() {
+        header.extend(["airtime", "frames", "repeated", "energy"]);
+    }
+    table.set_header(header);
+    for row in &outcome.rows {
+        table.add_row(cells(row));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!(
+        "{} drones in virtual time, {id}, seed {}\n{table}\n{} comparisons, {} steps; {:.1} s, peak memory {} MB",
+        plan.drones,
+        plan.seed,
+        outcome.checks,
+        outcome.turns,
+        wall.as_secs_f64(),
+        measure::peak_memory().unwrap_or_default() >> 20,
+    )
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let time = |pick: fn(&Percentiles) -> Duration| {
+        row.to_all.as_ref().map_or_else(|| "–".into(), |all| seconds(pick(all)))
+    };
+    let mut cells = vec![
+        row.operation.clone(),
+        row.drones.to_string(),
+        seconds(row.leader_cpu),
+        time(|all| all.p50),
+        time(|all| all.p99),
+        time(|all| all.max),
+        row.epochs.to_string(),
+        row.messages.to_string(),
+        row.bytes.to_string(),
+    ];
+    if let Some(radio) = &row.radio {
+        cells.extend([
+            seconds(radio.airtime),
+            radio.frames.to_string(),
+            radio.retransmissions.to_string(),
+            format!("{:.3} J", radio.energy.joules()),
+        ]);
+    }
+    cells
+}
+
+fn json(plan: &RunPlan, outcome: &Run, id: &str, wall: Duration) -> String {
+    let row = |row: &Row| {
+        json!({
+            "operation": row.operation,
+            "drones": row.drones,
+            "leader_cpu_seconds": row.leader_cpu.as_secs_f64(),
+            "to_all_seconds": row.to_all.map(|all| json!({
+                "p50": all.p50.as_secs_f64(), "p99": all.p99.as_secs_f64(), "max": all.max.as_secs_f64(),
+            })),
+            "epochs": row.epochs,
+            "messages": row.messages,
+            "bytes": row.bytes,
+            "cpu_seconds": row.cpu.as_secs_f64(),
+            "radio": row.radio.map(|radio| json!({
+                "airtime_seconds": radio.airtime.as_secs_f64(),
+                "frames": radio.frames,
+                "retransmissions": radio.retransmissions,
+                "energy_joules": radio.energy.joules(),
+            })),
+        })
+    };
+    json!({
+        "world": "virtual",
+        "suite": id,
+        "drones": plan.drones,
+        "seed": plan.seed,
+        "rows": outcome.rows.iter().map(row).collect::<Vec<_>>(),
+        "violations": outcome.violations,
+        "comparisons": outcome.checks,
+        "steps": outcome.turns,
+        "wall_seconds": wall.as_secs_f64(),
+        "peak_memory_bytes": measure::peak_memory(),
+    })
+    .to_string()
+}
