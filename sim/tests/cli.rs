@@ -118,6 +118,17 @@ fn reproduce_explains_itself_and_needs_to_know_what() {
 }
 
 #[test]
+fn reproduce_says_before_it_measures_that_it_cannot_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    // At full size it would take minutes.
+    let output = sim(&["reproduce", "ainq", "--full", "--results", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text(&output.stderr).contains("cannot write"), "{output:?}");
+}
+
+#[test]
 fn json_goes_to_standard_output_alone() {
     let output = sim(&["run", "-n", "3", "--messages", "0", "--json", "--no-results", "--seed", "9"]);
     assert!(output.status.success(), "{output:?}");

@@ -23,6 +23,7 @@ use serde::Serialize;
 use crate::Result;
 use crate::machine::Machine;
 
+pub use self::files::make_room;
 pub use self::plot::{Axis, Ink, Panel, Plot, Scale, Series};
 pub use self::table::{Column, Table, Value};
 

@@ -8,15 +8,16 @@ use crate::Result;
 use crate::report::Outcome;
 
 const EXAMPLES: &str = "\
-Each evaluation gets a folder of its own under results/, with report.html to read, a CSV per table, an SVG per plot and
-report.json. Published figures stand beside ours with their ratio. Times are CPU times: other work on the machine hardly
-disturbs them, but measure on an idle one for figures to keep.
+Each evaluation gets a folder of its own under results/: report.html to read, report.json, a CSV \
+per table and an SVG per plot. Published figures stand beside ours with their ratio. Times are \
+CPU times, which other work on the machine disturbs little; measure on an idle one all the same \
+for figures to keep.
 
 Examples:
-  sim reproduce ainq              the paper's tables, and growth to 100,000 drones: about two minutes
-  sim reproduce ainq --full       growth to 1,000,000 drones: about ten minutes, 5 GB
-  sim reproduce ainq --quick      a look: small groups, few repetitions, seconds
-  sim reproduce all --json        every evaluation, and figures for scripts on standard output
+  sim reproduce ainq              the paper's tables, growth to 100,000 drones: a minute or two
+  sim reproduce ainq --full       growth to 1,000,000 drones: some five minutes and 3 GB
+  sim reproduce ainq --quick      a look at small groups: seconds
+  sim reproduce all --json        every evaluation, for scripts, on standard output
 
 Exit codes:
   0  everything was measured, and drones and leader held the same keys
@@ -81,7 +82,7 @@ impl Options {
 /// Measures, shows and writes what was asked for.
 pub(super) fn reproduce(args: &ReproduceArgs) -> Result<Outcome> {
     let (Evaluation::Ainq(options) | Evaluation::All(options)) = &args.evaluation;
-    let mut bars = options.show.bars();
+    let mut bars = options.show.begin()?;
     let report = ainq::reproduce(&options.plan(), making(options.command("ainq")), &mut bars)?;
     drop(bars);
     options.show.present(&report)?;

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use clap::Args;
 use quiver_experiments::ainq::Making;
 use quiver_experiments::observer::Observer;
-use quiver_experiments::report::Report;
+use quiver_experiments::report::{Report, make_room};
 
 use super::print;
 use crate::Result;
@@ -30,9 +30,12 @@ pub(super) struct ShowArgs {
 }
 
 impl ShowArgs {
-    /// Bars, unless they would disturb.
-    pub(super) fn bars(&self) -> Bars {
-        Bars { progress: Progress::new(!self.quiet && !self.json), step: None }
+    /// Bars, unless they would disturb. If the report could not be written in the end, it says so now.
+    pub(super) fn begin(&self) -> Result<Bars> {
+        if !self.no_results {
+            make_room(&self.results)?;
+        }
+        Ok(Bars { progress: Progress::new(!self.quiet && !self.json), step: None })
     }
 
     /// Writes and prints the report.

@@ -8,6 +8,17 @@ use std::time::SystemTime;
 use super::{Report, svg};
 use crate::{ExperimentError, Result};
 
+/// Makes sure that reports can be written under `results`, before time goes into measuring.
+///
+/// # Errors
+/// [`ExperimentError::File`].
+pub fn make_room(results: &Path) -> Result<()> {
+    let failed = |source| ExperimentError::File { path: results.to_path_buf(), source };
+    fs::create_dir_all(results).map_err(failed)?;
+    let probe = results.join(format!(".probe-{}", std::process::id()));
+    fs::write(&probe, "").and_then(|()| fs::remove_file(&probe)).map_err(failed)
+}
+
 impl Report {
     /// Writes `report.html`, `report.json`, a CSV per table and an SVG per plot into a new folder under `results`, named
     /// by the report and its date. Gives the folder.

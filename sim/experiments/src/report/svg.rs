@@ -153,7 +153,7 @@ fn draw_legend(area: &Area<'_>, lines: &[Vec<(i32, &str, Ink, bool)>]) -> Drawn 
 fn stroke(ink: Ink, dashed: bool) -> ShapeStyle {
     let width = match ink {
         _ if dashed => BROKEN,
-        Ink::Flat => 5,
+        Ink::Flat => 4,
         _ => 2,
     };
     colour(ink).stroke_width(width)

@@ -170,6 +170,16 @@ fn unwritable_results_are_an_error_that_names_the_path() {
     fs::write(&file, "").unwrap();
     let error = sample().write_under(&file).unwrap_err();
     assert!(error.to_string().contains("file"), "{error}");
+    let error = make_room(&file).unwrap_err();
+    assert!(error.to_string().contains("file"), "{error}");
+}
+
+#[test]
+fn room_for_results_is_made_and_left_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("deep/results");
+    make_room(&results).unwrap();
+    assert_eq!(fs::read_dir(&results).unwrap().count(), 0);
 }
 
 /// A page as a browser reads it.

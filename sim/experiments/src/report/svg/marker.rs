@@ -12,7 +12,7 @@ use crate::report::plot::Ink;
 const RADIUS: u32 = 5;
 
 /// The flat strategy's mark is larger, so that it shows behind the tree's.
-const FLAT_RADIUS: u32 = 7;
+const FLAT_RADIUS: u32 = 6;
 
 /// A mark at a place.
 pub(super) struct Marker<C> {
