@@ -3,8 +3,8 @@
 
 use quiver_ainq::{
     Bls12381G1, DroneKeypair, DronePublicKey, EnrolmentRequest, Entry, Error, Handle, Header, Identity,
-    IssuedToken, MasterSecret, Membership, OperatorPublicKey, OperatorSecretKey, Part, PendingEnrolment, Ratchet,
-    RevocationList, Ristretto255, SchnorrSignature, SealedReply, SecretValue, Signature,
+    IssuedToken, MasterSecret, Membership, OperatorPublicKey, OperatorSecretKey, Part, PendingEnrolment,
+    Ratchet, RevocationList, Ristretto255, SchnorrSignature, SealedReply, SecretValue, Signature,
     SignedRevocationList, SlotSet, SparePair, StatementSignature, Token, TokenStatement,
     UnverifiedPartialKey,
 };
@@ -14,6 +14,7 @@ use quiver_message::{Message, RevocationQuery};
 use crate::scene::{GROUP, START, Staged, name, rng};
 
 pub mod seeds;
+pub mod tree;
 
 /// What was decoded must encode to the bytes it came from.
 fn canonical<T>(bytes: &[u8], decoded: Result<T, Error>, encode: impl FnOnce(&T) -> Vec<u8>) -> Option<T> {
@@ -186,9 +187,9 @@ fn headers<S: Staged>(bytes: &[u8]) {
     let Some(header) = header else { return };
     let digest = header.digest(&scene.deployment);
     let verified = header.verify(&scene.deployment, &name(GROUP), None, &RevocationList::empty(), START);
-    let honest = &scene.honest().header;
+    let mut honest = [&scene.honest().header, &scene.tree().header].into_iter();
     assert!(
-        verified.is_err() || digest == honest.digest(&scene.deployment),
+        verified.is_err() || honest.any(|honest| digest == honest.digest(&scene.deployment)),
         "a header that no leader signed"
     );
 }

@@ -10,6 +10,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::decoders::seeds::Honest;
+use crate::decoders::tree::Tree;
 
 /// 2027-01-01, in seconds since 1970.
 pub const START: u64 = 1_798_761_600;
@@ -58,6 +59,7 @@ pub struct Scene<S: Suite> {
     /// The operator.
     pub operator: OperatorSecretKey<S>,
     honest: OnceCell<Honest<S>>,
+    tree: OnceCell<Tree<S>>,
 }
 
 /// A drone that has enrolled, and what it took.
@@ -78,12 +80,18 @@ impl<S: Suite> Scene<S> {
         let mut rng = rng(1);
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(name("fuzz"), master.public());
-        Self { deployment, master, operator: OperatorSecretKey::generate(&mut rng), honest: OnceCell::new() }
+        let operator = OperatorSecretKey::generate(&mut rng);
+        Self { deployment, master, operator, honest: OnceCell::new(), tree: OnceCell::new() }
     }
 
     /// What honest drones made in this scene.
     pub fn honest(&self) -> &Honest<S> {
         self.honest.get_or_init(|| Honest::new(self))
+    }
+
+    /// A member of a tree, and the epoch that follows.
+    pub fn tree(&self) -> &Tree<S> {
+        self.tree.get_or_init(|| Tree::new(self))
     }
 
     /// A token, the same in every run.

@@ -36,6 +36,8 @@ pub const TARGETS: &[Target] = targets! {
     "revocation_list": decoders::revocation_list, decoders::seeds::revocation_list;
     "header": decoders::header, decoders::seeds::header;
     "entry": decoders::entry, decoders::seeds::entry;
+    "delta": decoders::tree::delta, decoders::tree::delta_seeds;
+    "path_message": decoders::tree::path_message, decoders::tree::path_message_seeds;
     "slot_set": decoders::slot_set, decoders::seeds::slot_set;
     "spare": decoders::spare, decoders::seeds::spare;
     "ratchet": decoders::ratchet, decoders::seeds::ratchet;

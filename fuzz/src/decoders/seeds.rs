@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Batch, Bls12381G1, Entry, GroupContext, Handle, Header, Identity, Join, Label, Leadership, Membership, Part,
-    RevocationList, Ristretto255, Role, Roster, SecretScalar, SlotSet, SparePair, StrategyKind, Suite, Times,
+    Batch, Bls12381G1, Entry, GroupContext, Handle, Header, Identity, Join, Label, Leadership, Membership,
+    Part, RevocationList, Ristretto255, Role, Roster, SecretScalar, SlotSet, SparePair, StrategyKind, Suite,
+    Times,
 };
 use quiver_crypto::canonical::Writer;
 
@@ -187,7 +188,8 @@ fn lists<S: Suite>(scene: &Scene<S>) -> Vec<Vec<u8>> {
 }
 
 fn headers<S: Suite>(scene: &Scene<S>) -> Vec<Vec<u8>> {
-    vec![scene.honest().header.encode(&scene.deployment)]
+    let headers = [&scene.honest().header, &scene.tree().header];
+    headers.map(|header| header.encode(&scene.deployment)).to_vec()
 }
 
 fn spares<S: Suite>(_: &Scene<S>) -> Vec<Vec<u8>> {
@@ -202,6 +204,7 @@ fn memberships<S: Suite>(scene: &Scene<S>) -> Vec<Vec<u8>> {
     let context = GroupContext { deployment: scene.deployment.clone(), group, leader };
     let verified = verified.expect("an honest header");
     let membership =
-        Membership::join(&context, &edge.keypair, ephemeral, &verified, &Part::Entry(entry.clone())).expect("a welcome");
-    vec![membership.encode().to_vec()]
+        Membership::join(&context, &edge.keypair, ephemeral, &verified, &Part::Entry(entry.clone()))
+            .expect("a welcome");
+    vec![membership.encode().to_vec(), scene.tree().member.encode().to_vec()]
 }

@@ -1,0 +1,128 @@
+//! Wraps and path messages of a tree, decoded and then followed by an honest member: whatever is not what the honest
+//! leader made changes nothing.
+
+use std::collections::BTreeMap;
+
+use quiver_ainq::{
+    Batch, Bls12381G1, Delta, Error, GroupContext, Header, Join, Label, Leadership, Membership, Part,
+    PathMessage, RevocationList, Ristretto255, Roster, SecretScalar, StrategyKind, Suite, Times,
+    VerifiedHeader,
+};
+
+use super::canonical;
+use crate::scene::{GROUP, START, Scene, Staged, name, rng};
+
+/// How many members the tree has beside the one that follows.
+const OTHERS: u8 = 6;
+
+/// A member of a tree, and the next epoch as the honest leader made it.
+#[derive(Debug)]
+pub struct Tree<S: Suite> {
+    /// The member.
+    pub member: Membership<S>,
+    /// The header of the next epoch, in which a neighbour leaves.
+    pub header: Header<S>,
+    /// Its wraps.
+    pub delta: Delta,
+    /// The member's path in it.
+    pub path: PathMessage,
+}
+
+impl<S: Suite> Tree<S> {
+    pub(crate) fn new(scene: &Scene<S>) -> Self {
+        let mut rng = rng(8);
+        let honest = scene.honest();
+        let (leader, edge) = (&honest.leader.keypair, &honest.edge.keypair);
+        let times = Times { issued_at: START, valid_until: START + 600, revocation_number: 0 };
+        let (context, strategy) = (context(scene), StrategyKind::Tree);
+        let (roster, spares) = (Roster::new(), BTreeMap::new());
+        let opened = Leadership::open_term(
+            context.clone(),
+            leader,
+            roster,
+            &spares,
+            1 << 16,
+            [0; 32],
+            &times,
+            strategy,
+            &mut rng,
+        );
+        let (mut leadership, _) = opened.expect("a term");
+        let ephemeral = SecretScalar::generate(&mut rng);
+        let joins = (0..=OTHERS).map(|number| {
+            let mut public = edge.public().clone();
+            public.identity.serial[0] ^= number;
+            Join::new(&scene.deployment, public, ephemeral.public()).expect("a join")
+        });
+        let batch = Batch { joins: joins.collect(), ..Batch::default() };
+        let joined = leadership.rekey(leader, batch, &times, &mut rng).expect("an epoch");
+        let welcome = Part::Path(leadership.path_message(0, &[1; 16]).expect("a path"));
+        let header = verified(scene, &joined.header).expect("an honest header");
+        let member = Membership::join(&context, edge, &ephemeral, &header, &welcome).expect("a welcome");
+        let batch = Batch { removals: vec![1], ..Batch::default() };
+        let next = leadership.rekey(leader, batch, &times, &mut rng).expect("an epoch");
+        let path = leadership.path_message(0, &[2; 16]).expect("a path");
+        Self { member, header: next.header, delta: next.delta.expect("wraps"), path }
+    }
+}
+
+fn context<S: Suite>(scene: &Scene<S>) -> GroupContext<S> {
+    let leader = scene.honest().leader.keypair.public().clone();
+    GroupContext { deployment: scene.deployment.clone(), group: name(GROUP), leader }
+}
+
+fn verified<S: Suite>(scene: &Scene<S>, header: &Header<S>) -> Result<VerifiedHeader<S>, Error> {
+    header.clone().verify(&scene.deployment, &name(GROUP), None, &RevocationList::empty(), START)
+}
+
+fn advance<S: Suite>(scene: &Scene<S>, header: &Header<S>, part: &Part) -> Result<Membership<S>, Error> {
+    let edge = &scene.honest().edge.keypair;
+    scene.tree().member.advance(&context(scene), edge, None, &verified(scene, header)?, part)
+}
+
+/// Wraps, under the honest header and under one that a leader signed for them.
+pub fn delta(bytes: &[u8]) {
+    deltas::<Ristretto255>(bytes);
+    deltas::<Bls12381G1>(bytes);
+}
+
+/// Path messages.
+pub fn path_message(bytes: &[u8]) {
+    paths::<Ristretto255>(bytes);
+    paths::<Bls12381G1>(bytes);
+}
+
+fn deltas<S: Staged>(bytes: &[u8]) {
+    let scene = S::scene();
+    let tree = scene.tree();
+    let Some(delta) = canonical(bytes, Delta::decode(bytes), Delta::encode) else { return };
+    let honest = delta == tree.delta;
+    let part = Part::Delta(delta.clone());
+    assert_eq!(advance(scene, &tree.header, &part).is_ok(), honest, "wraps that the leader did not make");
+    // A leader that signs anything: the form is read, and then the tag does not fit.
+    let mut header = tree.header.clone();
+    header.entries_root = delta.root();
+    let digest = header.digest(&scene.deployment);
+    let leader = &scene.honest().leader.keypair;
+    header.signature = leader.sign(&scene.deployment, Label::Header, &digest, &mut rng(9));
+    assert_eq!(advance(scene, &header, &part).is_ok(), honest, "wraps that give no key");
+}
+
+fn paths<S: Staged>(bytes: &[u8]) {
+    let scene = S::scene();
+    let tree = scene.tree();
+    let Some(path) = canonical(bytes, PathMessage::decode(bytes), PathMessage::encode) else { return };
+    let honest = path == tree.path;
+    let next = advance(scene, &tree.header, &Part::Path(path));
+    assert_eq!(next.is_ok(), honest, "a path that the leader did not seal");
+}
+
+/// Wraps as the leaders of both suites made them.
+pub fn delta_seeds() -> Vec<Vec<u8>> {
+    vec![Ristretto255::scene().tree().delta.encode(), Bls12381G1::scene().tree().delta.encode()]
+}
+
+/// Path messages as the leaders of both suites made them.
+pub fn path_message_seeds() -> Vec<Vec<u8>> {
+    vec![Ristretto255::scene().tree().path.encode(), Bls12381G1::scene().tree().path.encode()]
+}
