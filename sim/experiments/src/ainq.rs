@@ -5,10 +5,10 @@
 //!
 //! | experiment | published | ours |
 //! |---|---|---|
-//! | [`edge`] | three operations of an edge drone | the same, and what a drone of Quiver does |
-//! | [`leader`] | GenGroupKey and Re-Key on expiry for 1 and 2,000 drones | the same algorithms, `flat`, `tree` |
-//! | [`join`] | Re-Key for existing × new members | the same |
-//! | [`growth`] | – | both strategies up to 1,000,000 drones: leader CPU, bytes, airtime |
+//! | `edge` | three operations of an edge drone | the same, and what a drone of Quiver does |
+//! | `leader` | GenGroupKey and Re-Key on expiry for 1 and 2,000 drones | the same algorithms, `flat`, `tree` |
+//! | `join` | Re-Key for existing × new members | the same |
+//! | `growth` | – | both strategies up to 1,000,000 drones: leader CPU, bytes, airtime |
 
 mod edge;
 mod group;
