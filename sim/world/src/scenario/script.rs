@@ -64,7 +64,7 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
             format::Strategy::Flat => StrategyKind::Flat,
             format::Strategy::Tree => StrategyKind::Tree,
         },
-        leader_timing: settings::leader_timing(source, &raw.leader)?,
+        leader_timing: settings::leader_timing(source, &raw.leader, leaders)?,
         edge_timing,
         faults,
         radio: settings::radio(source, raw.radio.as_ref())?,

@@ -19,6 +19,9 @@ use crate::radio::cycles::Arithmetic;
 const MAX_MEMBERS: u64 = 1 << 20;
 const MAX_LEADERS: u64 = 16;
 
+/// How long a leader that leads may be silent before a deputy takes over, unless the file says.
+const SILENCE: Duration = Duration::from_secs(10);
+
 type Read<T> = Result<T, ScenarioError>;
 
 /// The title, which must not be empty.
@@ -87,13 +90,20 @@ fn set(source: &SourceText<'_>, span: &Option<Spanned<Span>>, timing: &mut Durat
     Ok(())
 }
 
-/// When leaders do things.
-pub(super) fn leader_timing(source: &SourceText<'_>, table: &format::LeaderTable) -> Read<LeaderTiming> {
+/// When leaders do things; a leader that is alone waits for nobody.
+pub(super) fn leader_timing(
+    source: &SourceText<'_>,
+    table: &format::LeaderTable,
+    leaders: u16,
+) -> Read<LeaderTiming> {
     let mut timing = LeaderTiming::default();
     set(source, &table.validity, &mut timing.validity)?;
     set(source, &table.batching, &mut timing.batching)?;
     set(source, &table.batching_max, &mut timing.batching_max)?;
     set(source, &table.resend, &mut timing.resend)?;
+    let mut silence = SILENCE;
+    set(source, &table.silence, &mut silence)?;
+    timing.silence = (leaders > 1).then_some(silence);
     Ok(timing)
 }
 

@@ -17,6 +17,7 @@ scenarios![
     "drones_flying_out_of_range",
     "flapping_drone",
     "leader_lost_during_rekey",
+    "leader_lost_for_good",
     "mass_join",
     "mass_leave",
     "partition_then_merge",

@@ -139,7 +139,10 @@ impl<S: Suite> World<S> {
         link.connection += 1;
         let connection = link.connection;
         let route = if hub == Node::Kgc { Route::Kgc } else { Route::Leader };
-        self.tell(hub, Due::Connected { other: self.number(dialler), connection, route: Route::Inbound });
+        // Leaders have each other's addresses: whoever dialled, it is a leader that each of them looked for.
+        let both_lead = matches!((dialler, hub), (Node::Leader(_), Node::Leader(_)));
+        let back = if both_lead { Route::Leader } else { Route::Inbound };
+        self.tell(hub, Due::Connected { other: self.number(dialler), connection, route: back });
         self.tell(dialler, Due::Connected { other: self.number(hub), connection, route });
     }
 
