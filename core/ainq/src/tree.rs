@@ -5,9 +5,9 @@
 //!
 //! | rule | code |
 //! |---|---|
-//! | R: ancestors of removed slots and new roots; the root if nothing changed. A: ancestors of added slots | [`Touched`] |
-//! | n* = fresh for R and for nodes without a key | [`Hierarchy::rekey`] |
-//! | wrap(v, c) = n_v* ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c) for each child of v ∈ R with a remaining member beneath | [`HmacXor`] |
+//! | R: ancestors of removed slots and new roots; the root if nothing changed. A: ancestors of added slots | `Touched` |
+//! | n* = fresh for R and for nodes without a key | `Hierarchy::rekey` |
+//! | wrap(v, c) = n_v* ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c) for each child of v ∈ R with a remaining member beneath | `HmacXor` |
 //! | n⁺ = PRF(n*, "step", node) for what wrapped and for A | the same |
 //! | K_g = PRF(n_root⁺, "group key", D0); all wraps to everybody, bound by entries_root | [`Delta`] |
 //! | n⁺ of its path and K_g to each newcomer and to who catches up, under its W | [`PathMessage`] |

@@ -73,10 +73,11 @@ impl<'a, S: Suite> Draft<'a, S> {
         let targets: Vec<S::Point> = newcomers.iter().map(|newcomer| newcomer.target).collect();
         let agreed = S::agree_many(secret.expose(), &targets);
         let mut ratchets = Vec::with_capacity(newcomers.len());
-        for (newcomer, agreed) in newcomers.into_iter().zip(agreed) {
+        // By reference: what is moved out of a vector stays behind in its memory.
+        for (newcomer, agreed) in newcomers.iter().zip(&agreed) {
             // W_i[0] = HKDF-Extract(salt = ctx_i, IKM = T)
             let ctx = pairs.digest(newcomer.public, newcomer.slot, newcomer.q, &newcomer.one_time);
-            ratchets.push((newcomer.slot, Ratchet::derive(&agreed?, &ctx)));
+            ratchets.push((newcomer.slot, Ratchet::derive(agreed.as_ref().map_err(Clone::clone)?, &ctx)));
         }
         self.point = Some(point);
         if S::STRICT_PAPER {

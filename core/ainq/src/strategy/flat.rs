@@ -45,8 +45,9 @@ impl<S: Suite> Strategy<S> for Flat<S> {
         // K_g = 32 random bytes
         let key = GroupKey::new(S::ID, Secret::random(rng));
         change.removed.iter().for_each(|slot| self.members.clear(slot));
-        for (slot, ratchet) in change.newcomers {
-            self.members.set(slot, ratchet);
+        // Copied, so that the vector erases what it held; what is moved out of one stays behind in its memory.
+        for (slot, ratchet) in &change.newcomers {
+            self.members.set(*slot, ratchet.clone());
         }
         let mut entries = Vec::with_capacity(self.members.len());
         for (slot, ratchet) in self.members.iter() {

@@ -35,8 +35,9 @@ impl<A: Algebra> Hierarchy<A> {
         let mut levels: Vec<_> = (0..height).map(|_| Slab::new()).collect();
         let mut leaves = Slab::new();
         let mut occupied: SlotSet = members.iter().map(|(slot, _)| *slot).collect();
-        for (slot, leaf) in members {
-            leaves.set(slot, leaf);
+        // Copied, so that the vector erases what it held; what is moved out of one stays behind in its memory.
+        for (slot, leaf) in &members {
+            leaves.set(*slot, leaf.clone());
         }
         for (level, keys) in (1..).zip(&mut levels) {
             occupied = occupied.halved();
@@ -87,8 +88,8 @@ impl<A: Algebra> Hierarchy<A> {
                 self.refresh(Node { level, index }, d0, fresh, &mut wraps);
             }
         }
-        for (slot, leaf) in newcomers {
-            self.leaves.set(slot, leaf);
+        for (slot, leaf) in &newcomers {
+            self.leaves.set(*slot, leaf.clone());
         }
         for level in 1..=touched.height() {
             for index in touched.added(level).iter() {
