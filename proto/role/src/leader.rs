@@ -2,6 +2,7 @@
 //!
 //! Its disk holds the roster, its own key and the newest epoch; no group secret. A leader that starts opens a term.
 
+mod absence;
 mod admission;
 mod answers;
 mod backlog;

@@ -269,7 +269,7 @@ impl<S: Suite> Leader<S> {
         let session = sessions.iter_mut().find(|s| s.peer == from && s.nonce == question.nonce)?;
         session.number = question.number;
         // It cannot have taken what was not sent, nor have lost what it confirmed: it lost count.
-        let fits = question.received == session.sent || question.received + 1 == session.sent;
+        let fits = [Some(session.sent), session.sent.checked_sub(1)].contains(&Some(question.received));
         if !fits {
             self.deputies.disconnected(from);
             self.refuse(from, Reason::BadCookie, &question.nonce, Duration::ZERO);

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use quiver_ainq::{
     Batch, Deployment, Entry, Epoch, EpochOutput, Error, GroupContext, Handle, Header, Kind, LEADER_SLOT,
-    Leadership, Name, Part, Roster, Slot, Suite, Times, UnixTime,
+    Leadership, Name, Part, Roster, Slot, StrategyKind, Suite, Times, UnixTime,
 };
 use quiver_message::{Reason, RekeyTemplate};
 use rand_core::CryptoRngCore;
@@ -155,6 +155,9 @@ impl<S: Suite> Leader<S> {
         if round >= LAST_ROUND {
             return self.out.event(LeaderEvent::RekeyFailed(Error::Exhausted));
         }
+        if self.config.strategy == StrategyKind::Tree && S::STRICT_PAPER {
+            return self.out.event(LeaderEvent::RekeyFailed(Error::UnsupportedStrategy));
+        }
         if times.issued_at >= times.valid_until {
             return self.out.event(LeaderEvent::RekeyFailed(Error::Expired));
         }
@@ -165,8 +168,9 @@ impl<S: Suite> Leader<S> {
             leader: keypair.public().clone(),
         };
         let (mut changes, first_end) = self.unseat_the_invalid(now);
-        let Some(keypair) = &self.memory.keypair else { return };
         let spares = self.memory.unspent();
+        changes.extend(self.unseat_the_scattered(&spares));
+        let Some(keypair) = &self.memory.keypair else { return };
         // From here on the leadership holds the roster: a copy would take as much memory again. Whatever could make this
         // fail was checked above, or when the keypair was taken.
         let roster = core::mem::take(&mut self.memory.roster);

@@ -4,6 +4,7 @@
 //! which is of use to its member alone; a member that gets none asks.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 use quiver_ainq::{Handle, Suite};
 use quiver_message::SparePublication;
@@ -16,11 +17,16 @@ use crate::Peer;
 #[derive(Debug, Default)]
 pub(super) struct Hints {
     by_handle: BTreeMap<Handle, Peer>,
+    /// The same the other way round: connections come and go, and few of them are anybody's.
+    by_peer: BTreeSet<(Peer, Handle)>,
 }
 
 impl Hints {
     pub(super) fn insert(&mut self, member: Handle, peer: Peer) {
-        self.by_handle.insert(member, peer);
+        if let Some(before) = self.by_handle.insert(member, peer) {
+            self.by_peer.remove(&(before, member));
+        }
+        self.by_peer.insert((peer, member));
     }
 
     pub(super) fn get(&self, member: &Handle) -> Option<Peer> {
@@ -28,16 +34,42 @@ impl Hints {
     }
 
     pub(super) fn disconnect(&mut self, peer: Peer) {
-        self.by_handle.retain(|_, hinted| *hinted != peer);
+        let hinted = self.by_peer.range((peer, Handle([0; 32]))..=(peer, Handle([u8::MAX; 32])));
+        for (_, member) in hinted.copied().collect::<Vec<_>>() {
+            self.by_peer.remove(&(peer, member));
+            self.by_handle.remove(&member);
+        }
     }
 
     pub(super) fn clear(&mut self) {
-        self.by_handle.clear();
+        *self = Self::default();
     }
 
     /// All connections, once each.
     pub(super) fn peers(&self) -> BTreeSet<Peer> {
-        self.by_handle.values().copied().collect()
+        self.by_peer.iter().map(|(peer, _)| *peer).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_goes_takes_its_own_hints_along() {
+        let member = |n| Handle([n; 32]);
+        let mut hints = Hints::default();
+        for (n, peer) in [(0, 1), (1, 1), (255, 1), (2, 2), (1, 2)] {
+            hints.insert(member(n), Peer(peer));
+        }
+        assert_eq!(hints.peers(), BTreeSet::from([Peer(1), Peer(2)]));
+        hints.disconnect(Peer(1));
+        hints.disconnect(Peer(3));
+        assert_eq!(hints.peers(), BTreeSet::from([Peer(2)]));
+        let found = [0, 1, 2, 255].map(|n| hints.get(&member(n)));
+        assert_eq!(found, [None, Some(Peer(2)), Some(Peer(2)), None]);
+        hints.disconnect(Peer(2));
+        assert!(hints.peers().is_empty() && hints.get(&member(1)).is_none());
     }
 }
 

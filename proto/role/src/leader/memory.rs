@@ -254,6 +254,10 @@ impl<S: Suite> Memory<S> {
     }
 
     fn seat(&mut self, slot: Slot, public: DronePublicKey<S>) -> Result<(), RestoreError> {
+        if self.roster.is_evicted(&public.handle()) {
+            // An old change, applied once more over a compacted log: the drone was put out since.
+            return Ok(());
+        }
         if let Some(former) = self.roster.find(&public.handle()) {
             self.roster.remove(former);
         }

@@ -98,11 +98,9 @@ impl<S: Suite> Leader<S> {
         if notice.group != self.config.group {
             return;
         }
-        let strangers_fit = self.roster().evicted().count() < MAX_STRANGERS;
         let roster = self.roster();
-        let news =
-            |handle: &&Handle| !roster.is_evicted(handle) && (strangers_fit || roster.find(handle).is_some());
-        let news: Vec<Handle> = notice.handles.iter().filter(news).copied().collect();
+        let news = notice.handles.iter().filter(|handle| !roster.is_evicted(handle));
+        let mut news: Vec<Handle> = news.copied().collect();
         // Our own notice passed on by the group, or one known long since, costs no curve arithmetic.
         if news.is_empty() || (self.lead.is_none() && self.memory.notices.knows(&notice)) {
             return;
@@ -110,11 +108,16 @@ impl<S: Suite> Leader<S> {
         if let Err(error) = self.believe(now, &notice) {
             return self.blame(from, error);
         }
-        if self.lead.is_some() {
+        if self.lead.is_none() {
+            return self.keep_notice(notice);
+        }
+        let roster = self.roster();
+        if roster.evicted().nth(MAX_STRANGERS).is_some() {
+            news.retain(|handle| roster.find(handle).is_some());
+        }
+        if !news.is_empty() {
             self.backlog.evict(news);
             self.rekey(now, rng);
-        } else {
-            self.keep_notice(notice);
         }
     }
 

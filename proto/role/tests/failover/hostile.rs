@@ -284,6 +284,29 @@ fn a_question_of_one_that_may_not_lead_is_blamed_and_told_nothing() {
 }
 
 #[test]
+fn a_deputy_that_lost_count_begins_anew() {
+    let mut world = World::grouped(12, 2, 3);
+    let (deputy, leader) = (world.stolen_key(1), world.leader_public(0));
+    for received in [u64::MAX, u64::MAX - 1, 1000] {
+        let (_, mut asked) = question(&world);
+        asked.number += 1000;
+        asked.received = received;
+        let mut writer = Writer::new();
+        writer.lp(GROUP.as_bytes()).lp(&leader.encode()).lp(&asked.deputy);
+        writer.fixed(&asked.nonce).fixed(&asked.challenge).u64(asked.number).u64(asked.received);
+        writer.u64(asked.held.term).u64(asked.held.counter).fixed(&asked.digest);
+        let signature = deputy.sign(&world.deployment, Label::StandBy, &writer.finish(), &mut world.rng);
+        asked.signature = signature.encode();
+        let bytes = Message::<S>::StandBy(asked).encode(&world.deployment);
+        world.inject(Node::Leader(1), Node::Leader(0), &bytes);
+        world.run(Duration::from_millis(50));
+        assert_eq!(world.status(0).unwrap().deputies, 0, "the session ended");
+        world.run(SILENCE);
+        assert_eq!(world.held(1), world.epoch(0), "and there is another");
+    }
+}
+
+#[test]
 fn an_altered_question_is_blamed_and_told_nothing() {
     let mut world = World::grouped(11, 2, 3);
     let (_, mut asked) = question(&world);

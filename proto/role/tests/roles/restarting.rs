@@ -79,6 +79,22 @@ fn a_leader_remembers_by_its_checkpoint_as_by_its_log() {
 }
 
 #[test]
+fn a_whole_log_may_follow_the_checkpoint_that_takes_its_place() {
+    let mut world = World::grouped(12, 4);
+    world.lead(LeaderCommand::Evict(quiver_ainq::Name::new("edge-3").unwrap()));
+    world.run(Duration::from_secs(1));
+    let checkpoint = world.leader.as_ref().unwrap().checkpoint();
+    world.leader_records = checkpoint.into_iter().chain(world.leader_records.clone()).collect();
+    world.crash(Node::Leader);
+    world.start_leader();
+    world.run_until("all follow", |world| {
+        world.leader.as_ref().unwrap().status().epoch.is_some() && world.agree([0, 1, 2])
+    });
+    assert_eq!(world.key(3), None);
+    assert_eq!(world.leader.as_ref().unwrap().status().members, 3);
+}
+
+#[test]
 fn a_restarted_edge_neither_speaks_nor_reads_until_it_is_synced() {
     let mut world = World::grouped(5, 3);
     let before = world.leader_epoch();
