@@ -11,7 +11,7 @@
 //! | [`measure`] | medians of repeated measurements |
 //! | [`observer`] | who watches |
 //! | [`machine`] | what the figures were measured on |
-//! | [`unit`] | numbers for people |
+//! | [`mod@unit`] | numbers for people |
 
 pub mod ainq;
 pub mod compare;
