@@ -17,10 +17,11 @@ mod spares;
 mod store;
 mod talking;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{DroneKeypair, Epoch, Header, Name, Slot, Suite, UnixTime};
+use quiver_ainq::{Deployment, DroneKeypair, Epoch, Header, IssuedToken, KgcId, Name, Slot, Suite, UnixTime};
 use quiver_crypto::Secret;
 use quiver_message::{Message, RevocationQuery};
 use rand_core::CryptoRngCore;
@@ -42,12 +43,14 @@ use crate::{Input, Machine, Now, Offence, Output, Peer, Route, Snapshot};
 /// An edge drone as a machine.
 #[derive(Debug)]
 pub struct Edge<S: Suite> {
-    config: EdgeConfig<S>,
+    config: Settings<S>,
+    /// Until it has enrolled. In a box like the enrolment, because an edge lives mostly without either.
+    token: Option<Box<IssuedToken<S>>>,
     out: Outbox<EdgeEvent, Snapshot>,
     /// Counts starts; made durable before anything is sent.
     boot_no: u32,
     booted: bool,
-    enrollee: Option<Enrollee<S>>,
+    enrollee: Option<Box<Enrollee<S>>>,
     keypair: Option<DroneKeypair<S>>,
     revocations: Revocations<S>,
     refused: Refused,
@@ -60,6 +63,15 @@ pub struct Edge<S: Suite> {
     last_header: Option<Header<S>>,
     standing: Standing<S>,
     spares: Spares<S>,
+}
+
+/// What stays of an [`EdgeConfig`].
+#[derive(Debug)]
+struct Settings<S: Suite> {
+    deployment: Deployment<S>,
+    group: Option<Name>,
+    kgcs: Vec<KgcId>,
+    timing: EdgeTiming,
 }
 
 /// Where the edge stands with its group.
@@ -108,11 +120,14 @@ impl<S: Suite> Edge<S> {
     }
 
     fn fresh(config: EdgeConfig<S>) -> Self {
+        let EdgeConfig { deployment, group, token, kgcs, timing } = config;
+        let (token, config) = (token.map(Box::new), Settings { deployment, group, kgcs, timing });
         let backoff = Backoff::new(config.timing.retry, config.timing.retry_max);
         Self {
             out: Outbox::new(),
             boot_no: 0,
             booted: false,
+            token,
             enrollee: None,
             keypair: None,
             revocations: Revocations::new(),
@@ -182,10 +197,10 @@ impl<S: Suite> Edge<S> {
     }
 
     fn start_enrolment(&mut self, rng: &mut dyn CryptoRngCore) {
-        let Some(token) = &self.config.token else { return };
+        let Some(token) = &self.token else { return };
         let backoff = self.backoff();
         match Enrollee::start(&self.config.deployment, token, &self.config.kgcs, backoff, rng) {
-            Ok(enrollee) => self.enrollee = Some(enrollee),
+            Ok(enrollee) => self.enrollee = Some(Box::new(enrollee)),
             Err(_) => self.out.event(EdgeEvent::Refused(quiver_message::Reason::TokenForeign)),
         }
     }
@@ -260,6 +275,7 @@ impl<S: Suite> Edge<S> {
                 let name = keypair.public().identity.name.clone();
                 self.keypair = Some(keypair);
                 self.enrollee = None;
+                self.token = None;
                 self.persist();
                 self.out.event(EdgeEvent::Enrolled { name });
                 self.approach(now, rng);
@@ -328,7 +344,7 @@ impl<S: Suite> Edge<S> {
     }
 
     fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if due(self.enrollee.as_ref().and_then(Enrollee::deadline), now.monotonic) {
+        if due(self.enrollee.as_deref().and_then(Enrollee::deadline), now.monotonic) {
             let hello = self.enrollee.as_mut().and_then(|enrollee| enrollee.retry(now, rng));
             if let Some((kgc, hello)) = hello {
                 self.out.send(&self.config.deployment, kgc, &hello);
@@ -364,7 +380,7 @@ impl<S: Suite> Edge<S> {
             Standing::Joining(joining) => Some(joining.deadline),
             Standing::Member(member) => member.deadline(),
         };
-        let enrolment = self.enrollee.as_ref().and_then(Enrollee::deadline);
+        let enrolment = self.enrollee.as_deref().and_then(Enrollee::deadline);
         earlier(earlier(standing, enrolment), self.spares.deadline())
     }
 }

@@ -1,5 +1,6 @@
 //! What an edge must not forget, as bytes.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -108,7 +109,7 @@ impl<S: Suite> Edge<S> {
     fn restore_keys(&mut self, stored: &Stored) -> Result<(), RestoreError> {
         if let Some(pending) = &stored.pending {
             let pending = PendingEnrolment::decode(pending)?;
-            self.enrollee = Some(Enrollee::resume(pending, self.backoff()));
+            self.enrollee = Some(Box::new(Enrollee::resume(pending, self.backoff())));
         }
         if let (Some(public), Some(secret)) = (&stored.public, &stored.secret) {
             let public = DronePublicKey::decode(public)?;
