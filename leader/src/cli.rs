@@ -3,16 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
-use quiver_ainq::Name;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use quiver_ainq::{Name, StrategyKind};
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::CommonArgs;
+use serde::{Deserialize, Serialize};
 
 const EXAMPLES: &str = "\
 Examples:
   leader serve --deployment deployment.toml --token leader-1.token     # first start: enrols
   leader serve                                                         # every other start
   leader serve --peer /ip4/10.0.0.2/tcp/7001 --silence 10s             # one of several leaders
+  leader serve --strategy tree                                         # a group of many thousands
   leader status
   leader rekey
   leader evict edge-7
@@ -60,6 +62,26 @@ pub(crate) enum Command {
     },
 }
 
+/// How group keys travel from the next start on. Members follow either.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum StrategyName {
+    /// An entry for each member
+    #[default]
+    Flat,
+    /// A tree of keys
+    Tree,
+}
+
+impl From<StrategyName> for StrategyKind {
+    fn from(name: StrategyName) -> Self {
+        match name {
+            StrategyName::Flat => Self::Flat,
+            StrategyName::Tree => Self::Tree,
+        }
+    }
+}
+
 #[derive(Debug, Default, Args)]
 pub(crate) struct ServeArgs {
     /// The public deployment file (from `kgc init`); needed at the first start, then a copy is kept
@@ -81,6 +103,10 @@ pub(crate) struct ServeArgs {
     /// The most members [default: 4096]
     #[arg(long, value_name = "N")]
     pub(crate) max_members: Option<u32>,
+    /// How group keys travel: `flat` sends every member its own entry in each epoch, as in the paper; `tree` keeps a tree of
+    /// keys, so that an epoch costs no more than the logarithm of the members [default: flat]
+    #[arg(long, value_enum)]
+    pub(crate) strategy: Option<StrategyName>,
     /// How long a group key is valid, such as 10m; a new one comes when four fifths have passed [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) validity: Option<Duration>,

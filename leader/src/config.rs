@@ -12,7 +12,7 @@ use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::logging::LogFormat;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::ServeArgs;
+use crate::cli::{ServeArgs, StrategyName};
 use crate::error::{Error, Result};
 
 /// Prefix of the environment variables: `QUIVER_LEADER_DATA_DIR`, `QUIVER_LEADER_LISTEN`, …
@@ -41,6 +41,8 @@ pub(crate) struct Config {
     pub(crate) allow: Vec<String>,
     /// The most members.
     pub(crate) max_members: u32,
+    /// How group keys travel.
+    pub(crate) strategy: StrategyName,
     /// How long a group key is valid.
     #[serde(with = "humantime_serde")]
     pub(crate) validity: Duration,
@@ -73,6 +75,7 @@ impl Default for Config {
             token: None,
             allow: Vec::new(),
             max_members: 4096,
+            strategy: StrategyName::default(),
             validity: timing.validity,
             batching: timing.batching,
             batching_max: timing.batching_max,
@@ -102,6 +105,8 @@ struct Given<'a> {
     allow: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     max_members: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strategy: Option<StrategyName>,
     #[serde(skip_serializing_if = "Option::is_none", with = "humantime_serde::option")]
     validity: Option<Duration>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -124,6 +129,7 @@ impl Config {
             token: serve.token.as_deref(),
             allow: &serve.allow,
             max_members: serve.max_members,
+            strategy: serve.strategy,
             validity: serve.validity,
             peer: &serve.peer,
             silence: serve.silence,

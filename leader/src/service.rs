@@ -151,7 +151,7 @@ fn leader_config<S: Suite>(
         kgcs: file.kgc_ids(),
         allow: config.allow_list()?,
         max_members: config.max_members,
-        strategy: quiver_ainq::StrategyKind::Flat,
+        strategy: config.strategy.into(),
         timing: config.timing(),
     })
 }

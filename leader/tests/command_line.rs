@@ -36,6 +36,7 @@ fn senseless_settings_are_refused() {
     refused(&["serve", "--validity", "1s"], 2, "validity");
     refused(&["serve", "--validity", "soon"], 2, "--validity");
     refused(&["serve", "--max-members", "0"], 2, "max_members");
+    refused(&["serve", "--strategy", "forest"], 2, "--strategy");
     refused(&["evict", "edge 1"], 2, "<NAME>");
 }
 
