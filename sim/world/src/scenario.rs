@@ -26,6 +26,19 @@
 //! min-crashes = 8
 //! ```
 //!
+//! | table or key | what it says |
+//! |---|---|
+//! | `[fleet]` | `members`, `strangers`, `leaders`, `strategy`; `stay-out`, `off`; `start-over`, `join-at`, `join-over` |
+//! | `[leader]`, `[edge]` | timings: `validity`, `batching`, `batching-max`, `resend`, `silence`; `retry`, `retry-max`, `admission`, `overlap` |
+//! | `[radio]` | `preset`, `loss` or `burst = { rate, length }` of its frames, `rounds`, `ignore-duty-cycle`, `arithmetic` |
+//! | `[links]` | faults of whole messages, whatever the radio: `delay`, `jitter`, `loss`, `burst`, `duplicate`, `reorder`, `corrupt` |
+//! | `[churn]` | `from`, `until`, `edges`, `leaves-per-minute`, `joins-per-minute`, `crashes-per-minute`, `down` |
+//! | `[mobility]` | `from`, `until`, `edges`, `side-metres`, `range-metres`, `metres-per-second`, `step` |
+//! | `[[event]]` | `at`, `over`, `repeat`, and one of `start`, `stop`, `crash`, `join`, `leave`, `evict`, `revoke`, `capture`, `rekey`, `talk`, `links`, `links-of`, `radio`, `part`, `heal`, `skew`, `disk`, `replay`, `usurp` |
+//! | `[expect]` | `members`, `outside`, `min-terms`, `min-epochs`, `min-crashes`, `min-stalls`, `min-lost`, `min-blamed` |
+//!
+//! Nodes are named `kgc`, `leader-0`, `leaders`, `edge-7`, `edge-0..9` (both included), `edges` and `everyone`.
+//!
 //! Unknown keys, impossible values and fleets that do not fit into memory are refused with file, line and key
 //! ([`ScenarioError`]).
 
