@@ -45,6 +45,36 @@ pub enum SuiteKind {
     Bls12381,
 }
 
+/// How the leader brings group keys to the drones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StrategyChoice {
+    /// Each drone's own entry in each epoch, as in the paper.
+    #[default]
+    Flat,
+    /// A tree of keys: what an epoch costs grows with the logarithm of the drones.
+    Tree,
+}
+
+impl StrategyChoice {
+    /// As it is given on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Flat => "flat",
+            Self::Tree => "tree",
+        }
+    }
+}
+
+impl From<StrategyChoice> for quiver_ainq::StrategyKind {
+    fn from(choice: StrategyChoice) -> Self {
+        match choice {
+            StrategyChoice::Flat => Self::Flat,
+            StrategyChoice::Tree => Self::Tree,
+        }
+    }
+}
+
 /// What a run shall do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
@@ -54,6 +84,8 @@ pub struct Plan {
     pub transport: TransportKind,
     /// Which group the cryptography computes in.
     pub suite: SuiteKind,
+    /// How group keys travel.
+    pub strategy: StrategyChoice,
     /// Whether to run the paper's algorithms as published.
     pub strict_paper: bool,
     /// Whence all keys and choices come.
@@ -91,6 +123,7 @@ impl Default for Plan {
             drones: 1000,
             transport: TransportKind::default(),
             suite: SuiteKind::default(),
+            strategy: StrategyChoice::default(),
             strict_paper: false,
             seed: 1,
             expiry: None,
@@ -121,6 +154,12 @@ impl Plan {
 
     fn check_sizes(&self) -> Result<(), String> {
         let drones = self.drones;
+        if self.strict_paper && self.strategy == StrategyChoice::Tree {
+            return Err(
+                "--strict-paper runs the algorithms as published, which have no tree: use --strategy flat"
+                    .into(),
+            );
+        }
         if drones == 0 {
             return Err("0 drones: there is nothing to simulate, give at least -n 1".into());
         }
@@ -233,6 +272,7 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         for plan in [
             Plan { leave_percent: 101.0, ..Plan::default() },
+            Plan { strict_paper: true, strategy: StrategyChoice::Tree, ..Plan::default() },
             Plan { leave_percent: f64::NAN, ..Plan::default() },
             Plan { join_percent: -1.0, ..Plan::default() },
             Plan { messages: 5_000, ..Plan::default() },

@@ -39,8 +39,9 @@ fn nonsense_is_a_usage_error() {
         &["-n", "many"][..],
         &["--transport", "smoke"],
         &["--suite", "rot13"],
-        &["--world", "virtual"],
-        &["--strategy", "tree"],
+        &["--world", "virtual", "-n", "0"],
+        &["--strategy", "forest"],
+        &["--strategy", "tree", "--strict-paper"],
         &["fly"],
         &["-n", "3", "run"],
     ] {

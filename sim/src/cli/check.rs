@@ -9,8 +9,8 @@ use quiver_ainq::StrategyKind;
 use quiver_world::check::{CheckSetup, Checker, Failure, Ground, Outcome as Life};
 use rayon::prelude::*;
 
-use super::run::StrategyChoice;
 use super::{complain, print};
+use crate::plan::StrategyChoice;
 use crate::progress::Progress;
 use crate::report::Outcome;
 use crate::{Result, SimError, measure};

@@ -6,39 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use quiver_ainq::StrategyKind;
 
 use super::{complain, print};
-use crate::plan::{Plan, Presentation, SuiteKind, TransportKind};
+use crate::plan::{Plan, Presentation, StrategyChoice, SuiteKind, TransportKind};
 use crate::progress::Progress;
 use crate::report::{Outcome, Report};
 use crate::{Result, SimError, live, logging};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum StrategyChoice {
-    /// One entry per member
-    Flat,
-    /// A key tree
-    Tree,
-}
-
-impl StrategyChoice {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Flat => "flat",
-            Self::Tree => "tree",
-        }
-    }
-}
-
-impl From<StrategyChoice> for StrategyKind {
-    fn from(choice: StrategyChoice) -> Self {
-        match choice {
-            StrategyChoice::Flat => Self::Flat,
-            StrategyChoice::Tree => Self::Tree,
-        }
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum WorldChoice {
@@ -60,7 +33,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_enum, default_value_t)]
     suite: SuiteKind,
     /// How the leader distributes keys
-    #[arg(long, value_enum, default_value = "flat")]
+    #[arg(long, value_enum, default_value_t)]
     strategy: StrategyChoice,
     /// Where the drones live
     #[arg(long, value_enum, default_value = "live")]
@@ -114,9 +87,6 @@ pub(super) struct RunArgs {
 
 impl RunArgs {
     fn plan(&self) -> Result<Plan> {
-        if self.strategy == StrategyChoice::Tree {
-            return Err(SimError::Usage("--strategy tree is for --world virtual: the live world runs flat".into()));
-        }
         if self.toy || self.radio.is_some() {
             return Err(SimError::Usage("--toy and --radio are for --world virtual".into()));
         }
@@ -130,6 +100,7 @@ impl RunArgs {
             drones: self.drones,
             transport: self.transport,
             suite: self.suite,
+            strategy: self.strategy,
             strict_paper: self.strict_paper,
             seed: self.seed,
             expiry: self.expiry,
@@ -189,11 +160,19 @@ mod tests {
 
     #[test]
     fn what_belongs_to_the_other_world_is_refused() {
-        for words in [&["--strategy", "tree"][..], &["--toy"], &["--radio", "ble"]] {
+        for words in [&["--toy"][..], &["--radio", "ble"]] {
             let refusal = parse(words).plan().unwrap_err();
             assert!(refusal.to_string().contains("--world virtual"), "{refusal}");
         }
-        parse(&["--strategy", "flat", "--world", "live"]).plan().unwrap();
+        parse(&["--world", "live"]).plan().unwrap();
+    }
+
+    #[test]
+    fn either_strategy_is_to_be_had_and_flat_is_the_default() {
+        for choice in [StrategyChoice::Flat, StrategyChoice::Tree] {
+            assert_eq!(parse(&["--strategy", choice.name()]).plan().unwrap().strategy, choice);
+        }
+        assert_eq!(parse(&[]).plan().unwrap().strategy, StrategyChoice::Flat);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, IssuedToken, KgcId, MasterSecret, Name, OperatorSecretKey, Role, Suite, TokenGrant, UnixTime,
+    Deployment, IssuedToken, KgcId, MasterSecret, Name, OperatorSecretKey, Role, StrategyKind, Suite,
+    TokenGrant, UnixTime,
 };
 use quiver_crypto::Secret;
 use quiver_net::Multiaddr;
@@ -15,6 +16,7 @@ use super::host::{Disk, KgcHost, LeaderHost};
 use super::node::Node;
 use super::world::Setting;
 use crate::measure::{CpuMeter, CpuProbe};
+use crate::plan::Plan;
 use crate::seeds::{self, Player};
 use crate::{Result, SimError};
 
@@ -85,6 +87,7 @@ pub(crate) struct LeaderSeat<S: Suite> {
     kgc: Multiaddr,
     max_members: u32,
     validity: Duration,
+    strategy: StrategyKind,
 }
 
 impl<S: Suite> LeaderSeat<S> {
@@ -92,11 +95,19 @@ impl<S: Suite> LeaderSeat<S> {
         token: IssuedToken<S>,
         kgc: Multiaddr,
         max_members: u32,
-        expiry: Option<Duration>,
+        plan: &Plan,
         meter: CpuMeter,
     ) -> Self {
-        let validity = expiry.unwrap_or(LONG_VALIDITY);
-        Self { token: Some(token), disk: Disk::default(), meter, lives: 0, kgc, max_members, validity }
+        Self {
+            token: Some(token),
+            disk: Disk::default(),
+            meter,
+            lives: 0,
+            kgc,
+            max_members,
+            validity: plan.expiry.unwrap_or(LONG_VALIDITY),
+            strategy: plan.strategy.into(),
+        }
     }
 
     /// Starts the leader from what its former life persisted.
@@ -108,7 +119,7 @@ impl<S: Suite> LeaderSeat<S> {
             kgcs: vec![KGC_ID],
             allow: BTreeSet::new(),
             max_members: self.max_members,
-            strategy: quiver_ainq::StrategyKind::Flat,
+            strategy: self.strategy,
             timing: LeaderTiming { validity: self.validity, ..setting.leader_timing },
         };
         let records = self.disk.with(|records| records.clone());

@@ -182,8 +182,7 @@ impl<S: Suite> World<S> {
         let (kgc_meter, leader_meter) = (CpuMeter::default(), CpuMeter::default());
         let kgc = founder.start_kgc(&setting, kgc_meter.clone())?;
         let kgc_address = first_address(&kgc, plan.timeout, "start of the KGC").await?;
-        let mut seat =
-            LeaderSeat::new(token, kgc_address.clone(), swarm + 1, plan.expiry, leader_meter.clone());
+        let mut seat = LeaderSeat::new(token, kgc_address.clone(), swarm + 1, plan, leader_meter.clone());
         let leader = seat.start(&setting, setting.any_address()?)?;
         let leader_address = first_address(&leader, plan.timeout, "start of the leader").await?;
         let world = Self {

@@ -50,10 +50,11 @@ fn row(operation: &Operation) -> Vec<Cell> {
 fn title(report: &Report) -> String {
     let plan = &report.plan;
     let mut title = format!(
-        "{} drones over {}, suite {}, seed {}",
+        "{} drones over {}, suite {}, strategy {}, seed {}",
         plan.drones,
         value_name(&plan.transport),
         value_name(&plan.suite),
+        value_name(&plan.strategy),
         plan.seed
     );
     if plan.strict_paper {
