@@ -3,6 +3,8 @@
 
 #[path = "three_processes/bench.rs"]
 mod bench;
+#[path = "three_processes/failover.rs"]
+mod failover;
 #[path = "three_processes/secrets.rs"]
 mod secrets;
 #[path = "three_processes/swarm.rs"]

@@ -13,6 +13,7 @@ use quiver_message::{Message, RevocationQuery};
 
 use crate::scene::{GROUP, START, Staged, name, rng};
 
+pub mod deputies;
 pub mod seeds;
 pub mod tree;
 

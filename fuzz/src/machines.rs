@@ -1,6 +1,6 @@
 //! The roles, taken to some state and then fed with anything.
 //!
-//! One honest run of a KGC, a leader and five edges is recorded once: what went into each machine, and every message.
+//! One honest run of a KGC, a leader, its deputy and five edges is recorded once: what went into each machine, and every message.
 //! A machine is a function of its inputs and its random numbers, so playing its tape up to a mark brings it into a state
 //! of that run in a millisecond: fresh, enrolled, serving a group or being in it, and after churn. From there the fuzzer's
 //! bytes are a script: connections, disconnections, clock jumps, commands, noise, recorded messages with one change, and what a
@@ -10,6 +10,7 @@
 //! restores it, at any time; epochs never go back; an edge activates no epoch that the honest leader did not make; a KGC
 //! issues no key but to holders of its operator's tokens.
 
+mod deputy;
 mod rogue;
 mod roles;
 mod script;
@@ -19,6 +20,7 @@ mod world;
 use quiver_ainq::Ristretto255;
 use quiver_role::{Edge, Kgc, Leader, LeaderRecord, Snapshot};
 
+use self::deputy::Deputy;
 use self::roles::Player;
 use self::world::recording;
 
@@ -33,6 +35,11 @@ pub fn kgc_input(bytes: &[u8]) {
 /// A script for a leader.
 pub fn leader_input(bytes: &[u8]) {
     script::perform::<Leader<S>>(&recording().leader, bytes);
+}
+
+/// A script for a leader that stands by.
+pub fn deputy_input(bytes: &[u8]) {
+    script::perform::<Deputy>(&recording().deputy, bytes);
 }
 
 /// A script for an edge.

@@ -49,6 +49,8 @@ pub const TARGETS: &[Target] = targets! {
     "state_file": files::state_file, files::state_file_seeds;
     "kgc_input": machines::kgc_input, machines::script_seeds;
     "leader_input": machines::leader_input, machines::script_seeds;
+    "deputy_input": machines::deputy_input, machines::script_seeds;
+    "replica_chunk": decoders::deputies::replica_chunk, decoders::deputies::replica_chunk_seeds;
     "edge_input": machines::edge_input, machines::script_seeds;
 };
 

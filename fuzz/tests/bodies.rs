@@ -10,7 +10,7 @@ use rand_chacha::rand_core::RngCore;
 /// Inputs per target; those that play a machine's whole past take fewer.
 fn rounds(target: &Target) -> usize {
     match target.name {
-        "kgc_input" | "leader_input" | "edge_input" => 1200,
+        "kgc_input" | "leader_input" | "deputy_input" | "edge_input" => 1200,
         "edge_snapshot" | "leader_records" | "state_file" => 1000,
         _ => 2000,
     }

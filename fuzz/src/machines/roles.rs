@@ -67,7 +67,8 @@ fn known_tokens() -> &'static BTreeSet<[u8; 16]> {
         let scene = S::scene();
         let leader = scene.token("leader", Scene::<S>::leader_role());
         let edges = (0..EDGES).map(|edge| scene.token(&edge_name(edge), Role::Edge));
-        edges.chain([leader]).map(|token| token.token.statement.id).collect()
+        let deputy = scene.token("deputy", super::deputy::role());
+        edges.chain([leader, deputy]).map(|token| token.token.statement.id).collect()
     })
 }
 

@@ -9,6 +9,7 @@ use quiver_ainq::Role;
 use quiver_role::{Destination, Edge, EdgeCommand, Kgc, KgcCommand, Leader, LeaderCommand, Now, Peer, Route};
 
 use super::S;
+use super::deputy::Deputy;
 use super::roles::Player;
 use super::tape::{Deck, Sent, Step, Tape};
 use crate::scene::{START, Staged, name};
@@ -26,6 +27,7 @@ pub(crate) fn edge_name(edge: usize) -> String {
 pub(crate) struct Recording {
     pub(crate) kgc: Tape<Kgc<S>>,
     pub(crate) leader: Tape<Leader<S>>,
+    pub(crate) deputy: Tape<Deputy>,
     pub(crate) edges: Vec<Tape<Edge<S>>>,
     pub(crate) messages: Vec<Vec<u8>>,
     digests: BTreeSet<[u8; 32]>,
@@ -50,6 +52,7 @@ pub(crate) fn digests() -> &'static BTreeSet<[u8; 32]> {
 enum Node {
     Kgc,
     Leader,
+    Deputy,
     Edge(usize),
 }
 
@@ -86,6 +89,7 @@ struct World {
     clock: Duration,
     kgc: Recorder<Kgc<S>>,
     leader: Recorder<Leader<S>>,
+    deputy: Recorder<Deputy>,
     edges: Vec<Recorder<Edge<S>>>,
     /// Who sees whom under which handle.
     handles: BTreeMap<(Node, Node), Peer>,
@@ -101,6 +105,7 @@ impl World {
             clock: Duration::from_secs(100),
             kgc: Recorder::new(1),
             leader: Recorder::new(2),
+            deputy: Recorder::new(99),
             edges: Vec::new(),
             handles: BTreeMap::new(),
             next_peer: 1,
@@ -113,11 +118,13 @@ impl World {
     /// The states that matter are marked: enrolled, serving or member, and after churn. Fresh is the first mark.
     fn perform(&mut self) {
         self.connect(Node::Leader, Node::Kgc, Route::Kgc);
+        self.connect(Node::Deputy, Node::Kgc, Route::Kgc);
         for edge in 0..EDGES - 1 {
             self.enlist(edge);
         }
         self.run(Duration::from_secs(2));
         self.mark();
+        self.connect(Node::Deputy, Node::Leader, Route::Leader);
         for edge in 0..EDGES - 1 {
             self.connect(Node::Edge(edge), Node::Leader, Route::Leader);
         }
@@ -129,6 +136,7 @@ impl World {
         assert!(self.edges[0].deck.machine.status().synced, "the honest run went wrong");
         assert!(self.edges[EDGES - 1].deck.machine.status().synced, "the late edge did not join");
         assert_eq!(self.leader.deck.machine.status().members, EDGES - 2, "one was evicted, one left");
+        assert_eq!(self.deputy.deck.machine.0.status().members, EDGES - 2, "the deputy is behind");
     }
 
     fn churn(&mut self) {
@@ -165,6 +173,7 @@ impl World {
     fn mark(&mut self) {
         self.kgc.mark();
         self.leader.mark();
+        self.deputy.mark();
         self.edges.iter_mut().for_each(Recorder::mark);
     }
 
@@ -190,6 +199,7 @@ impl World {
         let sent = match node {
             Node::Kgc => self.kgc.take(now, retype(step)),
             Node::Leader => self.leader.take(now, retype(step)),
+            Node::Deputy => self.deputy.take(now, retype(step)),
             Node::Edge(edge) => self.edges[edge].take(now, retype(step)),
         };
         self.send(node, sent);
@@ -226,7 +236,7 @@ impl World {
                 Destination::Group => {
                     let edges = (0..self.edges.len()).map(Node::Edge);
                     let members = edges.filter(|edge| self.handles.contains_key(&(*edge, Node::Leader)));
-                    members.chain([Node::Leader]).filter(|to| *to != from).collect()
+                    members.chain([Node::Leader, Node::Deputy]).filter(|to| *to != from).collect()
                 }
             };
             self.queue.extend(targets.into_iter().map(|to| (from, to, bytes.clone())));
@@ -249,7 +259,9 @@ impl World {
                 continue;
             }
             let edges = self.edges.iter().enumerate().map(|(at, edge)| (Node::Edge(at), edge.deck.deadline));
-            let others = [(Node::Kgc, self.kgc.deck.deadline), (Node::Leader, self.leader.deck.deadline)];
+            let leaders =
+                [(Node::Leader, self.leader.deck.deadline), (Node::Deputy, self.deputy.deck.deadline)];
+            let others = [(Node::Kgc, self.kgc.deck.deadline)].into_iter().chain(leaders);
             let next = edges.chain(others).filter_map(|(node, deadline)| Some((deadline?, node))).min();
             match next {
                 Some((deadline, node)) if deadline <= end => {
@@ -271,6 +283,7 @@ impl World {
         Recording {
             kgc: self.kgc.finish(),
             leader: self.leader.finish(),
+            deputy: self.deputy.finish(),
             edges: self.edges.into_iter().map(Recorder::finish).collect(),
             messages: self.messages,
             digests: self.digests,

@@ -243,7 +243,7 @@ impl<S: Suite> Leader<S> {
             Message::Replica(replica) => self.replicated(now, from, &replica, rng),
             Message::EvictionNotice(notice) => self.eviction_notice(now, from, notice, rng),
             Message::EquivocationProof(proof) => self.equivocation(now, from, *proof, rng),
-            Message::Refusal(refusal) if self.enrollee.is_none() => self.not_served(from, &refusal),
+            Message::Refusal(refusal) if self.enrollee.is_none() => self.not_served(now, from, &refusal),
             Message::EnrolCookie(_) | Message::EnrolReply(_) | Message::Refusal(_) => {
                 if let Some(enrollee) = &mut self.enrollee {
                     let outcome = enrollee.hear(&self.config.deployment, now, from, &message, rng);

@@ -14,14 +14,16 @@ use crate::{Now, Offence, Peer, statements};
 const SOON: Duration = Duration::from_millis(10);
 
 impl<S: Suite> Leader<S> {
-    /// A leader will not have us, or leads no more: try another, or the same one later.
-    pub(super) fn not_served(&mut self, from: Peer, refusal: &Refusal) {
+    /// A leader will not have us, or leads no more: try another, or the same one later. A refusal is not authenticated, so
+    /// it sets no pace but this one.
+    pub(super) fn not_served(&mut self, now: Now, from: Peer, refusal: &Refusal) {
+        let pause = self.asking_pause() / 2;
         if let Some(session) = &mut self.standby.session
             && session.peer == from
             && refusal.reference == session.nonce
         {
-            // The time of the next attempt stands: a refusal is not authenticated and sets no pace.
             session.opened = None;
+            self.standby.next = Some(now.monotonic + pause);
         }
     }
 
@@ -54,7 +56,7 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// When the question was asked that this answers, if the leader asked signed it; none if no question waits for it.
+    /// When the question was asked that this answers, if the leader that was asked signed it; none if none waits for it.
     fn answered(
         &mut self,
         from: Peer,
@@ -63,10 +65,11 @@ impl<S: Suite> Leader<S> {
     ) -> Option<Result<Duration, Error>> {
         let stands_by = self.stands_by();
         let session = self.standby.session.as_mut().filter(|_| stands_by)?;
-        if session.peer != from || session.nonce != replica.nonce || session.number != replica.number {
+        if session.peer != from || session.nonce != replica.nonce {
             return None;
         }
-        let (asked, own) = (session.asked?, self.memory.keypair.as_ref()?);
+        let place = session.asked.iter().position(|(number, _)| *number == replica.number)?;
+        let ((_, asked), own) = (session.asked.get(place).copied()?, self.memory.keypair.as_ref()?);
         let (leader, _) = session.opened.as_ref()?;
         let about = (&self.config.group, &replica.nonce, replica.number);
         let statement = statements::replica(about, own.public(), leader, digest, &replica.chunk);
@@ -77,8 +80,8 @@ impl<S: Suite> Leader<S> {
         if replica.header.core.leader != *leader {
             return Some(Err(Error::NotALeader));
         }
-        session.asked = None;
-        session.unanswered = 0;
+        // What was asked before will not be answered any more, and need not be.
+        session.asked.drain(..=place);
         Some(Ok(asked))
     }
 
@@ -111,6 +114,10 @@ impl<S: Suite> Leader<S> {
             session.received > 0
         } else {
             let chunk = ReplicaChunk::decode(&replica.chunk)?;
+            if chunk.number == session.received {
+                // Asked for once more before it came.
+                return Ok(true);
+            }
             if chunk.number != session.received + 1 || chunk.first != (chunk.number == 1) {
                 return Err(Error::Replay.into());
             }
@@ -144,7 +151,7 @@ impl<S: Suite> Leader<S> {
         if let Some(session) = &self.standby.session
             && session.peer == from
             && session.opened.is_some()
-            && session.asked.is_none()
+            && session.asked.is_empty()
         {
             self.standby.next = Some(now.monotonic);
         }

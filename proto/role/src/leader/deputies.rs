@@ -186,6 +186,10 @@ impl<S: Suite> Leader<S> {
             return self.refuse(from, reason, &question.nonce, Duration::from_secs(1));
         }
         if let Err((reason, offence)) = self.question_holds(now, from, question) {
+            if offence == Error::Replay.into() {
+                // Perhaps it only came late; the session stands.
+                return self.blame(from, offence);
+            }
             self.refuse(from, reason, &question.nonce, Duration::ZERO);
             return self.blame(from, offence);
         }

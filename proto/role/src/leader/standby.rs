@@ -3,6 +3,7 @@
 //! Every question is fresh and every answer is signed over it, so nobody else can keep a dead leader alive. What counts is
 //! when a question was asked that was answered, not when the answer came.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -10,13 +11,14 @@ use quiver_ainq::{DronePublicKey, Epoch, Error, Header, Label, Role, Suite};
 use quiver_message::{COOKIE_LEN, JoinChallenge, JoinHello, Message, Nonce, StandBy};
 use rand_core::CryptoRngCore;
 
+use super::memory::Change;
 use super::replica::Staged;
 use super::{Leader, LeaderEvent};
 use crate::backoff::{due, earlier};
 use crate::{Now, Peer, statements};
 
-/// Questions in a row that go unanswered before another leader is tried.
-const UNANSWERED: u32 = 2;
+/// Questions in a row that go unanswered before another leader is tried. An answer may come as many questions later.
+const UNANSWERED: usize = 8;
 /// How much longer a deputy that holds no roster waits: those who hold one go first.
 const EMPTY_HANDED: u32 = 4;
 /// How often a leader that is overruled again and again doubles its patience at most.
@@ -52,9 +54,8 @@ pub(super) struct Session<S: Suite> {
     pub(super) opened: Option<(DronePublicKey<S>, [u8; COOKIE_LEN])>,
     /// Of the last question.
     pub(super) number: u64,
-    /// When the last question was asked, until it is answered.
-    pub(super) asked: Option<Duration>,
-    pub(super) unanswered: u32,
+    /// The latest questions that were not answered, and when they were asked.
+    pub(super) asked: VecDeque<(u64, Duration)>,
     /// Of the last chunk taken.
     pub(super) received: u64,
     pub(super) staged: Staged<S>,
@@ -175,17 +176,16 @@ impl<S: Suite> Leader<S> {
             return self.take_over(now, rng);
         }
         if asks {
-            let opened = self.standby.session.as_mut().is_some_and(|session| {
-                session.unanswered += u32::from(session.asked.is_some());
-                session.opened.is_some() && session.unanswered < UNANSWERED
-            });
+            let session = self.standby.session.as_ref().filter(|session| session.opened.is_some());
+            let opened = session.is_some_and(|session| session.asked.len() < UNANSWERED);
             if opened { self.ask_leader(now, rng) } else { self.greet_leader(now, rng) }
         }
     }
 
     /// From what is public: the roster held, less who was evicted, revoked or ended since.
     fn take_over(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let changes = self.unseat_the_evicted();
+        let mut changes = self.unseat_the_evicted();
+        changes.extend(self.pin_the_copied());
         if !changes.is_empty() {
             self.persist(&changes);
         }
@@ -197,6 +197,20 @@ impl<S: Suite> Leader<S> {
         self.open_term(now, rng);
         self.announce();
         self.announce_to_group();
+    }
+
+    /// The keys on a copied roster are the first ones seen for their identities, unless others were.
+    fn pin_the_copied(&mut self) -> Vec<Change> {
+        let memory = &mut self.memory;
+        let mut changes = Vec::new();
+        for (_, public) in memory.roster.iter() {
+            let (serial, handle) = (public.identity.serial, public.handle());
+            memory.pins.entry(serial).or_insert_with(|| {
+                changes.push(Change::Pin { serial, handle: *handle.as_bytes() });
+                handle
+            });
+        }
+        changes
     }
 
     /// Says hello to the next connected leader, as an edge does.
@@ -217,12 +231,12 @@ impl<S: Suite> Leader<S> {
             nonce,
             opened: None,
             number: 0,
-            asked: None,
-            unanswered: 0,
+            asked: VecDeque::new(),
             received: 0,
             staged: Staged::new(),
         });
-        self.standby.next = Some(now.monotonic + self.asking_pause());
+        // Whoever does not lead says so sooner than that.
+        self.standby.next = Some(now.monotonic + self.asking_pause() * 2);
     }
 
     pub(super) fn challenged(
@@ -257,8 +271,10 @@ impl<S: Suite> Leader<S> {
         };
         let Some((leader, challenge)) = &session.opened else { return };
         session.number += 1;
-        session.asked = Some(now.monotonic);
-        self.standby.next = Some(now.monotonic + pause);
+        // Messages get lost, so a silence has room for many questions; and they take their time, so it has room for few.
+        let patience = pause / 4 * (1 << (session.asked.len() / 2).min(UNANSWERED));
+        session.asked.push_back((session.number, now.monotonic));
+        self.standby.next = Some(now.monotonic + patience);
         let (held, digest) = self.memory.held.unwrap_or((Epoch { term: 0, counter: 0 }, [0; 32]));
         let mut question = StandBy {
             group: self.config.group.clone(),

@@ -1,0 +1,112 @@
+//! Two leaders of one group, each a process: the one that leads is killed, the other takes over, the first comes back.
+
+use std::net::TcpListener;
+
+use serde_json::Value;
+
+use crate::bench::{Bench, Process, eventually};
+use crate::swarm::ANY;
+
+/// A group of three edges with two leaders, everything running.
+struct Twins {
+    bench: Bench,
+    kgc_at: String,
+    /// Where each leader listens, chosen beforehand: each has to know the other's.
+    sockets: [String; 2],
+    leaders: Vec<Process>,
+    running: Vec<Process>,
+}
+
+impl Twins {
+    fn start() -> Self {
+        let bench = Bench::new();
+        bench.token("leader-0", &["--leads", "alpha", "--ordinal", "0"]);
+        bench.token("leader-1", &["--leads", "alpha", "--ordinal", "1"]);
+        let kgc = bench.kgc(ANY);
+        let kgc_at = kgc.address();
+        let sockets = [free_port(), free_port()].map(|port| format!("/ip4/127.0.0.1/tcp/{port}"));
+        let mut twins = Self { bench, kgc_at, sockets, leaders: Vec::new(), running: vec![kgc] };
+        for leader in 0..2 {
+            let process = twins.leader(leader);
+            twins.leaders.push(process);
+        }
+        let at = [twins.leaders[0].address(), twins.leaders[1].address()];
+        twins.stands(0, "leading");
+        for edge in EDGES {
+            let token = twins.bench.token(edge, &["--group", "alpha"]);
+            let data = format!("{edge}-data");
+            let places = ["run", "--json", "-d", &data, "--kgc", &twins.kgc_at, "--leader", &at[0]];
+            let rest = ["--leader", &at[1], "--deployment", "kgc-data/deployment.toml", "--token", &token];
+            let process = twins.bench.start("edge", &[&places[..], &rest].concat());
+            twins.running.push(process);
+        }
+        twins
+    }
+
+    fn leader(&self, leader: usize) -> Process {
+        let (data, token) = (format!("leader-{leader}-data"), format!("leader-{leader}.token"));
+        let (own, other) = (&self.sockets[leader], &self.sockets[1 - leader]);
+        let places = ["serve", "-d", &data, "--kgc", &self.kgc_at, "--listen", own, "--peer", other];
+        let rest = ["--silence", "2s", "--deployment", "kgc-data/deployment.toml", "--token", &token];
+        self.bench.start("leader", &[&places[..], &rest].concat())
+    }
+
+    fn status(&self, leader: usize) -> Option<Value> {
+        let data = format!("leader-{leader}-data");
+        let output = self.bench.run("leader", &["status", "--json", "-d", &data]);
+        output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("json"))
+    }
+
+    /// Waits until a leader does this.
+    fn stands(&self, leader: usize, stance: &str) -> Value {
+        eventually(&format!("leader {leader} is {stance}"), || {
+            self.status(leader).filter(|status| status["stance"] == stance)
+        })
+    }
+
+    /// Waits until these edges hold the key of this leader's epoch; gives its term.
+    fn follow(&self, leader: usize, edges: &[&str]) -> u64 {
+        eventually(&format!("{edges:?} follow leader {leader}"), || {
+            let led = self.status(leader)?;
+            let held = edges.iter().all(|edge| {
+                let status = self.bench.edge_status(edge);
+                status
+                    .is_some_and(|edge| edge["synced"] == true && edge["epoch_digest"] == led["epoch_digest"])
+            });
+            led["term"].as_u64().filter(|_| held && led["acknowledged"] == edges.len())
+        })
+    }
+}
+
+const EDGES: [&str; 3] = ["edge-1", "edge-2", "edge-3"];
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
+}
+
+#[test]
+fn a_deputy_takes_over_from_a_killed_leader_which_stands_by_when_it_returns() {
+    let mut twins = Twins::start();
+    let first = twins.follow(0, &EDGES);
+    twins.bench.ok("leader", &["evict", "-d", "leader-0-data", "edge-3"]);
+    twins.leaders[0].logged("evictions replicated");
+    assert_eq!(twins.stands(1, "standing by")["stands_by_for"], "leader-0");
+    let keys_issued = twins.bench.ok("kgc", &["drone", "list", "--json"]);
+
+    twins.leaders[0].kill();
+    let second = twins.follow(1, &EDGES[..2]);
+    assert!(second > first, "{second} after {first}");
+    assert_eq!(twins.stands(1, "leading")["members"], 2, "the evicted drone stayed out");
+    assert!(twins.bench.edge_status("edge-3").is_none_or(|status| status["synced"] == false));
+
+    twins.leaders[0] = twins.leader(0);
+    let status = eventually("the old leader stands by for the new one", || {
+        twins.status(0).filter(|status| status["stands_by_for"] == "leader-1")
+    });
+    assert_eq!((&status["stance"], &status["members"]), (&"standing by".into(), &2.into()));
+    assert_eq!(twins.follow(1, &EDGES[..2]), second, "nobody opened another term");
+    twins.bench.ok("edge", &["send", "-d", "edge-1-data", "hello under the deputy"]);
+    twins.running[2].line("hello under the deputy");
+    assert_eq!(twins.bench.ok("kgc", &["drone", "list", "--json"]), keys_issued, "nobody enrolled anew");
+}

@@ -1,0 +1,76 @@
+//! A second leader of the group, which stands by for the first.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use arbitrary::Unstructured;
+use quiver_ainq::{Role, StrategyKind};
+use quiver_role::edge::RestoreError;
+use quiver_role::leader::LeaderTiming;
+use quiver_role::{
+    Input, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Now, Output,
+};
+
+use rand_chacha::rand_core::CryptoRngCore;
+
+use super::S;
+use super::roles::{Player, Witness};
+use crate::scene::{GROUP, Staged, name};
+
+/// What the token of the second leader says.
+pub(crate) fn role() -> Role {
+    Role::Leader { group: name(GROUP), ordinal: 1 }
+}
+
+/// A leader among others. It is patient, so that it takes over only if a script lets much time pass.
+#[derive(Debug)]
+pub(crate) struct Deputy(pub(crate) Leader<S>);
+
+impl Machine for Deputy {
+    type Command = LeaderCommand;
+    type Event = LeaderEvent;
+    type Record = LeaderRecord;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, LeaderCommand>, rng: &mut dyn CryptoRngCore) {
+        self.0.handle_input(now, input, rng);
+    }
+
+    fn poll_output(&mut self) -> Output<LeaderEvent, LeaderRecord> {
+        self.0.poll_output()
+    }
+}
+
+impl Player for Deputy {
+    fn restart(records: &[LeaderRecord]) -> Result<Self, RestoreError> {
+        let scene = S::scene();
+        let config = LeaderConfig {
+            deployment: scene.deployment.clone(),
+            group: name(GROUP),
+            token: Some(scene.token("deputy", role())),
+            kgcs: vec![1],
+            allow: BTreeSet::new(),
+            max_members: 100,
+            strategy: StrategyKind::Flat,
+            timing: LeaderTiming { silence: Some(Duration::from_secs(600)), ..LeaderTiming::default() },
+        };
+        let leader = Leader::new(config, records.to_vec())?;
+        leader.check();
+        Ok(Self(leader))
+    }
+
+    fn store(disk: &mut Vec<LeaderRecord>, record: LeaderRecord) {
+        disk.push(record);
+    }
+
+    fn observe(witness: &mut Witness, event: &LeaderEvent) {
+        Leader::<S>::observe(witness, event);
+    }
+
+    fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<LeaderCommand> {
+        Leader::<S>::command(u)
+    }
+
+    fn check(&self) {
+        self.0.check();
+    }
+}
