@@ -112,7 +112,7 @@ impl<S: Suite> Leadership<S> {
         let mut draft = Draft::new(&context, Kind::Open, epoch, prev, times);
         draft.absent = absent.collect();
         draft.roster_hash = roster.hash();
-        let ratchets = draft.agree(&mut kept, newcomers, rng)?;
+        let ratchets = draft.agree(&mut kept, &newcomers, rng)?;
         let highest = roster.highest();
         let (mut output, key) = draft.issue(keypair, strategy.as_mut(), ratchets, highest, rng);
         for entry in &mut output.entries {
@@ -151,7 +151,7 @@ impl<S: Suite> Leadership<S> {
         let newcomers = batch.placed(&self.roster, &freed)?;
         let assigned: Vec<Slot> = newcomers.iter().map(|newcomer| newcomer.slot).collect();
         let mut draft = Draft::new(&self.context, Kind::Rekey, epoch, self.digest, times);
-        let ratchets = draft.agree(&mut self.kept, newcomers, rng)?;
+        let ratchets = draft.agree(&mut self.kept, &newcomers, rng)?;
         // Nothing below can fail.
         batch.apply(&mut self.roster, &freed, &assigned)?;
         draft.removed = freed.iter().copied().collect();

@@ -58,7 +58,7 @@ impl<'a, S: Suite> Draft<'a, S> {
     pub(super) fn agree(
         &mut self,
         kept: &mut Option<SecretScalar<S>>,
-        newcomers: Vec<Newcomer<'_, S>>,
+        newcomers: &[Newcomer<'_, S>],
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<Vec<(Slot, Ratchet<S>)>, Error> {
         if newcomers.is_empty() {

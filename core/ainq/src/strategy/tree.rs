@@ -23,7 +23,7 @@ pub(crate) struct Tree<S: Suite> {
 
 impl<S: Suite> Tree<S> {
     pub(crate) fn new() -> Self {
-        Self { nodes: Hierarchy::new(1, Vec::new(), &mut |_| Secret::new([0; 32])) }
+        Self { nodes: Hierarchy::new(1, &[], &mut |_| Secret::new([0; 32])) }
     }
 
     fn open(&mut self, change: Change<'_, S>, d0: &Digest, rng: &mut dyn CryptoRngCore) -> Sealed {
@@ -36,7 +36,7 @@ impl<S: Suite> Tree<S> {
             entries.push(Entry { slot: *slot, q: None, wrap: key.wrap(&ratchet.pad(d0, *slot)) });
             ratchet.step();
         }
-        self.nodes = Hierarchy::new(height, newcomers, &mut |_| Secret::random(rng));
+        self.nodes = Hierarchy::new(height, &newcomers, &mut |_| Secret::random(rng));
         Sealed { key, entries, delta: None, entries_root: [0; 32] }
     }
 }
@@ -62,7 +62,7 @@ impl<S: Suite> Strategy<S> for Tree<S> {
         let rules = HmacXor::<S>::RULES;
         let touched = Touched::new(self.nodes.height(), height, change.removed, change.added, rules);
         let fresh = &mut |_| Secret::random(rng);
-        let wraps = self.nodes.rekey(&touched, change.removed, change.newcomers, d0, fresh);
+        let wraps = self.nodes.rekey(&touched, change.removed, &change.newcomers, d0, fresh);
         let delta = Delta::pack(&touched, &wraps);
         let root = Node { level: height, index: 0 };
         // In a group of nobody the key is nobody's.

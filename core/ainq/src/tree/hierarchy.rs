@@ -29,14 +29,14 @@ impl<A: Algebra> Hierarchy<A> {
     /// A tree that a term opens with: fresh keys above all its members.
     pub(crate) fn new(
         height: u8,
-        members: Vec<(Slot, A::Leaf)>,
+        members: &[(Slot, A::Leaf)],
         fresh: &mut dyn FnMut(Node) -> A::Key,
     ) -> Self {
         let mut levels: Vec<_> = (0..height).map(|_| Slab::new()).collect();
         let mut leaves = Slab::new();
         let mut occupied: SlotSet = members.iter().map(|(slot, _)| *slot).collect();
-        // Copied, so that the vector erases what it held; what is moved out of one stays behind in its memory.
-        for (slot, leaf) in &members {
+        // Copied, so that the caller's vector erases what it held; what is moved out of one stays behind in its memory.
+        for (slot, leaf) in members {
             leaves.set(*slot, leaf.clone());
         }
         for (level, keys) in (1..).zip(&mut levels) {
@@ -74,7 +74,7 @@ impl<A: Algebra> Hierarchy<A> {
         &mut self,
         touched: &Touched,
         removed: &SlotSet,
-        newcomers: Vec<(Slot, A::Leaf)>,
+        newcomers: &[(Slot, A::Leaf)],
         d0: &Digest,
         fresh: &mut dyn FnMut(Node) -> A::Key,
     ) -> Vec<Wrapped<A::Wrap>> {
@@ -88,7 +88,7 @@ impl<A: Algebra> Hierarchy<A> {
                 self.refresh(Node { level, index }, d0, fresh, &mut wraps);
             }
         }
-        for (slot, leaf) in &newcomers {
+        for (slot, leaf) in newcomers {
             self.leaves.set(*slot, leaf.clone());
         }
         for level in 1..=touched.height() {

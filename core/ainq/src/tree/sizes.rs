@@ -15,12 +15,12 @@ type Tree = Hierarchy<HmacXor<Ristretto255>>;
 fn full(height: u8, members: u32) -> Tree {
     let leaf = Ratchet::decode(&[0; 72]).unwrap();
     let leaves: Vec<_> = (0..members).map(|slot| (slot, leaf.clone())).collect();
-    Tree::new(height, leaves, &mut |_| Secret::new([1; 32]))
+    Tree::new(height, &leaves, &mut |_| Secret::new([1; 32]))
 }
 
 fn wraps_of(tree: &mut Tree, removed: &SlotSet) -> Delta {
     let touched = Touched::new(tree.height(), tree.height(), removed, &SlotSet::new(), Rules::ALL);
-    let wraps = tree.rekey(&touched, removed, Vec::new(), &[0; 32], &mut |_| Secret::new([2; 32]));
+    let wraps = tree.rekey(&touched, removed, &[], &[0; 32], &mut |_| Secret::new([2; 32]));
     Delta::pack(&touched, &wraps)
 }
 

@@ -63,7 +63,7 @@ impl<const D: u8> Group<D> {
             rng: ChaCha20Rng::seed_from_u64(seed),
             names: 0,
             ids: 0,
-            nodes: Hierarchy::new(1, Vec::new(), &mut |_| unreachable!("nobody has a path yet")),
+            nodes: Hierarchy::new(1, &[], &mut |_| unreachable!("nobody has a path yet")),
             members: BTreeMap::new(),
             sent: Vec::new(),
             held: BTreeMap::new(),
@@ -96,7 +96,7 @@ impl<const D: u8> Group<D> {
             leaves.push((*slot, leaf));
         }
         let names = &mut self.names;
-        self.nodes = Hierarchy::new(height, leaves, &mut |_| {
+        self.nodes = Hierarchy::new(height, &leaves, &mut |_| {
             *names += 1;
             Symbol { name: *names, steps: 0 }
         });
@@ -116,7 +116,7 @@ impl<const D: u8> Group<D> {
         let rules = <Symbolic<D> as Algebra>::RULES;
         let touched = Touched::new(self.nodes.height(), height, &removed, &added, rules);
         let names = &mut self.names;
-        let wraps = self.nodes.rekey(&touched, &removed, newcomers.clone(), &[0; 32], &mut |_| {
+        let wraps = self.nodes.rekey(&touched, &removed, &newcomers, &[0; 32], &mut |_| {
             *names += 1;
             Symbol { name: *names, steps: 0 }
         });

@@ -104,7 +104,7 @@ impl Group {
             .iter()
             .map(|(slot, ratchet)| (*slot, Member { ratchet: ratchet.clone(), path: path(*slot) }));
         let members = members.collect();
-        let nodes = Hierarchy::new(opening.height, leaves, &mut by_node(&opening.keys));
+        let nodes = Hierarchy::new(opening.height, &leaves, &mut by_node(&opening.keys));
         Self { nodes, members, height: opening.height }
     }
 
@@ -116,7 +116,7 @@ impl Group {
         let newcomers: Vec<_> = epoch.added.iter().map(ratchet).collect();
         let d0 = bytes(&epoch.d0);
         let fresh = &mut by_node(&epoch.fresh);
-        let wraps = self.nodes.rekey(&touched, &removed, newcomers.clone(), &d0, fresh);
+        let wraps = self.nodes.rekey(&touched, &removed, &newcomers, &d0, fresh);
         let delta = Delta::pack(&touched, &wraps);
         assert_eq!(hex::encode(delta.as_bytes()), epoch.delta);
         assert_eq!(hex::encode(delta.root()), epoch.entries_root);
