@@ -51,28 +51,6 @@ impl Hints {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_connection_that_goes_takes_its_own_hints_along() {
-        let member = |n| Handle([n; 32]);
-        let mut hints = Hints::default();
-        for (n, peer) in [(0, 1), (1, 1), (255, 1), (2, 2), (1, 2)] {
-            hints.insert(member(n), Peer(peer));
-        }
-        assert_eq!(hints.peers(), BTreeSet::from([Peer(1), Peer(2)]));
-        hints.disconnect(Peer(1));
-        hints.disconnect(Peer(3));
-        assert_eq!(hints.peers(), BTreeSet::from([Peer(2)]));
-        let found = [0, 1, 2, 255].map(|n| hints.get(&member(n)));
-        assert_eq!(found, [None, Some(Peer(2)), Some(Peer(2)), None]);
-        hints.disconnect(Peer(2));
-        assert!(hints.peers().is_empty() && hints.get(&member(1)).is_none());
-    }
-}
-
 impl<S: Suite> Leader<S> {
     /// A member shows a deputy its spare point: kept if it is the newest, though only the leader in office answers.
     pub(super) fn spare_shown(&mut self, from: Peer, message: &SparePublication<S>) {
@@ -113,5 +91,27 @@ impl<S: Suite> Leader<S> {
             }
         }
         self.hints.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_goes_takes_its_own_hints_along() {
+        let member = |n| Handle([n; 32]);
+        let mut hints = Hints::default();
+        for (n, peer) in [(0, 1), (1, 1), (255, 1), (2, 2), (1, 2)] {
+            hints.insert(member(n), Peer(peer));
+        }
+        assert_eq!(hints.peers(), BTreeSet::from([Peer(1), Peer(2)]));
+        hints.disconnect(Peer(1));
+        hints.disconnect(Peer(3));
+        assert_eq!(hints.peers(), BTreeSet::from([Peer(2)]));
+        let found = [0, 1, 2, 255].map(|n| hints.get(&member(n)));
+        assert_eq!(found, [None, Some(Peer(2)), Some(Peer(2)), None]);
+        hints.disconnect(Peer(2));
+        assert!(hints.peers().is_empty() && hints.get(&member(1)).is_none());
     }
 }
