@@ -1,4 +1,4 @@
-//! Lives through seeds and says how fast: `cargo run --release -p quiver-world --example check -- [first] [count]`.
+//! Lives through seeds and says how fast: `cargo run --release -p quiver-world --example check -- [first] [count] [leaders] [tree]`.
 #![expect(clippy::print_stdout, reason = "an example for people")]
 
 use quiver_world::check::{CheckSetup, Checker};
@@ -11,7 +11,8 @@ fn main() {
         Some("tree") => quiver_ainq::StrategyKind::Tree,
         _ => quiver_ainq::StrategyKind::Flat,
     };
-    let checker = Checker::new(CheckSetup { strategy, ..CheckSetup::default() }).expect("a world");
+    let leaders = u16::try_from(arguments.next().unwrap_or(1)).expect("few leaders");
+    let checker = Checker::new(CheckSetup { strategy, leaders, ..CheckSetup::default() }).expect("a world");
     let start = cpu_time::ProcessTime::now();
     let outcomes: Vec<_> = (first..first + count)
         .into_par_iter()

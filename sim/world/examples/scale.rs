@@ -30,7 +30,13 @@ fn main() {
 }
 
 fn live<S: Suite>(plan: &RunPlan) {
-    println!("{} over {}", plan.drones, S::ID);
+    println!(
+        "{} over {}; an edge's machine {} bytes, a leader's {}",
+        plan.drones,
+        S::ID,
+        size_of::<quiver_role::Edge<S>>(),
+        size_of::<quiver_role::Leader<S>>()
+    );
     let mut last = ("", Duration::ZERO);
     let mut show = |progress: Progress| {
         if progress.operation != last.0 || progress.at > last.1 + Duration::from_secs(5) {

@@ -78,7 +78,11 @@ fn world_setup(check: &CheckSetup, seed: u64) -> Setup {
         leaders: check.leaders,
         strategy: check.strategy,
         // Short enough for a key to run out in most lives.
-        leader_timing: LeaderTiming { validity: Duration::from_secs(45), ..LeaderTiming::default() },
+        leader_timing: LeaderTiming {
+            validity: Duration::from_secs(45),
+            silence: (check.leaders > 1).then(|| Duration::from_secs(4)),
+            ..LeaderTiming::default()
+        },
         recording: true,
         sabotage: check.sabotage,
         ..Setup::default()
@@ -94,12 +98,14 @@ impl<S: Suite> Base<S> {
         let honest = CheckSetup { sabotage: Sabotage::None, ..setup };
         let mut world = World::<S>::new(world_setup(&honest, 0))?;
         world.start_everyone();
-        world.run_until(Duration::from_secs(5), &mut Nobody);
+        // Several leaders listen first, then one leads.
+        let patience = Duration::from_secs(5) * u32::from(setup.leaders);
+        world.run_until(patience, &mut Nobody);
         let enrolled = world.disks();
         for edge in 0..setup.edges {
             world.schedule(world.time(), Action::Join(edge));
         }
-        world.run_for(Duration::from_secs(10), &mut Nobody);
+        world.run_for(patience * 2, &mut Nobody);
         Ok(Self { setup, enrolled, formed: world.disks() })
     }
 

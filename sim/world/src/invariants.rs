@@ -187,6 +187,16 @@ impl<S: Suite> Witness<S> for Invariants<S> {
             Node::Leader(ordinal) => self.saw_leader(world, turn, ordinal),
             Node::Edge(number) => self.saw_edge(world, turn, number),
         }
+        for event in turn.events() {
+            let proof = matches!(
+                event,
+                NodeEvent::Edge(quiver_role::EdgeEvent::Equivocation { .. })
+                    | NodeEvent::Leader(quiver_role::LeaderEvent::Equivocation { .. })
+            );
+            self.require(Invariant::Agreement, turn, !proof, || {
+                "has proof that a leader made an epoch twice".into()
+            });
+        }
         self.saw_records(world, turn);
         self.saw_speech(world, turn);
         for effect in &turn.effects {

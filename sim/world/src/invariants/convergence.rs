@@ -33,8 +33,10 @@ impl<S: Suite> Invariants<S> {
             .filter_map(|number| {
                 let edge = world.edge(number)?;
                 // Whether it is in may depend on when its leader or the KGC died.
-                let uncertain =
-                    self.asked_to_evict.contains(&number) || self.asked_to_revoke.contains(&number);
+                // So may it on which leader heard of an eviction, if there are several: only revocation is final.
+                let uncertain = self.asked_to_evict.contains(&number)
+                    || self.asked_to_revoke.contains(&number)
+                    || (world.leader_count() > 1 && !self.may_be_in(world, number));
                 let wants = edge.status().group.is_some() && self.may_be_in(world, number);
                 let held = self.holds(world, number);
                 let wrong = match (wants, held) {

@@ -64,7 +64,10 @@ impl<S: Suite> Invariants<S> {
 
     fn leader_records(&mut self, world: &World<S>, turn: &Turn, ordinal: u16, starts: bool) {
         let place = usize::from(ordinal);
-        let changed = starts || died(turn) || turn.events().any(concerns_roster) || world.stalled(turn.node);
+        // A deputy's copy changes without an event.
+        let deputies = world.leader_count() > 1;
+        let changed = starts || deputies || died(turn) || turn.events().any(concerns_roster);
+        let changed = changed || world.stalled(turn.node);
         if !changed {
             return;
         }
