@@ -7,7 +7,7 @@ use rayon::prelude::*;
 fn main() {
     let mut arguments = std::env::args().skip(1).filter_map(|text| text.parse::<u64>().ok());
     let (first, count) = (arguments.next().unwrap_or(1), arguments.next().unwrap_or(200));
-    let strategy = match std::env::args().last().as_deref() {
+    let strategy = match std::env::args().next_back().as_deref() {
         Some("tree") => quiver_ainq::StrategyKind::Tree,
         _ => quiver_ainq::StrategyKind::Flat,
     };

@@ -237,7 +237,7 @@ impl Checker {
 
     /// Over which group a seed runs.
     pub fn ground(seed: u64) -> Ground {
-        if seed % 16 == 0 { Ground::Real } else { Ground::Toy }
+        if seed.is_multiple_of(16) { Ground::Real } else { Ground::Toy }
     }
 
     /// The plan of a seed.
@@ -270,15 +270,15 @@ impl Checker {
     /// As for [`World::new`].
     pub fn explain(&self, seed: u64) -> Result<Option<Failure>, WorldError> {
         match Self::ground(seed) {
-            Ground::Toy => self.toy.explain(self.plan(seed)),
-            Ground::Real => self.real.explain(self.plan(seed)),
+            Ground::Toy => self.toy.explain(&self.plan(seed)),
+            Ground::Real => self.real.explain(&self.plan(seed)),
         }
     }
 }
 
 impl<S: Suite> Base<S> {
-    fn explain(&self, plan: Plan) -> Result<Option<Failure>, WorldError> {
-        let Some(violation) = self.live(&plan)?.violation else { return Ok(None) };
+    fn explain(&self, plan: &Plan) -> Result<Option<Failure>, WorldError> {
+        let Some(violation) = self.live(plan)?.violation else { return Ok(None) };
         let (seed, planned) = (plan.seed, plan.actions.len());
         let plan = shrink(plan, |shorter| {
             let outcome = self.live(shorter)?;

@@ -67,7 +67,7 @@ impl Plan {
         let mut rng = seeds::generator(seed, Player::Planner);
         let beginning = match seed % 16 {
             1 => Beginning::Nothing,
-            _ if rng.next_u32() % 2 == 0 => Beginning::Enrolled,
+            _ if rng.next_u32().is_multiple_of(2) => Beginning::Enrolled,
             _ => Beginning::Formed,
         };
         let end = 30_000 + below(&mut rng, 60_000);
@@ -199,14 +199,14 @@ impl Planner<'_> {
     fn bad_links(&mut self, at: u64) {
         let often = |rng: &mut ChaCha8Rng, most: f64| {
             let share = unit(rng) * most;
-            if rng.next_u32() % 2 == 0 { 0.0 } else { share }
+            if rng.next_u32().is_multiple_of(2) { 0.0 } else { share }
         };
         let rng = &mut self.rng;
         let faults = LinkFaults {
             delay: Duration::from_millis(1 + below(rng, 80)),
             jitter: Duration::from_millis(below(rng, 400)),
             loss: often(rng, 0.5),
-            burst: (rng.next_u32() % 3 == 0).then(|| Burst {
+            burst: rng.next_u32().is_multiple_of(3).then(|| Burst {
                 start: 0.01 + unit(rng) * 0.1,
                 end: 0.05 + unit(rng) * 0.3,
                 loss: 0.5 + unit(rng) * 0.5,

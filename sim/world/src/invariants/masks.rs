@@ -18,6 +18,9 @@ use crate::{Node, Turn, World};
 /// How many epochs back differences are compared.
 const WINDOW: usize = 6;
 
+/// Two epochs and the difference of one member's wraps in them.
+type Difference = ([u8; 32], [u8; 32], [u8; 32]);
+
 /// What was seen of one epoch.
 #[derive(Clone, Debug)]
 struct Seen {
@@ -32,7 +35,7 @@ pub(super) struct Masks<S: Suite> {
     nonces: BTreeMap<[u8; 32], [u8; 32]>,
     window: VecDeque<Seen>,
     /// Differences between two epochs, and the slot that showed them.
-    differences: BTreeMap<([u8; 32], [u8; 32], [u8; 32]), u32>,
+    differences: BTreeMap<Difference, Slot>,
     /// By epoch: its wraps of a tree.
     deltas: BTreeMap<[u8; 32], Vec<u8>>,
     /// By term and slot: the counter of the epoch that gave the slot to who has it.
