@@ -17,6 +17,9 @@ pub const MAX_SOCKET_DRONES: u32 = 20_000;
 /// The most deliveries of group messages: every one is noted with its latency.
 pub const MAX_DELIVERIES: u64 = 5_000_000;
 
+/// The most deputies; a leader serves no more.
+pub const MAX_DEPUTIES: u32 = 8;
+
 /// The most newcomers, in percent of the drones.
 pub const MAX_JOIN_PERCENT: f64 = 400.0;
 
@@ -99,8 +102,10 @@ pub struct Plan {
     pub join_percent: f64,
     /// How many group messages are sent.
     pub messages: u32,
-    /// Whether the leader is killed and rebuilt.
+    /// Whether the leader is killed and rebuilt. Not if it has deputies: then it is lost for good.
     pub restart_leader: bool,
+    /// How many other leaders stand by. With them the run ends with the loss of the leader.
+    pub deputies: u32,
     /// How long a step may take.
     #[serde(serialize_with = "seconds_always")]
     pub timeout: Duration,
@@ -131,6 +136,7 @@ impl Default for Plan {
             join_percent: 10.0,
             messages: 10,
             restart_leader: true,
+            deputies: 0,
             timeout: Duration::from_secs(120),
         }
     }
@@ -176,6 +182,9 @@ impl Plan {
             return Err(format!(
                 "{percent} % newcomers are too many or too few: give 0 to {MAX_JOIN_PERCENT}"
             ));
+        }
+        if self.deputies > MAX_DEPUTIES {
+            return Err(format!("{} deputies are too many: at most {MAX_DEPUTIES} stand by", self.deputies));
         }
         let swarm = drones + self.newcomers();
         if self.transport != TransportKind::Memory && swarm > MAX_SOCKET_DRONES {
@@ -276,6 +285,7 @@ mod tests {
             Plan { leave_percent: f64::NAN, ..Plan::default() },
             Plan { join_percent: -1.0, ..Plan::default() },
             Plan { messages: 5_000, ..Plan::default() },
+            Plan { deputies: 9, ..Plan::default() },
             Plan { timeout: Duration::ZERO, ..Plan::default() },
             Plan { expiry: Some(Duration::from_secs(600)), ..Plan::default() },
             Plan { expiry: Some(Duration::from_millis(10)), ..Plan::default() },

@@ -68,6 +68,9 @@ pub(super) struct RunArgs {
     /// Kill the leader at the end and rebuild it from what it persisted (the default)
     #[arg(long, conflicts_with = "no_restart_leader")]
     restart_leader: bool,
+    /// Other leaders that stand by; with them the leader is lost at the end, for good, and one of them takes over
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    deputies: u32,
     /// How long a single step may take
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = humantime::parse_duration)]
     timeout: Duration,
@@ -108,6 +111,7 @@ impl RunArgs {
             join_percent: self.join_percent,
             messages: self.messages,
             restart_leader: !self.no_restart_leader,
+            deputies: self.deputies,
             timeout: self.timeout,
         }
     }

@@ -42,15 +42,16 @@ impl<S: Suite> Drone<S> {
     pub(crate) async fn enrol(&mut self, setting: &Setting<S>, kgc: Multiaddr) -> Result<()> {
         let (enrolled, done) = oneshot::channel();
         let token = self.token.take();
-        let mut node = self.start(setting, token, (Route::Kgc, kgc), Some(enrolled))?;
+        let mut node = self.start(setting, token, vec![(Route::Kgc, kgc)], Some(enrolled))?;
         done.await.map_err(|_| node.stopped())?;
         node.kill().await;
         Ok(())
     }
 
-    /// Starts from what it persisted and connects to the leader.
-    pub(crate) fn take_off(&mut self, setting: &Setting<S>, leader: Multiaddr) -> Result<()> {
-        self.node = Some(self.start(setting, None, (Route::Leader, leader), None)?);
+    /// Starts from what it persisted and connects to the leaders.
+    pub(crate) fn take_off(&mut self, setting: &Setting<S>, leaders: &[Multiaddr]) -> Result<()> {
+        let dial = leaders.iter().map(|leader| (Route::Leader, leader.clone()));
+        self.node = Some(self.start(setting, None, dial.collect(), None)?);
         Ok(())
     }
 
@@ -63,7 +64,7 @@ impl<S: Suite> Drone<S> {
         &mut self,
         setting: &Setting<S>,
         token: Option<IssuedToken<S>>,
-        dial: (Route, Multiaddr),
+        dial: Vec<(Route, Multiaddr)>,
         enrolled: Option<oneshot::Sender<()>>,
     ) -> Result<Node<Edge<S>>> {
         let who = drone_name(self.index);
@@ -88,7 +89,7 @@ impl<S: Suite> Drone<S> {
         self.lives += 1;
         let rng = seeds::generator(setting.seed, Player::Drone, self.index, life);
         let mut node = setting.spoke(self.index)?;
-        node.dial.push(dial);
+        node.dial = dial;
         Node::start(who, &node, machine, host, rng)
     }
 }

@@ -1,5 +1,6 @@
 //! What a run does, step by step.
 
+mod loss;
 mod membership;
 mod restart;
 mod talk;
@@ -95,7 +96,9 @@ impl<'w, S: Suite> Run<'w, S> {
         self.leave().await?;
         self.join().await?;
         self.talk(self.world.plan.messages).await?;
-        if self.world.plan.restart_leader {
+        if self.world.plan.deputies > 0 {
+            self.lose_leader().await?;
+        } else if self.world.plan.restart_leader {
             self.restart_leader().await?;
         }
         self.final_look().await

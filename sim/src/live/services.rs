@@ -80,11 +80,13 @@ pub(crate) fn name(text: &str) -> Result<Name> {
 
 /// All that remains of a leader when its process dies, and how to start it again.
 pub(crate) struct LeaderSeat<S: Suite> {
+    ordinal: u32,
     token: Option<IssuedToken<S>>,
     disk: Disk<Vec<LeaderRecord>>,
     meter: CpuMeter,
     lives: u32,
-    kgc: Multiaddr,
+    /// The KGC, and the leaders that were there before.
+    dial: Vec<(Route, Multiaddr)>,
     max_members: u32,
     validity: Duration,
     strategy: StrategyKind,
@@ -92,22 +94,15 @@ pub(crate) struct LeaderSeat<S: Suite> {
 
 impl<S: Suite> LeaderSeat<S> {
     pub(crate) fn new(
-        token: IssuedToken<S>,
-        kgc: Multiaddr,
+        (ordinal, token): (u32, IssuedToken<S>),
+        dial: Vec<(Route, Multiaddr)>,
         max_members: u32,
         plan: &Plan,
         meter: CpuMeter,
     ) -> Self {
-        Self {
-            token: Some(token),
-            disk: Disk::default(),
-            meter,
-            lives: 0,
-            kgc,
-            max_members,
-            validity: plan.expiry.unwrap_or(LONG_VALIDITY),
-            strategy: plan.strategy.into(),
-        }
+        let (token, disk, strategy) = (Some(token), Disk::default(), plan.strategy.into());
+        let validity = plan.expiry.unwrap_or(LONG_VALIDITY);
+        Self { ordinal, token, disk, meter, lives: 0, dial, max_members, validity, strategy }
     }
 
     /// Starts the leader from what its former life persisted.
@@ -131,9 +126,9 @@ impl<S: Suite> LeaderSeat<S> {
             export: setting.export.clone(),
             probe: CpuProbe::new(self.meter.clone()),
         };
-        let rng = seeds::generator(setting.seed, Player::Leader, 0, self.lives);
+        let rng = seeds::generator(setting.seed, Player::Leader, self.ordinal, self.lives);
         self.lives += 1;
-        let node = setting.hub(listen, (Route::Kgc, self.kgc.clone()), self.max_members)?;
+        let node = setting.hub(self.ordinal, listen, self.dial.clone(), self.max_members)?;
         Node::start("leader".into(), &node, machine, host, rng)
     }
 }

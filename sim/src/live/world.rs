@@ -1,11 +1,11 @@
 //! Everything that runs: one KGC, one leader, thousands of drones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use quiver_ainq::{Deployment, Name, Role, Suite};
+use quiver_ainq::{Deployment, IssuedToken, Name, Role, Suite};
 use quiver_crypto::Hasher;
 use quiver_net::{Multiaddr, NetError, NodeConfig, NodeKey, Transport, group_topic};
 use quiver_role::edge::EdgeTiming;
@@ -32,6 +32,8 @@ const DIALS_AT_ONCE: usize = 128;
 const GLANCE: Duration = Duration::from_millis(10);
 /// Drones for which the default patience is enough. More drones share the same processor, so they must wait longer.
 const PATIENT_DRONES: u32 = 1000;
+/// For how long a leader with deputies may be silent, for each thousand of drones.
+const SILENCE: Duration = Duration::from_secs(2);
 /// The longest wait between two attempts to reach the leader again.
 const REDIAL_CEILING: Duration = Duration::from_secs(2);
 
@@ -66,7 +68,11 @@ impl<S: Suite> Setting<S> {
                 admission: edge.admission * patience,
                 ..edge
             },
-            leader_timing: LeaderTiming { resend: leader.resend * patience, ..leader },
+            leader_timing: LeaderTiming {
+                resend: leader.resend * patience,
+                silence: (plan.deputies > 0).then_some(SILENCE * patience),
+                ..leader
+            },
             permits: Arc::new(Semaphore::new(DIALS_AT_ONCE)),
         })
     }
@@ -90,13 +96,19 @@ impl<S: Suite> Setting<S> {
         Ok(config)
     }
 
-    /// The node of the leader.
-    pub(crate) fn hub(&self, listen: Multiaddr, kgc: (Route, Multiaddr), members: u32) -> Result<NodeConfig> {
-        let key = self.key(Player::Leader, 0)?;
+    /// The node of a leader.
+    pub(crate) fn hub(
+        &self,
+        ordinal: u32,
+        listen: Multiaddr,
+        dial: Vec<(Route, Multiaddr)>,
+        members: u32,
+    ) -> Result<NodeConfig> {
+        let key = self.key(Player::Leader, ordinal)?;
         let mut config = self.lean(NodeConfig::hub(key, self.transport(), members as usize));
         config.topic = Some(group_topic(self.group.as_str()));
         config.listen = vec![listen];
-        config.dial = vec![kgc];
+        config.dial = dial;
         // Every event then finds the machine in the state it is about.
         config.limits.batch = 1;
         Ok(config)
@@ -141,6 +153,14 @@ pub(crate) struct Finding {
     pub(crate) offences: BTreeMap<String, u64>,
 }
 
+/// A leader that stands by.
+struct Deputy<S: Suite> {
+    node: Node<Leader<S>>,
+    address: Multiaddr,
+    seat: LeaderSeat<S>,
+    meter: CpuMeter,
+}
+
 /// Everything that runs.
 pub(crate) struct World<S: Suite> {
     pub(crate) plan: Plan,
@@ -151,6 +171,8 @@ pub(crate) struct World<S: Suite> {
     pub(crate) leader_meter: CpuMeter,
     seat: LeaderSeat<S>,
     leader_address: Multiaddr,
+    /// Who stands by, by ordinal.
+    deputies: VecDeque<Deputy<S>>,
     kgc_address: Multiaddr,
     kgc_meter: CpuMeter,
     /// Payload bytes that former lives of the leader sent.
@@ -176,16 +198,24 @@ impl<S: Suite> World<S> {
             let token = founder.token(&drone_name(index), Role::Edge, groups(index))?;
             drones.push(Drone::new(index, token));
         }
-        let role = Role::Leader { group: setting.group.clone(), ordinal: 0 };
-        let token = founder.token("leader", role, Vec::new())?;
-
+        let mut tokens = Vec::new();
+        for ordinal in 0..=plan.deputies {
+            let own_name = if ordinal == 0 { "leader".into() } else { format!("deputy-{ordinal}") };
+            // At most eight of them.
+            let rank = u16::try_from(ordinal).unwrap_or(u16::MAX);
+            let role = Role::Leader { group: setting.group.clone(), ordinal: rank };
+            tokens.push((ordinal, founder.token(&own_name, role, Vec::new())?));
+        }
+        let deputy_tokens = tokens.split_off(1);
+        let token = tokens.remove(0);
         let (kgc_meter, leader_meter) = (CpuMeter::default(), CpuMeter::default());
         let kgc = founder.start_kgc(&setting, kgc_meter.clone())?;
         let kgc_address = first_address(&kgc, plan.timeout, "start of the KGC").await?;
-        let mut seat = LeaderSeat::new(token, kgc_address.clone(), swarm + 1, plan, leader_meter.clone());
+        let dial = vec![(Route::Kgc, kgc_address.clone())];
+        let mut seat = LeaderSeat::new(token, dial, swarm + 1, plan, leader_meter.clone());
         let leader = seat.start(&setting, setting.any_address()?)?;
         let leader_address = first_address(&leader, plan.timeout, "start of the leader").await?;
-        let world = Self {
+        let mut world = Self {
             plan: plan.clone(),
             progress: progress.clone(),
             setting,
@@ -194,18 +224,23 @@ impl<S: Suite> World<S> {
             leader_meter,
             seat,
             leader_address,
+            deputies: VecDeque::new(),
             kgc_address,
             kgc_meter,
             sent_before: 0,
             _kgc: kgc,
         };
         world.await_leader().await?;
+        for token in deputy_tokens {
+            world.add_deputy(token, swarm + 1).await?;
+        }
         Ok(world)
     }
 
     /// Waits until the leader is enrolled.
     async fn await_leader(&self) -> Result<()> {
-        if self.leader_will(|log| log.enrolments > 0).await {
+        // One of several leaders listens for a while before it leads.
+        if self.leader_will(|log| log.enrolments > 0 && !log.epochs.is_empty()).await {
             return Ok(());
         }
         Err(SimError::Late { what: "enrolment of the leader", within: self.plan.timeout })
@@ -266,8 +301,10 @@ impl<S: Suite> World<S> {
         let count = drones.len();
         let before = self.connections();
         let step = self.progress.step(bar, count);
+        let deputies = self.deputies.iter().map(|deputy| deputy.address.clone());
+        let leaders: Vec<_> = [self.leader_address.clone()].into_iter().chain(deputies).collect();
         for drone in &mut self.drones[drones.start as usize..drones.end as usize] {
-            drone.take_off(&self.setting, self.leader_address.clone())?;
+            drone.take_off(&self.setting, &leaders)?;
             // The nodes share the threads with this loop.
             tokio::task::yield_now().await;
         }
@@ -310,6 +347,36 @@ impl<S: Suite> World<S> {
             }
         };
         Ok(())
+    }
+
+    /// Starts one more leader and waits until it stands by.
+    async fn add_deputy(&mut self, token: (u32, IssuedToken<S>), max_members: u32) -> Result<()> {
+        let meter = CpuMeter::default();
+        let others = self.deputies.iter().map(|deputy| (Route::Leader, deputy.address.clone()));
+        let leader = (Route::Leader, self.leader_address.clone());
+        let dial = [(Route::Kgc, self.kgc_address.clone()), leader].into_iter().chain(others).collect();
+        let mut seat = LeaderSeat::new(token, dial, max_members, &self.plan, meter.clone());
+        let node = seat.start(&self.setting, self.setting.any_address()?)?;
+        let address = first_address(&node, self.plan.timeout, "start of a deputy").await?;
+        self.deputies.push_back(Deputy { node, address, seat, meter });
+        let deadline = measure::now() + self.plan.timeout;
+        while self.leader.inspect(|leader| leader.status().deputies).await? < self.deputies.len() {
+            if measure::now() >= deadline {
+                return Err(SimError::Late { what: "standing by of a deputy", within: self.plan.timeout });
+            }
+            tokio::time::sleep(GLANCE).await;
+        }
+        Ok(())
+    }
+
+    /// Kills the leader for good. From here on the first deputy counts as the leader, whenever it takes over.
+    pub(crate) async fn lose_leader(&mut self) {
+        self.leader.kill().await;
+        if let Some(deputy) = self.deputies.pop_front() {
+            (self.leader, self.leader_address) = (deputy.node, deputy.address);
+            (self.seat, self.leader_meter) = (deputy.seat, deputy.meter);
+            self.sent_before = 0;
+        }
     }
 
     /// What the world can tell at the end.

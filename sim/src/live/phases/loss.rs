@@ -1,0 +1,38 @@
+//! The leader is lost for good, and a deputy takes over.
+
+use std::collections::BTreeSet;
+
+use quiver_ainq::Suite;
+
+use super::talk::Tally;
+use super::{Run, Step};
+use crate::live::checks::Invariant;
+
+impl<S: Suite> Run<'_, S> {
+    /// Kills the leader without warning and does not bring it back. A deputy must notice by itself: all the same members, a
+    /// key of a greater term, and nobody enrols anew. The time counts from the loss, the silence included.
+    pub(super) async fn lose_leader(&mut self) -> Step {
+        let counts = |run: &Self| run.world.board().look(|logs| (logs.pins.len(), logs.leader.enrolments));
+        let before = counts(self);
+        let mut mark = self.mark();
+        self.expect_newer_key();
+        self.world.lose_leader().await;
+        // What the deputy did before is not part of it.
+        (mark.leader_cpu, mark.leader_bytes) = (self.world.leader_meter.total(), self.world.leader_sent());
+        self.synced(
+            "leader lost: deputy opens a term".into(),
+            &mark,
+            "deputy opens a term",
+            &BTreeSet::new(),
+        )
+        .await?;
+        let after = counts(self);
+        self.checker.that(Invariant::Persistence, before == after, || {
+            format!("(drones enrolled, enrolments of leaders) changed from {before:?} to {after:?}")
+        });
+        self.checker.after("messages under the deputy");
+        let speaker = self.choose_speaker();
+        self.say(None, &mut Tally::default()).await?;
+        self.say(speaker, &mut Tally::default()).await
+    }
+}
