@@ -32,8 +32,9 @@ const DIALS_AT_ONCE: usize = 128;
 const GLANCE: Duration = Duration::from_millis(10);
 /// Drones for which the default patience is enough. More drones share the same processor, so they must wait longer.
 const PATIENT_DRONES: u32 = 1000;
-/// For how long a leader with deputies may be silent, for each thousand of drones.
-const SILENCE: Duration = Duration::from_secs(2);
+/// For how long a leader with deputies may be silent, for each thousand of drones. While the group is formed, a question
+/// of a deputy waits behind everybody who wants to join.
+const SILENCE: Duration = Duration::from_secs(5);
 /// The longest wait between two attempts to reach the leader again.
 const REDIAL_CEILING: Duration = Duration::from_secs(2);
 

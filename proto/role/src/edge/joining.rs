@@ -204,12 +204,16 @@ impl<S: Suite> Edge<S> {
             Standing::Joining(joining) if joining.peer == from && refusal.reference == joining.nonce => {
                 let mut backoff = joining.backoff.clone();
                 let patience = if refusal.reason.is_transient() { 1 } else { 8 };
-                let wait = (backoff.next(rng) * patience)
+                let mut wait = (backoff.next(rng) * patience)
                     .max(refusal.retry_after.min(self.config.timing.retry_max * 8));
-                self.standing = Standing::Outside { retry: Some(now.monotonic + wait), backoff };
-                if refusal.reason == Reason::NotReady && self.leaders.first() == Some(&from) {
-                    self.leaders.rotate_left(1);
+                if refusal.reason == Reason::NotReady && self.leaders.len() > 1 {
+                    // Perhaps the next one leads.
+                    wait /= 8;
+                    if self.leaders.first() == Some(&from) {
+                        self.leaders.rotate_left(1);
+                    }
                 }
+                self.standing = Standing::Outside { retry: Some(now.monotonic + wait), backoff };
                 self.out.event(EdgeEvent::Refused(refusal.reason));
             }
             Standing::Member(member) => {
