@@ -89,6 +89,14 @@ fn key_really_expires() {
 }
 
 #[test]
+fn a_deputy_takes_over_from_a_leader_that_is_lost_for_good() {
+    let report = pass(&Plan { deputies: 1, ..plan(8) });
+    let last = report.operations.last().unwrap();
+    assert_eq!(last.name, "leader lost: deputy opens a term");
+    assert_eq!((last.drones, last.epochs), (last.latencies.len(), 1));
+}
+
+#[test]
 fn same_seed_gives_the_same_keys_and_choices() {
     let quick = Plan { restart_leader: false, ..plan(10) };
     let digests = |plan: &Plan| {
