@@ -44,6 +44,9 @@ pub(super) struct RunArgs {
     /// Virtual world: compute in a toy group that hides nothing, a hundred times faster
     #[arg(long)]
     toy: bool,
+    /// Virtual world, ristretto255: compute what many drones check alike (a header's signature) once per distinct input
+    #[arg(long, conflicts_with = "toy")]
+    share_verifications: bool,
     /// Run the algorithms as published, for experiments: no ratchet, no spare points
     #[arg(long)]
     strict_paper: bool,
@@ -90,8 +93,9 @@ pub(super) struct RunArgs {
 
 impl RunArgs {
     fn plan(&self) -> Result<Plan> {
-        if self.toy || self.radio.is_some() {
-            return Err(SimError::Usage("--toy and --radio are for --world virtual".into()));
+        if self.toy || self.radio.is_some() || self.share_verifications {
+            let only = "--toy, --radio and --share-verifications are for --world virtual";
+            return Err(SimError::Usage(only.into()));
         }
         let plan = self.unchecked_plan();
         plan.check()?;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use peak_alloc::PeakAlloc;
 use quiver_ainq::{Ristretto255, StrategyKind, Suite};
-use quiver_world::InsecureToy;
 use quiver_world::run::{Progress, RunPlan, run};
+use quiver_world::{InsecureToy, SharedRistretto255};
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
@@ -21,11 +21,14 @@ fn main() {
         strategy,
         seed: 1,
         leavers: (drones / 100).min(100),
-        newcomers: drones / 10,
+        newcomers: (drones / 10).min((1 << 20) - drones),
         messages: 2,
         restart_leader: true,
         air: None,
     };
+    if has("shared") {
+        return live::<SharedRistretto255>(&plan);
+    }
     if has("ristretto") { live::<Ristretto255>(&plan) } else { live::<InsecureToy>(&plan) }
 }
 

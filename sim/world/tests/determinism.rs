@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use quiver_ainq::{Ristretto255, Suite};
-use quiver_world::{Action, InsecureToy, LinkFaults, Nobody, Node, Setup, World};
+use quiver_world::{Action, InsecureToy, LinkFaults, Nobody, Node, Setup, SharedRistretto255, World};
 
 /// A short life with faults, hashed.
 fn trace<S: Suite>(seed: u64, parallel: bool) -> String {
@@ -59,4 +59,9 @@ fn the_number_of_threads_changes_nothing() {
         pool.install(|| trace::<InsecureToy>(3, true))
     };
     assert_eq!(on(1), on(4));
+}
+
+#[test]
+fn sharing_computations_changes_nothing() {
+    assert_eq!(trace::<SharedRistretto255>(5, true), trace::<Ristretto255>(5, true));
 }

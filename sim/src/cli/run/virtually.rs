@@ -8,7 +8,7 @@ use quiver_ainq::{Bls12381G1, Ristretto255, StrategyKind, Suite};
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
 use quiver_world::run::{Percentiles, Row, Run, RunPlan};
-use quiver_world::{AirSetup, InsecureToy};
+use quiver_world::{AirSetup, InsecureToy, SharedRistretto255};
 use serde_json::json;
 
 use super::RunArgs;
@@ -35,6 +35,9 @@ impl RunArgs {
         }
         if !(0.0..=100.0).contains(&self.leave_percent) || !(0.0..=400.0).contains(&self.join_percent) {
             return refuse("leavers are 0 to 100 percent of the drones, newcomers 0 to 400".into());
+        }
+        if self.share_verifications && self.suite != SuiteKind::Ristretto255 {
+            return refuse("--share-verifications is for --suite ristretto255".into());
         }
         if self.strict_paper || self.expiry.is_some() {
             return refuse("--strict-paper and --expiry are for --world live".into());
@@ -78,13 +81,21 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
     logging::start(&progress)?;
     let (outcome, id, wall) = match (args.toy, args.suite) {
         (true, _) => measured::<InsecureToy>(&plan, &progress)?,
+        (false, SuiteKind::Ristretto255) if args.share_verifications => {
+            measured::<SharedRistretto255>(&plan, &progress)?
+        }
         (false, SuiteKind::Ristretto255) => measured::<Ristretto255>(&plan, &progress)?,
         (false, SuiteKind::Bls12381) => measured::<Bls12381G1>(&plan, &progress)?,
     };
     if args.json {
-        print(&json(&plan, &outcome, id, wall));
+        print(&json(&plan, &outcome, id, wall, args.share_verifications));
     } else if !args.quiet {
         print(&table(&plan, &outcome, id, wall));
+        if args.share_verifications {
+            print(
+                "Checks that many drones make of the same bytes were computed once: no figure here is a drone's computing time.",
+            );
+        }
     }
     if outcome.violations.is_empty() {
         return Ok(Outcome::Passed);
@@ -178,7 +189,7 @@ fn cells(row: &Row) -> Vec<String> {
     cells
 }
 
-fn json(plan: &RunPlan, outcome: &Run, id: &str, wall: Duration) -> String {
+fn json(plan: &RunPlan, outcome: &Run, id: &str, wall: Duration, shared: bool) -> String {
     let row = |row: &Row| {
         json!({
             "operation": row.operation,
@@ -202,6 +213,7 @@ fn json(plan: &RunPlan, outcome: &Run, id: &str, wall: Duration) -> String {
     json!({
         "world": "virtual",
         "suite": id,
+        "shared_verifications": shared,
         "drones": plan.drones,
         "seed": plan.seed,
         "rows": outcome.rows.iter().map(row).collect::<Vec<_>>(),

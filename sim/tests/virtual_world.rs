@@ -1,0 +1,87 @@
+//! The virtual world as a user meets it: `sim check` and `sim run --world virtual`.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn sim(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sim")).args(words).env_remove("RUST_LOG").output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn check_lives_through_seeds_of_both_strategies() {
+    let output = sim(&["check", "--seeds", "6", "-n", "5"]);
+    assert!(output.status.success(), "{output:?}");
+    let printed = text(&output.stdout);
+    for strategy in ["flat: 6 seeds", "tree: 6 seeds"] {
+        assert!(printed.contains(strategy), "{printed}");
+    }
+    assert_eq!(printed.matches(" 0 failed").count(), 2, "{printed}");
+}
+
+#[test]
+fn check_lives_through_one_seed_again() {
+    let output = sim(&["check", "--seed", "7", "-n", "5", "--strategy", "tree", "--quiet"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+}
+
+#[test]
+fn check_refuses_what_it_cannot_do() {
+    for (words, why) in [
+        (&["check", "-n", "0"][..], "-n 1 to"),
+        (&["check", "--seeds", "0"], "0 seeds"),
+        (&["check", "--leaders", "0"], "0 leaders"),
+        (&["check", "--seed", "1", "--seeds", "2"], "cannot be used with"),
+    ] {
+        let output = sim(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
+        assert!(text(&output.stderr).contains(why), "{words:?}: {output:?}");
+    }
+}
+
+#[test]
+fn virtual_run_gives_rows_and_one_seed_gives_the_same_ones() {
+    let words = [
+        "run",
+        "--world",
+        "virtual",
+        "-n",
+        "60",
+        "--toy",
+        "--strategy",
+        "tree",
+        "--radio",
+        "802.15.4",
+        "--json",
+    ];
+    let rows = || {
+        let output = sim(&words);
+        assert!(output.status.success(), "{output:?}");
+        let mut summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        for row in summary["rows"].as_array_mut().unwrap() {
+            // What depends on the machine.
+            row["cpu_seconds"] = Value::Null;
+            row["leader_cpu_seconds"] = Value::Null;
+        }
+        assert_eq!(summary["violations"], Value::Array(Vec::new()));
+        summary["rows"].clone()
+    };
+    let once = rows();
+    let operations: Vec<&str> =
+        once.as_array().unwrap().iter().map(|row| row["operation"].as_str().unwrap()).collect();
+    assert_eq!(operations.len(), 7, "{operations:?}");
+    assert!(once[1]["radio"]["airtime_seconds"].as_f64().unwrap() > 0.0, "{once}");
+    assert_eq!(once, rows());
+}
+
+#[test]
+fn virtual_run_refuses_more_drones_than_a_group_has_places() {
+    let output = sim(&["run", "--world", "virtual", "-n", "2000000"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("1048576"), "{output:?}");
+}
