@@ -22,7 +22,7 @@ pub use self::convergence::bound;
 use self::durability::Durability;
 use self::masks::Masks;
 use self::speech::Speech;
-use crate::{Action, Effect, Node, NodeEvent, Turn, Witness, World};
+use crate::{Action, Cause, Effect, Node, NodeEvent, Turn, Witness, World};
 
 /// What must hold at all times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,6 +121,8 @@ pub struct Invariants<S: Suite> {
     evicted: BTreeMap<(u16, u32), Epoch>,
     /// Edges that the KGC revoked, with the number of the list.
     revoked: BTreeMap<u32, u64>,
+    /// Whom the operator names; the KGC hears it only if it is on.
+    to_be_revoked: Option<u32>,
     asked_to_revoke: BTreeSet<u32>,
     /// Edges that a leader may have put out although it died before it could say so.
     asked_to_evict: BTreeSet<u32>,
@@ -144,6 +146,7 @@ impl<S: Suite> Invariants<S> {
             newest: vec![None; edges],
             evicted: BTreeMap::new(),
             revoked: BTreeMap::new(),
+            to_be_revoked: None,
             asked_to_revoke: BTreeSet::new(),
             asked_to_evict: BTreeSet::new(),
             masks: Masks::new(),
@@ -183,7 +186,7 @@ impl<S: Suite> Invariants<S> {
 impl<S: Suite> Witness<S> for Invariants<S> {
     fn saw(&mut self, world: &World<S>, turn: &Turn) {
         match turn.node {
-            Node::Kgc => self.saw_kgc(world, turn),
+            Node::Kgc => self.saw_kgc(turn),
             Node::Leader(ordinal) => self.saw_leader(world, turn, ordinal),
             Node::Edge(number) => self.saw_edge(world, turn, number),
         }
@@ -208,9 +211,7 @@ impl<S: Suite> Witness<S> for Invariants<S> {
 
     fn acted(&mut self, world: &World<S>, at: Duration, action: &Action) {
         match action {
-            Action::Revoke(edge) if world.alive(Node::Kgc) => {
-                self.asked_to_revoke.insert(*edge);
-            }
+            Action::Revoke(edge) => self.to_be_revoked = Some(*edge),
             Action::Evict(edge) => {
                 self.asked_to_evict.insert(*edge);
             }
@@ -231,7 +232,10 @@ fn died(turn: &Turn) -> bool {
 }
 
 impl<S: Suite> Invariants<S> {
-    fn saw_kgc(&mut self, world: &World<S>, turn: &Turn) {
+    fn saw_kgc(&mut self, turn: &Turn) {
+        if turn.cause == Cause::Command("revoke") {
+            self.asked_to_revoke.extend(self.to_be_revoked.take());
+        }
         for event in turn.events() {
             if let NodeEvent::Kgc(quiver_role::KgcEvent::RevocationListSigned { number }) = event {
                 for edge in std::mem::take(&mut self.asked_to_revoke) {
@@ -239,6 +243,5 @@ impl<S: Suite> Invariants<S> {
                 }
             }
         }
-        let _ = world;
     }
 }

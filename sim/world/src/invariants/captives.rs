@@ -178,10 +178,14 @@ impl<S: Suite> Captive<S> {
 }
 
 /// The oldest epoch that a drone may be able to open. It keeps the pair that a term was opened with for up to a minute, so
-/// that of two competing terms the higher can be followed: for so long, the term's first epochs are open to whoever takes
-/// it.
+/// that of two competing terms the higher can be followed: for so long, what was opened with that pair, in this round or by
+/// another leader in the one before, is open to whoever takes the drone.
 fn since(held: Epoch, spares: usize) -> Epoch {
-    if spares > 1 { Epoch { term: held.term, counter: 0 } } else { held }
+    if spares > 1 {
+        Epoch { term: Epoch::term_of(held.round().saturating_sub(1), 0), counter: 0 }
+    } else {
+        held
+    }
 }
 
 /// What a chain key has to open.
