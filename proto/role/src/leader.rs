@@ -6,6 +6,7 @@ mod absence;
 mod admission;
 mod answers;
 mod backlog;
+mod broadcast;
 mod deputies;
 mod epochs;
 mod hints;
@@ -75,6 +76,8 @@ pub struct Leader<S: Suite> {
     /// When to renew the key because a member restarted, and when that was done last.
     restart_renewal: Option<Duration>,
     last_restart: Option<Duration>,
+    /// Whether the next term opens above one that is remembered from before the start, perhaps wrongly.
+    leaps: bool,
 }
 
 impl<S: Suite> Leader<S> {
@@ -116,6 +119,7 @@ impl<S: Suite> Leader<S> {
             backlog: Backlog::new(),
             restart_renewal: None,
             last_restart: None,
+            leaps: false,
             config,
         })
     }
@@ -140,6 +144,7 @@ impl<S: Suite> Leader<S> {
         self.cookies = CookieJar::new(Secret::random(rng));
         let mut changes = alloc::vec![self.origin()];
         self.memory.boot_no = self.memory.boot_no.saturating_add(1);
+        self.leaps = self.memory.newest.is_some();
         changes.push(Change::Boot(self.memory.boot_no));
         if self.memory.keypair.is_none() {
             self.enrollee = self.enrolment_to_make(rng);

@@ -5,12 +5,13 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{
-    Batch, Deployment, Entry, Epoch, EpochOutput, Error, GroupContext, Handle, Header, Kind, LEADER_SLOT,
-    Leadership, Name, Part, Roster, Slot, StrategyKind, Suite, Times, UnixTime,
+    Batch, Epoch, EpochOutput, Error, GroupContext, Handle, Kind, LEADER_SLOT, Leadership, Name, Roster,
+    Slot, StrategyKind, Suite, Times, UnixTime,
 };
-use quiver_message::{Reason, RekeyTemplate};
+use quiver_message::Reason;
 use rand_core::CryptoRngCore;
 
+use super::broadcast::Broadcast;
 use super::memory::{Change, Spare, epoch_change, held_change, spare_change};
 use super::spreading::Spreading;
 use super::vetting::Vetted;
@@ -21,6 +22,8 @@ use crate::speech::{EpochFacts, Seat, Voice};
 
 /// A round has 48 bits.
 const LAST_ROUND: u64 = (1 << 48) - 1;
+/// How far a leader opens its first term above the one it remembers. Members follow a leap of 2^20 rounds.
+const MAX_LEAP: u64 = 256;
 /// How long to wait after an epoch could not be made.
 const RETRY_FAILED: Duration = Duration::from_secs(10);
 /// How long the leader goes on hearing the former epoch.
@@ -74,62 +77,6 @@ fn ended<S: Suite>(roster: &Roster<S>, now: UnixTime) -> (Vec<Slot>, UnixTime) {
     (ended, first_end)
 }
 
-/// An epoch as it was told to the members.
-#[derive(Debug)]
-pub(super) struct Broadcast<S: Suite> {
-    pub(super) header: Header<S>,
-    /// By ascending slot. One without q in an opening is void.
-    entries: Vec<Entry>,
-    /// What everybody is sent in place of an entry.
-    delta: Option<Part>,
-    /// The header, encoded once for everybody it is sent to.
-    template: RekeyTemplate<S>,
-}
-
-impl<S: Suite> Broadcast<S> {
-    fn new(deployment: &Deployment<S>, output: &mut EpochOutput<S>) -> Self {
-        Self {
-            template: RekeyTemplate::new(deployment, &output.header),
-            header: output.header.clone(),
-            entries: core::mem::take(&mut output.entries),
-            delta: output.delta.take().map(Part::Delta),
-        }
-    }
-
-    /// The entry for the member in this slot.
-    pub(super) fn entry(&self, slot: Slot) -> Option<&Entry> {
-        let found = self.entries.binary_search_by_key(&slot, |entry| entry.slot).ok()?;
-        self.entries.get(found).filter(|entry| entry.q.is_some() || self.header.core.kind == Kind::Rekey)
-    }
-
-    /// The encoded message for everybody, if there is one.
-    pub(super) fn common_message(&self) -> Option<Vec<u8>> {
-        self.delta.as_ref().map(|delta| self.template.message(Some(delta)))
-    }
-
-    /// The encoded message for the member in this slot.
-    pub(super) fn message(&self, slot: Slot) -> Vec<u8> {
-        self.common_message()
-            .unwrap_or_else(|| self.template.message(self.entry(slot).cloned().map(Part::Entry).as_ref()))
-    }
-
-    /// The encoded message that carries this part, or none for those who are out.
-    pub(super) fn message_with(&self, part: Option<&Part>) -> Vec<u8> {
-        self.template.message(part)
-    }
-
-    /// Who is out does not come back by the opening of the term.
-    fn forget(&mut self, slots: &[Slot]) {
-        for slot in slots {
-            if let Ok(found) = self.entries.binary_search_by_key(slot, |entry| entry.slot)
-                && let Some(entry) = self.entries.get_mut(found)
-            {
-                entry.q = None;
-            }
-        }
-    }
-}
-
 /// What one epoch was made of, beside what came out of it.
 struct Made<S: Suite> {
     candidates: Vec<Candidate<S>>,
@@ -161,7 +108,7 @@ impl<S: Suite> Leader<S> {
         if times.issued_at >= times.valid_until {
             return self.out.event(LeaderEvent::RekeyFailed(Error::Expired));
         }
-        let term = Epoch::term_of(round + 1, ordinal);
+        let term = Epoch::term_of(next_round(round, core::mem::take(&mut self.leaps), rng), ordinal);
         let context = GroupContext {
             deployment: self.config.deployment.clone(),
             group: self.config.group.clone(),
@@ -337,7 +284,7 @@ impl<S: Suite> Leader<S> {
         opening.forget(&output.dropped);
         if now.unix >= opening.header.core.valid_until {
             // Nobody can follow it any more.
-            opening.entries = Vec::new();
+            opening.forget_all();
         }
         for slot in &output.dropped {
             absent.remove(slot);
@@ -380,6 +327,16 @@ impl<S: Suite> Leader<S> {
     pub(super) fn epoch(&self) -> Option<Epoch> {
         self.lead.as_ref().map(|lead| lead.leadership.epoch())
     }
+}
+
+/// The round after this one; for a leader that `leaps` because it started with what it remembers, one of the next
+/// [`MAX_LEAP`].
+///
+/// A leader whose memory was put back from a backup would else sign a second header for an epoch that it opened before,
+/// which proves to everybody that it contradicts itself.
+fn next_round(round: u64, leaps: bool, rng: &mut dyn CryptoRngCore) -> u64 {
+    let leap = if leaps { 1 + u64::from(rng.next_u32()) % MAX_LEAP } else { 1 };
+    (round + leap).min(LAST_ROUND)
 }
 
 /// What the new epoch changes about the group, to be durable before anybody hears of it.

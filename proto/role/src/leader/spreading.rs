@@ -18,8 +18,10 @@ use super::{Leader, LeaderEvent};
 use crate::Now;
 use crate::backoff::{due, earlier};
 
-/// How often an epoch is sent again to members that do not acknowledge it; after that they have to ask.
-const RESENDS: u32 = 3;
+/// How often the pause doubles before an epoch is sent again to members that do not acknowledge it.
+const MAX_DOUBLINGS: u32 = 5;
+/// Wraps of more bytes are not sent again: a member that is told of the epoch without them asks for its path.
+const MAX_RESENT: usize = 2048;
 /// How many members a slice serves.
 const SLICE: usize = 256;
 /// How long other work comes first between two slices.
@@ -41,8 +43,8 @@ struct Resend {
     at: Duration,
     /// The members below have had their turn.
     from: Slot,
-    /// How many rounds are over.
-    rounds: u32,
+    /// How often the pause was doubled.
+    doublings: u32,
 }
 
 impl Spreading {
@@ -53,7 +55,7 @@ impl Spreading {
     }
 
     pub(super) fn start_epoch(&mut self, now: Now, timing: &LeaderTiming) {
-        self.resend = Some(Resend { at: now.monotonic + timing.resend, from: 0, rounds: 0 });
+        self.resend = Some(Resend { at: now.monotonic + timing.resend, from: 0, doublings: 0 });
     }
 
     /// Somebody took up how the term was opened and now needs a path.
@@ -162,18 +164,18 @@ impl<S: Suite> Leader<S> {
         let late = self.links.late(resend.from, lead.now.header.core.epoch.counter);
         let late: Vec<_> = late.take(SLICE).collect();
         for (slot, peer) in &late {
-            self.out.send_encoded(*peer, lead.now.message(*slot));
+            self.out.send_encoded(*peer, lead.now.message_again(*slot, MAX_RESENT));
         }
-        let rounds = resend.rounds + 1;
         lead.spreading.resend = match late.last() {
             Some((last, _)) if late.len() == SLICE => {
                 Some(Resend { at: now.monotonic + PAUSE, from: last.saturating_add(1), ..resend })
             }
-            _ if rounds < RESENDS => {
-                let at = now.monotonic + self.config.timing.resend * (1 << rounds);
-                Some(Resend { at, from: 0, rounds })
+            // Without end: who lost every copy does not know that there is anything to ask for.
+            _ => {
+                let doublings = (resend.doublings + 1).min(MAX_DOUBLINGS);
+                let at = now.monotonic + self.config.timing.resend * (1 << doublings);
+                Some(Resend { at, from: 0, doublings })
             }
-            _ => None,
         };
     }
 }
