@@ -1,6 +1,6 @@
 //! The roles, taken to some state and then fed with anything.
 //!
-//! One honest run of a KGC, a leader, its deputy and five edges is recorded once: what went into each machine, and every message.
+//! One honest run of a KGC, a leader, its deputy and five edges is recorded per strategy: what went into each machine, and every message.
 //! A machine is a function of its inputs and its random numbers, so playing its tape up to a mark brings it into a state
 //! of that run in a millisecond: fresh, enrolled, serving a group or being in it, and after churn. From there the fuzzer's
 //! bytes are a script: connections, disconnections, clock jumps, commands, noise, recorded messages with one change, and what a
@@ -17,39 +17,39 @@ mod script;
 mod tape;
 mod world;
 
-use quiver_ainq::Ristretto255;
+use quiver_ainq::{Ristretto255, StrategyKind};
 use quiver_role::{Edge, Kgc, Leader, LeaderRecord, Snapshot};
 
 use self::deputy::Deputy;
 use self::roles::Player;
-use self::world::recording;
+use self::world::{STRATEGIES, recording};
 
 /// The suite of the machines.
 pub(crate) type S = Ristretto255;
 
 /// A script for a KGC.
 pub fn kgc_input(bytes: &[u8]) {
-    script::perform::<Kgc<S>>(&recording().kgc, bytes);
+    script::perform::<Kgc<S>>(|run| &run.kgc, bytes);
 }
 
 /// A script for a leader.
 pub fn leader_input(bytes: &[u8]) {
-    script::perform::<Leader<S>>(&recording().leader, bytes);
+    script::perform::<Leader<S>>(|run| &run.leader, bytes);
 }
 
 /// A script for a leader that stands by.
 pub fn deputy_input(bytes: &[u8]) {
-    script::perform::<Deputy>(&recording().deputy, bytes);
+    script::perform::<Deputy>(|run| &run.deputy, bytes);
 }
 
 /// A script for an edge.
 pub fn edge_input(bytes: &[u8]) {
-    script::perform::<Edge<S>>(&recording().edges[0], bytes);
+    script::perform::<Edge<S>>(|run| &run.edges[0], bytes);
 }
 
 /// An edge's state at rest: it restores or is refused; a restored edge runs.
 pub fn edge_snapshot(bytes: &[u8]) {
-    if let Ok(machine) = Edge::<S>::restart(&[Snapshot::new(bytes.to_vec())]) {
+    if let Ok(machine) = Edge::<S>::restart(&[Snapshot::new(bytes.to_vec())], StrategyKind::Tree) {
         script::exercise(machine);
     }
 }
@@ -64,31 +64,32 @@ pub fn leader_records(bytes: &[u8]) {
         records.push(LeaderRecord::new(record.to_vec()));
         rest = behind;
     }
-    if let Ok(machine) = Leader::<S>::restart(&records) {
+    if let Ok(machine) = Leader::<S>::restart(&records, StrategyKind::Tree) {
         script::exercise(machine);
     }
 }
 
-/// Every message of the honest run.
+/// Every message of the honest runs.
 pub fn message_seeds() -> Vec<Vec<u8>> {
-    recording().messages.clone()
+    STRATEGIES.iter().flat_map(|strategy| recording(*strategy).messages.clone()).collect()
 }
 
 /// Scripts to start from: each state with a few steps.
 pub fn script_seeds() -> Vec<Vec<u8>> {
     let tail: Vec<u8> = (0..=255).collect();
-    (0..4_u8).map(|state| [&[state][..], &tail].concat()).collect()
+    let states = (0..2_u8).flat_map(|strategy| (0..4_u8).map(move |state| [strategy, state]));
+    states.map(|start| [&start[..], &tail].concat()).collect()
 }
 
-/// An edge's states in the honest run.
+/// An edge's states in the honest runs.
 pub fn edge_snapshot_seeds() -> Vec<Vec<u8>> {
-    let run = &recording().edges[0];
-    run.records.iter().map(|snapshot| snapshot.as_bytes().to_vec()).collect()
+    let records = STRATEGIES.iter().flat_map(|strategy| &recording(*strategy).edges[0].records);
+    records.map(|snapshot| snapshot.as_bytes().to_vec()).collect()
 }
 
 /// A leader's log of the honest run, as it grew and as a checkpoint.
 pub fn leader_record_seeds() -> Vec<Vec<u8>> {
-    let log = &recording().leader.records;
+    let log = &recording(StrategyKind::Tree).leader.records;
     let pack = |records: &[LeaderRecord]| {
         let framed = records.iter().map(|record| {
             let bytes = record.as_bytes();
@@ -96,6 +97,6 @@ pub fn leader_record_seeds() -> Vec<Vec<u8>> {
         });
         framed.collect::<Vec<_>>().concat()
     };
-    let checkpoint = Leader::<S>::restart(log).expect("the honest log").checkpoint();
+    let checkpoint = Leader::<S>::restart(log, StrategyKind::Tree).expect("the honest log").checkpoint();
     vec![pack(log), pack(&log[..log.len() / 2]), pack(&checkpoint)]
 }

@@ -41,7 +41,7 @@ impl Machine for Deputy {
 }
 
 impl Player for Deputy {
-    fn restart(records: &[LeaderRecord]) -> Result<Self, RestoreError> {
+    fn restart(records: &[LeaderRecord], strategy: StrategyKind) -> Result<Self, RestoreError> {
         let scene = S::scene();
         let config = LeaderConfig {
             deployment: scene.deployment.clone(),
@@ -50,7 +50,7 @@ impl Player for Deputy {
             kgcs: vec![1],
             allow: BTreeSet::new(),
             max_members: 100,
-            strategy: StrategyKind::Flat,
+            strategy,
             timing: LeaderTiming { silence: Some(Duration::from_secs(600)), ..LeaderTiming::default() },
         };
         let leader = Leader::new(config, records.to_vec())?;

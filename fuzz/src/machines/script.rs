@@ -3,21 +3,24 @@
 use std::time::Duration;
 
 use arbitrary::Unstructured;
+use quiver_ainq::StrategyKind;
 use quiver_role::{Now, Peer, Route};
 
 use super::rogue;
 use super::roles::Player;
 use super::tape::{Deck, Step, Tape};
-use super::world::recording;
+use super::world::{Recording, STRATEGIES, recording};
 use crate::mutation::mutate;
 use crate::scene::START;
 
 /// The most steps of one script.
 const LONGEST: usize = 48;
 
-/// Brings a machine into the state that the first byte names, and performs the rest.
-pub(crate) fn perform<M: Player>(tape: &Tape<M>, bytes: &[u8]) {
+/// Brings a machine into the state that the first bytes name, and performs the rest.
+pub(crate) fn perform<M: Player>(tape: fn(&'static Recording) -> &'static Tape<M>, bytes: &[u8]) {
     let mut u = Unstructured::new(bytes);
+    let Ok(strategy) = u.choose(&STRATEGIES).copied() else { return };
+    let tape = tape(recording(strategy));
     let Ok(mark) = u.int_in_range(0..=tape.marks.len() - 1) else { return };
     let (mut deck, mut now) = tape.play(mark);
     for _ in 0..LONGEST {
@@ -33,7 +36,7 @@ pub(crate) fn perform<M: Player>(tape: &Tape<M>, bytes: &[u8]) {
 /// A machine that came from bytes at rest: it runs, meets its peers, and what it persists restores.
 pub(crate) fn exercise<M: Player>(machine: M) {
     machine.check();
-    let mut deck = Deck::with(machine, 5);
+    let mut deck = Deck::with(machine, 5, StrategyKind::Tree);
     deck.witness.trusting = true;
     let mut now = Now { monotonic: Duration::from_secs(7), unix: START + 500 };
     let meet = [Step::Timeout, Step::Connected(Peer(1), Route::Kgc), Step::Connected(Peer(2), Route::Leader)];
@@ -126,7 +129,7 @@ fn own_message<M: Player>(tape: &Tape<M>, u: &mut Unstructured<'_>) -> arbitrary
 
 /// Any message of the honest run, perhaps changed.
 fn any_message(u: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
-    let messages = &recording().messages;
+    let messages = &recording(*u.choose(&STRATEGIES)?).messages;
     let (one, other) = (u.choose(messages)?.clone(), u.choose(messages)?);
     mutate(u, one, other)
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use quiver_ainq::StrategyKind;
 use quiver_role::{Destination, Input, MAX_MESSAGE_LEN, Now, Output, Peer, Route};
 use rand_chacha::ChaCha20Rng;
 
@@ -26,6 +27,8 @@ pub(crate) enum Step<C> {
 pub(crate) struct Tape<M: Player> {
     /// Seed of its random numbers.
     pub(crate) seed: u64,
+    /// How group keys travelled.
+    pub(crate) strategy: StrategyKind,
     pub(crate) steps: Vec<(Now, Step<M::Command>)>,
     /// How many steps it took to each state of interest.
     pub(crate) marks: Vec<usize>,
@@ -36,7 +39,7 @@ pub(crate) struct Tape<M: Player> {
 impl<M: Player> Tape<M> {
     /// The machine in the state of a mark.
     pub(crate) fn play(&self, mark: usize) -> (Deck<M>, Now) {
-        let mut deck = Deck::new(self.seed);
+        let mut deck = Deck::new(self.seed, self.strategy);
         let steps = &self.steps[..self.marks[mark]];
         for (now, step) in steps {
             deck.take(*now, step);
@@ -52,6 +55,7 @@ pub(crate) type Sent = (Destination, Vec<u8>);
 /// A machine with its random numbers, its disk and a witness of what must hold.
 pub(crate) struct Deck<M: Player> {
     pub(crate) machine: M,
+    strategy: StrategyKind,
     rng: ChaCha20Rng,
     pub(crate) disk: Vec<M::Record>,
     pub(crate) witness: Witness,
@@ -59,14 +63,20 @@ pub(crate) struct Deck<M: Player> {
 }
 
 impl<M: Player> Deck<M> {
-    pub(crate) fn new(seed: u64) -> Self {
-        let machine = M::restart(&[]).expect("a fresh machine");
-        Self::with(machine, seed)
+    pub(crate) fn new(seed: u64, strategy: StrategyKind) -> Self {
+        let machine = M::restart(&[], strategy).expect("a fresh machine");
+        Self::with(machine, seed, strategy)
     }
 
-    pub(crate) fn with(machine: M, seed: u64) -> Self {
-        let mut deck =
-            Self { machine, rng: rng(seed), disk: Vec::new(), witness: Witness::default(), deadline: None };
+    pub(crate) fn with(machine: M, seed: u64, strategy: StrategyKind) -> Self {
+        let mut deck = Self {
+            machine,
+            strategy,
+            rng: rng(seed),
+            disk: Vec::new(),
+            witness: Witness::default(),
+            deadline: None,
+        };
         deck.drain();
         deck
     }
@@ -124,7 +134,7 @@ impl<M: Player> Deck<M> {
 
     /// Crash and start: what is on the disk must restore the machine.
     pub(crate) fn restart(&mut self) {
-        self.machine = M::restart(&self.disk).expect("what was persisted restores");
+        self.machine = M::restart(&self.disk, self.strategy).expect("what was persisted restores");
         self.machine.check();
         self.drain();
     }

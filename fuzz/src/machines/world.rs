@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use quiver_ainq::Role;
+use quiver_ainq::{Role, StrategyKind};
 use quiver_role::{Destination, Edge, EdgeCommand, Kgc, KgcCommand, Leader, LeaderCommand, Now, Peer, Route};
 
 use super::S;
@@ -33,19 +33,22 @@ pub(crate) struct Recording {
     digests: BTreeSet<[u8; 32]>,
 }
 
-/// The honest run, made once.
-pub(crate) fn recording() -> &'static Recording {
-    static RECORDING: OnceLock<Recording> = OnceLock::new();
-    RECORDING.get_or_init(|| {
-        let mut world = World::new();
+/// How group keys travel in the honest runs.
+pub(crate) const STRATEGIES: [StrategyKind; 2] = [StrategyKind::Flat, StrategyKind::Tree];
+
+/// The honest run under a strategy, made once.
+pub(crate) fn recording(strategy: StrategyKind) -> &'static Recording {
+    static RECORDINGS: [OnceLock<Recording>; 2] = [const { OnceLock::new() }; 2];
+    RECORDINGS[usize::from(strategy == StrategyKind::Tree)].get_or_init(|| {
+        let mut world = World::new(strategy);
         world.perform();
         world.finish()
     })
 }
 
-/// D of every epoch that the honest leader made.
-pub(crate) fn digests() -> &'static BTreeSet<[u8; 32]> {
-    &recording().digests
+/// Whether an honest leader made the epoch with this D.
+pub(crate) fn is_honest(digest: &[u8; 32]) -> bool {
+    STRATEGIES.iter().any(|strategy| recording(*strategy).digests.contains(digest))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,10 +66,10 @@ struct Recorder<M: Player> {
 }
 
 impl<M: Player> Recorder<M> {
-    fn new(seed: u64) -> Self {
-        let mut deck = Deck::new(seed);
+    fn new(seed: u64, strategy: StrategyKind) -> Self {
+        let mut deck = Deck::new(seed, strategy);
         deck.witness.trusting = true;
-        Self { deck, tape: Tape { seed, steps: Vec::new(), marks: vec![0], records: Vec::new() } }
+        Self { deck, tape: Tape { seed, strategy, steps: Vec::new(), marks: vec![0], records: Vec::new() } }
     }
 
     fn take(&mut self, now: Now, step: Step<M::Command>) -> Vec<Sent> {
@@ -86,6 +89,7 @@ impl<M: Player> Recorder<M> {
 }
 
 struct World {
+    strategy: StrategyKind,
     clock: Duration,
     kgc: Recorder<Kgc<S>>,
     leader: Recorder<Leader<S>>,
@@ -100,12 +104,13 @@ struct World {
 }
 
 impl World {
-    fn new() -> Self {
+    fn new(strategy: StrategyKind) -> Self {
         Self {
+            strategy,
             clock: Duration::from_secs(100),
-            kgc: Recorder::new(1),
-            leader: Recorder::new(2),
-            deputy: Recorder::new(99),
+            kgc: Recorder::new(1, strategy),
+            leader: Recorder::new(2, strategy),
+            deputy: Recorder::new(99, strategy),
             edges: Vec::new(),
             handles: BTreeMap::new(),
             next_peer: 1,
@@ -178,7 +183,7 @@ impl World {
     }
 
     fn enlist(&mut self, edge: usize) {
-        self.edges.push(Recorder::new(3 + edge as u64));
+        self.edges.push(Recorder::new(3 + edge as u64, self.strategy));
         self.edges[edge].deck.machine = super::roles::edge(edge);
         self.connect(Node::Edge(edge), Node::Kgc, Route::Kgc);
     }
