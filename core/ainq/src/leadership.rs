@@ -165,7 +165,7 @@ impl<S: Suite> Leadership<S> {
     }
 
     /// What a member needs beside the header of the current epoch if wraps are of no use to it: the keys above its leaf,
-    /// and the group key. Steps the member's chain.
+    /// and the group key. It may be made as often as it is asked for.
     ///
     /// # Errors
     /// [`Error::UnsupportedStrategy`] if the term has no tree; [`Error::WrongSlot`] if the slot has no key in this term.

@@ -27,7 +27,7 @@ pub struct Membership<S: Suite> {
     /// How keys travel in the term.
     strategy: StrategyKind,
     slot: Slot,
-    /// The counter of the epoch that made the pairwise key. Flat: u = counter − birth. Tree: u is carried.
+    /// The counter of the epoch that made the pairwise key. Flat: u = counter − birth. Tree: u = counter.
     birth: u64,
     epoch: Epoch,
     digest: Digest,
@@ -76,11 +76,12 @@ impl<S: Suite> Membership<S> {
 
     /// Follows the group to a newer epoch. A term opens by an entry under either strategy, and `spare` must be the pair
     /// whose number the entry names; otherwise the step costs no curve arithmetic. Within a term `flat` follows by entries;
-    /// `tree` by the wraps of the next epoch, or by a path message of any newer one, or of the epoch held.
+    /// `tree` by the wraps of the next epoch, or by a path message of any newer one, or of the epoch held if it lacks the
+    /// path or the key.
     ///
     /// # Errors
-    /// [`Error::WrongGroup`], [`Error::WrongSlot`]; [`Error::Stale`] if the epoch is not newer, or the path message was
-    /// used; [`Error::TermNotOpened`] if it belongs to a term whose opening was missed; [`Error::NotALeader`] if another
+    /// [`Error::WrongGroup`], [`Error::WrongSlot`]; [`Error::Stale`] if the epoch is not newer, or a path of it is
+    /// there; [`Error::TermNotOpened`] if it belongs to a term whose opening was missed; [`Error::NotALeader`] if another
     /// leader goes on with this term; [`Error::Removed`] if the header frees the slot; [`Error::MissingEntry`] if it opens
     /// a term without this drone; [`Error::WrongSpare`]; [`Error::Exhausted`] if it is too far ahead;
     /// [`Error::UnsupportedStrategy`] for a part or a header of the other strategy; [`Error::Gap`], [`Error::MissingPath`]
@@ -97,7 +98,9 @@ impl<S: Suite> Membership<S> {
         if core.group != self.group {
             return Err(Error::WrongGroup);
         }
-        let again = matches!(part, Part::Path(_)) && *header.digest() == self.digest;
+        // After a restart, or when a term has just opened.
+        let lacks = self.path.is_none() || self.key.is_none();
+        let again = lacks && matches!(part, Part::Path(_)) && *header.digest() == self.digest;
         if core.epoch <= self.epoch && !again {
             return Err(Error::Stale);
         }
@@ -208,7 +211,11 @@ fn agree<S: Suite>(
     let agreed = S::agree(secret, point)?;
     let pairs = PairContext::new(&context.deployment, &core.group, core.epoch, point, &core.leader);
     let ctx = pairs.digest(keypair.public(), slot, one_time.q, one_time.point.encoding());
-    Ok(Ratchet::derive(&agreed, &ctx))
+    let mut ratchet = Ratchet::derive(&agreed, &ctx);
+    if core.strategy == StrategyKind::Tree {
+        ratchet.count_from(core.epoch.counter);
+    }
+    Ok(ratchet)
 }
 
 impl<S: Suite> fmt::Debug for Membership<S> {

@@ -6,7 +6,7 @@
 //! | ctx | everything public about the pair | [`PairContext`] |
 //! | W\[0\] = HKDF-Extract(ctx, T) | start of the chain | [`Ratchet::derive`] |
 //! | A = PRF(W\[0\], "auth", "") | authenticates small messages between the two; never encrypts | [`Ratchet::auth`] |
-//! | W\[u+1\] = PRF(W\[u\], "step", "") | each wraps once, is stepped and erased | [`Ratchet::step`] |
+//! | W\[u+1\] = PRF(W\[u\], "step", "") | one step per epoch; what was before is erased | [`Ratchet::step`] |
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -90,18 +90,18 @@ impl<S: Suite> Ratchet<S> {
         &self.auth
     }
 
-    /// How often the chain was stepped.
+    /// How often the chain was stepped; under `tree` the counter of the epoch whose key it is.
     #[must_use]
     pub const fn u(&self) -> u64 {
         self.u
     }
 
-    /// W\[u\]. Whoever uses it steps the chain next.
+    /// W\[u\], of one epoch alone.
     pub(crate) const fn chain(&self) -> &Secret<32> {
         &self.chain
     }
 
-    /// PRF(W\[u\], "wrap", D0 ‖ slot). The caller owes the step: no chain key makes two pads.
+    /// PRF(W\[u\], "wrap", D0 ‖ slot). With the epoch the caller owes the step: no chain key makes two such pads.
     pub(crate) fn pad(&self, d0: &Digest, slot: Slot) -> Secret<32> {
         prf(&self.chain, S::ID, "wrap", &[d0, &slot.to_be_bytes()])
     }
@@ -112,6 +112,18 @@ impl<S: Suite> Ratchet<S> {
             self.chain = prf(&self.chain, S::ID, "step", &[]);
         }
         self.u += 1;
+    }
+
+    /// Under `tree` the start of the chain is the key of the epoch that made it, and u the counter of an epoch.
+    pub(crate) const fn count_from(&mut self, counter: u64) {
+        self.u = counter;
+    }
+
+    /// The chain at `u`, however far ahead: the leader's, who counts its own epochs. It never goes back.
+    pub(crate) fn catch_up_with(&mut self, u: u64) {
+        while self.u < u {
+            self.step();
+        }
     }
 
     /// The chain at `u`.

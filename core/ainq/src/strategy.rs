@@ -28,11 +28,12 @@ use crate::{Entry, Error, GroupKey, Kind, StrategyKind, Suite};
 /// What an epoch changes. Removal comes first: a freed slot may be filled again at once.
 pub(crate) struct Change<'a, S: Suite> {
     pub(crate) kind: Kind,
+    pub(crate) counter: u64,
     pub(crate) removed: &'a SlotSet,
     pub(crate) added: &'a SlotSet,
     /// The highest slot that is held after the change, by a member with or without a pairwise key.
     pub(crate) highest: Option<Slot>,
-    /// By ascending slot, each with its chain at u = 0.
+    /// By ascending slot, each with the start of its chain.
     pub(crate) newcomers: Vec<(Slot, Ratchet<S>)>,
 }
 
@@ -63,7 +64,7 @@ pub(crate) trait Strategy<S: Suite>: Send + Sync {
     /// A of the member in a slot.
     fn auth_key(&self, slot: Slot) -> Option<&Secret<32>>;
 
-    /// The path message of a member in the epoch with header digest D, and the step of its chain that follows.
+    /// The path message of a member in the epoch with header digest D, sealed under its chain at this epoch.
     ///
     /// # Errors
     /// [`Error::UnsupportedStrategy`] where there are no paths; [`Error::WrongSlot`] if the member has no key.

@@ -10,7 +10,10 @@
 //! | wrap(v, c) = n_v* ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c) for each child of v ∈ R with a remaining member beneath | `HmacXor` |
 //! | n⁺ = PRF(n*, "step", node) for what wrapped and for A | the same |
 //! | K_g = PRF(n_root⁺, "group key", D0); all wraps to everybody, bound by entries_root | [`Delta`] |
-//! | n⁺ of its path and K_g to each newcomer and to who catches up, under its W | [`PathMessage`] |
+//! | n⁺ of its path and K_g to each newcomer and to who catches up, under its W of the epoch | [`PathMessage`] |
+//!
+//! W is stepped once per epoch, used or not: by a member when it accepts the epoch, by the leader when it uses the leaf, and
+//! in the epoch after that.
 //!
 //! Removed members know only stars of nodes that are all in R; newcomers get keys only after a step; a key that wrapped is
 //! stepped, so that what is stored opens nothing recorded; and no key is a function of the keys beneath it, so that none

@@ -97,7 +97,8 @@ impl<'a, S: Suite> Draft<'a, S> {
     ) -> (EpochOutput<S>, GroupKey) {
         let (deployment, removed, added) =
             (&self.context.deployment, self.removed.clone(), self.added.clone());
-        let change = Change { kind: self.kind, removed: &removed, added: &added, highest, newcomers };
+        let (kind, counter) = (self.kind, self.epoch.counter);
+        let change = Change { kind, counter, removed: &removed, added: &added, highest, newcomers };
         let height = strategy.height_after(&change);
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);

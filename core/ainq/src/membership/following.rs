@@ -81,7 +81,9 @@ impl<S: Suite> Membership<S> {
         let touched = Touched::new(path.height(), core.height, &core.removed, &core.added, rules);
         let wraps = delta.view(&touched)?;
         let find = &|parent, child| wraps.find(parent, child);
-        let (path, ratchet) = path.follow(self.slot, &self.ratchet, &touched, header.d0(), find)?;
+        let mut ratchet = self.ratchet.clone();
+        ratchet.skip_to(core.epoch.counter)?;
+        let path = path.follow(self.slot, &ratchet, &touched, header.d0(), find)?;
         let key = group_key::<S>(path.root().ok_or(Error::MissingPath)?, header.d0());
         Self::activate(header, self.slot, Next { ratchet, path: Some(path), key, birth: self.birth })
     }
@@ -106,7 +108,7 @@ impl<S: Suite> Membership<S> {
         Ok(())
     }
 
-    /// Unwrap and step. The ratchet is a copy: it is kept only if the tag verified.
+    /// Unwraps; under flat also steps. The ratchet is a copy: it is kept only if the tag verified.
     pub(super) fn open_entry(
         header: &VerifiedHeader<S>,
         entry: &Entry,
@@ -114,20 +116,22 @@ impl<S: Suite> Membership<S> {
         birth: u64,
     ) -> Result<Self, Error> {
         let key = GroupKey::unwrap(S::ID, &entry.wrap, &ratchet.pad(header.d0(), entry.slot));
-        ratchet.step();
+        if header.core().strategy == StrategyKind::Flat {
+            ratchet.step();
+        }
         Self::activate(header, entry.slot, Next { ratchet, path: None, key, birth })
     }
 
-    /// Goes to the chain key that sealed it, never back; opens and steps.
+    /// Goes to the epoch's key of the chain, never back, and stays there: another path of this epoch may be needed.
     pub(super) fn open_path(
         header: &VerifiedHeader<S>,
         path: &PathMessage,
         mut ratchet: Ratchet<S>,
         birth: u64,
     ) -> Result<Self, Error> {
-        ratchet.skip_to(path.u)?;
+        ratchet.skip_to(header.core().epoch.counter)?;
         let slot = path.slot;
-        let (path, key) = path.open(&mut ratchet, header.digest(), header.core().height)?;
+        let (path, key) = path.open(&ratchet, header.digest(), header.core().height)?;
         Self::activate(header, slot, Next { ratchet, path: Some(path), key, birth })
     }
 

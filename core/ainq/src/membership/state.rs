@@ -54,7 +54,9 @@ impl<S: Suite> Membership<S> {
         let digest = reader.array()?;
         let ratchet = Ratchet::decode(reader.take(Ratchet::<S>::ENCODED_LEN)?)?;
         reader.end()?;
-        if birth > epoch.counter {
+        // Under tree the chain is always where the epoch is.
+        let astray = strategy == StrategyKind::Tree && ratchet.u() != epoch.counter;
+        if birth > epoch.counter || astray {
             return Err(Error::Malformed("membership"));
         }
         Ok(Self { group, leader, strategy, slot, birth, epoch, digest, ratchet, path: None, key: None })

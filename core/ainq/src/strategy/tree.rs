@@ -16,6 +16,9 @@ use crate::tree::{
 };
 use crate::{Entry, Error, GroupKey, Kind, StrategyKind, Suite};
 
+/// The counter of the epoch that opens a term.
+const OPENING: u64 = 1;
+
 /// The tree of one term.
 pub(crate) struct Tree<S: Suite> {
     nodes: Hierarchy<HmacXor<S>>,
@@ -32,9 +35,9 @@ impl<S: Suite> Tree<S> {
         let mut newcomers = change.newcomers;
         let mut entries = Vec::with_capacity(newcomers.len());
         for (slot, ratchet) in &mut newcomers {
-            // C_i = K_g ⊕ PRF(W_i[u], "wrap", D0 ‖ slot)
+            ratchet.count_from(OPENING);
+            // C_i = K_g ⊕ PRF(W_i[1], "wrap", D0 ‖ slot)
             entries.push(Entry { slot: *slot, q: None, wrap: key.wrap(&ratchet.pad(d0, *slot)) });
-            ratchet.step();
         }
         self.nodes = Hierarchy::new(height, &newcomers, &mut |_| Secret::random(rng));
         Sealed { key, entries, delta: None, entries_root: [0; 32] }
@@ -54,11 +57,12 @@ impl<S: Suite> Strategy<S> for Tree<S> {
         change.highest.map_or(before, |slot| before.max(height_for(slot)))
     }
 
-    fn seal(&mut self, change: Change<'_, S>, d0: &Digest, rng: &mut dyn CryptoRngCore) -> Sealed {
+    fn seal(&mut self, mut change: Change<'_, S>, d0: &Digest, rng: &mut dyn CryptoRngCore) -> Sealed {
         if change.kind == Kind::Open {
             return self.open(change, d0, rng);
         }
         let height = self.height_after(&change);
+        change.newcomers.iter_mut().for_each(|(_, ratchet)| ratchet.count_from(change.counter));
         let rules = HmacXor::<S>::RULES;
         let touched = Touched::new(self.nodes.height(), height, change.removed, change.added, rules);
         let fresh = &mut |_| Secret::random(rng);

@@ -9,14 +9,16 @@ use core::marker::PhantomData;
 use quiver_crypto::{Digest, Secret, prf, prf_each};
 
 use super::Node;
+use crate::Suite;
 use crate::pairwise::Ratchet;
-use crate::{Error, Suite};
 
 /// The rules whose necessity the tests show by dropping one at a time. The protocol keeps them all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// A key that wrapped is stepped.
+    /// A node's key that wrapped is stepped.
     pub(crate) step_after_use: bool,
+    /// A leaf's key is of one epoch alone.
+    pub(crate) step_per_epoch: bool,
     /// Keys above a newcomer are stepped before it gets them.
     pub(crate) step_on_join: bool,
     /// A leaver's whole path is refreshed, down to the node just above its leaf.
@@ -25,7 +27,7 @@ pub(crate) struct Rules {
 
 impl Rules {
     pub(crate) const ALL: Self =
-        Self { step_after_use: true, step_on_join: true, refresh_above_leaves: true };
+        Self { step_after_use: true, step_per_epoch: true, step_on_join: true, refresh_above_leaves: true };
 }
 
 /// Where a wrap belongs: under D0, to `child`, which gets `parent`'s key from it.
@@ -40,7 +42,7 @@ pub(crate) struct Place<'a> {
 pub(crate) trait Algebra {
     /// A node's key.
     type Key: Clone;
-    /// A member's chain: its key, and how often it was stepped.
+    /// A member's chain: the key of an epoch.
     type Leaf: Chain<Key = Self::Key>;
     /// A key under a key.
     type Wrap: Clone;
@@ -55,13 +57,12 @@ pub(crate) trait Algebra {
     fn step(node: Node, key: &Self::Key) -> Self::Key;
 }
 
-/// A leaf's key, which goes forward only.
+/// A leaf's key, which goes forward only, with the counter of the epochs.
 pub(crate) trait Chain: Clone {
     type Key;
     fn key(&self) -> &Self::Key;
-    fn u(&self) -> u64;
-    fn step(&mut self);
-    fn skip_to(&mut self, u: u64) -> Result<(), Error>;
+    /// The key of the epoch of this counter, however far that is. Never back.
+    fn catch_up_with(&mut self, counter: u64);
 }
 
 /// Keys of 32 bytes, HMAC-SHA-256 and ⊕.
@@ -104,15 +105,7 @@ impl<S: Suite> Chain for Ratchet<S> {
         self.chain()
     }
 
-    fn u(&self) -> u64 {
-        Self::u(self)
-    }
-
-    fn step(&mut self) {
-        Self::step(self);
-    }
-
-    fn skip_to(&mut self, u: u64) -> Result<(), Error> {
-        Self::skip_to(self, u)
+    fn catch_up_with(&mut self, counter: u64) {
+        Self::catch_up_with(self, counter);
     }
 }

@@ -1,8 +1,7 @@
 //! The wraps of an epoch as bytes: the same for everybody, bound by the header.
 //!
 //! Which nodes are in R follows from the header, so only what does not is written: for every v ∈ R two bits, whether each
-//! child wraps; for every leaf that wraps its u (8 bytes); then the wraps (32 bytes each). All in the order level, index,
-//! child; the bits from the lowest of each byte up, the last byte filled with zeros.
+//! child wraps; then the wraps (32 bytes each). All in the order level, index, child; the bits from the lowest of each byte up, the last byte filled with zeros.
 
 use alloc::vec::Vec;
 
@@ -12,8 +11,6 @@ use super::hierarchy::Wrapped;
 use super::node::{Node, Touched};
 use crate::Error;
 
-/// Bytes of u.
-const U_LEN: usize = 8;
 /// Bytes of a wrap.
 const WRAP_LEN: usize = 32;
 
@@ -66,7 +63,6 @@ impl Delta {
         }
         let mut bytes = masks;
         bytes.reserve_exact(wraps.len() * WRAP_LEN);
-        wraps.iter().filter_map(|wrapped| wrapped.u).for_each(|u| bytes.extend(u.to_be_bytes()));
         wraps.iter().for_each(|wrapped| bytes.extend(wrapped.wrap));
         Self(bytes)
     }
@@ -74,18 +70,16 @@ impl Delta {
     /// Reads the form, of which there is one for every set of wraps.
     pub(crate) fn view<'a>(&'a self, touched: &'a Touched) -> Result<View<'a>, Error> {
         const MALFORMED: Error = Error::Malformed("wraps");
-        let (masks, rest) = self.0.split_at_checked(masks_len(touched)).ok_or(MALFORMED)?;
+        let (masks, wraps) = self.0.split_at_checked(masks_len(touched)).ok_or(MALFORMED)?;
         let bits = 2 * touched.refreshed_len();
         let total = ones_before(masks, masks.len() * 8);
         if total != ones_before(masks, bits) {
             return Err(MALFORMED);
         }
-        let leaves = ones_before(masks, 2 * touched.refreshed(1).len());
-        let (us, wraps) = rest.split_at_checked(leaves * U_LEN).ok_or(MALFORMED)?;
         if wraps.len() != total * WRAP_LEN {
             return Err(MALFORMED);
         }
-        Ok(View { touched, masks, us, wraps })
+        Ok(View { touched, masks, wraps })
     }
 }
 
@@ -93,22 +87,18 @@ impl Delta {
 pub(crate) struct View<'a> {
     touched: &'a Touched,
     masks: &'a [u8],
-    us: &'a [u8],
     wraps: &'a [u8],
 }
 
 impl View<'_> {
-    /// The wrap of a parent of R under a child, with u if that is a leaf; none if nobody remains beneath.
-    pub(crate) fn find(&self, parent: Node, child: Node) -> Option<(Option<u64>, [u8; WRAP_LEN])> {
+    /// The wrap of a parent of R under a child; none if nobody remains beneath.
+    pub(crate) fn find(&self, parent: Node, child: Node) -> Option<[u8; WRAP_LEN]> {
         let bit = bit_of(self.touched, parent, child);
         if self.masks.get(bit / 8)? >> (bit % 8) & 1 == 0 {
             return None;
         }
         let number = ones_before(self.masks, bit);
-        let wrap = *self.wraps.as_chunks().0.get(number)?;
-        // Leaves wrap under level 1, which comes first: a leaf's wrap and its u have one number.
-        let u = self.us.as_chunks().0.get(number).filter(|_| child.level == 0);
-        Some((u.map(|u| u64::from_be_bytes(*u)), wrap))
+        self.wraps.as_chunks().0.get(number).copied()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The tree at the leader: every key of every node, and every member's chain.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use quiver_crypto::Digest;
@@ -13,20 +14,25 @@ use crate::slots::{Slot, SlotSet};
 pub(crate) struct Wrapped<W> {
     pub(crate) parent: Node,
     pub(crate) child: Node,
-    /// Of a leaf's chain, before the step.
-    pub(crate) u: Option<u64>,
     pub(crate) wrap: W,
 }
 
 /// All keys of the tree. Nodes with no member beneath have none.
+///
+/// A chain is at the epoch in which it was last used, or at the one after: what was used is stepped with the next epoch,
+/// so that the leader's memory opens nothing older; what was not waits until it is.
 pub(crate) struct Hierarchy<A: Algebra> {
     leaves: Slab<A::Leaf>,
+    /// Whose chains were used in the current epoch.
+    used: BTreeSet<Slot>,
+    /// The current epoch's counter.
+    counter: u64,
     /// By level, from 1 on.
     levels: Vec<Slab<A::Key>>,
 }
 
 impl<A: Algebra> Hierarchy<A> {
-    /// A tree that a term opens with: fresh keys above all its members.
+    /// A tree that a term opens with: fresh keys above all its members, whose chains have wrapped the group's key.
     pub(crate) fn new(
         height: u8,
         members: &[(Slot, A::Leaf)],
@@ -43,7 +49,8 @@ impl<A: Algebra> Hierarchy<A> {
             occupied = occupied.halved();
             occupied.iter().for_each(|index| keys.set(index, fresh(Node { level, index })));
         }
-        Self { leaves, levels }
+        let used = members.iter().map(|(slot, _)| *slot).collect();
+        Self { leaves, used, counter: 1, levels }
     }
 
     pub(crate) fn height(&self) -> u8 {
@@ -59,17 +66,14 @@ impl<A: Algebra> Hierarchy<A> {
         self.levels.get(usize::from(node.level).checked_sub(1)?)?.get(node.index)
     }
 
-    /// A member's chain and the keys above it, bottom-up; none of these is missing above a member.
-    pub(crate) fn leaf_and_path(
-        &mut self,
-        slot: Slot,
-    ) -> Option<(&mut A::Leaf, impl Iterator<Item = &A::Key>)> {
-        let leaf = self.leaves.get_mut(slot)?;
+    /// A member's chain in this epoch and the keys above it, bottom-up; none of these is missing above a member.
+    pub(crate) fn leaf_and_path(&mut self, slot: Slot) -> Option<(&A::Leaf, impl Iterator<Item = &A::Key>)> {
+        let leaf = use_leaf::<A>(&mut self.leaves, &mut self.used, self.counter, slot)?;
         let levels = (1..).zip(&self.levels);
         Some((leaf, levels.filter_map(move |(level, keys)| keys.get(Node::above(slot, level).index))))
     }
 
-    /// Makes an epoch of the change that `touched` was computed from. Old keys and stars are erased on the way.
+    /// Makes the next epoch of the change that `touched` was computed from. Old keys and stars are erased on the way.
     pub(crate) fn rekey(
         &mut self,
         touched: &Touched,
@@ -82,6 +86,12 @@ impl<A: Algebra> Hierarchy<A> {
             self.levels.push(Slab::new());
         }
         removed.iter().for_each(|slot| self.leaves.clear(slot));
+        self.counter = self.counter.saturating_add(1);
+        for slot in core::mem::take(&mut self.used) {
+            if let Some(leaf) = self.leaves.get_mut(slot).filter(|_| A::RULES.step_per_epoch) {
+                leaf.catch_up_with(self.counter);
+            }
+        }
         let mut wraps = Vec::with_capacity(2 * touched.refreshed_len());
         for level in 1..=touched.height() {
             for index in touched.refreshed(level).iter() {
@@ -119,23 +129,19 @@ impl<A: Algebra> Hierarchy<A> {
         self.put(node, (!empty).then_some(star));
     }
 
-    /// Wraps under a child's key and steps it; nothing if the child has no remaining member.
+    /// Wraps under a child's key, and steps it unless it is a leaf's; nothing if the child has no remaining member.
     fn spend(&mut self, place: &Place<'_>, star: &A::Key) -> Option<Wrapped<A::Wrap>> {
         let Place { parent, child, .. } = *place;
         if child.level == 0 {
-            let leaf = self.leaves.get_mut(child.index)?;
+            let leaf = use_leaf::<A>(&mut self.leaves, &mut self.used, self.counter, child.index)?;
             let (wrap, _) = A::wrap(place, leaf.key(), star);
-            let u = Some(leaf.u());
-            if A::RULES.step_after_use {
-                leaf.step();
-            }
-            return Some(Wrapped { parent, child, u, wrap });
+            return Some(Wrapped { parent, child, wrap });
         }
         let (wrap, stepped) = A::wrap(place, self.key(child)?, star);
         if A::RULES.step_after_use {
             self.put(child, Some(stepped));
         }
-        Some(Wrapped { parent, child, u: None, wrap })
+        Some(Wrapped { parent, child, wrap })
     }
 
     /// A node of A: a key if it has none yet, and a step before newcomers get it, unless it wrapped and has had it.
@@ -155,4 +161,19 @@ impl<A: Algebra> Hierarchy<A> {
             None => keys.clear(node.index),
         }
     }
+}
+
+/// A member's chain, at this epoch. It is stepped with the next one.
+fn use_leaf<'a, A: Algebra>(
+    leaves: &'a mut Slab<A::Leaf>,
+    used: &mut BTreeSet<Slot>,
+    counter: u64,
+    slot: Slot,
+) -> Option<&'a A::Leaf> {
+    let leaf = leaves.get_mut(slot)?;
+    used.insert(slot);
+    if A::RULES.step_per_epoch {
+        leaf.catch_up_with(counter);
+    }
+    Some(leaf)
 }

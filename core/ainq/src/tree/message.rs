@@ -24,21 +24,19 @@ const KEY_LEN: usize = 32;
 pub struct PathMessage {
     /// Whose.
     pub slot: Slot,
-    /// Which key of the member's chain seals it.
-    pub u: u64,
     /// What it answers.
     pub r: PathNonce,
     sealed: Vec<u8>,
 }
 
 impl PathMessage {
-    /// Bytes of an encoding at most: slot, u and r, the keys of a path in the highest tree, K_g, and the seal's tag.
-    pub const MAX_LEN: usize = 4 + 8 + 16 + (MAX_HEIGHT as usize + 1) * KEY_LEN + aead::TAG_LEN;
+    /// Bytes of an encoding at most: slot and r, the keys of a path in the highest tree, K_g, and the seal's tag.
+    pub const MAX_LEN: usize = 4 + 16 + (MAX_HEIGHT as usize + 1) * KEY_LEN + aead::TAG_LEN;
 
-    /// slot (4 bytes) ‖ u (8) ‖ r (16) ‖ ciphertext.
+    /// slot (4 bytes) ‖ r (16) ‖ ciphertext.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        Writer::new().u32(self.slot).u64(self.u).fixed(&self.r).fixed(&self.sealed).finish()
+        Writer::new().u32(self.slot).fixed(&self.r).fixed(&self.sealed).finish()
     }
 
     /// Reads what [`encode`](Self::encode) wrote.
@@ -51,7 +49,7 @@ impl PathMessage {
         if slot >= MAX_SLOTS {
             return Err(Error::WrongSlot);
         }
-        let (u, r) = (reader.u64()?, reader.array()?);
+        let r = reader.array()?;
         let sealed = reader.take(reader.remaining())?;
         let keys = sealed.len().checked_sub(aead::TAG_LEN).ok_or(Error::Malformed("path"))?;
         // At least one key of a node, and K_g.
@@ -59,13 +57,13 @@ impl PathMessage {
         if !fits {
             return Err(Error::Malformed("path"));
         }
-        Ok(Self { slot, u, r, sealed: sealed.to_vec() })
+        Ok(Self { slot, r, sealed: sealed.to_vec() })
     }
 
-    /// Seals a path under the member's chain, and steps that.
+    /// Seals a path under the member's chain, which is at the epoch.
     pub(crate) fn seal<'a, S: Suite>(
         slot: Slot,
-        leaf: &mut Ratchet<S>,
+        leaf: &Ratchet<S>,
         digest: &Digest,
         r: &PathNonce,
         keys: impl Iterator<Item = &'a Secret<KEY_LEN>>,
@@ -75,28 +73,25 @@ impl PathMessage {
         let mut plaintext = Zeroizing::new(Vec::with_capacity((usize::from(MAX_HEIGHT) + 1) * KEY_LEN));
         keys.for_each(|key| plaintext.extend_from_slice(key.expose()));
         plaintext.extend_from_slice(group_key.expose().expose());
-        let u = leaf.u();
         let key = sealing_key(leaf, digest, r);
-        let sealed = aead::seal(&key, &[0; 12], &bound_to(digest, slot, u), &plaintext);
-        leaf.step();
-        Self { slot, u, r: *r, sealed }
+        let sealed = aead::seal(&key, &[0; 12], &bound_to(digest, slot), &plaintext);
+        Self { slot, r: *r, sealed }
     }
 
-    /// Opens it with a chain that is at u, and steps that.
+    /// Opens it with a chain that is at the epoch.
     pub(crate) fn open<S: Suite>(
         &self,
-        leaf: &mut Ratchet<S>,
+        leaf: &Ratchet<S>,
         digest: &Digest,
         height: u8,
     ) -> Result<(Path<HmacXor<S>>, GroupKey), Error> {
         let key = sealing_key(leaf, digest, &self.r);
-        let plaintext = aead::open(&key, &[0; 12], &bound_to(digest, self.slot, self.u), &self.sealed)?;
+        let plaintext = aead::open(&key, &[0; 12], &bound_to(digest, self.slot), &self.sealed)?;
         let (keys, rest) = plaintext.as_chunks::<KEY_LEN>();
         let (group_key, path) = keys.split_last().ok_or(Error::Malformed("path"))?;
         if path.len() != usize::from(height) || !rest.is_empty() {
             return Err(Error::Malformed("path"));
         }
-        leaf.step();
         let path = Path::new(path.iter().map(|key| Secret::new(*key)).collect());
         Ok((path, GroupKey::new(S::ID, Secret::new(*group_key))))
     }
@@ -104,16 +99,16 @@ impl PathMessage {
 
 impl fmt::Debug for PathMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PathMessage").field("slot", &self.slot).field("u", &self.u).finish_non_exhaustive()
+        f.debug_struct("PathMessage").field("slot", &self.slot).finish_non_exhaustive()
     }
 }
 
-/// PRF(W\[u\], "path", D ‖ r), for one message.
+/// PRF(W\[u\], "path", D ‖ r). Of one epoch and one question there is one path: no key seals two.
 fn sealing_key<S: Suite>(leaf: &Ratchet<S>, digest: &Digest, r: &PathNonce) -> Secret<32> {
     prf(leaf.chain(), S::ID, "path", &[digest, r])
 }
 
-/// AAD D ‖ slot ‖ u.
-fn bound_to(digest: &Digest, slot: Slot, u: u64) -> Vec<u8> {
-    Writer::new().fixed(digest).u32(slot).u64(u).finish()
+/// AAD D ‖ slot.
+fn bound_to(digest: &Digest, slot: Slot) -> Vec<u8> {
+    Writer::new().fixed(digest).u32(slot).finish()
 }

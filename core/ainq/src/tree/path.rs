@@ -35,17 +35,16 @@ impl<A: Algebra> Path<A> {
         self.keys.last()
     }
 
-    /// The path after an epoch, and the leaf's chain with it. `find` gives the wrap of a parent under a child, with u if
-    /// the child is a leaf. The old path is as it was: if the epoch turns out not to hold, nothing has happened.
+    /// The path after an epoch, to whose counter the leaf's chain was brought. `find` gives the wrap of a parent under a
+    /// child. The old path is as it was: if the epoch turns out not to hold, nothing has happened.
     pub(crate) fn follow(
         &self,
         slot: Slot,
         leaf: &A::Leaf,
         touched: &Touched,
         d0: &Digest,
-        find: &dyn Fn(Node, Node) -> Option<(Option<u64>, A::Wrap)>,
-    ) -> Result<(Self, A::Leaf), Error> {
-        let mut leaf = leaf.clone();
+        find: &dyn Fn(Node, Node) -> Option<A::Wrap>,
+    ) -> Result<Self, Error> {
         let mut keys: Vec<A::Key> = Vec::with_capacity(touched.height().into());
         for level in 1..=touched.height() {
             let (node, child) = (Node::above(slot, level), Node::above(slot, level - 1));
@@ -55,26 +54,12 @@ impl<A: Algebra> Path<A> {
                 continue;
             }
             // v ∈ R: unwrap with the child's key before that child's step; ...
-            let (u, wrap) = find(node, child).ok_or(Error::MissingEntry)?;
+            let wrap = find(node, child).ok_or(Error::MissingEntry)?;
             let place = Place { d0, parent: node, child };
-            let star = match (keys.last_mut(), u) {
-                (None, Some(u)) => {
-                    leaf.skip_to(u)?;
-                    let (star, _) = A::unwrap(&place, leaf.key(), &wrap);
-                    if A::RULES.step_after_use {
-                        leaf.step();
-                    }
-                    star
-                }
-                (Some(key), None) => {
-                    let (star, stepped) = A::unwrap(&place, key, &wrap);
-                    if A::RULES.step_after_use {
-                        *key = stepped;
-                    }
-                    star
-                }
-                _ => return Err(Error::Malformed("wraps")),
-            };
+            let (star, stepped) = A::unwrap(&place, keys.last().unwrap_or(leaf.key()), &wrap);
+            if let Some(key) = keys.last_mut().filter(|_| A::RULES.step_after_use) {
+                *key = stepped;
+            }
             keys.push(star);
         }
         // ... then the steps of those that did not wrap but are above newcomers.
@@ -85,6 +70,6 @@ impl<A: Algebra> Path<A> {
                 *key = A::step(node, key);
             }
         }
-        Ok((Self { keys }, leaf))
+        Ok(Self { keys })
     }
 }

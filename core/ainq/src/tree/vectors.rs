@@ -67,8 +67,9 @@ fn bytes<const N: usize>(text: &str) -> [u8; N] {
     hex::decode(text).unwrap().try_into().unwrap()
 }
 
-fn ratchet(newcomer: &Newcomer) -> (Slot, Ratchet<S>) {
-    let encoded = ["0000000000000000", &newcomer.chain, &newcomer.auth].concat();
+/// A chain that starts in the epoch of this counter.
+fn ratchet(newcomer: &Newcomer, counter: u64) -> (Slot, Ratchet<S>) {
+    let encoded = [&format!("{counter:016x}"), &newcomer.chain, &newcomer.auth].map(String::as_str).concat();
     (newcomer.slot, Ratchet::decode(&hex::decode(encoded).unwrap()).unwrap())
 }
 
@@ -89,11 +90,12 @@ struct Group {
     nodes: Hierarchy<HmacXor<S>>,
     members: BTreeMap<Slot, Member>,
     height: u8,
+    counter: u64,
 }
 
 impl Group {
     fn open(opening: &Opening) -> Self {
-        let leaves: Vec<_> = opening.members.iter().map(ratchet).collect();
+        let leaves: Vec<_> = opening.members.iter().map(|member| ratchet(member, 1)).collect();
         let key = by_node(&opening.keys);
         let key = std::cell::RefCell::new(key);
         let path = |slot: Slot| {
@@ -105,15 +107,16 @@ impl Group {
             .map(|(slot, ratchet)| (*slot, Member { ratchet: ratchet.clone(), path: path(*slot) }));
         let members = members.collect();
         let nodes = Hierarchy::new(opening.height, &leaves, &mut by_node(&opening.keys));
-        Self { nodes, members, height: opening.height }
+        Self { nodes, members, height: opening.height, counter: 1 }
     }
 
     /// The epoch at the leader, which must be the vector's, then at every member.
     fn rekey(&mut self, epoch: &Epoch) {
+        self.counter += 1;
         let removed: SlotSet = epoch.removed.iter().copied().collect();
         let added: SlotSet = epoch.added.iter().map(|newcomer| newcomer.slot).collect();
         let touched = Touched::new(self.height, epoch.height, &removed, &added, Rules::ALL);
-        let newcomers: Vec<_> = epoch.added.iter().map(ratchet).collect();
+        let newcomers: Vec<_> = epoch.added.iter().map(|member| ratchet(member, self.counter)).collect();
         let d0 = bytes(&epoch.d0);
         let fresh = &mut by_node(&epoch.fresh);
         let wraps = self.nodes.rekey(&touched, &removed, &newcomers, &d0, fresh);
@@ -125,8 +128,8 @@ impl Group {
         let view = delta.view(&touched).unwrap();
         for (slot, member) in &mut self.members {
             let find = &|parent, child| view.find(parent, child);
-            let followed = member.path.follow(*slot, &member.ratchet, &touched, &d0, find).unwrap();
-            (member.path, member.ratchet) = followed;
+            member.ratchet.skip_to(self.counter).unwrap();
+            member.path = member.path.follow(*slot, &member.ratchet, &touched, &d0, find).unwrap();
             let key = group_key::<S>(member.path.root().unwrap(), &d0);
             assert_eq!(hex::encode(key.expose().expose()), epoch.group_key);
         }
@@ -158,8 +161,8 @@ impl Group {
             let received = PathMessage::decode(&hex::decode(&expected.message).unwrap()).unwrap();
             let former = self.members.remove(&slot).map(|member| member.ratchet);
             let mut ratchet = fresh.remove(&slot).or(former).unwrap();
-            ratchet.skip_to(received.u).unwrap();
-            let (path, key) = received.open(&mut ratchet, &digest, epoch.height).unwrap();
+            ratchet.skip_to(self.counter).unwrap();
+            let (path, key) = received.open(&ratchet, &digest, epoch.height).unwrap();
             assert_eq!(hex::encode(key.expose().expose()), epoch.group_key);
             assert_eq!(group_key::<S>(path.root().unwrap(), d0).expose(), key.expose());
             self.members.insert(slot, Member { ratchet, path });

@@ -124,10 +124,10 @@ fn name((level, index): Node) -> [u8; 5] {
 
 fn open<S: Suite>(path: &PathMessage, digest: &Digest, chains: &[Secret<32>]) -> Option<Vec<Key>> {
     let encoded = path.encode();
-    let aad = [&digest[..], &encoded[..12]].concat();
+    let aad = [&digest[..], &encoded[..4]].concat();
     let plaintext = chains.iter().find_map(|chain| {
         let key = prf(chain, S::ID, "path", &[digest, &path.r]);
-        aead::open(&key, &[0; 12], &aad, &encoded[28..]).ok()
+        aead::open(&key, &[0; 12], &aad, &encoded[20..]).ok()
     })?;
     Some(plaintext.chunks(32).map(|key| key.try_into().unwrap()).collect())
 }
@@ -152,8 +152,7 @@ fn wraps<S: Suite>(epoch: &Broadcast<S>, before: u8) -> Vec<(Node, Node, Key)> {
         .filter(|(_, bit)| masks[bit / 8] >> (bit % 8) & 1 == 1)
         .map(|(edge, _)| edge)
         .collect();
-    let leaves = wrapped.iter().filter(|(_, child)| child.0 == 0).count();
-    let keys = rest[8 * leaves..].chunks(32);
+    let keys = rest.chunks(32);
     assert_eq!(keys.len(), wrapped.len());
     wrapped.into_iter().zip(keys).map(|((node, child), key)| (node, child, key.try_into().unwrap())).collect()
 }

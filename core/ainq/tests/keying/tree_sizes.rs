@@ -24,7 +24,7 @@ fn one_of_2000_leaves_with_one_broadcast_of_at_most_1200_bytes() {
     let bytes = header + output.delta.unwrap().as_bytes().len();
     assert!(bytes <= 1200, "{bytes} bytes, of which {header} are the header's");
     let path = swarm.leadership.path_message(0, &[0; 16]).unwrap().encode();
-    assert_eq!(path.len(), 4 + 8 + 16 + (11 + 1) * 32 + 16);
+    assert_eq!(path.len(), 4 + 16 + (11 + 1) * 32 + 16);
 }
 
 #[test]

@@ -43,14 +43,10 @@ def ancestors(slots, height):
 
 class Tree:
     def __init__(self, members):
-        self.epoch = 0
-        self.chains = {slot: [made_up("W", 0, slot), made_up("A", 0, slot), 0] for slot in members}
+        self.epoch = 1
+        self.chains = {slot: [made_up("W", 1, slot), made_up("A", 1, slot)] for slot in members}
         self.height = max(1, max(members).bit_length())
-        self.keys = {node: made_up("n", 0, *node) for node in ancestors(members, self.height)}
-
-    def step_chain(self, slot):
-        chain = self.chains[slot]
-        chain[0], chain[2] = prf(chain[0], b"step"), chain[2] + 1
+        self.keys = {node: made_up("n", 1, *node) for node in ancestors(members, self.height)}
 
     def occupied(self, node):
         return any(slot >> node[0] == node[1] for slot in self.chains)
@@ -61,7 +57,10 @@ class Tree:
         d0 = made_up("D0", epoch)
         for slot in removed:
             del self.chains[slot]
-        newcomers = {slot: [made_up("W", epoch, slot), made_up("A", epoch, slot), 0] for slot in added}
+        # A chain belongs to the epoch, used or not.
+        for chain in self.chains.values():
+            chain[0] = prf(chain[0], b"step")
+        newcomers = {slot: [made_up("W", epoch, slot), made_up("A", epoch, slot)] for slot in added}
         highest = max(list(self.chains) + list(newcomers))
         self.height = max(before, highest.bit_length())
         root = (self.height, 0)
@@ -78,29 +77,22 @@ class Tree:
             fresh = node in r or node not in self.keys
             star[node] = made_up("n", epoch, *node) if fresh else self.keys[node]
         # 3. wraps
-        bits, us, wraps, used = [], b"", b"", set()
+        bits, wraps, used = [], b"", set()
         for v in sorted(r):
             for c in ((v[0] - 1, 2 * v[1]), (v[0] - 1, 2 * v[1] + 1)):
                 bits.append(self.occupied(c))
                 if not bits[-1]:
                     continue
                 used.add(c)
-                if c[0] == 0:
-                    key = self.chains[c[1]][0]
-                    us += struct.pack(">Q", self.chains[c[1]][2])
-                else:
-                    key = star[c]
+                key = self.chains[c[1]][0] if c[0] == 0 else star[c]
                 wraps += xor(star[v], prf(key, b"wrap node", d0 + name(v) + name(c)))
         masks = bytearray((len(bits) + 7) // 8)
         for i, bit in enumerate(bits):
             masks[i // 8] |= bit << i % 8
-        delta = bytes(masks) + us + wraps
+        delta = bytes(masks) + wraps
         # 4. steps
         stepped = used | a
         self.keys = {w: prf(n, b"step", name(w)) if w in stepped else n for w, n in star.items()}
-        for level, slot in used:
-            if level == 0:
-                self.step_chain(slot)
         self.chains.update(newcomers)
         # 5. the group's key
         group_key = prf(self.keys[root], b"group key", d0)
@@ -123,12 +115,11 @@ class Tree:
     def path_message(self, slot, group_key):
         # 6. path messages
         digest, r = made_up("D", self.epoch), made_up("r", self.epoch, slot)[:16]
-        chain, _, u = self.chains[slot]
+        chain, _ = self.chains[slot]
         plaintext = b"".join(self.keys[(level, slot >> level)] for level in range(1, self.height + 1)) + group_key
-        aad = digest + struct.pack(">IQ", slot, u)
+        aad = digest + struct.pack(">I", slot)
         sealed = ChaCha20Poly1305(prf(chain, b"path", digest + r)).encrypt(bytes(12), plaintext, aad)
-        self.step_chain(slot)
-        message = struct.pack(">IQ", slot, u) + r + sealed
+        message = struct.pack(">I", slot) + r + sealed
         return {"slot": slot, "digest": digest.hex(), "r": r.hex(), "message": message.hex()}
 
 

@@ -225,10 +225,10 @@ impl<'a> Lock<'a> {
             }
             Part::Path(path) => {
                 let encoding = path.encode();
-                // slot (4 bytes) ‖ u (8) ‖ r (16) ‖ ciphertext
-                let (head, sealed) = encoding.split_first_chunk::<28>()?;
+                // slot (4 bytes) ‖ r (16) ‖ ciphertext
+                let (head, sealed) = encoding.split_first_chunk::<20>()?;
                 let seal = prf(chain, S::ID, "path", &[&self.digest, &path.r]);
-                let aad = [&self.digest[..], &head[..12]].concat();
+                let aad = [&self.digest[..], &head[..4]].concat();
                 let opened = aead::open(&seal, &[0; 12], &aad, sealed).ok()?;
                 Secret::new(*opened.last_chunk::<32>()?)
             }

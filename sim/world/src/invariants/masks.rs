@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use quiver_ainq::{Header, Part, Slot, Suite};
+use quiver_ainq::{Header, Part, PathNonce, Slot, Suite};
 use quiver_message::Message;
 
 use super::{Invariant, Invariants};
@@ -38,10 +38,8 @@ pub(super) struct Masks<S: Suite> {
     differences: BTreeMap<Difference, Slot>,
     /// By epoch: its wraps of a tree.
     deltas: BTreeMap<[u8; 32], Vec<u8>>,
-    /// By term and slot: the counter of the epoch that gave the slot to who has it.
-    births: BTreeMap<(u64, Slot), u64>,
-    /// By term, slot, birth and u: the path sealed.
-    paths: BTreeMap<(u64, Slot, u64, u64), Vec<u8>>,
+    /// By epoch, slot and what it answers: the path sealed.
+    paths: BTreeMap<([u8; 32], Slot, PathNonce), Vec<u8>>,
     suite: PhantomData<S>,
 }
 
@@ -53,7 +51,6 @@ impl<S: Suite> Masks<S> {
             window: VecDeque::new(),
             differences: BTreeMap::new(),
             deltas: BTreeMap::new(),
-            births: BTreeMap::new(),
             paths: BTreeMap::new(),
             suite: PhantomData,
         }
@@ -76,16 +73,12 @@ impl<S: Suite> Masks<S> {
                 self.window.pop_front();
             }
             self.window.push_back(Seen { digest, wraps: BTreeMap::new() });
-            for slot in core.added.iter() {
-                let birth = self.births.entry((core.epoch.term, slot)).or_default();
-                *birth = core.epoch.counter.max(*birth);
-            }
         }
         None
     }
 
     /// Notes what a member is given. Says what is wrong with it.
-    fn part(&mut self, header: &Header<S>, digest: [u8; 32], part: &Part) -> Option<String> {
+    fn part(&mut self, digest: [u8; 32], part: &Part) -> Option<String> {
         let wrong = match part {
             Part::Entry(entry) => return self.wrap(digest, entry.slot, entry.wrap),
             Part::Delta(delta) => {
@@ -94,11 +87,9 @@ impl<S: Suite> Masks<S> {
                     .then_some("the nodes of one epoch's tree are wrapped in two ways")
             }
             Part::Path(path) => {
-                let (term, bytes) = (header.core.epoch.term, path.encode());
-                let birth = self.births.get(&(term, path.slot)).copied().unwrap_or_default();
-                let sealed =
-                    self.paths.entry((term, path.slot, birth, path.u)).or_insert_with(|| bytes.clone());
-                (*sealed != bytes).then_some("two paths are sealed under one key of a member's chain")
+                let bytes = path.encode();
+                let sealed = self.paths.entry((digest, path.slot, path.r)).or_insert_with(|| bytes.clone());
+                (*sealed != bytes).then_some("two paths are sealed under one key")
             }
         };
         wrong.map(Into::into)
@@ -153,7 +144,7 @@ impl<S: Suite> Invariants<S> {
         }
         self.checks += 1;
         let Some(part) = part else { return };
-        if let Some(wrong) = self.masks.part(&header, digest, &part) {
+        if let Some(wrong) = self.masks.part(digest, &part) {
             self.violate(Invariant::NoMaskReuse, turn.at, Some(turn.node), wrong);
         }
         self.overheard(world, turn, header, part);

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::super::algebra::{Algebra, Chain, Place, Rules};
 use super::super::node::Node;
-use crate::Error;
 
 /// A key: which one, and how often it was stepped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,21 +28,8 @@ impl Chain for SymbolChain {
         &self.0
     }
 
-    fn u(&self) -> u64 {
-        self.0.steps.into()
-    }
-
-    fn step(&mut self) {
-        self.0 = self.0.stepped();
-    }
-
-    fn skip_to(&mut self, u: u64) -> Result<(), Error> {
-        let steps = u32::try_from(u).unwrap();
-        if steps < self.0.steps {
-            return Err(Error::Stale);
-        }
-        self.0.steps = steps;
-        Ok(())
+    fn catch_up_with(&mut self, counter: u64) {
+        self.0.steps = self.0.steps.max(u32::try_from(counter).unwrap());
     }
 }
 
@@ -52,6 +38,7 @@ pub(super) const NONE: u8 = 0;
 pub(super) const STEP_AFTER_USE: u8 = 1;
 pub(super) const STEP_ON_JOIN: u8 = 2;
 pub(super) const REFRESH_ABOVE_LEAVES: u8 = 3;
+pub(super) const STEP_PER_EPOCH: u8 = 4;
 
 /// Symbols, and the rule that is dropped.
 pub(super) struct Symbolic<const DROPPED: u8>;
@@ -63,6 +50,7 @@ impl<const DROPPED: u8> Algebra for Symbolic<DROPPED> {
 
     const RULES: Rules = Rules {
         step_after_use: DROPPED != STEP_AFTER_USE,
+        step_per_epoch: DROPPED != STEP_PER_EPOCH,
         step_on_join: DROPPED != STEP_ON_JOIN,
         refresh_above_leaves: DROPPED != REFRESH_ABOVE_LEAVES,
     };
