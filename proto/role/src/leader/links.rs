@@ -17,9 +17,6 @@ struct Link {
     number: u64,
     /// The mark of the newest epoch of this term that it acknowledged; 0 for none.
     acknowledged: u32,
-    /// The mark of the newest epoch of this term whose path was sent on a question that nothing authenticated; 0 for
-    /// none.
-    replayed: u32,
 }
 
 /// The lower half of an epoch's counter: nobody mistakes one epoch for another 2^32 later.
@@ -100,7 +97,7 @@ impl Links {
     pub(super) fn start_term(&mut self) {
         self.acknowledged = 0;
         for link in &mut self.by_slot {
-            (link.acknowledged, link.replayed) = (0, 0);
+            link.acknowledged = 0;
         }
     }
 
@@ -117,13 +114,6 @@ impl Links {
         let Some(link) = self.entry(slot).filter(|link| link.number < number) else { return false };
         link.number = number;
         true
-    }
-
-    /// Notes that the path of the epoch of this counter goes out on a question that nothing authenticates. Returns
-    /// whether it is the first.
-    pub(super) fn note_replay(&mut self, slot: Slot, counter: u64) -> bool {
-        let mark = mark(counter);
-        self.entry(slot).is_some_and(|link| core::mem::replace(&mut link.replayed, mark) != mark)
     }
 
     /// Connected members, from this slot on, that have not acknowledged the epoch of this counter.

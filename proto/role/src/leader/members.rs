@@ -80,7 +80,7 @@ impl<S: Suite> Leader<S> {
                 return self.replay_term(now, from, request, rng);
             }
         } else if !self.note_question(from, request) {
-            // Before anything is sealed: a question that is played again steps no chain.
+            // Before anything is sealed: a question that is played again costs nothing.
             self.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
             return self.blame(from, quiver_ainq::Error::Replay);
         }
@@ -101,8 +101,7 @@ impl<S: Suite> Leader<S> {
     /// For a member that missed how the term was opened: that first, then the newest epoch. From the first it has the key
     /// that the second is wrapped under.
     ///
-    /// Nothing shows that the question is authentic, so it steps a chain once per epoch at most. Who loses that path asks
-    /// again, and then can show who it is.
+    /// Nothing shows that the question is authentic. It changes nothing here.
     fn replay_term(&mut self, now: Now, from: Peer, request: &CatchUpRequest, rng: &mut dyn CryptoRngCore) {
         let Some(lead) = &self.lead else { return };
         let slot = request.slot;
@@ -111,15 +110,13 @@ impl<S: Suite> Leader<S> {
             return self.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
         };
         self.out.send_encoded(from, opening.message(slot));
-        let counter = lead.now.header.core.epoch.counter;
         let part = match lead.leadership.strategy() {
             StrategyKind::Flat => lead.now.entry(slot).cloned().map(Part::Entry),
-            StrategyKind::Tree if self.links.note_replay(slot, counter) => {
+            StrategyKind::Tree => {
                 let mut r = PathNonce::default();
                 rng.fill_bytes(&mut r);
                 self.path_for(slot, &r)
             }
-            StrategyKind::Tree => None,
         };
         if let (Some(part), Some(lead)) = (part, &self.lead) {
             self.out.send_encoded(from, lead.now.message_with(Some(&part)));

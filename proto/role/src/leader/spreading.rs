@@ -125,7 +125,7 @@ impl<S: Suite> Leader<S> {
         entry.or_else(|| self.path_for(slot, r))
     }
 
-    /// The path of a member in a tree, bound to what it asked with. Steps its chain.
+    /// The path of a member in a tree, bound to what it asked with.
     pub(super) fn path_for(&mut self, slot: Slot, r: &PathNonce) -> Option<Part> {
         self.lead.as_mut()?.leadership.path_message(slot, r).ok().map(Part::Path)
     }
