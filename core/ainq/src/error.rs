@@ -42,6 +42,9 @@ pub enum Error {
     /// A request is not addressed to this KGC, or a reply comes from one that was not asked.
     #[error("the enrolment does not name this KGC")]
     WrongKgc,
+    /// Something belongs to another authority than the one asked.
+    #[error("made for another authority")]
+    WrongAuthority,
     /// A header is signed by a drone that may not lead this group.
     #[error("the signer may not lead this group")]
     NotALeader,

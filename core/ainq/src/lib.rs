@@ -13,6 +13,7 @@
 //! | [`name`], [`identity`], [`deployment`] | who, and under which KGC |
 //! | [`keys`], [`statement`], [`signature`] | certificateless keys; what a KGC signs; what drones sign |
 //! | [`token`], [`enrolment`], [`revocation`] | how a drone gets its key, and loses it |
+//! | [`authority`], [`delivery`] | authorities beside the KGC: what it says of them, how they hand secrets to drones |
 //! | [`slots`], [`roster`] | who is in a group, replicated and hashed |
 //! | [`spare`], [`pairwise`] | one-time points, and the ratchet a member shares with its leader |
 //! | [`header`], [`group_key`] | what an epoch says, when it is believed, and the key it brings |
@@ -30,6 +31,8 @@
 
 extern crate alloc;
 
+pub mod authority;
+pub mod delivery;
 pub mod deployment;
 pub mod element;
 pub mod enrolment;
@@ -61,6 +64,8 @@ pub mod token;
 pub mod traffic;
 pub mod tree;
 
+pub use authority::{AuthorityStatement, MAX_AUTHORITY_LEN, SignedAuthority, VerifiedAuthority};
+pub use delivery::{DeliveryRequest, PendingDelivery, SealedDelivery, VerifiedDelivery};
 pub use deployment::Deployment;
 pub use element::{Element, SecretScalar};
 pub use enrolment::{EnrolmentRequest, KgcId, PendingEnrolment, SealedReply, VerifiedRequest};

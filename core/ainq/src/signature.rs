@@ -42,6 +42,8 @@ pub enum Label {
     StandBy,
     /// A leader's answer to a deputy: that it is there, and what changed.
     Replica,
+    /// A request to the attribute authority.
+    Attributes,
     /// A request for the release of an identity-based key.
     IbeRelease,
     /// An attribute-based key exchange.
@@ -63,6 +65,7 @@ impl Label {
             Self::Command => "command",
             Self::StandBy => "stand-by",
             Self::Replica => "replica",
+            Self::Attributes => "attributes",
             Self::IbeRelease => "ibe-release",
             Self::Abke => "abke",
         }

@@ -1,0 +1,174 @@
+//! What the KGC says about an authority beside it: name, scheme, public parameters, and the point that answers come from.
+//!
+//! Attribute keys, identity-based keys and certificates of policies come from schemes of their own, with master keys of
+//! their own. What everybody must know of such an authority is one statement of the KGC with purpose `parameters`, so
+//! that leaders and edges verify it offline, from a file or from whoever carries it:
+//!
+//! ```text
+//! body      = lp("authority") ‖ lp(kind) ‖ lp(name) ‖ lp(scheme) ‖ A ‖ lp(schema) ‖ lp(parameters)
+//! encoding  = lp(body) ‖ signature
+//! fingerprint = H("quiver/1 authority", suite, P_pub, body)
+//! ```
+//!
+//! A = a·P is the authority's delivery point: [`delivery`](crate::delivery) says what it is for. The scheme's own part is
+//! opaque here: its crate decodes it.
+
+use alloc::vec::Vec;
+use core::ops::Deref;
+
+use quiver_crypto::canonical::{Reader, Writer};
+use quiver_crypto::{Digest, Hasher};
+use rand_core::CryptoRngCore;
+
+use crate::{Deployment, Element, Error, MasterSecret, Name, Purpose, StatementSignature, Suite};
+
+/// Bytes an encoded schema may have.
+pub const MAX_SCHEMA_LEN: usize = 64 * 1024;
+/// Bytes a scheme's encoded public parameters may have.
+pub const MAX_PARAMETERS_LEN: usize = 256 * 1024;
+/// Bytes a signed statement about an authority may have.
+pub const MAX_AUTHORITY_LEN: usize = MAX_SCHEMA_LEN + MAX_PARAMETERS_LEN + 1024;
+
+/// An authority beside the KGC, as everybody knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthorityStatement<S: Suite> {
+    /// What it hands out: `abe` for attribute keys.
+    pub kind: Name,
+    /// What people call it; one name, one authority, for ever.
+    pub name: Name,
+    /// The scheme's ID.
+    pub scheme: Name,
+    /// A = a·P.
+    pub delivery: Element<S>,
+    /// What the scheme's inputs may be, in the encoding of the scheme's crates; at most [`MAX_SCHEMA_LEN`] bytes.
+    pub schema: Vec<u8>,
+    /// The scheme's public parameters in its own encoding; at most [`MAX_PARAMETERS_LEN`] bytes.
+    pub parameters: Vec<u8>,
+}
+
+impl<S: Suite> AuthorityStatement<S> {
+    fn check(&self) -> Result<(), Error> {
+        if self.schema.len() > MAX_SCHEMA_LEN {
+            return Err(Error::TooLong { what: "schema", limit: MAX_SCHEMA_LEN });
+        }
+        if self.parameters.len() > MAX_PARAMETERS_LEN {
+            return Err(Error::TooLong { what: "parameters", limit: MAX_PARAMETERS_LEN });
+        }
+        Ok(())
+    }
+
+    /// The body of the signed statement.
+    fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.lp(b"authority").lp(self.kind.as_bytes()).lp(self.name.as_bytes()).lp(self.scheme.as_bytes());
+        writer.fixed(self.delivery.as_bytes()).lp(&self.schema).lp(&self.parameters);
+        writer.finish()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        if reader.lp(MAX_AUTHORITY_LEN)? != b"authority" {
+            return Err(Error::Malformed("not a statement about an authority"));
+        }
+        let name = |reader: &mut Reader<'_>| Name::from_bytes(reader.lp(Name::MAX_LEN)?);
+        let statement = Self {
+            kind: name(&mut reader)?,
+            name: name(&mut reader)?,
+            scheme: name(&mut reader)?,
+            delivery: Element::read(&mut reader)?,
+            schema: reader.lp(MAX_SCHEMA_LEN)?.to_vec(),
+            parameters: reader.lp(MAX_PARAMETERS_LEN)?.to_vec(),
+        };
+        reader.end()?;
+        Ok(statement)
+    }
+}
+
+/// A statement about an authority with a signature nobody has checked yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedAuthority<S: Suite> {
+    statement: AuthorityStatement<S>,
+    signature: StatementSignature<S>,
+}
+
+impl<S: Suite> MasterSecret<S> {
+    /// Signs a statement about an authority.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`].
+    pub fn sign_authority(
+        &self,
+        deployment: &Deployment<S>,
+        statement: AuthorityStatement<S>,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<SignedAuthority<S>, Error> {
+        statement.check()?;
+        let signature = self.sign(deployment, Purpose::Parameters, &statement.encode(), rng);
+        Ok(SignedAuthority { statement, signature })
+    }
+}
+
+impl<S: Suite> SignedAuthority<S> {
+    /// The encoding: `lp(body)`, then the signature. At most [`MAX_AUTHORITY_LEN`] bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        Writer::new().lp(&self.statement.encode()).fixed(&self.signature.encode()).finish()
+    }
+
+    /// Reads the encoding.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`], [`Error::Malformed`], [`Error::InvalidName`], [`Error::InvalidPoint`],
+    /// [`Error::IdentityPoint`] or [`Error::InvalidScalar`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        if bytes.len() > MAX_AUTHORITY_LEN {
+            return Err(Error::TooLong { what: "statement about an authority", limit: MAX_AUTHORITY_LEN });
+        }
+        let mut reader = Reader::new(bytes);
+        let statement = AuthorityStatement::decode(reader.lp(MAX_AUTHORITY_LEN)?)?;
+        let signature = StatementSignature::decode(reader.take(StatementSignature::<S>::LEN)?)?;
+        reader.end()?;
+        Ok(Self { statement, signature })
+    }
+
+    /// Checks that the KGC of `deployment` made this statement.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSignature`].
+    pub fn verify(self, deployment: &Deployment<S>) -> Result<VerifiedAuthority<S>, Error> {
+        let body = self.statement.encode();
+        self.signature.verify(deployment, Purpose::Parameters, &body)?;
+        let hash = Hasher::new("quiver/1 authority").lp(S::ID.as_bytes());
+        let fingerprint = hash.fixed(deployment.master().as_bytes()).lp(&body).finish();
+        Ok(VerifiedAuthority { signed: self, fingerprint })
+    }
+}
+
+/// An authority that the KGC vouches for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedAuthority<S: Suite> {
+    signed: SignedAuthority<S>,
+    fingerprint: Digest,
+}
+
+impl<S: Suite> VerifiedAuthority<S> {
+    /// H("quiver/1 authority", suite, P_pub, body): names this authority with these parameters. 32 bytes.
+    #[must_use]
+    pub const fn fingerprint(&self) -> &Digest {
+        &self.fingerprint
+    }
+
+    /// The signed encoding, to be passed on.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        self.signed.encode()
+    }
+}
+
+impl<S: Suite> Deref for VerifiedAuthority<S> {
+    type Target = AuthorityStatement<S>;
+
+    fn deref(&self) -> &AuthorityStatement<S> {
+        &self.signed.statement
+    }
+}

@@ -1,0 +1,315 @@
+//! Delivery: how an authority beside the KGC hands a secret to an enrolled drone, through a gateway that may read
+//! everything and gains nothing.
+//!
+//! ```text
+//! drone → authority   request: (D,R,P), F, N = n·P, question; signed under y over all of that and the authority's challenge
+//! authority → drone   answer:  E = e·P, and the secret under HKDF(salt = H(request, F, E), e·Y ‖ e·N ‖ a·N)
+//! ```
+//!
+//! F is the fingerprint of the authority's [statement](crate::authority), which has A = a·P. Of the three parts of the key
+//! e·Y closes the answer to everybody but the drone; e·N, with n erased, keeps a recorded answer closed to whoever
+//! learns y later; a·N shows that it comes from the authority, because nobody else can compute it. The last is why the
+//! KGC's x signs no answers: the authority works without it.
+//!
+//! The challenge is the authority's cookie for this connection, so a recorded request is good for nothing elsewhere or later.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_crypto::canonical::{Reader, Writer};
+use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, aead, extract};
+use rand_core::CryptoRngCore;
+
+use crate::{
+    Deployment, DroneKeypair, DronePublicKey, Element, Error, Label, RevocationList, SecretScalar, Signature,
+    Suite, UnixTime, VerifiedAuthority,
+};
+
+/// Bytes a question may have.
+pub const MAX_QUESTION_LEN: usize = 1024;
+/// Bytes a secret that is delivered may have.
+pub const MAX_SECRET_LEN: usize = 256 * 1024;
+/// Bytes an encoded request may have, with the longest points of any suite.
+pub const MAX_DELIVERY_REQUEST_LEN: usize = 4096;
+
+/// A drone asks an authority for something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryRequest<S: Suite> {
+    drone: DronePublicKey<S>,
+    authority: Digest,
+    reply_point: Element<S>,
+    question: Vec<u8>,
+    signature: Signature<S>,
+}
+
+/// What is signed: F, lp(challenge), N, lp(question). The drone's key is in every signature's hash.
+fn signed<S: Suite>(
+    authority: &Digest,
+    challenge: &[u8],
+    reply_point: &Element<S>,
+    question: &[u8],
+) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.fixed(authority).lp(challenge).fixed(reply_point.as_bytes()).lp(question);
+    writer.finish()
+}
+
+impl<S: Suite> DeliveryRequest<S> {
+    /// Asks `authority` a question under `label`, which says what kind of authority it is.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`] for a question of more than [`MAX_QUESTION_LEN`] bytes.
+    pub fn create(
+        deployment: &Deployment<S>,
+        keypair: &DroneKeypair<S>,
+        label: Label,
+        authority: Digest,
+        challenge: &[u8],
+        question: &[u8],
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<(Self, PendingDelivery<S>), Error> {
+        if question.len() > MAX_QUESTION_LEN {
+            return Err(Error::TooLong { what: "question", limit: MAX_QUESTION_LEN });
+        }
+        let reply = SecretScalar::generate(rng);
+        let reply_point = reply.public();
+        let message = signed(&authority, challenge, &reply_point, question);
+        let signature = keypair.sign(deployment, label, &message, rng);
+        let drone = keypair.public().clone();
+        let request = Self { drone, authority, reply_point, question: question.to_vec(), signature };
+        let pending = PendingDelivery { authority, digest: request.digest(), reply };
+        Ok((request, pending))
+    }
+
+    /// The drone that is said to ask.
+    #[must_use]
+    pub const fn drone(&self) -> &DronePublicKey<S> {
+        &self.drone
+    }
+
+    /// F, the authority that is asked.
+    #[must_use]
+    pub const fn authority(&self) -> &Digest {
+        &self.authority
+    }
+
+    /// The canonical encoding, at most [`MAX_DELIVERY_REQUEST_LEN`] bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.fixed(&self.drone.encode()).fixed(&self.authority).fixed(self.reply_point.as_bytes());
+        writer.lp(&self.question).fixed(&self.signature.encode());
+        writer.finish()
+    }
+
+    /// Reads the canonical encoding.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`], and as [`DronePublicKey::decode`] and [`Signature::decode`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        if bytes.len() > MAX_DELIVERY_REQUEST_LEN {
+            return Err(Error::TooLong { what: "delivery request", limit: MAX_DELIVERY_REQUEST_LEN });
+        }
+        let mut reader = Reader::new(bytes);
+        let request = Self {
+            drone: DronePublicKey::read(&mut reader)?,
+            authority: reader.array()?,
+            reply_point: Element::read(&mut reader)?,
+            question: reader.lp(MAX_QUESTION_LEN)?.to_vec(),
+            signature: Signature::read(&mut reader)?,
+        };
+        reader.end()?;
+        Ok(request)
+    }
+
+    /// H over the encoding: what ties an answer to it.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Hasher::new("quiver/1 delivery request").lp(S::ID.as_bytes()).lp(&self.encode()).finish()
+    }
+
+    /// Checks that a drone that is enrolled, not revoked and not at its end signed this for the challenge. The cheap checks
+    /// come first.
+    ///
+    /// # Errors
+    /// [`Error::Expired`], [`Error::Revoked`], [`Error::InvalidSignature`] or [`Error::IdentityPoint`].
+    pub fn verify(
+        self,
+        deployment: &Deployment<S>,
+        label: Label,
+        challenge: &[u8],
+        revocations: &RevocationList,
+        now: UnixTime,
+    ) -> Result<VerifiedDelivery<S>, Error> {
+        if now >= self.drone.identity.not_after {
+            return Err(Error::Expired);
+        }
+        if revocations.names(&self.drone) {
+            return Err(Error::Revoked);
+        }
+        let implicit = self.drone.implicit(deployment)?;
+        let message = signed(&self.authority, challenge, &self.reply_point, &self.question);
+        self.signature.verify_implicit(deployment, &self.drone, &implicit, label, &message)?;
+        let digest = self.digest();
+        Ok(VerifiedDelivery { request: self, implicit, digest })
+    }
+}
+
+/// A request that the drone it names has made just now.
+#[derive(Clone, Debug)]
+pub struct VerifiedDelivery<S: Suite> {
+    request: DeliveryRequest<S>,
+    implicit: Element<S>,
+    digest: Digest,
+}
+
+impl<S: Suite> VerifiedDelivery<S> {
+    /// Who asks.
+    #[must_use]
+    pub const fn drone(&self) -> &DronePublicKey<S> {
+        &self.request.drone
+    }
+
+    /// What it asks; at most [`MAX_QUESTION_LEN`] bytes.
+    #[must_use]
+    pub fn question(&self) -> &[u8] {
+        &self.request.question
+    }
+
+    /// What ties the answer to it.
+    #[must_use]
+    pub const fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// Seals the answer to the drone. `secret` is a of the authority's statement.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`] for more than [`MAX_SECRET_LEN`] bytes, [`Error::WrongAuthority`] if another one was asked.
+    pub fn seal(
+        &self,
+        authority: &VerifiedAuthority<S>,
+        secret: &SecretScalar<S>,
+        answer: &[u8],
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<SealedDelivery<S>, Error> {
+        if answer.len() > MAX_SECRET_LEN {
+            return Err(Error::TooLong { what: "answer", limit: MAX_SECRET_LEN });
+        }
+        if self.request.authority != *authority.fingerprint() {
+            return Err(Error::WrongAuthority);
+        }
+        let e = SecretScalar::<S>::generate(rng);
+        let point = e.public();
+        let key = answer_key::<S>(
+            (&self.digest, authority.fingerprint(), &point),
+            &S::mul(e.expose(), self.implicit.point()),
+            &S::mul(e.expose(), self.request.reply_point.point()),
+            &S::mul(secret.expose(), self.request.reply_point.point()),
+        );
+        Ok(SealedDelivery { point, ciphertext: aead::seal(&key, &NONCE, &[], answer) })
+    }
+}
+
+/// An answer key seals one answer.
+const NONCE: [u8; 12] = [0; 12];
+
+/// HKDF(salt = H(request, F, E), e·Y ‖ e·N ‖ a·N).
+fn answer_key<S: Suite>(
+    (request, authority, e): (&Digest, &Digest, &Element<S>),
+    with_key: &S::Point,
+    with_reply: &S::Point,
+    with_authority: &S::Point,
+) -> Secret<32> {
+    let hash = Hasher::new("quiver/1 delivery answer").lp(S::ID.as_bytes());
+    let salt = hash.fixed(request).fixed(authority).fixed(e.as_bytes()).finish();
+    let mut ikm = Writer::with_capacity(3 * S::POINT_LEN);
+    for point in [with_key, with_reply, with_authority] {
+        ikm.fixed(S::encode(point).as_ref());
+    }
+    extract(&salt, &Zeroizing::new(ikm.finish()))
+}
+
+/// An answer, sealed to the drone that asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedDelivery<S: Suite> {
+    point: Element<S>,
+    ciphertext: Vec<u8>,
+}
+
+impl<S: Suite> SealedDelivery<S> {
+    /// Bytes an encoding may have.
+    pub const MAX_LEN: usize = S::POINT_LEN + MAX_SECRET_LEN + aead::TAG_LEN;
+
+    /// The encoding: E, then the ciphertext.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        Writer::new().fixed(self.point.as_bytes()).fixed(&self.ciphertext).finish()
+    }
+
+    /// Reads the encoding.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`], [`Error::Malformed`], [`Error::InvalidPoint`] or [`Error::IdentityPoint`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        if bytes.len() > Self::MAX_LEN {
+            return Err(Error::TooLong { what: "sealed answer", limit: Self::MAX_LEN });
+        }
+        let mut reader = Reader::new(bytes);
+        let point = Element::read(&mut reader)?;
+        let ciphertext = reader.take(reader.remaining())?;
+        if ciphertext.len() < aead::TAG_LEN {
+            return Err(Error::Malformed("truncated"));
+        }
+        Ok(Self { point, ciphertext: ciphertext.to_vec() })
+    }
+}
+
+/// A drone's side of a request that is under way: n. It is good for one answer and never stored.
+pub struct PendingDelivery<S: Suite> {
+    authority: Digest,
+    digest: Digest,
+    reply: SecretScalar<S>,
+}
+
+impl<S: Suite> PendingDelivery<S> {
+    /// F, the authority that was asked.
+    #[must_use]
+    pub const fn authority(&self) -> &Digest {
+        &self.authority
+    }
+
+    /// What ties the answer to the request.
+    #[must_use]
+    pub const fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// Opens the answer. That it opens shows that the authority made it for this request.
+    ///
+    /// # Errors
+    /// [`Error::WrongAuthority`] if this is not the one asked, [`Error::SealBroken`].
+    pub fn open(
+        &self,
+        keypair: &DroneKeypair<S>,
+        authority: &VerifiedAuthority<S>,
+        answer: &SealedDelivery<S>,
+    ) -> Result<Zeroizing<Vec<u8>>, Error> {
+        if self.authority != *authority.fingerprint() {
+            return Err(Error::WrongAuthority);
+        }
+        let key = answer_key::<S>(
+            (&self.digest, &self.authority, &answer.point),
+            &S::mul(keypair.secret().expose(), answer.point.point()),
+            &S::mul(self.reply.expose(), answer.point.point()),
+            &S::mul(self.reply.expose(), authority.delivery.point()),
+        );
+        Ok(aead::open(&key, &NONCE, &[], &answer.ciphertext)?)
+    }
+}
+
+impl<S: Suite> fmt::Debug for PendingDelivery<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingDelivery").field("authority", &self.authority).finish_non_exhaustive()
+    }
+}
