@@ -17,6 +17,11 @@ pub(crate) fn bounded(field: &'static str, bytes: Vec<u8>, limit: usize) -> Resu
     if bytes.is_empty() || bytes.len() > limit { Err(MessageError::Invalid(field)) } else { Ok(bytes) }
 }
 
+/// A field that may be left out.
+pub(crate) fn at_most(field: &'static str, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, MessageError> {
+    if bytes.len() > limit { Err(MessageError::Invalid(field)) } else { Ok(bytes) }
+}
+
 pub(crate) fn present<T>(field: &'static str, value: Option<T>) -> Result<T, MessageError> {
     value.ok_or(MessageError::Missing(field))
 }

@@ -29,6 +29,10 @@
 //! | [`StandBy`] | deputy → leader | `JoinChallenge`, `Replica` | signature `stand-by`, challenge |
 //! | [`Replica`] | leader → deputy | `StandBy` | signature `replica`; roster hash; signatures `spare` |
 //! | `EquivocationProof` | anyone → anyone | – | two signatures `header` |
+//! | [`AttributeHello`] | drone → KGC | – | – |
+//! | [`AttributeChallenge`] | KGC → drone | `AttributeHello` | – (echoes the nonce) |
+//! | [`AttributeRequest`] | drone → KGC | `AttributeChallenge` | signature `attributes`, challenge |
+//! | [`AttributeReply`] | KGC → drone | `AttributeRequest` | sealed to the drone by the authority; KGC's statement `parameters` |
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
@@ -37,6 +41,7 @@
 
 extern crate alloc;
 
+mod attributes;
 mod deputy;
 mod enrolment;
 mod epoch;
@@ -64,6 +69,7 @@ pub mod wire {
     include!(concat!(env!("OUT_DIR"), "/quiver.v1.rs"));
 }
 
+pub use attributes::{AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, MAX_AUTHORITIES};
 pub use deputy::{MAX_REPLICA_EVICTED, MAX_SEATS, Replica, ReplicaChunk, Seat, StandBy};
 pub use enrolment::{COOKIE_LEN, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Nonce};
 pub use epoch::{

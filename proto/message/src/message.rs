@@ -8,9 +8,10 @@ use quiver_ainq::{Deployment, EquivocationProof, Suite};
 
 use crate::wire::message::Body;
 use crate::{
-    Ack, CatchUpReply, CatchUpRequest, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, EvictionNotice,
-    GroupMessage, JoinChallenge, JoinHello, JoinRequest, Leave, MessageError, Refusal, Rekey, Replica,
-    RevocationList, RevocationQuery, SpareAck, SparePublication, StandBy, Welcome, deputy, wire,
+    Ack, AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, CatchUpReply, CatchUpRequest,
+    EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, EvictionNotice, GroupMessage, JoinChallenge,
+    JoinHello, JoinRequest, Leave, MessageError, Refusal, Rekey, Replica, RevocationList, RevocationQuery,
+    SpareAck, SparePublication, StandBy, Welcome, deputy, wire,
 };
 
 /// The longest encoded message in bytes.
@@ -52,6 +53,10 @@ pub enum Message<S: Suite> {
     StandBy(StandBy),
     Replica(Replica<S>),
     EquivocationProof(Box<EquivocationProof<S>>),
+    AttributeHello(AttributeHello),
+    AttributeChallenge(AttributeChallenge),
+    AttributeRequest(AttributeRequest),
+    AttributeReply(AttributeReply),
 }
 
 impl<S: Suite> Message<S> {
@@ -106,6 +111,10 @@ impl<S: Suite> Message<S> {
             Body::EquivocationProof(wire) => {
                 Self::EquivocationProof(Box::new(deputy::proof_from_wire(&wire)?))
             }
+            Body::AttributeHello(wire) => Self::AttributeHello(AttributeHello::from_wire(&wire)?),
+            Body::AttributeChallenge(wire) => Self::AttributeChallenge(AttributeChallenge::from_wire(&wire)?),
+            Body::AttributeRequest(wire) => Self::AttributeRequest(AttributeRequest::from_wire(wire)?),
+            Body::AttributeReply(wire) => Self::AttributeReply(AttributeReply::from_wire(wire)?),
         })
     }
 
@@ -134,6 +143,10 @@ impl<S: Suite> Message<S> {
             Self::StandBy(message) => Body::StandBy(message.to_wire()),
             Self::Replica(message) => Body::Replica(message.to_wire()),
             Self::EquivocationProof(proof) => Body::EquivocationProof(deputy::proof_to_wire(proof)),
+            Self::AttributeHello(message) => Body::AttributeHello(message.to_wire()),
+            Self::AttributeChallenge(message) => Body::AttributeChallenge(message.to_wire()),
+            Self::AttributeRequest(message) => Body::AttributeRequest(message.to_wire()),
+            Self::AttributeReply(message) => Body::AttributeReply(message.to_wire()),
         }
     }
 }

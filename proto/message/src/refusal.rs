@@ -28,10 +28,11 @@ pub enum Reason {
     NotReady,
     WrongGroup,
     BadSignature,
+    UnknownAuthority,
 }
 
 /// The reasons beside their numbers on the wire: one list for both directions.
-const REASONS: [(Reason, wire::refusal::Reason); 17] = [
+const REASONS: [(Reason, wire::refusal::Reason); 18] = [
     (Reason::BadCookie, wire::refusal::Reason::BadCookie),
     (Reason::TokenExpired, wire::refusal::Reason::TokenExpired),
     (Reason::TokenReused, wire::refusal::Reason::TokenReused),
@@ -49,6 +50,7 @@ const REASONS: [(Reason, wire::refusal::Reason); 17] = [
     (Reason::NotReady, wire::refusal::Reason::NotReady),
     (Reason::WrongGroup, wire::refusal::Reason::WrongGroup),
     (Reason::BadSignature, wire::refusal::Reason::BadSignature),
+    (Reason::UnknownAuthority, wire::refusal::Reason::UnknownAuthority),
 ];
 
 impl Reason {
@@ -78,6 +80,7 @@ impl fmt::Display for Reason {
             Self::NotReady => "not serving the group yet",
             Self::WrongGroup => "this leader serves another group",
             Self::BadSignature => "a signature does not verify",
+            Self::UnknownAuthority => "no such attribute authority here",
         })
     }
 }

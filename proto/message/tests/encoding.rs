@@ -226,7 +226,59 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     ];
     all.extend(f.tree_messages());
     all.extend(between_leaders(&mut f));
+    all.extend(with_the_attribute_authority());
     (f.deployment, all)
+}
+
+/// What drones and the attribute authority say to each other.
+fn with_the_attribute_authority() -> Vec<(&'static str, Message<S>)> {
+    let (nonce, cookie) = ([1; 16], [2; 40]);
+    let challenge = m::AttributeChallenge { nonce, cookie, authorities: vec![[3; 32], [4; 32]] };
+    let reply = m::AttributeReply { request_digest: [4; 32], statement: vec![5; 20], sealed: vec![6; 48] };
+    vec![
+        ("AttributeHello", Message::AttributeHello(m::AttributeHello { nonce })),
+        ("AttributeChallenge", Message::AttributeChallenge(challenge)),
+        (
+            "AttributeRequest",
+            Message::AttributeRequest(m::AttributeRequest { nonce, cookie, request: vec![3; 50] }),
+        ),
+        ("AttributeReply", Message::AttributeReply(reply)),
+    ]
+}
+
+#[test]
+fn attribute_messages_out_of_bounds_are_refused() {
+    let (deployment, _) = messages();
+    let check = |message: Message<S>, field| {
+        let error = Message::<S>::decode(&deployment, &message.encode(&deployment)).unwrap_err();
+        assert_eq!(error, MessageError::Invalid(field));
+    };
+    let challenge = |authorities| {
+        Message::AttributeChallenge(m::AttributeChallenge { nonce: [1; 16], cookie: [2; 40], authorities })
+    };
+    let many = (0..=m::MAX_AUTHORITIES as u8).map(|number| [number; 32]).collect();
+    for authorities in [many, vec![[2; 32], [2; 32]], vec![[3; 32], [2; 32]]] {
+        check(challenge(authorities), "authorities");
+    }
+    let request = |request| m::AttributeRequest { nonce: [1; 16], cookie: [2; 40], request };
+    for length in [0, quiver_ainq::delivery::MAX_DELIVERY_REQUEST_LEN + 1] {
+        check(Message::AttributeRequest(request(vec![0; length])), "request");
+    }
+    let good = m::AttributeReply { request_digest: [1; 32], statement: vec![], sealed: vec![1] };
+    let long = vec![0; quiver_ainq::MAX_AUTHORITY_LEN + 1];
+    check(Message::AttributeReply(m::AttributeReply { statement: long, ..good.clone() }), "statement");
+    for length in [0, quiver_ainq::delivery::MAX_SECRET_LEN + 129] {
+        let sealed = vec![0; length];
+        check(Message::AttributeReply(m::AttributeReply { sealed, ..good.clone() }), "sealed");
+    }
+    // Both at their longest fit one message.
+    let longest = m::AttributeReply {
+        statement: vec![0; quiver_ainq::MAX_AUTHORITY_LEN],
+        sealed: vec![0; quiver_ainq::delivery::MAX_SECRET_LEN + 128],
+        ..good
+    };
+    let bytes = Message::<S>::AttributeReply(longest).encode(&deployment);
+    assert!(Message::<S>::decode(&deployment, &bytes).is_ok());
 }
 
 /// What leaders and their deputies say to each other.
@@ -406,9 +458,9 @@ fn the_identity_element_is_no_point_in_any_message() {
 
 proptest! {
     #[test]
-    fn a_changed_byte_gives_an_error_or_another_message(index in 0_usize..27, place: prop::sample::Index, value: u8) {
+    fn a_changed_byte_gives_an_error_or_another_message(which: prop::sample::Index, place: prop::sample::Index, value: u8) {
         let (deployment, messages) = messages();
-        let bytes = messages[index].1.encode(&deployment);
+        let bytes = messages[which.index(messages.len())].1.encode(&deployment);
         let mut changed = bytes.clone();
         let place = place.index(bytes.len());
         prop_assume!(changed[place] != value);
