@@ -1,0 +1,144 @@
+//! Threshold trees without pointers.
+//!
+//! Nodes stand in post-order: every child before its parent, siblings from left to right, the root last. So a loop from
+//! the front evaluates a tree and a loop from the back shares a secret over it; nothing recurses, and nothing is bounded by
+//! a stack. A tree has one post-order, so equal trees are equal arenas.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::Fault;
+
+/// A gate: k of n children.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Gate {
+    threshold: usize,
+    children: Box<[usize]>,
+}
+
+impl Gate {
+    pub(crate) fn new(threshold: usize, children: Vec<usize>) -> Result<Self, Fault> {
+        if threshold == 0 {
+            return Err(Fault::ThresholdZero);
+        }
+        if threshold > children.len() {
+            return Err(Fault::ThresholdAboveChildren { children: children.len() });
+        }
+        Ok(Self { threshold, children: children.into_boxed_slice() })
+    }
+
+    /// All of these children, of which there is at least one.
+    pub(crate) fn all(children: Vec<usize>) -> Self {
+        Self { threshold: children.len(), children: children.into_boxed_slice() }
+    }
+
+    /// Any of these children, of which there is at least one.
+    pub(crate) fn any(children: Vec<usize>) -> Self {
+        Self { threshold: 1, children: children.into_boxed_slice() }
+    }
+
+    /// This gate over as many other children.
+    pub(crate) fn over(&self, children: Vec<usize>) -> Self {
+        Self { threshold: self.threshold, children: children.into_boxed_slice() }
+    }
+
+    /// How many children it takes: 1 to as many as there are.
+    #[must_use]
+    pub const fn threshold(&self) -> usize {
+        self.threshold
+    }
+
+    /// The children, from left to right, as numbers of nodes. At least one.
+    #[must_use]
+    pub const fn children(&self) -> &[usize] {
+        &self.children
+    }
+
+    /// Whether it takes all children.
+    #[must_use]
+    pub const fn is_and(&self) -> bool {
+        self.threshold == self.children.len()
+    }
+
+    /// Whether any child does.
+    #[must_use]
+    pub const fn is_or(&self) -> bool {
+        self.threshold == 1
+    }
+}
+
+/// A node of a tree.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Node {
+    /// The leaf of this number; leaves count from 0, from left to right.
+    Leaf(usize),
+    /// A gate.
+    Gate(Gate),
+}
+
+/// A tree whose leaves are `L`: its nodes in post-order, and its leaves from left to right.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Arena<L> {
+    nodes: Vec<Node>,
+    leaves: Vec<L>,
+}
+
+impl<L> Arena<L> {
+    pub(crate) const fn new() -> Self {
+        Self { nodes: Vec::new(), leaves: Vec::new() }
+    }
+
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    pub(crate) fn leaves(&self) -> &[L] {
+        &self.leaves
+    }
+
+    /// Adds a leaf; its node's number.
+    pub(crate) fn push_leaf(&mut self, leaf: L) -> usize {
+        self.leaves.push(leaf);
+        self.push(Node::Leaf(self.leaves.len().saturating_sub(1)))
+    }
+
+    /// Adds a gate over nodes that stand in the arena; its node's number.
+    pub(crate) fn push_gate(&mut self, gate: Gate) -> usize {
+        self.push(Node::Gate(gate))
+    }
+
+    fn push(&mut self, node: Node) -> usize {
+        self.nodes.push(node);
+        self.nodes.len().saturating_sub(1)
+    }
+
+    /// Evaluates every node, children first: `leaf` says what a leaf is worth, `gate` what a gate is, out of the values
+    /// of its children. The values of all nodes.
+    pub(crate) fn fold<'a, V>(
+        &'a self,
+        mut leaf: impl FnMut(usize, &'a L) -> V,
+        mut gate: impl FnMut(&'a Gate, &mut dyn Iterator<Item = &V>) -> V,
+    ) -> Vec<V> {
+        let mut values: Vec<V> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let value = match node {
+                Node::Leaf(number) => self.leaves.get(*number).map(|content| leaf(*number, content)),
+                Node::Gate(at) => {
+                    let mut children = at.children.iter().filter_map(|&child| values.get(child));
+                    Some(gate(at, &mut children))
+                }
+            };
+            values.extend(value);
+        }
+        values
+    }
+
+    /// Whether the tree is satisfied by leaves for which `leaf` is true.
+    pub(crate) fn satisfied(&self, leaf: impl Fn(&L) -> bool) -> bool {
+        let values = self.fold(
+            |_, content| leaf(content),
+            |gate, children| children.filter(|&&child| child).count() >= gate.threshold,
+        );
+        values.last().copied().unwrap_or(false)
+    }
+}

@@ -1,0 +1,118 @@
+//! The cheapest way to satisfy a formula.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::Node;
+use crate::arena::Arena;
+
+/// Which leaves of a formula are used, and through which gates.
+///
+/// Every gate on the way takes exactly as many children as its threshold says, so no leaf can be left out. Whoever shares
+/// secrets gives each child of a gate its place, 1 for the leftmost, as the x at which a polynomial is evaluated:
+/// [`gates`](Self::gates) lists these places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    leaves: Vec<usize>,
+    gates: Vec<SelectedGate>,
+    cost: u64,
+}
+
+/// A gate that is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SelectedGate {
+    node: usize,
+    places: Vec<u32>,
+}
+
+impl SelectedGate {
+    /// The number of its node.
+    #[must_use]
+    pub const fn node(&self) -> usize {
+        self.node
+    }
+
+    /// The places of the children that are used, ascending, 1 for the leftmost child. As many as the gate's threshold.
+    #[must_use]
+    pub fn places(&self) -> &[u32] {
+        &self.places
+    }
+}
+
+impl Selection {
+    /// `cost` is what a leaf costs, or none if it is not at hand.
+    pub(crate) fn of<L>(arena: &Arena<L>, cost: impl Fn(&L) -> Option<u32>) -> Option<Self> {
+        let costs = cheapest(arena, cost);
+        let total = costs.last().copied()??;
+        let mut used = vec![false; arena.nodes().len()];
+        if let Some(root) = used.last_mut() {
+            *root = true;
+        }
+        let (mut leaves, mut gates) = (Vec::new(), Vec::new());
+        for (number, node) in arena.nodes().iter().enumerate().rev() {
+            if !used.get(number).copied().unwrap_or(false) {
+                continue;
+            }
+            match node {
+                Node::Leaf(leaf) => leaves.push(*leaf),
+                Node::Gate(gate) => {
+                    let chosen = choose(gate.threshold(), gate.children(), &costs);
+                    let mut places = Vec::with_capacity(chosen.len());
+                    for (place, child) in chosen {
+                        places.push(place);
+                        if let Some(used) = used.get_mut(child) {
+                            *used = true;
+                        }
+                    }
+                    gates.push(SelectedGate { node: number, places });
+                }
+            }
+        }
+        leaves.reverse();
+        Some(Self { leaves, gates, cost: total })
+    }
+
+    /// The numbers of the leaves that are used, ascending. At least one.
+    #[must_use]
+    pub fn leaves(&self) -> &[usize] {
+        &self.leaves
+    }
+
+    /// The gates that are used, every gate before those below it: the root first, unless the formula is a single leaf.
+    #[must_use]
+    pub fn gates(&self) -> &[SelectedGate] {
+        &self.gates
+    }
+
+    /// What the leaves cost together.
+    #[must_use]
+    pub const fn cost(&self) -> u64 {
+        self.cost
+    }
+}
+
+/// Of each node the least cost of satisfying it, if it can be.
+fn cheapest<L>(arena: &Arena<L>, cost: impl Fn(&L) -> Option<u32>) -> Vec<Option<u64>> {
+    arena.fold(
+        |_, leaf| cost(leaf).map(u64::from),
+        |gate, children| {
+            let mut costs: Vec<u64> = children.copied().flatten().collect();
+            costs.sort_unstable();
+            // At most 1,024 leaves of 32 bits: no sum comes near 64.
+            costs.get(..gate.threshold()).map(|cheapest| cheapest.iter().sum())
+        },
+    )
+}
+
+/// The `threshold` cheapest children, in their order, each with its place.
+fn choose(threshold: usize, children: &[usize], costs: &[Option<u64>]) -> Vec<(u32, usize)> {
+    let mut affordable: Vec<(u64, u32, usize)> = (1..)
+        .zip(children)
+        .filter_map(|(place, &child)| costs.get(child).copied().flatten().map(|cost| (cost, place, child)))
+        .collect();
+    affordable.sort_unstable();
+    affordable.truncate(threshold);
+    let mut chosen: Vec<_> = affordable.into_iter().map(|(_, place, child)| (place, child)).collect();
+    chosen.sort_unstable();
+    chosen
+}

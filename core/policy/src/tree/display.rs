@@ -1,0 +1,61 @@
+//! A policy as text.
+
+use alloc::vec;
+use core::fmt;
+
+use crate::{AccessTree, Gate, Node};
+
+/// What is still to be written.
+enum Part<'a> {
+    Node { number: usize, root: bool },
+    Text(&'a str),
+}
+
+impl fmt::Display for AccessTree {
+    /// In the policy language, on one line. Nested gates always stand in parentheses, so that nobody has to know what binds
+    /// tighter.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = vec![Part::Node { number: self.nodes().len().saturating_sub(1), root: true }];
+        while let Some(part) = parts.pop() {
+            match part {
+                Part::Text(text) => f.write_str(text)?,
+                Part::Node { number, root } => match self.nodes().get(number) {
+                    Some(Node::Leaf(leaf)) => {
+                        self.leaves().get(*leaf).map_or(Ok(()), |condition| condition.fmt(f))?;
+                    }
+                    Some(Node::Gate(gate)) => {
+                        let (open, between, close) = punctuation(gate, root);
+                        if between == ", " {
+                            write!(f, "{} of ", gate.threshold())?;
+                        }
+                        f.write_str(open)?;
+                        parts.push(Part::Text(close));
+                        for (place, &child) in gate.children().iter().enumerate().rev() {
+                            parts.push(Part::Node { number: child, root: false });
+                            if place > 0 {
+                                parts.push(Part::Text(between));
+                            }
+                        }
+                    }
+                    None => {}
+                },
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What stands before, between and behind the children of a gate.
+const fn punctuation(gate: &Gate, root: bool) -> (&'static str, &'static str, &'static str) {
+    let word = match gate.children() {
+        [_] => None,
+        _ if gate.is_and() => Some(" and "),
+        _ if gate.is_or() => Some(" or "),
+        _ => None,
+    };
+    match word {
+        Some(word) if root => ("", word, ""),
+        Some(word) => ("(", word, ")"),
+        None => ("(", ", ", ")"),
+    }
+}
