@@ -9,15 +9,11 @@ use ark_bls12_381::{Fr, G1Affine, G1Projective};
 use ark_ec::{AffineRepr, CurveGroup, PrimeGroup, VariableBaseMSM};
 use ark_ff::{PrimeField, Zero};
 use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
-use quiver_crypto::Zeroizing;
+use quiver_crypto::{Zeroizing, expand_message};
 use zeroize::Zeroize;
 
 use crate::suite::{AgreedSecret, in_chunks};
 use crate::{Element, Error, Suite};
-
-mod xmd;
-
-use xmd::expand_message;
 
 /// The suite `QUIVER-AINQ-BLS12381G1-SHA256-v1`. Not constant-time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,19 +8,29 @@ use sha2::{Digest, Sha256};
 /// Bytes of a block of SHA-256.
 const BLOCK: [u8; 64] = [0; 64];
 
-/// `N` uniform bytes out of the parts of a message, under a domain separation tag given in parts too.
+/// `N` uniform bytes out of a message and a domain separation tag, both given in parts: `expand_message_xmd` of RFC 9380,
+/// section 5.3.1, with SHA-256.
 ///
-/// N is at most 255 · 32; the tag has at most 255 bytes.
-pub(super) fn expand_message<const N: usize>(tag: &[&[u8]], message: &[&[u8]]) -> [u8; N] {
+/// N is at most 255 · 32. Of a tag with more than 255 bytes the hash is taken, as section 5.3.3 says. Parts are not told
+/// apart.
+#[must_use]
+pub fn expand_message<const N: usize>(tag: &[&[u8]], message: &[&[u8]]) -> [u8; N] {
     const { assert!(N <= 255 * 32, "expand_message_xmd has at most 255 blocks") };
     let tag_len: usize = tag.iter().map(|part| part.len()).sum();
-    debug_assert!(tag_len <= 255, "a domain separation tag has at most 255 bytes");
+    match u8::try_from(tag_len) {
+        Ok(tag_len) => expand(tag, tag_len, message),
+        Err(_) => {
+            let long = tag.iter().fold(Sha256::new_with_prefix(b"H2C-OVERSIZE-DST-"), Digest::chain_update);
+            expand(&[&long.finalize()], 32, message)
+        }
+    }
+}
+
+fn expand<const N: usize>(tag: &[&[u8]], tag_len: u8, message: &[&[u8]]) -> [u8; N] {
     // DST_prime = DST ‖ I2OSP(len(DST), 1)
     let tagged = |mut hash: Sha256| {
         tag.iter().for_each(|part| hash.update(part));
-        <[u8; 32]>::from(
-            hash.chain_update(tag_len.to_le_bytes().first_chunk::<1>().unwrap_or(&[0])).finalize(),
-        )
+        <[u8; 32]>::from(hash.chain_update([tag_len]).finalize())
     };
     // b_0 = H(Z_pad ‖ msg ‖ I2OSP(len_in_bytes, 2) ‖ I2OSP(0, 1) ‖ DST_prime)
     let mut first = Sha256::new_with_prefix(BLOCK);
@@ -55,5 +65,23 @@ mod tests {
                         4f5df4cd103e188cf60cb02edc3edf18eda8576c412b18ffb658e3dd6ec849469b979d444cf7b26911a08e63cf31f9dc\
                         c541708d3491184472c2c29bb749d4286b004ceb5ee6b9a7fa5b646c993f0ced";
         assert_eq!(hex::encode(expand_message::<128>(tag, &[])), expected);
+    }
+
+    /// RFC 9380, appendix K.2.
+    #[test]
+    fn a_long_tag_is_hashed_as_in_rfc_9380() {
+        let tag: &[&[u8]] = &[b"QUUX-V01-CS02-with-expander-SHA256-128-long-DST-", &[b'1'; 208]];
+        let expected = "e8dc0c8b686b7ef2074086fbdd2f30e3f8bfbd3bdf177f73f04b97ce618a3ed3";
+        assert_eq!(hex::encode(expand_message::<32>(tag, &[])), expected);
+    }
+
+    #[test]
+    fn the_longest_tag_that_is_taken_as_it_is_has_255_bytes() {
+        let hashed = |bytes: &[u8]| {
+            <[u8; 32]>::from(Sha256::new_with_prefix(b"H2C-OVERSIZE-DST-").chain_update(bytes).finalize())
+        };
+        let of = |tag: &[u8]| expand_message::<32>(&[tag], &[b"message"]);
+        assert_ne!(of(&[7; 255]), of(&hashed(&[7; 255])));
+        assert_eq!(of(&[7; 256]), of(&hashed(&[7; 256])));
     }
 }

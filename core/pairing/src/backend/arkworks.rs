@@ -1,0 +1,78 @@
+//! arkworks: the reference, and what machines without an operating system use. Not constant-time.
+
+use alloc::vec::Vec;
+
+use ark_bls12_381::Bls12_381;
+use ark_ec::hashing::curve_maps::wb::WBMap;
+use ark_ec::hashing::map_to_curve_hasher::MapToCurve;
+use ark_ec::pairing::Pairing;
+use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
+use ark_ec::{AffineRepr, CurveGroup, VariableBaseMSM};
+
+use super::Backend;
+use crate::encoding::decompress;
+use crate::point::affine;
+use crate::recoding::non_adjacent;
+use crate::{Curve, G1, G2, Group, Gt, PairingError, Point, Scalar};
+
+/// arkworks, in Rust, on any machine. **Not constant-time.**
+#[derive(Clone, Copy, Debug)]
+pub enum Arkworks {}
+
+impl Backend for Arkworks {
+    const NAME: &'static str = "arkworks";
+
+    fn multiply<C: Curve>(point: &Point<C>, scalar: &Scalar) -> Point<C> {
+        Point(point.0 * scalar)
+    }
+
+    fn msm<C: Curve>(points: &[Point<C>], scalars: &[Scalar]) -> Point<C> {
+        Point(Projective::msm_unchecked(&affine(points), scalars))
+    }
+
+    fn msm_small<C: Curve>(points: &[Point<C>], integers: &[i128]) -> Point<C> {
+        let points = affine(points);
+        let digits: Vec<Vec<i8>> =
+            integers.iter().map(|integer| non_adjacent(integer.unsigned_abs(), 2)).collect();
+        let longest = digits.iter().map(Vec::len).max().unwrap_or(0);
+        let mut sum = Point::<C>::identity();
+        for index in (0..longest).rev() {
+            sum = sum.double();
+            for ((point, integer), digits) in points.iter().zip(integers).zip(&digits) {
+                match digits.get(index).map(|digit| (*digit < 0) != (*integer < 0)) {
+                    Some(_) if digits.get(index) == Some(&0) => {}
+                    Some(false) => sum.0 += point,
+                    Some(true) => sum.0 -= point,
+                    None => {}
+                }
+            }
+        }
+        sum
+    }
+
+    fn hash<C: Curve>(domain: &str, parts: &[&[u8]]) -> Point<C> {
+        // u = hash_to_field(msg, 2); R = map_to_curve(u[0]) + map_to_curve(u[1]); P = clear_cofactor(R)
+        let sum: Projective<C::Config> =
+            C::hash_to_field(domain, parts).map(map_to_curve::<C>).into_iter().sum();
+        Point(C::Config::clear_cofactor(&sum.into_affine()).into_group())
+    }
+
+    fn decode<C: Curve>(bytes: &C::Encoding) -> Result<Point<C>, PairingError> {
+        let point = decompress::<C>(bytes)?;
+        match point.is_in_correct_subgroup_assuming_on_curve() {
+            true => Ok(Point(point.into_group())),
+            false => Err(PairingError::WrongSubgroup),
+        }
+    }
+
+    fn pairing_product(pairs: &[(G1, G2)]) -> Gt {
+        let (ps, qs): (Vec<G1>, Vec<G2>) = pairs.iter().copied().unzip();
+        Gt(Bls12_381::multi_pairing(affine(&ps), affine(&qs)).0)
+    }
+}
+
+/// A point of the curve, not yet of the subgroup.
+fn map_to_curve<C: Curve>(element: C::Field) -> Affine<C::Config> {
+    // The simplified SWU map is defined everywhere, so this does not fail.
+    WBMap::<C::Config>::map_to_curve(element).unwrap_or_else(|_| Affine::zero())
+}

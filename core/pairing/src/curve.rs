@@ -1,0 +1,103 @@
+//! The two curves, as types.
+
+use core::fmt::Debug;
+use core::hash::Hash;
+
+use ark_bls12_381::{Fq, Fq2, Fr};
+use ark_ec::hashing::curve_maps::wb::WBConfig;
+use ark_ec::short_weierstrass::SWCurveConfig;
+use ark_ff::{Field, PrimeField};
+use quiver_crypto::{Zeroizing, expand_message};
+
+use self::sealed::Parameters;
+
+/// Bytes that are reduced to one coefficient of a field element: 381 bits and 128 more (RFC 9380, section 8.8).
+const COEFFICIENT: usize = 64;
+
+/// What arkworks needs to know of a curve; out of reach, so that there are no other curves.
+pub(crate) mod sealed {
+    use super::{Field, Fq, Fr, SWCurveConfig, WBConfig};
+
+    pub trait Parameters {
+        /// Where coordinates lie.
+        type Field: Field<BasePrimeField = Fq>;
+        type Config: SWCurveConfig<BaseField = Self::Field, ScalarField = Fr> + WBConfig;
+        type Bytes;
+        const ZEROS: Self::Bytes;
+
+        /// `hash_to_field(msg, 2)` of RFC 9380, section 5.2, with SHA-256 and m coefficients of 64 bytes each.
+        fn hash_to_field(domain: &str, parts: &[&[u8]]) -> [Self::Field; 2];
+    }
+}
+
+/// One of the two curves whose subgroups of order r are paired: [`G1Curve`] or [`G2Curve`].
+///
+/// Code that serves either group is generic over it, as [`Point`](crate::Point) is. Nobody else can implement it.
+pub trait Curve:
+    Parameters<Bytes = Self::Encoding> + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static
+{
+    /// What the group is called.
+    const NAME: &'static str;
+    /// Bytes of an encoded point.
+    const ENCODED_LEN: usize;
+
+    /// An encoded point: an array of [`ENCODED_LEN`](Self::ENCODED_LEN) bytes.
+    type Encoding: Copy
+        + AsRef<[u8]>
+        + AsMut<[u8]>
+        + for<'a> TryFrom<&'a [u8]>
+        + Debug
+        + Eq
+        + Ord
+        + Hash
+        + Send
+        + Sync
+        + 'static;
+}
+
+/// y² = x³ + 4 over Fp, whose points have 48 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum G1Curve {}
+
+/// y² = x³ + 4(u + 1) over Fp², whose points have 96 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum G2Curve {}
+
+impl Curve for G1Curve {
+    const NAME: &'static str = "G1";
+    const ENCODED_LEN: usize = 48;
+    type Encoding = [u8; 48];
+}
+
+impl Curve for G2Curve {
+    const NAME: &'static str = "G2";
+    const ENCODED_LEN: usize = 96;
+    type Encoding = [u8; 96];
+}
+
+impl Parameters for G1Curve {
+    type Bytes = [u8; 48];
+    type Field = Fq;
+    type Config = ark_bls12_381::g1::Config;
+    const ZEROS: [u8; 48] = [0; 48];
+
+    fn hash_to_field(domain: &str, parts: &[&[u8]]) -> [Fq; 2] {
+        let uniform = Zeroizing::new(expand_message::<{ 2 * COEFFICIENT }>(&[domain.as_bytes()], parts));
+        let mut coefficients = uniform.chunks(COEFFICIENT).map(Fq::from_be_bytes_mod_order);
+        [(); 2].map(|()| coefficients.next().unwrap_or_default())
+    }
+}
+
+impl Parameters for G2Curve {
+    type Bytes = [u8; 96];
+    type Field = Fq2;
+    type Config = ark_bls12_381::g2::Config;
+    const ZEROS: [u8; 96] = [0; 96];
+
+    fn hash_to_field(domain: &str, parts: &[&[u8]]) -> [Fq2; 2] {
+        let uniform = Zeroizing::new(expand_message::<{ 4 * COEFFICIENT }>(&[domain.as_bytes()], parts));
+        let mut coefficients = uniform.chunks(COEFFICIENT).map(Fq::from_be_bytes_mod_order);
+        let mut next = || coefficients.next().unwrap_or_default();
+        [(); 2].map(|()| Fq2::new(next(), next()))
+    }
+}
