@@ -78,14 +78,35 @@ impl<S: Suite> Kgc<S> {
         self.revocations.number()
     }
 
+    /// The newest revocation list, signed and encoded; none if there was none yet.
+    #[must_use]
+    pub fn signed_revocations(&self) -> Option<&[u8]> {
+        self.revocations.signed_bytes()
+    }
+
     fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
         match Message::decode(&self.config.deployment, bytes) {
             Err(error) => self.blame(from, error.into()),
-            Ok(Message::EnrolHello(hello)) => self.enrol_hello(now, from, &hello),
-            Ok(Message::EnrolRequest(request)) => self.enrol_request(now, from, &request, rng),
-            Ok(Message::RevocationQuery(query)) => self.revocation_query(from, &query),
-            Ok(Message::EquivocationProof(proof)) => self.equivocation(now, from, *proof, rng),
-            Ok(_) => self.blame(from, Offence::OutOfPlace("message to a KGC")),
+            Ok(message) => self.hear(now, from, message, rng),
+        }
+    }
+
+    /// Takes a message that is already decoded.
+    pub(crate) fn hear(&mut self, now: Now, from: Peer, message: Message<S>, rng: &mut dyn CryptoRngCore) {
+        match message {
+            Message::EnrolHello(hello) => self.enrol_hello(now, from, &hello),
+            Message::EnrolRequest(request) => self.enrol_request(now, from, &request, rng),
+            Message::RevocationQuery(query) => self.revocation_query(from, &query),
+            Message::EquivocationProof(proof) => self.equivocation(now, from, *proof, rng),
+            _ => self.blame(from, Offence::OutOfPlace("message to a KGC")),
+        }
+    }
+
+    /// What is due whatever came in.
+    pub(crate) fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if !self.started || due(self.renewal, now.monotonic) {
+            self.started = true;
+            self.renew_list(now, rng);
         }
     }
 
@@ -95,7 +116,7 @@ impl<S: Suite> Kgc<S> {
         self.out.event(KgcEvent::Refused { peer, token_id, reason });
     }
 
-    fn blame(&mut self, peer: Peer, offence: Offence) {
+    pub(crate) fn blame(&mut self, peer: Peer, offence: Offence) {
         self.out.event(KgcEvent::Blamed { peer, offence });
     }
 }
@@ -118,10 +139,7 @@ impl<S: Suite> Machine for Kgc<S> {
             }
             Input::Command(KgcCommand::RevokeTokens(ids)) => self.registry.revoke_tokens(&ids),
         }
-        if !self.started || due(self.renewal, now.monotonic) {
-            self.started = true;
-            self.renew_list(now, rng);
-        }
+        self.wake(now, rng);
     }
 
     fn poll_output(&mut self) -> Output<KgcEvent, KgcRecord> {

@@ -5,6 +5,10 @@
 //! tests on a virtual clock. Collections iterate in a fixed order, so that one seed gives one trace.
 //!
 //! What a peer gets wrong becomes an event that blames it ([`Offence`]); it never stops a machine and never panics.
+#![cfg_attr(
+    feature = "abe",
+    doc = "\nThe attribute authorities beside a KGC, and how drones fetch their keys, are in [`attributes`]."
+)]
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
@@ -13,6 +17,8 @@
 
 extern crate alloc;
 
+#[cfg(feature = "abe")]
+pub mod attributes;
 mod backoff;
 mod cookie;
 pub mod edge;

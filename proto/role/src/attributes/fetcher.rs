@@ -1,0 +1,302 @@
+//! How an enrolled drone fetches its attribute keys: edges and leaders alike, over a connection to the KGC.
+//!
+//! A machine of its own, so that a service runs it when it wants keys and ends it when it has them. It persists nothing:
+//! what it reports is stored by whoever runs it, and what was lost is fetched again. Interrupted, it goes on where it was,
+//! because it says which keys it holds.
+
+mod interface;
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use core::time::Duration;
+
+use quiver_ainq::{
+    DeliveryRequest, Deployment, DroneKeypair, Error, Label, PendingDelivery, SealedDelivery,
+    SignedAuthority, Suite, VerifiedAuthority,
+};
+use quiver_message::{
+    AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, COOKIE_LEN, Message, Nonce, Reason,
+    Refusal,
+};
+use rand_core::CryptoRngCore;
+
+pub use self::interface::{FetchCommand, FetchEvent, FetchTiming, FetcherConfig, Held};
+use super::inner::{Answer, Question};
+use super::office::challenge;
+use crate::backoff::{Backoff, due};
+use crate::outbox::Outbox;
+use crate::{Input, Machine, Now, Offence, Output, Peer, Route};
+
+/// The longest wait that a refusal can talk a drone into.
+const LONGEST_WAIT: Duration = Duration::from_secs(240);
+
+/// A drone that fetches its attribute keys.
+#[derive(Debug)]
+pub struct Fetcher<S: Suite> {
+    deployment: Deployment<S>,
+    keypair: DroneKeypair<S>,
+    /// Authorities whose statement is at hand, by fingerprint, and the revision of the key held.
+    known: BTreeMap<[u8; 32], (VerifiedAuthority<S>, Option<u64>)>,
+    /// Connected KGCs, the one to ask first.
+    kgcs: Vec<Peer>,
+    stage: Stage<S>,
+    /// Authorities that are through with in this fetch.
+    done: BTreeSet<[u8; 32]>,
+    deadline: Option<Duration>,
+    backoff: Backoff,
+    out: Outbox<FetchEvent, Infallible>,
+}
+
+/// How far a fetch has come.
+#[derive(Debug)]
+enum Stage<S: Suite> {
+    /// Nothing to do.
+    Idle,
+    /// To be begun, or begun again, when the deadline comes or a KGC is connected.
+    Waiting,
+    /// Asked for a challenge.
+    Greeting { kgc: Peer, nonce: Nonce },
+    /// Asking one authority after the other.
+    Asking(Asking<S>),
+}
+
+/// Questions under one challenge.
+#[derive(Debug)]
+struct Asking<S: Suite> {
+    kgc: Peer,
+    nonce: Nonce,
+    cookie: [u8; COOKIE_LEN],
+    /// Still to be asked.
+    rest: VecDeque<[u8; 32]>,
+    /// Being asked.
+    pending: PendingDelivery<S>,
+}
+
+impl<S: Suite> Fetcher<S> {
+    /// A fetcher that begins as soon as a KGC is connected.
+    ///
+    /// # Errors
+    /// If a statement that is said to be held does not verify.
+    pub fn new(config: FetcherConfig<S>) -> Result<Self, Error> {
+        let FetcherConfig { deployment, keypair, held, timing } = config;
+        let mut known = BTreeMap::new();
+        for Held { statement, revision } in held {
+            let statement = SignedAuthority::decode(&statement)?.verify(&deployment)?;
+            known.insert(*statement.fingerprint(), (statement, revision));
+        }
+        Ok(Self {
+            deployment,
+            keypair,
+            known,
+            kgcs: Vec::new(),
+            stage: Stage::Waiting,
+            done: BTreeSet::new(),
+            deadline: None,
+            backoff: Backoff::new(timing.retry, timing.retry_max),
+            out: Outbox::new(),
+        })
+    }
+
+    /// Whether it has nothing to do.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        matches!(self.stage, Stage::Idle)
+    }
+
+    fn greet(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let Some(&kgc) = self.kgcs.first() else {
+            (self.stage, self.deadline) = (Stage::Waiting, None);
+            return;
+        };
+        let mut nonce = [0; 16];
+        rng.fill_bytes(&mut nonce);
+        self.stage = Stage::Greeting { kgc, nonce };
+        self.deadline = Some(now.monotonic + self.backoff.next(rng));
+        self.out.send(&self.deployment, kgc, &Message::AttributeHello(AttributeHello { nonce }));
+    }
+
+    fn challenged(&mut self, now: Now, from: Peer, message: AttributeChallenge, rng: &mut dyn CryptoRngCore) {
+        match self.stage {
+            Stage::Greeting { kgc, nonce } if kgc == from && nonce == message.nonce => {}
+            _ => return,
+        }
+        let AttributeChallenge { nonce, cookie, authorities } = message;
+        let rest = authorities.into_iter().filter(|authority| !self.done.contains(authority)).collect();
+        self.ask(now, (from, nonce, cookie), rest, rng);
+    }
+
+    /// Asks the next authority; none left, the fetch is done.
+    fn ask(
+        &mut self,
+        now: Now,
+        (kgc, nonce, cookie): (Peer, Nonce, [u8; COOKIE_LEN]),
+        mut rest: VecDeque<[u8; 32]>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let Some(authority) = rest.pop_front() else {
+            (self.stage, self.deadline) = (Stage::Idle, None);
+            return self.out.event(FetchEvent::Done { authorities: self.done.len() });
+        };
+        let known = self.known.get(&authority);
+        let held = known.and_then(|(_, revision)| *revision);
+        let question = Question { statement: known.is_none(), held };
+        let asked = DeliveryRequest::create(
+            &self.deployment,
+            &self.keypair,
+            Label::Attributes,
+            authority,
+            &challenge(&nonce, &cookie),
+            &question.encode(),
+            rng,
+        );
+        // Only a long question fails, and these have eleven bytes.
+        let Ok((request, pending)) = asked else { return };
+        self.stage = Stage::Asking(Asking { kgc, nonce, cookie, rest, pending });
+        self.deadline = Some(now.monotonic + self.backoff.next(rng));
+        let request = AttributeRequest { nonce, cookie, request: request.encode() };
+        self.out.send(&self.deployment, kgc, &Message::AttributeRequest(request));
+    }
+
+    fn replied(&mut self, now: Now, from: Peer, reply: &AttributeReply, rng: &mut dyn CryptoRngCore) {
+        let Stage::Asking(asking) = &self.stage else { return };
+        if reply.request_digest != *asking.pending.digest() {
+            return;
+        }
+        // What does not hold somebody on the way has made: the authority's own answer may still come.
+        match self.open(&asking.pending, reply) {
+            Err(error) => self.blame(from, error),
+            Ok((statement, answer)) => {
+                let (name, bytes) = (statement.name.clone(), statement.bytes());
+                let revision = match &answer {
+                    Answer::Nothing => None,
+                    Answer::Held { revision } | Answer::Key { revision, .. } => Some(*revision),
+                };
+                self.known.insert(*statement.fingerprint(), (statement, revision));
+                self.out.event(FetchEvent::Answered { authority: name, statement: bytes, answer });
+                self.backoff.reset();
+                self.next(now, rng);
+            }
+        }
+    }
+
+    fn open(
+        &self,
+        pending: &PendingDelivery<S>,
+        reply: &AttributeReply,
+    ) -> Result<(VerifiedAuthority<S>, Answer), Error> {
+        let known = self.known.get(pending.authority());
+        let statement = match known {
+            Some((statement, _)) => statement.clone(),
+            None => SignedAuthority::decode(&reply.statement)?.verify(&self.deployment)?,
+        };
+        if statement.kind.as_str() != super::KIND {
+            return Err(Error::WrongAuthority);
+        }
+        let sealed = SealedDelivery::decode(&reply.sealed)?;
+        let answer = Answer::decode(&pending.open(&self.keypair, &statement, &sealed)?)?;
+        let held = known.and_then(|(_, revision)| *revision);
+        match &answer {
+            Answer::Held { revision } if held != Some(*revision) => Err(Error::Stale),
+            _ => Ok((statement, answer)),
+        }
+    }
+
+    /// The authority being asked is through with.
+    fn next(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let Stage::Asking(asking) = core::mem::replace(&mut self.stage, Stage::Waiting) else { return };
+        self.done.insert(*asking.pending.authority());
+        self.ask(now, (asking.kgc, asking.nonce, asking.cookie), asking.rest, rng);
+    }
+
+    /// A refusal is not authenticated: it ends this question or slows it down, and changes nothing that is held.
+    fn refused(&mut self, now: Now, from: Peer, refusal: &Refusal, rng: &mut dyn CryptoRngCore) {
+        let (kgc, about_us) = match &self.stage {
+            Stage::Greeting { kgc, nonce } => (*kgc, refusal.reference == *nonce),
+            Stage::Asking(Asking { kgc, nonce, pending, .. }) => {
+                (*kgc, refusal.reference == *nonce || refusal.reference == *pending.digest())
+            }
+            _ => return,
+        };
+        if kgc != from || !about_us {
+            return;
+        }
+        self.out.event(FetchEvent::Refused(refusal.reason));
+        let asking = matches!(self.stage, Stage::Asking(_));
+        if asking && !matches!(refusal.reason, Reason::BadCookie | Reason::Busy) {
+            return self.next(now, rng);
+        }
+        let wait = self.backoff.next(rng).max(refusal.retry_after.min(LONGEST_WAIT));
+        (self.stage, self.deadline) = (Stage::Waiting, Some(now.monotonic + wait));
+    }
+
+    fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
+        match Message::decode(&self.deployment, bytes) {
+            Err(error) => self.blame(from, error),
+            Ok(Message::AttributeChallenge(message)) => self.challenged(now, from, message, rng),
+            Ok(Message::AttributeReply(reply)) => self.replied(now, from, &reply, rng),
+            Ok(Message::Refusal(refusal)) => self.refused(now, from, &refusal, rng),
+            // A KGC tells whoever it knows of a new revocation list; this is not the place for it.
+            Ok(Message::RevocationList(_)) => {}
+            Ok(_) => self.blame(from, Offence::OutOfPlace("message to a drone that fetches its keys")),
+        }
+    }
+
+    fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
+        self.out.event(FetchEvent::Blamed { peer, offence: offence.into() });
+    }
+
+    fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) {
+        self.kgcs.retain(|kgc| *kgc != peer);
+        let lost = match &self.stage {
+            Stage::Greeting { kgc, .. } | Stage::Asking(Asking { kgc, .. }) => *kgc == peer,
+            _ => false,
+        };
+        if lost {
+            self.greet(now, rng);
+        }
+    }
+
+    fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if !due(self.deadline, now.monotonic) {
+            return;
+        }
+        // It did not answer: the next one, if there is one.
+        if !matches!(self.stage, Stage::Waiting) && self.kgcs.len() > 1 {
+            self.kgcs.rotate_left(1);
+        }
+        self.greet(now, rng);
+    }
+}
+
+impl<S: Suite> Machine for Fetcher<S> {
+    type Command = FetchCommand;
+    type Event = FetchEvent;
+    type Record = Infallible;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, FetchCommand>, rng: &mut dyn CryptoRngCore) {
+        match input {
+            Input::Timeout => {}
+            Input::Connected { peer, route: Route::Kgc } => {
+                self.kgcs.push(peer);
+                if matches!(self.stage, Stage::Waiting) && self.deadline.is_none() {
+                    self.greet(now, rng);
+                }
+            }
+            Input::Connected { .. } => {}
+            Input::Disconnected { peer } => self.disconnected(now, peer, rng),
+            Input::Received { from, bytes } => self.received(now, from, bytes, rng),
+            Input::Command(FetchCommand::Fetch) => {
+                if self.is_idle() {
+                    self.done.clear();
+                    self.greet(now, rng);
+                }
+            }
+        }
+        self.tick(now, rng);
+    }
+
+    fn poll_output(&mut self) -> Output<FetchEvent, Infallible> {
+        self.out.poll(self.deadline)
+    }
+}

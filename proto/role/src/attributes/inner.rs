@@ -1,0 +1,132 @@
+//! What a drone asks of an attribute authority, and what it is told: the parts that travel signed and sealed.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_ainq::Error;
+use quiver_ainq::delivery::MAX_SECRET_LEN;
+use quiver_crypto::Zeroizing;
+use quiver_crypto::canonical::{Reader, Writer};
+
+/// First byte of every question and answer.
+const VERSION: u8 = 1;
+/// Bytes a key may have: what is left of the longest answer.
+pub const MAX_KEY_LEN: usize = MAX_SECRET_LEN - 32;
+
+const NOTHING: u8 = 0;
+const HELD: u8 = 1;
+const KEY: u8 = 2;
+
+/// What a drone asks of one authority. 3 or 11 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Whether the KGC's statement about the authority is wanted as well.
+    pub statement: bool,
+    /// The revision of the grant whose key the drone holds.
+    pub held: Option<u64>,
+}
+
+impl Question {
+    /// The encoding: version ‖ statement wanted ‖ key held ‖ revision held.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.u8(VERSION).u8(u8::from(self.statement)).u8(u8::from(self.held.is_some()));
+        if let Some(revision) = self.held {
+            writer.u64(revision);
+        }
+        writer.finish()
+    }
+
+    /// Reads the encoding.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        version(&mut reader)?;
+        let statement = flag(&mut reader)?;
+        let held = if flag(&mut reader)? { Some(reader.u64()?) } else { None };
+        reader.end()?;
+        Ok(Self { statement, held })
+    }
+}
+
+/// What the authority answers. The key is erased when this is dropped, and not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing is granted to this drone, or no longer: a key it holds is to be erased.
+    Nothing,
+    /// The drone holds the key of the grant in force.
+    Held {
+        /// The grant's revision.
+        revision: u64,
+    },
+    /// Its key.
+    Key {
+        /// The grant's revision.
+        revision: u64,
+        /// The key in its scheme's encoding; at most [`MAX_KEY_LEN`] bytes.
+        key: Zeroizing<Vec<u8>>,
+    },
+}
+
+impl Answer {
+    /// The encoding: version ‖ kind ‖ revision ‖ lp(key), as far as the kind has them. Secret.
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let mut writer = match self {
+            Self::Key { key, .. } => Writer::with_capacity(2 + 8 + 4 + key.len()),
+            _ => Writer::with_capacity(2 + 8),
+        };
+        writer.u8(VERSION);
+        match self {
+            Self::Nothing => writer.u8(NOTHING),
+            Self::Held { revision } => writer.u8(HELD).u64(*revision),
+            Self::Key { revision, key } => writer.u8(KEY).u64(*revision).lp(key),
+        };
+        Zeroizing::new(writer.finish())
+    }
+
+    /// Reads the encoding.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        version(&mut reader)?;
+        let answer = match reader.u8()? {
+            NOTHING => Self::Nothing,
+            HELD => Self::Held { revision: reader.u64()? },
+            KEY => {
+                let revision = reader.u64()?;
+                Self::Key { revision, key: Zeroizing::new(reader.lp(MAX_KEY_LEN)?.to_vec()) }
+            }
+            _ => return Err(Error::Malformed("unknown kind of answer")),
+        };
+        reader.end()?;
+        Ok(answer)
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("Nothing"),
+            Self::Held { revision } => write!(f, "Held({revision})"),
+            Self::Key { revision, key } => write!(f, "Key({revision}, {} bytes)", key.len()),
+        }
+    }
+}
+
+fn version(reader: &mut Reader<'_>) -> Result<(), Error> {
+    if reader.u8()? == VERSION { Ok(()) } else { Err(Error::Malformed("of another version")) }
+}
+
+fn flag(reader: &mut Reader<'_>) -> Result<bool, Error> {
+    match reader.u8()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Error::Malformed("neither yes nor no")),
+    }
+}

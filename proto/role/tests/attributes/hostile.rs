@@ -1,0 +1,295 @@
+//! Those who get nothing, and those who try.
+
+use std::time::Duration;
+
+use quiver_ainq::{Deployment, Error, MasterSecret, Role};
+use quiver_message::{AttributeHello, Message, MessageError};
+use quiver_role::attributes::{CentreEvent, FetchEvent, OfficeEvent};
+use quiver_role::{KgcEvent, Offence, Reason};
+
+use crate::world::{INTERVAL, Node, S, START, World, name};
+
+fn blamed_by_the_office(world: &World) -> Vec<Offence> {
+    let events = world.office_events().into_iter();
+    let blamed = events.filter_map(|event| match event {
+        OfficeEvent::Blamed { offence, .. } => Some(offence.clone()),
+        _ => None,
+    });
+    blamed.collect()
+}
+
+fn is_request(message: &Message<S>) -> bool {
+    matches!(message, Message::AttributeRequest(_))
+}
+
+fn is_reply(message: &Message<S>) -> bool {
+    matches!(message, Message::AttributeReply(_))
+}
+
+#[test]
+fn revoked_and_expired_drones_get_nothing() {
+    let mut world = World::new(1, &["orders"]);
+    let revoked = world.add_drone();
+    let expired = world.keypair(7, Role::Edge, START + 50);
+    let expired = world.add_drone_with(expired);
+    let foreign = World::new(99, &[]).keypair(8, Role::Edge, START + 1_000_000);
+    let foreign = world.add_drone_with(foreign);
+    for drone in [revoked, expired, foreign] {
+        world.grant("orders", drone, Some(b"scout"));
+    }
+    world.revoke(revoked);
+    for (drone, reason) in
+        [(revoked, Reason::Revoked), (expired, Reason::Expired), (foreign, Reason::BadSignature)]
+    {
+        world.fetch(drone);
+        assert_eq!(world.refusals(drone), [reason]);
+        assert_eq!(world.key(drone, "orders"), None);
+    }
+    // Also after a restart, from the list that the KGC stored.
+    world.stop_centre();
+    world.start_centre();
+    world.fetch(revoked);
+    assert_eq!(world.refusals(revoked).last(), Some(&Reason::Revoked));
+    assert_eq!((world.made(), world.issued()), (0, 0));
+}
+
+#[test]
+fn recorded_request_is_good_for_nothing_elsewhere_or_later() {
+    let mut world = World::new(2, &["orders"]);
+    let (drone, thief) = (world.add_drone(), world.add_drone());
+    world.grant("orders", drone, Some(b"scout"));
+    world.fetch(drone);
+    world.connect(thief);
+    let (request, _) = world.last(Node::Drone(drone), is_request);
+    // From another connection: its cookie is not for that one.
+    world.inject(Node::Drone(thief), Node::Centre, &request.bytes);
+    world.run(Duration::from_millis(1));
+    let refused = |world: &World| {
+        world.office_events().into_iter().rev().find_map(|event| match event {
+            OfficeEvent::Refused { reason, .. } => Some(*reason),
+            _ => None,
+        })
+    };
+    assert_eq!(refused(&world), Some(Reason::BadCookie));
+    // From the same connection, at once: made once more at the most, and not before the interval is over.
+    world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
+    world.run(Duration::from_millis(1));
+    assert_eq!(refused(&world), Some(Reason::Busy));
+    world.run(Duration::from_secs(61));
+    world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
+    world.run(Duration::from_millis(1));
+    assert_eq!(refused(&world), Some(Reason::BadCookie));
+    assert_eq!((world.made(), world.issued()), (1, 1));
+}
+
+#[test]
+fn answer_opens_for_nobody_else() {
+    let mut world = World::new(3, &["orders"]);
+    let (drone, thief) = (world.add_drone(), world.add_drone());
+    world.grant("orders", drone, Some(b"scout"));
+    world.fetch(drone);
+    let (reply, _) = world.last(Node::Centre, is_reply);
+    // The thief has a request under way when the drone's answer comes.
+    world.tamper = Some(Box::new(|flight| {
+        if flight.from == Node::Centre && flight.bytes.len() > 200 { vec![] } else { vec![flight] }
+    }));
+    world.connect(thief);
+    world.run(Duration::from_millis(1));
+    world.inject(Node::Centre, Node::Drone(thief), &reply.bytes);
+    world.run(Duration::from_millis(1));
+    assert_eq!(world.key(thief, "orders"), None);
+    let key = world.key(drone, "orders").unwrap();
+    assert!(!world.recorded.iter().any(|flight| flight.bytes.windows(key.len()).any(|bytes| bytes == key)));
+}
+
+#[test]
+fn request_in_another_drones_name_is_blamed_on_its_sender() {
+    let mut world = World::new(4, &["orders"]);
+    let (victim, thief) = (world.add_drone(), world.add_drone());
+    world.grant("orders", victim, Some(b"scout"));
+    let (own, theirs) = (world.drones[thief].public.encode(), world.drones[victim].public.encode());
+    let deployment = world.deployment.clone();
+    world.tamper = Some(Box::new(move |mut flight| {
+        if let Ok(Message::AttributeRequest(mut request)) = Message::<S>::decode(&deployment, &flight.bytes) {
+            assert!(request.request.starts_with(&own));
+            request.request.splice(..own.len(), theirs.iter().copied());
+            flight.bytes = Message::<S>::AttributeRequest(request).encode(&deployment);
+        }
+        vec![flight]
+    }));
+    world.connect(thief);
+    world.run(Duration::from_secs(1));
+    assert_eq!(blamed_by_the_office(&world).first(), Some(&Offence::Protocol(Error::InvalidSignature)));
+    assert_eq!(world.made(), 0);
+}
+
+#[test]
+fn gateway_that_tampers_can_only_delay() {
+    let mut world = World::new(5, &["orders", "sensors"]);
+    let drone = world.add_drone();
+    world.grant("orders", drone, Some(b"scout"));
+    world.grant("sensors", drone, Some(b"thermal"));
+    let mut place = 0_usize;
+    world.tamper = Some(Box::new(move |mut flight| {
+        place += 7;
+        let bit = place % (flight.bytes.len() * 8);
+        flight.bytes[bit / 8] ^= 1 << (bit % 8);
+        vec![flight]
+    }));
+    world.connect(drone);
+    world.run(Duration::from_secs(120));
+    let answered =
+        world.drones[drone].events.iter().any(|event| matches!(event, FetchEvent::Answered { .. }));
+    assert!(!answered, "nothing altered is believed");
+    world.tamper = None;
+    world.fetch(drone);
+    assert!(world.key(drone, "orders").is_some() && world.key(drone, "sensors").is_some());
+}
+
+#[test]
+fn forged_refusals_and_challenges_take_nothing_away() {
+    let mut world = World::new(6, &["orders"]);
+    let drone = world.add_drone();
+    world.grant("orders", drone, Some(b"scout"));
+    world.fetch(drone);
+    let key = world.key(drone, "orders").unwrap().to_vec();
+    let deployment = world.deployment.clone();
+    world.tamper = Some(Box::new(move |mut flight| {
+        match Message::<S>::decode(&deployment, &flight.bytes) {
+            Ok(Message::AttributeReply(reply)) => {
+                let reference = reply.request_digest.to_vec();
+                let (reason, retry_after) = (Reason::Revoked, Duration::from_secs(1_000_000));
+                let refusal = quiver_message::Refusal { reason, reference, retry_after };
+                flight.bytes = Message::<S>::Refusal(refusal).encode(&deployment);
+            }
+            Ok(Message::AttributeChallenge(mut challenge)) => {
+                // An authority that nobody vouches for.
+                challenge.authorities.insert(0, [0; 32]);
+                flight.bytes = Message::<S>::AttributeChallenge(challenge).encode(&deployment);
+            }
+            _ => {}
+        }
+        vec![flight]
+    }));
+    world.fetch(drone);
+    assert_eq!(world.refusals(drone), [Reason::UnknownAuthority, Reason::Revoked]);
+    assert_eq!(world.key(drone, "orders"), Some(key.as_slice()));
+    world.tamper = None;
+    world.fetch(drone);
+    assert_eq!(world.drones[drone].events.last(), Some(&FetchEvent::Done { authorities: 1 }));
+}
+
+#[test]
+fn statement_of_another_kgc_is_not_believed() {
+    let mut world = World::new(7, &["orders"]);
+    let other = World::new(8, &["orders"]);
+    let drone = world.add_drone();
+    let (theirs, deployment) = (other.authorities[0].statement.bytes(), world.deployment.clone());
+    world.tamper = Some(Box::new(move |mut flight| {
+        if let Ok(Message::AttributeReply(mut reply)) = Message::<S>::decode(&deployment, &flight.bytes) {
+            reply.statement.clone_from(&theirs);
+            flight.bytes = Message::<S>::AttributeReply(reply).encode(&deployment);
+        }
+        vec![flight]
+    }));
+    world.connect(drone);
+    world.run(Duration::from_secs(1));
+    assert!(world.drones[drone].ring.is_empty());
+    assert!(world.drones[drone].events.iter().any(|event| matches!(
+        event,
+        FetchEvent::Blamed { offence: Offence::Protocol(Error::InvalidSignature), .. }
+    )));
+}
+
+#[test]
+fn messages_of_another_deployment_and_garbage_are_blamed() {
+    let mut world = World::new(9, &["orders"]);
+    let drone = world.add_drone();
+    world.fetch(drone);
+    let hello = Message::<S>::AttributeHello(AttributeHello { nonce: [1; 16] });
+    let master = MasterSecret::<S>::generate(&mut world.rng);
+    let elsewhere = Deployment::new(name("elsewhere"), master.public());
+    let endless = vec![0x42; quiver_role::MAX_MESSAGE_LEN + 1];
+    let out_of_place = Message::<S>::AttributeReply(quiver_message::AttributeReply {
+        request_digest: [1; 32],
+        statement: vec![],
+        sealed: vec![1],
+    });
+    for bytes in [
+        hello.encode(&elsewhere),
+        vec![0xff; 100],
+        vec![],
+        endless.clone(),
+        out_of_place.encode(&world.deployment),
+    ] {
+        world.inject(Node::Drone(drone), Node::Centre, &bytes);
+        world.inject(Node::Centre, Node::Drone(drone), &bytes);
+    }
+    world.run(Duration::from_secs(1));
+    let blamed = world.events.iter().filter_map(|event| match event {
+        CentreEvent::Kgc(KgcEvent::Blamed { offence, .. }) => Some(offence.clone()),
+        _ => None,
+    });
+    let blamed: Vec<_> = blamed.collect();
+    let expected = [
+        Offence::Message(MessageError::ForeignDeployment),
+        Offence::Message(MessageError::NotProtobuf),
+        Offence::Message(MessageError::TooLong(endless.len())),
+        Offence::OutOfPlace("message to a KGC"),
+    ];
+    for offence in &expected {
+        assert!(blamed.contains(offence), "{offence:?}: {blamed:?}");
+    }
+    world.grant("orders", drone, Some(b"scout"));
+    world.fetch(drone);
+    assert!(world.key(drone, "orders").is_some());
+}
+
+#[test]
+fn flood_buys_neither_keys_nor_memory() {
+    let mut world = World::new(10, &["orders"]);
+    let drone = world.add_drone();
+    world.grant("orders", drone, Some(b"scout"));
+    world.fetch(drone);
+    let (request, _) = world.last(Node::Drone(drone), is_request);
+    let (records, events) = (world.records.len(), world.events.len());
+    for _ in 0..1000 {
+        world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
+    }
+    for number in 0..1000_u32 {
+        let mut nonce = [0; 16];
+        nonce[..4].copy_from_slice(&number.to_be_bytes());
+        let hello = Message::<S>::AttributeHello(AttributeHello { nonce }).encode(&world.deployment);
+        world.inject(Node::Drone(drone), Node::Centre, &hello);
+    }
+    world.run(Duration::from_millis(1));
+    assert_eq!((world.made(), world.records.len()), (1, records));
+    assert_eq!(world.events.len(), events + 1000, "one refusal each, nothing for a hello");
+    world.run(INTERVAL);
+}
+
+#[test]
+fn every_corruption_of_a_request_is_refused() {
+    let mut world = World::new(11, &["orders"]);
+    let drone = world.add_drone();
+    world.grant("orders", drone, Some(b"scout"));
+    // The request never arrives, so that only corrupted ones do.
+    let deployment = world.deployment.clone();
+    world.tamper = Some(Box::new(move |flight| {
+        let message = Message::<S>::decode(&deployment, &flight.bytes).unwrap();
+        if is_request(&message) { vec![] } else { vec![flight] }
+    }));
+    world.connect(drone);
+    world.run(Duration::from_millis(1));
+    let (request, _) = world.last(Node::Drone(drone), is_request);
+    for bit in 0..request.bytes.len() * 8 {
+        let mut bytes = request.bytes.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        world.inject(Node::Drone(drone), Node::Centre, &bytes);
+    }
+    world.run(Duration::from_millis(1));
+    assert_eq!((world.made(), world.issued()), (0, 0));
+    world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
+    world.run(Duration::from_millis(1));
+    assert_eq!(world.made(), 1);
+}

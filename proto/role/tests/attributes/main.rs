@@ -1,0 +1,7 @@
+//! Attribute authorities beside a KGC, and drones that fetch their keys, on a virtual clock.
+
+mod crashing;
+mod delivering;
+mod hostile;
+mod office;
+mod world;
