@@ -8,7 +8,7 @@ use zeroize::Zeroize;
 
 /// An element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Zeroize)]
-pub struct F7(pub u64);
+pub(crate) struct F7(pub(crate) u64);
 
 impl From<u64> for F7 {
     fn from(value: u64) -> Self {
