@@ -108,6 +108,16 @@ proptest! {
     }
 
     #[test]
+    fn fractions_of_indices_up_to_sixty_four_fit(indices in prop::collection::btree_set(1_u32..=64, 1..=64)) {
+        prop_assert!(rational_lagrange(&indices.into_iter().collect::<Vec<_>>()).unwrap().is_some());
+    }
+
+    #[test]
+    fn fractions_of_three_indices_fit(indices in prop::collection::btree_set(1_u32.., 1..=3)) {
+        prop_assert!(rational_lagrange(&indices.into_iter().collect::<Vec<_>>()).unwrap().is_some());
+    }
+
+    #[test]
     fn fractions_of_any_indices_are_the_coefficients_or_too_large(
         indices in prop::collection::btree_set(1_u32.., 1..8),
     ) {
@@ -187,9 +197,10 @@ fn fractions_are_in_lowest_terms() {
 
 #[test]
 fn coefficients_beyond_128_bits_are_none_and_not_wrong() {
-    let indices: Vec<u32> = (1..=150).collect();
-    assert_eq!(rational_lagrange(&indices).unwrap(), None);
-    assert_eq!(lagrange_at_zero::<Scalar>(&indices).unwrap().len(), 150);
+    let up_to = |n: u32| (1..=n).collect::<Vec<_>>();
+    assert!(rational_lagrange(&up_to(130)).unwrap().is_some());
+    assert_eq!(rational_lagrange(&up_to(131)).unwrap(), None);
+    assert_eq!(lagrange_at_zero::<Scalar>(&up_to(131)).unwrap().len(), 131);
     let far: Vec<u32> = (1..=8).map(|number| number * 500_000_003).collect();
     fractions_agree::<Fr>(&far);
 }
