@@ -3,7 +3,7 @@
 //! ```text
 //! QUIVER-TOKEN QUIVER-AINQ-RISTRETTO255-SHA512-v1 0a1b2c… 89abcdef
 //! ```
-//! Tokens and operator keys travel by hand, so a wrong, cut or mistyped file is named as such.
+//! Tokens and keys travel by hand, so a wrong, cut or mistyped file is named as such.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use zeroize::Zeroizing;
 use crate::deployment_file::SuiteChoice;
 use crate::{Error, Result, private_file};
 
-/// The longest line, in bytes.
-const LIMIT: u64 = 64 * 1024;
+/// The longest line, in bytes: an attribute key in hex, with the statement about its authority.
+const LIMIT: u64 = 2 * 1024 * 1024;
 
 /// What a line holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +25,20 @@ pub enum Kind {
     OperatorSecretKey,
     /// An operator's public key.
     OperatorPublicKey,
+    /// The KGC's statement about an attribute authority.
+    AttributeAuthority,
+    /// An attribute key, with the statement about its authority.
+    AttributeKey,
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::Token, Self::OperatorSecretKey, Self::OperatorPublicKey];
+    const ALL: [Self; 5] = [
+        Self::Token,
+        Self::OperatorSecretKey,
+        Self::OperatorPublicKey,
+        Self::AttributeAuthority,
+        Self::AttributeKey,
+    ];
 
     /// Its first word.
     pub fn word(self) -> &'static str {
@@ -36,12 +46,14 @@ impl Kind {
             Self::Token => "QUIVER-TOKEN",
             Self::OperatorSecretKey => "QUIVER-OPERATOR-SECRET-KEY",
             Self::OperatorPublicKey => "QUIVER-OPERATOR-PUBLIC-KEY",
+            Self::AttributeAuthority => "QUIVER-ATTRIBUTE-AUTHORITY",
+            Self::AttributeKey => "QUIVER-ATTRIBUTE-KEY",
         }
     }
 
     /// Whether it must stay between its owner and the file system.
     fn secret(self) -> bool {
-        self != Self::OperatorPublicKey
+        !matches!(self, Self::OperatorPublicKey | Self::AttributeAuthority)
     }
 }
 
@@ -124,9 +136,13 @@ mod tests {
     #[test]
     fn lines_come_back_and_secrets_are_for_their_owner_alone() {
         let directory = tempfile::tempdir().expect("tempdir");
-        for (kind, mode) in
-            [(Kind::Token, 0o600), (Kind::OperatorSecretKey, 0o600), (Kind::OperatorPublicKey, 0o644)]
-        {
+        for (kind, mode) in [
+            (Kind::Token, 0o600),
+            (Kind::OperatorSecretKey, 0o600),
+            (Kind::OperatorPublicKey, 0o644),
+            (Kind::AttributeAuthority, 0o644),
+            (Kind::AttributeKey, 0o600),
+        ] {
             let path = directory.path().join(kind.word());
             write_new(&path, kind, SuiteChoice::Ristretto255, &[1, 2, 254]).expect("write");
             let (suite, bytes) = read(&path, kind).expect("read");

@@ -12,6 +12,7 @@ pub mod control;
 pub mod deployment_file;
 mod error;
 mod exit;
+pub mod keyring;
 pub mod logging;
 pub mod node_state;
 pub mod private_file;

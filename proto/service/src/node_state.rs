@@ -1,8 +1,10 @@
-//! The state file of a drone, whatever its role: the seed of its transport key, a few notes, and its machine's records.
+//! The state file of a drone, whatever its role: the seed of its transport key, a few notes, its machine's records, and
+//! attachments: what else the drone holds that must not be lost or seen, such as its attribute keys.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use quiver_crypto::canonical::{Reader, Writer};
 use rand::RngCore;
 use rand::rngs::OsRng;
 use zeroize::Zeroizing;
@@ -14,6 +16,7 @@ use crate::{Error, Result};
 const SEED: u8 = 0;
 const NOTES: u8 = 1;
 const MACHINE: u8 = 2;
+const ATTACHMENT: u8 = 3;
 /// Name of the state file in the data directory.
 const FILE: &str = "drone.state";
 
@@ -23,7 +26,11 @@ pub struct NodeState {
     file: StateFile,
     seed: Zeroizing<[u8; 32]>,
     notes: BTreeMap<String, String>,
+    attachments: Attachments,
 }
+
+/// Attachments by name.
+type Attachments = BTreeMap<String, Zeroizing<Vec<u8>>>;
 
 /// What happens if there is no state file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +61,14 @@ impl NodeState {
         if missing == Missing::Create && !Self::exists(data_dir) {
             let mut seed = Zeroizing::new([0; 32]);
             OsRng.fill_bytes(seed.as_mut_slice());
-            let notes = BTreeMap::new();
-            let file = StateFile::create(&path, owner, by, &heading(&seed, &notes))?;
-            return Ok((Self { file, seed, notes }, Records::new()));
+            let (notes, attachments) = (BTreeMap::new(), Attachments::new());
+            let file = StateFile::create(&path, owner, by, &heading(&seed, &notes, &attachments))?;
+            return Ok((Self { file, seed, notes, attachments }, Records::new()));
         }
         let (file, records) = StateFile::open(&path, owner, by)?;
         let corrupt = |what| Error::Corrupt { path: path.clone(), offset: 0, what };
         let (mut seed, mut notes, mut machine) = (None, BTreeMap::new(), Records::new());
+        let mut attachments = Attachments::new();
         for mut record in records {
             let Some((&tag, bytes)) = record.split_first() else {
                 return Err(corrupt("a record is empty"));
@@ -77,11 +85,17 @@ impl NodeState {
                     record.truncate(length);
                     machine.push(record);
                 }
+                // A later one of the same name takes the place of those before.
+                ATTACHMENT => {
+                    let (name, bytes) =
+                        read_attachment(bytes).ok_or_else(|| corrupt("an attachment does not decode"))?;
+                    attachments.insert(name, bytes);
+                }
                 _ => return Err(corrupt("a record of an unknown kind")),
             }
         }
         let seed = seed.ok_or_else(|| corrupt("the transport key is missing"))?;
-        Ok((Self { file, seed, notes }, machine))
+        Ok((Self { file, seed, notes, attachments }, machine))
     }
 
     /// Seed of the transport key.
@@ -99,12 +113,27 @@ impl NodeState {
         self.notes.insert(name.into(), value.into());
     }
 
-    /// Replaces all records of the machine.
+    /// An attachment of this name. Secret.
+    pub fn attachment(&self, name: &str) -> Option<&[u8]> {
+        self.attachments.get(name).map(|bytes| bytes.as_slice())
+    }
+
+    /// Sets an attachment, durably. What it replaces stays readable in the journal until the next [`Self::replace`].
+    ///
+    /// # Errors
+    /// Those of [`StateFile::append`]; the attachment is then as it was.
+    pub fn attach(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.file.append(&[attachment(name, bytes)])?;
+        self.attachments.insert(name.into(), Zeroizing::new(bytes.to_vec()));
+        Ok(())
+    }
+
+    /// Replaces all records of the machine. Notes and attachments stay.
     ///
     /// # Errors
     /// Those of [`StateFile::replace`].
     pub fn replace<R: AsRef<[u8]>>(&mut self, machine: &[R]) -> Result<()> {
-        let mut records = heading(&self.seed, &self.notes);
+        let mut records = heading(&self.seed, &self.notes, &self.attachments);
         records.extend(machine.iter().map(|record| tagged(MACHINE, record.as_ref())));
         self.file.replace(&records)
     }
@@ -124,10 +153,26 @@ impl NodeState {
     }
 }
 
-fn heading(seed: &[u8; 32], notes: &BTreeMap<String, String>) -> Records {
+fn heading(seed: &[u8; 32], notes: &BTreeMap<String, String>, attachments: &Attachments) -> Records {
     // A map of texts always serialises.
     let notes = serde_json::to_vec(notes).unwrap_or_default();
-    vec![tagged(SEED, seed), tagged(NOTES, &notes)]
+    let mut records = vec![tagged(SEED, seed), tagged(NOTES, &notes)];
+    records.extend(attachments.iter().map(|(name, bytes)| attachment(name, bytes)));
+    records
+}
+
+/// Tag ‖ lp(name) ‖ bytes.
+fn attachment(name: &str, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
+    let mut record = Writer::with_capacity(1 + 4 + name.len() + bytes.len());
+    record.u8(ATTACHMENT).lp(name.as_bytes()).fixed(bytes);
+    Zeroizing::new(record.finish())
+}
+
+fn read_attachment(bytes: &[u8]) -> Option<(String, Zeroizing<Vec<u8>>)> {
+    let mut reader = Reader::new(bytes);
+    let name = String::from_utf8(reader.lp(bytes.len()).ok()?.to_vec()).ok()?;
+    let rest = reader.take(reader.remaining()).ok()?;
+    Some((name, Zeroizing::new(rest.to_vec())))
 }
 
 fn tagged(tag: u8, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
@@ -141,6 +186,35 @@ fn tagged(tag: u8, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
 mod tests {
     use super::*;
     use quiver_crypto::Secret;
+
+    #[test]
+    fn attachments_outlive_the_machines_records_and_replace_each_other() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let owner = Owner { role: "edge".into(), deployment: "alps".into(), fingerprint: [1; 32] };
+        let by = Protection::Key(Secret::new([2; 32]));
+        let open = || NodeState::open(directory.path(), &owner, &by, Missing::Create).expect("open");
+        let (mut state, _) = open();
+        assert_eq!(state.attachment("keys"), None);
+        state.replace(&["one"]).expect("replace");
+        state.attach("keys", b"old").expect("attach");
+        state.attach("other", b"").expect("attach");
+        state.append(&["two"]).expect("append");
+        state.attach("keys", b"new").expect("attach");
+        drop(state);
+        let (mut state, records) = open();
+        assert_eq!(records.len(), 2);
+        assert_eq!(
+            (state.attachment("keys"), state.attachment("other")),
+            (Some(&b"new"[..]), Some(&b""[..]))
+        );
+        let before = std::fs::metadata(directory.path().join(FILE)).expect("metadata").len();
+        state.replace(&["three"]).expect("replace");
+        drop(state);
+        let (state, records) = open();
+        assert_eq!((records.len(), state.attachment("keys")), (1, Some(&b"new"[..])));
+        let after = std::fs::metadata(directory.path().join(FILE)).expect("metadata").len();
+        assert!(after < before, "the former keys are gone");
+    }
 
     #[test]
     fn seed_notes_and_records_come_back() {

@@ -1,0 +1,99 @@
+//! Keyrings there and back, and what is refused.
+
+use quiver_ainq::{AuthorityStatement, MasterSecret, Ristretto255, SecretScalar};
+use rand::rngs::OsRng;
+
+use super::*;
+
+type S = Ristretto255;
+
+struct Bench {
+    master: MasterSecret<S>,
+    deployment: Deployment<S>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let master = MasterSecret::generate(&mut OsRng);
+        Self { deployment: Deployment::new(name("alps"), master.public()), master }
+    }
+
+    fn entry(&self, text: &str, key: Option<&[u8]>) -> Entry<S> {
+        let statement = AuthorityStatement {
+            kind: name("abe"),
+            name: name(text),
+            scheme: name("toy"),
+            delivery: SecretScalar::generate(&mut OsRng).public(),
+            schema: vec![1, 2],
+            parameters: vec![3; 50],
+        };
+        let signed = self.master.sign_authority(&self.deployment, statement, &mut OsRng).expect("sign");
+        let key = key.map(|key| HeldKey { revision: 7, key: Zeroizing::new(key.to_vec()) });
+        Entry { authority: signed.verify(&self.deployment).expect("verify"), key }
+    }
+}
+
+fn name(text: &str) -> Name {
+    Name::new(text).expect("name")
+}
+
+#[test]
+fn keyring_comes_back_and_shows_no_key() {
+    let bench = Bench::new();
+    let mut keyring = Keyring::default();
+    assert_eq!(keyring.put(bench.entry("sensors", None)), Ok(true));
+    let orders = bench.entry("orders", Some(&[0xab; 40]));
+    assert_eq!(keyring.put(orders.clone()), Ok(true));
+    assert_eq!(keyring.put(orders.clone()), Ok(false), "nothing new");
+    let names: Vec<_> = keyring.entries().map(|entry| entry.authority.name.to_string()).collect();
+    assert_eq!(names, ["orders", "sensors"]);
+    let bytes = keyring.encode();
+    assert_eq!(Keyring::decode(&bytes, &bench.deployment), Ok(keyring.clone()));
+    assert_eq!(keyring.entry(&name("orders")), Some(&orders));
+    assert!(!format!("{keyring:?}").contains("171, 171"));
+    for length in 0..bytes.len() {
+        assert!(Keyring::decode(&bytes[..length], &bench.deployment).is_err(), "cut at {length}");
+    }
+}
+
+#[test]
+fn keyring_of_another_deployment_is_refused() {
+    let (bench, other) = (Bench::new(), Bench::new());
+    let mut keyring = Keyring::default();
+    keyring.put(bench.entry("orders", None)).expect("room");
+    assert_eq!(Keyring::decode(&keyring.encode(), &other.deployment), Err(AinqError::InvalidSignature));
+}
+
+#[test]
+fn keyring_is_bounded() {
+    let bench = Bench::new();
+    let mut keyring = Keyring::default();
+    for number in 0..MAX_ENTRIES {
+        keyring.put(bench.entry(&format!("a{number}"), None)).expect("room");
+    }
+    assert!(matches!(keyring.put(bench.entry("one-more", None)), Err(AinqError::TooLong { .. })));
+    keyring.put(bench.entry("a0", Some(b"key"))).expect("in place of another");
+    assert_eq!(Keyring::decode(&keyring.encode(), &bench.deployment), Ok(keyring));
+}
+
+#[test]
+fn files_come_back_and_foreign_or_garbled_ones_are_told() {
+    let (bench, other) = (Bench::new(), Bench::new());
+    let directory = tempfile::tempdir().expect("tempdir");
+    let (public, secret) = (directory.path().join("orders.authority"), directory.path().join("orders.key"));
+    let entry = bench.entry("orders", Some(b"secret"));
+    let suite = SuiteChoice::Ristretto255;
+    write_authority(&public, suite, &entry.authority).expect("write");
+    write_key(&secret, suite, &entry).expect("write");
+    assert_eq!(read_authority(&public, &bench.deployment).expect("read"), entry.authority);
+    assert_eq!(read_key(&secret, &bench.deployment).expect("read"), entry);
+    let foreign = read_authority(&public, &other.deployment).expect_err("foreign").to_string();
+    assert!(foreign.contains("does not vouch"), "{foreign}");
+    assert!(read_key(&secret, &other.deployment).is_err());
+    let mixed = read_key(&public, &bench.deployment).expect_err("not a key").to_string();
+    // A public file is open to others, which is noticed first.
+    assert!(mixed.contains("can be read") || mixed.contains("QUIVER-ATTRIBUTE-KEY was expected"), "{mixed}");
+    let mixed = read_authority(&secret, &bench.deployment).expect_err("a key").to_string();
+    assert!(mixed.contains("this is QUIVER-ATTRIBUTE-KEY"), "{mixed}");
+    assert!(matches!(write_key(&secret, suite, &entry), Err(Error::Exists { .. })));
+}
