@@ -115,7 +115,7 @@ pub struct Invariants<S: Suite> {
     channel: Name,
     epochs: BTreeMap<Epoch, Made>,
     held: Vec<Option<Held>>,
-    /// The newest epoch each edge ever held.
+    /// The newest epoch that each edge ever reported, or could use when it was done with a step.
     newest: Vec<Option<Epoch>>,
     /// Edges that leaders put out for good, and the first epoch without them, by leader.
     evicted: BTreeMap<(u16, u32), Epoch>,

@@ -54,43 +54,31 @@ impl<S: Suite> Invariants<S> {
 
     pub(super) fn saw_edge(&mut self, world: &World<S>, turn: &Turn, number: u32) {
         let place = number as usize;
-        let mut newest = self.newest.get(place).copied().flatten();
         for event in turn.events() {
             if let NodeEvent::Edge(EdgeEvent::KeyActivated { epoch, .. }) = event {
-                self.require(
-                    Invariant::NoEpochRegression,
-                    turn,
-                    newest.is_none_or(|newest| newest <= *epoch),
-                    || format!("went back from {} to {}", newest.map(show).unwrap_or_default(), show(*epoch)),
-                );
-                newest = newest.max(Some(*epoch));
+                self.rises(turn, place, *epoch, "went back");
             }
         }
         let held = self.holds(world, number);
-        let before = self.held.get(place).copied().flatten();
-        if held != before {
-            if let Some(held) = held {
-                self.require(
-                    Invariant::NoEpochRegression,
-                    turn,
-                    newest.is_none_or(|newest| newest <= held.epoch),
-                    || {
-                        format!(
-                            "exports the key of {} after {}",
-                            show(held.epoch),
-                            newest.map(show).unwrap_or_default()
-                        )
-                    },
-                );
-                newest = newest.max(Some(held.epoch));
-                self.check_key(turn, number, &held);
-            }
-            if let Some(slot) = self.held.get_mut(place) {
-                *slot = held;
-            }
+        // While the disk holds a step up, the machine is ahead of its outputs: it may yet have to report an epoch that it
+        // is past. What counts is what it can use when it is done with the step.
+        if let Some(held) = held.filter(|_| !world.stalled(turn.node)) {
+            self.rises(turn, place, held.epoch, "goes back with the key that it exports");
         }
+        let before = self.held.get_mut(place).and_then(|before| std::mem::replace(before, held));
+        if let Some(held) = held.filter(|held| before != Some(*held)) {
+            self.check_key(turn, number, &held);
+        }
+    }
+
+    /// An edge reported or can use this epoch: none before was newer.
+    fn rises(&mut self, turn: &Turn, place: usize, epoch: Epoch, what: &str) {
+        let newest = self.newest.get(place).copied().flatten();
+        self.require(Invariant::NoEpochRegression, turn, newest <= Some(epoch), || {
+            format!("{what} from {} to {}", newest.map(show).unwrap_or_default(), show(epoch))
+        });
         if let Some(slot) = self.newest.get_mut(place) {
-            *slot = newest;
+            *slot = newest.max(Some(epoch));
         }
     }
 
