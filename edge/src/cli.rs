@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use quiver_ainq::Name;
+use quiver_drone::command::AbeCommand;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::CommonArgs;
 
@@ -15,6 +16,7 @@ Examples:
   edge run --leader /ip4/10.0.0.1/udp/7001/quic-v1 --group alpha --json
   edge status
   edge send --channel chat 'hello, group'
+  edge abe fetch                                                       # the attribute keys granted to this drone
 
 Files in the data directory (default ./edge-data): drone.state (keys, encrypted), deployment.toml (copy of
 the public file), control.sock (for `status` and `send`).
@@ -54,6 +56,9 @@ pub(crate) enum Command {
         /// The text
         text: String,
     },
+    /// Attribute keys: what this drone may open
+    #[command(subcommand)]
+    Abe(AbeCommand),
 }
 
 #[derive(Debug, Default, Args)]
@@ -82,6 +87,9 @@ pub(crate) struct RunArgs {
     /// The group to join; default: the one joined before, or the only one in the drone's identity
     #[arg(long, value_name = "GROUP")]
     pub(crate) group: Option<Name>,
+    /// Fetch the attribute keys granted to this drone at the start, in the background
+    #[arg(long)]
+    pub(crate) attributes: bool,
     /// Print what happens as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,

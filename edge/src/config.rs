@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quiver_ainq::Name;
+use quiver_drone::fetching::Plan;
 use quiver_net::Multiaddr;
+use quiver_role::attributes::FetchTiming;
 use quiver_role::edge::EdgeTiming;
 use quiver_service::arguments::CommonArgs;
 use quiver_service::config::{layers, parse_all};
@@ -38,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) token: Option<PathBuf>,
     /// The group to join.
     pub(crate) group: Option<String>,
+    /// Whether to fetch attribute keys at the start.
+    pub(crate) attributes: bool,
     /// How long enrolling may take.
     #[serde(with = "humantime_serde")]
     pub(crate) enrol_timeout: Duration,
@@ -66,6 +70,7 @@ impl Default for Config {
             leader: Vec::new(),
             token: None,
             group: None,
+            attributes: false,
             enrol_timeout: Duration::from_secs(60),
             retry: timing.retry,
             retry_max: timing.retry_max,
@@ -92,6 +97,8 @@ pub(crate) struct Given<'a> {
     token: Option<&'a Path>,
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    attributes: bool,
     #[serde(skip_serializing_if = "Option::is_none", with = "humantime_serde::option")]
     enrol_timeout: Option<Duration>,
 }
@@ -116,7 +123,12 @@ impl<'a> Given<'a> {
     /// What running takes.
     pub(crate) fn running(self, args: &'a RunArgs) -> Self {
         let group = args.group.as_ref().map(Name::as_str);
-        Self { leader: &args.leader, group, ..self.enrolling(&args.enrolling) }
+        Self { leader: &args.leader, group, attributes: args.attributes, ..self.enrolling(&args.enrolling) }
+    }
+
+    /// What fetching attribute keys takes.
+    pub(crate) fn fetching(self, kgc: &'a [String]) -> Self {
+        Self { kgc, ..self }
     }
 }
 
@@ -148,6 +160,13 @@ impl Config {
             return Err(Error::Config("no address of a KGC: give --kgc MULTIADDR".into()));
         }
         Ok(parse_all("kgc", &texts)?)
+    }
+
+    /// How attribute keys are fetched. Without an address of a KGC a fetch says so.
+    pub(crate) fn fetching(&self, file: &DeploymentFile, patience: Duration) -> Result<Plan> {
+        let texts = if self.kgc.is_empty() { file.kgc_addresses() } else { self.kgc.clone() };
+        let timing = FetchTiming { retry: self.retry, retry_max: self.retry_max };
+        Ok(Plan { kgcs: parse_all("kgc", &texts)?, timing, patience })
     }
 
     /// Addresses of leaders.

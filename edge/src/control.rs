@@ -1,6 +1,8 @@
-//! What `edge status` and `edge send` ask of the running edge, and the answers.
+//! What the other subcommands ask of the running edge, and the answers.
 
-use quiver_ainq::{Name, Suite};
+use quiver_ainq::{DroneKeypair, Name, Suite};
+use quiver_drone::command::lines;
+use quiver_drone::fetching::{Desk, copy};
 use quiver_net::Handle;
 use quiver_role::{Edge, EdgeCommand};
 use quiver_service::clock;
@@ -24,6 +26,10 @@ pub(crate) enum Request {
         /// Whether to sign it.
         signed: bool,
     },
+    /// Fetch attribute keys.
+    Fetch,
+    /// Which attribute keys are held.
+    Keys,
 }
 
 /// The answer to [`Request::Status`].
@@ -93,6 +99,7 @@ pub(crate) async fn answer<S: Suite>(
     mut calls: mpsc::Receiver<Call<Request>>,
     machine: Handle<Edge<S>>,
     failures: broadcast::Sender<SendFailed>,
+    desk: Desk<S>,
 ) {
     // One at a time, so that a failure belongs to the message just sent.
     while let Some(Call { request, answer }) = calls.recv().await {
@@ -100,6 +107,13 @@ pub(crate) async fn answer<S: Suite>(
             Request::Status => status(&machine).await,
             Request::Send { channel, text, signed } => {
                 send(&machine, failures.subscribe(), &channel, text, signed).await
+            }
+            Request::Keys => keys(&desk),
+            Request::Fetch => {
+                // Takes its time, and nobody else need wait for it.
+                let (machine, desk) = (machine.clone(), desk.clone());
+                tokio::spawn(async move { answer.send(fetch(&machine, &desk).await) });
+                continue;
             }
         };
         // Whoever asked may have gone.
@@ -112,6 +126,25 @@ const ENDING: &str = "the edge is ending";
 async fn status<S: Suite>(machine: &Handle<Edge<S>>) -> Result<Value, String> {
     let status = machine.inspect(Status::of).await.map_err(|_| ENDING)?;
     serde_json::to_value(status).map_err(|error| error.to_string())
+}
+
+fn keys<S: Suite>(desk: &Desk<S>) -> Result<Value, String> {
+    let keyring = desk.keys().keyring().map_err(|error| error.to_string())?;
+    serde_json::to_value(lines(&keyring)).map_err(|error| error.to_string())
+}
+
+async fn fetch<S: Suite>(machine: &Handle<Edge<S>>, desk: &Desk<S>) -> Result<Value, String> {
+    let report = async {
+        let keypair = keypair(machine, desk).await.ok_or_else(|| ENDING.to_string())?;
+        desk.fetch(&keypair).await.map_err(|error| error.to_string())
+    };
+    serde_json::to_value(report.await?).map_err(|error| error.to_string())
+}
+
+/// The running drone's key, once more.
+pub(crate) async fn keypair<S: Suite>(machine: &Handle<Edge<S>>, desk: &Desk<S>) -> Option<DroneKeypair<S>> {
+    let deployment = desk.keys().deployment().clone();
+    machine.inspect(move |machine| copy(&deployment, machine.keypair()?).ok()).await.ok()?
 }
 
 async fn send<S: Suite>(

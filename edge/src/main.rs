@@ -3,6 +3,7 @@
 //! `main` reads the command line, `config` the settings; `service` runs the machine of `quiver-role` with the driver of
 //! `quiver-net`; `store` is the encrypted state file; through `control` the other subcommands reach the running edge.
 
+mod attributes;
 mod cli;
 mod config;
 mod control;
@@ -14,6 +15,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use quiver_drone::command::AbeCommand;
 use quiver_service::{Exit, control::call, logging, terminal};
 use serde::de::DeserializeOwned;
 
@@ -39,6 +41,7 @@ fn run(cli: Cli) -> Result<()> {
     let given = match &cli.command {
         Command::Enroll(args) => given.enrolling(args),
         Command::Run(args) => given.running(args),
+        Command::Abe(AbeCommand::Fetch { kgc, .. }) => given.fetching(kgc),
         _ => given,
     };
     let config = Config::read(&cli.common, &given)?;
@@ -60,6 +63,7 @@ fn run(cli: Cli) -> Result<()> {
             let answer: String = runtime.block_on(ask(&config, &request))?;
             Ok(terminal::line(&answer)?)
         }
+        Command::Abe(command) => runtime.block_on(attributes::run(&config, &protection, &command)),
     }
 }
 

@@ -6,6 +6,7 @@
 mod host;
 
 use quiver_ainq::{Deployment, IssuedToken, Name, Suite};
+use quiver_drone::fetching::Desk;
 use quiver_net::{Driver, NodeConfig, NodeKey, Transport, group_topic};
 use quiver_role::{Edge, EdgeCommand, EdgeConfig, Route, Snapshot};
 use quiver_service::control::Server;
@@ -20,6 +21,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::timeout;
 
 use self::host::{EdgeHost, Enrolment, Milestone};
+use crate::attributes;
 use crate::config::Config;
 use crate::control;
 use crate::error::{Error, Result};
@@ -96,14 +98,14 @@ impl<S: Suite> Drone<'_, S> {
     /// Enrols; what was begun is kept, so that it can be gone on with.
     async fn enrol(
         &self,
-        mut store: Store,
+        store: Store,
         mut state: Option<Snapshot>,
         token: Option<IssuedToken<S>>,
         json: bool,
         shutdown: &mut Shutdown,
     ) -> Result<Enrolment> {
         match &token {
-            Some(token) => self.begin_with(&mut store, &mut state, token)?,
+            Some(token) => self.begin_with(&store, &mut state, token)?,
             None if state.is_none() => return Err(Error::NoToken),
             None => {}
         }
@@ -135,12 +137,7 @@ impl<S: Suite> Drone<'_, S> {
     }
 
     /// Another token than the one an enrolment was begun with starts a new one: the old token was no good.
-    fn begin_with(
-        &self,
-        store: &mut Store,
-        state: &mut Option<Snapshot>,
-        token: &IssuedToken<S>,
-    ) -> Result<()> {
+    fn begin_with(&self, store: &Store, state: &mut Option<Snapshot>, token: &IssuedToken<S>) -> Result<()> {
         let statement = &token.token.statement;
         if store.began_with(&statement.id) {
             return Ok(());
@@ -156,12 +153,12 @@ impl<S: Suite> Drone<'_, S> {
     /// Joins and stays until a signal comes.
     async fn stay(
         &self,
-        mut store: Store,
+        store: Store,
         state: Option<Snapshot>,
         json: bool,
         mut shutdown: Shutdown,
     ) -> Result<()> {
-        let group = self.group(&mut store)?;
+        let group = self.group(&store)?;
         let key = NodeKey::from_seed(store.seed())?;
         let mut node = NodeConfig::spoke(key, Transport::TcpAndQuic);
         let leaders = self.config.leader_addresses()?;
@@ -171,13 +168,23 @@ impl<S: Suite> Drone<'_, S> {
         let former = machine.status().group;
         let (milestones, _unheard) = mpsc::channel(1);
         let (failures, _) = broadcast::channel(FAILURES);
+        let plan = self.config.fetching(self.file, attributes::PATIENCE_OF_A_CALL)?;
+        let desk = Desk::new(store.keys(&self.deployment), plan);
         let host = EdgeHost { store, json, milestones, failures: failures.clone() };
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         if former.is_some_and(|former| former != group) {
             handle.command(EdgeCommand::Join(group)).await?;
         }
         let (_control, calls) = Server::start(&self.config.data_dir)?;
-        let answering = tokio::spawn(control::answer(calls, handle, failures));
+        let fetching = self.config.attributes.then(|| {
+            let (handle, desk) = (handle.clone(), desk.clone());
+            tokio::spawn(async move {
+                if let Some(keypair) = control::keypair(&handle, &desk).await {
+                    desk.fetch_until_answered(&keypair).await;
+                }
+            })
+        });
+        let answering = tokio::spawn(control::answer(calls, handle, failures, desk));
         let stopped = driver
             .run(async {
                 let signal = shutdown.requested().await;
@@ -185,12 +192,13 @@ impl<S: Suite> Drone<'_, S> {
             })
             .await;
         answering.abort();
+        fetching.inspect(tokio::task::JoinHandle::abort);
         Ok(stopped?)
     }
 
     /// The group to join: the one given, the one joined before, or the only one in the token.
-    fn group(&self, store: &mut Store) -> Result<Name> {
-        let chosen = self.config.group.clone().or_else(|| store.group().map(String::from));
+    fn group(&self, store: &Store) -> Result<Name> {
+        let chosen = self.config.group.clone().or_else(|| store.group());
         let Some(chosen) = chosen else {
             return Err(Error::Config("which group? give --group".into()));
         };

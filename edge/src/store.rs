@@ -3,8 +3,10 @@
 //! Never appended: the state holds ratchets and one-time points, and a superseded one must not stay readable in a journal.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use quiver_ainq::{Deployment, Suite};
+use quiver_drone::keys::{Keys, SharedState, locked};
 use quiver_role::Snapshot;
 use quiver_service::deployment_file::owner;
 use quiver_service::node_state::{Missing, NodeState};
@@ -18,10 +20,10 @@ const GROUP: &str = "group";
 /// Note: the id of the token that the machine enrols with.
 const TOKEN: &str = "token";
 
-/// The open state file.
-#[derive(Debug)]
+/// The open state file. Clones are of the same file, for the tasks of this process.
+#[derive(Clone, Debug)]
 pub(crate) struct Store {
-    state: NodeState,
+    state: SharedState,
 }
 
 impl Store {
@@ -34,37 +36,43 @@ impl Store {
     ) -> Result<(Self, Option<Snapshot>)> {
         let (state, mut records) = NodeState::open(data_dir, &owner(deployment, ROLE), by, missing)?;
         let newest = records.pop().map(|mut record| Snapshot::new(std::mem::take(&mut *record)));
-        Ok((Self { state }, newest))
+        Ok((Self { state: Arc::new(Mutex::new(state)) }, newest))
     }
 
     /// Seed of the transport key.
     pub(crate) fn seed(&self) -> [u8; 32] {
-        *self.state.seed()
+        *locked(&self.state).seed()
     }
 
     /// The group to join, if known.
-    pub(crate) fn group(&self) -> Option<&str> {
-        self.state.note(GROUP)
+    pub(crate) fn group(&self) -> Option<String> {
+        locked(&self.state).note(GROUP).map(String::from)
     }
 
     /// Notes the group to join; durable with the machine's next state.
-    pub(crate) fn set_group(&mut self, group: &str) {
-        self.state.set_note(GROUP, group);
+    pub(crate) fn set_group(&self, group: &str) {
+        locked(&self.state).set_note(GROUP, group);
     }
 
     /// Whether an enrolment was begun with this very token.
     pub(crate) fn began_with(&self, token: &[u8; 16]) -> bool {
-        self.state.note(TOKEN).is_some_and(|begun| begun == hex::encode(token))
+        locked(&self.state).note(TOKEN).is_some_and(|begun| begun == hex::encode(token))
     }
 
     /// Notes the token and begins anew, with no state of the machine.
-    pub(crate) fn begin(&mut self, token: &[u8; 16]) -> Result<()> {
-        self.state.set_note(TOKEN, &hex::encode(token));
-        Ok(self.state.replace::<Vec<u8>>(&[])?)
+    pub(crate) fn begin(&self, token: &[u8; 16]) -> Result<()> {
+        let mut state = locked(&self.state);
+        state.set_note(TOKEN, &hex::encode(token));
+        Ok(state.replace::<Vec<u8>>(&[])?)
     }
 
     /// Makes the machine's state durable.
-    pub(crate) fn persist(&mut self, state: &Snapshot) -> Result<()> {
-        Ok(self.state.replace(&[state.as_bytes()])?)
+    pub(crate) fn persist(&self, state: &Snapshot) -> Result<()> {
+        Ok(locked(&self.state).replace(&[state.as_bytes()])?)
+    }
+
+    /// The drone's attribute keys, in the same file.
+    pub(crate) fn keys<S: Suite>(&self, deployment: &Deployment<S>) -> Keys<S> {
+        Keys::new(Arc::clone(&self.state), deployment.clone())
     }
 }

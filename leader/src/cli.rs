@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use quiver_ainq::{Name, StrategyKind};
+use quiver_drone::command::AbeCommand;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::CommonArgs;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ Examples:
   leader rekey
   leader evict edge-7
   leader send --channel orders 'return to base'
+  leader abe fetch                                                     # attribute authorities and keys
 
 Files in the data directory (default ./leader-data): drone.state (keys and roster, encrypted; no group
 secret), deployment.toml (copy of the public file), control.sock (for the other subcommands).
@@ -60,6 +62,9 @@ pub(crate) enum Command {
         /// The text
         text: String,
     },
+    /// Attribute keys: what this leader may seal under and open
+    #[command(subcommand)]
+    Abe(AbeCommand),
 }
 
 /// How group keys travel from the next start on. Members follow either.
@@ -117,6 +122,9 @@ pub(crate) struct ServeArgs {
     /// How long the leader may be silent before another opens a term; those with higher ordinals wait longer [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) silence: Option<Duration>,
+    /// Fetch the attribute keys granted to this leader, and the authorities, at the start, in the background
+    #[arg(long)]
+    pub(crate) attributes: bool,
     /// Print the group's messages as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quiver_ainq::Name;
+use quiver_drone::fetching::Plan;
+use quiver_role::attributes::FetchTiming;
 use quiver_role::leader::LeaderTiming;
 use quiver_service::arguments::CommonArgs;
-use quiver_service::config::layers;
+use quiver_service::config::{layers, parse_all};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::logging::LogFormat;
 use serde::{Deserialize, Serialize};
@@ -31,6 +33,8 @@ pub(crate) struct Config {
     /// Addresses of KGCs, in place of those in the deployment file.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) kgc: Vec<String>,
+    /// Whether to fetch attribute keys at the start.
+    pub(crate) attributes: bool,
     /// Where to listen, as multiaddresses.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) listen: Vec<String>,
@@ -71,6 +75,7 @@ impl Default for Config {
             log_format: LogFormat::Text,
             deployment: None,
             kgc: Vec::new(),
+            attributes: false,
             listen: vec!["/ip4/0.0.0.0/tcp/7001".into()],
             token: None,
             allow: Vec::new(),
@@ -97,6 +102,8 @@ struct Given<'a> {
     deployment: Option<&'a Path>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     kgc: &'a [String],
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    attributes: bool,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     listen: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,15 +123,16 @@ struct Given<'a> {
 }
 
 impl Config {
-    /// Reads all layers.
-    pub(crate) fn read(common: &CommonArgs, serve: Option<&ServeArgs>) -> Result<Self> {
+    /// Reads all layers. `kgc` are addresses that another subcommand than `serve` was given.
+    pub(crate) fn read(common: &CommonArgs, serve: Option<&ServeArgs>, kgc: &[String]) -> Result<Self> {
         let none = ServeArgs::default();
         let serve = serve.unwrap_or(&none);
         let given = Given {
             data_dir: common.data_dir.as_deref(),
             log_format: common.log_format,
             deployment: serve.deployment.as_deref(),
-            kgc: &serve.kgc,
+            kgc: if serve.kgc.is_empty() { kgc } else { &serve.kgc },
+            attributes: serve.attributes,
             listen: &serve.listen,
             token: serve.token.as_deref(),
             allow: &serve.allow,
@@ -150,6 +158,12 @@ impl Config {
     /// The deployment file: the one given, or the copy made at the first start.
     pub(crate) fn read_deployment(&self) -> Result<DeploymentFile> {
         Ok(DeploymentFile::given_or_kept(self.deployment.as_deref(), &self.data_dir)?)
+    }
+
+    /// How attribute keys are fetched. Without an address of a KGC a fetch says so.
+    pub(crate) fn fetching(&self, file: &DeploymentFile, patience: Duration) -> Result<Plan> {
+        let kgcs = if self.kgc.is_empty() { file.kgc_addresses() } else { self.kgc.clone() };
+        Ok(Plan { kgcs: parse_all("kgc", &kgcs)?, timing: FetchTiming::default(), patience })
     }
 
     /// When things happen.

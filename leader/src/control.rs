@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Name, Suite};
+use quiver_ainq::{DroneKeypair, Name, Suite};
+use quiver_drone::command::lines;
+use quiver_drone::fetching::{Desk, copy};
 use quiver_net::Handle;
 use quiver_role::leader::Stance;
 use quiver_role::{Leader, LeaderCommand, LeaderEvent};
@@ -29,6 +31,10 @@ pub(crate) enum Request {
     Evict(String),
     /// Make a new key.
     Rekey,
+    /// Fetch attribute keys.
+    Fetch,
+    /// Which attribute keys are held.
+    Keys,
     /// Say something.
     Send {
         /// The channel.
@@ -160,14 +166,17 @@ pub(crate) async fn answer<S: Suite>(
     mut calls: mpsc::Receiver<Call<Request>>,
     machine: Handle<Leader<S>>,
     events: broadcast::Sender<LeaderEvent>,
+    desk: Desk<S>,
 ) {
     while let Some(Call { request, answer }) = calls.recv().await {
-        let (machine, events) = (machine.clone(), events.subscribe());
+        let (machine, events, desk) = (machine.clone(), events.subscribe(), desk.clone());
         tokio::spawn(async move {
             let answered = match request {
                 Request::Status => status(&machine).await,
                 Request::Evict(name) => evict(&machine, events, &name).await,
                 Request::Rekey => rekey(&machine, events).await,
+                Request::Fetch => fetch(&machine, &desk).await,
+                Request::Keys => keys(&desk),
                 Request::Send { channel, text } => send(&machine, events, &channel, text).await,
             };
             // Whoever asked may have gone.
@@ -187,6 +196,26 @@ async fn status<S: Suite>(machine: &Handle<Leader<S>>) -> Answered {
     let peer = machine.peer_id();
     status.listening = listening.iter().map(|address| format!("{address}/p2p/{peer}")).collect();
     serde_json::to_value(status).map_err(|error| error.to_string())
+}
+
+fn keys<S: Suite>(desk: &Desk<S>) -> Answered {
+    let keyring = desk.keys().keyring().map_err(|error| error.to_string())?;
+    serde_json::to_value(lines(&keyring)).map_err(|error| error.to_string())
+}
+
+async fn fetch<S: Suite>(machine: &Handle<Leader<S>>, desk: &Desk<S>) -> Answered {
+    let keypair = keypair(machine, desk).await.ok_or("the leader has not enrolled yet")?;
+    let report = desk.fetch(&keypair).await.map_err(|error| error.to_string())?;
+    serde_json::to_value(report).map_err(|error| error.to_string())
+}
+
+/// The running leader's key, once more; none before it has enrolled.
+pub(crate) async fn keypair<S: Suite>(
+    machine: &Handle<Leader<S>>,
+    desk: &Desk<S>,
+) -> Option<DroneKeypair<S>> {
+    let deployment = desk.keys().deployment().clone();
+    machine.inspect(move |machine| copy(&deployment, machine.keypair()?).ok()).await.ok()?
 }
 
 async fn evict<S: Suite>(machine: &Handle<Leader<S>>, events: Events, name: &str) -> Answered {

@@ -16,6 +16,9 @@ pub(crate) enum Error {
     /// The network.
     #[error(transparent)]
     Net(#[from] NetError),
+    /// Attribute keys.
+    #[error(transparent)]
+    Attributes(#[from] quiver_drone::Error),
     /// The stored state is not what the machine wrote.
     #[error("state file: {0}; restore it from a backup, or move it away and enrol anew with a fresh token")]
     Restore(#[from] RestoreError),
@@ -53,6 +56,7 @@ impl Error {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Service(error) => error.exit(),
+            Self::Attributes(error) => error.exit(),
             Self::Net(NetError::AddressInUse { .. }) => Exit::Busy,
             Self::Restore(_) | Self::OtherGroup { .. } => Exit::BadState,
             Self::Config(_) | Self::NoToken => Exit::Usage,

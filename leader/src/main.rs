@@ -3,6 +3,7 @@
 //! `main` reads the command line, `config` the settings; `service` runs the machine of `quiver-role` with the driver of
 //! `quiver-net`; `store` is the encrypted state file; through `control` the other subcommands reach the running leader.
 
+mod attributes;
 mod cli;
 mod config;
 mod control;
@@ -14,6 +15,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use quiver_drone::command::AbeCommand;
 use quiver_service::{Exit, control::call, logging, terminal};
 use serde::de::DeserializeOwned;
 
@@ -38,7 +40,11 @@ fn run(cli: Cli) -> Result<()> {
         Command::Serve(args) => Some(args),
         _ => None,
     };
-    let config = Config::read(&cli.common, serve)?;
+    let kgc = match &cli.command {
+        Command::Abe(AbeCommand::Fetch { kgc, .. }) => kgc.as_slice(),
+        _ => &[],
+    };
+    let config = Config::read(&cli.common, serve, kgc)?;
     logging::start(config.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match cli.command {
@@ -56,6 +62,7 @@ fn run(cli: Cli) -> Result<()> {
             let request = Request::Send { channel: channel.to_string(), text };
             runtime.block_on(ask_and_print(&config, &request))
         }
+        Command::Abe(command) => runtime.block_on(attributes::run(&config, &cli.common.protection, &command)),
     }
 }
 

@@ -1,6 +1,9 @@
 //! `leader serve`: the machine, its state file and the network, until a signal comes.
 
+use std::time::Duration;
+
 use quiver_ainq::{Deployment, IssuedToken, Name, Role, Suite};
+use quiver_drone::fetching::Desk;
 use quiver_net::{Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic};
 use quiver_role::{Leader, LeaderConfig, LeaderEvent, LeaderRecord, Reason, Route, Source};
 use quiver_service::config::parse_all;
@@ -15,6 +18,7 @@ use quiver_service::{private_file, with_suite};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
+use crate::attributes;
 use crate::config::Config;
 use crate::control;
 use crate::error::{Error, Result};
@@ -38,7 +42,7 @@ async fn serve<S: Suite>(
     let shutdown = Shutdown::listen()?;
     private_file::create_directory(&config.data_dir)?;
     let deployment = file.pin::<S>()?;
-    let (machine, store) = restore(config, protection, file, deployment)?;
+    let (machine, store) = restore(config, protection, file, deployment.clone())?;
     file.keep(&config.data_dir)?;
     let group = machine.status().group;
     tracing::info!(%group, members = machine.status().members, "state read");
@@ -46,10 +50,13 @@ async fn serve<S: Suite>(
     let (refused, refusal) = mpsc::channel(1);
     let node = node(config, file, &store, &group)?;
     let peer_id = node.key.peer_id();
+    let plan = config.fetching(file, attributes::PATIENCE_OF_A_CALL)?;
+    let desk = Desk::new(store.keys(&deployment), plan);
     let host = LeaderHost { store, peer_id, group: group.to_string(), json, events: events.clone(), refused };
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
     let (_control, calls) = Server::start(&config.data_dir)?;
-    let answering = tokio::spawn(control::answer(calls, handle, events));
+    let fetching = config.attributes.then(|| tokio::spawn(fetch(handle.clone(), desk.clone())));
+    let answering = tokio::spawn(control::answer(calls, handle, events, desk));
     let (ended, reason) = tokio::sync::oneshot::channel();
     let stopped = driver
         .run(async move {
@@ -58,10 +65,21 @@ async fn serve<S: Suite>(
         })
         .await;
     answering.abort();
+    fetching.inspect(tokio::task::JoinHandle::abort);
     stopped?;
     match reason.await {
         Ok(Some(reason)) => Err(Error::Refused(reason)),
         _ => Ok(()),
+    }
+}
+
+/// Fetches attribute keys as soon as the leader has enrolled.
+async fn fetch<S: Suite>(machine: quiver_net::Handle<Leader<S>>, desk: Desk<S>) {
+    loop {
+        if let Some(keypair) = control::keypair(&machine, &desk).await {
+            return desk.fetch_until_answered(&keypair).await;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 
@@ -89,7 +107,7 @@ fn restore<S: Suite>(
         None => return Err(Error::NoToken),
     };
     let by = protection.obtain(!NodeState::exists(&config.data_dir))?;
-    let (mut store, mut records) = Store::open(&config.data_dir, &deployment, &by, Missing::Create)?;
+    let (store, mut records) = Store::open(&config.data_dir, &deployment, &by, Missing::Create)?;
     let enrolled = is_enrolled(config, file, &deployment, &store, &records)?;
     if let Some(token) = &token {
         let id = token.token.statement.id;
@@ -97,7 +115,7 @@ fn restore<S: Suite>(
         if enrolled {
             match store.group() {
                 Some(stored) if stored != group.as_str() => {
-                    return Err(Error::OtherGroup { stored: stored.into(), given: group.to_string() });
+                    return Err(Error::OtherGroup { stored, given: group.to_string() });
                 }
                 _ => tracing::info!("already enrolled; the token is not used"),
             }
@@ -110,7 +128,7 @@ fn restore<S: Suite>(
         // An earlier start ended before the machine could begin to enrol.
         return Err(Error::NoToken);
     }
-    let group = store.group().ok_or(Error::NoToken)?.to_string();
+    let group = store.group().ok_or(Error::NoToken)?;
     let machine = Leader::new(leader_config(config, file, deployment, &group, token)?, records)?;
     Ok((machine, store))
 }
@@ -125,7 +143,7 @@ fn is_enrolled<S: Suite>(
     let Some(group) = store.group() else {
         return Ok(false);
     };
-    let settings = leader_config(config, file, deployment.clone(), group, None)?;
+    let settings = leader_config(config, file, deployment.clone(), &group, None)?;
     Ok(Leader::new(settings, records.to_vec())?.status().name.is_some())
 }
 
@@ -137,7 +155,7 @@ fn group_of<S: Suite>(token: &IssuedToken<S>) -> Name {
     }
 }
 
-fn leader_config<S: Suite>(
+pub(crate) fn leader_config<S: Suite>(
     config: &Config,
     file: &DeploymentFile,
     deployment: Deployment<S>,

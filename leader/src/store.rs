@@ -1,14 +1,16 @@
 //! What a leader must not forget: its machine's records, appended; the machine's checkpoint replaces them now and then.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use quiver_ainq::{Deployment, Suite};
+use quiver_drone::keys::{Keys, SharedState, locked};
 use quiver_role::{Leader, LeaderRecord};
 use quiver_service::deployment_file::owner;
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::Protection;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 const ROLE: &str = "leader";
 /// Note: the group led.
@@ -16,10 +18,10 @@ const GROUP: &str = "group";
 /// Note: the id of the token that the machine enrols with.
 const TOKEN: &str = "token";
 
-/// The open state file.
-#[derive(Debug)]
+/// The open state file. Clones are of the same file, for the tasks of this process.
+#[derive(Clone, Debug)]
 pub(crate) struct Store {
-    state: NodeState,
+    state: SharedState,
 }
 
 impl Store {
@@ -32,45 +34,59 @@ impl Store {
     ) -> Result<(Self, Vec<LeaderRecord>)> {
         let (state, records) = NodeState::open(data_dir, &owner(deployment, ROLE), by, missing)?;
         let records = records.into_iter().map(|mut record| LeaderRecord::new(std::mem::take(&mut *record)));
-        Ok((Self { state }, records.collect()))
+        Ok((Self { state: Arc::new(Mutex::new(state)) }, records.collect()))
     }
 
     /// Seed of the transport key.
     pub(crate) fn seed(&self) -> [u8; 32] {
-        *self.state.seed()
+        *locked(&self.state).seed()
     }
 
     /// The group led, if known yet.
-    pub(crate) fn group(&self) -> Option<&str> {
-        self.state.note(GROUP)
+    pub(crate) fn group(&self) -> Option<String> {
+        locked(&self.state).note(GROUP).map(String::from)
     }
 
     /// Whether an enrolment was begun with another token than this one.
     pub(crate) fn began_with_another(&self, token: &[u8; 16]) -> bool {
-        self.state.note(TOKEN).is_some_and(|begun| begun != hex::encode(token))
+        locked(&self.state).note(TOKEN).is_some_and(|begun| begun != hex::encode(token))
     }
 
     /// Notes whom to be and begins anew, with no records.
-    pub(crate) fn begin(&mut self, group: &str, token: &[u8; 16]) -> Result<()> {
-        self.state.set_note(GROUP, group);
-        self.state.set_note(TOKEN, &hex::encode(token));
-        Ok(self.state.replace::<Vec<u8>>(&[])?)
+    pub(crate) fn begin(&self, group: &str, token: &[u8; 16]) -> Result<()> {
+        let mut state = locked(&self.state);
+        state.set_note(GROUP, group);
+        state.set_note(TOKEN, &hex::encode(token));
+        Ok(state.replace::<Vec<u8>>(&[])?)
     }
 
     /// Makes records durable.
-    pub(crate) fn persist(&mut self, records: &[LeaderRecord]) -> Result<()> {
+    pub(crate) fn persist(&self, records: &[LeaderRecord]) -> Result<()> {
         let records: Vec<_> = records.iter().map(LeaderRecord::as_bytes).collect();
-        Ok(self.state.append(&records)?)
+        Ok(locked(&self.state).append(&records)?)
+    }
+
+    /// Puts records in place of everything in the file but notes and attribute keys.
+    pub(crate) fn replace(&self, records: &[LeaderRecord]) -> Result<()> {
+        let records: Vec<_> = records.iter().map(LeaderRecord::as_bytes).collect();
+        Ok(locked(&self.state).replace(&records)?)
+    }
+
+    /// The leader's attribute keys, in the same file.
+    pub(crate) fn keys<S: Suite>(&self, deployment: &Deployment<S>) -> Keys<S> {
+        Keys::new(Arc::clone(&self.state), deployment.clone())
     }
 
     /// Puts the machine's checkpoint in place of all records, if they have grown well beyond it.
-    pub(crate) fn compact<S: Suite>(&mut self, machine: &Leader<S>) -> Result<()> {
-        if !self.state.journal_outgrown() {
+    pub(crate) fn compact<S: Suite>(&self, machine: &Leader<S>) -> Result<()> {
+        if !self.journal_outgrown() {
             return Ok(());
         }
-        let checkpoint = machine.checkpoint();
-        let records: Vec<_> = checkpoint.iter().map(LeaderRecord::as_bytes).collect();
-        self.state.replace(&records).map_err(Error::from)
+        self.replace(&machine.checkpoint())
+    }
+
+    fn journal_outgrown(&self) -> bool {
+        locked(&self.state).journal_outgrown()
     }
 }
 
@@ -105,7 +121,7 @@ mod tests {
         let deployment = Deployment::new(name, MasterSecret::generate(&mut OsRng).public());
         let by = Protection::from_key_text("ab".repeat(32).as_bytes(), "test").expect("key");
         let open = || Store::open(directory.path(), &deployment, &by, Missing::Create).expect("open");
-        let (mut store, records) = open();
+        let (store, records) = open();
         let machine = leader(&deployment, records);
         store.begin("alpha", &[1; 16]).expect("begin");
         store.persist(&machine.checkpoint()).expect("persist");
@@ -113,7 +129,7 @@ mod tests {
         let small = std::fs::metadata(directory.path().join("drone.state")).expect("metadata").len();
         // Changes may be applied twice, so the same ones over and over make a long journal.
         let many: Vec<_> = std::iter::repeat_with(|| machine.checkpoint()).take(5000).flatten().collect();
-        while !store.state.journal_outgrown() {
+        while !store.journal_outgrown() {
             store.persist(&many).expect("persist");
         }
         store.compact(&machine).expect("compact");
@@ -121,7 +137,7 @@ mod tests {
         let size = std::fs::metadata(directory.path().join("drone.state")).expect("metadata").len();
         assert!(size <= small, "{size} bytes");
         let (store, records) = open();
-        assert_eq!(store.group(), Some("alpha"));
+        assert_eq!(store.group().as_deref(), Some("alpha"));
         assert!(store.began_with_another(&[2; 16]) && !store.began_with_another(&[1; 16]));
         assert_eq!(leader(&deployment, records).status(), machine.status());
     }

@@ -157,6 +157,11 @@ impl<S: Suite> Edge<S> {
         }
     }
 
+    /// This drone's own key, once enrolled.
+    pub fn keypair(&self) -> Option<&DroneKeypair<S>> {
+        self.keypair.as_ref()
+    }
+
     /// A secret that all synced members of the epoch can derive under this name; none unless synced.
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {
         let member = self.member().filter(|member| member.synced())?;

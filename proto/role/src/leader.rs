@@ -124,6 +124,11 @@ impl<S: Suite> Leader<S> {
         })
     }
 
+    /// The leader's own key, once enrolled.
+    pub fn keypair(&self) -> Option<&quiver_ainq::DroneKeypair<S>> {
+        self.memory.keypair.as_ref()
+    }
+
     /// A secret that all synced members of the epoch can derive under this name.
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {
         let leadership = &self.lead.as_ref()?.leadership;

@@ -1,0 +1,103 @@
+//! `edge abe fetch` and `edge abe list`: asked of the running edge, or done here if none runs.
+
+use std::time::Duration;
+
+use quiver_ainq::{Deployment, Suite};
+use quiver_drone::command::{AbeCommand, Line, lines, print_lines, print_report};
+use quiver_drone::fetching::{Desk, Report};
+use quiver_role::{Edge, EdgeConfig, Snapshot};
+use quiver_service::control::call;
+use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::node_state::Missing;
+use quiver_service::secrets::ProtectionArgs;
+use quiver_service::{Error as ServiceError, with_suite};
+use serde::de::DeserializeOwned;
+
+use crate::config::Config;
+use crate::control::Request;
+use crate::error::Result;
+use crate::store::Store;
+
+/// How long a fetch may take if a subcommand waits for the running edge: less than that waits.
+pub(crate) const PATIENCE_OF_A_CALL: Duration = Duration::from_secs(25);
+
+/// Runs a subcommand.
+pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, command: &AbeCommand) -> Result<()> {
+    match command {
+        AbeCommand::Fetch { json, .. } => {
+            let report = match ask::<Report>(config, &Request::Fetch).await? {
+                Some(report) => report,
+                None => alone(config, protection, Alone::Fetch).await?.0,
+            };
+            Ok(print_report(&report, *json)?)
+        }
+        AbeCommand::List { json } => {
+            let lines = match ask::<Vec<Line>>(config, &Request::Keys).await? {
+                Some(lines) => lines,
+                None => alone(config, protection, Alone::List).await?.1,
+            };
+            Ok(print_lines(&lines, *json)?)
+        }
+    }
+}
+
+/// Asks the running edge; none if none runs.
+async fn ask<A: DeserializeOwned>(config: &Config, request: &Request) -> Result<Option<A>> {
+    match call(&config.data_dir, "edge", "run", request).await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(ServiceError::NotRunning { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What is to be done with the state file at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Alone {
+    Fetch,
+    List,
+}
+
+async fn alone(config: &Config, protection: &ProtectionArgs, what: Alone) -> Result<(Report, Vec<Line>)> {
+    let file = config.read_deployment()?;
+    with_suite!(file.suite()?, S => {
+        let deployment = file.pin::<S>()?;
+        let by = protection.obtain(false)?;
+        let (store, state) = Store::open(&config.data_dir, &deployment, &by, Missing::Refuse)?;
+        let keys = store.keys(&deployment);
+        let report = match what {
+            Alone::Fetch => {
+                let desk = Desk::new(keys.clone(), config.fetching(&file, config.enrol_timeout)?);
+                fetch(&desk, config, &file, &deployment, &store, state.as_ref()).await?
+            }
+            Alone::List => Report::default(),
+        };
+        Ok((report, lines(&keys.keyring()?)))
+    })
+}
+
+async fn fetch<S: Suite>(
+    desk: &Desk<S>,
+    config: &Config,
+    file: &DeploymentFile,
+    deployment: &Deployment<S>,
+    store: &Store,
+    state: Option<&Snapshot>,
+) -> Result<Report> {
+    let settings = EdgeConfig {
+        deployment: deployment.clone(),
+        group: None,
+        token: None,
+        kgcs: file.kgc_ids(),
+        timing: config.timing(),
+    };
+    let machine = Edge::new(settings, state)?;
+    let (Some(keypair), Some(state)) = (machine.keypair(), state) else {
+        return Err(quiver_drone::Error::NotEnrolled("run `edge enroll` first").into());
+    };
+    let report = desk.fetch(keypair).await?;
+    if report.changed() {
+        // So that keys which were replaced or withdrawn do not stay readable behind the new ones.
+        store.persist(state)?;
+    }
+    Ok(report)
+}

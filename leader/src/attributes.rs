@@ -1,0 +1,84 @@
+//! `leader abe fetch` and `leader abe list`: asked of the running leader, or done here if none runs.
+
+use std::time::Duration;
+
+use quiver_drone::command::{AbeCommand, Line, lines, print_lines, print_report};
+use quiver_drone::fetching::{Desk, Report};
+use quiver_role::Leader;
+use quiver_service::control::call;
+use quiver_service::node_state::Missing;
+use quiver_service::secrets::ProtectionArgs;
+use quiver_service::{Error as ServiceError, with_suite};
+use serde::de::DeserializeOwned;
+
+use crate::config::Config;
+use crate::control::Request;
+use crate::error::{Error, Result};
+use crate::service::leader_config;
+use crate::store::Store;
+
+/// How long a fetch may take if a subcommand waits for the running leader: less than that waits.
+pub(crate) const PATIENCE_OF_A_CALL: Duration = Duration::from_secs(25);
+/// How long it may take otherwise.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs a subcommand.
+pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, command: &AbeCommand) -> Result<()> {
+    match command {
+        AbeCommand::Fetch { json, .. } => {
+            let report = match ask::<Report>(config, &Request::Fetch).await? {
+                Some(report) => report,
+                None => alone(config, protection, Alone::Fetch).await?.0,
+            };
+            Ok(print_report(&report, *json)?)
+        }
+        AbeCommand::List { json } => {
+            let lines = match ask::<Vec<Line>>(config, &Request::Keys).await? {
+                Some(lines) => lines,
+                None => alone(config, protection, Alone::List).await?.1,
+            };
+            Ok(print_lines(&lines, *json)?)
+        }
+    }
+}
+
+/// Asks the running leader; none if none runs.
+async fn ask<A: DeserializeOwned>(config: &Config, request: &Request) -> Result<Option<A>> {
+    match call(&config.data_dir, "leader", "serve", request).await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(ServiceError::NotRunning { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What is to be done with the state file at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Alone {
+    Fetch,
+    List,
+}
+
+async fn alone(config: &Config, protection: &ProtectionArgs, what: Alone) -> Result<(Report, Vec<Line>)> {
+    let file = config.read_deployment()?;
+    with_suite!(file.suite()?, S => {
+        let deployment = file.pin::<S>()?;
+        let by = protection.obtain(false)?;
+        let (store, records) = Store::open(&config.data_dir, &deployment, &by, Missing::Refuse)?;
+        let keys = store.keys(&deployment);
+        if what == Alone::List {
+            return Ok((Report::default(), lines(&keys.keyring()?)));
+        }
+        let group = store.group().ok_or(Error::NoToken)?;
+        let settings = leader_config(config, &file, deployment.clone(), &group, None)?;
+        let machine = Leader::new(settings, records.clone())?;
+        let Some(keypair) = machine.keypair() else {
+            return Err(quiver_drone::Error::NotEnrolled("run `leader serve` first").into());
+        };
+        let report = Desk::new(keys.clone(), config.fetching(&file, PATIENCE)?).fetch(keypair).await?;
+        if report.changed() {
+            // So that keys which were replaced or withdrawn do not stay readable behind the new ones.
+            store.replace(&records)?;
+        }
+        Ok((report, lines(&keys.keyring()?)))
+    })
+}

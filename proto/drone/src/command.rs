@@ -1,0 +1,93 @@
+//! The subcommands `abe fetch` and `abe list`, the same for edges and leaders.
+
+use clap::Subcommand;
+use quiver_ainq::Suite;
+use quiver_service::keyring::Keyring;
+use quiver_service::terminal;
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+use crate::fetching::Report;
+
+/// What to do about attribute keys.
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+pub enum AbeCommand {
+    /// Fetch the attribute keys that the operator granted (`kgc abe grant`), and what is needed to seal
+    Fetch {
+        /// Address of a KGC, in place of those in the deployment file; may be repeated. A running service uses its own
+        #[arg(long, value_name = "MULTIADDR")]
+        kgc: Vec<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show which attribute authorities are known and of which a key is held
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What is held of one authority, as shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// The authority's name.
+    pub authority: String,
+    /// Its scheme.
+    pub scheme: String,
+    /// Its fingerprint, hex.
+    pub fingerprint: String,
+    /// The revision of the grant whose key is held.
+    pub revision: Option<u64>,
+    /// Bytes of that key.
+    pub key_length: Option<usize>,
+}
+
+/// What is held, as shown.
+pub fn lines<S: Suite>(keyring: &Keyring<S>) -> Vec<Line> {
+    let line = |entry: &quiver_service::keyring::Entry<S>| Line {
+        authority: entry.authority.name.to_string(),
+        scheme: entry.authority.scheme.to_string(),
+        fingerprint: hex::encode(entry.authority.fingerprint()),
+        revision: entry.key.as_ref().map(|key| key.revision),
+        key_length: entry.key.as_ref().map(|key| key.key.len()),
+    };
+    keyring.entries().map(line).collect()
+}
+
+/// Prints what is held.
+///
+/// # Errors
+/// Those of standard output.
+pub fn print_lines(lines: &[Line], json: bool) -> Result<()> {
+    if json {
+        return print_json(&lines);
+    }
+    let rows: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            let held = line.revision.zip(line.key_length);
+            let held = held.map_or_else(
+                || "none".into(),
+                |(revision, length)| format!("revision {revision}, {length} bytes"),
+            );
+            let short = line.fingerprint.get(..16).unwrap_or_default().to_string();
+            [line.authority.clone(), line.scheme.clone(), held, short]
+        })
+        .collect();
+    Ok(terminal::line(&terminal::table(["AUTHORITY", "SCHEME", "KEY", "FINGERPRINT"], &rows))?)
+}
+
+/// Prints what a fetch came to.
+///
+/// # Errors
+/// Those of standard output.
+pub fn print_report(report: &Report, json: bool) -> Result<()> {
+    if json { print_json(report) } else { Ok(terminal::line(&report.describe())?) }
+}
+
+fn print_json(value: &(impl Serialize + ?Sized)) -> Result<()> {
+    let text = serde_json::to_string_pretty(value).map_err(std::io::Error::from)?;
+    Ok(terminal::line(&text)?)
+}

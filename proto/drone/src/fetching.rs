@@ -1,0 +1,244 @@
+//! One fetch: a node of its own dials the KGC, asks every authority, and is gone.
+//!
+//! So that no drone of thousands keeps a connection to the KGC, and none of its business mixes with the group's. The node
+//! has a fresh transport key: who the drone is, its signatures say.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiver_ainq::{Deployment, DroneKeypair, Name, SignedAuthority, Suite};
+use quiver_net::{Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, Transport};
+use quiver_role::attributes::{Answer, FetchEvent, FetchTiming, Fetcher, FetcherConfig};
+use quiver_role::{Reason, Route};
+use quiver_service::keyring::{Entry, HeldKey};
+use rand::rngs::OsRng;
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use crate::keys::Keys;
+use crate::{Error, Result};
+
+/// How long to wait for a KGC that did not answer.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// How a fetch is done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Addresses of KGCs.
+    pub kgcs: Vec<Multiaddr>,
+    /// When the machine does things.
+    pub timing: FetchTiming,
+    /// How long it may take.
+    pub patience: Duration,
+}
+
+/// What came of one authority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// A key came that was not held before.
+    NewKey,
+    /// The key of the grant in force was held already.
+    Held,
+    /// Nothing is granted, and nothing was held.
+    NothingGranted,
+    /// The grant was withdrawn: the key that was held is erased.
+    Withdrawn,
+}
+
+impl Outcome {
+    /// For people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::NewKey => "new key",
+            Self::Held => "key held already",
+            Self::NothingGranted => "nothing granted",
+            Self::Withdrawn => "grant withdrawn; key erased",
+        }
+    }
+}
+
+/// What a fetch came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// What came of each authority that answered, by name.
+    pub answered: Vec<(String, Outcome)>,
+    /// What the KGC refused with, in words.
+    pub refused: Vec<String>,
+}
+
+impl Report {
+    /// Whether anything that is held changed.
+    pub fn changed(&self) -> bool {
+        self.answered.iter().any(|(_, outcome)| matches!(outcome, Outcome::NewKey | Outcome::Withdrawn))
+    }
+
+    /// For people.
+    pub fn describe(&self) -> String {
+        let answered = self.answered.iter().map(|(name, outcome)| format!("{name}: {}", outcome.describe()));
+        let refused = self.refused.iter().map(|reason| format!("refused: {reason}"));
+        let lines: Vec<_> = answered.chain(refused).collect();
+        if lines.is_empty() { "the KGC has no attribute authority".into() } else { lines.join("\n") }
+    }
+}
+
+/// Where a drone's program fetches: one fetch at a time. Clones share that.
+#[derive(Clone, Debug)]
+pub struct Desk<S: Suite> {
+    keys: Keys<S>,
+    plan: Plan,
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl<S: Suite> Desk<S> {
+    /// A desk for this keyring.
+    pub fn new(keys: Keys<S>, plan: Plan) -> Self {
+        Self { keys, plan, turn: Arc::default() }
+    }
+
+    /// The keyring.
+    pub fn keys(&self) -> &Keys<S> {
+        &self.keys
+    }
+
+    /// Fetches everything that is granted to the drone with this key and stores it, each key as it comes. Needs a tokio
+    /// runtime with several threads.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if the KGC refuses everything, [`Error::TimedOut`], and those of storing and of the network.
+    pub async fn fetch(&self, keypair: &DroneKeypair<S>) -> Result<Report> {
+        let keypair = copy(self.keys.deployment(), keypair)?;
+        let _turn = self.turn.lock().await;
+        fetch(&self.keys, keypair, &self.plan).await
+    }
+
+    /// Fetches in the background, again and again until the KGC has answered once.
+    pub async fn fetch_until_answered(&self, keypair: &DroneKeypair<S>) {
+        loop {
+            match self.fetch(keypair).await {
+                Err(error @ (Error::TimedOut(_) | Error::Net(_))) => tracing::warn!(%error, "attribute keys"),
+                Err(error) => return tracing::warn!(%error, "attribute keys"),
+                Ok(report) => {
+                    return tracing::info!(changed = report.changed(), "attribute keys are up to date");
+                }
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+}
+
+/// A drone's key once more: each machine has its own.
+///
+/// # Errors
+/// [`Error::Keyring`], never for a key of this deployment.
+pub fn copy<S: Suite>(deployment: &Deployment<S>, keypair: &DroneKeypair<S>) -> Result<DroneKeypair<S>> {
+    let secret = keypair.to_bytes();
+    DroneKeypair::restore(deployment, keypair.public().clone(), &secret).map_err(Error::Keyring)
+}
+
+async fn fetch<S: Suite>(keys: &Keys<S>, keypair: DroneKeypair<S>, plan: &Plan) -> Result<Report> {
+    if plan.kgcs.is_empty() {
+        return Err(Error::NoAddress);
+    }
+    let deployment = keys.deployment().clone();
+    let config = FetcherConfig { deployment, keypair, held: keys.held()?, timing: plan.timing };
+    let fetcher = Fetcher::new(config).map_err(Error::Keyring)?;
+    let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
+    node.dial = plan.kgcs.iter().map(|address| (Route::Kgc, address.clone())).collect();
+    let (events, mut heard) = mpsc::unbounded_channel();
+    let (driver, _handle) = Driver::new(&node, fetcher, Listener(events), OsRng)?;
+    let mut collected = Collected::default();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let listening = async {
+        let listened = timeout(plan.patience, collected.listen(keys, &mut heard)).await;
+        // The driver waits for it.
+        let _ = stop.send(());
+        listened
+    };
+    let running = driver.run(async move {
+        // Sent or dropped, there is nothing left to do.
+        let _ = stopped.await;
+    });
+    let (listened, ran) = tokio::join!(listening, running);
+    ran?;
+    match listened {
+        Ok(through) => through?,
+        Err(_) => return Err(Error::TimedOut(plan.patience)),
+    }
+    match collected {
+        Collected { report, last_refusal: Some(reason) } if report.answered.is_empty() => {
+            Err(Error::Refused(reason))
+        }
+        Collected { report, .. } => Ok(report),
+    }
+}
+
+/// What came in so far.
+#[derive(Default)]
+struct Collected {
+    report: Report,
+    last_refusal: Option<Reason>,
+}
+
+impl Collected {
+    async fn listen<S: Suite>(
+        &mut self,
+        keys: &Keys<S>,
+        heard: &mut mpsc::UnboundedReceiver<FetchEvent>,
+    ) -> Result<()> {
+        while let Some(event) = heard.recv().await {
+            match event {
+                FetchEvent::Answered { authority, statement, answer } => {
+                    let outcome =
+                        tokio::task::block_in_place(|| store(keys, &authority, &statement, answer))?;
+                    tracing::info!(%authority, outcome = outcome.describe(), "attribute authority answered");
+                    self.report.answered.push((authority.to_string(), outcome));
+                }
+                FetchEvent::Refused(reason) => {
+                    tracing::warn!(%reason, "the KGC refuses an attribute key");
+                    if !matches!(reason, Reason::BadCookie | Reason::Busy) {
+                        self.report.refused.push(reason.to_string());
+                        self.last_refusal = Some(reason);
+                    }
+                }
+                FetchEvent::Blamed { peer, offence } => {
+                    tracing::warn!(peer = peer.0, %offence, "peer blamed");
+                }
+                FetchEvent::Done { .. } => return Ok(()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn store<S: Suite>(keys: &Keys<S>, name: &Name, statement: &[u8], answer: Answer) -> Result<Outcome> {
+    let authority = SignedAuthority::decode(statement)
+        .and_then(|statement| statement.verify(keys.deployment()))
+        .map_err(Error::Keyring)?;
+    let held = keys.keyring()?.entry(name).and_then(|entry| entry.key.clone());
+    let (key, outcome) = match answer {
+        Answer::Key { revision, key } => (Some(HeldKey { revision, key }), Outcome::NewKey),
+        Answer::Held { .. } => (held, Outcome::Held),
+        Answer::Nothing if held.is_some() => (None, Outcome::Withdrawn),
+        Answer::Nothing => (None, Outcome::NothingGranted),
+    };
+    keys.put(Entry { authority, key })?;
+    Ok(outcome)
+}
+
+/// Passes on what a fetcher reports.
+struct Listener(mpsc::UnboundedSender<FetchEvent>);
+
+impl<S: Suite> Host<Fetcher<S>> for Listener {
+    fn persist(&mut self, _: &[Infallible]) -> std::result::Result<(), HostError> {
+        Ok(())
+    }
+
+    fn event(&mut self, _: &Fetcher<S>, event: FetchEvent) {
+        // Whoever listened may have given up.
+        let _ = self.0.send(event);
+    }
+}

@@ -1,0 +1,80 @@
+//! The keyring in a drone's state file, shared by the tasks of one process.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use quiver_ainq::{Deployment, Suite};
+use quiver_role::attributes::Held;
+use quiver_service::keyring::{ATTACHMENT, Entry, Keyring};
+use quiver_service::node_state::NodeState;
+use tokio::sync::watch;
+
+use crate::{Error, Result};
+
+/// A state file that several tasks use.
+pub type SharedState = Arc<Mutex<NodeState>>;
+
+/// The state file, also if a task panicked with it: it is whole after every change.
+pub fn locked(state: &Mutex<NodeState>) -> MutexGuard<'_, NodeState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The keyring of a drone. Clones are of the same one.
+#[derive(Clone, Debug)]
+pub struct Keys<S: Suite> {
+    state: SharedState,
+    deployment: Deployment<S>,
+    /// Counts changes.
+    changes: Arc<watch::Sender<u64>>,
+}
+
+impl<S: Suite> Keys<S> {
+    /// The keyring in this state file.
+    pub fn new(state: SharedState, deployment: Deployment<S>) -> Self {
+        Self { state, deployment, changes: Arc::new(watch::Sender::new(0)) }
+    }
+
+    /// The deployment.
+    pub fn deployment(&self) -> &Deployment<S> {
+        &self.deployment
+    }
+
+    /// Tells of every change, for whoever has the keys in use.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// What is held, every statement verified. Empty if nothing was ever fetched.
+    ///
+    /// # Errors
+    /// [`Error::Keyring`].
+    pub fn keyring(&self) -> Result<Keyring<S>> {
+        match locked(&self.state).attachment(ATTACHMENT) {
+            Some(bytes) => Keyring::decode(bytes, &self.deployment).map_err(Error::Keyring),
+            None => Ok(Keyring::default()),
+        }
+    }
+
+    /// Takes an entry, durably. Returns whether that changes anything.
+    ///
+    /// # Errors
+    /// [`Error::Keyring`], and those of writing the file.
+    pub fn put(&self, entry: Entry<S>) -> Result<bool> {
+        let mut keyring = self.keyring()?;
+        let changed = keyring.put(entry).map_err(Error::Keyring)?;
+        if changed {
+            locked(&self.state).attach(ATTACHMENT, &keyring.encode())?;
+            self.changes.send_modify(|count| *count += 1);
+        }
+        Ok(changed)
+    }
+
+    /// What a fetcher is to know of it.
+    pub(crate) fn held(&self) -> Result<Vec<Held>> {
+        let keyring = self.keyring()?;
+        let held = keyring.entries().map(|entry| Held {
+            statement: entry.authority.bytes(),
+            revision: entry.key.as_ref().map(|key| key.revision),
+        });
+        Ok(held.collect())
+    }
+}

@@ -1,0 +1,14 @@
+//! What the programs of edges and leaders share beyond files: attribute keys, fetched from the KGC and kept.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`keys`] | the keyring in the drone's state file, shared by the tasks of one process |
+//! | [`fetching`] | one fetch: a node of its own, a [`Fetcher`](quiver_role::attributes::Fetcher), the keyring |
+//! | [`command`] | the subcommands `abe fetch` and `abe list` |
+
+pub mod command;
+mod error;
+pub mod fetching;
+pub mod keys;
+
+pub use error::{Error, Result};
