@@ -11,6 +11,7 @@
 //! | [`scene`] | a deployment with tokens and keys, the same in every run |
 //! | [`decoders`] | what decodes must encode to what was decoded |
 //! | [`files`] | what the services read from disk |
+//! | [`policies`] | the policy language, and encoded policies, attributes and schemas |
 //! | [`machines`] | the roles, taken to some state and then fed with anything |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -19,5 +20,6 @@ pub mod decoders;
 pub mod files;
 pub mod machines;
 pub mod mutation;
+pub mod policies;
 pub mod scene;
 pub mod targets;

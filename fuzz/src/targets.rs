@@ -2,7 +2,7 @@
 
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
-use crate::{decoders, files, machines};
+use crate::{decoders, files, machines, policies};
 
 /// Something to feed with bytes.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,12 @@ pub const TARGETS: &[Target] = targets! {
     "spare": decoders::spare, decoders::seeds::spare;
     "ratchet": decoders::ratchet, decoders::seeds::ratchet;
     "membership": decoders::membership, decoders::seeds::membership;
+    "policy_text": policies::policy_text, policies::policy_text_seeds;
+    "attribute_list": policies::attribute_list, policies::attribute_list_seeds;
+    "access_tree": policies::access_tree, policies::access_tree_seeds;
+    "attribute_set": policies::attribute_set, policies::attribute_set_seeds;
+    "attribute_schema": policies::attribute_schema, policies::attribute_schema_seeds;
+    "attribute": policies::attribute, policies::attribute_seeds;
     "edge_snapshot": machines::edge_snapshot, machines::edge_snapshot_seeds;
     "leader_records": machines::leader_records, machines::leader_record_seeds;
     "deployment_file": files::deployment_file, files::deployment_file_seeds;
