@@ -153,5 +153,5 @@ fn the_deepest_policy_is_parsed_on_a_small_stack() {
         assert!(AccessTree::parse(&text, &Schema::new()).is_ok());
         assert!(AccessTree::parse(&deep, &Schema::new()).is_ok());
     };
-    std::thread::Builder::new().stack_size(1024 * 1024).spawn(parse).unwrap().join().unwrap();
+    std::thread::Builder::new().stack_size(64 * 1024).spawn(parse).unwrap().join().unwrap();
 }

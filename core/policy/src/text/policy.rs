@@ -1,9 +1,18 @@
 //! Policies: `(scout and altitude >= 120) or 2 of (thermal, lidar, radar)`.
+//!
+//! ```text
+//! any     = all {"or" all}
+//! all     = operand {"and" operand}
+//! operand = "(" any ")" | number "of" "(" any {"," any} ")" | name [operator value]
+//! ```
+//!
+//! Parentheses nest on a stack of our own: a policy as deep as may be takes no more of the thread's than a flat one.
 
 use alloc::vec::Vec;
+use core::mem::take;
 
 use winnow::Parser as _;
-use winnow::combinator::{opt, peek, separated};
+use winnow::combinator::{opt, peek};
 use winnow::stream::Location as _;
 
 use super::word::{
@@ -21,118 +30,118 @@ struct Part {
     at: usize,
 }
 
-/// What a parse adds to.
-struct Parse<'s> {
-    schema: &'s Schema,
-    builder: Builder,
-    /// Parentheses that are open. Parsers call each other only inside of parentheses, so this bounds the stack.
-    depth: usize,
+/// What was read so far between one pair of parentheses, or outside of all.
+#[derive(Default)]
+struct Level<'t> {
+    /// Where the parenthesis opens, if it is one.
+    open: Option<usize>,
+    /// The number of `k of (…)`, and where it stands.
+    threshold: Option<(&'t str, usize)>,
+    /// What commas separate.
+    list: Vec<Part>,
+    /// What `or` separates.
+    any: Vec<Part>,
+    /// What `and` separates.
+    all: Vec<Part>,
 }
 
-/// policy = any
+/// What an operand begins with.
+enum Begun<'t> {
+    Leaf(Part),
+    Level(Level<'t>),
+}
+
+/// Parses a whole text.
 pub(super) fn policy(input: &mut Input<'_>, schema: &Schema) -> Parsed<AccessTree> {
-    let mut parse = Parse { schema, builder: AccessTree::builder(), depth: 0 };
+    let mut parse = Parse { schema, builder: AccessTree::builder() };
+    let (mut outer, mut level) = (Vec::new(), Level::default());
     start(input)?;
     if next(input)?.is_none() {
         return wrong(input.current_token_start(), Fault::Empty);
     }
-    let root = parse.any(input)?;
-    match next(input)? {
-        None => parse.builder.finish(root.node).or_else(|fault| wrong(root.at, fault)),
-        Some(')') => wrong(input.current_token_start(), Fault::Unopened),
-        Some(_) => expected(input, "`and`, `or` or the end"),
+    loop {
+        let mut operand = match parse.begin(input, outer.len())? {
+            Begun::Leaf(leaf) => leaf,
+            Begun::Level(inner) => {
+                outer.push(core::mem::replace(&mut level, inner));
+                continue;
+            }
+        };
+        // An operand ends here, and with it perhaps the parentheses it stands in, which are operands in turn.
+        while let Some(ended) = parse.end(input, &mut level, operand)? {
+            match outer.pop() {
+                Some(enclosing) => (level, operand) = (enclosing, ended),
+                None => return parse.builder.finish(ended.node).or_else(|fault| wrong(ended.at, fault)),
+            }
+        }
     }
 }
 
-// Every failure behind the first word of an operand is final, so nothing is ever parsed twice.
+/// What a parse adds to.
+struct Parse<'s> {
+    schema: &'s Schema,
+    builder: Builder,
+}
+
 impl Parse<'_> {
-    /// any = all {"or" all}
-    fn any(&mut self, input: &mut Input<'_>) -> Parsed<Part> {
-        let separator = |input: &mut Input<'_>| keyword(input, "or");
-        let parts: Vec<Part> =
-            separated(1.., |input: &mut Input<'_>| self.all(input), separator).parse_next(input)?;
-        self.joined(1, parts)
-    }
-
-    /// all = operand {"and" operand}
-    fn all(&mut self, input: &mut Input<'_>) -> Parsed<Part> {
-        let separator = |input: &mut Input<'_>| keyword(input, "and");
-        let parts: Vec<Part> =
-            separated(1.., |input: &mut Input<'_>| self.operand(input), separator).parse_next(input)?;
-        self.joined(parts.len(), parts)
-    }
-
-    /// operand = "(" any ")" | number "of" "(" any {"," any} ")" | name [operator value]
-    fn operand(&mut self, input: &mut Input<'_>) -> Parsed<Part> {
+    /// Where an operand must begin: a leaf, or a parenthesis that is the `depth`-th around its content.
+    fn begin<'t>(&mut self, input: &mut Input<'t>, depth: usize) -> Parsed<Begun<'t>> {
         let at = input.current_token_start();
         not_a_keyword(input, OPERAND)?;
         match next(input)? {
-            Some('(') => {
-                let [part] = *self.parenthesised(input, false)? else {
-                    return wrong(at, Fault::EmptyParentheses);
-                };
-                Ok(Part { at, ..part })
-            }
+            Some('(') => return open(input, depth, None).map(Begun::Level),
             Some('"') => {
                 let name = quoted_name(input)?;
-                self.leaf(input, name, at)
+                return self.leaf(input, name, at).map(Begun::Leaf);
             }
-            _ => match opt(word).parse_next(input)? {
-                Some(word)
-                    if peek(opt(|input: &mut Input<'_>| keyword(input, "of")))
-                        .parse_next(input)?
-                        .is_some() =>
-                {
-                    self.threshold(input, word, at)
-                }
-                Some(word) => self.leaf(input, bare_name(word, at)?, at),
-                None => expected(input, OPERAND),
-            },
+            _ => {}
         }
-    }
-
-    /// What follows the number of a threshold.
-    fn threshold(&mut self, input: &mut Input<'_>, number: &str, at: usize) -> Parsed<Part> {
-        if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        let Some(word) = opt(word).parse_next(input)? else { return expected(input, OPERAND) };
+        if peek(opt(keyword("of"))).parse_next(input)?.is_none() {
+            return self.leaf(input, bare_name(word, at)?, at).map(Begun::Leaf);
+        }
+        if !word.bytes().all(|byte| byte.is_ascii_digit()) {
             return expected(input, "`and`, `or`, an operator or the end (`of` follows a number)");
         }
-        keyword(input, "of")?;
+        keyword("of").parse_next(input)?;
         if next(input)? != Some('(') {
             return expected(input, "`(` after `of`");
         }
-        let parts = self.parenthesised(input, true)?;
-        // A number too large for its type is above the number of children all the same.
-        self.gate(number.parse().unwrap_or(usize::MAX), &parts, at)
+        open(input, depth, Some((word, at))).map(Begun::Level)
     }
 
-    /// "(" any {"," any} ")", where commas only separate alternatives of a threshold.
-    fn parenthesised(&mut self, input: &mut Input<'_>, list: bool) -> Parsed<Vec<Part>> {
-        let open = input.current_token_start();
-        symbol(input, '(')?;
-        if self.depth >= MAX_DEPTH {
-            return wrong(open, Fault::TooDeep);
+    /// Puts an operand where it belongs and reads what follows it. None if that is another operand; if the level ends here,
+    /// what the level is.
+    fn end(&mut self, input: &mut Input<'_>, level: &mut Level<'_>, operand: Part) -> Parsed<Option<Part>> {
+        level.all.push(operand);
+        if opt(keyword("and")).parse_next(input)?.is_some() {
+            return Ok(None);
         }
-        if next(input)? == Some(')') {
-            return wrong(open, Fault::EmptyParentheses);
+        let all = self.joined(level.all.len(), &take(&mut level.all))?;
+        level.any.push(all);
+        if opt(keyword("or")).parse_next(input)?.is_some() {
+            return Ok(None);
         }
-        self.depth = self.depth.saturating_add(1);
-        let mut parts = Vec::new();
-        loop {
-            match next(input)? {
-                None => return wrong(open, Fault::Unclosed),
-                Some(_) => parts.push(self.any(input)?),
+        let any = self.joined(1, &take(&mut level.any))?;
+        level.list.push(any);
+        match (level.open, level.threshold, next(input)?) {
+            (None, _, None) => Ok(Some(any)),
+            (None, _, Some(')')) => wrong(input.current_token_start(), Fault::Unopened),
+            (None, _, Some(_)) => expected(input, "`and`, `or` or the end"),
+            (Some(open), _, None) => wrong(open, Fault::Unclosed),
+            (Some(at), None, Some(')')) => symbol(input, ')').map(|()| Some(Part { at, ..any })),
+            (Some(_), None, Some(_)) => expected(input, "`and`, `or` or `)`"),
+            (Some(_), Some((number, at)), Some(')')) => {
+                symbol(input, ')')?;
+                // A number too large for its type is above the number of children all the same.
+                self.gate(number.parse().unwrap_or(usize::MAX), &level.list, at).map(Some)
             }
-            match next(input)? {
-                Some(')') => break,
-                Some(',') if list => symbol(input, ',')?,
-                None => return wrong(open, Fault::Unclosed),
-                Some(_) if list => return expected(input, "`and`, `or`, `,` or `)`"),
-                Some(_) => return expected(input, "`and`, `or` or `)`"),
+            (Some(open), Some(_), Some(',')) => {
+                symbol(input, ',')?;
+                if next(input)?.is_none() { wrong(open, Fault::Unclosed) } else { Ok(None) }
             }
+            (Some(_), Some(_), Some(_)) => expected(input, "`and`, `or`, `,` or `)`"),
         }
-        symbol(input, ')')?;
-        self.depth = self.depth.saturating_sub(1);
-        Ok(parts)
     }
 
     /// A leaf whose name was read.
@@ -154,11 +163,10 @@ impl Parse<'_> {
     }
 
     /// What a keyword joins: a gate, or, where there is no keyword, what stands there.
-    fn joined(&mut self, threshold: usize, parts: Vec<Part>) -> Parsed<Part> {
-        match *parts.as_slice() {
-            [part] => Ok(part),
-            [first, ..] => self.gate(threshold, &parts, first.at),
-            [] => wrong(0, Fault::Empty),
+    fn joined(&mut self, threshold: usize, parts: &[Part]) -> Parsed<Part> {
+        match parts {
+            [part] => Ok(*part),
+            _ => self.gate(threshold, parts, parts.first().map_or(0, |first| first.at)),
         }
     }
 
@@ -169,5 +177,19 @@ impl Parse<'_> {
         }
         let node = self.builder.gate(threshold, children).or_else(|fault| wrong(at, fault))?;
         Ok(Part { node, at })
+    }
+}
+
+/// An opening parenthesis inside of `depth` others, behind which something follows.
+fn open<'t>(input: &mut Input<'t>, depth: usize, threshold: Option<(&'t str, usize)>) -> Parsed<Level<'t>> {
+    let open = input.current_token_start();
+    if depth >= MAX_DEPTH {
+        return wrong(open, Fault::TooDeep);
+    }
+    symbol(input, '(')?;
+    match next(input)? {
+        None => wrong(open, Fault::Unclosed),
+        Some(')') => wrong(open, Fault::EmptyParentheses),
+        Some(_) => Ok(Level { open: Some(open), threshold, ..Level::default() }),
     }
 }

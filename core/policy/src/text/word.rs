@@ -35,8 +35,8 @@ pub(super) fn word<'t>(input: &mut Input<'t>) -> Parsed<&'t str> {
 }
 
 /// A keyword, in upper or lower case.
-pub(super) fn keyword(input: &mut Input<'_>, keyword: &'static str) -> Parsed<()> {
-    word.verify(|word: &str| word.eq_ignore_ascii_case(keyword)).void().parse_next(input)
+pub(super) fn keyword<'t>(keyword: &'static str) -> impl ModalParser<Input<'t>, (), Failure> {
+    word.verify(move |word: &str| word.eq_ignore_ascii_case(keyword)).void()
 }
 
 /// A name in quotation marks.
