@@ -37,14 +37,15 @@ fn policies(c: &mut Criterion) {
         assert!(formula.leaves().len().abs_diff(leaves) <= leaves / 10 + 2, "{}", formula.leaves().len());
         assert!(formula.satisfied_by(&set));
         let mut group = c.benchmark_group("policy");
-        let mut bench = |name: &str, run: &dyn Fn()| {
-            group.bench_function(BenchmarkId::new(name, leaves), |b| b.iter(run));
-        };
-        bench("parse", &|| drop(black_box(AccessTree::parse(black_box(&text), &schema))));
-        bench("decode", &|| drop(black_box(AccessTree::decode(black_box(&bytes)))));
-        bench("lower", &|| drop(black_box(black_box(&tree).formula())));
-        bench("select", &|| {
-            drop(black_box(black_box(&formula).select(&set, |_, use_number| 1 + use_number as u32)))
+        group.bench_function(BenchmarkId::new("parse", leaves), |b| {
+            b.iter(|| AccessTree::parse(black_box(&text), &schema));
+        });
+        group.bench_function(BenchmarkId::new("decode", leaves), |b| {
+            b.iter(|| AccessTree::decode(black_box(&bytes)));
+        });
+        group.bench_function(BenchmarkId::new("lower", leaves), |b| b.iter(|| black_box(&tree).formula()));
+        group.bench_function(BenchmarkId::new("select", leaves), |b| {
+            b.iter(|| black_box(&formula).select(&set, |_, use_number| 1 + use_number as u32));
         });
         group.finish();
     }
