@@ -60,7 +60,7 @@ pub use formula::{Formula, Leaf};
 pub use kind::Kind;
 pub use name::AttributeName;
 pub use schema::Schema;
-pub use selection::Selection;
+pub use selection::{SelectedGate, Selection};
 pub use set::{AttributeSet, Value};
 pub use tree::{AccessTree, Builder};
 

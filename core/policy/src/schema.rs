@@ -17,6 +17,13 @@ const FORMAT: u8 = 1;
 ///
 /// Policies and attribute sets are read against a schema. An open schema (the default) takes any plain name; a closed
 /// one takes those listed, which catches a misspelt `scuot` that nobody would ever have.
+///
+/// In a configuration file (feature `serde`):
+///
+/// ```toml
+/// plain = ["scout", "thermal"]        # leave it out to take any name
+/// integers = { altitude = "16 bits", valid-until = "date" }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schema {
     integers: BTreeMap<AttributeName, Kind>,
@@ -100,10 +107,10 @@ impl Schema {
     ///
     /// # Errors
     /// [`Fault::NotAnInteger`].
-    pub fn kind_of(&self, name: &str) -> Result<Kind, Fault> {
+    pub fn kind_of(&self, name: &AttributeName) -> Result<Kind, Fault> {
         self.integers.get(name).copied().ok_or_else(|| {
             let nearest = nearest(name, self.integers.keys());
-            Fault::NotAnInteger { name: name.into(), nearest }
+            Fault::NotAnInteger { name: name.as_str().into(), nearest }
         })
     }
 
@@ -111,14 +118,14 @@ impl Schema {
     ///
     /// # Errors
     /// [`Fault::NeedsValue`] if it is an integer, [`Fault::UnknownAttribute`] if the list is closed without it.
-    pub fn check_plain(&self, name: &str) -> Result<(), Fault> {
+    pub fn check_plain(&self, name: &AttributeName) -> Result<(), Fault> {
         if let Some(&kind) = self.integers.get(name) {
-            return Err(Fault::NeedsValue { name: name.into(), kind });
+            return Err(Fault::NeedsValue { name: name.as_str().into(), kind });
         }
         match &self.plain {
             Some(plain) if !plain.contains(name) => {
                 let nearest = nearest(name, plain.iter().chain(self.integers.keys()));
-                Err(Fault::UnknownAttribute { name: name.into(), nearest })
+                Err(Fault::UnknownAttribute { name: name.as_str().into(), nearest })
             }
             _ => Ok(()),
         }
@@ -192,8 +199,8 @@ impl fmt::Display for Schema {
 }
 
 /// The name that takes the fewest single-character changes to become `name`, if a third of its characters suffice.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a AttributeName>) -> Option<Box<str>> {
-    let wrong: Vec<char> = name.chars().collect();
+fn nearest<'a>(name: &AttributeName, known: impl Iterator<Item = &'a AttributeName>) -> Option<Box<str>> {
+    let wrong: Vec<char> = name.as_str().chars().collect();
     let distances = known.map(|known| (changes(&wrong, known.as_str()), known));
     let (distance, nearest) = distances.min()?;
     (distance.saturating_mul(3) <= wrong.len().max(3)).then(|| nearest.as_str().into())

@@ -1,14 +1,4 @@
 //! Schemas, attribute sets and access trees in configuration files: as text, with the integers the text needs.
-//!
-//! ```toml
-//! [schema]
-//! plain = ["scout", "thermal"]           # leave it out to take any name
-//! integers = { altitude = "16 bits", valid-until = "date" }
-//!
-//! [policy]
-//! policy = "scout and altitude >= 120"
-//! integers = { altitude = "16 bits" }
-//! ```
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString as _};

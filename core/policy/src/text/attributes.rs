@@ -33,11 +33,11 @@ fn entry(input: &mut Input<'_>, schema: &Schema, set: &mut AttributeSet) -> Pars
     let at = input.current_token_start();
     let name = name(input)?;
     let value = if opt(|input: &mut Input<'_>| symbol(input, '=')).parse_next(input)?.is_some() {
-        let kind = schema.kind_of(name.as_str()).or_else(|fault| wrong(at, fault))?;
+        let kind = schema.kind_of(&name).or_else(|fault| wrong(at, fault))?;
         let (value, at) = value(input, kind)?;
         Some(Value::new(kind, value).or_else(|fault| wrong(at, fault))?)
     } else {
-        schema.check_plain(name.as_str()).or_else(|fault| wrong(at, fault))?;
+        schema.check_plain(&name).or_else(|fault| wrong(at, fault))?;
         None
     };
     set.insert(name, value).or_else(|fault| wrong(at, fault))

@@ -148,11 +148,11 @@ impl Parse<'_> {
     fn leaf(&mut self, input: &mut Input<'_>, name: AttributeName, at: usize) -> Parsed<Part> {
         let condition = match opt(operator).parse_next(input)? {
             None => {
-                self.schema.check_plain(name.as_str()).or_else(|fault| wrong(at, fault))?;
+                self.schema.check_plain(&name).or_else(|fault| wrong(at, fault))?;
                 Condition::Plain(name)
             }
             Some(operator) => {
-                let kind = self.schema.kind_of(name.as_str()).or_else(|fault| wrong(at, fault))?;
+                let kind = self.schema.kind_of(&name).or_else(|fault| wrong(at, fault))?;
                 let (constant, constant_at) = value(input, kind)?;
                 let comparison = Comparison::new(name, kind, operator, constant);
                 Condition::Compare(comparison.or_else(|fault| wrong(constant_at, fault))?)
