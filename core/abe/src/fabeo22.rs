@@ -1,0 +1,211 @@
+//! FABEO: Riepel and Wee, *FABEO: Fast Attribute-Based Encryption with Optimal Security*, CCS 2022, eprint 2022/1415.
+//!
+//! Both schemes of its figure 1, in the form that lets a policy use an attribute more than once. Attributes are hashed to
+//! G1, so any name is one. Adaptively secure in the generic group model with a random oracle.
+//!
+//! | paper | here |
+//! |---|---|
+//! | e(g1,g2)^α | `Public::y`, in the parameters |
+//! | H(u) for an attribute u | `attribute_point`: RFC 9380 with a domain of its own per scheme |
+//! | H(\|U\| + 1), which CP-ABE needs besides | b, `base_point`: hashed under another domain, so that no attribute has it |
+//! | (M, π, ρ) | a [`Formula`](quiver_policy::Formula): rows are leaves, π(i) the leaf's attribute, ρ(i) its use number |
+//! | τ | `formula.uses()`: how often the attribute that is used most is used |
+//! | γ_i | [`Weights`] |
+//! | M_i·(secret ‖ v) | [`share`](crate::shares::share) |
+//!
+//! Groups are written additively, here and in `quiver-pairing`.
+//!
+//! # Parameters and master key
+//! | | bytes |
+//! |---|---|
+//! | parameters | 3 + 576 |
+//! | master key | 3 + 32 + 32 |
+//!
+//! # Why use numbers
+//! With one r for all leaves of a key (or one s' for all of a ciphertext), two leaves i, j of one attribute would differ by
+//! (λ_i − λ_j)·g1: a difference of shares that anybody can compute without having the attribute. The k-th use of every
+//! attribute therefore has randomness of its own, and costs one more pairing if it is used. A test performs the attack on
+//! the form with one r.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use core::fmt;
+use core::marker::PhantomData;
+
+use quiver_crypto::canonical::{Reader, Writer};
+use quiver_pairing::{FixedBase, G1, G2, Group, Gt, Scalar, pairing};
+use quiver_policy::Attribute;
+use rand_core::CryptoRngCore;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::elements::{nonzero, read_gt, read_scalar, write_scalar};
+use crate::mechanism::Body;
+use crate::shares::Weights;
+use crate::{AbeError, Universe};
+
+mod cp;
+mod kp;
+
+pub use cp::FabeoCp;
+pub use kp::FabeoKp;
+
+/// Attributes whose points [`prepare`](crate::Scheme::prepare) keeps as tables: 49,152 bytes each, 3 MiB in all.
+const TABLED: usize = 64;
+
+/// Attributes whose points it keeps: 144 bytes each, 144 KiB in all.
+const KEPT: usize = 1_024;
+
+/// Bits of a window in an attribute's table.
+const WINDOW: u32 = 4;
+
+/// What the two schemes do not share: their domains.
+pub trait Variant: Copy + fmt::Debug + Send + Sync + 'static {
+    /// The domain of H for attributes (RFC 9380, section 3.1).
+    const ATTRIBUTE_DOMAIN: &'static str;
+    /// The domain of b.
+    const BASE_DOMAIN: &'static str;
+}
+
+/// What an authority publishes: y = α·e(g1, g2).
+#[derive(Clone)]
+pub struct Public<V: Variant> {
+    y: Gt,
+    tables: Option<Arc<Tables>>,
+    variant: PhantomData<V>,
+}
+
+/// Tables of what is multiplied again and again: 1.3 MB, and what attributes take.
+struct Tables {
+    y: FixedBase<Gt>,
+    g1: FixedBase<G1>,
+    g2: FixedBase<G2>,
+    b: FixedBase<G1>,
+    attributes: BTreeMap<Attribute, Hashed>,
+}
+
+/// H of an attribute.
+enum Hashed {
+    Point(G1),
+    Table(FixedBase<G1>),
+}
+
+impl Hashed {
+    fn multiply(&self, scalar: &Scalar) -> G1 {
+        match self {
+            Self::Point(point) => *point * scalar,
+            Self::Table(table) => table.multiply(scalar),
+        }
+    }
+}
+
+impl<V: Variant> Public<V> {
+    const fn new(y: Gt) -> Self {
+        Self { y, tables: None, variant: PhantomData }
+    }
+
+    fn attribute_point(attribute: &Attribute) -> G1 {
+        G1::hash(V::ATTRIBUTE_DOMAIN, &[&attribute.hash_input()])
+    }
+
+    fn base_point() -> G1 {
+        G1::hash(V::BASE_DOMAIN, &[])
+    }
+
+    fn build_tables(&mut self, expected: &Universe) {
+        let hashed = |(number, attribute): (usize, &Attribute)| {
+            let point = Self::attribute_point(attribute);
+            let table = || Hashed::Table(FixedBase::with_window(&point, WINDOW));
+            (attribute.clone(), if number < TABLED { table() } else { Hashed::Point(point) })
+        };
+        self.tables = Some(Arc::new(Tables {
+            y: FixedBase::new(&self.y),
+            g1: FixedBase::new(&G1::generator()),
+            g2: FixedBase::new(&G2::generator()),
+            b: FixedBase::new(&Self::base_point()),
+            attributes: expected.iter().take(KEPT).enumerate().map(hashed).collect(),
+        }));
+    }
+
+    /// scalar·y
+    fn times_y(&self, scalar: &Scalar) -> Gt {
+        self.tables.as_ref().map_or_else(|| self.y * scalar, |tables| tables.y.multiply(scalar))
+    }
+
+    /// scalar·g1
+    fn times_g1(&self, scalar: &Scalar) -> G1 {
+        self.tables.as_ref().map_or_else(|| G1::generator() * scalar, |tables| tables.g1.multiply(scalar))
+    }
+
+    /// scalar·g2
+    fn times_g2(&self, scalar: &Scalar) -> G2 {
+        self.tables.as_ref().map_or_else(|| G2::generator() * scalar, |tables| tables.g2.multiply(scalar))
+    }
+
+    /// scalar·b
+    fn times_b(&self, b: &G1, scalar: &Scalar) -> G1 {
+        self.tables.as_ref().map_or_else(|| *b * scalar, |tables| tables.b.multiply(scalar))
+    }
+
+    /// scalar·H(attribute)
+    fn times_hash(&self, attribute: &Attribute, scalar: &Scalar) -> G1 {
+        match self.tables.as_ref().and_then(|tables| tables.attributes.get(attribute)) {
+            Some(hashed) => hashed.multiply(scalar),
+            None => Self::attribute_point(attribute) * scalar,
+        }
+    }
+}
+
+impl<V: Variant> Body<()> for Public<V> {
+    fn encoded_len(&self) -> usize {
+        Gt::ENCODED_LEN
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        writer.fixed(self.y.encode().as_ref());
+    }
+
+    fn read(reader: &mut Reader<'_>, (): &()) -> Result<Self, AbeError> {
+        read_gt(reader).map(Self::new)
+    }
+}
+
+/// An authority's secret α, erased when dropped.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct Alpha(Scalar);
+
+impl Body<()> for Alpha {
+    fn encoded_len(&self) -> usize {
+        quiver_pairing::SCALAR_LEN
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        write_scalar(writer, &self.0);
+    }
+
+    fn read(reader: &mut Reader<'_>, (): &()) -> Result<Self, AbeError> {
+        read_scalar(reader).map(Self)
+    }
+}
+
+/// Setup, the same for both: α at random, y = α·e(g1, g2) = e(α·g1, g2).
+fn setup<V: Variant>(
+    universe: &Universe,
+    rng: &mut (impl CryptoRngCore + ?Sized),
+) -> Result<(Public<V>, Alpha), AbeError> {
+    universe.open()?;
+    let alpha = Alpha(nonzero(rng));
+    let y = pairing(&(G1::generator() * alpha.0), &G2::generator());
+    Ok((Public::new(y), alpha))
+}
+
+/// Σ γ·point over those leaves of a selection for which `point` has one. The coefficients' common denominator divides the
+/// sum, not its terms.
+fn weighted(weights: &Weights<Scalar>, point: impl Fn(usize) -> Option<G1>) -> Result<G1, AbeError> {
+    weights.combine(point).map(|sum| weights.divisor().map_or(sum, |divisor| sum * divisor))
+}
+
+/// What a leaf costs when the cheapest subset is chosen: the first use of an attribute its additions, a later one close to
+/// the pairing that it may bring with it.
+fn cost(_: &Attribute, use_number: usize) -> u32 {
+    if use_number == 0 { 1 } else { 32 }
+}

@@ -1,0 +1,185 @@
+//! Key policy: a ciphertext says what it is about, a key which ciphertexts it opens (figure 1, right).
+//!
+//! | algorithm | paper | here |
+//! |---|---|---|
+//! | key for a policy | sk1_i = g1^(M_i·(α‖v)) · H(π(i))^r'[ρ(i)], sk2_j = g2^r'[j] | `Held::leaves`, `Held::uses` |
+//! | encryption to attributes S | ct1_u = H(u)^s, ct2 = g2^s | `Sent::attributes`, `Sent::s` |
+//! | the element | e(g1,g2)^(αs) | s·y |
+//!
+//! # Correctness
+//! With Σ γ_i λ_i = α over the leaves used, and leaves by use number j:
+//!
+//! ```text
+//! e(Σ γ_i sk1_i, ct2) − Σ_j e(Σ_{ρ(i)=j} γ_i ct1_π(i), sk2_j)
+//!   = e(Σ γ_i (λ_i g1 + r'[ρ(i)] H(π(i))), s g2) − Σ_j e(Σ_{ρ(i)=j} γ_i s H(π(i)), r'[j] g2)
+//!   = e(α g1, s g2) + Σ_i γ_i s r'[ρ(i)] e(H(π(i)), g2) − the same
+//!   = α s e(g1, g2)
+//! ```
+//!
+//! Two pairings, and one more for every further use number among the leaves used, all in one Miller loop.
+//!
+//! # Sizes
+//! | | bytes |
+//! |---|---|
+//! | key, l leaves, attributes used up to τ times | 39 + policy + 48·l + 96·τ |
+//! | ciphertext, n attributes | 39 + attributes + 48·n + 96 |
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use quiver_crypto::Zeroizing;
+use quiver_crypto::canonical::{Reader, Writer};
+use quiver_pairing::{G1, G2, Group, Scalar, pairing_product};
+use quiver_policy::{AccessTree, AttributeSet, Formula, Leaf};
+use rand_core::CryptoRngCore;
+
+use super::{Alpha, Public, Variant, cost, setup, weighted};
+use crate::elements::{nonzero, read_point, read_points, shared, write_points};
+use crate::mechanism::{Body, Mechanism, SharedElement};
+use crate::shares::{Weights, share};
+use crate::terms::Atoms;
+use crate::{AbeError, Universe};
+
+/// FABEO with the policy in the key: for data whose reader is not known when a sensor seals it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FabeoKp;
+
+impl Variant for FabeoKp {
+    const ATTRIBUTE_DOMAIN: &'static str =
+        "QUIVER-ABE-FABEO22-KP-v1-ATTRIBUTE-with-BLS12381G1_XMD:SHA-256_SSWU_RO_";
+    const BASE_DOMAIN: &'static str = "QUIVER-ABE-FABEO22-KP-v1-BASE-with-BLS12381G1_XMD:SHA-256_SSWU_RO_";
+}
+
+/// A key's elements.
+pub struct Held {
+    /// sk1: λ_i·g1 + r'[ρ(i)]·H(π(i)), per leaf from left to right.
+    leaves: Zeroizing<Vec<G1>>,
+    /// sk2: r'[j]·g2, per use number.
+    uses: Zeroizing<Vec<G2>>,
+}
+
+/// A ciphertext's elements.
+#[derive(Clone)]
+pub struct Sent {
+    /// ct1: s·H(u), per attribute in ascending order.
+    attributes: Vec<G1>,
+    /// ct2: s·g2.
+    s: G2,
+}
+
+impl Mechanism for FabeoKp {
+    const ID: &'static str = "fabeo22-kp";
+    const NUMBER: u8 = 2;
+
+    type OfKey = AccessTree;
+    type OfCiphertext = AttributeSet;
+    type Public = Public<Self>;
+    type Master = Alpha;
+    type Held = Held;
+    type Sent = Sent;
+
+    fn setup(
+        universe: &Universe,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<(Public<Self>, Alpha), AbeError> {
+        setup(universe, rng)
+    }
+
+    fn prepare(public: &mut Public<Self>, expected: &Universe) {
+        public.build_tables(expected);
+    }
+
+    fn derive(
+        public: &Public<Self>,
+        master: &Alpha,
+        formula: &Formula,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<Held, AbeError> {
+        // λ_i = M_i·(α‖v)
+        let shares = share(formula, master.0, rng)?;
+        // r' ← Z_p^τ
+        let randomness: Zeroizing<Vec<Scalar>> =
+            Zeroizing::new((0..formula.uses()).map(|_| nonzero(rng)).collect());
+        let leaf = |(leaf, share): (&Leaf, &Scalar)| {
+            let r = randomness.get(leaf.use_number())?;
+            Some(public.times_g1(share) + public.times_hash(leaf.attribute(), r))
+        };
+        let leaves = formula.leaves().iter().zip(shares.iter()).map(leaf).collect::<Option<_>>();
+        Ok(Held {
+            leaves: Zeroizing::new(leaves.ok_or(AbeError::Malformed("use numbers of a formula"))?),
+            uses: Zeroizing::new(randomness.iter().map(|r| public.times_g2(r)).collect()),
+        })
+    }
+
+    fn encapsulate(
+        public: &Public<Self>,
+        atoms: &Atoms,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<(Sent, SharedElement), AbeError> {
+        let s = Zeroizing::new(nonzero(rng));
+        let attributes = atoms.iter().map(|attribute| public.times_hash(attribute, &s)).collect();
+        Ok((Sent { attributes, s: public.times_g2(&s) }, shared(public.times_y(&s))))
+    }
+
+    fn decapsulate(
+        (formula, key): (&Formula, &Held),
+        (atoms, sent): (&Atoms, &Sent),
+    ) -> Result<SharedElement, AbeError> {
+        let selection = formula.select(atoms.set(), cost).ok_or(AbeError::NotSatisfied)?;
+        let weights = Weights::of(formula, &selection);
+        let leaf = |index: usize| formula.leaves().get(*selection.leaves().get(index)?);
+        // e(Σ γ_i·sk1_i, ct2)
+        let keys = weighted(&weights, |index| key.leaves.get(*selection.leaves().get(index)?).copied())?;
+        let mut pairs = Zeroizing::new(Vec::with_capacity(1 + formula.uses()));
+        pairs.push((keys, sent.s));
+        let used: BTreeSet<usize> =
+            (0..selection.leaves().len()).filter_map(leaf).map(Leaf::use_number).collect();
+        for number in used {
+            // − e(Σ_{ρ(i) = j} γ_i·ct1_π(i), sk2_j)
+            let attributes = weighted(&weights, |index| {
+                let leaf = leaf(index).filter(|leaf| leaf.use_number() == number)?;
+                sent.attributes.get(atoms.place(leaf.attribute())?).copied()
+            })?;
+            let key = key.uses.get(number).ok_or(AbeError::Malformed("use numbers of a formula"))?;
+            pairs.push((-attributes, *key));
+        }
+        Ok(shared(pairing_product(&pairs)))
+    }
+
+    fn admits(key: &AccessTree, ciphertext: &AttributeSet) -> bool {
+        key.satisfied_by(ciphertext)
+    }
+}
+
+impl Body<Formula> for Held {
+    fn encoded_len(&self) -> usize {
+        G1::ENCODED_LEN * self.leaves.len() + G2::ENCODED_LEN * self.uses.len()
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        write_points(writer, &self.leaves);
+        write_points(writer, &self.uses);
+    }
+
+    fn read(reader: &mut Reader<'_>, formula: &Formula) -> Result<Self, AbeError> {
+        Ok(Self {
+            leaves: read_points(reader, formula.leaves().len())?,
+            uses: read_points(reader, formula.uses())?,
+        })
+    }
+}
+
+impl Body<Atoms> for Sent {
+    fn encoded_len(&self) -> usize {
+        G1::ENCODED_LEN * self.attributes.len() + G2::ENCODED_LEN
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        write_points(writer, &self.attributes);
+        writer.fixed(self.s.encode().as_ref());
+    }
+
+    fn read(reader: &mut Reader<'_>, atoms: &Atoms) -> Result<Self, AbeError> {
+        Ok(Self { attributes: read_points(reader, atoms.len())?.to_vec(), s: read_point(reader)? })
+    }
+}

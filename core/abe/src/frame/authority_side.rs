@@ -1,0 +1,109 @@
+//! What an authority publishes, and what it keeps.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_crypto::Zeroizing;
+use quiver_crypto::canonical::{Reader, Writer};
+
+use super::{HEADER_LEN, Kind, guarded, read_header, write_header};
+use crate::mechanism::{Body, Mechanism};
+use crate::{AbeError, Authority, Guarded, Published};
+
+/// What an authority publishes; its fingerprint names the authority. Sizes stand with the schemes.
+#[derive(Clone)]
+pub struct Parameters<M: Mechanism> {
+    pub(super) public: M::Public,
+    authority: Authority,
+}
+
+impl<M: Mechanism> Parameters<M> {
+    pub(super) fn new(public: M::Public) -> Self {
+        let authority = Authority::of_parameters(&encode_parameters::<M>(&public));
+        Self { public, authority }
+    }
+}
+
+fn encode_parameters<M: Mechanism>(public: &M::Public) -> Vec<u8> {
+    let mut writer = Writer::with_capacity(HEADER_LEN + public.encoded_len());
+    write_header::<M>(&mut writer, Kind::Parameters);
+    public.write(&mut writer);
+    writer.finish()
+}
+
+impl<M: Mechanism> Published for Parameters<M> {
+    fn encode(&self) -> Vec<u8> {
+        encode_parameters::<M>(&self.public)
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, AbeError> {
+        let mut reader = Reader::new(bytes);
+        read_header::<M>(&mut reader, Kind::Parameters)?;
+        let public = M::Public::read(&mut reader, &())?;
+        reader.end()?;
+        Ok(Self { public, authority: Authority::of_parameters(bytes) })
+    }
+
+    fn authority(&self) -> &Authority {
+        &self.authority
+    }
+}
+
+impl<M: Mechanism> PartialEq for Parameters<M> {
+    fn eq(&self, other: &Self) -> bool {
+        self.authority == other.authority
+    }
+}
+
+impl<M: Mechanism> Eq for Parameters<M> {}
+
+impl<M: Mechanism> fmt::Debug for Parameters<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parameters").field("scheme", &M::ID).field("authority", &self.authority).finish()
+    }
+}
+
+/// What an authority keeps to itself: from it every key can be derived. Sizes stand with the schemes.
+pub struct MasterKey<M: Mechanism> {
+    pub(super) authority: Authority,
+    pub(super) secret: M::Master,
+}
+
+impl<M: Mechanism> MasterKey<M> {
+    pub(super) const fn new(authority: Authority, secret: M::Master) -> Self {
+        Self { authority, secret }
+    }
+}
+
+impl<M: Mechanism> Guarded for MasterKey<M> {
+    fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let len = HEADER_LEN + Authority::LEN + self.secret.encoded_len();
+        let mut writer = Writer::with_capacity(len);
+        write_header::<M>(&mut writer, Kind::MasterKey);
+        writer.fixed(self.authority.as_bytes());
+        self.secret.write(&mut writer);
+        guarded(writer.finish())
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, AbeError> {
+        let mut reader = Reader::new(bytes);
+        read_header::<M>(&mut reader, Kind::MasterKey)?;
+        let authority = Authority::read(&mut reader)?;
+        let secret = M::Master::read(&mut reader, &())?;
+        reader.end()?;
+        Ok(Self { authority, secret })
+    }
+
+    fn authority(&self) -> &Authority {
+        &self.authority
+    }
+}
+
+impl<M: Mechanism> fmt::Debug for MasterKey<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MasterKey")
+            .field("scheme", &M::ID)
+            .field("authority", &self.authority)
+            .finish_non_exhaustive()
+    }
+}

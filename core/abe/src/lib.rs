@@ -1,0 +1,78 @@
+//! Attribute-based encryption, as key encapsulation: whoever's attributes satisfy a policy obtains a secret of 32 bytes.
+//!
+//! | scheme | source | policy in | attributes | opens with |
+//! |---|---|---|---|---|
+//! | [`Gpsw06`] | Goyal, Pandey, Sahai, Waters, CCS 2006, eprint 2006/309 | the key | a closed list | one pairing per leaf used |
+//! | [`FabeoKp`] | Riepel, Wee, CCS 2022, eprint 2022/1415, figure 1 right | the key | any | two pairings |
+//! | [`FabeoCp`] | the same, figure 1 left | the ciphertext | any | three pairings |
+#![cfg_attr(
+    feature = "insecure-yct14",
+    doc = "| [`InsecureYct14`] | Yao, Chen, Tian, FGCS 49, 2015 | the key | a closed list | no pairing; **broken** |"
+)]
+//!
+//! All of them are [`Scheme`]s: one set of functions, one set of encodings, one suite of tests. `FabeoKp` is for data that
+//! a sensor seals and `FabeoCp` for orders that are sealed to a role; `Gpsw06` is the reference that others are measured by.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`scheme`] | what every scheme is to its users |
+//! | [`frame`] | parameters, keys, ciphertexts, and what their encodings have in common |
+//! | [`terms`], [`universe`], [`authority`] | what keys and ciphertexts say; which attributes there are; whose they are |
+//! | [`gpsw06`], [`fabeo22`] | the schemes, with their algebra |
+#![cfg_attr(feature = "insecure-yct14", doc = "| [`yct14`] | the broken one |")]
+//! | [`error`] | why something is refused |
+//!
+//! # What this is not
+//! The encapsulations resist chosen-plaintext attacks only, and a ciphertext without its policy or with another one is
+//! not recognised as such but opens to another secret. Envelopes, which re-encapsulate and compare, do recognise it.
+//!
+//! **Not constant-time**: the arithmetic of the pairing groups is not (see `quiver-pairing`), and policies and attributes,
+//! which are public, decide which steps are taken.
+//!
+//! ```
+//! use quiver_abe::{FabeoCp, Scheme, Universe};
+//! use quiver_policy::{AccessTree, AttributeSet, Schema};
+//! # use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+//! # let mut rng = ChaCha20Rng::seed_from_u64(1);
+//!
+//! let schema = Schema::new();
+//! let (parameters, master) = FabeoCp::setup(&Universe::Open, &mut rng)?;
+//! let scout = FabeoCp::derive(&parameters, &master, &AttributeSet::parse("scout, sector:7", &schema)?, &mut rng)?;
+//!
+//! let policy = AccessTree::parse("scout and sector:7", &schema)?;
+//! let (ciphertext, secret) = FabeoCp::encapsulate(&parameters, &policy, &mut rng)?;
+//! assert_eq!(FabeoCp::decapsulate(&parameters, &scout, &ciphertext)?, secret);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+extern crate alloc;
+
+pub mod authority;
+mod elements;
+pub mod error;
+pub mod fabeo22;
+pub mod frame;
+pub mod gpsw06;
+mod mechanism;
+pub mod scheme;
+mod shares;
+pub mod terms;
+pub mod universe;
+#[cfg(feature = "insecure-yct14")]
+pub mod yct14;
+
+pub use authority::Authority;
+pub use error::AbeError;
+pub use fabeo22::{FabeoCp, FabeoKp};
+pub use frame::{Ciphertext, Key, MasterKey, Parameters};
+pub use gpsw06::Gpsw06;
+pub use scheme::{Guarded, Published, Scheme, Stating};
+pub use terms::Terms;
+pub use universe::{MAX_UNIVERSE, Universe};
+#[cfg(feature = "insecure-yct14")]
+pub use yct14::InsecureYct14;

@@ -1,0 +1,82 @@
+//! What a scheme is to this crate: its algebra, and nothing of encodings, authorities and key derivation, which are done
+//! in one place for all.
+
+use alloc::vec::Vec;
+use core::fmt::Debug;
+
+use quiver_crypto::Zeroizing;
+use quiver_crypto::canonical::{Reader, Writer};
+use rand_core::CryptoRngCore;
+
+use crate::terms::Lowered;
+use crate::{AbeError, Terms, Universe};
+
+/// The encoded group element that encapsulation and decapsulation agree on; the secret is derived from it.
+pub(crate) type SharedElement = Zeroizing<Vec<u8>>;
+
+/// The algebra of a scheme. Whatever implements it is a [`Scheme`](crate::Scheme).
+pub trait Mechanism: Sized + Copy + Debug + Send + Sync + 'static {
+    /// The scheme's name.
+    const ID: &'static str;
+    /// The scheme's number in encodings.
+    const NUMBER: u8;
+
+    /// What a key says in the clear.
+    type OfKey: Terms;
+    /// What a ciphertext says in the clear.
+    type OfCiphertext: Terms;
+    /// The elements that an authority publishes.
+    type Public: Body<()> + Clone;
+    /// An authority's secret scalars, erased when dropped.
+    type Master: Body<()>;
+    /// The elements of a key, erased when dropped.
+    type Held: Body<Lowered<Self::OfKey>>;
+    /// The elements of a ciphertext.
+    type Sent: Body<Lowered<Self::OfCiphertext>> + Clone;
+
+    /// Setup.
+    fn setup(
+        universe: &Universe,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<(Self::Public, Self::Master), AbeError>;
+
+    /// Builds tables.
+    fn prepare(public: &mut Self::Public, expected: &Universe);
+
+    /// Key generation.
+    fn derive(
+        public: &Self::Public,
+        master: &Self::Master,
+        terms: &Lowered<Self::OfKey>,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<Self::Held, AbeError>;
+
+    /// Encryption, without a message.
+    fn encapsulate(
+        public: &Self::Public,
+        terms: &Lowered<Self::OfCiphertext>,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<(Self::Sent, SharedElement), AbeError>;
+
+    /// Decryption.
+    fn decapsulate(
+        key: (&Lowered<Self::OfKey>, &Self::Held),
+        ciphertext: (&Lowered<Self::OfCiphertext>, &Self::Sent),
+    ) -> Result<SharedElement, AbeError>;
+
+    /// Whether the one satisfies the other.
+    fn admits(key: &Self::OfKey, ciphertext: &Self::OfCiphertext) -> bool;
+}
+
+/// The part of an encoding that is a scheme's own. How many elements there are follows from the context: the terms,
+/// which stand before them.
+pub trait Body<C>: Sized {
+    /// Bytes that [`write`](Self::write) writes.
+    fn encoded_len(&self) -> usize;
+
+    /// Writes the elements.
+    fn write(&self, writer: &mut Writer);
+
+    /// Reads and checks them.
+    fn read(reader: &mut Reader<'_>, context: &C) -> Result<Self, AbeError>;
+}

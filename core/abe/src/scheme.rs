@@ -1,0 +1,126 @@
+//! What every scheme is to its users: four algorithms, four kinds of values, and who may open what.
+
+use core::fmt::Debug;
+
+use alloc::vec::Vec;
+use quiver_crypto::{Secret, Zeroizing};
+use rand_core::CryptoRngCore;
+
+use crate::{AbeError, Authority, Terms, Universe};
+
+/// An attribute-based key encapsulation.
+///
+/// In a key-policy scheme [`OfKey`](Self::OfKey) is an access tree and [`OfCiphertext`](Self::OfCiphertext) a set of
+/// attributes; in a ciphertext-policy scheme it is the other way round. The encapsulations are secure against chosen
+/// plaintexts only: whoever opens what others may have touched re-encapsulates and compares, as envelopes do.
+pub trait Scheme: Sized + Copy + Debug + Send + Sync + 'static {
+    /// The scheme's name, which domains and encodings contain.
+    const ID: &'static str;
+
+    /// What a key says in the clear.
+    type OfKey: Terms;
+    /// What a ciphertext says in the clear.
+    type OfCiphertext: Terms;
+    /// What an authority publishes.
+    type Parameters: Published + Clone;
+    /// What an authority keeps to itself.
+    type MasterKey: Guarded;
+    /// What a holder is given.
+    type Key: Guarded + Stating<Terms = Self::OfKey>;
+    /// An encapsulated secret.
+    type Ciphertext: Published + Clone + Stating<Terms = Self::OfCiphertext>;
+
+    /// Founds an authority over `universe`.
+    ///
+    /// # Errors
+    /// [`AbeError::ClosedUniverseNeeded`] or [`AbeError::OpenUniverseNeeded`] if it is not of the kind that the scheme
+    /// takes.
+    fn setup(
+        universe: &Universe,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<(Self::Parameters, Self::MasterKey), AbeError>;
+
+    /// Spends memory so that what follows with these parameters is faster: fixed-base tables, and whatever the scheme
+    /// computes per attribute for those in `expected`, of which it takes no more than it has room for. Worth it from
+    /// the second use on; changes no result and no encoding.
+    fn prepare(parameters: &mut Self::Parameters, expected: &Universe);
+
+    /// Derives a key for `terms`.
+    ///
+    /// # Errors
+    /// [`AbeError::WrongAuthority`] if parameters and master key are not of one setup; [`AbeError::NoAttributes`] and
+    /// [`AbeError::OutsideUniverse`] for terms that the authority has no keys for.
+    fn derive(
+        parameters: &Self::Parameters,
+        master: &Self::MasterKey,
+        terms: &Self::OfKey,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<Self::Key, AbeError>;
+
+    /// Encapsulates a fresh secret for the keys that `terms` let in. Takes all randomness from `rng`: the same
+    /// generator gives the same bytes.
+    ///
+    /// # Errors
+    /// [`AbeError::NoAttributes`] and [`AbeError::OutsideUniverse`].
+    fn encapsulate(
+        parameters: &Self::Parameters,
+        terms: &Self::OfCiphertext,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<(Self::Ciphertext, Secret<32>), AbeError>;
+
+    /// The secret in `ciphertext`.
+    ///
+    /// A ciphertext that was not made by [`encapsulate`](Self::encapsulate) gives some other secret, not an error.
+    ///
+    /// # Errors
+    /// [`AbeError::WrongAuthority`] if the three are not of one authority; [`AbeError::NotSatisfied`].
+    fn decapsulate(
+        parameters: &Self::Parameters,
+        key: &Self::Key,
+        ciphertext: &Self::Ciphertext,
+    ) -> Result<Secret<32>, AbeError>;
+
+    /// Whether a key for `key` opens a ciphertext for `ciphertext`, without any cryptography.
+    fn admits(key: &Self::OfKey, ciphertext: &Self::OfCiphertext) -> bool;
+}
+
+/// A value that anyone may see. Its encoding is canonical: it starts with version, scheme and kind, points are
+/// compressed and checked for curve and subgroup, the identity is refused, and exactly one byte string is taken.
+pub trait Published: Sized + Debug {
+    /// The canonical encoding.
+    fn encode(&self) -> Vec<u8>;
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// [`AbeError::WrongScheme`], [`AbeError::WrongKind`] or [`AbeError::UnknownVersion`] for bytes of something else;
+    /// the other variants say what is wrong within.
+    fn decode(bytes: &[u8]) -> Result<Self, AbeError>;
+
+    /// Under which authority.
+    fn authority(&self) -> &Authority;
+}
+
+/// A value that its holder keeps: erased when dropped, never printed. Encoded as [`Published`] values are.
+pub trait Guarded: Sized + Debug {
+    /// The canonical encoding, a secret.
+    fn encode(&self) -> Zeroizing<Vec<u8>>;
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// As [`Published::decode`].
+    fn decode(bytes: &[u8]) -> Result<Self, AbeError>;
+
+    /// Under which authority.
+    fn authority(&self) -> &Authority;
+}
+
+/// A value that says in the clear what it is for.
+pub trait Stating {
+    /// A policy or attributes.
+    type Terms: Terms;
+
+    /// What it is for.
+    fn terms(&self) -> &Self::Terms;
+}

@@ -1,0 +1,101 @@
+//! What keys and ciphertexts say in the clear: policies and sets of attributes.
+
+use alloc::vec::Vec;
+use core::fmt::{Debug, Display};
+
+use quiver_policy::{AccessTree, Attribute, AttributeSet, Formula};
+
+use crate::AbeError;
+
+/// Bytes that a policy's or a set's encoding may have within a key or a ciphertext.
+pub const MAX_TERMS_LEN: usize = 1 << 20;
+
+/// A policy or a set of attributes, canonically encoded and shown as its source text.
+pub trait Terms: Clone + Eq + Debug + Display + Send + Sync + 'static {
+    /// What a scheme computes with: a formula over single attributes, or a list of them.
+    type Lowered: Clone + Debug + Send + Sync;
+
+    /// The canonical encoding.
+    fn encode(&self) -> Vec<u8>;
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// [`AbeError::Terms`].
+    fn decode(bytes: &[u8]) -> Result<Self, AbeError>;
+
+    /// Comparisons and integers turned into single attributes.
+    ///
+    /// # Errors
+    /// [`AbeError::NoAttributes`].
+    fn lower(&self) -> Result<Self::Lowered, AbeError>;
+}
+
+/// What a scheme computes with.
+pub(crate) type Lowered<T> = <T as Terms>::Lowered;
+
+impl Terms for AccessTree {
+    type Lowered = Formula;
+
+    fn encode(&self) -> Vec<u8> {
+        self.encode()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, AbeError> {
+        Ok(Self::decode(bytes)?)
+    }
+
+    fn lower(&self) -> Result<Formula, AbeError> {
+        Ok(self.formula())
+    }
+}
+
+/// The attributes of a set, singly: an integer counts as its bits. Components of keys and ciphertexts stand in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Atoms {
+    set: AttributeSet,
+    ascending: Vec<Attribute>,
+}
+
+impl Atoms {
+    /// The set they are of.
+    pub(crate) const fn set(&self) -> &AttributeSet {
+        &self.set
+    }
+
+    /// The attributes, ascending.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Attribute> {
+        self.ascending.iter()
+    }
+
+    /// How many there are, at least one.
+    pub(crate) const fn len(&self) -> usize {
+        self.ascending.len()
+    }
+
+    /// The place of an attribute among them.
+    pub(crate) fn place(&self, attribute: &Attribute) -> Option<usize> {
+        self.ascending.binary_search(attribute).ok()
+    }
+}
+
+impl Terms for AttributeSet {
+    type Lowered = Atoms;
+
+    fn encode(&self) -> Vec<u8> {
+        self.encode()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, AbeError> {
+        Ok(Self::decode(bytes)?)
+    }
+
+    fn lower(&self) -> Result<Atoms, AbeError> {
+        let mut ascending: Vec<Attribute> = self.atoms().collect();
+        if ascending.is_empty() {
+            return Err(AbeError::NoAttributes);
+        }
+        ascending.sort_unstable();
+        Ok(Atoms { set: self.clone(), ascending })
+    }
+}

@@ -1,0 +1,35 @@
+//! What every scheme must do and refuse, run against each of them, and what each must not give away.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod bounds;
+mod collusion;
+mod corruption;
+mod encodings;
+mod fixture;
+mod opening;
+mod prepared;
+mod redaction;
+mod repeated;
+mod strangers;
+#[cfg(feature = "insecure-yct14")]
+mod yct14_attack;
+
+/// Instantiates tests that are generic over the scheme, once per scheme.
+macro_rules! for_each_scheme {
+    ($($test:ident),+ $(,)?) => {
+        mod gpsw06 {
+            $(#[test] fn $test() { super::$test::<quiver_abe::Gpsw06>(); })+
+        }
+        mod fabeo22_kp {
+            $(#[test] fn $test() { super::$test::<quiver_abe::FabeoKp>(); })+
+        }
+        mod fabeo22_cp {
+            $(#[test] fn $test() { super::$test::<quiver_abe::FabeoCp>(); })+
+        }
+        #[cfg(feature = "insecure-yct14")]
+        mod yct14_insecure {
+            $(#[test] fn $test() { super::$test::<quiver_abe::InsecureYct14>(); })+
+        }
+    };
+}
+pub(crate) use for_each_scheme;
