@@ -248,11 +248,15 @@ fn a_builder_takes_trees_only() {
     assert_eq!(builder.gate(0, vec![a]), Err(Fault::ThresholdZero));
     assert_eq!(builder.gate(1, vec![]), Err(Fault::ThresholdAboveChildren { children: 0 }));
     assert!(matches!(builder.gate(1, vec![a, 9]), Err(Fault::Builder(_))));
-    assert!(matches!(builder.clone().gate(1, vec![a, b, a]), Err(Fault::RepeatedLeaf)));
+    assert!(matches!(builder.gate(1, vec![a, b, a]), Err(Fault::Builder(_))));
+    let again = builder.leaf(leaf("a")).unwrap();
+    assert_eq!(builder.clone().gate(1, vec![a, b, again]), Err(Fault::RepeatedLeaf));
+    let mut builder = AccessTree::builder();
+    let (a, b) = (builder.leaf(leaf("a")).unwrap(), builder.leaf(leaf("b")).unwrap());
     assert!(matches!(builder.clone().finish(a), Err(Fault::Builder(_))), "b would be lost");
     let gate = builder.gate(2, vec![a, b]).unwrap();
     assert!(matches!(builder.gate(1, vec![a]), Err(Fault::Builder(_))), "a stands under a gate already");
-    assert!(matches!(builder.clone().gate(1, vec![gate, gate]), Err(Fault::Builder(_))));
+    assert!(matches!(builder.gate(1, vec![gate, gate]), Err(Fault::Builder(_))));
     assert!(matches!(builder.clone().finish(a), Err(Fault::Builder(_))));
     assert_eq!(builder.finish(gate).unwrap().to_string(), "a and b");
 }

@@ -61,9 +61,12 @@ impl Builder {
     pub fn gate(&mut self, threshold: usize, children: Vec<usize>) -> Result<usize, Fault> {
         self.check_room()?;
         let gate = Gate::new(threshold, children)?;
-        let mut highest = 0;
-        for &child in gate.children() {
-            highest = highest.max(self.height(child)?);
+        let (mut highest, mut seen) = (0, BTreeSet::new());
+        for child in gate.children() {
+            highest = highest.max(self.height(*child)?);
+            if !seen.insert(child) {
+                return Err(Fault::Builder("a node stands under a gate twice"));
+            }
         }
         let height = highest.saturating_add(1);
         if height > MAX_DEPTH {
@@ -72,10 +75,10 @@ impl Builder {
         if self.repeated(gate.children()).is_some() {
             return Err(Fault::RepeatedLeaf);
         }
+        // Every check is behind: a builder that refuses something is as it was.
         for &child in gate.children() {
-            match self.heights.get_mut(child).map(Option::take) {
-                Some(Some(_)) => {}
-                _ => return Err(Fault::Builder("a node stands under a gate twice")),
+            if let Some(height) = self.heights.get_mut(child) {
+                *height = None;
             }
         }
         self.heights.push(Some(height));
