@@ -155,6 +155,12 @@ pub enum Fault {
         /// The name.
         name: Box<str>,
     },
+    /// A schema that declares something twice.
+    #[error("`{name}` is declared twice")]
+    DeclaredTwice {
+        /// The name.
+        name: Box<str>,
+    },
     /// Integers have 1 to 64 bits.
     #[error("an integer attribute has 1 to 64 bits")]
     InvalidWidth,

@@ -40,7 +40,7 @@ impl Schema {
     /// Declares an integer as well.
     ///
     /// # Errors
-    /// [`Fault::ConflictingKinds`] if the name is declared already, [`Fault::TooManyDeclared`], or the name's.
+    /// [`Fault::DeclaredTwice`] if the name is declared already, [`Fault::TooManyDeclared`], or the name's.
     pub fn with_integer(mut self, name: &str, kind: Kind) -> Result<Self, PolicyError> {
         self.declare_integer(AttributeName::new(name)?, kind)?;
         Ok(self)
@@ -49,7 +49,7 @@ impl Schema {
     /// Closes the list of plain attributes, or, if it is closed, adds to it.
     ///
     /// # Errors
-    /// [`Fault::ConflictingKinds`] if a name is declared already, [`Fault::TooManyDeclared`], or a name's.
+    /// [`Fault::DeclaredTwice`] if a name is declared already, [`Fault::TooManyDeclared`], or a name's.
     pub fn with_plain<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Result<Self, PolicyError> {
         self.plain.get_or_insert_default();
         for name in names {
@@ -73,7 +73,7 @@ impl Schema {
     fn check_new(&self, name: &AttributeName) -> Result<(), Fault> {
         let plain = self.plain.as_ref();
         if self.integers.contains_key(name) || plain.is_some_and(|plain| plain.contains(name)) {
-            return Err(Fault::ConflictingKinds { name: name.as_str().into() });
+            return Err(Fault::DeclaredTwice { name: name.as_str().into() });
         }
         if self.integers.len().saturating_add(plain.map_or(0, BTreeSet::len)) >= MAX_DECLARED {
             return Err(Fault::TooManyDeclared);
@@ -151,7 +151,7 @@ impl Schema {
     /// Reads an encoding.
     ///
     /// # Errors
-    /// [`Fault::Malformed`], [`Fault::ConflictingKinds`], [`Fault::TooManyDeclared`].
+    /// [`Fault::Malformed`], [`Fault::DeclaredTwice`], [`Fault::TooManyDeclared`].
     pub fn decode(bytes: &[u8]) -> Result<Self, PolicyError> {
         let (mut reader, mut schema) = (Reader::new(bytes), Self::new());
         if reader.u8()? != FORMAT {
