@@ -1,19 +1,45 @@
 //! The seam: what a library of curve arithmetic does for this crate, and which one does it.
 //!
-//! Everything else of this crate calls [`Active`]. The others are here to be compared with it.
+//! | back end | where | scalar multiplication of a point |
+//! |---|---|---|
+//! | [`Arkworks`] | everywhere | **not constant-time** |
+//! | `Blst` | x86-64 and aarch64 with the feature `blst` | constant-time |
+//!
+//! Everything else of this crate calls [`Active`]. The other one is there to be compared with it.
 
 use crate::{Curve, G1, G2, Gt, PairingError, Point, Scalar};
 
 mod arkworks;
+#[cfg(all(feature = "blst", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod blst;
 
 pub use arkworks::Arkworks;
 
-/// The back end of this build.
-pub type Active = Arkworks;
+#[cfg(all(feature = "blst", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod chosen {
+    pub use super::blst::Blst;
+    pub(crate) use super::blst::Native as Supported;
+
+    /// The back end of this build.
+    pub type Active = Blst;
+}
+
+#[cfg(not(all(feature = "blst", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+mod chosen {
+    /// Every curve is: arkworks needs nothing but its parameters.
+    pub trait Supported {}
+
+    impl<C> Supported for C {}
+
+    /// The back end of this build.
+    pub type Active = super::Arkworks;
+}
+
+pub use chosen::*;
 
 /// What a library of curve arithmetic does.
 ///
-/// All back ends compute the same, to the byte. Slices that go together have the same length.
+/// All back ends compute the same, to the byte.
 pub trait Backend {
     /// Its name.
     const NAME: &'static str;

@@ -1,0 +1,105 @@
+//! blst, in C and assembly, where a host has it. Multiplying a point takes the same time whatever the scalar is.
+//!
+//! Numbers are in the same Montgomery form, limb for limb, as those of arkworks, and points in the same Jacobian
+//! coordinates, so values cross by being copied.
+
+use alloc::vec::Vec;
+
+use ::blst::{BLST_ERROR, blst_fp12, p1_affines, p2_affines};
+use ark_ff::PrimeField;
+use quiver_crypto::Zeroizing;
+
+use super::{Arkworks, Backend};
+use crate::{Curve, G1, G1Curve, G2, G2Curve, Group, Gt, PairingError, Point, Scalar};
+
+mod convert;
+mod foreign;
+mod native;
+
+pub(crate) use native::Native;
+
+/// blst on x86-64 and aarch64. Multiplication of a point by a scalar is constant-time; combinations of many are not.
+///
+/// Instructions that not every processor of the architecture has are looked for at run time. No threads.
+#[derive(Clone, Copy, Debug)]
+pub enum Blst {}
+
+/// Bits of a scalar.
+const SCALAR_BITS: usize = 255;
+
+/// Integers up to this long are combined by adding and doubling; blst would make a table for each point first.
+const FEW_BITS: u32 = 16;
+
+impl Backend for Blst {
+    const NAME: &'static str = "blst";
+
+    fn multiply<C: Curve>(point: &Point<C>, scalar: &Scalar) -> Point<C> {
+        C::to_point(&C::multiply(&C::to_native(point), &little_endian(scalar)))
+    }
+
+    fn msm<C: Curve>(points: &[Point<C>], scalars: &[Scalar]) -> Point<C> {
+        let natives: Vec<_> = points.iter().zip(scalars).map(|(point, _)| C::to_native(point)).collect();
+        let bytes =
+            Zeroizing::new(scalars.iter().flat_map(|scalar| *little_endian(scalar)).collect::<Vec<u8>>());
+        combine(&natives, &bytes, SCALAR_BITS)
+    }
+
+    fn msm_small<C: Curve>(points: &[Point<C>], integers: &[i128]) -> Point<C> {
+        let longest = integers.iter().map(|integer| integer.unsigned_abs()).max().unwrap_or(0);
+        let bits = u128::BITS - longest.leading_zeros();
+        if bits <= FEW_BITS {
+            return Arkworks::msm_small(points, integers);
+        }
+        let signed =
+            |(point, integer): (&Point<C>, &i128)| C::to_native(&if *integer < 0 { -*point } else { *point });
+        let natives: Vec<_> = points.iter().zip(integers).map(signed).collect();
+        let len = bits.div_ceil(8) as usize;
+        let magnitudes = integers.iter().map(|integer| integer.unsigned_abs().to_le_bytes());
+        let bytes: Vec<u8> = magnitudes.flat_map(|magnitude| magnitude.into_iter().take(len)).collect();
+        combine(&natives, &bytes, bits as usize)
+    }
+
+    fn hash<C: Curve>(domain: &str, parts: &[&[u8]]) -> Point<C> {
+        C::hash_to_group(domain, parts)
+    }
+
+    fn decode<C: Curve>(bytes: &C::Encoding) -> Result<Point<C>, PairingError> {
+        C::decode(bytes.as_ref()).map_err(|error| match error {
+            BLST_ERROR::BLST_POINT_NOT_ON_CURVE => PairingError::NotOnCurve,
+            BLST_ERROR::BLST_POINT_NOT_IN_GROUP => PairingError::WrongSubgroup,
+            _ => PairingError::NotCanonical,
+        })
+    }
+
+    fn pairing_product(pairs: &[(G1, G2)]) -> Gt {
+        // blst's Miller loop takes no identities, and not nothing.
+        let (ps, qs): (Vec<_>, Vec<_>) = pairs
+            .iter()
+            .filter(|(p, q)| !p.is_identity() && !q.is_identity())
+            .map(|(p, q)| (G1Curve::to_native(p), G2Curve::to_native(q)))
+            .unzip();
+        if ps.is_empty() {
+            return Gt::identity();
+        }
+        let (ps, qs) = (p1_affines::from(&ps), p2_affines::from(&qs));
+        convert::to_gt(&blst_fp12::miller_loop_n(qs.as_slice(), ps.as_slice()).final_exp())
+    }
+}
+
+/// Σ scalar · point, over as many points as there are and scalars of so many bits, each in whole bytes.
+fn combine<C: Curve>(points: &[C::Jacobian], scalars: &[u8], bits: usize) -> Point<C> {
+    let complete = scalars.len() / bits.div_ceil(8).max(1);
+    match points.get(..complete.min(points.len())) {
+        Some(points) if !points.is_empty() => C::to_point(&C::combine(points, scalars, bits)),
+        _ => Point::identity(),
+    }
+}
+
+fn little_endian(scalar: &Scalar) -> Zeroizing<[u8; 32]> {
+    let limbs = Zeroizing::new(scalar.into_bigint().0);
+    let mut bytes = Zeroizing::new([0; 32]);
+    for (to, limb) in bytes.chunks_mut(8).zip(limbs.iter()) {
+        to.copy_from_slice(&limb.to_le_bytes());
+    }
+    bytes
+}

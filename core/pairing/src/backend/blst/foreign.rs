@@ -1,0 +1,43 @@
+//! The four functions of blst that its crate offers in no safe form: the only `unsafe` code of this crate. REVIEW.md has
+//! their contract.
+#![expect(unsafe_code, reason = "blst's crate has safe methods for everything else, but not for these")]
+
+use ::blst::{
+    blst_fp, blst_fp2, blst_map_to_g1, blst_map_to_g2, blst_p1, blst_p1_mult, blst_p2, blst_p2_mult,
+};
+
+/// Bits of a scalar that are read: ⌈255 / 8⌉ = 32 bytes.
+const BITS: usize = 255;
+
+/// scalar · point, in constant time. The scalar is little-endian.
+pub(super) fn multiply_p1(point: &blst_p1, scalar: &[u8; 32]) -> blst_p1 {
+    let mut product = blst_p1::default();
+    // SAFETY: the pointers come from references and are not kept. One point is written; one point and the 32 bytes that
+    // 255 bits take are read. What is written is not what is read.
+    unsafe { blst_p1_mult(&mut product, point, scalar.as_ptr(), BITS) };
+    product
+}
+
+/// scalar · point, in constant time. The scalar is little-endian.
+pub(super) fn multiply_p2(point: &blst_p2, scalar: &[u8; 32]) -> blst_p2 {
+    let mut product = blst_p2::default();
+    // SAFETY: as in `multiply_p1`, for points of the other curve.
+    unsafe { blst_p2_mult(&mut product, point, scalar.as_ptr(), BITS) };
+    product
+}
+
+/// The sum of what both elements map to, times the effective cofactor.
+pub(super) fn map_to_g1(u: &blst_fp, v: &blst_fp) -> blst_p1 {
+    let mut point = blst_p1::default();
+    // SAFETY: the pointers come from references and are not kept. One point is written, two field elements are read.
+    unsafe { blst_map_to_g1(&mut point, u, v) };
+    point
+}
+
+/// The sum of what both elements map to, times the effective cofactor.
+pub(super) fn map_to_g2(u: &blst_fp2, v: &blst_fp2) -> blst_p2 {
+    let mut point = blst_p2::default();
+    // SAFETY: as in `map_to_g1`, for the other curve and its field.
+    unsafe { blst_map_to_g2(&mut point, u, v) };
+    point
+}
