@@ -14,6 +14,7 @@ use quiver_message::{Message, RevocationQuery};
 use crate::scene::{GROUP, START, Staged, name, rng};
 
 pub mod deputies;
+pub mod group;
 pub mod seeds;
 pub mod tree;
 

@@ -41,6 +41,7 @@ pub const TARGETS: &[Target] = targets! {
     "slot_set": decoders::slot_set, decoders::seeds::slot_set;
     "spare": decoders::spare, decoders::seeds::spare;
     "ratchet": decoders::ratchet, decoders::seeds::ratchet;
+    "group_element": decoders::group::group_element, decoders::group::group_element_seeds;
     "membership": decoders::membership, decoders::seeds::membership;
     "policy_text": policies::policy_text, policies::policy_text_seeds;
     "attribute_list": policies::attribute_list, policies::attribute_list_seeds;

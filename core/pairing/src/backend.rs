@@ -14,6 +14,7 @@ mod arkworks;
 mod blst;
 
 pub use arkworks::Arkworks;
+pub(crate) use arkworks::Endomorphism;
 
 #[cfg(all(feature = "blst", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod chosen {

@@ -10,16 +10,16 @@ use ark_ff::{Field, PrimeField};
 use quiver_crypto::{Zeroizing, expand_message};
 
 use self::sealed::Parameters;
-use crate::backend::Supported;
+use crate::backend::{Endomorphism, Supported};
 
 /// Bytes that are reduced to one coefficient of a field element: 381 bits and 128 more (RFC 9380, section 8.8).
 const COEFFICIENT: usize = 64;
 
 /// What the back ends need to know of a curve; out of reach, so that there are no other curves.
 pub(crate) mod sealed {
-    use super::{Field, Fq, Fr, SWCurveConfig, Supported, WBConfig};
+    use super::{Endomorphism, Field, Fq, Fr, SWCurveConfig, Supported, WBConfig};
 
-    pub trait Parameters: Supported {
+    pub trait Parameters: Endomorphism + Supported {
         /// Where coordinates lie.
         type Field: Field<BasePrimeField = Fq>;
         type Config: SWCurveConfig<BaseField = Self::Field, ScalarField = Fr> + WBConfig;

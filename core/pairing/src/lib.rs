@@ -26,16 +26,18 @@
 //! ```
 //!
 //! # Time
-//! **Not constant-time**, and not meant to be where others can time a device: arkworks branches on scalars, and so do
-//! tables of a fixed base and powers in the target group.
+//! On [`backend::Active`] = `Blst`, multiplying a point by a scalar is constant-time. Nothing else is, on any back end: not
+//! combinations of many points, tables of a fixed base, powers in the target group; and over arkworks nothing at all.
 //!
 //! # Features
-//! `std` (default): nothing yet but what it means everywhere.
+//! * `std` (default): nothing here by itself.
+//! * `blst` (default): arithmetic by blst on x86-64 and aarch64. Elsewhere it changes nothing.
 #![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
+#![doc = include_str!("../REVIEW.md")]
 
 extern crate alloc;
 
@@ -47,6 +49,7 @@ mod error;
 mod fixed_base;
 mod group;
 mod gt;
+mod interleaved;
 mod pairing;
 mod point;
 mod recoding;

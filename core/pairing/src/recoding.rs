@@ -10,7 +10,7 @@ use crate::Scalar;
 const Z: u64 = 0xd201_0000_0001_0000;
 
 /// The non-adjacent form of an integer: digits that are zero or odd and absolutely below 2^(width − 1), the lowest first;
-/// of any `width` neighbours at most one is not zero. The integer is at most 2^127, the width from 2 to 8.
+/// of any `width` neighbours at most one is not zero. The width is from 2 to 8.
 pub(crate) fn non_adjacent(integer: u128, width: u32) -> Vec<i8> {
     let mut rest = integer;
     let mut digits = Vec::with_capacity(129);
@@ -19,10 +19,10 @@ pub(crate) fn non_adjacent(integer: u128, width: u32) -> Vec<i8> {
         if rest & 1 == 1 {
             // The residue nearest to zero: what is left has `width` zeros at its end.
             digit = ((rest as i16) << (16 - width)) >> (16 - width);
-            rest = rest.wrapping_add_signed(-i128::from(digit));
         }
         digits.push(digit as i8);
-        rest >>= 1;
+        // (rest − digit) / 2, where the difference may have a bit more than there is room for.
+        rest = (rest >> 1).wrapping_add_signed(-i128::from(digit >> 1));
     }
     digits
 }
@@ -56,6 +56,12 @@ pub(crate) fn split(scalar: &Scalar) -> [u64; 4] {
     [(); 4].map(|()| divide(&mut rest))
 }
 
+/// The digits of a scalar to the base z²: k₀ + k₁·z², both below 2^128.
+pub(crate) fn split_in_two(scalar: &Scalar) -> [u128; 2] {
+    let [k0, k1, k2, k3] = split(scalar).map(u128::from);
+    [k0 + k1 * u128::from(Z), k2 + k3 * u128::from(Z)]
+}
+
 /// Divides by z in place and gives the remainder.
 fn divide(number: &mut [u64; 4]) -> u64 {
     let mut remainder = 0_u64;
@@ -76,11 +82,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sparse_digits_stand_for_the_integer(wide in any::<u128>(), shift in 1_u32..128, width in 2_u32..=8) {
+        fn sparse_digits_stand_for_the_integer(wide in any::<u128>(), shift in 0_u32..128, width in 2_u32..=8) {
             let integer = wide >> shift;
             let digits = non_adjacent(integer, width);
-            let sum = digits.iter().rev().fold(0_i128, |sum, digit| 2 * sum + i128::from(*digit));
-            prop_assert_eq!(sum, integer as i128);
+            let two = Scalar::from(2_u64);
+            let sum = digits.iter().rev().fold(Scalar::from(0_u64), |sum, digit| two * sum + Scalar::from(*digit));
+            prop_assert_eq!(sum, Scalar::from(integer));
             for digit in digits.iter().filter(|digit| **digit != 0) {
                 prop_assert!(digit & 1 == 1 && i32::from(*digit).abs() < 1 << (width - 1));
             }
@@ -96,6 +103,8 @@ mod tests {
             let sum = split(&scalar).iter().rev().fold(Scalar::from(0_u64), |sum, digit| sum * z + Scalar::from(*digit));
             prop_assert_eq!(sum, scalar);
             prop_assert!(split(&scalar).iter().all(|quarter| *quarter < Z));
+            let [low, high] = split_in_two(&scalar).map(Scalar::from);
+            prop_assert_eq!(low + high * z * z, scalar);
         }
     }
 

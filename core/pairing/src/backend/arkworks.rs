@@ -15,6 +15,10 @@ use crate::point::affine;
 use crate::recoding::non_adjacent;
 use crate::{Curve, G1, G2, Group, Gt, PairingError, Point, Scalar};
 
+mod endomorphism;
+
+pub(crate) use endomorphism::Endomorphism;
+
 /// arkworks, in Rust, on any machine. **Not constant-time.**
 #[derive(Clone, Copy, Debug)]
 pub enum Arkworks {}
@@ -23,7 +27,7 @@ impl Backend for Arkworks {
     const NAME: &'static str = "arkworks";
 
     fn multiply<C: Curve>(point: &Point<C>, scalar: &Scalar) -> Point<C> {
-        Point(point.0 * scalar)
+        C::multiply_split(point, scalar)
     }
 
     fn msm<C: Curve>(points: &[Point<C>], scalars: &[Scalar]) -> Point<C> {
