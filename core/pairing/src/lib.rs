@@ -30,8 +30,8 @@
 //! combinations of many points, tables of a fixed base, powers in the target group; and over arkworks nothing at all.
 //!
 //! # Features
-//! * `std` (default): nothing here by itself.
-//! * `blst` (default): arithmetic by blst on x86-64 and aarch64. Elsewhere it changes nothing.
+//! * `std` (default): a host, which means `blst`.
+//! * `blst`: arithmetic by blst on x86-64 and aarch64, which takes a C compiler to build. Elsewhere it changes nothing.
 #![no_std]
 #![cfg_attr(
     not(test),
