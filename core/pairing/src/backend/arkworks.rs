@@ -23,6 +23,9 @@ pub(crate) use endomorphism::Endomorphism;
 #[derive(Clone, Copy, Debug)]
 pub enum Arkworks {}
 
+/// So many points are multiplied one by one faster than by arkworks' buckets, which do without split scalars.
+const FEW: usize = 6;
+
 impl Backend for Arkworks {
     const NAME: &'static str = "arkworks";
 
@@ -31,6 +34,9 @@ impl Backend for Arkworks {
     }
 
     fn msm<C: Curve>(points: &[Point<C>], scalars: &[Scalar]) -> Point<C> {
+        if points.len() <= FEW {
+            return points.iter().zip(scalars).map(|(point, scalar)| Self::multiply(point, scalar)).sum();
+        }
         Point(Projective::msm_unchecked(&affine(points), scalars))
     }
 

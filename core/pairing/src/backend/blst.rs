@@ -27,8 +27,10 @@ pub enum Blst {}
 /// Bits of a scalar.
 const SCALAR_BITS: usize = 255;
 
-/// Integers up to this long are combined by adding and doubling; blst would make a table for each point first.
-const FEW_BITS: u32 = 16;
+/// With fewer points, or integers of no more bits, adding and doubling with few signed digits is faster than blst's tables
+/// and buckets.
+const FEW_POINTS: usize = 64;
+const FEW_BITS: u32 = 8;
 
 impl Backend for Blst {
     const NAME: &'static str = "blst";
@@ -47,7 +49,7 @@ impl Backend for Blst {
     fn msm_small<C: Curve>(points: &[Point<C>], integers: &[i128]) -> Point<C> {
         let longest = integers.iter().map(|integer| integer.unsigned_abs()).max().unwrap_or(0);
         let bits = u128::BITS - longest.leading_zeros();
-        if bits <= FEW_BITS {
+        if points.len() < FEW_POINTS || bits <= FEW_BITS {
             return Arkworks::msm_small(points, integers);
         }
         let signed =
