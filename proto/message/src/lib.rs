@@ -33,6 +33,8 @@
 //! | [`AttributeChallenge`] | KGC → drone | `AttributeHello` | – (echoes the nonce) |
 //! | [`AttributeRequest`] | drone → KGC | `AttributeChallenge` | signature `attributes`, challenge |
 //! | [`AttributeReply`] | KGC → drone | `AttributeRequest` | sealed to the drone by the authority; KGC's statement `parameters` |
+//! | [`Envelope`] | anyone → group and others | – | seal; the sender's signature inside, if it signs |
+//! | [`OpeningRequest`] | reader → group | `Envelope` | – (answered at most once per interval) |
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
@@ -44,6 +46,7 @@ extern crate alloc;
 mod attributes;
 mod deputy;
 mod enrolment;
+mod envelope;
 mod epoch;
 mod error;
 mod field;
@@ -72,6 +75,7 @@ pub mod wire {
 pub use attributes::{AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, MAX_AUTHORITIES};
 pub use deputy::{MAX_REPLICA_EVICTED, MAX_SEATS, Replica, ReplicaChunk, Seat, StandBy};
 pub use enrolment::{COOKIE_LEN, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Nonce};
+pub use envelope::{Envelope, MAX_ENVELOPE_LEN, OpeningRequest};
 pub use epoch::{
     Ack, CatchUpNumber, CatchUpReply, CatchUpRequest, EvictionNotice, Leave, MAX_EVICTED, Rekey, SpareAck,
     SparePublication,

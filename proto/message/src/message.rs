@@ -9,9 +9,9 @@ use quiver_ainq::{Deployment, EquivocationProof, Suite};
 use crate::wire::message::Body;
 use crate::{
     Ack, AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, CatchUpReply, CatchUpRequest,
-    EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, EvictionNotice, GroupMessage, JoinChallenge,
-    JoinHello, JoinRequest, Leave, MessageError, Refusal, Rekey, Replica, RevocationList, RevocationQuery,
-    SpareAck, SparePublication, StandBy, Welcome, deputy, wire,
+    EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Envelope, EvictionNotice, GroupMessage, JoinChallenge,
+    JoinHello, JoinRequest, Leave, MessageError, OpeningRequest, Refusal, Rekey, Replica, RevocationList,
+    RevocationQuery, SpareAck, SparePublication, StandBy, Welcome, deputy, wire,
 };
 
 /// The longest encoded message in bytes.
@@ -57,6 +57,8 @@ pub enum Message<S: Suite> {
     AttributeChallenge(AttributeChallenge),
     AttributeRequest(AttributeRequest),
     AttributeReply(AttributeReply),
+    Envelope(Envelope),
+    OpeningRequest(OpeningRequest),
 }
 
 impl<S: Suite> Message<S> {
@@ -115,6 +117,8 @@ impl<S: Suite> Message<S> {
             Body::AttributeChallenge(wire) => Self::AttributeChallenge(AttributeChallenge::from_wire(&wire)?),
             Body::AttributeRequest(wire) => Self::AttributeRequest(AttributeRequest::from_wire(wire)?),
             Body::AttributeReply(wire) => Self::AttributeReply(AttributeReply::from_wire(wire)?),
+            Body::Envelope(wire) => Self::Envelope(Envelope::from_wire(wire)?),
+            Body::OpeningRequest(wire) => Self::OpeningRequest(OpeningRequest::from_wire(&wire)?),
         })
     }
 
@@ -147,6 +151,8 @@ impl<S: Suite> Message<S> {
             Self::AttributeChallenge(message) => Body::AttributeChallenge(message.to_wire()),
             Self::AttributeRequest(message) => Body::AttributeRequest(message.to_wire()),
             Self::AttributeReply(message) => Body::AttributeReply(message.to_wire()),
+            Self::Envelope(message) => Body::Envelope(message.to_wire()),
+            Self::OpeningRequest(message) => Body::OpeningRequest(message.to_wire()),
         }
     }
 }

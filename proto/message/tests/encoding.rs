@@ -227,6 +227,8 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     all.extend(f.tree_messages());
     all.extend(between_leaders(&mut f));
     all.extend(with_the_attribute_authority());
+    all.push(("Envelope", Message::Envelope(m::Envelope { sealed: vec![8; 70] })));
+    all.push(("OpeningRequest", Message::OpeningRequest(m::OpeningRequest { session: [9; 32] })));
     (f.deployment, all)
 }
 
@@ -429,6 +431,17 @@ fn unknown_fields_and_long_messages_are_refused() {
     }
     let long = vec![0; m::MAX_MESSAGE_LEN + 1];
     assert_eq!(Message::<S>::decode(&deployment, &long).unwrap_err(), MessageError::TooLong(long.len()));
+}
+
+#[test]
+fn an_envelope_longer_than_messages_may_carry_is_refused() {
+    let f = Fixture::new();
+    let envelope = |len| Message::<S>::Envelope(m::Envelope { sealed: vec![8; len] }).encode(&f.deployment);
+    assert!(Message::<S>::decode(&f.deployment, &envelope(m::MAX_ENVELOPE_LEN)).is_ok());
+    for len in [0, m::MAX_ENVELOPE_LEN + 1] {
+        let error = Message::<S>::decode(&f.deployment, &envelope(len)).unwrap_err();
+        assert_eq!(error, MessageError::Invalid("sealed"));
+    }
 }
 
 #[test]
