@@ -20,6 +20,7 @@
 //! | [`terms`], [`universe`], [`authority`] | what keys and ciphertexts say; which attributes there are; whose they are |
 //! | [`gpsw06`], [`fabeo22`] | the schemes, with their algebra |
 #![cfg_attr(feature = "insecure-yct14", doc = "| [`yct14`] | the broken one |")]
+//! | [`envelope`] | messages and files on top of a scheme: tampering is noticed, senders sign, one key serves many messages |
 //! | [`error`] | why something is refused |
 //!
 //! # What this is not
@@ -54,6 +55,7 @@ extern crate alloc;
 
 pub mod authority;
 mod elements;
+pub mod envelope;
 pub mod error;
 pub mod fabeo22;
 pub mod frame;

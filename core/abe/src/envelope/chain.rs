@@ -1,0 +1,166 @@
+//! The chain of a session's keys.
+//!
+//! ```text
+//! K_msg   = PRF(K_n, "message", n)     for exactly one stream
+//! K_{n+1} = PRF(K_n, "next", "")       then K_n is erased
+//! ```
+
+use alloc::collections::BTreeMap;
+
+use quiver_crypto::{Secret, prf, prf_each};
+
+use super::{EnvelopeError, SUITE};
+
+/// How far a message may lie ahead of the newest one taken, and how many keys of messages that have not come are kept.
+pub const MAX_SKIPPED: u32 = 64;
+
+/// The key of one message's stream; used once, because using it consumes it.
+#[derive(Debug)]
+pub(super) struct MessageKey(pub(super) Secret<32>);
+
+/// Where a sender stands: K_n and n.
+#[derive(Debug)]
+pub(super) struct Chain {
+    key: Secret<32>,
+    next: u32,
+}
+
+impl Chain {
+    pub(super) const fn new(key: Secret<32>) -> Self {
+        Self { key, next: 0 }
+    }
+
+    pub(super) const fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// The next message's key. The one it comes from is erased.
+    pub(super) fn step(&mut self) -> (u32, MessageKey) {
+        let number = self.next;
+        let [message, next] =
+            prf_each(&self.key, SUITE, [("message", &[&number.to_be_bytes()]), ("next", &[])]);
+        self.key = next;
+        self.next = number.saturating_add(1);
+        (number, MessageKey(message))
+    }
+}
+
+/// Where a receiver stands: K_n, n, and keys of earlier messages that have not come.
+#[derive(Debug)]
+pub(super) struct Window {
+    chain: Chain,
+    skipped: BTreeMap<u32, MessageKey>,
+}
+
+impl Window {
+    pub(super) const fn new(key: Secret<32>) -> Self {
+        Self { chain: Chain::new(key), skipped: BTreeMap::new() }
+    }
+
+    /// The key of message `number`. Nothing changes: whether the message is genuine is not known yet.
+    pub(super) fn key(&self, number: u32) -> Result<MessageKey, EnvelopeError> {
+        let Some(ahead) = number.checked_sub(self.chain.next) else {
+            let key = self.skipped.get(&number).ok_or(EnvelopeError::Replayed(number))?;
+            return Ok(MessageKey(key.0.clone()));
+        };
+        if ahead > MAX_SKIPPED {
+            return Err(EnvelopeError::TooFarAhead(number));
+        }
+        let mut key = self.chain.key.clone();
+        for _ in 0..ahead {
+            key = prf(&key, SUITE, "next", &[]);
+        }
+        Ok(MessageKey(prf(&key, SUITE, "message", &[&number.to_be_bytes()])))
+    }
+
+    /// Notes that message `number` was genuine: its key is erased, and that of every message further back than the
+    /// window reaches.
+    pub(super) fn take(&mut self, number: u32) -> Result<(), EnvelopeError> {
+        let Some(ahead) = number.checked_sub(self.chain.next) else {
+            return self.skipped.remove(&number).map(|_| ()).ok_or(EnvelopeError::Replayed(number));
+        };
+        if ahead > MAX_SKIPPED {
+            return Err(EnvelopeError::TooFarAhead(number));
+        }
+        for _ in 0..ahead {
+            let (skipped, key) = self.chain.step();
+            self.skipped.insert(skipped, key);
+        }
+        self.chain.step();
+        let oldest = self.chain.next.saturating_sub(MAX_SKIPPED);
+        self.skipped = self.skipped.split_off(&oldest);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn keys(messages: u32) -> Vec<[u8; 32]> {
+        let mut chain = Chain::new(Secret::new([7; 32]));
+        (0..messages).map(|_| *chain.step().1.0.expose()).collect()
+    }
+
+    #[test]
+    fn receiver_derives_the_senders_keys_in_any_order_within_the_window() {
+        let keys = keys(70);
+        let mut window = Window::new(Secret::new([7; 32]));
+        for number in [3, 0, 64, 2, 1, 63, 65] {
+            assert_eq!(*window.key(number).unwrap().0.expose(), keys[number as usize]);
+            window.take(number).unwrap();
+        }
+    }
+
+    #[test]
+    fn no_key_is_given_twice() {
+        let mut window = Window::new(Secret::new([7; 32]));
+        window.take(2).unwrap();
+        window.take(0).unwrap();
+        for number in [0, 2] {
+            assert_eq!(window.key(number).err(), Some(EnvelopeError::Replayed(number)));
+            assert_eq!(window.take(number), Err(EnvelopeError::Replayed(number)));
+        }
+        window.take(1).unwrap();
+    }
+
+    #[test]
+    fn looking_at_a_key_changes_nothing() {
+        let window = Window::new(Secret::new([7; 32]));
+        window.key(40).unwrap();
+        assert_eq!((window.chain.next, window.skipped.len()), (0, 0));
+    }
+
+    #[test]
+    fn message_beyond_the_window_is_refused_and_changes_nothing() {
+        let mut window = Window::new(Secret::new([7; 32]));
+        let beyond = MAX_SKIPPED + 1;
+        assert_eq!(window.take(beyond), Err(EnvelopeError::TooFarAhead(beyond)));
+        assert_eq!(window.key(u32::MAX).err(), Some(EnvelopeError::TooFarAhead(u32::MAX)));
+        assert_eq!((window.chain.next, window.skipped.len()), (0, 0));
+    }
+
+    #[test]
+    fn keys_of_lost_messages_are_erased_when_the_window_has_passed() {
+        let mut window = Window::new(Secret::new([7; 32]));
+        for number in 1..=MAX_SKIPPED {
+            window.take(number).unwrap();
+        }
+        assert_eq!(window.key(0).err(), Some(EnvelopeError::Replayed(0)));
+        for round in 1..50 {
+            window.take(round * (MAX_SKIPPED + 1)).unwrap();
+            assert!(window.skipped.len() <= MAX_SKIPPED as usize);
+        }
+    }
+
+    #[test]
+    fn sender_keeps_no_key_of_a_message_it_has_sealed() {
+        let mut chain = Chain::new(Secret::new([7; 32]));
+        let (_, first) = chain.step();
+        assert_ne!(chain.key, Secret::new([7; 32]));
+        // What it holds now leads to later keys and to none before.
+        assert_ne!(*chain.step().1.0.expose(), *first.0.expose());
+    }
+}

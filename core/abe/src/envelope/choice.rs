@@ -1,0 +1,283 @@
+//! Which scheme encapsulates an envelope's key, chosen at run time by its name.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_crypto::Secret;
+use quiver_policy::{AccessTree, AttributeSet, PolicyError, Schema};
+use rand_chacha::ChaCha20Rng;
+
+use super::Kem;
+#[cfg(feature = "insecure-yct14")]
+use crate::InsecureYct14;
+use crate::{
+    AbeError, Authority, Ciphertext, FabeoCp, FabeoKp, Gpsw06, Guarded, Key, Parameters, Published, Scheme,
+    Stating, Terms,
+};
+
+/// Whoever may open: a policy that a key's attributes are to satisfy, or attributes that a key's policy is to accept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A policy, for ciphertext-policy schemes.
+    Policy(AccessTree),
+    /// Attributes, for key-policy schemes.
+    Attributes(AttributeSet),
+}
+
+impl Target {
+    /// Reads a policy as source text.
+    ///
+    /// # Errors
+    /// Those of the text, with their place in it.
+    pub fn policy(text: &str, schema: &Schema) -> Result<Self, PolicyError> {
+        AccessTree::parse(text, schema).map(Self::Policy)
+    }
+
+    /// Reads a list of attributes as source text.
+    ///
+    /// # Errors
+    /// Those of the text, with their place in it.
+    pub fn attributes(text: &str, schema: &Schema) -> Result<Self, PolicyError> {
+        AttributeSet::parse(text, schema).map(Self::Attributes)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Policy(tree) => fmt::Display::fmt(tree, f),
+            Self::Attributes(set) => fmt::Display::fmt(set, f),
+        }
+    }
+}
+
+/// Does the same with whichever scheme it is.
+macro_rules! whichever {
+    ($kind:ident, $value:expr, $inner:ident => $body:expr) => {
+        match $value {
+            $kind::FabeoCp($inner) => $body,
+            $kind::FabeoKp($inner) => $body,
+            $kind::Gpsw06($inner) => $body,
+            #[cfg(feature = "insecure-yct14")]
+            $kind::InsecureYct14($inner) => $body,
+        }
+    };
+}
+
+/// Makes one of whichever scheme is named.
+macro_rules! named {
+    ($scheme:expr, $make:expr) => {
+        match $scheme {
+            FabeoCp::ID => Ok(Self::FabeoCp($make)),
+            FabeoKp::ID => Ok(Self::FabeoKp($make)),
+            Gpsw06::ID => Ok(Self::Gpsw06($make)),
+            #[cfg(feature = "insecure-yct14")]
+            InsecureYct14::ID => Ok(Self::InsecureYct14($make)),
+            _ => Err(AbeError::WrongScheme),
+        }
+    };
+}
+
+/// The public parameters of one authority, of whichever scheme.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "each variant is the scheme of its name")]
+#[non_exhaustive]
+pub enum AnyParameters {
+    FabeoCp(Parameters<FabeoCp>),
+    FabeoKp(Parameters<FabeoKp>),
+    Gpsw06(Parameters<Gpsw06>),
+    #[cfg(feature = "insecure-yct14")]
+    InsecureYct14(Parameters<InsecureYct14>),
+}
+
+impl AnyParameters {
+    /// Reads the parameters of the scheme with this name.
+    ///
+    /// # Errors
+    /// [`AbeError::WrongScheme`] for a name that is not known, and as [`Published::decode`].
+    pub fn decode(scheme: &str, bytes: &[u8]) -> Result<Self, AbeError> {
+        named!(scheme, Published::decode(bytes)?)
+    }
+
+    /// The scheme's name.
+    #[must_use]
+    pub const fn scheme(&self) -> &'static str {
+        match self {
+            Self::FabeoCp(_) => FabeoCp::ID,
+            Self::FabeoKp(_) => FabeoKp::ID,
+            Self::Gpsw06(_) => Gpsw06::ID,
+            #[cfg(feature = "insecure-yct14")]
+            Self::InsecureYct14(_) => InsecureYct14::ID,
+        }
+    }
+
+    /// Whether it is sealed to policies rather than to attributes.
+    #[must_use]
+    pub const fn takes_policies(&self) -> bool {
+        matches!(self, Self::FabeoCp(_))
+    }
+
+    /// Whose they are.
+    #[must_use]
+    pub fn authority(&self) -> &Authority {
+        whichever!(Self, self, parameters => parameters.authority())
+    }
+}
+
+/// A key of whichever scheme.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a drone has few, and opening is slower than moving by far")]
+#[allow(missing_docs, reason = "each variant is the scheme of its name")]
+#[non_exhaustive]
+pub enum AnyKey {
+    FabeoCp(Key<FabeoCp>),
+    FabeoKp(Key<FabeoKp>),
+    Gpsw06(Key<Gpsw06>),
+    #[cfg(feature = "insecure-yct14")]
+    InsecureYct14(Key<InsecureYct14>),
+}
+
+impl AnyKey {
+    /// Reads a key of the scheme with this name.
+    ///
+    /// # Errors
+    /// [`AbeError::WrongScheme`] for a name that is not known, and as [`Guarded::decode`].
+    pub fn decode(scheme: &str, bytes: &[u8]) -> Result<Self, AbeError> {
+        named!(scheme, Guarded::decode(bytes)?)
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn authority(&self) -> &Authority {
+        whichever!(Self, self, key => key.authority())
+    }
+
+    /// The attributes it has, or the policy.
+    #[must_use]
+    pub fn terms(&self) -> String {
+        whichever!(Self, self, key => key.terms().to_string())
+    }
+}
+
+/// An encapsulated key of whichever scheme.
+#[derive(Debug)]
+pub struct AnyCiphertext {
+    target: Target,
+    sent: Sent,
+}
+
+#[derive(Debug)]
+enum Sent {
+    FabeoCp(Ciphertext<FabeoCp>),
+    FabeoKp(Ciphertext<FabeoKp>),
+    Gpsw06(Ciphertext<Gpsw06>),
+    #[cfg(feature = "insecure-yct14")]
+    InsecureYct14(Ciphertext<InsecureYct14>),
+}
+
+/// All schemes of this crate as one [`Kem`].
+#[derive(Clone, Copy, Debug)]
+pub struct AnyScheme;
+
+impl Kem for AnyScheme {
+    type Parameters = AnyParameters;
+    type Key = AnyKey;
+    type Target = Target;
+    type Ciphertext = AnyCiphertext;
+
+    fn scheme(parameters: &AnyParameters) -> &'static str {
+        parameters.scheme()
+    }
+
+    fn encapsulate(
+        parameters: &AnyParameters,
+        target: &Target,
+        coins: &mut ChaCha20Rng,
+    ) -> Result<(Vec<u8>, Secret<32>), AbeError> {
+        match (parameters, target) {
+            (AnyParameters::FabeoCp(own), Target::Policy(tree)) => encapsulate::<FabeoCp>(own, tree, coins),
+            (AnyParameters::FabeoCp(_), Target::Attributes(_)) => {
+                Err(AbeError::WrongKind { expected: "a policy" })
+            }
+            (_, Target::Policy(_)) => Err(AbeError::WrongKind { expected: "a list of attributes" }),
+            (AnyParameters::FabeoKp(own), Target::Attributes(set)) => encapsulate::<FabeoKp>(own, set, coins),
+            (AnyParameters::Gpsw06(own), Target::Attributes(set)) => encapsulate::<Gpsw06>(own, set, coins),
+            #[cfg(feature = "insecure-yct14")]
+            (AnyParameters::InsecureYct14(own), Target::Attributes(set)) => {
+                encapsulate::<InsecureYct14>(own, set, coins)
+            }
+        }
+    }
+
+    fn decode(parameters: &AnyParameters, bytes: &[u8]) -> Result<AnyCiphertext, AbeError> {
+        Ok(match parameters {
+            AnyParameters::FabeoCp(_) => {
+                let sent = Ciphertext::<FabeoCp>::decode(bytes)?;
+                AnyCiphertext { target: Target::Policy(sent.terms().clone()), sent: Sent::FabeoCp(sent) }
+            }
+            AnyParameters::FabeoKp(_) => of_attributes(bytes, Sent::FabeoKp)?,
+            AnyParameters::Gpsw06(_) => of_attributes(bytes, Sent::Gpsw06)?,
+            #[cfg(feature = "insecure-yct14")]
+            AnyParameters::InsecureYct14(_) => of_attributes(bytes, Sent::InsecureYct14)?,
+        })
+    }
+
+    fn target(ciphertext: &AnyCiphertext) -> &Target {
+        &ciphertext.target
+    }
+
+    fn decapsulate(
+        parameters: &AnyParameters,
+        key: &AnyKey,
+        ciphertext: &AnyCiphertext,
+    ) -> Result<Secret<32>, AbeError> {
+        match (parameters, key, &ciphertext.sent) {
+            (AnyParameters::FabeoCp(own), AnyKey::FabeoCp(key), Sent::FabeoCp(sent)) => {
+                FabeoCp::decapsulate(own, key, sent)
+            }
+            (AnyParameters::FabeoKp(own), AnyKey::FabeoKp(key), Sent::FabeoKp(sent)) => {
+                FabeoKp::decapsulate(own, key, sent)
+            }
+            (AnyParameters::Gpsw06(own), AnyKey::Gpsw06(key), Sent::Gpsw06(sent)) => {
+                Gpsw06::decapsulate(own, key, sent)
+            }
+            #[cfg(feature = "insecure-yct14")]
+            (AnyParameters::InsecureYct14(own), AnyKey::InsecureYct14(key), Sent::InsecureYct14(sent)) => {
+                InsecureYct14::decapsulate(own, key, sent)
+            }
+            _ => Err(AbeError::WrongScheme),
+        }
+    }
+
+    fn encode_target(target: &Target) -> Vec<u8> {
+        match target {
+            Target::Policy(tree) => Terms::encode(tree),
+            Target::Attributes(set) => Terms::encode(set),
+        }
+    }
+}
+
+fn encapsulate<S: Scheme>(
+    parameters: &S::Parameters,
+    terms: &S::OfCiphertext,
+    coins: &mut ChaCha20Rng,
+) -> Result<(Vec<u8>, Secret<32>), AbeError> {
+    let (ciphertext, secret) = S::encapsulate(parameters, terms, coins)?;
+    Ok((ciphertext.encode(), secret))
+}
+
+fn of_attributes<C: Published + Stating<Terms = AttributeSet>>(
+    bytes: &[u8],
+    sent: impl FnOnce(C) -> Sent,
+) -> Result<AnyCiphertext, AbeError> {
+    let ciphertext = C::decode(bytes)?;
+    Ok(AnyCiphertext { target: Target::Attributes(ciphertext.terms().clone()), sent: sent(ciphertext) })
+}
+
+/// The authority that a ciphertext names, without decoding it further. It is a claim, checked when it is opened.
+#[must_use]
+pub fn named_authority(ciphertext: &[u8]) -> Option<[u8; Authority::LEN]> {
+    // Version, scheme, kind, then the authority: see `frame`.
+    ciphertext.get(3..)?.first_chunk().copied()
+}

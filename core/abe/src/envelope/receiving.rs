@@ -1,0 +1,102 @@
+//! The receiver's side of a session.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::chain::Window;
+use super::header::{Header, Lifetime, Opening};
+use super::sender::Context;
+use super::stream::Opener;
+use super::{EnvelopeError, Kem, SessionId, transform};
+
+/// A session as a receiver has it whose key fits.
+#[derive(Debug)]
+pub struct ReceivingSession {
+    window: Window,
+    context: Context,
+    created: u64,
+    lifetime: Lifetime,
+}
+
+impl ReceivingSession {
+    /// Opens the encapsulated key of a session. Nothing is believed of it before its first message is finished.
+    ///
+    /// # Errors
+    /// [`EnvelopeError::NotSatisfied`], [`EnvelopeError::DoesNotOpen`], or those of the scheme.
+    pub fn open<K: Kem>(
+        parameters: &K::Parameters,
+        key: &K::Key,
+        opening: &Opening,
+    ) -> Result<Self, EnvelopeError> {
+        let (target, session_key) = transform::decapsulate::<K>(parameters, key, opening)?;
+        let context = Context {
+            session: opening.session(),
+            target: Arc::from(K::encode_target(&target)),
+            sender: Arc::from(&*opening.prelude.sender),
+            signature_len: usize::from(opening.prelude.signature_len),
+        };
+        let (created, lifetime) = (opening.created(), opening.lifetime());
+        Ok(Self { window: Window::new(session_key), context, created, lifetime })
+    }
+
+    /// The session's name.
+    #[must_use]
+    pub const fn id(&self) -> SessionId {
+        self.context.session
+    }
+
+    /// Public key of the session's sender, in its own encoding; empty if nobody signs. Verified once a message was
+    /// finished.
+    #[must_use]
+    pub fn sender(&self) -> &[u8] {
+        &self.context.sender
+    }
+
+    /// The canonical encoding of the policy or the attributes it is sealed to.
+    #[must_use]
+    pub fn target(&self) -> &[u8] {
+        &self.context.target
+    }
+
+    /// When it was begun, in seconds since 1970.
+    #[must_use]
+    pub const fn created(&self) -> u64 {
+        self.created
+    }
+
+    /// From when on no message is taken, in seconds since 1970.
+    #[must_use]
+    pub fn ends(&self) -> u64 {
+        self.created.saturating_add(self.lifetime.seconds().into())
+    }
+
+    /// Until when it is remembered, in seconds since 1970.
+    pub(super) fn remembered_until(&self) -> u64 {
+        self.created.saturating_add(self.lifetime.remembered().into())
+    }
+
+    /// What opens the message with this header. Changes nothing: call [`took`](Self::took) once the message is finished.
+    ///
+    /// # Errors
+    /// [`EnvelopeError::Replayed`], [`EnvelopeError::TooFarAhead`], [`EnvelopeError::SessionOver`] beyond the number of
+    /// messages, [`EnvelopeError::UnknownSession`] if it belongs to another.
+    pub fn opener(&self, header: &Header) -> Result<Opener, EnvelopeError> {
+        if header.session() != self.context.session {
+            return Err(EnvelopeError::UnknownSession);
+        }
+        let number = header.number();
+        if number >= self.lifetime.messages() {
+            return Err(EnvelopeError::SessionOver);
+        }
+        let encoded: Vec<u8> = header.encode();
+        Ok(Opener::new(&self.window.key(number)?, self.context.clone(), number, &encoded))
+    }
+
+    /// Notes that message `number` was whole and genuine: it is not opened again, and its key is erased.
+    ///
+    /// # Errors
+    /// [`EnvelopeError::Replayed`], [`EnvelopeError::TooFarAhead`].
+    pub fn took(&mut self, number: u32) -> Result<(), EnvelopeError> {
+        self.window.take(number)
+    }
+}

@@ -1,0 +1,93 @@
+//! The sender's side of a session.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use rand_core::CryptoRngCore;
+
+use super::chain::Chain;
+use super::header::{Following, Header, Lifetime, Opening, Prelude};
+use super::sender::{self, Context, Signer};
+use super::stream::Sealer;
+use super::{EnvelopeError, Kem, SessionId, transform};
+
+/// A session as its sender has it: one encapsulation, then a message key after the other.
+///
+/// It lives in memory alone. A sender that starts again begins a new session.
+#[derive(Debug)]
+pub struct SendingSession {
+    chain: Chain,
+    opening: Opening,
+    context: Context,
+}
+
+/// The beginning of a message: its header, which goes first, and what seals its chunks.
+#[derive(Debug)]
+pub struct Message {
+    /// The message's number in its session.
+    pub number: u32,
+    /// The encoded header.
+    pub header: Vec<u8>,
+    /// Seals the chunks that follow the header.
+    pub sealer: Sealer,
+}
+
+impl SendingSession {
+    /// Begins a session: encapsulates its key to a policy or to attributes. `now` is seconds since 1970.
+    ///
+    /// # Errors
+    /// Those of the scheme, or [`EnvelopeError::OutOfBounds`] if the signer's key or signatures are too long.
+    pub fn begin<K: Kem>(
+        parameters: &K::Parameters,
+        target: &K::Target,
+        signer: Option<&dyn Signer>,
+        lifetime: Lifetime,
+        now: u64,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<Self, EnvelopeError> {
+        let (sender, signature_len) = sender::describe(signer)?;
+        let scheme = K::scheme(parameters).into();
+        let prelude = Prelude { scheme, created: now, lifetime, sender, signature_len };
+        let (opening, key) = transform::encapsulate::<K>(parameters, target, prelude, rng)?;
+        let context = Context {
+            session: opening.session(),
+            target: Arc::from(K::encode_target(target)),
+            sender: Arc::from(&*opening.prelude.sender),
+            signature_len: usize::from(signature_len),
+        };
+        Ok(Self { chain: Chain::new(key), opening, context })
+    }
+
+    /// The session's name.
+    #[must_use]
+    pub const fn id(&self) -> SessionId {
+        self.context.session
+    }
+
+    /// Whether [`message`](Self::message) would refuse.
+    #[must_use]
+    pub fn is_over(&self, now: u64) -> bool {
+        let (opening, next) = (&self.opening, self.chain.next());
+        let late = now >= opening.created().saturating_add(opening.lifetime().seconds().into());
+        next >= opening.lifetime().messages() || (next > 0 && late) || now < opening.created()
+    }
+
+    /// The next message. The first carries the encapsulated key, the others the session's name. The chain's key is
+    /// stepped, so that from here on nobody can derive this message's key from what the sender holds.
+    ///
+    /// # Errors
+    /// [`EnvelopeError::SessionOver`] if its time or its number of messages has run out, or the clock went back.
+    pub fn message(&mut self, now: u64) -> Result<Message, EnvelopeError> {
+        if self.is_over(now) {
+            return Err(EnvelopeError::SessionOver);
+        }
+        let (number, key) = self.chain.step();
+        let header = match number {
+            0 => Header::Opening(self.opening.clone()),
+            _ => Header::Following(Following { session: self.context.session, number }),
+        };
+        let header = header.encode();
+        let sealer = Sealer::new(&key, self.context.clone(), number, &header);
+        Ok(Message { number, header, sealer })
+    }
+}

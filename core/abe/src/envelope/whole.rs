@@ -1,0 +1,59 @@
+//! Sealing and opening what fits into memory.
+
+use alloc::vec::Vec;
+
+use quiver_crypto::Zeroizing;
+use rand_core::CryptoRngCore;
+
+use super::sending::Message;
+use super::stream::{CHUNK_LEN, Opener};
+use super::{EnvelopeError, Signer, Splitter, Verifier};
+
+/// Seals `data` as one message: header, chunks and trailer.
+///
+/// # Errors
+/// As [`Sealer`](super::Sealer).
+pub fn seal_bytes(
+    message: Message,
+    data: &[u8],
+    signer: Option<&dyn Signer>,
+    rng: &mut dyn CryptoRngCore,
+) -> Result<Vec<u8>, EnvelopeError> {
+    let Message { header, mut sealer, .. } = message;
+    let mut sealed = header;
+    for chunk in data.chunks(CHUNK_LEN) {
+        sealed.extend(sealer.seal(chunk)?);
+    }
+    sealed.extend(sealer.finish(signer, rng)?);
+    Ok(sealed)
+}
+
+/// What was in an envelope, and who signed it.
+pub type OpenedBytes<Sender> = (Zeroizing<Vec<u8>>, Option<Sender>);
+
+/// Opens what follows a header. Nothing is released before the whole has been verified.
+///
+/// # Errors
+/// As [`Opener`].
+pub fn open_bytes<V: Verifier + ?Sized>(
+    mut opener: Opener,
+    sealed: &[u8],
+    verifier: &V,
+) -> Result<OpenedBytes<V::Sender>, EnvelopeError> {
+    let mut splitter = Splitter::new(opener.trailer_len());
+    // Opened data is shorter than sealed data, so that the buffer never grows and leaves a copy behind.
+    let mut data = Zeroizing::new(Vec::with_capacity(sealed.len()));
+    let mut rest = sealed;
+    while !rest.is_empty() {
+        rest = splitter.push(rest);
+        if let Some(chunk) = splitter.chunk() {
+            data.extend_from_slice(&opener.open(&chunk)?);
+        }
+    }
+    let (last, trailer) = splitter.finish()?;
+    if let Some(last) = last {
+        data.extend_from_slice(&opener.open(&last)?);
+    }
+    let sender = opener.finish(&trailer, verifier)?;
+    Ok((data, sender))
+}
