@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use quiver_ainq::Name;
 use quiver_drone::command::AbeCommand;
+use quiver_drone::envelope::EnvelopeArgs;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::CommonArgs;
 
@@ -17,6 +18,9 @@ Examples:
   edge status
   edge send --channel chat 'hello, group'
   edge abe fetch                                                       # the attribute keys granted to this drone
+  edge envelope seal map.png --policy 'scout and sector:7' --out map.env
+  edge envelope open order.env --out order.txt                         # if this drone's attributes fit
+  edge envelope send --policy medic 'two wounded at the bridge'        # to the group, through the running edge
 
 Files in the data directory (default ./edge-data): drone.state (keys, encrypted), deployment.toml (copy of
 the public file), control.sock (for `status` and `send`).
@@ -59,6 +63,9 @@ pub(crate) enum Command {
     /// Attribute keys: what this drone may open
     #[command(subcommand)]
     Abe(AbeCommand),
+    /// Seal to whoever's attributes fit, and open what fits this drone's
+    #[command(subcommand)]
+    Envelope(EnvelopeArgs),
 }
 
 #[derive(Debug, Default, Args)]

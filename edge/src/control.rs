@@ -2,6 +2,7 @@
 
 use quiver_ainq::{DroneKeypair, Name, Suite};
 use quiver_drone::command::lines;
+use quiver_drone::envelope::{self, Job, SendJob};
 use quiver_drone::fetching::{Desk, copy};
 use quiver_net::Handle;
 use quiver_role::{Edge, EdgeCommand};
@@ -30,6 +31,10 @@ pub(crate) enum Request {
     Fetch,
     /// Which attribute keys are held.
     Keys,
+    /// Seal or open a file.
+    Envelope(Job),
+    /// Seal something and send it to the group.
+    Seal(SendJob),
 }
 
 /// The answer to [`Request::Status`].
@@ -109,6 +114,15 @@ pub(crate) async fn answer<S: Suite>(
                 send(&machine, failures.subscribe(), &channel, text, signed).await
             }
             Request::Keys => keys(&desk),
+            Request::Seal(job) => seal(&machine, failures.subscribe(), &desk, job).await,
+            Request::Envelope(job) => {
+                let (machine, desk) = (machine.clone(), desk.clone());
+                tokio::spawn(async move {
+                    let answered = envelope::perform(&machine, &desk, job).await;
+                    answer.send(serde_json::to_value(answered).map_err(|error| error.to_string()))
+                });
+                continue;
+            }
             Request::Fetch => {
                 // Takes its time, and nobody else need wait for it.
                 let (machine, desk) = (machine.clone(), desk.clone());
@@ -136,7 +150,9 @@ fn keys<S: Suite>(desk: &Desk<S>) -> Result<Value, String> {
 async fn fetch<S: Suite>(machine: &Handle<Edge<S>>, desk: &Desk<S>) -> Result<Value, String> {
     let report = async {
         let keypair = keypair(machine, desk).await.ok_or_else(|| ENDING.to_string())?;
-        desk.fetch(&keypair).await.map_err(|error| error.to_string())
+        let report = desk.fetch(&keypair).await.map_err(|error| error.to_string());
+        envelope::hand_over(machine, desk).await;
+        report
     };
     serde_json::to_value(report.await?).map_err(|error| error.to_string())
 }
@@ -158,10 +174,28 @@ async fn send<S: Suite>(
         return Err("not in sync with the group (see `edge status`); try again".into());
     }
     let channel = Name::new(channel).map_err(|error| error.to_string())?;
-    machine
-        .command(EdgeCommand::Send { channel, data: text.into_bytes(), signed })
-        .await
-        .map_err(|_| ENDING)?;
+    let command = EdgeCommand::Send { channel, data: text.into_bytes(), signed };
+    give(machine, &mut failures, command).await
+}
+
+/// Envelopes need no membership, so that it is not asked for.
+async fn seal<S: Suite>(
+    machine: &Handle<Edge<S>>,
+    mut failures: broadcast::Receiver<SendFailed>,
+    desk: &Desk<S>,
+    job: SendJob,
+) -> Result<Value, String> {
+    let command = envelope::sending(machine, desk, job).await.map_err(|error| error.to_string())?;
+    give(machine, &mut failures, command).await
+}
+
+/// Gives a command, and says whether something was sent.
+async fn give<S: Suite>(
+    machine: &Handle<Edge<S>>,
+    failures: &mut broadcast::Receiver<SendFailed>,
+    command: EdgeCommand,
+) -> Result<Value, String> {
+    machine.command(command).await.map_err(|_| ENDING)?;
     // The second look comes after the command was handled: the first may have overtaken it.
     for _ in 0..2 {
         machine.inspect(|_| ()).await.map_err(|_| ENDING)?;

@@ -7,6 +7,7 @@ mod attributes;
 mod cli;
 mod config;
 mod control;
+mod envelope;
 mod error;
 mod service;
 mod store;
@@ -63,6 +64,7 @@ fn run(cli: Cli) -> Result<()> {
             let answer: String = runtime.block_on(ask(&config, &request))?;
             Ok(terminal::line(&answer)?)
         }
+        Command::Envelope(command) => runtime.block_on(envelope::run(&config, &protection, command)),
         Command::Abe(command) => runtime.block_on(attributes::run(&config, &protection, &command)),
     }
 }

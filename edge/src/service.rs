@@ -6,6 +6,7 @@
 mod host;
 
 use quiver_ainq::{Deployment, IssuedToken, Name, Suite};
+use quiver_drone::envelope;
 use quiver_drone::fetching::Desk;
 use quiver_net::{Driver, NodeConfig, NodeKey, Transport, group_topic};
 use quiver_role::{Edge, EdgeCommand, EdgeConfig, Route, Snapshot};
@@ -175,12 +176,14 @@ impl<S: Suite> Drone<'_, S> {
         if former.is_some_and(|former| former != group) {
             handle.command(EdgeCommand::Join(group)).await?;
         }
+        envelope::hand_over(&handle, &desk).await;
         let (_control, calls) = Server::start(&self.config.data_dir)?;
         let fetching = self.config.attributes.then(|| {
             let (handle, desk) = (handle.clone(), desk.clone());
             tokio::spawn(async move {
                 if let Some(keypair) = control::keypair(&handle, &desk).await {
                     desk.fetch_until_answered(&keypair).await;
+                    envelope::hand_over(&handle, &desk).await;
                 }
             })
         });

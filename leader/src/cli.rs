@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use quiver_ainq::{Name, StrategyKind};
 use quiver_drone::command::AbeCommand;
+use quiver_drone::envelope::EnvelopeArgs;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::CommonArgs;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,8 @@ Examples:
   leader rekey
   leader evict edge-7
   leader send --channel orders 'return to base'
+  leader envelope seal order.txt --policy 'scout and sector:7' --out order.env
+  leader envelope send --policy 'scout and sector:7' 'go north'         # to the group; only scouts there read it
   leader abe fetch                                                     # attribute authorities and keys
 
 Files in the data directory (default ./leader-data): drone.state (keys and roster, encrypted; no group
@@ -65,6 +68,9 @@ pub(crate) enum Command {
     /// Attribute keys: what this leader may seal under and open
     #[command(subcommand)]
     Abe(AbeCommand),
+    /// Seal to whoever's attributes fit, and open what fits this leader's
+    #[command(subcommand)]
+    Envelope(EnvelopeArgs),
 }
 
 /// How group keys travel from the next start on. Members follow either.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Name, Suite};
 use quiver_drone::command::lines;
+use quiver_drone::envelope::{self, Job, SendJob};
 use quiver_drone::fetching::{Desk, copy};
 use quiver_net::Handle;
 use quiver_role::leader::Stance;
@@ -35,6 +36,10 @@ pub(crate) enum Request {
     Fetch,
     /// Which attribute keys are held.
     Keys,
+    /// Seal or open a file.
+    Envelope(Job),
+    /// Seal something and send it to the group.
+    Seal(SendJob),
     /// Say something.
     Send {
         /// The channel.
@@ -177,6 +182,11 @@ pub(crate) async fn answer<S: Suite>(
                 Request::Rekey => rekey(&machine, events).await,
                 Request::Fetch => fetch(&machine, &desk).await,
                 Request::Keys => keys(&desk),
+                Request::Seal(job) => seal(&machine, events, &desk, job).await,
+                Request::Envelope(job) => {
+                    let answered = envelope::perform(&machine, &desk, job).await;
+                    serde_json::to_value(answered).map_err(|error| error.to_string())
+                }
                 Request::Send { channel, text } => send(&machine, events, &channel, text).await,
             };
             // Whoever asked may have gone.
@@ -205,7 +215,9 @@ fn keys<S: Suite>(desk: &Desk<S>) -> Answered {
 
 async fn fetch<S: Suite>(machine: &Handle<Leader<S>>, desk: &Desk<S>) -> Answered {
     let keypair = keypair(machine, desk).await.ok_or("the leader has not enrolled yet")?;
-    let report = desk.fetch(&keypair).await.map_err(|error| error.to_string())?;
+    let report = desk.fetch(&keypair).await.map_err(|error| error.to_string());
+    envelope::hand_over(machine, desk).await;
+    let report = report?;
     serde_json::to_value(report).map_err(|error| error.to_string())
 }
 
@@ -255,7 +267,26 @@ async fn send<S: Suite>(
 ) -> Answered {
     serving(machine).await?;
     let channel = Name::new(channel).map_err(|error| error.to_string())?;
-    let command = LeaderCommand::Send { channel, data: text.into_bytes() };
+    give(machine, &mut events, LeaderCommand::Send { channel, data: text.into_bytes() }).await
+}
+
+/// Envelopes need no term, so that it is not asked for.
+async fn seal<S: Suite>(
+    machine: &Handle<Leader<S>>,
+    mut events: Events,
+    desk: &Desk<S>,
+    job: SendJob,
+) -> Answered {
+    let command = envelope::sending(machine, desk, job).await.map_err(|error| error.to_string())?;
+    give(machine, &mut events, command).await
+}
+
+/// Gives a command, and says whether something was sent.
+async fn give<S: Suite>(
+    machine: &Handle<Leader<S>>,
+    events: &mut Events,
+    command: LeaderCommand,
+) -> Answered {
     machine.command(command).await.map_err(|_| ENDING)?;
     // The second look comes after the command was handled: the first may have overtaken it.
     for _ in 0..2 {

@@ -7,6 +7,7 @@ mod attributes;
 mod cli;
 mod config;
 mod control;
+mod envelope;
 mod error;
 mod service;
 mod store;
@@ -61,6 +62,9 @@ fn run(cli: Cli) -> Result<()> {
         Command::Send { channel, text } => {
             let request = Request::Send { channel: channel.to_string(), text };
             runtime.block_on(ask_and_print(&config, &request))
+        }
+        Command::Envelope(command) => {
+            runtime.block_on(envelope::run(&config, &cli.common.protection, command))
         }
         Command::Abe(command) => runtime.block_on(attributes::run(&config, &cli.common.protection, &command)),
     }

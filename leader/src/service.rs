@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, IssuedToken, Name, Role, Suite};
+use quiver_drone::envelope::{self, told};
 use quiver_drone::fetching::Desk;
 use quiver_net::{Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic};
 use quiver_role::{Leader, LeaderConfig, LeaderEvent, LeaderRecord, Reason, Route, Source};
@@ -54,6 +55,7 @@ async fn serve<S: Suite>(
     let desk = Desk::new(store.keys(&deployment), plan);
     let host = LeaderHost { store, peer_id, group: group.to_string(), json, events: events.clone(), refused };
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
+    envelope::hand_over(&handle, &desk).await;
     let (_control, calls) = Server::start(&config.data_dir)?;
     let fetching = config.attributes.then(|| tokio::spawn(fetch(handle.clone(), desk.clone())));
     let answering = tokio::spawn(control::answer(calls, handle, events, desk));
@@ -77,7 +79,8 @@ async fn serve<S: Suite>(
 async fn fetch<S: Suite>(machine: quiver_net::Handle<Leader<S>>, desk: Desk<S>) {
     loop {
         if let Some(keypair) = control::keypair(&machine, &desk).await {
-            return desk.fetch_until_answered(&keypair).await;
+            desk.fetch_until_answered(&keypair).await;
+            return envelope::hand_over(&machine, &desk).await;
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
@@ -248,6 +251,11 @@ impl LeaderHost {
             LeaderEvent::Refused { peer, reason } => tracing::warn!(peer = peer.0, %reason, "refused"),
             LeaderEvent::EnrolmentRefused(reason) => self.enrolment_refused(*reason),
             LeaderEvent::Message { channel, data, source } => self.show(channel, data, source),
+            LeaderEvent::Envelope(event) => {
+                if let Some(line) = told(&self.group, event, self.json) {
+                    self.print(&line);
+                }
+            }
             LeaderEvent::SecondKey { name, handle } => {
                 tracing::error!(%name, %handle, "a second key was presented for one identity: evidence against the KGC");
             }

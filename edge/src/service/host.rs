@@ -1,6 +1,7 @@
 //! The machine's host: its state goes into the state file, its events to standard output and into the log.
 
 use quiver_ainq::{Name, Suite};
+use quiver_drone::envelope::told;
 use quiver_net::{Host, HostError};
 use quiver_role::{Edge, EdgeEvent, Reason, Snapshot, Source};
 use quiver_service::terminal::{self, Message};
@@ -59,6 +60,12 @@ impl<S: Suite> Host<Edge<S>> for EdgeHost {
             EdgeEvent::Message { channel, data, source } => {
                 let group = machine.status().group;
                 self.show(group.as_ref().map_or("-", Name::as_str), &channel, &data, &source);
+            }
+            EdgeEvent::Envelope(event) => {
+                let group = machine.status().group;
+                if let Some(line) = told(group.as_ref().map_or("-", Name::as_str), &event, self.json) {
+                    print(&line);
+                }
             }
             EdgeEvent::SendFailed(reason) => {
                 tracing::warn!(reason, "message not sent");

@@ -1,7 +1,11 @@
-//! What can go wrong around attribute keys.
+//! What can go wrong around attribute keys and envelopes.
 
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use quiver_abe::envelope::EnvelopeError;
+use quiver_ainq::Name;
 use quiver_net::NetError;
 use quiver_role::Reason;
 use quiver_service::Exit;
@@ -34,20 +38,57 @@ pub enum Error {
     /// The KGC refuses.
     #[error("the KGC hands this drone no attribute keys: {0}")]
     Refused(Reason),
+    /// Policy or attributes are not what the authority's schema allows.
+    #[error("{0}")]
+    Target(String),
+    /// No attribute authority fits, or several do, or one is not of use.
+    #[error("{0}")]
+    Authority(String),
+    /// None of the keys fits.
+    #[error("policy not satisfied")]
+    NotSatisfied,
+    /// A file is no envelope, or a damaged one, or not its sender's.
+    #[error("{path}: {error}")]
+    Envelope {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        error: EnvelopeError,
+    },
+    /// A message out of the middle of a session, which its opening alone makes readable.
+    #[error("{0}: not an envelope of its own, but a message of a session")]
+    NotAlone(PathBuf),
+    /// The running service failed at it, with this exit code.
+    #[error("{0}")]
+    Answered(String, u8),
     /// The KGC was not reached, or did not answer.
     #[error("not done within {0:?}: is the KGC running and reachable? What was fetched is kept; try again")]
     TimedOut(Duration),
 }
 
 impl Error {
+    /// About an authority of this name.
+    pub(crate) fn authority(name: &Name, error: &dyn Display) -> Self {
+        Self::Authority(format!("attribute authority {name}: {error}"))
+    }
+
+    /// About the envelope in this file.
+    pub(crate) fn envelope(path: &Path, error: EnvelopeError) -> Self {
+        match error {
+            EnvelopeError::NotSatisfied => Self::NotSatisfied,
+            error => Self::Envelope { path: path.into(), error },
+        }
+    }
+
     /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
             Self::Service(error) => error.exit(),
             Self::Keyring(_) => Exit::BadState,
-            Self::NotEnrolled(_) | Self::NoAddress => Exit::Usage,
-            Self::Refused(_) => Exit::Refused,
+            Self::NotEnrolled(_) | Self::NoAddress | Self::Target(_) | Self::Authority(_) => Exit::Usage,
+            Self::Refused(_) | Self::NotSatisfied => Exit::Refused,
             Self::TimedOut(_) => Exit::TimedOut,
+            Self::Answered(_, code) => Exit::of(*code),
             _ => Exit::Failed,
         }
     }

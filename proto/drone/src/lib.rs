@@ -1,12 +1,15 @@
-//! What the programs of edges and leaders share beyond files: attribute keys, fetched from the KGC and kept.
+//! What the programs of edges and leaders share beyond files: attribute keys, fetched from the KGC and kept, and
+//! what is sealed and opened with them.
 //!
 //! | module | what it has |
 //! |---|---|
 //! | [`keys`] | the keyring in the drone's state file, shared by the tasks of one process |
 //! | [`fetching`] | one fetch: a node of its own, a [`Fetcher`](quiver_role::attributes::Fetcher), the keyring |
+//! | [`envelope`] | sealing and opening files; the subcommands `envelope seal`, `open` and `send` |
 //! | [`command`] | the subcommands `abe fetch` and `abe list` |
 
 pub mod command;
+pub mod envelope;
 mod error;
 pub mod fetching;
 pub mod keys;

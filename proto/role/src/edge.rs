@@ -6,6 +6,7 @@
 mod asking;
 #[cfg(feature = "captured")]
 mod captured;
+mod enveloping;
 mod failover;
 mod following;
 mod holding;
@@ -63,6 +64,9 @@ pub struct Edge<S: Suite> {
     last_header: Option<Header<S>>,
     standing: Standing<S>,
     spares: Spares<S>,
+    /// Once there are parameters or keys. In a box, because most edges of a swarm have none.
+    #[cfg(feature = "abe")]
+    envelopes: Option<Box<crate::envelopes::Envelopes>>,
 }
 
 /// What stays of an [`EdgeConfig`].
@@ -138,6 +142,8 @@ impl<S: Suite> Edge<S> {
             last_header: None,
             standing: Standing::Outside { retry: None, backoff },
             spares: Spares::new(),
+            #[cfg(feature = "abe")]
+            envelopes: None,
             config,
         }
     }
@@ -303,6 +309,8 @@ impl<S: Suite> Edge<S> {
             Message::CatchUpReply(reply) => self.caught_up(now, from, &reply, rng),
             Message::SpareAck(ack) => self.spare_acknowledged(from, &ack),
             Message::EvictionNotice(notice) => self.eviction_notice(now, from, &notice),
+            Message::Envelope(envelope) => self.envelope(now, from, &envelope),
+            Message::OpeningRequest(request) => self.opening_request(now, &request),
             Message::GroupMessage(message) => self.hear(now, from, &message, rng),
             Message::RevocationList(list) => self.revocation_list(now, from, &list.list),
             Message::RevocationQuery(query) => self.revocation_query(from, &query),
@@ -345,6 +353,8 @@ impl<S: Suite> Edge<S> {
             }
             EdgeCommand::Leave => self.leave(now, rng),
             EdgeCommand::Send { channel, data, signed } => self.speak(now, channel, &data, signed, rng),
+            #[cfg(feature = "abe")]
+            EdgeCommand::Envelope(command) => self.envelope_command(now, command, rng),
         }
     }
 
@@ -357,6 +367,7 @@ impl<S: Suite> Edge<S> {
         }
         self.tick_standing(now, rng);
         self.tick_spares(now, rng);
+        self.tick_envelopes(now);
     }
 
     fn tick_standing(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
@@ -386,7 +397,7 @@ impl<S: Suite> Edge<S> {
             Standing::Member(member) => member.deadline(),
         };
         let enrolment = self.enrollee.as_deref().and_then(Enrollee::deadline);
-        earlier(earlier(standing, enrolment), self.spares.deadline())
+        earlier(earlier(standing, enrolment), earlier(self.spares.deadline(), self.envelopes_deadline()))
     }
 }
 

@@ -8,6 +8,7 @@ mod answers;
 mod backlog;
 mod broadcast;
 mod deputies;
+mod enveloping;
 mod epochs;
 mod hints;
 mod interface;
@@ -24,6 +25,8 @@ mod status;
 mod vetting;
 mod waiting;
 
+#[cfg(feature = "abe")]
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use core::time::Duration;
 
@@ -78,6 +81,9 @@ pub struct Leader<S: Suite> {
     last_restart: Option<Duration>,
     /// Whether the next term opens above one that is remembered from before the start, perhaps wrongly.
     leaps: bool,
+    /// Once there are parameters or keys.
+    #[cfg(feature = "abe")]
+    envelopes: Option<Box<crate::envelopes::Envelopes>>,
 }
 
 impl<S: Suite> Leader<S> {
@@ -120,6 +126,8 @@ impl<S: Suite> Leader<S> {
             restart_renewal: None,
             last_restart: None,
             leaps: false,
+            #[cfg(feature = "abe")]
+            envelopes: None,
             config,
         })
     }
@@ -244,6 +252,8 @@ impl<S: Suite> Leader<S> {
             Message::SparePublication(spare) if self.lead.is_none() => self.spare_shown(from, &spare),
             Message::SparePublication(spare) => self.spare_published(from, &spare),
             Message::Leave(leave) => self.leave(now, from, &leave),
+            Message::Envelope(envelope) => self.envelope(now, from, &envelope),
+            Message::OpeningRequest(request) => self.opening_request(now, &request),
             Message::GroupMessage(message) => self.hear(now, from, &message),
             Message::RevocationQuery(query) => self.revocation_query(from, &query),
             Message::RevocationList(list) => self.revocation_list(now, from, &list.list, rng),
@@ -275,6 +285,8 @@ impl<S: Suite> Leader<S> {
                 self.config.allow.insert(name);
             }
             LeaderCommand::Send { channel, data } => self.speak(now, channel, &data, rng),
+            #[cfg(feature = "abe")]
+            LeaderCommand::Envelope(command) => self.envelope_command(now, command, rng),
         }
     }
 
@@ -320,6 +332,7 @@ impl<S: Suite> Leader<S> {
             lead.voice.tick(now);
         }
         self.tick_standby(now, rng);
+        self.tick_envelopes(now);
     }
 
     fn batch_deadline(&self) -> Option<Duration> {
@@ -344,6 +357,7 @@ impl<S: Suite> Leader<S> {
             (!self.backlog.is_empty()).then_some(Duration::ZERO),
             lead.and_then(|lead| Voice::deadline(&lead.voice)),
             self.standby_deadline(),
+            self.envelopes_deadline(),
         ]
         .into_iter()
         .fold(None, earlier)

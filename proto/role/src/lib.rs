@@ -23,6 +23,9 @@ mod backoff;
 mod cookie;
 pub mod edge;
 mod enrollee;
+mod envelope_event;
+#[cfg(feature = "abe")]
+mod envelopes;
 pub mod kgc;
 pub mod leader;
 pub mod machine;
@@ -35,6 +38,9 @@ mod speech;
 mod statements;
 
 pub use edge::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};
+pub use envelope_event::{Author, EnvelopeEvent};
+#[cfg(feature = "abe")]
+pub use envelopes::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
 pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord};
 pub use leader::{Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord};
 pub use machine::{Destination, Input, MAX_MESSAGE_LEN, Machine, Now, Output, Peer, Route};

@@ -22,6 +22,10 @@ pub enum Offence {
     /// A MAC between member and leader does not verify.
     #[error("message authentication code of `{0}` does not verify")]
     Mac(&'static str),
+    /// An envelope that no honest sender made.
+    #[cfg(feature = "abe")]
+    #[error("{0}")]
+    Envelope(quiver_abe::envelope::EnvelopeError),
     /// Two signed headers exist for one epoch: proof against the leader.
     #[error("the leader signed two headers for one epoch")]
     Equivocation,

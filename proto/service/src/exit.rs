@@ -26,6 +26,16 @@ pub enum Exit {
     TimedOut = 8,
 }
 
+impl Exit {
+    /// The one with this code; [`Self::Failed`] for a code that is none of these.
+    #[must_use]
+    pub fn of(code: u8) -> Self {
+        let all = [Self::Done, Self::Usage, Self::Refused, Self::NotRunning, Self::Busy, Self::Locked];
+        let mut all = all.into_iter().chain([Self::BadState, Self::TimedOut]);
+        all.find(|exit| *exit as u8 == code).unwrap_or(Self::Failed)
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

@@ -81,6 +81,7 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
                     None => log.unknown_messages += 1,
                 });
             }
+            EdgeEvent::Envelope(_) => {}
             EdgeEvent::Left => self.board.drone(index, |log, at| log.left = Some(at)),
             EdgeEvent::Evicted => self.board.drone(index, |log, _| log.evicted = true),
             EdgeEvent::Refused(reason) => {

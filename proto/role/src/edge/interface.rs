@@ -6,7 +6,9 @@ use core::time::Duration;
 use quiver_ainq::{Deployment, Epoch, IssuedToken, KgcId, Name, Slot, Suite};
 use quiver_message::Reason;
 
-use crate::{Offence, Peer, Source};
+#[cfg(feature = "abe")]
+use crate::EnvelopeCommand;
+use crate::{EnvelopeEvent, Offence, Peer, Source};
 
 /// What an edge is set up with.
 #[derive(Debug)]
@@ -63,6 +65,9 @@ pub enum EdgeCommand {
         /// Whether to vouch for it with a signature.
         signed: bool,
     },
+    /// Envelopes, which need no membership.
+    #[cfg(feature = "abe")]
+    Envelope(EnvelopeCommand),
 }
 
 /// What an edge reports.
@@ -91,6 +96,8 @@ pub enum EdgeEvent {
         /// Who sent it.
         source: Source,
     },
+    /// Something about envelopes.
+    Envelope(EnvelopeEvent),
     /// A message could not be sent.
     SendFailed(&'static str),
     /// This drone is no longer a member, as it asked.

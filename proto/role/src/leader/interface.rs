@@ -9,7 +9,9 @@ use quiver_ainq::{
 };
 use quiver_message::Reason;
 
-use crate::{Offence, Peer, Snapshot, Source};
+#[cfg(feature = "abe")]
+use crate::EnvelopeCommand;
+use crate::{EnvelopeEvent, Offence, Peer, Snapshot, Source};
 
 /// What a leader is set up with.
 #[derive(Debug)]
@@ -77,6 +79,9 @@ pub enum LeaderCommand {
         /// At most 65,536 bytes.
         data: Vec<u8>,
     },
+    /// Envelopes, which need no membership.
+    #[cfg(feature = "abe")]
+    Envelope(EnvelopeCommand),
 }
 
 /// What a leader reports.
@@ -143,6 +148,8 @@ pub enum LeaderEvent {
         /// Who sent it.
         source: Source,
     },
+    /// Something about envelopes.
+    Envelope(EnvelopeEvent),
     /// A message could not be sent.
     SendFailed(&'static str),
     /// A second key of one identity signed validly: evidence against the KGC, kept. The key first seen stays in force.

@@ -1,0 +1,58 @@
+//! `edge envelope`: asked of the running edge, or done here if none runs.
+
+use quiver_drone::envelope::{Answer, EnvelopeArgs, Holder, Job};
+use quiver_drone::fetching::copy;
+use quiver_role::{Edge, EdgeConfig};
+use quiver_service::control::call;
+use quiver_service::node_state::{Missing, NodeState};
+use quiver_service::secrets::ProtectionArgs;
+use quiver_service::{Error as ServiceError, terminal, with_suite};
+
+use crate::config::Config;
+use crate::control::Request;
+use crate::error::Result;
+use crate::store::Store;
+
+/// Runs a subcommand.
+pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, command: EnvelopeArgs) -> Result<()> {
+    let told = match command {
+        EnvelopeArgs::Seal(args) => perform(config, protection, args.job()?).await?,
+        EnvelopeArgs::Open(args) => perform(config, protection, args.job()?).await?,
+        EnvelopeArgs::Send(args) => call(&config.data_dir, "edge", "run", &Request::Seal(args.job())).await?,
+    };
+    Ok(terminal::line(&told)?)
+}
+
+async fn perform(config: &Config, protection: &ProtectionArgs, job: Job) -> Result<String> {
+    let request = Request::Envelope(job.clone());
+    match call::<_, Answer>(&config.data_dir, "edge", "run", &request).await {
+        Ok(answer) => Ok(answer.told()?),
+        Err(ServiceError::NotRunning { .. }) => alone(config, protection, &job),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What needs no state file is done without one.
+fn alone(config: &Config, protection: &ProtectionArgs, job: &Job) -> Result<String> {
+    let file = config.read_deployment()?;
+    with_suite!(file.suite()?, S => {
+        let deployment = file.pin::<S>()?;
+        if job.stands_alone() && !NodeState::exists(&config.data_dir) {
+            return Ok(Holder::nobody(deployment).perform(job)?);
+        }
+        let by = protection.obtain(false)?;
+        let (store, state) = Store::open(&config.data_dir, &deployment, &by, Missing::Refuse)?;
+        let keyring = store.keys(&deployment).keyring()?;
+        let settings = EdgeConfig {
+            deployment: deployment.clone(),
+            group: None,
+            token: None,
+            kgcs: file.kgc_ids(),
+            timing: config.timing(),
+        };
+        let machine = Edge::new(settings, state.as_ref())?;
+        let keypair = machine.keypair().map(|keypair| copy(&deployment, keypair)).transpose()?;
+        let revocations = machine.revocations().clone();
+        Ok(Holder { deployment, keyring, keypair, revocations }.perform(job)?)
+    })
+}

@@ -1,0 +1,123 @@
+//! Envelopes for the programs of edges and leaders: sealing and opening files, and sending to the group.
+//!
+//! The same work is done in the running service, which has the state file open, and without one, by whoever can open it.
+
+mod arguments;
+mod authority;
+mod files;
+mod job;
+mod running;
+mod telling;
+
+use quiver_ainq::{Deployment, DroneKeypair, RevocationList, Suite};
+use quiver_role::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
+use quiver_service::clock;
+use quiver_service::keyring::{self, Entry, Keyring};
+
+pub use self::arguments::{EnvelopeArgs, OpenArgs, SealArgs, SendArgs, TargetArgs};
+use self::authority::Known;
+pub use self::job::{Job, OpenJob, Recipients, SealJob, SendJob, TargetText};
+pub use self::running::{Answer, Carrier, hand_over, perform, sending};
+pub use self::telling::told;
+use crate::{Error, Result};
+
+/// As whom envelopes are sealed and opened.
+#[derive(Debug)]
+pub struct Holder<S: Suite> {
+    /// The deployment.
+    pub deployment: Deployment<S>,
+    /// Authorities and keys.
+    pub keyring: Keyring<S>,
+    /// The drone's own key, if it has enrolled and the state file is at hand.
+    pub keypair: Option<DroneKeypair<S>>,
+    /// The newest revocation list known.
+    pub revocations: RevocationList,
+}
+
+impl<S: Suite> Holder<S> {
+    /// Somebody without a state file: seals without a signature, and opens with keys that are files.
+    #[must_use]
+    pub fn nobody(deployment: Deployment<S>) -> Self {
+        let (keyring, revocations) = (Keyring::default(), RevocationList::empty());
+        Self { deployment, keyring, keypair: None, revocations }
+    }
+
+    /// Does a job, and returns what to tell. Takes as long as files take to read and write.
+    ///
+    /// # Errors
+    /// [`Error::Target`] with the place in the text, [`Error::Authority`], [`Error::NotSatisfied`],
+    /// [`Error::Envelope`], [`Error::NotEnrolled`], and those of files.
+    pub fn perform(&self, job: &Job) -> Result<String> {
+        match job {
+            Job::Seal(job) => self.seal(job),
+            Job::Open(job) => self.open(job),
+        }
+    }
+
+    /// What a machine is told to seal and send.
+    ///
+    /// # Errors
+    /// [`Error::Target`] with the place in the text, [`Error::Authority`].
+    pub fn command(&self, job: SendJob) -> Result<EnvelopeCommand> {
+        let entries: Vec<_> = self.keyring.entries().collect();
+        let known = authority::choose(&entries, &job.to)?;
+        let target = known.target(&job.to.target)?;
+        let authority = *known.parameters.authority().as_bytes();
+        Ok(EnvelopeCommand::Seal { authority, target, data: job.text.into_bytes(), signed: job.signed })
+    }
+
+    fn seal(&self, job: &SealJob) -> Result<String> {
+        let keypair = self.keypair.as_ref().filter(|_| job.signed);
+        if job.signed && keypair.is_none() {
+            return Err(Error::NotEnrolled("give --unsigned to seal without a signature"));
+        }
+        let signer = keypair.map(|keypair| DroneSigner::new(&self.deployment, keypair));
+        let file = job.authority_file.as_ref().map(|path| keyring::read_authority(path, &self.deployment));
+        let file = file.transpose()?.map(|authority| Entry { authority, key: None });
+        let entries: Vec<_> = match &file {
+            Some(entry) => vec![entry],
+            None => self.keyring.entries().collect(),
+        };
+        let known = authority::choose(&entries, &job.to)?;
+        let target = known.target(&job.to.target)?;
+        let bytes = files::seal(&job.input, &job.output, (&known.parameters, &target), signer)?;
+        let by = if job.signed { "signed by this drone" } else { "NOT SIGNED" };
+        let (path, name, scheme) = (job.output.display(), known.name, known.parameters.scheme());
+        Ok(format!("sealed {bytes} bytes into {path} under {name} ({scheme}), {by}"))
+    }
+
+    fn open(&self, job: &OpenJob) -> Result<String> {
+        let given = job.keys.iter().map(|path| keyring::read_key(path, &self.deployment));
+        let given = given.collect::<std::result::Result<Vec<_>, _>>()?;
+        let entries: Vec<_> = match given.is_empty() {
+            true => self.keyring.entries().collect(),
+            false => given.iter().collect(),
+        };
+        let verifier = DroneVerifier::new(&self.deployment, &self.revocations, clock::unix_now());
+        let opened = files::open(&job.input, &job.output, &entries, &verifier)?;
+        let from = match opened.author {
+            Some(author) => format!("signed by {}", author.name),
+            None => "UNAUTHENTICATED: nobody signed it, its source is not known".into(),
+        };
+        let (bytes, path, made) = (opened.bytes, job.output.display(), clock::format(opened.created));
+        Ok(format!("opened {bytes} bytes into {path}, sealed {made}, {from}"))
+    }
+}
+
+/// What a machine can use of a keyring. What it cannot is logged and left out.
+pub fn attribute_keys<S: Suite>(keyring: &Keyring<S>) -> AttributeKeys {
+    let access = keyring.entries().filter_map(|entry| match usable(entry) {
+        Ok(access) => Some(access),
+        Err(error) => {
+            tracing::warn!(authority = %entry.authority.name, %error, "attribute authority not used");
+            None
+        }
+    });
+    AttributeKeys::new(access.collect())
+}
+
+fn usable<S: Suite>(entry: &Entry<S>) -> Result<AttributeAccess> {
+    let known = Known::new(entry)?;
+    let key = known.key(entry)?;
+    AttributeAccess::new(known.parameters, key).map_err(|error| Error::authority(known.name, &error))
+}

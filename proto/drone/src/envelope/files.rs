@@ -1,0 +1,145 @@
+//! Envelopes as files. What is not whole and verified never has the name that was asked for.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use quiver_abe::envelope::{
+    self, AnyParameters, AnyScheme, EnvelopeError, Header, IoError, Lifetime, Opening, ReceivingSession,
+    SendingSession, Signer, Target,
+};
+use quiver_ainq::{Suite, UnixTime};
+use quiver_role::{Author, DroneSigner, DroneVerifier};
+use quiver_service::keyring::Entry;
+use quiver_service::{Error as ServiceError, clock};
+use rand::rngs::OsRng;
+use tempfile::NamedTempFile;
+
+use super::authority::Known;
+use crate::{Error, Result};
+
+/// What was opened.
+pub(super) struct Opened {
+    pub(super) bytes: u64,
+    pub(super) created: UnixTime,
+    pub(super) author: Option<Author>,
+}
+
+/// Seals a file into a new one. Returns how many bytes were sealed.
+pub(super) fn seal<S: Suite>(
+    input: &Path,
+    output: &Path,
+    (parameters, target): (&AnyParameters, &Target),
+    signer: Option<DroneSigner<'_, S>>,
+) -> Result<u64> {
+    let from = read(input)?;
+    let mut to = Unfinished::new(output)?;
+    let signer = signer.as_ref().map(|signer| signer as &dyn Signer);
+    let now = clock::unix_now();
+    let begun =
+        SendingSession::begin::<AnyScheme>(parameters, target, signer, Lifetime::SINGLE, now, &mut OsRng);
+    let message = begun.and_then(|mut session| session.message(now));
+    let message = message.map_err(|error| Error::envelope(input, error))?;
+    let sealed = envelope::seal(message, from, to.file.as_file_mut(), signer, &mut OsRng);
+    let bytes = sealed.map_err(|error| blame(error, input, output))?;
+    to.finish()?;
+    Ok(bytes)
+}
+
+/// Opens an envelope into a new file, with whichever key fits.
+pub(super) fn open<S: Suite>(
+    input: &Path,
+    output: &Path,
+    entries: &[&Entry<S>],
+    verifier: &DroneVerifier<'_, S>,
+) -> Result<Opened> {
+    let mut from = read(input)?;
+    let header = envelope::read_header(&mut from).map_err(|error| blame(error, input, output))?;
+    let Header::Opening(opening) = &header else {
+        return Err(Error::NotAlone(input.into()));
+    };
+    let session = open_key(input, entries, opening)?;
+    let opener = session.opener(&header).map_err(|error| Error::envelope(input, error))?;
+    let mut to = Unfinished::new(output)?;
+    let mut counted = Counted { to: to.file.as_file_mut(), bytes: 0 };
+    let author =
+        envelope::open(opener, from, &mut counted, verifier).map_err(|error| blame(error, input, output))?;
+    let bytes = counted.bytes;
+    to.finish()?;
+    Ok(Opened { bytes, created: opening.created(), author })
+}
+
+fn open_key<S: Suite>(input: &Path, entries: &[&Entry<S>], opening: &Opening) -> Result<ReceivingSession> {
+    let named = envelope::named_authority(opening.ciphertext());
+    for entry in entries.iter().filter(|entry| entry.authority.scheme.as_str() == opening.scheme()) {
+        let known = Known::new(entry)?;
+        if named.as_ref() != Some(known.parameters.authority().as_bytes()) {
+            continue;
+        }
+        let Some(key) = known.key(entry)? else { continue };
+        match ReceivingSession::open::<AnyScheme>(&known.parameters, &key, opening) {
+            Ok(session) => return Ok(session),
+            Err(EnvelopeError::NotSatisfied) => {}
+            Err(error) => return Err(Error::envelope(input, error)),
+        }
+    }
+    Err(Error::NotSatisfied)
+}
+
+fn read(path: &Path) -> Result<BufReader<impl Read>> {
+    let file = File::open(path).map_err(|source| ServiceError::io("open", path, source))?;
+    Ok(BufReader::new(file))
+}
+
+fn blame(error: IoError, input: &Path, output: &Path) -> Error {
+    match error {
+        IoError::Read(source) => ServiceError::io("read", input, source).into(),
+        IoError::Write(source) => ServiceError::io("write", output, source).into(),
+        IoError::Envelope(error) => Error::envelope(input, error),
+        other => Error::Io(std::io::Error::other(other)),
+    }
+}
+
+/// A file that gets its name when it is finished, and is gone if it is not. For its owner alone.
+struct Unfinished {
+    file: NamedTempFile,
+    path: PathBuf,
+}
+
+impl Unfinished {
+    fn new(path: &Path) -> Result<Self> {
+        if path.symlink_metadata().is_ok() {
+            return Err(ServiceError::Exists { path: path.into() }.into());
+        }
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new("."));
+        let file = tempfile::Builder::new().prefix(".unfinished-").tempfile_in(directory);
+        let file = file.map_err(|source| ServiceError::io("write a file in", directory, source))?;
+        Ok(Self { file, path: path.into() })
+    }
+
+    fn finish(self) -> Result<()> {
+        let failed = |source| ServiceError::io("write", &self.path, source);
+        self.file.as_file().sync_all().map_err(failed)?;
+        self.file.persist_noclobber(&self.path).map_err(|error| failed(error.error))?;
+        Ok(())
+    }
+}
+
+/// Counts what is written.
+struct Counted<'a> {
+    to: &'a mut File,
+    bytes: u64,
+}
+
+impl std::io::Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.to.flush()
+    }
+}

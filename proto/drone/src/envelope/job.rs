@@ -1,0 +1,84 @@
+//! What is to be done, as it travels from a subcommand to the running service.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Something to do with a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Job {
+    /// Seal it.
+    Seal(SealJob),
+    /// Open it.
+    Open(OpenJob),
+}
+
+impl Job {
+    /// Whether it can be done without a drone's state file.
+    #[must_use]
+    pub fn stands_alone(&self) -> bool {
+        match self {
+            Self::Seal(job) => !job.signed && job.authority_file.is_some(),
+            Self::Open(job) => !job.keys.is_empty(),
+        }
+    }
+}
+
+/// Whom something is sealed to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recipients {
+    /// Policy or attributes as source text.
+    pub target: TargetText,
+    /// The authority's name, if there are several.
+    pub authority: Option<String>,
+    /// The scheme's name, if there are several.
+    pub scheme: Option<String>,
+}
+
+/// Policy or attributes as source text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TargetText {
+    /// Attributes that fit it open.
+    Policy(String),
+    /// Keys whose policy fits them open.
+    Attributes(String),
+}
+
+/// A file to be sealed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealJob {
+    /// What is sealed.
+    pub input: PathBuf,
+    /// Where the envelope goes; must not exist.
+    pub output: PathBuf,
+    /// To whom.
+    pub to: Recipients,
+    /// The authority's public file, in place of those known.
+    pub authority_file: Option<PathBuf>,
+    /// Whether this drone signs it.
+    pub signed: bool,
+}
+
+/// An envelope to be opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenJob {
+    /// The envelope.
+    pub input: PathBuf,
+    /// Where its content goes; must not exist.
+    pub output: PathBuf,
+    /// Keys as files, in place of those held.
+    pub keys: Vec<PathBuf>,
+}
+
+/// Something to be sealed and sent to the group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SendJob {
+    /// To whom.
+    pub to: Recipients,
+    /// The text.
+    pub text: String,
+    /// Whether this drone signs it.
+    pub signed: bool,
+}

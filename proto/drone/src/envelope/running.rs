@@ -1,0 +1,129 @@
+//! Envelopes and the running service: its machine gets the keys, and its state file serves the subcommands.
+
+use quiver_ainq::{DroneKeypair, RevocationList, Suite};
+use quiver_net::Handle;
+use quiver_role::{Edge, EdgeCommand, EnvelopeCommand, Leader, LeaderCommand, Machine};
+use serde::{Deserialize, Serialize};
+
+use super::{Holder, Job, SendJob, attribute_keys};
+use crate::fetching::{Desk, copy};
+use crate::{Error, Result};
+
+/// A machine that seals and opens as a drone.
+pub trait Carrier<S: Suite>: Machine<Command: Send> + Sized {
+    /// The drone's own key, once enrolled.
+    fn own_keypair(&self) -> Option<&DroneKeypair<S>>;
+
+    /// The newest revocation list it has.
+    fn newest_revocations(&self) -> &RevocationList;
+
+    /// The machine's own command for this.
+    fn envelope_command(command: EnvelopeCommand) -> Self::Command;
+}
+
+impl<S: Suite> Carrier<S> for Edge<S> {
+    fn own_keypair(&self) -> Option<&DroneKeypair<S>> {
+        self.keypair()
+    }
+
+    fn newest_revocations(&self) -> &RevocationList {
+        self.revocations()
+    }
+
+    fn envelope_command(command: EnvelopeCommand) -> EdgeCommand {
+        EdgeCommand::Envelope(command)
+    }
+}
+
+impl<S: Suite> Carrier<S> for Leader<S> {
+    fn own_keypair(&self) -> Option<&DroneKeypair<S>> {
+        self.keypair()
+    }
+
+    fn newest_revocations(&self) -> &RevocationList {
+        self.revocations()
+    }
+
+    fn envelope_command(command: EnvelopeCommand) -> LeaderCommand {
+        LeaderCommand::Envelope(command)
+    }
+}
+
+/// What came of a job, as it travels from the running service to the subcommand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    /// What to tell.
+    Done(String),
+    /// Why not, and the exit code.
+    Failed(String, u8),
+}
+
+impl Answer {
+    /// What to tell.
+    ///
+    /// # Errors
+    /// [`Error::Answered`] with the exit code that it would have had here.
+    pub fn told(self) -> Result<String> {
+        match self {
+            Self::Done(told) => Ok(told),
+            Self::Failed(reason, code) => Err(Error::Answered(reason, code)),
+        }
+    }
+}
+
+impl From<Result<String>> for Answer {
+    fn from(result: Result<String>) -> Self {
+        result.map_or_else(|error| Self::Failed(error.to_string(), error.exit() as u8), Self::Done)
+    }
+}
+
+/// Gives the machine what the keyring has. Called at the start, and whenever keys were fetched.
+pub async fn hand_over<S: Suite, M: Carrier<S>>(machine: &Handle<M>, desk: &Desk<S>) {
+    match desk.keys().keyring() {
+        Ok(keyring) => {
+            let keys = EnvelopeCommand::Keys(attribute_keys(&keyring));
+            // If the machine has stopped, nobody needs keys.
+            let _ = machine.command(M::envelope_command(keys)).await;
+        }
+        Err(error) => tracing::error!(%error, "attribute keys"),
+    }
+}
+
+/// Does a job as the running drone, beside its machine.
+pub async fn perform<S: Suite, M: Carrier<S> + 'static>(
+    machine: &Handle<M>,
+    desk: &Desk<S>,
+    job: Job,
+) -> Answer {
+    let done = async {
+        let holder = holder(machine, desk).await?;
+        let done = tokio::task::spawn_blocking(move || holder.perform(&job)).await;
+        done.unwrap_or_else(|error| Err(Error::Io(std::io::Error::other(error))))
+    };
+    Answer::from(done.await)
+}
+
+/// The command that seals and sends this, for the caller to give and to watch.
+///
+/// # Errors
+/// Those of [`Holder::command`].
+pub async fn sending<S: Suite, M: Carrier<S> + 'static>(
+    machine: &Handle<M>,
+    desk: &Desk<S>,
+    job: SendJob,
+) -> Result<M::Command> {
+    holder(machine, desk).await?.command(job).map(M::envelope_command)
+}
+
+async fn holder<S: Suite, M: Carrier<S> + 'static>(machine: &Handle<M>, desk: &Desk<S>) -> Result<Holder<S>> {
+    let deployment = desk.keys().deployment().clone();
+    let pinned = deployment.clone();
+    let look = move |machine: &M| {
+        let keypair = machine.own_keypair().map(|keypair| copy(&pinned, keypair)).transpose()?;
+        Ok::<_, Error>((keypair, machine.newest_revocations().clone()))
+    };
+    let looked = machine.inspect(look).await.map_err(|error| Error::Io(std::io::Error::other(error)))?;
+    let (keypair, revocations) = looked?;
+    Ok(Holder { deployment, keyring: desk.keys().keyring()?, keypair, revocations })
+}

@@ -1,0 +1,42 @@
+//! What a drone reports about envelopes.
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{Name, Role};
+
+/// Who signed an envelope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Author {
+    /// Its name.
+    pub name: Name,
+    /// Its role.
+    pub role: Role,
+}
+
+/// What a drone reports about envelopes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnvelopeEvent {
+    /// One opened, whole and verified.
+    Opened {
+        /// Names its session.
+        session: [u8; 32],
+        /// Its number in it, from 0.
+        number: u32,
+        /// The plaintext.
+        data: Vec<u8>,
+        /// Who signed it; none if nobody did, so that nothing is known of its source.
+        author: Option<Author>,
+    },
+    /// One is for others: no key of this drone fits. Reported once per session.
+    NotSatisfied {
+        /// Names its session.
+        session: [u8; 32],
+    },
+    /// One was sealed and sent to the group.
+    Sent {
+        /// Names its session.
+        session: [u8; 32],
+        /// Its number in it, from 0.
+        number: u32,
+    },
+}

@@ -1,0 +1,96 @@
+//! Envelopes beside group messages: sealed to policies or attributes, read by whoever's key fits, member or not.
+//!
+//! What is sealed to the same policy shares a session, so that only its first message carries an encapsulated key. Who has
+//! missed that asks for it, and whoever sealed it says it again, as identical bytes. Sessions live in memory alone.
+
+mod budget;
+mod drone;
+mod keys;
+mod receiving;
+mod sending;
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_abe::envelope::{EnvelopeError, SessionId, Target};
+
+pub use self::drone::{DroneSigner, DroneVerifier};
+pub use self::keys::{AttributeAccess, AttributeKeys};
+use self::receiving::Receiving;
+pub(crate) use self::sending::Order;
+use self::sending::Sending;
+use crate::Now;
+use crate::backoff::due;
+
+/// How often sessions whose time is over are looked for, while there are any.
+const TIDYING: Duration = Duration::from_secs(60);
+/// How often an opening is asked for or said again at most.
+const REPEAT: Duration = Duration::from_secs(1);
+
+/// What the application asks of a drone's envelopes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnvelopeCommand {
+    /// Use these parameters and keys from now on, in place of those before.
+    Keys(AttributeKeys),
+    /// Seal something and send it to the group.
+    Seal {
+        /// Under whose parameters: the authority's fingerprint.
+        authority: [u8; 32],
+        /// To whom.
+        target: Target,
+        /// At most 65,536 bytes.
+        data: Vec<u8>,
+        /// Whether to sign it. What is not signed is shown as unauthenticated.
+        signed: bool,
+    },
+}
+
+/// What came of a message, before it is told.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// It opened.
+    Opened(crate::EnvelopeEvent),
+    /// It is for others.
+    NotSatisfied(SessionId),
+    /// Its session's opening is missing.
+    Ask(SessionId),
+    /// It is wrong.
+    Wrong(EnvelopeError),
+}
+
+/// The envelopes of one drone. Made when it gets parameters or keys.
+#[derive(Debug)]
+pub(crate) struct Envelopes {
+    keys: AttributeKeys,
+    sending: Sending,
+    receiving: Receiving,
+    tidying: Option<Duration>,
+}
+
+impl Envelopes {
+    pub(crate) fn new(keys: AttributeKeys) -> Self {
+        Self { keys, sending: Sending::new(), receiving: Receiving::new(), tidying: None }
+    }
+
+    /// Other keys from now on. What did not fit may fit now.
+    pub(crate) fn exchange(&mut self, keys: AttributeKeys) {
+        self.keys = keys;
+        self.receiving.reconsider();
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        self.tidying
+    }
+
+    /// Erases the keys of sessions whose time is over.
+    pub(crate) fn tick(&mut self, now: Now) {
+        if due(self.tidying, now.monotonic) {
+            self.sending.forget_old(now.unix);
+            self.receiving.forget_old(now);
+            self.tidying = None;
+        }
+        if self.tidying.is_none() && !(self.sending.is_empty() && self.receiving.is_empty()) {
+            self.tidying = Some(now.monotonic.saturating_add(TIDYING));
+        }
+    }
+}

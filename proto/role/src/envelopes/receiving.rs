@@ -1,0 +1,186 @@
+//! Opening what others sealed.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_abe::envelope::{
+    AnyScheme, EnvelopeError, Header, Opening, ReceivingSession, SessionId, Sessions, Verifier,
+    named_authority, open_bytes,
+};
+
+use super::budget::Budget;
+use super::keys::AttributeKeys;
+use super::{Envelopes, Heard, REPEAT};
+use crate::{Author, EnvelopeEvent, Now};
+
+/// Sessions that are known to be for others, newest last.
+const MAX_UNFIT: usize = 256;
+/// Sessions whose opening was asked for.
+const MAX_ASKED: usize = 64;
+/// Messages that are kept until their session's opening comes, and how many bytes they have together.
+const MAX_EARLY: usize = 16;
+const MAX_EARLY_BYTES: usize = 262_144;
+
+/// What is known of other senders' sessions.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    sessions: Sessions,
+    unfit: VecDeque<SessionId>,
+    asked: BTreeMap<SessionId, Duration>,
+    early: VecDeque<(SessionId, Vec<u8>)>,
+    budget: Budget,
+}
+
+impl Receiving {
+    pub(super) fn new() -> Self {
+        Self {
+            sessions: Sessions::new(),
+            unfit: VecDeque::new(),
+            asked: BTreeMap::new(),
+            early: VecDeque::new(),
+            budget: Budget::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.sessions.is_empty() && self.asked.is_empty()
+    }
+
+    pub(super) fn reconsider(&mut self) {
+        self.unfit.clear();
+    }
+
+    pub(super) fn forget_old(&mut self, now: Now) {
+        self.sessions.tick(now.unix);
+        self.asked.retain(|_, at| now.monotonic < at.saturating_add(super::TIDYING));
+        let asked = &self.asked;
+        self.early.retain(|(session, _)| asked.contains_key(session));
+    }
+
+    fn note_unfit(&mut self, session: SessionId) {
+        if self.unfit.len() >= MAX_UNFIT {
+            self.unfit.pop_front();
+        }
+        self.unfit.push_back(session);
+        self.asked.remove(&session);
+        self.early.retain(|(waiting, _)| *waiting != session);
+    }
+
+    /// Opens the key in an opening, with whichever of our keys fits.
+    fn open_key(
+        &mut self,
+        keys: &AttributeKeys,
+        now: Now,
+        opening: &Opening,
+    ) -> Result<Option<ReceivingSession>, EnvelopeError> {
+        match self.sessions.admits(opening, now.unix) {
+            Ok(()) => {}
+            // Said again, or out of its time: neither is anybody's fault.
+            Err(EnvelopeError::Replayed(_) | EnvelopeError::Stale) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let authority = named_authority(opening.ciphertext()).ok_or(EnvelopeError::NotSatisfied)?;
+        let fitting = keys.of(&authority).filter(|access| access.parameters().scheme() == opening.scheme());
+        for (access, key) in fitting.filter_map(|access| Some((access, access.key()?))) {
+            if !self.budget.take(now.monotonic) {
+                return Ok(None);
+            }
+            match ReceivingSession::open::<AnyScheme>(access.parameters(), key, opening) {
+                Err(EnvelopeError::NotSatisfied) => {}
+                other => return other.map(Some),
+            }
+        }
+        Err(EnvelopeError::NotSatisfied)
+    }
+
+    /// A message of a session that is not known: kept for a while, and its opening asked for.
+    fn await_opening(&mut self, now: Now, session: SessionId, sealed: &[u8]) -> Option<Heard> {
+        self.early.push_back((session, sealed.to_vec()));
+        while self.early.len() > MAX_EARLY || self.early_bytes() > MAX_EARLY_BYTES {
+            self.early.pop_front();
+        }
+        let again = self.asked.get(&session).is_none_or(|at| at.saturating_add(REPEAT) <= now.monotonic);
+        if !again || (self.asked.len() >= MAX_ASKED && !self.asked.contains_key(&session)) {
+            return None;
+        }
+        self.asked.insert(session, now.monotonic);
+        Some(Heard::Ask(session))
+    }
+
+    fn early_bytes(&self) -> usize {
+        self.early.iter().map(|(_, sealed)| sealed.len()).sum()
+    }
+
+    /// Messages that waited for this session.
+    fn waiting_for(&mut self, session: SessionId) -> Vec<Vec<u8>> {
+        self.asked.remove(&session);
+        let (ready, early) = self.early.drain(..).partition(|(waiting, _)| *waiting == session);
+        self.early = early;
+        let ready: VecDeque<(SessionId, Vec<u8>)> = ready;
+        ready.into_iter().map(|(_, sealed)| sealed).collect()
+    }
+}
+
+impl Envelopes {
+    /// Takes an envelope, and whatever waited for it.
+    pub(crate) fn receive(
+        &mut self,
+        now: Now,
+        sealed: &[u8],
+        verifier: &impl Verifier<Sender = Author>,
+    ) -> Vec<Heard> {
+        let (first, opened) = match self.take(now, sealed, verifier) {
+            Ok((heard, opened)) => (heard, opened),
+            Err(error) => (Some(Heard::Wrong(error)), None),
+        };
+        let mut heard: Vec<Heard> = first.into_iter().collect();
+        for later in opened.map(|session| self.receiving.waiting_for(session)).into_iter().flatten() {
+            match self.take(now, &later, verifier) {
+                Ok((next, _)) => heard.extend(next),
+                Err(error) => heard.push(Heard::Wrong(error)),
+            }
+        }
+        heard
+    }
+
+    /// Takes one envelope; the session's name if it was opened by it.
+    fn take(
+        &mut self,
+        now: Now,
+        sealed: &[u8],
+        verifier: &impl Verifier<Sender = Author>,
+    ) -> Result<(Option<Heard>, Option<SessionId>), EnvelopeError> {
+        let (header, chunks) = Header::decode(sealed)?;
+        let id = header.session();
+        if self.receiving.unfit.contains(&id) {
+            return Ok((None, None));
+        }
+        let opened = match &header {
+            Header::Opening(opening) => match self.receiving.open_key(&self.keys, now, opening) {
+                Ok(Some(session)) => Some(session),
+                Ok(None) => return Ok((None, None)),
+                Err(EnvelopeError::NotSatisfied) => {
+                    self.receiving.note_unfit(id);
+                    return Ok((Some(Heard::NotSatisfied(id)), None));
+                }
+                Err(error) => return Err(error),
+            },
+            Header::Following(_) => None,
+        };
+        let Some(session) = opened.as_ref().or_else(|| self.receiving.sessions.session(&id, now.unix)) else {
+            return Ok((self.receiving.await_opening(now, id, sealed), None));
+        };
+        let opener = match session.opener(&header) {
+            // Gossip brings some messages twice.
+            Err(EnvelopeError::Replayed(_)) => return Ok((None, None)),
+            opener => opener?,
+        };
+        let (data, author) = open_bytes(opener, chunks, verifier)?;
+        let begun = opened.is_some().then_some(id);
+        self.receiving.sessions.took(&header, opened, now.unix)?;
+        let event =
+            EnvelopeEvent::Opened { session: id.0, number: header.number(), data: data.to_vec(), author };
+        Ok((Some(Heard::Opened(event)), begun))
+    }
+}

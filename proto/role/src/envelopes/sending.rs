@@ -1,0 +1,158 @@
+//! Sealing to the group: sessions that are open, and what was said first in each.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_abe::envelope::{
+    AnyScheme, EnvelopeError, Kem, Lifetime, SendingSession, SessionId, Signer, Target, seal_bytes,
+};
+use quiver_ainq::UnixTime;
+use quiver_message::{Envelope, MAX_ENVELOPE_LEN, MAX_PAYLOAD_LEN};
+use rand_core::CryptoRngCore;
+
+use super::{Envelopes, REPEAT};
+use crate::Now;
+
+/// The most sessions that a drone has open as their sender.
+const MAX_OPEN: usize = 16;
+
+/// The sessions that this drone began, oldest first.
+#[derive(Debug)]
+pub(super) struct Sending(VecDeque<Open>);
+
+#[derive(Debug)]
+struct Open {
+    authority: [u8; 32],
+    target: Vec<u8>,
+    signed: bool,
+    session: SendingSession,
+    until: UnixTime,
+    /// The first message, to be said again.
+    opening: Vec<u8>,
+    said: Duration,
+}
+
+/// A message sealed.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    pub(crate) session: SessionId,
+    pub(crate) number: u32,
+    pub(crate) message: Envelope,
+}
+
+/// What to seal, to whom.
+#[derive(Debug)]
+pub(crate) struct Order<'a> {
+    pub(crate) authority: &'a [u8; 32],
+    pub(crate) target: &'a Target,
+    pub(crate) data: &'a [u8],
+}
+
+impl Sending {
+    pub(super) const fn new() -> Self {
+        Self(VecDeque::new())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn forget_old(&mut self, now: UnixTime) {
+        self.0.retain(|open| now < open.until);
+    }
+
+    /// The session to go on with.
+    fn to(&mut self, authority: &[u8; 32], target: &[u8], signed: bool, now: UnixTime) -> Option<&mut Open> {
+        self.0.iter_mut().find(|open| {
+            let same = open.authority == *authority && open.target == target && open.signed == signed;
+            same && !open.session.is_over(now)
+        })
+    }
+
+    fn keep(&mut self, open: Open) {
+        if self.0.len() >= MAX_OPEN {
+            self.0.pop_front();
+        }
+        self.0.push_back(open);
+    }
+}
+
+impl Envelopes {
+    /// Seals a message, in the session there is for the target, or a new one.
+    pub(crate) fn seal(
+        &mut self,
+        now: Now,
+        order: &Order<'_>,
+        signer: Option<&dyn Signer>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<Sealed, &'static str> {
+        if order.data.len() > MAX_PAYLOAD_LEN {
+            return Err("the message is longer than 65,536 bytes");
+        }
+        let target = AnyScheme::encode_target(order.target);
+        let sealed = match self.sending.to(order.authority, &target, signer.is_some(), now.unix) {
+            Some(open) => go_on(open, now, order.data, signer, rng),
+            None => self.begin(now, order, target, signer, rng),
+        };
+        sealed.map_err(|error| match error {
+            EnvelopeError::Scheme(_) => "it cannot be sealed to this with the authority's scheme",
+            EnvelopeError::OutOfBounds(_) => "the policy or the attributes are too many",
+            _ => "it cannot be sealed",
+        })
+    }
+
+    fn begin(
+        &mut self,
+        now: Now,
+        order: &Order<'_>,
+        target: Vec<u8>,
+        signer: Option<&dyn Signer>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<Sealed, EnvelopeError> {
+        let access = self.keys.of(order.authority).next();
+        let parameters = access.ok_or(EnvelopeError::UnknownSession)?.parameters();
+        let lifetime = Lifetime::default();
+        let session =
+            SendingSession::begin::<AnyScheme>(parameters, order.target, signer, lifetime, now.unix, rng)?;
+        let mut open = Open {
+            authority: *order.authority,
+            target,
+            signed: signer.is_some(),
+            session,
+            until: now.unix.saturating_add(lifetime.seconds().into()),
+            opening: Vec::new(),
+            said: now.monotonic,
+        };
+        let sealed = go_on(&mut open, now, order.data, signer, rng)?;
+        open.opening.clone_from(&sealed.message.sealed);
+        self.sending.keep(open);
+        Ok(sealed)
+    }
+
+    /// The first message of a session of ours, as it was said, unless it was said just now.
+    pub(crate) fn repeat(&mut self, now: Now, session: &[u8; 32]) -> Option<Envelope> {
+        let open = self.sending.0.iter_mut().find(|open| open.session.id().0 == *session)?;
+        if now.monotonic < open.said.saturating_add(REPEAT) {
+            return None;
+        }
+        open.said = now.monotonic;
+        Some(Envelope { sealed: open.opening.clone() })
+    }
+}
+
+fn go_on(
+    open: &mut Open,
+    now: Now,
+    data: &[u8],
+    signer: Option<&dyn Signer>,
+    rng: &mut dyn CryptoRngCore,
+) -> Result<Sealed, EnvelopeError> {
+    let message = open.session.message(now.unix)?;
+    let number = message.number;
+    let sealed = seal_bytes(message, data, signer, rng)?;
+    if sealed.len() > MAX_ENVELOPE_LEN {
+        return Err(EnvelopeError::OutOfBounds("the envelope's length"));
+    }
+    Ok(Sealed { session: open.session.id(), number, message: Envelope { sealed } })
+}

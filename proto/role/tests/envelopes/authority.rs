@@ -1,0 +1,101 @@
+//! An attribute authority, and what drones do with its keys.
+
+use std::time::Duration;
+
+use quiver_abe::envelope::{AnyKey, AnyParameters, Target};
+use quiver_abe::{FabeoCp, Guarded, MasterKey, Parameters, Published, Scheme, Universe};
+use quiver_policy::{AttributeSet, Schema};
+use quiver_role::{
+    AttributeAccess, AttributeKeys, EdgeCommand, EdgeEvent, EnvelopeCommand, EnvelopeEvent, LeaderCommand,
+};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use crate::world::{Node, World};
+
+/// An authority under FABEO's ciphertext-policy scheme.
+pub(crate) struct Authority {
+    parameters: Parameters<FabeoCp>,
+    master: MasterKey<FabeoCp>,
+    public: AnyParameters,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let mut rng = ChaCha20Rng::seed_from_u64(6);
+        let (parameters, master) = FabeoCp::setup(&Universe::Open, &mut rng).unwrap();
+        let public = AnyParameters::decode(FabeoCp::ID, &parameters.encode()).unwrap();
+        Self { parameters, master, public }
+    }
+
+    pub(crate) fn fingerprint(&self) -> [u8; 32] {
+        *self.public.authority().as_bytes()
+    }
+
+    /// Parameters alone.
+    pub(crate) fn public(&self) -> AttributeKeys {
+        AttributeKeys::new(vec![AttributeAccess::new(self.public.clone(), None).unwrap()])
+    }
+
+    /// Parameters and a key for these attributes.
+    pub(crate) fn key(&self, attributes: &str) -> AttributeKeys {
+        let set = AttributeSet::parse(attributes, &Schema::new()).unwrap();
+        let mut rng = ChaCha20Rng::seed_from_u64(7);
+        let key = FabeoCp::derive(&self.parameters, &self.master, &set, &mut rng).unwrap();
+        let key = AnyKey::decode(FabeoCp::ID, &key.encode()).unwrap();
+        let access = AttributeAccess::new(self.public.clone(), Some(key)).unwrap();
+        AttributeKeys::new(vec![access])
+    }
+
+    pub(crate) fn seal(&self, policy: &str, data: &[u8], signed: bool) -> EnvelopeCommand {
+        let target = Target::policy(policy, &Schema::new()).unwrap();
+        EnvelopeCommand::Seal { authority: self.fingerprint(), target, data: data.to_vec(), signed }
+    }
+}
+
+/// A group whose drones have these attributes ("" for no key at all), and whose leader has the parameters.
+pub(crate) fn swarm(seed: u64, attributes: &[&str]) -> (World, Authority) {
+    let mut world = World::grouped(seed, attributes.len());
+    let authority = Authority::new();
+    for (edge, attributes) in attributes.iter().enumerate().filter(|(_, attributes)| !attributes.is_empty()) {
+        give(&mut world, edge, &authority.key(attributes));
+    }
+    world.lead(LeaderCommand::Envelope(EnvelopeCommand::Keys(authority.public())));
+    (world, authority)
+}
+
+pub(crate) fn give(world: &mut World, edge: usize, keys: &AttributeKeys) {
+    world.command(edge, EdgeCommand::Envelope(EnvelopeCommand::Keys(keys.clone())));
+}
+
+/// The leader orders something, and everybody has time to hear it.
+pub(crate) fn order(world: &mut World, authority: &Authority, policy: &str, data: &[u8]) {
+    world.lead(LeaderCommand::Envelope(authority.seal(policy, data, true)));
+    world.run(Duration::from_millis(500));
+}
+
+/// What a drone opened: data, and the name of whoever signed it.
+pub(crate) fn opened(world: &World, edge: usize) -> Vec<(Vec<u8>, Option<String>)> {
+    let events = world.edges[edge].events.iter();
+    let opened = events.filter_map(|event| match event {
+        EdgeEvent::Envelope(EnvelopeEvent::Opened { data, author, .. }) => {
+            Some((data.clone(), author.as_ref().map(|author| author.name.to_string())))
+        }
+        _ => None,
+    });
+    opened.collect()
+}
+
+/// How often a drone was told that something is for others.
+pub(crate) fn not_satisfied(world: &World, edge: usize) -> usize {
+    let told = |event: &&EdgeEvent| matches!(event, EdgeEvent::Envelope(EnvelopeEvent::NotSatisfied { .. }));
+    world.edges[edge].events.iter().filter(told).count()
+}
+
+/// The last envelope that went from `from` to edge 0.
+pub(crate) fn last_envelope(world: &World, from: Node) -> Vec<u8> {
+    let sealed = |bytes: &[u8]| bytes.windows(4).any(|window| window == b"QvE\x01");
+    let flights = world.recorded.iter().rev();
+    let mut found = flights.filter(|flight| flight.from == from && sealed(&flight.bytes));
+    found.next().unwrap().bytes.clone()
+}

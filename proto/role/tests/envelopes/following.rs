@@ -1,0 +1,119 @@
+//! One encapsulation, many messages; and who missed the first.
+
+use std::time::Duration;
+
+use quiver_message::Message;
+
+use crate::authority::{give, last_envelope, opened, order, swarm};
+use crate::world::{Node, S, World, decode};
+
+/// Envelopes that went from the leader to edge 0, in order.
+fn sealed(world: &World) -> Vec<Vec<u8>> {
+    let flights = world.recorded.iter().filter(|f| f.from == Node::Leader && f.to == Node::Edge(0));
+    let envelopes = flights.filter_map(|flight| match decode(world, flight) {
+        Message::Envelope(envelope) => Some(envelope.sealed),
+        _ => None,
+    });
+    envelopes.collect()
+}
+
+/// Drops everything between the leader and edge 0, or stops doing so.
+fn cut_off(world: &mut World, cut: bool) {
+    if cut {
+        world.cut.insert(Node::Edge(0))
+    } else {
+        world.cut.remove(&Node::Edge(0))
+    };
+}
+
+#[test]
+fn messages_after_the_first_carry_no_encapsulated_key() {
+    let (mut world, authority) = swarm(11, &["scout"]);
+    for data in [b"one", b"two"] {
+        order(&mut world, &authority, "scout", data);
+    }
+    order(&mut world, &authority, "scout or medic", b"new");
+    let sealed = sealed(&world);
+    assert_eq!(sealed.len(), 3);
+    // Header, one chunk, trailer with a signature of 64 bytes.
+    assert_eq!(sealed[1].len(), 8 + 37 + (3 + 16) + (64 + 16));
+    assert!(sealed[0].len() > sealed[1].len() + 100 && sealed[2].len() > sealed[0].len());
+    assert_eq!(opened(&world, 0).len(), 3);
+}
+
+#[test]
+fn who_missed_the_opening_asks_for_it_and_reads_everything() {
+    let (mut world, authority) = swarm(12, &["scout", "scout"]);
+    cut_off(&mut world, true);
+    order(&mut world, &authority, "scout", b"zero");
+    world.run(Duration::from_secs(1));
+    cut_off(&mut world, false);
+    order(&mut world, &authority, "scout", b"one");
+    let heard: Vec<_> = opened(&world, 0).into_iter().map(|(data, _)| data).collect();
+    assert_eq!(heard, [b"zero".to_vec(), b"one".to_vec()]);
+    assert_eq!(opened(&world, 1).len(), 2);
+    let sealed = sealed(&world);
+    assert_eq!((sealed.len(), &sealed[0]), (3, &sealed[2]), "said again, as identical bytes");
+}
+
+#[test]
+fn an_opening_is_said_again_at_most_once_a_second_however_many_ask() {
+    let (mut world, authority) = swarm(13, &["scout"; 20]);
+    for edge in 0..20 {
+        world.cut.insert(Node::Edge(edge));
+    }
+    order(&mut world, &authority, "scout", b"zero");
+    world.run(Duration::from_secs(1));
+    world.cut.clear();
+    order(&mut world, &authority, "scout", b"one");
+    assert_eq!(sealed(&world).len(), 3);
+    assert!((0..20).all(|edge| opened(&world, edge).len() == 2));
+}
+
+#[test]
+fn a_restarted_reader_gets_the_opening_again_and_a_restarted_sender_begins_anew() {
+    let (mut world, authority) = swarm(14, &["scout"]);
+    order(&mut world, &authority, "scout", b"zero");
+    world.crash(Node::Edge(0));
+    world.start_edge(0);
+    give(&mut world, 0, &authority.key("scout"));
+    world.run(Duration::from_secs(5));
+    order(&mut world, &authority, "scout", b"one");
+    // Its memory of what it had read is gone: within the session's lifetime it reads the opening again.
+    let heard: Vec<_> = opened(&world, 0).into_iter().map(|(data, _)| data).collect();
+    assert_eq!(heard, [b"zero".to_vec(), b"zero".to_vec(), b"one".to_vec()]);
+    let first = sealed(&world)[0].clone();
+    world.crash(Node::Leader);
+    world.start_leader();
+    world.run(Duration::from_secs(20));
+    let keys = quiver_role::EnvelopeCommand::Keys(authority.public());
+    world.lead(quiver_role::LeaderCommand::Envelope(keys));
+    order(&mut world, &authority, "scout", b"two");
+    let last = last_envelope(&world, Node::Leader);
+    assert_ne!(last[..200], first[..200]);
+    assert_eq!(opened(&world, 0).len(), 4);
+}
+
+#[test]
+fn a_session_ends_with_its_time_at_both_ends() {
+    let (mut world, authority) = swarm(15, &["scout"]);
+    order(&mut world, &authority, "scout", b"zero");
+    order(&mut world, &authority, "scout", b"one");
+    world.run(Duration::from_secs(86_400));
+    let openings = |world: &World| sealed(world).iter().filter(|bytes| bytes.len() > 250).count();
+    assert_eq!(openings(&world), 1);
+    order(&mut world, &authority, "scout", b"two");
+    assert_eq!((openings(&world), opened(&world, 0).len()), (2, 3));
+}
+
+#[test]
+fn requests_for_sessions_of_others_are_nobodys_affair() {
+    let (mut world, _) = swarm(16, &["scout"]);
+    let request = Message::<S>::OpeningRequest(quiver_message::OpeningRequest { session: [5; 32] });
+    let bytes = request.encode(&world.deployment);
+    let before = world.recorded.len();
+    world.inject(Node::Edge(0), Node::Leader, &bytes);
+    world.run(Duration::from_millis(100));
+    assert_eq!(world.recorded.len(), before);
+    assert!(world.blamed_by_leader().is_empty());
+}

@@ -1,0 +1,15 @@
+//! Envelopes in a group: leader and edges on a virtual clock.
+
+mod authority;
+mod following;
+mod opening;
+#[expect(dead_code, reason = "shared with the tests of the roles, which use all of it")]
+#[path = "../roles"]
+mod roles {
+    pub(crate) mod world;
+}
+
+use roles::world;
+
+/// How group keys travel in these tests.
+const STRATEGY: quiver_ainq::StrategyKind = quiver_ainq::StrategyKind::Flat;
