@@ -102,6 +102,8 @@ pub struct Plan {
     pub join_percent: f64,
     /// How many group messages are sent.
     pub messages: u32,
+    /// Whether orders are sealed to those with certain attributes.
+    pub envelopes: bool,
     /// Whether the leader is killed and rebuilt. Not if it has deputies: then it is lost for good.
     pub restart_leader: bool,
     /// How many other leaders stand by. With them the run ends with the loss of the leader.
@@ -135,6 +137,7 @@ impl Default for Plan {
             leave_percent: 1.0,
             join_percent: 10.0,
             messages: 10,
+            envelopes: false,
             restart_leader: true,
             deputies: 0,
             timeout: Duration::from_secs(120),

@@ -18,6 +18,8 @@ pub(crate) enum Player {
     Drone = 4,
     /// Whoever decides which drones leave and which speak.
     Choices = 5,
+    /// The attribute authority.
+    Authority = 6,
 }
 
 /// What a player draws for.

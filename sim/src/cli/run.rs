@@ -65,6 +65,9 @@ pub(super) struct RunArgs {
     /// Group messages, by turns from the leader and from drones
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     messages: u32,
+    /// Give the drones attributes, seal orders to some of them, and check that exactly those open them
+    #[arg(long)]
+    envelopes: bool,
     /// Do not kill and rebuild the leader at the end
     #[arg(long)]
     no_restart_leader: bool,
@@ -114,6 +117,7 @@ impl RunArgs {
             leave_percent: self.leave_percent,
             join_percent: self.join_percent,
             messages: self.messages,
+            envelopes: self.envelopes,
             restart_leader: !self.no_restart_leader,
             deputies: self.deputies,
             timeout: self.timeout,

@@ -43,6 +43,10 @@ pub(crate) struct DroneLog {
     pub(crate) heard: BTreeMap<u32, (u32, Instant)>,
     /// Messages that nobody sent.
     pub(crate) unknown_messages: u32,
+    /// How often it opened each sealed order, and when first.
+    pub(crate) opened: BTreeMap<u32, (u32, Instant)>,
+    /// When it was told of each sealed order that its attributes do not fit.
+    pub(crate) unfit: Vec<Instant>,
     /// Whether it was put out of the group.
     pub(crate) evicted: bool,
 }
@@ -98,6 +102,10 @@ pub(crate) enum Goal {
     },
     /// The drone heard this message.
     Heard(u32),
+    /// The drone opened this sealed order.
+    Opened(u32),
+    /// The drone opened this sealed order, or knows that it does not fit.
+    Judged(u32),
     /// The drone left.
     Left,
     /// The drone was refused.
@@ -111,6 +119,10 @@ impl Goal {
             Self::Enrolled => drone.enrolled,
             Self::Left => drone.left,
             Self::Refused => drone.refused,
+            Self::Opened(number) => drone.opened.get(&number).map(|(_, at)| *at),
+            Self::Judged(number) => {
+                drone.opened.get(&number).map(|(_, at)| *at).or(drone.unfit.first().copied())
+            }
             Self::Heard(number) => drone.heard.get(&number).map(|(_, at)| *at),
             Self::Synced { after, members } => {
                 let newest = leader.epochs.last()?;

@@ -35,6 +35,8 @@ pub enum Invariant {
     NoUnauthorisedMember,
     /// Every member hears every message of the group once, and nobody else hears any.
     Delivery,
+    /// Who has fitting attributes opens what is sealed to them, and nobody else does.
+    SealedToFew,
 }
 
 impl fmt::Display for Invariant {
@@ -48,6 +50,7 @@ impl fmt::Display for Invariant {
             Self::Persistence => "persistence",
             Self::NoUnauthorisedMember => "no unauthorised member",
             Self::Delivery => "delivery",
+            Self::SealedToFew => "sealed to few",
         })
     }
 }

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quiver_ainq::{Name, Suite};
 use quiver_net::{Host, HostError};
-use quiver_role::{Edge, EdgeEvent, Kgc, KgcEvent, KgcRecord, Leader, LeaderEvent, LeaderRecord, Snapshot};
+use quiver_role::{
+    Edge, EdgeEvent, EnvelopeEvent, Kgc, KgcEvent, KgcRecord, Leader, LeaderEvent, LeaderRecord, Snapshot,
+};
 use tokio::sync::oneshot;
 
 use super::board::{Board, Held, LeaderEpoch};
@@ -81,7 +83,7 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
                     None => log.unknown_messages += 1,
                 });
             }
-            EdgeEvent::Envelope(_) => {}
+            EdgeEvent::Envelope(event) => self.envelope(&event),
             EdgeEvent::Left => self.board.drone(index, |log, at| log.left = Some(at)),
             EdgeEvent::Evicted => self.board.drone(index, |log, _| log.evicted = true),
             EdgeEvent::Refused(reason) => {
@@ -95,6 +97,21 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
                 self.board.offence(&drone_name(index), &format!("{leader} contradicted itself at {epoch}"));
             }
         }
+    }
+}
+
+impl DroneHost {
+    fn envelope(&self, event: &EnvelopeEvent) {
+        self.board.drone(self.index, |log, at| match event {
+            EnvelopeEvent::Opened { data, author: Some(_), .. } => match message_number(data) {
+                Some(number) => log.opened.entry(number).or_insert((0, at)).0 += 1,
+                None => log.unknown_messages += 1,
+            },
+            // All orders are signed.
+            EnvelopeEvent::Opened { author: None, .. } => log.unknown_messages += 1,
+            EnvelopeEvent::NotSatisfied { .. } => log.unfit.push(at),
+            EnvelopeEvent::Sent { .. } => {}
+        });
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a run does, step by step.
 
+mod envelopes;
 mod loss;
 mod membership;
 mod restart;
@@ -96,6 +97,9 @@ impl<'w, S: Suite> Run<'w, S> {
         self.leave().await?;
         self.join().await?;
         self.talk(self.world.plan.messages).await?;
+        if self.world.plan.envelopes {
+            self.seal().await?;
+        }
         if self.world.plan.deputies > 0 {
             self.lose_leader().await?;
         } else if self.world.plan.restart_leader {
