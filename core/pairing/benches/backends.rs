@@ -6,6 +6,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use ark_ec::PrimeGroup;
 use ark_ff::{CyclotomicMultSubgroup, PrimeField};
 use cpu_time::ThreadTime;
 use criterion::measurement::WallTime;
@@ -120,6 +121,12 @@ fn own(c: &mut Criterion) {
     tables(c, "G1", points::<G1Curve>(1)[0]);
     tables(c, "G2", points::<G2Curve>(1)[0]);
     tables(c, "Gt", gt);
+    let mut group = c.benchmark_group("multiply");
+    let factor = scalar(6);
+    let (p, q) = (ark_bls12_381::G1Projective::generator(), ark_bls12_381::G2Projective::generator());
+    group.bench_function("G1 unsplit", |b| timed(b, || black_box(p) * black_box(&factor)));
+    group.bench_function("G2 unsplit", |b| timed(b, || black_box(q) * black_box(&factor)));
+    group.finish();
     let mut group = c.benchmark_group("power in Gt");
     let (scalar, inner) = (scalar(5), ark_element());
     group.bench_function("arkworks", |b| timed(b, || inner.cyclotomic_exp(black_box(scalar.into_bigint()))));

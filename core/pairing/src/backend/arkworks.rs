@@ -24,7 +24,7 @@ pub(crate) use endomorphism::Endomorphism;
 pub enum Arkworks {}
 
 /// So many points are multiplied one by one faster than by arkworks' buckets, which do without split scalars.
-const FEW: usize = 6;
+const FEW: usize = 8;
 
 impl Backend for Arkworks {
     const NAME: &'static str = "arkworks";

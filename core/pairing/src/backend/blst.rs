@@ -27,10 +27,9 @@ pub enum Blst {}
 /// Bits of a scalar.
 const SCALAR_BITS: usize = 255;
 
-/// With fewer points, or integers of no more bits, adding and doubling with few signed digits is faster than blst's tables
-/// and buckets.
+/// Adding and doubling with few signed digits is faster than blst's tables and buckets with integers of one or two bits,
+/// and with fewer points than this and integers of at most a word.
 const FEW_POINTS: usize = 64;
-const FEW_BITS: u32 = 8;
 
 impl Backend for Blst {
     const NAME: &'static str = "blst";
@@ -49,7 +48,7 @@ impl Backend for Blst {
     fn msm_small<C: Curve>(points: &[Point<C>], integers: &[i128]) -> Point<C> {
         let longest = integers.iter().map(|integer| integer.unsigned_abs()).max().unwrap_or(0);
         let bits = u128::BITS - longest.leading_zeros();
-        if points.len() < FEW_POINTS || bits <= FEW_BITS {
+        if bits <= 2 || (bits <= 64 && points.len() < FEW_POINTS) {
             return Arkworks::msm_small(points, integers);
         }
         let signed =
