@@ -19,9 +19,9 @@ pub(crate) fn run(config: &Config, args: &AuditArgs) -> Result<()> {
         Checked::BrokenAt(seq) => {
             return Err(Error::Audit(format!("line {seq} was changed, put in or taken out")));
         }
-        Checked::CountDiffers { issued, audited } => {
+        Checked::CountDiffers { what, issued, audited } => {
             return Err(Error::Audit(format!(
-                "{issued} keys in the registry, but {audited} in the audit table"
+                "{issued} {what} in the registry, but {audited} in the audit table"
             )));
         }
     }

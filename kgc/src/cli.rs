@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use quiver_ainq::{Name, UnixTime};
+use quiver_role::attributes::schemes::SchemeChoice;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::CommonArgs;
 use quiver_service::clock::parse_time;
@@ -17,9 +18,12 @@ Examples:
   kgc token issue --operator operator.key --name edge-1 --group alpha --out edge-1.token
   kgc serve
   kgc drone revoke edge-1                            # a running `kgc serve` picks it up
+  kgc abe setup --name orders --schema schema.toml   # an attribute authority; while `kgc serve` is stopped
+  kgc abe grant --drone edge-1 --attributes 'scout, sector:7'
 
 Files in the data directory (default ./kgc-data): master.state (master secret, encrypted),
-registry.sqlite, deployment.toml (public: give it to leaders, edges and operators).
+authorities.state (attribute authorities' master keys, encrypted), registry.sqlite, deployment.toml (public:
+give it to leaders, edges and operators), NAME.authority (public: an attribute authority's parameters).
 Settings: --config FILE (TOML) < QUIVER_KGC_DATA_DIR, QUIVER_KGC_LISTEN, ... < flags.";
 
 /// Quiver's Key Generation Centre: issues drones their keys and revokes them
@@ -50,6 +54,9 @@ pub(crate) enum Command {
     /// Drones that have enrolled
     #[command(subcommand)]
     Drone(DroneCommand),
+    /// Attribute-based encryption: authorities, grants, keys
+    #[command(subcommand)]
+    Abe(AbeCommand),
 }
 
 #[derive(Debug, Args)]
@@ -177,6 +184,123 @@ pub(crate) enum DroneCommand {
         #[arg(value_name = "NAME|SERIAL")]
         which: String,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AbeCommand {
+    /// Set up an attribute authority. `kgc serve` must be stopped, and started again afterwards
+    Setup(SetupArgs),
+    /// Grant a drone attributes or a policy: it fetches its key over its own connection
+    Grant(GrantArgs),
+    /// Withdraw a grant: no more keys for it
+    Revoke(RevokeArgs),
+    /// Make an attribute key and write it to a file
+    Keygen(KeygenArgs),
+    /// List authorities, grants, and keys issued
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// The schemes that can be chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemeName {
+    /// Keys have attributes, messages a policy: for orders to a role (the default)
+    #[default]
+    #[value(name = "fabeo22-cp")]
+    FabeoCp,
+    /// Keys have a policy, messages attributes: for data that a sensor seals
+    #[value(name = "fabeo22-kp")]
+    FabeoKp,
+    /// Keys have a policy, messages attributes out of a closed list: the reference
+    #[value(name = "gpsw06")]
+    Gpsw06,
+    /// BROKEN, for measurements only: two keys make others
+    #[cfg(feature = "insecure-yct14")]
+    #[value(name = "insecure-yct14")]
+    InsecureYct14,
+}
+
+impl SchemeName {
+    /// The scheme.
+    pub(crate) const fn choice(self) -> SchemeChoice {
+        match self {
+            Self::FabeoCp => SchemeChoice::FabeoCp,
+            Self::FabeoKp => SchemeChoice::FabeoKp,
+            Self::Gpsw06 => SchemeChoice::Gpsw06,
+            #[cfg(feature = "insecure-yct14")]
+            Self::InsecureYct14 => SchemeChoice::InsecureYct14,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SetupArgs {
+    /// The scheme
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) scheme: SchemeName,
+    /// The authority's name; default: the scheme's
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<Name>,
+    /// TOML: which integer attributes there are (`integers = { altitude = "16 bits", valid-until = "date" }`), and, if the
+    /// list is to be closed, the plain ones (`plain = ["scout", "thermal"]`); default: any plain attribute, no integers
+    #[arg(long, visible_alias = "universe", value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
+}
+
+/// What is granted, and by which authority.
+#[derive(Debug, Args)]
+pub(crate) struct WhatArgs {
+    /// The authority; may be left out if only one fits
+    #[arg(long, value_name = "NAME")]
+    pub(crate) authority: Option<String>,
+    #[command(flatten)]
+    pub(crate) terms: TermsArgs,
+}
+
+/// A policy or attributes.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct TermsArgs {
+    /// A policy, for keys that open by their policy: '(scout and sector:7) or 2 of (thermal, lidar, radar)'
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) policy: Option<String>,
+    /// Attributes, for keys that open what they satisfy the policy of: 'scout, sector:7, altitude = 150'
+    #[arg(long, value_name = "LIST")]
+    pub(crate) attributes: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GrantArgs {
+    /// The drone: enrolled, or with an open token recorded here
+    #[arg(long, value_name = "NAME")]
+    pub(crate) drone: Name,
+    #[command(flatten)]
+    pub(crate) what: WhatArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RevokeArgs {
+    /// The drone
+    #[arg(long, value_name = "NAME")]
+    pub(crate) drone: Name,
+    /// The authority; may be left out if there is only one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) authority: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeygenArgs {
+    /// For whom, to be noted in the audit table
+    #[arg(long, value_name = "NAME")]
+    pub(crate) drone: Option<Name>,
+    #[command(flatten)]
+    pub(crate) what: WhatArgs,
+    /// The file to write (mode 0600): whoever has it has the key; default: AUTHORITY.key
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[cfg(test)]

@@ -30,6 +30,9 @@ pub(crate) struct Config {
     /// For how long a revocation list counts as fresh.
     #[serde(with = "humantime_serde")]
     pub(crate) revocation_validity: Duration,
+    /// How long a drone waits for its next key of one attribute authority.
+    #[serde(with = "humantime_serde")]
+    pub(crate) attribute_interval: Duration,
 }
 
 impl Default for Config {
@@ -40,6 +43,7 @@ impl Default for Config {
             log_format: LogFormat::Text,
             poll: Duration::from_secs(1),
             revocation_validity: Duration::from_secs(7 * 24 * 3600),
+            attribute_interval: Duration::from_secs(5),
         }
     }
 }

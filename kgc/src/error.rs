@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use quiver_net::NetError;
+use quiver_role::attributes::OfficeError;
 use quiver_role::kgc::RestoreError;
 use quiver_service::Exit;
 use rusqlite::ErrorCode;
@@ -119,12 +120,51 @@ pub(crate) enum Error {
         /// Who used it.
         drone: String,
     },
+    /// A policy or a list of attributes that cannot be granted: the text with a caret under the place, and why.
+    #[error("this cannot be granted:\n{0}")]
+    Policy(String),
+    /// A scheme refuses, or its keys do not hold.
+    #[error("{0}")]
+    Scheme(String),
+    /// Nobody to grant something to.
+    #[error(
+        "no drone `{which}` has enrolled and no open token of that name is recorded here; see `kgc drone list` and `kgc token list`"
+    )]
+    NoGrantee {
+        /// What was asked for.
+        which: String,
+    },
+    /// Nothing to withdraw.
+    #[error("nothing is granted to {drone} at {authority}; see `kgc abe list`")]
+    NothingGranted {
+        /// Whom.
+        drone: String,
+        /// Where.
+        authority: String,
+    },
+    /// The registry knows an authority whose secrets are gone.
+    #[error("{path} does not have the keys of attribute authority {authority}; restore it from a backup")]
+    KeysMissing {
+        /// The file.
+        path: PathBuf,
+        /// The authority.
+        authority: String,
+    },
+    /// The office cannot be opened with what is stored.
+    #[error("{0}; restore authorities.state and the registry from a backup")]
+    Office(#[from] OfficeError),
     /// The machine asked to bind a token twice: a bug, or a registry that was put back to an older state.
     #[error("a token that is bound to one key was to be bound to another")]
     TokenBoundTwice,
 }
 
 impl Error {
+    /// Wraps an error of a scheme.
+    #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+    pub(crate) fn scheme(error: impl ToString) -> Self {
+        Self::Scheme(error.to_string())
+    }
+
     /// Wraps an error of SQLite.
     pub(crate) fn registry(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_path_buf();
@@ -143,9 +183,17 @@ impl Error {
         match self {
             Self::Service(error) => error.exit(),
             Self::Net(NetError::AddressInUse { .. }) | Self::RegistryBusy { .. } => Exit::Busy,
-            Self::RegistryDamaged { .. } | Self::ForeignRegistry { .. } => Exit::BadState,
-            Self::NotInitialised(_) | Self::WrongSuite { .. } | Self::Terms(_) => Exit::Usage,
-            Self::NameTaken { .. } | Self::AlreadyRevoked { .. } | Self::TokenUsed { .. } => Exit::Refused,
+            Self::RegistryDamaged { .. }
+            | Self::ForeignRegistry { .. }
+            | Self::KeysMissing { .. }
+            | Self::Office(_) => Exit::BadState,
+            Self::NotInitialised(_) | Self::WrongSuite { .. } | Self::Terms(_) | Self::Policy(_) => {
+                Exit::Usage
+            }
+            Self::NameTaken { .. }
+            | Self::AlreadyRevoked { .. }
+            | Self::TokenUsed { .. }
+            | Self::NothingGranted { .. } => Exit::Refused,
             _ => Exit::Failed,
         }
     }

@@ -1,9 +1,12 @@
 //! Quiver's Key Generation Centre.
 //!
 //! `main` reads the command line, `config` the settings; `service` runs the machine of `quiver-role` with the driver of
-//! `quiver-net`; `store` is the registry and `sealed` the encrypted file with the master secret.
+//! `quiver-net`; `store` is the registry, `sealed` the encrypted file with the master secret, `authorities` the one with the
+//! attribute authorities' keys.
 
+mod attributes;
 mod audit;
+mod authorities;
 mod cli;
 mod config;
 mod drone;
@@ -57,5 +60,6 @@ fn run(cli: Cli) -> Result<()> {
         Command::Token(TokenCommand::Revoke { which }) => token::revoke(&config, &which),
         Command::Drone(DroneCommand::List { json }) => drone::list(&config, json),
         Command::Drone(DroneCommand::Revoke { which }) => drone::revoke(&config, &which),
+        Command::Abe(command) => attributes::run(&config, &cli.common.protection, &command),
     }
 }

@@ -4,6 +4,7 @@
 //! `synchronous=FULL`: a transaction that returned is on the disk. Several processes may use it at once (the command line
 //! beside the running service); every change is one immediate transaction together with its line in the audit table.
 
+mod attributes;
 mod audit;
 mod drones;
 mod schema;
@@ -16,9 +17,11 @@ use std::time::Duration;
 
 use quiver_ainq::UnixTime;
 use quiver_role::KgcRecord;
+use quiver_role::attributes::CentreRecord;
 use quiver_service::private_file;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
+pub(crate) use self::attributes::{AuthorityRow, GrantRow, Grantee, KeyRow};
 pub(crate) use self::audit::{Checked, Line};
 use crate::error::{Error, Result};
 
@@ -57,9 +60,25 @@ impl Store {
         let file =
             std::fs::File::open(&path).map_err(|source| quiver_service::Error::io("open", &path, source))?;
         private_file::refuse_if_open_to_others(&path, &file)?;
-        let store = Self::connect(path)?;
+        let mut store = Self::connect(path)?;
         schema::check(&store.connection, &store.path, fingerprint)?;
+        if schema::is_older(schema::version(&store.connection, &store.path)?) {
+            store.upgrade()?;
+        }
         Ok(store)
+    }
+
+    /// Adds the tables that came with later versions.
+    fn upgrade(&mut self) -> Result<()> {
+        self.change(quiver_service::clock::unix_now(), |change| {
+            // Another process may have been faster.
+            let version = schema::version(&change.transaction, change.path)?;
+            if !schema::is_older(version) {
+                return Ok(());
+            }
+            change.sql(schema::upgrade(&change.transaction))?;
+            change.audit("registry upgraded", &format!("from version {version}"), "")
+        })
     }
 
     fn connect(path: PathBuf) -> Result<Self> {
@@ -91,8 +110,8 @@ impl Store {
         body(&self.connection).map_err(|error| Error::registry(&self.path, error))
     }
 
-    /// Makes a batch of the machine's records durable.
-    pub(crate) fn persist(&mut self, records: &[KgcRecord], at: UnixTime) -> Result<()> {
+    /// Makes a batch of the key centre's records durable.
+    pub(crate) fn persist(&mut self, records: &[CentreRecord], at: UnixTime) -> Result<()> {
         self.change(at, |change| records.iter().try_for_each(|record| change.record(record)))
     }
 
@@ -129,7 +148,14 @@ impl Change<'_> {
         result.map_err(|error| Error::registry(self.path, error))
     }
 
-    fn record(&self, record: &KgcRecord) -> Result<()> {
+    fn record(&self, record: &CentreRecord) -> Result<()> {
+        match record {
+            CentreRecord::Kgc(record) => self.of_the_kgc(record),
+            CentreRecord::KeyIssued(record) => self.attribute_key_issued(record),
+        }
+    }
+
+    fn of_the_kgc(&self, record: &KgcRecord) -> Result<()> {
         match record {
             KgcRecord::Issued { .. } => self.issued(record),
             KgcRecord::RevocationList { number, list } => {

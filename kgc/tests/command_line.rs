@@ -1,5 +1,8 @@
 //! The `kgc` program's offline commands, as a user runs them.
 
+#[path = "command_line/attributes.rs"]
+mod attributes;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

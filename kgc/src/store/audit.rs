@@ -56,6 +56,8 @@ pub(crate) enum Checked {
     BrokenAt(u64),
     /// Keys in the registry and keys in the audit table are not the same in number.
     CountDiffers {
+        /// Which keys.
+        what: &'static str,
         /// In the registry.
         issued: u64,
         /// In the audit table.
@@ -64,6 +66,7 @@ pub(crate) enum Checked {
 }
 
 pub(super) const ISSUED: &str = "key issued";
+pub(super) const ATTRIBUTE_KEY_ISSUED: &str = "attribute key issued";
 
 impl Change<'_> {
     /// Adds a line.
@@ -124,8 +127,17 @@ impl Store {
         if lines.is_empty() {
             return Ok(Checked::BrokenAt(1));
         }
-        let issued = self.read(|db| db.query_row("SELECT count(*) FROM issued", [], |row| row.get(0)))?;
-        let audited = lines.iter().filter(|line| line.action == ISSUED).count() as u64;
-        Ok(if issued == audited { Checked::Whole } else { Checked::CountDiffers { issued, audited } })
+        let counts = [
+            ("keys", "SELECT count(*) FROM issued", ISSUED),
+            ("attribute keys", "SELECT count(*) FROM attribute_key", ATTRIBUTE_KEY_ISSUED),
+        ];
+        for (what, query, action) in counts {
+            let issued = self.read(|db| db.query_row(query, [], |row| row.get(0)))?;
+            let audited = lines.iter().filter(|line| line.action == action).count() as u64;
+            if issued != audited {
+                return Ok(Checked::CountDiffers { what, issued, audited });
+            }
+        }
+        Ok(Checked::Whole)
     }
 }

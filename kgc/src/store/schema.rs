@@ -1,4 +1,4 @@
-//! The registry's tables, and how a foreign or newer file is told.
+//! The registry's tables, how an older file gets those it lacks, and how a foreign or newer one is told.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// In the file's header: what kind of SQLite file this is ("QVRR").
 const APPLICATION_ID: i32 = 0x5156_5252;
 /// In the file's header: which tables it has.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 
 const TABLES: &str = "
 CREATE TABLE deployment (
@@ -70,15 +70,69 @@ CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit BEGIN SELECT RAISE(AB
 CREATE TRIGGER audit_is_not_cut BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the audit table is append-only'); END;
 ";
 
+/// What version 2 brought: attribute authorities.
+const ATTRIBUTE_TABLES: &str = "
+-- Public. Their secrets are in authorities.state.
+CREATE TABLE attribute_authority (
+    fingerprint BLOB PRIMARY KEY CHECK (length(fingerprint) = 32),
+    name        TEXT NOT NULL UNIQUE,
+    scheme      TEXT NOT NULL,
+    statement   BLOB NOT NULL,
+    at          INTEGER NOT NULL
+) STRICT;
+
+-- What the operator granted or withdrew, one row for each change; of one drone at one authority the newest counts.
+CREATE TABLE attribute_grant (
+    revision  INTEGER PRIMARY KEY AUTOINCREMENT,
+    authority BLOB NOT NULL REFERENCES attribute_authority (fingerprint),
+    token_id  BLOB NOT NULL CHECK (length(token_id) = 16),
+    name      TEXT NOT NULL,
+    granted   BLOB,
+    text      TEXT NOT NULL,
+    at        INTEGER NOT NULL
+) STRICT;
+CREATE INDEX attribute_grant_by_drone ON attribute_grant (authority, token_id, revision);
+
+-- Keys issued: how often for which revision of a grant.
+CREATE TABLE attribute_key (
+    authority BLOB NOT NULL REFERENCES attribute_authority (fingerprint),
+    token_id  BLOB NOT NULL CHECK (length(token_id) = 16),
+    revision  INTEGER NOT NULL REFERENCES attribute_grant (revision),
+    handle    BLOB NOT NULL CHECK (length(handle) = 32),
+    first_at  INTEGER NOT NULL,
+    last_at   INTEGER NOT NULL,
+    times     INTEGER NOT NULL,
+    PRIMARY KEY (authority, token_id, revision)
+) STRICT;
+";
+
 /// Creates the tables, within a transaction.
 pub(super) fn create(connection: &Connection, fingerprint: &[u8; 32]) -> Result<()> {
     let create = || {
         connection.execute_batch(TABLES)?;
+        connection.execute_batch(ATTRIBUTE_TABLES)?;
         connection.execute("INSERT INTO deployment (fingerprint) VALUES (?1)", params![fingerprint])?;
         connection.pragma_update(None, "application_id", APPLICATION_ID)?;
         connection.pragma_update(None, "user_version", VERSION)
     };
     create().map_err(|error| Error::registry(Path::new("the new registry"), error))
+}
+
+/// Which version's tables the file has.
+pub(super) fn version(connection: &Connection, path: &Path) -> Result<i32> {
+    let number = connection.pragma_query_value(None, "user_version", |row| row.get(0));
+    number.map_err(|error| Error::registry(path, error))
+}
+
+/// Whether tables are lacking that this program needs.
+pub(super) const fn is_older(version: i32) -> bool {
+    version < VERSION
+}
+
+/// Adds the tables that a file of the first version lacks, within a transaction.
+pub(super) fn upgrade(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(ATTRIBUTE_TABLES)?;
+    connection.pragma_update(None, "user_version", VERSION)
 }
 
 /// Refuses files of other programs, of later versions and of other deployments.
@@ -90,8 +144,8 @@ pub(super) fn check(connection: &Connection, path: &Path, fingerprint: &[u8; 32]
     if number("application_id")? != APPLICATION_ID {
         return Err(foreign("a file of another program"));
     }
-    let version = number("user_version")?;
-    if version != VERSION {
+    let version = version(connection, path)?;
+    if !(1..=VERSION).contains(&version) {
         return Err(foreign(&format!(
             "a registry of version {version}, which needs another version of this program"
         )));
@@ -102,4 +156,13 @@ pub(super) fn check(connection: &Connection, path: &Path, fingerprint: &[u8; 32]
         return Err(foreign(&format!("the registry of another deployment ({}…)", hex::encode(&found[..4]))));
     }
     Ok(())
+}
+
+/// A registry as the first version made it.
+#[cfg(test)]
+pub(super) fn make_version_1(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "DROP TABLE attribute_key; DROP TABLE attribute_grant; DROP TABLE attribute_authority;",
+    )?;
+    connection.pragma_update(None, "user_version", 1)
 }

@@ -1,5 +1,7 @@
 //! The registry: durability across openings, names, revocations, the audit chain, foreign and damaged files.
 
+mod attributes;
+
 use std::os::unix::fs::PermissionsExt;
 
 use quiver_ainq::{Identity, Name, Role};
@@ -57,6 +59,11 @@ fn issued(serial: u8, name: &str) -> KgcRecord {
     }
 }
 
+/// The KGC's records as the key centre has them.
+fn of_the_kgc<const N: usize>(records: [KgcRecord; N]) -> [CentreRecord; N] {
+    records.map(CentreRecord::Kgc)
+}
+
 fn checked(store: &Store) -> Checked {
     store.check_audit(&store.audit_lines().expect("lines")).expect("check")
 }
@@ -68,7 +75,10 @@ fn records_survive_reopening() {
     let older = KgcRecord::RevocationList { number: 1, list: vec![1] };
     let token = KgcRecord::TokenRevoked { token_id: [9; 16] };
     store
-        .persist(&[issued(1, "edge-1"), issued(2, "edge-2"), older, list.clone(), token.clone()], NOW)
+        .persist(
+            &of_the_kgc([issued(1, "edge-1"), issued(2, "edge-2"), older, list.clone(), token.clone()]),
+            NOW,
+        )
         .expect("persist");
     drop(store);
     let records = bench.open().expect("open").records().expect("records");
@@ -80,22 +90,22 @@ fn records_survive_reopening() {
 #[test]
 fn failing_batch_leaves_nothing_behind() {
     let (_bench, mut store) = Bench::new();
-    store.persist(&[issued(1, "edge-1")], NOW).expect("persist");
+    store.persist(&of_the_kgc([issued(1, "edge-1")]), NOW).expect("persist");
     let mut other_key = issued(1, "edge-1");
     if let KgcRecord::Issued { pin, .. } = &mut other_key {
         *pin = [99; 32];
     }
-    let error = store.persist(&[issued(2, "edge-2"), other_key], NOW).expect_err("bound twice");
+    let error = store.persist(&of_the_kgc([issued(2, "edge-2"), other_key]), NOW).expect_err("bound twice");
     assert!(matches!(error, Error::TokenBoundTwice), "{error}");
     assert_eq!(store.records().expect("records"), [issued(1, "edge-1")]);
     assert_eq!(checked(&store), Checked::Whole);
-    store.persist(&[issued(1, "edge-1")], NOW).expect("the very same once more is fine");
+    store.persist(&of_the_kgc([issued(1, "edge-1")]), NOW).expect("the very same once more is fine");
 }
 
 #[test]
 fn revoked_drone_is_handed_over_once_and_frees_its_name() {
     let (_bench, mut store) = Bench::new();
-    store.persist(&[issued(1, "edge-1"), issued(2, "edge-2")], NOW).expect("persist");
+    store.persist(&of_the_kgc([issued(1, "edge-1"), issued(2, "edge-2")]), NOW).expect("persist");
     assert!(matches!(store.refuse_taken_name("edge-1", NOW), Err(Error::NameTaken { .. })));
     store.revoke_drone("edge-1", NOW).expect("revoke");
     store.refuse_taken_name("edge-1", NOW).expect("free again");
@@ -111,7 +121,7 @@ fn revoked_drone_is_handed_over_once_and_frees_its_name() {
 #[test]
 fn drone_states_follow_the_clock() {
     let (_bench, mut store) = Bench::new();
-    store.persist(&[issued(1, "edge-1")], NOW).expect("persist");
+    store.persist(&of_the_kgc([issued(1, "edge-1")]), NOW).expect("persist");
     let drone = store.drones().expect("drones").remove(0);
     assert_eq!((drone.state(NOW), drone.state(NOW + 11)), ("active", "expired"));
 }
@@ -119,7 +129,7 @@ fn drone_states_follow_the_clock() {
 #[test]
 fn used_and_unknown_tokens_are_not_revoked_as_tokens() {
     let (_bench, mut store) = Bench::new();
-    store.persist(&[issued(1, "edge-1")], NOW).expect("persist");
+    store.persist(&of_the_kgc([issued(1, "edge-1")]), NOW).expect("persist");
     let used = store.revoke_tokens_named(&hex::encode([1; 16]), NOW);
     assert!(matches!(used, Err(Error::TokenUsed { drone }) if drone == "edge-1"));
     assert!(matches!(store.revoke_tokens_named("edge-7", NOW), Err(Error::NoSuchToken { .. })));
@@ -139,12 +149,15 @@ fn audit_chain_shows_what_was_done_to_it() {
         ("DELETE FROM audit WHERE seq = 2", Checked::BrokenAt(2)),
         ("DELETE FROM audit WHERE seq = 1", Checked::BrokenAt(1)),
         ("DELETE FROM audit", Checked::BrokenAt(1)),
-        ("DELETE FROM audit WHERE seq = 3", Checked::CountDiffers { issued: 2, audited: 1 }),
-        ("DELETE FROM issued WHERE name = 'edge-1'", Checked::CountDiffers { issued: 1, audited: 2 }),
+        ("DELETE FROM audit WHERE seq = 3", Checked::CountDiffers { what: "keys", issued: 2, audited: 1 }),
+        (
+            "DELETE FROM issued WHERE name = 'edge-1'",
+            Checked::CountDiffers { what: "keys", issued: 1, audited: 2 },
+        ),
     ];
     for (attack, expected) in attacks {
         let (bench, mut store) = Bench::new();
-        store.persist(&[issued(1, "edge-1"), issued(2, "edge-2")], NOW).expect("persist");
+        store.persist(&of_the_kgc([issued(1, "edge-1"), issued(2, "edge-2")]), NOW).expect("persist");
         assert_eq!(checked(&store), Checked::Whole);
         bench.tamper("DROP TRIGGER audit_is_not_changed; DROP TRIGGER audit_is_not_cut;");
         bench.tamper(attack);
@@ -169,8 +182,8 @@ fn foreign_newer_and_damaged_registries_are_refused() {
     drop(store);
     let other = Store::open(bench.directory.path(), &[8; 32]).expect_err("other deployment");
     assert!(other.to_string().contains("another deployment"), "{other}");
-    bench.tamper("PRAGMA user_version = 2");
-    assert!(bench.open().expect_err("newer").to_string().contains("version 2"));
+    bench.tamper("PRAGMA user_version = 3");
+    assert!(bench.open().expect_err("newer").to_string().contains("version 3"));
     bench.tamper("PRAGMA application_id = 1");
     assert!(bench.open().expect_err("foreign").to_string().contains("another program"));
     std::fs::write(bench.path(), [b'x'; 4096]).expect("write");
@@ -201,7 +214,7 @@ fn two_processes_take_turns() {
     let mut two = bench.open().expect("open");
     for serial in 0..20 {
         let store = if serial % 2 == 0 { &mut one } else { &mut two };
-        store.persist(&[issued(serial, &format!("edge-{serial}"))], NOW).expect("persist");
+        store.persist(&of_the_kgc([issued(serial, &format!("edge-{serial}"))]), NOW).expect("persist");
     }
     assert_eq!(checked(&one), Checked::Whole);
     assert_eq!(two.drones().expect("drones").len(), 20);

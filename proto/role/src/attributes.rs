@@ -17,7 +17,8 @@
 //! | [`office`] | the machine with the authorities: [`Office`] |
 //! | [`centre`] | a KGC and an office as one machine for one driver: [`KeyCentre`] |
 //! | [`fetcher`] | the drone's machine: [`Fetcher`] |
-//! | [`maker`] | what a scheme must do for an authority: [`KeyMaker`]; the schemes of `quiver-abe` do it |
+//! | [`maker`] | what a scheme must do for an authority: [`KeyMaker`] |
+//! | [`schemes`] | the schemes of `quiver-abe` doing it |
 //! | [`inner`] | what question and answer say |
 
 pub mod centre;
@@ -27,6 +28,7 @@ pub mod inner;
 pub mod maker;
 pub mod office;
 mod pace;
+pub mod schemes;
 
 pub use centre::{CentreCommand, CentreEvent, CentreRecord, KeyCentre};
 pub use fetcher::{FetchCommand, FetchEvent, FetchTiming, Fetcher, FetcherConfig, Held};

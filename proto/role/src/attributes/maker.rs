@@ -1,4 +1,4 @@
-//! What a scheme must do for an authority, and the schemes of `quiver-abe` doing it.
+//! What a scheme must do for an authority.
 
 use alloc::string::String;
 use alloc::vec::Vec;

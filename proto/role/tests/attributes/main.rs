@@ -4,4 +4,5 @@ mod crashing;
 mod delivering;
 mod hostile;
 mod office;
+mod schemes;
 mod world;

@@ -1,0 +1,57 @@
+//! `kgc abe keygen`: an attribute key into a file.
+
+use std::path::PathBuf;
+
+use quiver_ainq::{Deployment, Suite};
+use quiver_role::attributes::inner::MAX_KEY_LEN;
+use quiver_service::deployment_file::SuiteChoice;
+use quiver_service::keyring::{self, Entry, HeldKey};
+use quiver_service::secrets::ProtectionArgs;
+use quiver_service::{clock, terminal};
+use rand::rngs::OsRng;
+
+use super::chosen;
+use crate::authorities;
+use crate::cli::KeygenArgs;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::store::Store;
+
+/// Makes a key and writes it. Needs no running KGC, and does not mind one.
+pub(crate) fn run<S: Suite>(
+    config: &Config,
+    protection: &ProtectionArgs,
+    deployment: &Deployment<S>,
+    mut store: Store,
+    args: &KeygenArgs,
+) -> Result<()> {
+    let (known, granted) = chosen(&store, deployment, &args.what)?;
+    let whom = match &args.drone {
+        Some(drone) => store.grantee(drone.as_str(), clock::unix_now())?.name,
+        None => "-".into(),
+    };
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.key", known.row.name)));
+    if out.exists() {
+        return Err(quiver_service::Error::Exists { path: out }.into());
+    }
+    let by = protection.obtain(false)?;
+    let mut sealed = authorities::read(&config.data_dir, deployment, &by, std::slice::from_ref(&known.row))?;
+    let sealed = sealed.pop().ok_or_else(|| Error::Scheme("the authority's keys are missing".into()))?;
+    let mut authority = sealed.open()?;
+    let key = authority.maker.make(&granted.encoded, &mut OsRng).map_err(Error::scheme)?;
+    if key.len() > MAX_KEY_LEN {
+        return Err(Error::Scheme(format!("the key has {} bytes, more than {MAX_KEY_LEN}", key.len())));
+    }
+    let length = key.len();
+    // Audited first: no key is out that the audit table does not show.
+    store.record_key_file(&known.row.name, &whom, &granted.text, clock::unix_now())?;
+    let entry = Entry { authority: known.statement, key: Some(HeldKey { revision: 0, key }) };
+    keyring::write_key(&out, SuiteChoice::from_id(S::ID).map_err(Error::Scheme)?, &entry)?;
+    terminal::line(&format!(
+        "{}  secret: an attribute key of {} ({length} bytes) for: {}",
+        out.display(),
+        known.row.name,
+        granted.text
+    ))?;
+    Ok(())
+}

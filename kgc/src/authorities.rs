@@ -1,0 +1,126 @@
+//! The sealed file `authorities.state`: what the attribute authorities keep to themselves, each its scheme's master key
+//! and the secret of its delivery point.
+//!
+//! Encrypted as `master.state` is, under the same passphrase or key file. A file of its own, because a running KGC holds
+//! `master.state` for itself, and keys can be made beside it (`kgc abe keygen`). What was never recorded in the registry
+//! is left over from an interrupted set-up and counts for nothing.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use quiver_ainq::{Deployment, MAX_AUTHORITY_LEN, SecretScalar, SignedAuthority, Suite, VerifiedAuthority};
+use quiver_crypto::canonical::{Reader, Writer};
+use quiver_role::attributes::Authority;
+use quiver_role::attributes::schemes::SchemeChoice;
+use quiver_service::deployment_file::owner;
+use quiver_service::secrets::Protection;
+use quiver_service::state_file::{Records, StateFile};
+use zeroize::Zeroizing;
+
+use crate::error::{Error, Result};
+use crate::store::AuthorityRow;
+
+const ROLE: &str = "kgc-attributes";
+/// Another process has the file for an instant.
+const PATIENCE: u32 = 50;
+const NAP: Duration = Duration::from_millis(100);
+
+/// An authority's secrets.
+pub(crate) struct SealedAuthority<S: Suite> {
+    /// What the KGC says about it.
+    pub(crate) statement: VerifiedAuthority<S>,
+    /// The secret of its delivery point.
+    pub(crate) delivery: SecretScalar<S>,
+    /// Its scheme's master key, encoded.
+    pub(crate) master: Zeroizing<Vec<u8>>,
+}
+
+/// Where the file is.
+pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
+    data_dir.join("authorities.state")
+}
+
+impl<S: Suite> SealedAuthority<S> {
+    /// lp(statement) ‖ lp(a) ‖ master key.
+    fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let (statement, delivery) = (self.statement.bytes(), self.delivery.to_bytes());
+        let length = 8 + statement.len() + delivery.len() + self.master.len();
+        let mut writer = Writer::with_capacity(length);
+        writer.lp(&statement).lp(&delivery).fixed(&self.master);
+        Zeroizing::new(writer.finish())
+    }
+
+    fn decode(bytes: &[u8], deployment: &Deployment<S>) -> std::result::Result<Self, quiver_ainq::Error> {
+        let mut reader = Reader::new(bytes);
+        let statement = SignedAuthority::decode(reader.lp(MAX_AUTHORITY_LEN)?)?.verify(deployment)?;
+        let delivery = SecretScalar::decode(reader.lp(S::SCALAR_LEN)?)?;
+        let master = Zeroizing::new(reader.take(reader.remaining())?.to_vec());
+        Ok(Self { statement, delivery, master })
+    }
+
+    /// The authority at work.
+    ///
+    /// # Errors
+    /// [`Error::Scheme`] if this program does not have the scheme, or the keys do not hold.
+    pub(crate) fn open(self) -> Result<Authority<S>> {
+        let scheme = scheme_of(&self.statement)?;
+        let maker = scheme.maker(&self.statement.parameters, &self.master).map_err(Error::scheme)?;
+        Ok(Authority { statement: self.statement, delivery: self.delivery, maker })
+    }
+
+    /// Adds it to the file, which is created if need be.
+    pub(crate) fn store(&self, data_dir: &Path, deployment: &Deployment<S>, by: &Protection) -> Result<()> {
+        let path = path_in(data_dir);
+        let record = self.encode();
+        if !path.exists() {
+            StateFile::create(&path, &owner(deployment, ROLE), by, &[record])?;
+            return Ok(());
+        }
+        let (mut file, _) = open(&path, deployment, by)?;
+        Ok(file.append(&[record])?)
+    }
+}
+
+/// The scheme of an authority.
+///
+/// # Errors
+/// [`Error::Scheme`] if this program does not have it.
+pub(crate) fn scheme_of<S: Suite>(statement: &VerifiedAuthority<S>) -> Result<SchemeChoice> {
+    let id = statement.scheme.as_str();
+    SchemeChoice::from_id(id).ok_or_else(|| Error::Scheme(format!("scheme {id} is not in this program")))
+}
+
+fn open<S: Suite>(path: &Path, deployment: &Deployment<S>, by: &Protection) -> Result<(StateFile, Records)> {
+    for _ in 0..PATIENCE {
+        match StateFile::open(path, &owner(deployment, ROLE), by) {
+            Err(quiver_service::Error::InUse { .. }) => std::thread::sleep(NAP),
+            opened => return Ok(opened?),
+        }
+    }
+    Ok(StateFile::open(path, &owner(deployment, ROLE), by)?)
+}
+
+/// The secrets of the authorities that the registry knows.
+///
+/// # Errors
+/// [`Error::KeysMissing`] if some are not there.
+pub(crate) fn read<S: Suite>(
+    data_dir: &Path,
+    deployment: &Deployment<S>,
+    by: &Protection,
+    known: &[AuthorityRow],
+) -> Result<Vec<SealedAuthority<S>>> {
+    if known.is_empty() {
+        return Ok(Vec::new());
+    }
+    let path = path_in(data_dir);
+    let (_, records) = open(&path, deployment, by)?;
+    let stored = records.iter().map(|record| SealedAuthority::decode(record, deployment));
+    let mut stored = stored.collect::<std::result::Result<Vec<_>, _>>()?;
+    let missing = |row: &AuthorityRow| Error::KeysMissing { path: path.clone(), authority: row.name.clone() };
+    let take = |row: &AuthorityRow| {
+        let place = stored.iter().position(|sealed| *sealed.statement.fingerprint() == row.fingerprint);
+        place.map(|place| stored.swap_remove(place)).ok_or_else(|| missing(row))
+    };
+    known.iter().map(take).collect()
+}

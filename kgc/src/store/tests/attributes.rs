@@ -1,0 +1,150 @@
+//! Attribute authorities, grants and keys in the registry, and registries from before there were any.
+
+use quiver_ainq::{
+    AuthorityStatement, Deployment, MasterSecret, Ristretto255, SecretScalar, VerifiedAuthority,
+};
+use quiver_role::attributes::KeyIssued;
+use rand::rngs::OsRng;
+
+use super::*;
+
+fn authority(name: &str) -> VerifiedAuthority<Ristretto255> {
+    let master = MasterSecret::generate(&mut OsRng);
+    let deployment = Deployment::new(Name::new("alps").expect("name"), master.public());
+    let statement = AuthorityStatement {
+        kind: Name::new("abe").expect("name"),
+        name: Name::new(name).expect("name"),
+        scheme: Name::new("toy").expect("name"),
+        delivery: SecretScalar::generate(&mut OsRng).public(),
+        schema: vec![],
+        parameters: vec![1],
+    };
+    let signed = master.sign_authority(&deployment, statement, &mut OsRng).expect("sign");
+    signed.verify(&deployment).expect("verify")
+}
+
+/// A registry with two drones and one authority.
+fn registry() -> (Bench, Store, AuthorityRow) {
+    let (bench, mut store) = Bench::new();
+    store.persist(&of_the_kgc([issued(1, "edge-1"), issued(2, "edge-2")]), NOW).expect("persist");
+    store.record_authority(&authority("orders"), NOW).expect("record");
+    let row = store.authorities().expect("authorities").pop().expect("one");
+    (bench, store, row)
+}
+
+fn key_issued(row: &AuthorityRow, revision: u64, at: UnixTime) -> CentreRecord {
+    CentreRecord::KeyIssued(KeyIssued {
+        authority: row.fingerprint,
+        serial: [1; 16],
+        handle: [1; 32],
+        name: Name::new("edge-1").expect("name"),
+        revision,
+        at,
+    })
+}
+
+fn actions(store: &Store) -> Vec<String> {
+    store.audit_lines().expect("lines").into_iter().map(|line| line.action).collect()
+}
+
+#[test]
+fn authorities_survive_reopening_and_names_are_taken_for_ever() {
+    let (bench, mut store, row) = registry();
+    assert_eq!(row.name, "orders");
+    assert!(store.record_authority(&authority("orders"), NOW).is_err());
+    store.record_authority(&authority("a"), NOW).expect("another");
+    drop(store);
+    let store = bench.open().expect("open");
+    let names: Vec<_> = store.authorities().expect("authorities").into_iter().map(|row| row.name).collect();
+    assert_eq!(names, ["a", "orders"]);
+    assert_eq!(checked(&store), Checked::Whole);
+}
+
+#[test]
+fn newest_grant_counts_and_changes_are_handed_over_in_order() {
+    let (_bench, mut store, row) = registry();
+    let (one, two) = (store.grantee("edge-1", NOW).expect("one"), store.grantee("edge-2", NOW).expect("two"));
+    let first = store.grant(&row, &one, Some(b"scout"), "scout", NOW).expect("grant");
+    let second = store.grant(&row, &two, Some(b"tanker"), "tanker", NOW).expect("grant");
+    let third = store.grant(&row, &one, Some(b"night"), "night", NOW).expect("grant");
+    assert!(first < second && second < third);
+    assert_eq!(store.granted(&row, &one.serial).expect("read").as_deref(), Some("night"));
+    let fourth = store.grant(&row, &two, None, "tanker", NOW).expect("withdraw");
+    assert_eq!(store.granted(&row, &two.serial).expect("read"), None);
+    let changes = store.grants_after(first).expect("changes");
+    let revisions: Vec<_> = changes.iter().map(|grant| grant.revision).collect();
+    assert_eq!(revisions, [second, third, fourth]);
+    assert_eq!(changes[1].granted.as_deref(), Some(&b"night"[..]));
+    assert_eq!((changes[2].granted.as_deref(), changes[2].serial), (None, [2; 16]));
+    let rows = store.grants().expect("grants");
+    let shown: Vec<_> = rows.iter().map(|grant| (grant.drone.as_str(), grant.state)).collect();
+    assert_eq!(shown, [("edge-1", "in force"), ("edge-2", "withdrawn")]);
+    store.revoke_drone("edge-1", NOW).expect("revoke");
+    assert_eq!(store.grants().expect("grants")[0].state, "drone revoked");
+    assert_eq!(checked(&store), Checked::Whole);
+}
+
+#[test]
+fn only_enrolled_drones_and_recorded_tokens_are_granted_anything() {
+    let (_bench, mut store, _) = registry();
+    assert!(matches!(store.grantee("edge-9", NOW), Err(Error::NoGrantee { .. })));
+    assert_eq!(store.grantee("edge-1", NOW).expect("enrolled").serial, [1; 16]);
+    assert!(matches!(store.grantee("edge-1", NOW + 11), Err(Error::Terms(_))), "expired");
+    store.revoke_drone("edge-1", NOW).expect("revoke");
+    assert!(matches!(store.grantee("edge-1", NOW), Err(Error::NoGrantee { .. })));
+}
+
+#[test]
+fn keys_are_counted_and_their_first_issue_is_audited() {
+    let (bench, mut store, row) = registry();
+    let one = store.grantee("edge-1", NOW).expect("one");
+    let revision = store.grant(&row, &one, Some(b"scout"), "scout", NOW).expect("grant");
+    for at in [NOW + 1, NOW + 2, NOW + 3] {
+        store.persist(&[key_issued(&row, revision, at)], at).expect("persist");
+    }
+    let later = store.grant(&row, &one, Some(b"night"), "night", NOW).expect("grant");
+    store.persist(&[key_issued(&row, later, NOW + 4)], NOW + 4).expect("persist");
+    let keys = store.attribute_keys().expect("keys");
+    let counted: Vec<_> = keys.iter().map(|key| (key.revision, key.times, key.first, key.last)).collect();
+    assert_eq!(counted, [(revision, 3, NOW + 1, NOW + 3), (later, 1, NOW + 4, NOW + 4)]);
+    let audited = actions(&store).iter().filter(|action| *action == "attribute key issued").count();
+    assert_eq!(audited, 2);
+    assert_eq!(checked(&store), Checked::Whole);
+    bench.tamper("DELETE FROM attribute_key WHERE times = 1");
+    assert_eq!(checked(&store), Checked::CountDiffers { what: "attribute keys", issued: 1, audited: 2 });
+    // A key for a grant that was never made is refused, and nothing of the batch is kept.
+    let batch = [key_issued(&row, revision, NOW), key_issued(&row, 99, NOW)];
+    assert!(store.persist(&batch, NOW).is_err());
+    assert_eq!(store.attribute_keys().expect("keys")[0].times, 3);
+}
+
+#[test]
+fn long_policies_are_cut_and_hashed_in_the_audit_table() {
+    let (_bench, mut store, row) = registry();
+    let one = store.grantee("edge-1", NOW).expect("one");
+    let long = "é or ".repeat(5000) + "scout";
+    store.grant(&row, &one, Some(b"x"), &long, NOW).expect("grant");
+    store.record_key_file("orders", "-", "short", NOW).expect("record");
+    let lines = store.audit_lines().expect("lines");
+    let [.., grant, file] = &lines[..] else { panic!("two lines") };
+    assert!(grant.detail.len() < 600 && grant.detail.contains("30005 bytes"), "{}", grant.detail);
+    assert_eq!((file.subject.as_str(), file.detail.as_str()), ("-", "authority orders: short"));
+    assert_eq!(checked(&store), Checked::Whole);
+}
+
+#[test]
+fn registry_of_the_first_version_is_upgraded_and_loses_nothing() {
+    let (bench, mut store) = Bench::new();
+    store.persist(&of_the_kgc([issued(1, "edge-1")]), NOW).expect("persist");
+    drop(store);
+    schema::make_version_1(&Connection::open(bench.path()).expect("open")).expect("downgrade");
+    // Two at once: one of them upgrades.
+    let (mut one, two) = (bench.open().expect("open"), bench.open().expect("open"));
+    one.record_authority(&authority("orders"), NOW).expect("record");
+    assert_eq!(two.authorities().expect("authorities").len(), 1);
+    assert_eq!(two.drones().expect("drones").len(), 1);
+    let upgraded = actions(&two).iter().filter(|action| *action == "registry upgraded").count();
+    assert_eq!((upgraded, checked(&two)), (1, Checked::Whole));
+    bench.tamper("PRAGMA user_version = 0");
+    assert!(bench.open().expect_err("older than the first").to_string().contains("version 0"));
+}

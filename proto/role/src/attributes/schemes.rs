@@ -1,0 +1,193 @@
+//! The schemes of `quiver-abe` at work for an authority: which there are, what they grant, and the choice among them at
+//! run time.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use quiver_abe::{AbeError, FabeoCp, FabeoKp, Gpsw06, Guarded, Published, Scheme, Terms, Universe};
+use quiver_crypto::Zeroizing;
+use quiver_policy::{AccessTree, AttributeSet, PolicyError, Schema};
+use rand_core::CryptoRngCore;
+
+use super::maker::{KeyMaker, MakeError};
+
+/// A scheme that an authority can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SchemeChoice {
+    /// Keys for attributes, messages for policies; any attribute.
+    FabeoCp,
+    /// Keys for policies, messages for attributes; any attribute.
+    FabeoKp,
+    /// Keys for policies, messages for attributes; a closed list of attributes. The reference.
+    Gpsw06,
+    /// Keys for policies, messages for attributes; **broken**: two keys make others.
+    #[cfg(feature = "insecure-yct14")]
+    InsecureYct14,
+}
+
+/// Runs `$body` with `$K` standing for the chosen scheme: the only place where the choice at run time becomes a type.
+macro_rules! with_scheme {
+    ($choice:expr, $K:ident => $body:expr) => {
+        match $choice {
+            SchemeChoice::FabeoCp => {
+                type $K = FabeoCp;
+                $body
+            }
+            SchemeChoice::FabeoKp => {
+                type $K = FabeoKp;
+                $body
+            }
+            SchemeChoice::Gpsw06 => {
+                type $K = Gpsw06;
+                $body
+            }
+            #[cfg(feature = "insecure-yct14")]
+            SchemeChoice::InsecureYct14 => {
+                type $K = quiver_abe::InsecureYct14;
+                $body
+            }
+        }
+    };
+}
+
+/// What a key says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Granting {
+    /// A policy: the key opens messages whose attributes satisfy it.
+    Policy,
+    /// Attributes: the key opens messages whose policy they satisfy.
+    Attributes,
+}
+
+/// What is granted, in the scheme's encoding and as it is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// The encoding that [`KeyMaker::make`] takes.
+    pub encoded: Vec<u8>,
+    /// Text that parses to the same.
+    pub text: String,
+}
+
+/// A new authority's scheme: what it publishes and what it keeps.
+#[derive(Debug)]
+pub struct Founded {
+    /// The public parameters, encoded.
+    pub parameters: Vec<u8>,
+    /// The master key, encoded.
+    pub master: Zeroizing<Vec<u8>>,
+}
+
+impl SchemeChoice {
+    /// All there are in this build.
+    pub const ALL: &[Self] = &[
+        Self::FabeoCp,
+        Self::FabeoKp,
+        Self::Gpsw06,
+        #[cfg(feature = "insecure-yct14")]
+        Self::InsecureYct14,
+    ];
+
+    /// The scheme's ID, as encodings and statements have it.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        with_scheme!(self, K => K::ID)
+    }
+
+    /// The scheme with this ID, if this build has it.
+    #[must_use]
+    pub fn from_id(id: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|scheme| scheme.id() == id)
+    }
+
+    /// What its keys say.
+    #[must_use]
+    pub const fn granting(self) -> Granting {
+        match self {
+            Self::FabeoCp => Granting::Attributes,
+            _ => Granting::Policy,
+        }
+    }
+
+    /// Whether the list of attributes must be closed when an authority is set up.
+    #[must_use]
+    pub const fn needs_closed_list(self) -> bool {
+        !matches!(self, Self::FabeoCp | Self::FabeoKp)
+    }
+
+    /// Reads what is to be granted: a policy or a list of attributes, as the scheme wants.
+    ///
+    /// # Errors
+    /// What is wrong with the text, and where.
+    pub fn read(self, text: &str, schema: &Schema) -> Result<Granted, PolicyError> {
+        Ok(match self.granting() {
+            Granting::Policy => granted(&AccessTree::parse(text, schema)?),
+            Granting::Attributes => granted(&AttributeSet::parse(text, schema)?),
+        })
+    }
+
+    /// Draws the keys of a new authority for the attributes that the schema declares.
+    ///
+    /// # Errors
+    /// [`AbeError::ClosedUniverseNeeded`] if the scheme needs a closed list and the schema has none, [`AbeError::TooLong`].
+    pub fn found(
+        self,
+        schema: &Schema,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<Founded, AbeError> {
+        let universe = if self.needs_closed_list() {
+            Universe::closed(schema.universe().ok_or(AbeError::ClosedUniverseNeeded)?)?
+        } else {
+            Universe::Open
+        };
+        with_scheme!(self, K => {
+            let (parameters, master) = K::setup(&universe, rng)?;
+            Ok(Founded { parameters: parameters.encode(), master: master.encode() })
+        })
+    }
+
+    /// Puts an authority's scheme to work.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the bytes; [`AbeError::WrongAuthority`] if the two do not belong together.
+    pub fn maker(self, parameters: &[u8], master: &[u8]) -> Result<Box<dyn KeyMaker>, AbeError> {
+        with_scheme!(self, K => Ok(Box::new(Working::<K>::new(parameters, master)?)))
+    }
+}
+
+fn granted<T: Terms>(terms: &T) -> Granted {
+    Granted { encoded: terms.encode(), text: terms.to_string() }
+}
+
+/// A scheme with an authority's keys.
+#[derive(Debug)]
+struct Working<K: Scheme> {
+    parameters: K::Parameters,
+    master: K::MasterKey,
+}
+
+impl<K: Scheme> Working<K> {
+    fn new(parameters: &[u8], master: &[u8]) -> Result<Self, AbeError> {
+        let (parameters, master) = (K::Parameters::decode(parameters)?, K::MasterKey::decode(master)?);
+        if parameters.authority() != master.authority() {
+            return Err(AbeError::WrongAuthority);
+        }
+        Ok(Self { parameters, master })
+    }
+
+    fn derive(&self, granted: &[u8], rng: &mut dyn CryptoRngCore) -> Result<Zeroizing<Vec<u8>>, AbeError> {
+        let terms = K::OfKey::decode(granted)?;
+        Ok(K::derive(&self.parameters, &self.master, &terms, rng)?.encode())
+    }
+}
+
+impl<K: Scheme> KeyMaker for Working<K>
+where
+    K::Parameters: Send,
+    K::MasterKey: Send,
+{
+    fn make(&mut self, granted: &[u8], rng: &mut dyn CryptoRngCore) -> Result<Zeroizing<Vec<u8>>, MakeError> {
+        self.derive(granted, rng).map_err(|error| MakeError(error.to_string()))
+    }
+}
