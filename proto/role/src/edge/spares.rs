@@ -7,13 +7,17 @@ use quiver_crypto::ct_eq;
 use quiver_message::{Message, SpareAck, SparePublication};
 use rand_core::CryptoRngCore;
 
-use super::{Edge, Standing};
+use super::{Edge, EdgeTiming, Standing};
 use crate::backoff::{due, earlier};
 use crate::{Now, Offence, Peer, statements};
 
 /// For how long a used spare pair is kept, so that of two competing terms the higher can still be followed.
 const KEEP_USED: Duration = Duration::from_secs(60);
+/// How long to wait for the leader to acknowledge a spare point before showing it again, if other answers are not waited
+/// for even longer; doubles from there.
 const REPUBLISH: Duration = Duration::from_secs(5);
+/// How often it doubles at most.
+const MAX_DOUBLINGS: u32 = 6;
 
 /// The edge's spare pairs.
 #[derive(Debug)]
@@ -26,13 +30,15 @@ pub(super) struct Spares<S: Suite> {
     pub(super) next_q: u64,
     /// When to publish again, until it is acknowledged.
     pub(super) republish: Option<Duration>,
+    /// How often it was published in vain.
+    published: u32,
     /// When to show the current pair to leaders that do not lead.
     pub(super) introduce: Option<Duration>,
 }
 
 impl<S: Suite> Spares<S> {
     pub(super) fn new() -> Self {
-        Self { current: None, used: None, next_q: 1, republish: None, introduce: None }
+        Self { current: None, used: None, next_q: 1, republish: None, published: 0, introduce: None }
     }
 
     /// The unused pair; drawn if there is none. The caller persists before it is published.
@@ -61,13 +67,24 @@ impl<S: Suite> Spares<S> {
         if let Some(spare) = self.current.take() {
             self.used = Some((spare, now.monotonic + KEEP_USED));
         }
+        self.published = 0;
         self.current(rng);
     }
 
     /// The leader has the current pair.
     pub(super) fn delivered(&mut self) {
         self.republish = None;
+        self.published = 0;
         self.used = None;
+    }
+
+    /// How long to wait for the acknowledgement this time: a channel that is too slow for all answers must not be asked
+    /// for them again and again.
+    fn patience(&mut self, timing: &EdgeTiming) -> Duration {
+        let first = REPUBLISH.max(timing.retry);
+        let doubled = first * (1 << self.published.min(MAX_DOUBLINGS));
+        self.published = self.published.saturating_add(1);
+        doubled.min(timing.retry_max.max(first))
     }
 
     pub(super) fn deadline(&self) -> Option<Duration> {
@@ -82,7 +99,7 @@ impl<S: Suite> Edge<S> {
             self.spares.republish = None;
             return;
         }
-        self.spares.republish = Some(now.monotonic + REPUBLISH);
+        self.spares.republish = Some(now.monotonic + self.spares.patience(&self.config.timing));
         let leaders = self.leaders.clone();
         self.send_spare(&leaders, rng);
     }
@@ -129,5 +146,26 @@ impl<S: Suite> Edge<S> {
         if due(self.spares.republish, now.monotonic) {
             self.publish_spare(now, rng);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::Ristretto255;
+
+    use super::*;
+
+    #[test]
+    fn a_spare_point_that_nobody_acknowledges_is_shown_less_and_less_often() {
+        let timing = EdgeTiming::default();
+        let mut spares = Spares::<Ristretto255>::new();
+        let mut waits =
+            |count| -> Vec<u64> { (0..count).map(|_| spares.patience(&timing).as_secs()).collect() };
+        assert_eq!(waits(5), [5, 10, 20, 30, 30]);
+        spares.delivered();
+        assert_eq!(spares.patience(&timing), REPUBLISH);
+        let slow =
+            EdgeTiming { retry: Duration::from_secs(90), retry_max: Duration::from_secs(400), ..timing };
+        assert_eq!(spares.patience(&slow), Duration::from_secs(180));
     }
 }
