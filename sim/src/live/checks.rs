@@ -7,6 +7,7 @@ use std::fmt;
 
 use quiver_ainq::Epoch;
 use quiver_crypto::Secret;
+pub use quiver_world::Invariant;
 use serde::Serialize;
 
 use super::board::{Held, LeaderEpoch, Logs};
@@ -14,46 +15,6 @@ use super::drone_name;
 
 /// How many names of drones are written out.
 const NAMES_SHOWN: usize = 20;
-
-/// What must hold at all times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Invariant {
-    /// All members of an epoch hold the same key.
-    Agreement,
-    /// Who left holds no later key.
-    ForwardSecrecyAfterLeave,
-    /// Who joined holds no earlier key.
-    BackwardSecrecyBeforeJoin,
-    /// Epochs never go back.
-    NoEpochRegression,
-    /// Every member reaches the newest epoch in time.
-    Convergence,
-    /// A restart loses no enrolment, join, leave or epoch.
-    Persistence,
-    /// Nobody who may not be is a member or holds a key.
-    NoUnauthorisedMember,
-    /// Every member hears every message of the group once, and nobody else hears any.
-    Delivery,
-    /// Who has fitting attributes opens what is sealed to them, and nobody else does.
-    SealedToFew,
-}
-
-impl fmt::Display for Invariant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Agreement => "agreement",
-            Self::ForwardSecrecyAfterLeave => "forward secrecy after leave",
-            Self::BackwardSecrecyBeforeJoin => "backward secrecy before join",
-            Self::NoEpochRegression => "no epoch regression",
-            Self::Convergence => "convergence",
-            Self::Persistence => "persistence",
-            Self::NoUnauthorisedMember => "no unauthorised member",
-            Self::Delivery => "delivery",
-            Self::SealedToFew => "sealed to few",
-        })
-    }
-}
 
 /// An invariant that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -73,6 +73,8 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
                     let _ = enrolled.send(());
                 }
             }
+            // Past it already, with the rest of the batch: its key cannot be exported any more.
+            EdgeEvent::KeyActivated { epoch, .. } if machine.status().epoch > Some(epoch) => {}
             EdgeEvent::KeyActivated { epoch, .. } => {
                 let key = machine.export(&self.export);
                 self.board.drone(index, |log, at| log.keys.push(Held { epoch, key, at }));

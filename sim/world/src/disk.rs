@@ -12,33 +12,26 @@ pub(crate) trait Stored: Clone {
     fn digest(&self, sink: &mut dyn FnMut(&[u8]));
 }
 
-impl Stored for Snapshot {
-    fn bytes(&self) -> usize {
-        self.as_bytes().len()
-    }
+/// Records that are bytes and nothing else.
+macro_rules! stored_as_bytes {
+    ($($record:ty),+) => {$(
+        impl Stored for $record {
+            fn bytes(&self) -> usize {
+                self.as_bytes().len()
+            }
 
-    fn compact(self) -> Self {
-        Self::new(self.as_bytes().to_vec())
-    }
+            fn compact(self) -> Self {
+                Self::new(self.as_bytes().to_vec())
+            }
 
-    fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
-        sink(self.as_bytes());
-    }
+            fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
+                sink(self.as_bytes());
+            }
+        }
+    )+};
 }
 
-impl Stored for LeaderRecord {
-    fn bytes(&self) -> usize {
-        self.as_bytes().len()
-    }
-
-    fn compact(self) -> Self {
-        Self::new(self.as_bytes().to_vec())
-    }
-
-    fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
-        sink(self.as_bytes());
-    }
-}
+stored_as_bytes!(Snapshot, LeaderRecord);
 
 impl Stored for KgcRecord {
     fn bytes(&self) -> usize {

@@ -25,7 +25,10 @@ use self::speech::Speech;
 use crate::{Action, Cause, Effect, Node, NodeEvent, Turn, Witness, World};
 
 /// What must hold at all times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// Also what the live world looks at, as far as it can be seen from outside; serialised under these names in snake case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Invariant {
     /// All members of an epoch hold the same key, and no epoch is made twice.
     Agreement,
@@ -45,6 +48,8 @@ pub enum Invariant {
     NoUnauthorisedMember,
     /// Nobody hears what nobody said, or anything twice.
     Delivery,
+    /// Who has fitting attributes opens what is sealed to them, and nobody else does.
+    SealedToFew,
 }
 
 impl fmt::Display for Invariant {
@@ -59,6 +64,7 @@ impl fmt::Display for Invariant {
             Self::Persistence => "persistence",
             Self::NoUnauthorisedMember => "no unauthorised member",
             Self::Delivery => "delivery",
+            Self::SealedToFew => "sealed to few",
         })
     }
 }
