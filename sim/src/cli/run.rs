@@ -38,9 +38,13 @@ pub(super) struct RunArgs {
     /// Where the drones live
     #[arg(long, value_enum, default_value = "live")]
     world: WorldChoice,
-    /// Virtual world: the radio between the drones, such as 802.15.4, ble, lora-sf7 or wifi
+    /// Virtual world: the radio between the drones, such as 802.15.4, ble, lora-sf7 or wifi. Drones then enrol and ask to
+    /// join one after the other, as fast as its channel carries it, and wait for answers for as long as it may take
     #[arg(long, value_name = "PRESET")]
     radio: Option<String>,
+    /// Virtual world: the radio (or `ideal`, a cable) with which drones enrol and join before all change to --radio
+    #[arg(long, value_name = "PRESET", requires = "radio")]
+    depot: Option<String>,
     /// Virtual world: compute in a toy group that hides nothing, a hundred times faster
     #[arg(long)]
     toy: bool,
@@ -97,7 +101,7 @@ pub(super) struct RunArgs {
 impl RunArgs {
     fn plan(&self) -> Result<Plan> {
         if self.toy || self.radio.is_some() || self.share_verifications {
-            let only = "--toy, --radio and --share-verifications are for --world virtual";
+            let only = "--toy, --radio, --depot and --share-verifications are for --world virtual";
             return Err(SimError::Usage(only.into()));
         }
         let plan = self.unchecked_plan();

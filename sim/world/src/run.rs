@@ -1,6 +1,7 @@
 //! One life of a large group without faults, measured: enrol, form, expire, leave, join, talk, restart.
 
 mod arrivals;
+mod pace;
 mod phases;
 
 use std::time::Duration;
@@ -9,8 +10,12 @@ use quiver_ainq::{Epoch, StrategyKind, Suite};
 use quiver_role::leader::LeaderTiming;
 
 use self::arrivals::Arrivals;
+pub use self::pace::Pace;
 use crate::radio::Energy;
 use crate::{AirSetup, LinkFaults, Setup, World, WorldError};
+
+/// For how long keys are valid: longer than any run.
+const VALIDITY: Duration = Duration::from_secs(30 * 86_400);
 
 /// What a run shall do.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +36,8 @@ pub struct RunPlan {
     pub restart_leader: bool,
     /// The radio; none: links as [`LinkFaults::SOUND`].
     pub air: Option<AirSetup>,
+    /// The radio with which everybody enrols and joins, before all change to `air` and the rest happens. None: `air`.
+    pub depot: Option<AirSetup>,
 }
 
 /// How long something took, over all drones, in virtual time.
@@ -111,8 +118,9 @@ pub struct Progress {
 /// Runs a plan over a suite.
 ///
 /// # Errors
-/// As for [`World::new`].
+/// As for [`World::new`], and if the [`Pace`] of its radio cannot be had.
 pub fn run<S: Suite>(plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -> Result<Run, WorldError> {
+    let pace = Pace::of(plan).map_err(WorldError::Radio)?;
     let members = plan.drones.saturating_add(plan.newcomers);
     let setup = Setup {
         seed: plan.seed,
@@ -120,14 +128,15 @@ pub fn run<S: Suite>(plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -> Resu
         members,
         strategy: plan.strategy,
         // Keys that outlive the run: that they expire is told to the leader.
-        leader_timing: LeaderTiming { validity: Duration::from_secs(86_400), ..LeaderTiming::default() },
+        leader_timing: LeaderTiming { validity: VALIDITY, ..pace.leader_timing() },
+        edge_timing: pace.edge_timing(),
         faults: LinkFaults::SOUND,
-        air: plan.air.clone(),
+        air: plan.depot.clone().or_else(|| plan.air.clone()),
         metered: true,
         parallel: true,
         durable: false,
         ..Setup::default()
     };
     let world = World::<S>::new(setup)?;
-    Ok(phases::Stage::new(world, plan.clone(), progress).play())
+    Ok(phases::Stage::new(world, plan.clone(), pace, progress).play())
 }

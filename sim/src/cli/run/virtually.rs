@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table};
 use quiver_ainq::{Bls12381G1, Ristretto255, StrategyKind, Suite};
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
-use quiver_world::run::{Percentiles, Row, Run, RunPlan};
+use quiver_world::run::{Pace, Percentiles, Row, Run, RunPlan};
 use quiver_world::{AirSetup, InsecureToy, SharedRistretto255};
 use serde_json::json;
 
@@ -62,21 +62,23 @@ impl RunArgs {
             newcomers,
             messages: self.messages,
             restart_leader: plan.restart_leader,
-            air: self.air()?,
+            air: self.radio.as_deref().map(air).transpose()?,
+            depot: self.depot.as_deref().map(air).transpose()?,
         })
     }
+}
 
-    fn air(&self) -> Result<Option<AirSetup>> {
-        let Some(radio) = &self.radio else { return Ok(None) };
-        let preset: Preset = radio.parse().map_err(|error| SimError::Usage(format!("{error}")))?;
-        let loss = Loss::independent(0.0).map_err(|error| SimError::Usage(error.to_string()))?;
-        Ok(Some(AirSetup { profile: preset.profile(), loss, arithmetic: Arithmetic::default() }))
-    }
+/// The radio of this name, without losses.
+fn air(radio: &str) -> Result<AirSetup> {
+    let preset: Preset = radio.parse().map_err(|error| SimError::Usage(format!("{error}")))?;
+    let loss = Loss::independent(0.0).map_err(|error| SimError::Usage(error.to_string()))?;
+    Ok(AirSetup { profile: preset.profile(), loss, arithmetic: Arithmetic::default() })
 }
 
 /// Runs the plan and shows what it came to.
 pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
     let plan = args.virtual_plan()?;
+    let pace = Pace::of(&plan).map_err(SimError::Usage)?;
     let progress = Progress::new(!args.quiet && !args.json);
     logging::start(&progress)?;
     let (outcome, id, wall) = match (args.toy, args.suite) {
@@ -88,9 +90,12 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
         (false, SuiteKind::Bls12381) => measured::<Bls12381G1>(&plan, &progress)?,
     };
     if args.json {
-        print(&json(&plan, &outcome, id, wall, args.share_verifications));
+        print(&json(&plan, &pace, &outcome, (id, wall, args.share_verifications)));
     } else if !args.quiet {
         print(&table(&plan, &outcome, id, wall));
+        if let Some(note) = note(&plan, &pace) {
+            print(&note);
+        }
         if args.share_verifications {
             print(
                 "Checks that many drones make of the same bytes were computed once: no figure here is a drone's computing time.",
@@ -118,6 +123,23 @@ fn measured<S: Suite>(plan: &RunPlan, progress: &Progress) -> Result<(Run, &'sta
     let outcome =
         quiver_world::run::run::<S>(plan, &mut show).map_err(|error| SimError::Usage(error.to_string()))?;
     Ok((outcome, S::ID, start.elapsed()))
+}
+
+/// How the radio set the pace of the run.
+fn note(plan: &RunPlan, pace: &Pace) -> Option<String> {
+    let air = plan.air.as_ref()?.profile.preset();
+    let depot = plan.depot.as_ref().map(|depot| depot.profile.preset());
+    let ground = depot.unwrap_or(air);
+    let mut note = format!(
+        "Over {ground} drones enrolled one every {} and asked to join one every {}, as its channel carries it; times \
+         count from the first.",
+        seconds(pace.enrolment),
+        seconds(pace.join),
+    );
+    if depot.is_some() {
+        note += &format!(" That was at the depot; then all changed to {air}.");
+    }
+    Some(note)
 }
 
 fn seconds(duration: Duration) -> String {
@@ -189,7 +211,9 @@ fn cells(row: &Row) -> Vec<String> {
     cells
 }
 
-fn json(plan: &RunPlan, outcome: &Run, id: &str, wall: Duration, shared: bool) -> String {
+fn json(plan: &RunPlan, pace: &Pace, outcome: &Run, (id, wall, shared): (&str, Duration, bool)) -> String {
+    let radio = plan.air.as_ref().map(|air| air.profile.preset().to_string());
+    let depot = plan.depot.as_ref().map(|air| air.profile.preset().to_string());
     let row = |row: &Row| {
         json!({
             "operation": row.operation,
@@ -214,6 +238,9 @@ fn json(plan: &RunPlan, outcome: &Run, id: &str, wall: Duration, shared: bool) -
         "world": "virtual",
         "suite": id,
         "shared_verifications": shared,
+        "radio": radio,
+        "depot": depot,
+        "pace_seconds": { "enrolment": pace.enrolment.as_secs_f64(), "join": pace.join.as_secs_f64() },
         "drones": plan.drones,
         "seed": plan.seed,
         "rows": outcome.rows.iter().map(row).collect::<Vec<_>>(),

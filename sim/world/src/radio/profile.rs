@@ -283,6 +283,9 @@ pub(super) enum Access {
     Appointment { interval: Duration },
 }
 
+/// How many of the last rounds of a long wait for the channel are drawn backoff by backoff.
+const ROUNDS_DRAWN: u32 = 16;
+
 /// Unslotted CSMA/CA: back off at random, sense once, back off longer if the channel was busy.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Csma {
@@ -299,10 +302,21 @@ impl Csma {
         self.unit * rng.gen_range(0..1u32 << exponent)
     }
 
+    /// How long a round of backoffs takes on average, from one report of failure to the next.
+    fn mean_round(&self) -> Duration {
+        let exponents = (1..=self.max_backoffs).map(|step| self.max_exponent.min(self.min_exponent + step));
+        exponents.chain([self.min_exponent]).map(|exponent| self.unit * ((1 << exponent) - 1) / 2).sum()
+    }
+
     /// Backs off until the channel is found free. After `max_backoffs` the MAC reports failure and the layer above starts
     /// over.
     fn defer(&self, now: Duration, busy_until: Duration, rng: &mut impl RngCore) -> (Duration, u32) {
-        let (mut at, mut busy, mut exponent) = (now, 0, self.min_exponent);
+        // When exactly a long wait began does not matter at its end: of many rounds all but the last are not drawn.
+        let round = self.mean_round();
+        let rounds = busy_until.saturating_sub(now).as_nanos() / round.as_nanos().max(1);
+        let skipped = u32::try_from(rounds).unwrap_or(u32::MAX).saturating_sub(ROUNDS_DRAWN);
+        let mut busy = skipped.saturating_mul(self.max_backoffs + 1);
+        let (mut at, mut exponent) = (now + round * skipped, self.min_exponent);
         while at < busy_until {
             busy += 1;
             exponent = if busy % (self.max_backoffs + 1) == 0 {

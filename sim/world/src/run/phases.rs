@@ -8,7 +8,7 @@ use quiver_role::EdgeCommand;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::{Arrivals, Progress, RadioCost, Row, Run, RunPlan};
+use super::{Arrivals, Pace, Progress, RadioCost, Row, Run, RunPlan};
 use crate::network::Traffic;
 use crate::seeds::{self, Player, below};
 use crate::{Action, Node, World};
@@ -16,8 +16,6 @@ use crate::{Action, Node, World};
 /// Edges that are switched on at once while enrolling, and how often: the KGC and the drones then work side by side.
 const STARTS: u32 = 4_096;
 const STARTS_EVERY: Duration = Duration::from_millis(5);
-/// Virtual time until a phase is given up.
-const PATIENCE: Duration = Duration::from_secs(3_600);
 /// How far the world runs between two looks.
 const SLICE: Duration = Duration::from_millis(100);
 
@@ -25,6 +23,7 @@ const SLICE: Duration = Duration::from_millis(100);
 pub(super) struct Stage<'a, S: Suite> {
     world: World<S>,
     plan: RunPlan,
+    pace: Pace,
     progress: &'a mut dyn FnMut(Progress),
     arrivals: Arrivals,
     rng: ChaCha8Rng,
@@ -47,12 +46,18 @@ struct Mark {
 }
 
 impl<'a, S: Suite> Stage<'a, S> {
-    pub(super) fn new(world: World<S>, plan: RunPlan, progress: &'a mut dyn FnMut(Progress)) -> Self {
+    pub(super) fn new(
+        world: World<S>,
+        plan: RunPlan,
+        pace: Pace,
+        progress: &'a mut dyn FnMut(Progress),
+    ) -> Self {
         Self {
             arrivals: Arrivals::new(world.edge_count()),
             rng: seeds::generator(plan.seed, Player::Planner),
             world,
             plan,
+            pace,
             progress,
             rows: Vec::new(),
             violations: Vec::new(),
@@ -64,8 +69,18 @@ impl<'a, S: Suite> Stage<'a, S> {
 
     /// Takes the phases in order; if drones got stuck in one, those after it make no sense.
     pub(super) fn play(mut self) -> Run {
-        let phases: [fn(&mut Self) -> bool; 7] =
+        let in_the_field: [fn(&mut Self) -> bool; 7] =
             [Self::enrol, Self::form, Self::expire, Self::leave, Self::join, Self::talk, Self::restart];
+        let from_a_depot: [fn(&mut Self) -> bool; 7] = [
+            Self::enrol,
+            Self::form,
+            Self::join_and_depart,
+            Self::expire,
+            Self::leave,
+            Self::talk,
+            Self::restart,
+        ];
+        let phases = if self.plan.depot.is_some() { from_a_depot } else { in_the_field };
         let _ = phases.into_iter().all(|phase| phase(&mut self));
         if self.arrivals.regressions > 0 {
             self.violations
@@ -122,20 +137,25 @@ impl<'a, S: Suite> Stage<'a, S> {
 
     /// Lets the world run until `done` gives as many as are wanted. Returns whether that happened.
     fn until(&mut self, operation: &'static str, of: u32, done: impl Fn(&Self) -> u32) -> bool {
-        let end = self.world.time() + PATIENCE;
+        let patience = self.pace.patience();
+        let end = self.world.time() + patience;
         loop {
             let count = done(self);
-            (self.progress)(Progress { operation, done: count, of, at: self.world.time() });
+            self.show(operation, count, of);
             if count >= of {
                 return true;
             }
             if self.world.time() >= end {
                 self.violations
-                    .push(format!("{operation}: only {count} of {of} got there in {} s", PATIENCE.as_secs()));
+                    .push(format!("{operation}: only {count} of {of} got there in {} s", patience.as_secs()));
                 return false;
             }
             self.world.run_for(SLICE, &mut self.arrivals);
         }
+    }
+
+    fn show(&mut self, operation: &'static str, done: u32, of: u32) {
+        (self.progress)(Progress { operation, done, of, at: self.world.time() });
     }
 
     fn all(&self) -> u32 {
@@ -160,17 +180,16 @@ impl<'a, S: Suite> Stage<'a, S> {
         self.world.schedule(Duration::ZERO, Action::Start(Node::Leader(0)));
         self.world.run_for(Duration::from_secs(1), &mut self.arrivals);
         let all = self.world.edge_count();
+        let (at_once, every) = match self.pace.enrolment {
+            Duration::ZERO => (STARTS, STARTS_EVERY),
+            pace => (1, pace),
+        };
         let mut first = 0;
         while first < all {
-            let end = (first + STARTS).min(all);
+            let end = (first + at_once).min(all);
             self.world.start_edges(first..end, &mut self.arrivals);
-            self.world.run_for(STARTS_EVERY, &mut self.arrivals);
-            (self.progress)(Progress {
-                operation: "enrol",
-                done: self.arrivals.enrolled,
-                of: all,
-                at: self.world.time(),
-            });
+            self.world.run_for(every, &mut self.arrivals);
+            self.show("enrol", self.arrivals.enrolled, all);
             first = end;
         }
         let done = self.until("enrol", all, |stage| stage.arrivals.enrolled);
@@ -190,6 +209,15 @@ impl<'a, S: Suite> Stage<'a, S> {
         newcomers.is_empty() || self.admit("join", &newcomers)
     }
 
+    /// Newcomers join at the depot too; then everybody changes to the radio of the field.
+    fn join_and_depart(&mut self) -> bool {
+        let joined = self.join();
+        if let Some(air) = self.plan.air.clone() {
+            self.world.schedule(self.world.time(), Action::Radio(Box::new(air)));
+        }
+        joined
+    }
+
     /// Drones want in: in waves as large as a leader lets wait.
     fn admit(&mut self, operation: &'static str, newcomers: &[u32]) -> bool {
         let mark = self.mark();
@@ -197,8 +225,13 @@ impl<'a, S: Suite> Stage<'a, S> {
         let wave = self.world.fleet().wave();
         for wave in newcomers.chunks(wave) {
             let mark = self.mark();
-            self.world.command_edges(wave.iter().copied(), &command, &mut self.arrivals);
             self.members.extend(wave);
+            let at_once = if self.pace.join.is_zero() { wave.len() } else { 1 };
+            for edges in wave.chunks(at_once) {
+                self.world.command_edges(edges.iter().copied(), &command, &mut self.arrivals);
+                self.world.run_for(self.pace.join, &mut self.arrivals);
+                self.show(operation, self.arrivals.current, self.all());
+            }
             if !self.synced(operation, &mark) {
                 return false;
             }

@@ -100,6 +100,9 @@ pub enum WorldError {
     /// The disks are another world's.
     #[error("the disks are of a world with other nodes")]
     OtherDisks,
+    /// The radio cannot carry what is asked of it.
+    #[error("{0}")]
+    Radio(String),
 }
 
 impl<S: Suite> World<S> {

@@ -52,6 +52,21 @@ fn csma_finds_a_channel_soon_after_it_falls_free() {
     }
 }
 
+#[test]
+fn a_wait_of_hours_is_counted_and_ends_as_a_short_one_does() {
+    let radio = Preset::Ieee802154.profile();
+    let short = radio.send(20, Cast::Broadcast, &mut clear(), &mut rng(1));
+    let (mut medium, mut random) = (Medium::new(), rng(2));
+    // Ahead of its time: whoever is ready now has to wait for hours.
+    let ahead = Duration::from_secs(10_000);
+    let busy = medium.reserve(ahead, &radio, Cast::Broadcast, &short, &mut random).end;
+    let slot = medium.reserve(Duration::ZERO, &radio, Cast::Broadcast, &short, &mut random);
+    assert!(slot.start >= busy && slot.start < busy + Duration::from_micros(31 * 320), "{slot:?}");
+    // Rounds of five backoffs of 7.5, 15.5, 15.5, 15.5 and 3.5 periods on average: 18.4 ms.
+    let rounds = f64::from(slot.deferrals) / 5.0;
+    assert!((10_000.0 / 0.0190..10_000.0 / 0.0180).contains(&rounds), "{rounds}");
+}
+
 proptest! {
     #[test]
     fn messages_never_overlap(seed: u64, wishes in prop::collection::vec((0u64..200_000, 1usize..2_000), 1..40)) {

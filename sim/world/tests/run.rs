@@ -1,0 +1,106 @@
+//! Runs over a radio: all drones enrol, join and follow, however many they are for its channel; what it cannot carry is
+//! refused.
+
+use std::time::Duration;
+
+use quiver_ainq::StrategyKind;
+use quiver_world::radio::cycles::Arithmetic;
+use quiver_world::radio::{Loss, Preset};
+use quiver_world::run::{Pace, Row, Run, RunPlan, run};
+use quiver_world::{AirSetup, InsecureToy};
+
+fn air(radio: &str) -> AirSetup {
+    let preset: Preset = radio.parse().unwrap();
+    AirSetup { profile: preset.profile(), loss: Loss::None, arithmetic: Arithmetic::default() }
+}
+
+fn plan(drones: u32, strategy: StrategyKind, radio: &str) -> RunPlan {
+    RunPlan {
+        drones,
+        strategy,
+        seed: 1,
+        leavers: drones.div_ceil(100),
+        newcomers: drones / 10,
+        messages: 4,
+        restart_leader: true,
+        air: Some(air(radio)),
+        depot: None,
+    }
+}
+
+fn played(plan: &RunPlan) -> Run {
+    let run = run::<InsecureToy>(plan, &mut |_| {}).unwrap();
+    assert_eq!(run.violations, Vec::<String>::new(), "{plan:?}");
+    assert_eq!(run.rows.len(), 7, "{plan:?}");
+    run
+}
+
+fn row<'a>(run: &'a Run, operation: &str) -> &'a Row {
+    run.rows.iter().find(|row| row.operation.starts_with(operation)).unwrap()
+}
+
+fn airtime(row: &Row) -> Duration {
+    row.radio.unwrap().airtime
+}
+
+const STRATEGIES: [StrategyKind; 2] = [StrategyKind::Flat, StrategyKind::Tree];
+
+/// Were all of them to enrol at once, the channel would be taken for longer than anybody waits for an answer.
+#[test]
+fn hundreds_of_drones_share_a_slow_channel() {
+    for radio in ["802.15.4", "ble", "wifi"] {
+        for strategy in STRATEGIES {
+            let plan = plan(300, strategy, radio);
+            let run = played(&plan);
+            let enrolment = row(&run, "enrol");
+            // Nobody had to ask twice: hello, cookie, request, answer. The leader enrols by other means.
+            assert!(enrolment.messages < 4 * (330 + 1) + 10, "{radio}: {}", enrolment.messages);
+            assert!(row(&run, "form").epochs <= 2, "{radio}: joins that come one by one make one epoch");
+            let airtime = airtime(enrolment) / enrolment.drones;
+            let every = Pace::of(&plan).unwrap().enrolment;
+            assert!(airtime < every && every < airtime * 30, "{radio}: {airtime:?} of every {every:?}");
+        }
+    }
+}
+
+#[test]
+fn a_radio_that_takes_no_time_needs_no_pace() {
+    for air in [None, Some(air("ideal"))] {
+        let plan = RunPlan { air, ..plan(50, StrategyKind::Flat, "wifi") };
+        let pace = Pace::of(&plan).unwrap();
+        assert!(pace.enrolment.is_zero() && pace.join.is_zero() && pace.rekey.is_zero());
+        played(&plan);
+    }
+}
+
+#[test]
+fn a_slower_radio_sets_a_slower_pace_and_more_drones_take_longer_to_follow() {
+    let pace = |drones, radio| Pace::of(&plan(drones, StrategyKind::Flat, radio)).unwrap();
+    let (slow, fast) = (pace(100, "802.15.4"), pace(100, "wifi"));
+    assert!(slow.enrolment > fast.enrolment * 4 && slow.join > fast.join * 4);
+    let (few, many) = (pace(100, "802.15.4"), pace(1_000, "802.15.4"));
+    assert_eq!((few.enrolment, few.join), (many.enrolment, many.join));
+    assert!(many.rekey > few.rekey * 9 && many.opening > few.opening * 9);
+}
+
+#[test]
+fn a_radio_that_must_keep_silent_for_too_long_is_refused_unless_there_is_a_depot() {
+    let plan = RunPlan { newcomers: 1, ..plan(5, StrategyKind::Tree, "lora-sf7") };
+    let refusal = Pace::of(&plan).unwrap_err();
+    assert!(refusal.contains("lora-sf7") && refusal.contains("--depot"), "{refusal}");
+    assert_eq!(run::<InsecureToy>(&plan, &mut |_| {}).unwrap_err().to_string(), refusal);
+    for strategy in STRATEGIES {
+        let run = played(&RunPlan { strategy, depot: Some(air("wifi")), ..plan.clone() });
+        // Who joins later does so at the depot too.
+        let (enrol, join, expire) = (row(&run, "enrol"), row(&run, "join"), row(&run, "expire"));
+        assert!(airtime(join) < Duration::from_secs(1));
+        assert!(airtime(enrol) < Duration::from_secs(1) && airtime(expire) > Duration::from_secs(1));
+    }
+}
+
+#[test]
+fn a_group_too_large_for_its_radio_is_refused() {
+    let plan = RunPlan { depot: Some(air("wifi")), ..plan(2_000, StrategyKind::Flat, "lora-sf12") };
+    let refusal = Pace::of(&plan).unwrap_err();
+    assert!(refusal.contains("2200 drones"), "{refusal}");
+}
