@@ -85,3 +85,14 @@ fn virtual_run_refuses_more_drones_than_a_group_has_places() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("1048576"), "{output:?}");
 }
+
+#[test]
+fn virtual_run_says_why_a_radio_cannot_carry_it_and_runs_from_a_depot() {
+    let words = ["run", "--world", "virtual", "-n", "5", "--toy", "--radio", "lora-sf7", "--no-results"];
+    let refused = sim(&words);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(text(&refused.stderr).contains("--depot wifi"), "{refused:?}");
+    let output = sim(&[&words[..], &["--depot", "wifi"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stdout).contains("then all changed to lora-sf7"), "{output:?}");
+}

@@ -85,7 +85,7 @@ fn a_slower_radio_sets_a_slower_pace_and_more_drones_take_longer_to_follow() {
 
 #[test]
 fn a_radio_that_must_keep_silent_for_too_long_is_refused_unless_there_is_a_depot() {
-    let plan = RunPlan { newcomers: 1, ..plan(5, StrategyKind::Tree, "lora-sf7") };
+    let plan = plan(20, StrategyKind::Tree, "lora-sf7");
     let refusal = Pace::of(&plan).unwrap_err();
     assert!(refusal.contains("lora-sf7") && refusal.contains("--depot"), "{refusal}");
     assert_eq!(run::<InsecureToy>(&plan, &mut |_| {}).unwrap_err().to_string(), refusal);
@@ -94,6 +94,9 @@ fn a_radio_that_must_keep_silent_for_too_long_is_refused_unless_there_is_a_depot
         // Who joins later does so at the depot too.
         let (enrol, join, expire) = (row(&run, "enrol"), row(&run, "join"), row(&run, "expire"));
         assert!(airtime(join) < Duration::from_secs(1));
+        // When all come back at once they show their spare points again and again only if they may.
+        let restart = row(&run, "leader restart");
+        assert!(restart.messages < 12 * 22, "{} messages", restart.messages);
         assert!(airtime(enrol) < Duration::from_secs(1) && airtime(expire) > Duration::from_secs(1));
     }
 }

@@ -15,7 +15,7 @@ use rand_core::SeedableRng;
 
 use super::RunPlan;
 use crate::AirSetup;
-use crate::radio::Cast;
+use crate::radio::{Cast, Preset};
 
 /// Who sends a message, and its bytes over ristretto255 as measured.
 #[derive(Clone, Copy, Debug)]
@@ -86,17 +86,7 @@ impl Pace {
         let Some(air) = &plan.air else { return Ok(Self { drones, ..Self::default() }) };
         let ground = Exchanges::over(plan.depot.as_ref().unwrap_or(air), plan);
         let field = Exchanges::over(air, plan);
-        let name = plan.depot.as_ref().unwrap_or(air).profile.preset();
-        for (what, takes) in [("enrol", ground.enrolment_request), ("join", ground.join_request)] {
-            if takes > CHALLENGE {
-                return Err(format!(
-                    "over {name} a drone's request to {what} takes {} s with the silence its duty cycle demands, and is \
-                     answered only within {} s: let drones enrol and join at a depot, with --depot wifi",
-                    takes.as_secs(),
-                    CHALLENGE.as_secs()
-                ));
-            }
-        }
+        ground.check(plan.depot.as_ref().unwrap_or(air).profile.preset())?;
         let pace = Self {
             enrolment: ground.enrolment * 3 / 2,
             join: ground.join * 3 / 2,
@@ -147,6 +137,21 @@ impl Pace {
 }
 
 impl Exchanges {
+    /// Whether requests arrive in time.
+    fn check(&self, radio: Preset) -> Result<(), String> {
+        for (what, takes) in [("enrol", self.enrolment_request), ("join", self.join_request)] {
+            if takes > CHALLENGE {
+                return Err(format!(
+                    "over {radio} a drone's request to {what} takes {} s with the silence its duty cycle demands, and \
+                     is answered only within {} s: let drones enrol and join at a depot, with --depot wifi",
+                    takes.as_secs(),
+                    CHALLENGE.as_secs()
+                ));
+            }
+        }
+        Ok(())
+    }
+
     fn over(air: &AirSetup, plan: &RunPlan) -> Self {
         let drones = plan.drones.saturating_add(plan.newcomers);
         let levels = drones.max(2).next_power_of_two().ilog2() as usize;
