@@ -36,6 +36,7 @@ impl<S: Suite> Leader<S> {
             }
             Ok(()) => {
                 self.step_down(now, header);
+                self.await_vacancy(now, header);
                 if header.core.epoch.term > before {
                     self.turn_to(now, from);
                 } else {

@@ -43,6 +43,8 @@ pub(super) struct Standby<S: Suite> {
     pub(super) void: bool,
     /// The connection to try first.
     pub(super) prefer: Option<Peer>,
+    /// For a leader that is alone: when the keys run out of the term that made it step down.
+    vacant: Option<Duration>,
 }
 
 /// Questions to one leader.
@@ -71,6 +73,7 @@ impl<S: Suite> Standby<S> {
             seen: None,
             void: false,
             prefer: None,
+            vacant: None,
         }
     }
 
@@ -94,10 +97,12 @@ impl<S: Suite> Standby<S> {
 impl<S: Suite> Leader<S> {
     /// Whether it stands by: it may lead, others may too, and it does not at present.
     pub(super) fn stands_by(&self) -> bool {
-        let own = self.memory.keypair.as_ref();
-        self.lead.is_none()
-            && self.config.timing.silence.is_some()
-            && own.is_some_and(|own| !self.memory.refused.names(own.public()))
+        self.lead.is_none() && self.config.timing.silence.is_some() && self.may_lead()
+    }
+
+    /// Whether it has a key, and nobody can prove that it contradicted itself.
+    fn may_lead(&self) -> bool {
+        self.memory.keypair.as_ref().is_some_and(|own| !self.memory.refused.names(own.public()))
     }
 
     /// Another leader was dialled: it is asked, or shown who leads.
@@ -130,6 +135,20 @@ impl<S: Suite> Leader<S> {
         self.standby.void = true;
     }
 
+    /// Another term is in force that a leader that is alone was not told of: its own from before it lost its state, or one
+    /// that it must not outbid. Whoever leads that term renews its key in time; if nobody does, we lead again.
+    pub(super) fn await_vacancy(&mut self, now: Now, header: &Header<S>) {
+        if self.config.timing.silence.is_none() {
+            let left = header.core.valid_until.saturating_sub(now.unix);
+            self.standby.vacant = Some(now.monotonic.saturating_add(Duration::from_secs(left)));
+        }
+    }
+
+    /// When a leader that is alone leads again.
+    fn vacancy(&self) -> Option<Duration> {
+        self.standby.vacant.filter(|_| self.lead.is_none() && self.may_lead())
+    }
+
     fn own_ordinal(&self) -> u32 {
         match self.memory.keypair.as_ref().map(|keypair| &keypair.public().identity.role) {
             Some(Role::Leader { ordinal, .. }) => u32::from(*ordinal),
@@ -157,7 +176,7 @@ impl<S: Suite> Leader<S> {
 
     pub(super) fn standby_deadline(&self) -> Option<Duration> {
         if self.lead.is_none() && !self.stands_by() {
-            return None;
+            return self.vacancy();
         }
         earlier(self.standby.next.filter(|_| !self.leaders.is_empty()), self.takeover())
     }
@@ -168,6 +187,10 @@ impl<S: Suite> Leader<S> {
             // A message may have been lost, or another leader have come back: who leads says so now and then.
             self.standby.next = self.config.timing.silence.map(|silence| now.monotonic + silence);
             return self.announce();
+        }
+        if due(self.vacancy(), now.monotonic) {
+            self.standby.vacant = None;
+            return self.open_term(now, rng);
         }
         if !self.stands_by() {
             return;

@@ -47,7 +47,8 @@ pub enum Stance {
         /// The epoch whose roster it holds.
         held: Option<Epoch>,
     },
-    /// It leads no more: another's term is higher and it was told of no other leaders, or it contradicted itself.
+    /// It does not lead: it contradicted itself, or another's term is higher and it was told of no other leaders. Then it
+    /// leads again when that term's keys have run out.
     Retired,
 }
 

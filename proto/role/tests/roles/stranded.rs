@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::{Role, TokenGrant};
-use quiver_role::{EdgeEvent, LeaderCommand};
+use quiver_role::{EdgeEvent, LeaderCommand, LeaderEvent};
 
 use crate::world::{EPOCH_START, GROUP, Node, World, name};
 
@@ -15,6 +15,11 @@ fn restart(world: &mut World) {
 
 /// A leader in the old one's place that has nothing of it.
 fn replace_leader(world: &mut World) {
+    forget_everything(world);
+    world.start_leader();
+}
+
+fn forget_everything(world: &mut World) {
     let grant = TokenGrant {
         name: name("leader-again"),
         role: Role::Leader { group: name(GROUP), ordinal: 0 },
@@ -24,7 +29,6 @@ fn replace_leader(world: &mut World) {
     };
     world.leader_token = world.operator.issue(&world.deployment, grant, &mut world.rng).unwrap();
     world.leader_records.clear();
-    world.start_leader();
 }
 
 #[test]
@@ -57,6 +61,30 @@ fn members_that_restarted_meanwhile_show_the_new_leader_where_they_are_all_the_s
         world.start_edge(edge);
     }
     world.run(Duration::from_secs(280));
+    assert!(world.agree(0..3), "{:?} {:?}", world.leader_epoch(), world.blamed_by_edge(0).last());
+}
+
+#[test]
+fn a_leader_that_lost_its_state_leads_again_when_the_keys_of_its_last_term_have_run_out() {
+    let mut world = World::grouped(6, 3);
+    restart(&mut world);
+    let (before, lost) = (world.leader_epoch(), world.clock);
+    world.crash(Node::Leader);
+    // It has opened a term when its members, who hold valid keys, show it the one that they are in.
+    forget_everything(&mut world);
+    world.start_leader_alone();
+    world.run_until("it leads", |world| world.leader.as_ref().unwrap().status().epoch.is_some());
+    world.dial_leader();
+    world.run(Duration::from_secs(60));
+    assert!(world.leader.as_ref().unwrap().status().epoch.is_none());
+    assert!(world.leader_events.iter().any(|event| matches!(event, LeaderEvent::SteppedDown { .. })));
+    world.run_until_in(Duration::from_secs(20_000), "there is a leader again", |world| {
+        world.leader.as_ref().unwrap().status().epoch.is_some()
+    });
+    let waited = world.clock - lost;
+    assert!(waited <= world.leader_timing.validity, "{waited:?}");
+    assert!(world.leader_epoch().round() > before.round());
+    world.run(Duration::from_secs(120));
     assert!(world.agree(0..3), "{:?} {:?}", world.leader_epoch(), world.blamed_by_edge(0).last());
 }
 

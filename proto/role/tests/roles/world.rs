@@ -187,6 +187,11 @@ impl World {
 
     pub(crate) fn start_leader(&mut self) {
         self.start_leader_alone();
+        self.dial_leader();
+    }
+
+    /// Lets every edge dial the leader.
+    pub(crate) fn dial_leader(&mut self) {
         for edge in 0..self.edges.len() {
             self.connect(Node::Edge(edge), Node::Leader, Route::Leader);
         }

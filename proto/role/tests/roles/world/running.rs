@@ -191,12 +191,21 @@ impl World {
         }
     }
 
-    pub(crate) fn run_until(&mut self, what: &str, mut reached: impl FnMut(&Self) -> bool) {
-        let end = self.clock + Duration::from_secs(300);
+    pub(crate) fn run_until(&mut self, what: &str, reached: impl FnMut(&Self) -> bool) {
+        self.run_until_in(Duration::from_secs(300), what, reached);
+    }
+
+    pub(crate) fn run_until_in(
+        &mut self,
+        patience: Duration,
+        what: &str,
+        mut reached: impl FnMut(&Self) -> bool,
+    ) {
+        let end = self.clock + patience;
         while !reached(self) {
             assert!(
                 self.step(end),
-                "not reached in 300 s: {what}; leader {:?}",
+                "not reached in {patience:?}: {what}; leader {:?}",
                 self.leader_events.iter().rev().take(5).collect::<Vec<_>>()
             );
         }
