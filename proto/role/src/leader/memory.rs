@@ -244,7 +244,7 @@ impl<S: Suite> Memory<S> {
             Change::Held { term, counter, digest } => {
                 self.held = Some((Epoch { term: *term, counter: *counter }, *digest));
             }
-            Change::Notice(message) => self.notices.recall(deployment, message)?,
+            Change::Notice(message) => self.notices.recall(deployment, message, &self.roster)?,
             Change::Refused { handle, proof } => {
                 self.refused.insert(Handle(*handle), proof.clone());
             }

@@ -3,10 +3,10 @@
 //! What a leader evicted stands in its roster. A notice says the same to leaders that have another roster: a deputy that
 //! takes over before it was told, and the leader of the other side after a partition.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use quiver_ainq::{Deployment, Epoch, Error, Handle, Label, Role, Suite};
+use quiver_ainq::{Deployment, Epoch, Error, Handle, Label, Role, Roster, Suite};
 use quiver_message::{EvictionNotice, MAX_EVICTED, Message};
 use rand_core::CryptoRngCore;
 
@@ -14,20 +14,24 @@ use super::memory::Change;
 use super::{Leader, RestoreError};
 use crate::{Now, Peer, statements};
 
-/// How many notices are kept, the newest ones.
-const MAX_NOTICES: usize = 64;
+/// How much room notices take at most, in handles (32 bytes): 2 MiB.
+const MAX_ROOM: usize = 1 << 16;
+/// What a notice takes beside its handles: the leader's key, its signature, the epoch.
+const ROOM_OF_NOTICE: usize = 12;
 /// How many drones that are no members a leader bars at most on the word of others.
 const MAX_STRANGERS: usize = 1 << 16;
 
-/// The notices that this leader signed, and those it heard while standing by.
+/// The notices that this leader signed, and those it heard while standing by, in the order they came.
 #[derive(Debug)]
 pub(super) struct Notices<S: Suite> {
     kept: VecDeque<EvictionNotice<S>>,
+    /// What they take, in handles.
+    room: usize,
 }
 
 impl<S: Suite> Notices<S> {
     pub(super) fn new() -> Self {
-        Self { kept: VecDeque::new() }
+        Self { kept: VecDeque::new(), room: 0 }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &EvictionNotice<S>> {
@@ -45,22 +49,56 @@ impl<S: Suite> Notices<S> {
         })
     }
 
-    fn keep(&mut self, notice: EvictionNotice<S>) {
-        if self.kept.len() >= MAX_NOTICES {
-            self.kept.pop_front();
-        }
+    fn keep(&mut self, notice: EvictionNotice<S>, roster: &Roster<S>) {
+        self.room += room(&notice);
         self.kept.push_back(notice);
+        if self.room > MAX_ROOM {
+            self.make_room(roster);
+        }
+    }
+
+    /// Forgets what the roster says as well, else the oldest notice of whichever leader's take the most room: one that signs
+    /// many does not push out what another signed.
+    fn make_room(&mut self, roster: &Roster<S>) {
+        let excess = |room: usize| room > MAX_ROOM;
+        let mut room_left = self.room;
+        self.kept.retain(|notice| {
+            let spare = excess(room_left) && notice.handles.iter().all(|handle| roster.is_evicted(handle));
+            room_left -= if spare { room(notice) } else { 0 };
+            !spare
+        });
+        while excess(room_left) {
+            let mut by_leader = BTreeMap::<u16, usize>::new();
+            for notice in &self.kept {
+                *by_leader.entry(notice.epoch.ordinal()).or_default() += room(notice);
+            }
+            let most = by_leader.into_iter().max_by_key(|(_, room)| *room).map(|(leader, _)| leader);
+            let place = self.kept.iter().position(|notice| Some(notice.epoch.ordinal()) == most);
+            let Some(notice) = place.and_then(|place| self.kept.remove(place)) else { break };
+            room_left -= room(&notice);
+        }
+        self.room = room_left;
     }
 
     /// Takes a stored notice.
-    pub(super) fn recall(&mut self, deployment: &Deployment<S>, message: &[u8]) -> Result<(), RestoreError> {
+    pub(super) fn recall(
+        &mut self,
+        deployment: &Deployment<S>,
+        message: &[u8],
+        roster: &Roster<S>,
+    ) -> Result<(), RestoreError> {
         match Message::decode(deployment, message) {
-            Ok(Message::EvictionNotice(notice)) if !self.knows(&notice) => self.keep(notice),
+            Ok(Message::EvictionNotice(notice)) if !self.knows(&notice) => self.keep(notice, roster),
             Ok(Message::EvictionNotice(_)) => {}
             _ => return Err(RestoreError::Damaged),
         }
         Ok(())
     }
+}
+
+/// What a notice takes, in handles.
+fn room<S: Suite>(notice: &EvictionNotice<S>) -> usize {
+    ROOM_OF_NOTICE + notice.handles.len()
 }
 
 impl<S: Suite> Leader<S> {
@@ -70,7 +108,8 @@ impl<S: Suite> Leader<S> {
 
     fn keep_notice(&mut self, notice: EvictionNotice<S>) {
         self.persist(&[self.notice_change(&notice)]);
-        self.memory.notices.keep(notice);
+        // What a roster in force bars is no spare copy: after a merge another leader's takes its place.
+        self.memory.notices.keep(notice, &self.memory.roster);
     }
 
     /// Signs and spreads who was put out, for deputies and for the evicted themselves.
@@ -170,5 +209,90 @@ impl<S: Suite> Leader<S> {
         for message in messages.collect::<Vec<_>>() {
             self.out.send_encoded(to, message);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::{DroneKeypair, Identity, MasterSecret, Name, Ristretto255, SecretValue};
+    use rand_chacha::ChaCha20Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+
+    type S = Ristretto255;
+
+    /// The keypair of a leader with this ordinal.
+    fn leader(ordinal: u16, rng: &mut ChaCha20Rng) -> DroneKeypair<S> {
+        let (group, name) = (Name::new("alpha").unwrap(), Name::new("leader").unwrap());
+        let role = Role::Leader { group: group.clone(), ordinal };
+        let identity = Identity { serial: [9; 16], name, role, groups: alloc::vec![group], not_after: 1000 };
+        let (master, secret) = (MasterSecret::<S>::generate(rng), SecretValue::generate(rng));
+        let deployment = Deployment::new(Name::new("test").unwrap(), master.public());
+        let partial = master.issue_partial_key(&deployment, &identity, &secret.public(), rng);
+        partial.verify(&deployment, &identity, &secret).unwrap()
+    }
+
+    /// The notice number `n` of a leader, about as many drones as this; its signature is another's.
+    fn notice(ordinal: u16, n: u64, handles: usize) -> EvictionNotice<S> {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let keypair = leader(ordinal, &mut rng);
+        let deployment =
+            Deployment::new(Name::new("test").unwrap(), MasterSecret::generate(&mut rng).public());
+        let handle = |place: usize| {
+            let mut handle = [u8::try_from(ordinal).unwrap(); 32];
+            handle[..8].copy_from_slice(&(n * 10_000 + place as u64).to_be_bytes());
+            Handle(handle)
+        };
+        EvictionNotice {
+            group: Name::new("alpha").unwrap(),
+            leader: keypair.public().clone(),
+            epoch: Epoch { term: Epoch::term_of(1, ordinal), counter: n },
+            handles: (0..handles).map(handle).collect(),
+            signature: keypair.sign(&deployment, Label::Evict, &[], &mut rng),
+        }
+    }
+
+    fn kept(notices: &Notices<S>) -> Vec<(u16, u64)> {
+        notices.iter().map(|notice| (notice.epoch.ordinal(), notice.epoch.counter)).collect()
+    }
+
+    #[test]
+    fn many_small_notices_are_kept() {
+        let mut notices = Notices::new();
+        let first = notice(0, 0, 1);
+        for counter in 0..1000 {
+            let epoch = Epoch { counter, ..first.epoch };
+            notices.keep(EvictionNotice { epoch, ..first.clone() }, &Roster::new());
+        }
+        assert_eq!(notices.iter().count(), 1000);
+    }
+
+    #[test]
+    fn a_notice_that_the_roster_makes_needless_is_the_first_to_go() {
+        let (mut notices, mut roster) = (Notices::new(), Roster::new());
+        for n in 0..63 {
+            notices.keep(notice(0, n, 1024), &roster);
+        }
+        notice(0, 7, 1024).handles.into_iter().for_each(|handle| assert_eq!(roster.evict(handle), None));
+        assert_eq!(kept(&notices).len(), 63);
+        notices.keep(notice(0, 63, 1024), &roster);
+        let expected: Vec<_> = (0..64).filter(|n| *n != 7).map(|n| (0, n)).collect();
+        assert_eq!(kept(&notices), expected);
+        // Then the oldest.
+        notices.keep(notice(0, 64, 1024), &roster);
+        assert_eq!(kept(&notices), (1..65).filter(|n| *n != 7).map(|n| (0, n)).collect::<Vec<_>>());
+        assert_eq!(notices.room, notices.iter().map(room).sum::<usize>());
+    }
+
+    #[test]
+    fn a_leader_that_signs_many_notices_pushes_out_its_own() {
+        let (mut notices, roster) = (Notices::new(), Roster::new());
+        notices.keep(notice(0, 1, 300), &roster);
+        for n in 0..200 {
+            notices.keep(notice(1, n, 1024), &roster);
+        }
+        assert!(notices.room <= MAX_ROOM);
+        assert_eq!(kept(&notices)[..2], [(0, 1), (1, 138)]);
     }
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use quiver_message::Message;
 use quiver_role::{EdgeCommand, EdgeEvent, KgcCommand, LeaderCommand, LeaderEvent};
 
-use crate::world::{Node, SILENCE, World, name};
+use crate::world::{Node, S, SILENCE, World, name};
 
 #[test]
 fn deputy_takes_over_after_silence_and_everybody_follows_without_joining_again() {
@@ -62,11 +63,9 @@ fn a_deputy_that_only_heard_the_notice_keeps_the_evicted_out() {
     let leader = Node::Leader(0);
     // Replication fails, but the signed notice is passed on by the group.
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |flight| {
-        match quiver_message::Message::<crate::world::S>::decode(&deployment, &flight.bytes) {
-            Ok(quiver_message::Message::Replica(_)) => vec![],
-            _ => vec![flight],
-        }
+    world.tamper = Some(Box::new(move |flight| match Message::<S>::decode(&deployment, &flight.bytes) {
+        Ok(Message::Replica(_)) => vec![],
+        _ => vec![flight],
     }));
     world.lead(0, LeaderCommand::Evict(name("edge-1")));
     world.run(Duration::from_millis(200));
@@ -142,11 +141,9 @@ fn an_edge_that_hears_of_the_term_by_gossip_alone_asks_the_new_leader() {
     let edges: Vec<Node> = (0..3).map(Node::Edge).collect();
     world.start(Node::Leader(1));
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |flight| {
-        match quiver_message::Message::<crate::world::S>::decode(&deployment, &flight.bytes) {
-            Ok(quiver_message::Message::SparePublication(_)) => vec![],
-            _ => vec![flight],
-        }
+    world.tamper = Some(Box::new(move |flight| match Message::<S>::decode(&deployment, &flight.bytes) {
+        Ok(Message::SparePublication(_)) => vec![],
+        _ => vec![flight],
     }));
     assert!(!edges.is_empty());
     world.run_until("all follow", |world| world.follow(1, 0..3));
@@ -165,4 +162,27 @@ fn a_leader_that_is_alone_opens_its_term_at_once_and_no_deputy_is_needed() {
     world.leaders[0].machine = Some(machine);
     world.run(Duration::from_millis(1));
     assert!(!world.leaders[0].events.iter().any(|event| matches!(event, LeaderEvent::TookOver { .. })));
+}
+
+#[test]
+fn a_deputy_that_only_heard_of_many_evictions_lets_none_of_them_in_again() {
+    const EVICTED: usize = 70;
+    let mut world = World::grouped(8, 2, EVICTED + 2);
+    let deployment = world.deployment.clone();
+    // The deputy hears what is told to the group, and nothing that is told to it.
+    world.tamper = Some(Box::new(move |flight| {
+        let answer = matches!(Message::<S>::decode(&deployment, &flight.bytes), Ok(Message::Replica(_)));
+        if answer { vec![] } else { vec![flight] }
+    }));
+    for edge in 0..EVICTED {
+        world.lead(0, LeaderCommand::Evict(name(&format!("edge-{edge}"))));
+        world.run(Duration::from_millis(10));
+    }
+    world.crash(Node::Leader(0));
+    world.tamper = None;
+    world.run_until("the deputy leads", |world| world.leading() == [1]);
+    assert_eq!(world.status(1).unwrap().members, 2);
+    world.run(Duration::from_secs(30));
+    assert!(world.follow(1, [EVICTED, EVICTED + 1]));
+    assert!((0..EVICTED).all(|edge| world.key(edge) != world.leader_key(1)));
 }
