@@ -16,6 +16,7 @@ mod links;
 mod members;
 mod memory;
 mod notices;
+mod opening;
 mod replica;
 mod revoking;
 mod rivals;

@@ -1,12 +1,12 @@
-//! Making epochs: opening a term, closing a batch, expiry, eviction.
+//! Making the epochs of a term: closing a batch, expiry, eviction.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{
-    Batch, Epoch, EpochOutput, Error, GroupContext, Handle, Kind, LEADER_SLOT, Leadership, Name, Roster,
-    Slot, StrategyKind, Suite, Times, UnixTime,
+    Batch, Epoch, EpochOutput, Handle, Kind, LEADER_SLOT, Leadership, Name, Roster, Slot, Suite, Times,
+    UnixTime,
 };
 use quiver_message::Reason;
 use rand_core::CryptoRngCore;
@@ -20,10 +20,6 @@ use super::{Leader, LeaderEvent};
 use crate::Now;
 use crate::speech::{EpochFacts, Seat, Voice};
 
-/// A round has 48 bits.
-const LAST_ROUND: u64 = (1 << 48) - 1;
-/// How far a leader opens its first term above the one it remembers. Members follow a leap of 2^20 rounds.
-const MAX_LEAP: u64 = 256;
 /// How long to wait after an epoch could not be made.
 const RETRY_FAILED: Duration = Duration::from_secs(10);
 /// How long the leader goes on hearing the former epoch.
@@ -45,7 +41,7 @@ pub(super) struct Lead<S: Suite> {
     /// Whether the leadership still owes work that need not be done before an epoch is on its way.
     pub(super) unsettled: bool,
     /// Not later than the end of the first identity on the roster that ends.
-    first_end: UnixTime,
+    pub(super) first_end: UnixTime,
 }
 
 impl<S: Suite> Lead<S> {
@@ -66,7 +62,7 @@ impl<S: Suite> Lead<S> {
 }
 
 /// The slots of those whose identity has ended, and when the next one ends.
-fn ended<S: Suite>(roster: &Roster<S>, now: UnixTime) -> (Vec<Slot>, UnixTime) {
+pub(super) fn ended<S: Suite>(roster: &Roster<S>, now: UnixTime) -> (Vec<Slot>, UnixTime) {
     let (mut ended, mut first_end) = (Vec::new(), UnixTime::MAX);
     for (slot, public) in roster.iter() {
         match public.identity.not_after {
@@ -86,92 +82,7 @@ struct Made<S: Suite> {
 }
 
 impl<S: Suite> Leader<S> {
-    /// Opens a term: on start, and in a lost leader's place.
-    pub(super) fn open_term(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let Some(keypair) =
-            self.memory.keypair.as_ref().filter(|own| !self.memory.refused.names(own.public()))
-        else {
-            return;
-        };
-        let quiver_ainq::Role::Leader { ordinal, .. } = keypair.public().identity.role else {
-            return;
-        };
-        let (round, prev) =
-            self.memory.newest.map_or((0, [0; 32]), |(epoch, digest)| (epoch.round(), digest));
-        let times = self.times(now);
-        if round >= LAST_ROUND {
-            return self.out.event(LeaderEvent::RekeyFailed(Error::Exhausted));
-        }
-        if self.config.strategy == StrategyKind::Tree && S::STRICT_PAPER {
-            return self.out.event(LeaderEvent::RekeyFailed(Error::UnsupportedStrategy));
-        }
-        if times.issued_at >= times.valid_until {
-            return self.out.event(LeaderEvent::RekeyFailed(Error::Expired));
-        }
-        let term = Epoch::term_of(next_round(round, core::mem::take(&mut self.leaps), rng), ordinal);
-        let context = GroupContext {
-            deployment: self.config.deployment.clone(),
-            group: self.config.group.clone(),
-            leader: keypair.public().clone(),
-        };
-        let (mut changes, first_end) = self.unseat_the_invalid(now);
-        let spares = self.memory.unspent();
-        changes.extend(self.unseat_the_scattered(&spares));
-        let Some(keypair) = &self.memory.keypair else { return };
-        // From here on the leadership holds the roster: a copy would take as much memory again. Whatever could make this
-        // fail was checked above, or when the keypair was taken.
-        let roster = core::mem::take(&mut self.memory.roster);
-        let strategy = self.config.strategy;
-        let opened =
-            Leadership::open_term(context, keypair, roster, &spares, term, prev, &times, strategy, rng);
-        let (leadership, mut output) = match opened {
-            Ok(opened) => opened,
-            Err(error) => return self.out.event(LeaderEvent::RekeyFailed(error)),
-        };
-        for (slot, (q, _)) in spares {
-            let spent = Spare::spent(q);
-            changes.push(spare_change::<S>(slot, &spent));
-            self.memory.set_spare(slot, spent);
-        }
-        let voice = self.secure(&leadership, &output, changes, rng);
-        self.links.start_term();
-        self.report(Kind::Open, &output, leadership.roster().len());
-        self.lead = Some(Lead {
-            now: Broadcast::new(&self.config.deployment, &mut output),
-            opening: None,
-            absent: output.header.core.absent.iter().collect(),
-            voice,
-            renew: self.renewal(now),
-            spreading: Spreading::new(now, &self.config.timing),
-            unsettled: true,
-            first_end,
-            leadership,
-        });
-        self.follow_hints();
-        self.distribute(&BTreeSet::new());
-    }
-
-    /// Who was revoked, or whose identity ended, is on no roster that a term opens with. Also gives when the next
-    /// identity ends.
-    fn unseat_the_invalid(&mut self, now: Now) -> (Vec<Change>, UnixTime) {
-        let memory = &mut self.memory;
-        let (ended, first_end) = ended(&memory.roster, now.unix);
-        let named = memory.roster.iter().filter(|(_, public)| memory.revocations.names(public));
-        let revoked: Vec<(Slot, Handle)> = named.map(|(slot, public)| (slot, public.handle())).collect();
-        let mut changes = Vec::new();
-        for slot in revoked.iter().map(|(slot, _)| *slot).chain(ended) {
-            memory.roster.remove(slot);
-            memory.remove_spare(slot);
-            changes.push(Change::Vacated(slot));
-        }
-        for (_, handle) in revoked {
-            memory.roster.evict(handle);
-            changes.push(Change::Evicted(*handle.as_bytes()));
-        }
-        (changes, first_end)
-    }
-
-    fn times(&self, now: Now) -> Times {
+    pub(super) fn times(&self, now: Now) -> Times {
         let validity = self.config.timing.validity.as_secs().max(1);
         Times {
             issued_at: now.unix,
@@ -180,12 +91,12 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    fn renewal(&self, now: Now) -> Duration {
+    pub(super) fn renewal(&self, now: Now) -> Duration {
         now.monotonic + self.config.timing.validity.mul_f64(0.8)
     }
 
     /// Makes the new epoch durable, then takes up its voice.
-    fn secure(
+    pub(super) fn secure(
         &mut self,
         leadership: &Leadership<S>,
         output: &EpochOutput<S>,
@@ -275,40 +186,14 @@ impl<S: Suite> Leader<S> {
         made: &Made<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
-        let changes = changes(&output, made);
-        let Lead { leadership, now: before, opening, mut absent, voice: former, mut spreading, .. } = lead;
-        let voice = self.secure(&leadership, &output, changes, rng);
-        // Who is out could still speak as anyone under the former key.
-        let former = Some(former).filter(|_| output.dropped.is_empty());
-        let mut opening = opening.unwrap_or(before);
-        opening.forget(&output.dropped);
-        if now.unix >= opening.header.core.valid_until {
-            // Nobody can follow it any more.
-            opening.forget_all();
-        }
-        for slot in &output.dropped {
-            absent.remove(slot);
-        }
+        let voice = self.secure(&lead.leadership, &output, changes(&output, made), rng);
         for slot in &output.assigned {
             // A leave that was asked for in this slot was of the membership before.
             self.leaves.remove(slot);
         }
-        spreading.start_epoch(now, &self.config.timing);
         self.links.start_epoch();
-        let ends = made.candidates.iter().map(|candidate| candidate.request.drone.identity.not_after);
-        let first_end = ends.fold(lead.first_end, UnixTime::min);
-        self.report(Kind::Rekey, &output, leadership.roster().len());
-        self.lead = Some(Lead {
-            now: Broadcast::new(&self.config.deployment, &mut output),
-            opening: Some(opening),
-            absent,
-            voice: voice.overlap(former, now.monotonic + OVERLAP),
-            renew: self.renewal(now),
-            spreading,
-            unsettled: true,
-            first_end,
-            leadership,
-        });
+        self.report(Kind::Rekey, &output, lead.leadership.roster().len());
+        self.lead = Some(self.lead_on(now, lead, &mut output, made, voice));
         self.dismiss(&output, &made.leaving, &made.evicted);
         self.give_notice(output.header.core.epoch, &made.evictions, rng);
         self.welcome(&output, &made.candidates);
@@ -317,7 +202,39 @@ impl<S: Suite> Leader<S> {
         self.distribute(&output.assigned.iter().copied().collect());
     }
 
-    fn report(&mut self, kind: Kind, output: &EpochOutput<S>, members: usize) {
+    /// The same term in its next epoch.
+    fn lead_on(
+        &self,
+        now: Now,
+        mut lead: Lead<S>,
+        output: &mut EpochOutput<S>,
+        made: &Made<S>,
+        voice: Voice,
+    ) -> Lead<S> {
+        let before = core::mem::replace(&mut lead.now, Broadcast::new(&self.config.deployment, output));
+        let opening = lead.opening.get_or_insert(before);
+        opening.forget(&output.dropped);
+        if now.unix >= opening.header.core.valid_until {
+            // Nobody can follow it any more.
+            opening.forget_all();
+        }
+        for slot in &output.dropped {
+            lead.absent.remove(slot);
+        }
+        // Who is out could still speak as anyone under the former key.
+        let former = output.dropped.is_empty().then_some(lead.voice);
+        let ends = made.candidates.iter().map(|candidate| candidate.request.drone.identity.not_after);
+        lead.spreading.start_epoch(now, &self.config.timing);
+        Lead {
+            voice: voice.overlap(former, now.monotonic + OVERLAP),
+            renew: self.renewal(now),
+            unsettled: true,
+            first_end: ends.fold(lead.first_end, UnixTime::min),
+            ..lead
+        }
+    }
+
+    pub(super) fn report(&mut self, kind: Kind, output: &EpochOutput<S>, members: usize) {
         let (added, removed) = (output.assigned.len(), output.dropped.len());
         let epoch = output.header.core.epoch;
         self.out.event(LeaderEvent::EpochActivated { epoch, kind, members, added, removed });
@@ -327,16 +244,6 @@ impl<S: Suite> Leader<S> {
     pub(super) fn epoch(&self) -> Option<Epoch> {
         self.lead.as_ref().map(|lead| lead.leadership.epoch())
     }
-}
-
-/// The round after this one; for a leader that `leaps` because it started with what it remembers, one of the next
-/// [`MAX_LEAP`].
-///
-/// A leader whose memory was put back from a backup would else sign a second header for an epoch that it opened before,
-/// which proves to everybody that it contradicts itself.
-fn next_round(round: u64, leaps: bool, rng: &mut dyn CryptoRngCore) -> u64 {
-    let leap = if leaps { 1 + u64::from(rng.next_u32()) % MAX_LEAP } else { 1 };
-    (round + leap).min(LAST_ROUND)
 }
 
 /// What the new epoch changes about the group, to be durable before anybody hears of it.

@@ -4,79 +4,24 @@
 //! twice is harmless, so a store may compact the log ([`Leader::checkpoint`]) whenever it likes. No group secret is in it:
 //! no l, no W, no K_g. A leader that restarts opens a new term.
 
+mod change;
+mod recalling;
+
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    Deployment, DroneKeypair, DronePublicKey, Element, Epoch, Handle, MAX_SLOTS, PendingEnrolment, Roster,
-    Signature, Slot, SpareStatement, Suite,
+    DroneKeypair, Element, Epoch, Handle, MAX_SLOTS, PendingEnrolment, Roster, Signature, Slot,
+    SpareStatement, Suite,
 };
-use serde::{Deserialize, Serialize};
-use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use self::change::VERSION;
+pub(super) use self::change::{Change, enrolled, epoch_change, held_change, refused_change, spare_change};
 use super::notices::Notices;
 use super::{Leader, LeaderRecord};
 use crate::refused::Refused;
 use crate::revocations::Revocations;
-use crate::snapshot::{RestoreError, Snapshot};
-
-const VERSION: u8 = 2;
-
-/// One change. Public keys, points and lists are in their canonical encodings.
-#[derive(Clone, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
-pub(super) enum Change {
-    /// The first change of every log: whose it is.
-    Origin {
-        version: u8,
-        deployment: [u8; 32],
-    },
-    Boot(u32),
-    Pending(Vec<u8>),
-    Enrolled {
-        public: Vec<u8>,
-        secret: Vec<u8>,
-    },
-    Revocations(Vec<u8>),
-    Member {
-        slot: Slot,
-        public: Vec<u8>,
-    },
-    Vacated(Slot),
-    Evicted([u8; 32]),
-    /// A spare point, or (empty) that the one of this number is spent.
-    Spare {
-        slot: Slot,
-        q: u64,
-        point: Vec<u8>,
-        signature: Vec<u8>,
-    },
-    Pin {
-        serial: [u8; 16],
-        handle: [u8; 32],
-    },
-    Epoch {
-        term: u64,
-        counter: u64,
-        digest: [u8; 32],
-    },
-    Evidence(Vec<u8>),
-    /// The roster, evictions and spare points that follow take the place of those before.
-    Anew,
-    /// The roster is the one of this epoch.
-    Held {
-        term: u64,
-        counter: u64,
-        digest: [u8; 32],
-    },
-    /// A signed notice of eviction, as a message.
-    Notice(Vec<u8>),
-    /// A leader that contradicted itself, and the proof as a message.
-    Refused {
-        handle: [u8; 32],
-        proof: Vec<u8>,
-    },
-}
 
 /// A member's spare point, or the number of the last one that was spent. Kept encoded: a decoded point is six times as
 /// large, and needed only when a term opens.
@@ -137,29 +82,6 @@ pub(super) struct Memory<S: Suite> {
     pub(super) evidence: Vec<Vec<u8>>,
 }
 
-impl Change {
-    /// A record of several changes, which are durable together or not at all.
-    pub(super) fn record(changes: &[Self]) -> LeaderRecord {
-        let room = 64 + changes.iter().map(Self::room).sum::<usize>();
-        // Serialising plain fields into a vector has no way to fail.
-        LeaderRecord(Snapshot::new(
-            postcard::to_extend(changes, Vec::with_capacity(room)).unwrap_or_default(),
-        ))
-    }
-
-    /// Enough bytes, so that serialising leaves no copy of a secret in memory that was outgrown.
-    fn room(&self) -> usize {
-        match self {
-            Self::Pending(bytes) | Self::Revocations(bytes) | Self::Evidence(bytes) => bytes.len() + 16,
-            Self::Enrolled { public, secret } => public.len() + secret.len() + 16,
-            Self::Member { public, .. } => public.len() + 16,
-            Self::Notice(bytes) => bytes.len() + 16,
-            Self::Refused { proof, .. } => proof.len() + 64,
-            _ => 192,
-        }
-    }
-}
-
 impl<S: Suite> Memory<S> {
     pub(super) fn new(keeps_signatures: bool) -> Self {
         Self {
@@ -177,93 +99,6 @@ impl<S: Suite> Memory<S> {
             refused: Refused::new(),
             evidence: Vec::new(),
         }
-    }
-
-    /// Applies a stored record.
-    pub(super) fn recall(
-        &mut self,
-        deployment: &Deployment<S>,
-        record: &LeaderRecord,
-    ) -> Result<(), RestoreError> {
-        let changes: Vec<Change> =
-            postcard::from_bytes(record.as_bytes()).map_err(|_| RestoreError::Damaged)?;
-        changes.iter().try_for_each(|change| self.apply(deployment, change))
-    }
-
-    fn apply(&mut self, deployment: &Deployment<S>, change: &Change) -> Result<(), RestoreError> {
-        match change {
-            Change::Origin { version, .. } if *version != VERSION => return Err(RestoreError::Damaged),
-            Change::Origin { deployment: origin, .. } if *origin != deployment.fingerprint() => {
-                return Err(RestoreError::Foreign);
-            }
-            Change::Origin { .. } => {}
-            Change::Boot(boot_no) => self.boot_no = *boot_no,
-            Change::Pending(bytes) => self.pending = Some(PendingEnrolment::decode(bytes)?),
-            Change::Enrolled { public, secret } => {
-                let public = DronePublicKey::decode(public)?;
-                self.keypair = Some(DroneKeypair::restore(deployment, public, secret)?);
-                self.pending = None;
-            }
-            Change::Revocations(list) => {
-                self.revocations.offer(deployment, list)?;
-            }
-            Change::Member { slot, public } => self.seat(*slot, DronePublicKey::decode(public)?)?,
-            Change::Vacated(slot) => {
-                self.roster.remove(*slot);
-                self.remove_spare(*slot);
-            }
-            Change::Evicted(handle) => {
-                self.roster.evict(Handle(*handle));
-            }
-            Change::Spare { slot, q, point, signature } => {
-                let point = (!point.is_empty()).then(|| Element::<S>::decode(point)).transpose()?;
-                let point = point.map(|point| *point.encoding());
-                self.set_spare(
-                    *slot,
-                    Spare { q: *q, point, signature: signature.clone().into_boxed_slice() },
-                );
-            }
-            Change::Pin { serial, handle } => {
-                self.pins.insert(*serial, Handle(*handle));
-            }
-            Change::Epoch { term, counter, digest } => {
-                self.newest = Some((Epoch { term: *term, counter: *counter }, *digest));
-            }
-            // Applied twice by a compaction, it is still one piece of evidence.
-            Change::Evidence(request) if self.evidence.contains(request) => {}
-            Change::Evidence(request) => self.evidence.push(request.clone()),
-            _ => self.apply_of_failover(deployment, change)?,
-        }
-        Ok(())
-    }
-
-    /// What only leaders with deputies write down.
-    fn apply_of_failover(&mut self, deployment: &Deployment<S>, change: &Change) -> Result<(), RestoreError> {
-        match change {
-            Change::Anew => (self.roster, self.spares) = (Roster::new(), Vec::new()),
-            Change::Held { term, counter, digest } => {
-                self.held = Some((Epoch { term: *term, counter: *counter }, *digest));
-            }
-            Change::Notice(message) => self.notices.recall(deployment, message, &self.roster)?,
-            Change::Refused { handle, proof } => {
-                self.refused.insert(Handle(*handle), proof.clone());
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn seat(&mut self, slot: Slot, public: DronePublicKey<S>) -> Result<(), RestoreError> {
-        if self.roster.is_evicted(&public.handle()) {
-            // An old change, applied once more over a compacted log: the drone was put out since.
-            return Ok(());
-        }
-        if let Some(former) = self.roster.find(&public.handle()) {
-            self.roster.remove(former);
-        }
-        self.roster.remove(slot);
-        self.remove_spare(slot);
-        Ok(self.roster.insert(slot, public)?)
     }
 
     /// The spare point of a member, or the number of its last one.
@@ -339,25 +174,4 @@ impl<S: Suite> Leader<S> {
     pub(super) fn persist(&mut self, changes: &[Change]) {
         self.out.persist(Change::record(changes));
     }
-}
-
-pub(super) fn enrolled<S: Suite>(keypair: &DroneKeypair<S>) -> Change {
-    Change::Enrolled { public: keypair.public().encode(), secret: keypair.to_bytes().to_vec() }
-}
-
-pub(super) fn spare_change<S: Suite>(slot: Slot, spare: &Spare<S>) -> Change {
-    let point = spare.point.as_ref().map(|point| point.as_ref().to_vec()).unwrap_or_default();
-    Change::Spare { slot, q: spare.q, point, signature: spare.signature.to_vec() }
-}
-
-pub(super) fn held_change(epoch: Epoch, digest: [u8; 32]) -> Change {
-    Change::Held { term: epoch.term, counter: epoch.counter, digest }
-}
-
-pub(super) fn refused_change(handle: &Handle, proof: &[u8]) -> Change {
-    Change::Refused { handle: *handle.as_bytes(), proof: proof.to_vec() }
-}
-
-pub(super) fn epoch_change(epoch: Epoch, digest: [u8; 32]) -> Change {
-    Change::Epoch { term: epoch.term, counter: epoch.counter, digest }
 }
