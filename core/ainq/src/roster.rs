@@ -27,7 +27,8 @@ pub struct Roster<S: Suite> {
     index: BTreeSet<(u64, Slot)>,
     vacancies: Vacancies,
     evicted: BTreeSet<Handle>,
-    evictions: Digest,
+    /// The hash over them, unless it has to be computed anew.
+    evictions: Option<Digest>,
     tree: MerkleTree,
 }
 
@@ -60,7 +61,7 @@ impl<S: Suite> Roster<S> {
             index: BTreeSet::new(),
             vacancies: Vacancies::all(),
             evicted: BTreeSet::new(),
-            evictions: hash_evictions::<S>(&BTreeSet::new()),
+            evictions: None,
             tree: MerkleTree::new(S::ID),
         }
     }
@@ -108,23 +109,25 @@ impl<S: Suite> Roster<S> {
 
     /// Bars a drone for good and frees its slot, which is given back if it had one.
     pub fn evict(&mut self, handle: Handle) -> Option<Slot> {
-        let slot = self.find(&handle);
-        self.evict_all([handle]);
-        slot
+        if self.evicted.insert(handle) {
+            self.evictions = None;
+        }
+        let slot = self.find(&handle)?;
+        self.remove(slot);
+        Some(slot)
     }
 
     /// Bars several drones; the set is hashed once.
     pub(crate) fn evict_all(&mut self, handles: impl IntoIterator<Item = Handle>) {
-        let mut changed = false;
         for handle in handles {
-            changed |= self.evicted.insert(handle);
-            if let Some(slot) = self.find(&handle) {
-                self.remove(slot);
-            }
+            self.evict(handle);
         }
-        if changed {
-            self.evictions = hash_evictions::<S>(&self.evicted);
-        }
+        self.hash_evictions();
+    }
+
+    /// Computes the hash over who was evicted, unless it is there.
+    fn hash_evictions(&mut self) {
+        self.evictions.get_or_insert_with(|| hash_evictions::<S>(&self.evicted));
     }
 
     /// The lowest free slot, or none if all [`MAX_SLOTS`] are taken.
@@ -213,6 +216,7 @@ impl<S: Suite> Roster<S> {
             }
         }
         impossible.iter().for_each(|slot| drop(self.remove(*slot)));
+        self.hash_evictions();
         impossible
     }
 
@@ -220,13 +224,14 @@ impl<S: Suite> Roster<S> {
     #[must_use]
     pub fn hash(&self) -> Digest {
         let height = self.highest().map_or(0, |slot| u32::BITS - slot.leading_zeros());
+        let evictions = self.evictions.unwrap_or_else(|| hash_evictions::<S>(&self.evicted));
         // A slot has 20 bits.
         let height = u8::try_from(height).unwrap_or(u8::MAX);
         Hasher::new("quiver/1 roster")
             .lp(S::ID.as_bytes())
             .u8(height)
             .fixed(&self.tree.root(height))
-            .fixed(&self.evictions)
+            .fixed(&evictions)
             .finish()
     }
 }
