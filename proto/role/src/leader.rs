@@ -7,6 +7,8 @@ mod admission;
 mod answers;
 mod backlog;
 mod broadcast;
+#[cfg(test)]
+mod crowd;
 mod deputies;
 mod enveloping;
 mod epochs;

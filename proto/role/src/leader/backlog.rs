@@ -19,6 +19,8 @@ pub(super) const MAX_REMOVED_FLAT: usize = 1 << 15;
 pub(super) struct Backlog<S: Suite> {
     /// Who is put out and kept out, member or not.
     evictions: VecDeque<Handle>,
+    /// How many of them, the last ones, no record names yet.
+    unwritten: usize,
     leaves: BTreeSet<Slot>,
     joins: VecDeque<Vetted<S>>,
 }
@@ -34,7 +36,7 @@ pub(super) struct Portion<S: Suite> {
 
 impl<S: Suite> Backlog<S> {
     pub(super) const fn new() -> Self {
-        Self { evictions: VecDeque::new(), leaves: BTreeSet::new(), joins: VecDeque::new() }
+        Self { evictions: VecDeque::new(), unwritten: 0, leaves: BTreeSet::new(), joins: VecDeque::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -46,8 +48,26 @@ impl<S: Suite> Backlog<S> {
         self.joins.len()
     }
 
+    /// Whether somebody is to be put out who still holds the key in force.
+    pub(super) fn evicts(&self) -> bool {
+        !self.evictions.is_empty()
+    }
+
     pub(super) fn evict(&mut self, handles: impl IntoIterator<Item = Handle>) {
+        let before = self.evictions.len();
         self.evictions.extend(handles);
+        self.unwritten += self.evictions.len() - before;
+    }
+
+    /// Everybody who is to be put out.
+    pub(super) fn evictions(&self) -> impl Iterator<Item = &Handle> {
+        self.evictions.iter()
+    }
+
+    /// Who is to be put out and stands in no record yet. From here on they do.
+    pub(super) fn write_down(&mut self) -> impl Iterator<Item = &Handle> {
+        let written = self.evictions.len() - core::mem::take(&mut self.unwritten);
+        self.evictions.range(written..)
     }
 
     pub(super) fn remove(&mut self, slots: impl IntoIterator<Item = Slot>) {
@@ -71,6 +91,7 @@ impl<S: Suite> Backlog<S> {
         };
         let evictions: Vec<Handle> = self.evictions.drain(..room.min(self.evictions.len())).collect();
         room -= evictions.len();
+        self.unwritten = self.unwritten.min(self.evictions.len());
         let mut leaves = Vec::new();
         while room > 0
             && let Some(slot) = self.leaves.pop_first()

@@ -74,11 +74,13 @@ pub(super) fn ended<S: Suite>(roster: &Roster<S>, now: UnixTime) -> (Vec<Slot>, 
 }
 
 /// What one epoch was made of, beside what came out of it.
-struct Made<S: Suite> {
+pub(super) struct Made<S: Suite> {
     candidates: Vec<Candidate<S>>,
     evictions: Vec<Handle>,
-    leaving: BTreeMap<Slot, Name>,
-    evicted: BTreeSet<Slot>,
+    pub(super) leaving: BTreeMap<Slot, Name>,
+    pub(super) evicted: BTreeSet<Slot>,
+    /// Of those, the ones that the KGC revoked.
+    pub(super) revoked: BTreeSet<Slot>,
 }
 
 impl<S: Suite> Leader<S> {
@@ -153,12 +155,15 @@ impl<S: Suite> Leader<S> {
         let joins = self.still_welcome(now, portion.joins, &evictions);
         let roster = self.roster();
         let evicted: BTreeSet<Slot> = evictions.iter().filter_map(|handle| roster.find(handle)).collect();
+        let is_revoked =
+            |slot: &Slot| roster.get(*slot).is_some_and(|holder| self.memory.revocations.names(holder));
+        let revoked = evicted.iter().copied().filter(is_revoked).collect();
         let leaving = leaves.iter().chain(&evicted);
         let leaving = leaving.filter_map(|slot| Some((*slot, roster.get(*slot)?.identity.name.clone())));
         let leaving = leaving.collect();
         let (candidates, joins) = joins.into_iter().unzip();
         let batch = Batch { joins, removals: leaves, evictions: evictions.clone() };
-        Some((batch, Made { candidates, evictions, leaving, evicted }))
+        Some((batch, Made { candidates, evictions, leaving, evicted, revoked }))
     }
 
     /// Much may have happened since their signatures were verified.
@@ -186,7 +191,10 @@ impl<S: Suite> Leader<S> {
         made: &Made<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
-        let voice = self.secure(&lead.leadership, &output, changes(&output, made), rng);
+        let mut changes = changes(&output, made);
+        // A crash between the epochs of a mass eviction lets nobody stay.
+        changes.extend(self.backlog.write_down().map(|handle| Change::Evicted(*handle.as_bytes())));
+        let voice = self.secure(&lead.leadership, &output, changes, rng);
         for slot in &output.assigned {
             // A leave that was asked for in this slot was of the membership before.
             self.leaves.remove(slot);
@@ -194,7 +202,7 @@ impl<S: Suite> Leader<S> {
         self.links.start_epoch();
         self.report(Kind::Rekey, &output, lead.leadership.roster().len());
         self.lead = Some(self.lead_on(now, lead, &mut output, made, voice));
-        self.dismiss(&output, &made.leaving, &made.evicted);
+        self.dismiss(&output, made);
         self.give_notice(output.header.core.epoch, &made.evictions, rng);
         self.welcome(&output, &made.candidates);
         let evicted = made.evicted.iter().filter_map(|slot| made.leaving.get(slot)).cloned().collect();

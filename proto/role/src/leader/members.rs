@@ -233,6 +233,9 @@ impl<S: Suite> Leader<S> {
         data: &[u8],
         rng: &mut dyn CryptoRngCore,
     ) {
+        if !self.put_out_the_rest(now, rng) {
+            return self.out.event(LeaderEvent::SendFailed("who is to be put out holds the key"));
+        }
         let (Some(lead), Some(keypair)) = (&mut self.lead, &self.memory.keypair) else {
             return self.out.event(LeaderEvent::SendFailed("no term is open yet"));
         };

@@ -16,8 +16,9 @@ use quiver_ainq::{
     SpareStatement, Suite,
 };
 
-use self::change::VERSION;
-pub(super) use self::change::{Change, enrolled, epoch_change, held_change, refused_change, spare_change};
+pub(super) use self::change::{
+    Change, VERSION, enrolled, epoch_change, held_change, refused_change, spare_change,
+};
 use super::notices::Notices;
 use super::{Leader, LeaderRecord};
 use crate::refused::Refused;
@@ -154,7 +155,8 @@ impl<S: Suite> Leader<S> {
         changes.extend(memory.revocations.signed_bytes().map(|list| Change::Revocations(list.to_vec())));
         let roster = self.roster();
         changes.extend(roster.iter().map(|(slot, public)| Change::Member { slot, public: public.encode() }));
-        changes.extend(roster.evicted().map(|handle| Change::Evicted(*handle.as_bytes())));
+        let evicted = roster.evicted().chain(self.backlog.evictions());
+        changes.extend(evicted.map(|handle| Change::Evicted(*handle.as_bytes())));
         changes.extend(memory.spares().map(|(slot, spare)| spare_change(slot, spare)));
         let pins = memory.pins.iter();
         changes

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{Slot, Suite};
+use quiver_ainq::{Handle, Slot, Suite};
 use quiver_message::{Message, RevocationQuery};
 use rand_core::CryptoRngCore;
 
@@ -23,6 +23,27 @@ impl<S: Suite> Leader<S> {
         if !handles.is_empty() {
             self.backlog.evict(handles);
             self.rekey(now, rng);
+        }
+    }
+
+    /// Makes the epochs that are left of a mass eviction, so that nobody who is to be put out reads what is said next.
+    /// Returns whether they were made.
+    pub(super) fn put_out_the_rest(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> bool {
+        while self.backlog.evicts() {
+            let before = self.epoch();
+            self.rekey(now, rng);
+            if self.epoch() == before {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Who is still to be put out when another leader's term is seen: the notice of it is for that one.
+    pub(super) fn hand_over_evictions(&mut self, rng: &mut dyn CryptoRngCore) {
+        let left: Vec<Handle> = self.backlog.evictions().copied().collect();
+        if let Some(epoch) = self.epoch() {
+            self.give_notice(epoch, &left, rng);
         }
     }
 
@@ -65,13 +86,94 @@ impl<S: Suite> Leader<S> {
         let revoked =
             roster.filter(|(_, public)| self.memory.revocations.names(public)).map(|(slot, _)| slot);
         let revoked: Vec<Slot> = revoked.collect();
-        let peers: Vec<Peer> = revoked.iter().filter_map(|slot| self.links.peer(*slot)).collect();
         self.evict(now, &revoked, rng);
-        for peer in peers {
-            // A gateway that still carries others is not cut off for one of its drones.
-            if !self.links.carries(peer) {
-                self.out.block(peer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::{Name, RevocationList, StrategyKind};
+
+    use super::super::backlog::MAX_REMOVED_TREE;
+    use super::super::crowd::{Crowd, S, name};
+    use super::super::{LeaderCommand, LeaderEvent};
+    use super::*;
+    use crate::{Input, Output};
+
+    /// Three epochs of a tree are not enough to remove as many.
+    const CROWD: u32 = 3 * MAX_REMOVED_TREE as u32 + 10;
+
+    /// A list by which everybody but the first so many is revoked.
+    fn revoke_all_but(crowd: &mut Crowd, left: Slot) -> Vec<u8> {
+        let handle = |(_, public): (Slot, &quiver_ainq::DronePublicKey<S>)| public.handle();
+        let handles = crowd.leader.roster().iter().skip(left as usize).map(handle).collect();
+        let list =
+            RevocationList { number: 1, issued: 1, next_update: 2_000_000, handles, serials: Vec::new() };
+        let list = crowd.master.sign_revocations(&crowd.deployment, list, &mut crowd.rng).unwrap().encode();
+        Message::<S>::RevocationList(quiver_message::RevocationList { list }).encode(&crowd.deployment)
+    }
+
+    fn put_out(crowd: &Crowd, member: &Name) -> bool {
+        crowd.leader.members().all(|(_, name)| name != member)
+    }
+
+    #[test]
+    fn a_leader_that_crashes_between_the_epochs_of_a_mass_eviction_forgets_none_of_it() {
+        for checkpoint in [false, true] {
+            let mut crowd = Crowd::new(StrategyKind::Tree, 0..CROWD);
+            let list = revoke_all_but(&mut crowd, 2);
+            crowd.input(Input::Received { from: Peer(1), bytes: &list });
+            // The operator's word waits behind those, and nothing but a record remembers it.
+            crowd.command(LeaderCommand::Evict(name("drone-1")));
+            assert!(!put_out(&crowd, &name("drone-1")));
+            if checkpoint {
+                crowd.records = crowd.leader.checkpoint();
             }
+            crowd.restart();
+            assert!(put_out(&crowd, &name("drone-1")), "from a checkpoint: {checkpoint}");
+            let members: Vec<_> = crowd.leader.members().map(|(slot, _)| slot).collect();
+            assert_eq!(members, [0]);
         }
+    }
+
+    #[test]
+    fn revoked_members_are_blocked_whichever_epoch_puts_them_out() {
+        let mut crowd = Crowd::new(StrategyKind::Tree, 0..CROWD);
+        for slot in 0..CROWD {
+            // Two at a time behind one gateway.
+            crowd.leader.links.connect(slot, Peer(u64::from(slot / 2)));
+        }
+        let list = revoke_all_but(&mut crowd, 1);
+        let mut outputs = crowd.input(Input::Received { from: Peer(u64::MAX), bytes: &list });
+        while crowd.leader.roster().len() > 1 {
+            outputs.extend(crowd.input(Input::Timeout));
+        }
+        let blocked = outputs.iter().filter_map(|output| match output {
+            Output::Block(peer) => Some(peer.0),
+            _ => None,
+        });
+        // The first gateway carries one that stays.
+        assert_eq!(blocked.collect::<Vec<_>>(), (1..u64::from(CROWD / 2)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_leader_speaks_under_no_key_that_those_to_be_put_out_hold() {
+        let mut crowd = Crowd::new(StrategyKind::Tree, 0..CROWD);
+        let list = revoke_all_but(&mut crowd, 2);
+        crowd.input(Input::Received { from: Peer(1), bytes: &list });
+        assert!(crowd.leader.backlog.evicts());
+        let outputs = crowd.command(LeaderCommand::Send { channel: name("orders"), data: alloc::vec![1] });
+        assert_eq!(crowd.leader.roster().len(), 2);
+        let said = outputs.iter().find_map(|output| match output {
+            Output::Transmit { payload, .. } => match Message::<S>::decode(&crowd.deployment, payload) {
+                Ok(Message::GroupMessage(message)) => Some(message),
+                _ => None,
+            },
+            _ => None,
+        });
+        assert_eq!(Some(said.unwrap().epoch), crowd.leader.epoch());
+        let failed =
+            |output: &Output<LeaderEvent, _>| matches!(output, Output::Event(LeaderEvent::SendFailed(_)));
+        assert!(!outputs.iter().any(failed));
     }
 }

@@ -35,7 +35,7 @@ impl<S: Suite> Leader<S> {
                 self.own_header(now, rng);
             }
             Ok(()) => {
-                self.step_down(now, header);
+                self.step_down(now, header, rng);
                 self.await_vacancy(now, header);
                 if header.core.epoch.term > before {
                     self.turn_to(now, from);
@@ -129,10 +129,11 @@ impl<S: Suite> Leader<S> {
     }
 
     /// Another leader leads. Its header goes to the members that we reached, so that they ask it for their entries.
-    fn step_down(&mut self, now: Now, header: &Header<S>) {
+    fn step_down(&mut self, now: Now, header: &Header<S>, rng: &mut dyn CryptoRngCore) {
         if self.lead.is_none() {
             return;
         }
+        self.hand_over_evictions(rng);
         self.set_down();
         self.out.event(LeaderEvent::SteppedDown { term: header.core.epoch.term });
         self.overruled();
@@ -149,6 +150,12 @@ impl<S: Suite> Leader<S> {
     fn set_down(&mut self) {
         let Some(lead) = self.lead.take() else { return };
         self.memory.roster = lead.leadership.roster().clone();
+        // As the records say.
+        for handle in self.backlog.evictions() {
+            if let Some(slot) = self.memory.roster.evict(*handle) {
+                self.memory.remove_spare(slot);
+            }
+        }
         self.leaves.clear();
         self.restart_renewal = None;
         self.waiting = Waiting::new(self.config.max_members);

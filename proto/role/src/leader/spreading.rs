@@ -3,14 +3,15 @@
 //!
 //! What concerns every member is done in slices, so that a leader of a million members stays responsive.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{EpochOutput, Name, Part, PathNonce, Slot, Suite};
+use quiver_ainq::{EpochOutput, Part, PathNonce, Slot, Suite};
 use quiver_message::{Message, Welcome};
 use rand_core::CryptoRngCore;
 
+use super::epochs::Made;
 use super::interface::LeaderTiming;
 use super::memory::Spare;
 use super::waiting::Candidate;
@@ -84,24 +85,27 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// Tells those who are out, and forgets them.
-    pub(super) fn dismiss(
-        &mut self,
-        output: &EpochOutput<S>,
-        leaving: &BTreeMap<Slot, Name>,
-        evicted: &BTreeSet<Slot>,
-    ) {
+    /// Tells those who are out, and forgets them. Who was revoked has no connection to us any more.
+    pub(super) fn dismiss(&mut self, output: &EpochOutput<S>, made: &Made<S>) {
         let Some(lead) = &self.lead else { return };
+        let mut revoked = BTreeSet::new();
         for slot in &output.dropped {
             self.memory.remove_spare(*slot);
             let peer = self.links.remove(*slot);
             // A member that joined again is not told: it waits for its welcome.
-            let Some(name) = leaving.get(slot) else { continue };
+            let Some(name) = made.leaving.get(slot) else { continue };
             if let Some(peer) = peer {
                 self.out.send_encoded(peer, lead.now.message_with(None));
             }
-            let evicted = evicted.contains(slot);
+            revoked.extend(peer.filter(|_| made.revoked.contains(slot)));
+            let evicted = made.evicted.contains(slot);
             self.out.event(LeaderEvent::Removed { name: name.clone(), slot: *slot, evicted });
+        }
+        for peer in revoked {
+            // A gateway that still carries others is not cut off for one of its drones.
+            if !self.links.carries(peer) {
+                self.out.block(peer);
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use super::{LeaderRecord, Spare};
 use crate::snapshot::Snapshot;
 
 /// The form that records have.
-pub(super) const VERSION: u8 = 2;
+pub(in crate::leader) const VERSION: u8 = 2;
 
 /// One change. Public keys, points and lists are in their canonical encodings.
 #[derive(Clone, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]

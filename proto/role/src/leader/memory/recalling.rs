@@ -75,7 +75,10 @@ impl<S: Suite> Memory<S> {
                 self.remove_spare(*slot);
             }
             Change::Evicted(handle) => {
-                self.roster.evict(Handle(*handle));
+                // Of one whose turn had not come there is no record of the slot.
+                if let Some(slot) = self.roster.evict(Handle(*handle)) {
+                    self.remove_spare(slot);
+                }
             }
             Change::Spare { slot, q, point, signature } => {
                 let point = (!point.is_empty()).then(|| Element::<S>::decode(point)).transpose()?;
