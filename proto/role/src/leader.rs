@@ -299,7 +299,7 @@ impl<S: Suite> Leader<S> {
             lead.leadership.settle();
             lead.unsettled = false;
         }
-        if !self.backlog.is_empty() {
+        if due(self.backlog.deadline(), now.monotonic) {
             self.rekey(now, rng);
         }
     }
@@ -357,7 +357,7 @@ impl<S: Suite> Leader<S> {
             lead.and_then(|lead| lead.spreading.deadline()),
             // At once.
             lead.filter(|lead| lead.unsettled).map(|_| Duration::ZERO),
-            (!self.backlog.is_empty()).then_some(Duration::ZERO),
+            self.backlog.deadline(),
             lead.and_then(|lead| Voice::deadline(&lead.voice)),
             self.standby_deadline(),
             self.envelopes_deadline(),

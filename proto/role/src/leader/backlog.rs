@@ -2,6 +2,7 @@
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use quiver_ainq::{Handle, Roster, Slot, StrategyKind, Suite};
 
@@ -23,6 +24,8 @@ pub(super) struct Backlog<S: Suite> {
     unwritten: usize,
     leaves: BTreeSet<Slot>,
     joins: VecDeque<Vetted<S>>,
+    /// After a failure: when to try again.
+    retry: Option<Duration>,
 }
 
 /// As much of it as one epoch takes.
@@ -36,11 +39,13 @@ pub(super) struct Portion<S: Suite> {
 
 impl<S: Suite> Backlog<S> {
     pub(super) const fn new() -> Self {
-        Self { evictions: VecDeque::new(), unwritten: 0, leaves: BTreeSet::new(), joins: VecDeque::new() }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.evictions.is_empty() && self.leaves.is_empty() && self.joins.is_empty()
+        Self {
+            evictions: VecDeque::new(),
+            unwritten: 0,
+            leaves: BTreeSet::new(),
+            joins: VecDeque::new(),
+            retry: None,
+        }
     }
 
     /// Joins that wait.
@@ -83,8 +88,31 @@ impl<S: Suite> Backlog<S> {
         self.joins.extend(joins);
     }
 
+    /// When the next epoch is to be made of it: at once, but not after a failure.
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        let waits = self.evicts() || !self.leaves.is_empty() || !self.joins.is_empty();
+        waits.then(|| self.retry.unwrap_or(Duration::ZERO))
+    }
+
+    /// What was taken goes to the front again, to be tried at this time.
+    pub(super) fn give_back(
+        &mut self,
+        evictions: &[Handle],
+        leaves: impl Iterator<Item = Slot>,
+        retry: Duration,
+    ) {
+        for handle in evictions.iter().rev() {
+            self.evictions.push_front(*handle);
+        }
+        // Perhaps all of them; twice is as good as once.
+        self.unwritten = self.evictions.len();
+        self.leaves.extend(leaves);
+        self.retry = Some(retry);
+    }
+
     /// Takes as much as one epoch of this strategy may change.
     pub(super) fn take(&mut self, strategy: StrategyKind, roster: &Roster<S>) -> Portion<S> {
+        self.retry = None;
         let mut room = match strategy {
             StrategyKind::Flat => MAX_REMOVED_FLAT,
             StrategyKind::Tree => MAX_REMOVED_TREE,

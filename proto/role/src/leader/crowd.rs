@@ -35,8 +35,8 @@ impl Crowd {
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(name("test"), master.public());
         let role = Role::Leader { group: name("alpha"), ordinal: 0 };
-        let keypair = issue(&master, &deployment, identity([255; 16], "leader", role), &mut rng);
-        let model = issue(&master, &deployment, identity([0; 16], "model", Role::Edge), &mut rng);
+        let keypair = issue(&master, &deployment, &identity([255; 16], "leader", role), &mut rng);
+        let model = issue(&master, &deployment, &identity([0; 16], "model", Role::Edge), &mut rng);
         let member = |slot: Slot| {
             let mut public = model.public().clone();
             let mut serial = [0; 16];
@@ -111,10 +111,10 @@ fn identity(serial: [u8; 16], text: &str, role: Role) -> Identity {
 pub(super) fn issue(
     master: &MasterSecret<S>,
     deployment: &Deployment<S>,
-    identity: Identity,
+    identity: &Identity,
     rng: &mut ChaCha20Rng,
 ) -> DroneKeypair<S> {
     let secret = SecretValue::generate(rng);
-    let partial = master.issue_partial_key(deployment, &identity, &secret.public(), rng);
-    partial.verify(deployment, &identity, &secret).unwrap()
+    let partial = master.issue_partial_key(deployment, identity, &secret.public(), rng);
+    partial.verify(deployment, identity, &secret).unwrap()
 }

@@ -141,10 +141,21 @@ impl<S: Suite> Leader<S> {
             Err(error) => {
                 lead.renew = lead.renew.max(now.monotonic + RETRY_FAILED);
                 self.lead = Some(lead);
+                self.give_back(now, &made);
                 return self.out.event(LeaderEvent::RekeyFailed(error));
             }
         };
         self.follow_up(now, lead, output, &made, rng);
+    }
+
+    /// An epoch could not be made: whoever was to be out with it still is to be. Who was to be in may be why it failed, and
+    /// asks again.
+    fn give_back(&mut self, now: Now, made: &Made<S>) {
+        for candidate in &made.candidates {
+            self.refuse(candidate.peer, Reason::Busy, &candidate.nonce, RETRY_FAILED);
+        }
+        let leaves = made.leaving.keys().filter(|slot| !made.evicted.contains(slot));
+        self.backlog.give_back(&made.evictions, leaves.copied(), now.monotonic + RETRY_FAILED);
     }
 
     /// What the next epoch changes.
@@ -266,4 +277,40 @@ fn changes<S: Suite>(output: &EpochOutput<S>, made: &Made<S>) -> Vec<Change> {
         changes.push(Change::Pin { serial, handle });
     }
     changes
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::{Identity, Role, StrategyKind};
+
+    use super::super::LeaderCommand;
+    use super::super::crowd::{Crowd, issue, name};
+    use super::*;
+    use crate::{Input, Output};
+
+    #[test]
+    fn who_was_to_be_out_with_an_epoch_that_failed_is_out_with_the_next() {
+        let mut crowd = Crowd::new(StrategyKind::Flat, 0..5);
+        let (role, groups) = (Role::Leader { group: name("alpha"), ordinal: 0 }, alloc::vec![]);
+        let other = Identity { serial: [7; 16], name: name("other"), role, groups, not_after: 1 << 40 };
+        let other = issue(&crowd.master, &crowd.deployment, &other, &mut crowd.rng);
+        // With another's key no epoch of this term can be made.
+        let own = crowd.leader.memory.keypair.replace(other);
+        crowd.leader.leaves.insert(3);
+        crowd.leader.waiting.stir(crowd.now);
+        let outputs = crowd.command(LeaderCommand::Evict(name("drone-1")));
+        let failed = |output: &Output<LeaderEvent, _>| {
+            matches!(output, Output::Event(LeaderEvent::RekeyFailed(quiver_ainq::Error::NotALeader)))
+        };
+        assert!(outputs.iter().any(failed));
+        crowd.now.monotonic += Duration::from_secs(5);
+        // The batch of the leave closes, and fails too; then nothing is tried for a while.
+        crowd.input(Input::Timeout);
+        assert!(!crowd.input(Input::Timeout).iter().any(failed));
+        assert_eq!(crowd.leader.roster().len(), 5);
+        crowd.leader.memory.keypair = own;
+        crowd.now.monotonic += RETRY_FAILED;
+        crowd.input(Input::Timeout);
+        assert_eq!(crowd.leader.members().map(|(slot, _)| slot).collect::<Vec<_>>(), [0, 2, 4]);
+    }
 }
