@@ -199,6 +199,7 @@ type Answered = Result<Value, String>;
 type Events = broadcast::Receiver<LeaderEvent>;
 
 const ENDING: &str = "the leader is ending";
+const NOT_LEADING: &str = "this leader does not lead; ask the one that does";
 
 async fn status<S: Suite>(machine: &Handle<Leader<S>>) -> Answered {
     let mut status = machine.inspect(Status::of).await.map_err(|_| ENDING)?;
@@ -241,6 +242,7 @@ async fn evict<S: Suite>(machine: &Handle<Leader<S>>, events: Events, name: &str
         LeaderEvent::NoSuchMember(unknown) if unknown == name => {
             Some(Err(format!("{name} is no member of the group")))
         }
+        LeaderEvent::NotLeading => Some(Err(NOT_LEADING.into())),
         _ => None,
     })
     .await
@@ -254,6 +256,7 @@ async fn rekey<S: Suite>(machine: &Handle<Leader<S>>, events: Events) -> Answere
             let (term, counter) = (epoch.term, epoch.counter);
             Some(Ok(format!("term {term}, counter {counter}: a new key for {members} members").into()))
         }
+        LeaderEvent::NotLeading => Some(Err(NOT_LEADING.into())),
         _ => None,
     })
     .await
@@ -302,10 +305,14 @@ async fn give<S: Suite>(
 
 async fn serving<S: Suite>(machine: &Handle<Leader<S>>) -> Result<(), String> {
     let status = machine.inspect(Leader::status).await.map_err(|_| ENDING)?;
-    match (status.epoch, status.name) {
-        (Some(_), _) => Ok(()),
-        (None, None) => Err("the leader has not enrolled yet; is the KGC reachable?".into()),
-        (None, Some(_)) => Err("the leader has no term open".into()),
+    match status.stance {
+        Stance::Leading => Ok(()),
+        Stance::Enrolling => Err("the leader has not enrolled yet; is the KGC reachable?".into()),
+        Stance::StandingBy { leader: Some(leader), .. } => {
+            Err(format!("{NOT_LEADING}: it stands by for {leader}"))
+        }
+        Stance::StandingBy { leader: None, .. } => Err(format!("{NOT_LEADING}, or wait until this one does")),
+        Stance::Retired => Err(NOT_LEADING.into()),
     }
 }
 

@@ -279,6 +279,9 @@ impl<S: Suite> Leader<S> {
 
     fn command(&mut self, now: Now, command: LeaderCommand, rng: &mut dyn CryptoRngCore) {
         match command {
+            LeaderCommand::Rekey | LeaderCommand::Evict(_) if self.lead.is_none() => {
+                self.out.event(LeaderEvent::NotLeading);
+            }
             LeaderCommand::Rekey => self.rekey(now, rng),
             LeaderCommand::Evict(name) => match self.slot_of(&name) {
                 None => self.out.event(LeaderEvent::NoSuchMember(name)),

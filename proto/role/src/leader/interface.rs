@@ -130,6 +130,8 @@ pub enum LeaderEvent {
     },
     /// The name is not a member's.
     NoSuchMember(Name),
+    /// Only the leader in office makes epochs: this one does not lead, or not yet. Nothing was done.
+    NotLeading,
     /// A request was refused.
     Refused {
         /// Who asked.

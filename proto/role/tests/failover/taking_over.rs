@@ -186,3 +186,23 @@ fn a_deputy_that_only_heard_of_many_evictions_lets_none_of_them_in_again() {
     assert!(world.follow(1, [EVICTED, EVICTED + 1]));
     assert!((0..EVICTED).all(|edge| world.key(edge) != world.leader_key(1)));
 }
+
+#[test]
+fn a_leader_that_does_not_lead_says_so_when_it_is_told_to_evict_or_to_renew_the_key() {
+    let mut world = World::grouped(9, 2, 3);
+    let epoch = world.epoch(0);
+    let told = |world: &World| {
+        world.leaders[1].events.iter().filter(|event| **event == LeaderEvent::NotLeading).count()
+    };
+    for (told_so_far, command) in [LeaderCommand::Rekey, LeaderCommand::Evict(name("edge-1"))].into_iter().enumerate() {
+        assert_eq!(told(&world), told_so_far);
+        world.lead(1, command);
+    }
+    assert_eq!(told(&world), 2);
+    world.run(SILENCE);
+    // Nor does it remember it for the day it leads.
+    assert_eq!(world.epoch(0), epoch);
+    world.crash(Node::Leader(0));
+    world.run_until("the deputy leads", |world| world.leading() == [1]);
+    assert_eq!(world.status(1).unwrap().members, 3);
+}
