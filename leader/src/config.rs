@@ -59,6 +59,9 @@ pub(crate) struct Config {
     /// How long to wait for acknowledgements before sending an epoch again.
     #[serde(with = "humantime_serde")]
     pub(crate) resend: Duration,
+    /// How long a member is kept that was never heard in a term.
+    #[serde(with = "humantime_serde")]
+    pub(crate) absence: Duration,
     /// Addresses of the group's other leaders.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) peer: Vec<String>,
@@ -85,6 +88,7 @@ impl Default for Config {
             batching: timing.batching,
             batching_max: timing.batching_max,
             resend: timing.resend,
+            absence: timing.absence,
             peer: Vec::new(),
             silence: Duration::from_secs(10),
         }
@@ -146,6 +150,9 @@ impl Config {
         if config.validity < Duration::from_secs(5) {
             return Err(Error::Config("`validity` must be at least 5s".into()));
         }
+        if config.absence < Duration::from_secs(60) {
+            return Err(Error::Config("`absence` must be at least 1m".into()));
+        }
         if config.silence < Duration::from_millis(500) {
             return Err(Error::Config("`silence` must be at least 500ms".into()));
         }
@@ -173,6 +180,7 @@ impl Config {
             batching: self.batching,
             batching_max: self.batching_max,
             resend: self.resend,
+            absence: self.absence,
             silence: (!self.peer.is_empty()).then_some(self.silence),
         }
     }

@@ -333,6 +333,9 @@ impl<S: Suite> Leader<S> {
         if renew || restart {
             self.rekey(now, rng);
         }
+        if due(self.lead.as_ref().map(|lead| lead.sweep), clock) {
+            self.dismiss_the_silent(now, rng);
+        }
         self.tick_spreading(now, rng);
         if let Some(lead) = &mut self.lead {
             lead.voice.tick(now);
@@ -356,7 +359,7 @@ impl<S: Suite> Leader<S> {
             self.batch_deadline(),
             self.waiting.tidying(),
             self.restart_renewal,
-            lead.map(|lead| lead.renew),
+            lead.map(|lead| lead.renew.min(lead.sweep)),
             lead.and_then(|lead| lead.spreading.deadline()),
             // At once.
             lead.filter(|lead| lead.unsettled).map(|_| Duration::ZERO),

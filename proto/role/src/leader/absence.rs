@@ -1,12 +1,14 @@
-//! Members that a term opens without: its header lists them, and everybody is sent the header.
+//! Members that are away: those that a term opens without, and those that are not heard in it for long.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quiver_ainq::{Element, Slot, Suite};
+use rand_core::CryptoRngCore;
 
 use super::Leader;
 use super::memory::Change;
+use crate::Now;
 
 /// How many runs of absent slots a header lists at most: about 70 KB. Two restarts in a row of a leader of a million can
 /// leave hundreds of thousands, more than a message takes.
@@ -23,6 +25,18 @@ impl<S: Suite> Leader<S> {
             self.memory.remove_spare(*slot);
         }
         surplus.into_iter().map(Change::Vacated).collect()
+    }
+
+    /// Puts out the members that were never heard in this term, now and then.
+    pub(super) fn dismiss_the_silent(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let Some(lead) = &mut self.lead else { return };
+        lead.sweep = now.monotonic.saturating_add(self.config.timing.absence);
+        let slots = lead.leadership.roster().iter().map(|(slot, _)| slot);
+        let silent: Vec<Slot> = slots.filter(|slot| self.links.is_silent(*slot)).collect();
+        if !silent.is_empty() {
+            self.backlog.remove(silent);
+            self.rekey(now, rng);
+        }
     }
 }
 

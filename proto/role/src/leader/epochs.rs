@@ -37,6 +37,8 @@ pub(super) struct Lead<S: Suite> {
     pub(super) voice: Voice,
     /// On the monotonic clock: when to make a new key because this one grows old.
     pub(super) renew: Duration,
+    /// On the monotonic clock: when to put out who was not heard in this term.
+    pub(super) sweep: Duration,
     pub(super) spreading: Spreading,
     /// Whether the leadership still owes work that need not be done before an epoch is on its way.
     pub(super) unsettled: bool,

@@ -45,6 +45,10 @@ pub struct LeaderTiming {
     pub batching_max: Duration,
     /// How long to wait for acknowledgements before sending an epoch again.
     pub resend: Duration,
+    /// How long a member is kept that was never heard in a term: it neither acknowledged an epoch nor is connected. It may
+    /// join again. So who left just before its leader was lost, and is still on the copy that a deputy took over from, is
+    /// not keyed for to the end of its identity.
+    pub absence: Duration,
     /// With other leaders of the same group: for how long the one that leads may be silent before another opens a term.
     /// Those with higher ordinals wait longer by half of it each. Such a leader also listens for as long after a start
     /// before it leads. None for a leader that is alone: it opens a term as soon as it starts.
@@ -58,6 +62,7 @@ impl Default for LeaderTiming {
             batching: Duration::from_millis(250),
             batching_max: Duration::from_secs(4),
             resend: Duration::from_secs(5),
+            absence: Duration::from_secs(86_400),
             silence: None,
         }
     }

@@ -123,6 +123,11 @@ impl Links {
         late.filter_map(|(slot, link)| Some((slot, link.peer?)))
     }
 
+    /// Whether a member is not connected and acknowledged nothing in this term.
+    pub(super) fn is_silent(&self, slot: Slot) -> bool {
+        self.by_slot.get(slot as usize).is_none_or(|link| link.peer.is_none() && link.acknowledged == 0)
+    }
+
     /// The members whose connection is known.
     pub(super) fn reached(&self) -> impl Iterator<Item = (Slot, Peer)> + '_ {
         (0..).zip(&self.by_slot).filter_map(|(slot, link)| Some((slot, link.peer?)))

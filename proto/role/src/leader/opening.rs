@@ -122,6 +122,7 @@ impl<S: Suite> Leader<S> {
             absent: output.header.core.absent.iter().collect(),
             voice,
             renew: self.renewal(now),
+            sweep: now.monotonic.saturating_add(self.config.timing.absence),
             spreading: Spreading::new(now, &self.config.timing),
             unsettled: true,
             first_end,

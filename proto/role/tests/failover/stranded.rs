@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_role::EdgeCommand;
+use quiver_role::{EdgeCommand, EdgeEvent, LeaderEvent};
 
 use crate::world::{Node, World};
 
@@ -28,4 +28,28 @@ fn a_member_whose_slot_is_anothers_in_the_deputys_copy_joins_again() {
     world.run(Duration::from_secs(280));
     assert!(world.follow(1, 1..4));
     assert!(world.follow(1, [late]), "{:?}", world.blamed_by(Node::Edge(late)));
+}
+
+#[test]
+fn who_left_unknown_to_the_deputy_is_not_on_its_roster_for_ever() {
+    let mut world = World::grouped(2, 2, 4);
+    let everybody = [Node::Leader(0), Node::Edge(0), Node::Edge(1), Node::Edge(2), Node::Edge(3)];
+    world.part(&[Node::Leader(1)], &everybody);
+    world.command(0, EdgeCommand::Leave);
+    world.run(Duration::from_millis(800));
+    assert!(world.edges[0].events.contains(&EdgeEvent::Left));
+    world.crash(Node::Leader(0));
+    world.crash(Node::Edge(0));
+    world.walls.clear();
+    world.run_until("the deputy leads", |world| world.leading() == [1]);
+    world.run(Duration::from_secs(60));
+    assert_eq!(world.status(1).unwrap().members, 4, "as far as it knows");
+    // One that is only off for a while comes back in time.
+    world.crash(Node::Edge(3));
+    world.run(Duration::from_secs(86_400));
+    assert_eq!(world.status(1).unwrap().members, 3);
+    let removed = |event: &&LeaderEvent| matches!(event, LeaderEvent::Removed { evicted: false, .. });
+    assert_eq!(world.leaders[1].events.iter().filter(removed).count(), 1);
+    world.start(Node::Edge(3));
+    world.run_until("all there", |world| world.follow(1, 1..4));
 }

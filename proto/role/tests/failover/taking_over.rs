@@ -194,7 +194,9 @@ fn a_leader_that_does_not_lead_says_so_when_it_is_told_to_evict_or_to_renew_the_
     let told = |world: &World| {
         world.leaders[1].events.iter().filter(|event| **event == LeaderEvent::NotLeading).count()
     };
-    for (told_so_far, command) in [LeaderCommand::Rekey, LeaderCommand::Evict(name("edge-1"))].into_iter().enumerate() {
+    for (told_so_far, command) in
+        [LeaderCommand::Rekey, LeaderCommand::Evict(name("edge-1"))].into_iter().enumerate()
+    {
         assert_eq!(told(&world), told_so_far);
         world.lead(1, command);
     }
