@@ -27,7 +27,7 @@ impl<S: Suite> Leader<S> {
             Err(offence) => {
                 // That keys have run out is no offence of who shows that they were there.
                 if offence != Offence::Protocol(Error::Expired) || !self.is_known(header) {
-                    self.behind(from, offence);
+                    self.behind(now, from, header, offence);
                 }
                 self.lead_above(now, rng);
             }
@@ -115,17 +115,26 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// A leader that shows us a term that is past is shown the present one; anybody else is blamed.
-    fn behind(&mut self, from: Peer, offence: Offence) {
+    /// A leader that shows us a term that is past is shown the present one. A member may well know no newer header; anybody
+    /// is blamed for one that does not hold.
+    fn behind(&mut self, now: Now, from: Peer, header: &Header<S>, offence: Offence) {
+        if offence != Offence::Protocol(Error::Stale) {
+            return self.blame(from, offence);
+        }
         let another_leader = self.leaders.contains(&from) || self.deputies.peers().any(|peer| peer == from);
-        if offence == Offence::Protocol(Error::Stale) && another_leader {
+        if another_leader {
             if let Some(header) = self.newest_header().cloned() {
                 let rekey = Rekey { header, part: None };
                 self.out.send(&self.config.deployment, from, &Message::Rekey(rekey));
             }
             return;
         }
-        self.blame(from, offence);
+        let (deployment, list) = (&self.config.deployment, self.memory.revocations.list());
+        let held = header.clone().verify(deployment, &self.config.group, None, list, now.unix);
+        match held {
+            Ok(_) | Err(Error::Expired | Error::Revoked) => {}
+            Err(error) => self.blame(from, error),
+        }
     }
 
     /// Another leader leads. Its header goes to the members that we reached, so that they ask it for their entries.

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, DroneKeypair, DronePublicKey, Error, Label, SpareStatement};
+use quiver_ainq::{Deployment, DroneKeypair, DronePublicKey, Error, Header, Label, SpareStatement};
 use quiver_crypto::Hasher;
 use quiver_crypto::canonical::Writer;
-use quiver_message::{JoinHello, Message, Replica, ReplicaChunk, StandBy};
-use quiver_role::{LeaderEvent, Offence};
+use quiver_message::{JoinHello, Message, Rekey, Replica, ReplicaChunk, StandBy};
+use quiver_role::{LeaderCommand, LeaderEvent, Offence};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -317,4 +317,30 @@ fn an_altered_question_is_blamed_and_told_nothing() {
     world.run(Duration::from_millis(10));
     let blamed = world.blamed_by(Node::Leader(0));
     assert!(blamed.contains(&&Offence::Protocol(Error::InvalidSignature)), "{blamed:?}");
+}
+
+#[test]
+fn an_older_header_is_no_offence_if_it_holds() {
+    let mut world = World::grouped(13, 2, 3);
+    let old = world.recorded.iter().find_map(|flight| match decode(&world, flight) {
+        Message::Rekey(rekey) if flight.from == Node::Leader(0) => Some(rekey.header),
+        _ => None,
+    });
+    let old = old.unwrap();
+    world.lead(0, LeaderCommand::Rekey);
+    world.run(SILENCE);
+    let show = |world: &mut World, header: Header<S>| {
+        let bytes = Message::Rekey(Rekey { header, part: None }).encode(&world.deployment);
+        for leader in [0, 1].map(Node::Leader) {
+            world.inject(Node::Edge(0), leader, &bytes);
+        }
+        world.run(Duration::from_millis(10));
+        [0, 1].map(|leader| world.blamed_by(Node::Leader(leader)).len())
+    };
+    // A member that heard nothing newer shows it to whichever leader does not lead.
+    assert_eq!(show(&mut world, old.clone()), [0, 0]);
+    let mut forged = old;
+    forged.tag[0] ^= 1;
+    assert_eq!(show(&mut world, forged), [1, 1]);
+    assert_eq!(world.blamed_by(Node::Leader(0)), [&Offence::Protocol(Error::InvalidSignature)]);
 }
