@@ -239,6 +239,9 @@ async fn evict<S: Suite>(machine: &Handle<Leader<S>>, events: Events, name: &str
         LeaderEvent::Removed { name: removed, evicted: true, .. } if removed == name => {
             Some(Ok(format!("{name} is out of the group and stays out").into()))
         }
+        LeaderEvent::Barred(barred) if barred == name => {
+            Some(Ok(format!("{name} is away, and will not be let in again").into()))
+        }
         LeaderEvent::NoSuchMember(unknown) if unknown == name => {
             Some(Err(format!("{name} is no member of the group")))
         }

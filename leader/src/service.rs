@@ -247,6 +247,7 @@ impl LeaderHost {
             }
             LeaderEvent::Joined { name, slot } => tracing::info!(%name, slot, "joined"),
             LeaderEvent::Removed { name, slot, evicted } => tracing::info!(%name, slot, evicted, "removed"),
+            LeaderEvent::Barred(name) => tracing::info!(%name, "away, and evicted"),
             LeaderEvent::NoSuchMember(name) => tracing::warn!(%name, "no such member"),
             LeaderEvent::NotLeading => tracing::warn!("not done: this leader does not lead"),
             LeaderEvent::Refused { peer, reason } => tracing::warn!(peer = peer.0, %reason, "refused"),

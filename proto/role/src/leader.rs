@@ -284,7 +284,7 @@ impl<S: Suite> Leader<S> {
             }
             LeaderCommand::Rekey => self.rekey(now, rng),
             LeaderCommand::Evict(name) => match self.slot_of(&name) {
-                None => self.out.event(LeaderEvent::NoSuchMember(name)),
+                None => self.evict_one_away(now, name, rng),
                 Some(slot) => self.evict(now, &[slot], rng),
             },
             LeaderCommand::Allow(name) => {

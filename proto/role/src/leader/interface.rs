@@ -133,7 +133,9 @@ pub enum LeaderEvent {
         /// Whether it was put out rather than left.
         evicted: bool,
     },
-    /// The name is not a member's.
+    /// This drone, which had lost its slot because it was away, was evicted.
+    Barred(Name),
+    /// The name is not a member's, nor of one that is away.
     NoSuchMember(Name),
     /// Only the leader in office makes epochs: this one does not lead, or not yet. Nothing was done.
     NotLeading,

@@ -12,12 +12,12 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    DroneKeypair, Element, Epoch, Handle, MAX_SLOTS, PendingEnrolment, Roster, Signature, Slot,
+    DroneKeypair, Element, Epoch, Handle, MAX_SLOTS, Name, PendingEnrolment, Roster, Signature, Slot,
     SpareStatement, Suite,
 };
 
 pub(super) use self::change::{
-    Change, VERSION, enrolled, epoch_change, held_change, refused_change, spare_change,
+    Change, VERSION, away_change, enrolled, epoch_change, held_change, refused_change, spare_change,
 };
 use super::notices::Notices;
 use super::{Leader, LeaderRecord};
@@ -71,6 +71,8 @@ pub(super) struct Memory<S: Suite> {
     spares: Vec<Spare<S>>,
     /// Whether members' signatures on their spare points are kept: a leader that is alone does without.
     keeps_signatures: bool,
+    /// Members that lost their slots because they are away, so that they can be evicted all the same.
+    pub(super) away: BTreeMap<Name, Handle>,
     /// The first key seen for each identity, by serial: a second one is evidence against the KGC.
     pub(super) pins: BTreeMap<[u8; 16], Handle>,
     /// The newest epoch made or seen, and its D.
@@ -93,6 +95,7 @@ impl<S: Suite> Memory<S> {
             roster: Roster::new(),
             spares: Vec::new(),
             keeps_signatures,
+            away: BTreeMap::new(),
             pins: BTreeMap::new(),
             newest: None,
             held: None,
@@ -158,6 +161,8 @@ impl<S: Suite> Leader<S> {
         let evicted = roster.evicted().chain(self.backlog.evictions());
         changes.extend(evicted.map(|handle| Change::Evicted(*handle.as_bytes())));
         changes.extend(memory.spares().map(|(slot, spare)| spare_change(slot, spare)));
+        let away = memory.away.iter().filter(|(_, handle)| !roster.is_evicted(handle));
+        changes.extend(away.map(|(name, handle)| away_change(name, handle)));
         let pins = memory.pins.iter();
         changes
             .extend(pins.map(|(serial, handle)| Change::Pin { serial: *serial, handle: *handle.as_bytes() }));

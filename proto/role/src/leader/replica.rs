@@ -150,6 +150,7 @@ impl<S: Suite> Leader<S> {
         if staged.whole {
             changes.push(Change::Anew);
             self.memory.forget_spares();
+            self.memory.away.clear();
         }
         for (slot, seat) in &staged.seats {
             changes.push(match &seat.holder {

@@ -115,6 +115,7 @@ impl<S: Suite> Leader<S> {
             self.links.connect(*slot, candidate.peer);
             self.memory.set_spare(*slot, Spare::of(&request.spare));
             self.memory.pins.insert(request.drone.identity.serial, request.drone.handle());
+            self.memory.away.remove(&request.drone.identity.name);
             let Some(part) = self.part_for(*slot, &candidate.nonce) else { continue };
             let welcome = Welcome { nonce: candidate.nonce, header: output.header.clone(), part };
             self.out.send(&self.config.deployment, candidate.peer, &Message::Welcome(welcome));

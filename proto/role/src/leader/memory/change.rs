@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{DroneKeypair, Epoch, Handle, Slot, Suite};
+use quiver_ainq::{DroneKeypair, Epoch, Handle, Name, Slot, Suite};
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -65,6 +65,11 @@ pub(in crate::leader) enum Change {
         handle: [u8; 32],
         proof: Vec<u8>,
     },
+    /// A member that lost its slot because it is away.
+    Away {
+        name: Vec<u8>,
+        handle: [u8; 32],
+    },
 }
 
 impl Change {
@@ -85,6 +90,7 @@ impl Change {
             Self::Member { public, .. } => public.len() + 16,
             Self::Notice(bytes) => bytes.len() + 16,
             Self::Refused { proof, .. } => proof.len() + 64,
+            Self::Away { name, .. } => name.len() + 64,
             _ => 192,
         }
     }
@@ -97,6 +103,10 @@ pub(in crate::leader) fn enrolled<S: Suite>(keypair: &DroneKeypair<S>) -> Change
 pub(in crate::leader) fn spare_change<S: Suite>(slot: Slot, spare: &Spare<S>) -> Change {
     let point = spare.point.as_ref().map(|point| point.as_ref().to_vec()).unwrap_or_default();
     Change::Spare { slot, q: spare.q, point, signature: spare.signature.to_vec() }
+}
+
+pub(in crate::leader) fn away_change(name: &Name, handle: &Handle) -> Change {
+    Change::Away { name: name.as_bytes().to_vec(), handle: *handle.as_bytes() }
 }
 
 pub(in crate::leader) fn held_change(epoch: Epoch, digest: [u8; 32]) -> Change {

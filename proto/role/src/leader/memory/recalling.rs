@@ -4,7 +4,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    Deployment, DroneKeypair, DronePublicKey, Element, Epoch, Handle, PendingEnrolment, Roster, Slot, Suite,
+    Deployment, DroneKeypair, DronePublicKey, Element, Epoch, Handle, Name, PendingEnrolment, Roster, Slot,
+    Suite,
 };
 
 use super::change::VERSION;
@@ -35,6 +36,7 @@ impl<S: Suite> Memory<S> {
             | Change::Evicted(_)
             | Change::Spare { .. }
             | Change::Anew
+            | Change::Away { .. }
             | Change::Held { .. } => self.apply_to_group(change),
             Change::Pin { .. }
             | Change::Epoch { .. }
@@ -86,7 +88,13 @@ impl<S: Suite> Memory<S> {
                 let signature: Box<[u8]> = signature.clone().into_boxed_slice();
                 self.set_spare(*slot, Spare { q: *q, point, signature });
             }
-            Change::Anew => (self.roster, self.spares) = (Roster::new(), Vec::new()),
+            Change::Anew => {
+                (self.roster, self.spares) = (Roster::new(), Vec::new());
+                self.away.clear();
+            }
+            Change::Away { name, handle } => {
+                self.away.insert(Name::from_bytes(name)?, Handle(*handle));
+            }
             Change::Held { term, counter, digest } => {
                 self.held = Some((Epoch { term: *term, counter: *counter }, *digest));
             }
@@ -121,6 +129,7 @@ impl<S: Suite> Memory<S> {
             // An old change, applied once more over a compacted log: the drone was put out since.
             return Ok(());
         }
+        self.away.remove(&public.identity.name);
         if let Some(former) = self.roster.find(&public.handle()) {
             self.roster.remove(former);
         }
