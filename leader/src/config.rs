@@ -59,6 +59,9 @@ pub(crate) struct Config {
     /// How long to wait for acknowledgements before sending an epoch again.
     #[serde(with = "humantime_serde")]
     pub(crate) resend: Duration,
+    /// For how long a challenge admits who asks to join.
+    #[serde(with = "humantime_serde")]
+    pub(crate) challenge: Duration,
     /// How long a member is kept that was never heard in a term.
     #[serde(with = "humantime_serde")]
     pub(crate) absence: Duration,
@@ -88,6 +91,7 @@ impl Default for Config {
             batching: timing.batching,
             batching_max: timing.batching_max,
             resend: timing.resend,
+            challenge: timing.challenge,
             absence: timing.absence,
             peer: Vec::new(),
             silence: Duration::from_secs(10),
@@ -150,6 +154,9 @@ impl Config {
         if config.validity < Duration::from_secs(5) {
             return Err(Error::Config("`validity` must be at least 5s".into()));
         }
+        if !(Duration::from_secs(5)..=LeaderTiming::MAX_CHALLENGE).contains(&config.challenge) {
+            return Err(Error::Config("`challenge` must lie between 5s and 1h".into()));
+        }
         if config.absence < Duration::from_secs(60) {
             return Err(Error::Config("`absence` must be at least 1m".into()));
         }
@@ -180,6 +187,7 @@ impl Config {
             batching: self.batching,
             batching_max: self.batching_max,
             resend: self.resend,
+            challenge: self.challenge,
             absence: self.absence,
             silence: (!self.peer.is_empty()).then_some(self.silence),
         }

@@ -8,18 +8,17 @@ use quiver_message::COOKIE_LEN;
 
 use crate::Peer;
 
-/// For how long a cookie admits, in seconds.
-pub(crate) const LIFETIME: u64 = 60;
-
 /// Makes and recognises cookies with a key that dies with the process.
 #[derive(Debug)]
 pub(crate) struct CookieJar {
     key: Secret<32>,
+    /// For how long a cookie admits.
+    lifetime: Duration,
 }
 
 impl CookieJar {
-    pub(crate) fn new(key: Secret<32>) -> Self {
-        Self { key }
+    pub(crate) fn new(key: Secret<32>, lifetime: Duration) -> Self {
+        Self { key, lifetime }
     }
 
     /// A cookie for this peer and these parts of its hello: time in seconds (8 bytes) ‖ MAC (32 bytes).
@@ -43,7 +42,7 @@ impl CookieJar {
             return false;
         };
         let time = u64::from_be_bytes(*time);
-        let young = now.as_secs().checked_sub(time).is_some_and(|age| age <= LIFETIME);
+        let young = now.as_secs().checked_sub(time).is_some_and(|age| age <= self.lifetime.as_secs());
         young && ct_eq(self.mac(time, peer, parts).expose(), mac)
     }
 
@@ -67,7 +66,7 @@ mod tests {
 
     #[test]
     fn cookie_admits_only_its_peer_and_hello_and_only_for_a_while() {
-        let jar = CookieJar::new(Secret::new([7; 32]));
+        let jar = CookieJar::new(Secret::new([7; 32]), Duration::from_secs(60));
         let cookie = jar.bake(NOW, Peer(1), &[b"nonce"]);
         assert!(jar.recognises(NOW, Peer(1), &[b"nonce"], &cookie));
         assert!(jar.recognises(NOW + Duration::from_secs(60), Peer(1), &[b"nonce"], &cookie));

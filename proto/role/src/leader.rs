@@ -113,7 +113,7 @@ impl<S: Suite> Leader<S> {
             memory,
             booted: false,
             // Replaced by a random key at the first input, before any cookie is made.
-            cookies: CookieJar::new(Secret::new([0; 32])),
+            cookies: CookieJar::new(Secret::new([0; 32]), Duration::ZERO),
             enrollee: None,
             kgcs: BTreeSet::new(),
             ask_revocations: None,
@@ -123,7 +123,7 @@ impl<S: Suite> Leader<S> {
             deputies: Deputies::new(),
             hints: Hints::default(),
             links: Links::default(),
-            waiting: Waiting::new(config.max_members),
+            waiting: Waiting::new(config.max_members, config.timing.challenge_lifetime()),
             leaves: BTreeSet::new(),
             backlog: Backlog::new(),
             restart_renewal: None,
@@ -157,7 +157,7 @@ impl<S: Suite> Leader<S> {
     /// The first input after a start: a new boot number, durable first; then enrol, or open a term.
     fn boot(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.booted = true;
-        self.cookies = CookieJar::new(Secret::random(rng));
+        self.cookies = CookieJar::new(Secret::random(rng), self.config.timing.challenge_lifetime());
         let mut changes = alloc::vec![self.origin()];
         self.memory.boot_no = self.memory.boot_no.saturating_add(1);
         self.leaps = self.memory.newest.is_some();

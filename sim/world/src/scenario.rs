@@ -29,7 +29,7 @@
 //! | table or key | what it says |
 //! |---|---|
 //! | `[fleet]` | `members`, `strangers`, `leaders`, `strategy`; `stay-out`, `off`; `start-over`, `join-at`, `join-over` |
-//! | `[leader]`, `[edge]` | timings: `validity`, `batching`, `batching-max`, `resend`, `silence`; `retry`, `retry-max`, `admission`, `overlap` |
+//! | `[leader]`, `[edge]` | timings: `validity`, `batching`, `batching-max`, `resend`, `challenge`, `absence`, `silence`; `retry`, `retry-max`, `admission`, `overlap` |
 //! | `[radio]` | `preset`, `loss` or `burst = { rate, length }` of its frames, `rounds`, `ignore-duty-cycle`, `arithmetic` |
 //! | `[links]` | faults of whole messages, whatever the radio: `delay`, `jitter`, `loss`, `burst`, `duplicate`, `reorder`, `corrupt` |
 //! | `[churn]` | `from`, `until`, `edges`, `leaves-per-minute`, `joins-per-minute`, `crashes-per-minute`, `down` |

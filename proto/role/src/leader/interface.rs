@@ -45,6 +45,9 @@ pub struct LeaderTiming {
     pub batching_max: Duration,
     /// How long to wait for acknowledgements before sending an epoch again.
     pub resend: Duration,
+    /// For how long a challenge admits who asks to join or to stand by; an hour at most. Over a radio with a duty cycle,
+    /// the answer to one of hundreds of drones takes its time. Every request is remembered for as long.
+    pub challenge: Duration,
     /// How long a member is kept that was never heard in a term: it neither acknowledged an epoch nor is connected. It may
     /// join again. So who left just before its leader was lost, and is still on the copy that a deputy took over from, is
     /// not keyed for to the end of its identity.
@@ -55,6 +58,15 @@ pub struct LeaderTiming {
     pub silence: Option<Duration>,
 }
 
+impl LeaderTiming {
+    /// The longest life of a challenge.
+    pub const MAX_CHALLENGE: Duration = Duration::from_secs(3600);
+
+    pub(crate) fn challenge_lifetime(&self) -> Duration {
+        self.challenge.min(Self::MAX_CHALLENGE)
+    }
+}
+
 impl Default for LeaderTiming {
     fn default() -> Self {
         Self {
@@ -62,6 +74,7 @@ impl Default for LeaderTiming {
             batching: Duration::from_millis(250),
             batching_max: Duration::from_secs(4),
             resend: Duration::from_secs(5),
+            challenge: Duration::from_secs(120),
             absence: Duration::from_secs(86_400),
             silence: None,
         }

@@ -8,7 +8,6 @@ use super::backlog::Backlog;
 use super::deputies::Deputies;
 use super::links::Links;
 use super::memory::{epoch_change, refused_change};
-use super::waiting::Waiting;
 use super::{Leader, LeaderEvent};
 use crate::refused::encode_proof;
 use crate::{Now, Offence, Peer};
@@ -167,7 +166,7 @@ impl<S: Suite> Leader<S> {
         }
         self.leaves.clear();
         self.restart_renewal = None;
-        self.waiting = Waiting::new(self.config.max_members);
+        self.waiting.abandon();
         self.backlog = Backlog::new();
         self.deputies = Deputies::new();
         self.links_to_hints();

@@ -7,7 +7,6 @@ use core::time::Duration;
 use quiver_ainq::Suite;
 use quiver_message::{DecodedJoinRequest, Nonce};
 
-use crate::cookie::LIFETIME;
 use crate::{Now, Peer};
 
 /// How many joins may wait in any group. In a large one an eighth of its places may: forming it takes a handful of epochs
@@ -15,8 +14,6 @@ use crate::{Now, Peer};
 const ALWAYS_WAITING: usize = 16_384;
 /// How many of them from one connection (a gateway carries many drones).
 const MAX_PER_PEER: usize = 256;
-/// For how long a request is known: as long as its challenge would admit it.
-const REMEMBERED: Duration = Duration::from_secs(LIFETIME + 1);
 
 /// Joins that wait for the next epoch, in the order they came. Their signatures are verified together when it is made, so
 /// until then a name on a request means nothing: two requests in one name wait side by side.
@@ -32,6 +29,8 @@ pub(super) struct Waiting<S: Suite> {
     first: Option<Duration>,
     last: Duration,
     capacity: usize,
+    /// For how long a request is known: as long as its challenge would admit it.
+    remembered: Duration,
 }
 
 /// A request to join, its signatures not yet verified.
@@ -46,7 +45,7 @@ pub(super) struct Candidate<S: Suite> {
 }
 
 impl<S: Suite> Waiting<S> {
-    pub(super) fn new(max_members: u32) -> Self {
+    pub(super) fn new(max_members: u32, lifetime: Duration) -> Self {
         Self {
             joins: Vec::new(),
             per_peer: BTreeMap::new(),
@@ -55,6 +54,8 @@ impl<S: Suite> Waiting<S> {
             first: None,
             last: Duration::ZERO,
             capacity: ALWAYS_WAITING.max(max_members as usize / 8),
+            // Cookies count in whole seconds.
+            remembered: lifetime + Duration::from_secs(1),
         }
     }
 
@@ -81,7 +82,7 @@ impl<S: Suite> Waiting<S> {
 
     pub(super) fn push(&mut self, now: Now, candidate: Candidate<S>) {
         self.taken.insert(candidate.challenge, now.monotonic);
-        self.forget.get_or_insert(now.monotonic + REMEMBERED);
+        self.forget.get_or_insert(now.monotonic + self.remembered);
         *self.per_peer.entry(candidate.peer).or_default() += 1;
         self.joins.push(candidate);
         self.stir(now);
@@ -104,8 +105,15 @@ impl<S: Suite> Waiting<S> {
 
     /// Forgets what no challenge would admit any more.
     pub(super) fn forget_old(&mut self, now: Now) {
-        self.taken.retain(|_, taken| *taken + REMEMBERED > now.monotonic);
-        self.forget = self.taken.values().min().map(|taken| *taken + REMEMBERED);
+        let remembered = self.remembered;
+        self.taken.retain(|_, taken| *taken + remembered > now.monotonic);
+        self.forget = self.taken.values().min().map(|taken| *taken + remembered);
+    }
+
+    /// Nobody waits any more. The requests are known as long as their challenges admit them.
+    pub(super) fn abandon(&mut self) {
+        (self.joins, self.first) = (Vec::new(), None);
+        self.per_peer.clear();
     }
 
     /// Ends the batch and gives everyone who waited.

@@ -1,10 +1,14 @@
 //! Joining, leaving, renewing.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
-use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent};
+use quiver_message::Message;
+use quiver_role::leader::LeaderTiming;
+use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Offence};
 
-use crate::world::World;
+use crate::world::{Node, S, World};
 
 #[test]
 fn drones_enrol_join_and_agree() {
@@ -40,7 +44,7 @@ fn renewal_reaches_everybody_and_is_acknowledged() {
 fn keys_are_renewed_before_they_run_out() {
     let mut world = World::new(4);
     world.leader_timing.validity = Duration::from_secs(60);
-    world.crash(crate::world::Node::Leader);
+    world.crash(Node::Leader);
     world.leader_records.clear();
     world.start_leader();
     world.add_edge("edge");
@@ -95,4 +99,46 @@ fn one_seed_gives_one_history() {
     };
     assert_eq!(bytes(7), bytes(7));
     assert_ne!(bytes(7), bytes(8));
+}
+
+/// What the leader makes of a request to join that comes so long after its challenge.
+fn asks_late(lifetime: Duration, late: Duration) -> World {
+    let mut world = World::new(20);
+    world.crash(Node::Leader);
+    world.leader_timing.challenge = lifetime;
+    world.start_leader();
+    let held = Rc::new(RefCell::new(Vec::new()));
+    let (keep, deployment) = (held.clone(), world.deployment.clone());
+    world.tamper = Some(Box::new(move |flight| {
+        if matches!(Message::<S>::decode(&deployment, &flight.bytes), Ok(Message::JoinRequest(_))) {
+            keep.borrow_mut().push(flight);
+            return vec![];
+        }
+        vec![flight]
+    }));
+    world.add_edge("slow");
+    world.run(late);
+    let flight = held.borrow_mut().remove(0);
+    world.inject(flight.from, flight.to, &flight.bytes);
+    world.run(Duration::from_secs(5));
+    world
+}
+
+#[test]
+fn a_challenge_admits_for_as_long_as_the_leader_is_told() {
+    let secs = Duration::from_secs;
+    let joined =
+        |world: &World| world.leader_events.iter().any(|event| matches!(event, LeaderEvent::Joined { .. }));
+    // Over a slow radio an answer may take longer than a minute; whoever asks for days gets an hour.
+    for (lifetime, late) in
+        [(LeaderTiming::default().challenge, 100), (secs(900), 890), (Duration::MAX, 3590)]
+    {
+        let world = asks_late(lifetime, secs(late));
+        assert!(joined(&world) && world.blamed_by_leader().is_empty(), "{lifetime:?}, {late} s");
+    }
+    for (lifetime, late) in [(secs(60), 65), (Duration::MAX, 3610)] {
+        let world = asks_late(lifetime, secs(late));
+        assert!(!joined(&world), "{lifetime:?}, {late} s");
+        assert_eq!(world.blamed_by_leader(), [&Offence::Cookie]);
+    }
 }

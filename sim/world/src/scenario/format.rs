@@ -95,6 +95,8 @@ pub(super) struct LeaderTable {
     pub(super) batching: Option<Spanned<Span>>,
     pub(super) batching_max: Option<Spanned<Span>>,
     pub(super) resend: Option<Spanned<Span>>,
+    pub(super) challenge: Option<Spanned<Span>>,
+    pub(super) absence: Option<Spanned<Span>>,
     /// How long the leader that leads may be silent, if there are several.
     pub(super) silence: Option<Spanned<Span>>,
 }

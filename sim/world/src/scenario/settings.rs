@@ -101,6 +101,8 @@ pub(super) fn leader_timing(
     set(source, &table.batching, &mut timing.batching)?;
     set(source, &table.batching_max, &mut timing.batching_max)?;
     set(source, &table.resend, &mut timing.resend)?;
+    set(source, &table.challenge, &mut timing.challenge)?;
+    set(source, &table.absence, &mut timing.absence)?;
     let mut silence = SILENCE;
     set(source, &table.silence, &mut silence)?;
     timing.silence = (leaders > 1).then_some(silence);
