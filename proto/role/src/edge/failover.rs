@@ -1,12 +1,14 @@
 //! Several leaders: whom to ask, whom to show oneself to, and proof against one of them.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use quiver_ainq::{EquivocationProof, Header, Suite};
 use quiver_message::{Message, Rekey};
 use rand_core::CryptoRngCore;
 
 use super::{Edge, EdgeEvent, Standing};
+use crate::backoff::Backoff;
 use crate::refused::encode_proof;
 use crate::{Now, Offence, Peer};
 
@@ -18,13 +20,44 @@ impl<S: Suite> Edge<S> {
         }
     }
 
+    /// How long to wait before asking to join again, for a leader does not lead. If it says when it will, that is no reason
+    /// to ask ever more rarely; meanwhile another may lead.
+    pub(super) fn until_ready(
+        &mut self,
+        from: Peer,
+        told: Duration,
+        backoff: &mut Backoff,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Duration {
+        let several = self.leaders.len() > 1;
+        let (wait, asks_it_again) = match self.told(told, rng) {
+            None if several => (backoff.next(rng) / 8, false),
+            None => (backoff.next(rng), true),
+            Some(told) if several && told > self.config.timing.retry => (self.config.timing.retry, false),
+            Some(told) => (told, true),
+        };
+        if !asks_it_again && self.leaders.first() == Some(&from) {
+            self.leaders.rotate_left(1);
+        }
+        wait
+    }
+
+    /// The time that a refusal names, within reason, for nobody signs it; and spread, for thousands are told the same.
+    fn told(&self, told: Duration, rng: &mut dyn CryptoRngCore) -> Option<Duration> {
+        let timing = &self.config.timing;
+        let jitter = 1.0 + f64::from(rng.next_u32()) / f64::from(u32::MAX) / 4.0;
+        let named = told.min(timing.retry_max).mul_f64(jitter);
+        (!told.is_zero()).then(|| named.max(timing.retry / 4))
+    }
+
     /// The leader asked does not lead. It is shown the newest header we hold, and the next one is asked, though not as fast
-    /// as refusals come.
-    pub(super) fn not_leading(&mut self, now: Now, from: Peer) {
+    /// as refusals come; or the same one when it says that it will.
+    pub(super) fn not_leading(&mut self, now: Now, from: Peer, told: Duration, rng: &mut dyn CryptoRngCore) {
         let retry = self.config.timing.retry;
+        let pause = if self.leaders.len() > 1 { Some(retry / 4) } else { self.told(told, rng) };
         let Standing::Member(member) = &mut self.standing else { return };
-        if let Some(question) = member.question.as_mut().filter(|_| self.leaders.len() > 1) {
-            question.deadline = question.deadline.min(now.monotonic + retry / 4);
+        if let (Some(question), Some(pause)) = (&mut member.question, pause) {
+            question.deadline = question.deadline.min(now.monotonic + pause);
         }
         if member.listens <= now.monotonic && self.leaders.contains(&from) {
             member.listens = now.monotonic + retry;

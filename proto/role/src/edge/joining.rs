@@ -203,16 +203,13 @@ impl<S: Suite> Edge<S> {
         match &mut self.standing {
             Standing::Joining(joining) if joining.peer == from && refusal.reference == joining.nonce => {
                 let mut backoff = joining.backoff.clone();
-                let patience = if refusal.reason.is_transient() { 1 } else { 8 };
-                let mut wait = (backoff.next(rng) * patience)
-                    .max(refusal.retry_after.min(self.config.timing.retry_max * 8));
-                if refusal.reason == Reason::NotReady && self.leaders.len() > 1 {
-                    // Perhaps the next one leads.
-                    wait /= 8;
-                    if self.leaders.first() == Some(&from) {
-                        self.leaders.rotate_left(1);
-                    }
-                }
+                let wait = if refusal.reason == Reason::NotReady {
+                    self.until_ready(from, refusal.retry_after, &mut backoff, rng)
+                } else {
+                    let patience = if refusal.reason.is_transient() { 1 } else { 8 };
+                    let told = refusal.retry_after.min(self.config.timing.retry_max * 8);
+                    (backoff.next(rng) * patience).max(told)
+                };
                 self.standing = Standing::Outside { retry: Some(now.monotonic + wait), backoff };
                 self.out.event(EdgeEvent::Refused(refusal.reason));
             }
@@ -229,7 +226,7 @@ impl<S: Suite> Edge<S> {
                 } else {
                     self.out.event(EdgeEvent::Refused(refusal.reason));
                     if refusal.reason == Reason::NotReady {
-                        self.not_leading(now, from);
+                        self.not_leading(now, from, refusal.retry_after, rng);
                     }
                 }
             }

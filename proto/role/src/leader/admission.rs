@@ -30,7 +30,7 @@ impl<S: Suite> Leader<S> {
         if *group != self.config.group {
             Err((Reason::WrongGroup, Duration::ZERO))
         } else if self.lead.is_none() {
-            Err((Reason::NotReady, Duration::from_secs(1)))
+            Err((Reason::NotReady, self.ready_in(now)))
         } else if self.waiting.is_full(now) || self.waiting.is_full_for(from) {
             Err((Reason::Busy, self.config.timing.batching_max))
         } else {

@@ -62,7 +62,7 @@ impl<S: Suite> Leader<S> {
             return self.refuse(from, Reason::WrongGroup, &request.number, Duration::ZERO);
         }
         let Some(lead) = &self.lead else {
-            return self.refuse(from, Reason::NotReady, &request.number, Duration::from_secs(1));
+            return self.refuse(from, Reason::NotReady, &request.number, self.ready_in(now));
         };
         let leadership = &lead.leadership;
         let Some(auth) = leadership.auth_key(request.slot) else {

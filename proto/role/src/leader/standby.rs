@@ -169,6 +169,16 @@ impl<S: Suite> Leader<S> {
         Some(standby.alive.saturating_add(patience).saturating_add(turn))
     }
 
+    /// How long it takes, as far as it knows, until this leader leads; zero if it does not know, or stands by for one that
+    /// answers.
+    pub(super) fn ready_in(&self, now: Now) -> Duration {
+        if self.standby.leader().is_some() {
+            return Duration::ZERO;
+        }
+        let at = self.takeover().or(self.vacancy());
+        at.map_or(Duration::ZERO, |at| at.saturating_sub(now.monotonic))
+    }
+
     /// The pause between two questions: several fit into the silence that makes a deputy act.
     pub(super) fn asking_pause(&self) -> Duration {
         self.config.timing.silence.map_or(Duration::from_secs(1), |silence| silence / 4)

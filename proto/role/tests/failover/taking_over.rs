@@ -208,3 +208,19 @@ fn a_leader_that_does_not_lead_says_so_when_it_is_told_to_evict_or_to_renew_the_
     world.run_until("the deputy leads", |world| world.leading() == [1]);
     assert_eq!(world.status(1).unwrap().members, 3);
 }
+
+#[test]
+fn drones_that_asked_before_anybody_led_are_in_soon_after_somebody_does() {
+    for seed in 20..30 {
+        let mut world = World::with_silence(seed, 2, SILENCE * 3);
+        for edge in 0..4 {
+            world.add_edge(&format!("edge-{edge}"));
+            world.run(Duration::from_millis(300));
+        }
+        world.run_until("leader 0 leads", |world| world.leading() == [0]);
+        let led = world.clock;
+        world.run_until("all in", |world| (0..4).all(|edge| world.synced(edge)));
+        let waited = world.clock - led;
+        assert!(waited <= Duration::from_secs(3), "{waited:?} with seed {seed}");
+    }
+}

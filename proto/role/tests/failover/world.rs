@@ -71,6 +71,7 @@ pub(crate) type Tamper = Box<dyn FnMut(Flight) -> Vec<Flight>>;
 pub(crate) struct World {
     pub(crate) clock: Duration,
     pub(crate) latency: Duration,
+    silence: Duration,
     pub(crate) rng: ChaCha20Rng,
     pub(crate) deployment: Deployment<S>,
     pub(crate) operator: OperatorSecretKey<S>,
@@ -100,6 +101,11 @@ pub(crate) struct World {
 impl World {
     /// A KGC and this many leaders with the ordinals 0, 1, …
     pub(crate) fn new(seed: u64, leaders: usize) -> Self {
+        Self::with_silence(seed, leaders, SILENCE)
+    }
+
+    /// The same with leaders that may be silent for so long.
+    pub(crate) fn with_silence(seed: u64, leaders: usize, silence: Duration) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(name("test"), master.public());
@@ -107,6 +113,7 @@ impl World {
         let mut world = Self {
             clock: Duration::from_secs(100),
             latency: Duration::from_millis(5),
+            silence,
             rng,
             deployment,
             operator,
@@ -188,7 +195,7 @@ impl World {
             strategy: crate::STRATEGY,
             timing: LeaderTiming {
                 validity: Duration::from_secs(10_000),
-                silence: Some(SILENCE),
+                silence: Some(self.silence),
                 ..LeaderTiming::default()
             },
         }
