@@ -27,8 +27,6 @@ pub struct Membership<S: Suite> {
     /// How keys travel in the term.
     strategy: StrategyKind,
     slot: Slot,
-    /// The counter of the epoch that made the pairwise key. Flat: u = counter − birth. Tree: u = counter.
-    birth: u64,
     epoch: Epoch,
     digest: Digest,
     ratchet: Ratchet<S>,
@@ -66,10 +64,9 @@ impl<S: Suite> Membership<S> {
         }
         let one_time = OneTime { q: 0, secret: ephemeral, point: ephemeral.public() };
         let ratchet = agree(context, keypair, &one_time, header, slot)?;
-        let birth = core.epoch.counter;
         match part {
-            Part::Path(path) => Self::open_path(header, path, ratchet, birth),
-            Part::Entry(entry) => Self::open_entry(header, entry, ratchet, birth),
+            Part::Path(path) => Self::open_path(header, path, ratchet),
+            Part::Entry(entry) => Self::open_entry(header, entry, ratchet),
             Part::Delta(_) => Err(Error::UnsupportedStrategy),
         }
     }
@@ -212,9 +209,7 @@ fn agree<S: Suite>(
     let pairs = PairContext::new(&context.deployment, &core.group, core.epoch, point, &core.leader);
     let ctx = pairs.digest(keypair.public(), slot, one_time.q, one_time.point.encoding());
     let mut ratchet = Ratchet::derive(&agreed, &ctx);
-    if core.strategy == StrategyKind::Tree {
-        ratchet.count_from(core.epoch.counter);
-    }
+    ratchet.count_from(core.epoch.counter);
     Ok(ratchet)
 }
 

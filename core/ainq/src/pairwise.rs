@@ -90,7 +90,7 @@ impl<S: Suite> Ratchet<S> {
         &self.auth
     }
 
-    /// How often the chain was stepped; under `tree` the counter of the epoch whose key it is.
+    /// The counter of the epoch whose key it is, once it [counts from](Self::count_from) the epoch that made it.
     #[must_use]
     pub const fn u(&self) -> u64 {
         self.u
@@ -114,7 +114,7 @@ impl<S: Suite> Ratchet<S> {
         self.u += 1;
     }
 
-    /// Under `tree` the start of the chain is the key of the epoch that made it, and u the counter of an epoch.
+    /// The start of the chain is the key of the epoch with this counter.
     pub(crate) const fn count_from(&mut self, counter: u64) {
         self.u = counter;
     }

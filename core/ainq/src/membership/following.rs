@@ -14,7 +14,6 @@ struct Next<S: Suite> {
     ratchet: Ratchet<S>,
     path: Option<Path<HmacXor<S>>>,
     key: GroupKey,
-    birth: u64,
 }
 
 impl<S: Suite> Membership<S> {
@@ -37,7 +36,7 @@ impl<S: Suite> Membership<S> {
         let spare = spare.filter(|spare| spare.q() == q).ok_or(Error::WrongSpare)?;
         let one_time = OneTime { q, secret: spare.secret(), point: *spare.point() };
         let ratchet = agree(context, keypair, &one_time, header, self.slot)?;
-        Self::open_entry(header, entry, ratchet, core.epoch.counter)
+        Self::open_entry(header, entry, ratchet)
     }
 
     pub(super) fn follow_by_entry(&self, header: &VerifiedHeader<S>, entry: &Entry) -> Result<Self, Error> {
@@ -45,11 +44,10 @@ impl<S: Suite> Membership<S> {
         if entry.q.is_some() {
             return Err(Error::Malformed("entry"));
         }
-        // u = counter − birth; never back, and at most 2^16 forward
-        let u = header.core().epoch.counter.checked_sub(self.birth).ok_or(Error::Stale)?;
+        // Never back, and at most 2^16 forward.
         let mut ratchet = self.ratchet.clone();
-        ratchet.skip_to(u)?;
-        Self::open_entry(header, entry, ratchet, self.birth)
+        ratchet.skip_to(header.core().epoch.counter)?;
+        Self::open_entry(header, entry, ratchet)
     }
 
     pub(super) fn follow_by_path(
@@ -58,7 +56,7 @@ impl<S: Suite> Membership<S> {
         path: &PathMessage,
     ) -> Result<Self, Error> {
         self.check_in_term(header, StrategyKind::Tree)?;
-        Self::open_path(header, path, self.ratchet.clone(), self.birth)
+        Self::open_path(header, path, self.ratchet.clone())
     }
 
     pub(super) fn follow_by_wraps(&self, header: &VerifiedHeader<S>, delta: &Delta) -> Result<Self, Error> {
@@ -85,7 +83,7 @@ impl<S: Suite> Membership<S> {
         ratchet.skip_to(core.epoch.counter)?;
         let path = path.follow(self.slot, &ratchet, &touched, header.d0(), find)?;
         let key = group_key::<S>(path.root().ok_or(Error::MissingPath)?, header.d0());
-        Self::activate(header, self.slot, Next { ratchet, path: Some(path), key, birth: self.birth })
+        Self::activate(header, self.slot, Next { ratchet, path: Some(path), key })
     }
 
     /// Whether an epoch goes on with this member's term, by its strategy and its leader, and with this member.
@@ -113,13 +111,12 @@ impl<S: Suite> Membership<S> {
         header: &VerifiedHeader<S>,
         entry: &Entry,
         mut ratchet: Ratchet<S>,
-        birth: u64,
     ) -> Result<Self, Error> {
         let key = GroupKey::unwrap(S::ID, &entry.wrap, &ratchet.pad(header.d0(), entry.slot));
         if header.core().strategy == StrategyKind::Flat {
             ratchet.step();
         }
-        Self::activate(header, entry.slot, Next { ratchet, path: None, key, birth })
+        Self::activate(header, entry.slot, Next { ratchet, path: None, key })
     }
 
     /// Goes to the epoch's key of the chain, never back, and stays there: another path of this epoch may be needed.
@@ -127,17 +124,16 @@ impl<S: Suite> Membership<S> {
         header: &VerifiedHeader<S>,
         path: &PathMessage,
         mut ratchet: Ratchet<S>,
-        birth: u64,
     ) -> Result<Self, Error> {
         ratchet.skip_to(header.core().epoch.counter)?;
         let slot = path.slot;
         let (path, key) = path.open(&ratchet, header.digest(), header.core().height)?;
-        Self::activate(header, slot, Next { ratchet, path: Some(path), key, birth })
+        Self::activate(header, slot, Next { ratchet, path: Some(path), key })
     }
 
     /// Tag, and everything new at once.
     fn activate(header: &VerifiedHeader<S>, slot: u32, next: Next<S>) -> Result<Self, Error> {
-        let Next { ratchet, path, key, birth } = next;
+        let Next { ratchet, path, key } = next;
         let tag = key.tag(header.d0(), &header.header().entries_root);
         if !ct_eq(tag.expose(), &header.header().tag) {
             return Err(Error::WrongTag);
@@ -148,7 +144,6 @@ impl<S: Suite> Membership<S> {
             leader: core.leader.handle(),
             strategy: core.strategy,
             slot,
-            birth,
             epoch: core.epoch,
             digest: *header.digest(),
             ratchet,

@@ -12,7 +12,7 @@ use crate::slots::MAX_SLOTS;
 use crate::{Epoch, Error, Handle, Name, StrategyKind, Suite};
 
 impl<S: Suite> Membership<S> {
-    /// For the edge's encrypted state: lp(suite) ‖ lp(group) ‖ leader's handle (32) ‖ strategy (1) ‖ slot (4) ‖ birth (8) ‖ term (8) ‖
+    /// For the edge's encrypted state: lp(suite) ‖ lp(group) ‖ leader's handle (32) ‖ strategy (1) ‖ slot (4) ‖ term (8) ‖
     /// counter (8) ‖ D (32) ‖ u (8) ‖ W\[u\] (32) ‖ A (32).
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
@@ -21,7 +21,6 @@ impl<S: Suite> Membership<S> {
         writer
             .u8(self.strategy.code())
             .u32(self.slot)
-            .u64(self.birth)
             .u64(self.epoch.term)
             .u64(self.epoch.counter)
             .fixed(&self.digest);
@@ -49,16 +48,15 @@ impl<S: Suite> Membership<S> {
         if slot >= MAX_SLOTS {
             return Err(Error::WrongSlot);
         }
-        let birth = reader.u64()?;
         let epoch = Epoch { term: reader.u64()?, counter: reader.u64()? };
         let digest = reader.array()?;
         let ratchet = Ratchet::decode(reader.take(Ratchet::<S>::ENCODED_LEN)?)?;
         reader.end()?;
-        // Under tree the chain is always where the epoch is.
-        let astray = strategy == StrategyKind::Tree && ratchet.u() != epoch.counter;
-        if birth > epoch.counter || astray {
+        // Under tree the chain is where the epoch is, under flat one step further.
+        let ahead = u64::from(strategy == StrategyKind::Flat);
+        if epoch.counter.checked_add(ahead) != Some(ratchet.u()) {
             return Err(Error::Malformed("membership"));
         }
-        Ok(Self { group, leader, strategy, slot, birth, epoch, digest, ratchet, path: None, key: None })
+        Ok(Self { group, leader, strategy, slot, epoch, digest, ratchet, path: None, key: None })
     }
 }

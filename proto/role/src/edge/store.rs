@@ -14,7 +14,7 @@ use super::{Edge, EdgeConfig, Member, Standing};
 use crate::enrollee::Enrollee;
 use crate::snapshot::{RestoreError, Snapshot};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// Room for the usual state, so that serialising leaves no copy of a secret in memory that was outgrown.
 const ROOM: usize = 8192;
 
