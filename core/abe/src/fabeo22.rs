@@ -10,8 +10,8 @@
 //! | H(\|U\| + 1), which CP-ABE needs besides | b, `base_point`: hashed under another domain, so that no attribute has it |
 //! | (M, π, ρ) | a [`Formula`](quiver_policy::Formula): rows are leaves, π(i) the leaf's attribute, ρ(i) its use number |
 //! | τ | `formula.uses()`: how often the attribute that is used most is used |
-//! | γ_i | [`Weights`] |
-//! | M_i·(secret ‖ v) | [`share`](crate::shares::share) |
+//! | γ_i | `Weights` |
+//! | M_i·(secret ‖ v) | `share` |
 //!
 //! Groups are written additively, here and in `quiver-pairing`.
 //!
