@@ -10,12 +10,14 @@
 //! | [`mutation`] | small changes to valid inputs |
 //! | [`scene`] | a deployment with tokens and keys, the same in every run |
 //! | [`decoders`] | what decodes must encode to what was decoded |
+//! | [`attributes`] | attribute-based schemes: what decodes has one encoding and opens nothing it must not |
 //! | [`files`] | what the services read from disk |
 //! | [`policies`] | the policy language, and encoded policies, attributes and schemas |
 //! | [`machines`] | the roles, taken to some state and then fed with anything |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod attributes;
 pub mod decoders;
 pub mod files;
 pub mod machines;

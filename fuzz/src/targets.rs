@@ -2,7 +2,7 @@
 
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
-use crate::{decoders, files, machines, policies};
+use crate::{attributes, decoders, files, machines, policies};
 
 /// Something to feed with bytes.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +59,10 @@ pub const TARGETS: &[Target] = targets! {
     "deputy_input": machines::deputy_input, machines::script_seeds;
     "replica_chunk": decoders::deputies::replica_chunk, decoders::deputies::replica_chunk_seeds;
     "edge_input": machines::edge_input, machines::script_seeds;
+    "abe_parameters": attributes::parameters, attributes::parameters_seeds;
+    "abe_master_key": attributes::master_key, attributes::master_key_seeds;
+    "abe_key": attributes::key, attributes::key_seeds;
+    "abe_ciphertext": attributes::ciphertext, attributes::ciphertext_seeds;
 };
 
 /// Feeds the target of this name.

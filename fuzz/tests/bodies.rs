@@ -12,6 +12,7 @@ fn rounds(target: &Target) -> usize {
     match target.name {
         "kgc_input" | "leader_input" | "deputy_input" | "edge_input" => 1200,
         "edge_snapshot" | "leader_records" | "state_file" => 1000,
+        name if name.starts_with("abe_") => 600,
         _ => 2000,
     }
 }
