@@ -11,6 +11,7 @@ mod prepared;
 mod redaction;
 mod repeated;
 mod strangers;
+mod vectors;
 #[cfg(feature = "insecure-yct14")]
 mod yct14_attack;
 
