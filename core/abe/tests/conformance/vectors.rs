@@ -1,9 +1,8 @@
 //! Bytes that must stay what they are: encodings, and the secret that goes with them.
 //!
-//! `vectors/*.txt` were made by this crate from a fixed seed. A separate program (Python, with field, curve and pairing
-//! arithmetic of its own, written from the papers' formulas) then confirmed from the bytes alone, for each scheme: the
-//! fingerprint, that the parameters have the master key's secret, and the secret, once through alpha and bravo and once
-//! through both uses of alpha.
+//! `vectors/*.txt` were made by this crate from a fixed seed, and confirmed from the bytes alone by `vectors/check.py`,
+//! which shares no code with it: the fingerprint, that the parameters belong to the master key, and the secret, once
+//! through alpha and bravo and once through both uses of alpha.
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, Guarded, Published, Scheme};
 
