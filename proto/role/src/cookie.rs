@@ -8,6 +8,9 @@ use quiver_message::COOKIE_LEN;
 
 use crate::Peer;
 
+/// For how long an authority's cookie admits a request. A leader is told how long.
+pub(crate) const LIFETIME: Duration = Duration::from_secs(120);
+
 /// Makes and recognises cookies with a key that dies with the process.
 #[derive(Debug)]
 pub(crate) struct CookieJar {

@@ -15,14 +15,11 @@ use rand_core::CryptoRngCore;
 pub use self::interface::{KgcCommand, KgcConfig, KgcEvent, KgcRecord};
 use self::registry::Registry;
 use crate::backoff::due;
-use crate::cookie::CookieJar;
+use crate::cookie::{CookieJar, LIFETIME};
 use crate::outbox::Outbox;
 use crate::revocations::Revocations;
 pub use crate::snapshot::RestoreError;
 use crate::{Input, Machine, Now, Offence, Output, Peer};
-
-/// For how long a cookie admits a request. Longer does no harm: a request that is played again gets the stored reply.
-const COOKIE_LIFETIME: Duration = Duration::from_secs(120);
 
 /// The Key Generation Centre as a machine.
 #[derive(Debug)]
@@ -49,7 +46,7 @@ impl<S: Suite> Kgc<S> {
         records: impl IntoIterator<Item = KgcRecord>,
     ) -> Result<Self, RestoreError> {
         let mut kgc = Self {
-            cookies: CookieJar::new(config.cookie_key.clone(), COOKIE_LIFETIME),
+            cookies: CookieJar::new(config.cookie_key.clone(), LIFETIME),
             registry: Registry::default(),
             revocations: Revocations::new(),
             listeners: alloc::collections::BTreeSet::new(),

@@ -21,7 +21,7 @@ use super::grants::Grants;
 use super::inner::{Answer, MAX_KEY_LEN, Question};
 use super::maker::MakeError;
 use super::pace::Pace;
-use crate::cookie::CookieJar;
+use crate::cookie::{CookieJar, LIFETIME};
 use crate::outbox::Outbox;
 use crate::revocations::Revocations;
 use crate::{Input, Machine, Now, Offence, Output, Peer};
@@ -64,7 +64,7 @@ impl<S: Suite> Office<S> {
         }
         Ok(Self {
             deployment,
-            cookies: CookieJar::new(cookie_key),
+            cookies: CookieJar::new(cookie_key, LIFETIME),
             authorities,
             grants: Grants::default(),
             pace: Pace::new(interval),
