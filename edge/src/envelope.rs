@@ -37,7 +37,7 @@ fn alone(config: &Config, protection: &ProtectionArgs, job: &Job) -> Result<Stri
     let file = config.read_deployment()?;
     with_suite!(file.suite()?, S => {
         let deployment = file.pin::<S>()?;
-        if job.stands_alone() && !NodeState::exists(&config.data_dir) {
+        if !NodeState::exists(&config.data_dir) {
             return Ok(Holder::nobody(deployment).perform(job)?);
         }
         let by = protection.obtain(false)?;

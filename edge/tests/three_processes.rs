@@ -3,6 +3,8 @@
 
 #[path = "three_processes/bench.rs"]
 mod bench;
+#[path = "three_processes/envelopes.rs"]
+mod envelopes;
 #[path = "three_processes/failover.rs"]
 mod failover;
 #[path = "three_processes/secrets.rs"]

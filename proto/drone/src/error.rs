@@ -39,7 +39,7 @@ pub enum Error {
     #[error("the KGC hands this drone no attribute keys: {0}")]
     Refused(Reason),
     /// Policy or attributes are not what the authority's schema allows.
-    #[error("{0}")]
+    #[error("this is no policy or list of attributes:\n{0}")]
     Target(String),
     /// No attribute authority fits, or several do, or one is not of use.
     #[error("{0}")]

@@ -14,17 +14,6 @@ pub enum Job {
     Open(OpenJob),
 }
 
-impl Job {
-    /// Whether it can be done without a drone's state file.
-    #[must_use]
-    pub fn stands_alone(&self) -> bool {
-        match self {
-            Self::Seal(job) => !job.signed && job.authority_file.is_some(),
-            Self::Open(job) => !job.keys.is_empty(),
-        }
-    }
-}
-
 /// Whom something is sealed to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipients {
