@@ -1,5 +1,6 @@
 //! What everybody in a deployment pins: its name and the KGC's master public key.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -10,9 +11,11 @@ use crate::{Element, Name, Suite};
 
 /// A deployment: all drones, leaders and KGCs under one master public key.
 ///
-/// Cheap to clone: tables that make multiplications of the master public key fast are shared.
-#[derive(Clone)]
-pub struct Deployment<S: Suite> {
+/// Cheap to clone and small: everything in it is shared, also the tables that make multiplications of the master public key
+/// fast.
+pub struct Deployment<S: Suite>(Arc<Pinned<S>>);
+
+struct Pinned<S: Suite> {
     name: Name,
     master: Element<S>,
     prepared: S::Prepared,
@@ -28,43 +31,49 @@ impl<S: Suite> Deployment<S> {
             .lp(name.as_bytes())
             .fixed(master.as_bytes())
             .finish();
-        Self { name, prepared: S::prepare(master.point()), master, fingerprint }
+        Self(Arc::new(Pinned { name, prepared: S::prepare(master.point()), master, fingerprint }))
     }
 
     /// The deployment's name.
-    pub const fn name(&self) -> &Name {
-        &self.name
+    pub fn name(&self) -> &Name {
+        &self.0.name
     }
 
     /// P_pub.
-    pub const fn master(&self) -> &Element<S> {
-        &self.master
+    pub fn master(&self) -> &Element<S> {
+        &self.0.master
     }
 
     /// H("quiver/1 deployment", suite, name, P_pub): what people compare.
-    pub const fn fingerprint(&self) -> Digest {
-        self.fingerprint
+    pub fn fingerprint(&self) -> Digest {
+        self.0.fingerprint
     }
 
     /// scalar · P_pub, for public scalars.
     pub(crate) fn vartime_mul_master(&self, scalar: &S::Scalar) -> S::Point {
-        S::vartime_mul_prepared(scalar, &self.prepared)
+        S::vartime_mul_prepared(scalar, &self.0.prepared)
     }
 
     /// `lp(suite) ‖ lp(deployment) ‖ lp(purpose) ‖ body`, a statement of the KGC as bytes.
     pub(crate) fn statement(&self, purpose: &str, body: &[u8]) -> Vec<u8> {
         Writer::new()
             .lp(S::ID.as_bytes())
-            .lp(self.name.as_bytes())
+            .lp(self.0.name.as_bytes())
             .lp(purpose.as_bytes())
             .fixed(body)
             .finish()
     }
 }
 
+impl<S: Suite> Clone for Deployment<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
 impl<S: Suite> PartialEq for Deployment<S> {
     fn eq(&self, other: &Self) -> bool {
-        self.name == other.name && self.master == other.master
+        self.0.name == other.0.name && self.0.master == other.0.master
     }
 }
 
@@ -74,8 +83,8 @@ impl<S: Suite> fmt::Debug for Deployment<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Deployment")
             .field("suite", &S::ID)
-            .field("name", &self.name)
-            .field("fingerprint", &Hex(&self.fingerprint))
+            .field("name", &self.0.name)
+            .field("fingerprint", &Hex(&self.0.fingerprint))
             .finish()
     }
 }

@@ -14,7 +14,7 @@ use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Digest, Hasher};
 use rand_core::CryptoRngCore;
 
-use crate::schnorr::Nonce;
+use crate::schnorr::{Equation, Nonce};
 use crate::{
     Deployment, Element, Error, Identity, IssuedToken, OperatorPublicKey, SchnorrSignature, SecretScalar,
     SecretValue, Suite, Token, TokenStatement, UnixTime,
@@ -67,25 +67,22 @@ impl Proof {
 
     fn make<S: Suite>(
         self,
-        secret: &SecretScalar<S>,
+        (secret, public): (&SecretScalar<S>, &Element<S>),
         transcript: &[u8],
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> SchnorrSignature<S> {
-        let public = secret.public();
         let nonce = Nonce::hedged(secret, self.domain(), transcript, rng);
-        nonce.sign(secret, |k| self.challenge(&public, k, transcript))
+        nonce.sign(secret, |k| self.challenge(public, k, transcript))
     }
 
-    fn check<S: Suite>(
+    /// What has to hold for a proof.
+    fn equation<'a, S: Suite>(
         self,
-        proof: &SchnorrSignature<S>,
-        key: &Element<S>,
+        proof: &'a SchnorrSignature<S>,
+        key: &'a Element<S>,
         transcript: &[u8],
-    ) -> Result<(), Error> {
-        if !proof.satisfies(&self.challenge(key, proof.commitment(), transcript), key.point()) {
-            return Err(Error::InvalidSignature);
-        }
-        Ok(())
+    ) -> Equation<'a, S> {
+        Equation { signature: proof, challenge: self.challenge(key, proof.commitment(), transcript), key }
     }
 }
 
@@ -123,8 +120,8 @@ impl<S: Suite> EnrolmentRequest<S> {
             reply_point,
             kgcs,
             session,
-            token_proof: Proof::Token.make(issued.secret(), &transcript, rng),
-            value_proof: Proof::Value.make(value.scalar(), &transcript, rng),
+            token_proof: Proof::Token.make((issued.secret(), &issued.token.statement.tpk), &transcript, rng),
+            value_proof: Proof::Value.make((value.scalar(), &public_value), &transcript, rng),
         };
         Ok((request.clone(), PendingEnrolment { request, value, reply }))
     }
@@ -201,18 +198,44 @@ impl<S: Suite> EnrolmentRequest<S> {
         if !self.kgcs.contains(&this) {
             return Err(Error::WrongKgc);
         }
-        self.token.verify(deployment, operators, now)?;
-        let statement = self.token.statement.encode();
+        self.token.check_times(deployment, now)?;
+        let (statement, digest) = (self.token.statement.encode(), self.digest());
         let transcript =
             transcript(&statement, &self.public_value, &self.reply_point, &self.kgcs, &self.session);
-        Proof::Token.check(&self.token_proof, &self.token.statement.tpk, &transcript)?;
-        Proof::Value.check(&self.value_proof, &self.public_value, &transcript)?;
+        let proofs = [
+            Proof::Token.equation(&self.token_proof, &self.token.statement.tpk, &transcript),
+            Proof::Value.equation(&self.value_proof, &self.public_value, &transcript),
+        ];
+        self.check_signatures(operators, &statement, &proofs, &digest)?;
         Ok(VerifiedRequest {
             identity: self.token.statement.identity(),
             public_value: self.public_value,
             reply_point: self.reply_point,
-            digest: self.digest(),
+            digest,
         })
+    }
+
+    /// The operator's signature and both proofs: in one product if there is one operator who can have signed, and one by
+    /// one to find out what is wrong.
+    fn check_signatures(
+        &self,
+        operators: &[OperatorPublicKey<S>],
+        statement: &[u8],
+        [token, value]: &[Equation<'_, S>; 2],
+        digest: &Digest,
+    ) -> Result<(), Error> {
+        if let [operator] = operators
+            && Equation::all_hold(&[&self.token.equation(operator, statement), token, value], digest)
+        {
+            return Ok(());
+        }
+        if !operators.iter().any(|operator| self.token.equation(operator, statement).holds()) {
+            return Err(Error::UnknownOperator);
+        }
+        if !token.holds() || !value.holds() {
+            return Err(Error::InvalidSignature);
+        }
+        Ok(())
     }
 }
 

@@ -15,6 +15,9 @@ pub const MAX_GROUPS: usize = 16;
 /// Bytes the encoding of an identity may have: a leader with sixteen groups, all names at their longest.
 pub const MAX_IDENTITY_LEN: usize = 16 + (4 + 64) + (1 + 4 + 64 + 2) + 4 + MAX_GROUPS * (4 + 64) + 8;
 
+/// Room for an identity with short names and a group or two, in bytes.
+const USUAL_LEN: usize = 128;
+
 /// What a drone does in a swarm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
@@ -49,7 +52,7 @@ impl Identity {
     /// The canonical encoding, at most [`MAX_IDENTITY_LEN`] bytes for groups as they must be.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::new();
+        let mut writer = Writer::with_capacity(USUAL_LEN);
         writer.fixed(&self.serial);
         write_grant(&mut writer, &self.name, &self.role, &self.groups, self.not_after);
         writer.finish()

@@ -100,13 +100,20 @@ fn identity_message<S: Suite>(deployment: &Deployment<S>, identity: &[u8], publi
 
 /// x_i, the secret value a drone chooses, and the reason why the KGC cannot read what is meant for the drone.
 #[derive(Debug)]
-pub struct SecretValue<S: Suite>(SecretScalar<S>);
+pub struct SecretValue<S: Suite> {
+    secret: SecretScalar<S>,
+    public: Element<S>,
+}
 
 impl<S: Suite> SecretValue<S> {
     /// **GenSecretValue**: draws x_i.
     #[must_use]
     pub fn generate(rng: &mut (impl CryptoRngCore + ?Sized)) -> Self {
-        Self(SecretScalar::generate(rng))
+        Self::of(SecretScalar::generate(rng))
+    }
+
+    fn of(secret: SecretScalar<S>) -> Self {
+        Self { public: secret.public(), secret }
     }
 
     /// Reads what [`to_bytes`](Self::to_bytes) wrote.
@@ -114,23 +121,23 @@ impl<S: Suite> SecretValue<S> {
     /// # Errors
     /// [`Error::InvalidScalar`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
-        SecretScalar::decode(bytes).map(Self)
+        SecretScalar::decode(bytes).map(Self::of)
     }
 
     /// x_i as `S::SCALAR_LEN` bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
-        self.0.to_bytes()
+        self.secret.to_bytes()
     }
 
     /// P_i.
     #[must_use]
-    pub fn public(&self) -> Element<S> {
-        self.0.public()
+    pub const fn public(&self) -> Element<S> {
+        self.public
     }
 
     pub(crate) const fn scalar(&self) -> &SecretScalar<S> {
-        &self.0
+        &self.secret
     }
 }
 
@@ -189,10 +196,10 @@ impl<S: Suite> UnverifiedPartialKey<S> {
         // ... whose secret y_i = s_i + x_i is checked against it.
         let secret = SecretScalar::new(*self.s + *secret_value.scalar().expose())
             .map_err(|_| Error::InvalidPartialKey)?;
-        if secret.public() != implicit {
+        if S::mul_base(secret.expose()) != *implicit.point() {
             return Err(Error::InvalidPartialKey);
         }
-        Ok(DroneKeypair { public, implicit, secret })
+        Ok(DroneKeypair::of(public, implicit, secret))
     }
 }
 
@@ -210,6 +217,12 @@ pub struct DroneKeypair<S: Suite> {
 }
 
 impl<S: Suite> DroneKeypair<S> {
+    fn of(mut public: DronePublicKey<S>, implicit: Element<S>, secret: SecretScalar<S>) -> Self {
+        // Y_i is known, so what it was made of is needed as bytes alone.
+        public.forget_points();
+        Self { public, implicit, secret }
+    }
+
     /// (D_i, R_i, P_i).
     #[must_use]
     pub const fn public(&self) -> &DronePublicKey<S> {
@@ -239,10 +252,10 @@ impl<S: Suite> DroneKeypair<S> {
     ) -> Result<Self, Error> {
         let secret = SecretScalar::decode(secret)?;
         let implicit = public.implicit(deployment)?;
-        if secret.public() != implicit {
+        if S::mul_base(secret.expose()) != *implicit.point() {
             return Err(Error::InvalidPartialKey);
         }
-        Ok(Self { public, implicit, secret })
+        Ok(Self::of(public, implicit, secret))
     }
 
     /// y_i.

@@ -52,6 +52,36 @@ impl<S: Suite> Membership<S> {
         header: &VerifiedHeader<S>,
         part: &Part,
     ) -> Result<Self, Error> {
+        let one_time = OneTime { q: 0, secret: ephemeral, point: ephemeral.public() };
+        Self::enter(context, keypair, &one_time, header, part)
+    }
+
+    /// As [`join`](Self::join), with the one-time pair as [`SparePair::ephemeral`] drew it: its public point is not
+    /// computed again.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join); [`Error::WrongSpare`] for a pair that has a number.
+    pub fn join_with_pair(
+        context: &GroupContext<S>,
+        keypair: &DroneKeypair<S>,
+        ephemeral: &SparePair<S>,
+        header: &VerifiedHeader<S>,
+        part: &Part,
+    ) -> Result<Self, Error> {
+        if ephemeral.q() != 0 {
+            return Err(Error::WrongSpare);
+        }
+        let one_time = OneTime { q: 0, secret: ephemeral.secret(), point: *ephemeral.point() };
+        Self::enter(context, keypair, &one_time, header, part)
+    }
+
+    fn enter(
+        context: &GroupContext<S>,
+        keypair: &DroneKeypair<S>,
+        one_time: &OneTime<'_, S>,
+        header: &VerifiedHeader<S>,
+        part: &Part,
+    ) -> Result<Self, Error> {
         let core = header.core();
         let slot = match (core.strategy, part) {
             (StrategyKind::Flat, Part::Entry(entry)) if entry.q.is_none() => entry.slot,
@@ -62,8 +92,7 @@ impl<S: Suite> Membership<S> {
         if core.kind != Kind::Rekey || !core.adds(slot) {
             return Err(Error::MissingEntry);
         }
-        let one_time = OneTime { q: 0, secret: ephemeral, point: ephemeral.public() };
-        let ratchet = agree(context, keypair, &one_time, header, slot)?;
+        let ratchet = agree(context, keypair, one_time, header, slot)?;
         match part {
             Part::Path(path) => Self::open_path(header, path, ratchet),
             Part::Entry(entry) => Self::open_entry(header, entry, ratchet),

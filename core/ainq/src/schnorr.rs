@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_crypto::{Hex, Zeroizing, hmac_wide};
+use quiver_crypto::{Hasher, Hex, Zeroizing, hmac_wide};
 use rand_core::CryptoRngCore;
 
 use crate::{Element, Error, SecretScalar, Suite};
@@ -67,6 +67,44 @@ impl<S: Suite> Nonce<S> {
         let commitment = self.commitment;
         let challenge = challenge(&commitment);
         SchnorrSignature { commitment, response: self.respond(&challenge, key) }
+    }
+}
+
+/// z·P = K + c·X, for a signature (K, z), a challenge c and a public point X.
+pub(crate) struct Equation<'a, S: Suite> {
+    pub(crate) signature: &'a SchnorrSignature<S>,
+    pub(crate) challenge: S::Scalar,
+    pub(crate) key: &'a Element<S>,
+}
+
+impl<S: Suite> Equation<'_, S> {
+    pub(crate) fn holds(&self) -> bool {
+        self.signature.satisfies(&self.challenge, self.key.point())
+    }
+
+    /// Whether all hold, in one product: Σ w·z · P = Σ w · K + Σ w·c · X, with weights w of 128 bits.
+    ///
+    /// The weights are hashes of `binding` and of every term, so that nobody can choose a term after its weight; a false
+    /// equation passes with probability 2^-128 for every such hash that its author computes.
+    pub(crate) fn all_hold(equations: &[&Self], binding: &[u8; 32]) -> bool {
+        let mut seed = Hasher::new("quiver/1 weights").fixed(binding);
+        for Self { signature, challenge, key } in equations {
+            seed = seed.fixed(&signature.encode()).fixed(&*S::scalar_encode(challenge)).fixed(key.as_bytes());
+        }
+        let seed = seed.finish();
+        let mut response = S::scalar_from_u128(0);
+        let mut scalars = Vec::with_capacity(2 * equations.len());
+        let mut points = Vec::with_capacity(2 * equations.len());
+        for (number, Self { signature, challenge, key }) in (0_u32..).zip(equations) {
+            let hash = Hasher::new("quiver/1 weight").fixed(&seed).u32(number).finish();
+            let (weight, _) =
+                hash.split_first_chunk().map_or(([0; 16], &[][..]), |(head, rest)| (*head, rest));
+            let weight = S::scalar_from_u128(u128::from_le_bytes(weight));
+            response = response + weight * signature.response;
+            scalars.extend([weight, weight * *challenge]);
+            points.extend([*signature.commitment.point(), *key.point()]);
+        }
+        S::mul_base(&response) == S::vartime_multiscalar(&scalars, &points)
     }
 }
 

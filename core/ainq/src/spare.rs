@@ -28,6 +28,12 @@ impl<S: Suite> SparePair<S> {
         Self::new(q, SecretScalar::generate(rng))
     }
 
+    /// Draws the one-time pair of a join, E_now. It has the number 0 and is never published as a spare.
+    #[must_use]
+    pub fn ephemeral(rng: &mut (impl CryptoRngCore + ?Sized)) -> Self {
+        Self::generate(0, rng)
+    }
+
     fn new(q: u64, secret: SecretScalar<S>) -> Self {
         let point = secret.public();
         Self { q, secret, point }
@@ -120,10 +126,25 @@ impl<S: Suite> SpareStatement<S> {
         group: &Name,
         public: &DronePublicKey<S>,
     ) -> Result<(), Error> {
+        self.verify_implicit(deployment, group, public, &public.implicit(deployment)?)
+    }
+
+    /// As [`verify`](Self::verify) for somebody who computed `public`'s Y before.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify).
+    pub fn verify_implicit(
+        &self,
+        deployment: &Deployment<S>,
+        group: &Name,
+        public: &DronePublicKey<S>,
+        implicit: &Element<S>,
+    ) -> Result<(), Error> {
         if self.q == 0 {
             return Err(Error::Malformed("spare number"));
         }
-        self.signature.verify(deployment, public, Label::Spare, &self.message(group, public))
+        let message = self.message(group, public);
+        self.signature.verify_implicit(deployment, public, implicit, Label::Spare, &message)
     }
 }
 

@@ -11,14 +11,17 @@ use quiver_crypto::canonical::{Reader, Writer};
 use rand_core::CryptoRngCore;
 
 use crate::identity::{MAX_IDENTITY_LEN, check_groups, read_grant, write_grant};
-use crate::schnorr::Nonce;
+use crate::schnorr::{Equation, Nonce};
 use crate::{
     Deployment, Element, Error, Identity, Name, Role, SchnorrSignature, SecretScalar, Suite, UnixTime,
 };
 
 /// An operator's secret key.
 #[derive(Debug)]
-pub struct OperatorSecretKey<S: Suite>(SecretScalar<S>);
+pub struct OperatorSecretKey<S: Suite> {
+    secret: SecretScalar<S>,
+    public: Element<S>,
+}
 
 /// An operator's public key, as KGCs pin it: `S::POINT_LEN` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,7 +83,11 @@ impl<S: Suite> OperatorSecretKey<S> {
     /// Draws a key.
     #[must_use]
     pub fn generate(rng: &mut (impl CryptoRngCore + ?Sized)) -> Self {
-        Self(SecretScalar::generate(rng))
+        Self::of(SecretScalar::generate(rng))
+    }
+
+    fn of(secret: SecretScalar<S>) -> Self {
+        Self { public: secret.public(), secret }
     }
 
     /// Reads what [`encode`](Self::encode) wrote.
@@ -88,19 +95,19 @@ impl<S: Suite> OperatorSecretKey<S> {
     /// # Errors
     /// [`Error::InvalidScalar`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
-        SecretScalar::decode(bytes).map(Self)
+        SecretScalar::decode(bytes).map(Self::of)
     }
 
     /// `S::SCALAR_LEN` bytes.
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
-        self.0.to_bytes()
+        self.secret.to_bytes()
     }
 
     /// The public key.
     #[must_use]
     pub fn public(&self) -> OperatorPublicKey<S> {
-        OperatorPublicKey(self.0.public())
+        OperatorPublicKey(self.public)
     }
 
     /// Issues a token for one drone of `deployment`.
@@ -123,9 +130,8 @@ impl<S: Suite> OperatorSecretKey<S> {
         let (master, tpk) = (*deployment.master(), tsk.public());
         let statement = TokenStatement { id, name, role, groups, not_after, expiry, master, tpk };
         let message = statement.encode();
-        let nonce = Nonce::hedged(&self.0, "token", &message, rng);
-        let public = self.0.public();
-        let signature = nonce.sign(&self.0, |k| challenge(&public, k, &message));
+        let nonce = Nonce::hedged(&self.secret, "token", &message, rng);
+        let signature = nonce.sign(&self.secret, |k| challenge(&self.public, k, &message));
         Ok(IssuedToken { token: Token { statement, signature }, tsk })
     }
 }
@@ -232,21 +238,33 @@ impl<S: Suite> Token<S> {
         operators: &[OperatorPublicKey<S>],
         now: UnixTime,
     ) -> Result<(), Error> {
+        self.check_times(deployment, now)?;
+        let statement = self.statement.encode();
+        if !operators.iter().any(|operator| self.equation(operator, &statement).holds()) {
+            return Err(Error::UnknownOperator);
+        }
+        Ok(())
+    }
+
+    /// All but the signature.
+    pub(crate) fn check_times(&self, deployment: &Deployment<S>, now: UnixTime) -> Result<(), Error> {
         if self.statement.master != *deployment.master() {
             return Err(Error::WrongDeployment);
         }
         if now >= self.statement.expiry || now >= self.statement.not_after {
             return Err(Error::Expired);
         }
-        let message = self.statement.encode();
-        let signed_by = |operator: &OperatorPublicKey<S>| {
-            let challenge = challenge(&operator.0, self.signature.commitment(), &message);
-            self.signature.satisfies(&challenge, operator.0.point())
-        };
-        if !operators.iter().any(signed_by) {
-            return Err(Error::UnknownOperator);
-        }
         Ok(())
+    }
+
+    /// What has to hold if this operator signed the statement, which is passed encoded.
+    pub(crate) fn equation<'a>(
+        &'a self,
+        operator: &'a OperatorPublicKey<S>,
+        statement: &[u8],
+    ) -> Equation<'a, S> {
+        let challenge = challenge(&operator.0, self.signature.commitment(), statement);
+        Equation { signature: &self.signature, challenge, key: &operator.0 }
     }
 }
 

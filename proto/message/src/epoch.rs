@@ -205,10 +205,10 @@ impl Ack {
 }
 
 impl<S: Suite> Rekey<S> {
-    pub(crate) fn from_wire(wire: &wire::Rekey) -> Result<Self, MessageError> {
+    pub(crate) fn from_wire(wire: wire::Rekey) -> Result<Self, MessageError> {
         Ok(Self {
             header: header_from_wire(field::present("header", wire.header.as_ref())?)?,
-            part: wire.part.as_ref().map(part::of_rekey).transpose()?,
+            part: wire.part.map(part::of_rekey).transpose()?,
         })
     }
 

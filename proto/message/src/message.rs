@@ -98,7 +98,7 @@ impl<S: Suite> Message<S> {
             Body::JoinRequest(wire) => Self::JoinRequest(JoinRequest::from_wire(wire)?),
             Body::Welcome(wire) => Self::Welcome(Welcome::from_wire(&wire)?),
             Body::Ack(wire) => Self::Ack(Ack::from_wire(&wire)?),
-            Body::Rekey(wire) => Self::Rekey(Rekey::from_wire(&wire)?),
+            Body::Rekey(wire) => Self::Rekey(Rekey::from_wire(wire)?),
             Body::CatchUpRequest(wire) => Self::CatchUpRequest(CatchUpRequest::from_wire(&wire)?),
             Body::CatchUpReply(wire) => Self::CatchUpReply(CatchUpReply::from_wire(&wire)?),
             Body::SparePublication(wire) => Self::SparePublication(SparePublication::from_wire(&wire)?),

@@ -1,5 +1,7 @@
 //! What a member needs beside a header, in the three messages that carry it.
 
+use alloc::vec::Vec;
+
 use quiver_ainq::{Delta, Entry, Part, PathMessage};
 
 use crate::wire::{catch_up_reply, rekey, welcome};
@@ -17,8 +19,8 @@ fn path_from_wire(bytes: &[u8]) -> Result<PathMessage, MessageError> {
     PathMessage::decode(bytes).map_err(|error| MessageError::Field { field: "path", error })
 }
 
-fn delta_from_wire(bytes: &[u8]) -> Result<Delta, MessageError> {
-    Delta::decode(bytes).map_err(|error| MessageError::Field { field: "delta", error })
+fn delta_from_wire(bytes: Vec<u8>) -> Result<Delta, MessageError> {
+    Delta::from_bytes(bytes).map_err(|error| MessageError::Field { field: "delta", error })
 }
 
 pub(crate) fn of_welcome(wire: &welcome::Part) -> Result<Part, MessageError> {
@@ -37,11 +39,11 @@ pub(crate) fn to_welcome(part: &Part) -> Option<welcome::Part> {
     }
 }
 
-pub(crate) fn of_rekey(wire: &rekey::Part) -> Result<Part, MessageError> {
+pub(crate) fn of_rekey(wire: rekey::Part) -> Result<Part, MessageError> {
     Ok(match wire {
-        rekey::Part::Entry(entry) => Part::Entry(entry_from_wire(entry)?),
+        rekey::Part::Entry(entry) => Part::Entry(entry_from_wire(&entry)?),
         rekey::Part::Delta(delta) => Part::Delta(delta_from_wire(delta)?),
-        rekey::Part::Path(path) => Part::Path(path_from_wire(path)?),
+        rekey::Part::Path(path) => Part::Path(path_from_wire(&path)?),
     })
 }
 

@@ -8,6 +8,9 @@ use super::{Entry, Epoch, Header, HeaderCore, Kind, StrategyKind};
 use crate::slots::{MAX_SLOTS, SlotSet};
 use crate::{Deployment, DronePublicKey, Element, Error, Name, Signature, Suite};
 
+/// Room for a header that names few slots, in bytes.
+const USUAL_LEN: usize = 512;
+
 impl Kind {
     /// The byte that stands for it.
     #[must_use]
@@ -59,7 +62,7 @@ impl<S: Suite> HeaderCore<S> {
     /// ‖ t_g ‖ strategy ‖ kind ‖ whether there is a V ‖ V ‖ height ‖ removed ‖ added ‖ absent ‖ roster_hash ‖ list number.
     #[must_use]
     pub fn encode(&self, deployment: &Deployment<S>) -> Vec<u8> {
-        let mut writer = Writer::new();
+        let mut writer = Writer::with_capacity(USUAL_LEN);
         writer.lp(S::ID.as_bytes()).fixed(&deployment.fingerprint());
         writer.lp(self.group.as_bytes()).fixed(&self.leader.encode());
         writer.u64(self.epoch.term).u64(self.epoch.counter).fixed(&self.prev).fixed(&self.nonce);
@@ -112,8 +115,9 @@ impl<S: Suite> Header<S> {
     /// Canonical bytes: the core's, then entries_root (32), tag (32), signature.
     #[must_use]
     pub fn encode(&self, deployment: &Deployment<S>) -> Vec<u8> {
-        let mut writer = Writer::new();
-        writer.fixed(&self.core.encode(deployment)).fixed(&self.entries_root).fixed(&self.tag);
+        let core = self.core.encode(deployment);
+        let mut writer = Writer::with_capacity(core.len() + 64 + Signature::<S>::LEN);
+        writer.fixed(&core).fixed(&self.entries_root).fixed(&self.tag);
         writer.fixed(&self.signature.encode());
         writer.finish()
     }

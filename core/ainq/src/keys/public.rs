@@ -94,7 +94,9 @@ impl<S: Suite> DronePublicKey<S> {
     /// The canonical encoding: `lp(D) ‖ R ‖ P`.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        Writer::new().lp(&self.identity.encode()).fixed(self.r()).fixed(self.p()).finish()
+        let identity = self.identity.encode();
+        let mut writer = Writer::with_capacity(4 + identity.len() + 2 * S::POINT_LEN);
+        writer.lp(&identity).fixed(self.r()).fixed(self.p()).finish()
     }
 
     /// Reads the canonical encoding. What it says is proven only by a signature under the implicit key.
@@ -129,9 +131,15 @@ impl<S: Suite> DronePublicKey<S> {
     /// # Errors
     /// [`Error::IdentityPoint`].
     pub fn implicit(&self, deployment: &Deployment<S>) -> Result<Element<S>, Error> {
+        self.implicit_point(deployment).and_then(Element::from_point)
+    }
+
+    /// [`implicit`](Self::implicit) without its encoding.
+    pub(crate) fn implicit_point(&self, deployment: &Deployment<S>) -> Result<S::Point, Error> {
         let message = identity_message(deployment, &self.identity.encode(), self.p());
         let h0 = challenge(deployment, self.r(), &message);
-        Element::from_point(self.sum()? + deployment.vartime_mul_master(&h0))
+        let point = self.sum()? + deployment.vartime_mul_master(&h0);
+        if S::is_identity(&point) { Err(Error::IdentityPoint) } else { Ok(point) }
     }
 }
 

@@ -17,22 +17,31 @@ const WRAP_LEN: usize = 32;
 /// Every wrap of one epoch of a tree, bound to its header by entries_root. As it comes from outside it is any byte
 /// string that is not too long; what it says shows under the header it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delta(Vec<u8>);
+pub struct Delta {
+    bytes: Vec<u8>,
+    /// Of the bytes. Kept, because it is asked for more than once and they may be many.
+    root: Digest,
+}
 
 impl Delta {
     /// Bytes a delta may have: room for the removal of 1,024 members wherever they are.
     pub const MAX_LEN: usize = 3 << 18;
 
+    fn new(bytes: Vec<u8>) -> Self {
+        let root = Hasher::new("quiver/1 wraps").fixed(&bytes).finish();
+        Self { bytes, root }
+    }
+
     /// The bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 
     /// The bytes, to be sent.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        self.0.clone()
+        self.bytes.clone()
     }
 
     /// Takes the bytes of a message.
@@ -40,16 +49,24 @@ impl Delta {
     /// # Errors
     /// [`Error::TooLong`] for more than [`MAX_LEN`](Self::MAX_LEN).
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        Self::from_bytes(bytes.to_vec())
+    }
+
+    /// As [`decode`](Self::decode), without a copy.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
         if bytes.len() > Self::MAX_LEN {
             return Err(Error::TooLong { what: "wraps", limit: Self::MAX_LEN });
         }
-        Ok(Self(bytes.to_vec()))
+        Ok(Self::new(bytes))
     }
 
     /// entries_root = H("quiver/1 wraps", the bytes).
     #[must_use]
-    pub fn root(&self) -> Digest {
-        Hasher::new("quiver/1 wraps").fixed(&self.0).finish()
+    pub const fn root(&self) -> Digest {
+        self.root
     }
 
     /// Writes the wraps of an epoch down.
@@ -64,13 +81,13 @@ impl Delta {
         let mut bytes = masks;
         bytes.reserve_exact(wraps.len() * WRAP_LEN);
         wraps.iter().for_each(|wrapped| bytes.extend(wrapped.wrap));
-        Self(bytes)
+        Self::new(bytes)
     }
 
     /// Reads the form, of which there is one for every set of wraps.
     pub(crate) fn view<'a>(&'a self, touched: &'a Touched) -> Result<View<'a>, Error> {
         const MALFORMED: Error = Error::Malformed("wraps");
-        let (masks, wraps) = self.0.split_at_checked(masks_len(touched)).ok_or(MALFORMED)?;
+        let (masks, wraps) = self.bytes.split_at_checked(masks_len(touched)).ok_or(MALFORMED)?;
         let bits = 2 * touched.refreshed_len();
         let total = ones_before(masks, masks.len() * 8);
         if total != ones_before(masks, bits) {
