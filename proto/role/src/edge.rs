@@ -22,7 +22,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, DroneKeypair, Epoch, Header, IssuedToken, KgcId, Name, Slot, Suite, UnixTime};
+use quiver_ainq::{Deployment, DroneKeypair, Epoch, IssuedToken, KgcId, Name, Slot, Suite, UnixTime};
 use quiver_crypto::Secret;
 use quiver_message::{Message, RevocationQuery};
 use rand_core::CryptoRngCore;
@@ -31,7 +31,7 @@ use rand_core::CryptoRngCore;
 pub use self::captured::CapturedState;
 pub use self::interface::{EdgeCommand, EdgeConfig, EdgeEvent, EdgeTiming};
 use self::joining::Joining;
-use self::member::Member;
+use self::member::{KeptHeader, Member};
 use self::spares::Spares;
 use crate::backoff::{Backoff, due, earlier};
 use crate::enrollee::{Enrollee, Outcome};
@@ -61,7 +61,7 @@ pub struct Edge<S: Suite> {
     /// The newest epoch ever accepted in a group: epochs never go back, also across memberships.
     newest: Option<(Name, Epoch)>,
     /// The newest header, while no member: to be shown to a leader that has forgotten how far its group is.
-    last_header: Option<Header<S>>,
+    last_header: Option<KeptHeader<S>>,
     standing: Standing<S>,
     spares: Spares<S>,
     /// Once there are parameters or keys. In a box, because most edges of a swarm have none.
@@ -331,7 +331,8 @@ impl<S: Suite> Edge<S> {
             Err(error) => self.blame(from, error),
             Ok(true) => {
                 // A revoked leader's group is no group: its keys are erased with the membership.
-                if self.member().is_some_and(|member| self.revocations.names(member.leader())) {
+                let header = self.member().and_then(|member| member.header.header(&self.config.deployment));
+                if header.is_some_and(|header| self.revocations.names(&header.core.leader)) {
                     let retry = Some(now.monotonic + self.config.timing.retry);
                     self.stand_outside_until(retry, self.backoff());
                 }

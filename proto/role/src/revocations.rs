@@ -1,5 +1,7 @@
 //! The newest revocation list, which every role carries and passes on.
 
+use alloc::boxed::Box;
+
 use quiver_ainq::{
     Deployment, DronePublicKey, Error, RevocationList, SignedRevocationList, Suite, VerifiedRevocationList,
 };
@@ -9,7 +11,8 @@ use quiver_message::{Message, RevocationQuery};
 #[derive(Debug)]
 pub(crate) struct Revocations<S: Suite> {
     none: RevocationList,
-    newest: Option<VerifiedRevocationList<S>>,
+    /// In a box, because most of the time there is none.
+    newest: Option<Box<VerifiedRevocationList<S>>>,
 }
 
 impl<S: Suite> Revocations<S> {
@@ -24,12 +27,12 @@ impl<S: Suite> Revocations<S> {
 
     /// The list held; an empty one if none.
     pub(crate) fn list(&self) -> &RevocationList {
-        self.newest.as_deref().unwrap_or(&self.none)
+        self.newest.as_deref().map_or(&self.none, |list| list)
     }
 
     /// The signed bytes to pass on.
     pub(crate) fn signed_bytes(&self) -> Option<&[u8]> {
-        self.newest.as_ref().map(VerifiedRevocationList::bytes)
+        self.newest.as_deref().map(VerifiedRevocationList::bytes)
     }
 
     /// What to answer to somebody who holds the list of this number: ours, if it is newer.
@@ -48,7 +51,7 @@ impl<S: Suite> Revocations<S> {
         let list = SignedRevocationList::<S>::decode(bytes)?.verify(deployment)?;
         let newer = list.number > self.number();
         if newer {
-            self.newest = Some(list);
+            self.newest = Some(Box::new(list));
         }
         Ok(newer)
     }

@@ -3,6 +3,7 @@
 //! The AEAD says "somebody who holds this epoch's key sent this", and every member holds it. A sender that wants to be
 //! known signs; a receiver tells the application which of the two it has ([`Source`]).
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -45,7 +46,8 @@ pub(crate) struct Voice {
     valid_until: u64,
     sender: Sender,
     receiver: Receiver,
-    former: Option<Former>,
+    /// In a box, because it goes soon.
+    former: Option<Box<Former>>,
 }
 
 /// The epoch before, for messages that were under way when the key changed.
@@ -88,11 +90,9 @@ impl Voice {
     /// Goes on listening to the epoch before for a while. Only if the term is the same and nobody was removed: else
     /// somebody who is out could still speak as anyone.
     pub(crate) fn overlap(mut self, former: Option<Self>, until: Duration) -> Self {
-        self.former = former.filter(|former| former.epoch.term == self.epoch.term).map(|former| Former {
-            epoch: former.epoch,
-            digest: former.digest,
-            receiver: former.receiver,
-            until,
+        self.former = former.filter(|former| former.epoch.term == self.epoch.term).map(|former| {
+            let Self { epoch, digest, receiver, .. } = former;
+            Box::new(Former { epoch, digest, receiver, until })
         });
         self
     }

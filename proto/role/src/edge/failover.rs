@@ -7,6 +7,7 @@ use quiver_ainq::{EquivocationProof, Header, Suite};
 use quiver_message::{Message, Rekey};
 use rand_core::CryptoRngCore;
 
+use super::member::KeptHeader;
 use super::{Edge, EdgeEvent, Standing};
 use crate::backoff::Backoff;
 use crate::refused::encode_proof;
@@ -61,8 +62,16 @@ impl<S: Suite> Edge<S> {
         }
         if member.listens <= now.monotonic && self.leaders.contains(&from) {
             member.listens = now.monotonic + retry;
-            let rekey = Rekey { header: member.header.clone(), part: None };
-            self.out.send(&self.config.deployment, from, &Message::Rekey(rekey));
+            let header = member.header.clone();
+            self.show(from, &header);
+        }
+    }
+
+    /// Shows a leader a header, which it or one like it signed.
+    pub(super) fn show(&mut self, leader: Peer, header: &KeptHeader<S>) {
+        if let Some(header) = header.header(&self.config.deployment) {
+            let rekey = Message::Rekey(Rekey { header, part: None });
+            self.out.send(&self.config.deployment, leader, &rekey);
         }
     }
 
@@ -79,7 +88,8 @@ impl<S: Suite> Edge<S> {
         second: &Header<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
-        let Some(first) = self.member().map(|member| member.header.clone()) else { return };
+        let first = self.member().and_then(|member| member.header.header(&self.config.deployment));
+        let Some(first) = first else { return };
         let proof = EquivocationProof { first, second: second.clone() };
         if let Some(proof) = self.equivocation(now, from, proof, rng) {
             for leader in &self.leaders {
@@ -117,7 +127,7 @@ impl<S: Suite> Edge<S> {
         if !self.refused.insert(leader.handle(), encoded.clone().unwrap_or_default()) {
             return None;
         }
-        let led = self.member().is_some_and(|member| *member.leader() == leader);
+        let led = self.member().is_some_and(|member| *member.membership.leader() == leader.handle());
         if let Standing::Member(member) = &mut self.standing
             && led
         {

@@ -8,6 +8,7 @@ use quiver_message::{Ack, Message, Rekey, RevocationQuery};
 use rand_core::CryptoRngCore;
 
 use super::holding::{Early, builds_on};
+use super::member::KeptHeader;
 use super::{Edge, EdgeEvent, Member, Standing};
 use crate::speech::{EpochFacts, Seat, Voice};
 use crate::{Now, Offence, Peer};
@@ -194,7 +195,7 @@ impl<S: Suite> Edge<S> {
         let core = &header.core;
         let overlap = core.removed.is_empty() && core.prev == *member.membership.digest();
         member.membership = membership;
-        member.header = header.clone();
+        member.header = KeptHeader::new(header, &self.config.deployment);
         if new_term {
             self.spares.used(now, rng);
             self.prefer(from);
@@ -299,8 +300,8 @@ impl<S: Suite> Edge<S> {
             && member.listens <= now.monotonic
         {
             member.listens = now.monotonic + retry;
-            let rekey = Rekey { header: member.header.clone(), part: None };
-            self.out.send(&self.config.deployment, from, &Message::Rekey(rekey));
+            let header = member.header.clone();
+            self.show(from, &header);
         }
         self.blame(from, offence);
     }

@@ -3,13 +3,12 @@
 use core::time::Duration;
 
 use quiver_ainq::{
-    Element, Epoch, Error, GroupContext, Label, Membership, Name, Part, Role, SecretScalar, Suite,
+    Element, Epoch, Error, GroupContext, Label, Membership, Name, Part, Role, SparePair, Suite,
 };
-use quiver_message::{
-    JoinChallenge, JoinHello, JoinRequest, Message, Nonce, Reason, Refusal, Rekey, Welcome,
-};
+use quiver_message::{JoinChallenge, JoinHello, JoinRequest, Message, Nonce, Reason, Refusal, Welcome};
 use rand_core::CryptoRngCore;
 
+use super::member::KeptHeader;
 use super::{Edge, EdgeEvent, Member, Standing};
 use crate::backoff::Backoff;
 use crate::{Now, Offence, Peer, statements};
@@ -21,7 +20,7 @@ pub(super) struct Joining<S: Suite> {
     group: Name,
     nonce: Nonce,
     /// e_now, once the request was sent. Never stored: a join does not outlive the process.
-    ephemeral: Option<SecretScalar<S>>,
+    ephemeral: Option<SparePair<S>>,
     pub(super) deadline: Duration,
     backoff: Backoff,
 }
@@ -91,10 +90,10 @@ impl<S: Suite> Edge<S> {
         if self.refused.names(&message.leader) {
             return self.blame(from, Offence::RefusedLeader);
         }
-        let ephemeral = SecretScalar::<S>::generate(rng);
+        let ephemeral = SparePair::<S>::ephemeral(rng);
         // A term that we never followed may have been opened with the pair published before.
         self.spares.current = None;
-        let Some(request) = self.join_request(group, message, &ephemeral.public(), rng) else { return };
+        let Some(request) = self.join_request(group, message, ephemeral.point(), rng) else { return };
         if let Standing::Joining(joining) = &mut self.standing {
             joining.ephemeral = Some(ephemeral);
             joining.deadline = now.monotonic + self.config.timing.admission;
@@ -170,7 +169,7 @@ impl<S: Suite> Edge<S> {
     fn show_last(&mut self, from: Peer, offence: &Offence) {
         let header = self.last_header.clone().filter(|_| *offence == Offence::Protocol(Error::Stale));
         if let Some(header) = header.filter(|_| self.leaders.contains(&from)) {
-            self.out.send(&self.config.deployment, from, &Message::Rekey(Rekey { header, part: None }));
+            self.show(from, &header);
         }
     }
 
@@ -189,8 +188,9 @@ impl<S: Suite> Edge<S> {
         if matches!(&welcome.part, Part::Path(path) if path.r != joining.nonce) {
             return Err(Error::Replay);
         }
-        let membership = Membership::join(&context, keypair, ephemeral, &header, &welcome.part)?;
-        Ok(Member::new(membership, header.into_header(), self.backoff()))
+        let membership = Membership::join_with_pair(&context, keypair, ephemeral, &header, &welcome.part)?;
+        let header = KeptHeader::new(header.header(), &self.config.deployment);
+        Ok(Member::new(membership, header, self.backoff()))
     }
 
     /// The newest epoch ever accepted in this group.

@@ -1,8 +1,10 @@
 //! What an edge holds as a member.
 
+use alloc::boxed::Box;
+use core::marker::PhantomData;
 use core::time::Duration;
 
-use quiver_ainq::{DronePublicKey, Epoch, Header, Membership, Suite, UnixTime};
+use quiver_ainq::{Deployment, Epoch, Header, Membership, Suite, UnixTime};
 use quiver_message::CatchUpNumber;
 
 use super::holding::HeldBack;
@@ -14,8 +16,8 @@ use crate::speech::Voice;
 #[derive(Debug)]
 pub(super) struct Member<S: Suite> {
     pub(super) membership: Membership<S>,
-    /// The header of the epoch held: who leads, and what to show to a leader that fell behind.
-    pub(super) header: Header<S>,
+    /// The header of the epoch held: what to show to a leader that fell behind.
+    pub(super) header: KeptHeader<S>,
     /// Whether, since the last start, an answer to our own nonce showed that the epoch held was current.
     pub(super) anchored: bool,
     pub(super) voice: Option<Voice>,
@@ -35,6 +37,28 @@ pub(super) struct Member<S: Suite> {
     pub(super) held_back: HeldBack<S>,
 }
 
+/// A header as its canonical bytes: it is stored with every change and looked into hardly ever.
+#[derive(Clone, Debug)]
+pub(super) struct KeptHeader<S: Suite> {
+    bytes: Box<[u8]>,
+    suite: PhantomData<S>,
+}
+
+impl<S: Suite> KeptHeader<S> {
+    pub(super) fn new(header: &Header<S>, deployment: &Deployment<S>) -> Self {
+        Self { bytes: header.encode(deployment).into_boxed_slice(), suite: PhantomData }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The header. What was encoded in this deployment decodes in it, so there always is one.
+    pub(super) fn header(&self, deployment: &Deployment<S>) -> Option<Header<S>> {
+        Header::decode(&self.bytes, deployment).ok()
+    }
+}
+
 /// A catch-up request under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Question {
@@ -47,7 +71,7 @@ pub(super) struct Question {
 }
 
 impl<S: Suite> Member<S> {
-    pub(super) fn new(membership: Membership<S>, header: Header<S>, backoff: Backoff) -> Self {
+    pub(super) fn new(membership: Membership<S>, header: KeptHeader<S>, backoff: Backoff) -> Self {
         Self {
             membership,
             header,
@@ -63,10 +87,6 @@ impl<S: Suite> Member<S> {
             leaving: None,
             held_back: HeldBack::new(),
         }
-    }
-
-    pub(super) fn leader(&self) -> &DronePublicKey<S> {
-        &self.header.core.leader
     }
 
     /// Whether it holds the key of an epoch that it knows to be current.

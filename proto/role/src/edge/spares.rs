@@ -1,5 +1,6 @@
 //! The one-time points that let a leader open a term without a round trip to every member.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use quiver_ainq::{SparePair, Suite};
@@ -25,7 +26,8 @@ pub(super) struct Spares<S: Suite> {
     /// Unused; published, or about to be.
     pub(super) current: Option<SparePair<S>>,
     /// Used by the newest term; erased when its successor is acknowledged or after a while.
-    used: Option<(SparePair<S>, Duration)>,
+    /// In a box, because it goes soon.
+    used: Option<Box<(SparePair<S>, Duration)>>,
     /// The number of the next pair. Strictly rising.
     pub(super) next_q: u64,
     /// When to publish again, until it is acknowledged.
@@ -52,20 +54,20 @@ impl<S: Suite> Spares<S> {
     }
 
     pub(super) fn numbered(&self, q: u64) -> Option<&SparePair<S>> {
-        let used = self.used.as_ref().map(|(spare, _)| spare);
+        let used = self.used.as_deref().map(|(spare, _)| spare);
         [self.current.as_ref(), used].into_iter().flatten().find(|spare| spare.q() == q)
     }
 
     /// All pairs whose secrets are still in memory.
     #[cfg(feature = "captured")]
     pub(super) fn held(&self) -> impl Iterator<Item = &SparePair<S>> {
-        self.current.iter().chain(self.used.iter().map(|(spare, _)| spare))
+        self.current.iter().chain(self.used.iter().map(|used| &used.0))
     }
 
     /// A term was opened with the current pair, or with the one before: the next one takes its place.
     pub(super) fn used(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if let Some(spare) = self.current.take() {
-            self.used = Some((spare, now.monotonic + KEEP_USED));
+            self.used = Some(Box::new((spare, now.monotonic + KEEP_USED)));
         }
         self.published = 0;
         self.current(rng);
@@ -89,7 +91,7 @@ impl<S: Suite> Spares<S> {
 
     pub(super) fn deadline(&self) -> Option<Duration> {
         let shown = earlier(self.republish, self.introduce);
-        earlier(shown, self.used.as_ref().map(|(_, until)| *until))
+        earlier(shown, self.used.as_deref().map(|(_, until)| *until))
     }
 }
 
@@ -137,7 +139,7 @@ impl<S: Suite> Edge<S> {
     }
 
     pub(super) fn tick_spares(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if due(self.spares.used.as_ref().map(|(_, until)| *until), now.monotonic) {
+        if due(self.spares.used.as_deref().map(|(_, until)| *until), now.monotonic) {
             self.spares.used = None;
         }
         if due(self.spares.introduce, now.monotonic) {

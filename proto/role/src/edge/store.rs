@@ -10,13 +10,14 @@ use quiver_ainq::{
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use super::member::KeptHeader;
 use super::{Edge, EdgeConfig, Member, Standing};
 use crate::enrollee::Enrollee;
 use crate::snapshot::{RestoreError, Snapshot};
 
 const VERSION: u8 = 3;
-/// Room for the usual state, so that serialising leaves no copy of a secret in memory that was outgrown.
-const ROOM: usize = 8192;
+/// The longest encoding of a number or length: ten times seven bits.
+const LONGEST_NUMBER: usize = 10;
 
 /// Everything an edge persists; replaced as a whole, as it is small (about 1 KB).
 #[derive(Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
@@ -39,15 +40,27 @@ pub(super) struct Stored {
     refused: Vec<([u8; 32], Vec<u8>)>,
 }
 
+impl Stored {
+    /// Bytes that the encoding takes at most. It is allocated once, so that serialising leaves no copy of a secret in
+    /// memory that was outgrown; and with little to spare, because all of it is erased.
+    fn longest(&self) -> usize {
+        let lists = [&self.pending, &self.public, &self.secret, &self.revocations, &self.spare, &self.header];
+        let lists = lists.into_iter().chain([&self.membership]).flatten().map(Vec::len);
+        let names = self.wanted.iter().chain(self.newest.iter().map(|(group, ..)| group)).map(String::len);
+        let refused = self.refused.iter().map(|(handle, proof)| handle.len() + proof.len() + LONGEST_NUMBER);
+        let fields = size_of_val(&self.deployment) + 20 * LONGEST_NUMBER;
+        fields + lists.chain(names).chain(refused).sum::<usize>()
+    }
+}
+
 impl<S: Suite> Edge<S> {
     /// The state to make durable before anything that depends on it is sent.
     pub(super) fn snapshot(&self) -> Snapshot {
         let (header, membership) = match &self.standing {
-            Standing::Member(member) => (
-                Some(member.header.encode(&self.config.deployment)),
-                Some(member.membership.encode().to_vec()),
-            ),
-            _ => (self.last_header.as_ref().map(|header| header.encode(&self.config.deployment)), None),
+            Standing::Member(member) => {
+                (Some(member.header.bytes().to_vec()), Some(member.membership.encode().to_vec()))
+            }
+            _ => (self.last_header.as_ref().map(|header| header.bytes().to_vec()), None),
         };
         let stored = Stored {
             version: VERSION,
@@ -72,10 +85,9 @@ impl<S: Suite> Edge<S> {
                 .map(|(handle, proof)| (*handle.as_bytes(), proof.to_vec()))
                 .collect(),
         };
-        let proofs = stored.refused.iter().map(|(_, proof)| proof.len()).sum::<usize>();
-        let room = ROOM + proofs + stored.revocations.as_ref().map_or(0, Vec::len);
         // Serialising plain fields into a vector has no way to fail.
-        Snapshot::new(postcard::to_extend(&stored, Vec::with_capacity(room)).unwrap_or_default())
+        let room = Vec::with_capacity(stored.longest());
+        Snapshot::new(postcard::to_extend(&stored, room).unwrap_or_default())
     }
 
     /// Puts a machine together from what it persisted.
@@ -120,7 +132,8 @@ impl<S: Suite> Edge<S> {
 
     fn restore_membership(&mut self, stored: &Stored) -> Result<(), RestoreError> {
         let Some(header) = &stored.header else { return Ok(()) };
-        let header = Header::decode(header, &self.config.deployment)?;
+        let header =
+            KeptHeader::new(&Header::decode(header, &self.config.deployment)?, &self.config.deployment);
         let Some(membership) = &stored.membership else {
             self.last_header = Some(header);
             return Ok(());

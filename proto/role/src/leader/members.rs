@@ -146,7 +146,12 @@ impl<S: Suite> Leader<S> {
         let Some(public) = lead.leadership.roster().get(message.slot) else {
             return self.blame(from, quiver_ainq::Error::WrongSlot);
         };
-        if let Err(error) = message.spare.verify(&self.config.deployment, &message.group, public) {
+        let (deployment, group) = (&self.config.deployment, &message.group);
+        let verified = match lead.leadership.roster().implicit(message.slot) {
+            Some(implicit) => message.spare.verify_implicit(deployment, group, public, &implicit),
+            None => message.spare.verify(deployment, group, public),
+        };
+        if let Err(error) = verified {
             return self.blame(from, error);
         }
         let Some(auth) = lead.leadership.auth_key(message.slot) else {
