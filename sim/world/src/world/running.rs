@@ -17,6 +17,9 @@ use quiver_role::Machine;
 /// From how many edges on a stretch is worth waking the other cores for.
 const WORTH_IT: usize = 16;
 
+/// How many events a stretch has at most: what comes of all of them is in memory at once.
+const LONGEST: usize = 1 << 16;
+
 /// What one node has to do in a stretch of time: in order of time.
 type Agenda = Vec<(u64, Due)>;
 
@@ -82,7 +85,10 @@ impl<S: Suite> World<S> {
     fn take_stretch(&mut self, end: u64, witness: &mut dyn Witness<S>) {
         let until = self.now.saturating_add(self.network.shortest_delay().max(1)).min(end.saturating_add(1));
         let mut events = Vec::new();
-        while self.queue.next_at().is_some_and(|at| at < until) && !self.queue.errand_is_next() {
+        while events.len() < LONGEST
+            && self.queue.next_at().is_some_and(|at| at < until)
+            && !self.queue.errand_is_next()
+        {
             let Some(event) = self.queue.pop() else { break };
             let node = self.row.node(event.node as usize);
             let at = event.at;
@@ -96,7 +102,7 @@ impl<S: Suite> World<S> {
                 events.push(event);
             }
         }
-        // An errand ends the stretch: nobody looks beyond it.
+        // An errand ends the stretch, and so does what no longer fits: nobody looks beyond it.
         let until = self.queue.next_at().map_or(until, |next| until.min(next.max(self.now + 1)));
         events.sort_unstable_by_key(|event| (event.node, event.at, event.number));
         let mut nodes: Vec<Node> = events.iter().map(|event| self.row.node(event.node as usize)).collect();

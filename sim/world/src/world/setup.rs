@@ -41,7 +41,7 @@ pub struct Setup {
     pub air: Option<AirSetup>,
     /// Whether to hash every step into one trace.
     pub traced: bool,
-    /// Whether to measure the CPU time of every step.
+    /// Whether to measure the CPU time of the leaders' steps.
     pub metered: bool,
     /// Whether to take the steps of different nodes in the same stretch of time (no longer than any message takes) on all
     /// cores. Witnesses then see the steps of a stretch after it.

@@ -38,7 +38,9 @@ where
     NodeEvent: From<M::Event>,
 {
     let mut outcome = Outcome { effects: Vec::new(), records: style.traced.then(Sha256::new) };
-    let cpu = station.turn(at, stimulus, style.manner, &mut outcome);
+    // Reading the clock takes as long as many a drone's step.
+    let metered = style.manner.metered && matches!(node, Node::Leader(_));
+    let cpu = station.turn(at, stimulus, Manner { metered, ..style.manner }, &mut outcome);
     let mut turn =
         Turn { at: Duration::from_nanos(at), node, cause, effects: outcome.effects, cpu, digest: None };
     turn.digest = outcome.records.map(|records| print(&turn, style.row, records));
