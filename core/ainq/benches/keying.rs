@@ -7,6 +7,8 @@
 //!   one encoding out of a batch, and the hashing of one member (a context, HKDF-Extract, the authentication key, a wrap,
 //!   a step). `operation` over this is the overhead of everything else.
 
+#[path = "keying/enrolment.rs"]
+mod enrolment;
 #[path = "keying/tree.rs"]
 mod tree;
 
@@ -283,6 +285,6 @@ fn edge(c: &mut Criterion) {
 criterion_group! {
     name = keying;
     config = Criterion::default().sample_size(20).measurement_time(Duration::from_secs(3));
-    targets = term_open, rekey_expiry, join, edge, tree::join_and_follow, tree::leave
+    targets = term_open, rekey_expiry, join, edge, tree::join_and_follow, tree::leave, enrolment::enrolment
 }
 criterion_main!(keying);
