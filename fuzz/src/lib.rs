@@ -13,6 +13,7 @@
 //! | [`attributes`] | attribute-based schemes: what decodes has one encoding and opens nothing it must not |
 //! | [`files`] | what the services read from disk |
 //! | [`policies`] | the policy language, and encoded policies, attributes and schemas |
+//! | [`offices`] | attribute authorities: what they say, and their machines |
 //! | [`machines`] | the roles, taken to some state and then fed with anything |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -22,6 +23,7 @@ pub mod decoders;
 pub mod files;
 pub mod machines;
 pub mod mutation;
+pub mod offices;
 pub mod policies;
 pub mod scene;
 pub mod targets;

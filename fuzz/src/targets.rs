@@ -2,7 +2,7 @@
 
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
-use crate::{attributes, decoders, files, machines, policies};
+use crate::{attributes, decoders, files, machines, offices, policies};
 
 /// Something to feed with bytes.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +59,12 @@ pub const TARGETS: &[Target] = targets! {
     "deputy_input": machines::deputy_input, machines::script_seeds;
     "replica_chunk": decoders::deputies::replica_chunk, decoders::deputies::replica_chunk_seeds;
     "edge_input": machines::edge_input, machines::script_seeds;
+    "authority_statement": offices::authority_statement, offices::authority_statement_seeds;
+    "delivery_request": offices::delivery_request, offices::delivery_request_seeds;
+    "sealed_delivery": offices::sealed_delivery, offices::sealed_delivery_seeds;
+    "attribute_answer": offices::attribute_answer, offices::attribute_answer_seeds;
+    "keyring": offices::keyring, offices::keyring_seeds;
+    "office_input": offices::office_input, offices::office_input_seeds;
     "abe_parameters": attributes::parameters, attributes::parameters_seeds;
     "abe_master_key": attributes::master_key, attributes::master_key_seeds;
     "abe_key": attributes::key, attributes::key_seeds;

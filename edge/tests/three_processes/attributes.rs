@@ -82,9 +82,9 @@ fn granted_keys_are_fetched_and_open_what_they_should() {
     grant(&bench, &kgc, "edge-1", "--policy", "thermal or lidar");
     grant(&bench, &kgc, "edge-2", "--attributes", "tanker");
     let both = json!([["orders", "new-key"], ["sensors", "new-key"]]);
-    assert_eq!(sorted(fetch(&bench, "edge-1", &at)), both);
+    assert_eq!(sorted(&fetch(&bench, "edge-1", &at)), both);
     let second = json!([["orders", "new-key"], ["sensors", "nothing-granted"]]);
-    assert_eq!(sorted(fetch(&bench, "edge-2", &at)), second);
+    assert_eq!(sorted(&fetch(&bench, "edge-2", &at)), second);
     seal(&bench, "--policy", "scout and altitude >= 120", "orders", "high.env");
     seal(&bench, "--policy", "scout and altitude >= 151", "orders", "higher.env");
     seal(&bench, "--attributes", "lidar", "sensors", "cloud.env");
@@ -97,7 +97,7 @@ fn granted_keys_are_fetched_and_open_what_they_should() {
     kgc = bench.kgc(socket_of(&at));
     kgc.logged("attribute grant");
     let held = json!([["orders", "held"], ["sensors", "held"]]);
-    assert_eq!(sorted(fetch(&bench, "edge-1", &at)), held);
+    assert_eq!(sorted(&fetch(&bench, "edge-1", &at)), held);
     let once = |authority: &str, drone: &str| (authority.to_string(), drone.to_string(), 1);
     assert_eq!(
         issued(&bench),
@@ -108,7 +108,7 @@ fn granted_keys_are_fetched_and_open_what_they_should() {
 }
 
 /// By the authority's name: they answer in the order of their fingerprints.
-fn sorted(answered: Value) -> Value {
+fn sorted(answered: &Value) -> Value {
     let mut answered = answered.as_array().expect("list").clone();
     answered.sort_by_key(|pair| pair[0].to_string());
     Value::from(answered)
@@ -160,7 +160,7 @@ fn changed_withdrawn_and_refused_grants_reach_the_drone() {
     bench.ok("kgc", &["abe", "revoke", "--drone", "edge-1", "--authority", "orders"]);
     kgc.logged("withdrawn in the registry");
     let withdrawn = json!([["orders", "withdrawn"], ["sensors", "nothing-granted"]]);
-    assert_eq!(sorted(fetch(&bench, "edge-1", &at)), withdrawn);
+    assert_eq!(sorted(&fetch(&bench, "edge-1", &at)), withdrawn);
     assert!(!opens(&bench, "edge-1", "night.env"));
     bench.ok("kgc", &["drone", "revoke", "edge-1"]);
     kgc.logged("revocation list signed");

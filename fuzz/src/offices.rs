@@ -1,0 +1,239 @@
+//! Attribute authorities beside a KGC: what the KGC says of them, what drones ask, what they answer, what drones keep; and
+//! their machines, fed with anything a stranger can say who went through the cookie round.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use quiver_ainq::{
+    AuthorityStatement, Bls12381G1, DeliveryRequest, DroneKeypair, Error, Label, PendingDelivery,
+    RevocationList, Ristretto255, SealedDelivery, SecretScalar, SignedAuthority, Suite, VerifiedAuthority,
+};
+use quiver_crypto::{Secret, Zeroizing};
+use quiver_message::{AttributeReply, AttributeRequest, Message};
+use quiver_role::attributes::{
+    Answer, Authority, FetchEvent, FetchTiming, Fetcher, FetcherConfig, KeyMaker, MakeError, Office,
+    OfficeConfig, Question,
+};
+use quiver_role::{Input, Machine, Now, Output, Peer, Route};
+use quiver_service::keyring::{Entry, HeldKey, Keyring};
+use rand_chacha::rand_core::CryptoRngCore;
+
+use crate::scene::{START, Staged, name, rng};
+
+const CHALLENGE: &[u8] = b"a cookie";
+const ANSWER: &[u8] = b"the answer";
+
+/// An authority, a drone's honest request to it, and the honest answer.
+struct Honest<S: Suite> {
+    delivery: SecretScalar<S>,
+    authority: VerifiedAuthority<S>,
+    request: DeliveryRequest<S>,
+    pending: PendingDelivery<S>,
+    sealed: SealedDelivery<S>,
+}
+
+fn honest<S: Staged>() -> Honest<S> {
+    let (scene, mut rng) = (S::scene(), rng(70));
+    let (deployment, keypair) = (&scene.deployment, &scene.honest().edge.keypair);
+    let delivery = SecretScalar::generate(&mut rng);
+    let statement = AuthorityStatement {
+        kind: name("abe"),
+        name: name("orders"),
+        scheme: name("toy"),
+        delivery: delivery.public(),
+        schema: vec![1],
+        parameters: vec![2; 20],
+    };
+    let signed = scene.master.sign_authority(deployment, statement, &mut rng).expect("short enough");
+    let authority = signed.verify(deployment).expect("just signed");
+    let question = Question { statement: true, held: Some(3) }.encode();
+    let asked = *authority.fingerprint();
+    let label = Label::Attributes;
+    let (request, pending) =
+        DeliveryRequest::create(deployment, keypair, label, asked, CHALLENGE, &question, &mut rng)
+            .expect("short enough");
+    let list = RevocationList::empty();
+    let verified = request.clone().verify(deployment, label, CHALLENGE, &list, START).expect("honest");
+    let sealed = verified.seal(&authority, &delivery, ANSWER, &mut rng).expect("short enough");
+    Honest { delivery, authority, request, pending, sealed }
+}
+
+/// What was decoded must encode to the bytes it came from.
+fn canonical<T>(bytes: &[u8], decoded: Result<T, Error>, encode: impl FnOnce(&T) -> Vec<u8>) -> Option<T> {
+    let value = decoded.ok()?;
+    assert_eq!(encode(&value), bytes, "two encodings of one value");
+    Some(value)
+}
+
+macro_rules! both_suites {
+    ($($(#[$doc:meta])* $name:ident, $seeds:ident => $body:ident, $honest:expr;)*) => {
+        $($(#[$doc])* pub fn $name(bytes: &[u8]) {
+            $body::<Ristretto255>(bytes);
+            $body::<Bls12381G1>(bytes);
+        }
+
+        /// Valid encodings of both suites.
+        pub fn $seeds() -> Vec<Vec<u8>> {
+            fn of<S: Staged>() -> Vec<u8> {
+                let encode: fn(&Honest<S>) -> Vec<u8> = $honest;
+                encode(&honest::<S>())
+            }
+            vec![of::<Ristretto255>(), of::<Bls12381G1>()]
+        })*
+    };
+}
+
+both_suites! {
+    /// The KGC's statements about authorities.
+    authority_statement, authority_statement_seeds => statements, |honest| honest.authority.bytes();
+    /// Drones' requests.
+    delivery_request, delivery_request_seeds => requests, |honest| honest.request.encode();
+    /// Sealed answers.
+    sealed_delivery, sealed_delivery_seeds => answers, |honest| honest.sealed.encode();
+    /// What a drone keeps.
+    keyring, keyring_seeds => keyrings, |honest| ring(honest).encode().to_vec();
+}
+
+fn ring<S: Suite>(honest: &Honest<S>) -> Keyring<S> {
+    let key = HeldKey { revision: 3, key: Zeroizing::new(vec![7; 40]) };
+    let mut keyring = Keyring::default();
+    keyring.put(Entry { authority: honest.authority.clone(), key: Some(key) }).expect("room");
+    keyring
+}
+
+fn statements<S: Staged>(bytes: &[u8]) {
+    let signed = SignedAuthority::<S>::decode(bytes);
+    if let Some(signed) = canonical(bytes, signed, SignedAuthority::encode) {
+        let verified = signed.verify(&S::scene().deployment);
+        assert!(verified.is_err() || bytes == honest::<S>().authority.bytes(), "nobody's authority");
+    }
+}
+
+fn requests<S: Staged>(bytes: &[u8]) {
+    let request = DeliveryRequest::<S>::decode(bytes);
+    if let Some(request) = canonical(bytes, request, DeliveryRequest::encode) {
+        let (deployment, list) = (&S::scene().deployment, RevocationList::empty());
+        let verified = request.verify(deployment, Label::Attributes, CHALLENGE, &list, START);
+        assert!(verified.is_err() || bytes == honest::<S>().request.encode(), "a forged request");
+    }
+}
+
+fn answers<S: Staged>(bytes: &[u8]) {
+    let sealed = SealedDelivery::<S>::decode(bytes);
+    if let Some(sealed) = canonical(bytes, sealed, SealedDelivery::encode) {
+        let honest = honest::<S>();
+        let opened = honest.pending.open(&S::scene().honest().edge.keypair, &honest.authority, &sealed);
+        match opened {
+            Ok(answer) => assert!(bytes == honest.sealed.encode() && *answer == ANSWER, "a forged answer"),
+            Err(error) => assert_eq!(error, Error::SealBroken),
+        }
+    }
+}
+
+fn keyrings<S: Staged>(bytes: &[u8]) {
+    let deployment = &S::scene().deployment;
+    canonical(bytes, Keyring::decode(bytes, deployment), |keyring| keyring.encode().to_vec());
+}
+
+/// What a drone asks and is told, within the signature and the seal.
+pub fn attribute_answer(bytes: &[u8]) {
+    canonical(bytes, Question::decode(bytes), Question::encode);
+    canonical(bytes, Answer::decode(bytes), |answer| answer.encode().to_vec());
+}
+
+/// Questions and answers of every kind.
+pub fn attribute_answer_seeds() -> Vec<Vec<u8>> {
+    let key = Zeroizing::new(vec![5; 30]);
+    let answers = [Answer::Nothing, Answer::Held { revision: 9 }, Answer::Key { revision: 9, key }];
+    let questions = [Question { statement: false, held: None }, Question { statement: true, held: Some(9) }];
+    let answers = answers.iter().map(|answer| answer.encode().to_vec());
+    answers.chain(questions.iter().map(Question::encode)).collect()
+}
+
+/// Remembers whether it was ever asked.
+#[derive(Debug)]
+struct Alarm(Arc<Mutex<bool>>);
+
+impl KeyMaker for Alarm {
+    fn make(&mut self, _: &[u8], _: &mut dyn CryptoRngCore) -> Result<Zeroizing<Vec<u8>>, MakeError> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        Ok(Zeroizing::new(vec![1; 10]))
+    }
+}
+
+type S = Ristretto255;
+
+const NOW: Now = Now { monotonic: Duration::from_secs(10), unix: START };
+const PEER: Peer = Peer(1);
+
+/// Feeds a machine with one message and drains it.
+fn feed<M: Machine>(machine: &mut M, bytes: &[u8]) -> (Vec<Vec<u8>>, Vec<M::Event>) {
+    machine.handle_input(NOW, Input::Received { from: PEER, bytes }, &mut rng(71));
+    drain(machine)
+}
+
+fn drain<M: Machine>(machine: &mut M) -> (Vec<Vec<u8>>, Vec<M::Event>) {
+    let (mut sent, mut events) = (Vec::new(), Vec::new());
+    loop {
+        match machine.poll_output() {
+            Output::Timeout(_) => return (sent, events),
+            Output::Transmit { payload, .. } => sent.push(payload),
+            Output::Event(event) => events.push(event),
+            Output::Persist(_) | Output::Block(_) => {}
+        }
+    }
+}
+
+/// An office and a drone that speak with each other through somebody who puts these bytes in place of what either says:
+/// as the message, as the request within it, as the sealed answer, as the statement.
+pub fn office_input(bytes: &[u8]) {
+    let (honest, scene) = (honest::<S>(), S::scene());
+    let rung = Arc::new(Mutex::new(false));
+    let (statement, delivery) = (honest.authority.clone(), honest.delivery.clone());
+    let config = OfficeConfig {
+        deployment: scene.deployment.clone(),
+        cookie_key: Secret::new([3; 32]),
+        authorities: vec![Authority { statement, delivery, maker: Box::new(Alarm(rung.clone())) }],
+        interval: Duration::ZERO,
+    };
+    let mut office = Office::new(config).expect("one authority");
+    let keypair = &scene.honest().edge.keypair;
+    let keypair = DroneKeypair::restore(&scene.deployment, keypair.public().clone(), &keypair.to_bytes())
+        .expect("its own");
+    let timing = FetchTiming::default();
+    let config = FetcherConfig { deployment: scene.deployment.clone(), keypair, held: vec![], timing };
+    let mut drone = Fetcher::new(config).expect("nothing held");
+    drone.handle_input(NOW, Input::Connected { peer: PEER, route: Route::Kgc }, &mut rng(72));
+    let (hello, _) = drain(&mut drone);
+    let (challenge, _) = feed(&mut office, &hello[0]);
+    let (request, _) = feed(&mut drone, &challenge[0]);
+    let Ok(Message::AttributeRequest(asked)) = Message::<S>::decode(&scene.deployment, &request[0]) else {
+        panic!("a drone that has a challenge asks");
+    };
+    feed(&mut office, bytes);
+    let within = AttributeRequest { request: bytes.to_vec(), ..asked.clone() };
+    feed(&mut office, &Message::<S>::AttributeRequest(within).encode(&scene.deployment));
+    assert!(!*rung.lock().unwrap_or_else(PoisonError::into_inner), "a key for a stranger");
+    let digest = DeliveryRequest::<S>::decode(&asked.request).expect("its own").digest();
+    let replies = [
+        AttributeReply { request_digest: digest, statement: vec![], sealed: bytes.to_vec() },
+        AttributeReply { request_digest: digest, statement: bytes.to_vec(), sealed: vec![1] },
+        AttributeReply {
+            request_digest: digest,
+            statement: honest.authority.bytes(),
+            sealed: bytes.to_vec(),
+        },
+    ];
+    let replies = replies.map(|reply| Message::<S>::AttributeReply(reply).encode(&scene.deployment));
+    for message in replies.iter().map(Vec::as_slice).chain([bytes]) {
+        let (_, events) = feed(&mut drone, message);
+        let believed = events.iter().any(|event| matches!(event, FetchEvent::Answered { .. }));
+        assert!(!believed, "an answer that no authority made");
+    }
+}
+
+/// Requests, statements and answers of somebody else's conversation.
+pub fn office_input_seeds() -> Vec<Vec<u8>> {
+    let honest = honest::<S>();
+    vec![honest.request.encode(), honest.authority.bytes(), honest.sealed.encode(), vec![0; 40]]
+}
