@@ -25,6 +25,7 @@ fn main() {
         messages: 2,
         restart_leader: true,
         air: None,
+        depot: None,
     };
     if has("shared") {
         return live::<SharedRistretto255>(&plan);
