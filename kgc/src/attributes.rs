@@ -5,12 +5,14 @@ mod keygen;
 mod listing;
 mod setup;
 
-use quiver_ainq::{Deployment, SignedAuthority, Suite, VerifiedAuthority};
+use std::path::{Path, PathBuf};
+
+use quiver_ainq::{Deployment, Name, SignedAuthority, Suite, VerifiedAuthority};
 use quiver_policy::Schema;
 use quiver_role::attributes::schemes::{Granted, Granting, SchemeChoice};
-use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::deployment_file::{DeploymentFile, SuiteChoice};
 use quiver_service::secrets::ProtectionArgs;
-use quiver_service::with_suite;
+use quiver_service::{keyring, terminal, with_suite};
 
 use crate::authorities::scheme_of;
 use crate::cli::{AbeCommand, WhatArgs};
@@ -30,8 +32,28 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &AbeCom
             AbeCommand::Revoke(args) => granting::revoke(config, &deployment, store, args),
             AbeCommand::Keygen(args) => keygen::run(config, protection, &deployment, store, args),
             AbeCommand::List { json } => listing::run(&deployment, &store, *json),
+            AbeCommand::Publish { name, out } => publish(&deployment, &store, name, out.clone()),
         }
     })
+}
+
+/// Writes an authority's public file.
+fn publish<S: Suite>(
+    deployment: &Deployment<S>,
+    store: &Store,
+    name: &Name,
+    out: Option<PathBuf>,
+) -> Result<()> {
+    let known = choose(store, deployment, Some(name.as_str()), None)?;
+    let out = out.unwrap_or_else(|| PathBuf::from(format!("{name}.authority")));
+    write_public(&out, &known.statement)?;
+    terminal::line(&format!("{}  public: seal with it anywhere; drones also fetch it", out.display()))?;
+    Ok(())
+}
+
+fn write_public<S: Suite>(path: &Path, statement: &VerifiedAuthority<S>) -> Result<()> {
+    let suite = SuiteChoice::from_id(S::ID).map_err(Error::Scheme)?;
+    Ok(keyring::write_authority(path, suite, statement)?)
 }
 
 /// An authority of the registry.

@@ -202,6 +202,15 @@ pub(crate) enum AbeCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Write an authority's public file again
+    Publish {
+        /// The authority
+        #[arg(value_name = "NAME")]
+        name: Name,
+        /// The file to write; default: NAME.authority
+        #[arg(short, long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
 }
 
 /// The schemes that can be chosen.

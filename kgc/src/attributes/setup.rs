@@ -6,11 +6,11 @@ use quiver_ainq::{AuthorityStatement, Deployment, Name, SecretScalar, Suite};
 use quiver_policy::Schema;
 use quiver_role::attributes::KIND;
 use quiver_role::attributes::schemes::SchemeChoice;
-use quiver_service::deployment_file::SuiteChoice;
 use quiver_service::secrets::ProtectionArgs;
-use quiver_service::{clock, keyring, private_file, terminal};
+use quiver_service::{clock, private_file, terminal};
 use rand::rngs::OsRng;
 
+use super::write_public;
 use crate::authorities::SealedAuthority;
 use crate::cli::SetupArgs;
 use crate::config::Config;
@@ -58,11 +58,8 @@ pub(crate) fn run<S: Suite>(
     // The secrets first: an authority in the registry can always make keys.
     authority.store(&config.data_dir, deployment, &by)?;
     store.record_authority(&authority.statement, clock::unix_now())?;
-    keyring::write_authority(
-        &public,
-        SuiteChoice::from_id(S::ID).map_err(Error::Scheme)?,
-        &authority.statement,
-    )?;
+    // If this fails, `kgc abe publish` does it.
+    write_public(&public, &authority.statement)?;
     terminal::line(&format!(
         "attribute authority {name} ({}) set up\nfingerprint {}\n{}  public: seal with it anywhere; drones also fetch it",
         scheme.id(),

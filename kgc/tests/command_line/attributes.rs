@@ -53,6 +53,10 @@ fn authorities_are_set_up_once_listed_and_published() {
         listing["authorities"][0]["fingerprint"],
         "what is published is what is listed"
     );
+    bench.ok(&["abe", "publish", "orders", "--out", "again.authority"]);
+    let again = fs::read(bench.path("again.authority")).expect("read");
+    assert_eq!(again, fs::read(bench.path("kgc-data/orders.authority")).expect("read"));
+    bench.refused(&["abe", "publish", "order"], 2, "there is orders, sensors");
     bench.refused(&["abe", "setup", "--name", "orders"], 3, "set up once");
     let table = bench.ok(&["abe", "list"]);
     assert!(table.contains("altitude: 16 bits"), "{table}");

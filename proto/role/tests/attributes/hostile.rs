@@ -75,7 +75,7 @@ fn recorded_request_is_good_for_nothing_elsewhere_or_later() {
     world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
     world.run(Duration::from_millis(1));
     assert_eq!(refused(&world), Some(Reason::Busy));
-    world.run(Duration::from_secs(61));
+    world.run(Duration::from_secs(121));
     world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
     world.run(Duration::from_millis(1));
     assert_eq!(refused(&world), Some(Reason::BadCookie));

@@ -3,6 +3,7 @@
 mod crashing;
 mod delivering;
 mod hostile;
+mod lives;
 mod office;
 mod schemes;
 mod world;

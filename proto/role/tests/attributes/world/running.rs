@@ -167,8 +167,13 @@ impl World {
         }
     }
 
-    /// Connects the drone and runs until it is through with all authorities.
-    pub(crate) fn fetch(&mut self, drone: usize) {
+    /// Connects the drone, tells it to fetch and lets it, whatever comes of it.
+    pub(crate) fn try_fetch(&mut self, drone: usize) {
+        self.begin_fetch(drone);
+        self.run(Duration::from_millis(1));
+    }
+
+    fn begin_fetch(&mut self, drone: usize) {
         self.connect(drone);
         if self.drones[drone].machine.is_idle() {
             let now = self.now();
@@ -176,6 +181,11 @@ impl World {
             machine.handle_input(now, Input::Command(FetchCommand::Fetch), &mut self.rng);
             self.drain_drone(drone);
         }
+    }
+
+    /// Connects the drone and runs until it is through with all authorities.
+    pub(crate) fn fetch(&mut self, drone: usize) {
+        self.begin_fetch(drone);
         let end = self.clock + Duration::from_secs(300);
         while !self.drones[drone].machine.is_idle() {
             assert!(self.step(end), "drone {drone} is not through: {:?}", self.drones[drone].events);
