@@ -20,6 +20,7 @@
 
 pub mod attributes;
 pub mod decoders;
+pub mod envelopes;
 pub mod files;
 pub mod machines;
 pub mod mutation;

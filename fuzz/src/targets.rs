@@ -3,6 +3,7 @@
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
 use crate::{attributes, decoders, files, machines, offices, policies};
+use crate::{attributes, decoders, envelopes, files, machines, policies};
 
 /// Something to feed with bytes.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +70,8 @@ pub const TARGETS: &[Target] = targets! {
     "abe_master_key": attributes::master_key, attributes::master_key_seeds;
     "abe_key": attributes::key, attributes::key_seeds;
     "abe_ciphertext": attributes::ciphertext, attributes::ciphertext_seeds;
+    "envelope_header": envelopes::header, envelopes::envelope_seeds;
+    "abe_envelope": envelopes::envelope, envelopes::envelope_seeds;
 };
 
 /// Feeds the target of this name.

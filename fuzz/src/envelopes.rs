@@ -1,0 +1,102 @@
+//! Envelopes: headers have one encoding, and nothing but what the honest sender sealed opens.
+
+use std::sync::LazyLock;
+
+use quiver_abe::envelope::{
+    AnyKey, AnyParameters, AnyScheme, EnvelopeError, Header, Lifetime, ReceivingSession, SendingSession,
+    Signer, Target, Verifier, open_bytes, seal_bytes,
+};
+use quiver_abe::{FabeoCp, Guarded, Published, Scheme, Universe};
+use quiver_crypto::Hasher;
+use quiver_policy::{AttributeSet, Schema};
+use rand_chacha::rand_core::CryptoRngCore;
+
+use crate::scene::{START, rng};
+
+/// Signs with a hash, and knows its own signatures: whoever is fuzzed has no key to forge with.
+struct Signatory;
+
+impl Signer for Signatory {
+    fn public(&self) -> Vec<u8> {
+        vec![3; 8]
+    }
+
+    fn signature_len(&self) -> usize {
+        32
+    }
+
+    fn sign(&self, statement: &[u8], _: &mut dyn CryptoRngCore) -> Vec<u8> {
+        Hasher::new("fuzz signature").lp(statement).finish().to_vec()
+    }
+}
+
+impl Verifier for Signatory {
+    type Sender = ();
+
+    fn verify(&self, sender: &[u8], statement: &[u8], signature: &[u8]) -> Option<()> {
+        let expected = Hasher::new("fuzz signature").lp(statement).finish();
+        (sender == self.public() && signature == expected).then_some(())
+    }
+}
+
+/// A session of two messages, and what opens it.
+struct Honest {
+    parameters: AnyParameters,
+    key: AnyKey,
+    sealed: [Vec<u8>; 2],
+}
+
+static HONEST: LazyLock<Honest> = LazyLock::new(|| {
+    let (mut rng, schema) = (rng(50), Schema::new());
+    let (parameters, master) = FabeoCp::setup(&Universe::Open, &mut rng).expect("an authority");
+    let set = AttributeSet::parse("scout", &schema).expect("attributes");
+    let key = FabeoCp::derive(&parameters, &master, &set, &mut rng).expect("a key");
+    let key = AnyKey::decode(FabeoCp::ID, &key.encode()).expect("a key");
+    let parameters = AnyParameters::decode(FabeoCp::ID, &parameters.encode()).expect("parameters");
+    let target = Target::policy("scout", &schema).expect("a policy");
+    let lifetime = Lifetime::default();
+    let begun =
+        SendingSession::begin::<AnyScheme>(&parameters, &target, Some(&Signatory), lifetime, START, &mut rng);
+    let mut session = begun.expect("a session");
+    let sealed = [&b"go north"[..], b"go on"].map(|data| {
+        let message = session.message(START).expect("a message");
+        seal_bytes(message, data, Some(&Signatory), &mut rng).expect("an envelope")
+    });
+    Honest { parameters, key, sealed }
+});
+
+/// Headers, and what follows them.
+pub fn header(bytes: &[u8]) {
+    let told = Header::len_of(bytes);
+    let Ok((header, rest)) = Header::decode(bytes) else { return };
+    let used = bytes.len() - rest.len();
+    assert_eq!(header.encode(), bytes[..used], "two encodings of one header");
+    assert_eq!(told, Ok(Some(used)));
+}
+
+/// Whole envelopes, opened with a key that fits.
+pub fn envelope(bytes: &[u8]) {
+    let honest = &*HONEST;
+    let opened = open(honest, bytes);
+    assert_eq!(opened.is_ok(), honest.sealed.iter().any(|sealed| sealed == bytes), "{opened:?}");
+}
+
+fn open(honest: &Honest, bytes: &[u8]) -> Result<Vec<u8>, EnvelopeError> {
+    let (header, chunks) = Header::decode(bytes)?;
+    let opening = match &header {
+        Header::Opening(opening) => opening.clone(),
+        Header::Following(_) => match Header::decode(&honest.sealed[0])?.0 {
+            Header::Opening(opening) => opening,
+            Header::Following(_) => return Err(EnvelopeError::UnknownSession),
+        },
+    };
+    let session = ReceivingSession::open::<AnyScheme>(&honest.parameters, &honest.key, &opening)?;
+    let (data, sender) = open_bytes(session.opener(&header)?, chunks, &Signatory)?;
+    assert_eq!(sender, Some(()), "unsigned, and yet it names a sender");
+    Ok(data.to_vec())
+}
+
+/// Both messages of the session.
+pub fn envelope_seeds() -> Vec<Vec<u8>> {
+    HONEST.sealed.to_vec()
+}
