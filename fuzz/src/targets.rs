@@ -2,8 +2,7 @@
 
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
-use crate::{attributes, decoders, files, machines, offices, policies};
-use crate::{attributes, decoders, envelopes, files, machines, policies};
+use crate::{attributes, decoders, envelopes, files, machines, offices, policies};
 
 /// Something to feed with bytes.
 #[derive(Clone, Copy, Debug)]

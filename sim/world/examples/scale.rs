@@ -23,6 +23,7 @@ fn main() {
         leavers: (drones / 100).min(100),
         newcomers: (drones / 10).min((1 << 20) - drones),
         messages: 2,
+        envelopes: false,
         restart_leader: true,
         air: None,
         depot: None,

@@ -29,6 +29,7 @@ mod witness;
 mod world;
 
 pub mod check;
+pub mod orders;
 pub mod radio;
 pub mod run;
 pub mod scenario;

@@ -3,6 +3,7 @@
 mod arrivals;
 mod pace;
 mod phases;
+mod sealing;
 
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub struct RunPlan {
     pub newcomers: u32,
     /// How many group messages are sent.
     pub messages: u32,
+    /// Whether orders are sealed to those with certain attributes.
+    pub envelopes: bool,
     /// Whether the leader is switched off and on again.
     pub restart_leader: bool,
     /// The radio; none: links as [`LinkFaults::SOUND`].

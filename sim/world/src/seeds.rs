@@ -23,6 +23,8 @@ pub(crate) enum Player {
     Adversary,
     /// The radio's bad luck.
     Air,
+    /// The attribute authority.
+    Commissariat,
 }
 
 /// The key of one player's generator.
@@ -44,6 +46,7 @@ pub(crate) fn key(seed: u64, player: Player) -> [u8; 32] {
         Player::Planner => hasher.u8(5),
         Player::Adversary => hasher.u8(6),
         Player::Air => hasher.u8(7),
+        Player::Commissariat => hasher.u8(8),
     };
     hasher.finish()
 }

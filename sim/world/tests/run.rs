@@ -22,6 +22,7 @@ fn plan(drones: u32, strategy: StrategyKind, radio: &str) -> RunPlan {
         leavers: drones.div_ceil(100),
         newcomers: drones / 10,
         messages: 4,
+        envelopes: false,
         restart_leader: true,
         air: Some(air(radio)),
         depot: None,
@@ -106,4 +107,17 @@ fn a_group_too_large_for_its_radio_is_refused() {
     let plan = RunPlan { depot: Some(air("wifi")), ..plan(2_000, StrategyKind::Flat, "lora-sf12") };
     let refusal = Pace::of(&plan).unwrap_err();
     assert!(refusal.contains("2200 drones"), "{refusal}");
+}
+
+#[test]
+fn sealed_orders_open_at_exactly_those_they_are_for() {
+    let plan =
+        RunPlan { envelopes: true, restart_leader: false, air: None, ..plan(60, StrategyKind::Flat, "wifi") };
+    let run = run::<InsecureToy>(&plan, &mut |_| {}).unwrap();
+    assert_eq!(run.violations, Vec::<String>::new());
+    let orders: Vec<u32> =
+        run.rows.iter().filter(|row| row.operation.starts_with("seal to")).map(|row| row.drones).collect();
+    // A quarter of 66 drones but one that left, twice; then half of them.
+    assert_eq!((orders.len(), orders[0]), (3, orders[1]), "{orders:?}");
+    assert!((15..=17).contains(&orders[0]) && (31..=34).contains(&orders[2]), "{orders:?}");
 }

@@ -62,6 +62,7 @@ impl RunArgs {
             leavers: plan.leavers().min(MAX_LEAVERS),
             newcomers,
             messages: self.messages,
+            envelopes: self.envelopes,
             restart_leader: plan.restart_leader,
             air: self.radio.as_deref().map(air).transpose()?,
             depot: self.depot.as_deref().map(air).transpose()?,

@@ -2,53 +2,33 @@
 
 use std::collections::BTreeSet;
 
-use quiver_abe::envelope::{AnyKey, AnyParameters, Target};
-use quiver_abe::{FabeoCp, Guarded, Published, Scheme, Universe};
 use quiver_ainq::Suite;
-use quiver_policy::{AttributeSet, Schema};
-use quiver_role::{AttributeAccess, AttributeKeys, EdgeCommand, EnvelopeCommand, LeaderCommand};
-use rand_chacha::ChaCha20Rng;
+use quiver_role::{EdgeCommand, LeaderCommand};
+use quiver_world::orders::{Commissariat, ORDERS, Order};
 
 use super::{Run, Step};
+use crate::SimError;
 use crate::live::board::Goal;
 use crate::live::checks::Invariant;
 use crate::live::host::message_body;
 use crate::seeds::{self, Player};
-use crate::{Result, SimError};
-
-/// What drones have, by their number modulo four. The last have the authority's parameters and no key.
-const ROLES: [&str; 3] = ["scout, sector:7", "scout, sector:8", "medic, sector:7"];
-/// What orders are sealed to, and which of the roles that lets in. Two in a row make one session.
-const ORDERS: [(&str, [bool; 4]); 3] = [
-    ("scout and sector:7", [true, false, false, false]),
-    ("scout and sector:7", [true, false, false, false]),
-    ("2 of (scout, medic, sector:7)", [true, false, true, false]),
-];
-
-/// An attribute authority: its fingerprint, and what drones of each role hold.
-struct Authority {
-    fingerprint: [u8; 32],
-    keys: Vec<AttributeKeys>,
-}
 
 impl<S: Suite> Run<'_, S> {
     /// Gives everybody the keys of its role, and lets the leader seal orders.
     pub(super) async fn seal(&mut self) -> Step {
-        let authority =
-            Authority::found(&mut seeds::generator(self.world.plan.seed, Player::Authority, 0, 0))?;
-        let members: Vec<u32> = self.members.iter().copied().collect();
-        for (drone, keys) in (0..=self.world.outsider()).zip(authority.keys.iter().cycle()) {
-            let command = EdgeCommand::Envelope(EnvelopeCommand::Keys(keys.clone()));
-            self.world.drones[drone as usize].node()?.command(command).await?;
+        let mut rng = seeds::generator(self.world.plan.seed, Player::Authority, 0, 0);
+        let authority = Commissariat::found(&mut rng).map_err(refused)?;
+        for drone in 0..=self.world.outsider() {
+            for command in authority.keys_of(drone).into_iter().map(EdgeCommand::Envelope) {
+                self.world.drones[drone as usize].node()?.command(command).await?;
+            }
         }
-        let public = authority.keys.last().cloned().map(EnvelopeCommand::Keys);
-        for command in public.into_iter().map(LeaderCommand::Envelope) {
+        for command in authority.public().into_iter().map(LeaderCommand::Envelope) {
             self.world.leader.command(command).await?;
         }
-        for (number, (policy, lets_in)) in (0..).zip(ORDERS) {
-            let audience: BTreeSet<u32> =
-                members.iter().copied().filter(|drone| lets_in[*drone as usize % lets_in.len()]).collect();
-            self.order(number, &authority, policy, &audience).await?;
+        for (number, order) in (0..).zip(ORDERS) {
+            let audience = self.members.iter().copied().filter(|drone| order.is_for(*drone)).collect();
+            self.order(number, &authority, &order, &audience).await?;
         }
         Ok(())
     }
@@ -56,17 +36,11 @@ impl<S: Suite> Run<'_, S> {
     async fn order(
         &mut self,
         number: u32,
-        authority: &Authority,
-        policy: &str,
+        authority: &Commissariat,
+        order: &Order,
         audience: &BTreeSet<u32>,
     ) -> Step {
-        let target = Target::policy(policy, &Schema::new()).map_err(refused)?;
-        let seal = EnvelopeCommand::Seal {
-            authority: authority.fingerprint,
-            target,
-            data: message_body(number),
-            signed: true,
-        };
+        let seal = authority.seal(order, message_body(number)).map_err(refused)?;
         let mark = self.mark();
         // Of a session's first message everybody else says that it does not fit.
         let (goal, waited_for) = match number {
@@ -77,7 +51,7 @@ impl<S: Suite> Run<'_, S> {
         self.world.leader.command(LeaderCommand::Envelope(seal)).await?;
         let reached = self.reached("sealed orders", waited_for.len()).await;
         let took = mark.at.elapsed();
-        self.checker.after(&format!("order {number}, sealed to `{policy}`"));
+        self.checker.after(&format!("order {number}, sealed to `{}`", order.policy()));
         self.operate(format!("order sealed to {}", audience.len()), &mark, took, &reached);
         let members: BTreeSet<u32> = self.members.clone();
         let checker = &mut self.checker;
@@ -102,52 +76,7 @@ impl<S: Suite> Run<'_, S> {
     }
 }
 
-impl Authority {
-    fn found(rng: &mut ChaCha20Rng) -> Result<Self> {
-        let (parameters, master) = FabeoCp::setup(&Universe::Open, rng).map_err(refused)?;
-        let public = AnyParameters::decode(FabeoCp::ID, &parameters.encode()).map_err(refused)?;
-        let mut keys = Vec::new();
-        for role in ROLES {
-            let set = AttributeSet::parse(role, &Schema::new()).map_err(refused)?;
-            let key = FabeoCp::derive(&parameters, &master, &set, rng).map_err(refused)?;
-            let key = AnyKey::decode(FabeoCp::ID, &key.encode()).map_err(refused)?;
-            keys.push(held(&public, Some(key))?);
-        }
-        keys.push(held(&public, None)?);
-        Ok(Self { fingerprint: *public.authority().as_bytes(), keys })
-    }
-}
-
-fn held(public: &AnyParameters, key: Option<AnyKey>) -> Result<AttributeKeys> {
-    let access = AttributeAccess::new(public.clone(), key).map_err(refused)?;
-    Ok(AttributeKeys::new(vec![access]))
-}
-
-/// Never for what stands above.
+/// Never for the orders there are.
 fn refused(error: impl std::fmt::Display) -> SimError {
-    SimError::Usage(format!("attributes: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use quiver_policy::PolicyError;
-
-    use super::*;
-
-    /// What the run expects is what policies and attributes say, and each order tells some apart.
-    #[test]
-    fn orders_let_in_whom_their_policies_fit() -> std::result::Result<(), PolicyError> {
-        for (policy, lets_in) in ORDERS {
-            let Target::Policy(tree) = Target::policy(policy, &Schema::new())? else { panic!("no policy") };
-            for (role, expected) in ROLES.iter().zip(lets_in) {
-                assert_eq!(
-                    tree.satisfied_by(&AttributeSet::parse(role, &Schema::new())?),
-                    expected,
-                    "{policy}"
-                );
-            }
-            assert!(!lets_in[ROLES.len()] && lets_in.contains(&true));
-        }
-        Ok(())
-    }
+    SimError::Usage(format!("sealed orders: {error}"))
 }

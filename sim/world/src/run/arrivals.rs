@@ -6,6 +6,7 @@ use quiver_ainq::{Epoch, Suite};
 use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent};
 
 use super::Percentiles;
+use super::sealing::Judged;
 use crate::{Node, NodeEvent, Turn, Witness, World};
 
 /// What every edge has come to, at its last step that mattered.
@@ -35,6 +36,8 @@ pub(super) struct Arrivals {
     pub(super) heard_by_leader: u64,
     pub(super) regressions: u32,
     pub(super) blamed: u64,
+    /// Sealed orders.
+    pub(super) judged: Judged,
 }
 
 impl Arrivals {
@@ -83,6 +86,10 @@ impl Arrivals {
             EdgeEvent::Message { .. } => {
                 place.at = now;
                 self.heard += 1;
+            }
+            EdgeEvent::Envelope(event) => {
+                place.at = now;
+                self.judged.note(number, event);
             }
             EdgeEvent::Blamed { .. } => self.blamed += 1,
             _ => {}

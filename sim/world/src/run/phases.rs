@@ -21,22 +21,22 @@ const SLICE: Duration = Duration::from_millis(100);
 
 /// A run under way.
 pub(super) struct Stage<'a, S: Suite> {
-    world: World<S>,
-    plan: RunPlan,
-    pace: Pace,
+    pub(super) world: World<S>,
+    pub(super) plan: RunPlan,
+    pub(super) pace: Pace,
     progress: &'a mut dyn FnMut(Progress),
-    arrivals: Arrivals,
+    pub(super) arrivals: Arrivals,
     rng: ChaCha8Rng,
     rows: Vec<Row>,
-    violations: Vec<String>,
-    checks: u64,
+    pub(super) violations: Vec<String>,
+    pub(super) checks: u64,
     /// Who is in the group.
-    members: Vec<u32>,
+    pub(super) members: Vec<u32>,
     said: u32,
 }
 
 /// What a phase began with.
-struct Mark {
+pub(super) struct Mark {
     at: Duration,
     cpu: ProcessTime,
     leader: Duration,
@@ -69,15 +69,24 @@ impl<'a, S: Suite> Stage<'a, S> {
 
     /// Takes the phases in order; if drones got stuck in one, those after it make no sense.
     pub(super) fn play(mut self) -> Run {
-        let in_the_field: [fn(&mut Self) -> bool; 7] =
-            [Self::enrol, Self::form, Self::expire, Self::leave, Self::join, Self::talk, Self::restart];
-        let from_a_depot: [fn(&mut Self) -> bool; 7] = [
+        let in_the_field: [fn(&mut Self) -> bool; 8] = [
+            Self::enrol,
+            Self::form,
+            Self::expire,
+            Self::leave,
+            Self::join,
+            Self::talk,
+            Self::seal,
+            Self::restart,
+        ];
+        let from_a_depot: [fn(&mut Self) -> bool; 8] = [
             Self::enrol,
             Self::form,
             Self::join_and_depart,
             Self::expire,
             Self::leave,
             Self::talk,
+            Self::seal,
             Self::restart,
         ];
         let phases = if self.plan.depot.is_some() { from_a_depot } else { in_the_field };
@@ -98,7 +107,7 @@ impl<'a, S: Suite> Stage<'a, S> {
         }
     }
 
-    fn mark(&self) -> Mark {
+    pub(super) fn mark(&self) -> Mark {
         Mark {
             at: self.world.time(),
             cpu: ProcessTime::now(),
@@ -119,7 +128,7 @@ impl<'a, S: Suite> Stage<'a, S> {
         })
     }
 
-    fn row(&mut self, operation: String, mark: &Mark, drones: &[u32]) {
+    pub(super) fn row(&mut self, operation: String, mark: &Mark, drones: &[u32]) {
         let traffic = self.world.traffic();
         let radio = self.radio().zip(mark.radio).map(|(now, before)| now.since(&before));
         self.rows.push(Row {
@@ -136,7 +145,7 @@ impl<'a, S: Suite> Stage<'a, S> {
     }
 
     /// Lets the world run until `done` gives as many as are wanted. Returns whether that happened.
-    fn until(&mut self, operation: &'static str, of: u32, done: impl Fn(&Self) -> u32) -> bool {
+    pub(super) fn until(&mut self, operation: &'static str, of: u32, done: impl Fn(&Self) -> u32) -> bool {
         let patience = self.pace.patience();
         let end = self.world.time() + patience;
         loop {

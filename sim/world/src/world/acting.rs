@@ -123,7 +123,12 @@ impl<S: Suite> World<S> {
         (0..self.row.leaders).filter_map(|ordinal| self.tell_leader(ordinal, command.clone(), word)).collect()
     }
 
-    fn tell_leader(&mut self, ordinal: u16, command: LeaderCommand, word: &'static str) -> Option<Turn> {
+    pub(super) fn tell_leader(
+        &mut self,
+        ordinal: u16,
+        command: LeaderCommand,
+        word: &'static str,
+    ) -> Option<Turn> {
         self.leader_turn(ordinal, Stimulus::Command(command), word)
     }
 

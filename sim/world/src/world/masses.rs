@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use quiver_ainq::Suite;
-use quiver_role::{Edge, EdgeCommand};
+use quiver_role::{Edge, EdgeCommand, LeaderCommand};
 use rayon::prelude::*;
 
 use super::World;
@@ -52,6 +52,14 @@ impl<S: Suite> World<S> {
             let cause = Cause::Command("do as all others");
             station.alive().then(|| take(station, Node::Edge(number), now, (stimulus, cause), style))
         });
+    }
+
+    /// Tells a leader to do something.
+    pub fn command_leader(&mut self, ordinal: u16, command: LeaderCommand, witness: &mut dyn Witness<S>) {
+        if let Some(turn) = self.tell_leader(ordinal, command, "do as told") {
+            self.conclude(&turn);
+            witness.saw(self, &turn);
+        }
     }
 
     fn mass(

@@ -1,0 +1,136 @@
+//! Orders sealed to a part of a swarm: what drones have, what orders ask for, and who is to open them.
+
+use quiver_abe::envelope::{AnyKey, AnyParameters, Target};
+use quiver_abe::{AbeError, FabeoCp, Guarded, MasterKey, Parameters, Published, Scheme, Universe};
+use quiver_policy::{AttributeSet, PolicyError, Schema};
+use quiver_role::{AttributeAccess, AttributeKeys, EnvelopeCommand};
+use rand_core::CryptoRngCore;
+
+/// What drones have, by their number modulo four. The last have the authority's parameters and no key.
+const ROLES: [&str; 3] = ["scout, sector:7", "scout, sector:8", "medic, sector:7"];
+/// How many kinds of drones there are.
+const KINDS: usize = ROLES.len() + 1;
+
+/// An order: the policy it is sealed to, and which kinds of drones that lets in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    policy: &'static str,
+    lets_in: [bool; KINDS],
+}
+
+/// The orders of a run. The first two are one session.
+pub const ORDERS: [Order; 3] = [
+    Order { policy: "scout and sector:7", lets_in: [true, false, false, false] },
+    Order { policy: "scout and sector:7", lets_in: [true, false, false, false] },
+    Order { policy: "2 of (scout, medic, sector:7)", lets_in: [true, false, true, false] },
+];
+
+impl Order {
+    /// What it is sealed to.
+    #[must_use]
+    pub const fn policy(&self) -> &'static str {
+        self.policy
+    }
+
+    /// Whether the drone of this number is to open it.
+    #[must_use]
+    pub fn is_for(&self, drone: u32) -> bool {
+        self.lets_in.get(drone as usize % KINDS).copied().unwrap_or(false)
+    }
+}
+
+/// Why there is no authority. It never happens with the orders of this module.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OrderError {
+    /// A policy or attributes are none.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The scheme refuses.
+    #[error(transparent)]
+    Scheme(#[from] AbeError),
+}
+
+/// An attribute authority under FABEO's ciphertext-policy scheme, and the keys it handed out: one for each kind of drones.
+#[derive(Clone, Debug)]
+pub struct Commissariat {
+    fingerprint: [u8; 32],
+    keys: Vec<AttributeKeys>,
+}
+
+impl Commissariat {
+    /// Founds it.
+    ///
+    /// # Errors
+    /// [`OrderError`], never.
+    pub fn found(rng: &mut (impl CryptoRngCore + ?Sized)) -> Result<Self, OrderError> {
+        let (parameters, master) = FabeoCp::setup(&Universe::Open, rng)?;
+        let public = AnyParameters::decode(FabeoCp::ID, &parameters.encode())?;
+        let mut keys = Vec::new();
+        for role in ROLES {
+            let key = key(&parameters, &master, role, rng)?;
+            keys.push(AttributeKeys::new(vec![AttributeAccess::new(public.clone(), Some(key))?]));
+        }
+        let fingerprint = *public.authority().as_bytes();
+        keys.push(AttributeKeys::new(vec![AttributeAccess::new(public, None)?]));
+        Ok(Self { fingerprint, keys })
+    }
+
+    /// What drones are told to use, kind by kind: the numbers of a kind are those with this remainder modulo four.
+    pub fn kinds(&self) -> impl Iterator<Item = (u32, EnvelopeCommand)> {
+        (0..).zip(self.keys.iter().cloned().map(EnvelopeCommand::Keys))
+    }
+
+    /// What the drone of this number is told to use.
+    #[must_use]
+    pub fn keys_of(&self, drone: u32) -> Option<EnvelopeCommand> {
+        self.keys.get(drone as usize % KINDS).cloned().map(EnvelopeCommand::Keys)
+    }
+
+    /// What a leader is told to use: enough to seal.
+    #[must_use]
+    pub fn public(&self) -> Option<EnvelopeCommand> {
+        self.keys.last().cloned().map(EnvelopeCommand::Keys)
+    }
+
+    /// What a leader is told to seal, signed.
+    ///
+    /// # Errors
+    /// [`OrderError`], never.
+    pub fn seal(&self, order: &Order, data: Vec<u8>) -> Result<EnvelopeCommand, OrderError> {
+        let target = Target::policy(order.policy, &Schema::new())?;
+        Ok(EnvelopeCommand::Seal { authority: self.fingerprint, target, data, signed: true })
+    }
+}
+
+fn key(
+    parameters: &Parameters<FabeoCp>,
+    master: &MasterKey<FabeoCp>,
+    role: &str,
+    rng: &mut (impl CryptoRngCore + ?Sized),
+) -> Result<AnyKey, OrderError> {
+    let set = AttributeSet::parse(role, &Schema::new())?;
+    let key = FabeoCp::derive(parameters, master, &set, rng)?;
+    Ok(AnyKey::decode(FabeoCp::ID, &key.encode())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What runs expect is what policies and attributes say, and each order tells some apart.
+    #[test]
+    fn orders_let_in_whom_their_policies_fit() {
+        for order in ORDERS {
+            let Ok(Target::Policy(tree)) = Target::policy(order.policy, &Schema::new()) else {
+                panic!("no policy")
+            };
+            for (drone, role) in (0..).zip(ROLES) {
+                let set = AttributeSet::parse(role, &Schema::new()).expect("attributes");
+                assert_eq!(tree.satisfied_by(&set), order.is_for(drone), "{}: {role}", order.policy);
+                assert_eq!(order.is_for(drone), order.is_for(drone + 4));
+            }
+            assert!(!order.is_for(3) && order.lets_in.contains(&true));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Orders sealed to a part of the swarm: exactly those whose attributes fit open them.
+
+use std::collections::BTreeMap;
+
+use quiver_ainq::Suite;
+use quiver_role::{EdgeCommand, EnvelopeEvent, LeaderCommand};
+
+use super::phases::Stage;
+use crate::orders::{Commissariat, ORDERS, Order, OrderError};
+use crate::seeds::{self, Player};
+use crate::spoken;
+
+/// Who opened what, and who was told that it is for others.
+#[derive(Debug, Default)]
+pub(super) struct Judged {
+    /// By order and edge: how often.
+    opened: BTreeMap<(u32, u32), u32>,
+    unfit: u32,
+    /// What nobody ordered, or nobody signed.
+    strange: u32,
+}
+
+impl Judged {
+    pub(super) fn note(&mut self, edge: u32, event: &EnvelopeEvent) {
+        match event {
+            EnvelopeEvent::Opened { data, author: Some(_), .. } => match spoken(data) {
+                Some(order) => *self.opened.entry((order, edge)).or_default() += 1,
+                None => self.strange += 1,
+            },
+            EnvelopeEvent::Opened { author: None, .. } => self.strange += 1,
+            EnvelopeEvent::NotSatisfied { .. } => self.unfit += 1,
+            EnvelopeEvent::Sent { .. } => {}
+        }
+    }
+
+    fn openers(&self, order: u32) -> impl Iterator<Item = (u32, u32)> {
+        self.opened.range((order, 0)..=(order, u32::MAX)).map(|((_, edge), times)| (*edge, *times))
+    }
+
+    fn openings(&self, order: u32) -> u32 {
+        u32::try_from(self.openers(order).count()).unwrap_or(u32::MAX)
+    }
+}
+
+impl<S: Suite> Stage<'_, S> {
+    pub(super) fn seal(&mut self) -> bool {
+        if !self.plan.envelopes {
+            return true;
+        }
+        match self.hand_out() {
+            Err(error) => {
+                self.violations.push(format!("sealed orders: {error}"));
+                false
+            }
+            Ok(authority) => (0..).zip(ORDERS).all(|(number, order)| self.order(number, &order, &authority)),
+        }
+    }
+
+    /// Everybody gets the key of its kind, and the leader what it takes to seal.
+    fn hand_out(&mut self) -> Result<Commissariat, OrderError> {
+        let authority = Commissariat::found(&mut seeds::generator(self.plan.seed, Player::Commissariat))?;
+        for (kind, keys) in authority.kinds() {
+            let edges = (0..self.world.edge_count()).filter(|edge| edge % 4 == kind);
+            self.world.command_edges(edges, &EdgeCommand::Envelope(keys), &mut self.arrivals);
+        }
+        if let Some(public) = authority.public() {
+            self.world.command_leader(0, LeaderCommand::Envelope(public), &mut self.arrivals);
+        }
+        Ok(authority)
+    }
+
+    fn order(&mut self, number: u32, order: &Order, authority: &Commissariat) -> bool {
+        let mark = self.mark();
+        let command = match authority.seal(order, number.to_be_bytes().to_vec()) {
+            Ok(command) => command,
+            Err(error) => {
+                self.violations.push(format!("sealed orders: {error}"));
+                return false;
+            }
+        };
+        let audience: Vec<u32> = self.members.iter().copied().filter(|edge| order.is_for(*edge)).collect();
+        let wanted = u32::try_from(audience.len()).unwrap_or(u32::MAX);
+        self.world.command_leader(0, LeaderCommand::Envelope(command), &mut self.arrivals);
+        let done = self.until("seal", wanted, |stage| stage.arrivals.judged.openings(number));
+        // Those who are not to open it get their time as well.
+        self.world.run_for(self.pace.patience() / 100, &mut self.arrivals);
+        self.row(format!("seal to {wanted} ({})", order.policy()), &mark, &audience);
+        done && self.check_openers(number, &audience)
+    }
+
+    fn check_openers(&mut self, number: u32, audience: &[u32]) -> bool {
+        let judged = &self.arrivals.judged;
+        let opened: BTreeMap<u32, u32> = judged.openers(number).collect();
+        let members = self.members.iter().filter(|edge| opened.contains_key(edge)).count();
+        let missing = audience.iter().filter(|edge| opened.get(edge) != Some(&1)).count();
+        self.checks += self.members.len() as u64;
+        let mut wrong = Vec::new();
+        if missing > 0 {
+            wrong.push(format!("{missing} whose attributes fit did not open order {number} exactly once"));
+        }
+        if members > audience.len() {
+            wrong.push(format!(
+                "{} whose attributes do not fit opened order {number}",
+                members - audience.len()
+            ));
+        }
+        // Whoever is out of the group, and hears the gossip, may judge too.
+        if number == 0 && (judged.unfit as usize) < self.members.len() - audience.len() {
+            wrong.push(format!("only {} know that order 0 is for others", judged.unfit));
+        }
+        if judged.strange > 0 {
+            wrong.push(format!("{} envelopes opened that nobody ordered", judged.strange));
+        }
+        let held = wrong.is_empty();
+        self.violations.extend(wrong.into_iter().map(|detail| format!("sealed to few: {detail}")));
+        held
+    }
+}
