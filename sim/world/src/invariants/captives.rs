@@ -32,14 +32,34 @@ struct Published<S: Suite> {
 #[derive(Clone)]
 struct Captive<S: Suite> {
     edge: u32,
-    /// Older epochs must stay closed.
-    since: Option<Epoch>,
+    /// The epoch held at the capture. Older ones must stay closed.
+    held: Option<Epoch>,
+    /// It kept the pair that its term was opened with: for up to a minute, so that of two competing terms the higher can be
+    /// followed. For so long, whatever was opened with that pair is open to whoever takes the drone, however far apart
+    /// the rounds are (a leader's first term after a start leaps over many).
+    keeps_used_pair: bool,
     public: DronePublicKey<S>,
     secret: S::Scalar,
     /// Spare pairs: number and secret.
     spares: Vec<(u64, S::Scalar)>,
-    /// W[u] as (u, W), as far as chains were taken or agreed on since.
-    chains: Vec<Secret<32>>,
+    /// W[u], as far as chains were taken or agreed on since.
+    chains: Vec<Chain>,
+}
+
+/// A chain key the adversary has.
+#[derive(Clone)]
+struct Chain {
+    key: Secret<32>,
+    origin: Origin,
+}
+
+/// Where a chain key came from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The drone's memory.
+    Taken,
+    /// Worked out with one of its spare pairs.
+    Agreed,
 }
 
 /// Everybody who was captured, and all that was published.
@@ -73,11 +93,13 @@ impl<S: Suite> Invariants<S> {
         });
         let chain = state.membership.as_ref().and_then(|bytes| {
             let start = bytes.len().checked_sub(Ratchet::<S>::ENCODED_LEN)?;
-            Some(chain(&Ratchet::<S>::decode(bytes.get(start..)?).ok()?))
+            let key = chain(&Ratchet::<S>::decode(bytes.get(start..)?).ok()?);
+            Some(Chain { key, origin: Origin::Taken })
         });
         let captive = Captive {
             edge,
-            since: machine.status().epoch.map(|held| since(held, state.spares.len())),
+            held: machine.status().epoch,
+            keeps_used_pair: state.spares.len() == 2,
             public: state.public.clone(),
             secret,
             spares: spares.collect(),
@@ -111,13 +133,14 @@ impl<S: Suite> Invariants<S> {
         let epoch = published.header.core.epoch;
         let opened = captive.opens(world, published);
         self.checks += 1;
-        let Some(key) = opened else { return };
+        let Some((key, origin)) = opened else { return };
         self.captives.opened += 1;
         let made = self.epochs.get(&epoch);
         let members = made.and_then(|made| made.members.as_ref());
         let is_member = members.is_none_or(|members| members.contains(&captive.edge));
         let node = Some(Node::Edge(captive.edge));
-        if captive.since.is_some_and(|since| epoch < since) {
+        let excused = captive.keeps_used_pair && origin == Origin::Agreed;
+        if captive.held.is_some_and(|held| epoch < held) && !excused {
             let detail = format!("captured while it held a later one, it opens epoch {}", show(epoch));
             self.violate(Invariant::BackwardSecrecyBeforeJoin, at, node, detail);
         } else if !is_member {
@@ -141,19 +164,19 @@ impl<S: Suite> Invariants<S> {
 }
 
 impl<S: Suite> Captive<S> {
-    /// The group key that a part hides, if any secret opens it.
-    fn opens(&mut self, world: &World<S>, published: &Published<S>) -> Option<Secret<32>> {
+    /// The group key that a part hides, if any secret opens it, and where that secret came from.
+    fn opens(&mut self, world: &World<S>, published: &Published<S>) -> Option<(Secret<32>, Origin)> {
         let lock = Lock::new(world, published)?;
         let agreed = self.agreed(world, &published.header, lock.slot);
         for (place, start) in self.chains.iter().chain(&agreed).enumerate() {
-            let mut chain = start.clone();
+            let (mut chain, origin) = (start.key.clone(), start.origin);
             for _ in 0..STEPS {
                 if let Some(key) = lock.open::<S>(&chain) {
                     if place >= self.chains.len() {
                         // A pairwise key that it works out stays useful as long as the term lasts.
                         self.chains.extend(agreed);
                     }
-                    return Some(key);
+                    return Some((key, origin));
                 }
                 chain = prf(&chain, S::ID, "step", &[]);
             }
@@ -162,7 +185,7 @@ impl<S: Suite> Captive<S> {
     }
 
     /// Pairwise keys with the leader that the secrets give, if the header has a point: T = (y + e)·V for every e.
-    fn agreed(&self, world: &World<S>, header: &Header<S>, slot: Slot) -> Vec<Secret<32>> {
+    fn agreed(&self, world: &World<S>, header: &Header<S>, slot: Slot) -> Vec<Chain> {
         let core = &header.core;
         let Some(point) = &core.point else { return Vec::new() };
         let deployment = world.fleet().deployment();
@@ -171,20 +194,9 @@ impl<S: Suite> Captive<S> {
             let one_time: Element<S> = SecretScalar::new(*spare).ok()?.public();
             let secret = S::agree(&(self.secret + *spare), point).ok()?;
             let context = pairs.digest(&self.public, slot, *q, one_time.encoding());
-            Some(chain(&Ratchet::<S>::derive(&secret, &context)))
+            Some(Chain { key: chain(&Ratchet::<S>::derive(&secret, &context)), origin: Origin::Agreed })
         };
         self.spares.iter().filter_map(pair).collect()
-    }
-}
-
-/// The oldest epoch that a drone may be able to open. It keeps the pair that a term was opened with for up to a minute, so
-/// that of two competing terms the higher can be followed: for so long, what was opened with that pair, in this round or by
-/// another leader in the one before, is open to whoever takes the drone.
-fn since(held: Epoch, spares: usize) -> Epoch {
-    if spares > 1 {
-        Epoch { term: Epoch::term_of(held.round().saturating_sub(1), 0), counter: 0 }
-    } else {
-        held
     }
 }
 
