@@ -95,7 +95,7 @@ both_suites! {
 }
 
 fn ring<S: Suite>(honest: &Honest<S>) -> Keyring<S> {
-    let key = HeldKey { revision: 3, key: Zeroizing::new(vec![7; 40]) };
+    let key = HeldKey { grant: 3, key: Zeroizing::new(vec![7; 40]) };
     let mut keyring = Keyring::default();
     keyring.put(Entry { authority: honest.authority.clone(), key: Some(key) }).expect("room");
     keyring
@@ -144,7 +144,7 @@ pub fn attribute_answer(bytes: &[u8]) {
 /// Questions and answers of every kind.
 pub fn attribute_answer_seeds() -> Vec<Vec<u8>> {
     let key = Zeroizing::new(vec![5; 30]);
-    let answers = [Answer::Nothing, Answer::Held { revision: 9 }, Answer::Key { revision: 9, key }];
+    let answers = [Answer::Nothing, Answer::Held { grant: 9 }, Answer::Key { grant: 9, key }];
     let questions = [Question { statement: false, held: None }, Question { statement: true, held: Some(9) }];
     let answers = answers.iter().map(|answer| answer.encode().to_vec());
     answers.chain(questions.iter().map(Question::encode)).collect()

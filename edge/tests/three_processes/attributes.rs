@@ -187,7 +187,7 @@ fn running_edges_and_leaders_fetch_when_told_and_at_their_start() {
     let said = bench.ok("leader", &["abe", "fetch"]);
     assert!(said.contains("orders: new key"), "{said}");
     let listed = bench.ok("leader", &["abe", "list"]);
-    assert!(listed.contains("fabeo22-cp") && listed.contains("revision 2"), "{listed}");
+    assert!(listed.contains("fabeo22-cp") && listed.contains(" bytes"), "{listed}");
     seal(bench, "--policy", "scout or command", "orders", "either.env");
     assert!(opens(bench, "edge-1", "either.env"), "through the running edge");
     assert!(!opens(bench, "edge-2", "either.env"));
@@ -202,7 +202,7 @@ fn running_edges_and_leaders_fetch_when_told_and_at_their_start() {
     let held = eventually("edge-2 holds its key", || {
         let listed = bench.run("edge", &["abe", "list", "--json", "-d", "edge-2-data"]);
         let lines: Value = serde_json::from_slice(&listed.stdout).ok()?;
-        lines.as_array()?.iter().find(|line| line["revision"].is_u64()).cloned()
+        lines.as_array()?.iter().find(|line| line["key_length"].is_u64()).cloned()
     });
     assert_eq!(held["authority"], "orders");
     assert!(opens(bench, "edge-2", "either.env"));

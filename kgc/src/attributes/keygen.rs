@@ -45,7 +45,7 @@ pub(crate) fn run<S: Suite>(
     let length = key.len();
     // Audited first: no key is out that the audit table does not show.
     store.record_key_file(&known.row.name, &whom, &granted.text, clock::unix_now())?;
-    let entry = Entry { authority: known.statement, key: Some(HeldKey { revision: 0, key }) };
+    let entry = Entry { authority: known.statement, key: Some(HeldKey { grant: 0, key }) };
     keyring::write_key(&out, SuiteChoice::from_id(S::ID).map_err(Error::Scheme)?, &entry)?;
     terminal::line(&format!(
         "{}  secret: an attribute key of {} ({length} bytes) for: {}",

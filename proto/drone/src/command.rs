@@ -38,8 +38,8 @@ pub struct Line {
     pub scheme: String,
     /// Its fingerprint, hex.
     pub fingerprint: String,
-    /// The revision of the grant whose key is held.
-    pub revision: Option<u64>,
+    /// The mark of the grant whose key is held; hex.
+    pub grant: Option<String>,
     /// Bytes of that key.
     pub key_length: Option<usize>,
 }
@@ -50,7 +50,7 @@ pub fn lines<S: Suite>(keyring: &Keyring<S>) -> Vec<Line> {
         authority: entry.authority.name.to_string(),
         scheme: entry.authority.scheme.to_string(),
         fingerprint: hex::encode(entry.authority.fingerprint()),
-        revision: entry.key.as_ref().map(|key| key.revision),
+        grant: entry.key.as_ref().map(|key| format!("{:016x}", key.grant)),
         key_length: entry.key.as_ref().map(|key| key.key.len()),
     };
     keyring.entries().map(line).collect()
@@ -67,11 +67,7 @@ pub fn print_lines(lines: &[Line], json: bool) -> Result<()> {
     let rows: Vec<_> = lines
         .iter()
         .map(|line| {
-            let held = line.revision.zip(line.key_length);
-            let held = held.map_or_else(
-                || "none".into(),
-                |(revision, length)| format!("revision {revision}, {length} bytes"),
-            );
+            let held = line.key_length.map_or_else(|| "none".into(), |length| format!("{length} bytes"));
             let short = line.fingerprint.get(..16).unwrap_or_default().to_string();
             [line.authority.clone(), line.scheme.clone(), held, short]
         })

@@ -220,7 +220,7 @@ fn store<S: Suite>(keys: &Keys<S>, name: &Name, statement: &[u8], answer: Answer
         .map_err(Error::Keyring)?;
     let held = keys.keyring()?.entry(name).and_then(|entry| entry.key.clone());
     let (key, outcome) = match answer {
-        Answer::Key { revision, key } => (Some(HeldKey { revision, key }), Outcome::NewKey),
+        Answer::Key { grant, key } => (Some(HeldKey { grant, key }), Outcome::NewKey),
         Answer::Held { .. } => (held, Outcome::Held),
         Answer::Nothing if held.is_some() => (None, Outcome::Withdrawn),
         Answer::Nothing => (None, Outcome::NothingGranted),

@@ -73,7 +73,7 @@ impl<S: Suite> Keys<S> {
         let keyring = self.keyring()?;
         let held = keyring.entries().map(|entry| Held {
             statement: entry.authority.bytes(),
-            revision: entry.key.as_ref().map(|key| key.revision),
+            grant: entry.key.as_ref().map(|key| key.grant),
         });
         Ok(held.collect())
     }

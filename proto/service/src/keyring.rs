@@ -5,7 +5,7 @@
 //! needed to open.
 //!
 //! ```text
-//! entry    = lp(statement) ‖ 0   or   lp(statement) ‖ 1 ‖ revision u64 ‖ lp(key)
+//! entry    = lp(statement) ‖ 0   or   lp(statement) ‖ 1 ‖ mark of the grant u64 ‖ lp(key)
 //! keyring  = 1 ‖ count ‖ lp(entry)*, ascending by the authority's name
 //! ```
 //! Schemes are not known here: keys and parameters are bytes that their crate decodes.
@@ -38,15 +38,15 @@ const MAX_ENTRIES: usize = 64;
 /// A drone's key of one authority. Erased when dropped, not printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HeldKey {
-    /// The revision of the grant that it was made for; 0 for a key that came as a file.
-    pub revision: u64,
+    /// The mark of the grant that it was made for; 0 for a key that came as a file.
+    pub grant: u64,
     /// The key in its scheme's encoding.
     pub key: Zeroizing<Vec<u8>>,
 }
 
 impl fmt::Debug for HeldKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HeldKey(revision {}, {} bytes)", self.revision, self.key.len())
+        write!(f, "HeldKey(grant {:016x}, {} bytes)", self.grant, self.key.len())
     }
 }
 
@@ -68,7 +68,7 @@ impl<S: Suite> Entry<S> {
             Writer::with_capacity(4 + statement.len() + 1 + key.map_or(0, |held| 12 + held.key.len()));
         writer.lp(&statement).u8(u8::from(key.is_some()));
         if let Some(held) = key {
-            writer.u64(held.revision).lp(&held.key);
+            writer.u64(held.grant).lp(&held.key);
         }
         Zeroizing::new(writer.finish())
     }
@@ -83,8 +83,8 @@ impl<S: Suite> Entry<S> {
         let key = match reader.u8()? {
             0 => None,
             1 => {
-                let revision = reader.u64()?;
-                Some(HeldKey { revision, key: Zeroizing::new(reader.lp(MAX_KEY_LEN)?.to_vec()) })
+                let grant = reader.u64()?;
+                Some(HeldKey { grant, key: Zeroizing::new(reader.lp(MAX_KEY_LEN)?.to_vec()) })
             }
             _ => return Err(AinqError::Malformed("neither with nor without a key")),
         };

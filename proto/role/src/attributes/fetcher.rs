@@ -36,7 +36,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(240);
 pub struct Fetcher<S: Suite> {
     deployment: Deployment<S>,
     keypair: DroneKeypair<S>,
-    /// Authorities whose statement is at hand, by fingerprint, and the revision of the key held.
+    /// Authorities whose statement is at hand, by fingerprint, and the mark of the grant that the key held is for.
     known: BTreeMap<[u8; 32], (VerifiedAuthority<S>, Option<u64>)>,
     /// Connected KGCs, the one to ask first.
     kgcs: Vec<Peer>,
@@ -81,9 +81,9 @@ impl<S: Suite> Fetcher<S> {
     pub fn new(config: FetcherConfig<S>) -> Result<Self, Error> {
         let FetcherConfig { deployment, keypair, held, timing } = config;
         let mut known = BTreeMap::new();
-        for Held { statement, revision } in held {
+        for Held { statement, grant } in held {
             let statement = SignedAuthority::decode(&statement)?.verify(&deployment)?;
-            known.insert(*statement.fingerprint(), (statement, revision));
+            known.insert(*statement.fingerprint(), (statement, grant));
         }
         Ok(Self {
             deployment,
@@ -139,7 +139,7 @@ impl<S: Suite> Fetcher<S> {
             return self.out.event(FetchEvent::Done { authorities: self.done.len() });
         };
         let known = self.known.get(&authority);
-        let held = known.and_then(|(_, revision)| *revision);
+        let held = known.and_then(|(_, grant)| *grant);
         let question = Question { statement: known.is_none(), held };
         let asked = DeliveryRequest::create(
             &self.deployment,
@@ -168,11 +168,11 @@ impl<S: Suite> Fetcher<S> {
             Err(error) => self.blame(from, error),
             Ok((statement, answer)) => {
                 let (name, bytes) = (statement.name.clone(), statement.bytes());
-                let revision = match &answer {
+                let grant = match &answer {
                     Answer::Nothing => None,
-                    Answer::Held { revision } | Answer::Key { revision, .. } => Some(*revision),
+                    Answer::Held { grant } | Answer::Key { grant, .. } => Some(*grant),
                 };
-                self.known.insert(*statement.fingerprint(), (statement, revision));
+                self.known.insert(*statement.fingerprint(), (statement, grant));
                 self.out.event(FetchEvent::Answered { authority: name, statement: bytes, answer });
                 self.backoff.reset();
                 self.next(now, rng);
@@ -195,9 +195,9 @@ impl<S: Suite> Fetcher<S> {
         }
         let sealed = SealedDelivery::decode(&reply.sealed)?;
         let answer = Answer::decode(&pending.open(&self.keypair, &statement, &sealed)?)?;
-        let held = known.and_then(|(_, revision)| *revision);
+        let held = known.and_then(|(_, grant)| *grant);
         match &answer {
-            Answer::Held { revision } if held != Some(*revision) => Err(Error::Stale),
+            Answer::Held { grant } if held != Some(*grant) => Err(Error::Stale),
             _ => Ok((statement, answer)),
         }
     }

@@ -3,6 +3,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use quiver_crypto::Hasher;
+
 /// What a drone is granted at one authority, or that it no longer is. The highest revision counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
@@ -26,6 +28,16 @@ struct Newest {
     granted: Option<Vec<u8>>,
 }
 
+/// A grant in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct InForce<'a> {
+    pub(super) revision: u64,
+    /// By which a drone says which grant the key it holds is for: first 8 bytes of H("quiver/1 grant", F, serial, revision,
+    /// granted). Not the revision, because a registry that was put back from a backup makes revisions anew.
+    pub(super) mark: u64,
+    pub(super) granted: &'a [u8],
+}
+
 impl Grants {
     /// Takes a grant unless a newer one is known.
     pub(super) fn apply(&mut self, grant: Grant) {
@@ -36,10 +48,13 @@ impl Grants {
         }
     }
 
-    /// What is granted, with its revision.
-    pub(super) fn find(&self, authority: &[u8; 32], serial: &[u8; 16]) -> Option<(u64, &[u8])> {
+    /// What is granted.
+    pub(super) fn find(&self, authority: &[u8; 32], serial: &[u8; 16]) -> Option<InForce<'_>> {
         let newest = self.0.get(&(*authority, *serial))?;
-        Some((newest.revision, newest.granted.as_deref()?))
+        let (revision, granted) = (newest.revision, newest.granted.as_deref()?);
+        let hash = Hasher::new("quiver/1 grant").fixed(authority).fixed(serial).u64(revision).lp(granted);
+        let mark = hash.finish().first_chunk().map_or(0, |head| u64::from_be_bytes(*head));
+        Some(InForce { revision, mark, granted })
     }
 
     /// How many are in force.
@@ -53,6 +68,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn grants_that_differ_in_anything_have_different_marks() {
+        let mark = |authority, serial, revision, granted: &[u8]| {
+            let mut grants = Grants::default();
+            grants.apply(Grant { authority, serial, revision, granted: Some(granted.to_vec()) });
+            grants.find(&authority, &serial).map(|found| found.mark)
+        };
+        let one = mark([1; 32], [2; 16], 3, b"scout");
+        assert_eq!(one, mark([1; 32], [2; 16], 3, b"scout"));
+        // The same revision with another content: a registry that was put back.
+        let others = [
+            mark([1; 32], [2; 16], 3, b"tanker"),
+            mark([1; 32], [2; 16], 4, b"scout"),
+            mark([1; 32], [3; 16], 3, b"scout"),
+            mark([2; 32], [2; 16], 3, b"scout"),
+        ];
+        assert!(others.iter().all(|other| *other != one));
+    }
+
+    #[test]
     fn highest_revision_counts_in_whatever_order_they_come() {
         let grant = |revision, granted: Option<&[u8]>| Grant {
             authority: [1; 32],
@@ -64,7 +98,8 @@ mod tests {
         grants.apply(grant(5, Some(b"five")));
         grants.apply(grant(3, None));
         grants.apply(grant(5, Some(b"another five")));
-        assert_eq!(grants.find(&[1; 32], &[2; 16]), Some((5, &b"five"[..])));
+        let found = grants.find(&[1; 32], &[2; 16]).map(|found| (found.revision, found.granted));
+        assert_eq!(found, Some((5, &b"five"[..])));
         assert_eq!(grants.find(&[2; 32], &[2; 16]), None);
         assert_eq!(grants.find(&[1; 32], &[3; 16]), None);
         grants.apply(grant(6, None));

@@ -22,18 +22,18 @@ const KEY: u8 = 2;
 pub struct Question {
     /// Whether the KGC's statement about the authority is wanted as well.
     pub statement: bool,
-    /// The revision of the grant whose key the drone holds.
+    /// The mark of the grant whose key the drone holds.
     pub held: Option<u64>,
 }
 
 impl Question {
-    /// The encoding: version ‖ statement wanted ‖ key held ‖ revision held.
+    /// The encoding: version ‖ statement wanted ‖ key held ‖ mark of its grant.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.u8(VERSION).u8(u8::from(self.statement)).u8(u8::from(self.held.is_some()));
-        if let Some(revision) = self.held {
-            writer.u64(revision);
+        if let Some(grant) = self.held {
+            writer.u64(grant);
         }
         writer.finish()
     }
@@ -59,20 +59,20 @@ pub enum Answer {
     Nothing,
     /// The drone holds the key of the grant in force.
     Held {
-        /// The grant's revision.
-        revision: u64,
+        /// The grant's mark: equal as long as the grant is the same.
+        grant: u64,
     },
     /// Its key.
     Key {
-        /// The grant's revision.
-        revision: u64,
+        /// The grant's mark: equal as long as the grant is the same.
+        grant: u64,
         /// The key in its scheme's encoding; at most [`MAX_KEY_LEN`] bytes.
         key: Zeroizing<Vec<u8>>,
     },
 }
 
 impl Answer {
-    /// The encoding: version ‖ kind ‖ revision ‖ lp(key), as far as the kind has them. Secret.
+    /// The encoding: version ‖ kind ‖ mark ‖ lp(key), as far as the kind has them. Secret.
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let mut writer = match self {
@@ -82,8 +82,8 @@ impl Answer {
         writer.u8(VERSION);
         match self {
             Self::Nothing => writer.u8(NOTHING),
-            Self::Held { revision } => writer.u8(HELD).u64(*revision),
-            Self::Key { revision, key } => writer.u8(KEY).u64(*revision).lp(key),
+            Self::Held { grant } => writer.u8(HELD).u64(*grant),
+            Self::Key { grant, key } => writer.u8(KEY).u64(*grant).lp(key),
         };
         Zeroizing::new(writer.finish())
     }
@@ -97,10 +97,10 @@ impl Answer {
         version(&mut reader)?;
         let answer = match reader.u8()? {
             NOTHING => Self::Nothing,
-            HELD => Self::Held { revision: reader.u64()? },
+            HELD => Self::Held { grant: reader.u64()? },
             KEY => {
-                let revision = reader.u64()?;
-                Self::Key { revision, key: Zeroizing::new(reader.lp(MAX_KEY_LEN)?.to_vec()) }
+                let grant = reader.u64()?;
+                Self::Key { grant, key: Zeroizing::new(reader.lp(MAX_KEY_LEN)?.to_vec()) }
             }
             _ => return Err(Error::Malformed("unknown kind of answer")),
         };
@@ -113,8 +113,8 @@ impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => f.write_str("Nothing"),
-            Self::Held { revision } => write!(f, "Held({revision})"),
-            Self::Key { revision, key } => write!(f, "Key({revision}, {} bytes)", key.len()),
+            Self::Held { grant } => write!(f, "Held({grant:016x})"),
+            Self::Key { grant, key } => write!(f, "Key({grant:016x}, {} bytes)", key.len()),
         }
     }
 }

@@ -17,7 +17,7 @@ use quiver_message::{
 use rand_core::CryptoRngCore;
 
 pub use self::interface::{Authority, KeyIssued, OfficeCommand, OfficeConfig, OfficeError, OfficeEvent};
-use super::grants::Grants;
+use super::grants::{Grants, InForce};
 use super::inner::{Answer, MAX_KEY_LEN, Question};
 use super::maker::MakeError;
 use super::pace::Pace;
@@ -161,7 +161,9 @@ impl<S: Suite> Office<S> {
                 return self.blame(from, error.into());
             }
         };
-        let Some(answer) = self.decide(now, from, place, request, question.held, rng) else { return };
+        let Some((revision, answer)) = self.decide(now, from, place, request, question.held, rng) else {
+            return;
+        };
         let Some(authority) = self.authorities.get(place) else { return };
         // The authority is the one that the request names, and the key is short enough: this does not fail.
         let sealed = request.seal(&authority.statement, &authority.delivery, &answer.encode(), rng);
@@ -174,12 +176,12 @@ impl<S: Suite> Office<S> {
         self.out.send(&self.deployment, from, &Message::AttributeReply(reply));
         self.out.event(match answer {
             Answer::Nothing => OfficeEvent::NothingGranted { authority, name },
-            Answer::Held { revision } => OfficeEvent::HeldAlready { authority, name, revision },
-            Answer::Key { revision, .. } => OfficeEvent::Issued { authority, name, revision },
+            Answer::Held { .. } => OfficeEvent::HeldAlready { authority, name, revision },
+            Answer::Key { .. } => OfficeEvent::Issued { authority, name, revision },
         });
     }
 
-    /// What the drone gets, with the record of it on its way; none if it is refused.
+    /// What the drone gets and for which revision of its grant, with the record of it on its way; none if it is refused.
     fn decide(
         &mut self,
         now: Now,
@@ -188,15 +190,16 @@ impl<S: Suite> Office<S> {
         request: &VerifiedDelivery<S>,
         held: Option<u64>,
         rng: &mut dyn CryptoRngCore,
-    ) -> Option<Answer> {
+    ) -> Option<(u64, Answer)> {
         let authority = self.authorities.get_mut(place)?;
         let fingerprint = *authority.statement.fingerprint();
         let identity = &request.drone().identity;
-        let Some((revision, granted)) = self.grants.find(&fingerprint, &identity.serial) else {
-            return Some(Answer::Nothing);
+        let Some(InForce { revision, mark, granted }) = self.grants.find(&fingerprint, &identity.serial)
+        else {
+            return Some((0, Answer::Nothing));
         };
-        if held == Some(revision) {
-            return Some(Answer::Held { revision });
+        if held == Some(mark) {
+            return Some((revision, Answer::Held { grant: mark }));
         }
         if let Err(wait) = self.pace.take(now.monotonic, &fingerprint, &identity.serial) {
             self.refuse(from, Reason::Busy, request.digest(), wait);
@@ -212,7 +215,7 @@ impl<S: Suite> Office<S> {
                     revision,
                     at: now.unix,
                 });
-                Some(Answer::Key { revision, key })
+                Some((revision, Answer::Key { grant: mark, key }))
             }
             Err(error) => {
                 let (authority, name) = (authority.statement.name.clone(), identity.name.clone());

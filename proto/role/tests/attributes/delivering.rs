@@ -145,6 +145,22 @@ fn grants_outlive_the_centre() {
 }
 
 #[test]
+fn registry_that_was_put_back_does_not_keep_a_drone_from_its_new_key() {
+    let mut world = World::new(11, &["orders"]);
+    let drone = world.add_drone();
+    world.grant("orders", drone, Some(b"old"));
+    world.fetch(drone);
+    // From a backup made before that grant: the next one gets its number again.
+    world.stop_centre();
+    world.grants.clear();
+    world.start_centre();
+    world.grant("orders", drone, Some(b"new"));
+    world.run(INTERVAL);
+    world.fetch(drone);
+    assert!(world.key(drone, "orders").unwrap().starts_with(b"key for new"));
+}
+
+#[test]
 fn impossible_grant_is_reported_and_stops_nobody() {
     let mut world = World::new(9, &["a", "b", "c"]);
     let drone = world.add_drone();

@@ -73,7 +73,7 @@ fn question_and_answer_have_one_encoding_each() {
         }
     }
     let key = quiver_crypto::Zeroizing::new(vec![0xab; 40]);
-    let answers = [Answer::Nothing, Answer::Held { revision: 7 }, Answer::Key { revision: 8, key }];
+    let answers = [Answer::Nothing, Answer::Held { grant: 7 }, Answer::Key { grant: 8, key }];
     for answer in answers {
         let bytes = answer.encode();
         assert_eq!(Answer::decode(&bytes), Ok(answer.clone()));

@@ -71,7 +71,7 @@ pub(crate) struct Stored {
     pub(crate) delivery: SecretScalar<S>,
 }
 
-/// What a drone stores of one authority: the statement, and its key with the revision.
+/// What a drone stores of one authority: the statement, and its key with the mark of its grant.
 pub(crate) type Entry = (Vec<u8>, Option<(u64, Vec<u8>)>);
 
 pub(crate) struct Drone {
@@ -254,7 +254,7 @@ impl World {
         let keypair = DroneKeypair::restore(&self.deployment, node.public.clone(), &node.secret).unwrap();
         let held = node.ring.values().map(|(statement, key)| Held {
             statement: statement.clone(),
-            revision: key.as_ref().map(|(revision, _)| *revision),
+            grant: key.as_ref().map(|(grant, _)| *grant),
         });
         node.machine = fetcher(&self.deployment, keypair, held.collect());
         node.deadline = None;

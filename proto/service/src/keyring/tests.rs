@@ -28,7 +28,7 @@ impl Bench {
             parameters: vec![3; 50],
         };
         let signed = self.master.sign_authority(&self.deployment, statement, &mut OsRng).expect("sign");
-        let key = key.map(|key| HeldKey { revision: 7, key: Zeroizing::new(key.to_vec()) });
+        let key = key.map(|key| HeldKey { grant: 7, key: Zeroizing::new(key.to_vec()) });
         Entry { authority: signed.verify(&self.deployment).expect("verify"), key }
     }
 }

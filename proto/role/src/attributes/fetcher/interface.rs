@@ -27,8 +27,8 @@ pub struct FetcherConfig<S: Suite> {
 pub struct Held {
     /// The KGC's signed statement about it.
     pub statement: Vec<u8>,
-    /// The revision of the grant whose key is held.
-    pub revision: Option<u64>,
+    /// The mark of the grant whose key is held.
+    pub grant: Option<u64>,
 }
 
 /// When a fetcher does things.

@@ -115,7 +115,7 @@ impl World {
             match answer {
                 Answer::Nothing => entry.1 = None,
                 Answer::Held { .. } => {}
-                Answer::Key { revision, key } => entry.1 = Some((*revision, key.to_vec())),
+                Answer::Key { grant, key } => entry.1 = Some((*grant, key.to_vec())),
             }
         }
         node.events.push(event);
