@@ -9,6 +9,7 @@ use quiver_abe::envelope::{
 use quiver_abe::{FabeoCp, Guarded, Published, Scheme, Universe};
 use quiver_crypto::Hasher;
 use quiver_policy::{AttributeSet, Schema};
+use quiver_role::{AttributeAccess, AttributeKeys, EnvelopeCommand};
 use rand_chacha::rand_core::CryptoRngCore;
 
 use crate::scene::{START, rng};
@@ -39,6 +40,34 @@ impl Verifier for Signatory {
     }
 }
 
+/// What the machines of the honest run seal.
+pub(crate) const ORDERS: [&[u8]; 2] = [b"order one", b"order two"];
+
+/// Parameters and a key that fits, for machines.
+pub(crate) fn keys() -> EnvelopeCommand {
+    static KEYS: LazyLock<AttributeKeys> = LazyLock::new(|| {
+        let (parameters, key) = authority();
+        AttributeKeys::new(vec![AttributeAccess::new(parameters, Some(key)).expect("of one authority")])
+    });
+    EnvelopeCommand::Keys(KEYS.clone())
+}
+
+/// An order for whoever has the key.
+pub(crate) fn order(data: &[u8]) -> EnvelopeCommand {
+    let target = Target::policy("scout", &Schema::new()).expect("a policy");
+    let authority = *HONEST.parameters.authority().as_bytes();
+    EnvelopeCommand::Seal { authority, target, data: data.to_vec(), signed: true }
+}
+
+fn authority() -> (AnyParameters, AnyKey) {
+    let (mut rng, schema) = (rng(50), Schema::new());
+    let (parameters, master) = FabeoCp::setup(&Universe::Open, &mut rng).expect("an authority");
+    let set = AttributeSet::parse("scout", &schema).expect("attributes");
+    let key = FabeoCp::derive(&parameters, &master, &set, &mut rng).expect("a key");
+    let key = AnyKey::decode(FabeoCp::ID, &key.encode()).expect("a key");
+    (AnyParameters::decode(FabeoCp::ID, &parameters.encode()).expect("parameters"), key)
+}
+
 /// A session of two messages, and what opens it.
 struct Honest {
     parameters: AnyParameters,
@@ -47,13 +76,8 @@ struct Honest {
 }
 
 static HONEST: LazyLock<Honest> = LazyLock::new(|| {
-    let (mut rng, schema) = (rng(50), Schema::new());
-    let (parameters, master) = FabeoCp::setup(&Universe::Open, &mut rng).expect("an authority");
-    let set = AttributeSet::parse("scout", &schema).expect("attributes");
-    let key = FabeoCp::derive(&parameters, &master, &set, &mut rng).expect("a key");
-    let key = AnyKey::decode(FabeoCp::ID, &key.encode()).expect("a key");
-    let parameters = AnyParameters::decode(FabeoCp::ID, &parameters.encode()).expect("parameters");
-    let target = Target::policy("scout", &schema).expect("a policy");
+    let (mut rng, (parameters, key)) = (rng(51), authority());
+    let target = Target::policy("scout", &Schema::new()).expect("a policy");
     let lifetime = Lifetime::default();
     let begun =
         SendingSession::begin::<AnyScheme>(&parameters, &target, Some(&Signatory), lifetime, START, &mut rng);

@@ -9,12 +9,13 @@ use quiver_crypto::Secret;
 use quiver_role::edge::{EdgeTiming, RestoreError};
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
-    Edge, EdgeCommand, EdgeConfig, EdgeEvent, Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, Leader,
-    LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Snapshot,
+    Edge, EdgeCommand, EdgeConfig, EdgeEvent, EnvelopeEvent, Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord,
+    Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Snapshot,
 };
 
 use super::S;
 use super::world::{EDGES, edge_name, is_honest};
+use crate::envelopes::ORDERS;
 use crate::scene::{GROUP, Scene, Staged, name};
 
 /// What the events of a machine have shown so far.
@@ -162,6 +163,13 @@ impl Player for Leader<S> {
     }
 }
 
+/// Nothing opens but what the honest run sealed, and all of that is signed.
+fn genuine(event: &EnvelopeEvent) {
+    if let EnvelopeEvent::Opened { data, author, .. } = event {
+        assert!(author.is_some() && ORDERS.contains(&data.as_slice()), "a forged order");
+    }
+}
+
 fn edge_config(edge: usize) -> EdgeConfig<S> {
     let scene = S::scene();
     EdgeConfig {
@@ -189,6 +197,9 @@ impl Player for Edge<S> {
     }
 
     fn observe(witness: &mut Witness, event: &EdgeEvent) {
+        if let EdgeEvent::Envelope(event) = event {
+            genuine(event);
+        }
         if let EdgeEvent::KeyActivated { epoch, digest, .. } = event {
             witness.epoch(*epoch);
             witness.activated.insert(*digest);

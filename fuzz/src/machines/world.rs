@@ -12,6 +12,7 @@ use super::S;
 use super::deputy::Deputy;
 use super::roles::Player;
 use super::tape::{Deck, Sent, Step, Tape};
+use crate::envelopes;
 use crate::scene::{START, Staged, name};
 
 /// How many edges take part. The last joins late.
@@ -150,6 +151,7 @@ impl World {
         self.command_edge(0, send(false));
         self.command_edge(1, send(true));
         self.command_leader(LeaderCommand::Send { channel, data: b"orders".to_vec() });
+        self.seal();
         self.command_leader(LeaderCommand::Rekey);
         self.run(Duration::from_secs(1));
         // Away while the key changes, and back: it has to catch up.
@@ -169,6 +171,16 @@ impl World {
         self.connect(Node::Edge(EDGES - 1), Node::Leader, Route::Leader);
         self.command_edge(1, EdgeCommand::Leave);
         self.run(Duration::from_secs(5));
+    }
+
+    /// Orders for the first edge; the second has nothing to do with them.
+    fn seal(&mut self) {
+        self.command_edge(0, EdgeCommand::Envelope(envelopes::keys()));
+        self.command_leader(LeaderCommand::Envelope(envelopes::keys()));
+        for order in envelopes::ORDERS {
+            self.command_leader(LeaderCommand::Envelope(envelopes::order(order)));
+        }
+        self.command_edge(0, EdgeCommand::Envelope(envelopes::order(envelopes::ORDERS[0])));
     }
 
     fn now(&self) -> Now {

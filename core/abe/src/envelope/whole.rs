@@ -6,8 +6,8 @@ use quiver_crypto::Zeroizing;
 use rand_core::CryptoRngCore;
 
 use super::sending::Message;
-use super::stream::{CHUNK_LEN, Opener};
-use super::{EnvelopeError, Signer, Splitter, Verifier};
+use super::stream::{CHUNK_LEN, Opener, SEALED_CHUNK_LEN};
+use super::{EnvelopeError, Signer, Verifier};
 
 /// Seals `data` as one message: header, chunks and trailer.
 ///
@@ -40,20 +40,13 @@ pub fn open_bytes<V: Verifier + ?Sized>(
     sealed: &[u8],
     verifier: &V,
 ) -> Result<OpenedBytes<V::Sender>, EnvelopeError> {
-    let mut splitter = Splitter::new(opener.trailer_len());
+    let data = sealed.len().checked_sub(opener.trailer_len()).ok_or(EnvelopeError::Truncated)?;
+    let (chunks, trailer) = sealed.split_at_checked(data).ok_or(EnvelopeError::Truncated)?;
     // Opened data is shorter than sealed data, so that the buffer never grows and leaves a copy behind.
-    let mut data = Zeroizing::new(Vec::with_capacity(sealed.len()));
-    let mut rest = sealed;
-    while !rest.is_empty() {
-        rest = splitter.push(rest);
-        if let Some(chunk) = splitter.chunk() {
-            data.extend_from_slice(&opener.open(&chunk)?);
-        }
+    let mut data = Zeroizing::new(Vec::with_capacity(data));
+    for chunk in chunks.chunks(SEALED_CHUNK_LEN) {
+        data.extend_from_slice(&opener.open(chunk)?);
     }
-    let (last, trailer) = splitter.finish()?;
-    if let Some(last) = last {
-        data.extend_from_slice(&opener.open(&last)?);
-    }
-    let sender = opener.finish(&trailer, verifier)?;
+    let sender = opener.finish(trailer, verifier)?;
     Ok((data, sender))
 }

@@ -1,9 +1,11 @@
 //! Data of any length goes in and comes out the same, however it is cut.
 
 use proptest::prelude::*;
-use quiver_abe::envelope::{self, CHUNK_LEN, EnvelopeError, Lifetime, SEALED_CHUNK_LEN, Splitter};
+use quiver_abe::envelope::{
+    self, CHUNK_LEN, EnvelopeError, Header, Lifetime, ReceivingSession, SEALED_CHUNK_LEN, Splitter,
+};
 
-use crate::toy::{ALICE, ToySigner, next, opened, rng, sealed, session};
+use crate::toy::{ALICE, NOW, PARAMETERS, Toy, ToySigner, known, next, opened, rng, sealed, session};
 
 /// Lengths around the boundaries of chunks.
 fn lengths() -> [usize; 8] {
@@ -46,7 +48,7 @@ fn key_that_does_not_fit_is_told_so_and_no_more() {
 #[test]
 fn sealer_takes_no_chunk_after_a_short_one_and_none_that_is_empty_or_too_long() {
     let seal = |data: &[&[u8]]| {
-        let mut sealer = session(None, Lifetime::SINGLE).message(crate::toy::NOW).unwrap().sealer;
+        let mut sealer = session(None, Lifetime::SINGLE).message(NOW).unwrap().sealer;
         data.iter().try_for_each(|data| sealer.seal(data).map(|_| ()))
     };
     assert_eq!(seal(&[&[]]), Err(EnvelopeError::ChunkLength));
@@ -58,13 +60,32 @@ fn sealer_takes_no_chunk_after_a_short_one_and_none_that_is_empty_or_too_long() 
 #[test]
 fn nobody_but_the_sessions_sender_ends_a_message() {
     let finish = |with: Option<&dyn envelope::Signer>, by: Option<&dyn envelope::Signer>| {
-        session(with, Lifetime::SINGLE).message(crate::toy::NOW).unwrap().sealer.finish(by, &mut rng()).err()
+        session(with, Lifetime::SINGLE).message(NOW).unwrap().sealer.finish(by, &mut rng()).err()
     };
     let mallory = ToySigner([2; 32]);
     assert_eq!(finish(Some(&ALICE), None), Some(EnvelopeError::WrongSigner));
     assert_eq!(finish(Some(&ALICE), Some(&mallory)), Some(EnvelopeError::WrongSigner));
     assert_eq!(finish(None, Some(&ALICE)), Some(EnvelopeError::WrongSigner));
     assert_eq!(finish(Some(&ALICE), Some(&ALICE)), None);
+}
+
+#[test]
+fn what_fits_into_memory_is_sealed_and_opened_as_streams_are() {
+    for len in lengths() {
+        let (data, message) = (data(len), session(Some(&ALICE), Lifetime::SINGLE).message(NOW).unwrap());
+        let bytes = envelope::seal_bytes(message, &data, Some(&ALICE), &mut rng()).unwrap();
+        assert_eq!(bytes, sealed(&data));
+        let (header, chunks) = Header::decode(&bytes).unwrap();
+        let Header::Opening(opening) = &header else { panic!("no opening") };
+        let session = ReceivingSession::open::<Toy>(&PARAMETERS, &"scout".into(), opening).unwrap();
+        let open = |chunks: &[u8]| {
+            envelope::open_bytes(session.opener(&header).unwrap(), chunks, &known())
+                .map(|(data, sender)| (data.to_vec(), sender))
+        };
+        assert_eq!(open(chunks), Ok((data, Some([1; 32]))));
+        assert!(open(&chunks[..chunks.len() - 1]).is_err() && open(&chunks[1..]).is_err());
+        assert_eq!(open(&[]), Err(EnvelopeError::Truncated));
+    }
 }
 
 proptest! {

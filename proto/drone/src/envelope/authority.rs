@@ -41,6 +41,11 @@ impl<'a> Known<'a> {
     }
 }
 
+/// Whether a scheme says in its name that nobody should rely on it. Such schemes are built in by a feature alone.
+fn is_broken(scheme: &str) -> bool {
+    scheme.contains("insecure")
+}
+
 /// The one authority that fits what was asked for.
 pub(super) fn choose<'a, S: Suite>(entries: &[&'a Entry<S>], to: &Recipients) -> Result<Known<'a>> {
     let asked = |entry: &&&Entry<S>| {
@@ -57,6 +62,12 @@ pub(super) fn choose<'a, S: Suite>(entries: &[&'a Entry<S>], to: &Recipients) ->
             [] => "no attribute authority is known: fetch (`abe fetch`), or give --authority FILE".into(),
             all => format!("no such attribute authority; known are {}", all.join(", ")),
         }));
+    }
+    known.retain(|known| !is_broken(known.parameters.scheme()) || to.scheme.is_some());
+    if known.is_empty() {
+        return Err(Error::Authority(
+            "the authority's scheme is broken: to seal under it nevertheless, name it with --scheme".into(),
+        ));
     }
     let policy = matches!(to.target, TargetText::Policy(_));
     known.retain(|known| known.parameters.takes_policies() == policy);

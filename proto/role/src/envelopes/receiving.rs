@@ -83,7 +83,7 @@ impl Receiving {
         let authority = named_authority(opening.ciphertext()).ok_or(EnvelopeError::NotSatisfied)?;
         let fitting = keys.of(&authority).filter(|access| access.parameters().scheme() == opening.scheme());
         for (access, key) in fitting.filter_map(|access| Some((access, access.key()?))) {
-            if !self.budget.take(now.monotonic) {
+            if !self.budget.take(now.monotonic, opening.ciphertext().len()) {
                 return Ok(None);
             }
             match ReceivingSession::open::<AnyScheme>(access.parameters(), key, opening) {
