@@ -143,6 +143,8 @@ impl World {
         assert!(self.edges[EDGES - 1].deck.machine.status().synced, "the late edge did not join");
         assert_eq!(self.leader.deck.machine.status().members, EDGES - 2, "one was evicted, one left");
         assert_eq!(self.deputy.deck.machine.0.status().members, EDGES - 2, "the deputy is behind");
+        let envelopes = self.messages.iter().filter(|bytes| bytes.windows(4).any(|part| part == b"QvE\x01"));
+        assert!(envelopes.count() >= 3, "no envelopes to change");
     }
 
     fn churn(&mut self) {
