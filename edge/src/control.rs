@@ -1,13 +1,15 @@
 //! What the other subcommands ask of the running edge, and the answers.
 
+use std::time::Duration;
+
 use quiver_ainq::{DroneKeypair, Name, Suite};
 use quiver_drone::command::lines;
-use quiver_drone::envelope::{self, Job, SendJob};
+use quiver_drone::envelope::{self, FILE_TIME, Job, SendJob};
 use quiver_drone::fetching::{Desk, copy};
 use quiver_net::Handle;
 use quiver_role::{Edge, EdgeCommand};
 use quiver_service::clock;
-use quiver_service::control::Call;
+use quiver_service::control::{Call, Patience, USUAL_TIME};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
@@ -35,6 +37,15 @@ pub(crate) enum Request {
     Envelope(Job),
     /// Seal something and send it to the group.
     Seal(SendJob),
+}
+
+impl Patience for Request {
+    fn patience(&self) -> Duration {
+        match self {
+            Self::Envelope(_) => FILE_TIME,
+            _ => USUAL_TIME,
+        }
+    }
 }
 
 /// The answer to [`Request::Status`].

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Name, Suite};
 use quiver_drone::command::lines;
-use quiver_drone::envelope::{self, Job, SendJob};
+use quiver_drone::envelope::{self, FILE_TIME, Job, SendJob};
 use quiver_drone::fetching::{Desk, copy};
 use quiver_net::Handle;
 use quiver_role::leader::Stance;
 use quiver_role::{Leader, LeaderCommand, LeaderEvent};
 use quiver_service::clock;
-use quiver_service::control::Call;
+use quiver_service::control::{Call, Patience, USUAL_TIME};
 use quiver_service::terminal::table;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,6 +47,15 @@ pub(crate) enum Request {
         /// The text.
         text: String,
     },
+}
+
+impl Patience for Request {
+    fn patience(&self) -> Duration {
+        match self {
+            Self::Envelope(_) => FILE_TIME,
+            _ => USUAL_TIME,
+        }
+    }
 }
 
 /// The answer to [`Request::Status`].

@@ -26,14 +26,22 @@ const CONNECTIONS: usize = 8;
 const QUEUE: usize = 16;
 /// Time to send or read a line.
 const LINE_TIME: Duration = Duration::from_secs(5);
-/// Time the service has to answer.
-const ANSWER_TIME: Duration = Duration::from_secs(30);
+/// Time the service has to answer most requests.
+pub const USUAL_TIME: Duration = Duration::from_secs(30);
 /// Linux's and the BSDs' room for a socket's path (104 on the latter), less the terminating zero.
 const PATH_LIMIT: usize = 103;
 
 /// Where the socket of a data directory is.
 pub fn socket_path(data_dir: &Path) -> PathBuf {
     data_dir.join("control.sock")
+}
+
+/// How long the answer to a request may take.
+pub trait Patience {
+    /// The time. Half a minute, unless the work depends on the length of something.
+    fn patience(&self) -> Duration {
+        USUAL_TIME
+    }
 }
 
 /// A request and where its answer goes. An error is a refusal in words.
@@ -71,7 +79,7 @@ impl Server {
     /// by a process that is gone. Must be called within a tokio runtime.
     pub fn start<Q>(data_dir: &Path) -> Result<(Self, mpsc::Receiver<Call<Q>>)>
     where
-        Q: DeserializeOwned + Send + 'static,
+        Q: DeserializeOwned + Patience + Send + 'static,
     {
         let path = socket_path(data_dir);
         if path.as_os_str().len() > PATH_LIMIT {
@@ -90,7 +98,10 @@ impl Server {
     }
 }
 
-async fn accept<Q: DeserializeOwned + Send + 'static>(listener: UnixListener, calls: mpsc::Sender<Call<Q>>) {
+async fn accept<Q: DeserializeOwned + Patience + Send + 'static>(
+    listener: UnixListener,
+    calls: mpsc::Sender<Call<Q>>,
+) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
@@ -112,7 +123,7 @@ async fn accept<Q: DeserializeOwned + Send + 'static>(listener: UnixListener, ca
     }
 }
 
-async fn answer_one<Q: DeserializeOwned>(mut stream: UnixStream, calls: mpsc::Sender<Call<Q>>) {
+async fn answer_one<Q: DeserializeOwned + Patience>(mut stream: UnixStream, calls: mpsc::Sender<Call<Q>>) {
     let answer = match read_line(&mut stream).await {
         Ok(line) => match serde_json::from_slice(&line) {
             Ok(request) => ask(request, &calls).await,
@@ -127,13 +138,14 @@ async fn answer_one<Q: DeserializeOwned>(mut stream: UnixStream, calls: mpsc::Se
     let _ = timeout(LINE_TIME, stream.write_all(&line)).await;
 }
 
-async fn ask<Q>(request: Q, calls: &mpsc::Sender<Call<Q>>) -> Answer {
+async fn ask<Q: Patience>(request: Q, calls: &mpsc::Sender<Call<Q>>) -> Answer {
+    let patience = request.patience();
     let (sender, receiver) = oneshot::channel();
     let asked = async {
         calls.send(Call { request, answer: sender }).await.ok()?;
         receiver.await.ok()
     };
-    match timeout(ANSWER_TIME, asked).await {
+    match timeout(patience, asked).await {
         Ok(Some(Ok(value))) => Answer::Ok(value),
         Ok(Some(Err(reason))) => Answer::Error(reason),
         Ok(None) => Answer::Error("the service is ending".into()),
@@ -158,7 +170,7 @@ async fn read_line(stream: &mut UnixStream) -> std::result::Result<Vec<u8>, Stri
 ///
 /// # Errors
 /// [`Error::NotRunning`] if nobody listens, [`Error::Refused`] with the service's reason, [`Error::Control`] otherwise.
-pub async fn call<Q: Serialize, A: DeserializeOwned>(
+pub async fn call<Q: Serialize + Patience, A: DeserializeOwned>(
     data_dir: &Path,
     role: &str,
     verb: &'static str,
@@ -181,7 +193,7 @@ pub async fn call<Q: Serialize, A: DeserializeOwned>(
         reader.read_until(b'\n', &mut answer).await.map_err(|error| error.to_string())?;
         serde_json::from_slice(&answer).map_err(|error| error.to_string())
     };
-    let answered = timeout(ANSWER_TIME + LINE_TIME, exchange).await;
+    let answered = timeout(request.patience() + LINE_TIME, exchange).await;
     match answered.unwrap_or_else(|_| Err("no answer in time".into())).map_err(failed)? {
         Answer::Ok(value) => serde_json::from_value(value).map_err(|error| failed(error.to_string())),
         Answer::Error(reason) => Err(Error::Refused(reason)),
@@ -191,6 +203,9 @@ pub async fn call<Q: Serialize, A: DeserializeOwned>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Patience for String {}
+    impl Patience for &str {}
 
     fn echo(data_dir: &Path) -> Server {
         let (server, mut calls) = Server::start::<String>(data_dir).expect("start");

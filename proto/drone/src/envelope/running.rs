@@ -1,5 +1,7 @@
 //! Envelopes and the running service: its machine gets the keys, and its state file serves the subcommands.
 
+use std::time::Duration;
+
 use quiver_ainq::{DroneKeypair, RevocationList, Suite};
 use quiver_net::Handle;
 use quiver_role::{Edge, EdgeCommand, EnvelopeCommand, Leader, LeaderCommand, Machine};
@@ -8,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::{Holder, Job, SendJob, attribute_keys};
 use crate::fetching::{Desk, copy};
 use crate::{Error, Result};
+
+/// How long a running service may take to seal or open a file: files have any length.
+pub const FILE_TIME: Duration = Duration::from_secs(3600);
 
 /// A machine that seals and opens as a drone.
 pub trait Carrier<S: Suite>: Machine<Command: Send> + Sized {
