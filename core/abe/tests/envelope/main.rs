@@ -5,3 +5,4 @@ mod sessions;
 mod streaming;
 mod tampering;
 mod toy;
+mod vectors;
