@@ -113,11 +113,14 @@ impl Mechanism for InsecureYct14 {
         // q_x(0) of every leaf, q_root(0) = s
         let mut shares = share(formula, master.s, rng)?;
         // D_x = q_x(0) / s_i, i = att(x)
-        for (leaf, share) in formula.leaves().iter().zip(shares.iter_mut()) {
+        let mut inverses = Zeroizing::new(Vec::with_capacity(shares.len()));
+        for leaf in formula.leaves() {
             let place = public.universe.place(leaf.attribute())?;
-            let inverse = master.attributes.get(place).and_then(Field::invert);
-            *share *= *Zeroizing::new(inverse.ok_or(AbeError::WrongAuthority)?);
+            inverses.push(*master.attributes.get(place).ok_or(AbeError::WrongAuthority)?);
         }
+        // All at once, for the price of one inversion: neither setup nor decoding lets a zero in.
+        Scalar::batch_invert(&mut inverses);
+        shares.iter_mut().zip(inverses.iter()).for_each(|(share, inverse)| *share *= inverse);
         Ok(Held(shares))
     }
 
