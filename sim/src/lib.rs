@@ -7,6 +7,7 @@
 //!
 //! One seed gives the same keys and the same choices; the order of events is the network's, so timings differ.
 
+mod allocator;
 pub mod cli;
 mod error;
 pub mod live;

@@ -114,6 +114,7 @@ fn reproduce_explains_itself_and_needs_to_know_what() {
     let help = text(&sim(&["reproduce", "ainq", "--help"]).stdout);
     assert!(help.contains("--full") && help.contains("report.html") && help.contains("Exit codes"), "{help}");
     assert!(refusal(&["reproduce"]).contains("ainq"));
+    assert!(refusal(&["reproduce"]).contains("abe"));
     assert!(refusal(&["reproduce", "everything"]).contains("everything"));
     assert!(refusal(&["reproduce", "ainq", "--quick", "--full"]).contains("--full"));
 }

@@ -15,11 +15,17 @@ pub enum ExperimentError {
         /// Why it was refused.
         source: quiver_ainq::Error,
     },
+    /// An attribute-based scheme refused what the experiment did with it.
+    #[error("attribute-based encryption: {0}")]
+    Abe(#[from] quiver_abe::AbeError),
+    /// A policy or an attribute cannot be made.
+    #[error("policies: {0}")]
+    Policy(#[from] quiver_policy::Fault),
     /// MLS refused what the experiment did with it.
     #[error("MLS: {0}")]
     Mls(#[from] quiver_mls::Error),
-    /// A drone did not arrive at the leader's key, so that the times mean nothing.
-    #[error("{0}: the keys of leader and drone differ")]
+    /// The two sides did not arrive at one key, so that the times mean nothing.
+    #[error("{0}: the two sides' keys differ")]
     WrongKey(&'static str),
     /// A table of published figures cannot be read.
     #[error("published figures, {file}: {source}")]

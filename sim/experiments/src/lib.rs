@@ -5,17 +5,21 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | [`abe`] | the evaluation of attribute-based encryption on a laptop and a microcontroller, and FABEO22 |
 //! | [`ainq`] | the evaluation of *Arrows in a Quiver*, and how both strategies grow |
 //! | [`compare`] | the same membership events through MLS and through Quiver |
 //! | [`report`] | the model of a report and all its forms |
+//! | [`heap`] | the most memory that an operation holds |
 //! | [`measure`] | medians of repeated measurements |
 //! | [`observer`] | who watches |
 //! | [`machine`] | what the figures were measured on |
 //! | [`mod@unit`] | numbers for people |
 
+pub mod abe;
 pub mod ainq;
 pub mod compare;
 mod error;
+pub mod heap;
 pub mod machine;
 pub mod measure;
 pub mod observer;

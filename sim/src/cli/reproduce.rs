@@ -1,10 +1,12 @@
 //! `sim reproduce`: published evaluations, measured again.
 
 use clap::{Args, Subcommand};
-use quiver_experiments::ainq;
+use quiver_experiments::report::Report;
+use quiver_experiments::{abe, ainq};
 
-use super::showing::{ShowArgs, making};
+use super::showing::{Bars, ShowArgs, making};
 use crate::Result;
+use crate::allocator::ALLOCATOR;
 use crate::report::Outcome;
 
 const EXAMPLES: &str = "\
@@ -17,10 +19,11 @@ Examples:
   sim reproduce ainq              the paper's tables, growth to 100,000 drones: a minute or two
   sim reproduce ainq --full       growth to 1,000,000 drones: some five minutes and 3 GB
   sim reproduce ainq --quick      a look at small groups: seconds
-  sim reproduce all --json        every evaluation, for scripts, on standard output
+  sim reproduce abe               attribute-based encryption, 1 to 30 attributes: a minute or two
+  sim reproduce all --json        every evaluation, for scripts: an array on standard output
 
 Exit codes:
-  0  everything was measured, and drones and leader held the same keys
+  0  everything was measured, and both sides held the same keys
   1  they did not, or the results could not be written
   2  wrong usage";
 
@@ -36,6 +39,9 @@ enum Evaluation {
     /// AinQ (NordSec 2021): edge drone, GenGroupKey, Re-Key; and both strategies far beyond
     #[command(after_help = EXAMPLES)]
     Ainq(Options),
+    /// Attribute-based encryption (GPSW06, YCT14) on a laptop and a microcontroller; and FABEO22
+    #[command(after_help = EXAMPLES)]
+    Abe(Options),
     /// Every evaluation there is
     #[command(after_help = EXAMPLES)]
     All(Options),
@@ -57,13 +63,21 @@ struct Options {
 }
 
 impl Options {
-    fn plan(&self) -> ainq::Plan {
-        let plan = match (self.full, self.quick) {
-            (true, _) => ainq::Plan::full(),
-            (false, true) => ainq::Plan::quick(),
-            (false, false) => ainq::Plan::default(),
-        };
-        ainq::Plan { seed: self.seed, ..plan }
+    /// The plan of whatever size the flags ask for.
+    fn sized<P: Default>(&self, full: fn() -> P, quick: fn() -> P) -> P {
+        match (self.full, self.quick) {
+            (true, _) => full(),
+            (false, true) => quick(),
+            (false, false) => P::default(),
+        }
+    }
+
+    fn ainq(&self) -> ainq::Plan {
+        ainq::Plan { seed: self.seed, ..self.sized(ainq::Plan::full, ainq::Plan::quick) }
+    }
+
+    fn abe(&self) -> abe::Plan {
+        abe::Plan { seed: self.seed, ..self.sized(abe::Plan::full, abe::Plan::quick) }
     }
 
     /// The command that makes the same report.
@@ -81,12 +95,33 @@ impl Options {
 
 /// Measures, shows and writes what was asked for.
 pub(super) fn reproduce(args: &ReproduceArgs) -> Result<Outcome> {
-    let (Evaluation::Ainq(options) | Evaluation::All(options)) = &args.evaluation;
+    let options = args.evaluation.options();
     let mut bars = options.show.begin()?;
-    let report = ainq::reproduce(&options.plan(), making(options.command("ainq")), &mut bars)?;
+    let reports = args.evaluation.reports(&mut bars)?;
     drop(bars);
-    options.show.present(&report)?;
+    options.show.present_all(&reports)?;
     Ok(Outcome::Passed)
+}
+
+impl Evaluation {
+    const fn options(&self) -> &Options {
+        match self {
+            Self::Ainq(options) | Self::Abe(options) | Self::All(options) => options,
+        }
+    }
+
+    fn reports(&self, bars: &mut Bars) -> Result<Vec<Report>> {
+        let options = self.options();
+        let mut reports = Vec::new();
+        if matches!(self, Self::Ainq(_) | Self::All(_)) {
+            reports.push(ainq::reproduce(&options.ainq(), making(options.command("ainq")), bars)?);
+        }
+        if matches!(self, Self::Abe(_) | Self::All(_)) {
+            let making = making(options.command("abe"));
+            reports.push(abe::reproduce(&options.abe(), making, &ALLOCATOR, bars)?);
+        }
+        Ok(reports)
+    }
 }
 
 #[cfg(test)]
@@ -103,25 +138,26 @@ mod tests {
 
     fn options(words: &[&str]) -> Options {
         let only = Only::try_parse_from(std::iter::once(&"reproduce").chain(words)).unwrap();
-        let (Evaluation::Ainq(options) | Evaluation::All(options)) = only.args.evaluation;
-        options
+        only.args.evaluation.options().clone()
     }
 
     #[test]
     fn size_of_the_plan_follows_the_flags() {
-        assert_eq!(options(&["ainq"]).plan(), ainq::Plan::default());
-        assert_eq!(options(&["all", "--full"]).plan(), ainq::Plan::full());
+        assert_eq!(options(&["ainq"]).ainq(), ainq::Plan::default());
+        assert_eq!(options(&["all", "--full"]).ainq(), ainq::Plan::full());
+        assert_eq!(options(&["all", "--full"]).abe(), abe::Plan::full());
         assert_eq!(
-            options(&["ainq", "--quick", "--seed", "7"]).plan(),
+            options(&["ainq", "--quick", "--seed", "7"]).ainq(),
             ainq::Plan { seed: 7, ..ainq::Plan::quick() }
         );
+        assert_eq!(options(&["abe", "--seed", "7"]).abe(), abe::Plan { seed: 7, ..abe::Plan::default() });
         assert!(Only::try_parse_from(["reproduce", "ainq", "--quick", "--full"]).is_err());
         assert!(Only::try_parse_from(["reproduce"]).is_err());
     }
 
     #[test]
     fn a_report_names_the_command_that_repeats_it() {
-        let command = options(&["ainq", "--quick"]).command("ainq");
-        assert_eq!(command, "cargo run --release --bin sim -- reproduce ainq --quick --seed 1");
+        let command = options(&["abe", "--quick"]).command("abe");
+        assert_eq!(command, "cargo run --release --bin sim -- reproduce abe --quick --seed 1");
     }
 }

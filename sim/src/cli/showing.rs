@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use clap::Args;
-use quiver_experiments::ainq::Making;
 use quiver_experiments::observer::Observer;
-use quiver_experiments::report::{Report, make_room};
+use quiver_experiments::report::{Making, Report, make_room};
 
 use super::print;
 use crate::Result;
@@ -49,6 +48,21 @@ impl ShowArgs {
                 print(&format!("Read {}", folder.join("report.html").display()));
             }
         }
+        Ok(())
+    }
+
+    /// Writes and prints all reports: as JSON, several of them are one array.
+    pub(super) fn present_all(&self, reports: &[Report]) -> Result<()> {
+        if !self.json || reports.len() == 1 {
+            return reports.iter().try_for_each(|report| self.present(report));
+        }
+        if !self.no_results {
+            for report in reports {
+                report.write_under(&self.results)?;
+            }
+        }
+        let all: Vec<String> = reports.iter().map(Report::json).collect();
+        print(&format!("[\n{}\n]", all.join(",\n")));
         Ok(())
     }
 }

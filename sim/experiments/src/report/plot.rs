@@ -47,9 +47,9 @@ pub enum Ink {
     Published,
     /// A published algorithm, run by us.
     Paper,
-    /// The flat strategy.
+    /// The flat strategy; where it is not about strategies, the first of two of ours.
     Flat,
-    /// The tree strategy.
+    /// The tree strategy; where it is not about strategies, the second of two of ours.
     Tree,
     /// Another system, run by us.
     Rival,

@@ -1,0 +1,231 @@
+//! One scheme with more and more attributes.
+
+use quiver_abe::{Guarded, Published};
+use quiver_policy::AccessTree;
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+
+use super::forest::{Forest, attributes, conjunction, listed};
+use super::operation::Operation;
+use super::plan::Plan;
+use super::subject::Subject;
+use crate::measure::{Effort, Timing, repeat};
+use crate::observer::Observer;
+use crate::{ExperimentError, Result};
+
+/// What was measured of a scheme.
+pub(super) struct Course {
+    /// Its name for people.
+    pub(super) name: &'static str,
+    /// By attributes, ascending.
+    pub(super) rows: Vec<Row>,
+}
+
+/// What was measured with so many attributes.
+pub(super) struct Row {
+    pub(super) attributes: usize,
+    setup: Timing,
+    issued: Issued,
+    /// With tables made beforehand.
+    prepared: Option<Issued>,
+    /// Over the random trees.
+    decrypt: Timing,
+    /// A conjunction of all attributes: no leaf can be left out.
+    pub(super) decrypt_all: Timing,
+    /// How many leaves decryption uses, averaged over the random trees.
+    pub(super) leaves_used: f64,
+    pub(super) sizes: Sizes,
+}
+
+/// What an authority and a sender do.
+#[derive(Clone, Copy)]
+struct Issued {
+    encrypt: Timing,
+    keygen: Timing,
+}
+
+/// Bytes of canonical encodings, with a conjunction of all attributes as the policy.
+#[derive(Clone, Copy)]
+pub(super) struct Sizes {
+    pub(super) parameters: usize,
+    pub(super) key: usize,
+    pub(super) ciphertext: usize,
+}
+
+impl Course {
+    pub(super) fn row(&self, attributes: usize) -> Option<&Row> {
+        self.rows.iter().find(|row| row.attributes == attributes)
+    }
+
+    /// The medians, by attributes.
+    pub(super) fn points(&self, of: impl Fn(&Row) -> Option<f64>) -> Vec<(f64, f64)> {
+        #[expect(clippy::cast_precision_loss, reason = "numbers of attributes are small")]
+        let point = |row: &Row| Some((row.attributes as f64, of(row)?));
+        self.rows.iter().filter_map(point).collect()
+    }
+}
+
+impl Row {
+    pub(super) const fn time(&self, operation: Operation) -> Timing {
+        match operation {
+            Operation::Setup => self.setup,
+            Operation::Encrypt => self.issued.encrypt,
+            Operation::KeyGen => self.issued.keygen,
+            Operation::Decrypt => self.decrypt,
+        }
+    }
+
+    /// With tables made beforehand, where they help.
+    pub(super) fn prepared(&self, operation: Operation) -> Option<Timing> {
+        match operation {
+            Operation::Encrypt => self.prepared.map(|issued| issued.encrypt),
+            Operation::KeyGen => self.prepared.map(|issued| issued.keygen),
+            Operation::Setup | Operation::Decrypt => None,
+        }
+    }
+}
+
+pub(super) fn measure<S: Subject>(
+    plan: &Plan,
+    forest: &Forest,
+    observer: &mut dyn Observer,
+) -> Result<Course> {
+    observer.begin(S::NAME, plan.attributes.len());
+    let mut rows = Vec::new();
+    for &attributes in &plan.attributes {
+        rows.push(row::<S>(plan, forest, attributes)?);
+        observer.advance(1);
+    }
+    Ok(Course { name: S::NAME, rows })
+}
+
+/// An authority, and the keys and ciphertexts that it is asked for.
+struct World<'a, S: Subject> {
+    plan: &'a Plan,
+    parameters: S::Parameters,
+    master: S::MasterKey,
+    /// What a key and a ciphertext say, by random tree.
+    grove: Vec<(S::OfKey, S::OfCiphertext)>,
+    rng: ChaCha20Rng,
+}
+
+fn row<S: Subject>(plan: &Plan, forest: &Forest, count: usize) -> Result<Row> {
+    let (set, list, whole) = (attributes(count)?, listed(count)?, conjunction(count)?);
+    let universe = S::universe(&list);
+    let mut rng = ChaCha20Rng::seed_from_u64(plan.seed);
+    let setup = repeat(plan.effort, || S::setup(&universe, &mut rng).is_ok());
+    let (parameters, master) = S::setup(&universe, &mut rng)?;
+    let grove = forest.trees(count).map(|tree| S::terms(tree, &set)).collect();
+    let mut world = World::<S> { plan, parameters, master, grove, rng };
+    let issued = world.issue();
+    let decrypt = world.decrypt_all_trees()?;
+    let whole = S::terms(&whole, &set);
+    let (decrypt_all, sizes) = (world.decrypt(&whole, plan.effort)?, world.sizes(&whole)?);
+    let prepared = S::HAS_TABLES.then(|| {
+        S::prepare(&mut world.parameters, &list);
+        world.issue()
+    });
+    let used = forest.trees(count).map(|tree| leaves_used(tree, count)).collect::<Result<Vec<_>>>()?;
+    Ok(Row {
+        attributes: count,
+        setup,
+        issued,
+        prepared,
+        decrypt,
+        decrypt_all,
+        leaves_used: mean(&used),
+        sizes,
+    })
+}
+
+impl<S: Subject> World<'_, S> {
+    /// Key generation and encryption: whichever takes the policy, as the mean over all trees; the other has nothing that
+    /// varies.
+    fn issue(&mut self) -> Issued {
+        let Self { plan, parameters, master, grove, rng } = self;
+        let varied = |varies: bool| {
+            if varies { (grove.len(), plan.effort_per_tree) } else { (1, plan.effort) }
+        };
+        let (trees, effort) = varied(!S::POLICY_IN_KEY);
+        let encrypt: Vec<Timing> = grove
+            .iter()
+            .take(trees)
+            .map(|(_, terms)| repeat(effort, || S::encapsulate(parameters, terms, rng).is_ok()))
+            .collect();
+        let (trees, effort) = varied(S::POLICY_IN_KEY);
+        let keygen: Vec<Timing> = grove
+            .iter()
+            .take(trees)
+            .map(|(terms, _)| repeat(effort, || S::derive(parameters, master, terms, rng).is_ok()))
+            .collect();
+        Issued { encrypt: mean_timing(&encrypt), keygen: mean_timing(&keygen) }
+    }
+
+    fn decrypt_all_trees(&mut self) -> Result<Timing> {
+        let grove = self.grove.clone();
+        let effort = self.plan.effort_per_tree;
+        let timings = grove.iter().map(|terms| self.decrypt(terms, effort)).collect::<Result<Vec<_>>>()?;
+        Ok(mean_timing(&timings))
+    }
+
+    fn decrypt(
+        &mut self,
+        (of_key, of_ciphertext): &(S::OfKey, S::OfCiphertext),
+        effort: Effort,
+    ) -> Result<Timing> {
+        let key = S::derive(&self.parameters, &self.master, of_key, &mut self.rng)?;
+        let (ciphertext, secret) = S::encapsulate(&self.parameters, of_ciphertext, &mut self.rng)?;
+        if S::decapsulate(&self.parameters, &key, &ciphertext)? != secret {
+            return Err(ExperimentError::WrongKey(S::NAME));
+        }
+        Ok(repeat(effort, || S::decapsulate(&self.parameters, &key, &ciphertext).is_ok()))
+    }
+
+    fn sizes(&mut self, (of_key, of_ciphertext): &(S::OfKey, S::OfCiphertext)) -> Result<Sizes> {
+        let key = S::derive(&self.parameters, &self.master, of_key, &mut self.rng)?;
+        let (ciphertext, _) = S::encapsulate(&self.parameters, of_ciphertext, &mut self.rng)?;
+        Ok(Sizes {
+            parameters: self.parameters.encode().len(),
+            key: key.encode().len(),
+            ciphertext: ciphertext.encode().len(),
+        })
+    }
+}
+
+/// How many leaves the cheapest satisfying subset has, with all attributes at hand.
+#[expect(clippy::cast_precision_loss, reason = "a tree has few leaves")]
+fn leaves_used(tree: &AccessTree, count: usize) -> Result<f64> {
+    let selection = tree.formula().select(&attributes(count)?, |_, _| 1);
+    Ok(selection.map_or(0.0, |selection| selection.leaves().len() as f64))
+}
+
+/// The mean of medians, with the samples of all of them.
+fn mean_timing(timings: &[Timing]) -> Timing {
+    let medians: Vec<f64> = timings.iter().map(|timing| timing.median).collect();
+    Timing { median: mean(&medians), samples: timings.iter().map(|timing| timing.samples).sum() }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "lists here are short")]
+fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mean_of_medians_counts_all_samples() {
+        let timings = vec![Timing { median: 1.0, samples: 3 }, Timing { median: 2.0, samples: 4 }];
+        assert_eq!(mean_timing(&timings), Timing { median: 1.5, samples: 7 });
+        assert_eq!(mean_timing(&[]), Timing { median: 0.0, samples: 0 });
+    }
+
+    #[test]
+    fn decryption_uses_as_few_leaves_as_satisfy_the_tree() {
+        let schema = quiver_policy::Schema::new();
+        let tree = AccessTree::parse("attribute-0 or (attribute-1 and attribute-2)", &schema).unwrap();
+        assert_eq!(leaves_used(&tree, 3).unwrap(), 1.0);
+        assert_eq!(leaves_used(&conjunction(5).unwrap(), 5).unwrap(), 5.0);
+    }
+}

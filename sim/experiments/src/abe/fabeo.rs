@@ -1,0 +1,103 @@
+//! FABEO22, of which the publication has nothing, beside GPSW06, of which it has.
+
+use super::Courses;
+use super::course::{Course, Row};
+use super::operation::{Host, Operation, Scheme};
+use super::plan::Plan;
+use super::published::Published;
+use super::reference::{method, panels, published_series};
+use crate::measure::Timing;
+use crate::report::{Axis, Column, Experiment, Ink, Plot, Series, Table, Value};
+use crate::unit::Unit;
+
+pub(super) fn experiment(plan: &Plan, published: &Published, courses: &Courses) -> Experiment {
+    Experiment {
+        slug: "fabeo22".into(),
+        title: "FABEO22: decryption that does not grow".into(),
+        about: vec![
+            "Riepel and Wee, CCS 2022: adaptively secure, any name is an attribute, and decryption takes two pairings (policy \
+             in the key) or three (policy in the ciphertext) whatever the policy. Quiver's default: KP for data that a sensor seals, \
+             CP for orders that are sealed to a role."
+                .into(),
+        ],
+        published: vec![
+            "Nothing of FABEO. The laptop's GPSW06 stands beside it, which is for the same purpose as KP.".into(),
+        ],
+        method: method(plan),
+        differences: Vec::new(),
+        plots: vec![plot(published, courses)],
+        tables: Operation::ALL.into_iter().map(|operation| table(published, courses, operation)).collect(),
+    }
+}
+
+fn laptop(published: &Published, operation: Operation, attributes: usize) -> Option<f64> {
+    published.time(Scheme::Gpsw, Host::Laptop, operation, attributes)
+}
+
+fn plot(published: &Published, courses: &Courses) -> Plot {
+    let ours = |name: &str, ink: Ink, course: &Course, operation: Operation| {
+        Series::new(name, ink, course.points(|row| Some(row.time(operation).median)))
+    };
+    let series = |operation: Operation| {
+        vec![
+            published_series("GPSW06 published, laptop", &courses.gpsw, |attributes| {
+                laptop(published, operation, attributes)
+            }),
+            ours("GPSW06", Ink::Paper, &courses.gpsw, operation),
+            ours("FABEO22 KP", Ink::Flat, &courses.fabeo_kp, operation),
+            ours("FABEO22 CP", Ink::Tree, &courses.fabeo_cp, operation),
+        ]
+    };
+    Plot {
+        slug: "fabeo22-times".into(),
+        caption: "FABEO22 and GPSW06: time by attributes.".into(),
+        x: Axis::linear("attributes", Unit::Count),
+        y: Axis::log("time", Unit::Seconds),
+        panels: panels(series),
+    }
+}
+
+/// A further figure of a row: with tables, or of the conjunction.
+fn further(operation: Operation, row: Option<&Row>) -> Option<Timing> {
+    match operation {
+        Operation::Decrypt => row.map(|row| row.decrypt_all),
+        _ => row?.prepared(operation),
+    }
+}
+
+fn table(published: &Published, courses: &Courses, operation: Operation) -> Table {
+    let further_title = if operation == Operation::Decrypt { "conjunction of all" } else { "with tables" };
+    let mut columns = vec![
+        Column::new("attributes", "attributes", Unit::Count),
+        Column::new("gpsw_laptop_seconds", "GPSW06 published, laptop", Unit::Seconds),
+        Column::new("gpsw_seconds", "GPSW06", Unit::Seconds),
+        Column::new("kp_seconds", "KP", Unit::Seconds).strong(),
+        Column::new("cp_seconds", "CP", Unit::Seconds).strong(),
+        Column::new("laptop_over_kp", "laptop / KP", Unit::Times),
+        Column::new("laptop_over_cp", "laptop / CP", Unit::Times),
+    ];
+    if operation != Operation::Setup {
+        columns.push(Column::new("kp_further_seconds", &format!("KP, {further_title}"), Unit::Seconds));
+        columns.push(Column::new("cp_further_seconds", &format!("CP, {further_title}"), Unit::Seconds));
+    }
+    let slug = format!("fabeo22-{}", operation.key());
+    let mut table = Table::new(&slug, &format!("FABEO22: {}", operation.title()), columns);
+    for gpsw in &courses.gpsw.rows {
+        let attributes = gpsw.attributes;
+        let (kp, cp) = (courses.fabeo_kp.row(attributes), courses.fabeo_cp.row(attributes));
+        let time = |row: Option<&Row>| row.map(|row| row.time(operation).median);
+        let laptop = laptop(published, operation, attributes);
+        table.push(vec![
+            attributes.into(),
+            laptop.into(),
+            gpsw.time(operation).into(),
+            time(kp).into(),
+            time(cp).into(),
+            Value::ratio(laptop, time(kp)),
+            Value::ratio(laptop, time(cp)),
+            further(operation, kp).into(),
+            further(operation, cp).into(),
+        ]);
+    }
+    table
+}

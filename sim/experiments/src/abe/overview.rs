@@ -1,0 +1,83 @@
+//! Every algorithm of every scheme with as many attributes as were published.
+
+use super::Courses;
+use super::course::Course;
+use super::operation::{Host, Operation, Scheme};
+use super::published::Published;
+use crate::measure::Timing;
+use crate::report::{Column, Experiment, Table, Value};
+use crate::unit::Unit;
+
+/// Decryption of a conjunction of all attributes, where no leaf can be left out.
+pub(super) const EVERY_LEAF: &str = "Decrypt, every leaf";
+
+pub(super) fn experiment(published: &Published, courses: &Courses) -> Experiment {
+    let measured = courses.gpsw.rows.last().map_or(0, |row| row.attributes);
+    let attributes = published.most_attributes(measured).unwrap_or(measured);
+    Experiment {
+        slug: "overview".into(),
+        title: format!("All schemes at {attributes} attributes"),
+        about: vec![
+            format!(
+                "Every algorithm with {attributes} attributes, without tables made beforehand. Where the publication has the same \
+                 scheme, its figures stand beside ours; FABEO22 stands beside its GPSW06, which is for the same purpose."
+            ),
+            "Decryption leaves out what a random tree does not need. Every leaf: a conjunction, where nothing can be left out, which \
+             is closer to what was published, since the published times grow by a pairing and a power per leaf."
+                .into(),
+        ],
+        method: vec!["As in the sections of the schemes.".into()],
+        tables: vec![table(published, courses, attributes)],
+        ..Experiment::default()
+    }
+}
+
+fn table(published: &Published, courses: &Courses, attributes: usize) -> Table {
+    let columns = vec![
+        Column::text("scheme", "scheme"),
+        Column::text("operation", "operation"),
+        Column::new("soc_seconds", "published, SoC", Unit::Seconds),
+        Column::new("laptop_seconds", "published, laptop", Unit::Seconds),
+        Column::new("ours_seconds", "here", Unit::Seconds).strong(),
+        Column::new("laptop_over_ours", "laptop / here", Unit::Times).strong(),
+        Column::new("soc_over_ours", "SoC / here", Unit::Times),
+        Column::new("tabled_seconds", "here, with tables", Unit::Seconds),
+    ];
+    let caption = format!("Every algorithm at {attributes} attributes");
+    let mut table = Table::new("overview", &caption, columns);
+    let subjects: [(&Course, Scheme); 4] = [
+        (&courses.gpsw, Scheme::Gpsw),
+        (&courses.yct, Scheme::Yct),
+        (&courses.fabeo_kp, Scheme::Gpsw),
+        (&courses.fabeo_cp, Scheme::Gpsw),
+    ];
+    for (course, beside) in subjects {
+        let Some(row) = course.row(attributes) else { continue };
+        let time = |host, operation| published.time(beside, host, operation, attributes);
+        let both = |operation| (time(Host::Soc, operation), time(Host::Laptop, operation));
+        for operation in Operation::ALL {
+            let figures = (row.time(operation), row.prepared(operation));
+            table.push(values(course.name, operation.title(), both(operation), figures));
+        }
+        table.push(values(course.name, EVERY_LEAF, both(Operation::Decrypt), (row.decrypt_all, None)));
+    }
+    table
+}
+
+fn values(
+    scheme: &str,
+    operation: &str,
+    (soc, laptop): (Option<f64>, Option<f64>),
+    (ours, prepared): (Timing, Option<Timing>),
+) -> Vec<Value> {
+    vec![
+        scheme.into(),
+        operation.into(),
+        soc.into(),
+        laptop.into(),
+        ours.into(),
+        Value::ratio(laptop, Some(ours.median)),
+        Value::ratio(soc, Some(ours.median)),
+        prepared.into(),
+    ]
+}

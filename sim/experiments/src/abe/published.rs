@@ -1,0 +1,171 @@
+//! The published figures.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::operation::{Host, Operation, Scheme};
+use crate::{ExperimentError, Result};
+
+macro_rules! reference {
+    ($file:literal) => {
+        ($file, include_str!(concat!("../../reference/abe/", $file)))
+    };
+}
+
+/// What the thesis has, in seconds and bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Published {
+    /// By the operation's name: SoC and laptop.
+    elements: BTreeMap<String, (f64, f64)>,
+    schemes: BTreeMap<(Scheme, Host, usize), SchemeRow>,
+    ram: BTreeMap<usize, RamRow>,
+    pub(super) flash: Vec<FlashRow>,
+}
+
+#[derive(Deserialize)]
+struct ElementRow {
+    op: String,
+    /// Milliseconds.
+    soc: f64,
+    /// Milliseconds.
+    laptop: f64,
+}
+
+/// Microseconds.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+struct SchemeRow {
+    atts: usize,
+    setup: f64,
+    enc: f64,
+    keygen: f64,
+    dec: f64,
+}
+
+/// Bytes.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+struct RamRow {
+    layers: usize,
+    #[serde(rename = "yct-dec")]
+    yct_decrypt: f64,
+    #[serde(rename = "gpsw-dec")]
+    gpsw_decrypt: f64,
+    #[serde(rename = "yct-enc")]
+    yct_encrypt: f64,
+    #[serde(rename = "gpsw-enc")]
+    gpsw_encrypt: f64,
+}
+
+/// A program's sections in bytes.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(super) struct FlashRow {
+    pub(super) scheme: String,
+    pub(super) size: f64,
+    pub(super) text: f64,
+    pub(super) bss: f64,
+    pub(super) rodata: f64,
+}
+
+impl Published {
+    pub(super) fn read() -> Result<Self> {
+        let mut elements = BTreeMap::new();
+        for file in [
+            reference!("bn-smpl.csv"),
+            reference!("bn-groupop.csv"),
+            reference!("bn-groupexp.csv"),
+            reference!("bn-pairing.csv"),
+        ] {
+            let rows = rows::<ElementRow>(file)?.into_iter();
+            elements.extend(rows.map(|row| (row.op, (row.soc / 1e3, row.laptop / 1e3))));
+        }
+        let mut schemes = BTreeMap::new();
+        for (scheme, host, file) in [
+            (Scheme::Gpsw, Host::Laptop, reference!("gpsw06-laptop.csv")),
+            (Scheme::Gpsw, Host::Soc, reference!("gpsw06-soc.csv")),
+            (Scheme::Yct, Host::Laptop, reference!("yct14-laptop.csv")),
+            (Scheme::Yct, Host::Soc, reference!("yct14-soc.csv")),
+        ] {
+            let rows = rows::<SchemeRow>(file)?.into_iter();
+            schemes.extend(rows.map(|row| ((scheme, host, row.atts), row)));
+        }
+        let ram = rows::<RamRow>(reference!("ram.csv"))?;
+        Ok(Self {
+            elements,
+            schemes,
+            ram: ram.into_iter().map(|row| (row.layers, row)).collect(),
+            flash: rows(reference!("flash.csv"))?,
+        })
+    }
+
+    /// Seconds for one operation with an element of a group, by the name that the publication gives it.
+    pub(super) fn element(&self, host: Host, operation: &str) -> Option<f64> {
+        let (soc, laptop) = self.elements.get(operation)?;
+        Some(if host == Host::Soc { *soc } else { *laptop })
+    }
+
+    /// Seconds that an algorithm took with so many attributes.
+    pub(super) fn time(
+        &self,
+        scheme: Scheme,
+        host: Host,
+        operation: Operation,
+        attributes: usize,
+    ) -> Option<f64> {
+        let row = self.schemes.get(&(scheme, host, attributes))?;
+        let microseconds = match operation {
+            Operation::Setup => row.setup,
+            Operation::Encrypt => row.enc,
+            Operation::KeyGen => row.keygen,
+            Operation::Decrypt => row.dec,
+        };
+        Some(microseconds / 1e6)
+    }
+
+    /// The largest number of attributes not above a bound.
+    pub(super) fn most_attributes(&self, bound: usize) -> Option<usize> {
+        self.schemes.keys().map(|(_, _, attributes)| *attributes).filter(|count| *count <= bound).max()
+    }
+
+    /// Bytes of memory on the SoC with a tree of so many layers; for encryption and decryption.
+    pub(super) fn ram(&self, scheme: Scheme, operation: Operation, layers: usize) -> Option<f64> {
+        let row = self.ram.get(&layers)?;
+        match (scheme, operation) {
+            (Scheme::Gpsw, Operation::Encrypt) => Some(row.gpsw_encrypt),
+            (Scheme::Gpsw, Operation::Decrypt) => Some(row.gpsw_decrypt),
+            (Scheme::Yct, Operation::Encrypt) => Some(row.yct_encrypt),
+            (Scheme::Yct, Operation::Decrypt) => Some(row.yct_decrypt),
+            (_, Operation::Setup | Operation::KeyGen) => None,
+        }
+    }
+}
+
+fn rows<T: DeserializeOwned>((file, text): (&'static str, &str)) -> Result<Vec<T>> {
+    csv::Reader::from_reader(text.as_bytes())
+        .deserialize()
+        .collect::<Result<Vec<T>, csv::Error>>()
+        .map_err(|source| ExperimentError::Reference { file, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_published_figure_is_there_in_seconds_and_bytes() {
+        let published = Published::read().unwrap();
+        assert_eq!(published.elements.len(), 11);
+        assert_eq!(published.element(Host::Laptop, "Pairing"), Some(0.006_412));
+        assert_eq!(published.element(Host::Soc, "Sample from Fr"), Some(0.002_164));
+        assert_eq!(published.schemes.len(), 120);
+        let time = |scheme, host, operation| published.time(scheme, host, operation, 30);
+        assert_eq!(time(Scheme::Gpsw, Host::Laptop, Operation::Decrypt), Some(0.300_613));
+        assert_eq!(time(Scheme::Gpsw, Host::Soc, Operation::Setup), Some(8.467_751));
+        assert_eq!(time(Scheme::Yct, Host::Laptop, Operation::KeyGen), Some(0.000_791));
+        assert_eq!(published.most_attributes(29), Some(29));
+        assert_eq!(published.most_attributes(1000), Some(30));
+        assert_eq!(published.ram(Scheme::Gpsw, Operation::Decrypt, 4), Some(315_224.0));
+        assert_eq!(published.ram(Scheme::Gpsw, Operation::Setup, 4), None);
+        assert_eq!(published.flash.len(), 2);
+    }
+}

@@ -1,0 +1,76 @@
+//! The schemes, as the experiments use them.
+
+use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, InsecureYct14, Scheme, Universe};
+use quiver_policy::{AccessTree, AttributeSet};
+
+/// A scheme that is measured with a policy and a set of attributes.
+pub(super) trait Subject: Scheme {
+    /// Its name for people.
+    const NAME: &'static str;
+    /// Whether keys have the policy, and not ciphertexts.
+    const POLICY_IN_KEY: bool;
+    /// Whether [`Scheme::prepare`] does anything.
+    const HAS_TABLES: bool;
+
+    /// The universe to found an authority over, for so many attributes.
+    fn universe(attributes: &Universe) -> Universe;
+
+    /// What a key and what a ciphertext says.
+    fn terms(tree: &AccessTree, set: &AttributeSet) -> (Self::OfKey, Self::OfCiphertext);
+}
+
+impl Subject for Gpsw06 {
+    const NAME: &'static str = "GPSW06";
+    const POLICY_IN_KEY: bool = true;
+    const HAS_TABLES: bool = true;
+
+    fn universe(attributes: &Universe) -> Universe {
+        attributes.clone()
+    }
+
+    fn terms(tree: &AccessTree, set: &AttributeSet) -> (AccessTree, AttributeSet) {
+        (tree.clone(), set.clone())
+    }
+}
+
+impl Subject for InsecureYct14 {
+    const NAME: &'static str = "YCT14 (broken)";
+    const POLICY_IN_KEY: bool = true;
+    const HAS_TABLES: bool = false;
+
+    fn universe(attributes: &Universe) -> Universe {
+        attributes.clone()
+    }
+
+    fn terms(tree: &AccessTree, set: &AttributeSet) -> (AccessTree, AttributeSet) {
+        (tree.clone(), set.clone())
+    }
+}
+
+impl Subject for FabeoKp {
+    const NAME: &'static str = "FABEO22 KP";
+    const POLICY_IN_KEY: bool = true;
+    const HAS_TABLES: bool = true;
+
+    fn universe(_: &Universe) -> Universe {
+        Universe::Open
+    }
+
+    fn terms(tree: &AccessTree, set: &AttributeSet) -> (AccessTree, AttributeSet) {
+        (tree.clone(), set.clone())
+    }
+}
+
+impl Subject for FabeoCp {
+    const NAME: &'static str = "FABEO22 CP";
+    const POLICY_IN_KEY: bool = false;
+    const HAS_TABLES: bool = true;
+
+    fn universe(_: &Universe) -> Universe {
+        Universe::Open
+    }
+
+    fn terms(tree: &AccessTree, set: &AttributeSet) -> (AttributeSet, AccessTree) {
+        (set.clone(), tree.clone())
+    }
+}

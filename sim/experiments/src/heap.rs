@@ -1,0 +1,24 @@
+//! The most memory that an operation holds, as the process's allocator counts it.
+
+use std::alloc::GlobalAlloc;
+
+use peakmem_alloc::{PeakMemAlloc, PeakMemAllocTrait as _};
+
+/// An allocator that counts.
+pub trait Heap {
+    /// Counts anew: from now on, what is held now is nothing.
+    fn reset(&self);
+
+    /// The most bytes that all threads together have held at a time since, beyond what they held then.
+    fn peak(&self) -> usize;
+}
+
+impl<A: GlobalAlloc> Heap for PeakMemAlloc<A> {
+    fn reset(&self) {
+        self.reset_peak_memory();
+    }
+
+    fn peak(&self) -> usize {
+        self.get_peak_memory()
+    }
+}
