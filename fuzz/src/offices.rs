@@ -194,6 +194,7 @@ pub fn office_input(bytes: &[u8]) {
         deployment: scene.deployment.clone(),
         cookie_key: Secret::new([3; 32]),
         authorities: vec![Authority { statement, delivery, maker: Box::new(Alarm(rung.clone())) }],
+        grants: Vec::new(),
         interval: Duration::ZERO,
     };
     let mut office = Office::new(config).expect("one authority");

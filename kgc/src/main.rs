@@ -7,6 +7,7 @@
 mod attributes;
 mod audit;
 mod authorities;
+mod changes;
 mod cli;
 mod config;
 mod drone;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, Handle as KeyHandle, Suite};
+use quiver_ainq::{Deployment, Suite};
 use quiver_crypto::Secret;
-use quiver_net::{Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport};
+use quiver_net::{Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport};
 use quiver_role::attributes::{
-    CentreCommand, CentreEvent, CentreRecord, KeyCentre, Office, OfficeCommand, OfficeConfig, OfficeEvent,
+    CentreEvent, CentreRecord, Grant, KeyCentre, Office, OfficeConfig, OfficeEvent,
 };
-use quiver_role::{Kgc, KgcCommand, KgcConfig, KgcEvent};
+use quiver_role::{Input, Kgc, KgcConfig, KgcEvent, Machine, Now};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::{Protection, ProtectionArgs};
 use quiver_service::shutdown::Shutdown;
@@ -16,6 +16,7 @@ use quiver_service::{clock, terminal, with_suite};
 use rand::rngs::OsRng;
 
 use crate::authorities::{self, SealedAuthority};
+use crate::changes::{Changes, describe};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::sealed::Sealed;
@@ -38,7 +39,9 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let (sealed, _locked) = Sealed::open(&config.data_dir, &deployment, &by)?;
     let store = Store::open(&config.data_dir, &fingerprint)?;
     let operators = sealed.operators.len();
-    let office = office(config, &deployment, &by, &store)?;
+    let grants = store.newest_grants()?;
+    let mut changes = Changes::since(Store::open(&config.data_dir, &fingerprint)?, &grants);
+    let office = office(config, &deployment, &by, &store, grants)?;
     let kgc = Kgc::new(
         KgcConfig {
             deployment: deployment.clone(),
@@ -51,14 +54,21 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
         store.records()?,
     )?;
     tracing::info!(deployment = file.deployment, operators, issued = kgc.issued(), "registry read");
-    let machine = KeyCentre::new(deployment, kgc, office);
+    let mut machine = KeyCentre::new(deployment, kgc, office);
+    // Before anybody can ask: a drone that was revoked while the KGC was down is on the list that the office goes by. What
+    // the machine has to say to that the driver makes durable first.
+    let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
+    let (commands, seen) = changes.look()?;
+    for command in commands {
+        tracing::info!("{}", describe(&command));
+        machine.handle_input(now, Input::Command(command), &mut OsRng);
+    }
+    changes.saw(seen);
     let key = NodeKey::from_seed(*sealed.seed)?;
     let host = KgcHost { store, peer_id: key.peer_id() };
     let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, PEERS);
     node.listen = config.listen.iter().map(|text| address(text)).collect::<Result<_>>()?;
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
-    let changes =
-        Changes { store: Store::open(&config.data_dir, &fingerprint)?, drones: 0, tokens: 0, grants: 0 };
     let poll = tokio::spawn(changes.follow(handle, config.poll));
     let stopped = driver
         .run(async move {
@@ -71,12 +81,13 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     Ok(())
 }
 
-/// The attribute authorities, if there are any. Their grants are handed over with the first look at the registry.
+/// The attribute authorities, if there are any, with what is granted at them.
 fn office<S: Suite>(
     config: &Config,
     deployment: &Deployment<S>,
     by: &Protection,
     store: &Store,
+    grants: Vec<Grant>,
 ) -> Result<Office<S>> {
     let sealed = authorities::read(&config.data_dir, deployment, by, &store.authorities()?)?;
     let authorities = sealed.into_iter().map(SealedAuthority::open).collect::<Result<Vec<_>>>()?;
@@ -86,6 +97,7 @@ fn office<S: Suite>(
         deployment: deployment.clone(),
         cookie_key: Secret::random(&mut OsRng),
         authorities,
+        grants,
         interval: config.attribute_interval,
     })?)
 }
@@ -153,6 +165,9 @@ fn log_of_the_office(event: OfficeEvent) {
         OfficeEvent::HeldAlready { authority, name, revision } => {
             tracing::debug!(%name, %authority, revision, "attribute key held already");
         }
+        OfficeEvent::Withdrawn { authority, name } => {
+            tracing::info!(%name, %authority, "asked for an attribute key: the grant is withdrawn");
+        }
         OfficeEvent::NothingGranted { authority, name } => {
             tracing::info!(%name, %authority, "asked for an attribute key: nothing granted");
         }
@@ -164,78 +179,5 @@ fn log_of_the_office(event: OfficeEvent) {
         }
         OfficeEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
         _ => {}
-    }
-}
-
-/// Looks for revocations and grants that the command line wrote into the registry and hands them to the machine.
-struct Changes {
-    store: Store,
-    /// The newest revocation of a drone that was handed over. From 0 at each start, so that one made just before a crash is
-    /// handed over again; the machine knows which are new.
-    drones: u64,
-    /// How many revoked tokens were handed over.
-    tokens: usize,
-    /// The newest grant or withdrawal that was handed over; from 0 at each start.
-    grants: u64,
-}
-
-impl Changes {
-    async fn follow<S: Suite>(mut self, machine: Handle<KeyCentre<S>>, every: Duration) {
-        let mut ticks = tokio::time::interval(every.max(Duration::from_millis(10)));
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            match tokio::task::block_in_place(|| self.new_commands()) {
-                Ok(commands) => {
-                    for command in commands {
-                        let words = describe(&command);
-                        if machine.command(command).await.is_err() {
-                            return;
-                        }
-                        tracing::info!("{words}");
-                    }
-                }
-                Err(error) => tracing::warn!(%error, "looking for changes"),
-            }
-        }
-    }
-
-    fn new_commands(&mut self) -> Result<Vec<CentreCommand>> {
-        let mut commands = Vec::new();
-        let drones = self.store.drones_revoked_after(self.drones)?;
-        if let Some(last) = drones.last() {
-            self.drones = last.seq;
-            let handles = drones.iter().map(|drone| KeyHandle(drone.handle)).collect();
-            let serials = drones.iter().map(|drone| drone.serial).collect();
-            commands.push(CentreCommand::Kgc(KgcCommand::RevokeDrones { handles, serials }));
-        }
-        let tokens = self.store.revoked_tokens()?;
-        if let Some(new) = tokens.get(self.tokens..).filter(|new| !new.is_empty()) {
-            commands.push(CentreCommand::Kgc(KgcCommand::RevokeTokens(new.to_vec())));
-            self.tokens = tokens.len();
-        }
-        for grant in self.store.grants_after(self.grants)? {
-            self.grants = grant.revision;
-            commands.push(CentreCommand::Office(OfficeCommand::Grant(grant)));
-        }
-        Ok(commands)
-    }
-}
-
-fn describe(command: &CentreCommand) -> String {
-    match command {
-        CentreCommand::Kgc(KgcCommand::RevokeDrones { serials, .. }) => {
-            format!("drones revoked in the registry: {}", serials.len())
-        }
-        CentreCommand::Kgc(KgcCommand::RevokeTokens(ids)) => {
-            format!("tokens revoked in the registry: {}", ids.len())
-        }
-        CentreCommand::Office(OfficeCommand::Grant(grant)) => {
-            let serial = hex::encode(grant.serial);
-            match grant.granted {
-                Some(_) => format!("attribute grant {} in the registry, for {serial}", grant.revision),
-                None => format!("attribute grant of {serial} withdrawn in the registry"),
-            }
-        }
     }
 }

@@ -72,6 +72,10 @@ pub(crate) struct KeyRow {
     pub(crate) times: u64,
 }
 
+fn grant(row: &Row<'_>) -> rusqlite::Result<Grant> {
+    Ok(Grant { authority: row.get(0)?, serial: row.get(1)?, revision: row.get(2)?, granted: row.get(3)? })
+}
+
 fn grant_row(row: &Row<'_>) -> rusqlite::Result<GrantRow> {
     let serial: [u8; 16] = row.get(2)?;
     let (granted, revoked): (bool, bool) = (row.get(4)?, row.get(5)?);
@@ -231,15 +235,17 @@ impl Store {
     pub(crate) fn grants_after(&self, revision: u64) -> Result<Vec<Grant>> {
         let query = "SELECT authority, token_id, revision, granted FROM attribute_grant
                      WHERE revision > ?1 ORDER BY revision";
-        let read = |row: &Row<'_>| {
-            Ok(Grant {
-                authority: row.get(0)?,
-                serial: row.get(1)?,
-                revision: row.get(2)?,
-                granted: row.get(3)?,
-            })
-        };
-        self.read(|db| db.prepare(query)?.query_map(params![revision], read)?.collect())
+        self.read(|db| db.prepare(query)?.query_map(params![revision], grant)?.collect())
+    }
+
+    /// The newest word on every drone at every authority, as the machine wants it, by revision: the last one has the highest
+    /// there is.
+    pub(crate) fn newest_grants(&self) -> Result<Vec<Grant>> {
+        let query = "SELECT authority, token_id, revision, granted FROM attribute_grant AS newest
+                     WHERE revision = (SELECT max(revision) FROM attribute_grant AS any
+                                       WHERE any.authority = newest.authority AND any.token_id = newest.token_id)
+                     ORDER BY revision";
+        self.read(|db| db.prepare(query)?.query_map([], grant)?.collect())
     }
 
     /// The newest word on every drone at every authority.

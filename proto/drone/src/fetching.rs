@@ -46,6 +46,8 @@ pub enum Outcome {
     NothingGranted,
     /// The grant was withdrawn: the key that was held is erased.
     Withdrawn,
+    /// A key is held and kept, though the authority knows of no grant to this drone.
+    NoGrantKnown,
 }
 
 impl Outcome {
@@ -56,6 +58,7 @@ impl Outcome {
             Self::Held => "key held already",
             Self::NothingGranted => "nothing granted",
             Self::Withdrawn => "grant withdrawn; key erased",
+            Self::NoGrantKnown => "no grant known there; key kept",
         }
     }
 }
@@ -222,8 +225,9 @@ fn store<S: Suite>(keys: &Keys<S>, name: &Name, statement: &[u8], answer: Answer
     let (key, outcome) = match answer {
         Answer::Key { grant, key } => (Some(HeldKey { grant, key }), Outcome::NewKey),
         Answer::Held { .. } => (held, Outcome::Held),
-        Answer::Nothing if held.is_some() => (None, Outcome::Withdrawn),
-        Answer::Nothing => (None, Outcome::NothingGranted),
+        Answer::Withdrawn if held.is_some() => (None, Outcome::Withdrawn),
+        Answer::Nothing if held.is_some() => (held, Outcome::NoGrantKnown),
+        Answer::Withdrawn | Answer::Nothing => (None, Outcome::NothingGranted),
     };
     keys.put(Entry { authority, key })?;
     Ok(outcome)

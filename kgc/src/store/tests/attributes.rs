@@ -3,10 +3,12 @@
 use quiver_ainq::{
     AuthorityStatement, Deployment, MasterSecret, Ristretto255, SecretScalar, VerifiedAuthority,
 };
-use quiver_role::attributes::KeyIssued;
+use quiver_role::KgcCommand;
+use quiver_role::attributes::{CentreCommand, KeyIssued, OfficeCommand};
 use rand::rngs::OsRng;
 
 use super::*;
+use crate::changes::Changes;
 
 fn authority(name: &str) -> VerifiedAuthority<Ristretto255> {
     let master = MasterSecret::generate(&mut OsRng);
@@ -76,6 +78,10 @@ fn newest_grant_counts_and_changes_are_handed_over_in_order() {
     assert_eq!(revisions, [second, third, fourth]);
     assert_eq!(changes[1].granted.as_deref(), Some(&b"night"[..]));
     assert_eq!((changes[2].granted.as_deref(), changes[2].serial), (None, [2; 16]));
+    let newest = store.newest_grants().expect("newest");
+    let newest: Vec<_> =
+        newest.iter().map(|grant| (grant.serial, grant.revision, grant.granted.as_deref())).collect();
+    assert_eq!(newest, [([1; 16], third, Some(&b"night"[..])), ([2; 16], fourth, None)]);
     let rows = store.grants().expect("grants");
     let shown: Vec<_> = rows.iter().map(|grant| (grant.drone.as_str(), grant.state)).collect();
     assert_eq!(shown, [("edge-1", "in force"), ("edge-2", "withdrawn")]);
@@ -147,4 +153,36 @@ fn registry_of_the_first_version_is_upgraded_and_loses_nothing() {
     assert_eq!((upgraded, checked(&two)), (1, Checked::Whole));
     bench.tamper("PRAGMA user_version = 0");
     assert!(bench.open().expect_err("older than the first").to_string().contains("version 0"));
+}
+
+#[test]
+fn look_that_fails_halfway_loses_no_revocation() {
+    let (bench, mut store, row) = registry();
+    let two = store.grantee("edge-2", NOW).expect("two");
+    let first = store.grant(&row, &two, Some(b"scout"), "scout", NOW).expect("grant");
+    let known = store.newest_grants().expect("newest");
+    let mut changes = Changes::since(bench.open().expect("open"), &known);
+    store.revoke_drone("edge-1", NOW).expect("revoke");
+    let second = store.grant(&row, &two, None, "scout", NOW).expect("withdraw");
+    assert!(first < second);
+    bench.tamper("ALTER TABLE attribute_grant RENAME TO elsewhere");
+    changes.look().expect_err("the last query fails");
+    bench.tamper("ALTER TABLE elsewhere RENAME TO attribute_grant");
+    let (commands, seen) = changes.look().expect("look");
+    let [
+        CentreCommand::Kgc(KgcCommand::RevokeDrones { serials, .. }),
+        CentreCommand::Office(OfficeCommand::Grant(grant)),
+    ] = &commands[..]
+    else {
+        panic!("{commands:?}");
+    };
+    assert_eq!(
+        (&serials[..], grant.revision),
+        (&[[1; 16]][..], second),
+        "nothing that was known at the start"
+    );
+    // Not handed over yet: the next look finds the same.
+    assert_eq!(changes.look().expect("look").0, commands);
+    changes.saw(seen);
+    assert_eq!(changes.look().expect("look").0, []);
 }

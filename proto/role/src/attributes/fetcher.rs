@@ -169,7 +169,8 @@ impl<S: Suite> Fetcher<S> {
             Ok((statement, answer)) => {
                 let (name, bytes) = (statement.name.clone(), statement.bytes());
                 let grant = match &answer {
-                    Answer::Nothing => None,
+                    Answer::Nothing => self.known.get(statement.fingerprint()).and_then(|(_, grant)| *grant),
+                    Answer::Withdrawn => None,
                     Answer::Held { grant } | Answer::Key { grant, .. } => Some(*grant),
                 };
                 self.known.insert(*statement.fingerprint(), (statement, grant));

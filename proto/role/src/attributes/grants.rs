@@ -28,6 +28,15 @@ struct Newest {
     granted: Option<Vec<u8>>,
 }
 
+/// What the newest word on a drone at an authority is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing<'a> {
+    /// There is none.
+    Unknown,
+    Withdrawn,
+    InForce(InForce<'a>),
+}
+
 /// A grant in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InForce<'a> {
@@ -49,12 +58,13 @@ impl Grants {
     }
 
     /// What is granted.
-    pub(super) fn find(&self, authority: &[u8; 32], serial: &[u8; 16]) -> Option<InForce<'_>> {
-        let newest = self.0.get(&(*authority, *serial))?;
-        let (revision, granted) = (newest.revision, newest.granted.as_deref()?);
+    pub(super) fn find(&self, authority: &[u8; 32], serial: &[u8; 16]) -> Standing<'_> {
+        let Some(newest) = self.0.get(&(*authority, *serial)) else { return Standing::Unknown };
+        let revision = newest.revision;
+        let Some(granted) = newest.granted.as_deref() else { return Standing::Withdrawn };
         let hash = Hasher::new("quiver/1 grant").fixed(authority).fixed(serial).u64(revision).lp(granted);
         let mark = hash.finish().first_chunk().map_or(0, |head| u64::from_be_bytes(*head));
-        Some(InForce { revision, mark, granted })
+        Standing::InForce(InForce { revision, mark, granted })
     }
 
     /// How many are in force.
@@ -72,7 +82,10 @@ mod tests {
         let mark = |authority, serial, revision, granted: &[u8]| {
             let mut grants = Grants::default();
             grants.apply(Grant { authority, serial, revision, granted: Some(granted.to_vec()) });
-            grants.find(&authority, &serial).map(|found| found.mark)
+            match grants.find(&authority, &serial) {
+                Standing::InForce(found) => found.mark,
+                other => panic!("{other:?}"),
+            }
         };
         let one = mark([1; 32], [2; 16], 3, b"scout");
         assert_eq!(one, mark([1; 32], [2; 16], 3, b"scout"));
@@ -98,13 +111,16 @@ mod tests {
         grants.apply(grant(5, Some(b"five")));
         grants.apply(grant(3, None));
         grants.apply(grant(5, Some(b"another five")));
-        let found = grants.find(&[1; 32], &[2; 16]).map(|found| (found.revision, found.granted));
-        assert_eq!(found, Some((5, &b"five"[..])));
-        assert_eq!(grants.find(&[2; 32], &[2; 16]), None);
-        assert_eq!(grants.find(&[1; 32], &[3; 16]), None);
+        let found = grants.find(&[1; 32], &[2; 16]);
+        assert!(
+            matches!(found, Standing::InForce(InForce { revision: 5, granted: b"five", .. })),
+            "{found:?}"
+        );
+        assert_eq!(grants.find(&[2; 32], &[2; 16]), Standing::Unknown);
+        assert_eq!(grants.find(&[1; 32], &[3; 16]), Standing::Unknown);
         grants.apply(grant(6, None));
-        assert_eq!((grants.find(&[1; 32], &[2; 16]), grants.len()), (None, 0));
+        assert_eq!((grants.find(&[1; 32], &[2; 16]), grants.len()), (Standing::Withdrawn, 0));
         grants.apply(grant(4, Some(b"old")));
-        assert_eq!(grants.find(&[1; 32], &[2; 16]), None);
+        assert_eq!(grants.find(&[1; 32], &[2; 16]), Standing::Withdrawn);
     }
 }

@@ -16,6 +16,7 @@ pub const MAX_KEY_LEN: usize = MAX_SECRET_LEN - 32;
 const NOTHING: u8 = 0;
 const HELD: u8 = 1;
 const KEY: u8 = 2;
+const WITHDRAWN: u8 = 3;
 
 /// What a drone asks of one authority. 3 or 11 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +56,11 @@ impl Question {
 /// What the authority answers. The key is erased when this is dropped, and not printed.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Nothing is granted to this drone, or no longer: a key it holds is to be erased.
+    /// The authority knows of no grant to this drone. No reason to erase a key: a registry that was put back from a backup
+    /// has forgotten the grants made since.
     Nothing,
+    /// What was granted is withdrawn: a key that is held is to be erased.
+    Withdrawn,
     /// The drone holds the key of the grant in force.
     Held {
         /// The grant's mark: equal as long as the grant is the same.
@@ -82,6 +86,7 @@ impl Answer {
         writer.u8(VERSION);
         match self {
             Self::Nothing => writer.u8(NOTHING),
+            Self::Withdrawn => writer.u8(WITHDRAWN),
             Self::Held { grant } => writer.u8(HELD).u64(*grant),
             Self::Key { grant, key } => writer.u8(KEY).u64(*grant).lp(key),
         };
@@ -97,6 +102,7 @@ impl Answer {
         version(&mut reader)?;
         let answer = match reader.u8()? {
             NOTHING => Self::Nothing,
+            WITHDRAWN => Self::Withdrawn,
             HELD => Self::Held { grant: reader.u64()? },
             KEY => {
                 let grant = reader.u64()?;
@@ -113,6 +119,7 @@ impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => f.write_str("Nothing"),
+            Self::Withdrawn => f.write_str("Withdrawn"),
             Self::Held { grant } => write!(f, "Held({grant:016x})"),
             Self::Key { grant, key } => write!(f, "Key({grant:016x}, {} bytes)", key.len()),
         }

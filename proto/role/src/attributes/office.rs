@@ -17,7 +17,7 @@ use quiver_message::{
 use rand_core::CryptoRngCore;
 
 pub use self::interface::{Authority, KeyIssued, OfficeCommand, OfficeConfig, OfficeError, OfficeEvent};
-use super::grants::{Grants, InForce};
+use super::grants::{Grants, InForce, Standing};
 use super::inner::{Answer, MAX_KEY_LEN, Question};
 use super::maker::MakeError;
 use super::pace::Pace;
@@ -43,12 +43,12 @@ pub struct Office<S: Suite> {
 }
 
 impl<S: Suite> Office<S> {
-    /// An office with these authorities. Its grants come as commands.
+    /// An office with these authorities and grants. Later grants come as commands.
     ///
     /// # Errors
     /// [`OfficeError`].
     pub fn new(config: OfficeConfig<S>) -> Result<Self, OfficeError> {
-        let OfficeConfig { deployment, cookie_key, mut authorities, interval } = config;
+        let OfficeConfig { deployment, cookie_key, mut authorities, grants: granted, interval } = config;
         if authorities.len() > MAX_AUTHORITIES {
             return Err(OfficeError::TooMany);
         }
@@ -62,11 +62,13 @@ impl<S: Suite> Office<S> {
         if !authorities.is_sorted_by(|a, b| fingerprint(a) < fingerprint(b)) {
             return Err(OfficeError::Twice);
         }
+        let mut grants = Grants::default();
+        granted.into_iter().for_each(|grant| grants.apply(grant));
         Ok(Self {
             deployment,
             cookies: CookieJar::new(cookie_key, LIFETIME),
             authorities,
-            grants: Grants::default(),
+            grants,
             pace: Pace::new(interval),
             revocations: Revocations::new(),
             out: Outbox::new(),
@@ -176,6 +178,7 @@ impl<S: Suite> Office<S> {
         self.out.send(&self.deployment, from, &Message::AttributeReply(reply));
         self.out.event(match answer {
             Answer::Nothing => OfficeEvent::NothingGranted { authority, name },
+            Answer::Withdrawn => OfficeEvent::Withdrawn { authority, name },
             Answer::Held { .. } => OfficeEvent::HeldAlready { authority, name, revision },
             Answer::Key { .. } => OfficeEvent::Issued { authority, name, revision },
         });
@@ -194,9 +197,10 @@ impl<S: Suite> Office<S> {
         let authority = self.authorities.get_mut(place)?;
         let fingerprint = *authority.statement.fingerprint();
         let identity = &request.drone().identity;
-        let Some(InForce { revision, mark, granted }) = self.grants.find(&fingerprint, &identity.serial)
-        else {
-            return Some((0, Answer::Nothing));
+        let InForce { revision, mark, granted } = match self.grants.find(&fingerprint, &identity.serial) {
+            Standing::InForce(grant) => grant,
+            Standing::Withdrawn => return Some((0, Answer::Withdrawn)),
+            Standing::Unknown => return Some((0, Answer::Nothing)),
         };
         if held == Some(mark) {
             return Some((revision, Answer::Held { grant: mark }));

@@ -2,7 +2,7 @@
 
 use quiver_ainq::{Role, SignedAuthority};
 use quiver_role::Reason;
-use quiver_role::attributes::{Answer, CentreRecord, FetchEvent, OfficeEvent};
+use quiver_role::attributes::{Answer, CentreRecord, FetchEvent, Grant, OfficeEvent};
 
 use crate::world::{INTERVAL, Node, START, World, name};
 
@@ -86,7 +86,7 @@ fn changed_grant_brings_another_key_and_a_withdrawn_one_takes_it() {
     assert_eq!(world.key(drone, "orders"), None);
     assert!(matches!(
         world.drones[drone].events.iter().rev().nth(1),
-        Some(FetchEvent::Answered { answer: Answer::Nothing, .. })
+        Some(FetchEvent::Answered { answer: Answer::Withdrawn, .. })
     ));
 }
 
@@ -142,6 +142,48 @@ fn grants_outlive_the_centre() {
     world.fetch(drone);
     assert!(world.key(drone, "orders").unwrap().starts_with(b"key for new"), "in whatever order they come");
     assert_eq!(world.centre.as_ref().unwrap().office().grants(), 1);
+}
+
+#[test]
+fn centre_that_starts_goes_by_the_newest_word_before_anybody_tells_it_more() {
+    let mut world = World::new(12, &["orders", "sensors"]);
+    let drone = world.add_drone();
+    world.grant("orders", drone, Some(b"wide"));
+    world.grant("sensors", drone, Some(b"thermal"));
+    world.fetch(drone);
+    world.stop_centre();
+    let narrowed = Grant { revision: 3, granted: Some(b"narrow".to_vec()), ..world.grants[0].clone() };
+    let withdrawn = Grant { revision: 4, granted: None, ..world.grants[1].clone() };
+    world.grants.extend([narrowed, withdrawn]);
+    // No command comes in before the drone's questions.
+    world.start_centre();
+    world.run(INTERVAL);
+    world.fetch(drone);
+    assert!(world.key(drone, "orders").unwrap().starts_with(b"key for narrow"));
+    assert_eq!(world.key(drone, "sensors"), None);
+    assert_eq!(world.made(), 3, "and never one for the old grants again");
+}
+
+#[test]
+fn centre_that_forgot_a_grant_takes_no_key() {
+    let mut world = World::new(13, &["orders"]);
+    let drone = world.add_drone();
+    world.grant("orders", drone, Some(b"scout"));
+    world.fetch(drone);
+    let key = world.key(drone, "orders").unwrap().to_vec();
+    world.stop_centre();
+    let grants = std::mem::take(&mut world.grants);
+    world.start_centre();
+    world.fetch(drone);
+    let last = world.drones[drone].events.iter().rev().nth(1);
+    assert!(matches!(last, Some(FetchEvent::Answered { answer: Answer::Nothing, .. })), "{last:?}");
+    assert_eq!(world.key(drone, "orders"), Some(&key[..]));
+    // Known again: the drone still says which grant its key is for.
+    world.stop_centre();
+    world.grants = grants;
+    world.start_centre();
+    world.fetch(drone);
+    assert_eq!((world.key(drone, "orders"), world.made()), (Some(&key[..]), 1));
 }
 
 #[test]

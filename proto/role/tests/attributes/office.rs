@@ -17,6 +17,7 @@ fn config(world: &World, places: &[(usize, usize)]) -> OfficeConfig<S> {
         deployment: world.deployment.clone(),
         cookie_key: Secret::new([1; 32]),
         authorities: places.iter().map(authority).collect(),
+        grants: vec![],
         interval: INTERVAL,
     }
 }
@@ -73,7 +74,8 @@ fn question_and_answer_have_one_encoding_each() {
         }
     }
     let key = quiver_crypto::Zeroizing::new(vec![0xab; 40]);
-    let answers = [Answer::Nothing, Answer::Held { grant: 7 }, Answer::Key { grant: 8, key }];
+    let answers =
+        [Answer::Nothing, Answer::Withdrawn, Answer::Held { grant: 7 }, Answer::Key { grant: 8, key }];
     for answer in answers {
         let bytes = answer.encode();
         assert_eq!(Answer::decode(&bytes), Ok(answer.clone()));

@@ -151,6 +151,7 @@ impl World {
             deployment: self.deployment.clone(),
             cookie_key: Secret::random(&mut self.rng),
             authorities: authorities.collect(),
+            grants: self.grants.clone(),
             interval: INTERVAL,
         };
         Office::new(config).unwrap()
@@ -173,9 +174,6 @@ impl World {
         let kgc = Kgc::new(config, records).unwrap();
         let office = self.office();
         self.centre = Some(KeyCentre::new(self.deployment.clone(), kgc, office));
-        for grant in self.grants.clone() {
-            self.order(CentreCommand::Office(OfficeCommand::Grant(grant)));
-        }
         for drone in 0..self.drones.len() {
             self.connect(drone);
         }

@@ -63,7 +63,7 @@ pub enum FetchEvent {
         authority: Name,
         /// The KGC's signed statement about it, verified.
         statement: Vec<u8>,
-        /// The answer: with a key, it is to be stored; with nothing, a key that is held is to be erased.
+        /// The answer: a key is to be stored; if the grant is withdrawn, a key that is held is to be erased.
         answer: Answer,
     },
     /// The KGC, or somebody in its name, refuses. `BadCookie` and `Busy` are tried again.

@@ -31,6 +31,9 @@ pub struct OfficeConfig<S: Suite> {
     pub cookie_key: Secret<32>,
     /// The authorities; at most [`MAX_AUTHORITIES`](quiver_message::MAX_AUTHORITIES).
     pub authorities: Vec<Authority<S>>,
+    /// What is granted, at least the newest word on every drone: an office that learnt of it only later would tell drones in
+    /// between that it knows of no grant, or make keys for grants that were withdrawn since.
+    pub grants: Vec<Grant>,
     /// How long a drone waits for its next key of one authority.
     pub interval: Duration,
 }
@@ -96,7 +99,14 @@ pub enum OfficeEvent {
         /// The revision.
         revision: u64,
     },
-    /// A drone asked to which nothing is granted.
+    /// A drone asked whose grant is withdrawn.
+    Withdrawn {
+        /// Which authority.
+        authority: Name,
+        /// Who.
+        name: Name,
+    },
+    /// A drone asked to which nothing was ever granted.
     NothingGranted {
         /// Which authority.
         authority: Name,

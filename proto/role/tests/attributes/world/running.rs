@@ -113,8 +113,8 @@ impl World {
             let entry = node.ring.entry(authority.clone()).or_default();
             entry.0.clone_from(statement);
             match answer {
-                Answer::Nothing => entry.1 = None,
-                Answer::Held { .. } => {}
+                Answer::Withdrawn => entry.1 = None,
+                Answer::Nothing | Answer::Held { .. } => {}
                 Answer::Key { grant, key } => entry.1 = Some((*grant, key.to_vec())),
             }
         }

@@ -1,0 +1,108 @@
+//! What the command line wrote into the registry, on its way into the running machine.
+
+use std::time::Duration;
+
+use quiver_ainq::{Handle as KeyHandle, Suite};
+use quiver_net::Handle;
+use quiver_role::KgcCommand;
+use quiver_role::attributes::{CentreCommand, Grant, KeyCentre, OfficeCommand};
+
+use crate::error::Result;
+use crate::store::Store;
+
+/// Looks for revocations and grants that the command line wrote into the registry and hands them to the machine.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    store: Store,
+    seen: Seen,
+}
+
+/// Up to where the registry was handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The newest revocation of a drone. From 0 at each start, so that one made just before a crash is handed over again; the
+    /// machine knows which are new.
+    drones: u64,
+    /// How many revoked tokens.
+    tokens: usize,
+    /// The newest grant or withdrawal.
+    grants: u64,
+}
+
+impl Changes {
+    /// All revocations, and what is granted after these grants, the newest last.
+    pub(crate) fn since(store: Store, grants: &[Grant]) -> Self {
+        let grants = grants.last().map_or(0, |grant| grant.revision);
+        Self { store, seen: Seen { grants, ..Seen::default() } }
+    }
+
+    /// Looks every so often until the machine ends.
+    pub(crate) async fn follow<S: Suite>(mut self, machine: Handle<KeyCentre<S>>, every: Duration) {
+        let mut ticks = tokio::time::interval(every.max(Duration::from_millis(10)));
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            match tokio::task::block_in_place(|| self.look()) {
+                Ok((commands, seen)) => {
+                    for command in commands {
+                        let words = describe(&command);
+                        if machine.command(command).await.is_err() {
+                            return;
+                        }
+                        tracing::info!("{words}");
+                    }
+                    self.saw(seen);
+                }
+                Err(error) => tracing::warn!(%error, "looking for changes"),
+            }
+        }
+    }
+
+    /// What is new, revocations first, and how far one has seen then. Nothing counts as handed over yet: a look that fails
+    /// halfway loses nothing.
+    pub(crate) fn look(&self) -> Result<(Vec<CentreCommand>, Seen)> {
+        let mut seen = self.seen;
+        let mut commands = Vec::new();
+        let drones = self.store.drones_revoked_after(seen.drones)?;
+        if let Some(last) = drones.last() {
+            seen.drones = last.seq;
+            let handles = drones.iter().map(|drone| KeyHandle(drone.handle)).collect();
+            let serials = drones.iter().map(|drone| drone.serial).collect();
+            commands.push(CentreCommand::Kgc(KgcCommand::RevokeDrones { handles, serials }));
+        }
+        let tokens = self.store.revoked_tokens()?;
+        if let Some(new) = tokens.get(seen.tokens..).filter(|new| !new.is_empty()) {
+            commands.push(CentreCommand::Kgc(KgcCommand::RevokeTokens(new.to_vec())));
+            seen.tokens = tokens.len();
+        }
+        for grant in self.store.grants_after(seen.grants)? {
+            seen.grants = grant.revision;
+            commands.push(CentreCommand::Office(OfficeCommand::Grant(grant)));
+        }
+        Ok((commands, seen))
+    }
+
+    /// All that was seen is handed over.
+    pub(crate) const fn saw(&mut self, seen: Seen) {
+        self.seen = seen;
+    }
+}
+
+/// A command for the log.
+pub(crate) fn describe(command: &CentreCommand) -> String {
+    match command {
+        CentreCommand::Kgc(KgcCommand::RevokeDrones { serials, .. }) => {
+            format!("drones revoked in the registry: {}", serials.len())
+        }
+        CentreCommand::Kgc(KgcCommand::RevokeTokens(ids)) => {
+            format!("tokens revoked in the registry: {}", ids.len())
+        }
+        CentreCommand::Office(OfficeCommand::Grant(grant)) => {
+            let serial = hex::encode(grant.serial);
+            match grant.granted {
+                Some(_) => format!("attribute grant {} in the registry, for {serial}", grant.revision),
+                None => format!("attribute grant of {serial} withdrawn in the registry"),
+            }
+        }
+    }
+}
