@@ -34,7 +34,7 @@ mod stream;
 mod transform;
 mod whole;
 
-pub use chain::MAX_SKIPPED;
+pub use chain::{MAX_AHEAD, MAX_SKIPPED};
 pub use choice::{AnyCiphertext, AnyKey, AnyParameters, AnyScheme, Target, named_authority};
 pub use error::EnvelopeError;
 pub use header::{

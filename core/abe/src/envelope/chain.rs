@@ -11,8 +11,11 @@ use quiver_crypto::{Secret, prf, prf_each};
 
 use super::{EnvelopeError, SUITE};
 
-/// How far a message may lie ahead of the newest one taken, and how many keys of messages that have not come are kept.
+/// How many keys of messages that have not come are kept.
 pub const MAX_SKIPPED: u32 = 64;
+/// How far a message may lie ahead of the newest one taken: as many steps a forged number can cost. No less than a
+/// session has messages by default, so that nobody who was away for long is cut off from one.
+pub const MAX_AHEAD: u32 = 4096;
 
 /// The key of one message's stream; used once, because using it consumes it.
 #[derive(Debug)]
@@ -43,6 +46,12 @@ impl Chain {
         self.next = number.saturating_add(1);
         (number, MessageKey(message))
     }
+
+    /// Goes past a message whose key nobody will ask for.
+    fn pass(&mut self) {
+        self.key = prf(&self.key, SUITE, "next", &[]);
+        self.next = self.next.saturating_add(1);
+    }
 }
 
 /// Where a receiver stands: K_n, n, and keys of earlier messages that have not come.
@@ -57,13 +66,18 @@ impl Window {
         Self { chain: Chain::new(key), skipped: BTreeMap::new() }
     }
 
+    /// How many messages lie between the newest one taken and this one.
+    pub(super) const fn ahead(&self, number: u32) -> u32 {
+        number.saturating_sub(self.chain.next)
+    }
+
     /// The key of message `number`. Nothing changes: whether the message is genuine is not known yet.
     pub(super) fn key(&self, number: u32) -> Result<MessageKey, EnvelopeError> {
         let Some(ahead) = number.checked_sub(self.chain.next) else {
             let key = self.skipped.get(&number).ok_or(EnvelopeError::Replayed(number))?;
             return Ok(MessageKey(key.0.clone()));
         };
-        if ahead > MAX_SKIPPED {
+        if ahead > MAX_AHEAD {
             return Err(EnvelopeError::TooFarAhead(number));
         }
         let mut key = self.chain.key.clone();
@@ -79,15 +93,19 @@ impl Window {
         let Some(ahead) = number.checked_sub(self.chain.next) else {
             return self.skipped.remove(&number).map(|_| ()).ok_or(EnvelopeError::Replayed(number));
         };
-        if ahead > MAX_SKIPPED {
+        if ahead > MAX_AHEAD {
             return Err(EnvelopeError::TooFarAhead(number));
         }
+        let oldest = number.saturating_add(1).saturating_sub(MAX_SKIPPED);
         for _ in 0..ahead {
-            let (skipped, key) = self.chain.step();
-            self.skipped.insert(skipped, key);
+            if self.chain.next < oldest {
+                self.chain.pass();
+            } else {
+                let (skipped, key) = self.chain.step();
+                self.skipped.insert(skipped, key);
+            }
         }
-        self.chain.step();
-        let oldest = self.chain.next.saturating_sub(MAX_SKIPPED);
+        self.chain.pass();
         self.skipped = self.skipped.split_off(&oldest);
         Ok(())
     }
@@ -98,6 +116,7 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
+    use crate::envelope::Lifetime;
 
     fn keys(messages: u32) -> Vec<[u8; 32]> {
         let mut chain = Chain::new(Secret::new([7; 32]));
@@ -136,10 +155,25 @@ mod tests {
     #[test]
     fn message_beyond_the_window_is_refused_and_changes_nothing() {
         let mut window = Window::new(Secret::new([7; 32]));
-        let beyond = MAX_SKIPPED + 1;
+        let beyond = MAX_AHEAD + 1;
         assert_eq!(window.take(beyond), Err(EnvelopeError::TooFarAhead(beyond)));
         assert_eq!(window.key(u32::MAX).err(), Some(EnvelopeError::TooFarAhead(u32::MAX)));
         assert_eq!((window.chain.next, window.skipped.len()), (0, 0));
+    }
+
+    #[test]
+    fn receiver_that_was_away_goes_on_wherever_a_session_by_default_stands() {
+        let last = Lifetime::default().messages() - 1;
+        let keys = keys(last + 1);
+        let mut window = Window::new(Secret::new([7; 32]));
+        assert_eq!(window.ahead(last), last);
+        for number in [last, last - 1, last - MAX_SKIPPED + 1] {
+            assert_eq!(*window.key(number).unwrap().0.expose(), keys[number as usize]);
+            window.take(number).unwrap();
+            assert!(window.skipped.len() < MAX_SKIPPED as usize);
+        }
+        let lost = last - MAX_SKIPPED;
+        assert_eq!(window.key(lost).err(), Some(EnvelopeError::Replayed(lost)));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 use quiver_crypto::{Digest, Hasher};
 
-use super::EnvelopeError;
+use super::{EnvelopeError, MAX_AHEAD};
 
 /// What an envelope starts with: a name and a version.
 const MAGIC: [u8; 4] = *b"QvE\x01";
@@ -84,9 +84,10 @@ impl Lifetime {
 }
 
 impl Default for Lifetime {
-    /// A day, 65,536 messages.
+    /// A day, 4,096 messages: [`MAX_AHEAD`](super::MAX_AHEAD), so that a receiver that hears only the first and the last
+    /// reads both.
     fn default() -> Self {
-        Self { seconds: 86_400, messages: 65_536 }
+        Self { seconds: 86_400, messages: MAX_AHEAD }
     }
 }
 

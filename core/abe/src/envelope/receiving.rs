@@ -75,6 +75,13 @@ impl ReceivingSession {
         self.created.saturating_add(self.lifetime.remembered().into())
     }
 
+    /// How many messages lie between the newest one taken and message `number`: so many steps of the session's chain are
+    /// made to try it, before anything says that it is genuine.
+    #[must_use]
+    pub const fn ahead(&self, number: u32) -> u32 {
+        self.window.ahead(number)
+    }
+
     /// What opens the message with this header. Changes nothing: call [`took`](Self::took) once the message is finished.
     ///
     /// # Errors

@@ -51,7 +51,7 @@ fn next(session: &mut SendingSession, signer: Option<&dyn Signer>, data: &[u8]) 
 
 #[test]
 fn envelopes_are_those_that_another_program_makes() {
-    let mut session = begin(Some(&ALICE), Lifetime::default());
+    let mut session = begin(Some(&ALICE), Lifetime::new(86_400, 65_536).unwrap());
     let mut seal = |data: &[u8]| next(&mut session, Some(&ALICE), data);
     assert_eq!(hex::encode(seal(b"go north")), line("opening"));
     assert_eq!(hex::encode(seal(b"")), line("following"));

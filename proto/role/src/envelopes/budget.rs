@@ -1,36 +1,56 @@
-//! How many envelopes may cost pairings: whoever can gossip could otherwise keep a drone busy.
+//! How much work others may cause: whoever can gossip could otherwise keep a drone busy.
 
 use core::time::Duration;
 
-/// Openings that may come at once, if they are small.
-const BURST: u32 = 64;
 /// Bytes of an encapsulated key for which it counts once more: policies with many leaves take longer.
 const UNIT: usize = 4096;
-/// One more for each of these.
-const INTERVAL: Duration = Duration::from_millis(125);
+/// Steps of a session's chain that count as one.
+const STEPS: u32 = 512;
 
 /// A bucket that fills with time.
 #[derive(Debug)]
 pub(super) struct Budget {
+    burst: u32,
+    interval: Duration,
     left: u32,
     counted: Duration,
 }
 
 impl Budget {
-    pub(super) const fn new() -> Self {
-        Self { left: BURST, counted: Duration::ZERO }
+    /// So much at once, and one more after each interval.
+    pub(super) const fn new(burst: u32, interval: Duration) -> Self {
+        Self { burst, interval, left: burst, counted: Duration::ZERO }
+    }
+
+    /// For openings, which cost pairings: 64 small ones at once, eight a second.
+    pub(super) const fn of_openings() -> Self {
+        Self::new(64, Duration::from_millis(125))
+    }
+
+    /// For messages far ahead in their session, which cost steps of its chain: 64 times 512 steps at once, eight times a
+    /// second.
+    pub(super) const fn of_jumps() -> Self {
+        Self::new(64, Duration::from_millis(125))
     }
 
     /// Takes what an encapsulated key of so many bytes costs, if that is left.
-    pub(super) fn take(&mut self, now: Duration, len: usize) -> bool {
-        let gained = now.saturating_sub(self.counted).as_nanos() / INTERVAL.as_nanos();
-        let gained = u32::try_from(gained).unwrap_or(u32::MAX);
-        if gained > 0 {
-            self.left = self.left.saturating_add(gained).min(BURST);
-            self.counted = now;
-        }
-        let cost = u32::try_from(len / UNIT).unwrap_or(BURST).saturating_add(1).min(BURST);
-        let left = self.left.checked_sub(cost);
+    pub(super) fn take_opening(&mut self, now: Duration, len: usize) -> bool {
+        self.take(now, u32::try_from(len / UNIT).unwrap_or(u32::MAX).saturating_add(1))
+    }
+
+    /// Takes what so many steps cost, if that is left.
+    pub(super) fn take_jump(&mut self, now: Duration, steps: u32) -> bool {
+        self.take(now, (steps / STEPS).saturating_add(1))
+    }
+
+    /// Takes so much, or all that fits in at once if it is more than that, if it is left.
+    pub(super) fn take(&mut self, now: Duration, cost: u32) -> bool {
+        let passed = now.saturating_sub(self.counted).as_nanos();
+        let gained = u32::try_from(passed / self.interval.as_nanos().max(1)).unwrap_or(u32::MAX);
+        self.left = self.left.saturating_add(gained).min(self.burst);
+        // The rest of an interval counts towards the next: how often somebody asks makes no difference.
+        self.counted = self.counted.saturating_add(self.interval.saturating_mul(gained));
+        let left = self.left.checked_sub(cost.min(self.burst));
         self.left = left.unwrap_or(self.left);
         left.is_some()
     }
@@ -41,12 +61,12 @@ mod tests {
     use super::*;
 
     fn taken(budget: &mut Budget, at: u64, len: usize) -> usize {
-        (0..1000).filter(|_| budget.take(Duration::from_secs(at), len)).count()
+        (0..1000).filter(|_| budget.take_opening(Duration::from_secs(at), len)).count()
     }
 
     #[test]
     fn a_burst_is_taken_and_after_it_eight_a_second() {
-        let mut budget = Budget::new();
+        let mut budget = Budget::of_openings();
         assert_eq!(taken(&mut budget, 1, 700), 64);
         assert_eq!(taken(&mut budget, 1, 700), 0);
         assert_eq!(taken(&mut budget, 2, 700), 8);
@@ -54,10 +74,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_gained_does_not_depend_on_how_often_it_is_asked_for() {
+        let mut budget = Budget::new(8, Duration::from_millis(125));
+        assert!((0..8).all(|_| budget.take(Duration::ZERO, 1)));
+        let taken = (1..=40).filter(|tick| budget.take(Duration::from_millis(tick * 25), 1)).count();
+        assert_eq!(taken, 8);
+    }
+
+    #[test]
+    fn the_longest_jumps_come_through_eight_at_once_and_then_one_a_second() {
+        let mut budget = Budget::of_jumps();
+        let mut taken = |at| (0..100).filter(|_| budget.take_jump(Duration::from_secs(at), 4095)).count();
+        assert_eq!([taken(0), taken(0), taken(1), taken(9)], [8, 0, 1, 8]);
+    }
+
+    #[test]
     fn large_policies_count_for_more_and_yet_the_largest_comes_through() {
-        let mut budget = Budget::new();
+        let mut budget = Budget::of_openings();
         assert_eq!(taken(&mut budget, 1, 80_000), 3);
-        let mut budget = Budget::new();
+        let mut budget = Budget::of_openings();
         assert_eq!(taken(&mut budget, 1, usize::MAX), 1);
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_abe::envelope::{
-    AnyScheme, EnvelopeError, Header, Opening, ReceivingSession, SessionId, Sessions, Verifier,
+    AnyScheme, EnvelopeError, Header, MAX_SKIPPED, Opening, ReceivingSession, SessionId, Sessions, Verifier,
     named_authority, open_bytes,
 };
 
@@ -29,7 +29,8 @@ pub(super) struct Receiving {
     unfit: VecDeque<SessionId>,
     asked: BTreeMap<SessionId, Duration>,
     early: VecDeque<(SessionId, Vec<u8>)>,
-    budget: Budget,
+    openings: Budget,
+    jumps: Budget,
 }
 
 impl Receiving {
@@ -39,7 +40,8 @@ impl Receiving {
             unfit: VecDeque::new(),
             asked: BTreeMap::new(),
             early: VecDeque::new(),
-            budget: Budget::new(),
+            openings: Budget::of_openings(),
+            jumps: Budget::of_jumps(),
         }
     }
 
@@ -83,7 +85,7 @@ impl Receiving {
         let authority = named_authority(opening.ciphertext()).ok_or(EnvelopeError::NotSatisfied)?;
         let fitting = keys.of(&authority).filter(|access| access.parameters().scheme() == opening.scheme());
         for (access, key) in fitting.filter_map(|access| Some((access, access.key()?))) {
-            if !self.budget.take(now.monotonic, opening.ciphertext().len()) {
+            if !self.openings.take_opening(now.monotonic, opening.ciphertext().len()) {
                 return Ok(None);
             }
             match ReceivingSession::open::<AnyScheme>(access.parameters(), key, opening) {
@@ -171,9 +173,15 @@ impl Envelopes {
         let Some(session) = opened.as_ref().or_else(|| self.receiving.sessions.session(&id, now.unix)) else {
             return Ok((self.receiving.await_opening(now, id, sealed), None));
         };
+        let ahead = session.ahead(header.number());
+        if ahead > MAX_SKIPPED && !self.receiving.jumps.take_jump(now.monotonic, ahead) {
+            return Ok((None, None));
+        }
         let opener = match session.opener(&header) {
-            // Gossip brings some messages twice.
-            Err(EnvelopeError::Replayed(_)) => return Ok((None, None)),
+            // Gossip brings some messages twice, and some after their time.
+            Err(EnvelopeError::Replayed(_) | EnvelopeError::TooFarAhead(_) | EnvelopeError::SessionOver) => {
+                return Ok((None, None));
+            }
             opener => opener?,
         };
         let (data, author) = open_bytes(opener, chunks, verifier)?;

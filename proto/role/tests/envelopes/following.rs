@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quiver_message::Message;
+use quiver_role::LeaderCommand;
 
 use crate::authority::{give, last_envelope, opened, order, swarm};
 use crate::world::{Node, S, World, decode};
@@ -57,6 +58,43 @@ fn who_missed_the_opening_asks_for_it_and_reads_everything() {
 }
 
 #[test]
+fn who_was_away_for_seventy_messages_and_who_came_after_them_read_the_next() {
+    let (mut world, authority) = swarm(22, &["scout", "", "scout"]);
+    order(&mut world, &authority, "scout", b"zero");
+    cut_off(&mut world, true);
+    for _ in 0..70 {
+        world.lead(LeaderCommand::Envelope(authority.seal("scout", b"lost", true)));
+        world.run(Duration::from_millis(20));
+    }
+    cut_off(&mut world, false);
+    give(&mut world, 1, &authority.key("scout"));
+    order(&mut world, &authority, "scout", b"next");
+    let heard = |edge| opened(&world, edge).into_iter().map(|(data, _)| data).collect::<Vec<_>>();
+    assert_eq!(heard(2).len(), 72);
+    for edge in [0, 1] {
+        assert_eq!(heard(edge), [b"zero".to_vec(), b"next".to_vec()]);
+    }
+    assert_eq!([0, 1].map(|edge| world.blamed_by_edge(edge).len()), [0, 0]);
+}
+
+#[test]
+fn a_number_beyond_what_a_session_carries_is_nobodys_fault_and_changes_nothing() {
+    let (mut world, authority) = swarm(23, &["scout"]);
+    for data in [b"zero", b"one "] {
+        order(&mut world, &authority, "scout", data);
+    }
+    let mut forged = last_envelope(&world, Node::Leader);
+    // The message's number stands behind the session's name.
+    let name = forged.windows(4).position(|window| window == b"QvE\x01").unwrap() + 9;
+    forged[name + 32..name + 36].copy_from_slice(&0xf_ffff_u32.to_be_bytes());
+    world.inject(Node::Leader, Node::Edge(0), &forged);
+    world.run(Duration::from_millis(500));
+    assert!(world.blamed_by_edge(0).is_empty());
+    order(&mut world, &authority, "scout", b"two");
+    assert_eq!(opened(&world, 0).len(), 3);
+}
+
+#[test]
 fn an_opening_is_said_again_at_most_once_a_second_however_many_ask() {
     let (mut world, authority) = swarm(13, &["scout"; 20]);
     for edge in 0..20 {
@@ -87,7 +125,7 @@ fn a_restarted_reader_gets_the_opening_again_and_a_restarted_sender_begins_anew(
     world.start_leader();
     world.run(Duration::from_secs(20));
     let keys = quiver_role::EnvelopeCommand::Keys(authority.public());
-    world.lead(quiver_role::LeaderCommand::Envelope(keys));
+    world.lead(LeaderCommand::Envelope(keys));
     order(&mut world, &authority, "scout", b"two");
     let last = last_envelope(&world, Node::Leader);
     assert_ne!(last[..200], first[..200]);
