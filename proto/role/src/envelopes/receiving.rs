@@ -83,8 +83,11 @@ impl Receiving {
             Err(error) => return Err(error),
         }
         let authority = named_authority(opening.ciphertext()).ok_or(EnvelopeError::NotSatisfied)?;
-        let fitting = keys.of(&authority).filter(|access| access.parameters().scheme() == opening.scheme());
-        for (access, key) in fitting.filter_map(|access| Some((access, access.key()?))) {
+        // The session's name does not cover the scheme's: another one beside a genuine ciphertext says nothing about it.
+        if keys.of(&authority).any(|access| access.parameters().scheme() != opening.scheme()) {
+            return Err(EnvelopeError::WrongScheme(opening.scheme().into()));
+        }
+        for (access, key) in keys.of(&authority).filter_map(|access| Some((access, access.key()?))) {
             if !self.openings.take_opening(now.monotonic, opening.ciphertext().len()) {
                 return Ok(None);
             }

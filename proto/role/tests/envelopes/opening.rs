@@ -81,6 +81,30 @@ fn a_changed_envelope_is_blamed_and_not_opened() {
 }
 
 #[test]
+fn another_schemes_name_beside_a_ciphertext_does_not_keep_the_genuine_opening_out() {
+    let (mut world, authority) = swarm(24, &["scout"]);
+    world.cut.insert(Node::Edge(0));
+    order(&mut world, &authority, "scout", b"go north");
+    world.cut.clear();
+    let good = last_envelope(&world, Node::Leader);
+    let at = good.windows(10).position(|window| window == b"fabeo22-cp").unwrap();
+    for scheme in [b"fabeo22-kp", b"elsewhere!"] {
+        let mut bad = good.clone();
+        bad[at..at + 10].copy_from_slice(scheme);
+        world.inject(Node::Leader, Node::Edge(0), &bad);
+    }
+    world.run(Duration::from_millis(500));
+    let blamed = world.blamed_by_edge(0);
+    assert_eq!((blamed.len(), not_satisfied(&world, 0)), (2, 0));
+    assert!(
+        blamed.iter().all(|offence| matches!(offence, Offence::Envelope(EnvelopeError::WrongScheme(_)))),
+        "{blamed:?}"
+    );
+    order(&mut world, &authority, "scout", b"go on");
+    assert_eq!(opened(&world, 0).len(), 2, "the second, and the opening that was asked for");
+}
+
+#[test]
 fn somebody_outside_the_group_opens_what_its_attributes_fit() {
     let (mut world, authority) = swarm(6, &["scout", "scout"]);
     world.lead(LeaderCommand::Evict(Name::new("edge-1").unwrap()));
