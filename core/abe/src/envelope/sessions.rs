@@ -12,10 +12,11 @@ use quiver_crypto::{Digest, Hasher};
 use super::header::{Header, Lifetime, Opening, SessionId};
 use super::{EnvelopeError, ReceivingSession};
 
-/// The most sessions that one sender may have; those nobody signs count as one sender's.
-pub const MAX_SESSIONS_PER_SENDER: usize = 8;
+/// The most sessions that one sender may have; those nobody signs count as one sender's. Four times as many as a sender
+/// should have open, because a restarted one begins anew.
+pub const MAX_SESSIONS_PER_SENDER: usize = 32;
 /// The most sessions altogether.
-pub const MAX_SESSIONS: usize = 256;
+pub const MAX_SESSIONS: usize = 512;
 /// The most senders of whom it is remembered what was forgotten.
 const MAX_FLOORS: usize = 1024;
 /// How far a sender's clock may be ahead, in seconds.

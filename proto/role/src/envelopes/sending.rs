@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_abe::envelope::{
-    AnyScheme, EnvelopeError, Kem, Lifetime, SendingSession, SessionId, Signer, Target, seal_bytes,
+    AnyScheme, EnvelopeError, Kem, Lifetime, MAX_SESSIONS_PER_SENDER, SendingSession, SessionId, Signer,
+    Target, seal_bytes,
 };
 use quiver_ainq::UnixTime;
 use quiver_message::{Envelope, MAX_ENVELOPE_LEN, MAX_PAYLOAD_LEN};
@@ -14,8 +15,9 @@ use rand_core::CryptoRngCore;
 use super::{Envelopes, REPEAT};
 use crate::Now;
 
-/// The most sessions that a drone has open as their sender.
-const MAX_OPEN: usize = 16;
+/// The most sessions that a drone has open as their sender, signed or not: receivers follow four times as many of each.
+const MAX_OPEN: usize = 8;
+const _: () = assert!(MAX_OPEN * 4 <= MAX_SESSIONS_PER_SENDER);
 
 /// The sessions that this drone began, oldest first.
 #[derive(Debug)]

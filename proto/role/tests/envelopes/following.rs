@@ -78,6 +78,35 @@ fn who_was_away_for_seventy_messages_and_who_came_after_them_read_the_next() {
 }
 
 #[test]
+fn no_session_is_lost_of_a_sender_that_opens_all_it_may_in_one_second() {
+    let (mut world, authority) = swarm(25, &["scout"]);
+    let policies = ["", "1", "2", "3", "4", "5", "6", "7"].map(|other| format!("scout or other{other}"));
+    for data in [b"zero", b"one "] {
+        for policy in &policies {
+            world.lead(LeaderCommand::Envelope(authority.seal(policy, data, true)));
+        }
+        world.run(Duration::from_millis(100));
+    }
+    assert_eq!(opened(&world, 0).len(), 2 * policies.len());
+    let sealed = sealed(&world);
+    assert_eq!(sealed.len(), 2 * policies.len(), "nothing was said again");
+    assert!(sealed[policies.len()..].iter().all(|following| following.len() < 200));
+}
+
+#[test]
+fn more_policies_than_a_sender_keeps_sessions_for_lose_no_message() {
+    let (mut world, authority) = swarm(26, &["scout"]);
+    for round in 0..2u8 {
+        for other in 0..10 {
+            let policy = format!("scout or other{other}");
+            world.lead(LeaderCommand::Envelope(authority.seal(&policy, &[round], true)));
+        }
+        world.run(Duration::from_millis(100));
+    }
+    assert_eq!(opened(&world, 0).len(), 20);
+}
+
+#[test]
 fn a_number_beyond_what_a_session_carries_is_nobodys_fault_and_changes_nothing() {
     let (mut world, authority) = swarm(23, &["scout"]);
     for data in [b"zero", b"one "] {
