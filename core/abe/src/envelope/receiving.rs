@@ -7,13 +7,14 @@ use super::chain::Window;
 use super::header::{Header, Lifetime, Opening};
 use super::sender::Context;
 use super::stream::Opener;
-use super::{EnvelopeError, Kem, SessionId, transform};
+use super::{EnvelopeError, Kem, SessionId, named_authority, transform};
 
 /// A session as a receiver has it whose key fits.
 #[derive(Debug)]
 pub struct ReceivingSession {
     window: Window,
     context: Context,
+    authority: Option<[u8; 32]>,
     created: u64,
     lifetime: Lifetime,
 }
@@ -35,8 +36,9 @@ impl ReceivingSession {
             sender: Arc::from(&*opening.prelude.sender),
             signature_len: usize::from(opening.prelude.signature_len),
         };
+        let authority = named_authority(opening.ciphertext());
         let (created, lifetime) = (opening.created(), opening.lifetime());
-        Ok(Self { window: Window::new(session_key), context, created, lifetime })
+        Ok(Self { window: Window::new(session_key), context, authority, created, lifetime })
     }
 
     /// The session's name.
@@ -56,6 +58,13 @@ impl ReceivingSession {
     #[must_use]
     pub fn target(&self) -> &[u8] {
         &self.context.target
+    }
+
+    /// Fingerprint of the authority that its ciphertext names, if that is of one of the schemes of
+    /// [`AnyScheme`](super::AnyScheme).
+    #[must_use]
+    pub const fn authority(&self) -> Option<&[u8; 32]> {
+        self.authority.as_ref()
     }
 
     /// When it was begun, in seconds since 1970.

@@ -55,6 +55,11 @@ impl AttributeKeys {
         self.iter().filter(move |access| access.parameters.authority().as_bytes() == authority)
     }
 
+    /// Whether there is a key of the authority with this fingerprint.
+    pub(super) fn open(&self, authority: &[u8; 32]) -> bool {
+        self.of(authority).any(|access| access.key.is_some())
+    }
+
     /// Everything.
     pub fn iter(&self) -> impl Iterator<Item = &AttributeAccess> {
         self.0.iter()

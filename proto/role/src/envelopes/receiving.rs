@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_abe::envelope::{
-    AnyScheme, EnvelopeError, Header, MAX_SKIPPED, Opening, ReceivingSession, SessionId, Sessions, Verifier,
-    named_authority, open_bytes,
+    AnyScheme, EnvelopeError, Header, MAX_SKIPPED, Opener, Opening, ReceivingSession, SessionId, Sessions,
+    Verifier, named_authority, open_bytes,
 };
 
 use super::budget::Budget;
@@ -176,16 +176,9 @@ impl Envelopes {
         let Some(session) = opened.as_ref().or_else(|| self.receiving.sessions.session(&id, now.unix)) else {
             return Ok((self.receiving.await_opening(now, id, sealed), None));
         };
-        let ahead = session.ahead(header.number());
-        if ahead > MAX_SKIPPED && !self.receiving.jumps.take_jump(now.monotonic, ahead) {
+        let jumps = &mut self.receiving.jumps;
+        let Some(opener) = opener(&self.keys, jumps, now.monotonic, session, &header)? else {
             return Ok((None, None));
-        }
-        let opener = match session.opener(&header) {
-            // Gossip brings some messages twice, and some after their time.
-            Err(EnvelopeError::Replayed(_) | EnvelopeError::TooFarAhead(_) | EnvelopeError::SessionOver) => {
-                return Ok((None, None));
-            }
-            opener => opener?,
         };
         let (data, author) = open_bytes(opener, chunks, verifier)?;
         let begun = opened.is_some().then_some(id);
@@ -193,5 +186,31 @@ impl Envelopes {
         let event =
             EnvelopeEvent::Opened { session: id.0, number: header.number(), data: data.to_vec(), author };
         Ok((Some(Heard::Opened(event)), begun))
+    }
+}
+
+/// What opens this message of a session, if it is to be tried.
+fn opener(
+    keys: &AttributeKeys,
+    jumps: &mut Budget,
+    now: Duration,
+    session: &ReceivingSession,
+    header: &Header,
+) -> Result<Option<Opener>, EnvelopeError> {
+    // What was opened with a key that has been withdrawn is not read on.
+    if !session.authority().is_some_and(|authority| keys.open(authority)) {
+        return Ok(None);
+    }
+    let ahead = session.ahead(header.number());
+    if ahead > MAX_SKIPPED && !jumps.take_jump(now, ahead) {
+        return Ok(None);
+    }
+    match session.opener(header) {
+        Ok(opener) => Ok(Some(opener)),
+        // Gossip brings some messages twice, and some after their time.
+        Err(EnvelopeError::Replayed(_) | EnvelopeError::TooFarAhead(_) | EnvelopeError::SessionOver) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
 }

@@ -107,6 +107,20 @@ fn more_policies_than_a_sender_keeps_sessions_for_lose_no_message() {
 }
 
 #[test]
+fn a_session_is_not_read_on_without_a_key_and_not_begun_again_with_one() {
+    let (mut world, authority) = swarm(27, &["scout"]);
+    order(&mut world, &authority, "scout", b"zero");
+    give(&mut world, 0, &authority.public());
+    order(&mut world, &authority, "scout", b"one");
+    assert_eq!(opened(&world, 0).len(), 1);
+    assert_eq!(sealed(&world).len(), 2, "its opening is not asked for");
+    give(&mut world, 0, &authority.key("scout"));
+    order(&mut world, &authority, "scout", b"two");
+    let heard: Vec<_> = opened(&world, 0).into_iter().map(|(data, _)| data).collect();
+    assert_eq!(heard, [b"zero".to_vec(), b"two".to_vec()]);
+}
+
+#[test]
 fn a_number_beyond_what_a_session_carries_is_nobodys_fault_and_changes_nothing() {
     let (mut world, authority) = swarm(23, &["scout"]);
     for data in [b"zero", b"one "] {
