@@ -14,6 +14,7 @@ use core::time::Duration;
 
 use quiver_abe::envelope::{EnvelopeError, SessionId, Target};
 
+use self::budget::Budget;
 pub use self::drone::{DroneSigner, DroneVerifier};
 pub use self::keys::{AttributeAccess, AttributeKeys};
 use self::receiving::Receiving;
@@ -63,13 +64,21 @@ pub(crate) enum Heard {
 pub(crate) struct Envelopes {
     keys: AttributeKeys,
     sending: Sending,
+    /// Openings said again, of all sessions together.
+    repeats: Budget,
     receiving: Receiving,
     tidying: Option<Duration>,
 }
 
 impl Envelopes {
     pub(crate) fn new(keys: AttributeKeys) -> Self {
-        Self { keys, sending: Sending::new(), receiving: Receiving::new(), tidying: None }
+        Self {
+            keys,
+            sending: Sending::new(),
+            repeats: Budget::of_broadcasts(),
+            receiving: Receiving::new(),
+            tidying: None,
+        }
     }
 
     /// Other keys from now on. What did not fit may fit now.

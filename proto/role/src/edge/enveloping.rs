@@ -114,7 +114,7 @@ mod with_abe {
         }
 
         pub(crate) fn opening_request(&mut self, now: Now, request: &OpeningRequest) {
-            let repeated = self.envelopes.as_mut().and_then(|own| own.repeat(now, &request.session));
+            let repeated = self.envelopes.as_mut().and_then(|own| own.requested(now, &request.session));
             if let Some(envelope) = repeated {
                 self.out.send_to_group::<S>(&self.config.deployment, &Message::Envelope(envelope));
             }

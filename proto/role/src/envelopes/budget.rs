@@ -33,6 +33,11 @@ impl Budget {
         Self::new(64, Duration::from_millis(125))
     }
 
+    /// For what goes to the whole group because somebody said something: eight at once, one a second.
+    pub(super) const fn of_broadcasts() -> Self {
+        Self::new(8, Duration::from_secs(1))
+    }
+
     /// Takes what an encapsulated key of so many bytes costs, if that is left.
     pub(super) fn take_opening(&mut self, now: Duration, len: usize) -> bool {
         self.take(now, u32::try_from(len / UNIT).unwrap_or(u32::MAX).saturating_add(1))

@@ -16,7 +16,7 @@ use crate::{Author, EnvelopeEvent, Now};
 
 /// Sessions that are known to be for others, newest last.
 const MAX_UNFIT: usize = 256;
-/// Sessions whose opening was asked for.
+/// Sessions whose opening was asked for, by this drone or another.
 const MAX_ASKED: usize = 64;
 /// Messages that are kept until their session's opening comes, and how many bytes they have together.
 const MAX_EARLY: usize = 16;
@@ -31,6 +31,7 @@ pub(super) struct Receiving {
     early: VecDeque<(SessionId, Vec<u8>)>,
     openings: Budget,
     jumps: Budget,
+    asks: Budget,
 }
 
 impl Receiving {
@@ -42,6 +43,7 @@ impl Receiving {
             early: VecDeque::new(),
             openings: Budget::of_openings(),
             jumps: Budget::of_jumps(),
+            asks: Budget::of_broadcasts(),
         }
     }
 
@@ -106,11 +108,31 @@ impl Receiving {
             self.early.pop_front();
         }
         let again = self.asked.get(&session).is_none_or(|at| at.saturating_add(REPEAT) <= now.monotonic);
-        if !again || (self.asked.len() >= MAX_ASKED && !self.asked.contains_key(&session)) {
+        // Anybody can name sessions that do not exist: they neither make a drone flood its group nor shut it up.
+        if !again || !self.asks.take(now.monotonic, 1) {
             return None;
+        }
+        if self.asked.len() >= MAX_ASKED && !self.asked.contains_key(&session) {
+            self.forget_oldest_question();
         }
         self.asked.insert(session, now.monotonic);
         Some(Heard::Ask(session))
+    }
+
+    fn forget_oldest_question(&mut self) {
+        let oldest = self.asked.iter().min_by_key(|(_, at)| **at).map(|(session, _)| *session);
+        if let Some(session) = oldest {
+            self.asked.remove(&session);
+        }
+    }
+
+    /// Another drone asks for an opening: the answer goes to the group, so this one need not ask for a moment. Only its
+    /// first question counts, because who asks again and again could otherwise keep this one quiet.
+    pub(super) fn overhear(&mut self, now: Now, session: SessionId) {
+        let known = self.sessions.session(&session, now.unix).is_some() || self.unfit.contains(&session);
+        if !known && self.asked.len() < MAX_ASKED {
+            self.asked.entry(session).or_insert(now.monotonic);
+        }
     }
 
     fn early_bytes(&self) -> usize {

@@ -132,10 +132,14 @@ impl Envelopes {
         Ok(sealed)
     }
 
-    /// The first message of a session of ours, as it was said, unless it was said just now.
-    pub(crate) fn repeat(&mut self, now: Now, session: &[u8; 32]) -> Option<Envelope> {
-        let open = self.sending.0.iter_mut().find(|open| open.session.id().0 == *session)?;
-        if now.monotonic < open.said.saturating_add(REPEAT) {
+    /// Somebody asks for an opening: the first message of a session of ours, as it was said, unless it was said just now
+    /// or too much has been said again.
+    pub(crate) fn requested(&mut self, now: Now, session: &[u8; 32]) -> Option<Envelope> {
+        let Some(open) = self.sending.0.iter_mut().find(|open| open.session.id().0 == *session) else {
+            self.receiving.overhear(now, SessionId(*session));
+            return None;
+        };
+        if now.monotonic < open.said.saturating_add(REPEAT) || !self.repeats.take(now.monotonic, 1) {
             return None;
         }
         open.said = now.monotonic;

@@ -1,6 +1,7 @@
 //! Envelopes in a group: leader and edges on a virtual clock.
 
 mod authority;
+mod flooding;
 mod following;
 mod opening;
 #[expect(dead_code, reason = "shared with the tests of the roles, which use all of it")]
