@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_abe::envelope::{
-    AnyScheme, EnvelopeError, Header, MAX_SKIPPED, Opener, Opening, ReceivingSession, SessionId, Sessions,
-    Verifier, named_authority, open_bytes,
+    AnyScheme, EnvelopeError, Header, Lifetime, MAX_SKIPPED, Opener, Opening, ReceivingSession, SessionId,
+    Sessions, Verifier, named_authority, open_bytes,
 };
 
 use super::budget::Budget;
@@ -78,6 +78,10 @@ impl Receiving {
         now: Now,
         opening: &Opening,
     ) -> Result<Option<ReceivingSession>, EnvelopeError> {
+        // A file, which its sender gave to somebody and did not say to a group.
+        if opening.lifetime() == Lifetime::SINGLE {
+            return Ok(None);
+        }
         match self.sessions.admits(opening, now.unix) {
             Ok(()) => {}
             // Said again, or out of its time: neither is anybody's fault.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_abe::envelope::{AnyKey, AnyParameters, Target};
+use quiver_abe::envelope::{AnyKey, AnyParameters, AnyScheme, Lifetime, SendingSession, Target, seal_bytes};
 use quiver_abe::{FabeoCp, Guarded, MasterKey, Parameters, Published, Scheme, Universe};
 use quiver_policy::{AttributeSet, Schema};
 use quiver_role::{
@@ -45,6 +45,15 @@ impl Authority {
         let key = AnyKey::decode(FabeoCp::ID, &key.encode()).unwrap();
         let access = AttributeAccess::new(self.public.clone(), Some(key)).unwrap();
         AttributeKeys::new(vec![access])
+    }
+
+    /// An envelope of one message that nobody signs.
+    pub(crate) fn sealed(&self, policy: &str, data: &[u8], lifetime: Lifetime, created: u64) -> Vec<u8> {
+        let mut rng = ChaCha20Rng::seed_from_u64(8);
+        let target = Target::policy(policy, &Schema::new()).unwrap();
+        let session =
+            SendingSession::begin::<AnyScheme>(&self.public, &target, None, lifetime, created, &mut rng);
+        seal_bytes(session.unwrap().message(created).unwrap(), data, None, &mut rng).unwrap()
     }
 
     pub(crate) fn seal(&self, policy: &str, data: &[u8], signed: bool) -> EnvelopeCommand {

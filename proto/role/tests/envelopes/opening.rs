@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use quiver_abe::envelope::EnvelopeError;
+use quiver_abe::envelope::{EnvelopeError, Lifetime};
 use quiver_ainq::{Handle, Name};
+use quiver_message::{Envelope, Message};
 use quiver_role::{EdgeCommand, EdgeEvent, EnvelopeCommand, KgcCommand, LeaderCommand, LeaderEvent, Offence};
 
 use crate::authority::{give, last_envelope, not_satisfied, opened, order, swarm};
-use crate::world::Node;
+use crate::world::{Node, S};
 
 #[test]
 fn an_order_sealed_to_a_role_opens_at_exactly_those_who_have_it() {
@@ -105,6 +106,20 @@ fn another_schemes_name_beside_a_ciphertext_does_not_keep_the_genuine_opening_ou
 }
 
 #[test]
+fn a_sealed_file_that_somebody_gossips_is_not_shown_as_a_message_to_the_group() {
+    let (mut world, authority) = swarm(28, &["scout"]);
+    let now = world.now().unix;
+    for (lifetime, read) in [(Lifetime::SINGLE, 0), (Lifetime::default(), 1)] {
+        let sealed = authority.sealed("scout", b"go north", lifetime, now);
+        let message = Message::<S>::Envelope(Envelope { sealed }).encode(&world.deployment);
+        world.inject(Node::Leader, Node::Edge(0), &message);
+        world.run(Duration::from_millis(500));
+        assert_eq!((opened(&world, 0).len(), not_satisfied(&world, 0)), (read, 0));
+    }
+    assert!(world.blamed_by_edge(0).is_empty());
+}
+
+#[test]
 fn somebody_outside_the_group_opens_what_its_attributes_fit() {
     let (mut world, authority) = swarm(6, &["scout", "scout"]);
     world.lead(LeaderCommand::Evict(Name::new("edge-1").unwrap()));
@@ -119,7 +134,7 @@ fn the_signature_of_a_revoked_drone_counts_no_more() {
     let (mut world, authority) = swarm(7, &["scout", "medic"]);
     let mallory = world.edges[0].machine.as_ref().unwrap().envelope_signer().unwrap();
     let public = quiver_abe::envelope::Signer::public(&mallory);
-    let handle: Handle = quiver_ainq::DronePublicKey::<crate::world::S>::decode(&public).unwrap().handle();
+    let handle: Handle = quiver_ainq::DronePublicKey::<S>::decode(&public).unwrap().handle();
     world.rule(KgcCommand::RevokeDrones { handles: vec![handle], serials: vec![] });
     world.run(Duration::from_secs(120));
     world.command(0, EdgeCommand::Envelope(authority.seal("medic", b"trust me", true)));
