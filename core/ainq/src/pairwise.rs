@@ -90,7 +90,7 @@ impl<S: Suite> Ratchet<S> {
         &self.auth
     }
 
-    /// The counter of the epoch whose key it is, once it [counts from](Self::count_from) the epoch that made it.
+    /// The counter of the epoch whose key it is, once it counts from the epoch that made it.
     #[must_use]
     pub const fn u(&self) -> u64 {
         self.u
