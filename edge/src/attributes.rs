@@ -67,7 +67,7 @@ async fn alone(config: &Config, protection: &ProtectionArgs, what: Alone) -> Res
         let report = match what {
             Alone::Fetch => {
                 let desk = Desk::new(keys.clone(), config.fetching(&file, config.enrol_timeout)?);
-                fetch(&desk, config, &file, &deployment, &store, state.as_ref()).await?
+                fetch(&desk, config, &file, &deployment, state.as_ref()).await?
             }
             Alone::List => Report::default(),
         };
@@ -80,7 +80,6 @@ async fn fetch<S: Suite>(
     config: &Config,
     file: &DeploymentFile,
     deployment: &Deployment<S>,
-    store: &Store,
     state: Option<&Snapshot>,
 ) -> Result<Report> {
     let settings = EdgeConfig {
@@ -91,13 +90,8 @@ async fn fetch<S: Suite>(
         timing: config.timing(),
     };
     let machine = Edge::new(settings, state)?;
-    let (Some(keypair), Some(state)) = (machine.keypair(), state) else {
+    let Some(keypair) = machine.keypair() else {
         return Err(quiver_drone::Error::NotEnrolled("run `edge enroll` first").into());
     };
-    let report = desk.fetch(keypair).await?;
-    if report.changed() {
-        // So that keys which were replaced or withdrawn do not stay readable behind the new ones.
-        store.persist(state)?;
-    }
-    Ok(report)
+    Ok(desk.fetch(keypair).await?)
 }

@@ -182,8 +182,7 @@ impl<S: Suite> Drone<'_, S> {
             let (handle, desk) = (handle.clone(), desk.clone());
             tokio::spawn(async move {
                 if let Some(keypair) = control::keypair(&handle, &desk).await {
-                    desk.fetch_until_answered(&keypair).await;
-                    envelope::hand_over(&handle, &desk).await;
+                    envelope::fetch_until_answered(&handle, &desk, &keypair).await;
                 }
             })
         });

@@ -70,15 +70,11 @@ async fn alone(config: &Config, protection: &ProtectionArgs, what: Alone) -> Res
         }
         let group = store.group().ok_or(Error::NoToken)?;
         let settings = leader_config(config, &file, deployment.clone(), &group, None)?;
-        let machine = Leader::new(settings, records.clone())?;
+        let machine = Leader::new(settings, records)?;
         let Some(keypair) = machine.keypair() else {
             return Err(quiver_drone::Error::NotEnrolled("run `leader serve` first").into());
         };
         let report = Desk::new(keys.clone(), config.fetching(&file, PATIENCE)?).fetch(keypair).await?;
-        if report.changed() {
-            // So that keys which were replaced or withdrawn do not stay readable behind the new ones.
-            store.replace(&records)?;
-        }
         Ok((report, lines(&keys.keyring()?)))
     })
 }

@@ -79,8 +79,7 @@ async fn serve<S: Suite>(
 async fn fetch<S: Suite>(machine: quiver_net::Handle<Leader<S>>, desk: Desk<S>) {
     loop {
         if let Some(keypair) = control::keypair(&machine, &desk).await {
-            desk.fetch_until_answered(&keypair).await;
-            return envelope::hand_over(&machine, &desk).await;
+            return envelope::fetch_until_answered(&machine, &desk, &keypair).await;
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }

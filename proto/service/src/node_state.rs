@@ -108,7 +108,7 @@ impl NodeState {
         self.notes.get(name).map(String::as_str)
     }
 
-    /// Sets a note; durable with the next [`Self::replace`].
+    /// Sets a note; durable with the next [`Self::replace`] or [`Self::attach`].
     pub fn set_note(&mut self, name: &str, value: &str) {
         self.notes.insert(name.into(), value.into());
     }
@@ -118,13 +118,18 @@ impl NodeState {
         self.attachments.get(name).map(|bytes| bytes.as_slice())
     }
 
-    /// Sets an attachment, durably. What it replaces stays readable in the journal until the next [`Self::replace`].
+    /// Sets an attachment, durably. The whole file is replaced: what it takes the place of is not readable any more.
     ///
     /// # Errors
-    /// Those of [`StateFile::append`]; the attachment is then as it was.
+    /// Those of [`StateFile::records`] and [`StateFile::replace`]; the attachment is then as it was.
     pub fn attach(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
-        self.file.append(&[attachment(name, bytes)])?;
-        self.attachments.insert(name.into(), Zeroizing::new(bytes.to_vec()));
+        let mut attachments = self.attachments.clone();
+        attachments.insert(name.into(), Zeroizing::new(bytes.to_vec()));
+        let mut records = heading(&self.seed, &self.notes, &attachments);
+        let of_the_machine = |record: &Zeroizing<Vec<u8>>| record.first() == Some(&MACHINE);
+        records.extend(self.file.records()?.into_iter().filter(of_the_machine));
+        self.file.replace(&records)?;
+        self.attachments = attachments;
         Ok(())
     }
 
@@ -207,13 +212,36 @@ mod tests {
             (state.attachment("keys"), state.attachment("other")),
             (Some(&b"new"[..]), Some(&b""[..]))
         );
-        let before = std::fs::metadata(directory.path().join(FILE)).expect("metadata").len();
         state.replace(&["three"]).expect("replace");
         drop(state);
         let (state, records) = open();
         assert_eq!((records.len(), state.attachment("keys")), (1, Some(&b"new"[..])));
-        let after = std::fs::metadata(directory.path().join(FILE)).expect("metadata").len();
-        assert!(after < before, "the former keys are gone");
+    }
+
+    #[test]
+    fn what_an_attachment_takes_the_place_of_is_gone_from_the_file() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let owner = Owner { role: "leader".into(), deployment: "alps".into(), fingerprint: [1; 32] };
+        let by = Protection::Key(Secret::new([2; 32]));
+        let path = directory.path().join(FILE);
+        let (mut state, _) = NodeState::open(directory.path(), &owner, &by, Missing::Create).expect("create");
+        state.replace(&["one"]).expect("replace");
+        state.append(&["two", "three"]).expect("append");
+        state.attach("keys", b"the former key").expect("attach");
+        state.append(&["four"]).expect("append");
+        // No replacement of the machine's records follows: the service goes on.
+        state.attach("keys", b"").expect("attach");
+        state.append(&["five"]).expect("append");
+        drop(state);
+        let (file, records) = StateFile::open(&path, &owner, &by).expect("open");
+        let holds = |what: &[u8]| {
+            records.iter().filter(|record| record.windows(what.len()).any(|part| part == what)).count()
+        };
+        assert_eq!((holds(b"the former key"), holds(b"keys")), (0, 1));
+        drop(file);
+        let (_, machine) = NodeState::open(directory.path(), &owner, &by, Missing::Refuse).expect("open");
+        let machine: Vec<_> = machine.iter().map(|record| record.as_slice()).collect();
+        assert_eq!(machine, [&b"one"[..], b"two", b"three", b"four", b"five"]);
     }
 
     #[test]

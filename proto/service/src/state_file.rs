@@ -29,7 +29,7 @@ mod header;
 mod tests;
 
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Read as _, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use quiver_crypto::Secret;
@@ -204,6 +204,28 @@ impl StateFile {
         self.file.seek(SeekFrom::Start(self.acknowledged))?;
         self.file.write_all(frame)?;
         self.file.sync_data()
+    }
+
+    /// Reads back all records, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if somebody else changed the file meanwhile, [`Error::Io`].
+    pub fn records(&mut self) -> Result<Records> {
+        let length = self.acknowledged;
+        let mut bytes = Vec::new();
+        let read = |file: &mut File, bytes: &mut Vec<u8>| {
+            file.seek(SeekFrom::Start(0))?;
+            file.take(length).read_to_end(bytes)
+        };
+        read(&mut self.file, &mut bytes).map_err(|source| Error::io("read", &self.path, source))?;
+        let (header, start, _) = Header::decode(&self.path, &bytes)?;
+        let mut chain = Chain::new(&header, &self.root);
+        let read = read_frames(&self.path, &mut chain, &bytes, start)?;
+        if read.acknowledged as u64 != length {
+            let (path, offset) = (self.path.clone(), read.acknowledged as u64);
+            return Err(Error::Corrupt { path, offset, what: "what was written is gone" });
+        }
+        Ok(read.records)
     }
 
     /// Whether the journal is larger than the snapshot (and a megabyte), so that replacing both pays.

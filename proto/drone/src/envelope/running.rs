@@ -95,6 +95,26 @@ pub async fn hand_over<S: Suite, M: Carrier<S>>(machine: &Handle<M>, desk: &Desk
     }
 }
 
+/// Fetches in the background until all that was asked has answered ([`Desk::fetch_until_answered`]). The machine learns of
+/// each key, and of each that is withdrawn, as soon as that is stored.
+pub async fn fetch_until_answered<S: Suite, M: Carrier<S>>(
+    machine: &Handle<M>,
+    desk: &Desk<S>,
+    keypair: &DroneKeypair<S>,
+) {
+    let mut changes = desk.keys().changes();
+    let handing_over = async {
+        while changes.changed().await.is_ok() {
+            hand_over(machine, desk).await;
+        }
+    };
+    tokio::select! {
+        () = desk.fetch_until_answered(keypair) => hand_over(machine, desk).await,
+        // Not before there is no keyring any more.
+        () = handing_over => {}
+    }
+}
+
 /// Does a job as the running drone, beside its machine.
 pub async fn perform<S: Suite, M: Carrier<S> + 'static>(
     machine: &Handle<M>,
