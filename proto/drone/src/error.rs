@@ -38,6 +38,11 @@ pub enum Error {
     /// The KGC refuses.
     #[error("the KGC hands this drone no attribute keys: {0}")]
     Refused(Reason),
+    /// Nobody authentic answered: the list of authorities is empty, and whoever passes it on can make it so.
+    #[error(
+        "no attribute authority is named, neither by the KGC nor by what is held; nothing confirms that there is none"
+    )]
+    NotConfirmed,
     /// Policy or attributes are not what the authority's schema allows.
     #[error("this is no policy or list of attributes:\n{0}")]
     Target(String),

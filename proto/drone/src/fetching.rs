@@ -20,8 +20,10 @@ use tokio::time::timeout;
 use crate::keys::Keys;
 use crate::{Error, Result};
 
-/// How long to wait for a KGC that did not answer.
+/// How long the background waits after the first fetch that confirmed nothing, or not everything; doubles from there.
 const AGAIN: Duration = Duration::from_secs(60);
+/// The longest such wait.
+const AGAIN_AT_MOST: Duration = Duration::from_secs(3600);
 
 /// How a fetch is done.
 #[derive(Clone, Debug)]
@@ -73,6 +75,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// Whether every authority that was asked answered, and at least one. Only what was answered is authenticated.
+    pub const fn is_confirmed(&self) -> bool {
+        !self.answered.is_empty() && self.refused.is_empty()
+    }
+
     /// Whether anything that is held changed.
     pub fn changed(&self) -> bool {
         self.answered.iter().any(|(_, outcome)| matches!(outcome, Outcome::NewKey | Outcome::Withdrawn))
@@ -82,8 +89,7 @@ impl Report {
     pub fn describe(&self) -> String {
         let answered = self.answered.iter().map(|(name, outcome)| format!("{name}: {}", outcome.describe()));
         let refused = self.refused.iter().map(|reason| format!("refused: {reason}"));
-        let lines: Vec<_> = answered.chain(refused).collect();
-        if lines.is_empty() { "the KGC has no attribute authority".into() } else { lines.join("\n") }
+        answered.chain(refused).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -110,24 +116,33 @@ impl<S: Suite> Desk<S> {
     /// runtime with several threads.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the KGC refuses everything, [`Error::TimedOut`], and those of storing and of the network.
+    /// [`Error::Refused`] if everything is refused, [`Error::NotConfirmed`] if no authority is named, [`Error::TimedOut`], and
+    /// those of storing and of the network.
     pub async fn fetch(&self, keypair: &DroneKeypair<S>) -> Result<Report> {
         let keypair = copy(self.keys.deployment(), keypair)?;
         let _turn = self.turn.lock().await;
         fetch(&self.keys, keypair, &self.plan).await
     }
 
-    /// Fetches in the background, again and again until the KGC has answered once.
+    /// Fetches in the background, again and again until every authority has answered in one fetch. A refusal ends it as
+    /// little as a list without authorities: whoever is on the way to the KGC can make both.
     pub async fn fetch_until_answered(&self, keypair: &DroneKeypair<S>) {
+        let mut again = AGAIN;
         loop {
             match self.fetch(keypair).await {
-                Err(error @ (Error::TimedOut(_) | Error::Net(_))) => tracing::warn!(%error, "attribute keys"),
-                Err(error) => return tracing::warn!(%error, "attribute keys"),
-                Ok(report) => {
+                Ok(report) if report.is_confirmed() => {
                     return tracing::info!(changed = report.changed(), "attribute keys are up to date");
                 }
+                Ok(_) => tracing::warn!("attribute keys: refused for some authorities"),
+                Err(
+                    error @ (Error::TimedOut(_) | Error::Net(_) | Error::Refused(_) | Error::NotConfirmed),
+                ) => {
+                    tracing::warn!(%error, "attribute keys");
+                }
+                Err(error) => return tracing::error!(%error, "attribute keys"),
             }
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(again).await;
+            again = (again * 2).min(AGAIN_AT_MOST);
         }
     }
 }
@@ -174,6 +189,7 @@ async fn fetch<S: Suite>(keys: &Keys<S>, keypair: DroneKeypair<S>, plan: &Plan) 
         Collected { report, last_refusal: Some(reason) } if report.answered.is_empty() => {
             Err(Error::Refused(reason))
         }
+        Collected { report, .. } if report.answered.is_empty() => Err(Error::NotConfirmed),
         Collected { report, .. } => Ok(report),
     }
 }

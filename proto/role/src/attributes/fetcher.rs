@@ -41,8 +41,10 @@ pub struct Fetcher<S: Suite> {
     /// Connected KGCs, the one to ask first.
     kgcs: Vec<Peer>,
     stage: Stage<S>,
-    /// Authorities that are through with in this fetch.
-    done: BTreeSet<[u8; 32]>,
+    /// Authorities that have answered in this fetch.
+    answered: BTreeSet<[u8; 32]>,
+    /// Authorities for which somebody refused in this fetch: nobody vouches for that.
+    refused: BTreeSet<[u8; 32]>,
     deadline: Option<Duration>,
     backoff: Backoff,
     out: Outbox<FetchEvent, Infallible>,
@@ -91,7 +93,8 @@ impl<S: Suite> Fetcher<S> {
             known,
             kgcs: Vec::new(),
             stage: Stage::Waiting,
-            done: BTreeSet::new(),
+            answered: BTreeSet::new(),
+            refused: BTreeSet::new(),
             deadline: None,
             backoff: Backoff::new(timing.retry, timing.retry_max),
             out: Outbox::new(),
@@ -122,7 +125,13 @@ impl<S: Suite> Fetcher<S> {
             _ => return,
         }
         let AttributeChallenge { nonce, cookie, authorities } = message;
-        let rest = authorities.into_iter().filter(|authority| !self.done.contains(authority)).collect();
+        // Nobody vouches for the list: whose key is held is asked in any case, or leaving it out would hide a withdrawal.
+        let held =
+            self.known.iter().filter(|(_, (_, grant))| grant.is_some()).map(|(authority, _)| *authority);
+        let unlisted: Vec<_> = held.filter(|authority| !authorities.contains(authority)).collect();
+        let through =
+            |authority: &[u8; 32]| self.answered.contains(authority) || self.refused.contains(authority);
+        let rest = authorities.into_iter().chain(unlisted).filter(|authority| !through(authority)).collect();
         self.ask(now, (from, nonce, cookie), rest, rng);
     }
 
@@ -136,7 +145,8 @@ impl<S: Suite> Fetcher<S> {
     ) {
         let Some(authority) = rest.pop_front() else {
             (self.stage, self.deadline) = (Stage::Idle, None);
-            return self.out.event(FetchEvent::Done { authorities: self.done.len() });
+            let (answered, refused) = (self.answered.len(), self.refused.len());
+            return self.out.event(FetchEvent::Done { answered, refused });
         };
         let known = self.known.get(&authority);
         let held = known.and_then(|(_, grant)| *grant);
@@ -176,7 +186,7 @@ impl<S: Suite> Fetcher<S> {
                 self.known.insert(*statement.fingerprint(), (statement, grant));
                 self.out.event(FetchEvent::Answered { authority: name, statement: bytes, answer });
                 self.backoff.reset();
-                self.next(now, rng);
+                self.next(now, true, rng);
             }
         }
     }
@@ -204,9 +214,10 @@ impl<S: Suite> Fetcher<S> {
     }
 
     /// The authority being asked is through with.
-    fn next(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    fn next(&mut self, now: Now, answered: bool, rng: &mut dyn CryptoRngCore) {
         let Stage::Asking(asking) = core::mem::replace(&mut self.stage, Stage::Waiting) else { return };
-        self.done.insert(*asking.pending.authority());
+        let through = if answered { &mut self.answered } else { &mut self.refused };
+        through.insert(*asking.pending.authority());
         self.ask(now, (asking.kgc, asking.nonce, asking.cookie), asking.rest, rng);
     }
 
@@ -225,7 +236,7 @@ impl<S: Suite> Fetcher<S> {
         self.out.event(FetchEvent::Refused(refusal.reason));
         let asking = matches!(self.stage, Stage::Asking(_));
         if asking && !matches!(refusal.reason, Reason::BadCookie | Reason::Busy) {
-            return self.next(now, rng);
+            return self.next(now, false, rng);
         }
         let wait = self.backoff.next(rng).max(refusal.retry_after.min(LONGEST_WAIT));
         (self.stage, self.deadline) = (Stage::Waiting, Some(now.monotonic + wait));
@@ -289,7 +300,8 @@ impl<S: Suite> Machine for Fetcher<S> {
             Input::Received { from, bytes } => self.received(now, from, bytes, rng),
             Input::Command(FetchCommand::Fetch) => {
                 if self.is_idle() {
-                    self.done.clear();
+                    self.answered.clear();
+                    self.refused.clear();
                     self.greet(now, rng);
                 }
             }

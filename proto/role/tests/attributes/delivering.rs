@@ -24,7 +24,7 @@ fn drone_gets_its_keys_and_the_statements_to_check_them_by() {
             SignedAuthority::<crate::world::S>::decode(statement).unwrap().verify(&world.deployment);
         assert_eq!(statement.unwrap().name, *text, "also of authorities that grant nothing");
     }
-    assert_eq!(world.drones[drone].events.last(), Some(&FetchEvent::Done { authorities: 3 }));
+    assert_eq!(world.drones[drone].events.last(), Some(&FetchEvent::Done { answered: 3, refused: 0 }));
     assert_eq!(world.issued(), 3);
 }
 

@@ -174,9 +174,55 @@ fn forged_refusals_and_challenges_take_nothing_away() {
     world.fetch(drone);
     assert_eq!(world.refusals(drone), [Reason::UnknownAuthority, Reason::Revoked]);
     assert_eq!(world.key(drone, "orders"), Some(key.as_slice()));
+    let last = |world: &World| world.drones[drone].events.last().cloned();
+    assert_eq!(last(&world), Some(FetchEvent::Done { answered: 0, refused: 2 }), "nothing is confirmed");
     world.tamper = None;
     world.fetch(drone);
-    assert_eq!(world.drones[drone].events.last(), Some(&FetchEvent::Done { authorities: 1 }));
+    assert_eq!(last(&world), Some(FetchEvent::Done { answered: 1, refused: 0 }));
+}
+
+#[test]
+fn list_that_leaves_an_authority_out_does_not_hide_a_withdrawal() {
+    let mut world = World::new(12, &["orders", "test"]);
+    let drone = world.add_drone();
+    world.grant("orders", drone, Some(b"scout"));
+    world.fetch(drone);
+    world.grant("orders", drone, None);
+    let (deployment, left_out) = (world.deployment.clone(), *world.authorities[0].statement.fingerprint());
+    world.tamper = Some(Box::new(move |mut flight| {
+        if let Ok(Message::AttributeChallenge(mut challenge)) =
+            Message::<S>::decode(&deployment, &flight.bytes)
+        {
+            challenge.authorities.retain(|authority| *authority != left_out);
+            flight.bytes = Message::<S>::AttributeChallenge(challenge).encode(&deployment);
+        }
+        vec![flight]
+    }));
+    world.fetch(drone);
+    assert_eq!(world.key(drone, "orders"), None, "it was asked all the same");
+    assert_eq!(world.drones[drone].events.last(), Some(&FetchEvent::Done { answered: 2, refused: 0 }));
+}
+
+#[test]
+fn empty_list_confirms_nothing_to_a_drone_that_holds_nothing() {
+    let mut world = World::new(13, &["orders"]);
+    let drone = world.add_drone();
+    world.grant("orders", drone, Some(b"scout"));
+    let deployment = world.deployment.clone();
+    world.tamper = Some(Box::new(move |mut flight| {
+        if let Ok(Message::AttributeChallenge(mut challenge)) =
+            Message::<S>::decode(&deployment, &flight.bytes)
+        {
+            challenge.authorities.clear();
+            flight.bytes = Message::<S>::AttributeChallenge(challenge).encode(&deployment);
+        }
+        vec![flight]
+    }));
+    world.fetch(drone);
+    assert_eq!(world.drones[drone].events.last(), Some(&FetchEvent::Done { answered: 0, refused: 0 }));
+    world.tamper = None;
+    world.fetch(drone);
+    assert!(world.key(drone, "orders").is_some(), "the next fetch is not held up by it");
 }
 
 #[test]

@@ -68,10 +68,13 @@ pub enum FetchEvent {
     },
     /// The KGC, or somebody in its name, refuses. `BadCookie` and `Busy` are tried again.
     Refused(Reason),
-    /// All authorities have been asked.
+    /// All authorities have been asked that the KGC, or somebody in its name, lists, and all whose keys are held. The list
+    /// is not authenticated: if nobody answered, nothing is confirmed.
     Done {
-        /// How many there are.
-        authorities: usize,
+        /// How many answered; that it was they is certain.
+        answered: usize,
+        /// For how many somebody refused.
+        refused: usize,
     },
     /// A peer did something wrong.
     Blamed {
