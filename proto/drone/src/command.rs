@@ -6,8 +6,8 @@ use quiver_service::keyring::Keyring;
 use quiver_service::terminal;
 use serde::{Deserialize, Serialize};
 
-use crate::Result;
 use crate::fetching::Report;
+use crate::{Error, Result};
 
 /// What to do about attribute keys.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
@@ -78,9 +78,14 @@ pub fn print_lines(lines: &[Line], json: bool) -> Result<()> {
 /// Prints what a fetch came to.
 ///
 /// # Errors
-/// Those of standard output.
+/// [`Error::Incomplete`] after printing if anything was refused, and those of standard output.
 pub fn print_report(report: &Report, json: bool) -> Result<()> {
-    if json { print_json(report) } else { Ok(terminal::line(&report.describe())?) }
+    if json {
+        print_json(report)?;
+    } else {
+        terminal::line(&report.describe())?;
+    }
+    if report.is_confirmed() { Ok(()) } else { Err(Error::Incomplete) }
 }
 
 fn print_json(value: &(impl Serialize + ?Sized)) -> Result<()> {

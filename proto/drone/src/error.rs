@@ -43,6 +43,9 @@ pub enum Error {
         "no attribute authority is named, neither by the KGC nor by what is held; nothing confirms that there is none"
     )]
     NotConfirmed,
+    /// Some authorities answered, and for others somebody refused.
+    #[error("not every attribute authority handed out what it was asked for; what was fetched is kept")]
+    Incomplete,
     /// Policy or attributes are not what the authority's schema allows.
     #[error("this is no policy or list of attributes:\n{0}")]
     Target(String),
@@ -91,7 +94,7 @@ impl Error {
             Self::Service(error) => error.exit(),
             Self::Keyring(_) => Exit::BadState,
             Self::NotEnrolled(_) | Self::NoAddress | Self::Target(_) | Self::Authority(_) => Exit::Usage,
-            Self::Refused(_) | Self::NotSatisfied => Exit::Refused,
+            Self::Refused(_) | Self::Incomplete | Self::NotSatisfied => Exit::Refused,
             Self::TimedOut(_) => Exit::TimedOut,
             Self::Answered(_, code) => Exit::of(*code),
             _ => Exit::Failed,

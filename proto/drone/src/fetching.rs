@@ -3,6 +3,9 @@
 //! So that no drone of thousands keeps a connection to the KGC, and none of its business mixes with the group's. The node
 //! has a fresh transport key: who the drone is, its signatures say.
 
+#[cfg(test)]
+mod tests;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,70 @@
+//! What a drone makes of an authority's answer, and of none.
+
+use std::sync::Mutex;
+
+use quiver_ainq::{AuthorityStatement, MasterSecret, Ristretto255, SecretScalar, VerifiedAuthority};
+use quiver_service::node_state::{Missing, NodeState};
+use quiver_service::secrets::Protection;
+use quiver_service::state_file::Owner;
+use tempfile::TempDir;
+
+use super::*;
+
+type S = Ristretto255;
+
+fn name(text: &str) -> Name {
+    Name::new(text).expect("name")
+}
+
+/// An empty keyring, and an authority's statement.
+fn keys() -> (TempDir, Keys<S>, VerifiedAuthority<S>) {
+    let directory = tempfile::tempdir().expect("tempdir");
+    let master = MasterSecret::<S>::generate(&mut OsRng);
+    let deployment = Deployment::new(name("alps"), master.public());
+    let owner =
+        Owner { role: "edge".into(), deployment: "alps".into(), fingerprint: deployment.fingerprint() };
+    let by = Protection::from_key_text("02".repeat(32).as_bytes(), "test").expect("key");
+    let (state, _) = NodeState::open(directory.path(), &owner, &by, Missing::Create).expect("create");
+    let statement = AuthorityStatement {
+        kind: name("abe"),
+        name: name("orders"),
+        scheme: name("toy"),
+        delivery: SecretScalar::generate(&mut OsRng).public(),
+        schema: vec![],
+        parameters: vec![1],
+    };
+    let signed = master.sign_authority(&deployment, statement, &mut OsRng).expect("sign");
+    let authority = signed.verify(&deployment).expect("verify");
+    (directory, Keys::new(Arc::new(Mutex::new(state)), deployment), authority)
+}
+
+#[test]
+fn only_a_withdrawal_erases_a_key() {
+    let (_directory, keys, authority) = keys();
+    let store = |answer| store(&keys, &authority.name, &authority.bytes(), answer).expect("store");
+    let held = || {
+        let keyring = keys.keyring().expect("keyring");
+        keyring.entry(&authority.name).and_then(|entry| entry.key.clone()).map(|key| key.key.to_vec())
+    };
+    assert_eq!((store(Answer::Nothing), held()), (Outcome::NothingGranted, None));
+    assert_eq!((store(Answer::Withdrawn), held()), (Outcome::NothingGranted, None));
+    let key = || Answer::Key { grant: 7, key: b"key".to_vec().into() };
+    let kept = Some(b"key".to_vec());
+    assert_eq!((store(key()), held()), (Outcome::NewKey, kept.clone()));
+    assert_eq!((store(Answer::Held { grant: 7 }), held()), (Outcome::Held, kept.clone()));
+    assert_eq!((store(Answer::Nothing), held()), (Outcome::NoGrantKnown, kept));
+    assert_eq!((store(Answer::Withdrawn), held()), (Outcome::Withdrawn, None));
+}
+
+#[test]
+fn fetch_is_confirmed_only_by_answers_and_by_all_of_them() {
+    let answered = vec![("orders".to_string(), Outcome::Held)];
+    let refused = vec!["revoked".to_string()];
+    assert!(!Report::default().is_confirmed(), "an empty list proves nothing");
+    assert!(!Report { answered: vec![], refused: refused.clone() }.is_confirmed());
+    assert!(Report { answered: answered.clone(), refused: vec![] }.is_confirmed());
+    let partly = Report { answered, refused };
+    assert!(!partly.is_confirmed());
+    let error = crate::command::print_report(&partly, false).expect_err("not everything");
+    assert_eq!(error.exit() as u8, quiver_service::Exit::Refused as u8);
+}
