@@ -92,10 +92,13 @@ fn granted_keys_are_fetched_and_open_what_they_should() {
         |drone| ["high.env", "higher.env", "cloud.env"].map(|envelope| opens(&bench, drone, envelope));
     assert_eq!(opened("edge-1"), [true, false, true]);
     assert_eq!(opened("edge-2"), [false, false, false]);
-    // The same once more costs no key; a KGC that was killed remembers.
+    // The same once more costs no key: a KGC that was killed remembers, and knows before it listens who was revoked
+    // while it was down.
     kgc.kill();
-    kgc = bench.kgc(socket_of(&at));
-    kgc.logged("attribute grant");
+    bench.ok("kgc", &["drone", "revoke", "edge-2"]);
+    let _kgc = bench.kgc(socket_of(&at));
+    let asks = ["abe", "fetch", "-d", "edge-2-data", "--kgc", &at];
+    bench.refused("edge", &asks, 3, &["no attribute keys", "revoked"]);
     let held = json!([["orders", "held"], ["sensors", "held"]]);
     assert_eq!(sorted(&fetch(&bench, "edge-1", &at)), held);
     let once = |authority: &str, drone: &str| (authority.to_string(), drone.to_string(), 1);
@@ -199,6 +202,8 @@ fn running_edges_and_leaders_fetch_when_told_and_at_their_start() {
     let run =
         ["run", "--json", "-d", "edge-2-data", "--kgc", &kgc_at, "--leader", &leader_at, "--attributes"];
     swarm.edges[1] = bench.start("edge", &run);
+    // Not asked before it runs: that would open the state file in its place.
+    swarm.edges[1].logged("attribute keys are up to date");
     let held = eventually("edge-2 holds its key", || {
         let listed = bench.run("edge", &["abe", "list", "--json", "-d", "edge-2-data"]);
         let lines: Value = serde_json::from_slice(&listed.stdout).ok()?;
