@@ -55,15 +55,7 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     )?;
     tracing::info!(deployment = file.deployment, operators, issued = kgc.issued(), "registry read");
     let mut machine = KeyCentre::new(deployment, kgc, office);
-    // Before anybody can ask: a drone that was revoked while the KGC was down is on the list that the office goes by. What
-    // the machine has to say to that the driver makes durable first.
-    let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
-    let (commands, seen) = changes.look()?;
-    for command in commands {
-        tracing::info!("{}", describe(&command));
-        machine.handle_input(now, Input::Command(command), &mut OsRng);
-    }
-    changes.saw(seen);
+    catch_up(&mut machine, &mut changes)?;
     let key = NodeKey::from_seed(*sealed.seed)?;
     let host = KgcHost { store, peer_id: key.peer_id() };
     let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, PEERS);
@@ -78,6 +70,19 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
         .await;
     poll.abort();
     stopped?;
+    Ok(())
+}
+
+/// Before anybody can ask: a drone that was revoked while the KGC was down is on the list that the office goes by. What the
+/// machine has to say to that the driver makes durable first.
+fn catch_up<S: Suite>(machine: &mut KeyCentre<S>, changes: &mut Changes) -> Result<()> {
+    let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
+    let (commands, seen) = changes.look()?;
+    for command in commands {
+        tracing::info!("{}", describe(&command));
+        machine.handle_input(now, Input::Command(command), &mut OsRng);
+    }
+    changes.saw(seen);
     Ok(())
 }
 
