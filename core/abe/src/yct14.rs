@@ -36,7 +36,6 @@ use curve25519_dalek::{RistrettoPoint, Scalar};
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_policy::{AccessTree, AttributeSet, Formula, Leaf};
-use quiver_sharing::Field;
 use rand_core::CryptoRngCore;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
