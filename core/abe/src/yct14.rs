@@ -162,7 +162,7 @@ impl Mechanism for InsecureYct14 {
 
 /// A scalar that is not zero, which a draw is once in 2²⁵² times.
 fn nonzero(rng: &mut (impl CryptoRngCore + ?Sized)) -> Scalar {
-    let scalar = Scalar::random(rng);
+    let scalar = <Scalar as quiver_sharing::Field>::random(rng);
     if scalar == Scalar::ZERO { Scalar::ONE } else { scalar }
 }
 
