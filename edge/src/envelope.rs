@@ -3,10 +3,10 @@
 use quiver_drone::envelope::{Answer, EnvelopeArgs, Holder, Job};
 use quiver_drone::fetching::copy;
 use quiver_role::{Edge, EdgeConfig};
-use quiver_service::control::call;
+use quiver_service::control::{call, call_if_running};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;
-use quiver_service::{Error as ServiceError, terminal, with_suite};
+use quiver_service::{terminal, with_suite};
 
 use crate::config::Config;
 use crate::control::Request;
@@ -25,10 +25,9 @@ pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, command: E
 
 async fn perform(config: &Config, protection: &ProtectionArgs, job: Job) -> Result<String> {
     let request = Request::Envelope(job.clone());
-    match call::<_, Answer>(&config.data_dir, "edge", "run", &request).await {
-        Ok(answer) => Ok(answer.told()?),
-        Err(ServiceError::NotRunning { .. }) => alone(config, protection, &job),
-        Err(error) => Err(error.into()),
+    match call_if_running::<_, Answer>(&config.data_dir, &request).await? {
+        Some(answer) => Ok(answer.told()?),
+        None => alone(config, protection, &job),
     }
 }
 

@@ -5,11 +5,10 @@ use std::time::Duration;
 use quiver_drone::command::{AbeCommand, Line, lines, print_lines, print_report};
 use quiver_drone::fetching::{Desk, Report};
 use quiver_role::Leader;
-use quiver_service::control::call;
+use quiver_service::control::call_if_running;
 use quiver_service::node_state::Missing;
 use quiver_service::secrets::ProtectionArgs;
-use quiver_service::{Error as ServiceError, with_suite};
-use serde::de::DeserializeOwned;
+use quiver_service::with_suite;
 
 use crate::config::Config;
 use crate::control::Request;
@@ -26,28 +25,19 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, command: &AbeCommand) -> Result<()> {
     match command {
         AbeCommand::Fetch { json, .. } => {
-            let report = match ask::<Report>(config, &Request::Fetch).await? {
+            let report = match call_if_running(&config.data_dir, &Request::Fetch).await? {
                 Some(report) => report,
                 None => alone(config, protection, Alone::Fetch).await?.0,
             };
             Ok(print_report(&report, *json)?)
         }
         AbeCommand::List { json } => {
-            let lines = match ask::<Vec<Line>>(config, &Request::Keys).await? {
+            let lines = match call_if_running(&config.data_dir, &Request::Keys).await? {
                 Some(lines) => lines,
                 None => alone(config, protection, Alone::List).await?.1,
             };
             Ok(print_lines(&lines, *json)?)
         }
-    }
-}
-
-/// Asks the running leader; none if none runs.
-async fn ask<A: DeserializeOwned>(config: &Config, request: &Request) -> Result<Option<A>> {
-    match call(&config.data_dir, "leader", "serve", request).await {
-        Ok(answer) => Ok(Some(answer)),
-        Err(ServiceError::NotRunning { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -166,6 +166,21 @@ async fn read_line(stream: &mut UnixStream) -> std::result::Result<Vec<u8>, Stri
     }
 }
 
+/// Asks the service that runs with `data_dir`; none if none runs, for what can also be done without it.
+///
+/// # Errors
+/// Those of [`call`] but [`Error::NotRunning`].
+pub async fn call_if_running<Q: Serialize + Patience, A: DeserializeOwned>(
+    data_dir: &Path,
+    request: &Q,
+) -> Result<Option<A>> {
+    match call(data_dir, "", "", request).await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Error::NotRunning { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Asks the service that runs with `data_dir`. `role` and `verb` are for the message that says how to start it.
 ///
 /// # Errors
@@ -241,6 +256,16 @@ mod tests {
         assert!(error.to_string().contains("start it with `leader serve`"), "{error}");
         drop(echo(directory.path()));
         assert!(matches!(ask(directory.path(), "hello").await, Err(Error::NotRunning { .. })));
+    }
+
+    #[tokio::test]
+    async fn only_nothing_running_is_no_answer() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let asked = async |text: &str| call_if_running::<_, String>(directory.path(), &text.to_owned()).await;
+        assert_eq!(asked("hello").await.expect("no error"), None);
+        let _server = echo(directory.path());
+        assert_eq!(asked("hello").await.expect("answer").as_deref(), Some("hello"));
+        assert!(matches!(asked("no").await, Err(Error::Refused(reason)) if reason == "because"));
     }
 
     #[tokio::test]
