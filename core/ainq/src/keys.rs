@@ -199,7 +199,7 @@ impl<S: Suite> UnverifiedPartialKey<S> {
         if S::mul_base(secret.expose()) != *implicit.point() {
             return Err(Error::InvalidPartialKey);
         }
-        Ok(DroneKeypair::of(public, implicit, secret))
+        Ok(DroneKeypair::of(public, &implicit, secret))
     }
 }
 
@@ -212,15 +212,16 @@ impl<S: Suite> fmt::Debug for UnverifiedPartialKey<S> {
 /// A drone's keypair: the public key, Y_i, and y_i with y_i·P = Y_i.
 pub struct DroneKeypair<S: Suite> {
     public: DronePublicKey<S>,
-    implicit: Element<S>,
+    /// Y_i, encoded: it is hashed with every signature, and the point is six times as large.
+    implicit: S::Encoding,
     secret: SecretScalar<S>,
 }
 
 impl<S: Suite> DroneKeypair<S> {
-    fn of(mut public: DronePublicKey<S>, implicit: Element<S>, secret: SecretScalar<S>) -> Self {
+    fn of(mut public: DronePublicKey<S>, implicit: &Element<S>, secret: SecretScalar<S>) -> Self {
         // Y_i is known, so what it was made of is needed as bytes alone.
         public.forget_points();
-        Self { public, implicit, secret }
+        Self { public, implicit: *implicit.encoding(), secret }
     }
 
     /// (D_i, R_i, P_i).
@@ -229,10 +230,14 @@ impl<S: Suite> DroneKeypair<S> {
         &self.public
     }
 
-    /// Y_i.
+    /// Y_i, computed as y_i·P.
     #[must_use]
-    pub const fn implicit(&self) -> &Element<S> {
-        &self.implicit
+    pub fn implicit(&self) -> Element<S> {
+        self.secret.public()
+    }
+
+    pub(crate) fn implicit_bytes(&self) -> &[u8] {
+        self.implicit.as_ref()
     }
 
     /// y_i as `S::SCALAR_LEN` bytes, for the drone's own storage.
@@ -255,7 +260,7 @@ impl<S: Suite> DroneKeypair<S> {
         if S::mul_base(secret.expose()) != *implicit.point() {
             return Err(Error::InvalidPartialKey);
         }
-        Ok(Self::of(public, implicit, secret))
+        Ok(Self::of(public, &implicit, secret))
     }
 
     /// y_i.

@@ -86,7 +86,8 @@ impl<S: Suite> DroneKeypair<S> {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Signature<S> {
         let nonce = Nonce::hedged(self.secret(), label.as_str(), message, rng);
-        let challenge = |k: &_| challenge(deployment, self.public(), self.implicit(), label, k, message);
+        let challenge =
+            |k: &_| challenge(deployment, self.public(), self.implicit_bytes(), label, k, message);
         Signature(nonce.sign(self.secret(), challenge))
     }
 }
@@ -121,7 +122,8 @@ impl<S: Suite> Signature<S> {
         label: Label,
         message: &[u8],
     ) -> Result<(), Error> {
-        let challenge = challenge(deployment, public, implicit, label, self.0.commitment(), message);
+        let challenge =
+            challenge(deployment, public, implicit.as_bytes(), label, self.0.commitment(), message);
         if !self.0.satisfies(&challenge, implicit.point()) {
             return Err(Error::InvalidSignature);
         }
@@ -154,7 +156,7 @@ impl<S: Suite> Signature<S> {
 fn challenge<S: Suite>(
     deployment: &Deployment<S>,
     public: &DronePublicKey<S>,
-    implicit: &Element<S>,
+    implicit: &[u8],
     label: Label,
     commitment: &Element<S>,
     message: &[u8],
@@ -168,7 +170,7 @@ fn challenge<S: Suite>(
             &public.identity.encode(),
             public.r(),
             public.p(),
-            implicit.as_bytes(),
+            implicit,
             commitment.as_bytes(),
             message,
         ],
@@ -234,7 +236,14 @@ pub fn verify_batch_implicit<S: Suite>(
         rng.fill_bytes(&mut weight);
         let weight = S::scalar_from_u128(u128::from_le_bytes(weight));
         let signature = &item.signature.0;
-        let c = challenge(deployment, item.public, key, item.label, signature.commitment(), item.message);
+        let c = challenge(
+            deployment,
+            item.public,
+            key.as_bytes(),
+            item.label,
+            signature.commitment(),
+            item.message,
+        );
         response = response + weight * *signature.response();
         scalars.push(weight);
         points.push(*signature.commitment().point());

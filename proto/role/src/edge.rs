@@ -14,6 +14,7 @@ mod interface;
 mod joining;
 mod leaving;
 mod member;
+mod sharing;
 mod spares;
 mod store;
 mod talking;
@@ -225,6 +226,8 @@ impl<S: Suite> Edge<S> {
                 }
             }
             Route::Leader => {
+                // Mostly there is one, and a list grows to four.
+                self.leaders.reserve_exact(1);
                 self.leaders.push(peer);
                 self.approach(now, rng);
                 self.introduce_soon(now);

@@ -7,17 +7,19 @@ use quiver_ainq::{
 };
 use quiver_message::{Message, RevocationQuery};
 
+/// What is held before any list was seen.
+static NONE: RevocationList = RevocationList::empty();
+
 /// The newest verified list seen, if any. Its number never goes back.
 #[derive(Debug)]
 pub(crate) struct Revocations<S: Suite> {
-    none: RevocationList,
     /// In a box, because most of the time there is none.
     newest: Option<Box<VerifiedRevocationList<S>>>,
 }
 
 impl<S: Suite> Revocations<S> {
     pub(crate) fn new() -> Self {
-        Self { none: RevocationList::empty(), newest: None }
+        Self { newest: None }
     }
 
     /// The number of the list held, 0 for none.
@@ -27,7 +29,7 @@ impl<S: Suite> Revocations<S> {
 
     /// The list held; an empty one if none.
     pub(crate) fn list(&self) -> &RevocationList {
-        self.newest.as_deref().map_or(&self.none, |list| list)
+        self.newest.as_deref().map_or(&NONE, |list| list)
     }
 
     /// The signed bytes to pass on.

@@ -2,6 +2,7 @@
 
 mod acting;
 mod adversary;
+mod headers;
 mod links;
 mod looking;
 mod masses;
@@ -18,6 +19,7 @@ use quiver_role::{Edge, Kgc, Leader, edge::EdgeTiming, leader::LeaderTiming};
 use sha2::Sha256;
 
 pub use self::acting::spoken;
+use self::headers::Headers;
 use self::links::Links;
 pub use self::setup::{Disks, Setup, WorldError};
 use crate::air::Air;
@@ -44,6 +46,7 @@ pub struct World<S: Suite> {
     kgc: Station<Kgc<S>>,
     leaders: Vec<Station<Leader<S>>>,
     edges: Vec<Option<Box<Station<Edge<S>>>>>,
+    headers: Headers,
     recorded: VecDeque<(Node, Arc<[u8]>)>,
     /// For how long nodes that are doomed stay down.
     returns: BTreeMap<Node, Duration>,

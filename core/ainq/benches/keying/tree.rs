@@ -38,7 +38,7 @@ impl Group {
         let one = world.newcomer();
         let template = one.keypair.public().clone();
         let mut group =
-            Self { world, leadership, template, implicit: *one.keypair.implicit(), ephemeral: one.ephemeral };
+            Self { world, leadership, template, implicit: one.keypair.implicit(), ephemeral: one.ephemeral };
         for start in (0..count).step_by(FORMING) {
             let batch: Vec<Join<S>> =
                 (start..count.min(start + FORMING)).map(|serial| group.join(serial)).collect();
@@ -102,7 +102,7 @@ pub(crate) fn join_and_follow(c: &mut Criterion) {
     let mut group = Group::new(1_999);
     let newcomer = group.world.newcomer();
     let public = newcomer.keypair.public().clone();
-    let join = Join::with_implicit(public, *newcomer.keypair.implicit(), newcomer.ephemeral).unwrap();
+    let join = Join::with_implicit(public, newcomer.keypair.implicit(), newcomer.ephemeral).unwrap();
     let welcome = group.rekey(Batch { joins: vec![join], ..Batch::default() });
     let slot = welcome.assigned[0];
     let part = Part::Path(group.leadership.path_message(slot, &[1; 16]).unwrap());

@@ -39,7 +39,8 @@ pub struct Ceiling {
 pub struct Receiver {
     key: TrafficKey,
     digest: Digest,
-    senders: BTreeMap<Slot, Source>,
+    /// In boxes: a map makes room for eleven at once, and most receivers hear from one or two.
+    senders: BTreeMap<Slot, Box<Source>>,
     risen: BTreeSet<Slot>,
 }
 
@@ -48,14 +49,14 @@ struct Source {
     boot_no: u32,
     salt: [u8; SALT_LEN],
     key: Secret<32>,
-    window: Box<Window>,
+    window: Window,
     ceiling: u64,
 }
 
 impl Source {
     fn new(traffic: &TrafficKey, slot: Slot, boot_no: u32, salt: [u8; SALT_LEN], floor: u64) -> Self {
         let key = traffic.sender(slot, boot_no, &salt);
-        Self { boot_no, salt, key, window: Box::new(Window::from(floor)), ceiling: floor }
+        Self { boot_no, salt, key, window: Window::from(floor), ceiling: floor }
     }
 
     /// A lower start, or the same with another salt, is dropped.
@@ -88,7 +89,7 @@ impl Receiver {
         let mut receiver = Self::new(key, digest);
         for Ceiling { slot, boot_no, salt, counter } in ceilings {
             let source = Source::new(&receiver.key, slot, boot_no, salt, counter);
-            receiver.senders.insert(slot, source);
+            receiver.senders.insert(slot, Box::new(source));
         }
         receiver
     }
@@ -140,7 +141,7 @@ impl Receiver {
             return Err(Error::Exhausted);
         }
         source.mark(frame.counter);
-        self.senders.insert(frame.slot, source);
+        self.senders.insert(frame.slot, Box::new(source));
         self.risen.insert(frame.slot);
         Ok(plaintext)
     }

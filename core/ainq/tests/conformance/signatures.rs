@@ -27,7 +27,7 @@ fn a_partial_key_makes_a_keypair_that_survives_storage<S: Suite>() {
     let drone = world.drone(1);
     let public = DronePublicKey::<S>::decode(&drone.public().encode()).unwrap();
     assert_eq!(&public, drone.public());
-    assert_eq!(public.implicit(&world.deployment).as_ref(), Ok(drone.implicit()));
+    assert_eq!(public.implicit(&world.deployment), Ok(drone.implicit()));
     let restored = DroneKeypair::restore(&world.deployment, public, &drone.to_bytes()).unwrap();
     let signature = restored.sign(&world.deployment, Label::Join, b"m", &mut world.rng);
     assert_eq!(signature.verify(&world.deployment, drone.public(), Label::Join, b"m"), Ok(()));

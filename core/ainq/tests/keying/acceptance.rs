@@ -292,7 +292,7 @@ fn a_spare_statement_holds_for_one_member_and_group<S: Suite>() {
     assert_eq!(check(&statement, "alpha", 1), Err(Error::InvalidSignature));
     let other_q = SpareStatement { q: 8, ..statement };
     assert_eq!(check(&other_q, "alpha", 0), Err(Error::InvalidSignature));
-    let other_point: Element<S> = *keypair.implicit();
+    let other_point: Element<S> = keypair.implicit();
     let other_point = SpareStatement { point: other_point, ..statement };
     assert_eq!(check(&other_point, "alpha", 0), Err(Error::InvalidSignature));
     let restored = SparePair::<S>::decode(&pair.encode()).unwrap();

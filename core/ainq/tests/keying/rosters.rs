@@ -125,7 +125,7 @@ fn a_batch_that_cannot_be_carried_out_changes_nothing() {
 #[test]
 fn a_point_that_cancels_the_implicit_key_is_refused() {
     let mut swarm = Swarm::<Ristretto255>::formed(6, 2);
-    let y = *swarm.edges[0].keypair.implicit();
+    let y = swarm.edges[0].keypair.implicit();
     // −Y, which its owner can compute and sign.
     let zero = *y.point() - *y.point();
     let negated = quiver_ainq::Element::from_point(zero - *y.point()).unwrap();

@@ -11,7 +11,7 @@ fn one_of_2000_leaves_with_one_broadcast_of_at_most_1200_bytes() {
     let joins = (0..2000u32).map(|number| {
         let mut public = one.public().clone();
         public.identity.serial[..4].copy_from_slice(&number.to_be_bytes());
-        Join::with_implicit(public, *one.implicit(), *swarm.edges[0].spare.point()).unwrap()
+        Join::with_implicit(public, one.implicit(), *swarm.edges[0].spare.point()).unwrap()
     });
     let joins = Batch { joins: joins.collect(), ..Batch::default() };
     let rng = &mut swarm.rng;

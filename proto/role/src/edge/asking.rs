@@ -1,5 +1,6 @@
 //! Finding out which epoch is current: after a start, after a gap, and when the key runs out.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use quiver_ainq::{Error, HeaderCore, Part, StrategyKind, Suite, catch_up_tag, fresh_tag};
@@ -24,7 +25,7 @@ impl<S: Suite> Edge<S> {
         else {
             return;
         };
-        if member.question.is_some_and(|question| question.deadline > now.monotonic) {
+        if member.question.as_ref().is_some_and(|question| question.deadline > now.monotonic) {
             return;
         }
         member.questions = member.questions.saturating_add(1);
@@ -39,7 +40,8 @@ impl<S: Suite> Edge<S> {
         }
         let deadline = now.monotonic + member.backoff.next(rng);
         let membership = &member.membership;
-        member.question = Some(Question { number, deadline, held: membership.epoch(), fruitless: false });
+        let question = Question { number, deadline, held: membership.epoch(), fruitless: false };
+        member.question = Some(Box::new(question));
         let tag = catch_up_tag::<S>(membership.auth_key(), &number, membership.digest());
         let (group, slot, held) = (membership.group().clone(), membership.slot(), *membership.digest());
         let request = CatchUpRequest { group, slot, number, held, tag };
@@ -56,7 +58,7 @@ impl<S: Suite> Edge<S> {
         let Standing::Member(member) = &self.standing else {
             return;
         };
-        if member.question.is_none_or(|question| question.number != reply.number) {
+        if member.question.as_ref().is_none_or(|question| question.number != reply.number) {
             return;
         }
         if matches!(&reply.part, Some(Part::Path(path)) if path.r != reply.number) {

@@ -295,7 +295,7 @@ impl<S: Suite> Edge<S> {
         if let Standing::Member(member) = &mut self.standing
             && offence == Offence::Protocol(Error::Stale)
             && (header.core.epoch.term < member.membership.epoch().term
-                || member.question.is_some_and(|question| header.core.epoch < question.held))
+                || member.question.as_ref().is_some_and(|question| header.core.epoch < question.held))
             && self.leaders.contains(&from)
             && member.listens <= now.monotonic
         {

@@ -214,7 +214,8 @@ impl<S: Suite> Edge<S> {
                 self.out.event(EdgeEvent::Refused(refusal.reason));
             }
             Standing::Member(member) => {
-                let about_us = member.question.is_some_and(|question| refusal.reference == question.number);
+                let about_us =
+                    member.question.as_ref().is_some_and(|question| refusal.reference == question.number);
                 if !about_us {
                     return;
                 }

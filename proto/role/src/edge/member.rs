@@ -1,6 +1,7 @@
 //! What an edge holds as a member.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::marker::PhantomData;
 use core::time::Duration;
 
@@ -22,7 +23,8 @@ pub(super) struct Member<S: Suite> {
     pub(super) anchored: bool,
     pub(super) voice: Option<Voice>,
     pub(super) valid_until: Option<UnixTime>,
-    pub(super) question: Option<Question>,
+    /// In a box, because most of the time there is none.
+    pub(super) question: Option<Box<Question>>,
     /// How many questions in a row brought nothing that is of use to us.
     pub(super) fruitless: u32,
     /// How many catch-up requests were sent since the start.
@@ -40,17 +42,25 @@ pub(super) struct Member<S: Suite> {
 /// A header as its canonical bytes: it is stored with every change and looked into hardly ever.
 #[derive(Clone, Debug)]
 pub(super) struct KeptHeader<S: Suite> {
-    bytes: Box<[u8]>,
+    bytes: Arc<[u8]>,
     suite: PhantomData<S>,
 }
 
 impl<S: Suite> KeptHeader<S> {
     pub(super) fn new(header: &Header<S>, deployment: &Deployment<S>) -> Self {
-        Self { bytes: header.encode(deployment).into_boxed_slice(), suite: PhantomData }
+        Self { bytes: header.encode(deployment).into(), suite: PhantomData }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Keeps the same bytes in the memory that `shared` gives for them.
+    pub(super) fn share(&mut self, shared: impl FnOnce(&Arc<[u8]>) -> Arc<[u8]>) {
+        let equal = shared(&self.bytes);
+        if equal == self.bytes {
+            self.bytes = equal;
+        }
     }
 
     /// The header. What was encoded in this deployment decodes in it, so there always is one.
@@ -115,7 +125,7 @@ impl<S: Suite> Member<S> {
     }
 
     pub(super) fn deadline(&self) -> Option<Duration> {
-        let asking = self.question.map(|question| question.deadline);
+        let asking = self.question.as_ref().map(|question| question.deadline);
         let voice = self.voice.as_ref().and_then(Voice::deadline);
         earlier(earlier(asking, voice), earlier(self.runs_out, self.leaving))
     }

@@ -163,7 +163,8 @@ impl<S: Suite> World<S> {
             }
             Node::Leader(ordinal) => {
                 let station = self.leaders.get_mut(usize::from(ordinal))?;
-                let machine = Leader::new(self.fleet.leader(ordinal, true), station.disk.records.clone());
+                let machine =
+                    Leader::new(self.fleet.leader(ordinal, true), station.disk.records.iter().cloned());
                 machine.map(|machine| station.power_on(now, machine, rng(station.life + 1)))
             }
             Node::Edge(number) => {

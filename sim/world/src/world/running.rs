@@ -12,7 +12,7 @@ use crate::network::nanos;
 use crate::queue::{Due, Event};
 use crate::station::{NEVER, Station, Stimulus};
 use crate::{Cause, Node, NodeEvent, Turn, Witness};
-use quiver_role::Machine;
+use quiver_role::{Edge, Machine};
 
 /// From how many edges on a stretch is worth waking the other cores for.
 const WORTH_IT: usize = 16;
@@ -22,6 +22,9 @@ const LONGEST: usize = 1 << 16;
 
 /// What one node has to do in a stretch of time: in order of time.
 type Agenda = Vec<(u64, Due)>;
+
+/// An edge taken out of the world, what it has to do, and the steps it took.
+type Job<S> = (u32, Box<Station<Edge<S>>>, Agenda, Vec<Turn>);
 
 impl<S: Suite> World<S> {
     /// Lets the world run until this time since it began, or until the witness stops it. Returns whether it was stopped.
@@ -138,7 +141,13 @@ impl<S: Suite> World<S> {
                 _ => hubs.push((node, agenda)),
             }
         }
-        let (kgc, leaders) = (&mut self.kgc, &mut self.leaders);
+        let (kgc, leaders, headers) = (&mut self.kgc, &mut self.leaders, &self.headers);
+        let work_edge = |(number, station, agenda, turns): &mut Job<S>| {
+            work(&mut **station, Node::Edge(*number), std::mem::take(agenda), until, style, turns);
+            if let Some(edge) = &mut station.machine {
+                headers.share(edge);
+            }
+        };
         let serve_hubs = || {
             let mut turns = Vec::new();
             for (node, agenda) in hubs {
@@ -155,15 +164,9 @@ impl<S: Suite> World<S> {
         };
         if edges.len() < WORTH_IT {
             turns.extend(serve_hubs());
-            edges.iter_mut().for_each(|(number, station, agenda, turns)| {
-                work(&mut **station, Node::Edge(*number), std::mem::take(agenda), until, style, turns);
-            });
+            edges.iter_mut().for_each(work_edge);
         } else {
-            let (of_hubs, ()) = rayon::join(serve_hubs, || {
-                edges.par_iter_mut().for_each(|(number, station, agenda, turns)| {
-                    work(&mut **station, Node::Edge(*number), std::mem::take(agenda), until, style, turns);
-                });
-            });
+            let (of_hubs, ()) = rayon::join(serve_hubs, || edges.par_iter_mut().for_each(work_edge));
             turns.extend(of_hubs);
         }
         for (number, station, _, of_edge) in edges {

@@ -162,6 +162,7 @@ impl<S: Suite> World<S> {
             kgc: Station::new(log, Vec::new(), rng(Node::Kgc)),
             leaders: (0..setup.leaders).map(leader).collect(),
             edges: (0..edges).map(edge).collect(),
+            headers: Headers::default(),
             recorded: VecDeque::new(),
             returns: BTreeMap::new(),
             air: setup.air.clone().map(|air| Air::new(air, edges, seeds::generator(setup.seed, Player::Air))),
