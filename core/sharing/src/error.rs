@@ -1,5 +1,7 @@
 //! What can be wrong with thresholds, indices and shares.
 
+use alloc::vec::Vec;
+
 use thiserror::Error;
 
 use crate::MAX_SHARES;
@@ -34,4 +36,12 @@ pub enum Error {
     /// A share is not the one that was committed to.
     #[error("the share {0} is not the one committed to")]
     InvalidShare(u32),
+}
+
+/// Some of many shares are not those that were committed to.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("shares are not those committed to: {culprits:?}")]
+pub struct InvalidShares {
+    /// The indices of the wrong ones, in the order in which the shares were given.
+    pub culprits: Vec<u32>,
 }

@@ -16,6 +16,13 @@ pub trait Group: Copy + PartialEq + Add<Output = Self> + Mul<Self::Scalar, Outpu
     /// The neutral element.
     #[must_use]
     fn identity() -> Self;
+
+    /// Σ scalar · point over pairs of the two slices, for points and scalars that are public or weighted at random. What one
+    /// slice has more than the other is left out.
+    #[must_use]
+    fn combine(points: &[Self], scalars: &[Self::Scalar]) -> Self {
+        points.iter().zip(scalars).fold(Self::identity(), |sum, (&point, &scalar)| sum + point * scalar)
+    }
 }
 
 /// A public point, a small number of times. Time depends on the number.
@@ -51,10 +58,36 @@ mod bls12381 {
     }
 }
 
+#[cfg(feature = "pairing")]
+mod pairing {
+    use quiver_pairing::{Curve, Group, Point, Scalar};
+
+    /// G1 and G2.
+    impl<C: Curve> super::Group for Point<C> {
+        type Scalar = Scalar;
+
+        fn generator() -> Self {
+            Self::generator()
+        }
+
+        fn identity() -> Self {
+            <Self as Group>::identity()
+        }
+
+        fn combine(points: &[Self], scalars: &[Scalar]) -> Self {
+            let len = points.len().min(scalars.len());
+            let both = points.get(..len).zip(scalars.get(..len));
+            // Slices of one length are combined.
+            both.and_then(|(points, scalars)| Self::msm(points, scalars).ok())
+                .unwrap_or_else(super::Group::identity)
+        }
+    }
+}
+
 #[cfg(feature = "ristretto255")]
 mod ristretto255 {
     use curve25519_dalek::constants::RISTRETTO_BASEPOINT_POINT;
-    use curve25519_dalek::traits::Identity;
+    use curve25519_dalek::traits::{Identity, VartimeMultiscalarMul};
     use curve25519_dalek::{RistrettoPoint, Scalar};
 
     impl super::Group for RistrettoPoint {
@@ -66,6 +99,11 @@ mod ristretto255 {
 
         fn identity() -> Self {
             <Self as Identity>::identity()
+        }
+
+        fn combine(points: &[Self], scalars: &[Scalar]) -> Self {
+            let len = points.len().min(scalars.len());
+            Self::vartime_multiscalar_mul(scalars.iter().take(len), points.iter().take(len))
         }
     }
 }

@@ -21,6 +21,7 @@
 
 extern crate alloc;
 
+mod batch;
 pub mod commitment;
 pub mod error;
 pub mod field;
@@ -30,7 +31,7 @@ pub mod polynomial;
 pub mod share;
 
 pub use commitment::PolynomialCommitment;
-pub use error::Error;
+pub use error::{Error, InvalidShares};
 pub use field::Field;
 pub use group::Group;
 pub use lagrange::{Rational, lagrange_at_zero, rational_lagrange};
