@@ -1,0 +1,96 @@
+//! The key of an identity, and decrypting with it.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_crypto::{Secret, Zeroizing, ct_eq};
+use quiver_pairing::{G1, G2, Group, pairing, product_is_one};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::encryption::{mask, times_p1};
+use crate::hashes::{h2, h3};
+use crate::{Ciphertext, Error, IdentityPoint, MasterPublicKey};
+
+/// K = s·Q, checked: opens what was encrypted to the identity. Erased when dropped; `Debug` shows nothing.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct IdentityKey(G2);
+
+impl IdentityKey {
+    /// Bytes of an encoded key.
+    pub const LEN: usize = G2::ENCODED_LEN;
+
+    /// A key that was found to be right.
+    pub(crate) const fn verified(point: G2) -> Self {
+        Self(point)
+    }
+
+    /// The encoding, 96 bytes. Reading it back gives an [`UnverifiedIdentityKey`].
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<[u8; Self::LEN]> {
+        Zeroizing::new(self.0.encode())
+    }
+
+    /// Decrypts, and checks that the ciphertext is the one that encryption makes of what comes out.
+    ///
+    /// # Errors
+    /// [`Error::Decryption`]: altered, for another identity, or under another master public key.
+    pub fn decrypt(&self, ciphertext: &Ciphertext) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let Ciphertext { u, v, w } = ciphertext;
+        // σ = V ⊕ H2(e(U, K)); m = W ⊕ H4(σ)
+        let paired = Zeroizing::new(pairing(u, &self.0));
+        let sigma = Secret::new(Secret::new(*v).xor(&h2(&paired)));
+        let message = Zeroizing::new(mask(w, &sigma));
+        // "Set r = H3(σ, m). Test that U = rP. If not, reject the ciphertext."
+        let r = h3(&sigma, &message)?;
+        let expected = Zeroizing::new(times_p1(&r).encode());
+        if ct_eq(&*expected, &u.encode()) { Ok(message) } else { Err(Error::Decryption) }
+    }
+}
+
+impl PartialEq for IdentityKey {
+    fn eq(&self, other: &Self) -> bool {
+        ct_eq(&*self.encode(), &*other.encode())
+    }
+}
+
+impl Eq for IdentityKey {}
+
+impl fmt::Debug for IdentityKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IdentityKey(..)")
+    }
+}
+
+/// What somebody says is an identity's key: a point of the subgroup of G2, and not the identity.
+#[derive(Clone, Debug)]
+pub struct UnverifiedIdentityKey(IdentityKey);
+
+impl UnverifiedIdentityKey {
+    /// Reads the encoding, 96 bytes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidPoint`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        G2::decode(bytes).map(|point| Self(IdentityKey(point))).map_err(|_| Error::InvalidPoint("G2"))
+    }
+
+    /// Checks that it is the key of this identity: e(P1, K) = e(MPK, Q), two pairings.
+    ///
+    /// # Errors
+    /// [`Error::InvalidIdentityKey`].
+    pub fn verify(self, master: &MasterPublicKey, point: &IdentityPoint) -> Result<IdentityKey, Error> {
+        let pairs = equation(self.0.0, *master.point(), point);
+        if product_is_one(&pairs) { Ok(self.0) } else { Err(Error::InvalidIdentityKey) }
+    }
+}
+
+impl From<IdentityKey> for UnverifiedIdentityKey {
+    fn from(key: IdentityKey) -> Self {
+        Self(key)
+    }
+}
+
+/// What cancels out exactly if e(P1, key) = e(public, Q): if key = x·Q and public = x·P1 for one x.
+pub(crate) fn equation(key: G2, public: G1, point: &IdentityPoint) -> [(G1, G2); 2] {
+    [(-G1::generator(), key), (public, *point.point())]
+}
