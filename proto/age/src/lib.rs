@@ -1,0 +1,59 @@
+//! age files that open when a condition is met: Boneh-Franklin encryption to a condition ([`quiver_ibe`]) as a recipient
+//! type of the [age v1 format](https://c2sp.org/age).
+//!
+//! A file is encrypted under a random key of 16 bytes, in chunks of 64 KiB, by the `age` crate; a *stanza* in its header
+//! carries that key encrypted to one condition. A file for several conditions has several stanzas, and the key of any one
+//! opens it. Nothing here knows who hands out keys, or when.
+//!
+//! ```text
+//! age-encryption.org/v1
+//! -> quiver-ibe FINGERPRINT CONDITION
+//! base64(U ‖ V ‖ W)
+//! --- MAC
+//! ```
+//!
+//! | in the header | length | what |
+//! |---|---|---|
+//! | FINGERPRINT | 43 characters | of the master public key; 32 bytes, base64 without padding |
+//! | CONDITION | 1 to 255 characters | its one canonical spelling, `mission/alpha/phase-2` |
+//! | U | 48 bytes | r·P1 in G1, compressed |
+//! | V | 32 bytes | σ ⊕ H2(e(MPK, Q)^r) |
+//! | W | 16 bytes | file key ⊕ H4(σ) |
+//!
+//! | module or type | what it has |
+//! |---|---|
+//! | [`Recipient`] | a master public key and a condition; `age1quiver1…` as text |
+//! | [`Identity`] | a master public key and the keys of conditions; `AGE-PLUGIN-QUIVER-1…` as text; secret |
+//! | [`identity_file`] | identities as the lines of a file |
+//! | [`WrappedKey`] | the stanza |
+//! | [`encrypt`], [`Writer`] | making files, as a stream |
+//! | [`Sealed`], [`Plaintext`] | opening files, as a stream: no byte comes out that is not authentic |
+//!
+//! Memory does not grow with a file: both directions hold one chunk. A header is read up to 64 KiB and no further. What is
+//! random comes from the operating system, because the `age` crate takes it from there itself.
+//!
+//! The program `age-plugin-quiver` makes the same recipients and identities known to the commands `age` and `rage`.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+mod bech;
+mod encrypt;
+mod error;
+mod header;
+mod identity;
+pub mod identity_file;
+mod open;
+mod recipient;
+mod stanza;
+
+pub use encrypt::{Format, Writer, encrypt};
+pub use error::{Error, Result};
+pub use identity::{Identity, KEYS_LIMIT};
+pub use open::{Plaintext, Sealed};
+pub use recipient::{RECIPIENTS_LIMIT, Recipient};
+pub use stanza::{TAG, WrappedKey};
+
+/// The name of the plugin, as it stands in recipients, identities and the program's name.
+pub const PLUGIN_NAME: &str = "quiver";
