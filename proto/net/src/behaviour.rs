@@ -59,7 +59,7 @@ impl Node {
         });
         let group = config.topic.as_deref().map(|topic| group(config, topic)).transpose()?;
         Ok(Self {
-            limits: connection_limits::Behaviour::new(connection_limits(config)),
+            limits: connection_limits(config),
             blocked: allow_block_list::Behaviour::default(),
             messages: messages(config, metrics),
             group: group.into(),
@@ -69,14 +69,18 @@ impl Node {
     }
 }
 
-fn connection_limits(config: &NodeConfig) -> ConnectionLimits {
+/// Members are beyond these limits; `Network` keeps each of them to its number of connections.
+fn connection_limits(config: &NodeConfig) -> connection_limits::Behaviour {
     let limits = &config.limits;
-    ConnectionLimits::default()
+    let limits = ConnectionLimits::default()
         .with_max_pending_incoming(Some(limits.pending))
         .with_max_pending_outgoing(Some(limits.pending))
         .with_max_established_incoming(Some(limits.inbound))
         .with_max_established_outgoing(Some(limits.outbound))
-        .with_max_established_per_peer(Some(limits.per_peer))
+        .with_max_established_per_peer(Some(limits.per_peer));
+    let mut behaviour = connection_limits::Behaviour::new(limits);
+    config.members.iter().for_each(|(_, peer)| behaviour.bypass_peer_id(peer));
+    behaviour
 }
 
 fn messages(config: &NodeConfig, metrics: &NetMetrics) -> request_response::Behaviour<Frames> {

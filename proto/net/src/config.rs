@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
+use libp2p::{Multiaddr, PeerId};
 use quiver_role::Route;
+use quiver_role::machine::KgcId;
 use tokio::sync::Semaphore;
 
 use crate::key::NodeKey;
@@ -146,6 +147,9 @@ pub struct NodeConfig {
     /// Addresses to keep a connection to, and what they are. A `/dns4/…`, `/dns6/…` or `/dns/…` name is looked up at every
     /// attempt. A `/p2p/…` at the end pins the peer.
     pub dial: Vec<(Route, Multiaddr)>,
+    /// The other KGCs of the quorum this node belongs to, by their transport identities. Whoever dialled, their connections
+    /// have [`Route::Member`], nobody else's have, and strangers' connections, however many, keep none of theirs out.
+    pub members: Vec<(KgcId, PeerId)>,
     /// The group's topic ([`group_topic`](crate::group_topic)), or none for a node outside any group.
     pub topic: Option<String>,
     /// The node's place in its group.
@@ -186,6 +190,7 @@ impl NodeConfig {
             transport,
             listen: Vec::new(),
             dial: Vec::new(),
+            members: Vec::new(),
             topic: None,
             tuning: Tuning::Spoke,
             limits: Limits::client(),

@@ -2,7 +2,7 @@
 
 mod events;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -16,6 +16,7 @@ use libp2p::request_response::{InboundRequestId, ResponseChannel};
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{self, Swarm};
 use libp2p::{Multiaddr, PeerId};
+use quiver_role::machine::KgcId;
 use quiver_role::{MAX_MESSAGE_LEN, Peer, Route};
 use rand::Rng;
 use tokio::time::Instant;
@@ -61,6 +62,8 @@ pub(crate) struct Network {
     tuning: Tuning,
     topic: Option<TopicHash>,
     nonce: u64,
+    /// The quorum's other KGCs.
+    members: HashMap<PeerId, KgcId>,
     /// Blocked peers, oldest first.
     blocked: VecDeque<PeerId>,
     listeners: Vec<ListenerId>,
@@ -92,6 +95,7 @@ impl Network {
             tuning: config.tuning,
             topic: config.topic.as_deref().map(|topic| IdentTopic::new(topic).hash()),
             nonce: rand::rngs::OsRng.r#gen(),
+            members: config.members.iter().map(|(kgc, peer)| (*peer, *kgc)).collect(),
             blocked: VecDeque::new(),
             listeners,
             incoming: VecDeque::new(),

@@ -232,7 +232,7 @@ impl<S: Suite> Edge<S> {
                 self.approach(now, rng);
                 self.introduce_soon(now);
             }
-            Route::Inbound => {}
+            Route::Inbound | Route::Member(_) => {}
         }
     }
 

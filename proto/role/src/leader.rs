@@ -217,7 +217,7 @@ impl<S: Suite> Leader<S> {
         match route {
             Route::Kgc => {}
             Route::Leader => return self.leader_connected(now, peer),
-            Route::Inbound => return,
+            Route::Inbound | Route::Member(_) => return,
         }
         self.kgcs.insert(peer);
         for (_, proof) in self.memory.refused.iter().filter(|(_, proof)| !proof.is_empty()) {

@@ -15,6 +15,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+pub use quiver_ainq::KgcId;
 use quiver_ainq::UnixTime;
 pub use quiver_message::MAX_MESSAGE_LEN;
 use rand_core::CryptoRngCore;
@@ -41,6 +42,9 @@ pub enum Route {
     Leader,
     /// They dialled us.
     Inbound,
+    /// It is this KGC of the quorum that we belong to, whichever of us dialled: its transport identity is pinned, and the
+    /// driver has authenticated it.
+    Member(KgcId),
 }
 
 /// What a driver tells a machine.

@@ -18,8 +18,8 @@ impl Network {
     pub(super) fn on_event(&mut self, event: SwarmEvent<NodeEvent>) -> Result<(), NetError> {
         match event {
             SwarmEvent::Behaviour(event) => self.on_node_event(event),
-            SwarmEvent::ConnectionEstablished { peer_id, connection_id, .. } => {
-                self.on_opened(peer_id, connection_id);
+            SwarmEvent::ConnectionEstablished { peer_id, connection_id, num_established, .. } => {
+                self.on_opened(peer_id, connection_id, num_established.get());
             }
             SwarmEvent::ConnectionClosed { peer_id, connection_id, num_established, cause, .. } => {
                 self.on_closed(peer_id, connection_id, num_established, cause);
@@ -43,9 +43,20 @@ impl Network {
         Ok(())
     }
 
-    fn on_opened(&mut self, id: PeerId, connection: ConnectionId) {
+    fn on_opened(&mut self, id: PeerId, connection: ConnectionId, established: u32) {
         self.metrics.connections_opened.inc();
-        let route = self.dialler.established(connection, Instant::now()).unwrap_or(Route::Inbound);
+        let dialled = self.dialler.established(connection, Instant::now());
+        let route = match self.members.get(&id) {
+            Some(kgc) => {
+                // What libp2p sees to for everybody else.
+                if established > self.limits.per_peer {
+                    self.swarm.close_connection(connection);
+                }
+                Route::Member(*kgc)
+            }
+            // Who it is decides that, not at which address it was found.
+            None => dialled.filter(|route| !matches!(route, Route::Member(_))).unwrap_or(Route::Inbound),
+        };
         match self.peers.arrived(id, route) {
             Arrived::New(peer) => self.incoming.push_back(Incoming::Connected { peer, route }),
             Arrived::Better { old, new } => {

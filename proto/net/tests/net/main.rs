@@ -3,5 +3,6 @@
 mod group;
 mod hostile;
 mod lifecycle;
+mod members;
 mod messages;
 mod toy;
