@@ -79,8 +79,15 @@ static HONEST: LazyLock<Honest> = LazyLock::new(|| {
     let (mut rng, (parameters, key)) = (rng(51), authority());
     let target = Target::policy("scout", &Schema::new()).expect("a policy");
     let lifetime = Lifetime::default();
-    let begun =
-        SendingSession::begin::<AnyScheme>(&parameters, &target, Some(&Signatory), lifetime, START, &mut rng);
+    let begun = SendingSession::begin::<AnyScheme>(
+        &parameters,
+        &target,
+        Some("alpha"),
+        Some(&Signatory),
+        lifetime,
+        START,
+        &mut rng,
+    );
     let mut session = begun.expect("a session");
     let sealed = [&b"go north"[..], b"go on"].map(|data| {
         let message = session.message(START).expect("a message");

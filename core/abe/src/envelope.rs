@@ -38,8 +38,8 @@ pub use chain::{MAX_AHEAD, MAX_SKIPPED};
 pub use choice::{AnyCiphertext, AnyKey, AnyParameters, AnyScheme, Target, named_authority};
 pub use error::EnvelopeError;
 pub use header::{
-    Following, Header, Lifetime, MAX_CIPHERTEXT_LEN, MAX_HEADER_LEN, MAX_SENDER_LEN, MAX_SIGNATURE_LEN,
-    Opening, SessionId,
+    Following, Header, Lifetime, MAX_CIPHERTEXT_LEN, MAX_GROUP_LEN, MAX_HEADER_LEN, MAX_SENDER_LEN,
+    MAX_SIGNATURE_LEN, Opening, SessionId,
 };
 #[cfg(feature = "std")]
 pub use io::{IoError, open, read_header, seal};

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{Name, Role};
+use quiver_ainq::{Name, Role, UnixTime};
 
 /// Who signed an envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum EnvelopeEvent {
         session: [u8; 32],
         /// Its number in it, from 0.
         number: u32,
+        /// When the session was begun, in seconds since 1970, by its sender's clock: the message is not older.
+        begun: UnixTime,
         /// The plaintext.
         data: Vec<u8>,
         /// Who signed it; none if nobody did, so that nothing is known of its source.

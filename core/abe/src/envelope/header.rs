@@ -3,11 +3,12 @@
 //! ```text
 //! envelope  = "QvE" ‖ version 1 ‖ lp(header) ‖ chunks
 //! opening   = 1 ‖ prelude ‖ lp(KEM ciphertext) ‖ c2 (32)
-//! prelude   = lp(scheme) ‖ created (8) ‖ seconds (4) ‖ messages (4) ‖ lp(sender) ‖ signature length (2)
+//! prelude   = lp(scheme) ‖ lp(group) ‖ created (8) ‖ seconds (4) ‖ messages (4) ‖ lp(sender) ‖ signature length (2)
 //! following = 2 ‖ session (32) ‖ number (4)
 //! ```
 //!
-//! A sender is named if and only if it signs. The KEM ciphertext names its authority and its policy or attributes.
+//! A sender is named if and only if it signs. The group is the one it is said to, and empty for what is said to none, as a
+//! file: without it, what was signed for one group could be shown as said in another. The KEM ciphertext names its authority and its policy or attributes.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -32,8 +33,10 @@ pub const MAX_SENDER_LEN: usize = 2048;
 pub const MAX_SIGNATURE_LEN: usize = 512;
 /// Longest header with all that stands before the chunks, in bytes.
 pub const MAX_HEADER_LEN: usize = PREFIX_LEN + 1 + MAX_PRELUDE_LEN + 4 + MAX_CIPHERTEXT_LEN + 32;
-const MAX_PRELUDE_LEN: usize = 4 + MAX_SCHEME_LEN + 16 + 4 + MAX_SENDER_LEN + 2;
+const MAX_PRELUDE_LEN: usize = 4 + MAX_SCHEME_LEN + 4 + MAX_GROUP_LEN + 16 + 4 + MAX_SENDER_LEN + 2;
 const MAX_SCHEME_LEN: usize = 32;
+/// Longest name of a group in bytes.
+pub const MAX_GROUP_LEN: usize = 64;
 
 /// How long a session may be followed, and with how many messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +98,8 @@ impl Default for Lifetime {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Prelude {
     pub(super) scheme: String,
+    /// The group it is said to; empty for none.
+    pub(super) group: String,
     pub(super) created: u64,
     pub(super) lifetime: Lifetime,
     /// Public key of the sender, in its own encoding; empty if nobody signs.
@@ -116,18 +121,19 @@ impl Prelude {
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
-        writer.lp(self.scheme.as_bytes()).u64(self.created);
+        writer.lp(self.scheme.as_bytes()).lp(self.group.as_bytes()).u64(self.created);
         writer.u32(self.lifetime.seconds).u32(self.lifetime.messages);
         writer.lp(&self.sender).u16(self.signature_len).finish()
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let scheme = reader.lp(MAX_SCHEME_LEN)?;
-        let scheme = core::str::from_utf8(scheme).map_err(|_| Malformed("scheme"))?.into();
+        let scheme = text(reader.lp(MAX_SCHEME_LEN)?, "scheme")?;
+        let group = text(reader.lp(MAX_GROUP_LEN)?, "group")?;
         let created = reader.u64()?;
         let lifetime = Lifetime { seconds: reader.u32()?, messages: reader.u32()? };
         let prelude = Self {
             scheme,
+            group,
             created,
             lifetime,
             sender: reader.lp(MAX_SENDER_LEN)?.to_vec(),
@@ -136,6 +142,10 @@ impl Prelude {
         prelude.check()?;
         Ok(prelude)
     }
+}
+
+fn text(bytes: &[u8], what: &'static str) -> Result<String, Malformed> {
+    core::str::from_utf8(bytes).map(String::from).map_err(|_| Malformed(what))
 }
 
 /// The header of a session's first message: the encapsulated key and all it is bound to.
@@ -152,6 +162,12 @@ impl Opening {
     #[must_use]
     pub fn scheme(&self) -> &str {
         &self.prelude.scheme
+    }
+
+    /// The group it is said to; none for what is said to no group, as a file. Genuine if it opens.
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        Some(&*self.prelude.group).filter(|group| !group.is_empty())
     }
 
     /// When the session was begun, in seconds since 1970, by its sender's clock.

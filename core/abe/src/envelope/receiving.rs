@@ -1,5 +1,6 @@
 //! The receiver's side of a session.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -14,6 +15,7 @@ use super::{EnvelopeError, Kem, SessionId, named_authority, transform};
 pub struct ReceivingSession {
     window: Window,
     context: Context,
+    group: Option<Box<str>>,
     authority: Option<[u8; 32]>,
     created: u64,
     lifetime: Lifetime,
@@ -37,8 +39,9 @@ impl ReceivingSession {
             signature_len: usize::from(opening.prelude.signature_len),
         };
         let authority = named_authority(opening.ciphertext());
+        let group = opening.group().map(Box::from);
         let (created, lifetime) = (opening.created(), opening.lifetime());
-        Ok(Self { window: Window::new(session_key), context, authority, created, lifetime })
+        Ok(Self { window: Window::new(session_key), context, group, authority, created, lifetime })
     }
 
     /// The session's name.
@@ -52,6 +55,12 @@ impl ReceivingSession {
     #[must_use]
     pub fn sender(&self) -> &[u8] {
         &self.context.sender
+    }
+
+    /// The group it is said to; none for what is said to no group, as a file.
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        self.group.as_deref()
     }
 
     /// The canonical encoding of the policy or the attributes it is sealed to.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use rand_core::CryptoRngCore;
 
 use super::chain::Chain;
-use super::header::{Following, Header, Lifetime, Opening, Prelude};
+use super::header::{Following, Header, Lifetime, MAX_GROUP_LEN, Opening, Prelude};
 use super::sender::{self, Context, Signer};
 use super::stream::Sealer;
 use super::{EnvelopeError, Kem, SessionId, transform};
@@ -33,21 +33,28 @@ pub struct Message {
 }
 
 impl SendingSession {
-    /// Begins a session: encapsulates its key to a policy or to attributes. `now` is seconds since 1970.
+    /// Begins a session: encapsulates its key to a policy or to attributes. `group` is the one it is said to, none for what is
+    /// said to no group, as a file. `now` is seconds since 1970.
     ///
     /// # Errors
-    /// Those of the scheme, or [`EnvelopeError::OutOfBounds`] if the signer's key or signatures are too long.
+    /// Those of the scheme, or [`EnvelopeError::OutOfBounds`] if the group's name ([`MAX_GROUP_LEN`]), the signer's key or its
+    /// signatures are too long.
     pub fn begin<K: Kem>(
         parameters: &K::Parameters,
         target: &K::Target,
+        group: Option<&str>,
         signer: Option<&dyn Signer>,
         lifetime: Lifetime,
         now: u64,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<Self, EnvelopeError> {
+        let group = group.unwrap_or_default();
+        if group.len() > MAX_GROUP_LEN {
+            return Err(EnvelopeError::OutOfBounds("the group's name"));
+        }
         let (sender, signature_len) = sender::describe(signer)?;
         let scheme = K::scheme(parameters).into();
-        let prelude = Prelude { scheme, created: now, lifetime, sender, signature_len };
+        let prelude = Prelude { scheme, group: group.into(), created: now, lifetime, sender, signature_len };
         let (opening, key) = transform::encapsulate::<K>(parameters, target, prelude, rng)?;
         let context = Context {
             session: opening.session(),

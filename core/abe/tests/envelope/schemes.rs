@@ -69,6 +69,7 @@ fn sealed(authority: &Authority, data: &[u8]) -> Vec<u8> {
     let mut session = SendingSession::begin::<AnyScheme>(
         &authority.parameters,
         &authority.target,
+        None,
         Some(&ALICE),
         Lifetime::SINGLE,
         NOW,
@@ -151,8 +152,15 @@ fn sealing_to_what_the_scheme_does_not_take_is_an_error() {
             Target::Attributes(_) => Target::Policy(tree("scout")),
         };
         let (parameters, mut rng) = (&authority.parameters, rng());
-        let session =
-            SendingSession::begin::<AnyScheme>(parameters, &target, None, Lifetime::SINGLE, NOW, &mut rng);
+        let session = SendingSession::begin::<AnyScheme>(
+            parameters,
+            &target,
+            None,
+            None,
+            Lifetime::SINGLE,
+            NOW,
+            &mut rng,
+        );
         assert!(matches!(session.err(), Some(EnvelopeError::Scheme(AbeError::WrongKind { .. }))));
     }
     assert!(AnyParameters::decode("rot13", &[]).is_err());
@@ -189,7 +197,8 @@ fn ciphertext_of_another_encapsulation_with_the_same_policy_does_not_open() {
     let begin = |rng: &mut ChaCha20Rng| {
         let (parameters, target) = (&authority.parameters, &authority.target);
         let mut session =
-            SendingSession::begin::<AnyScheme>(parameters, target, None, Lifetime::SINGLE, NOW, rng).unwrap();
+            SendingSession::begin::<AnyScheme>(parameters, target, None, None, Lifetime::SINGLE, NOW, rng)
+                .unwrap();
         session.message(NOW).unwrap().header
     };
     let (one, two) = (begin(&mut rng()), begin(&mut other_rng));

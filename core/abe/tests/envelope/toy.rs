@@ -121,7 +121,9 @@ pub(crate) fn session_at(
     seed: u64,
 ) -> SendingSession {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
-    SendingSession::begin::<Toy>(&PARAMETERS, &words("scout medic"), signer, lifetime, now, &mut rng).unwrap()
+    let target = words("scout medic");
+    SendingSession::begin::<Toy>(&PARAMETERS, &target, Some("alpha"), signer, lifetime, now, &mut rng)
+        .unwrap()
 }
 
 /// The next message of a session, whole.

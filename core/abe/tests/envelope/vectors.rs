@@ -42,7 +42,8 @@ impl CryptoRng for Counting {}
 
 fn begin(signer: Option<&dyn Signer>, lifetime: Lifetime) -> SendingSession {
     let (target, mut seed) = (words("scout medic"), Counting(0));
-    SendingSession::begin::<Toy>(&PARAMETERS, &target, signer, lifetime, NOW, &mut seed).unwrap()
+    let group = signer.is_some().then_some("alpha");
+    SendingSession::begin::<Toy>(&PARAMETERS, &target, group, signer, lifetime, NOW, &mut seed).unwrap()
 }
 
 fn next(session: &mut SendingSession, signer: Option<&dyn Signer>, data: &[u8]) -> Vec<u8> {

@@ -39,10 +39,10 @@ def framed(body):
 
 
 class Session:
-    def __init__(self, seed, words, created, seconds, messages, secret):
+    def __init__(self, seed, words, group, created, seconds, messages, secret):
         self.words, self.secret, self.number = words, secret, 0
         self.sender = h("toy public", secret) if secret else b""
-        prelude = lp(b"toy") + struct.pack(">QII", created, seconds, messages)
+        prelude = lp(b"toy") + lp(group) + struct.pack(">QII", created, seconds, messages)
         prelude += lp(self.sender) + struct.pack(">H", 32 if secret else 0)
         coins = prf(seed, "coins", lp(prelude) + lp(words))
         c, k = toy_encapsulate(bytes([9]) * 32, words, coins)
@@ -73,10 +73,10 @@ class Session:
 
 
 seed = bytes(range(32))
-signed = Session(seed, b"scout medic", 1_800_000_000, 86400, 65536, bytes([1]) * 32)
+signed = Session(seed, b"scout medic", b"alpha", 1_800_000_000, 86400, 65536, bytes([1]) * 32)
 print("opening =", signed.seal(b"go north").hex())
 print("following =", signed.seal(b"").hex())
 long = bytes(at * 31 % 251 for at in range(2 * CHUNK + 3))
 print("digest of a long one =", h("vector", lp(signed.seal(long))).hex())
-unsigned = Session(seed, b"scout medic", 1_800_000_000, 0, 1, b"")
+unsigned = Session(seed, b"scout medic", b"", 1_800_000_000, 0, 1, b"")
 print("unsigned =", unsigned.seal(b"go north").hex())

@@ -36,8 +36,15 @@ pub(super) fn seal<S: Suite>(
     let mut to = Unfinished::new(output)?;
     let signer = signer.as_ref().map(|signer| signer as &dyn Signer);
     let now = clock::unix_now();
-    let begun =
-        SendingSession::begin::<AnyScheme>(parameters, target, signer, Lifetime::SINGLE, now, &mut OsRng);
+    let begun = SendingSession::begin::<AnyScheme>(
+        parameters,
+        target,
+        None,
+        signer,
+        Lifetime::SINGLE,
+        now,
+        &mut OsRng,
+    );
     let message = begun.and_then(|mut session| session.message(now));
     let message = message.map_err(|error| Error::envelope(input, error))?;
     let sealed = envelope::seal(message, from, to.file.as_file_mut(), signer, &mut OsRng);

@@ -10,14 +10,14 @@ const CHANNEL: &str = "envelope";
 /// One line about an event, for people or as JSON. Nothing about what was sent.
 pub fn told(group: &str, event: &EnvelopeEvent, as_json: bool) -> Option<String> {
     let (session, opened) = match event {
-        EnvelopeEvent::Opened { session, number, data, author } => {
-            (session, Some((number, data, author.as_ref().map(|author| author.name.as_str()))))
+        EnvelopeEvent::Opened { session, number, begun, data, author } => {
+            (session, Some((number, begun, data, author.as_ref().map(|author| author.name.as_str()))))
         }
         EnvelopeEvent::NotSatisfied { session } => (session, None),
         EnvelopeEvent::Sent { .. } => return None,
     };
     let session = hex::encode(session.get(..8).unwrap_or_default());
-    let Some((number, data, author)) = opened else {
+    let Some((number, begun, data, author)) = opened else {
         return Some(match as_json {
             true => json!({"event": "envelope", "opened": false, "session": session}).to_string(),
             false => format!("[{group}/{CHANNEL}] policy not satisfied"),
@@ -30,7 +30,7 @@ pub fn told(group: &str, event: &EnvelopeEvent, as_json: bool) -> Option<String>
     }
     let text = std::str::from_utf8(data).ok();
     let line = json!({
-        "event": "envelope", "opened": true, "session": session, "number": number, "group": group,
+        "event": "envelope", "opened": true, "session": session, "number": number, "begun": begun, "group": group,
         "from": author, "signed": signed, "hex": hex::encode(data), "text": text,
     });
     Some(line.to_string())
@@ -45,7 +45,13 @@ mod tests {
 
     fn opened(author: Option<&str>) -> EnvelopeEvent {
         let author = author.map(|name| Author { name: Name::new(name).expect("name"), role: Role::Edge });
-        EnvelopeEvent::Opened { session: [0xab; 32], number: 3, data: b"go".to_vec(), author }
+        EnvelopeEvent::Opened {
+            session: [0xab; 32],
+            number: 3,
+            begun: 1_800_000_000,
+            data: b"go".to_vec(),
+            author,
+        }
     }
 
     #[test]
@@ -69,8 +75,8 @@ mod tests {
         let line: serde_json::Value =
             serde_json::from_str(&told("alpha", &opened(None), true).expect("shown")).expect("json");
         assert_eq!(
-            (&line["text"], &line["signed"], &line["number"]),
-            (&"go".into(), &false.into(), &3.into())
+            (&line["text"], &line["signed"], &line["number"], &line["begun"]),
+            (&"go".into(), &false.into(), &3.into(), &1_800_000_000.into())
         );
         assert_eq!(line["from"], serde_json::Value::Null);
     }

@@ -67,8 +67,15 @@ mod with_abe {
                     none => *none = Some(Box::new(Envelopes::new(keys))),
                 },
                 EnvelopeCommand::Seal { authority, target, data, signed } => {
-                    let order = Order { authority: &authority, target: &target, data: &data };
-                    if let Err(reason) = self.seal(now, &order, signed, rng) {
+                    let sent = match self.wanted.clone() {
+                        Some(group) => {
+                            let order =
+                                Order { authority: &authority, target: &target, group: &group, data: &data };
+                            self.seal(now, &order, signed, rng)
+                        }
+                        None => Err("in no group"),
+                    };
+                    if let Err(reason) = sent {
                         self.out.event(EdgeEvent::SendFailed(reason));
                     }
                 }
@@ -98,7 +105,7 @@ mod with_abe {
                 return;
             };
             let verifier = DroneVerifier::new(&self.config.deployment, self.revocations.list(), now.unix);
-            for heard in envelopes.receive(now, &envelope.sealed, &verifier) {
+            for heard in envelopes.receive(now, self.wanted.as_ref(), &envelope.sealed, &verifier) {
                 match heard {
                     Heard::Opened(event) => self.out.event(EdgeEvent::Envelope(event)),
                     Heard::NotSatisfied(SessionId(session)) => {

@@ -5,9 +5,11 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_abe::envelope::{
-    AnyScheme, EnvelopeError, Header, Lifetime, MAX_SKIPPED, Opener, Opening, ReceivingSession, SessionId,
-    Sessions, Verifier, named_authority, open_bytes,
+    AnyScheme, EnvelopeError, Header, MAX_SKIPPED, Opener, Opening, ReceivingSession, SessionId, Sessions,
+    Verifier, named_authority, open_bytes,
 };
+
+use quiver_ainq::Name;
 
 use super::budget::Budget;
 use super::keys::AttributeKeys;
@@ -76,10 +78,11 @@ impl Receiving {
         &mut self,
         keys: &AttributeKeys,
         now: Now,
+        group: Option<&Name>,
         opening: &Opening,
     ) -> Result<Option<ReceivingSession>, EnvelopeError> {
-        // A file, which its sender gave to somebody and did not say to a group.
-        if opening.lifetime() == Lifetime::SINGLE {
+        // A file, which its sender gave to somebody, or said to another group: whoever brings it here says so, not the sender.
+        if opening.group() != group.map(Name::as_str) || group.is_none() {
             return Ok(None);
         }
         match self.sessions.admits(opening, now.unix) {
@@ -154,20 +157,21 @@ impl Receiving {
 }
 
 impl Envelopes {
-    /// Takes an envelope, and whatever waited for it.
+    /// Takes an envelope that was said to the drone's group, and whatever waited for it.
     pub(crate) fn receive(
         &mut self,
         now: Now,
+        group: Option<&Name>,
         sealed: &[u8],
         verifier: &impl Verifier<Sender = Author>,
     ) -> Vec<Heard> {
-        let (first, opened) = match self.take(now, sealed, verifier) {
+        let (first, opened) = match self.take(now, group, sealed, verifier) {
             Ok((heard, opened)) => (heard, opened),
             Err(error) => (Some(Heard::Wrong(error)), None),
         };
         let mut heard: Vec<Heard> = first.into_iter().collect();
         for later in opened.map(|session| self.receiving.waiting_for(session)).into_iter().flatten() {
-            match self.take(now, &later, verifier) {
+            match self.take(now, group, &later, verifier) {
                 Ok((next, _)) => heard.extend(next),
                 Err(error) => heard.push(Heard::Wrong(error)),
             }
@@ -179,6 +183,7 @@ impl Envelopes {
     fn take(
         &mut self,
         now: Now,
+        group: Option<&Name>,
         sealed: &[u8],
         verifier: &impl Verifier<Sender = Author>,
     ) -> Result<(Option<Heard>, Option<SessionId>), EnvelopeError> {
@@ -188,7 +193,7 @@ impl Envelopes {
             return Ok((None, None));
         }
         let opened = match &header {
-            Header::Opening(opening) => match self.receiving.open_key(&self.keys, now, opening) {
+            Header::Opening(opening) => match self.receiving.open_key(&self.keys, now, group, opening) {
                 Ok(Some(session)) => Some(session),
                 Ok(None) => return Ok((None, None)),
                 Err(EnvelopeError::NotSatisfied) => {
@@ -203,21 +208,22 @@ impl Envelopes {
             return Ok((self.receiving.await_opening(now, id, sealed), None));
         };
         let jumps = &mut self.receiving.jumps;
-        let Some(opener) = opener(&self.keys, jumps, now.monotonic, session, &header)? else {
+        let Some(opener) = opener((&self.keys, group), jumps, now.monotonic, session, &header)? else {
             return Ok((None, None));
         };
+        let begun = session.created();
         let (data, author) = open_bytes(opener, chunks, verifier)?;
-        let begun = opened.is_some().then_some(id);
+        let first = opened.is_some().then_some(id);
         self.receiving.sessions.took(&header, opened, now.unix)?;
-        let event =
-            EnvelopeEvent::Opened { session: id.0, number: header.number(), data: data.to_vec(), author };
-        Ok((Some(Heard::Opened(event)), begun))
+        let (session, number) = (id.0, header.number());
+        let event = EnvelopeEvent::Opened { session, number, begun, data: data.to_vec(), author };
+        Ok((Some(Heard::Opened(event)), first))
     }
 }
 
 /// What opens this message of a session, if it is to be tried.
 fn opener(
-    keys: &AttributeKeys,
+    (keys, group): (&AttributeKeys, Option<&Name>),
     jumps: &mut Budget,
     now: Duration,
     session: &ReceivingSession,
@@ -225,6 +231,10 @@ fn opener(
 ) -> Result<Option<Opener>, EnvelopeError> {
     // What was opened with a key that has been withdrawn is not read on.
     if !session.authority().is_some_and(|authority| keys.open(authority)) {
+        return Ok(None);
+    }
+    // The drone has gone to another group since.
+    if session.group() != group.map(Name::as_str) {
         return Ok(None);
     }
     let ahead = session.ahead(header.number());

@@ -8,7 +8,7 @@ use quiver_abe::envelope::{
     AnyScheme, EnvelopeError, Kem, Lifetime, MAX_SESSIONS_PER_SENDER, SendingSession, SessionId, Signer,
     Target, seal_bytes,
 };
-use quiver_ainq::UnixTime;
+use quiver_ainq::{Name, UnixTime};
 use quiver_message::{Envelope, MAX_ENVELOPE_LEN, MAX_PAYLOAD_LEN};
 use rand_core::CryptoRngCore;
 
@@ -27,6 +27,7 @@ pub(super) struct Sending(VecDeque<Open>);
 struct Open {
     authority: [u8; 32],
     target: Vec<u8>,
+    group: Name,
     signed: bool,
     session: SendingSession,
     until: UnixTime,
@@ -48,6 +49,8 @@ pub(crate) struct Sealed {
 pub(crate) struct Order<'a> {
     pub(crate) authority: &'a [u8; 32],
     pub(crate) target: &'a Target,
+    /// The group it is said to.
+    pub(crate) group: &'a Name,
     pub(crate) data: &'a [u8],
 }
 
@@ -65,10 +68,11 @@ impl Sending {
     }
 
     /// The session to go on with.
-    fn to(&mut self, authority: &[u8; 32], target: &[u8], signed: bool, now: UnixTime) -> Option<&mut Open> {
+    fn to(&mut self, order: &Order<'_>, target: &[u8], signed: bool, now: UnixTime) -> Option<&mut Open> {
         self.0.iter_mut().find(|open| {
-            let same = open.authority == *authority && open.target == target && open.signed == signed;
-            same && !open.session.is_over(now)
+            let same =
+                open.authority == *order.authority && open.target == target && open.group == *order.group;
+            same && open.signed == signed && !open.session.is_over(now)
         })
     }
 
@@ -93,7 +97,7 @@ impl Envelopes {
             return Err("the message is longer than 65,536 bytes");
         }
         let target = AnyScheme::encode_target(order.target);
-        let sealed = match self.sending.to(order.authority, &target, signer.is_some(), now.unix) {
+        let sealed = match self.sending.to(order, &target, signer.is_some(), now.unix) {
             Some(open) => go_on(open, now, order.data, signer, rng),
             None => self.begin(now, order, target, signer, rng),
         };
@@ -115,11 +119,19 @@ impl Envelopes {
         let access = self.keys.of(order.authority).next();
         let parameters = access.ok_or(EnvelopeError::UnknownSession)?.parameters();
         let lifetime = Lifetime::default();
-        let session =
-            SendingSession::begin::<AnyScheme>(parameters, order.target, signer, lifetime, now.unix, rng)?;
+        let session = SendingSession::begin::<AnyScheme>(
+            parameters,
+            order.target,
+            Some(order.group.as_str()),
+            signer,
+            lifetime,
+            now.unix,
+            rng,
+        )?;
         let mut open = Open {
             authority: *order.authority,
             target,
+            group: order.group.clone(),
             signed: signer.is_some(),
             session,
             until: now.unix.saturating_add(lifetime.seconds().into()),

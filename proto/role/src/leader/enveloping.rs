@@ -67,7 +67,8 @@ mod with_abe {
                     none => *none = Some(Box::new(Envelopes::new(keys))),
                 },
                 EnvelopeCommand::Seal { authority, target, data, signed } => {
-                    let order = Order { authority: &authority, target: &target, data: &data };
+                    let group = self.config.group.clone();
+                    let order = Order { authority: &authority, target: &target, group: &group, data: &data };
                     if let Err(reason) = self.seal(now, &order, signed, rng) {
                         self.out.event(LeaderEvent::SendFailed(reason));
                     }
@@ -99,7 +100,7 @@ mod with_abe {
             };
             let verifier =
                 DroneVerifier::new(&self.config.deployment, self.memory.revocations.list(), now.unix);
-            for heard in envelopes.receive(now, &envelope.sealed, &verifier) {
+            for heard in envelopes.receive(now, Some(&self.config.group), &envelope.sealed, &verifier) {
                 match heard {
                     Heard::Opened(event) => self.out.event(LeaderEvent::Envelope(event)),
                     Heard::NotSatisfied(SessionId(session)) => {

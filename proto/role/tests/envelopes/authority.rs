@@ -48,11 +48,18 @@ impl Authority {
     }
 
     /// An envelope of one message that nobody signs.
-    pub(crate) fn sealed(&self, policy: &str, data: &[u8], lifetime: Lifetime, created: u64) -> Vec<u8> {
+    pub(crate) fn sealed(&self, policy: &str, data: &[u8], group: Option<&str>, created: u64) -> Vec<u8> {
         let mut rng = ChaCha20Rng::seed_from_u64(8);
-        let target = Target::policy(policy, &Schema::new()).unwrap();
-        let session =
-            SendingSession::begin::<AnyScheme>(&self.public, &target, None, lifetime, created, &mut rng);
+        let (target, lifetime) = (Target::policy(policy, &Schema::new()).unwrap(), Lifetime::default());
+        let session = SendingSession::begin::<AnyScheme>(
+            &self.public,
+            &target,
+            group,
+            None,
+            lifetime,
+            created,
+            &mut rng,
+        );
         seal_bytes(session.unwrap().message(created).unwrap(), data, None, &mut rng).unwrap()
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_abe::envelope::{EnvelopeError, Lifetime};
+use quiver_abe::envelope::EnvelopeError;
 use quiver_ainq::{Handle, Name};
 use quiver_message::{Envelope, Message};
 use quiver_role::{EdgeCommand, EdgeEvent, EnvelopeCommand, KgcCommand, LeaderCommand, LeaderEvent, Offence};
@@ -106,11 +106,11 @@ fn another_schemes_name_beside_a_ciphertext_does_not_keep_the_genuine_opening_ou
 }
 
 #[test]
-fn a_sealed_file_that_somebody_gossips_is_not_shown_as_a_message_to_the_group() {
+fn what_was_sealed_as_a_file_or_said_to_another_group_is_not_shown_as_said_to_this_one() {
     let (mut world, authority) = swarm(28, &["scout"]);
     let now = world.now().unix;
-    for (lifetime, read) in [(Lifetime::SINGLE, 0), (Lifetime::default(), 1)] {
-        let sealed = authority.sealed("scout", b"go north", lifetime, now);
+    for (group, read) in [(None, 0), (Some("beta"), 0), (Some("alpha"), 1)] {
+        let sealed = authority.sealed("scout", b"go north", group, now);
         let message = Message::<S>::Envelope(Envelope { sealed }).encode(&world.deployment);
         world.inject(Node::Leader, Node::Edge(0), &message);
         world.run(Duration::from_millis(500));
