@@ -1,0 +1,288 @@
+//! Making the master secret together, and refreshing its shares, without anybody ever having it.
+//!
+//! Source: Komlo, Goldberg, *FROST*, SAC 2020, figure 1 (Pedersen's key generation with proofs of knowledge), as
+//! `frost-core` has it in `keys::dkg` and `keys::refresh`; between its two rounds all compare what they received, because
+//! the proof assumes a broadcast channel.
+//!
+//! ```text
+//! Dealing    every KGC → all      the commitments to its polynomial f_j, and a proof that it knows f_j(0)
+//! Echoing    every KGC → all      a hash of all that was dealt
+//! Sharing    KGC j → KGC i        f_j(i), over a channel nobody else reads
+//! finish     x_i = Σ f_j(i)  (refreshing: the old x_i + Σ f_j(i), where every f_j(0) = 0)
+//! ```
+//!
+//! Every message is checked as it arrives. One that is refused changes nothing, and the error says who sent it; whoever is
+//! told so ends the ceremony, because no key can be made without one of the n. Receiving the same message again is fine.
+//! Senders are whom the channel has authenticated.
+//!
+//! A state can be stored, encrypted, and read back after a crash; it then sends the same bytes again. What a KGC draws comes
+//! from one seed, so the seed is what is stored. Whoever has it, and the shares the KGC received, has its new share: erase it
+//! once the ceremony is over.
+//!
+//! As with every key generation of Pedersen's kind, the last to deal can bias P_pub a little (Gennaro et al., J. Cryptology
+//! 2007); what it cannot do is know x.
+
+mod message;
+mod plan;
+mod record;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_ainq::KgcId;
+use quiver_crypto::{Digest, Secret, Zeroizing};
+use rand_core::CryptoRngCore;
+
+pub use self::message::{ECHO_LEN, SHARE_LEN, package_len};
+use self::plan::{Dealt, Old, Plan};
+use self::record::{Record, Stage};
+use crate::{Error, Parameters, PublicShares, QuorumSuite, Refused, SecretShare};
+
+/// What a ceremony ends with: this KGC's share, and what everybody may know.
+pub type Outcome<S> = (SecretShare<S>, PublicShares<S>);
+
+/// Round 1: every KGC commits to a polynomial.
+pub struct Dealing<S: QuorumSuite>(Box<Record<S>>);
+
+/// Between the rounds: all compare what was dealt.
+pub struct Echoing<S: QuorumSuite>(Box<Record<S>>);
+
+/// Round 2: every KGC hands every other its share of its polynomial.
+pub struct Sharing<S: QuorumSuite> {
+    record: Box<Record<S>>,
+    dealt: Box<Dealt<S>>,
+}
+
+/// A ceremony that was read back from storage, in the round in which it was stored.
+#[derive(Debug)]
+pub enum Resumed<S: QuorumSuite> {
+    /// Round 1.
+    Dealing(Dealing<S>),
+    /// Between the rounds.
+    Echoing(Echoing<S>),
+    /// Round 2.
+    Sharing(Sharing<S>),
+}
+
+impl<S: QuorumSuite> Dealing<S> {
+    /// Starts to make a master secret.
+    ///
+    /// `context` is a hash of what all must agree on before they start: the deployment, who is who, which attempt. Messages
+    /// of another context do not pass the echo round.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKgc`].
+    pub fn generate(
+        parameters: Parameters,
+        kgc: KgcId,
+        context: Digest,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<Self, Error> {
+        Self::start(Plan { parameters, kgc, context, seed: Secret::random(rng), old: None })
+    }
+
+    /// Starts to refresh the shares of a quorum. Whoever stole fewer than t of the old ones has nothing afterwards. All n
+    /// KGCs must take part; one that lost its share is repaired first.
+    ///
+    /// The old share keeps working until all have finished, and is then to be erased.
+    ///
+    /// # Errors
+    /// [`Error::WrongVersion`] or [`Error::WrongQuorum`] if share and public shares do not belong together, and
+    /// [`Error::WrongVersion`] after 2^32 − 1 refreshes.
+    pub fn refresh(
+        share: &SecretShare<S>,
+        public: &PublicShares<S>,
+        context: Digest,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<Self, Error> {
+        let old = Old::new(SecretShare::decode(&share.encode())?, public.clone())?;
+        let (parameters, kgc) = (share.parameters(), share.kgc());
+        Self::start(Plan { parameters, kgc, context, seed: Secret::random(rng), old: Some(old) })
+    }
+
+    fn start(plan: Plan<S>) -> Result<Self, Error> {
+        plan.parameters.check(plan.kgc)?;
+        Record::new(plan).map(Box::new).map(Self)
+    }
+
+    /// What this KGC sends to all others: [`package_len`] bytes, public.
+    #[must_use]
+    pub fn package(&self) -> &[u8] {
+        self.0.own_package()
+    }
+
+    /// Takes what KGC `from` dealt.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKgc`], [`Error::InvalidMessage`], [`Error::InvalidProof`] or [`Error::Contradiction`].
+    pub fn receive(&mut self, from: KgcId, package: &[u8]) -> Result<(), Error> {
+        self.0.receive_package(from, package)
+    }
+
+    /// Whose packages are missing.
+    #[must_use]
+    pub fn missing(&self) -> Vec<KgcId> {
+        self.0.missing_packages()
+    }
+
+    /// Goes on once everybody has dealt.
+    ///
+    /// # Errors
+    /// [`Error::Incomplete`].
+    pub fn advance(self) -> Result<Echoing<S>, Refused<Self>> {
+        match self.missing() {
+            missing if missing.is_empty() => Ok(Echoing(self.0)),
+            missing => Err(Refused { state: self, error: Error::Incomplete { missing } }),
+        }
+    }
+
+    /// The state as bytes, secret, for encrypted storage.
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        self.0.encode(Stage::Dealing)
+    }
+}
+
+impl<S: QuorumSuite> Echoing<S> {
+    /// What this KGC sends to all others, and expects from them: a hash of the context and of all that was dealt.
+    #[must_use]
+    pub fn echo(&self) -> Digest {
+        self.0.echo()
+    }
+
+    /// What this KGC dealt, for those who have not got it yet.
+    #[must_use]
+    pub fn package(&self) -> &[u8] {
+        self.0.own_package()
+    }
+
+    /// Takes the hash that KGC `from` has.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKgc`], [`Error::InvalidMessage`] or [`Error::EchoMismatch`]. After a mismatch the ceremony is over:
+    /// whether `from` lies, or a third KGC told two different things, is for people to find out.
+    pub fn receive(&mut self, from: KgcId, echo: &[u8]) -> Result<(), Error> {
+        self.0.receive_echo(from, echo)
+    }
+
+    /// Whose hashes are missing.
+    #[must_use]
+    pub fn missing(&self) -> Vec<KgcId> {
+        self.0.missing_echoes()
+    }
+
+    /// Goes on once everybody has the same.
+    ///
+    /// # Errors
+    /// [`Error::Incomplete`].
+    pub fn advance(self) -> Result<Sharing<S>, Refused<Self>> {
+        let missing = self.missing();
+        if !missing.is_empty() {
+            return Err(Refused { state: self, error: Error::Incomplete { missing } });
+        }
+        match self.0.deal() {
+            Ok(dealt) => Ok(Sharing { record: self.0, dealt: Box::new(dealt) }),
+            Err(error) => Err(Refused { state: self, error }),
+        }
+    }
+
+    /// The state as bytes, secret, for encrypted storage.
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        self.0.encode(Stage::Echoing)
+    }
+}
+
+impl<S: QuorumSuite> Sharing<S> {
+    /// What this KGC sends to KGC `to` and nobody else: [`SHARE_LEN`] bytes, secret.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKgc`].
+    pub fn share_for(&self, to: KgcId) -> Result<Zeroizing<Vec<u8>>, Error> {
+        self.dealt.share_for(to)
+    }
+
+    /// The hash of all that was dealt, for those who have not got it yet.
+    #[must_use]
+    pub fn echo(&self) -> Digest {
+        self.record.echo()
+    }
+
+    /// What this KGC dealt, for those who have not got it yet.
+    #[must_use]
+    pub fn package(&self) -> &[u8] {
+        self.record.own_package()
+    }
+
+    /// Takes the share that KGC `from` has for this one.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKgc`], [`Error::InvalidMessage`], [`Error::InvalidShare`] if it does not fit what `from` dealt, or
+    /// [`Error::Contradiction`].
+    pub fn receive(&mut self, from: KgcId, share: &[u8]) -> Result<(), Error> {
+        self.record.receive_share(from, share)
+    }
+
+    /// Whose shares are missing.
+    #[must_use]
+    pub fn missing(&self) -> Vec<KgcId> {
+        self.record.missing_shares()
+    }
+
+    /// Ends the ceremony once everybody has shared. All KGCs have the same public shares then.
+    ///
+    /// # Errors
+    /// [`Error::Incomplete`].
+    pub fn finish(self) -> Result<Outcome<S>, Refused<Self>> {
+        let missing = self.missing();
+        if !missing.is_empty() {
+            return Err(Refused { state: self, error: Error::Incomplete { missing } });
+        }
+        match self.record.finish(&self.dealt) {
+            Ok(outcome) => Ok(outcome),
+            Err(error) => Err(Refused { state: self, error }),
+        }
+    }
+
+    /// The state as bytes, secret, for encrypted storage.
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        self.record.encode(Stage::Sharing)
+    }
+}
+
+impl<S: QuorumSuite> Resumed<S> {
+    /// Reads what an `encode` of one of the three states wrote.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::WrongQuorum`] and the like if it is anything else.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let (stage, record) = Record::decode(bytes)?;
+        // Boxed, so that going on moves no secret about in memory.
+        let record = Box::new(record);
+        Ok(match stage {
+            Stage::Dealing => Self::Dealing(Dealing(record)),
+            Stage::Echoing => Self::Echoing(Echoing(record)),
+            Stage::Sharing => Self::Sharing(Sharing { dealt: Box::new(record.deal()?), record }),
+        })
+    }
+}
+
+impl<S: QuorumSuite> fmt::Debug for Dealing<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Dealing({:?})", self.0)
+    }
+}
+
+impl<S: QuorumSuite> fmt::Debug for Echoing<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Echoing({:?})", self.0)
+    }
+}
+
+impl<S: QuorumSuite> fmt::Debug for Sharing<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sharing({:?})", self.record)
+    }
+}
