@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 use crate::field::invert_all;
 use crate::{Error, Field, MAX_SHARES};
 
-/// The coefficients of the shares with these indices, in their order. Costs n² multiplications and one inversion.
+/// The coefficients of the shares with these indices, in their order. Costs n² multiplications of
+/// integers, at most half as many in the field, and one inversion.
 ///
 /// # Errors
 /// [`Error::NoShares`], [`Error::TooManyShares`], [`Error::ZeroIndex`], [`Error::DuplicateIndex`].
@@ -15,19 +16,28 @@ pub fn lagrange_at_zero<F: Field>(indices: &[u32]) -> Result<Vec<F>, Error> {
     check(indices)?;
     let product = indices.iter().fold(F::ONE, |product, &x| product * F::from(u64::from(x)));
     // λ_i = Π_j x_j / (x_i · Π_(j≠i) (x_j − x_i))
-    let mut coefficients: Vec<F> = indices
-        .iter()
-        .map(|&own| {
-            let others = indices.iter().filter(|&&x| x != own);
-            others.fold(F::from(u64::from(own)), |product, &x| product * F::from_integer(difference(x, own)))
-        })
-        .collect();
+    let mut coefficients: Vec<F> = indices.iter().map(|&own| denominator(indices, own)).collect();
     // Different small numbers differ in a field that large: none of these is 0.
     invert_all(&mut coefficients).ok_or(Error::ZeroIndex)?;
     for coefficient in &mut coefficients {
         *coefficient = *coefficient * product;
     }
     Ok(coefficients)
+}
+
+/// x_i · Π_(j≠i) (x_j − x_i). Factors are small, so several of them make one integer before the field multiplies.
+fn denominator<F: Field>(indices: &[u32], own: u32) -> F {
+    let (mut product, mut integer, mut negative) = (F::ONE, u64::from(own), false);
+    for &x in indices.iter().filter(|&&x| x != own) {
+        let factor = u64::from(x.abs_diff(own));
+        negative ^= x < own;
+        integer = integer.checked_mul(factor).unwrap_or_else(|| {
+            product = product * F::from(integer);
+            factor
+        });
+    }
+    product = product * F::from(integer);
+    if negative { -product } else { product }
 }
 
 /// Lagrange coefficients as fractions with one denominator: λ_i = numerators\[i\] / denominator, in lowest terms.
