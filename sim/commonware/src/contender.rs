@@ -1,0 +1,28 @@
+//! Who is measured, and doing what.
+
+use std::error::Error;
+
+use crate::{ours, theirs};
+
+/// Does something once, and says whether it succeeded.
+pub type Operation = Box<dyn FnMut() -> bool>;
+
+/// A scheme with a quorum, an identity, its key and a ciphertext for it.
+pub struct Contender {
+    /// Crate and variant: letters, digits, hyphens.
+    pub name: &'static str,
+    /// Encrypts 32 bytes to the identity.
+    pub encrypt: Operation,
+    /// Decrypts, and compares.
+    pub decrypt: Operation,
+    /// Makes the identity's key of shares, and checks it.
+    pub combine: Operation,
+}
+
+/// All of them.
+///
+/// # Errors
+/// Whatever one of them says.
+pub fn contenders() -> Result<Vec<Contender>, Box<dyn Error>> {
+    Ok(ours::contenders()?.into_iter().chain(theirs::contenders()?).collect())
+}
