@@ -2,7 +2,7 @@
 
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
-use crate::{attributes, decoders, envelopes, files, machines, offices, policies};
+use crate::{attributes, conditions, decoders, envelopes, files, machines, offices, policies};
 
 /// Something to feed with bytes.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +69,11 @@ pub const TARGETS: &[Target] = targets! {
     "abe_master_key": attributes::master_key, attributes::master_key_seeds;
     "abe_key": attributes::key, attributes::key_seeds;
     "abe_ciphertext": attributes::ciphertext, attributes::ciphertext_seeds;
+    "ibe_condition": conditions::condition, conditions::condition_seeds;
+    "ibe_ciphertext": conditions::ciphertext, conditions::ciphertext_seeds;
+    "ibe_key_share": conditions::key_share, conditions::key_share_seeds;
+    "ibe_public_shares": conditions::public_shares, conditions::public_shares_seeds;
+    "ibe_master_share": conditions::master_share, conditions::master_share_seeds;
     "envelope_header": envelopes::header, envelopes::envelope_seeds;
     "abe_envelope": envelopes::envelope, envelopes::envelope_seeds;
 };
