@@ -32,13 +32,13 @@ pub const MAX_AUTHORITY_LEN: usize = MAX_SCHEMA_LEN + MAX_PARAMETERS_LEN + 1024;
 /// An authority beside the KGC, as everybody knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorityStatement<S: Suite> {
-    /// What it hands out: `abe` for attribute keys.
+    /// What it hands out: `abe` for attribute keys, `ibe` for identity-based ones.
     pub kind: Name,
     /// What people call it; one name, one authority, for ever.
     pub name: Name,
     /// The scheme's ID.
     pub scheme: Name,
-    /// A = a·P.
+    /// A = a·P; P_pub if its answers are unattested.
     pub delivery: Element<S>,
     /// What the scheme's inputs may be, in the encoding of the scheme's crates; at most [`MAX_SCHEMA_LEN`] bytes.
     pub schema: Vec<u8>,
@@ -57,8 +57,9 @@ impl<S: Suite> AuthorityStatement<S> {
         Ok(())
     }
 
-    /// The body of the signed statement.
-    fn encode(&self) -> Vec<u8> {
+    /// The body of the signed statement: what a quorum signs with purpose [`Purpose::Parameters`].
+    #[must_use]
+    pub fn body(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.lp(b"authority").lp(self.kind.as_bytes()).lp(self.name.as_bytes()).lp(self.scheme.as_bytes());
         writer.fixed(self.delivery.as_bytes()).lp(&self.schema).lp(&self.parameters);
@@ -103,16 +104,26 @@ impl<S: Suite> MasterSecret<S> {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<SignedAuthority<S>, Error> {
         statement.check()?;
-        let signature = self.sign(deployment, Purpose::Parameters, &statement.encode(), rng);
+        let signature = self.sign(deployment, Purpose::Parameters, &statement.body(), rng);
         Ok(SignedAuthority { statement, signature })
     }
 }
 
 impl<S: Suite> SignedAuthority<S> {
+    /// Takes a statement with a signature on its [`body`](AuthorityStatement::body) that was made elsewhere, for instance by
+    /// a quorum.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`].
+    pub fn new(statement: AuthorityStatement<S>, signature: StatementSignature<S>) -> Result<Self, Error> {
+        statement.check()?;
+        Ok(Self { statement, signature })
+    }
+
     /// The encoding: `lp(body)`, then the signature. At most [`MAX_AUTHORITY_LEN`] bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        Writer::new().lp(&self.statement.encode()).fixed(&self.signature.encode()).finish()
+        Writer::new().lp(&self.statement.body()).fixed(&self.signature.encode()).finish()
     }
 
     /// Reads the encoding.
@@ -136,7 +147,7 @@ impl<S: Suite> SignedAuthority<S> {
     /// # Errors
     /// [`Error::InvalidSignature`].
     pub fn verify(self, deployment: &Deployment<S>) -> Result<VerifiedAuthority<S>, Error> {
-        let body = self.statement.encode();
+        let body = self.statement.body();
         self.signature.verify(deployment, Purpose::Parameters, &body)?;
         let hash = Hasher::new("quiver/1 authority").lp(S::ID.as_bytes());
         let fingerprint = hash.fixed(deployment.master().as_bytes()).lp(&body).finish();

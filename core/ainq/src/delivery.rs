@@ -12,6 +12,10 @@
 //! KGC's x signs no answers: the authority works without it.
 //!
 //! The challenge is the authority's cookie for this connection, so a recorded request is good for nothing elsewhere or later.
+//!
+//! Where what is delivered shows by itself whether it is genuine, or several hold an authority's secret and none of them has
+//! a of its own, the answer goes without its third part: it is **unattested**, `e·Y ‖ e·N` under a salt of its own. It is
+//! closed to everybody but the drone all the same; what it says anybody may have made up.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -199,32 +203,61 @@ impl<S: Suite> VerifiedDelivery<S> {
         if self.request.authority != *authority.fingerprint() {
             return Err(Error::WrongAuthority);
         }
+        let with_authority = S::mul(secret.expose(), self.request.reply_point.point());
+        Ok(self.seal_with(Some(&with_authority), answer, rng))
+    }
+
+    /// Seals an answer to the drone without showing from whom it comes: for what shows itself that it is genuine.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`] for more than [`MAX_SECRET_LEN`] bytes.
+    pub fn seal_unattested(
+        &self,
+        answer: &[u8],
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<SealedDelivery<S>, Error> {
+        if answer.len() > MAX_SECRET_LEN {
+            return Err(Error::TooLong { what: "answer", limit: MAX_SECRET_LEN });
+        }
+        Ok(self.seal_with(None, answer, rng))
+    }
+
+    fn seal_with(
+        &self,
+        with_authority: Option<&S::Point>,
+        answer: &[u8],
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> SealedDelivery<S> {
         let e = SecretScalar::<S>::generate(rng);
         let point = e.public();
         let key = answer_key::<S>(
-            (&self.digest, authority.fingerprint(), &point),
+            (&self.digest, &self.request.authority, &point),
             &S::mul(e.expose(), self.implicit.point()),
             &S::mul(e.expose(), self.request.reply_point.point()),
-            &S::mul(secret.expose(), self.request.reply_point.point()),
+            with_authority,
         );
-        Ok(SealedDelivery { point, ciphertext: aead::seal(&key, &NONCE, &[], answer) })
+        SealedDelivery { point, ciphertext: aead::seal(&key, &NONCE, &[], answer) }
     }
 }
 
 /// An answer key seals one answer.
 const NONCE: [u8; 12] = [0; 12];
 
-/// HKDF(salt = H(request, F, E), e·Y ‖ e·N ‖ a·N).
+/// HKDF(salt = H(request, F, E), e·Y ‖ e·N ‖ a·N); without a·N for an answer that is unattested.
 fn answer_key<S: Suite>(
     (request, authority, e): (&Digest, &Digest, &Element<S>),
     with_key: &S::Point,
     with_reply: &S::Point,
-    with_authority: &S::Point,
+    with_authority: Option<&S::Point>,
 ) -> Secret<32> {
-    let hash = Hasher::new("quiver/1 delivery answer").lp(S::ID.as_bytes());
+    let domain = match with_authority {
+        Some(_) => "quiver/1 delivery answer",
+        None => "quiver/1 unattested delivery answer",
+    };
+    let hash = Hasher::new(domain).lp(S::ID.as_bytes());
     let salt = hash.fixed(request).fixed(authority).fixed(e.as_bytes()).finish();
     let mut ikm = Writer::with_capacity(3 * S::POINT_LEN);
-    for point in [with_key, with_reply, with_authority] {
+    for point in [with_key, with_reply].into_iter().chain(with_authority) {
         ikm.fixed(S::encode(point).as_ref());
     }
     extract(&salt, &Zeroizing::new(ikm.finish()))
@@ -298,11 +331,33 @@ impl<S: Suite> PendingDelivery<S> {
         if self.authority != *authority.fingerprint() {
             return Err(Error::WrongAuthority);
         }
+        let with_authority = S::mul(self.reply.expose(), authority.delivery.point());
+        self.open_with(keypair, Some(&with_authority), answer)
+    }
+
+    /// Opens an answer that does not show from whom it comes. That it opens shows only that it was made for this request.
+    ///
+    /// # Errors
+    /// [`Error::SealBroken`].
+    pub fn open_unattested(
+        &self,
+        keypair: &DroneKeypair<S>,
+        answer: &SealedDelivery<S>,
+    ) -> Result<Zeroizing<Vec<u8>>, Error> {
+        self.open_with(keypair, None, answer)
+    }
+
+    fn open_with(
+        &self,
+        keypair: &DroneKeypair<S>,
+        with_authority: Option<&S::Point>,
+        answer: &SealedDelivery<S>,
+    ) -> Result<Zeroizing<Vec<u8>>, Error> {
         let key = answer_key::<S>(
             (&self.digest, &self.authority, &answer.point),
             &S::mul(keypair.secret().expose(), answer.point.point()),
             &S::mul(self.reply.expose(), answer.point.point()),
-            &S::mul(self.reply.expose(), authority.delivery.point()),
+            with_authority,
         );
         Ok(aead::open(&key, &NONCE, &[], &answer.ciphertext)?)
     }

@@ -33,6 +33,10 @@
 //! | [`AttributeChallenge`] | KGC → drone | `AttributeHello` | – (echoes the nonce) |
 //! | [`AttributeRequest`] | drone → KGC | `AttributeChallenge` | signature `attributes`, challenge |
 //! | [`AttributeReply`] | KGC → drone | `AttributeRequest` | sealed to the drone by the authority; KGC's statement `parameters` |
+//! | [`ReleaseHello`] | drone → KGC | – | – |
+//! | [`ReleaseChallenge`] | KGC → drone | `ReleaseHello` | – (echoes the nonce) |
+//! | [`ReleaseRequest`] | drone → KGC | `ReleaseChallenge` | signature `ibe-release`, challenge |
+//! | [`ReleaseReply`] | KGC → drone | `ReleaseRequest` | sealed to the drone; the identity key verifies or not |
 //! | [`Envelope`] | anyone → group and others | – | seal; the sender's signature inside, if it signs |
 //! | [`OpeningRequest`] | reader → group | `Envelope` | – (answered at most once per interval) |
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -50,6 +54,7 @@ mod envelope;
 mod epoch;
 mod error;
 mod field;
+mod ibe;
 mod joining;
 mod message;
 mod part;
@@ -81,6 +86,7 @@ pub use epoch::{
     SparePublication,
 };
 pub use error::MessageError;
+pub use ibe::{MAX_RELEASE_STATEMENT_LEN, ReleaseChallenge, ReleaseHello, ReleaseReply, ReleaseRequest};
 pub use joining::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, Welcome};
 pub use message::{MAX_MESSAGE_LEN, Message};
 pub use refusal::{Reason, Refusal};

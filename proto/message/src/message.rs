@@ -10,8 +10,9 @@ use crate::wire::message::Body;
 use crate::{
     Ack, AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, CatchUpReply, CatchUpRequest,
     EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Envelope, EvictionNotice, GroupMessage, JoinChallenge,
-    JoinHello, JoinRequest, Leave, MessageError, OpeningRequest, Refusal, Rekey, Replica, RevocationList,
-    RevocationQuery, SpareAck, SparePublication, StandBy, Welcome, deputy, wire,
+    JoinHello, JoinRequest, Leave, MessageError, OpeningRequest, Refusal, Rekey, ReleaseChallenge,
+    ReleaseHello, ReleaseReply, ReleaseRequest, Replica, RevocationList, RevocationQuery, SpareAck,
+    SparePublication, StandBy, Welcome, deputy, wire,
 };
 
 /// The longest encoded message in bytes.
@@ -59,6 +60,10 @@ pub enum Message<S: Suite> {
     AttributeReply(AttributeReply),
     Envelope(Envelope),
     OpeningRequest(OpeningRequest),
+    ReleaseHello(ReleaseHello),
+    ReleaseChallenge(ReleaseChallenge),
+    ReleaseRequest(ReleaseRequest),
+    ReleaseReply(ReleaseReply),
 }
 
 impl<S: Suite> Message<S> {
@@ -119,6 +124,10 @@ impl<S: Suite> Message<S> {
             Body::AttributeReply(wire) => Self::AttributeReply(AttributeReply::from_wire(wire)?),
             Body::Envelope(wire) => Self::Envelope(Envelope::from_wire(wire)?),
             Body::OpeningRequest(wire) => Self::OpeningRequest(OpeningRequest::from_wire(&wire)?),
+            Body::ReleaseHello(wire) => Self::ReleaseHello(ReleaseHello::from_wire(&wire)?),
+            Body::ReleaseChallenge(wire) => Self::ReleaseChallenge(ReleaseChallenge::from_wire(&wire)?),
+            Body::ReleaseRequest(wire) => Self::ReleaseRequest(ReleaseRequest::from_wire(wire)?),
+            Body::ReleaseReply(wire) => Self::ReleaseReply(ReleaseReply::from_wire(wire)?),
         })
     }
 
@@ -153,6 +162,10 @@ impl<S: Suite> Message<S> {
             Self::AttributeReply(message) => Body::AttributeReply(message.to_wire()),
             Self::Envelope(message) => Body::Envelope(message.to_wire()),
             Self::OpeningRequest(message) => Body::OpeningRequest(message.to_wire()),
+            Self::ReleaseHello(message) => Body::ReleaseHello(message.to_wire()),
+            Self::ReleaseChallenge(message) => Body::ReleaseChallenge(message.to_wire()),
+            Self::ReleaseRequest(message) => Body::ReleaseRequest(message.to_wire()),
+            Self::ReleaseReply(message) => Body::ReleaseReply(message.to_wire()),
         }
     }
 }

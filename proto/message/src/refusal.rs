@@ -80,7 +80,7 @@ impl fmt::Display for Reason {
             Self::NotReady => "not serving the group yet",
             Self::WrongGroup => "this leader serves another group",
             Self::BadSignature => "a signature does not verify",
-            Self::UnknownAuthority => "no such attribute authority here",
+            Self::UnknownAuthority => "no such authority here",
         })
     }
 }

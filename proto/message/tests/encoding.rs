@@ -227,6 +227,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     all.extend(f.tree_messages());
     all.extend(between_leaders(&mut f));
     all.extend(with_the_attribute_authority());
+    all.extend(with_a_kgc_that_releases());
     all.push(("Envelope", Message::Envelope(m::Envelope { sealed: vec![8; 70] })));
     all.push(("OpeningRequest", Message::OpeningRequest(m::OpeningRequest { session: [9; 32] })));
     (f.deployment, all)
@@ -246,6 +247,44 @@ fn with_the_attribute_authority() -> Vec<(&'static str, Message<S>)> {
         ),
         ("AttributeReply", Message::AttributeReply(reply)),
     ]
+}
+
+/// What drones and the KGCs that release identity keys say to each other.
+fn with_a_kgc_that_releases() -> Vec<(&'static str, Message<S>)> {
+    let (nonce, cookie) = ([1; 16], [2; 40]);
+    let challenge = m::ReleaseChallenge { nonce, cookie, kgc: 3, master: [4; 32], version: 5 };
+    let reply = m::ReleaseReply { request_digest: [4; 32], statement: vec![5; 20], sealed: vec![6; 48] };
+    vec![
+        ("ReleaseHello", Message::ReleaseHello(m::ReleaseHello { nonce })),
+        ("ReleaseChallenge", Message::ReleaseChallenge(challenge)),
+        (
+            "ReleaseRequest",
+            Message::ReleaseRequest(m::ReleaseRequest { nonce, cookie, request: vec![3; 50] }),
+        ),
+        ("ReleaseReply", Message::ReleaseReply(reply)),
+    ]
+}
+
+#[test]
+fn release_messages_out_of_bounds_are_refused() {
+    let (deployment, _) = messages();
+    let check = |message: Message<S>, field| {
+        let error = Message::<S>::decode(&deployment, &message.encode(&deployment)).unwrap_err();
+        assert_eq!(error, MessageError::Invalid(field));
+    };
+    let good = m::ReleaseChallenge { nonce: [1; 16], cookie: [2; 40], kgc: 1, master: [3; 32], version: 1 };
+    check(Message::ReleaseChallenge(m::ReleaseChallenge { kgc: 0, ..good.clone() }), "kgc");
+    check(Message::ReleaseChallenge(m::ReleaseChallenge { version: 0, ..good }), "version");
+    for length in [0, quiver_ainq::delivery::MAX_DELIVERY_REQUEST_LEN + 1] {
+        let request = m::ReleaseRequest { nonce: [1; 16], cookie: [2; 40], request: vec![0; length] };
+        check(Message::ReleaseRequest(request), "request");
+    }
+    let good = m::ReleaseReply { request_digest: [1; 32], statement: vec![], sealed: vec![1] };
+    let statement = vec![0; m::MAX_RELEASE_STATEMENT_LEN + 1];
+    check(Message::ReleaseReply(m::ReleaseReply { statement, ..good.clone() }), "statement");
+    for length in [0, 513] {
+        check(Message::ReleaseReply(m::ReleaseReply { sealed: vec![0; length], ..good.clone() }), "sealed");
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ for_each_suite![
     only_the_authority_asked_can_answer,
     every_corrupted_byte_of_a_request_is_noticed,
     every_corrupted_byte_of_an_answer_is_noticed,
+    an_unattested_answer_is_closed_to_others_and_passes_for_no_attested_one,
     the_longest_request_fits_its_bound,
     overlong_questions_and_answers_are_refused,
 ];
@@ -246,6 +247,25 @@ fn every_corrupted_byte_of_an_answer_is_noticed<S: Suite>() {
             .and_then(|answer| pending.open(&drone, &office.public, &answer));
         assert!(cut.is_err(), "cut at {position}");
     }
+}
+
+fn an_unattested_answer_is_closed_to_others_and_passes_for_no_attested_one<S: Suite>() {
+    let mut world = World::<S>::new(16);
+    let (office, drone, other) = (office(&mut world), world.drone(1), world.drone(2));
+    let (request, pending) = ask(&mut world, &drone, &office);
+    let request = verified(&world, request).unwrap();
+    let sealed = request.seal_unattested(b"the secret", &mut world.rng).unwrap();
+    let sealed = SealedDelivery::decode(&sealed.encode()).unwrap();
+    assert_eq!(pending.open_unattested(&drone, &sealed).unwrap().as_slice(), b"the secret");
+    assert_eq!(pending.open_unattested(&other, &sealed), Err(Error::SealBroken));
+    let (_, later) = ask(&mut world, &drone, &office);
+    assert_eq!(later.open_unattested(&drone, &sealed), Err(Error::SealBroken));
+    // Neither kind opens as the other.
+    assert_eq!(pending.open(&drone, &office.public, &sealed), Err(Error::SealBroken));
+    let attested = request.seal(&office.public, &office.secret, b"x", &mut world.rng).unwrap();
+    assert_eq!(pending.open_unattested(&drone, &attested), Err(Error::SealBroken));
+    let long = vec![0; MAX_SECRET_LEN + 1];
+    assert!(matches!(request.seal_unattested(&long, &mut world.rng), Err(Error::TooLong { .. })));
 }
 
 fn the_longest_request_fits_its_bound<S: Suite>() {
