@@ -9,6 +9,10 @@
     feature = "abe",
     doc = "\nThe attribute authorities beside a KGC, and how drones fetch their keys, are in [`attributes`]."
 )]
+#![cfg_attr(
+    feature = "ibe",
+    doc = "\nThe release of identity keys by KGCs, and how drones collect them, are in [`release`]."
+)]
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
@@ -32,6 +36,8 @@ pub mod machine;
 mod offence;
 mod outbox;
 mod refused;
+#[cfg(feature = "ibe")]
+pub mod release;
 mod revocations;
 mod snapshot;
 mod speech;

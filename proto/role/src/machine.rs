@@ -104,6 +104,19 @@ pub enum Output<E, R> {
     Timeout(Option<Duration>),
 }
 
+impl<E, R> Output<E, R> {
+    /// The same with another machine's kinds of events and records: for a machine that is several in one.
+    pub fn map<F, Q>(self, event: impl FnOnce(E) -> F, record: impl FnOnce(R) -> Q) -> Output<F, Q> {
+        match self {
+            Self::Persist(what) => Output::Persist(record(what)),
+            Self::Transmit { to, payload } => Output::Transmit { to, payload },
+            Self::Event(what) => Output::Event(event(what)),
+            Self::Block(peer) => Output::Block(peer),
+            Self::Timeout(deadline) => Output::Timeout(deadline),
+        }
+    }
+}
+
 /// A role: deterministic, given its inputs.
 pub trait Machine {
     /// What the operator or application may ask.

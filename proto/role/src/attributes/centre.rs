@@ -1,55 +1,98 @@
-//! A KGC and the attribute authorities beside it as one machine, for one driver and one node in the network.
+//! A KGC, the attribute authorities beside it and its release of key shares as one machine, for one driver and one node in
+//! the network.
 
 use quiver_ainq::{Deployment, Suite};
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
 use super::office::{KeyIssued, Office, OfficeCommand, OfficeEvent};
+#[cfg(feature = "ibe")]
+use crate::release::{ReleaseCommand, ReleaseEvent, ReleaseOffice, ShareReleased};
 use crate::{Input, Kgc, KgcCommand, KgcEvent, KgcRecord, Machine, Now, Output, Peer};
 
-/// A KGC and its office. Each keeps to its own messages; the office is told of every revocation list that the KGC signs
-/// before it takes another input.
+/// A KGC and its offices. Each keeps to its own messages; the offices are told of every revocation list that the KGC signs
+/// before they take another input.
 #[derive(Debug)]
 pub struct KeyCentre<S: Suite> {
     deployment: Deployment<S>,
     kgc: Kgc<S>,
     office: Office<S>,
+    #[cfg(feature = "ibe")]
+    release: Option<ReleaseOffice<S>>,
 }
 
-/// A command to either.
+/// A command to any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CentreCommand {
     /// To the KGC.
     Kgc(KgcCommand),
     /// To the office.
     Office(OfficeCommand),
+    /// To the release office.
+    #[cfg(feature = "ibe")]
+    Release(ReleaseCommand),
 }
 
-/// An event of either.
+/// An event of any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CentreEvent {
     /// Of the KGC.
     Kgc(KgcEvent),
     /// Of the office.
     Office(OfficeEvent),
+    /// Of the release office.
+    #[cfg(feature = "ibe")]
+    Release(ReleaseEvent),
 }
 
-/// A record of either.
+/// A record of any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CentreRecord {
     /// Of the KGC.
     Kgc(KgcRecord),
     /// Of the office.
     KeyIssued(KeyIssued),
+    /// Of the release office.
+    #[cfg(feature = "ibe")]
+    ShareReleased(ShareReleased),
 }
 
 impl<S: Suite> KeyCentre<S> {
     /// Puts the two together. Both are of `deployment`.
     #[must_use]
     pub fn new(deployment: Deployment<S>, kgc: Kgc<S>, office: Office<S>) -> Self {
-        let mut centre = Self { deployment, kgc, office };
+        let mut centre = Self {
+            deployment,
+            kgc,
+            office,
+            #[cfg(feature = "ibe")]
+            release: None,
+        };
         centre.tell_of_revocations();
         centre
+    }
+
+    /// The same with a release office of the same deployment.
+    #[cfg(feature = "ibe")]
+    #[must_use]
+    pub fn with_release(mut self, release: ReleaseOffice<S>) -> Self {
+        self.release = Some(release);
+        self.tell_of_revocations();
+        self
+    }
+
+    /// The release office, if there is one.
+    #[cfg(feature = "ibe")]
+    #[must_use]
+    pub const fn release(&self) -> Option<&ReleaseOffice<S>> {
+        self.release.as_ref()
+    }
+
+    /// The same, to be given another share to hold.
+    #[cfg(feature = "ibe")]
+    #[must_use]
+    pub const fn release_mut(&mut self) -> Option<&mut ReleaseOffice<S>> {
+        self.release.as_mut()
     }
 
     /// The KGC.
@@ -68,7 +111,11 @@ impl<S: Suite> KeyCentre<S> {
         match Message::decode(&self.deployment, bytes) {
             Err(error) => self.kgc.blame(from, error.into()),
             Ok(message) => {
-                if !self.office.hear(now, from, &message, rng) {
+                let heard = self.office.hear(now, from, &message, rng);
+                #[cfg(feature = "ibe")]
+                let heard = heard
+                    || self.release.as_mut().is_some_and(|office| office.hear(now, from, &message, rng));
+                if !heard {
                     self.kgc.hear(now, from, message, rng);
                 }
             }
@@ -77,13 +124,31 @@ impl<S: Suite> KeyCentre<S> {
 
     /// A drone that is revoked gets no key from the very next request on.
     fn tell_of_revocations(&mut self) {
-        if self.kgc.revocation_number() <= self.office.revocation_number() {
+        let (number, Some(list)) = (self.kgc.revocation_number(), self.kgc.signed_revocations()) else {
             return;
-        }
-        if let Some(list) = self.kgc.signed_revocations() {
-            // The KGC has just signed or checked it.
+        };
+        // The KGC has just signed or checked it.
+        if number > self.office.revocation_number() {
             let _ = self.office.offer_revocations(list);
         }
+        #[cfg(feature = "ibe")]
+        if let Some(office) = self.release.as_mut().filter(|office| number > office.revocation_number()) {
+            let _ = office.offer_revocations(list);
+        }
+    }
+
+    /// What the offices want done.
+    fn poll_offices(&mut self) -> Option<Output<CentreEvent, CentreRecord>> {
+        let output = self.office.poll().map(CentreEvent::Office, CentreRecord::KeyIssued);
+        if !matches!(output, Output::Timeout(_)) {
+            return Some(output);
+        }
+        #[cfg(feature = "ibe")]
+        if let Some(release) = &mut self.release {
+            let output = release.poll().map(CentreEvent::Release, CentreRecord::ShareReleased);
+            return Some(output).filter(|output| !matches!(output, Output::Timeout(_)));
+        }
+        None
     }
 }
 
@@ -107,24 +172,21 @@ impl<S: Suite> Machine for KeyCentre<S> {
                 self.kgc.handle_input(now, Input::Command(command), rng);
             }
             Input::Command(CentreCommand::Office(command)) => self.office.command(command),
+            #[cfg(feature = "ibe")]
+            Input::Command(CentreCommand::Release(command)) => {
+                if let Some(release) = &mut self.release {
+                    release.command(command);
+                }
+            }
         }
         self.tell_of_revocations();
     }
 
     fn poll_output(&mut self) -> Output<CentreEvent, CentreRecord> {
-        // The office is always asked first: it has no deadlines, so that the KGC's is that of both.
-        match self.office.poll() {
-            Output::Persist(record) => Output::Persist(CentreRecord::KeyIssued(record)),
-            Output::Transmit { to, payload } => Output::Transmit { to, payload },
-            Output::Event(event) => Output::Event(CentreEvent::Office(event)),
-            Output::Block(peer) => Output::Block(peer),
-            Output::Timeout(_) => match self.kgc.poll_output() {
-                Output::Persist(record) => Output::Persist(CentreRecord::Kgc(record)),
-                Output::Transmit { to, payload } => Output::Transmit { to, payload },
-                Output::Event(event) => Output::Event(CentreEvent::Kgc(event)),
-                Output::Block(peer) => Output::Block(peer),
-                Output::Timeout(deadline) => Output::Timeout(deadline),
-            },
+        // The offices are always asked first: they have no deadlines, so that the KGC's is that of all.
+        match self.poll_offices() {
+            Some(output) => output,
+            None => self.kgc.poll_output().map(CentreEvent::Kgc, CentreRecord::Kgc),
         }
     }
 }

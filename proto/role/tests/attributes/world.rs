@@ -161,7 +161,7 @@ impl World {
     pub(crate) fn start_centre(&mut self) {
         let records = self.records.iter().filter_map(|record| match record {
             CentreRecord::Kgc(record) => Some(record.clone()),
-            CentreRecord::KeyIssued(_) => None,
+            _ => None,
         });
         let config = KgcConfig {
             deployment: self.deployment.clone(),

@@ -219,7 +219,7 @@ impl World {
     pub(crate) fn office_events(&self) -> Vec<&OfficeEvent> {
         let events = self.events.iter().filter_map(|event| match event {
             CentreEvent::Office(event) => Some(event),
-            CentreEvent::Kgc(_) => None,
+            _ => None,
         });
         events.collect()
     }

@@ -1,0 +1,147 @@
+//! What everybody knows of a master key: MPK, t, and the KGCs' share public keys, signed by the KGC or the quorum.
+//!
+//! It is a statement about an authority of kind `ibe`. Its parameters are `version u32 ‖ public shares`; its delivery point
+//! is P_pub, because answers are unattested. MPK stays for ever; each refresh of the shares makes a new statement with the
+//! next version, and the highest version that was seen counts.
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{
+    AuthorityStatement, Deployment, Error as AinqError, KgcId, Name, SignedAuthority, Suite,
+    VerifiedAuthority,
+};
+use quiver_crypto::Digest;
+use quiver_crypto::canonical::{Reader, Writer};
+use quiver_ibe::{MasterPublicKey, PublicShares};
+use quiver_message::MAX_RELEASE_STATEMENT_LEN;
+
+/// The parameters of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseParameters {
+    /// 1 for the first shares; each refresh adds 1.
+    pub version: u32,
+    /// MPK, t, and every S_j.
+    pub publics: PublicShares,
+}
+
+impl ReleaseParameters {
+    /// version u32 ‖ public shares.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        Writer::new().u32(self.version).fixed(&self.publics.encode()).finish()
+    }
+
+    /// Reads the encoding. Checks that the shares are of one polynomial.
+    ///
+    /// # Errors
+    /// [`AinqError::Malformed`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, AinqError> {
+        let mut reader = Reader::new(bytes);
+        let version = reader.u32()?;
+        let publics = PublicShares::decode(reader.take(reader.remaining())?);
+        let publics = publics.map_err(|_| AinqError::Malformed("public shares"))?;
+        if version == 0 {
+            return Err(AinqError::Malformed("version of shares"));
+        }
+        Ok(Self { version, publics })
+    }
+
+    /// The statement to be signed: the same bytes at every KGC of a quorum.
+    ///
+    /// # Errors
+    /// [`AinqError::InvalidName`], never.
+    pub fn statement<S: Suite>(
+        &self,
+        deployment: &Deployment<S>,
+        name: Name,
+    ) -> Result<AuthorityStatement<S>, AinqError> {
+        Ok(AuthorityStatement {
+            kind: Name::new(super::KIND)?,
+            name,
+            scheme: Name::new(super::SCHEME)?,
+            delivery: *deployment.master(),
+            schema: Vec::new(),
+            parameters: self.encode(),
+        })
+    }
+}
+
+/// A master key that the KGC vouches for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseAuthority<S: Suite> {
+    statement: VerifiedAuthority<S>,
+    parameters: ReleaseParameters,
+}
+
+impl<S: Suite> ReleaseAuthority<S> {
+    /// Takes a statement of kind `ibe`.
+    ///
+    /// # Errors
+    /// [`AinqError::WrongAuthority`] for one of another kind, and those of [`ReleaseParameters::decode`].
+    pub fn new(deployment: &Deployment<S>, statement: VerifiedAuthority<S>) -> Result<Self, AinqError> {
+        let of_the_kind = statement.kind.as_str() == super::KIND
+            && statement.scheme.as_str() == super::SCHEME
+            && statement.delivery == *deployment.master();
+        if !of_the_kind {
+            return Err(AinqError::WrongAuthority);
+        }
+        let parameters = ReleaseParameters::decode(&statement.parameters)?;
+        Ok(Self { statement, parameters })
+    }
+
+    /// Reads a signed statement and checks all of it.
+    ///
+    /// # Errors
+    /// [`AinqError::TooLong`] for more than [`MAX_RELEASE_STATEMENT_LEN`] bytes, those of [`SignedAuthority::decode`] and
+    /// [`SignedAuthority::verify`], and those of [`Self::new`].
+    pub fn decode(deployment: &Deployment<S>, bytes: &[u8]) -> Result<Self, AinqError> {
+        if bytes.len() > MAX_RELEASE_STATEMENT_LEN {
+            return Err(AinqError::TooLong {
+                what: "statement about a master key",
+                limit: MAX_RELEASE_STATEMENT_LEN,
+            });
+        }
+        Self::new(deployment, SignedAuthority::decode(bytes)?.verify(deployment)?)
+    }
+
+    /// The signed statement, to be passed on.
+    #[must_use]
+    pub const fn statement(&self) -> &VerifiedAuthority<S> {
+        &self.statement
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        &self.statement.name
+    }
+
+    /// MPK.
+    #[must_use]
+    pub const fn master(&self) -> &MasterPublicKey {
+        self.parameters.publics.master()
+    }
+
+    /// What names MPK in requests and in files. 32 bytes.
+    #[must_use]
+    pub fn fingerprint(&self) -> Digest {
+        self.master().fingerprint()
+    }
+
+    /// The version of the shares.
+    #[must_use]
+    pub const fn version(&self) -> u32 {
+        self.parameters.version
+    }
+
+    /// MPK, t, and every S_j.
+    #[must_use]
+    pub const fn publics(&self) -> &PublicShares {
+        &self.parameters.publics
+    }
+
+    /// The KGCs that hold shares, ascending.
+    pub fn kgcs(&self) -> impl Iterator<Item = KgcId> {
+        self.parameters.publics.shares().iter().map(|(kgc, _)| *kgc)
+    }
+}

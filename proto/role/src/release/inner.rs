@@ -1,0 +1,151 @@
+//! What a drone asks of a KGC that releases key shares, and what it is told: the parts that travel signed and sealed.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_ainq::{Error, KgcId, UnixTime};
+use quiver_crypto::Zeroizing;
+use quiver_crypto::canonical::{Reader, Writer};
+use quiver_ibe::condition::MAX_CONDITION_LEN;
+use quiver_ibe::{Condition, KeyShare};
+
+/// First byte of every question and answer.
+const VERSION: u8 = 1;
+
+const STATEMENT: u8 = 0;
+const SHARE: u8 = 1;
+const NOT_YET: u8 = 2;
+const NOT_APPROVED: u8 = 3;
+const NOT_ITS_DRONE: u8 = 4;
+const NO_POLICY: u8 = 5;
+
+/// What a drone asks of one KGC. At most 263 bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseQuestion {
+    /// Which KGC is asked.
+    pub kgc: KgcId,
+    /// Whether the statement about the master key is wanted as well.
+    pub statement: bool,
+    /// The condition whose key share is wanted; none to be told the statement only.
+    pub condition: Option<Condition>,
+}
+
+impl ReleaseQuestion {
+    /// The encoding: version ‖ KGC u16 ‖ statement wanted ‖ lp(condition).
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.u8(VERSION).u16(self.kgc).u8(u8::from(self.statement));
+        writer.lp(self.condition.as_ref().map_or(b"", |condition| condition.as_str().as_bytes()));
+        writer.finish()
+    }
+
+    /// Reads the encoding.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], also for a condition of an unknown kind or in another than its one spelling.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        version(&mut reader)?;
+        let kgc = reader.u16()?;
+        let statement = match reader.u8()? {
+            0 => false,
+            1 => true,
+            _ => return Err(Error::Malformed("neither yes nor no")),
+        };
+        let text = reader.lp(MAX_CONDITION_LEN)?;
+        reader.end()?;
+        let condition = match text {
+            [] => None,
+            text => Some(read_condition(text)?),
+        };
+        Ok(Self { kgc, statement, condition })
+    }
+}
+
+fn read_condition(text: &[u8]) -> Result<Condition, Error> {
+    let text = core::str::from_utf8(text).map_err(|_| Error::Malformed("condition"))?;
+    text.parse().map_err(|_| Error::Malformed("condition"))
+}
+
+/// What a KGC answers. A share is erased when this is dropped, and not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub enum ReleaseAnswer {
+    /// The statement was asked for and nothing else.
+    Statement,
+    /// Its share of the condition's key.
+    Share {
+        /// The version of the master shares it is made with.
+        version: u32,
+        /// The encoded share, 98 bytes: the index, and a point of G2 that nobody has looked at.
+        share: Zeroizing<[u8; KeyShare::LEN]>,
+    },
+    /// The time has not come.
+    NotYet {
+        /// When it will have.
+        at: UnixTime,
+        /// What this KGC's clock says.
+        now: UnixTime,
+    },
+    /// No operator has approved it here.
+    NotApproved,
+    /// The drone that asks is not the one that the condition names.
+    NotItsDrone,
+    /// No policy of this KGC lets this drone have such keys.
+    NoPolicy,
+}
+
+impl ReleaseAnswer {
+    /// The encoding: version ‖ kind, and for a share its version u32 and 98 bytes, for what is to come two times u64.
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let mut writer = Writer::with_capacity(2 + 4 + KeyShare::LEN);
+        writer.u8(VERSION);
+        match self {
+            Self::Statement => writer.u8(STATEMENT),
+            Self::Share { version, share } => writer.u8(SHARE).u32(*version).fixed(share.as_slice()),
+            Self::NotYet { at, now } => writer.u8(NOT_YET).u64(*at).u64(*now),
+            Self::NotApproved => writer.u8(NOT_APPROVED),
+            Self::NotItsDrone => writer.u8(NOT_ITS_DRONE),
+            Self::NoPolicy => writer.u8(NO_POLICY),
+        };
+        Zeroizing::new(writer.finish())
+    }
+
+    /// Reads the encoding. The share's point is not decoded.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        version(&mut reader)?;
+        let answer = match reader.u8()? {
+            STATEMENT => Self::Statement,
+            SHARE => Self::Share { version: reader.u32()?, share: Zeroizing::new(reader.array()?) },
+            NOT_YET => Self::NotYet { at: reader.u64()?, now: reader.u64()? },
+            NOT_APPROVED => Self::NotApproved,
+            NOT_ITS_DRONE => Self::NotItsDrone,
+            NO_POLICY => Self::NoPolicy,
+            _ => return Err(Error::Malformed("unknown kind of answer")),
+        };
+        reader.end()?;
+        Ok(answer)
+    }
+}
+
+impl fmt::Debug for ReleaseAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Statement => f.write_str("Statement"),
+            Self::Share { version, .. } => write!(f, "Share(version {version})"),
+            Self::NotYet { at, now } => write!(f, "NotYet({at}, now {now})"),
+            Self::NotApproved => f.write_str("NotApproved"),
+            Self::NotItsDrone => f.write_str("NotItsDrone"),
+            Self::NoPolicy => f.write_str("NoPolicy"),
+        }
+    }
+}
+
+fn version(reader: &mut Reader<'_>) -> Result<(), Error> {
+    if reader.u8()? == VERSION { Ok(()) } else { Err(Error::Malformed("of another version")) }
+}

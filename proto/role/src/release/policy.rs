@@ -1,0 +1,205 @@
+//! What a KGC lets go of, and to whom. What no policy allows is denied.
+//!
+//! A policy allows nothing by itself: it lets the condition's own rule decide (the clock, the operator's approval, being the
+//! drone that is named). Of several policies that cover a condition the longest pattern counts.
+
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+
+use quiver_ainq::{Identity, Name, Role};
+use quiver_ibe::{Condition, Error};
+
+/// Kinds of conditions, which are the shortest patterns.
+const KINDS: [&str; 3] = ["mission", "drone", "not-before"];
+
+/// The conditions that a policy is about: all of one kind (`mission`, `drone`, `not-before`), or one condition and all
+/// whose path goes on from there (`mission/alpha`).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pattern(String);
+
+impl Pattern {
+    /// Whether it covers a condition.
+    #[must_use]
+    pub fn covers(&self, condition: &Condition) -> bool {
+        let rest = condition.as_str().strip_prefix(&self.0);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// As it is written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if !KINDS.contains(&text) {
+            text.parse::<Condition>()?;
+        }
+        Ok(Self(text.to_string()))
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Which drones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audience {
+    /// Members and leaders of any of these groups; with none, every drone of the deployment.
+    pub groups: Vec<Name>,
+}
+
+impl Audience {
+    /// Whether a drone is of it.
+    #[must_use]
+    pub fn has(&self, drone: &Identity) -> bool {
+        let in_group = |group: &Name| {
+            let leads = matches!(&drone.role, Role::Leader { group: led, .. } if led == group);
+            leads || drone.groups.contains(group)
+        };
+        self.groups.is_empty() || self.groups.iter().any(in_group)
+    }
+}
+
+/// The operator's word on a pattern. The highest revision counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Rises with every change that the operator makes.
+    pub revision: u64,
+    /// Which conditions.
+    pub pattern: Pattern,
+    /// To whom their keys may go; none to deny them to everybody.
+    pub audience: Option<Audience>,
+}
+
+/// The operator's word on a mission's point. The highest revision counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approval {
+    /// Rises with every change that the operator makes.
+    pub revision: u64,
+    /// Which condition; of kind `mission`, or it changes nothing.
+    pub condition: Condition,
+    /// Whether it is approved. Withdrawing takes back no share that has left.
+    pub approved: bool,
+}
+
+/// The newest word on every pattern and condition. As many as the operator made.
+#[derive(Debug, Default)]
+pub(super) struct Policies {
+    patterns: BTreeMap<Pattern, (u64, Option<Audience>)>,
+    approvals: BTreeMap<Condition, (u64, bool)>,
+}
+
+impl Policies {
+    /// Takes a policy unless a newer one of its pattern is known.
+    pub(super) fn apply(&mut self, policy: Policy) {
+        let Policy { revision, pattern, audience } = policy;
+        if self.patterns.get(&pattern).is_none_or(|(known, _)| *known < revision) {
+            self.patterns.insert(pattern, (revision, audience));
+        }
+    }
+
+    /// Takes an approval unless a newer one of its condition is known.
+    pub(super) fn approve(&mut self, approval: Approval) {
+        let Approval { revision, condition, approved } = approval;
+        if self.approvals.get(&condition).is_none_or(|(known, _)| *known < revision) {
+            self.approvals.insert(condition, (revision, approved));
+        }
+    }
+
+    /// Whether some policy lets this drone have the condition's key, once its own rule does.
+    pub(super) fn allow(&self, condition: &Condition, drone: &Identity) -> bool {
+        let covering = self.patterns.iter().filter(|(pattern, _)| pattern.covers(condition));
+        let longest = covering.max_by_key(|(pattern, _)| pattern.0.len());
+        longest
+            .is_some_and(|(_, (_, audience))| audience.as_ref().is_some_and(|audience| audience.has(drone)))
+    }
+
+    /// Whether an operator has approved it.
+    pub(super) fn approved(&self, condition: &Condition) -> bool {
+        self.approvals.get(condition).is_some_and(|(_, approved)| *approved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        Name::new(text).unwrap()
+    }
+
+    fn drone(groups: &[&str], role: Role) -> Identity {
+        let groups = groups.iter().map(|group| name(group)).collect();
+        Identity { serial: [1; 16], name: name("d"), role, groups, not_after: 9 }
+    }
+
+    fn policy(revision: u64, pattern: &str, groups: Option<&[&str]>) -> Policy {
+        let audience =
+            groups.map(|groups| Audience { groups: groups.iter().map(|group| name(group)).collect() });
+        Policy { revision, pattern: pattern.parse().unwrap(), audience }
+    }
+
+    fn condition(text: &str) -> Condition {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn patterns_end_where_segments_end() {
+        let covers = |pattern: &str, text: &str| pattern.parse::<Pattern>().unwrap().covers(&condition(text));
+        assert!(covers("mission", "mission/alpha/phase-2"));
+        assert!(covers("mission/alpha", "mission/alpha/phase-2"));
+        assert!(covers("mission/alpha/phase-2", "mission/alpha/phase-2"));
+        assert!(!covers("mission/alpha/phase-2", "mission/alpha/phase-22"));
+        assert!(!covers("mission/al", "mission/alpha"));
+        assert!(!covers("drone", "mission/drone"));
+        for text in ["", "mission/", "missions", "Mission", "anything/else", "mission//a", "not-before/soon"]
+        {
+            assert!(text.parse::<Pattern>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_no_policy_allows_is_denied_and_the_longest_pattern_counts() {
+        let (edge, other) = (drone(&["alpha"], Role::Edge), drone(&["bravo"], Role::Edge));
+        let leader = drone(&[], Role::Leader { group: name("alpha"), ordinal: 1 });
+        let (one, two) = (condition("mission/alpha/phase-1"), condition("mission/bravo"));
+        let mut policies = Policies::default();
+        assert!(!policies.allow(&one, &edge));
+        policies.apply(policy(1, "mission", Some(&[])));
+        assert!(policies.allow(&one, &edge) && policies.allow(&two, &other));
+        policies.apply(policy(2, "mission/alpha", Some(&["alpha"])));
+        assert!(policies.allow(&one, &edge) && policies.allow(&one, &leader));
+        assert!(!policies.allow(&one, &other) && policies.allow(&two, &other));
+        policies.apply(policy(3, "mission/alpha/phase-1", None));
+        assert!(!policies.allow(&one, &edge) && policies.allow(&condition("mission/alpha"), &edge));
+        // An older word comes late.
+        policies.apply(policy(0, "mission/alpha/phase-1", Some(&[])));
+        assert!(!policies.allow(&one, &edge));
+        policies.apply(policy(4, "mission/alpha/phase-1", Some(&[])));
+        assert!(policies.allow(&one, &edge) && policies.allow(&one, &other));
+    }
+
+    #[test]
+    fn newest_word_on_an_approval_counts() {
+        let phase = condition("mission/alpha");
+        let mut policies = Policies::default();
+        let mut say = |revision, approved| {
+            policies.approve(Approval { revision, condition: phase.clone(), approved });
+            policies.approved(&phase)
+        };
+        assert!(say(1, true));
+        assert!(!say(3, false));
+        assert!(!say(2, true));
+    }
+}

@@ -1,0 +1,8 @@
+//! KGCs that release key shares, and drones that collect them, on a virtual clock.
+
+mod collecting;
+mod hostile;
+mod office;
+mod refreshing;
+mod single;
+mod world;
