@@ -154,8 +154,8 @@ impl Identity {
         Some(wrapped.unwrap(self.held(&wrapped)?))
     }
 
-    /// Whether the key of this stanza is held.
-    pub(crate) fn opens(&self, wrapped: &WrappedKey) -> bool {
+    /// Whether the key that this was encrypted for is held.
+    pub fn opens(&self, wrapped: &WrappedKey) -> bool {
         self.held(wrapped).is_some()
     }
 

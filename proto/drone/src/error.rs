@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quiver_abe::envelope::EnvelopeError;
+use quiver_age::Error as AgeError;
 use quiver_ainq::Name;
 use quiver_net::NetError;
 use quiver_role::Reason;
@@ -66,6 +67,23 @@ pub enum Error {
     /// A message out of the middle of a session, which its opening alone makes readable.
     #[error("{0}: not an envelope of its own, but a message of a session")]
     NotAlone(PathBuf),
+    /// No condition is met, with the reasons that KGCs gave.
+    #[error("{0}")]
+    NotReleased(String),
+    /// Keys or recipients that do not fit.
+    #[error(transparent)]
+    Age(#[from] AgeError),
+    /// An encrypted file or a file of keys that is not what it should be, or that nothing opens.
+    #[error("{file}: {error}")]
+    AgeFile {
+        /// The file, or the stream.
+        file: String,
+        /// What is wrong.
+        error: AgeError,
+    },
+    /// Bytes would go to a terminal.
+    #[error("standard output is a terminal: give --out FILE, or --out - if that is meant")]
+    Terminal,
     /// The running service failed at it, with this exit code.
     #[error("{0}")]
     Answered(String, u8),
@@ -94,10 +112,21 @@ impl Error {
             Self::Service(error) => error.exit(),
             Self::Keyring(_) => Exit::BadState,
             Self::NotEnrolled(_) | Self::NoAddress | Self::Target(_) | Self::Authority(_) => Exit::Usage,
-            Self::Refused(_) | Self::Incomplete | Self::NotSatisfied => Exit::Refused,
+            Self::Refused(_) | Self::Incomplete | Self::NotSatisfied | Self::NotReleased(_) => Exit::Refused,
+            Self::Age(error) | Self::AgeFile { error, .. } => exit(error),
+            Self::Terminal => Exit::Usage,
             Self::TimedOut(_) => Exit::TimedOut,
             Self::Answered(_, code) => Exit::of(*code),
             _ => Exit::Failed,
         }
+    }
+}
+
+/// The exit code for what is wrong with an age file.
+const fn exit(error: &AgeError) -> Exit {
+    match error {
+        AgeError::NoKey { .. } | AgeError::OtherMaster { .. } => Exit::Refused,
+        AgeError::NoRecipients | AgeError::TooManyRecipients | AgeError::TooManyKeys => Exit::Usage,
+        _ => Exit::Failed,
     }
 }

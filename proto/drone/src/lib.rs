@@ -6,12 +6,15 @@
 //! | [`keys`] | the keyring in the drone's state file, shared by the tasks of one process |
 //! | [`fetching`] | one fetch: a node of its own, a [`Fetcher`](quiver_role::attributes::Fetcher), the keyring |
 //! | [`envelope`] | sealing and opening files; the subcommands `envelope seal`, `open` and `send` |
+//! | [`ibe`] | files encrypted to conditions; the subcommands `ibe encrypt`, `decrypt`, `identity` and `recipient` |
 //! | [`command`] | the subcommands `abe fetch` and `abe list` |
 
 pub mod command;
 pub mod envelope;
 mod error;
 pub mod fetching;
+pub mod ibe;
 pub mod keys;
+mod unfinished;
 
 pub use error::{Error, Result};

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use quiver_abe::envelope::{
     self, AnyParameters, AnyScheme, EnvelopeError, Header, IoError, Lifetime, Opening, ReceivingSession,
@@ -13,9 +13,9 @@ use quiver_role::{Author, DroneSigner, DroneVerifier};
 use quiver_service::keyring::Entry;
 use quiver_service::{Error as ServiceError, clock};
 use rand::rngs::OsRng;
-use tempfile::NamedTempFile;
 
 use super::authority::Known;
+use crate::unfinished::Unfinished;
 use crate::{Error, Result};
 
 /// What was opened.
@@ -104,32 +104,6 @@ fn blame(error: IoError, input: &Path, output: &Path) -> Error {
         IoError::Write(source) => ServiceError::io("write", output, source).into(),
         IoError::Envelope(error) => Error::envelope(input, error),
         other => Error::Io(std::io::Error::other(other)),
-    }
-}
-
-/// A file that gets its name when it is finished, and is gone if it is not. For its owner alone.
-struct Unfinished {
-    file: NamedTempFile,
-    path: PathBuf,
-}
-
-impl Unfinished {
-    fn new(path: &Path) -> Result<Self> {
-        if path.symlink_metadata().is_ok() {
-            return Err(ServiceError::Exists { path: path.into() }.into());
-        }
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let directory = directory.unwrap_or(Path::new("."));
-        let file = tempfile::Builder::new().prefix(".unfinished-").tempfile_in(directory);
-        let file = file.map_err(|source| ServiceError::io("write a file in", directory, source))?;
-        Ok(Self { file, path: path.into() })
-    }
-
-    fn finish(self) -> Result<()> {
-        let failed = |source| ServiceError::io("write", &self.path, source);
-        self.file.as_file().sync_all().map_err(failed)?;
-        self.file.persist_noclobber(&self.path).map_err(|error| failed(error.error))?;
-        Ok(())
     }
 }
 

@@ -1,0 +1,178 @@
+//! Files that open when a condition is met, for the programs of edges and leaders.
+//!
+//! They are age files ([`quiver_age`]). The subcommand itself reads and writes them, whichever way they come; from a running
+//! service it has the master public key and the keys of conditions, through a [`KeySource`]. Neither is needed by who has
+//! recipients as text, or keys in a file.
+
+mod arguments;
+mod files;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
+use std::future::Future;
+use std::io::Read;
+use std::path::PathBuf;
+
+use quiver_age::{Identity, Plaintext, Recipient, Sealed, WrappedKey, identity_file};
+use quiver_ibe::{Condition, MasterPublicKey, UnverifiedIdentityKey};
+use quiver_service::{Error as ServiceError, private_file};
+
+pub use self::arguments::{DecryptArgs, EncryptArgs, IbeArgs, IdentityArgs, RecipientArgs};
+use self::files::{Input, Output};
+use crate::{Error, Result};
+
+/// Where the master public key and the keys of conditions come from.
+pub trait KeySource {
+    /// The master public key of the deployment.
+    ///
+    /// # Errors
+    /// Those of asking, in words for people.
+    fn master(&mut self) -> impl Future<Output = Result<MasterPublicKey>>;
+
+    /// The key of a condition.
+    ///
+    /// # Errors
+    /// [`Error::NotReleased`] with the reason, and those of asking.
+    fn key(&mut self, condition: &Condition) -> impl Future<Output = Result<UnverifiedIdentityKey>>;
+}
+
+/// Runs a subcommand. Returns what to tell, if anything.
+///
+/// # Errors
+/// [`Error::Age`], [`Error::AgeFile`], [`Error::NotReleased`], those of the source, and those of files.
+pub async fn run(command: IbeArgs, source: &mut impl KeySource) -> Result<Option<String>> {
+    match command {
+        IbeArgs::Encrypt(args) => encrypt(args, source).await,
+        IbeArgs::Decrypt(args) => decrypt(args, source).await,
+        IbeArgs::Identity(args) => identity(args, source).await.map(Some),
+        IbeArgs::Recipient(args) => {
+            let lines: Vec<_> =
+                recipients(args.conditions, source).await?.iter().map(Recipient::to_string).collect();
+            Ok(Some(lines.join("\n")))
+        }
+    }
+}
+
+async fn recipients(conditions: Vec<Condition>, source: &mut impl KeySource) -> Result<Vec<Recipient>> {
+    if conditions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let master = source.master().await?;
+    Ok(conditions.into_iter().map(|condition| Recipient::new(master, condition)).collect())
+}
+
+async fn encrypt(args: EncryptArgs, source: &mut impl KeySource) -> Result<Option<String>> {
+    let format = args.format();
+    let EncryptArgs { file, to, recipient, out, .. } = args;
+    let mut all = recipients(to, source).await?;
+    all.extend(recipient);
+    blocking(move || {
+        let (input, mut output) = (Input::open(file)?, Output::new(out)?);
+        let encrypted = quiver_age::encrypt(&all, format, input.reader, output.writer());
+        let bytes = encrypted.map_err(|error| files::blame(error, &input.name, &output.name))?;
+        let told = |name: &str| {
+            format!(
+                "encrypted {bytes} bytes into {name}, for {}",
+                listed(all.iter().map(Recipient::condition))
+            )
+        };
+        output.finish(told)
+    })
+    .await
+}
+
+async fn decrypt(args: DecryptArgs, source: &mut impl KeySource) -> Result<Option<String>> {
+    let DecryptArgs { file, out, identity } = args;
+    let (sealed, from) = blocking(move || {
+        let input = Input::open(file)?;
+        let sealed = Sealed::read(input.reader).map_err(|error| files::blame(error, &input.name, ""))?;
+        Ok((sealed, input.name))
+    })
+    .await?;
+    let identity = match identity.is_empty() {
+        true => fetched(sealed.keys(), source).await?,
+        false => chosen(&sealed, &identity)?,
+    };
+    blocking(move || {
+        let plaintext = sealed.open(&identity).map_err(|error| files::blame(error, &from, ""))?;
+        // Not before anything is known to come.
+        let mut output = Output::new(out)?;
+        let copied = Plaintext::copy_to(plaintext, output.writer());
+        let bytes = copied.map_err(|error| files::blame(error, &from, &output.name))?;
+        output.finish(|name| format!("decrypted {bytes} bytes into {name}"))
+    })
+    .await
+}
+
+async fn identity(args: IdentityArgs, source: &mut impl KeySource) -> Result<String> {
+    let mut identity = Identity::new(source.master().await?);
+    for condition in args.conditions {
+        let key = source.key(&condition).await?;
+        identity.insert_unverified(condition, key)?;
+    }
+    let told = format!("wrote the keys of {} into {}", listed(identity.conditions()), args.out.display());
+    let content = identity_file::render(&[identity]);
+    blocking(move || Ok(private_file::write_new(&args.out, content.as_bytes())?)).await?;
+    Ok(told)
+}
+
+/// The key of the first of the file's conditions that there is one for.
+async fn fetched(keys: &[WrappedKey], source: &mut impl KeySource) -> Result<Identity> {
+    let master = source.master().await?;
+    let fingerprint = master.fingerprint();
+    let mut identity = Identity::new(master);
+    let mut refused = String::new();
+    for key in keys.iter().filter(|key| key.master == fingerprint) {
+        let answer = match key.condition.parse::<Condition>() {
+            Ok(condition) => source.key(&condition).await.map(|key| (condition, key)),
+            // Of a kind that a later version knows.
+            Err(error) => Err(Error::NotReleased(format!("{}: {error}", key.condition))),
+        };
+        match answer {
+            Ok((condition, key)) => {
+                identity.insert_unverified(condition, key)?;
+                return Ok(identity);
+            }
+            Err(Error::NotReleased(reason)) => {
+                // A string takes everything.
+                let _ = write!(refused, "\n  {reason}");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if refused.is_empty() {
+        // For no condition of this deployment; opening says which.
+        return Ok(identity);
+    }
+    Err(Error::NotReleased(format!("no condition of the file is met:{refused}")))
+}
+
+/// The first identity in these files that opens the file; any, if none does.
+fn chosen<R: Read>(sealed: &Sealed<R>, files: &[PathBuf]) -> Result<Identity> {
+    let mut last = None;
+    for path in files {
+        let content = private_file::read(path, identity_file::LIMIT)?;
+        let garbled = |error| Error::AgeFile { file: path.display().to_string(), error };
+        let text = std::str::from_utf8(&content);
+        let text =
+            text.map_err(|_| ServiceError::Garbled { path: path.clone(), what: "it is no text".into() })?;
+        for identity in identity_file::parse(text).map_err(garbled)? {
+            if sealed.keys().iter().any(|key| identity.opens(key)) {
+                return Ok(identity);
+            }
+            last = Some(identity);
+        }
+    }
+    last.ok_or(Error::NotReleased("no identity was given".into()))
+}
+
+fn listed<'a>(conditions: impl Iterator<Item = &'a Condition>) -> String {
+    conditions.map(Condition::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// Runs what waits for files, and for whoever is at the other end of a pipe.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Error::Io(std::io::Error::other(error))))
+}

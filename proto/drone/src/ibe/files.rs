@@ -1,0 +1,91 @@
+//! Where files come from and go to: files, or standard input and output.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+
+use quiver_age::Error as AgeError;
+use quiver_service::Error as ServiceError;
+
+use crate::unfinished::Unfinished;
+use crate::{Error, Result};
+
+/// Stands for standard input or output.
+const STREAM: &str = "-";
+const INPUT: &str = "standard input";
+const OUTPUT: &str = "standard output";
+
+/// Where bytes come from.
+pub(super) struct Input {
+    pub(super) reader: Box<dyn Read + Send>,
+    /// What it is called in errors.
+    pub(super) name: String,
+}
+
+impl Input {
+    /// The file of this name, or standard input.
+    pub(super) fn open(path: Option<PathBuf>) -> Result<Self> {
+        let Some(path) = path.filter(|path| path != Path::new(STREAM)) else {
+            return Ok(Self { reader: Box::new(io::stdin()), name: INPUT.into() });
+        };
+        let file = File::open(&path).map_err(|source| ServiceError::io("open", &path, source))?;
+        Ok(Self { reader: Box::new(file), name: path.display().to_string() })
+    }
+}
+
+/// Where bytes go.
+pub(super) struct Output {
+    kind: Kind,
+    /// What it is called in errors.
+    pub(super) name: String,
+}
+
+enum Kind {
+    File(Unfinished),
+    Stream(io::Stdout),
+}
+
+impl Output {
+    /// A new file of this name, or standard output. A terminal only gets what was asked for to be there.
+    pub(super) fn new(path: Option<PathBuf>) -> Result<Self> {
+        let asked = path.is_some();
+        let Some(path) = path.filter(|path| path != Path::new(STREAM)) else {
+            if !asked && io::stdout().is_terminal() {
+                return Err(Error::Terminal);
+            }
+            return Ok(Self { kind: Kind::Stream(io::stdout()), name: OUTPUT.into() });
+        };
+        Ok(Self { name: path.display().to_string(), kind: Kind::File(Unfinished::new(&path)?) })
+    }
+
+    /// Where to write.
+    pub(super) fn writer(&mut self) -> &mut dyn Write {
+        match &mut self.kind {
+            Kind::File(file) => file.file.as_file_mut(),
+            Kind::Stream(stream) => stream,
+        }
+    }
+
+    /// Gives the file its name. Returns what to tell, which is nothing if the content itself went to standard output.
+    pub(super) fn finish(self, told: impl FnOnce(&str) -> String) -> Result<Option<String>> {
+        match self.kind {
+            Kind::File(file) => {
+                file.finish()?;
+                Ok(Some(told(&self.name)))
+            }
+            Kind::Stream(mut stream) => {
+                stream.flush()?;
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Says of which file an error is.
+pub(super) fn blame(error: AgeError, input: &str, output: &str) -> Error {
+    match error {
+        AgeError::Read(source) => ServiceError::io("read", Path::new(input), source).into(),
+        AgeError::Write(source) => ServiceError::io("write", Path::new(output), source).into(),
+        error => Error::AgeFile { file: input.into(), error },
+    }
+}
