@@ -128,12 +128,7 @@ fn seal(
     // r = H3(σ, m); U = r·P1; V = σ ⊕ H2(e(MPK, Q)^r); W = m ⊕ H4(σ)
     let r = h3(sigma, message)?;
     let paired = Zeroizing::new(power(&r));
-    Ok(Ciphertext { u: times_p1(&r), v: sigma.xor(&h2(&paired)), w: mask(message, sigma) })
-}
-
-/// r·P1
-pub(crate) fn times_p1(r: &Scalar) -> G1 {
-    G1::generator() * r
+    Ok(Ciphertext { u: G1::multiply_generator(&r), v: sigma.xor(&h2(&paired)), w: mask(message, sigma) })
 }
 
 /// As many bytes of H4(σ) as there are, over them.

@@ -7,7 +7,7 @@ use quiver_crypto::{Secret, Zeroizing, ct_eq};
 use quiver_pairing::{G1, G2, Group, pairing, product_is_one};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::encryption::{mask, times_p1};
+use crate::encryption::mask;
 use crate::hashes::{h2, h3};
 use crate::{Ciphertext, Error, IdentityPoint, MasterPublicKey};
 
@@ -42,7 +42,7 @@ impl IdentityKey {
         let message = Zeroizing::new(mask(w, &sigma));
         // "Set r = H3(σ, m). Test that U = rP. If not, reject the ciphertext."
         let r = h3(&sigma, &message)?;
-        let expected = Zeroizing::new(times_p1(&r).encode());
+        let expected = Zeroizing::new(G1::multiply_generator(&r).encode());
         if ct_eq(&*expected, &u.encode()) { Ok(message) } else { Err(Error::Decryption) }
     }
 }

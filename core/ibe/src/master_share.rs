@@ -83,7 +83,7 @@ impl MasterShare {
     /// S_j = s_j·P1.
     #[must_use]
     pub fn public(&self) -> G1 {
-        G1::generator() * self.scalar
+        G1::multiply_generator(&self.scalar)
     }
 
     /// K_j = s_j·Q, this KGC's share of an identity's key. When to release it is for others to decide.

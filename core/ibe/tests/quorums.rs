@@ -28,7 +28,7 @@ proptest! {
         let Quorum { dealing, publics } = Quorum::new(seed, threshold, count);
         let bytes = publics.encode();
         prop_assert_eq!(bytes.len(), 55 + 50 * usize::from(count));
-        prop_assert_eq!(PublicShares::decode(&bytes).unwrap(), publics.clone());
+        prop_assert_eq!(&PublicShares::decode(&bytes).unwrap(), &publics);
         for share in dealing.shares() {
             publics.check(share).unwrap();
             prop_assert_eq!(publics.check(&bent(share)), Err(Error::InvalidMasterShare(share.index())));

@@ -48,6 +48,11 @@ fn multiplication<B: Backend, C: Curve>(group: &mut BenchmarkGroup<'_, WallTime>
     group.bench_function(B::NAME, |b| timed(b, || B::multiply(black_box(&point), black_box(&scalar))));
 }
 
+fn generator<B: Backend>(group: &mut BenchmarkGroup<'_, WallTime>) {
+    let scalar = scalar(7);
+    group.bench_function(B::NAME, |b| timed(b, || B::multiply_generator(black_box(&scalar))));
+}
+
 fn hashing<B: Backend, C: Curve>(group: &mut BenchmarkGroup<'_, WallTime>) {
     let message: &[u8] = b"thirty-two bytes of a message...";
     group.bench_function(B::NAME, |b| timed(b, || B::hash::<C>(DOMAIN, black_box(&[message]))));
@@ -91,6 +96,7 @@ fn back_ends(c: &mut Criterion) {
     compare!(c, "product of 30", pairings; 30);
     compare!(c, "multiply G1", multiplication, G1Curve;);
     compare!(c, "multiply G2", multiplication, G2Curve;);
+    compare!(c, "multiply the generator of G1", generator;);
     compare!(c, "hash to G1", hashing, G1Curve;);
     compare!(c, "hash to G2", hashing, G2Curve;);
     compare!(c, "decode G1", decoding, G1Curve;);

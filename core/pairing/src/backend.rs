@@ -47,6 +47,8 @@ pub trait Backend {
 
     /// scalar · point.
     fn multiply<C: Curve>(point: &Point<C>, scalar: &Scalar) -> Point<C>;
+    /// scalar · generator of G1.
+    fn multiply_generator(scalar: &Scalar) -> G1;
     /// Σ scalar · point; what one slice has more than the other is left out.
     fn msm<C: Curve>(points: &[Point<C>], scalars: &[Scalar]) -> Point<C>;
     /// Σ integer · point; what one slice has more than the other is left out.

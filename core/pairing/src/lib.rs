@@ -26,7 +26,7 @@
 //! ```
 //!
 //! # Time
-//! On [`backend::Active`] = `Blst`, multiplying a point by a scalar is constant-time. Nothing else is, on any back end: not
+//! On [`backend::Active`] = `Blst`, multiplying a point by a scalar is constant-time, G1's generator too. Nothing else is, on any back end: not
 //! combinations of many points, tables of a fixed base, powers in the target group; and over arkworks nothing at all.
 //!
 //! # Features
@@ -40,6 +40,9 @@
 #![doc = include_str!("../REVIEW.md")]
 
 extern crate alloc;
+// For the table that a process makes once.
+#[cfg(all(feature = "blst", any(target_arch = "x86_64", target_arch = "aarch64")))]
+extern crate std;
 
 pub mod backend;
 

@@ -68,6 +68,15 @@ impl<C: Curve> Point<C> {
     }
 }
 
+impl G1 {
+    /// scalar · generator, by a table that the process makes once (80 kB): in half the time of multiplying any point, and
+    /// in constant time as that. Without blst there is no table.
+    #[must_use]
+    pub fn multiply_generator(scalar: &Scalar) -> Self {
+        Active::multiply_generator(scalar)
+    }
+}
+
 fn same_length(elements: usize, coefficients: usize) -> Result<(), PairingError> {
     if elements == coefficients {
         Ok(())

@@ -81,6 +81,16 @@ proptest! {
     }
 
     #[test]
+    fn back_ends_agree_on_multiples_of_the_generator(scalar in scalar()) {
+        let product = Blst::multiply_generator(&scalar);
+        prop_assert_eq!(product, Arkworks::multiply_generator(&scalar));
+        prop_assert_eq!(product, Blst::multiply(&G1::generator(), &scalar));
+        prop_assert_eq!(product.encode(), G1::multiply_generator(&scalar).encode());
+        // What comes from there can be used here.
+        prop_assert_eq!(product + G1::generator() - product, G1::generator());
+    }
+
+    #[test]
     fn back_ends_agree_on_hashes(message in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..200, domain in ".{1,300}") {
         let (head, tail) = message.split_at(cut.min(message.len()));
         hash_alike::<G1Curve>(&domain, &[head, tail]);
@@ -149,6 +159,28 @@ fn back_ends_agree_on_every_length_and_size_of_a_combination() {
             combine_small_alike::<G1Curve>(&factors, &integers);
         }
     }
+}
+
+/// A scalar with this digit to the base 32 at every place, and at one place alone.
+#[test]
+fn back_ends_agree_on_every_digit_of_a_multiple_of_the_generator() {
+    let base = Scalar::from(32_u64);
+    let mut power = Scalar::from(1_u64);
+    for _ in 0..51 {
+        for digit in 0..32_u64 {
+            let scalar = power * Scalar::from(digit);
+            for scalar in [scalar, -scalar] {
+                assert_eq!(Blst::multiply_generator(&scalar), Blst::multiply(&G1::generator(), &scalar));
+            }
+        }
+        power *= base;
+    }
+    for digit in 0..32_u64 {
+        let scalar = (0..51).fold(Scalar::from(0_u64), |sum, _| sum * base + Scalar::from(digit));
+        assert_eq!(Blst::multiply_generator(&scalar), Blst::multiply(&G1::generator(), &scalar));
+    }
+    assert!(Blst::multiply_generator(&Scalar::from(0_u64)).is_identity());
+    assert!(Arkworks::multiply_generator(&Scalar::from(0_u64)).is_identity());
 }
 
 #[test]

@@ -33,6 +33,10 @@ impl Backend for Arkworks {
         C::multiply_split(point, scalar)
     }
 
+    fn multiply_generator(scalar: &Scalar) -> G1 {
+        Self::multiply(&G1::generator(), scalar)
+    }
+
     fn msm<C: Curve>(points: &[Point<C>], scalars: &[Scalar]) -> Point<C> {
         if points.len() <= FEW {
             return points.iter().zip(scalars).map(|(point, scalar)| Self::multiply(point, scalar)).sum();

@@ -12,6 +12,7 @@ use quiver_crypto::Zeroizing;
 use super::{Arkworks, Backend};
 use crate::{Curve, G1, G1Curve, G2, G2Curve, Group, Gt, PairingError, Point, Scalar};
 
+mod comb;
 mod convert;
 mod foreign;
 mod native;
@@ -36,6 +37,10 @@ impl Backend for Blst {
 
     fn multiply<C: Curve>(point: &Point<C>, scalar: &Scalar) -> Point<C> {
         C::to_point(&C::multiply(&C::to_native(point), &little_endian(scalar)))
+    }
+
+    fn multiply_generator(scalar: &Scalar) -> G1 {
+        G1Curve::to_point(&comb::multiply(scalar))
     }
 
     fn msm<C: Curve>(points: &[Point<C>], scalars: &[Scalar]) -> Point<C> {

@@ -1,9 +1,10 @@
-//! The four functions of blst that its crate offers in no safe form: the only `unsafe` code of this crate. REVIEW.md has
+//! The six functions of blst that its crate offers in no safe form: the only `unsafe` code of this crate. REVIEW.md has
 //! their contract.
 #![expect(unsafe_code, reason = "blst's crate has safe methods for everything else, but not for these")]
 
 use ::blst::{
-    blst_fp, blst_fp2, blst_map_to_g1, blst_map_to_g2, blst_p1, blst_p1_mult, blst_p2, blst_p2_mult,
+    blst_fp, blst_fp_cneg, blst_fp2, blst_map_to_g1, blst_map_to_g2, blst_p1, blst_p1_add_or_double_affine,
+    blst_p1_affine, blst_p1_mult, blst_p2, blst_p2_mult,
 };
 
 /// Bits of a scalar that are read: ⌈255 / 8⌉ = 32 bytes.
@@ -40,4 +41,21 @@ pub(super) fn map_to_g2(u: &blst_fp2, v: &blst_fp2) -> blst_p2 {
     // SAFETY: as in `map_to_g1`, for the other curve and its field.
     unsafe { blst_map_to_g2(&mut point, u, v) };
     point
+}
+
+/// The sum of a point and one that is normalised, in constant time: whatever they are, identities too.
+pub(super) fn add_p1(point: &blst_p1, other: &blst_p1_affine) -> blst_p1 {
+    let mut sum = blst_p1::default();
+    // SAFETY: the pointers come from references and are not kept. One point is written, two are read. What is written is
+    // not what is read.
+    unsafe { blst_p1_add_or_double_affine(&mut sum, point, other) };
+    sum
+}
+
+/// The element, or its opposite, in constant time. The opposite of zero is zero.
+pub(super) fn negate_if(element: &blst_fp, negative: bool) -> blst_fp {
+    let mut result = blst_fp::default();
+    // SAFETY: the pointers come from references and are not kept. One element is written, another is read.
+    unsafe { blst_fp_cneg(&mut result, element, negative) };
+    result
 }
