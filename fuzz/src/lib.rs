@@ -11,6 +11,7 @@
 //! | [`scene`] | a deployment with tokens and keys, the same in every run |
 //! | [`decoders`] | what decodes must encode to what was decoded |
 //! | [`attributes`] | attribute-based schemes: what decodes has one encoding and opens nothing it must not |
+//! | [`age_files`] | age files to conditions: recipients, identities, files |
 //! | [`conditions`] | identity-based encryption: conditions, shares, keys, ciphertexts |
 //! | [`files`] | what the services read from disk |
 //! | [`policies`] | the policy language, and encoded policies, attributes and schemas |
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod age_files;
 pub mod attributes;
 pub mod conditions;
 pub mod decoders;

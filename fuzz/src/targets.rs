@@ -2,7 +2,7 @@
 
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
-use crate::{attributes, conditions, decoders, envelopes, files, machines, offices, policies};
+use crate::{age_files, attributes, conditions, decoders, envelopes, files, machines, offices, policies};
 
 /// Something to feed with bytes.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +74,8 @@ pub const TARGETS: &[Target] = targets! {
     "ibe_key_share": conditions::key_share, conditions::key_share_seeds;
     "ibe_public_shares": conditions::public_shares, conditions::public_shares_seeds;
     "ibe_master_share": conditions::master_share, conditions::master_share_seeds;
+    "age_key": age_files::age_key, age_files::age_key_seeds;
+    "age_file": age_files::age_file, age_files::age_file_seeds;
     "envelope_header": envelopes::header, envelopes::envelope_seeds;
     "abe_envelope": envelopes::envelope, envelopes::envelope_seeds;
 };

@@ -12,7 +12,7 @@ fn rounds(target: &Target) -> usize {
     match target.name {
         "kgc_input" | "leader_input" | "deputy_input" | "edge_input" => 1200,
         "edge_snapshot" | "leader_records" | "state_file" => 1000,
-        name if name.starts_with("abe_") || name.starts_with("ibe_") => 600,
+        name if ["abe_", "age_", "ibe_"].iter().any(|kind| name.starts_with(kind)) => 600,
         "authority_statement" | "delivery_request" | "sealed_delivery" | "keyring" | "office_input" => 600,
         _ => 2000,
     }

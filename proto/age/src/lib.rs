@@ -29,6 +29,32 @@
 //! | [`encrypt`], [`Writer`] | making files, as a stream |
 //! | [`Sealed`], [`Plaintext`] | opening files, as a stream: no byte comes out that is not authentic |
 //!
+//! ```
+//! use quiver_age::{Format, Identity, Recipient, Sealed, encrypt};
+//! # use quiver_ibe::{Condition, Dealing, IdentityPoint, UnverifiedKeyShare, combine};
+//! # let mut rng = rand::rngs::OsRng;
+//! # let dealing = Dealing::deal(2, 3, &mut rng)?;
+//! # let quorum = dealing.public_shares()?;
+//! let condition: Condition = "mission/alpha/phase-2".parse()?;
+//! let recipient = Recipient::new(*quorum.master(), condition.clone());
+//! let mut file = Vec::new();
+//! encrypt(&[recipient], Format::Binary, &b"cross the river"[..], &mut file)?;
+//!
+//! // Later, the phase has begun and the KGCs have released the key.
+//! # let point = IdentityPoint::of(&condition);
+//! # let shares = [0, 2].map(|place| UnverifiedKeyShare::from(dealing.shares()[place].extract(&point)));
+//! # let key = combine(&quorum, &point, &shares, &mut rng)?;
+//! let mut identity = Identity::new(*quorum.master());
+//! identity.insert(condition, key)?;
+//! let mut orders = Vec::new();
+//! Sealed::read(&file[..])?.open(&identity)?.copy_to(&mut orders)?;
+//! assert_eq!(orders, b"cross the river");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A header says for everybody to read under which conditions the file opens. The key of a condition opens every file that was
+//! and will be encrypted to it, and nothing takes it back; nor does age say who encrypted a file.
+//!
 //! Memory does not grow with a file: both directions hold one chunk. A header is read up to 64 KiB and no further. What is
 //! random comes from the operating system, because the `age` crate takes it from there itself.
 //!
