@@ -16,13 +16,15 @@ use rand_core::CryptoRngCore;
 
 use crate::schnorr::{Equation, Nonce};
 use crate::{
-    Deployment, Element, Error, Identity, IssuedToken, OperatorPublicKey, SchnorrSignature, SecretScalar,
-    SecretValue, Suite, Token, TokenStatement, UnixTime,
+    Deployment, DronePublicKey, Element, Error, Identity, IssuedToken, OperatorPublicKey, SchnorrSignature,
+    SecretScalar, SecretValue, Suite, Token, TokenStatement, UnixTime,
 };
 
 mod reply;
+mod share;
 
 pub use reply::{PendingEnrolment, SealedReply};
+pub use share::SealedShare;
 
 /// Which KGC: a FROST identifier, counted from 1; a single KGC is 1.
 pub type KgcId = u16;
@@ -301,6 +303,16 @@ impl<S: Suite> VerifiedRequest<S> {
     /// Tells a repeat from another request.
     pub const fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// What is signed for the drone: built here, from what was verified, never from bytes that somebody handed over.
+    pub fn identity_statement(&self, deployment: &Deployment<S>) -> Vec<u8> {
+        crate::identity_statement(deployment, &self.identity.encode(), &self.public_value)
+    }
+
+    /// The public key that the drone has if R_i is this.
+    pub fn public_key(&self, r: Element<S>) -> DronePublicKey<S> {
+        DronePublicKey::new(self.identity.clone(), r, self.public_value)
     }
 
     /// H(D_i, P_i). The KGC stores it under the token's id before its first answer, and refuses any other for ever.

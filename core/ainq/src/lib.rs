@@ -13,6 +13,7 @@
 //! | [`name`], [`identity`], [`deployment`] | who, and under which KGC |
 //! | [`keys`], [`statement`], [`signature`] | certificateless keys; what a KGC signs; what drones sign |
 //! | [`token`], [`enrolment`], [`revocation`] | how a drone gets its key, and loses it |
+//! | [`quorum`] | who the KGCs are that share x, in their own word |
 //! | [`authority`], [`delivery`] | authorities beside the KGC: what it says of them, how they hand secrets to drones |
 //! | [`slots`], [`roster`] | who is in a group, replicated and hashed |
 //! | [`spare`], [`pairwise`] | one-time points, and the ratchet a member shares with its leader |
@@ -49,6 +50,7 @@ pub mod membership;
 pub mod name;
 pub mod pairwise;
 pub mod paper;
+pub mod quorum;
 pub mod revocation;
 pub mod roster;
 pub mod schnorr;
@@ -68,13 +70,14 @@ pub use authority::{AuthorityStatement, MAX_AUTHORITY_LEN, SignedAuthority, Veri
 pub use delivery::{DeliveryRequest, PendingDelivery, SealedDelivery, VerifiedDelivery};
 pub use deployment::Deployment;
 pub use element::{Element, SecretScalar};
-pub use enrolment::{EnrolmentRequest, KgcId, PendingEnrolment, SealedReply, VerifiedRequest};
+pub use enrolment::{EnrolmentRequest, KgcId, PendingEnrolment, SealedReply, SealedShare, VerifiedRequest};
 pub use error::Error;
 pub use identity::{Identity, MAX_GROUPS, MAX_IDENTITY_LEN, Role, UnixTime};
 pub use keys::{
     DroneKeypair, DronePublicKey, Handle, MasterSecret, SecretValue, UnverifiedPartialKey, identity_statement,
 };
 pub use name::Name;
+pub use quorum::{MAX_QUORUM_STATEMENT_LEN, QuorumStatement, VerifiedQuorum};
 pub use revocation::{MAX_REVOCATION_LIST_LEN, RevocationList, SignedRevocationList, VerifiedRevocationList};
 pub use schnorr::SchnorrSignature;
 pub use signature::{Label, Signature, SignedItem, verify_batch, verify_batch_implicit};

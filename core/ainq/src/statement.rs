@@ -31,6 +31,8 @@ pub enum Purpose {
     AbkePolicy,
     /// A KGC's start after its state was lost.
     Incarnation,
+    /// Who holds shares of x, and the public parts of these shares.
+    Quorum,
 }
 
 impl Purpose {
@@ -43,6 +45,7 @@ impl Purpose {
             Self::Parameters => "parameters",
             Self::AbkePolicy => "abke-policy",
             Self::Incarnation => "incarnation",
+            Self::Quorum => "quorum",
         }
     }
 
