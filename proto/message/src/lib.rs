@@ -39,6 +39,9 @@
 //! | [`ReleaseReply`] | KGC → drone | `ReleaseRequest` | sealed to the drone; the identity key verifies or not |
 //! | [`Envelope`] | anyone → group and others | – | seal; the sender's signature inside, if it signs |
 //! | [`OpeningRequest`] | reader → group | `Envelope` | – (answered at most once per interval) |
+//! | [`EnrolCommitment`] | KGC → drone | `EnrolRequest` | – (a wrong one makes a key that does not verify); KGCs' statement `quorum` |
+//! | [`EnrolSigning`] | drone → KGC | `EnrolCommitment` | – (what comes of it only the drone can open) |
+//! | [`EnrolShare`] | KGC → drone | `EnrolSigning` | sealed to the drone; the key verifies or not |
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
@@ -50,6 +53,7 @@ extern crate alloc;
 mod attributes;
 mod deputy;
 mod enrolment;
+mod enrolment_share;
 mod envelope;
 mod epoch;
 mod error;
@@ -80,6 +84,7 @@ pub mod wire {
 pub use attributes::{AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, MAX_AUTHORITIES};
 pub use deputy::{MAX_REPLICA_EVICTED, MAX_SEATS, Replica, ReplicaChunk, Seat, StandBy};
 pub use enrolment::{COOKIE_LEN, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Nonce};
+pub use enrolment_share::{EnrolCommitment, EnrolShare, EnrolSigning};
 pub use envelope::{Envelope, MAX_ENVELOPE_LEN, OpeningRequest};
 pub use epoch::{
     Ack, CatchUpNumber, CatchUpReply, CatchUpRequest, EvictionNotice, Leave, MAX_EVICTED, Rekey, SpareAck,

@@ -9,10 +9,10 @@ use quiver_ainq::{Deployment, EquivocationProof, Suite};
 use crate::wire::message::Body;
 use crate::{
     Ack, AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, CatchUpReply, CatchUpRequest,
-    EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Envelope, EvictionNotice, GroupMessage, JoinChallenge,
-    JoinHello, JoinRequest, Leave, MessageError, OpeningRequest, Refusal, Rekey, ReleaseChallenge,
-    ReleaseHello, ReleaseReply, ReleaseRequest, Replica, RevocationList, RevocationQuery, SpareAck,
-    SparePublication, StandBy, Welcome, deputy, wire,
+    EnrolCommitment, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, EnrolShare, EnrolSigning, Envelope,
+    EvictionNotice, GroupMessage, JoinChallenge, JoinHello, JoinRequest, Leave, MessageError, OpeningRequest,
+    Refusal, Rekey, ReleaseChallenge, ReleaseHello, ReleaseReply, ReleaseRequest, Replica, RevocationList,
+    RevocationQuery, SpareAck, SparePublication, StandBy, Welcome, deputy, wire,
 };
 
 /// The longest encoded message in bytes.
@@ -60,6 +60,9 @@ pub enum Message<S: Suite> {
     AttributeReply(AttributeReply),
     Envelope(Envelope),
     OpeningRequest(OpeningRequest),
+    EnrolCommitment(EnrolCommitment),
+    EnrolSigning(EnrolSigning),
+    EnrolShare(EnrolShare),
     ReleaseHello(ReleaseHello),
     ReleaseChallenge(ReleaseChallenge),
     ReleaseRequest(ReleaseRequest),
@@ -124,6 +127,9 @@ impl<S: Suite> Message<S> {
             Body::AttributeReply(wire) => Self::AttributeReply(AttributeReply::from_wire(wire)?),
             Body::Envelope(wire) => Self::Envelope(Envelope::from_wire(wire)?),
             Body::OpeningRequest(wire) => Self::OpeningRequest(OpeningRequest::from_wire(&wire)?),
+            Body::EnrolCommitment(wire) => Self::EnrolCommitment(EnrolCommitment::from_wire(wire)?),
+            Body::EnrolSigning(wire) => Self::EnrolSigning(EnrolSigning::from_wire(wire)?),
+            Body::EnrolShare(wire) => Self::EnrolShare(EnrolShare::from_wire(wire)?),
             Body::ReleaseHello(wire) => Self::ReleaseHello(ReleaseHello::from_wire(&wire)?),
             Body::ReleaseChallenge(wire) => Self::ReleaseChallenge(ReleaseChallenge::from_wire(&wire)?),
             Body::ReleaseRequest(wire) => Self::ReleaseRequest(ReleaseRequest::from_wire(wire)?),
@@ -162,6 +168,9 @@ impl<S: Suite> Message<S> {
             Self::AttributeReply(message) => Body::AttributeReply(message.to_wire()),
             Self::Envelope(message) => Body::Envelope(message.to_wire()),
             Self::OpeningRequest(message) => Body::OpeningRequest(message.to_wire()),
+            Self::EnrolCommitment(message) => Body::EnrolCommitment(message.to_wire()),
+            Self::EnrolSigning(message) => Body::EnrolSigning(message.to_wire()),
+            Self::EnrolShare(message) => Body::EnrolShare(message.to_wire()),
             Self::ReleaseHello(message) => Body::ReleaseHello(message.to_wire()),
             Self::ReleaseChallenge(message) => Body::ReleaseChallenge(message.to_wire()),
             Self::ReleaseRequest(message) => Body::ReleaseRequest(message.to_wire()),

@@ -29,10 +29,11 @@ pub enum Reason {
     WrongGroup,
     BadSignature,
     UnknownAuthority,
+    RoundOver,
 }
 
 /// The reasons beside their numbers on the wire: one list for both directions.
-const REASONS: [(Reason, wire::refusal::Reason); 18] = [
+const REASONS: [(Reason, wire::refusal::Reason); 19] = [
     (Reason::BadCookie, wire::refusal::Reason::BadCookie),
     (Reason::TokenExpired, wire::refusal::Reason::TokenExpired),
     (Reason::TokenReused, wire::refusal::Reason::TokenReused),
@@ -51,12 +52,16 @@ const REASONS: [(Reason, wire::refusal::Reason); 18] = [
     (Reason::WrongGroup, wire::refusal::Reason::WrongGroup),
     (Reason::BadSignature, wire::refusal::Reason::BadSignature),
     (Reason::UnknownAuthority, wire::refusal::Reason::UnknownAuthority),
+    (Reason::RoundOver, wire::refusal::Reason::RoundOver),
 ];
 
 impl Reason {
     /// Whether trying the same thing again may work later.
     pub fn is_transient(self) -> bool {
-        matches!(self, Self::BadCookie | Self::Busy | Self::NotReady | Self::Rejoin | Self::Full)
+        matches!(
+            self,
+            Self::BadCookie | Self::Busy | Self::NotReady | Self::Rejoin | Self::Full | Self::RoundOver
+        )
     }
 }
 
@@ -81,6 +86,7 @@ impl fmt::Display for Reason {
             Self::WrongGroup => "this leader serves another group",
             Self::BadSignature => "a signature does not verify",
             Self::UnknownAuthority => "no such authority here",
+            Self::RoundOver => "no such signing round is open any more",
         })
     }
 }

@@ -227,6 +227,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     all.extend(f.tree_messages());
     all.extend(between_leaders(&mut f));
     all.extend(with_the_attribute_authority());
+    all.extend(with_a_quorum());
     all.extend(with_a_kgc_that_releases());
     all.push(("Envelope", Message::Envelope(m::Envelope { sealed: vec![8; 70] })));
     all.push(("OpeningRequest", Message::OpeningRequest(m::OpeningRequest { session: [9; 32] })));
@@ -284,6 +285,60 @@ fn release_messages_out_of_bounds_are_refused() {
     check(Message::ReleaseReply(m::ReleaseReply { statement, ..good.clone() }), "statement");
     for length in [0, 513] {
         check(Message::ReleaseReply(m::ReleaseReply { sealed: vec![0; length], ..good.clone() }), "sealed");
+    }
+}
+
+/// What drones and the KGCs of a quorum say to each other.
+fn with_a_quorum() -> Vec<(&'static str, Message<S>)> {
+    let commitment = m::EnrolCommitment {
+        request_digest: [4; 32],
+        kgc: 3,
+        commitment: vec![5; 64],
+        statement: vec![6; 90],
+    };
+    let parts = vec![(1, vec![7; 64]), (3, vec![5; 64])];
+    let signing = m::EnrolSigning { request_digest: [4; 32], parts };
+    let share = m::EnrolShare { package_digest: [8; 32], share: vec![9; 82] };
+    vec![
+        ("EnrolCommitment", Message::EnrolCommitment(commitment)),
+        ("EnrolSigning", Message::EnrolSigning(signing)),
+        ("EnrolShare", Message::EnrolShare(share)),
+    ]
+}
+
+#[test]
+fn messages_of_a_quorum_out_of_bounds_are_refused() {
+    let (deployment, _) = messages();
+    let check = |message: Message<S>, field| {
+        let error = Message::<S>::decode(&deployment, &message.encode(&deployment)).unwrap_err();
+        assert_eq!(error, MessageError::Invalid(field));
+    };
+    let good = m::EnrolCommitment {
+        request_digest: [4; 32],
+        kgc: 1,
+        commitment: vec![5; 64],
+        statement: vec![6; 90],
+    };
+    check(Message::EnrolCommitment(m::EnrolCommitment { kgc: 0, ..good.clone() }), "kgc");
+    for length in [0, 193] {
+        let commitment = vec![5; length];
+        check(Message::EnrolCommitment(m::EnrolCommitment { commitment, ..good.clone() }), "commitment");
+    }
+    for length in [0, quiver_ainq::MAX_QUORUM_STATEMENT_LEN + 1] {
+        let statement = vec![6; length];
+        check(Message::EnrolCommitment(m::EnrolCommitment { statement, ..good.clone() }), "statement");
+    }
+    let signing = |kgcs: Vec<u16>| {
+        let parts = kgcs.into_iter().map(|kgc| (kgc, vec![5; 64])).collect();
+        Message::EnrolSigning(m::EnrolSigning { request_digest: [4; 32], parts })
+    };
+    for kgcs in [vec![], vec![2, 2], vec![3, 2], (1..=65).collect()] {
+        check(signing(kgcs), "parts");
+    }
+    check(signing(vec![0, 1]), "kgc");
+    for length in [0, 513] {
+        let share = m::EnrolShare { package_digest: [8; 32], share: vec![9; length] };
+        check(Message::EnrolShare(share), "share");
     }
 }
 
