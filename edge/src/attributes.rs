@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, Suite};
+use quiver_ainq::Deployment;
 use quiver_drone::command::{AbeCommand, Line, lines, print_lines, print_report};
 use quiver_drone::fetching::{Desk, Report};
-use quiver_role::{Edge, EdgeConfig, Snapshot};
+use quiver_role::{Edge, EdgeConfig, Kgcs, QuorumSuite, Snapshot};
 use quiver_service::control::call_if_running;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::node_state::Missing;
@@ -65,7 +65,7 @@ async fn alone(config: &Config, protection: &ProtectionArgs, what: Alone) -> Res
     })
 }
 
-async fn fetch<S: Suite>(
+async fn fetch<S: QuorumSuite>(
     desk: &Desk<S>,
     config: &Config,
     file: &DeploymentFile,
@@ -76,7 +76,7 @@ async fn fetch<S: Suite>(
         deployment: deployment.clone(),
         group: None,
         token: None,
-        kgcs: file.kgc_ids(),
+        kgcs: Kgcs::quorum(file.kgc_ids()),
         timing: config.timing(),
     };
     let machine = Edge::new(settings, state)?;

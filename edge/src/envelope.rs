@@ -2,7 +2,7 @@
 
 use quiver_drone::envelope::{Answer, EnvelopeArgs, Holder, Job};
 use quiver_drone::fetching::copy;
-use quiver_role::{Edge, EdgeConfig};
+use quiver_role::{Edge, EdgeConfig, Kgcs};
 use quiver_service::control::{call, call_if_running};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;
@@ -46,7 +46,7 @@ fn alone(config: &Config, protection: &ProtectionArgs, job: &Job) -> Result<Stri
             deployment: deployment.clone(),
             group: None,
             token: None,
-            kgcs: file.kgc_ids(),
+            kgcs: Kgcs::quorum(file.kgc_ids()),
             timing: config.timing(),
         };
         let machine = Edge::new(settings, state.as_ref())?;

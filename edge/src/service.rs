@@ -5,11 +5,11 @@
 
 mod host;
 
-use quiver_ainq::{Deployment, IssuedToken, Name, Suite};
+use quiver_ainq::{Deployment, IssuedToken, Name};
 use quiver_drone::envelope;
 use quiver_drone::fetching::Desk;
 use quiver_net::{Driver, NodeConfig, NodeKey, Transport, group_topic};
-use quiver_role::{Edge, EdgeCommand, EdgeConfig, Route, Snapshot};
+use quiver_role::{Edge, EdgeCommand, EdgeConfig, Kgcs, QuorumSuite, Route, Snapshot};
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::node_state::{Missing, NodeState};
@@ -53,13 +53,13 @@ pub(crate) async fn run(config: Config, protection: ProtectionArgs, task: Task) 
 }
 
 /// The settings of this drone.
-struct Drone<'a, S: Suite> {
+struct Drone<'a, S: QuorumSuite> {
     config: &'a Config,
     file: &'a DeploymentFile,
     deployment: Deployment<S>,
 }
 
-impl<S: Suite> Drone<'_, S> {
+impl<S: QuorumSuite> Drone<'_, S> {
     async fn work(&self, protection: &ProtectionArgs, task: Task) -> Result<()> {
         let mut shutdown = Shutdown::listen()?;
         private_file::create_directory(&self.config.data_dir)?;
@@ -215,7 +215,7 @@ impl<S: Suite> Drone<'_, S> {
             deployment: self.deployment.clone(),
             group,
             token,
-            kgcs: self.file.kgc_ids(),
+            kgcs: Kgcs::quorum(self.file.kgc_ids()),
             timing: self.config.timing(),
         }
     }

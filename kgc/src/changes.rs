@@ -94,6 +94,7 @@ pub(crate) fn describe(command: &CentreCommand) -> String {
         CentreCommand::Kgc(KgcCommand::RevokeDrones { serials, .. }) => {
             format!("drones revoked in the registry: {}", serials.len())
         }
+        CentreCommand::Kgc(KgcCommand::TakeRevocations(_)) => "revocation list of the quorum".into(),
         CentreCommand::Kgc(KgcCommand::RevokeTokens(ids)) => {
             format!("tokens revoked in the registry: {}", ids.len())
         }

@@ -45,7 +45,7 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let kgc = Kgc::new(
         KgcConfig {
             deployment: deployment.clone(),
-            master: sealed.master,
+            master: sealed.master.into(),
             id: 1,
             operators: sealed.operators,
             cookie_key: Secret::random(&mut OsRng),
@@ -143,6 +143,12 @@ fn log(event: KgcEvent) {
         KgcEvent::Issued { token_id, name, handle } => {
             tracing::info!(%name, serial = hex::encode(token_id), %handle, "key issued");
         }
+        KgcEvent::Pinned { token_id, name } => {
+            tracing::info!(%name, serial = hex::encode(token_id), "token bound");
+        }
+        KgcEvent::Contributed { token_id, name, handle } => {
+            tracing::info!(%name, serial = hex::encode(token_id), %handle, "contributed to a key");
+        }
         KgcEvent::Repeated { token_id } => {
             tracing::info!(serial = hex::encode(token_id), "reply repeated");
         }
@@ -151,6 +157,9 @@ fn log(event: KgcEvent) {
             tracing::warn!(peer = peer.0, token, %reason, "refused");
         }
         KgcEvent::RevocationListSigned { number } => tracing::info!(number, "revocation list signed"),
+        KgcEvent::RevocationListWanted(list) => {
+            tracing::info!(number = list.number, "revocation list to be signed by the quorum");
+        }
         KgcEvent::RevocationFailed(error) => {
             tracing::error!(%error, "no revocation list could be signed");
         }

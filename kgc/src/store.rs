@@ -7,6 +7,7 @@
 mod attributes;
 mod audit;
 mod drones;
+mod pinned;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -76,7 +77,7 @@ impl Store {
             if !schema::is_older(version) {
                 return Ok(());
             }
-            change.sql(schema::upgrade(&change.transaction))?;
+            change.sql(schema::upgrade(&change.transaction, version))?;
             change.audit("registry upgraded", &format!("from version {version}"), "")
         })
     }
@@ -118,6 +119,7 @@ impl Store {
     /// Everything a KGC's machine is rebuilt from.
     pub(crate) fn records(&self) -> Result<Vec<KgcRecord>> {
         let mut records = self.issued_records()?;
+        records.extend(self.pinned_records()?);
         records.extend(self.newest_revocation_list()?);
         let revoked = self.revoked_tokens()?;
         records.extend(revoked.into_iter().map(|token_id| KgcRecord::TokenRevoked { token_id }));
@@ -158,6 +160,8 @@ impl Change<'_> {
     fn of_the_kgc(&self, record: &KgcRecord) -> Result<()> {
         match record {
             KgcRecord::Issued { .. } => self.issued(record),
+            KgcRecord::Pinned { .. } => self.pinned(record),
+            KgcRecord::Contributed { token_id, handle, at } => self.contributed(token_id, handle, *at),
             KgcRecord::RevocationList { number, list } => {
                 let insert = "INSERT OR IGNORE INTO revocation_list (number, list, at) VALUES (?1, ?2, ?3)";
                 self.sql(self.transaction.execute(insert, params![number, list, self.at]))?;

@@ -6,7 +6,9 @@ use quiver_ainq::{Deployment, IssuedToken, Name, Role, Suite};
 use quiver_drone::envelope::{self, told};
 use quiver_drone::fetching::Desk;
 use quiver_net::{Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic};
-use quiver_role::{Leader, LeaderConfig, LeaderEvent, LeaderRecord, Reason, Route, Source};
+use quiver_role::{
+    Kgcs, Leader, LeaderConfig, LeaderEvent, LeaderRecord, QuorumSuite, Reason, Route, Source,
+};
 use quiver_service::config::parse_all;
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
@@ -34,7 +36,7 @@ pub(crate) async fn run(config: Config, protection: ProtectionArgs, json: bool) 
     with_suite!(file.suite()?, S => serve::<S>(&config, &protection, &file, json).await)
 }
 
-async fn serve<S: Suite>(
+async fn serve<S: QuorumSuite>(
     config: &Config,
     protection: &ProtectionArgs,
     file: &DeploymentFile,
@@ -97,7 +99,7 @@ async fn wait(mut shutdown: Shutdown, mut refusal: mpsc::Receiver<Reason>) -> Op
 }
 
 /// Puts the machine together from the state file, or from the token at the first start.
-fn restore<S: Suite>(
+fn restore<S: QuorumSuite>(
     config: &Config,
     protection: &ProtectionArgs,
     file: &DeploymentFile,
@@ -135,7 +137,7 @@ fn restore<S: Suite>(
     Ok((machine, store))
 }
 
-fn is_enrolled<S: Suite>(
+fn is_enrolled<S: QuorumSuite>(
     config: &Config,
     file: &DeploymentFile,
     deployment: &Deployment<S>,
@@ -157,7 +159,7 @@ fn group_of<S: Suite>(token: &IssuedToken<S>) -> Name {
     }
 }
 
-pub(crate) fn leader_config<S: Suite>(
+pub(crate) fn leader_config<S: QuorumSuite>(
     config: &Config,
     file: &DeploymentFile,
     deployment: Deployment<S>,
@@ -168,7 +170,7 @@ pub(crate) fn leader_config<S: Suite>(
         deployment,
         group: Name::new(group).map_err(|error| Error::Config(error.to_string()))?,
         token,
-        kgcs: file.kgc_ids(),
+        kgcs: Kgcs::quorum(file.kgc_ids()),
         allow: config.allow_list()?,
         max_members: config.max_members,
         strategy: config.strategy.into(),
@@ -251,6 +253,7 @@ impl LeaderHost {
             LeaderEvent::NotLeading => tracing::warn!("not done: this leader does not lead"),
             LeaderEvent::Refused { peer, reason } => tracing::warn!(peer = peer.0, %reason, "refused"),
             LeaderEvent::EnrolmentRefused(reason) => self.enrolment_refused(*reason),
+            LeaderEvent::EnrolmentTrouble(trouble) => tracing::warn!(%trouble, "enrolment"),
             LeaderEvent::Message { channel, data, source } => self.show(channel, data, source),
             LeaderEvent::Envelope(event) => {
                 if let Some(line) = told(&self.group, event, self.json) {

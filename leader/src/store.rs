@@ -96,8 +96,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     use quiver_ainq::{MasterSecret, Name, Ristretto255};
-    use quiver_role::LeaderConfig;
     use quiver_role::leader::LeaderTiming;
+    use quiver_role::{Kgcs, LeaderConfig};
     use rand::rngs::OsRng;
 
     fn leader(deployment: &Deployment<Ristretto255>, records: Vec<LeaderRecord>) -> Leader<Ristretto255> {
@@ -105,7 +105,7 @@ mod tests {
             deployment: deployment.clone(),
             group: Name::new("alpha").expect("name"),
             token: None,
-            kgcs: vec![1],
+            kgcs: Kgcs::single(),
             allow: BTreeSet::new(),
             max_members: 10,
             strategy: quiver_ainq::StrategyKind::Flat,

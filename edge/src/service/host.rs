@@ -81,6 +81,7 @@ impl<S: Suite> Host<Edge<S>> for EdgeHost {
                 self.tell(&json!({"event": "evicted"}));
             }
             EdgeEvent::Refused(reason) => self.refused(machine, reason),
+            EdgeEvent::EnrolmentTrouble(trouble) => tracing::warn!(%trouble, "enrolment"),
             EdgeEvent::RevocationList { number } => tracing::info!(number, "revocation list in force"),
             EdgeEvent::Equivocation { leader, epoch } => {
                 tracing::error!(%leader, %epoch, "a leader signed two headers for one epoch and is refused for good");

@@ -8,7 +8,7 @@ use quiver_ainq::{Role, StrategyKind};
 use quiver_role::edge::RestoreError;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
-    Input, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Now, Output,
+    Input, Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Now, Output,
 };
 
 use rand_chacha::rand_core::CryptoRngCore;
@@ -47,7 +47,7 @@ impl Player for Deputy {
             deployment: scene.deployment.clone(),
             group: name(GROUP),
             token: Some(scene.token("deputy", role())),
-            kgcs: vec![1],
+            kgcs: Kgcs::single(),
             allow: BTreeSet::new(),
             max_members: 100,
             strategy,

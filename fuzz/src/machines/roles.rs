@@ -9,7 +9,7 @@ use quiver_crypto::Secret;
 use quiver_role::edge::{EdgeTiming, RestoreError};
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
-    Edge, EdgeCommand, EdgeConfig, EdgeEvent, EnvelopeEvent, Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord,
+    Edge, EdgeCommand, EdgeConfig, EdgeEvent, EnvelopeEvent, Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, Kgcs,
     Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Snapshot,
 };
 
@@ -78,7 +78,7 @@ impl Player for Kgc<S> {
         let scene = S::scene();
         let config = KgcConfig {
             deployment: scene.deployment.clone(),
-            master: MasterSecret::decode(&scene.master.encode())?,
+            master: MasterSecret::decode(&scene.master.encode())?.into(),
             id: 1,
             operators: vec![scene.operator.public()],
             cookie_key: Secret::new([7; 32]),
@@ -122,7 +122,7 @@ impl Player for Leader<S> {
             deployment: scene.deployment.clone(),
             group: name(GROUP),
             token: Some(scene.token("leader", Scene::<S>::leader_role())),
-            kgcs: vec![1],
+            kgcs: Kgcs::single(),
             allow: BTreeSet::new(),
             max_members: 100,
             strategy,
@@ -176,7 +176,7 @@ fn edge_config(edge: usize) -> EdgeConfig<S> {
         deployment: scene.deployment.clone(),
         group: Some(name(GROUP)),
         token: Some(scene.token(&edge_name(edge), Role::Edge)),
-        kgcs: vec![1],
+        kgcs: Kgcs::single(),
         timing: EdgeTiming::default(),
     }
 }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// In the file's header: what kind of SQLite file this is ("QVRR").
 const APPLICATION_ID: i32 = 0x5156_5252;
 /// In the file's header: which tables it has.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 
 const TABLES: &str = "
 CREATE TABLE deployment (
@@ -106,11 +106,34 @@ CREATE TABLE attribute_key (
 ) STRICT;
 ";
 
+/// What version 3 brought: this KGC as one of a quorum.
+const QUORUM_TABLES: &str = "
+-- A token is bound to one request for ever, in a quorum as at a single KGC.
+CREATE TABLE pinned (
+    token_id BLOB PRIMARY KEY CHECK (length(token_id) = 16),
+    name     TEXT NOT NULL,
+    identity BLOB NOT NULL,
+    pin      BLOB NOT NULL CHECK (length(pin) = 32),
+    request  BLOB NOT NULL CHECK (length(request) = 32),
+    at       INTEGER NOT NULL
+) STRICT;
+CREATE INDEX pinned_by_name ON pinned (name);
+
+-- Keys whose signature this KGC contributed to. A drone has used one of its token's.
+CREATE TABLE contributed (
+    handle   BLOB PRIMARY KEY CHECK (length(handle) = 32),
+    token_id BLOB NOT NULL REFERENCES pinned (token_id),
+    at       INTEGER NOT NULL
+) STRICT;
+CREATE INDEX contributed_by_token ON contributed (token_id);
+";
+
 /// Creates the tables, within a transaction.
 pub(super) fn create(connection: &Connection, fingerprint: &[u8; 32]) -> Result<()> {
     let create = || {
         connection.execute_batch(TABLES)?;
         connection.execute_batch(ATTRIBUTE_TABLES)?;
+        connection.execute_batch(QUORUM_TABLES)?;
         connection.execute("INSERT INTO deployment (fingerprint) VALUES (?1)", params![fingerprint])?;
         connection.pragma_update(None, "application_id", APPLICATION_ID)?;
         connection.pragma_update(None, "user_version", VERSION)
@@ -129,9 +152,12 @@ pub(super) const fn is_older(version: i32) -> bool {
     version < VERSION
 }
 
-/// Adds the tables that a file of the first version lacks, within a transaction.
-pub(super) fn upgrade(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(ATTRIBUTE_TABLES)?;
+/// Adds the tables that a file of this earlier version lacks, within a transaction.
+pub(super) fn upgrade(connection: &Connection, version: i32) -> rusqlite::Result<()> {
+    if version < 2 {
+        connection.execute_batch(ATTRIBUTE_TABLES)?;
+    }
+    connection.execute_batch(QUORUM_TABLES)?;
     connection.pragma_update(None, "user_version", VERSION)
 }
 
@@ -162,7 +188,7 @@ pub(super) fn check(connection: &Connection, path: &Path, fingerprint: &[u8; 32]
 #[cfg(test)]
 pub(super) fn make_version_1(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
-        "DROP TABLE attribute_key; DROP TABLE attribute_grant; DROP TABLE attribute_authority;",
+        "DROP TABLE contributed; DROP TABLE pinned; DROP TABLE attribute_key; DROP TABLE attribute_grant; DROP TABLE attribute_authority;",
     )?;
     connection.pragma_update(None, "user_version", 1)
 }

@@ -25,6 +25,11 @@ impl Backoff {
         wait
     }
 
+    /// The first wait, without jitter.
+    pub(crate) fn first(&self) -> Duration {
+        self.first
+    }
+
     /// Start over: something worked.
     pub(crate) fn reset(&mut self) {
         self.current = self.first;

@@ -6,6 +6,7 @@
 mod asking;
 #[cfg(feature = "captured")]
 mod captured;
+mod enrolling;
 mod enveloping;
 mod failover;
 mod following;
@@ -23,7 +24,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, DroneKeypair, Epoch, IssuedToken, KgcId, Name, Slot, Suite, UnixTime};
+use quiver_ainq::{Deployment, DroneKeypair, Epoch, IssuedToken, Name, Slot, Suite, UnixTime};
 use quiver_crypto::Secret;
 use quiver_message::{Message, RevocationQuery};
 use rand_core::CryptoRngCore;
@@ -35,12 +36,12 @@ use self::joining::Joining;
 use self::member::{KeptHeader, Member};
 use self::spares::Spares;
 use crate::backoff::{Backoff, due, earlier};
-use crate::enrollee::{Enrollee, Outcome};
+use crate::enrollee::Enrollee;
 use crate::outbox::Outbox;
 use crate::refused::Refused;
 use crate::revocations::Revocations;
 pub use crate::snapshot::RestoreError;
-use crate::{Input, Machine, Now, Offence, Output, Peer, Route, Snapshot};
+use crate::{Input, Kgcs, Machine, Now, Offence, Output, Peer, Route, Snapshot};
 
 /// An edge drone as a machine.
 #[derive(Debug)]
@@ -75,7 +76,7 @@ pub struct Edge<S: Suite> {
 struct Settings<S: Suite> {
     deployment: Deployment<S>,
     group: Option<Name>,
-    kgcs: Vec<KgcId>,
+    kgcs: Kgcs<S>,
     timing: EdgeTiming,
 }
 
@@ -208,21 +209,12 @@ impl<S: Suite> Edge<S> {
         self.persist();
     }
 
-    fn start_enrolment(&mut self, rng: &mut dyn CryptoRngCore) {
-        let Some(token) = &self.token else { return };
-        let backoff = self.backoff();
-        match Enrollee::start(&self.config.deployment, token, &self.config.kgcs, backoff, rng) {
-            Ok(enrollee) => self.enrollee = Some(Box::new(enrollee)),
-            Err(_) => self.out.event(EdgeEvent::Refused(quiver_message::Reason::TokenForeign)),
-        }
-    }
-
     fn connected(&mut self, now: Now, peer: Peer, route: Route, rng: &mut dyn CryptoRngCore) {
         match route {
             Route::Kgc => {
                 if let Some(enrollee) = &mut self.enrollee {
-                    let hello = enrollee.connected(now, peer, rng);
-                    self.out.send(&self.config.deployment, peer, &hello);
+                    let steps = enrollee.connected(now, peer, rng);
+                    self.enrolment(now, steps, rng);
                 }
             }
             Route::Leader => {
@@ -239,7 +231,8 @@ impl<S: Suite> Edge<S> {
     fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) {
         self.leaders.retain(|leader| *leader != peer);
         if let Some(enrollee) = &mut self.enrollee {
-            enrollee.disconnected(peer);
+            let steps = enrollee.disconnected(now, peer, rng);
+            self.enrolment(now, steps, rng);
         }
         if matches!(&self.standing, Standing::Joining(joining) if joining.peer == peer) {
             if self.wanted.is_none() {
@@ -272,38 +265,16 @@ impl<S: Suite> Edge<S> {
         }
     }
 
-    fn enrolling(&mut self, now: Now, from: Peer, message: &Message<S>, rng: &mut dyn CryptoRngCore) {
-        if let Some(enrollee) = &mut self.enrollee {
-            let outcome = enrollee.hear(&self.config.deployment, now, from, message, rng);
-            self.enrolment(now, from, outcome, rng);
-        }
-    }
-
-    fn enrolment(&mut self, now: Now, from: Peer, outcome: Outcome<S>, rng: &mut dyn CryptoRngCore) {
-        match outcome {
-            Outcome::Ignored => {}
-            Outcome::Send(message) => self.out.send(&self.config.deployment, from, &message),
-            Outcome::Wrong(error) => self.blame(from, error),
-            Outcome::Refused(reason) => self.out.event(EdgeEvent::Refused(reason)),
-            Outcome::Enrolled(keypair) => {
-                let name = keypair.public().identity.name.clone();
-                self.keypair = Some(keypair);
-                self.enrollee = None;
-                self.token = None;
-                self.persist();
-                self.out.event(EdgeEvent::Enrolled { name });
-                self.approach(now, rng);
-            }
-        }
-    }
-
     fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
         let message = match Message::decode(&self.config.deployment, bytes) {
             Ok(message) => message,
             Err(error) => return self.blame(from, error),
         };
         match message {
-            Message::EnrolCookie(_) | Message::EnrolReply(_) => self.enrolling(now, from, &message, rng),
+            Message::EnrolCookie(_)
+            | Message::EnrolReply(_)
+            | Message::EnrolCommitment(_)
+            | Message::EnrolShare(_) => self.enrolling(now, from, &message, rng),
             Message::Refusal(_) if self.enrollee.is_some() => self.enrolling(now, from, &message, rng),
             Message::Refusal(refusal) => self.refused(now, from, &refusal, rng),
             Message::JoinChallenge(challenge) => self.challenged(now, from, &challenge, rng),
@@ -364,10 +335,8 @@ impl<S: Suite> Edge<S> {
 
     fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if due(self.enrollee.as_deref().and_then(Enrollee::deadline), now.monotonic) {
-            let hello = self.enrollee.as_mut().and_then(|enrollee| enrollee.retry(now, rng));
-            if let Some((kgc, hello)) = hello {
-                self.out.send(&self.config.deployment, kgc, &hello);
-            }
+            let steps = self.enrollee.as_mut().map(|enrollee| enrollee.retry(now, rng));
+            self.enrolment(now, steps.unwrap_or_default(), rng);
         }
         self.tick_standing(now, rng);
         self.tick_spares(now, rng);

@@ -1,4 +1,10 @@
-//! The drone's side of enrolment: hello, cookie, request, sealed partial key. Edges and leaders enrol alike.
+//! The drone's side of enrolment: hello, cookie, request, and a partial key, whole from a single KGC or in shares from a
+//! quorum. Edges and leaders enrol alike.
+
+mod coordinator;
+mod round;
+mod single;
+mod trouble;
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -6,40 +12,58 @@ use core::time::Duration;
 use quiver_ainq::{
     Deployment, DroneKeypair, Error, IssuedToken, KgcId, PendingEnrolment, SealedReply, Suite,
 };
-use quiver_message::{EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Message, Nonce, Reason, Refusal};
+use quiver_message::{EnrolCookie, EnrolReply, EnrolRequest, Message, Reason};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
+use self::coordinator::Coordinator;
+use self::single::Single;
+pub use self::trouble::EnrolmentTrouble;
 use crate::backoff::Backoff;
+use crate::threshold::Kgcs;
 use crate::{Now, Peer};
 
 /// A drone that has a token and wants a key.
 #[derive(Debug)]
 pub(crate) struct Enrollee<S: Suite> {
+    asking: Asking<S>,
+    course: Course<S>,
+}
+
+/// What is asked of every KGC: always the same, byte for byte.
+#[derive(Debug)]
+struct Asking<S: Suite> {
     pending: PendingEnrolment<S>,
     request: Vec<u8>,
     digest: [u8; 32],
-    /// Connected KGCs, the one to ask first.
-    kgcs: Vec<Peer>,
-    nonce: Option<Nonce>,
-    deadline: Option<Duration>,
-    backoff: Backoff,
 }
 
-/// What an answer from the KGC came to.
+/// Whom it is asked of.
+#[derive(Debug)]
+enum Course<S: Suite> {
+    /// One KGC after another, each of which can answer alone.
+    Single(Single),
+    /// All KGCs of a quorum at once.
+    Quorum(Coordinator<S>),
+}
+
+/// What an input came to; in order.
+pub(crate) type Steps<S> = Vec<Step<S>>;
+
+/// One thing that an input came to.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "short-lived")]
-pub(crate) enum Outcome<S: Suite> {
-    /// Nothing to do.
-    Ignored,
-    /// Send this to the KGC.
-    Send(Message<S>),
+pub(crate) enum Step<S: Suite> {
+    /// Send this to a KGC.
+    Send(Peer, Message<S>),
     /// The key verified.
     Enrolled(DroneKeypair<S>),
     /// Somebody on the way, or the KGC, sent something that does not hold.
-    Wrong(Error),
-    /// The KGC says no.
+    Wrong(Peer, Error),
+    /// The KGC says no, or so many of a quorum that the others are too few.
     Refused(Reason),
+    /// The quorum is not what it should be; enrolment goes on.
+    Trouble(EnrolmentTrouble),
 }
 
 impl<S: Suite> Enrollee<S> {
@@ -48,61 +72,62 @@ impl<S: Suite> Enrollee<S> {
     pub(crate) fn start(
         deployment: &Deployment<S>,
         token: &IssuedToken<S>,
-        kgcs: &[KgcId],
+        kgcs: &Kgcs<S>,
         backoff: Backoff,
         rng: &mut dyn CryptoRngCore,
     ) -> Result<Self, Error> {
         let mut session = [0; 16];
         rng.fill_bytes(&mut session);
-        let (_, pending) = quiver_ainq::EnrolmentRequest::create(deployment, token, kgcs, session, rng)?;
-        Ok(Self::resume(pending, backoff))
+        let (_, pending) =
+            quiver_ainq::EnrolmentRequest::create(deployment, token, kgcs.ids(), session, rng)?;
+        Ok(Self::resume(pending, kgcs, backoff))
     }
 
     /// Goes on with an enrolment that was persisted.
-    pub(crate) fn resume(pending: PendingEnrolment<S>, backoff: Backoff) -> Self {
+    pub(crate) fn resume(pending: PendingEnrolment<S>, kgcs: &Kgcs<S>, backoff: Backoff) -> Self {
         let (request, digest) = (pending.request().encode(), pending.request().digest());
-        Self { pending, request, digest, kgcs: Vec::new(), nonce: None, deadline: None, backoff }
+        let course = match kgcs.frost() {
+            Some(frost) => Course::Quorum(Coordinator::new(frost, backoff)),
+            None => Course::Single(Single::new(backoff)),
+        };
+        Self { asking: Asking { pending, request, digest }, course }
     }
 
     pub(crate) fn encode(&self) -> Zeroizing<Vec<u8>> {
-        self.pending.encode()
+        self.asking.pending.encode()
     }
 
     pub(crate) fn deadline(&self) -> Option<Duration> {
-        self.deadline
+        match &self.course {
+            Course::Single(single) => single.deadline(),
+            Course::Quorum(coordinator) => coordinator.deadline(),
+        }
     }
 
     /// A KGC is connected: say hello.
-    pub(crate) fn connected(&mut self, now: Now, kgc: Peer, rng: &mut dyn CryptoRngCore) -> Message<S> {
-        self.kgcs.insert(0, kgc);
-        self.backoff.reset();
-        self.hello(now, rng)
-    }
-
-    pub(crate) fn disconnected(&mut self, peer: Peer) {
-        self.kgcs.retain(|kgc| *kgc != peer);
-        if self.kgcs.is_empty() {
-            self.nonce = None;
-            self.deadline = None;
+    pub(crate) fn connected(&mut self, now: Now, kgc: Peer, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+        match &mut self.course {
+            Course::Single(single) => single.connected(now, kgc, rng),
+            Course::Quorum(coordinator) => coordinator.connected(now, kgc, rng),
         }
     }
 
-    /// The deadline has come: begin again with a fresh nonce. The request itself stays the same.
-    pub(crate) fn retry(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Option<(Peer, Message<S>)> {
-        // It did not answer: the next one, if there is one.
-        if self.kgcs.len() > 1 {
-            self.kgcs.rotate_left(1);
+    pub(crate) fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+        match &mut self.course {
+            Course::Single(single) => {
+                single.disconnected(peer);
+                Vec::new()
+            }
+            Course::Quorum(coordinator) => coordinator.disconnected(&self.asking, now, peer, rng),
         }
-        let kgc = *self.kgcs.first()?;
-        Some((kgc, self.hello(now, rng)))
     }
 
-    fn hello(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Message<S> {
-        let mut nonce = [0; 16];
-        rng.fill_bytes(&mut nonce);
-        self.nonce = Some(nonce);
-        self.deadline = Some(now.monotonic + self.backoff.next(rng));
-        Message::EnrolHello(EnrolHello { nonce })
+    /// The deadline has come.
+    pub(crate) fn retry(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+        match &mut self.course {
+            Course::Single(single) => single.retry(now, rng),
+            Course::Quorum(coordinator) => coordinator.retry(&self.asking, now, rng),
+        }
     }
 
     /// Takes an answer to the enrolment; other messages are none of its business.
@@ -113,54 +138,38 @@ impl<S: Suite> Enrollee<S> {
         from: Peer,
         message: &Message<S>,
         rng: &mut dyn CryptoRngCore,
-    ) -> Outcome<S> {
-        match message {
-            Message::EnrolCookie(cookie) => self.cookie(from, cookie),
-            Message::EnrolReply(reply) => self.reply(deployment, reply),
-            Message::Refusal(refusal) => self.refusal(now, from, refusal, rng),
-            _ => Outcome::Ignored,
+    ) -> Steps<S> {
+        match &mut self.course {
+            Course::Single(single) => single.hear(&self.asking, deployment, now, from, message, rng),
+            Course::Quorum(coordinator) => {
+                coordinator.hear(&self.asking, deployment, (now, from), message, rng)
+            }
         }
     }
+}
 
-    fn cookie(&self, from: Peer, message: &EnrolCookie) -> Outcome<S> {
-        if self.kgcs.first() != Some(&from) || self.nonce != Some(message.nonce) {
-            return Outcome::Ignored;
-        }
-        Outcome::Send(Message::EnrolRequest(EnrolRequest {
-            nonce: message.nonce,
-            cookie: message.cookie,
+impl<S: Suite> Asking<S> {
+    /// The KGCs that the request names.
+    fn kgcs(&self) -> &[KgcId] {
+        self.pending.request().kgcs()
+    }
+
+    fn request<T: Suite>(&self, cookie: &EnrolCookie) -> Message<T> {
+        Message::EnrolRequest(EnrolRequest {
+            nonce: cookie.nonce,
+            cookie: cookie.cookie,
             request: self.request.clone(),
-        }))
+        })
     }
 
-    fn reply(&self, deployment: &Deployment<S>, message: &EnrolReply) -> Outcome<S> {
-        if message.request_digest != self.digest {
-            return Outcome::Ignored;
-        }
-        let opened =
-            SealedReply::decode(&message.reply).and_then(|reply| self.pending.open(deployment, &reply));
-        match opened {
-            Ok(keypair) => Outcome::Enrolled(keypair),
-            Err(error) => Outcome::Wrong(error),
-        }
-    }
-
-    /// A refusal is not authenticated, so it only slows the retries down; the request is never given up for it.
-    fn refusal(
-        &mut self,
-        now: Now,
-        from: Peer,
-        message: &Refusal,
-        rng: &mut dyn CryptoRngCore,
-    ) -> Outcome<S> {
-        let about_us =
-            self.nonce.is_some_and(|nonce| message.reference == nonce) || message.reference == self.digest;
-        if self.kgcs.first() != Some(&from) || !about_us {
-            return Outcome::Ignored;
-        }
-        let wait = self.backoff.next(rng).max(message.retry_after.min(Duration::from_secs(240)));
-        self.deadline = Some(now.monotonic + wait);
-        self.nonce = None;
-        Outcome::Refused(message.reason)
+    /// A whole key, as a single KGC sends it; none if it is for another request.
+    fn open(
+        &self,
+        deployment: &Deployment<S>,
+        message: &EnrolReply,
+    ) -> Option<Result<DroneKeypair<S>, Error>> {
+        (message.request_digest == self.digest).then(|| {
+            SealedReply::decode(&message.reply).and_then(|reply| self.pending.open(deployment, &reply))
+        })
     }
 }

@@ -4,6 +4,8 @@ mod enrolling;
 mod interface;
 mod registry;
 mod revoking;
+mod rounds;
+mod sharing;
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -14,12 +16,13 @@ use rand_core::CryptoRngCore;
 
 pub use self::interface::{KgcCommand, KgcConfig, KgcEvent, KgcRecord};
 use self::registry::Registry;
-use crate::backoff::due;
+use self::rounds::Rounds;
+use crate::backoff::{due, earlier};
 use crate::cookie::{CookieJar, LIFETIME};
 use crate::outbox::Outbox;
 use crate::revocations::Revocations;
 pub use crate::snapshot::RestoreError;
-use crate::{Input, Machine, Now, Offence, Output, Peer};
+use crate::{Input, Machine, Master, MasterShare, Now, Offence, Output, Peer};
 
 /// The Key Generation Centre as a machine.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub struct Kgc<S: Suite> {
     config: KgcConfig<S>,
     cookies: CookieJar,
     registry: Registry,
+    /// Of a KGC in a quorum.
+    rounds: Rounds<S>,
     revocations: Revocations<S>,
     /// Who asked for revocation lists and is still connected: told when a new one is signed.
     listeners: alloc::collections::BTreeSet<Peer>,
@@ -40,14 +45,19 @@ impl<S: Suite> Kgc<S> {
     /// A KGC that remembers these records.
     ///
     /// # Errors
-    /// If a stored revocation list does not hold: a KGC that went on without it would forget who was revoked.
+    /// If a stored revocation list does not hold: a KGC that went on without it would forget who was revoked. If the share
+    /// of a quorum is another KGC's.
     pub fn new(
         config: KgcConfig<S>,
         records: impl IntoIterator<Item = KgcRecord>,
     ) -> Result<Self, RestoreError> {
+        if matches!(&config.master, Master::Share(share) if share.kgc() != config.id) {
+            return Err(quiver_ainq::Error::WrongKgc.into());
+        }
         let mut kgc = Self {
             cookies: CookieJar::new(config.cookie_key.clone(), LIFETIME),
             registry: Registry::default(),
+            rounds: Rounds::new(),
             revocations: Revocations::new(),
             listeners: alloc::collections::BTreeSet::new(),
             renewal: None,
@@ -68,9 +78,27 @@ impl<S: Suite> Kgc<S> {
         Ok(kgc)
     }
 
-    /// How many keys were issued.
+    /// How many keys were issued; at a KGC of a quorum, how many tokens are bound to a drone's key.
     pub fn issued(&self) -> usize {
         self.registry.issued()
+    }
+
+    /// How many signing rounds are open, at a KGC of a quorum.
+    pub fn open_rounds(&self) -> usize {
+        self.rounds.len()
+    }
+
+    /// Signs with this from now on: a share that was refreshed or repaired. Rounds that are open are over.
+    ///
+    /// # Errors
+    /// [`quiver_ainq::Error::WrongKgc`] if it is another KGC's; nothing changes then.
+    pub fn replace_share(&mut self, share: MasterShare<S>) -> Result<(), quiver_ainq::Error> {
+        if share.kgc() != self.config.id {
+            return Err(quiver_ainq::Error::WrongKgc);
+        }
+        self.rounds.clear();
+        self.config.master = Master::Share(share);
+        Ok(())
     }
 
     /// The number of the newest revocation list, 0 for none.
@@ -96,6 +124,7 @@ impl<S: Suite> Kgc<S> {
         match message {
             Message::EnrolHello(hello) => self.enrol_hello(now, from, &hello),
             Message::EnrolRequest(request) => self.enrol_request(now, from, &request, rng),
+            Message::EnrolSigning(signing) => self.enrol_signing(now, from, &signing, rng),
             Message::RevocationQuery(query) => self.revocation_query(from, &query),
             Message::EquivocationProof(proof) => self.equivocation(now, from, *proof, rng),
             _ => self.blame(from, Offence::OutOfPlace("message to a KGC")),
@@ -104,6 +133,7 @@ impl<S: Suite> Kgc<S> {
 
     /// What is due whatever came in.
     pub(crate) fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        self.rounds.expire(now.monotonic);
         if !self.started || due(self.renewal, now.monotonic) {
             self.started = true;
             self.renew_list(now, rng);
@@ -131,19 +161,22 @@ impl<S: Suite> Machine for Kgc<S> {
             Input::Timeout | Input::Connected { .. } => {}
             Input::Disconnected { peer } => {
                 self.listeners.remove(&peer);
+                self.rounds.disconnected(peer);
             }
             Input::Received { from, bytes } => self.received(now, from, bytes, rng),
             Input::Command(KgcCommand::RevokeDrones { handles, serials }) => {
                 self.revoke_drones(now, handles, serials, rng);
                 self.renew_list(now, rng);
             }
+            Input::Command(KgcCommand::TakeRevocations(list)) => self.take_list(list),
             Input::Command(KgcCommand::RevokeTokens(ids)) => self.registry.revoke_tokens(&ids),
         }
         self.wake(now, rng);
     }
 
     fn poll_output(&mut self) -> Output<KgcEvent, KgcRecord> {
-        let deadline = if self.started { self.renewal } else { Some(Duration::ZERO) };
+        let due = earlier(self.renewal, self.rounds.deadline());
+        let deadline = if self.started { due } else { Some(Duration::ZERO) };
         self.out.poll(deadline)
     }
 }

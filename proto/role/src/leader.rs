@@ -10,6 +10,7 @@ mod broadcast;
 #[cfg(test)]
 mod crowd;
 mod deputies;
+mod enrolling;
 mod enveloping;
 mod epochs;
 mod hints;
@@ -44,13 +45,13 @@ use self::epochs::Lead;
 use self::hints::Hints;
 pub use self::interface::{LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming};
 use self::links::Links;
-use self::memory::{Change, Memory, enrolled};
+use self::memory::{Change, Memory};
 use self::standby::Standby;
 pub use self::status::{LeaderStatus, Stance};
 use self::waiting::Waiting;
-use crate::backoff::{Backoff, due, earlier};
+use crate::backoff::{due, earlier};
 use crate::cookie::CookieJar;
-use crate::enrollee::{Enrollee, Outcome};
+use crate::enrollee::Enrollee;
 use crate::outbox::Outbox;
 pub use crate::snapshot::RestoreError;
 use crate::speech::Voice;
@@ -178,41 +179,6 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    fn enrolment_to_make(&mut self, rng: &mut dyn CryptoRngCore) -> Option<Enrollee<S>> {
-        let backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(30));
-        if let Some(pending) = self.memory.pending.take() {
-            return Some(Enrollee::resume(pending, backoff));
-        }
-        let token = self.config.token.as_ref()?;
-        let leads =
-            matches!(&token.token.statement.role, Role::Leader { group, .. } if *group == self.config.group);
-        let started = Enrollee::start(&self.config.deployment, token, &self.config.kgcs, backoff, rng);
-        match started {
-            Ok(enrollee) if leads => Some(enrollee),
-            _ => {
-                self.out.event(LeaderEvent::EnrolmentRefused(quiver_message::Reason::NotAuthorised));
-                None
-            }
-        }
-    }
-
-    fn enrolment(&mut self, now: Now, from: Peer, outcome: Outcome<S>, rng: &mut dyn CryptoRngCore) {
-        match outcome {
-            Outcome::Ignored => {}
-            Outcome::Send(message) => self.out.send(&self.config.deployment, from, &message),
-            Outcome::Wrong(error) => self.blame(from, error),
-            Outcome::Refused(reason) => self.out.event(LeaderEvent::EnrolmentRefused(reason)),
-            Outcome::Enrolled(keypair) => {
-                let name = keypair.public().identity.name.clone();
-                self.persist(&[enrolled(&keypair)]);
-                self.memory.keypair = Some(keypair);
-                self.enrollee = None;
-                self.out.event(LeaderEvent::Enrolled { name });
-                self.begin(now, rng);
-            }
-        }
-    }
-
     fn connected(&mut self, now: Now, peer: Peer, route: Route, rng: &mut dyn CryptoRngCore) {
         match route {
             Route::Kgc => {}
@@ -224,13 +190,13 @@ impl<S: Suite> Leader<S> {
             self.out.send_encoded(peer, proof.to_vec());
         }
         if let Some(enrollee) = &mut self.enrollee {
-            let hello = enrollee.connected(now, peer, rng);
-            self.out.send(&self.config.deployment, peer, &hello);
+            let steps = enrollee.connected(now, peer, rng);
+            self.enrolment(now, steps, rng);
         }
         self.ask_revocations = Some(now.monotonic);
     }
 
-    fn disconnected(&mut self, now: Now, peer: Peer) {
+    fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) {
         self.kgcs.remove(&peer);
         self.leaders.remove(&peer);
         self.deputies.disconnected(peer);
@@ -238,7 +204,8 @@ impl<S: Suite> Leader<S> {
         self.hints.disconnect(peer);
         self.links.disconnect(peer);
         if let Some(enrollee) = &mut self.enrollee {
-            enrollee.disconnected(peer);
+            let steps = enrollee.disconnected(now, peer, rng);
+            self.enrolment(now, steps, rng);
         }
     }
 
@@ -267,10 +234,14 @@ impl<S: Suite> Leader<S> {
             Message::EvictionNotice(notice) => self.eviction_notice(now, from, notice, rng),
             Message::EquivocationProof(proof) => self.equivocation(now, from, *proof, rng),
             Message::Refusal(refusal) if self.enrollee.is_none() => self.not_served(now, from, &refusal),
-            Message::EnrolCookie(_) | Message::EnrolReply(_) | Message::Refusal(_) => {
+            Message::EnrolCookie(_)
+            | Message::EnrolReply(_)
+            | Message::EnrolCommitment(_)
+            | Message::EnrolShare(_)
+            | Message::Refusal(_) => {
                 if let Some(enrollee) = &mut self.enrollee {
-                    let outcome = enrollee.hear(&self.config.deployment, now, from, &message, rng);
-                    self.enrolment(now, from, outcome, rng);
+                    let steps = enrollee.hear(&self.config.deployment, now, from, &message, rng);
+                    self.enrolment(now, steps, rng);
                 }
             }
             _ => self.blame(from, Offence::OutOfPlace("message to a leader")),
@@ -310,10 +281,8 @@ impl<S: Suite> Leader<S> {
     fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let clock = now.monotonic;
         if due(self.enrollee.as_ref().and_then(Enrollee::deadline), clock) {
-            let hello = self.enrollee.as_mut().and_then(|enrollee| enrollee.retry(now, rng));
-            if let Some((kgc, hello)) = hello {
-                self.out.send(&self.config.deployment, kgc, &hello);
-            }
+            let steps = self.enrollee.as_mut().map(|enrollee| enrollee.retry(now, rng));
+            self.enrolment(now, steps.unwrap_or_default(), rng);
         }
         if due(self.ask_revocations, clock) {
             self.ask_for_revocations(now);
@@ -386,7 +355,7 @@ impl<S: Suite> Machine for Leader<S> {
         match input {
             Input::Timeout => {}
             Input::Connected { peer, route } => self.connected(now, peer, route, rng),
-            Input::Disconnected { peer } => self.disconnected(now, peer),
+            Input::Disconnected { peer } => self.disconnected(now, peer, rng),
             Input::Received { from, bytes } => self.received(now, from, bytes, rng),
             Input::Command(command) => self.command(now, command, rng),
         }

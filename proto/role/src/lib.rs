@@ -42,8 +42,10 @@ mod revocations;
 mod snapshot;
 mod speech;
 mod statements;
+pub mod threshold;
 
 pub use edge::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};
+pub use enrollee::EnrolmentTrouble;
 pub use envelope_event::{Author, EnvelopeEvent};
 #[cfg(feature = "abe")]
 pub use envelopes::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
@@ -54,3 +56,4 @@ pub use offence::Offence;
 pub use quiver_message::Reason;
 pub use snapshot::Snapshot;
 pub use speech::Source;
+pub use threshold::{Kgcs, Master, MasterShare, QuorumSuite};

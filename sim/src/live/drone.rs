@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quiver_ainq::{IssuedToken, Suite};
 use quiver_net::Multiaddr;
-use quiver_role::{Edge, EdgeConfig, Route, Snapshot};
+use quiver_role::{Edge, EdgeConfig, Kgcs, Route, Snapshot};
 use tokio::sync::oneshot;
 
 use super::drone_name;
@@ -72,7 +72,7 @@ impl<S: Suite> Drone<S> {
             deployment: setting.deployment.clone(),
             group: None,
             token,
-            kgcs: vec![super::services::KGC_ID],
+            kgcs: Kgcs::single(),
             timing: setting.edge_timing,
         };
         let state = self.disk.with(|stored| stored.clone());

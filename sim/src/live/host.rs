@@ -92,6 +92,7 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
                 tracing::debug!(drone = index, ?reason, "refused");
                 self.board.drone(index, |log, at| log.refused = Some(at));
             }
+            EdgeEvent::EnrolmentTrouble(trouble) => self.board.offence(&drone_name(index), &trouble),
             EdgeEvent::SendFailed(why) => self.board.offence(&drone_name(index), &why),
             EdgeEvent::Blamed { offence, .. } => self.board.offence(&drone_name(index), &offence),
             EdgeEvent::RevocationList { .. } => {}
@@ -204,7 +205,12 @@ impl<S: Suite> Host<Kgc<S>> for KgcHost {
             KgcEvent::Equivocation { name, epoch, .. } => {
                 self.board.offence("kgc", &format!("{name} contradicted itself at {epoch}"));
             }
-            KgcEvent::Issued { .. } | KgcEvent::Repeated { .. } | KgcEvent::RevocationListSigned { .. } => {}
+            KgcEvent::Issued { .. }
+            | KgcEvent::Pinned { .. }
+            | KgcEvent::Contributed { .. }
+            | KgcEvent::Repeated { .. }
+            | KgcEvent::RevocationListWanted(_)
+            | KgcEvent::RevocationListSigned { .. } => {}
         }
     }
 

@@ -10,7 +10,7 @@ use quiver_ainq::{
 use quiver_crypto::Secret;
 use quiver_net::Multiaddr;
 use quiver_role::leader::LeaderTiming;
-use quiver_role::{Kgc, KgcConfig, Leader, LeaderConfig, LeaderRecord, Route};
+use quiver_role::{Kgc, KgcConfig, Kgcs, Leader, LeaderConfig, LeaderRecord, Route};
 
 use super::host::{Disk, KgcHost, LeaderHost};
 use super::node::Node;
@@ -61,7 +61,7 @@ impl<S: Suite> Founder<S> {
         let config = KgcConfig {
             operators: vec![self.operator.public()],
             deployment: self.deployment,
-            master: self.master,
+            master: self.master.into(),
             id: KGC_ID,
             cookie_key: Secret::random(&mut rng),
             revocation_validity: REVOCATION_VALIDITY,
@@ -111,7 +111,7 @@ impl<S: Suite> LeaderSeat<S> {
             deployment: setting.deployment.clone(),
             group: setting.group.clone(),
             token: self.token.take(),
-            kgcs: vec![KGC_ID],
+            kgcs: Kgcs::single(),
             allow: BTreeSet::new(),
             max_members: self.max_members,
             strategy: self.strategy,

@@ -39,6 +39,8 @@ impl Stored for KgcRecord {
             Self::Issued { name, identity, reply, .. } => {
                 16 + name.len() + identity.len() + 96 + reply.len() + 8
             }
+            Self::Pinned { name, identity, .. } => 16 + name.len() + identity.len() + 64 + 8,
+            Self::Contributed { .. } => 16 + 32 + 8,
             Self::RevocationList { list, .. } => 8 + list.len(),
             Self::TokenRevoked { token_id } => token_id.len(),
         }
@@ -52,6 +54,12 @@ impl Stored for KgcRecord {
         match self {
             Self::Issued { token_id, handle, pin, request, reply, .. } => {
                 [&token_id[..], &handle[..], &pin[..], &request[..], &reply[..]].into_iter().for_each(sink);
+            }
+            Self::Pinned { token_id, pin, request, .. } => {
+                [&token_id[..], &pin[..], &request[..]].into_iter().for_each(sink);
+            }
+            Self::Contributed { token_id, handle, .. } => {
+                [&token_id[..], &handle[..]].into_iter().for_each(sink);
             }
             Self::RevocationList { list, .. } => sink(list),
             Self::TokenRevoked { token_id } => sink(token_id),

@@ -10,7 +10,7 @@ use quiver_ainq::{
 use quiver_crypto::Secret;
 use quiver_role::edge::EdgeTiming;
 use quiver_role::leader::LeaderTiming;
-use quiver_role::{EdgeConfig, KgcConfig, LeaderConfig};
+use quiver_role::{EdgeConfig, KgcConfig, Kgcs, LeaderConfig};
 use rand_core::RngCore;
 use zeroize::Zeroizing;
 
@@ -104,7 +104,7 @@ impl<S: Suite> Fleet<S> {
         cookie_key.iter_mut().zip(life.to_be_bytes()).for_each(|(byte, life)| *byte ^= life);
         KgcConfig {
             deployment: self.deployment.clone(),
-            master: self.master(),
+            master: self.master().into(),
             id: 1,
             operators: vec![self.operator.public()],
             cookie_key: Secret::new(cookie_key),
@@ -117,7 +117,7 @@ impl<S: Suite> Fleet<S> {
             deployment: self.deployment.clone(),
             group: self.group.clone(),
             token: with_token.then(|| self.token(Node::Leader(ordinal))),
-            kgcs: vec![1],
+            kgcs: Kgcs::single(),
             allow: BTreeSet::new(),
             max_members: self.max_members,
             strategy: self.strategy,
@@ -130,7 +130,7 @@ impl<S: Suite> Fleet<S> {
             deployment: self.deployment.clone(),
             group: wants_in.then(|| self.group.clone()),
             token: with_token.then(|| self.token(Node::Edge(number))),
-            kgcs: vec![1],
+            kgcs: Kgcs::single(),
             timing: self.edge_timing,
         }
     }

@@ -3,12 +3,12 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, Epoch, IssuedToken, KgcId, Name, Slot, Suite};
+use quiver_ainq::{Deployment, Epoch, IssuedToken, Name, Slot, Suite};
 use quiver_message::Reason;
 
 #[cfg(feature = "abe")]
 use crate::EnvelopeCommand;
-use crate::{EnvelopeEvent, Offence, Peer, Source};
+use crate::{EnrolmentTrouble, EnvelopeEvent, Kgcs, Offence, Peer, Source};
 
 /// What an edge is set up with.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct EdgeConfig<S: Suite> {
     /// The token to enrol with, if it has not enrolled yet.
     pub token: Option<IssuedToken<S>>,
     /// The KGCs to enrol with.
-    pub kgcs: Vec<KgcId>,
+    pub kgcs: Kgcs<S>,
     /// When things happen.
     pub timing: EdgeTiming,
 }
@@ -106,6 +106,8 @@ pub enum EdgeEvent {
     Evicted,
     /// A service refuses; the edge tries again only if the reason is transient.
     Refused(Reason),
+    /// KGCs of a quorum do not do their part; enrolment goes on.
+    EnrolmentTrouble(EnrolmentTrouble),
     /// A newer revocation list is in force.
     RevocationList {
         /// Its number.

@@ -121,7 +121,7 @@ impl<S: Suite> Edge<S> {
     fn restore_keys(&mut self, stored: &Stored) -> Result<(), RestoreError> {
         if let Some(pending) = &stored.pending {
             let pending = PendingEnrolment::decode(pending)?;
-            self.enrollee = Some(Box::new(Enrollee::resume(pending, self.backoff())));
+            self.enrollee = Some(Box::new(Enrollee::resume(pending, &self.config.kgcs, self.backoff())));
         }
         if let (Some(public), Some(secret)) = (&stored.public, &stored.secret) {
             let public = DronePublicKey::decode(public)?;

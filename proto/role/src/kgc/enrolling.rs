@@ -1,13 +1,15 @@
 //! Enrolment at the KGC.
 //!
 //! Order matters: cookie before any curve arithmetic; the stored reply before verification, so that a repeat is cheap;
-//! the pin durable before the first answer, so that no crash lets a token serve two keys.
+//! the pin durable before the first answer, so that no crash lets a token serve two keys. What a KGC of a quorum answers
+//! is in [`sharing`](super::sharing).
 
 use quiver_ainq::{Error, KgcId, Suite, VerifiedRequest};
 use quiver_message::{EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Message, Reason};
 use rand_core::CryptoRngCore;
 
 use super::{Kgc, KgcEvent, KgcRecord};
+use crate::threshold::Master;
 use crate::{Now, Peer};
 
 impl<S: Suite> Kgc<S> {
@@ -42,15 +44,16 @@ impl<S: Suite> Kgc<S> {
         if let Err(reason) = self.may_answer(&token_id, &digest) {
             return self.refuse(from, Some(token_id), reason, &digest);
         }
-        if let Some(issue) = self.registry.find(&token_id).filter(|issue| issue.request == digest) {
-            let reply = EnrolReply { request_digest: digest, reply: issue.reply.clone() };
+        let issue = self.registry.find(&token_id).filter(|issue| issue.request == digest);
+        if let Some(reply) = issue.and_then(|issue| issue.reply.clone()) {
+            let reply = EnrolReply { request_digest: digest, reply };
             self.out.send(&self.config.deployment, from, &Message::EnrolReply(reply));
             self.out.event(KgcEvent::Repeated { token_id });
             return;
         }
         let this: KgcId = self.config.id;
         match request.verify(&self.config.deployment, &self.config.operators, this, now.unix) {
-            Ok(request) => self.issue(now, from, &request, digest, rng),
+            Ok(request) => self.answer_request(now, from, request, digest, rng),
             Err(error) => {
                 let reason = refusal_reason(&error);
                 self.refuse(from, Some(token_id), reason, &digest);
@@ -61,14 +64,32 @@ impl<S: Suite> Kgc<S> {
         }
     }
 
-    /// Revoked tokens get no answer; used tokens only the stored one.
-    fn may_answer(&self, token_id: &[u8; 16], digest: &[u8; 32]) -> Result<(), Reason> {
+    /// Revoked tokens get no answer; used tokens only one to the request that they are bound to.
+    pub(super) fn may_answer(&self, token_id: &[u8; 16], digest: &[u8; 32]) -> Result<(), Reason> {
         if self.registry.token_is_revoked(token_id) {
             return Err(Reason::TokenRevoked);
         }
         match self.registry.find(token_id) {
             Some(issue) if issue.request != *digest => Err(Reason::TokenReused),
             _ => Ok(()),
+        }
+    }
+
+    fn answer_request(
+        &mut self,
+        now: Now,
+        from: Peer,
+        request: VerifiedRequest<S>,
+        digest: [u8; 32],
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let token_id = *request.token_id();
+        if self.registry.name_is_taken(request.identity().name.as_str(), &token_id) {
+            return self.refuse(from, Some(token_id), Reason::NameTaken, &digest);
+        }
+        match &self.config.master {
+            Master::Whole(_) => self.issue(now, from, &request, digest, rng),
+            Master::Share(_) => self.commit(now, from, request, digest, rng),
         }
     }
 
@@ -80,12 +101,10 @@ impl<S: Suite> Kgc<S> {
         digest: [u8; 32],
         rng: &mut dyn CryptoRngCore,
     ) {
+        let Master::Whole(master) = &self.config.master else { return };
         let token_id = *request.token_id();
         let name = request.identity().name.clone();
-        if self.registry.name_is_taken(name.as_str(), &token_id) {
-            return self.refuse(from, Some(token_id), Reason::NameTaken, &digest);
-        }
-        let (reply, public) = self.config.master.issue(&self.config.deployment, request, self.config.id, rng);
+        let (reply, public) = master.issue(&self.config.deployment, request, self.config.id, rng);
         let handle = public.handle();
         let record = KgcRecord::Issued {
             token_id,

@@ -4,21 +4,21 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    Deployment, Epoch, Error, Handle, KgcId, MasterSecret, Name, OperatorPublicKey, Suite, UnixTime,
+    Deployment, Epoch, Error, Handle, KgcId, Name, OperatorPublicKey, RevocationList, Suite, UnixTime,
 };
 use quiver_crypto::Secret;
 use quiver_message::Reason;
 
-use crate::{Offence, Peer};
+use crate::{Master, Offence, Peer};
 
 /// What a KGC is set up with.
 #[derive(Debug)]
 pub struct KgcConfig<S: Suite> {
     /// The deployment it issues keys for.
     pub deployment: Deployment<S>,
-    /// The master secret x.
-    pub master: MasterSecret<S>,
-    /// Its FROST identifier; 1 for a single KGC.
+    /// The master secret x, or a share of it.
+    pub master: Master<S>,
+    /// Its FROST identifier; 1 for a single KGC, that of its share in a quorum.
     pub id: KgcId,
     /// Whose tokens it honours.
     pub operators: Vec<OperatorPublicKey<S>>,
@@ -38,6 +38,8 @@ pub enum KgcCommand {
         /// Identities to revoke, by serial (the token's id).
         serials: Vec<[u8; 16]>,
     },
+    /// A revocation list that the quorum signed, encoded: kept and spread if it holds and is newer.
+    TakeRevocations(Vec<u8>),
     /// Honour these tokens no longer. The caller has made it durable.
     RevokeTokens(Vec<[u8; 16]>),
 }
@@ -52,6 +54,22 @@ pub enum KgcEvent {
         /// The drone's name.
         name: Name,
         /// The handle of its public key.
+        handle: Handle,
+    },
+    /// A KGC of a quorum bound a token to the request it has seen first.
+    Pinned {
+        /// The token's id, which is the identity's serial.
+        token_id: [u8; 16],
+        /// The drone's name.
+        name: Name,
+    },
+    /// A KGC of a quorum contributed to the signature that makes this a drone's key, if t of them do.
+    Contributed {
+        /// The token's id.
+        token_id: [u8; 16],
+        /// The drone's name.
+        name: Name,
+        /// The handle of the public key to come.
         handle: Handle,
     },
     /// A byte-identical request got the stored reply again.
@@ -73,6 +91,9 @@ pub enum KgcEvent {
         /// Its number.
         number: u64,
     },
+    /// A revocation list that this KGC wants and only the quorum can sign; it comes back by
+    /// [`KgcCommand::TakeRevocations`].
+    RevocationListWanted(RevocationList),
     /// A revocation list could not be signed: it names too many.
     RevocationFailed(Error),
     /// A leader signed two different headers for one epoch: its key is revoked.
@@ -112,6 +133,31 @@ pub enum KgcRecord {
         request: [u8; 32],
         /// The encoded sealed reply.
         reply: Vec<u8>,
+        /// When.
+        at: UnixTime,
+    },
+    /// At a KGC of a quorum, a token is bound to one request for ever.
+    Pinned {
+        /// The token's id, which is the identity's serial.
+        token_id: [u8; 16],
+        /// The drone's name.
+        name: String,
+        /// The encoded identity.
+        identity: Vec<u8>,
+        /// H(D_i, P_i).
+        pin: [u8; 32],
+        /// Digest of the request.
+        request: [u8; 32],
+        /// When.
+        at: UnixTime,
+    },
+    /// A KGC of a quorum contributed to a signature for a token that it had pinned. There may be several for one token, of
+    /// which the drone has used one: each round gives another R.
+    Contributed {
+        /// The token's id.
+        token_id: [u8; 16],
+        /// The handle of the public key to come.
+        handle: [u8; 32],
         /// When.
         at: UnixTime,
     },

@@ -9,10 +9,14 @@ use quiver_message::RevocationQuery;
 use rand_core::CryptoRngCore;
 
 use super::{Kgc, KgcEvent, KgcRecord};
+use crate::threshold::Master;
 use crate::{Now, Peer};
 
 /// How many peers are told of a new list at once; others learn its number from headers and ask.
 const MAX_LISTENERS: usize = 4096;
+
+/// Seconds after which a KGC of a quorum asks again for a list that is due.
+const RENEWAL_PATIENCE: u64 = 60;
 
 impl<S: Suite> Kgc<S> {
     pub(super) fn revocation_query(&mut self, from: Peer, query: &RevocationQuery) {
@@ -78,7 +82,9 @@ impl<S: Suite> Kgc<S> {
             let (handles, serials) = (old.handles.clone(), old.serials.clone());
             self.sign_list(now, handles, serials, rng);
         }
-        let wait = Duration::from_secs(self.renewal_time().saturating_sub(now.unix).max(1));
+        // Of a list that is due and that others have to sign, they are told again after a while.
+        let patience = if matches!(self.config.master, Master::Whole(_)) { 1 } else { RENEWAL_PATIENCE };
+        let wait = Duration::from_secs(self.renewal_time().saturating_sub(now.unix).max(patience));
         self.renewal = (self.revocations.number() > 0).then(|| now.monotonic.saturating_add(wait));
     }
 
@@ -97,20 +103,28 @@ impl<S: Suite> Kgc<S> {
         let number = self.revocations.number() + 1;
         let next_update = now.unix.saturating_add(self.config.revocation_validity.max(1));
         let list = RevocationList { number, issued: now.unix, next_update, handles, serials };
-        let serials = list.serials.clone();
-        let signed = self.config.master.sign_revocations(&self.config.deployment, list, rng);
-        let bytes = match signed.map(|signed| signed.encode()) {
-            Ok(bytes) => bytes,
-            Err(error) => return self.out.event(KgcEvent::RevocationFailed(error)),
+        let Master::Whole(master) = &self.config.master else {
+            return self.out.event(KgcEvent::RevocationListWanted(list));
         };
-        if let Err(error) = self.revocations.offer(&self.config.deployment, &bytes) {
-            return self.out.event(KgcEvent::RevocationFailed(error));
+        match master.sign_revocations(&self.config.deployment, list, rng) {
+            Ok(signed) => self.take_list(signed.encode()),
+            Err(error) => self.out.event(KgcEvent::RevocationFailed(error)),
         }
-        self.registry.revoke_serials(&serials);
+    }
+
+    /// A list that this KGC, or the quorum it is of, has signed.
+    pub(super) fn take_list(&mut self, bytes: Vec<u8>) {
+        match self.revocations.offer(&self.config.deployment, &bytes) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return self.out.event(KgcEvent::RevocationFailed(error)),
+        }
+        let number = self.revocations.number();
+        self.registry.revoke_serials(&self.revocations.list().serials);
         self.out.persist(KgcRecord::RevocationList { number, list: bytes });
         self.out.event(KgcEvent::RevocationListSigned { number });
         for peer in self.listeners.clone() {
-            self.answer(peer, &RevocationQuery { number: number - 1 });
+            self.answer(peer, &RevocationQuery { number: number.saturating_sub(1) });
         }
     }
 }

@@ -95,7 +95,7 @@ fn config(deployment: &Deployment<S>, strategy: StrategyKind) -> LeaderConfig<S>
         deployment: deployment.clone(),
         group: name("alpha"),
         token: None,
-        kgcs: Vec::new(),
+        kgcs: crate::Kgcs::single(),
         allow: BTreeSet::new(),
         max_members: 1 << 20,
         strategy,

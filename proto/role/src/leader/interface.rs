@@ -4,14 +4,12 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{
-    Deployment, Epoch, Error, Handle, IssuedToken, KgcId, Kind, Name, Slot, StrategyKind, Suite,
-};
+use quiver_ainq::{Deployment, Epoch, Error, Handle, IssuedToken, Kind, Name, Slot, StrategyKind, Suite};
 use quiver_message::Reason;
 
 #[cfg(feature = "abe")]
 use crate::EnvelopeCommand;
-use crate::{EnvelopeEvent, Offence, Peer, Snapshot, Source};
+use crate::{EnrolmentTrouble, EnvelopeEvent, Kgcs, Offence, Peer, Snapshot, Source};
 
 /// What a leader is set up with.
 #[derive(Debug)]
@@ -23,7 +21,7 @@ pub struct LeaderConfig<S: Suite> {
     /// The token to enrol with, if it has not enrolled yet.
     pub token: Option<IssuedToken<S>>,
     /// The KGCs to enrol with.
-    pub kgcs: Vec<KgcId>,
+    pub kgcs: Kgcs<S>,
     /// Drones that may join although their identity does not list the group.
     pub allow: BTreeSet<Name>,
     /// The most members, at most 2^20.
@@ -161,6 +159,8 @@ pub enum LeaderEvent {
     },
     /// The KGC refuses to enrol this leader.
     EnrolmentRefused(Reason),
+    /// KGCs of a quorum do not do their part; enrolment goes on.
+    EnrolmentTrouble(EnrolmentTrouble),
     /// A message to the group.
     Message {
         /// The application's channel.

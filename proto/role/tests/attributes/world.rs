@@ -165,7 +165,7 @@ impl World {
         });
         let config = KgcConfig {
             deployment: self.deployment.clone(),
-            master: MasterSecret::decode(&self.master).unwrap(),
+            master: MasterSecret::decode(&self.master).unwrap().into(),
             id: 1,
             operators: vec![],
             cookie_key: Secret::random(&mut self.rng),

@@ -15,8 +15,8 @@ use quiver_message::Message;
 use quiver_role::edge::EdgeTiming;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
-    Edge, EdgeConfig, EdgeEvent, Kgc, KgcConfig, KgcEvent, KgcRecord, Leader, LeaderConfig, LeaderEvent,
-    LeaderRecord, Now, Peer, Route, Snapshot,
+    Edge, EdgeConfig, EdgeEvent, Kgc, KgcConfig, KgcEvent, KgcRecord, Kgcs, Leader, LeaderConfig,
+    LeaderEvent, LeaderRecord, Now, Peer, Route, Snapshot,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -174,7 +174,7 @@ impl World {
     fn start_kgc(&mut self) {
         let config = KgcConfig {
             deployment: self.deployment.clone(),
-            master: MasterSecret::decode(&self.master).unwrap(),
+            master: MasterSecret::decode(&self.master).unwrap().into(),
             id: 1,
             operators: vec![self.operator.public()],
             cookie_key: Secret::random(&mut self.rng),
@@ -189,7 +189,7 @@ impl World {
             deployment: self.deployment.clone(),
             group: name(GROUP),
             token: Some(copy(&self.leaders[leader].token)),
-            kgcs: vec![1],
+            kgcs: Kgcs::single(),
             allow: BTreeSet::new(),
             max_members: 2000,
             strategy: crate::STRATEGY,
@@ -270,7 +270,7 @@ impl World {
             deployment: self.deployment.clone(),
             group: Some(name(GROUP)),
             token: Some(copy(&self.edges[edge].token)),
-            kgcs: vec![1],
+            kgcs: Kgcs::single(),
             timing: EdgeTiming::default(),
         }
     }

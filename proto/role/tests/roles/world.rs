@@ -16,8 +16,8 @@ use quiver_role::edge::EdgeTiming;
 use quiver_role::kgc::RestoreError;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
-    Edge, EdgeConfig, EdgeEvent, Kgc, KgcConfig, KgcEvent, KgcRecord, Leader, LeaderConfig, LeaderEvent,
-    LeaderRecord, Now, Peer, Route, Snapshot,
+    Edge, EdgeConfig, EdgeEvent, Kgc, KgcConfig, KgcEvent, KgcRecord, Kgcs, Leader, LeaderConfig,
+    LeaderEvent, LeaderRecord, Now, Peer, Route, Snapshot,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -152,7 +152,7 @@ impl World {
     pub(crate) fn restart_kgc_with(&mut self, records: Vec<KgcRecord>) -> Result<Kgc<S>, RestoreError> {
         let config = KgcConfig {
             deployment: self.deployment.clone(),
-            master: MasterSecret::decode(&self.master).unwrap(),
+            master: MasterSecret::decode(&self.master).unwrap().into(),
             id: 1,
             operators: vec![self.operator.public()],
             cookie_key: Secret::random(&mut self.rng),
@@ -177,7 +177,7 @@ impl World {
             deployment: self.deployment.clone(),
             group: Name::new(GROUP).unwrap(),
             token: Some(copy(&self.leader_token)),
-            kgcs: vec![1],
+            kgcs: Kgcs::single(),
             allow: BTreeSet::new(),
             max_members: 2000,
             strategy: self.strategy,
@@ -244,7 +244,7 @@ impl World {
             deployment: self.deployment.clone(),
             group: Some(Name::new(GROUP).unwrap()),
             token: Some(copy(&self.edges[edge].token)),
-            kgcs: vec![1],
+            kgcs: Kgcs::single(),
             timing: EdgeTiming::default(),
         }
     }

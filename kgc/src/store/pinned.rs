@@ -1,0 +1,71 @@
+//! What a KGC of a quorum must not forget of enrolments: which request a token is bound to, and which keys it contributed to.
+
+use quiver_ainq::UnixTime;
+use quiver_role::KgcRecord;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::{Change, Store};
+use crate::error::{Error, Result};
+
+fn pinned_record(row: &Row<'_>) -> rusqlite::Result<KgcRecord> {
+    Ok(KgcRecord::Pinned {
+        token_id: row.get(0)?,
+        name: row.get(1)?,
+        identity: row.get(2)?,
+        pin: row.get(3)?,
+        request: row.get(4)?,
+        at: row.get(5)?,
+    })
+}
+
+fn contributed_record(row: &Row<'_>) -> rusqlite::Result<KgcRecord> {
+    Ok(KgcRecord::Contributed { token_id: row.get(0)?, handle: row.get(1)?, at: row.get(2)? })
+}
+
+impl Change<'_> {
+    pub(super) fn pinned(&self, record: &KgcRecord) -> Result<()> {
+        let KgcRecord::Pinned { token_id, name, identity, pin, request, at } = record else {
+            return Ok(());
+        };
+        // A commit that failed halfway may have happened after all: the same once more is fine, anything else is not.
+        let stored = "SELECT request FROM pinned WHERE token_id = ?1";
+        let stored = self.transaction.query_row(stored, params![token_id], |row| row.get::<_, [u8; 32]>(0));
+        match self.sql(stored.optional())? {
+            Some(stored) if stored == *request => return Ok(()),
+            Some(_) => return Err(Error::TokenBoundTwice),
+            None => {}
+        }
+        let insert =
+            "INSERT INTO pinned (token_id, name, identity, pin, request, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let values = params![token_id, name, identity, pin, request, at];
+        self.sql(self.transaction.execute(insert, values))?;
+        self.audit("token bound", name, &format!("serial {}", hex::encode(token_id)))
+    }
+
+    pub(super) fn contributed(&self, token_id: &[u8; 16], handle: &[u8; 32], at: UnixTime) -> Result<()> {
+        let insert = "INSERT OR IGNORE INTO contributed (handle, token_id, at) VALUES (?1, ?2, ?3)";
+        if self.sql(self.transaction.execute(insert, params![handle, token_id, at]))? == 0 {
+            return Ok(());
+        }
+        let detail = format!("serial {} handle {}", hex::encode(token_id), hex::encode(handle));
+        let name = "SELECT name FROM pinned WHERE token_id = ?1";
+        let name: String = self.sql(self.transaction.query_row(name, params![token_id], |row| row.get(0)))?;
+        self.audit("contributed to a key", &name, &detail)
+    }
+}
+
+impl Store {
+    pub(super) fn pinned_records(&self) -> Result<Vec<KgcRecord>> {
+        let pinned = "SELECT token_id, name, identity, pin, request, at FROM pinned ORDER BY at, token_id";
+        let contributed = "SELECT token_id, handle, at FROM contributed ORDER BY at, handle";
+        self.read(|db| {
+            let mut records: Vec<KgcRecord> =
+                db.prepare(pinned)?.query_map([], pinned_record)?.collect::<rusqlite::Result<_>>()?;
+            let mut statement = db.prepare(contributed)?;
+            for record in statement.query_map([], contributed_record)? {
+                records.push(record?);
+            }
+            Ok(records)
+        })
+    }
+}

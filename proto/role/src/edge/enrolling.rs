@@ -1,0 +1,57 @@
+//! How an edge gets its key.
+
+use alloc::boxed::Box;
+
+use quiver_ainq::{DroneKeypair, Suite};
+use quiver_message::{Message, Reason};
+use rand_core::CryptoRngCore;
+
+use super::{Edge, EdgeEvent};
+use crate::enrollee::{Enrollee, Step, Steps};
+use crate::{Now, Peer};
+
+impl<S: Suite> Edge<S> {
+    pub(super) fn start_enrolment(&mut self, rng: &mut dyn CryptoRngCore) {
+        let Some(token) = &self.token else { return };
+        let backoff = self.backoff();
+        match Enrollee::start(&self.config.deployment, token, &self.config.kgcs, backoff, rng) {
+            Ok(enrollee) => self.enrollee = Some(Box::new(enrollee)),
+            Err(_) => self.out.event(EdgeEvent::Refused(Reason::TokenForeign)),
+        }
+    }
+
+    pub(super) fn enrolling(
+        &mut self,
+        now: Now,
+        from: Peer,
+        message: &Message<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        if let Some(enrollee) = &mut self.enrollee {
+            let steps = enrollee.hear(&self.config.deployment, now, from, message, rng);
+            self.enrolment(now, steps, rng);
+        }
+    }
+
+    pub(super) fn enrolment(&mut self, now: Now, steps: Steps<S>, rng: &mut dyn CryptoRngCore) {
+        for step in steps {
+            match step {
+                Step::Send(kgc, message) => self.out.send(&self.config.deployment, kgc, &message),
+                Step::Wrong(from, error) => self.blame(from, error),
+                Step::Refused(reason) => self.out.event(EdgeEvent::Refused(reason)),
+                Step::Trouble(trouble) => self.out.event(EdgeEvent::EnrolmentTrouble(trouble)),
+                Step::Enrolled(keypair) => self.enrolled(now, keypair, rng),
+            }
+        }
+    }
+
+    fn enrolled(&mut self, now: Now, keypair: DroneKeypair<S>, rng: &mut dyn CryptoRngCore) {
+        let name = keypair.public().identity.name.clone();
+        self.keypair = Some(keypair);
+        self.enrollee = None;
+        self.token = None;
+        self.persist();
+        self.out.event(EdgeEvent::Enrolled { name });
+        self.approach(now, rng);
+    }
+}

@@ -1,0 +1,208 @@
+//! FROST as the machines see it: what a KGC of a quorum, and a drone that enrols with one, need of it.
+//!
+//! The machines run over any [`Suite`], FROST over a [`QuorumSuite`]. So that only whoever sets a machine up has to know
+//! one from the other, what depends on it stands behind two interfaces, which [`Kgcs::quorum`] and [`MasterShare::new`]
+//! put there. A machine for a single KGC is made without them and links nothing of FROST.
+
+mod frost;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_ainq::{
+    Deployment, Element, KgcId, MasterSecret, QuorumStatement, Suite, UnverifiedPartialKey, VerifiedQuorum,
+};
+use quiver_crypto::{Digest, Zeroizing};
+pub use quiver_quorum::QuorumSuite;
+use quiver_quorum::{Error, SecretShare};
+use rand_core::CryptoRngCore;
+
+/// The KGCs a drone enrols with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kgcs<S: Suite> {
+    ids: Vec<KgcId>,
+    frost: Option<Reader<S>>,
+}
+
+/// Reads public shares that the quorum signed.
+type Read<S> = fn(&VerifiedQuorum) -> Result<Box<dyn Verifier<S>>, Error>;
+
+/// A [`Read`] that compares as equal: there is one for each suite.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<S: Suite>(Read<S>);
+
+impl<S: Suite> Kgcs<S> {
+    /// A single KGC, whose id is 1.
+    #[must_use]
+    pub fn single() -> Self {
+        Self { ids: alloc::vec![1], frost: None }
+    }
+
+    /// Their ids, as configured.
+    #[must_use]
+    pub fn ids(&self) -> &[KgcId] {
+        &self.ids
+    }
+
+    pub(crate) const fn frost(&self) -> Option<Reader<S>> {
+        self.frost
+    }
+}
+
+impl<S: QuorumSuite> Kgcs<S> {
+    /// The KGCs of a quorum, 64 at most; a single KGC if there is one id.
+    #[must_use]
+    pub fn quorum(ids: Vec<KgcId>) -> Self {
+        let frost = (ids.len() > 1).then_some(Reader(frost::read::<S>));
+        Self { ids, frost }
+    }
+}
+
+impl<S: Suite> Reader<S> {
+    /// The public shares, if whoever signed them for the quorum encoded them.
+    pub(crate) fn read(self, statement: &VerifiedQuorum) -> Result<Box<dyn Verifier<S>>, Error> {
+        (self.0)(statement)
+    }
+}
+
+impl<S: Suite> fmt::Debug for Reader<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reader")
+    }
+}
+
+impl<S: Suite> PartialEq for Reader<S> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl<S: Suite> Eq for Reader<S> {}
+
+/// What a KGC signs with.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one per KGC")]
+pub enum Master<S: Suite> {
+    /// All of it: a single KGC.
+    Whole(MasterSecret<S>),
+    /// A share of it: one KGC of a quorum.
+    Share(MasterShare<S>),
+}
+
+impl<S: Suite> From<MasterSecret<S>> for Master<S> {
+    fn from(secret: MasterSecret<S>) -> Self {
+        Self::Whole(secret)
+    }
+}
+
+impl<S: Suite> From<MasterShare<S>> for Master<S> {
+    fn from(share: MasterShare<S>) -> Self {
+        Self::Share(share)
+    }
+}
+
+/// x_j, ready to sign, with what the quorum says of its public shares.
+pub struct MasterShare<S: Suite> {
+    kgc: KgcId,
+    version: u32,
+    statement: Vec<u8>,
+    signer: Box<dyn Signer<S>>,
+}
+
+impl<S: QuorumSuite> MasterShare<S> {
+    /// Takes a share, and the quorum's own statement about the shares of its version.
+    ///
+    /// # Errors
+    /// [`Error::WrongQuorum`] if the statement is not signed by the quorum of this deployment, or about other shares;
+    /// [`Error::WrongVersion`] if one of the two was refreshed without the other.
+    pub fn new(
+        deployment: &Deployment<S>,
+        share: SecretShare<S>,
+        statement: &QuorumStatement<S>,
+    ) -> Result<Self, Error> {
+        let verified = statement.verify(deployment).map_err(|_| Error::WrongQuorum)?;
+        frost::check(deployment, &share, &verified)?;
+        let (kgc, version) = (share.kgc(), share.version());
+        Ok(Self { kgc, version, statement: statement.encode(), signer: frost::signer(share) })
+    }
+}
+
+impl<S: Suite> MasterShare<S> {
+    /// Which KGC's share it is.
+    #[must_use]
+    pub const fn kgc(&self) -> KgcId {
+        self.kgc
+    }
+
+    /// How often the shares were refreshed.
+    #[must_use]
+    pub const fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// The quorum's statement, encoded.
+    pub(crate) fn statement(&self) -> &[u8] {
+        &self.statement
+    }
+
+    /// Round 1.
+    pub(crate) fn commit(&self, rng: &mut dyn CryptoRngCore) -> Result<Committed<S>, Error> {
+        self.signer.commit(rng)
+    }
+}
+
+impl<S: Suite> fmt::Debug for MasterShare<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MasterShare")
+            .field("kgc", &self.kgc)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A KGC's share of x.
+trait Signer<S: Suite>: Send + Sync {
+    /// Draws nonces. They stay in memory, in a function that can be called once.
+    fn commit(&self, rng: &mut dyn CryptoRngCore) -> Result<Committed<S>, Error>;
+}
+
+/// A KGC's commitment, and the one signature share that may be made with it.
+pub(crate) struct Committed<S: Suite> {
+    /// D_j ‖ E_j.
+    pub(crate) commitment: Vec<u8>,
+    pub(crate) sign: SignOnce<S>,
+}
+
+/// Round 2, for a message and everybody's commitments: uses the nonces up.
+pub(crate) type SignOnce<S> =
+    Box<dyn FnOnce(Vec<u8>, &[(KgcId, Vec<u8>)]) -> Result<Contribution<S>, Error> + Send + Sync>;
+
+/// What one KGC contributes to a signature.
+pub(crate) struct Contribution<S: Suite> {
+    /// Names the signing package.
+    pub(crate) package: Digest,
+    /// R of the signature to come.
+    pub(crate) r: Element<S>,
+    /// z_j.
+    pub(crate) share: Zeroizing<Vec<u8>>,
+}
+
+/// Everybody's public shares: what a coordinator needs.
+pub(crate) trait Verifier<S: Suite>: fmt::Debug + Send + Sync {
+    /// t.
+    fn threshold(&self) -> u16;
+    /// How often the shares were refreshed.
+    fn version(&self) -> u32;
+    /// Refuses a KGC that has no share, and bytes that are no commitment.
+    fn check_commitment(&self, kgc: KgcId, commitment: &[u8]) -> Result<(), Error>;
+    /// Names the signing package.
+    fn package(&self, message: &[u8], parts: &[(KgcId, Vec<u8>)]) -> Result<Digest, Error>;
+    /// A partial key out of one share of every part, or who spoilt it.
+    fn aggregate(
+        &self,
+        message: &[u8],
+        parts: &[(KgcId, Vec<u8>)],
+        shares: &[(KgcId, Zeroizing<Vec<u8>>)],
+    ) -> Result<UnverifiedPartialKey<S>, Error>;
+}
