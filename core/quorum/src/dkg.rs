@@ -83,7 +83,7 @@ impl<S: QuorumSuite> Dealing<S> {
     }
 
     /// Starts to refresh the shares of a quorum. Whoever stole fewer than t of the old ones has nothing afterwards. All n
-    /// KGCs must take part; one that lost its share is repaired first.
+    /// KGCs must take part; one that lost its share is [repaired](crate::repair) first.
     ///
     /// The old share keeps working until all have finished, and is then to be erased.
     ///

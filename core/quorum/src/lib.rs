@@ -14,6 +14,7 @@
 //! | [`share`], [`public`] | a KGC's secret share; what everybody knows |
 //! | [`signing`] | partial keys and statements, by t KGCs and a coordinator whom nobody trusts |
 //! | [`dkg`] | making the master secret together, and refreshing its shares |
+//! | [`repair`] | giving a KGC its lost share again |
 //! | [`dealer`] | shares from one who knows the secret |
 //!
 //! | symbol | here |
@@ -36,6 +37,7 @@ pub mod dkg;
 pub mod error;
 pub mod parameters;
 pub mod public;
+pub mod repair;
 pub mod share;
 pub mod signing;
 pub mod suite;

@@ -60,6 +60,9 @@ impl<S: QuorumSuite> SecretShare<S> {
     ///
     /// The nonces are hashes of fresh randomness and x_j (RFC 9591, section 4.1), so a weak generator alone does not
     /// reveal them; one that repeats itself would.
+    ///
+    /// # Errors
+    /// [`Error::InvalidPoint`] or [`Error::Frost`] for a nonce that is zero, which nobody meets by chance.
     pub fn commit(
         &self,
         rng: &mut (impl CryptoRngCore + ?Sized),

@@ -6,7 +6,7 @@ use quiver_ainq::{Deployment, Identity, KgcId, Name, Role, SecretValue};
 use quiver_quorum::dkg::{Dealing, Echoing, Outcome, Sharing};
 use quiver_quorum::{Parameters, PublicShares, QuorumSuite, SecretShare, SignatureShare, SigningPackage};
 use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::SeedableRng;
+use rand_core::SeedableRng;
 
 pub(crate) const CONTEXT: [u8; 32] = [7; 32];
 

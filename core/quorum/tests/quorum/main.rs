@@ -1,9 +1,13 @@
 //! Quorums from their making to what they sign, over every suite, and everything that can go wrong on the way.
 
 mod dkg;
+mod encodings;
 mod fixture;
+mod misbehaviour;
 mod plain;
+mod repair;
 mod signing;
+mod vectors;
 
 /// Instantiates generic tests for every suite: both of AinQ, and one that has no ciphersuite of its own.
 macro_rules! for_each_suite {
