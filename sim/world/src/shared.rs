@@ -9,6 +9,7 @@
 use std::cell::RefCell;
 
 use quiver_ainq::{AgreedSecret, Element, Error, Ristretto255, Suite};
+use quiver_quorum::QuorumSuite;
 use zeroize::Zeroizing;
 
 type Point = <Ristretto255 as Suite>::Point;
@@ -64,6 +65,10 @@ thread_local! {
 fn hash(bytes: &[u8; 32]) -> u64 {
     let (head, _) = bytes.split_first_chunk::<8>().expect("32 bytes");
     u64::from_le_bytes(*head)
+}
+
+impl QuorumSuite for SharedRistretto255 {
+    type Frost = <Ristretto255 as QuorumSuite>::Frost;
 }
 
 impl Suite for SharedRistretto255 {
