@@ -66,7 +66,11 @@ impl<S: Suite> AuthorityStatement<S> {
         writer.finish()
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, Error> {
+    /// Reads the body of a statement. Whether it was signed is for the caller to ask.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::InvalidName`], [`Error::InvalidPoint`] or [`Error::IdentityPoint`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         if reader.lp(MAX_AUTHORITY_LEN)? != b"authority" {
             return Err(Error::Malformed("not a statement about an authority"));

@@ -50,7 +50,8 @@ impl RevocationList {
     }
 
     /// The body of the signed statement.
-    fn encode(&self) -> Vec<u8> {
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.u64(self.number).u64(self.issued).u64(self.next_update);
         writer.count(self.handles.len());
@@ -64,7 +65,11 @@ impl RevocationList {
         writer.finish()
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, Error> {
+    /// Reads the body of a statement. Whether it was signed is for the caller to ask.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         let (number, issued, next_update) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let handles = (0..reader.count(usize::MAX, 32)?)
@@ -121,6 +126,16 @@ impl<S: Suite> MasterSecret<S> {
 }
 
 impl<S: Suite> SignedRevocationList<S> {
+    /// Puts a list and a signature on it together that was made elsewhere, for instance by a quorum.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`], or [`Error::Malformed`] unless the list ascends and ends after it begins.
+    pub fn new(list: RevocationList, signature: StatementSignature<S>) -> Result<Self, Error> {
+        list.check()?;
+        let body = list.encode();
+        Self::assemble(list, &body, signature)
+    }
+
     fn assemble(list: RevocationList, body: &[u8], signature: StatementSignature<S>) -> Result<Self, Error> {
         let bytes = Writer::new().lp(body).fixed(&signature.encode()).finish();
         if bytes.len() > MAX_REVOCATION_LIST_LEN {
