@@ -42,6 +42,8 @@
 //! | [`EnrolCommitment`] | KGC → drone | `EnrolRequest` | – (a wrong one makes a key that does not verify); KGCs' statement `quorum` |
 //! | [`EnrolSigning`] | drone → KGC | `EnrolCommitment` | – (what comes of it only the drone can open) |
 //! | [`EnrolShare`] | KGC → drone | `EnrolSigning` | sealed to the drone; the key verifies or not |
+//!
+//! What the KGCs of a quorum say to one another has a frame of its own: [`quorum`].
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
@@ -62,6 +64,7 @@ mod ibe;
 mod joining;
 mod message;
 mod part;
+pub mod quorum;
 mod refusal;
 mod revocation;
 mod template;
@@ -94,6 +97,7 @@ pub use error::MessageError;
 pub use ibe::{MAX_RELEASE_STATEMENT_LEN, ReleaseChallenge, ReleaseHello, ReleaseReply, ReleaseRequest};
 pub use joining::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, Welcome};
 pub use message::{MAX_MESSAGE_LEN, Message};
+pub use quorum::QuorumMessage;
 pub use refusal::{Reason, Refusal};
 pub use revocation::{RevocationList, RevocationQuery};
 pub use template::RekeyTemplate;
