@@ -35,6 +35,8 @@ pub mod leader;
 pub mod machine;
 mod offence;
 mod outbox;
+#[cfg(feature = "quorum")]
+pub mod quorum;
 mod refused;
 #[cfg(feature = "ibe")]
 pub mod release;
@@ -54,6 +56,8 @@ pub use leader::{Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord}
 pub use machine::{Destination, Input, MAX_MESSAGE_LEN, Machine, Now, Output, Peer, Route};
 pub use offence::Offence;
 pub use quiver_message::Reason;
+#[cfg(feature = "quorum")]
+pub use quorum::{QuorumCommand, QuorumConfig, QuorumEvent, QuorumNode, QuorumRecord};
 pub use snapshot::Snapshot;
 pub use speech::Source;
 pub use threshold::{Kgcs, Master, MasterShare, QuorumSuite};

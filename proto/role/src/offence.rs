@@ -26,6 +26,10 @@ pub enum Offence {
     #[cfg(feature = "abe")]
     #[error("{0}")]
     Envelope(quiver_abe::envelope::EnvelopeError),
+    /// What a member of a quorum said does not hold.
+    #[cfg(feature = "quorum")]
+    #[error("{0}")]
+    Quorum(#[from] quiver_quorum::Error),
     /// Two signed headers exist for one epoch: proof against the leader.
     #[error("the leader signed two headers for one epoch")]
     Equivocation,

@@ -1,0 +1,186 @@
+//! What a member remembers of ceremonies.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::KgcId;
+use quiver_message::quorum::{Both, Ceremony, CeremonyKind, Echo, Rounds, SecretBytes};
+use quiver_quorum::QuorumSuite;
+
+use crate::quorum::keys::QuorumKeys;
+use crate::quorum::pace::Pace;
+use crate::quorum::rounds::Round;
+
+/// What a member brings to a ceremony, and is known by in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::quorum) struct Part {
+    pub(in crate::quorum) kind: CeremonyKind,
+    /// Rises with every nonce of this member.
+    pub(in crate::quorum) attempt: u64,
+    pub(in crate::quorum) nonce: [u8; 32],
+    /// The shares that are to be refreshed.
+    pub(in crate::quorum) keys: Option<[u8; 32]>,
+}
+
+/// A ceremony whose members all know of one another.
+#[derive(Debug)]
+pub(in crate::quorum) struct Session<S: QuorumSuite> {
+    pub(in crate::quorum) id: [u8; 32],
+    /// Under which attempt each member takes part.
+    pub(in crate::quorum) attempts: BTreeMap<KgcId, u64>,
+    pub(in crate::quorum) round: Round<S>,
+    /// One digest of each member's commitments, once all are there.
+    pub(in crate::quorum) digests: Vec<[u8; 32]>,
+    /// All that each has said so far. After a crash it is asked for again.
+    pub(in crate::quorum) heard: BTreeMap<KgcId, Rounds>,
+}
+
+/// New shares that this member has made, and that some others may not have.
+#[derive(Debug)]
+pub(in crate::quorum) struct Candidate<S: QuorumSuite> {
+    pub(in crate::quorum) part: Part,
+    pub(in crate::quorum) session: [u8; 32],
+    pub(in crate::quorum) keys: Box<QuorumKeys<S>>,
+    pub(in crate::quorum) digest: [u8; 32],
+    /// For those who have not got it yet.
+    pub(in crate::quorum) echo: Echo,
+    /// The shares for those who may not have got theirs yet. Erased once all have confirmed.
+    pub(in crate::quorum) shares: BTreeMap<KgcId, Both<SecretBytes>>,
+    /// Whose new shares are durable. After a crash they are asked again.
+    pub(in crate::quorum) confirmed: BTreeSet<KgcId>,
+    /// Who has said that it left before it had new shares.
+    pub(in crate::quorum) gone: BTreeSet<KgcId>,
+}
+
+/// The last ceremony that ended well: what is left to say to those who do not know it.
+#[derive(Clone, Debug)]
+pub(in crate::quorum) struct Settled {
+    pub(in crate::quorum) part: Part,
+    pub(in crate::quorum) session: [u8; 32],
+    pub(in crate::quorum) digest: [u8; 32],
+}
+
+/// All that a member has of ceremonies.
+#[derive(Debug)]
+pub(in crate::quorum) struct Ceremonies<S: QuorumSuite> {
+    /// The highest attempt ever used.
+    pub(in crate::quorum) last_attempt: u64,
+    /// The ceremony in which this member takes part, and has not made new shares in yet.
+    pub(in crate::quorum) part: Option<Part>,
+    /// Of that, once all take part.
+    pub(in crate::quorum) session: Option<Session<S>>,
+    pub(in crate::quorum) candidate: Option<Candidate<S>>,
+    pub(in crate::quorum) settled: Option<Settled>,
+    /// What the others bring.
+    pub(in crate::quorum) others: BTreeMap<KgcId, Part>,
+    /// Attempts that are over, and all before them: no session that was left comes again under its name.
+    pub(in crate::quorum) over: BTreeMap<KgcId, u64>,
+    /// When to ask those who have not said what is waited for.
+    pub(in crate::quorum) pace: Pace,
+    /// Until when invitations to refresh are not taken up by themselves.
+    pub(in crate::quorum) rest: Duration,
+}
+
+impl<S: QuorumSuite> Ceremonies<S> {
+    pub(in crate::quorum) fn new() -> Self {
+        Self {
+            last_attempt: 0,
+            part: None,
+            session: None,
+            candidate: None,
+            settled: None,
+            others: BTreeMap::new(),
+            over: BTreeMap::new(),
+            pace: Pace::new(Duration::from_secs(1), Duration::from_secs(30)),
+            rest: Duration::ZERO,
+        }
+    }
+
+    /// New shares are in force: nothing of how they were made is kept, but that they were.
+    pub(in crate::quorum) fn settle(&mut self, candidate: Candidate<S>) -> Box<QuorumKeys<S>> {
+        let Candidate { part, session, keys, digest, .. } = candidate;
+        self.settled = Some(Settled { part, session, digest });
+        keys
+    }
+}
+
+impl Part {
+    /// What is said about it.
+    pub(in crate::quorum) fn message(&self, asks: bool, rounds: Option<Rounds>) -> Ceremony {
+        let Self { kind, attempt, nonce, keys } = *self;
+        Ceremony { kind, attempt, nonce, keys, asks, rounds }
+    }
+}
+
+impl<S: QuorumSuite> Session<S> {
+    /// What this member has to say to another.
+    pub(in crate::quorum) fn rounds_for(&self, to: KgcId) -> Rounds {
+        let digests = self.digests.clone();
+        Rounds {
+            session: self.id,
+            commitments: Some(self.round.commitments()),
+            echo: self.round.echo().map(|hashes| Echo { hashes, digests }),
+            share: self.round.share_for(to),
+            confirmation: None,
+        }
+    }
+
+    /// Keeps what a member has said. Returns what it has said before and says otherwise now.
+    pub(in crate::quorum) fn hear(&mut self, from: KgcId, said: Rounds) -> Result<(), &'static str> {
+        let Some(before) = self.heard.get_mut(&from) else {
+            self.heard.insert(from, said);
+            return Ok(());
+        };
+        keep(&mut before.commitments, said.commitments, "two different commitments")?;
+        keep(&mut before.echo, said.echo, "two different echoes")?;
+        keep(&mut before.share, said.share, "two different shares")?;
+        keep(&mut before.confirmation, said.confirmation, "two different confirmations")
+    }
+}
+
+fn keep<T: PartialEq>(
+    known: &mut Option<T>,
+    said: Option<T>,
+    fault: &'static str,
+) -> Result<(), &'static str> {
+    match (&known, said) {
+        (_, None) => Ok(()),
+        (None, Some(said)) => {
+            *known = Some(said);
+            Ok(())
+        }
+        (Some(known), Some(said)) => {
+            if *known == said {
+                Ok(())
+            } else {
+                Err(fault)
+            }
+        }
+    }
+}
+
+impl<S: QuorumSuite> Candidate<S> {
+    pub(in crate::quorum) fn rounds_for(&self, to: KgcId) -> Rounds {
+        Rounds {
+            session: self.session,
+            commitments: None,
+            echo: Some(self.echo.clone()),
+            share: self.shares.get(&to).cloned(),
+            confirmation: Some(self.digest),
+        }
+    }
+}
+
+impl Settled {
+    pub(in crate::quorum) fn rounds(&self) -> Rounds {
+        Rounds {
+            session: self.session,
+            commitments: None,
+            echo: None,
+            share: None,
+            confirmation: Some(self.digest),
+        }
+    }
+}

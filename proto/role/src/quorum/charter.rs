@@ -1,0 +1,116 @@
+//! What the members of a quorum have pinned before they make a key: how many they are, how many it takes, and who they are.
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{KgcId, Name, Suite};
+use quiver_crypto::Hasher;
+use quiver_message::quorum::{Both, CeremonyKind, Helper};
+use quiver_quorum::{Error as QuorumError, Parameters};
+
+/// Bytes a member's transport identity may have.
+pub const MAX_IDENTITY_LEN: usize = 128;
+
+/// What every member has in its configuration, word for word. Its fingerprint stands in every message between members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Charter {
+    name: Name,
+    parameters: Parameters,
+    identities: Vec<Vec<u8>>,
+    fingerprint: [u8; 32],
+}
+
+/// Why this is no quorum.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CharterError {
+    /// n and t do not fit.
+    #[error(transparent)]
+    Parameters(#[from] QuorumError),
+    /// A member's transport identity is empty, too long, or another member's.
+    #[error("KGC {0} has no transport identity of its own")]
+    Identity(KgcId),
+}
+
+impl Charter {
+    /// A quorum of which any `threshold` act. `identities` are what the transport authenticates the members 1, 2, … by, in
+    /// this order: opaque here, 1 to [`MAX_IDENTITY_LEN`] bytes each.
+    ///
+    /// # Errors
+    /// [`CharterError`].
+    pub fn new<S: Suite>(name: Name, threshold: u16, identities: Vec<Vec<u8>>) -> Result<Self, CharterError> {
+        let members = u16::try_from(identities.len()).unwrap_or(u16::MAX);
+        let parameters = Parameters::new(members, threshold)?;
+        for (kgc, (place, identity)) in parameters.kgcs().zip(identities.iter().enumerate()) {
+            let fits = (1..=MAX_IDENTITY_LEN).contains(&identity.len());
+            if !fits || identities.iter().take(place).any(|other| other == identity) {
+                return Err(CharterError::Identity(kgc));
+            }
+        }
+        let hash = Hasher::new("quiver/1 quorum")
+            .lp(S::ID.as_bytes())
+            .lp(name.as_bytes())
+            .u16(members)
+            .u16(threshold);
+        let fingerprint = identities.iter().fold(hash, |hash, identity| hash.lp(identity)).finish();
+        Ok(Self { name, parameters, identities, fingerprint })
+    }
+
+    /// The deployment's name.
+    #[must_use]
+    pub const fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// n and t.
+    #[must_use]
+    pub const fn parameters(&self) -> Parameters {
+        self.parameters
+    }
+
+    /// H("quiver/1 quorum", suite, name, n, t, identities): 32 bytes, for operators to compare.
+    #[must_use]
+    pub const fn fingerprint(&self) -> &[u8; 32] {
+        &self.fingerprint
+    }
+
+    /// What the transport authenticates the members by, in the order of their identifiers.
+    #[must_use]
+    pub fn identities(&self) -> &[Vec<u8>] {
+        &self.identities
+    }
+
+    /// Names a session after everything that its members brought to it.
+    pub(super) fn session<'a>(
+        &self,
+        kind: CeremonyKind,
+        keys: Option<&[u8; 32]>,
+        nonces: impl IntoIterator<Item = (u64, &'a [u8; 32])>,
+    ) -> [u8; 32] {
+        let kind: &[u8] = match kind {
+            CeremonyKind::Generation => b"generation",
+            CeremonyKind::Refresh => b"refresh",
+        };
+        let hash = Hasher::new("quiver/1 quorum session").fixed(&self.fingerprint).lp(kind);
+        let hash = hash.lp(keys.map_or(&[], |keys| keys.as_slice()));
+        nonces.into_iter().fold(hash, |hash, (attempt, nonce)| hash.u64(attempt).fixed(nonce)).finish()
+    }
+
+    /// What a member is compared by who said this in a session.
+    pub(super) fn commitments(session: &[u8; 32], kgc: KgcId, commitments: &Both<Vec<u8>>) -> [u8; 32] {
+        let hash = Hasher::new("quiver/1 quorum commitments").fixed(session).u16(kgc);
+        hash.lp(&commitments.ainq).lp(&commitments.ibe).finish()
+    }
+
+    /// Names a repair after the member's nonce and the helpers'.
+    pub(super) fn repair(
+        &self,
+        member: KgcId,
+        nonce: &[u8; 32],
+        version: u32,
+        helpers: &[Helper],
+    ) -> [u8; 32] {
+        let hash = Hasher::new("quiver/1 quorum repair").fixed(&self.fingerprint);
+        let hash = hash.u16(member).fixed(nonce).u32(version);
+        helpers.iter().fold(hash, |hash, helper| hash.u16(helper.kgc).fixed(&helper.nonce)).finish()
+    }
+}

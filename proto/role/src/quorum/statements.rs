@@ -1,0 +1,177 @@
+//! What a member knows of statements: the newest list, the quorum's own statement, what operators want.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Deployment, Handle, KgcId, RevocationList, Suite};
+use quiver_crypto::canonical::{Malformed, Reader, Writer};
+use quiver_message::quorum::{MAX_BODY_LEN, MAX_WISHES, QuorumStatus};
+
+use super::pace::Pace;
+use crate::kgc::RestoreError;
+use crate::revocations::Revocations;
+
+const KIND: &[u8] = b"quiver/1 quorum statements";
+/// Statements that an operator may have approved at one time.
+pub(super) const MAX_APPROVALS: usize = 256;
+/// Statements that may wait to be signed at one time.
+pub(super) const MAX_PROPOSALS: usize = 16;
+/// Proofs of equivocation that are kept to be passed on.
+pub(super) const MAX_PROOFS: usize = 8;
+
+/// What shall be revoked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wishes {
+    pub(super) handles: BTreeSet<Handle>,
+    pub(super) serials: BTreeSet<[u8; 16]>,
+}
+
+/// All that a member has of statements.
+#[derive(Debug)]
+pub(super) struct Statements<S: Suite> {
+    /// What this member's operator, or proof, wants revoked and the list does not name yet.
+    pub(super) wishes: Wishes,
+    /// Digests of statements to sign.
+    pub(super) approvals: BTreeSet<[u8; 32]>,
+    /// The list with the highest number that this member has signed its share of. No list of this number or a lower one, and
+    /// none that names less, gets another.
+    pub(super) bound: Option<RevocationList>,
+    /// The newest list that the quorum has signed.
+    pub(super) list: Revocations<S>,
+    /// The quorum's statement about the shares in force, encoded.
+    pub(super) quorum: Option<Vec<u8>>,
+    /// Bodies of statements that were proposed here. Not stored: proposed again after a restart.
+    pub(super) proposals: Vec<Vec<u8>>,
+    /// Proofs against these keys, encoded.
+    pub(super) proofs: BTreeMap<Handle, Vec<u8>>,
+    /// What the others said last.
+    pub(super) heard: BTreeMap<KgcId, QuorumStatus>,
+    /// When to say and ask it again.
+    pub(super) pace: Pace,
+}
+
+impl Wishes {
+    pub(super) fn len(&self) -> usize {
+        self.handles.len() + self.serials.len()
+    }
+
+    /// Adds what the list does not name. Returns whether that was anything; nothing is added if it would be too many.
+    pub(super) fn add(
+        &mut self,
+        list: &RevocationList,
+        handles: &[Handle],
+        serials: &[[u8; 16]],
+    ) -> Result<bool, TooMany> {
+        let mut more = self.clone();
+        more.handles.extend(handles);
+        more.serials.extend(serials);
+        more.forget(list);
+        if more.handles.len() > MAX_WISHES || more.serials.len() > MAX_WISHES {
+            return Err(TooMany);
+        }
+        let changed = more != *self;
+        *self = more;
+        Ok(changed)
+    }
+
+    /// Forgets what the list names.
+    pub(super) fn forget(&mut self, list: &RevocationList) {
+        self.handles.retain(|handle| list.handles.binary_search(handle).is_err());
+        self.serials.retain(|serial| list.serials.binary_search(serial).is_err());
+    }
+}
+
+/// More than may be wished for at one time.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooMany;
+
+impl<S: Suite> Statements<S> {
+    pub(super) fn new() -> Self {
+        Self {
+            wishes: Wishes::default(),
+            approvals: BTreeSet::new(),
+            bound: None,
+            list: Revocations::new(),
+            quorum: None,
+            proposals: Vec::new(),
+            proofs: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            pace: Pace::new(Duration::from_secs(20), Duration::from_secs(30)),
+        }
+    }
+
+    /// What must not be forgotten, besides the list and the quorum's statement.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.lp(KIND).count(self.wishes.handles.len());
+        for handle in &self.wishes.handles {
+            writer.fixed(handle.as_bytes());
+        }
+        writer.count(self.wishes.serials.len());
+        for serial in &self.wishes.serials {
+            writer.fixed(serial);
+        }
+        writer.count(self.approvals.len());
+        for approval in &self.approvals {
+            writer.fixed(approval);
+        }
+        writer.lp(&self.bound.as_ref().map(RevocationList::encode).unwrap_or_default());
+        writer.finish()
+    }
+
+    /// Takes back what [`encode`](Self::encode) wrote.
+    pub(super) fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
+        let mut reader = Reader::new(bytes);
+        self.read(&mut reader).map_err(|_| RestoreError::Damaged)
+    }
+
+    fn read(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
+        if reader.lp(KIND.len())? != KIND {
+            return Err(Malformed("not a quorum's statements"));
+        }
+        for _ in 0..reader.count(MAX_WISHES, 32)? {
+            self.wishes.handles.insert(Handle(reader.array()?));
+        }
+        for _ in 0..reader.count(MAX_WISHES, 16)? {
+            self.wishes.serials.insert(reader.array()?);
+        }
+        for _ in 0..reader.count(MAX_APPROVALS, 32)? {
+            self.approvals.insert(reader.array()?);
+        }
+        let bound = reader.lp(MAX_BODY_LEN)?;
+        if !bound.is_empty() {
+            let bound = RevocationList::decode(bound).map_err(|_| Malformed("not a revocation list"))?;
+            self.bound = Some(bound);
+        }
+        reader.end()
+    }
+
+    /// Takes a list from anywhere. Returns its number if it was news.
+    pub(super) fn offer(
+        &mut self,
+        deployment: &Deployment<S>,
+        list: &[u8],
+    ) -> Result<Option<u64>, quiver_ainq::Error> {
+        let news = self.list.offer(deployment, list)?;
+        if news {
+            let list = self.list.list();
+            self.wishes.forget(list);
+            self.proofs.retain(|handle, _| !list.names_handle(handle));
+        }
+        Ok(news.then(|| self.list.number()))
+    }
+
+    /// How many of the members, this one among them, want each of what this one wants; those that enough want.
+    pub(super) fn wished_by(&self, enough: usize) -> Wishes {
+        let count = |wants: &dyn Fn(&QuorumStatus) -> bool| {
+            self.heard.values().filter(|status| wants(status)).count() + 1 >= enough
+        };
+        let by_handle = |handle: &&Handle| count(&|status| status.handles.binary_search(handle).is_ok());
+        let by_serial = |serial: &&[u8; 16]| count(&|status| status.serials.binary_search(serial).is_ok());
+        Wishes {
+            handles: self.wishes.handles.iter().filter(by_handle).copied().collect(),
+            serials: self.wishes.serials.iter().filter(by_serial).copied().collect(),
+        }
+    }
+}
