@@ -59,7 +59,7 @@ fn a_member_killed_after_any_output_goes_on_where_it_was() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
     fn whoever_dies_when_and_whatever_the_weather_they_come_to_one_key(

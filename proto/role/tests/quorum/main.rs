@@ -4,4 +4,5 @@ mod crashing;
 mod generating;
 mod lying;
 mod recovering;
+mod signing;
 mod world;
