@@ -49,10 +49,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if self.recovery.is_some() {
             return self.refuse("the shares are being asked for");
         }
-        let ceremonies = &mut self.ceremonies;
-        if ceremonies.part.is_some() {
+        if self.ceremonies.part.is_some() {
             return self.refuse("a ceremony is under way");
         }
+        if self.ceremonies.waits() {
+            return self.refuse("new shares wait for confirmation");
+        }
+        let ceremonies = &mut self.ceremonies;
         // The clock beside the counter: a member that has lost its state is not taken for a late message of its own.
         ceremonies.last_attempt = ceremonies.last_attempt.saturating_add(1).max(now.unix);
         let mut nonce = [0; 32];
@@ -138,6 +141,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             && ours.is_some()
             && ours == theirs
             && self.recovery.is_none()
+            && !self.ceremonies.waits()
             && now.monotonic >= self.ceremonies.rest;
         if joins {
             self.take_part(now, kind, rng);

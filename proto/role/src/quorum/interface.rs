@@ -32,7 +32,8 @@ pub enum QuorumCommand {
     Generate,
     /// Make new shares of both keys, with all members. Given at one; the others join.
     Refresh,
-    /// Leave a ceremony that has not come to new shares. They go on if it has.
+    /// Leave a ceremony that has not come to new shares. If it has, they are kept, but another ceremony may begin although
+    /// not all members have confirmed theirs.
     Abandon,
     /// Put new shares in force, and erase the old ones, although not all members have confirmed theirs. For an operator
     /// who knows that the others have theirs in force.

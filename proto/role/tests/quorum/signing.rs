@@ -166,7 +166,7 @@ fn too_few_members_say_who_answered_and_who_did_not() {
     world.until("it is revoked", |world| names(world, &[1]));
     [3, 4, 5].into_iter().for_each(|id| world.command(id, revoke(&[2])));
     // They have said so, and are gone before anything comes of it.
-    world.pass(Duration::from_millis(100));
+    world.pass(Duration::from_millis(15));
     [1, 2, 4, 5].into_iter().for_each(|id| world.kill(id));
     world.pass(Duration::from_secs(60));
     let said = world.events(3).iter().rev().find_map(|event| match event {

@@ -65,10 +65,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// The operator has had enough of it.
     pub(in crate::quorum) fn abandon(&mut self, now: Now) {
-        if self.ceremonies.part.is_none() {
-            return self.refuse("no ceremony is under way that could be abandoned");
+        if self.ceremonies.part.is_some() {
+            return self.leave(now, AbortCause::Abandoned);
         }
-        self.leave(now, AbortCause::Abandoned);
+        match &mut self.ceremonies.candidate {
+            // They are kept, but need not be waited for.
+            Some(candidate) => drop(candidate.gone.insert(self.config.id)),
+            None => self.refuse("no ceremony is under way"),
+        }
     }
 
     /// A member has left a session.

@@ -50,7 +50,7 @@ pub(in crate::quorum) struct Candidate<S: QuorumSuite> {
     pub(in crate::quorum) shares: BTreeMap<KgcId, Both<SecretBytes>>,
     /// Whose new shares are durable. After a crash they are asked again.
     pub(in crate::quorum) confirmed: BTreeSet<KgcId>,
-    /// Who has said that it left before it had new shares.
+    /// Who has said that it left before it had new shares; or this member, whose operator does not wait any longer.
     pub(in crate::quorum) gone: BTreeSet<KgcId>,
 }
 
@@ -96,6 +96,11 @@ impl<S: QuorumSuite> Ceremonies<S> {
             pace: Pace::new(Duration::from_secs(1), Duration::from_secs(30)),
             rest: Duration::ZERO,
         }
+    }
+
+    /// Whether there are new shares that all members may still come to confirm: nothing new is begun meanwhile.
+    pub(in crate::quorum) fn waits(&self) -> bool {
+        self.candidate.as_ref().is_some_and(|candidate| candidate.gone.is_empty())
     }
 
     /// New shares are in force: nothing of how they were made is kept, but that they were.
