@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use peak_alloc::PeakAlloc;
-use quiver_ainq::{Ristretto255, StrategyKind, Suite};
+use quiver_ainq::{Ristretto255, StrategyKind};
+use quiver_quorum::QuorumSuite;
 use quiver_world::run::{Progress, RunPlan, run};
 use quiver_world::{InsecureToy, SharedRistretto255};
 
@@ -24,6 +25,9 @@ fn main() {
         newcomers: (drones / 10).min((1 << 20) - drones),
         messages: 2,
         envelopes: false,
+        kgcs: 1,
+        threshold: 1,
+        orders: false,
         restart_leader: true,
         air: None,
         depot: None,
@@ -34,7 +38,7 @@ fn main() {
     if has("ristretto") { live::<Ristretto255>(&plan) } else { live::<InsecureToy>(&plan) }
 }
 
-fn live<S: Suite>(plan: &RunPlan) {
+fn live<S: QuorumSuite>(plan: &RunPlan) {
     println!(
         "{} over {}; an edge's machine {} bytes, a leader's {}",
         plan.drones,

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use quiver_ainq::KgcId;
+
 use crate::{AirSetup, DiskState, LinkFaults, Node, Partition};
 
 /// Something done to the world at a time.
@@ -63,6 +65,19 @@ pub enum Action {
     Calm,
     /// The adversary takes all that a drone has and knows; the drone goes on.
     Capture(u32),
+    /// The adversary takes all that a KGC has and knows; the KGC goes on.
+    Seize(KgcId),
+    /// A KGC begins, or ceases, to hand out wrong shares.
+    Lie {
+        /// Who.
+        kgc: KgcId,
+        /// Whether it does.
+        lies: bool,
+    },
+    /// The leader seals an order to the mission's second phase and hands it on to the group.
+    Order(u32),
+    /// The operator of a KGC approves that the second phase has begun.
+    Approve(KgcId),
     /// The adversary repeats one of the messages sent so far to a node.
     Replay {
         /// Which: counted from the first one, wrapping.
@@ -106,6 +121,11 @@ impl fmt::Display for Action {
             Self::Disk(node, state) => write!(f, "{node}'s disk: {state}"),
             Self::Calm => f.write_str("all faults end"),
             Self::Capture(edge) => write!(f, "the adversary captures edge-{edge}"),
+            Self::Seize(kgc) => write!(f, "the adversary takes all that kgc-{kgc} has"),
+            Self::Lie { kgc, lies: true } => write!(f, "kgc-{kgc} begins to lie"),
+            Self::Lie { kgc, lies: false } => write!(f, "kgc-{kgc} lies no longer"),
+            Self::Order(number) => write!(f, "the leader hands on order {number}, sealed to phase 2"),
+            Self::Approve(kgc) => write!(f, "the operator of kgc-{kgc} approves phase 2"),
             Self::Replay { pick, to } => write!(f, "the adversary repeats message {pick} to {to}"),
             Self::Usurp { edge, rounds } => {
                 write!(f, "the adversary opens a term with edge-{edge}'s keys, {rounds} rounds ahead")

@@ -198,6 +198,6 @@ pub fn rekey_number(epoch: Epoch) -> u64 {
 fn payer(node: Node) -> Payer {
     match node {
         Node::Edge(number) => Payer::Drone(number as usize),
-        Node::Kgc | Node::Leader(_) => Payer::Infrastructure,
+        Node::Kgc(_) | Node::Leader(_) => Payer::Infrastructure,
     }
 }

@@ -13,12 +13,14 @@ mod story;
 use std::time::Duration;
 
 use quiver_ainq::{Ristretto255, StrategyKind, Suite};
+use quiver_quorum::QuorumSuite;
 use quiver_role::leader::LeaderTiming;
 
 pub use self::generate::{Beginning, Plan};
 pub use self::shrink::shrink;
 pub use self::story::story;
 use crate::drive::Sabotage;
+use crate::node::Row;
 use crate::{
     Action, Disks, InsecureToy, Invariants, Nobody, Node, Setup, Violation, Witness, World, WorldError,
 };
@@ -32,6 +34,8 @@ const LOOK: Duration = Duration::from_secs(2);
 pub struct CheckSetup {
     /// Edges that may be in the group, at most 1,000; two strangers come on top.
     pub edges: u32,
+    /// KGCs: one, or a quorum of which more than half issue keys.
+    pub kgcs: u16,
     /// Leaders.
     pub leaders: u16,
     /// How they key their group.
@@ -41,9 +45,16 @@ pub struct CheckSetup {
     pub sabotage: Sabotage,
 }
 
+impl CheckSetup {
+    /// How many KGCs it takes: more than half.
+    pub const fn threshold(&self) -> u16 {
+        self.kgcs / 2 + 1
+    }
+}
+
 impl Default for CheckSetup {
     fn default() -> Self {
-        Self { edges: 20, leaders: 1, strategy: StrategyKind::Flat, sabotage: Sabotage::None }
+        Self { edges: 20, kgcs: 1, leaders: 1, strategy: StrategyKind::Flat, sabotage: Sabotage::None }
     }
 }
 
@@ -75,6 +86,10 @@ fn world_setup(check: &CheckSetup, seed: u64) -> Setup {
         seed,
         members: check.edges,
         strangers: 2,
+        kgcs: check.kgcs,
+        threshold: check.threshold(),
+        orders: check.kgcs > 1,
+        one_token: if check.kgcs > 1 { vec![check.edges, check.edges + 1] } else { Vec::new() },
         leaders: check.leaders,
         strategy: check.strategy,
         // Short enough for a key to run out in most lives.
@@ -89,7 +104,7 @@ fn world_setup(check: &CheckSetup, seed: u64) -> Setup {
     }
 }
 
-impl<S: Suite> Base<S> {
+impl<S: QuorumSuite> Base<S> {
     /// Enrols everybody and forms the group, without a fault.
     ///
     /// # Errors
@@ -276,7 +291,7 @@ impl Checker {
     }
 }
 
-impl<S: Suite> Base<S> {
+impl<S: QuorumSuite> Base<S> {
     fn explain(&self, plan: &Plan) -> Result<Option<Failure>, WorldError> {
         let Some(violation) = self.live(plan)?.violation else { return Ok(None) };
         let (seed, planned) = (plan.seed, plan.actions.len());
@@ -291,6 +306,6 @@ impl<S: Suite> Base<S> {
 
 /// Nodes of the checks' worlds.
 fn nodes(setup: &CheckSetup) -> impl Iterator<Item = Node> {
-    let leaders = (0..setup.leaders).map(Node::Leader);
-    [Node::Kgc].into_iter().chain(leaders).chain((0..setup.edges + 2).map(Node::Edge))
+    let row = Row { kgcs: setup.kgcs, leaders: setup.leaders };
+    row.kgcs().chain(row.leaders()).chain((0..setup.edges + 2).map(Node::Edge))
 }

@@ -2,6 +2,8 @@
 
 use quiver_role::{KgcRecord, LeaderRecord, Snapshot};
 
+use crate::centre::CentreRecord;
+
 /// What a record must be for a disk.
 pub(crate) trait Stored: Clone {
     /// Bytes on the disk.
@@ -10,6 +12,10 @@ pub(crate) trait Stored: Clone {
     fn compact(self) -> Self;
     /// Feeds what the record says to a digest.
     fn digest(&self, sink: &mut dyn FnMut(&[u8]));
+    /// Whether it binds a token to a key.
+    fn is_pin(&self) -> bool {
+        false
+    }
 }
 
 /// Records that are bytes and nothing else.
@@ -64,6 +70,33 @@ impl Stored for KgcRecord {
             Self::RevocationList { list, .. } => sink(list),
             Self::TokenRevoked { token_id } => sink(token_id),
         }
+    }
+}
+
+impl Stored for CentreRecord {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Kgc(record) => record.bytes(),
+            Self::Released(record) => record.condition.as_str().len() + record.name.as_bytes().len() + 88,
+        }
+    }
+
+    fn compact(self) -> Self {
+        self
+    }
+
+    fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
+        match self {
+            Self::Kgc(record) => record.digest(sink),
+            Self::Released(record) => {
+                sink(record.condition.as_str().as_bytes());
+                sink(&record.handle);
+            }
+        }
+    }
+
+    fn is_pin(&self) -> bool {
+        matches!(self, Self::Kgc(KgcRecord::Pinned { .. }))
     }
 }
 

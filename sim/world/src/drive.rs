@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quiver_role::release::{CollectEvent, ReleaseEvent};
 use quiver_role::{Destination, EdgeEvent, Input, KgcEvent, LeaderEvent, Machine, Now, Output, Peer};
 use rand_core::CryptoRngCore;
 use sha2::{Digest, Sha256};
@@ -41,6 +42,12 @@ pub enum NodeEvent {
     Leader(LeaderEvent),
     /// An edge.
     Edge(EdgeEvent),
+    /// The office of a KGC that releases keys of conditions.
+    Release(ReleaseEvent),
+    /// The part of a drone that collects them.
+    Collector(CollectEvent),
+    /// A drone has opened an order that waited for its condition: its text.
+    Opened(Vec<u8>),
 }
 
 /// What a node did, in order.
@@ -140,6 +147,12 @@ pub enum Sabotage {
     SameDice,
     /// Never wake a node at its deadline once the world is a minute old.
     MissDeadlines,
+    /// Forget which key a token was bound to.
+    ForgetPins,
+    /// Found a quorum whose shares give the secret away to one KGC less than is said.
+    LowDegree,
+    /// Let every KGC release the keys of conditions that no operator has approved.
+    EarlyRelease,
 }
 
 /// A machine's outputs on their way to the world.
@@ -207,6 +220,7 @@ where
                 match self.sabotage {
                     Sabotage::TransmitBeforePersist => late.push(record),
                     Sabotage::LoseRecords if bytes % 2 == 0 => {}
+                    Sabotage::ForgetPins if record.is_pin() => {}
                     _ => self.disk.write(record)?,
                 }
                 Effect::Persisted { bytes }
@@ -218,12 +232,6 @@ where
         };
         self.outcome.effects.push(effect);
         Ok(())
-    }
-}
-
-impl From<KgcEvent> for NodeEvent {
-    fn from(event: KgcEvent) -> Self {
-        Self::Kgc(event)
     }
 }
 

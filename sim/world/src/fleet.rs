@@ -4,21 +4,33 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use quiver_ainq::{
-    Deployment, IssuedToken, MasterSecret, Name, OperatorSecretKey, Role, StrategyKind, Suite, TokenGrant,
-    UnixTime,
+    AuthorityStatement, Deployment, IssuedToken, KgcId, Name, OperatorPublicKey, OperatorSecretKey, Purpose,
+    Role, StrategyKind, Suite, TokenGrant, UnixTime,
 };
 use quiver_crypto::Secret;
+use quiver_ibe::Condition;
+use quiver_quorum::{Parameters, QuorumSuite};
 use quiver_role::edge::EdgeTiming;
+use quiver_role::kgc::RestoreError;
 use quiver_role::leader::LeaderTiming;
-use quiver_role::{EdgeConfig, KgcConfig, Kgcs, LeaderConfig};
+use quiver_role::release::{
+    Allowance, Approval, Audience, CollectTiming, Policy, ReleaseConfig, ReleaseOffice,
+};
+use quiver_role::{Edge, EdgeConfig, Kgc, KgcConfig, LeaderConfig, Snapshot};
 use rand_core::RngCore;
-use zeroize::Zeroizing;
 
+use crate::centre::{Centre, CentreRecord};
+use crate::conditional::{Archive, SealedOrder, phase_two};
+use crate::drive::Sabotage;
+use crate::drone::Drone;
 use crate::seeds::{self, Player};
-use crate::{Node, Setup};
+use crate::treasury::{Alone, Together, Treasury};
+use crate::{Node, Setup, WorldError};
 
 /// When the world begins: 2027-01-01, in seconds since 1970.
 pub const EPOCH_START: UnixTime = 1_798_761_600;
+/// The deployment's name.
+const DEPLOYMENT: &str = "world";
 /// The group's name.
 pub const GROUP: &str = "alpha";
 
@@ -37,11 +49,24 @@ fn name(text: &str) -> Name {
     Name::new(text).expect("names of the world are short and plain")
 }
 
+/// Refuses numbers of KGCs that make no quorum, in words.
+pub(crate) fn check_quorum(kgcs: u16, threshold: u16) -> Result<(), String> {
+    match (kgcs, threshold) {
+        (1, 1) => Ok(()),
+        (1, _) => Err("a single KGC issues keys alone: the threshold is 1".into()),
+        _ => Parameters::new(kgcs, threshold).map(drop).map_err(|error| error.to_string()),
+    }
+}
+
 /// A deployment and what its nodes are set up with. The same seed gives the same keys and tokens.
 pub struct Fleet<S: Suite> {
     seed: u64,
     deployment: Deployment<S>,
-    master: Zeroizing<Vec<u8>>,
+    treasury: Box<dyn Treasury<S>>,
+    /// The master key of conditions, if there are orders that wait for one.
+    archive: Option<Archive<S>>,
+    /// Strangers that all have the token of the first of them.
+    one_token: Vec<u32>,
     operator: OperatorSecretKey<S>,
     group: Name,
     /// Edges from this number on have tokens that do not list the group: they must never get in.
@@ -52,16 +77,29 @@ pub struct Fleet<S: Suite> {
     pub(crate) edge_timing: EdgeTiming,
 }
 
-impl<S: Suite> Fleet<S> {
-    pub(crate) fn new(setup: &Setup) -> Self {
+impl<S: QuorumSuite> Fleet<S> {
+    pub(crate) fn new(setup: &Setup) -> Result<Self, WorldError> {
         let (seed, members) = (setup.fleet_seed, setup.members);
         let mut rng = seeds::generator(seed, Player::Founder);
-        let master = MasterSecret::<S>::generate(&mut rng);
+        check_quorum(setup.kgcs, setup.threshold).map_err(WorldError::Quorum)?;
+        let treasury: Box<dyn Treasury<S>> = match setup.kgcs {
+            1 => Box::new(Alone::found::<S>(&mut rng)),
+            kgcs => {
+                let low = u16::from(setup.sabotage == Sabotage::LowDegree);
+                let founded = Parameters::new(kgcs, setup.threshold - low)
+                    .and_then(|parameters| Together::<S>::found(name(DEPLOYMENT), parameters, &mut rng));
+                Box::new(founded.map_err(|error| WorldError::Quorum(error.to_string()))?)
+            }
+        };
         let operator = OperatorSecretKey::generate(&mut rng);
-        Self {
+        let deployment = Deployment::new(name(DEPLOYMENT), treasury.public());
+        let archive = if setup.orders { Some(archive(setup, &deployment, &*treasury)?) } else { None };
+        Ok(Self {
             seed,
-            deployment: Deployment::new(name("world"), master.public()),
-            master: master.encode(),
+            deployment,
+            treasury,
+            archive,
+            one_token: setup.one_token.clone(),
             operator,
             group: name(GROUP),
             strangers_from: members,
@@ -69,9 +107,11 @@ impl<S: Suite> Fleet<S> {
             strategy: setup.strategy,
             leader_timing: setup.leader_timing,
             edge_timing: setup.edge_timing,
-        }
+        })
     }
+}
 
+impl<S: Suite> Fleet<S> {
     /// The deployment.
     pub fn deployment(&self) -> &Deployment<S> {
         &self.deployment
@@ -92,24 +132,95 @@ impl<S: Suite> Fleet<S> {
         edge < self.strangers_from
     }
 
-    /// The master secret, for an adversary that was enrolled.
-    pub(crate) fn master(&self) -> MasterSecret<S> {
-        MasterSecret::decode(&self.master).expect("as encoded above")
+    /// The keys of the KGCs, for an adversary that was enrolled.
+    pub(crate) fn treasury(&self) -> &dyn Treasury<S> {
+        &*self.treasury
     }
 
-    pub(crate) fn kgc(&self, life: u32) -> KgcConfig<S> {
-        let mut cookie_key = [0; 32];
-        seeds::generator(self.seed, Player::Token(Node::Kgc)).fill_bytes(&mut cookie_key);
-        // A new key at every start, as at the service.
-        cookie_key.iter_mut().zip(life.to_be_bytes()).for_each(|(byte, life)| *byte ^= life);
+    fn kgc(&self, id: KgcId, life: u32) -> KgcConfig<S> {
         KgcConfig {
             deployment: self.deployment.clone(),
-            master: self.master().into(),
-            id: 1,
+            master: self.treasury.master(&self.deployment, id),
+            id,
             operators: vec![self.operator.public()],
-            cookie_key: Secret::new(cookie_key),
+            cookie_key: self.cookie_key(id, life),
             revocation_validity: REVOCATION_VALIDITY,
         }
+    }
+
+    /// A new key at every start, as at the service.
+    fn cookie_key(&self, id: KgcId, life: u32) -> Secret<32> {
+        let mut key = [0; 32];
+        seeds::generator(self.seed, Player::Token(Node::Kgc(id))).fill_bytes(&mut key);
+        key.iter_mut().zip(life.to_be_bytes()).for_each(|(byte, life)| *byte ^= life);
+        Secret::new(key)
+    }
+
+    /// The office of a KGC whose operator has, or has not, approved what orders wait for.
+    fn office(&self, id: KgcId, life: u32, approved: bool) -> Option<ReleaseOffice<S>> {
+        let archive = self.archive.as_ref()?;
+        let pattern = "mission".parse().expect("a kind of conditions");
+        Some(ReleaseOffice::new(ReleaseConfig {
+            deployment: self.deployment.clone(),
+            cookie_key: self.cookie_key(id, life),
+            holding: Some(archive.holding(id).expect("there are as many shares as KGCs")),
+            policies: vec![Policy { revision: 1, pattern, audience: Some(Audience::default()) }],
+            approvals: approved.then(|| self.approval()).into_iter().collect(),
+            allowance: Allowance::default(),
+        }))
+    }
+
+    /// The operator's word that the second phase has begun.
+    pub(crate) fn approval(&self) -> Approval {
+        Approval { revision: 1, condition: self.phase_two(), approved: true }
+    }
+
+    fn phase_two(&self) -> Condition {
+        phase_two(&self.group).expect("the group's name is short and plain")
+    }
+
+    /// An order that waits for the second phase, as it is handed on; none if there is no key for it.
+    pub(crate) fn order(&self, number: u32) -> Option<Vec<u8>> {
+        let mut rng = seeds::generator(self.seed ^ u64::from(number), Player::Orders);
+        let master = self.archive.as_ref()?.authority().master();
+        let order = SealedOrder::seal(master, self.phase_two(), &number.to_be_bytes(), &mut rng);
+        Some(order.expect("the text is short").encode())
+    }
+
+    /// The master key of conditions.
+    pub(crate) fn archive(&self) -> Option<&Archive<S>> {
+        self.archive.as_ref()
+    }
+
+    /// All that runs at a KGC, with what is durable there.
+    pub(crate) fn centre(
+        &self,
+        (id, life): (KgcId, u32),
+        records: &[CentreRecord],
+        (approved, lies): (bool, bool),
+    ) -> Result<Centre<S>, RestoreError> {
+        let of_kgc = records.iter().filter_map(|record| match record {
+            CentreRecord::Kgc(record) => Some(record.clone()),
+            CentreRecord::Released(_) => None,
+        });
+        let kgc = Kgc::new(self.kgc(id, life), of_kgc)?;
+        let mut centre = Centre::new(self.deployment.clone(), kgc, self.office(id, life, approved));
+        if lies {
+            centre.set_lying(Some(self.lies(id)));
+        }
+        Ok(centre)
+    }
+
+    /// What a KGC takes to lie.
+    pub(crate) fn lies(&self, id: KgcId) -> (KgcId, OperatorPublicKey<S>, [u8; 32]) {
+        (id, self.operator.public(), seeds::key(self.seed, Player::Liar(id)))
+    }
+
+    /// All that runs at a drone, with what is durable there.
+    pub(crate) fn drone(&self, number: u32, state: Option<&Snapshot>) -> Result<Drone<S>, RestoreError> {
+        let edge = Edge::new(self.edge(number, true, false), state)?;
+        let desk = self.archive.as_ref().map(|_| (self.deployment.clone(), CollectTiming::default()));
+        Ok(Drone::new(edge, desk))
     }
 
     pub(crate) fn leader(&self, ordinal: u16, with_token: bool) -> LeaderConfig<S> {
@@ -117,7 +228,7 @@ impl<S: Suite> Fleet<S> {
             deployment: self.deployment.clone(),
             group: self.group.clone(),
             token: with_token.then(|| self.token(Node::Leader(ordinal))),
-            kgcs: Kgcs::single(),
+            kgcs: self.treasury.kgcs(),
             allow: BTreeSet::new(),
             max_members: self.max_members,
             strategy: self.strategy,
@@ -125,20 +236,29 @@ impl<S: Suite> Fleet<S> {
         }
     }
 
-    pub(crate) fn edge(&self, number: u32, with_token: bool, wants_in: bool) -> EdgeConfig<S> {
+    fn edge(&self, number: u32, with_token: bool, wants_in: bool) -> EdgeConfig<S> {
         EdgeConfig {
             deployment: self.deployment.clone(),
             group: wants_in.then(|| self.group.clone()),
             token: with_token.then(|| self.token(Node::Edge(number))),
-            kgcs: Kgcs::single(),
+            kgcs: self.treasury.kgcs(),
             timing: self.edge_timing,
+        }
+    }
+
+    /// Whose token a node has: its own, unless several have one.
+    pub(crate) fn owner(&self, node: Node) -> Node {
+        match (node, self.one_token.first()) {
+            (Node::Edge(number), Some(first)) if self.one_token.contains(&number) => Node::Edge(*first),
+            _ => node,
         }
     }
 
     /// The operator's token for a node: the same one whenever it is asked for.
     pub(crate) fn token(&self, node: Node) -> IssuedToken<S> {
+        let node = self.owner(node);
         let (label, role, groups) = match node {
-            Node::Kgc => (name("kgc"), Role::Edge, Vec::new()),
+            Node::Kgc(_) => (name("kgc"), Role::Edge, Vec::new()),
             Node::Leader(ordinal) => {
                 let role = Role::Leader { group: self.group.clone(), ordinal };
                 (name(&node.to_string()), role, vec![self.group.clone()])
@@ -158,6 +278,21 @@ impl<S: Suite> Fleet<S> {
         let mut rng = seeds::generator(self.seed, Player::Token(node));
         self.operator.issue(&self.deployment, grant, &mut rng).expect("one group is not too many")
     }
+}
+
+/// Founds the master key of conditions.
+fn archive<S: Suite>(
+    setup: &Setup,
+    deployment: &Deployment<S>,
+    treasury: &dyn Treasury<S>,
+) -> Result<Archive<S>, WorldError> {
+    let mut rng = seeds::generator(setup.fleet_seed, Player::Archivist);
+    let mut dice = seeds::generator(setup.fleet_seed, Player::Orders);
+    let quorum = Parameters::new(setup.kgcs, setup.threshold).ok();
+    let sign = |statement: &AuthorityStatement<S>| {
+        treasury.sign(deployment, Purpose::Parameters, &statement.body(), &mut dice)
+    };
+    Archive::found(deployment, quorum, &mut rng, sign).map_err(|error| WorldError::Quorum(error.to_string()))
 }
 
 impl<S: Suite> fmt::Debug for Fleet<S> {

@@ -8,6 +8,8 @@ mod convergence;
 mod durability;
 mod keys;
 mod masks;
+mod orders;
+mod quorum;
 mod rosters;
 mod speech;
 
@@ -21,6 +23,8 @@ use self::captives::Captives;
 pub use self::convergence::bound;
 use self::durability::Durability;
 use self::masks::Masks;
+use self::orders::Orders;
+use self::quorum::Quorum;
 use self::speech::Speech;
 use crate::{Action, Cause, Effect, Node, NodeEvent, Turn, Witness, World};
 
@@ -50,6 +54,12 @@ pub enum Invariant {
     Delivery,
     /// Who has fitting attributes opens what is sealed to them, and nobody else does.
     SealedToFew,
+    /// A token gives one key to one drone, however many race for it and whichever KGCs are asked.
+    OneIdentityPerToken,
+    /// With all that fewer KGCs have than it takes the adversary mints no key and opens no order.
+    FewKgcsKnowNothing,
+    /// What is sealed to a condition opens nowhere before its key was released.
+    OpensWhenReleased,
 }
 
 impl fmt::Display for Invariant {
@@ -65,6 +75,9 @@ impl fmt::Display for Invariant {
             Self::NoUnauthorisedMember => "no unauthorised member",
             Self::Delivery => "delivery",
             Self::SealedToFew => "sealed to few",
+            Self::OneIdentityPerToken => "one identity per token",
+            Self::FewKgcsKnowNothing => "few KGCs know nothing",
+            Self::OpensWhenReleased => "opens when released",
         })
     }
 }
@@ -136,6 +149,8 @@ pub struct Invariants<S: Suite> {
     durability: Durability,
     captives: Captives<S>,
     speech: Speech,
+    quorum: Quorum,
+    orders: Orders,
 }
 
 impl<S: Suite> Invariants<S> {
@@ -156,9 +171,15 @@ impl<S: Suite> Invariants<S> {
             asked_to_revoke: BTreeSet::new(),
             asked_to_evict: BTreeSet::new(),
             masks: Masks::new(),
-            durability: Durability::new(edges, usize::from(world.leader_count())),
+            durability: Durability::new(
+                edges,
+                usize::from(world.leader_count()),
+                usize::from(world.kgc_count()),
+            ),
             captives: Captives::default(),
             speech: Speech::default(),
+            quorum: Quorum::default(),
+            orders: Orders::default(),
         }
     }
 
@@ -192,7 +213,7 @@ impl<S: Suite> Invariants<S> {
 impl<S: Suite> Witness<S> for Invariants<S> {
     fn saw(&mut self, world: &World<S>, turn: &Turn) {
         match turn.node {
-            Node::Kgc => self.saw_kgc(turn),
+            Node::Kgc(_) => self.saw_kgc(turn),
             Node::Leader(ordinal) => self.saw_leader(world, turn, ordinal),
             Node::Edge(number) => self.saw_edge(world, turn, number),
         }
@@ -207,7 +228,9 @@ impl<S: Suite> Witness<S> for Invariants<S> {
             });
         }
         self.saw_records(world, turn);
+        self.saw_enrolment(world, turn);
         self.saw_speech(world, turn);
+        self.saw_orders(world, turn);
         for effect in &turn.effects {
             if let Effect::Sent { payload, .. } = effect {
                 self.saw_message(world, turn, payload);
@@ -223,6 +246,10 @@ impl<S: Suite> Witness<S> for Invariants<S> {
             }
             Action::Capture(edge) => self.capture(world, at, *edge),
             Action::Talk { number, .. } => self.speech.said(*number),
+            Action::Seize(kgc) => self.seize(world, at, *kgc),
+            Action::Order(number) => self.order_sealed(world, *number),
+            Action::Approve(kgc) => self.approved(*kgc),
+            Action::Lie { kgc, lies: true } => self.lied(*kgc),
             _ => {}
         }
     }

@@ -14,10 +14,13 @@
 
 mod action;
 mod air;
+mod centre;
 mod disk;
 mod drive;
+mod drone;
 mod fleet;
 mod invariants;
+mod liar;
 mod network;
 mod node;
 mod queue;
@@ -29,10 +32,12 @@ mod witness;
 mod world;
 
 pub mod check;
+pub mod conditional;
 pub mod orders;
 pub mod radio;
 pub mod run;
 pub mod scenario;
+pub mod treasury;
 
 pub use self::action::Action;
 pub use self::air::{Air, AirSetup, labour, rekey_number};
@@ -46,5 +51,6 @@ pub use self::network::{Burst, LinkFaults, Network, Partition, Traffic};
 pub use self::node::{Node, NodeSet};
 pub use self::shared::SharedRistretto255;
 pub use self::toy::InsecureToy;
+pub use self::treasury::{Generated, generate};
 pub use self::witness::{Nobody, Witness};
 pub use self::world::{Disks, Setup, World, WorldError, spoken};

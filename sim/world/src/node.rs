@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use quiver_ainq::KgcId;
 use quiver_role::Peer;
 
 /// A node of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
-    /// The KGC.
-    Kgc,
+    /// The KGC of this identifier, from 1; a single one is 1.
+    Kgc(KgcId),
     /// The leader of this ordinal.
     Leader(u16),
     /// The edge drone of this number.
@@ -19,7 +20,7 @@ pub enum Node {
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Kgc => f.write_str("kgc"),
+            Self::Kgc(id) => write!(f, "kgc-{id}"),
             Self::Leader(ordinal) => write!(f, "leader-{ordinal}"),
             Self::Edge(number) => write!(f, "edge-{number}"),
         }
@@ -73,31 +74,43 @@ impl fmt::Display for NodeSet {
     }
 }
 
-/// Numbers nodes in one row: the KGC, the leaders, the edges.
+/// Numbers nodes in one row: the KGCs, the leaders, the edges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
+    pub(crate) kgcs: u16,
     pub(crate) leaders: u16,
 }
 
 impl Row {
-    /// How many nodes are dialled: the KGC and the leaders.
+    /// How many nodes are dialled: the KGCs and the leaders.
     pub(crate) fn hubs(self) -> usize {
-        1 + usize::from(self.leaders)
+        usize::from(self.kgcs) + usize::from(self.leaders)
+    }
+
+    /// The KGCs in order.
+    pub(crate) fn kgcs(self) -> impl DoubleEndedIterator<Item = Node> + use<> {
+        (1..=self.kgcs).map(Node::Kgc)
+    }
+
+    /// The leaders in order.
+    pub(crate) fn leaders(self) -> impl DoubleEndedIterator<Item = Node> + use<> {
+        (0..self.leaders).map(Node::Leader)
     }
 
     pub(crate) fn index(self, node: Node) -> usize {
         match node {
-            Node::Kgc => 0,
-            Node::Leader(ordinal) => 1 + usize::from(ordinal),
+            Node::Kgc(id) => usize::from(id).saturating_sub(1),
+            Node::Leader(ordinal) => usize::from(self.kgcs) + usize::from(ordinal),
             Node::Edge(number) => self.hubs() + number as usize,
         }
     }
 
     pub(crate) fn node(self, index: usize) -> Node {
-        match index.checked_sub(self.hubs()) {
-            Some(number) => Node::Edge(u32::try_from(number).unwrap_or(u32::MAX)),
-            None if index == 0 => Node::Kgc,
-            None => Node::Leader(u16::try_from(index - 1).unwrap_or(u16::MAX)),
+        let short = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
+        match (index.checked_sub(self.hubs()), index.checked_sub(usize::from(self.kgcs))) {
+            (Some(number), _) => Node::Edge(u32::try_from(number).unwrap_or(u32::MAX)),
+            (None, Some(ordinal)) => Node::Leader(short(ordinal)),
+            (None, None) => Node::Kgc(short(index + 1)),
         }
     }
 
@@ -120,10 +133,13 @@ mod tests {
 
     #[test]
     fn a_handle_leads_back_to_its_node_and_connection() {
-        let row = Row { leaders: 3 };
-        for node in [Node::Kgc, Node::Leader(0), Node::Leader(2), Node::Edge(0), Node::Edge(999_999)] {
-            assert_eq!(row.node(row.index(node)), node);
-            assert_eq!(row.behind(row.peer(node, 7)), (node, 7));
+        for kgcs in [1, 5] {
+            let row = Row { kgcs, leaders: 3 };
+            let edges = [Node::Edge(0), Node::Edge(999_999)];
+            for node in row.kgcs().chain(row.leaders()).chain(edges) {
+                assert_eq!(row.node(row.index(node)), node);
+                assert_eq!(row.behind(row.peer(node, 7)), (node, 7));
+            }
         }
     }
 }

@@ -1,13 +1,15 @@
 //! One life of a large group without faults, measured: enrol, form, expire, leave, join, talk, restart.
 
 mod arrivals;
+mod orders;
 mod pace;
 mod phases;
 mod sealing;
 
 use std::time::Duration;
 
-use quiver_ainq::{Epoch, StrategyKind, Suite};
+use quiver_ainq::{Epoch, StrategyKind};
+use quiver_quorum::QuorumSuite;
 use quiver_role::leader::LeaderTiming;
 
 use self::arrivals::Arrivals;
@@ -35,6 +37,12 @@ pub struct RunPlan {
     pub messages: u32,
     /// Whether orders are sealed to those with certain attributes.
     pub envelopes: bool,
+    /// KGCs: one, or a quorum of which any `threshold` issue keys.
+    pub kgcs: u16,
+    /// How many KGCs it takes.
+    pub threshold: u16,
+    /// Whether an order is sealed to the mission's second phase.
+    pub orders: bool,
     /// Whether the leader is switched off and on again.
     pub restart_leader: bool,
     /// The radio; none: links as [`LinkFaults::SOUND`].
@@ -122,13 +130,16 @@ pub struct Progress {
 ///
 /// # Errors
 /// As for [`World::new`], and if the [`Pace`] of its radio cannot be had.
-pub fn run<S: Suite>(plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -> Result<Run, WorldError> {
+pub fn run<S: QuorumSuite>(plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -> Result<Run, WorldError> {
     let pace = Pace::of(plan).map_err(WorldError::Radio)?;
     let members = plan.drones.saturating_add(plan.newcomers);
     let setup = Setup {
         seed: plan.seed,
         fleet_seed: plan.seed,
         members,
+        kgcs: plan.kgcs,
+        threshold: plan.threshold,
+        orders: plan.orders,
         strategy: plan.strategy,
         // Keys that outlive the run: that they expire is told to the leader.
         leader_timing: LeaderTiming { validity: VALIDITY, ..pace.leader_timing() },

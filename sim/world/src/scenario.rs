@@ -28,16 +28,16 @@
 //!
 //! | table or key | what it says |
 //! |---|---|
-//! | `[fleet]` | `members`, `strangers`, `leaders`, `strategy`; `stay-out`, `off`; `start-over`, `join-at`, `join-over` |
+//! | `[fleet]` | `members`, `strangers`, `kgcs`, `threshold`, `one-token`, `leaders`, `strategy`; `stay-out`, `off`; `start-over`, `join-at`, `join-over` |
 //! | `[leader]`, `[edge]` | timings: `validity`, `batching`, `batching-max`, `resend`, `challenge`, `absence`, `silence`; `retry`, `retry-max`, `admission`, `overlap` |
 //! | `[radio]` | `preset`, `loss` or `burst = { rate, length }` of its frames, `rounds`, `ignore-duty-cycle`, `arithmetic` |
 //! | `[links]` | faults of whole messages, whatever the radio: `delay`, `jitter`, `loss`, `burst`, `duplicate`, `reorder`, `corrupt` |
 //! | `[churn]` | `from`, `until`, `edges`, `leaves-per-minute`, `joins-per-minute`, `crashes-per-minute`, `down` |
 //! | `[mobility]` | `from`, `until`, `edges`, `side-metres`, `range-metres`, `metres-per-second`, `step` |
-//! | `[[event]]` | `at`, `over`, `repeat`, and one of `start`, `stop`, `crash`, `join`, `leave`, `evict`, `revoke`, `capture`, `rekey`, `talk`, `links`, `links-of`, `radio`, `part`, `heal`, `skew`, `disk`, `replay`, `usurp` |
-//! | `[expect]` | `members`, `outside`, `min-terms`, `min-epochs`, `min-crashes`, `min-stalls`, `min-lost`, `min-blamed` |
+//! | `[[event]]` | `at`, `over`, `repeat`, and one of `start`, `stop`, `crash`, `join`, `leave`, `evict`, `revoke`, `capture`, `rekey`, `talk`, `links`, `links-of`, `radio`, `part`, `heal`, `skew`, `disk`, `replay`, `usurp`, `lie`, `repent`, `seize`, `order`, `approve` |
+//! | `[expect]` | `members`, `outside`, `min-terms`, `min-epochs`, `min-crashes`, `min-stalls`, `min-lost`, `min-blamed`, `enrolled`, `opened`, `liars` |
 //!
-//! Nodes are named `kgc`, `leader-0`, `leaders`, `edge-7`, `edge-0..9` (both included), `edges` and `everyone`.
+//! Nodes are named `kgc` (if there is one), `kgc-1`, `kgcs`, `leader-0`, `leaders`, `edge-7`, `edge-0..9` (both included), `edges` and `everyone`.
 //!
 //! Unknown keys, impossible values and fleets that do not fit into memory are refused with file, line and key
 //! ([`ScenarioError`]).
@@ -83,6 +83,14 @@ pub struct Scenario {
     pub members: u32,
     /// Edges whose identities do not, numbered after the members.
     pub strangers: u32,
+    /// KGCs: one, or a quorum.
+    pub kgcs: u16,
+    /// How many of a quorum issue keys.
+    pub threshold: u16,
+    /// Whether there are orders that wait for a condition.
+    pub orders: bool,
+    /// Strangers that race for one token.
+    pub one_token: Vec<u32>,
     /// Leaders, one ordinal each.
     pub leaders: u16,
     /// How leaders distribute keys.

@@ -1,5 +1,6 @@
 //! Randomness: one seed gives every node an independent generator of its own, in every life of its own.
 
+use quiver_ainq::KgcId;
 use quiver_crypto::Hasher;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{CryptoRng, Error, RngCore, SeedableRng};
@@ -25,6 +26,12 @@ pub(crate) enum Player {
     Air,
     /// The attribute authority.
     Commissariat,
+    /// Whoever founds the master key of conditions.
+    Archivist,
+    /// Whoever seals orders that wait for one.
+    Orders,
+    /// A KGC that lies.
+    Liar(KgcId),
 }
 
 /// The key of one player's generator.
@@ -32,7 +39,8 @@ pub(crate) fn key(seed: u64, player: Player) -> [u8; 32] {
     let hasher = Hasher::new("quiver/1 world seed").u64(seed);
     let node = |hasher: Hasher, kind: u8, node: Node, life: u32| {
         let (role, number) = match node {
-            Node::Kgc => (0, 0),
+            // The first one as if it were the only one.
+            Node::Kgc(id) => (0, u32::from(id).saturating_sub(1)),
             Node::Leader(ordinal) => (1, u32::from(ordinal)),
             Node::Edge(number) => (2, number),
         };
@@ -47,6 +55,9 @@ pub(crate) fn key(seed: u64, player: Player) -> [u8; 32] {
         Player::Adversary => hasher.u8(6),
         Player::Air => hasher.u8(7),
         Player::Commissariat => hasher.u8(8),
+        Player::Archivist => hasher.u8(9),
+        Player::Orders => hasher.u8(10),
+        Player::Liar(id) => hasher.u8(11).u16(id),
     };
     hasher.finish()
 }
@@ -139,7 +150,9 @@ mod tests {
     fn every_player_and_life_draws_differently() {
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..2 {
-            for node in [Node::Kgc, Node::Leader(0), Node::Leader(1), Node::Edge(0), Node::Edge(1)] {
+            for node in
+                [Node::Kgc(1), Node::Kgc(2), Node::Leader(0), Node::Leader(1), Node::Edge(0), Node::Edge(1)]
+            {
                 for life in 0..2 {
                     assert!(seen.insert(key(seed, Player::Node(node, life))));
                 }

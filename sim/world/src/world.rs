@@ -10,12 +10,12 @@ mod running;
 mod setup;
 mod turning;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_ainq::Suite;
-use quiver_role::{Edge, Kgc, Leader, edge::EdgeTiming, leader::LeaderTiming};
+use quiver_ainq::{KgcId, Suite};
+use quiver_role::{Leader, edge::EdgeTiming, leader::LeaderTiming};
 use sha2::Sha256;
 
 pub use self::acting::spoken;
@@ -23,7 +23,9 @@ use self::headers::Headers;
 use self::links::Links;
 pub use self::setup::{Disks, Setup, WorldError};
 use crate::air::Air;
+use crate::centre::Centre;
 use crate::drive::Sabotage;
+use crate::drone::Drone;
 use crate::node::Row;
 use crate::queue::Queue;
 use crate::station::Station;
@@ -43,11 +45,14 @@ pub struct World<S: Suite> {
     errands: Vec<Option<Errand>>,
     network: Network,
     links: Links,
-    kgc: Station<Kgc<S>>,
+    kgcs: Vec<Station<Centre<S>>>,
     leaders: Vec<Station<Leader<S>>>,
-    edges: Vec<Option<Box<Station<Edge<S>>>>>,
+    edges: Vec<Option<Box<Station<Drone<S>>>>>,
     headers: Headers,
     recorded: VecDeque<(Node, Arc<[u8]>)>,
+    /// KGCs that lie, and those whose operators have approved the second phase.
+    lying: BTreeSet<KgcId>,
+    approved: BTreeSet<KgcId>,
     /// For how long nodes that are doomed stay down.
     returns: BTreeMap<Node, Duration>,
     air: Option<Air>,

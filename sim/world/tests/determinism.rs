@@ -3,11 +3,12 @@
 use std::process::Command;
 use std::time::Duration;
 
-use quiver_ainq::{Ristretto255, Suite};
+use quiver_ainq::Ristretto255;
+use quiver_quorum::QuorumSuite;
 use quiver_world::{Action, InsecureToy, LinkFaults, Nobody, Node, Setup, SharedRistretto255, World};
 
 /// A short life with faults, hashed.
-fn trace<S: Suite>(seed: u64, parallel: bool) -> String {
+fn trace<S: QuorumSuite>(seed: u64, parallel: bool) -> String {
     let faults = LinkFaults { loss: 0.05, duplicate: 0.05, corrupt: 0.02, reorder: 0.1, ..LinkFaults::SOUND };
     let setup =
         Setup { seed, members: 24, traced: true, parallel, faults, recording: true, ..Setup::default() };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::{Bls12381G1, Name, Ristretto255, Suite};
+use quiver_quorum::QuorumSuite;
 use quiver_world::{Action, InsecureToy, Nobody, Node, Setup, World};
 
 fn keys<S: Suite>(world: &World<S>) -> Vec<Option<Vec<u8>>> {
@@ -11,12 +12,12 @@ fn keys<S: Suite>(world: &World<S>) -> Vec<Option<Vec<u8>>> {
     (0..world.edge_count()).map(key).collect()
 }
 
-fn lives<S: Suite>(parallel: bool) {
+fn lives<S: QuorumSuite>(parallel: bool) {
     let setup = Setup { members: 6, strangers: 1, parallel, ..Setup::default() };
     let mut world = World::<S>::new(setup).unwrap();
     world.start_everyone();
     world.run_until(Duration::from_secs(5), &mut Nobody);
-    assert_eq!(world.kgc().unwrap().issued(), 8);
+    assert_eq!(world.kgc(1).unwrap().issued(), 8);
     for edge in 0..7 {
         world.schedule(world.time(), Action::Join(edge));
     }

@@ -23,6 +23,9 @@ fn plan(drones: u32, strategy: StrategyKind, radio: &str) -> RunPlan {
         newcomers: drones / 10,
         messages: 4,
         envelopes: false,
+        kgcs: 1,
+        threshold: 1,
+        orders: false,
         restart_leader: true,
         air: Some(air(radio)),
         depot: None,
@@ -120,4 +123,21 @@ fn sealed_orders_open_at_exactly_those_they_are_for() {
     // A quarter of 66 drones but one that left, twice; then half of them.
     assert_eq!((orders.len(), orders[0]), (3, orders[1]), "{orders:?}");
     assert!((15..=17).contains(&orders[0]) && (31..=34).contains(&orders[2]), "{orders:?}");
+}
+
+#[test]
+fn an_order_waits_for_its_phase_under_a_quorum_and_under_a_single_kgc() {
+    for (kgcs, threshold) in [(1, 1), (5, 3)] {
+        let plan = RunPlan {
+            kgcs,
+            threshold,
+            orders: true,
+            restart_leader: false,
+            air: None,
+            ..plan(20, StrategyKind::Flat, "wifi")
+        };
+        let run = run::<InsecureToy>(&plan, &mut |_| {}).unwrap();
+        assert_eq!(run.violations, Vec::<String>::new(), "{kgcs}");
+        assert_eq!(row(&run, "phase 2 released").drones, 21);
+    }
 }

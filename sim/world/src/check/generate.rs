@@ -67,6 +67,8 @@ impl Plan {
         let mut rng = seeds::generator(seed, Player::Planner);
         let beginning = match seed % 16 {
             1 => Beginning::Nothing,
+            // Where several KGCs issue keys, that is what goes wrong.
+            5 | 9 | 13 if setup.kgcs > 1 => Beginning::Nothing,
             _ if rng.next_u32().is_multiple_of(2) => Beginning::Enrolled,
             _ => Beginning::Formed,
         };
@@ -78,6 +80,9 @@ impl Plan {
         let count = 4 + below(&mut planner.rng, 16);
         for _ in 0..count {
             planner.happening();
+        }
+        if setup.kgcs > 1 {
+            planner.quorum();
         }
         let mut actions = planner.actions;
         actions.sort_by_key(|(at, _)| *at);
@@ -168,9 +173,41 @@ impl Planner<'_> {
         }
     }
 
+    /// What happens to KGCs and orders, where there are several KGCs.
+    fn quorum(&mut self) {
+        let (kgcs, threshold) = (self.setup.kgcs, self.setup.threshold());
+        let mut all: Vec<u16> = (1..=kgcs).collect();
+        for place in (1..all.len()).rev() {
+            let other = usize::try_from(below(&mut self.rng, place as u64 + 1)).unwrap_or(0);
+            all.swap(place, other);
+        }
+        // So many that enough honest ones are left; and fewer than it takes are the adversary's.
+        let liars = below(&mut self.rng, u64::from(kgcs - threshold) + 1);
+        for kgc in all.iter().take(usize::try_from(liars).unwrap_or(0)).copied() {
+            let at = below(&mut self.rng, self.end);
+            let later = self.later(at, 30_000);
+            self.actions.push((at, Action::Lie { kgc, lies: true }));
+            self.actions.push((later, Action::Lie { kgc, lies: false }));
+        }
+        let seized = below(&mut self.rng, u64::from(threshold));
+        for kgc in all.iter().rev().take(usize::try_from(seized).unwrap_or(0)).copied() {
+            let at = self.time();
+            self.actions.push((at, Action::Seize(kgc)));
+        }
+        for number in 0..u32::try_from(below(&mut self.rng, 3)).unwrap_or(0) {
+            let at = self.time();
+            self.actions.push((at, Action::Order(number)));
+        }
+        let approving = below(&mut self.rng, u64::from(kgcs) + 1);
+        for kgc in all.iter().take(usize::try_from(approving).unwrap_or(0)).copied() {
+            let at = self.time();
+            self.actions.push((at, Action::Approve(kgc)));
+        }
+    }
+
     fn talk(&mut self, at: u64) {
         let mut node = self.node();
-        if node == Node::Kgc {
+        if let Node::Kgc(_) = node {
             node = Node::Edge(self.edge());
         }
         self.said += 1;

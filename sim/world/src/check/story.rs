@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, Suite};
 use quiver_message::Message;
+use quiver_quorum::QuorumSuite;
 use quiver_role::Destination;
 
 use super::{Base, Judge, Plan, play};
@@ -19,7 +20,10 @@ const TOLD: usize = 48;
 ///
 /// # Errors
 /// As for [`World::new`].
-pub fn story<S: Suite>(base: &Base<S>, plan: &Plan) -> Result<(Option<Violation>, Vec<String>), WorldError> {
+pub fn story<S: QuorumSuite>(
+    base: &Base<S>,
+    plan: &Plan,
+) -> Result<(Option<Violation>, Vec<String>), WorldError> {
     let mut world = base.world(plan)?;
     let mut teller = Teller { invariants: Invariants::new(&world, true), told: VecDeque::new() };
     play(&mut world, plan, &mut teller);
@@ -78,7 +82,7 @@ fn is_dull(turn: &Turn) -> bool {
 
 /// One step as a line.
 fn told<S: Suite>(world: &World<S>, turn: &Turn) -> String {
-    let row = Row { leaders: world.leader_count() };
+    let row = Row { kgcs: world.kgc_count(), leaders: world.leader_count() };
     let deployment = world.fleet().deployment();
     let mut line = format!("{:>9.4} s  {}", turn.at.as_secs_f64(), turn.node);
     let cause = match &turn.cause {
@@ -126,6 +130,7 @@ fn report(event: &NodeEvent) -> String {
         NodeEvent::Kgc(event) => format!("{event:?}"),
         NodeEvent::Leader(event) => format!("{event:?}"),
         NodeEvent::Edge(event) => format!("{event:?}"),
+        event => format!("{event:?}"),
     };
     text.chars().take(160).collect()
 }

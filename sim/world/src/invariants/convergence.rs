@@ -19,7 +19,7 @@ pub fn bound(world_timing: &quiver_role::edge::EdgeTiming) -> Duration {
 
 impl<S: Suite> Invariants<S> {
     /// Who is not where it should be: every live edge that wants in and may be must hold the newest epoch of the leader in
-    /// force, and nobody else any.
+    /// force, and nobody else any; who has an order that is released must have opened it.
     pub fn stragglers(&self, world: &World<S>) -> Vec<(Node, String)> {
         let leading = (0..world.leader_count())
             .filter_map(|ordinal| Some((world.leader(ordinal)?.status().epoch?, ordinal)))
@@ -52,6 +52,7 @@ impl<S: Suite> Invariants<S> {
                 };
                 Some((Node::Edge(number), wrong))
             })
+            .chain(self.unopened(world))
             .collect()
     }
 

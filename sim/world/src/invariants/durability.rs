@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use quiver_ainq::{Epoch, Suite};
+use quiver_ainq::{Epoch, KgcId, Suite};
 use quiver_role::LeaderEvent;
 
 use super::keys::show;
@@ -24,14 +24,13 @@ pub(super) struct Durability {
     edges: Vec<Option<EdgeMemory>>,
     /// By ordinal: names of the members.
     leaders: Vec<Option<BTreeSet<String>>>,
-    /// Keys issued.
-    kgc: usize,
-    list: u64,
+    /// By KGC: keys issued, and the number of its revocation list.
+    kgcs: Vec<(usize, u64)>,
 }
 
 impl Durability {
-    pub(super) fn new(edges: usize, leaders: usize) -> Self {
-        Self { edges: vec![None; edges], leaders: vec![None; leaders], kgc: 0, list: 0 }
+    pub(super) fn new(edges: usize, leaders: usize, kgcs: usize) -> Self {
+        Self { edges: vec![None; edges], leaders: vec![None; leaders], kgcs: vec![(0, 0); kgcs] }
     }
 }
 
@@ -43,22 +42,23 @@ impl<S: Suite> Invariants<S> {
             "cannot be restored from its own records".into()
         });
         match turn.node {
-            Node::Kgc => self.kgc_records(world, turn),
+            Node::Kgc(id) => self.kgc_records(world, turn, id),
             Node::Leader(ordinal) => self.leader_records(world, turn, ordinal, starts),
             Node::Edge(number) => self.edge_records(world, turn, number, starts),
         }
     }
 
-    fn kgc_records(&mut self, world: &World<S>, turn: &Turn) {
+    fn kgc_records(&mut self, world: &World<S>, turn: &Turn, id: KgcId) {
         // What it had issued when it died is only known if it was said.
-        let Some(kgc) = world.kgc() else { return };
+        let Some(kgc) = world.kgc(id) else { return };
         let (issued, list) = (kgc.issued(), kgc.revocation_number());
-        let before = (self.durability.kgc, self.durability.list);
+        let place = usize::from(id) - 1;
+        let Some(before) = self.durability.kgcs.get(place).copied() else { return };
         self.require(Invariant::Persistence, turn, issued >= before.0 && list >= before.1, || {
             format!("knows {issued} keys and list {list}, but did know {} and {}", before.0, before.1)
         });
-        if !world.stalled(turn.node) {
-            (self.durability.kgc, self.durability.list) = (issued, list);
+        if let Some(memory) = self.durability.kgcs.get_mut(place).filter(|_| !world.stalled(turn.node)) {
+            *memory = (issued, list);
         }
     }
 

@@ -24,11 +24,15 @@ impl Speech {
 impl<S: Suite> Invariants<S> {
     pub(super) fn saw_speech(&mut self, world: &World<S>, turn: &Turn) {
         for event in turn.events() {
-            let (NodeEvent::Edge(EdgeEvent::Message { data, .. })
-            | NodeEvent::Leader(LeaderEvent::Message { data, .. })) = event
+            let (NodeEvent::Edge(EdgeEvent::Message { data, channel, .. })
+            | NodeEvent::Leader(LeaderEvent::Message { data, channel, .. })) = event
             else {
                 continue;
             };
+            if channel.as_str() == crate::conditional::CHANNEL {
+                self.heard_order(world, turn, data);
+                continue;
+            }
             let said = spoken(data).filter(|number| self.speech.said.contains(number));
             self.require(Invariant::Delivery, turn, said.is_some(), || "heard what nobody said".into());
             let Some(number) = said else { continue };

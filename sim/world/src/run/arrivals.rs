@@ -1,5 +1,6 @@
 //! Who has arrived where, and when.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::{Epoch, Suite};
@@ -7,6 +8,7 @@ use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent};
 
 use super::Percentiles;
 use super::sealing::Judged;
+use crate::conditional::CHANNEL;
 use crate::{Node, NodeEvent, Turn, Witness, World};
 
 /// What every edge has come to, at its last step that mattered.
@@ -38,6 +40,10 @@ pub(super) struct Arrivals {
     pub(super) blamed: u64,
     /// Sealed orders.
     pub(super) judged: Judged,
+    /// Orders for the second phase: how many heard one, how many times it was opened, and by whom.
+    pub(super) orders_heard: u32,
+    pub(super) orders_opened: BTreeSet<u32>,
+    pub(super) openings: u32,
 }
 
 impl Arrivals {
@@ -83,6 +89,10 @@ impl Arrivals {
                 place.epoch = None;
                 place.at = now;
             }
+            EdgeEvent::Message { channel, .. } if channel.as_str() == CHANNEL => {
+                place.at = now;
+                self.orders_heard += 1;
+            }
             EdgeEvent::Message { .. } => {
                 place.at = now;
                 self.heard += 1;
@@ -94,6 +104,14 @@ impl Arrivals {
             EdgeEvent::Blamed { .. } => self.blamed += 1,
             _ => {}
         }
+    }
+
+    fn opened(&mut self, number: u32, at: Duration) {
+        if let Some(place) = self.edges.get_mut(number as usize) {
+            place.at = u32::try_from(at.as_millis()).unwrap_or(u32::MAX);
+        }
+        self.openings += 1;
+        self.orders_opened.insert(number);
     }
 
     fn leader(&mut self, event: &LeaderEvent) {
@@ -117,6 +135,7 @@ impl<S: Suite> Witness<S> for Arrivals {
         for event in turn.events() {
             match (turn.node, event) {
                 (Node::Edge(number), NodeEvent::Edge(event)) => self.edge(number, turn.at, event),
+                (Node::Edge(number), NodeEvent::Opened(_)) => self.opened(number, turn.at),
                 (_, NodeEvent::Kgc(KgcEvent::Issued { .. })) => self.issued += 1,
                 (_, NodeEvent::Leader(event)) => self.leader(event),
                 _ => {}

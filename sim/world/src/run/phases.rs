@@ -45,6 +45,13 @@ pub(super) struct Mark {
     made: usize,
 }
 
+impl Mark {
+    /// When it began.
+    pub(super) const fn at(&self) -> Duration {
+        self.at
+    }
+}
+
 impl<'a, S: Suite> Stage<'a, S> {
     pub(super) fn new(
         world: World<S>,
@@ -69,7 +76,7 @@ impl<'a, S: Suite> Stage<'a, S> {
 
     /// Takes the phases in order; if drones got stuck in one, those after it make no sense.
     pub(super) fn play(mut self) -> Run {
-        let in_the_field: [fn(&mut Self) -> bool; 8] = [
+        let in_the_field: [fn(&mut Self) -> bool; 9] = [
             Self::enrol,
             Self::form,
             Self::expire,
@@ -77,9 +84,10 @@ impl<'a, S: Suite> Stage<'a, S> {
             Self::join,
             Self::talk,
             Self::seal,
+            Self::second_phase,
             Self::restart,
         ];
-        let from_a_depot: [fn(&mut Self) -> bool; 8] = [
+        let from_a_depot: [fn(&mut Self) -> bool; 9] = [
             Self::enrol,
             Self::form,
             Self::join_and_depart,
@@ -87,6 +95,7 @@ impl<'a, S: Suite> Stage<'a, S> {
             Self::leave,
             Self::talk,
             Self::seal,
+            Self::second_phase,
             Self::restart,
         ];
         let phases = if self.plan.depot.is_some() { from_a_depot } else { in_the_field };
@@ -185,7 +194,9 @@ impl<'a, S: Suite> Stage<'a, S> {
 
     fn enrol(&mut self) -> bool {
         let mark = self.mark();
-        self.world.schedule(Duration::ZERO, Action::Start(Node::Kgc));
+        for kgc in 1..=self.world.kgc_count() {
+            self.world.schedule(Duration::ZERO, Action::Start(Node::Kgc(kgc)));
+        }
         self.world.schedule(Duration::ZERO, Action::Start(Node::Leader(0)));
         self.world.run_for(Duration::from_secs(1), &mut self.arrivals);
         let all = self.world.edge_count();

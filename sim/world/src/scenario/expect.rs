@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use quiver_ainq::KgcId;
+
 /// What shows that a scenario happened. Everything but the members is a lower bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expectations {
@@ -21,6 +23,12 @@ pub struct Expectations {
     pub min_lost: u64,
     /// Complaints of nodes about each other.
     pub min_blamed: u64,
+    /// Drones that are enrolled, one for each token.
+    pub enrolled: Option<u32>,
+    /// How often orders for the second phase were opened.
+    pub opened: Option<u32>,
+    /// The KGCs that drones found to have sent them wrong shares, no more and no fewer.
+    pub liars: Option<BTreeSet<KgcId>>,
 }
 
 /// What happened, as far as [`Expectations`] speak of it.
@@ -40,6 +48,12 @@ pub struct Tally {
     pub lost: u64,
     /// Complaints of nodes about each other.
     pub blamed: u64,
+    /// Drones that are enrolled, one for each token.
+    pub enrolled: u32,
+    /// How often orders for the second phase were opened.
+    pub opened: u32,
+    /// The KGCs that drones found to have sent them wrong shares.
+    pub liars: BTreeSet<KgcId>,
 }
 
 impl Expectations {
@@ -49,6 +63,16 @@ impl Expectations {
         let members = tally.members.len();
         if let Some(expected) = self.members.filter(|expected| *expected as usize != members) {
             unmet.push(format!("{members} drones hold the newest key, not {expected}"));
+        }
+        let exact =
+            [("enrolled", self.enrolled, tally.enrolled), ("orders opened", self.opened, tally.opened)];
+        for (what, expected, counted) in exact {
+            if let Some(expected) = expected.filter(|expected| *expected != counted) {
+                unmet.push(format!("{what}: {counted}, not {expected}"));
+            }
+        }
+        if let Some(liars) = self.liars.as_ref().filter(|liars| **liars != tally.liars) {
+            unmet.push(format!("found to lie: KGCs {:?}, not {liars:?}", tally.liars));
         }
         for edge in self.outside.intersection(&tally.members) {
             unmet.push(format!("edge-{edge} holds the newest key and must not"));

@@ -56,6 +56,11 @@ fn one() -> u64 {
 pub(super) struct Fleet {
     pub(super) members: Spanned<u64>,
     pub(super) strangers: Option<Spanned<u64>>,
+    /// KGCs, and how many of them issue keys; by default more than half.
+    pub(super) kgcs: Option<Spanned<u16>>,
+    pub(super) threshold: Option<Spanned<u16>>,
+    /// Strangers that race for one token.
+    pub(super) one_token: Option<Names>,
     pub(super) leaders: Option<Spanned<u64>>,
     #[serde(default)]
     pub(super) strategy: Strategy,
@@ -197,6 +202,15 @@ pub(super) struct Event {
     pub(super) disk: Option<Spanned<DiskTable>>,
     pub(super) replay: Option<Spanned<Replay>>,
     pub(super) usurp: Option<Spanned<Usurp>>,
+    /// KGCs that begin, or cease, to hand out wrong shares.
+    pub(super) lie: Option<Names>,
+    pub(super) repent: Option<Names>,
+    /// KGCs of which the adversary takes all that they have.
+    pub(super) seize: Option<Names>,
+    /// An order is sealed to the second phase and handed on.
+    pub(super) order: Option<Spanned<bool>>,
+    /// KGCs whose operators approve the second phase.
+    pub(super) approve: Option<Names>,
 }
 
 /// Nodes, by name.
@@ -302,4 +316,10 @@ pub(super) struct Expect {
     pub(super) min_lost: u64,
     #[serde(default)]
     pub(super) min_blamed: u64,
+    /// Drones that are enrolled, one for each token.
+    pub(super) enrolled: Option<u32>,
+    /// How often orders for the second phase were opened.
+    pub(super) opened: Option<u32>,
+    /// The KGCs that drones found to have sent them wrong shares, no more and no fewer.
+    pub(super) liars: Option<Names>,
 }

@@ -1,20 +1,29 @@
-//! Nodes by name: `kgc`, `leader-0`, `leaders`, `edge-7`, `edge-0..9` (both ends included), `edges`, `everyone`.
+//! Nodes by name: `kgc` (if there is one), `kgc-1`, `kgcs`, `leader-0`, `leaders`, `edge-7`, `edge-0..9` (both ends included), `edges`, `everyone`.
 
 use std::collections::BTreeSet;
+
+use quiver_ainq::KgcId;
 
 use super::ScenarioError;
 use super::error::SourceText;
 use super::format::Names;
 use crate::Node;
+use crate::node::Row;
 
 /// Who there is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Census {
+    pub(super) kgcs: u16,
     pub(super) leaders: u16,
     pub(super) edges: u32,
 }
 
 impl Census {
+    /// The nodes that are dialled.
+    pub(super) fn row(self) -> Row {
+        Row { kgcs: self.kgcs, leaders: self.leaders }
+    }
+
     /// The nodes, each once, in order.
     pub(super) fn nodes(
         self,
@@ -45,15 +54,36 @@ impl Census {
         self.nodes(source, names)?.into_iter().map(number).collect()
     }
 
+    /// The identifiers of the KGCs named; everybody else named is an error.
+    pub(super) fn kgcs(
+        self,
+        source: &SourceText<'_>,
+        names: &Names,
+    ) -> Result<BTreeSet<KgcId>, ScenarioError> {
+        let id = |node| match node {
+            Node::Kgc(id) => Ok(id),
+            other => Err(source.at(names.span(), format!("{other} is no KGC"))),
+        };
+        self.nodes(source, names)?.into_iter().map(id).collect()
+    }
+
     fn resolve(self, name: &str) -> Result<Vec<Node>, String> {
-        let leaders = || (0..self.leaders).map(Node::Leader);
+        let row = self.row();
         let edges = || (0..self.edges).map(Node::Edge);
         match name {
-            "kgc" => return Ok(vec![Node::Kgc]),
-            "leaders" => return Ok(leaders().collect()),
+            "kgc" if self.kgcs == 1 => return Ok(vec![Node::Kgc(1)]),
+            "kgc" => return Err(format!("kgc: there are {}, numbered from 1; say kgc-1 or kgcs", self.kgcs)),
+            "kgcs" => return Ok(row.kgcs().collect()),
+            "leaders" => return Ok(row.leaders().collect()),
             "edges" => return Ok(edges().collect()),
-            "everyone" => return Ok([Node::Kgc].into_iter().chain(leaders()).chain(edges()).collect()),
+            "everyone" => return Ok(row.kgcs().chain(row.leaders()).chain(edges()).collect()),
             _ => {}
+        }
+        if let Some(id) = name.strip_prefix("kgc-") {
+            return match id.parse() {
+                Ok(id) if (1..=self.kgcs).contains(&id) => Ok(vec![Node::Kgc(id)]),
+                _ => Err(format!("{name}: there are {} KGCs, numbered from 1", self.kgcs)),
+            };
         }
         if let Some(ordinal) = name.strip_prefix("leader-") {
             return match ordinal.parse() {
@@ -63,7 +93,7 @@ impl Census {
         }
         let Some(numbers) = name.strip_prefix("edge-") else {
             return Err(format!(
-                "{name:?} is nobody: expected kgc, leader-0, leaders, edge-7, edge-0..9, edges or everyone"
+                "{name:?} is nobody: expected kgc, kgc-1, kgcs, leader-0, leaders, edge-7, edge-0..9, edges or everyone"
             ));
         };
         let (first, last) = numbers.split_once("..").unwrap_or((numbers, numbers));

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use quiver_ainq::{Epoch, Name, Suite};
+use quiver_quorum::QuorumSuite;
 use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent};
 
 use super::{Scenario, Tally};
+use crate::drone::culprit;
 use crate::network::Traffic;
 use crate::radio::Ledger;
 use crate::{
@@ -58,6 +60,10 @@ impl Scenario {
             seed: self.seed,
             members: self.members,
             strangers: self.strangers,
+            kgcs: self.kgcs,
+            threshold: self.threshold,
+            orders: self.orders,
+            one_token: self.one_token.clone(),
             leaders: self.leaders,
             strategy: self.strategy,
             leader_timing: self.leader_timing,
@@ -74,7 +80,7 @@ impl Scenario {
     ///
     /// # Errors
     /// If the world cannot be; a scenario that was read from a file can.
-    pub fn play<S: Suite>(&self) -> Result<Played, WorldError> {
+    pub fn play<S: QuorumSuite>(&self) -> Result<Played, WorldError> {
         let mut world = World::<S>::new(self.setup())?;
         for (at, action) in &self.script {
             world.schedule(*at, action.clone());
@@ -103,6 +109,8 @@ impl Scenario {
         let Looker { invariants, mut tally, epochs } = looker;
         tally.members = holders(world);
         tally.lost = world.traffic().lost;
+        tally.enrolled = u32::try_from(invariants.enrolled()).unwrap_or(u32::MAX);
+        tally.opened = u32::try_from(invariants.opened()).unwrap_or(u32::MAX);
         let violations = invariants.violations().to_vec();
         // A world that was stopped early cannot have met its expectations.
         let unmet = if violations.is_empty() { self.expect.unmet(&tally) } else { Vec::new() };
@@ -167,6 +175,7 @@ impl<S: Suite> Witness<S> for Looker<S> {
 
 impl<S: Suite> Looker<S> {
     fn heard(&mut self, turn: &Turn, event: &NodeEvent) {
+        self.tally.liars.extend(culprit(event));
         match event {
             NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, .. }) => {
                 debug_assert!(matches!(turn.node, Node::Leader(_)), "only leaders make epochs");

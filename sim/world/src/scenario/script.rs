@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
-use quiver_ainq::StrategyKind;
+use quiver_ainq::{KgcId, StrategyKind};
 use rand::Rng;
 use toml::Spanned;
 
@@ -33,7 +33,8 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
         None => bound(&edge_timing),
     };
     let (members, strangers, leaders) = settings::population(source, &raw.fleet, reading)?;
-    let census = Census { leaders, edges: members + strangers };
+    let (kgcs, threshold) = settings::quorum(source, &raw.fleet)?;
+    let census = Census { kgcs, leaders, edges: members + strangers };
     let seed = reading.seed.unwrap_or(raw.seed);
     let faults = links::read(source, &raw.links)?;
     let mut scripter = Scripter { source, census, duration, seed, actions: Vec::new(), said: 0 };
@@ -52,6 +53,8 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
     }
     let mut script = scripter.actions;
     script.sort_by_key(|(at, _)| *at);
+    let orders = script.iter().any(|(_, action)| matches!(action, Action::Order(_) | Action::Approve(_)));
+    let one_token = settings::one_token(source, &raw.fleet, census, members)?;
     Ok(Scenario {
         name: stem(source.file),
         title: settings::title(source, &raw.title)?,
@@ -59,6 +62,10 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
         seed,
         members,
         strangers,
+        kgcs,
+        threshold,
+        orders,
+        one_token,
         leaders,
         strategy: match raw.fleet.strategy {
             format::Strategy::Flat => StrategyKind::Flat,
@@ -101,7 +108,8 @@ impl Scripter<'_> {
         let start_over = time_or(&fleet.start_over, Duration::ZERO)?;
         let at = time_or(&fleet.join_at, start_over + Duration::from_secs(2))?;
         let over = time_or(&fleet.join_over, Duration::from_secs(2))?;
-        let hubs = [Node::Kgc].into_iter().chain((0..self.census.leaders).map(Node::Leader));
+        let row = self.census.row();
+        let hubs = row.kgcs().chain(row.leaders());
         let edges = (0..self.census.edges).zip(spread(self.census.edges as usize, start_over));
         let everyone =
             hubs.map(|hub| (Duration::ZERO, hub)).chain(edges.map(|(edge, at)| (at, Node::Edge(edge))));
@@ -164,7 +172,9 @@ impl Scripter<'_> {
             self.about_nodes(table)?,
             self.about_links(table)?,
             self.about_adversary(table)?,
+            self.about_kgcs(table)?,
             set(table.rekey.as_ref()).then(|| vec![Action::Rekey]),
+            self.about_orders(table),
         ];
         let mut found: Vec<Vec<Action>> = found.into_iter().flatten().collect();
         match (found.pop(), found.is_empty(), count_actions(table)) {
@@ -244,6 +254,27 @@ impl Scripter<'_> {
         Ok(set(table.heal.as_ref()).then(|| vec![Action::Heal]))
     }
 
+    fn about_kgcs(&self, table: &format::Event) -> Read<Option<Vec<Action>>> {
+        let kinds = [
+            (&table.lie, (|kgc| Action::Lie { kgc, lies: true }) as fn(KgcId) -> Action),
+            (&table.repent, |kgc| Action::Lie { kgc, lies: false }),
+            (&table.seize, Action::Seize),
+            (&table.approve, Action::Approve),
+        ];
+        let Some((names, action)) = kinds.iter().find_map(|(names, action)| Some((names.as_ref()?, action)))
+        else {
+            return Ok(None);
+        };
+        Ok(Some(self.census.kgcs(self.source, names)?.into_iter().map(action).collect()))
+    }
+
+    fn about_orders(&mut self, table: &format::Event) -> Option<Vec<Action>> {
+        set(table.order.as_ref()).then(|| {
+            self.said += 1;
+            vec![Action::Order(self.said - 1)]
+        })
+    }
+
     fn about_adversary(&self, table: &format::Event) -> Read<Option<Vec<Action>>> {
         if let Some(replay) = table.replay.as_ref().map(Spanned::get_ref) {
             let mut rng = seeds::generator(self.seed ^ self.actions.len() as u64, Player::Adversary);
@@ -298,6 +329,11 @@ fn count_actions(table: &format::Event) -> usize {
         table.disk.is_some(),
         table.replay.is_some(),
         table.usurp.is_some(),
+        table.lie.is_some(),
+        table.repent.is_some(),
+        table.seize.is_some(),
+        table.order.is_some(),
+        table.approve.is_some(),
     ];
     named.into_iter().filter(|named| *named).count()
 }

@@ -12,6 +12,7 @@ use super::error::SourceText;
 use super::format::{self, Span};
 use super::names::Census;
 use super::{Expectations, RadioPlan, Reading, ScenarioError, links};
+use crate::fleet::check_quorum;
 use crate::radio::Preset;
 use crate::radio::cycles::Arithmetic;
 
@@ -58,6 +59,35 @@ pub(super) fn population(
         return Err(source.at(fleet.members.span(), what));
     }
     Ok((members as u32, strangers as u32, leaders as u16))
+}
+
+/// How many KGCs there are, and how many of them issue keys.
+pub(super) fn quorum(source: &SourceText<'_>, fleet: &format::Fleet) -> Read<(u16, u16)> {
+    let kgcs = fleet.kgcs.as_ref().map_or(1, |kgcs| *kgcs.get_ref());
+    let threshold = fleet.threshold.as_ref().map_or(kgcs / 2 + 1, |threshold| *threshold.get_ref());
+    let span = [&fleet.threshold, &fleet.kgcs].into_iter().flatten().next().map(Spanned::span);
+    match (check_quorum(kgcs, threshold), span) {
+        (Err(what), Some(span)) => Err(source.at(span, what)),
+        _ => Ok((kgcs, threshold)),
+    }
+}
+
+/// The strangers that race for one token.
+pub(super) fn one_token(
+    source: &SourceText<'_>,
+    fleet: &format::Fleet,
+    census: Census,
+    members: u32,
+) -> Read<Vec<u32>> {
+    let Some(names) = &fleet.one_token else { return Ok(Vec::new()) };
+    let edges = census.edges(source, names)?;
+    match edges.first() {
+        Some(first) if *first >= members => Ok(edges.into_iter().collect()),
+        _ => Err(source.at(
+            names.span(),
+            format!("only strangers race for one token: they are numbered from {members}"),
+        )),
+    }
 }
 
 /// Memory of a drone and its place in the tables, rounded up.
@@ -146,8 +176,15 @@ pub(super) fn expectations(
     census: Census,
 ) -> Read<Expectations> {
     let outside = table.outside.as_ref().map_or(Ok(BTreeSet::new()), |names| census.edges(source, names))?;
+    let liars = table.liars.as_ref().map(|names| match names.get_ref().is_empty() {
+        true => Ok(BTreeSet::new()),
+        false => census.kgcs(source, names),
+    });
     Ok(Expectations {
         members: table.members,
+        enrolled: table.enrolled,
+        opened: table.opened,
+        liars: liars.transpose()?,
         outside,
         min_terms: table.min_terms,
         min_epochs: table.min_epochs,

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use quiver_ainq::{Name, Suite};
+use quiver_role::release::ReleaseCommand;
 use quiver_role::{EdgeCommand, KgcCommand, LeaderCommand};
 
 use super::{Errand, World};
+use crate::centre::CentreCommand;
+use crate::conditional;
 use crate::fleet::edge_name;
 use crate::network::nanos;
 use crate::queue::Due;
@@ -76,7 +79,8 @@ impl<S: Suite> World<S> {
             Action::Disk(node, state) => self.set_disk(*node, *state),
             Action::Calm => self.calm(turns),
             // What was captured is for whoever looks on to use.
-            Action::Capture(_) => {}
+            Action::Capture(_) | Action::Seize(_) => {}
+            Action::Lie { kgc, lies } => self.set_lying(*kgc, *lies),
             Action::Replay { pick, to } => self.replay(*pick, *to),
             Action::Usurp { edge, rounds } => self.usurp(*edge, *rounds),
             command => self.command(command, turns),
@@ -96,13 +100,13 @@ impl<S: Suite> World<S> {
             Action::Revoke(edge) => {
                 let serials = vec![self.fleet.token(Node::Edge(*edge)).token.statement.id];
                 let command = KgcCommand::RevokeDrones { handles: Vec::new(), serials };
-                turns.extend(self.tell_kgc(command, "revoke"));
+                turns.extend(self.tell_kgcs(&CentreCommand::Kgc(command), "revoke"));
             }
             Action::Talk { node, number, signed } => {
                 let channel = Name::new(CHANNEL).expect("a plain name");
                 let (data, signed) = (number.to_be_bytes().to_vec(), *signed);
                 turns.extend(match node {
-                    Node::Kgc => None,
+                    Node::Kgc(_) => None,
                     Node::Edge(edge) => {
                         self.tell_edge(*edge, EdgeCommand::Send { channel, data, signed }, "talk")
                     }
@@ -111,12 +115,30 @@ impl<S: Suite> World<S> {
                     }
                 });
             }
+            Action::Order(number) => turns.extend(self.order(*number)),
+            Action::Approve(kgc) => {
+                // The operator's word is durable, whether or not the KGC is on.
+                self.approved.insert(*kgc);
+                let command = CentreCommand::Release(ReleaseCommand::Approval(self.fleet.approval()));
+                turns.extend(self.kgc_turn(*kgc, Stimulus::Command(command), "approve phase 2"));
+            }
             _ => {}
         }
     }
 
-    fn tell_kgc(&mut self, command: KgcCommand, word: &'static str) -> Option<Turn> {
-        self.kgc_turn(Stimulus::Command(command), word)
+    /// The leader that leads hands on an order that waits for the second phase.
+    fn order(&mut self, number: u32) -> Option<Turn> {
+        let leading = (0..self.row.leaders)
+            .filter_map(|ordinal| Some((self.leader(ordinal)?.status().epoch?, ordinal)))
+            .max();
+        let data = self.fleet.order(number)?;
+        let channel = Name::new(conditional::CHANNEL).expect("a plain name");
+        self.tell_leader(leading?.1, LeaderCommand::Send { channel, data }, "hand on an order")
+    }
+
+    fn tell_kgcs(&mut self, command: &CentreCommand, word: &'static str) -> Vec<Turn> {
+        let kgcs = 1..=self.row.kgcs;
+        kgcs.filter_map(|id| self.kgc_turn(id, Stimulus::Command(command.clone()), word)).collect()
     }
 
     fn tell_leaders(&mut self, command: &LeaderCommand, word: &'static str) -> Vec<Turn> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quiver_ainq::{
-    Deployment, DroneKeypair, Epoch, GroupContext, Identity, Label, Leadership, MasterSecret, Name, Role,
-    Roster, SecretValue, StrategyKind, Suite, Times,
+    Deployment, DroneKeypair, Element, Epoch, GroupContext, Identity, Label, Leadership, MasterSecret, Name,
+    Role, Roster, SecretValue, StrategyKind, Suite, Times, UnverifiedPartialKey,
 };
 use quiver_message::RekeyTemplate;
 use rand_chacha::ChaCha8Rng;
@@ -61,7 +61,9 @@ impl<S: Suite> World<S> {
         let master = MasterSecret::<S>::generate(&mut rng);
         let own = Deployment::new(self.fleet.deployment().name().clone(), master.public());
         let role = Role::Leader { group: self.fleet.group().clone(), ordinal };
-        let leader = issued(&master, &own, "usurper", role, &mut rng)?;
+        let leader = issued(&own, "usurper", role, &mut rng, |identity, value, rng| {
+            master.issue_partial_key(&own, identity, value, rng)
+        })?;
         let output = self.opened(term, &leader, &mut rng)?;
         let entry = output.entries.first().cloned().map(quiver_ainq::Part::Entry);
         let deployment = self.fleet.deployment();
@@ -71,12 +73,14 @@ impl<S: Suite> World<S> {
     /// A term opened by a drone that the KGC did enrol, but not as a leader.
     fn presumed_term(&self, term: u64, edge: u32) -> Option<Arc<[u8]>> {
         let mut rng = seeds::generator(self.setup.seed ^ term ^ u64::from(edge), Player::Adversary);
-        let master = self.fleet.master();
         let deployment = self.fleet.deployment();
         let role =
             Role::Leader { group: self.fleet.group().clone(), ordinal: Epoch { term, counter: 1 }.ordinal() };
-        let model = issued(&master, deployment, "model", role, &mut rng)?;
-        let drone = issued(&master, deployment, &format!("captured-{edge}"), Role::Edge, &mut rng)?;
+        let issue = |identity: &Identity, value: &Element<S>, rng: &mut ChaCha8Rng| {
+            self.fleet.treasury().issue(deployment, identity, value, rng)
+        };
+        let model = issued(deployment, "model", role, &mut rng, issue)?;
+        let drone = issued(deployment, &format!("captured-{edge}"), Role::Edge, &mut rng, issue)?;
         let mut output = self.opened(term, &model, &mut rng)?;
         output.header.core.leader = drone.public().clone();
         let entry = output.entries.first().cloned().map(quiver_ainq::Part::Entry);
@@ -114,13 +118,13 @@ impl<S: Suite> World<S> {
     }
 }
 
-/// A keypair that a KGC issued.
+/// A keypair that a KGC, or a quorum, issued.
 fn issued<S: Suite>(
-    master: &MasterSecret<S>,
     deployment: &Deployment<S>,
     name: &str,
     role: Role,
     rng: &mut ChaCha8Rng,
+    issue: impl Fn(&Identity, &Element<S>, &mut ChaCha8Rng) -> UnverifiedPartialKey<S>,
 ) -> Option<DroneKeypair<S>> {
     let identity = Identity {
         serial: [0xad; 16],
@@ -130,6 +134,6 @@ fn issued<S: Suite>(
         not_after: EPOCH_START * 2,
     };
     let secret = SecretValue::generate(rng);
-    let partial = master.issue_partial_key(deployment, &identity, &secret.public(), rng);
+    let partial = issue(&identity, &secret.public(), rng);
     partial.verify(deployment, &identity, &secret).ok()
 }

@@ -1,4 +1,5 @@
-//! Connections: edges dial the KGC and the leaders, leaders dial the KGC and the leaders before them.
+//! Connections: edges dial the KGCs and the leaders, leaders dial the KGCs and the leaders before
+//! them, KGCs those before them.
 
 use std::time::Duration;
 
@@ -60,22 +61,18 @@ impl Links {
         self.link(a, b).filter(|link| link.up).map(|link| link.connection)
     }
 
-    fn leaders(&self) -> impl Iterator<Item = Node> + use<> {
-        (0..self.row.leaders).map(Node::Leader)
-    }
-
     /// Everybody whom a node dials.
     fn dialled_by(&self, node: Node) -> Vec<Node> {
         match node {
-            Node::Kgc => Vec::new(),
-            Node::Leader(ordinal) => [Node::Kgc].into_iter().chain((0..ordinal).map(Node::Leader)).collect(),
-            Node::Edge(_) => [Node::Kgc].into_iter().chain(self.leaders()).collect(),
+            Node::Kgc(id) => (1..id).map(Node::Kgc).collect(),
+            Node::Leader(ordinal) => self.row.kgcs().chain((0..ordinal).map(Node::Leader)).collect(),
+            Node::Edge(_) => self.row.kgcs().chain(self.row.leaders()).collect(),
         }
     }
 
     /// The leader through which a node hears the group: the first one it is connected to.
     pub(super) fn hub_of(&self, node: Node) -> Option<Node> {
-        self.leaders().find(|leader| *leader != node && self.connection(node, *leader).is_some())
+        self.row.leaders().find(|leader| *leader != node && self.connection(node, *leader).is_some())
     }
 }
 
@@ -83,12 +80,9 @@ impl<S: Suite> World<S> {
     /// Everybody who may have a connection with a node.
     pub(super) fn neighbours(&self, node: Node) -> Vec<Node> {
         let mut neighbours = self.links.dialled_by(node);
-        if let Node::Kgc | Node::Leader(_) = node {
-            let after = match node {
-                Node::Leader(ordinal) => ordinal + 1,
-                _ => 0,
-            };
-            neighbours.extend((after..self.row.leaders).map(Node::Leader));
+        let place = self.row.index(node);
+        if place < self.row.hubs() {
+            neighbours.extend((place + 1..self.row.hubs()).map(|index| self.row.node(index)));
             neighbours.extend((0..self.edge_count()).map(Node::Edge));
         }
         neighbours
@@ -138,10 +132,10 @@ impl<S: Suite> World<S> {
         link.up = true;
         link.connection += 1;
         let connection = link.connection;
-        let route = if hub == Node::Kgc { Route::Kgc } else { Route::Leader };
-        // Leaders have each other's addresses: whoever dialled, it is a leader that each of them looked for.
-        let both_lead = matches!((dialler, hub), (Node::Leader(_), Node::Leader(_)));
-        let back = if both_lead { Route::Leader } else { Route::Inbound };
+        let route = if let Node::Kgc(_) = hub { Route::Kgc } else { Route::Leader };
+        // Leaders have each other's addresses: whoever dialled, it is a leader that each of them looked for. So do KGCs.
+        let alike = std::mem::discriminant(&dialler) == std::mem::discriminant(&hub);
+        let back = if alike { route } else { Route::Inbound };
         self.tell(hub, Due::Connected { other: self.number(dialler), connection, route: back });
         self.tell(dialler, Due::Connected { other: self.number(hub), connection, route });
     }

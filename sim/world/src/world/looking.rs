@@ -1,18 +1,21 @@
 //! Looking at the world, switching nodes on and off.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_ainq::Suite;
+use quiver_ainq::{KgcId, Suite};
 use quiver_role::{Edge, Kgc, Leader, Now};
 use sha2::Digest;
 
 use super::World;
 use super::turning::take;
 use crate::air::Air;
+use crate::centre::Centre;
 use crate::drive::Sabotage;
+use crate::fleet::EPOCH_START;
 use crate::network::Traffic;
 use crate::seeds::{Dormant, Player};
-use crate::station::{Exposed, Stimulus};
+use crate::station::{Exposed, Station, Stimulus};
 use crate::{Cause, DiskState, Effect, Fleet, Network, Node, Setup, Turn};
 
 impl<S: Suite> World<S> {
@@ -58,7 +61,7 @@ impl<S: Suite> World<S> {
 
     /// An edge's machine, if it is switched on.
     pub fn edge(&self, number: u32) -> Option<&Edge<S>> {
-        self.edges.get(number as usize)?.as_ref()?.machine.as_deref()
+        self.edges.get(number as usize)?.as_ref()?.machine.as_deref().map(|drone| &drone.edge)
     }
 
     /// A leader's machine, if it is switched on.
@@ -66,9 +69,22 @@ impl<S: Suite> World<S> {
         self.leaders.get(usize::from(ordinal))?.machine.as_deref()
     }
 
-    /// The KGC's machine, if it is switched on.
-    pub fn kgc(&self) -> Option<&Kgc<S>> {
-        self.kgc.machine.as_deref()
+    /// How many KGCs there are.
+    pub fn kgc_count(&self) -> u16 {
+        self.row.kgcs
+    }
+
+    /// A KGC's machine, if it is switched on.
+    pub fn kgc(&self, id: KgcId) -> Option<&Kgc<S>> {
+        self.kgc_station(id)?.machine.as_deref().map(|centre| &centre.kgc)
+    }
+
+    pub(super) fn kgc_station(&self, id: KgcId) -> Option<&Station<Centre<S>>> {
+        self.kgcs.get(usize::from(id).checked_sub(1)?)
+    }
+
+    pub(super) fn kgc_station_mut(&mut self, id: KgcId) -> Option<&mut Station<Centre<S>>> {
+        self.kgcs.get_mut(usize::from(id).checked_sub(1)?)
     }
 
     /// What an edge has made durable last.
@@ -78,23 +94,21 @@ impl<S: Suite> World<S> {
 
     /// What a node's clocks say.
     pub fn clock(&self, node: Node) -> Now {
-        match node {
-            Node::Kgc => self.kgc.clock(self.now),
-            Node::Leader(ordinal) => match self.leaders.get(usize::from(ordinal)) {
-                Some(leader) => leader.clock(self.now),
-                None => self.kgc.clock(self.now),
-            },
-            Node::Edge(number) => match self.edges.get(number as usize).and_then(Option::as_ref) {
-                Some(edge) => edge.clock(self.now),
-                None => self.kgc.clock(self.now),
-            },
-        }
+        let now = self.now;
+        let clock = match node {
+            Node::Kgc(id) => self.kgc_station(id).map(|kgc| kgc.clock(now)),
+            Node::Leader(ordinal) => self.leaders.get(usize::from(ordinal)).map(|leader| leader.clock(now)),
+            Node::Edge(number) => {
+                self.edges.get(number as usize).and_then(Option::as_ref).map(|edge| edge.clock(now))
+            }
+        };
+        clock.unwrap_or(Now { monotonic: self.time(), unix: EPOCH_START + now / 1_000_000_000 })
     }
 
     /// Whether a node is switched on.
     pub fn alive(&self, node: Node) -> bool {
         match node {
-            Node::Kgc => self.kgc.alive(),
+            Node::Kgc(id) => self.kgc(id).is_some(),
             Node::Leader(ordinal) => self.leader(ordinal).is_some(),
             Node::Edge(number) => self.edge(number).is_some(),
         }
@@ -103,7 +117,7 @@ impl<S: Suite> World<S> {
     /// Whether a node stands still because its disk takes nothing.
     pub fn stalled(&self, node: Node) -> bool {
         match node {
-            Node::Kgc => self.kgc.stalled(),
+            Node::Kgc(id) => self.kgc_station(id).is_some_and(Station::stalled),
             Node::Leader(ordinal) => {
                 self.leaders.get(usize::from(ordinal)).is_some_and(|leader| leader.stalled())
             }
@@ -134,7 +148,7 @@ impl<S: Suite> World<S> {
         self.trace.clone().map(|trace| trace.finalize().into())
     }
 
-    /// Plans to switch all nodes on now: the KGC first, then the leaders, then the edges.
+    /// Plans to switch all nodes on now: the KGCs first, then the leaders, then the edges.
     pub fn start_everyone(&mut self) {
         for index in 0..self.row.hubs() + self.edges.len() {
             self.schedule(self.time(), crate::Action::Start(self.row.node(index)));
@@ -156,9 +170,12 @@ impl<S: Suite> World<S> {
             _ => Dormant::new(seed, Player::Node(node, life)),
         };
         let restored = match node {
-            Node::Kgc => {
-                let station = &mut self.kgc;
-                let machine = Kgc::new(self.fleet.kgc(station.life), station.disk.records.clone());
+            Node::Kgc(id) => {
+                let fleet = Arc::clone(&self.fleet);
+                let approved = self.approved.contains(&id) || sabotage == Sabotage::EarlyRelease;
+                let manner = (approved, self.lying.contains(&id));
+                let station = self.kgc_station_mut(id)?;
+                let machine = fleet.centre((id, station.life), &station.disk.records, manner);
                 machine.map(|machine| station.power_on(now, machine, rng(station.life + 1)))
             }
             Node::Leader(ordinal) => {
@@ -173,7 +190,7 @@ impl<S: Suite> World<S> {
                 if sabotage == Sabotage::StaleState && records.len() > 1 {
                     records.next();
                 }
-                let machine = Edge::new(self.fleet.edge(number, true, false), records.next());
+                let machine = self.fleet.drone(number, records.next());
                 machine.map(|machine| station.power_on(now, machine, rng(station.life + 1)))
             }
         };
@@ -189,7 +206,10 @@ impl<S: Suite> World<S> {
     fn start_turn(&mut self, node: Node) -> Option<Turn> {
         let (style, now) = (self.style(), self.now);
         match node {
-            Node::Kgc => Some(take(&mut self.kgc, node, now, (Stimulus::Start, Cause::Start), style)),
+            Node::Kgc(id) => {
+                let station = self.kgc_station_mut(id)?;
+                Some(take(station, node, now, (Stimulus::Start, Cause::Start), style))
+            }
             Node::Leader(ordinal) => {
                 let station = self.leaders.get_mut(usize::from(ordinal))?;
                 Some(take(station, node, now, (Stimulus::Start, Cause::Start), style))
@@ -206,7 +226,11 @@ impl<S: Suite> World<S> {
             return;
         }
         match node {
-            Node::Kgc => self.kgc.power_off(),
+            Node::Kgc(id) => {
+                if let Some(station) = self.kgc_station_mut(id) {
+                    station.power_off();
+                }
+            }
             Node::Leader(ordinal) => {
                 if let Some(station) = self.leaders.get_mut(usize::from(ordinal)) {
                     station.power_off();
@@ -229,6 +253,19 @@ impl<S: Suite> World<S> {
         }
     }
 
+    /// A KGC lies, or tells the truth again.
+    pub(super) fn set_lying(&mut self, id: KgcId, lies: bool) {
+        if lies {
+            self.lying.insert(id)
+        } else {
+            self.lying.remove(&id)
+        };
+        let lie = lies.then(|| self.fleet.lies(id));
+        if let Some(centre) = self.kgc_station_mut(id).and_then(|station| station.machine.as_deref_mut()) {
+            centre.set_lying(lie);
+        }
+    }
+
     pub(super) fn set_skew(&mut self, node: Node, seconds: i64) {
         self.with(node, |trouble| *trouble.skew = seconds);
     }
@@ -245,6 +282,9 @@ impl<S: Suite> World<S> {
             air.calm();
         }
         self.returns.clear();
+        for id in std::mem::take(&mut self.lying) {
+            self.set_lying(id, false);
+        }
         for index in 0..self.row.hubs() + self.edges.len() {
             let node = self.row.node(index);
             self.with(node, |trouble| {
@@ -258,7 +298,11 @@ impl<S: Suite> World<S> {
 
     fn with(&mut self, node: Node, change: impl FnOnce(Exposed<'_>)) {
         match node {
-            Node::Kgc => change(self.kgc.exposed()),
+            Node::Kgc(id) => {
+                if let Some(station) = self.kgc_station_mut(id) {
+                    change(station.exposed());
+                }
+            }
             Node::Leader(ordinal) => {
                 if let Some(station) = self.leaders.get_mut(usize::from(ordinal)) {
                     change(station.exposed());

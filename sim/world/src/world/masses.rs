@@ -3,16 +3,17 @@
 use std::ops::Range;
 
 use quiver_ainq::Suite;
-use quiver_role::{Edge, EdgeCommand, LeaderCommand};
+use quiver_role::{EdgeCommand, LeaderCommand};
 use rayon::prelude::*;
 
 use super::World;
 use super::turning::take;
+use crate::drone::Drone;
 use crate::seeds::{Dormant, Player};
 use crate::station::{Station, Stimulus};
 use crate::{Cause, Node, Turn, Witness};
 
-type Place<S> = (u32, Box<Station<Edge<S>>>, Option<Turn>);
+type Place<S> = (u32, Box<Station<Drone<S>>>, Option<Turn>);
 
 impl<S: Suite> World<S> {
     /// Switches these edges on, all at once, and connects them to everybody they dial who is on.
@@ -26,7 +27,7 @@ impl<S: Suite> World<S> {
             if station.alive() {
                 return None;
             }
-            let machine = Edge::new(fleet.edge(number, true, false), station.disk.records.last()).ok()?;
+            let machine = fleet.drone(number, station.disk.records.last()).ok()?;
             let node = Node::Edge(number);
             station.power_on(now, machine, Dormant::new(seed, Player::Node(node, station.life + 1)));
             Some(take(station, node, now, (Stimulus::Start, Cause::Start), style))
@@ -66,7 +67,7 @@ impl<S: Suite> World<S> {
         &mut self,
         edges: impl IntoIterator<Item = u32>,
         witness: &mut dyn Witness<S>,
-        act: impl Fn(u32, &mut Station<Edge<S>>) -> Option<Turn> + Sync,
+        act: impl Fn(u32, &mut Station<Drone<S>>) -> Option<Turn> + Sync,
     ) {
         let take_out = |number: u32| Some((number, self.edges.get_mut(number as usize)?.take()?, None));
         let mut places: Vec<Place<S>> = edges.into_iter().filter_map(take_out).collect();

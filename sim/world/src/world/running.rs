@@ -8,11 +8,12 @@ use rayon::prelude::*;
 use super::World;
 use super::turning::{Style, stimulus, take};
 use crate::disk::Stored;
+use crate::drone::Drone;
 use crate::network::nanos;
 use crate::queue::{Due, Event};
 use crate::station::{NEVER, Station, Stimulus};
 use crate::{Cause, Node, NodeEvent, Turn, Witness};
-use quiver_role::{Edge, Machine};
+use quiver_role::Machine;
 
 /// From how many edges on a stretch is worth waking the other cores for.
 const WORTH_IT: usize = 16;
@@ -24,7 +25,7 @@ const LONGEST: usize = 1 << 16;
 type Agenda = Vec<(u64, Due)>;
 
 /// An edge taken out of the world, what it has to do, and the steps it took.
-type Job<S> = (u32, Box<Station<Edge<S>>>, Agenda, Vec<Turn>);
+type Job<S> = (u32, Box<Station<Drone<S>>>, Agenda, Vec<Turn>);
 
 impl<S: Suite> World<S> {
     /// Lets the world run until this time since it began, or until the witness stops it. Returns whether it was stopped.
@@ -141,11 +142,11 @@ impl<S: Suite> World<S> {
                 _ => hubs.push((node, agenda)),
             }
         }
-        let (kgc, leaders, headers) = (&mut self.kgc, &mut self.leaders, &self.headers);
+        let (kgcs, leaders, headers) = (&mut self.kgcs, &mut self.leaders, &self.headers);
         let work_edge = |(number, station, agenda, turns): &mut Job<S>| {
             work(&mut **station, Node::Edge(*number), std::mem::take(agenda), until, style, turns);
-            if let Some(edge) = &mut station.machine {
-                headers.share(edge);
+            if let Some(drone) = &mut station.machine {
+                headers.share(&mut drone.edge);
             }
         };
         let serve_hubs = || {
@@ -157,7 +158,12 @@ impl<S: Suite> World<S> {
                             work(leader, node, agenda, until, style, &mut turns);
                         }
                     }
-                    _ => work(kgc, node, agenda, until, style, &mut turns),
+                    Node::Kgc(id) => {
+                        if let Some(kgc) = kgcs.get_mut(usize::from(id) - 1) {
+                            work(kgc, node, agenda, until, style, &mut turns);
+                        }
+                    }
+                    Node::Edge(_) => {}
                 }
             }
             turns

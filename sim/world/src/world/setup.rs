@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{StrategyKind, Suite};
-use quiver_role::{KgcRecord, LeaderRecord, Snapshot};
+use quiver_quorum::QuorumSuite;
+use quiver_role::{LeaderRecord, Snapshot};
 use sha2::{Digest, Sha256};
 
 use super::*;
+use crate::centre::CentreRecord;
 use crate::disk::Keep;
 use crate::seeds::{self, Dormant, Player};
 use crate::{AirSetup, LinkFaults};
@@ -27,6 +29,14 @@ pub struct Setup {
     pub members: u32,
     /// Edges whose identities do not, numbered after the members.
     pub strangers: u32,
+    /// KGCs: one, or a quorum of which any `threshold` issue keys.
+    pub kgcs: u16,
+    /// How many KGCs it takes; of no meaning if there is one.
+    pub threshold: u16,
+    /// Whether orders can be sealed that wait for a condition; the KGCs then release its key, and drones collect it.
+    pub orders: bool,
+    /// Strangers that race for one token: they all have that of the first.
+    pub one_token: Vec<u32>,
     /// Leaders, one ordinal each.
     pub leaders: u16,
     /// How leaders key their groups.
@@ -62,6 +72,10 @@ impl Default for Setup {
             fleet_seed: 1,
             members: 20,
             strangers: 0,
+            kgcs: 1,
+            threshold: 1,
+            orders: false,
+            one_token: Vec::new(),
             leaders: 1,
             strategy: StrategyKind::Flat,
             leader_timing: LeaderTiming::default(),
@@ -82,7 +96,7 @@ impl Default for Setup {
 #[derive(Clone, Debug)]
 pub struct Disks<S: Suite> {
     pub(super) fleet: Arc<Fleet<S>>,
-    pub(super) kgc: Vec<KgcRecord>,
+    pub(super) kgcs: Vec<Vec<CentreRecord>>,
     pub(super) leaders: Vec<Vec<LeaderRecord>>,
     pub(super) edges: Vec<Vec<Snapshot>>,
 }
@@ -94,6 +108,9 @@ pub enum WorldError {
     /// Too many edges.
     #[error("{0} edges are too many: at most {MAX_EDGES}")]
     TooManyEdges(u64),
+    /// So many KGCs are no quorum.
+    #[error("{0}")]
+    Quorum(String),
     /// Nobody leads.
     #[error("a world needs a leader")]
     NoLeader,
@@ -109,9 +126,12 @@ impl<S: Suite> World<S> {
     /// A world whose nodes are all switched off and have nothing.
     ///
     /// # Errors
-    /// If there are too many edges or no leader.
-    pub fn new(setup: Setup) -> Result<Self, WorldError> {
-        let fleet = Fleet::new(&setup);
+    /// If there are too many edges or no leader, or if the KGCs are no quorum.
+    pub fn new(setup: Setup) -> Result<Self, WorldError>
+    where
+        S: QuorumSuite,
+    {
+        let fleet = Fleet::new(&setup)?;
         Self::with_fleet(setup, Arc::new(fleet))
     }
 
@@ -121,10 +141,15 @@ impl<S: Suite> World<S> {
     /// As [`new`](Self::new), and if the disks are of a world with other nodes.
     pub fn from_disks(setup: Setup, disks: &Disks<S>) -> Result<Self, WorldError> {
         let mut world = Self::with_fleet(setup, Arc::clone(&disks.fleet))?;
-        if disks.leaders.len() != world.leaders.len() || disks.edges.len() != world.edges.len() {
+        let others = disks.kgcs.len() != world.kgcs.len()
+            || disks.leaders.len() != world.leaders.len()
+            || disks.edges.len() != world.edges.len();
+        if others {
             return Err(WorldError::OtherDisks);
         }
-        world.kgc.disk.records.clone_from(&disks.kgc);
+        for (kgc, records) in world.kgcs.iter_mut().zip(&disks.kgcs) {
+            kgc.disk.records.clone_from(records);
+        }
         for (leader, records) in world.leaders.iter_mut().zip(&disks.leaders) {
             leader.disk.records.clone_from(records);
         }
@@ -150,7 +175,8 @@ impl<S: Suite> World<S> {
         let state = if setup.sabotage == Sabotage::StaleState { Keep::All } else { state };
         let leader = |ordinal| Station::new(Keep::All, Vec::new(), rng(Node::Leader(ordinal)));
         let edge = |number| Some(Box::new(Station::new(state, Vec::new(), rng(Node::Edge(number)))));
-        let row = Row { leaders: setup.leaders };
+        let kgc = |node| Station::new(log, Vec::new(), rng(node));
+        let row = Row { kgcs: setup.kgcs, leaders: setup.leaders };
         let edges = u32::try_from(edges).unwrap_or(MAX_EDGES);
         Ok(Self {
             row,
@@ -159,11 +185,13 @@ impl<S: Suite> World<S> {
             errands: Vec::new(),
             network: Network::new(setup.seed, setup.faults),
             links: Links::new(row, edges),
-            kgc: Station::new(log, Vec::new(), rng(Node::Kgc)),
+            kgcs: row.kgcs().map(kgc).collect(),
             leaders: (0..setup.leaders).map(leader).collect(),
             edges: (0..edges).map(edge).collect(),
             headers: Headers::default(),
             recorded: VecDeque::new(),
+            lying: BTreeSet::new(),
+            approved: BTreeSet::new(),
             returns: BTreeMap::new(),
             air: setup.air.clone().map(|air| Air::new(air, edges, seeds::generator(setup.seed, Player::Air))),
             trace: setup.traced.then(Sha256::new),
@@ -179,7 +207,7 @@ impl<S: Suite> World<S> {
         let edges = self.edges.iter().map(|edge| edge.as_ref().map(|edge| edge.disk.records.clone()));
         Disks {
             fleet: Arc::clone(&self.fleet),
-            kgc: self.kgc.disk.records.clone(),
+            kgcs: self.kgcs.iter().map(|kgc| kgc.disk.records.clone()).collect(),
             leaders: self.leaders.iter().map(|leader| leader.disk.records.clone()).collect(),
             edges: edges.map(Option::unwrap_or_default).collect(),
         }

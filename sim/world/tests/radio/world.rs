@@ -77,7 +77,7 @@ fn radio_leaves_one_seed_with_one_trace_on_any_number_of_threads() {
 fn leaders_and_kgc_reach_each_other_without_the_radio() {
     let setup = Setup { members: 1, air: air(Preset::Ieee802154, Loss::None), ..Setup::default() };
     let mut world = World::<InsecureToy>::new(setup).unwrap();
-    for node in [Node::Kgc, Node::Leader(0)] {
+    for node in [Node::Kgc(1), Node::Leader(0)] {
         world.schedule(Duration::ZERO, Action::Start(node));
     }
     world.run_until(Duration::from_secs(10), &mut Nobody);

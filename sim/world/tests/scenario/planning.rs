@@ -33,7 +33,7 @@ fn everybody_is_switched_on_and_members_want_in() {
         })
         .collect();
     assert_eq!(started.len(), 1 + 1 + 12);
-    assert!(started.contains(&Node::Kgc) && started.contains(&Node::Edge(12)));
+    assert!(started.contains(&Node::Kgc(1)) && started.contains(&Node::Edge(12)));
     assert!(!started.contains(&Node::Leader(1)) && !started.contains(&Node::Edge(9)));
     let joined: Vec<u32> = scenario
         .script

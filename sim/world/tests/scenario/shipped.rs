@@ -57,12 +57,17 @@ each_lives! {
     disk_full_at_the_kgc
     drones_flying_out_of_range
     flapping_drone
+    kgc_crashes_between_rounds
     leader_lost_during_rekey
     leader_lost_for_good
+    lying_kgc_is_named_and_routed_around
     mass_join
     mass_leave
+    orders_wait_for_their_phase
     partition_then_merge
+    quorum_split_in_two
     thirty_percent_burst_loss
+    two_drones_race_for_one_token
     two_leaders_at_once
     usurper_without_an_identity
 }

@@ -1,0 +1,237 @@
+//! Orders that open when a condition is met: sealed today, read by everybody who has them once enough KGCs have released
+//! the condition's key.
+//!
+//! An order is sealed as a file would be: identity-based encryption of a fresh key, and the text under that key.
+
+use quiver_ainq::{
+    AuthorityStatement, Bls12381G1, Deployment, KgcId, Name, SignedAuthority, StatementSignature, Suite,
+};
+use quiver_crypto::canonical::{Reader, Writer};
+use quiver_crypto::{Secret, aead};
+use quiver_ibe::{Ciphertext, Condition, Dealing, IdentityKey, IdentityPoint, MasterPublicKey, MasterShare};
+use quiver_quorum::Parameters;
+use quiver_role::release::{Holding, ReleaseAuthority, ReleaseParameters};
+use rand_core::CryptoRngCore;
+use zeroize::Zeroizing;
+
+use crate::generate;
+
+/// The channel on which orders are handed on.
+pub const CHANNEL: &str = "orders";
+/// Bytes an order may have.
+const MAX_ORDER_LEN: usize = 4096;
+/// A key seals one order.
+const NONCE: [u8; 12] = [0; 12];
+
+/// Why there are no orders. It never happens with what this module is given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConditionalError {
+    /// Of identity-based encryption.
+    #[error(transparent)]
+    Ibe(#[from] quiver_ibe::Error),
+    /// Of the quorum.
+    #[error(transparent)]
+    Quorum(#[from] quiver_quorum::Error),
+    /// Of the deployment.
+    #[error(transparent)]
+    Ainq(#[from] quiver_ainq::Error),
+    /// A share is not that of its statement.
+    #[error(transparent)]
+    Holding(#[from] quiver_role::release::HoldingError),
+    /// Of an order's bytes.
+    #[error(transparent)]
+    Malformed(#[from] quiver_crypto::canonical::Malformed),
+    /// An order does not open.
+    #[error("an order does not open")]
+    Sealed,
+}
+
+/// `mission/<group>/phase-2`.
+///
+/// # Errors
+/// [`ConditionalError::Ibe`] for a group whose name has other characters than a condition may have.
+pub fn phase_two(group: &Name) -> Result<Condition, ConditionalError> {
+    Ok(Condition::mission(&format!("{group}/phase-2"))?)
+}
+
+/// An order sealed to a condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedOrder {
+    condition: Condition,
+    key: Ciphertext,
+    text: Vec<u8>,
+}
+
+impl SealedOrder {
+    /// Seals an order. Nobody need be asked.
+    ///
+    /// # Errors
+    /// [`ConditionalError::Ibe`], never.
+    pub fn seal(
+        master: &MasterPublicKey,
+        condition: Condition,
+        text: &[u8],
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<Self, ConditionalError> {
+        let secret = Secret::<32>::random(rng);
+        let key = master.encrypt(&IdentityPoint::of(&condition), secret.expose(), rng)?;
+        let text = aead::seal(&secret, &NONCE, condition.as_str().as_bytes(), text);
+        Ok(Self { condition, key, text })
+    }
+
+    /// What it waits for.
+    #[must_use]
+    pub const fn condition(&self) -> &Condition {
+        &self.condition
+    }
+
+    /// Opens it with the condition's key.
+    ///
+    /// # Errors
+    /// [`ConditionalError::Ibe`] or [`ConditionalError::Sealed`] for another key, or an order that was altered.
+    pub fn open(&self, key: &IdentityKey) -> Result<Zeroizing<Vec<u8>>, ConditionalError> {
+        let secret = key.decrypt(&self.key)?;
+        let secret = Secret::<32>::try_from(secret.as_slice()).map_err(|_| ConditionalError::Sealed)?;
+        let aad = self.condition.as_str().as_bytes();
+        aead::open(&secret, &NONCE, aad, &self.text).map_err(|_| ConditionalError::Sealed)
+    }
+
+    /// The encoding: condition, key, text, each with its length.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.lp(self.condition.as_str().as_bytes()).lp(&self.key.encode()).lp(&self.text).finish()
+    }
+
+    /// Reads the encoding.
+    ///
+    /// # Errors
+    /// [`ConditionalError::Malformed`] or [`ConditionalError::Ibe`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, ConditionalError> {
+        let mut reader = Reader::new(bytes);
+        let condition =
+            std::str::from_utf8(reader.lp(MAX_ORDER_LEN)?).map_err(|_| ConditionalError::Sealed)?;
+        let (condition, key) = (condition.parse()?, Ciphertext::decode(reader.lp(MAX_ORDER_LEN)?)?);
+        let text = reader.lp(MAX_ORDER_LEN)?.to_vec();
+        reader.end()?;
+        Ok(Self { condition, key, text })
+    }
+}
+
+/// The master key of conditions: its shares, encoded, and the statement about it that the KGCs signed.
+pub struct Archive<S: Suite> {
+    shares: Vec<Zeroizing<[u8; MasterShare::LEN]>>,
+    authority: ReleaseAuthority<S>,
+}
+
+impl<S: Suite> Archive<S> {
+    /// Founds it: by the same key generation as the KGCs' own key, or, for a single KGC, alone. `sign` makes the KGCs'
+    /// signature of purpose `parameters`.
+    ///
+    /// # Errors
+    /// [`ConditionalError`], never.
+    pub fn found(
+        deployment: &Deployment<S>,
+        quorum: Option<Parameters>,
+        rng: &mut impl CryptoRngCore,
+        sign: impl FnOnce(&AuthorityStatement<S>) -> StatementSignature<S>,
+    ) -> Result<Self, ConditionalError> {
+        let (shares, publics) = match quorum {
+            Some(parameters) => together(parameters, rng)?,
+            None => {
+                let dealing = Dealing::deal(1, 1, rng)?;
+                (dealing.shares().iter().map(MasterShare::encode).collect(), dealing.public_shares()?)
+            }
+        };
+        let statement =
+            ReleaseParameters { version: 1, publics }.statement(deployment, Name::new("release")?)?;
+        let signature = sign(&statement);
+        let signed = SignedAuthority::new(statement, signature)?.verify(deployment)?;
+        Ok(Self { shares, authority: ReleaseAuthority::new(deployment, signed)? })
+    }
+
+    /// What everybody knows.
+    pub const fn authority(&self) -> &ReleaseAuthority<S> {
+        &self.authority
+    }
+
+    /// What the office of a KGC holds.
+    ///
+    /// # Errors
+    /// [`ConditionalError`] for a KGC that there is not.
+    pub fn holding(&self, kgc: KgcId) -> Result<Holding<S>, ConditionalError> {
+        Ok(Holding::new(self.authority.clone(), self.share(kgc)?)?)
+    }
+
+    /// The share of a KGC.
+    pub(crate) fn share(&self, kgc: KgcId) -> Result<MasterShare, ConditionalError> {
+        let place = usize::from(kgc).checked_sub(1).and_then(|place| self.shares.get(place));
+        Ok(MasterShare::decode(place.ok_or(quiver_ibe::Error::ZeroIndex)?.as_slice())?)
+    }
+}
+
+type Shared = (Vec<Zeroizing<[u8; MasterShare::LEN]>>, quiver_ibe::PublicShares);
+
+/// The KGCs make a second key, over the curve of identity-based encryption, just as they made their own.
+fn together(parameters: Parameters, rng: &mut impl CryptoRngCore) -> Result<Shared, ConditionalError> {
+    let context = quiver_crypto::Hasher::new("quiver/1 world release").finish();
+    let (made, public) = generate::<Bls12381G1>(parameters, context, rng)?;
+    let mut shares = Vec::new();
+    for share in &made {
+        // Little-endian there, big-endian here.
+        let mut scalar = share.expose();
+        scalar.reverse();
+        shares.push(MasterShare::from_scalar_bytes(share.kgc(), &scalar)?.encode());
+    }
+    let point = |bytes: &[u8]| Ok::<_, ConditionalError>(*MasterPublicKey::decode(bytes)?.point());
+    let points = public.shares().map(|(kgc, share)| Ok((kgc, point(share.as_bytes())?)));
+    let points = points.collect::<Result<Vec<_>, ConditionalError>>()?;
+    let master = MasterPublicKey::decode(public.master().as_bytes())?;
+    Ok((shares, quiver_ibe::PublicShares::new(parameters.threshold(), master, points)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::{MasterSecret, Purpose, Ristretto255};
+    use quiver_ibe::{UnverifiedKeyShare, combine};
+    use rand_chacha::ChaCha8Rng;
+    use rand_core::SeedableRng;
+
+    use super::*;
+
+    fn archive(quorum: Option<Parameters>) -> Archive<Ristretto255> {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let master = MasterSecret::<Ristretto255>::generate(&mut rng);
+        let deployment = Deployment::new(Name::new("test").unwrap(), master.public());
+        let mut other = ChaCha8Rng::seed_from_u64(2);
+        let sign = |statement: &AuthorityStatement<_>| {
+            master.sign(&deployment, Purpose::Parameters, &statement.body(), &mut other)
+        };
+        Archive::found(&deployment, quorum, &mut rng, sign).unwrap()
+    }
+
+    #[test]
+    fn an_order_opens_with_the_shares_of_enough_kgcs_and_with_those_of_fewer_does_not() {
+        for (quorum, needed) in [(None, 1), (Some(Parameters::new(5, 3).unwrap()), 3)] {
+            let (archive, mut rng) = (archive(quorum), ChaCha8Rng::seed_from_u64(3));
+            let condition = phase_two(&Name::new("alpha").unwrap()).unwrap();
+            let authority = archive.authority();
+            let order = SealedOrder::seal(authority.master(), condition.clone(), b"north", &mut rng).unwrap();
+            let order = SealedOrder::decode(&order.encode()).unwrap();
+            let point = IdentityPoint::of(order.condition());
+            let share = |kgc| UnverifiedKeyShare::from(archive.share(kgc).unwrap().extract(&point));
+            let shares: Vec<_> = (1..=needed).map(share).collect();
+            let key = combine(authority.publics(), &point, &shares, &mut rng).unwrap();
+            assert_eq!(order.open(&key).unwrap().as_slice(), b"north");
+            assert!(combine(authority.publics(), &point, &shares[1..], &mut rng).is_err());
+        }
+    }
+
+    #[test]
+    fn every_kgc_holds_the_share_of_its_statement() {
+        let archive = archive(Some(Parameters::new(3, 2).unwrap()));
+        assert!((1..=3).all(|kgc| archive.holding(kgc).is_ok_and(|holding| holding.kgc() == kgc)));
+        assert!(archive.holding(4).is_err());
+    }
+}

@@ -1,0 +1,212 @@
+//! What runs at a drone: the edge, and, in a world with orders that wait for a condition, the collector of keys for them.
+//!
+//! Orders come over a channel of the group. A drone keeps those that it heard in memory, asks the KGCs for the key of each
+//! condition until it has it, and then opens them; one that is switched off forgets them, as if their files were lost.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use quiver_ainq::{Deployment, DroneKeypair, Suite};
+use quiver_ibe::{Condition, IdentityKey};
+use quiver_message::Message;
+use quiver_role::release::{CollectCommand, CollectEvent, CollectTiming, Collector, CollectorConfig};
+use quiver_role::{
+    Edge, EdgeCommand, EdgeEvent, EnrolmentTrouble, Input, Machine, Now, Output, Peer, Route, Snapshot,
+};
+use rand_core::CryptoRngCore;
+
+use crate::NodeEvent;
+use crate::conditional::{CHANNEL, SealedOrder};
+
+/// For how long a drone asks for a key.
+const PATIENCE: Duration = Duration::from_secs(30 * 86_400);
+/// Orders a drone keeps at most.
+const MAX_ORDERS: usize = 64;
+
+/// A drone.
+pub(crate) struct Drone<S: Suite> {
+    pub(crate) edge: Edge<S>,
+    desk: Option<Box<Desk<S>>>,
+}
+
+/// Where orders wait for their keys.
+struct Desk<S: Suite> {
+    deployment: Deployment<S>,
+    timing: CollectTiming,
+    /// Once the drone is enrolled.
+    collector: Option<Collector<S>>,
+    kgcs: Vec<Peer>,
+    orders: Vec<SealedOrder>,
+    /// Conditions that nobody has asked for yet.
+    fresh: Vec<Condition>,
+    opened: VecDeque<Vec<u8>>,
+}
+
+impl<S: Suite> Drone<S> {
+    /// A drone with no use for orders, unless there is a timing for collecting their keys.
+    pub(crate) fn new(edge: Edge<S>, desk: Option<(Deployment<S>, CollectTiming)>) -> Self {
+        let desk = desk.map(|(deployment, timing)| {
+            Box::new(Desk {
+                deployment,
+                timing,
+                collector: None,
+                kgcs: Vec::new(),
+                orders: Vec::new(),
+                fresh: Vec::new(),
+                opened: VecDeque::new(),
+            })
+        });
+        Self { edge, desk }
+    }
+}
+
+impl<S: Suite> Desk<S> {
+    /// Takes what is its business. Returns whether the edge need not see it.
+    fn take(&mut self, now: Now, input: &Input<'_, EdgeCommand>, rng: &mut dyn CryptoRngCore) -> bool {
+        let input = match *input {
+            Input::Connected { peer, route: Route::Kgc } => {
+                self.kgcs.push(peer);
+                Input::Connected { peer, route: Route::Kgc }
+            }
+            Input::Disconnected { peer } => {
+                self.kgcs.retain(|kgc| *kgc != peer);
+                Input::Disconnected { peer }
+            }
+            Input::Timeout => Input::Timeout,
+            Input::Received { from, bytes } if self.is_about_keys(from, bytes) => {
+                Input::Received { from, bytes }
+            }
+            Input::Connected { .. } | Input::Received { .. } | Input::Command(_) => return false,
+        };
+        let Some(collector) = &mut self.collector else { return false };
+        let taken = matches!(input, Input::Received { .. });
+        collector.handle_input(now, input, rng);
+        taken
+    }
+
+    /// Refusals of KGCs are: an enrolled drone asks them for nothing else.
+    fn is_about_keys(&self, from: Peer, bytes: &[u8]) -> bool {
+        if self.collector.is_none() || !self.kgcs.contains(&from) {
+            return false;
+        }
+        let message = Message::<S>::decode(&self.deployment, bytes);
+        matches!(message, Ok(Message::ReleaseChallenge(_) | Message::ReleaseReply(_) | Message::Refusal(_)))
+    }
+
+    /// Begins to collect as soon as the drone has a key of its own.
+    fn collect(&mut self, now: Now, edge: &Edge<S>, rng: &mut dyn CryptoRngCore) {
+        if self.fresh.is_empty() {
+            return;
+        }
+        if self.collector.is_none() {
+            let Some(keypair) = edge.keypair() else { return };
+            let secret = keypair.to_bytes();
+            let keypair = DroneKeypair::restore(&self.deployment, keypair.public().clone(), &secret);
+            let keypair = keypair.expect("a drone's own key");
+            let (deployment, timing) = (self.deployment.clone(), self.timing);
+            let mut collector =
+                Collector::new(CollectorConfig { deployment, keypair, authority: None, timing });
+            for peer in self.kgcs.iter().copied() {
+                collector.handle_input(now, Input::Connected { peer, route: Route::Kgc }, rng);
+            }
+            self.collector = Some(collector);
+        }
+        let Some(collector) = &mut self.collector else { return };
+        for condition in self.fresh.drain(..) {
+            let condition = Some(condition);
+            let command = CollectCommand::Collect { condition, patience: PATIENCE, wait: true };
+            collector.handle_input(now, Input::Command(command), rng);
+        }
+    }
+
+    /// The edge heard something.
+    fn heard(&mut self, event: &EdgeEvent) {
+        let EdgeEvent::Message { channel, data, .. } = event else { return };
+        if channel.as_str() != CHANNEL || self.orders.len() >= MAX_ORDERS {
+            return;
+        }
+        if let Ok(order) = SealedOrder::decode(data) {
+            self.fresh.push(order.condition().clone());
+            self.orders.push(order);
+        }
+    }
+
+    fn collected(&mut self, condition: &Condition, key: &IdentityKey) {
+        let (met, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.orders).into_iter().partition(|order| order.condition() == condition);
+        self.orders = rest;
+        self.opened.extend(met.iter().filter_map(|order| Some(order.open(key).ok()?.to_vec())));
+    }
+
+    /// What the collector wants; its deadline if it wants nothing.
+    fn poll(&mut self) -> Result<Output<NodeEvent, Snapshot>, Option<Duration>> {
+        if let Some(text) = self.opened.pop_front() {
+            return Ok(Output::Event(NodeEvent::Opened(text)));
+        }
+        let Some(collector) = &mut self.collector else { return Err(None) };
+        match collector.poll_output() {
+            Output::Persist(never) => match never {},
+            Output::Transmit { to, payload } => Ok(Output::Transmit { to, payload }),
+            Output::Event(event) => {
+                if let CollectEvent::Collected { condition, key } = &event {
+                    self.collected(condition, key);
+                }
+                Ok(Output::Event(NodeEvent::Collector(event)))
+            }
+            Output::Block(peer) => Ok(Output::Block(peer)),
+            Output::Timeout(deadline) => Err(deadline),
+        }
+    }
+}
+
+impl<S: Suite> Machine for Drone<S> {
+    type Command = EdgeCommand;
+    type Event = NodeEvent;
+    type Record = Snapshot;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, EdgeCommand>, rng: &mut dyn CryptoRngCore) {
+        let Some(desk) = &mut self.desk else { return self.edge.handle_input(now, input, rng) };
+        let taken = desk.take(now, &input, rng);
+        if !taken {
+            self.edge.handle_input(now, input, rng);
+        }
+        desk.collect(now, &self.edge, rng);
+    }
+
+    fn poll_output(&mut self) -> Output<NodeEvent, Snapshot> {
+        let edge = match self.edge.poll_output() {
+            Output::Persist(record) => return Output::Persist(record),
+            Output::Transmit { to, payload } => return Output::Transmit { to, payload },
+            Output::Event(event) => {
+                if let Some(desk) = &mut self.desk {
+                    desk.heard(&event);
+                }
+                return Output::Event(event.into());
+            }
+            Output::Block(peer) => return Output::Block(peer),
+            Output::Timeout(deadline) => deadline,
+        };
+        let Some(desk) = &mut self.desk else { return Output::Timeout(edge) };
+        match desk.poll() {
+            Ok(output) => output,
+            // It cannot begin to collect here: that takes the time and some randomness.
+            Err(_) if !desk.fresh.is_empty() && self.edge.keypair().is_some() => {
+                Output::Timeout(Some(Duration::ZERO))
+            }
+            Err(deadline) => Output::Timeout(edge.into_iter().chain(deadline).min()),
+        }
+    }
+}
+
+/// Which KGC a drone found to have sent it a wrong share, if that is what it reports.
+pub(crate) fn culprit(event: &NodeEvent) -> Option<quiver_ainq::KgcId> {
+    match event {
+        NodeEvent::Edge(EdgeEvent::EnrolmentTrouble(EnrolmentTrouble::WrongShare { kgc, .. }))
+        | NodeEvent::Leader(quiver_role::LeaderEvent::EnrolmentTrouble(EnrolmentTrouble::WrongShare {
+            kgc,
+            ..
+        }))
+        | NodeEvent::Collector(CollectEvent::Culprit { kgc, .. }) => Some(*kgc),
+        _ => None,
+    }
+}

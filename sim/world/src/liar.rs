@@ -1,0 +1,88 @@
+//! A KGC that does all that an honest one does, and hands out wrong shares: well-formed, sealed to whom they are for, and
+//! of no use to anybody.
+
+use std::collections::BTreeMap;
+
+use quiver_ainq::{
+    DeliveryRequest, Deployment, EnrolmentRequest, KgcId, Label, OperatorPublicKey, RevocationList,
+    SealedDelivery, SecretValue, Suite, VerifiedDelivery, VerifiedRequest,
+};
+use quiver_ibe::{IdentityPoint, MasterShare};
+use quiver_message::{EnrolShare, Message, ReleaseReply};
+use quiver_role::release::{ReleaseAnswer, ReleaseQuestion};
+use quiver_role::{Now, Peer};
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
+
+/// What it remembers in order to lie to each in their own words.
+pub(crate) struct Liar<S: Suite> {
+    kgc: KgcId,
+    operator: OperatorPublicKey<S>,
+    requests: BTreeMap<Peer, VerifiedRequest<S>>,
+    questions: BTreeMap<Peer, VerifiedDelivery<S>>,
+    rng: ChaCha8Rng,
+}
+
+impl<S: Suite> Liar<S> {
+    pub(crate) fn new(kgc: KgcId, operator: OperatorPublicKey<S>, dice: [u8; 32]) -> Self {
+        let rng = ChaCha8Rng::from_seed(dice);
+        Self { kgc, operator, requests: BTreeMap::new(), questions: BTreeMap::new(), rng }
+    }
+
+    pub(crate) fn hear(&mut self, deployment: &Deployment<S>, now: Now, from: Peer, message: &Message<S>) {
+        match message {
+            Message::EnrolRequest(message) => {
+                let operators = std::slice::from_ref(&self.operator);
+                let request = EnrolmentRequest::<S>::decode(&message.request)
+                    .and_then(|request| request.verify(deployment, operators, self.kgc, now.unix));
+                self.requests.extend(request.ok().map(|request| (from, request)));
+            }
+            Message::ReleaseRequest(message) => {
+                let challenge = [&message.nonce[..], &message.cookie[..]].concat();
+                let nobody = RevocationList::empty();
+                let question = DeliveryRequest::<S>::decode(&message.request).and_then(|request| {
+                    request.verify(deployment, Label::IbeRelease, &challenge, &nobody, now.unix)
+                });
+                self.questions.extend(question.ok().map(|question| (from, question)));
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn forget(&mut self, peer: Peer) {
+        self.requests.remove(&peer);
+        self.questions.remove(&peer);
+    }
+
+    /// What it says in place of the truth.
+    pub(crate) fn twist(&mut self, deployment: &Deployment<S>, to: Peer, payload: Vec<u8>) -> Vec<u8> {
+        let lie = match Message::<S>::decode(deployment, &payload) {
+            Ok(Message::EnrolShare(share)) => self.wrong_share(to, &share).map(Message::EnrolShare),
+            Ok(Message::ReleaseReply(reply)) => self.wrong_key(to, &reply).map(Message::ReleaseReply),
+            _ => None,
+        };
+        lie.map_or(payload, |lie: Message<S>| lie.encode(deployment))
+    }
+
+    /// Some scalar, sealed to the drone.
+    fn wrong_share(&mut self, to: Peer, share: &EnrolShare) -> Option<EnrolShare> {
+        let request = self.requests.get(&to)?;
+        let scalar = SecretValue::<S>::generate(&mut self.rng).to_bytes();
+        let sealed = request.seal_share(self.kgc, &share.package_digest, &scalar, &mut self.rng).ok()?;
+        Some(EnrolShare { package_digest: share.package_digest, share: sealed.encode() })
+    }
+
+    /// The share of some other master key, whether or not the condition is met.
+    fn wrong_key(&mut self, to: Peer, reply: &ReleaseReply) -> Option<ReleaseReply> {
+        let question = self.questions.get(&to)?;
+        let asked = ReleaseQuestion::decode(question.question()).ok()?;
+        let mut scalar = [0; 32];
+        // Below the order of the group, whatever the other bytes are.
+        self.rng.fill_bytes(&mut scalar[1..]);
+        let share = MasterShare::from_scalar_bytes(self.kgc, &scalar).ok()?;
+        let share = share.extract(&IdentityPoint::of(&asked.condition?)).encode();
+        let answer = ReleaseAnswer::Share { version: 1, share }.encode();
+        let sealed: SealedDelivery<S> = question.seal_unattested(&answer, &mut self.rng).ok()?;
+        Some(ReleaseReply { sealed: sealed.encode(), ..reply.clone() })
+    }
+}

@@ -1,0 +1,75 @@
+//! An order that waits for the mission's second phase: nobody reads it before enough operators have approved, and then
+//! everybody does.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use quiver_ainq::Suite;
+use quiver_role::release::CollectTiming;
+
+use super::phases::Stage;
+use crate::Action;
+
+impl<S: Suite> Stage<'_, S> {
+    /// Within how long after the release every drone has opened the order, over links that lose nothing: a drone that was
+    /// told to wait asks again after a quarter more than this at the latest.
+    fn bound() -> Duration {
+        CollectTiming::default().retry * 2
+    }
+
+    pub(super) fn second_phase(&mut self) -> bool {
+        if !self.plan.orders {
+            return true;
+        }
+        let (mark, all) = (self.mark(), u32::try_from(self.members.len()).unwrap_or(u32::MAX));
+        self.world.schedule(self.world.time(), Action::Order(0));
+        if !self.until("hand on an order", all, |stage| stage.arrivals.orders_heard) {
+            return false;
+        }
+        let members = self.members.clone();
+        // One operator too few: drones ask, and are told to wait.
+        for kgc in 1..self.plan.threshold {
+            self.world.schedule(self.world.time(), Action::Approve(kgc));
+        }
+        self.world.run_for(Self::bound() * 2, &mut self.arrivals);
+        self.row(format!("order sealed to phase 2 ({all} have it)"), &mark, &members);
+        self.checks += u64::from(all);
+        if self.arrivals.openings > 0 {
+            let early = self.arrivals.openings;
+            self.violations.push(format!("opens when released: {early} read the order before its release"));
+            return false;
+        }
+        let mark = self.mark();
+        self.world.schedule(self.world.time(), Action::Approve(self.plan.threshold));
+        let done = self.until("release phase 2", all, |stage| stage.arrivals.openings);
+        self.row(
+            format!("phase 2 released by {} of {}", self.plan.threshold, self.plan.kgcs),
+            &mark,
+            &members,
+        );
+        done && self.check_readers(&members.into_iter().collect(), mark.at())
+    }
+
+    fn check_readers(&mut self, members: &BTreeSet<u32>, since: Duration) -> bool {
+        let readers = &self.arrivals.orders_opened;
+        let (missing, others) = (members.difference(readers).count(), readers.difference(members).count());
+        let slowest = self.arrivals.percentiles(members.iter().copied(), since).map(|all| all.max);
+        self.checks += 2 * members.len() as u64;
+        let mut wrong = Vec::new();
+        if missing > 0 {
+            wrong.push(format!("{missing} members did not read the order"));
+        }
+        if others > 0 {
+            wrong.push(format!("{others} who are no members read the order"));
+        }
+        // A radio takes its own time.
+        let late = slowest.filter(|slowest| self.plan.air.is_none() && *slowest > Self::bound());
+        if let Some(slowest) = late {
+            let (slowest, bound) = (slowest.as_secs_f64(), Self::bound().as_secs());
+            wrong.push(format!("the last read it after {slowest:.1} s, not within {bound} s"));
+        }
+        let held = wrong.is_empty();
+        self.violations.extend(wrong.into_iter().map(|detail| format!("opens when released: {detail}")));
+        held
+    }
+}

@@ -1,0 +1,271 @@
+//! What the KGCs of a deployment hold: one of them the master secret, or each of several a share of one that nobody has.
+//!
+//! A world's machines run over any suite; what differs between a single KGC and a quorum stands behind one interface, which
+//! whoever founds a world puts there.
+
+use std::collections::BTreeMap;
+
+use quiver_ainq::{
+    Deployment, Element, Identity, KgcId, MasterSecret, Name, Purpose, QuorumStatement, StatementSignature,
+    Suite, UnverifiedPartialKey, identity_statement,
+};
+use quiver_crypto::{Digest, Hasher};
+use quiver_quorum::dkg::Dealing;
+use quiver_quorum::{
+    Error, Parameters, PublicShares, QuorumSuite, Refused, SecretShare, SignatureShare, SigningPackage,
+};
+use quiver_role::{Kgcs, Master, MasterShare};
+use rand_core::CryptoRngCore;
+use zeroize::Zeroizing;
+
+/// What KGCs end a key generation with.
+pub type Generated<S> = (Vec<SecretShare<S>>, PublicShares<S>);
+
+/// Lets KGCs make a master secret together, as `quiver-quorum` has it: every message of the ceremony, delivered at once.
+///
+/// # Errors
+/// [`Error`], never among KGCs that are all honest.
+pub fn generate<S: QuorumSuite>(
+    parameters: Parameters,
+    context: Digest,
+    rng: &mut (impl CryptoRngCore + ?Sized),
+) -> Result<Generated<S>, Error> {
+    let mut dealing = Vec::new();
+    for kgc in parameters.kgcs() {
+        dealing.push((kgc, Dealing::<S>::generate(parameters, kgc, context, rng)?));
+    }
+    let packages: Vec<_> = dealing.iter().map(|(kgc, state)| (*kgc, state.package().to_vec())).collect();
+    let mut echoing = Vec::new();
+    for (kgc, mut state) in dealing {
+        for (from, package) in packages.iter().filter(|(from, _)| *from != kgc) {
+            state.receive(*from, package)?;
+        }
+        echoing.push((kgc, state.advance().map_err(error)?));
+    }
+    let echoes: Vec<_> = echoing.iter().map(|(kgc, state)| (*kgc, state.echo())).collect();
+    let mut sharing = Vec::new();
+    for (kgc, mut state) in echoing {
+        for (from, echo) in echoes.iter().filter(|(from, _)| *from != kgc) {
+            state.receive(*from, echo)?;
+        }
+        sharing.push((kgc, state.advance().map_err(error)?));
+    }
+    share_out(parameters, sharing)
+}
+
+fn share_out<S: QuorumSuite>(
+    parameters: Parameters,
+    mut sharing: Vec<(KgcId, quiver_quorum::dkg::Sharing<S>)>,
+) -> Result<Generated<S>, Error> {
+    let mut sent = Vec::new();
+    for (from, state) in &sharing {
+        for to in parameters.others(*from) {
+            sent.push((*from, to, state.share_for(to)?));
+        }
+    }
+    for (kgc, state) in &mut sharing {
+        for (from, _, share) in sent.iter().filter(|(_, to, _)| to == kgc) {
+            state.receive(*from, share)?;
+        }
+    }
+    let mut shares = Vec::new();
+    let mut known: Option<PublicShares<S>> = None;
+    for (_, state) in sharing {
+        let (share, public) = state.finish().map_err(error)?;
+        if known.replace(public.clone()).is_some_and(|before| before != public) {
+            return Err(Error::WrongQuorum);
+        }
+        shares.push(share);
+    }
+    known.map(|public| (shares, public)).ok_or(Error::WrongQuorum)
+}
+
+fn error<T>(refused: Refused<T>) -> Error {
+    refused.error
+}
+
+/// What was signed, and every KGC's share of the signature.
+type Signed<S> = (SigningPackage<S>, BTreeMap<KgcId, SignatureShare<S>>);
+
+/// Lets so many KGCs as it takes sign a message.
+fn package<S: QuorumSuite>(
+    (shares, public): (&[SecretShare<S>], &PublicShares<S>),
+    message: Vec<u8>,
+    rng: &mut (impl CryptoRngCore + ?Sized),
+) -> Result<Signed<S>, Error> {
+    let mut committed = Vec::new();
+    for share in shares.iter().take(usize::from(public.parameters().threshold())) {
+        committed.push((share, share.commit(rng)?));
+    }
+    let commitments = committed.iter().map(|(share, (_, commitment))| (share.kgc(), *commitment));
+    let package = SigningPackage::new(public.version(), message, commitments)?;
+    let signed =
+        committed.into_iter().map(|(share, (nonces, _))| Ok((share.kgc(), share.sign(nonces, &package)?)));
+    let signed = signed.collect::<Result<_, Error>>()?;
+    Ok((package, signed))
+}
+
+/// The KGCs' keys.
+pub trait Treasury<S: Suite>: Send + Sync {
+    /// P_pub.
+    fn public(&self) -> Element<S>;
+    /// What a KGC signs with.
+    fn master(&self, deployment: &Deployment<S>, kgc: KgcId) -> Master<S>;
+    /// Whom drones enrol with.
+    fn kgcs(&self) -> Kgcs<S>;
+    /// A partial key that the KGCs made for somebody.
+    fn issue(
+        &self,
+        deployment: &Deployment<S>,
+        identity: &Identity,
+        value: &Element<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> UnverifiedPartialKey<S>;
+    /// The KGCs' signature on a statement.
+    fn sign(
+        &self,
+        deployment: &Deployment<S>,
+        purpose: Purpose,
+        body: &[u8],
+        rng: &mut dyn CryptoRngCore,
+    ) -> StatementSignature<S>;
+    /// All the secret there is at a KGC: its share, encoded as a scalar.
+    fn secret(&self, kgc: KgcId) -> Option<Zeroizing<Vec<u8>>>;
+}
+
+/// One KGC, with all of it. The secret is encoded.
+pub struct Alone(Zeroizing<Vec<u8>>);
+
+impl Alone {
+    /// Draws the secret.
+    pub fn found<S: Suite>(rng: &mut (impl CryptoRngCore + ?Sized)) -> Self {
+        Self(MasterSecret::<S>::generate(rng).encode())
+    }
+
+    fn secret<S: Suite>(&self) -> MasterSecret<S> {
+        MasterSecret::decode(&self.0).expect("as it was encoded")
+    }
+}
+
+impl<S: Suite> Treasury<S> for Alone {
+    fn public(&self) -> Element<S> {
+        self.secret().public()
+    }
+
+    fn master(&self, _: &Deployment<S>, _: KgcId) -> Master<S> {
+        self.secret().into()
+    }
+
+    fn kgcs(&self) -> Kgcs<S> {
+        Kgcs::single()
+    }
+
+    fn issue(
+        &self,
+        deployment: &Deployment<S>,
+        identity: &Identity,
+        value: &Element<S>,
+        mut rng: &mut dyn CryptoRngCore,
+    ) -> UnverifiedPartialKey<S> {
+        self.secret().issue_partial_key(deployment, identity, value, &mut rng)
+    }
+
+    fn sign(
+        &self,
+        deployment: &Deployment<S>,
+        purpose: Purpose,
+        body: &[u8],
+        mut rng: &mut dyn CryptoRngCore,
+    ) -> StatementSignature<S> {
+        self.secret().sign(deployment, purpose, body, &mut rng)
+    }
+
+    fn secret(&self, _: KgcId) -> Option<Zeroizing<Vec<u8>>> {
+        Some(self.0.clone())
+    }
+}
+
+/// A quorum: shares, what everybody may know of them, and the quorum's own word on that.
+pub struct Together<S: QuorumSuite> {
+    shares: Vec<SecretShare<S>>,
+    public: PublicShares<S>,
+    statement: QuorumStatement<S>,
+}
+
+impl<S: QuorumSuite> Together<S> {
+    /// Founds a quorum of the deployment with this name.
+    ///
+    /// # Errors
+    /// [`Error`], never among KGCs that are all honest.
+    pub fn found(name: Name, parameters: Parameters, rng: &mut impl CryptoRngCore) -> Result<Self, Error> {
+        let context = Hasher::new("quiver/1 world quorum").lp(name.as_bytes()).finish();
+        let (shares, public) = generate::<S>(parameters, context, rng)?;
+        let deployment = Deployment::new(name, *public.master());
+        let body = public.encode();
+        let signature = statement((&shares, &public), &deployment, Purpose::Quorum, &body, rng)?;
+        let statement = QuorumStatement::new(body, signature).map_err(|_| Error::WrongQuorum)?;
+        Ok(Self { shares, public, statement })
+    }
+
+    fn keys(&self) -> (&[SecretShare<S>], &PublicShares<S>) {
+        (&self.shares, &self.public)
+    }
+
+    fn share(&self, kgc: KgcId) -> Option<&SecretShare<S>> {
+        self.shares.iter().find(|share| share.kgc() == kgc)
+    }
+}
+
+fn statement<S: QuorumSuite>(
+    keys: (&[SecretShare<S>], &PublicShares<S>),
+    deployment: &Deployment<S>,
+    purpose: Purpose,
+    body: &[u8],
+    rng: &mut (impl CryptoRngCore + ?Sized),
+) -> Result<StatementSignature<S>, Error> {
+    let (package, signed) = package(keys, purpose.message(deployment, body), rng)?;
+    keys.1.aggregate_statement(&package, &signed)
+}
+
+impl<S: QuorumSuite> Treasury<S> for Together<S> {
+    fn public(&self) -> Element<S> {
+        *self.public.master()
+    }
+
+    fn master(&self, deployment: &Deployment<S>, kgc: KgcId) -> Master<S> {
+        let share = self.share(kgc).and_then(|share| SecretShare::decode(&share.encode()).ok());
+        let share = share.expect("there are as many shares as KGCs");
+        MasterShare::new(deployment, share, &self.statement).expect("made together").into()
+    }
+
+    fn kgcs(&self) -> Kgcs<S> {
+        Kgcs::quorum(self.public.parameters().kgcs().collect())
+    }
+
+    fn issue(
+        &self,
+        deployment: &Deployment<S>,
+        identity: &Identity,
+        value: &Element<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> UnverifiedPartialKey<S> {
+        let message = identity_statement(deployment, &identity.encode(), value);
+        let made = package(self.keys(), message, rng);
+        let key = made.and_then(|(package, signed)| self.public.aggregate_partial_key(&package, &signed));
+        key.expect("all KGCs are honest here")
+    }
+
+    fn sign(
+        &self,
+        deployment: &Deployment<S>,
+        purpose: Purpose,
+        body: &[u8],
+        rng: &mut dyn CryptoRngCore,
+    ) -> StatementSignature<S> {
+        statement(self.keys(), deployment, purpose, body, rng).expect("all KGCs are honest here")
+    }
+
+    fn secret(&self, kgc: KgcId) -> Option<Zeroizing<Vec<u8>>> {
+        self.share(kgc).map(SecretShare::expose)
+    }
+}
