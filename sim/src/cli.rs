@@ -32,6 +32,7 @@ Examples:
   sim run -n 100000 --world virtual    very many drones in virtual time
   sim run -n 2000 --world virtual --radio 802.15.4     one slow channel for all: airtime, frames, energy
   sim run -n 20 --world virtual --radio lora-sf7 --depot wifi   enrol and join at a depot, re-key over LoRa
+  sim run --kgcs 5 --threshold 3 --orders     any three of five KGCs issue keys, and release an order's
   sim check --seeds 1000               random faults, every invariant after every step
   sim scenario flapping_drone          a world with faults, its airtime and energy
   RUST_LOG=quiver_net=debug sim -n 3   with logs, on standard error

@@ -1,18 +1,22 @@
 //! The live world: every drone is a libp2p node in this process, time is real.
 
 mod board;
+mod centres;
 pub mod checks;
 mod drone;
 mod host;
 mod node;
+mod orders;
 mod phases;
 mod services;
+mod setting;
 mod world;
 
 use std::time::SystemTime;
 
-use quiver_ainq::{Bls12381G1, Ristretto255, StrictPaper, Suite};
+use quiver_ainq::{Bls12381G1, Ristretto255, StrictPaper};
 use quiver_net::check_file_limit;
+use quiver_quorum::QuorumSuite;
 
 use crate::measure::{self, MachineDescription};
 use crate::plan::{Plan, SuiteKind, TransportKind};
@@ -65,8 +69,8 @@ fn check_files(plan: &Plan) -> Result<()> {
     let needed = match plan.transport {
         TransportKind::Memory => return Ok(()),
         // Both ends of a connection are in this process.
-        TransportKind::Tcp => 2 * (drones + world::ENROLLING_AT_ONCE as u64),
-        TransportKind::Quic => drones + world::ENROLLING_AT_ONCE as u64,
+        TransportKind::Tcp => 2 * (drones + u64::from(plan.kgcs) * world::ENROLLING_AT_ONCE as u64),
+        TransportKind::Quic => drones + u64::from(plan.kgcs) + world::ENROLLING_AT_ONCE as u64,
     };
     check_file_limit(needed + SPARE_FILES).map_err(SimError::FileLimit)
 }
@@ -76,7 +80,7 @@ fn wall_clock() -> SystemTime {
     SystemTime::now()
 }
 
-async fn play<S: Suite>(plan: &Plan, progress: &Progress) -> Result<Report> {
+async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<Report> {
     let started = wall_clock();
     let begin = measure::now();
     let mut world = World::<S>::build(plan, progress).await?;

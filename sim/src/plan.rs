@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use quiver_quorum::Parameters;
 use serde::Serialize;
 
 use crate::{Result, SimError};
@@ -104,6 +105,12 @@ pub struct Plan {
     pub messages: u32,
     /// Whether orders are sealed to those with certain attributes.
     pub envelopes: bool,
+    /// KGCs: one, or a quorum of which any `threshold` issue keys.
+    pub kgcs: u16,
+    /// How many KGCs it takes; 1 for a single one.
+    pub threshold: u16,
+    /// Whether an order is sealed to the mission's second phase.
+    pub orders: bool,
     /// Whether the leader is killed and rebuilt. Not if it has deputies: then it is lost for good.
     pub restart_leader: bool,
     /// How many other leaders stand by. With them the run ends with the loss of the leader.
@@ -138,6 +145,9 @@ impl Default for Plan {
             join_percent: 10.0,
             messages: 10,
             envelopes: false,
+            kgcs: 1,
+            threshold: 1,
+            orders: false,
             restart_leader: true,
             deputies: 0,
             timeout: Duration::from_secs(120),
@@ -158,7 +168,10 @@ impl Plan {
 
     /// Refuses what cannot be done, saying why.
     pub fn check(&self) -> Result<()> {
-        self.check_sizes().and_then(|()| self.check_times()).map_err(SimError::Usage)
+        self.check_sizes()
+            .and_then(|()| self.check_quorum())
+            .and_then(|()| self.check_times())
+            .map_err(SimError::Usage)
     }
 
     fn check_sizes(&self) -> Result<(), String> {
@@ -203,6 +216,22 @@ impl Plan {
             ));
         }
         Ok(())
+    }
+
+    /// The numbers of the quorum; none for a single KGC.
+    pub fn quorum(&self) -> Option<Parameters> {
+        Parameters::new(self.kgcs, self.threshold).ok()
+    }
+
+    /// Refuses numbers of KGCs that make no quorum.
+    pub(crate) fn check_quorum(&self) -> Result<(), String> {
+        match (self.kgcs, self.threshold) {
+            (1, 1) => Ok(()),
+            (1, _) => Err("--threshold is for several KGCs: give --kgcs 3 or more".into()),
+            (kgcs, threshold) => Parameters::new(kgcs, threshold)
+                .map(drop)
+                .map_err(|error| format!("--kgcs, --threshold: {error}")),
+        }
     }
 
     fn check_times(&self) -> Result<(), String> {
@@ -289,6 +318,10 @@ mod tests {
             Plan { join_percent: -1.0, ..Plan::default() },
             Plan { messages: 5_000, ..Plan::default() },
             Plan { deputies: 9, ..Plan::default() },
+            Plan { kgcs: 5, threshold: 2, ..Plan::default() },
+            Plan { kgcs: 2, threshold: 1, ..Plan::default() },
+            Plan { kgcs: 1, threshold: 3, ..Plan::default() },
+            Plan { kgcs: 65, threshold: 33, ..Plan::default() },
             Plan { timeout: Duration::ZERO, ..Plan::default() },
             Plan { expiry: Some(Duration::from_secs(600)), ..Plan::default() },
             Plan { expiry: Some(Duration::from_millis(10)), ..Plan::default() },

@@ -20,6 +20,10 @@ pub(crate) enum Player {
     Choices = 5,
     /// The attribute authority.
     Authority = 6,
+    /// Whoever founds the master key of conditions, and seals orders.
+    Archivist = 7,
+    /// A drone that collects keys of conditions.
+    Collector = 8,
 }
 
 /// What a player draws for.

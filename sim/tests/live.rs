@@ -133,3 +133,17 @@ fn drones_that_are_late_break_convergence() {
         }
     }
 }
+
+#[test]
+fn any_three_of_five_kgcs_issue_keys_and_release_an_order() {
+    let report = pass(&Plan { kgcs: 5, threshold: 3, orders: true, restart_leader: false, ..plan(20) });
+    assert_eq!(report.operation("enrol").unwrap().drones, 23);
+    assert_eq!(report.operation("phase 2 asked for by 20, in vain").unwrap().latencies, []);
+    assert_eq!(report.operation("phase 2 released by 3 of 5").unwrap().latencies.len(), 20);
+}
+
+#[test]
+fn a_single_kgc_releases_an_order_as_well() {
+    let report = pass(&Plan { orders: true, restart_leader: false, ..plan(10) });
+    assert_eq!(report.operation("phase 2 released by 1 of 1").unwrap().latencies.len(), 10);
+}

@@ -26,6 +26,7 @@ Examples:
   sim check --seeds 20000              what a release has to pass
   sim check --seed 4711                one of them again, with its story if it fails
   sim check --leaders 3                with deputies that take over from each other
+  sim check --kgcs 3                   with a quorum of KGCs that crash, lie and fall to the adversary
 
 Exit codes:
   0  every invariant held after every step of every seed
@@ -51,6 +52,9 @@ pub(super) struct CheckArgs {
     /// Leaders of the group: with more than one, deputies take over from each other
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     leaders: u16,
+    /// KGCs: with more than one, more than half of them issue a key, and some crash, lie or fall to the adversary
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    kgcs: u16,
     /// How leaders distribute keys; without it, every seed runs under both
     #[arg(long, value_enum)]
     strategy: Option<StrategyChoice>,
@@ -79,6 +83,9 @@ impl CheckArgs {
         if self.leaders == 0 || self.leaders > 16 {
             return usage(format!("{} leaders: give 1 to 16", self.leaders));
         }
+        if self.kgcs == 0 || self.kgcs == 2 || self.kgcs > 16 {
+            return usage(format!("{} KGCs: give 1, or 3 to 16", self.kgcs));
+        }
         if self.seed.is_none() && (self.seeds == 0 || self.seeds > 100_000_000) {
             return usage(format!("{} seeds: give 1 to 100000000", self.seeds));
         }
@@ -90,6 +97,9 @@ impl CheckArgs {
         let mut command = format!("sim check --seed {seed} --strategy {}", strategy.name());
         if self.drones != 20 {
             command += &format!(" -n {}", self.drones);
+        }
+        if self.kgcs != 1 {
+            command += &format!(" --kgcs {}", self.kgcs);
         }
         if self.leaders != 1 {
             command += &format!(" --leaders {}", self.leaders);
@@ -115,6 +125,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
     for strategy in args.strategies() {
         let setup = CheckSetup {
             edges: args.drones,
+            kgcs: args.kgcs,
             leaders: args.leaders,
             strategy: StrategyKind::from(strategy),
             ..CheckSetup::default()

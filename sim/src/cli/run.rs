@@ -72,6 +72,16 @@ pub(super) struct RunArgs {
     /// Give the drones attributes, seal orders to some of them, and check that exactly those open them
     #[arg(long)]
     envelopes: bool,
+    /// KGCs: one, or a quorum of which more than half, or --threshold, issue a key together
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    kgcs: u16,
+    /// How many of the KGCs it takes: more than half of them
+    #[arg(long, value_name = "T", requires = "kgcs")]
+    threshold: Option<u16>,
+    /// Seal an order to the mission's second phase, and check that it opens nowhere before the KGCs release that phase's key
+    /// and everywhere afterwards
+    #[arg(long)]
+    orders: bool,
     /// Do not kill and rebuild the leader at the end
     #[arg(long)]
     no_restart_leader: bool,
@@ -122,6 +132,9 @@ impl RunArgs {
             join_percent: self.join_percent,
             messages: self.messages,
             envelopes: self.envelopes,
+            kgcs: self.kgcs,
+            threshold: self.threshold.unwrap_or(self.kgcs / 2 + 1),
+            orders: self.orders,
             restart_leader: !self.no_restart_leader,
             deputies: self.deputies,
             timeout: self.timeout,
@@ -189,6 +202,15 @@ mod tests {
             assert_eq!(parse(&["--strategy", choice.name()]).plan().unwrap().strategy, choice);
         }
         assert_eq!(parse(&[]).plan().unwrap().strategy, StrategyChoice::Flat);
+    }
+
+    #[test]
+    fn a_quorum_is_more_than_half_of_the_kgcs_unless_it_is_said() {
+        let quorum = |words: &[&str]| parse(words).plan().map(|plan| (plan.kgcs, plan.threshold));
+        assert_eq!(quorum(&[]).unwrap(), (1, 1));
+        assert_eq!(quorum(&["--kgcs", "5"]).unwrap(), (5, 3));
+        assert_eq!(quorum(&["--kgcs", "5", "--threshold", "4"]).unwrap(), (5, 4));
+        assert!(quorum(&["--kgcs", "5", "--threshold", "2"]).is_err());
     }
 
     #[test]

@@ -47,6 +47,10 @@ pub(crate) struct DroneLog {
     pub(crate) opened: BTreeMap<u32, (u32, Instant)>,
     /// When it was told of each sealed order that its attributes do not fit.
     pub(crate) unfit: Vec<Instant>,
+    /// The order for the second phase that it has, as it was handed on.
+    pub(crate) order: Option<(Vec<u8>, Instant)>,
+    /// What it read in it, and when.
+    pub(crate) read: Option<(Vec<u8>, Instant)>,
     /// Whether it was put out of the group.
     pub(crate) evicted: bool,
 }
@@ -106,6 +110,10 @@ pub(crate) enum Goal {
     Opened(u32),
     /// The drone opened this sealed order, or knows that it does not fit.
     Judged(u32),
+    /// The drone has the order for the second phase.
+    HasOrder,
+    /// The drone has read it.
+    ReadOrder,
     /// The drone left.
     Left,
     /// The drone was refused.
@@ -117,6 +125,8 @@ impl Goal {
     fn reached(self, drone: &DroneLog, leader: &LeaderLog) -> Option<Instant> {
         match self {
             Self::Enrolled => drone.enrolled,
+            Self::HasOrder => drone.order.as_ref().map(|(_, at)| *at),
+            Self::ReadOrder => drone.read.as_ref().map(|(_, at)| *at),
             Self::Left => drone.left,
             Self::Refused => drone.refused,
             Self::Opened(number) => drone.opened.get(&number).map(|(_, at)| *at),

@@ -1,16 +1,16 @@
-//! An edge drone in its two lives: at the KGC, and in the swarm.
+//! An edge drone in its two lives: at the KGCs, and in the swarm.
 
 use std::sync::Arc;
 
 use quiver_ainq::{IssuedToken, Suite};
 use quiver_net::Multiaddr;
-use quiver_role::{Edge, EdgeConfig, Kgcs, Route, Snapshot};
+use quiver_role::{Edge, EdgeConfig, Route, Snapshot};
 use tokio::sync::oneshot;
 
 use super::drone_name;
 use super::host::{Disk, DroneHost};
 use super::node::Node;
-use super::world::Setting;
+use super::setting::Setting;
 use crate::seeds::{self, Player};
 use crate::{Result, SimError};
 
@@ -38,11 +38,12 @@ impl<S: Suite> Drone<S> {
         self.index
     }
 
-    /// Connects to the KGC, enrols, and hangs up. What it persisted is all that remains.
-    pub(crate) async fn enrol(&mut self, setting: &Setting<S>, kgc: Multiaddr) -> Result<()> {
+    /// Connects to the KGCs, enrols, and hangs up. What it persisted is all that remains.
+    pub(crate) async fn enrol(&mut self, setting: &Setting<S>, kgcs: &[Multiaddr]) -> Result<()> {
         let (enrolled, done) = oneshot::channel();
         let token = self.token.take();
-        let mut node = self.start(setting, token, vec![(Route::Kgc, kgc)], Some(enrolled))?;
+        let dial = kgcs.iter().map(|kgc| (Route::Kgc, kgc.clone())).collect();
+        let mut node = self.start(setting, token, dial, Some(enrolled))?;
         done.await.map_err(|_| node.stopped())?;
         node.kill().await;
         Ok(())
@@ -72,7 +73,7 @@ impl<S: Suite> Drone<S> {
             deployment: setting.deployment.clone(),
             group: None,
             token,
-            kgcs: Kgcs::single(),
+            kgcs: setting.kgcs.clone(),
             timing: setting.edge_timing,
         };
         let state = self.disk.with(|stored| stored.clone());

@@ -1,17 +1,16 @@
-//! The hosts of the three roles: they keep records in memory and report every event to the [`Board`].
+//! The hosts of leader and edges: they keep records in memory and report every event to the [`Board`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quiver_ainq::{Name, Suite};
 use quiver_net::{Host, HostError};
-use quiver_role::{
-    Edge, EdgeEvent, EnvelopeEvent, Kgc, KgcEvent, KgcRecord, Leader, LeaderEvent, LeaderRecord, Snapshot,
-};
+use quiver_role::{Edge, EdgeEvent, EnvelopeEvent, Leader, LeaderEvent, LeaderRecord, Snapshot};
+use quiver_world::conditional::CHANNEL;
 use tokio::sync::oneshot;
 
 use super::board::{Board, Held, LeaderEpoch};
 use super::{drone_index, drone_name};
-use crate::measure::{CpuMeter, CpuProbe};
+use crate::measure::CpuProbe;
 
 /// What stands in for a disk. It outlives the node that writes to it.
 #[derive(Debug, Default)]
@@ -79,6 +78,10 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
                 let key = machine.export(&self.export);
                 self.board.drone(index, |log, at| log.keys.push(Held { epoch, key, at }));
             }
+            EdgeEvent::Message { channel, data, .. } if channel.as_str() == CHANNEL => {
+                self.board.drone(index, |log, at| log.order = Some((data, at)));
+            }
+            EdgeEvent::EnrolmentTrouble(trouble) => self.board.offence(&drone_name(index), &trouble),
             EdgeEvent::Message { data, .. } => {
                 self.board.drone(index, |log, at| match message_number(&data) {
                     Some(number) => log.heard.entry(number).or_insert((0, at)).0 += 1,
@@ -92,7 +95,6 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
                 tracing::debug!(drone = index, ?reason, "refused");
                 self.board.drone(index, |log, at| log.refused = Some(at));
             }
-            EdgeEvent::EnrolmentTrouble(trouble) => self.board.offence(&drone_name(index), &trouble),
             EdgeEvent::SendFailed(why) => self.board.offence(&drone_name(index), &why),
             EdgeEvent::Blamed { offence, .. } => self.board.offence(&drone_name(index), &offence),
             EdgeEvent::RevocationList { .. } => {}
@@ -157,60 +159,13 @@ impl<S: Suite> Host<Leader<S>> for LeaderHost {
                 Some(number) => *log.heard.entry(number).or_default() += 1,
                 None => log.unknown_messages += 1,
             }),
+            LeaderEvent::EnrolmentTrouble(trouble) => self.board.offence("leader", &trouble),
             LeaderEvent::SendFailed(why) => self.board.offence("leader", &why),
             LeaderEvent::Blamed { offence, .. } => self.board.offence("leader", &offence),
             LeaderEvent::RekeyFailed(error) => {
                 self.board.offence("leader", &format!("re-key failed: {error}"));
             }
             other => tracing::debug!(?other, "leader"),
-        }
-    }
-
-    fn before_inputs(&mut self) {
-        self.probe.start();
-    }
-
-    fn after_inputs(&mut self) {
-        self.probe.stop();
-    }
-}
-
-/// The side of the KGC.
-pub(crate) struct KgcHost {
-    pub(crate) board: Arc<Board>,
-    pub(crate) probe: CpuProbe,
-}
-
-impl KgcHost {
-    pub(crate) fn new(board: Arc<Board>, meter: CpuMeter) -> Self {
-        Self { board, probe: CpuProbe::new(meter) }
-    }
-}
-
-impl<S: Suite> Host<Kgc<S>> for KgcHost {
-    fn persist(&mut self, records: &[KgcRecord]) -> Result<(), HostError> {
-        for record in records {
-            if let KgcRecord::Issued { name, pin, .. } = record {
-                self.board.pinned(name.clone(), *pin);
-            }
-        }
-        Ok(())
-    }
-
-    fn event(&mut self, _: &Kgc<S>, event: KgcEvent) {
-        match event {
-            KgcEvent::Blamed { offence, .. } => self.board.offence("kgc", &offence),
-            KgcEvent::Refused { reason, .. } => self.board.offence("kgc", &format!("refused {reason:?}")),
-            KgcEvent::RevocationFailed(error) => self.board.offence("kgc", &error),
-            KgcEvent::Equivocation { name, epoch, .. } => {
-                self.board.offence("kgc", &format!("{name} contradicted itself at {epoch}"));
-            }
-            KgcEvent::Issued { .. }
-            | KgcEvent::Pinned { .. }
-            | KgcEvent::Contributed { .. }
-            | KgcEvent::Repeated { .. }
-            | KgcEvent::RevocationListWanted(_)
-            | KgcEvent::RevocationListSigned { .. } => {}
         }
     }
 

@@ -3,6 +3,7 @@
 mod envelopes;
 mod loss;
 mod membership;
+mod orders;
 mod restart;
 mod talk;
 
@@ -99,6 +100,9 @@ impl<'w, S: Suite> Run<'w, S> {
         self.talk(self.world.plan.messages).await?;
         if self.world.plan.envelopes {
             self.seal().await?;
+        }
+        if self.world.plan.orders {
+            self.second_phase().await?;
         }
         if self.world.plan.deputies > 0 {
             self.lose_leader().await?;

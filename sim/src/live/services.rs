@@ -1,49 +1,61 @@
-//! The KGC and the leader.
+//! Who founds a deployment, and the leader.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, IssuedToken, KgcId, MasterSecret, Name, OperatorSecretKey, Role, StrategyKind, Suite,
+    Deployment, IssuedToken, Name, OperatorPublicKey, OperatorSecretKey, Role, StrategyKind, Suite,
     TokenGrant, UnixTime,
 };
-use quiver_crypto::Secret;
 use quiver_net::Multiaddr;
+use quiver_quorum::QuorumSuite;
 use quiver_role::leader::LeaderTiming;
-use quiver_role::{Kgc, KgcConfig, Kgcs, Leader, LeaderConfig, LeaderRecord, Route};
+use quiver_role::{Kgcs, Leader, LeaderConfig, LeaderRecord, Route};
+use quiver_world::treasury::{Alone, Together, Treasury};
 
-use super::host::{Disk, KgcHost, LeaderHost};
+use super::host::{Disk, LeaderHost};
 use super::node::Node;
-use super::world::Setting;
+use super::setting::Setting;
 use crate::measure::{CpuMeter, CpuProbe};
 use crate::plan::Plan;
 use crate::seeds::{self, Player};
 use crate::{Result, SimError};
 
-/// The one KGC.
-pub(crate) const KGC_ID: KgcId = 1;
 /// 2100-01-01: far enough, and the same in every run, so that one seed gives the same identities.
 const END_OF_TIME: UnixTime = 4_102_444_800;
-/// For how long revocation lists count as fresh, in seconds.
-const REVOCATION_VALIDITY: u64 = 24 * 3600;
 /// For how long a key is valid if the run shall not see it expire.
 const LONG_VALIDITY: Duration = Duration::from_secs(24 * 3600);
 
-/// Who founds a deployment: the master secret, and an operator.
+/// Who founds a deployment: the KGCs' keys, and an operator.
 pub(crate) struct Founder<S: Suite> {
     pub(crate) deployment: Deployment<S>,
-    master: MasterSecret<S>,
+    pub(crate) treasury: Box<dyn Treasury<S>>,
     operator: OperatorSecretKey<S>,
     rng: rand_chacha::ChaCha20Rng,
 }
 
 impl<S: Suite> Founder<S> {
-    pub(crate) fn new(seed: u64) -> Result<Self> {
-        let mut rng = seeds::generator(seed, Player::Operator, 0, 0);
-        let master = MasterSecret::generate(&mut rng);
-        let deployment = Deployment::new(name("simulation")?, master.public());
+    pub(crate) fn new(plan: &Plan) -> Result<Self>
+    where
+        S: QuorumSuite,
+    {
+        let mut rng = seeds::generator(plan.seed, Player::Operator, 0, 0);
+        let called = name("simulation")?;
+        let treasury: Box<dyn Treasury<S>> = match plan.quorum() {
+            None => Box::new(Alone::found::<S>(&mut rng)),
+            Some(parameters) => {
+                let founded = Together::found(called.clone(), parameters, &mut rng);
+                Box::new(founded.map_err(|error| SimError::Usage(error.to_string()))?)
+            }
+        };
+        let deployment = Deployment::new(called, treasury.public());
         let operator = OperatorSecretKey::generate(&mut rng);
-        Ok(Self { deployment, master, operator, rng })
+        Ok(Self { deployment, treasury, operator, rng })
+    }
+
+    /// Who issues tokens.
+    pub(crate) fn operator(&self) -> OperatorPublicKey<S> {
+        self.operator.public()
     }
 
     /// A token for a drone of this name and role that may join these groups.
@@ -53,23 +65,6 @@ impl<S: Suite> Founder<S> {
         self.operator
             .issue(&self.deployment, grant, &mut self.rng)
             .map_err(|source| SimError::Protocol { what: "token", source })
-    }
-
-    /// Starts the KGC.
-    pub(crate) fn start_kgc(self, setting: &Setting<S>, meter: CpuMeter) -> Result<Node<Kgc<S>>> {
-        let mut rng = seeds::generator(setting.seed, Player::Kgc, 0, 0);
-        let config = KgcConfig {
-            operators: vec![self.operator.public()],
-            deployment: self.deployment,
-            master: self.master.into(),
-            id: KGC_ID,
-            cookie_key: Secret::random(&mut rng),
-            revocation_validity: REVOCATION_VALIDITY,
-        };
-        let machine = Kgc::new(config, [])
-            .map_err(|source| SimError::Restore { who: "kgc".into(), source: Box::new(source) })?;
-        let host = KgcHost::new(setting.board.clone(), meter);
-        Node::start("kgc".into(), &setting.registry()?, machine, host, rng)
     }
 }
 
@@ -85,7 +80,8 @@ pub(crate) struct LeaderSeat<S: Suite> {
     disk: Disk<Vec<LeaderRecord>>,
     meter: CpuMeter,
     lives: u32,
-    /// The KGC, and the leaders that were there before.
+    kgcs: Kgcs<S>,
+    /// The KGCs, and the leaders that were there before.
     dial: Vec<(Route, Multiaddr)>,
     max_members: u32,
     validity: Duration,
@@ -95,14 +91,14 @@ pub(crate) struct LeaderSeat<S: Suite> {
 impl<S: Suite> LeaderSeat<S> {
     pub(crate) fn new(
         (ordinal, token): (u32, IssuedToken<S>),
-        dial: Vec<(Route, Multiaddr)>,
+        (kgcs, dial): (Kgcs<S>, Vec<(Route, Multiaddr)>),
         max_members: u32,
         plan: &Plan,
         meter: CpuMeter,
     ) -> Self {
         let (token, disk, strategy) = (Some(token), Disk::default(), plan.strategy.into());
         let validity = plan.expiry.unwrap_or(LONG_VALIDITY);
-        Self { ordinal, token, disk, meter, lives: 0, dial, max_members, validity, strategy }
+        Self { ordinal, token, disk, meter, lives: 0, kgcs, dial, max_members, validity, strategy }
     }
 
     /// Starts the leader from what its former life persisted.
@@ -111,7 +107,7 @@ impl<S: Suite> LeaderSeat<S> {
             deployment: setting.deployment.clone(),
             group: setting.group.clone(),
             token: self.token.take(),
-            kgcs: Kgcs::single(),
+            kgcs: self.kgcs.clone(),
             allow: BTreeSet::new(),
             max_members: self.max_members,
             strategy: self.strategy,

@@ -1,151 +1,33 @@
-//! Everything that runs: one KGC, one leader, thousands of drones.
+//! Everything that runs: a KGC or several, one leader, thousands of drones.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use quiver_ainq::{Deployment, IssuedToken, Name, Role, Suite};
+use quiver_ainq::{IssuedToken, Role, Suite};
 use quiver_crypto::Hasher;
-use quiver_net::{Multiaddr, NetError, NodeConfig, NodeKey, Transport, group_topic};
-use quiver_role::edge::EdgeTiming;
-use quiver_role::leader::LeaderTiming;
-use quiver_role::{Kgc, Leader, Route};
-use tokio::sync::Semaphore;
+use quiver_net::{Multiaddr, NetError};
+use quiver_quorum::QuorumSuite;
+use quiver_role::attributes::KeyCentre;
+use quiver_role::{Leader, Route};
+use quiver_world::conditional::Archive;
 
 use super::board::{Board, LeaderLog};
+use super::centres;
 use super::drone::Drone;
 use super::drone_name;
 use super::node::Node;
-use super::services::{Founder, LeaderSeat, name};
+use super::services::{Founder, LeaderSeat};
+use super::setting::Setting;
 use crate::measure::{self, CpuMeter};
-use crate::plan::{Plan, TransportKind};
+use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::seeds::{self, Player};
 use crate::{Result, SimError};
 
 /// How many drones are at the KGC at a time.
 pub(crate) const ENROLLING_AT_ONCE: usize = 256;
-/// How many handshakes go on at a time.
-const DIALS_AT_ONCE: usize = 128;
 /// How often counters are looked at where there is no event to wait for.
 const GLANCE: Duration = Duration::from_millis(10);
-/// Drones for which the default patience is enough. More drones share the same processor, so they must wait longer.
-const PATIENT_DRONES: u32 = 1000;
-/// For how long a leader with deputies may be silent, for each thousand of drones. While the group is formed, a question
-/// of a deputy waits behind everybody who wants to join.
-const SILENCE: Duration = Duration::from_secs(5);
-/// The longest wait between two attempts to reach the leader again.
-const REDIAL_CEILING: Duration = Duration::from_secs(2);
-
-/// What all nodes of a world share.
-pub(crate) struct Setting<S: Suite> {
-    pub(crate) seed: u64,
-    pub(crate) transport: TransportKind,
-    pub(crate) deployment: Deployment<S>,
-    pub(crate) group: Name,
-    /// Under which name keys are exported for comparison.
-    pub(crate) export: Arc<Name>,
-    pub(crate) board: Arc<Board>,
-    pub(crate) edge_timing: EdgeTiming,
-    pub(crate) leader_timing: LeaderTiming,
-    permits: Arc<Semaphore>,
-}
-
-impl<S: Suite> Setting<S> {
-    fn new(plan: &Plan, deployment: Deployment<S>, drones: u32) -> Result<Self> {
-        let patience = drones.div_ceil(PATIENT_DRONES).max(1);
-        let (edge, leader) = (EdgeTiming::default(), LeaderTiming::default());
-        Ok(Self {
-            seed: plan.seed,
-            transport: plan.transport,
-            deployment,
-            group: name("swarm")?,
-            export: Arc::new(name("simulator")?),
-            board: Arc::new(Board::new(drones as usize)),
-            edge_timing: EdgeTiming {
-                retry: edge.retry * patience,
-                retry_max: edge.retry_max * patience,
-                admission: edge.admission * patience,
-                ..edge
-            },
-            leader_timing: LeaderTiming {
-                resend: leader.resend * patience,
-                silence: (plan.deputies > 0).then_some(SILENCE * patience),
-                ..leader
-            },
-            permits: Arc::new(Semaphore::new(DIALS_AT_ONCE)),
-        })
-    }
-
-    /// The node of an edge drone.
-    pub(crate) fn spoke(&self, index: u32) -> Result<NodeConfig> {
-        let key = self.key(Player::Drone, index)?;
-        let mut config = self.lean(NodeConfig::spoke(key, self.transport()));
-        config.topic = Some(group_topic(self.group.as_str()));
-        config.dial_permits = Some(self.permits.clone());
-        // Every event then finds the machine in the state it is about.
-        config.limits.batch = 1;
-        Ok(config)
-    }
-
-    /// The node of the KGC.
-    pub(crate) fn registry(&self) -> Result<NodeConfig> {
-        let key = self.key(Player::Kgc, 0)?;
-        let mut config = self.lean(NodeConfig::registry(key, self.transport(), 4 * ENROLLING_AT_ONCE));
-        config.listen = vec![self.any_address()?];
-        Ok(config)
-    }
-
-    /// The node of a leader.
-    pub(crate) fn hub(
-        &self,
-        ordinal: u32,
-        listen: Multiaddr,
-        dial: Vec<(Route, Multiaddr)>,
-        members: u32,
-    ) -> Result<NodeConfig> {
-        let key = self.key(Player::Leader, ordinal)?;
-        let mut config = self.lean(NodeConfig::hub(key, self.transport(), members as usize));
-        config.topic = Some(group_topic(self.group.as_str()));
-        config.listen = vec![listen];
-        config.dial = dial;
-        // Every event then finds the machine in the state it is about.
-        config.limits.batch = 1;
-        Ok(config)
-    }
-
-    /// Without what operators' tools use and without pings: within one process a dead peer is noticed at once.
-    fn lean(&self, mut config: NodeConfig) -> NodeConfig {
-        config.identify = false;
-        config.ping = None;
-        config.redial_ceiling = REDIAL_CEILING;
-        config
-    }
-
-    fn key(&self, player: Player, index: u32) -> Result<NodeKey> {
-        NodeKey::from_seed(seeds::node_key(self.seed, player, index))
-            .map_err(|source| SimError::Node { who: format!("{player:?} {index}"), source })
-    }
-
-    fn transport(&self) -> Transport {
-        match self.transport {
-            TransportKind::Memory => Transport::PlainMemory,
-            TransportKind::Tcp => Transport::Tcp,
-            TransportKind::Quic => Transport::Quic,
-        }
-    }
-
-    /// An address of which the system chooses the port.
-    fn any_address(&self) -> Result<Multiaddr> {
-        let text = match self.transport {
-            TransportKind::Memory => "/memory/0",
-            TransportKind::Tcp => "/ip4/127.0.0.1/tcp/0",
-            TransportKind::Quic => "/ip4/127.0.0.1/udp/0/quic-v1",
-        };
-        text.parse().map_err(|_| SimError::Usage(format!("{text} is no address")))
-    }
-}
 
 /// What the world can tell at the end.
 pub(crate) struct Finding {
@@ -174,23 +56,28 @@ pub(crate) struct World<S: Suite> {
     leader_address: Multiaddr,
     /// Who stands by, by ordinal.
     deputies: VecDeque<Deputy<S>>,
-    kgc_address: Multiaddr,
+    kgc_addresses: Vec<Multiaddr>,
     kgc_meter: CpuMeter,
     /// Payload bytes that former lives of the leader sent.
     sent_before: u64,
-    /// Runs as long as the world does.
-    _kgc: Node<Kgc<S>>,
+    /// They run as long as the world does.
+    pub(crate) kgcs: Vec<Node<KeyCentre<S>>>,
+    /// The master key of conditions, if there are orders that wait for one.
+    pub(crate) archive: Option<Archive<S>>,
 }
 
 impl<S: Suite> World<S> {
-    /// Founds a deployment, starts its KGC and a leader, and gives every drone a token.
+    /// Founds a deployment, starts its KGCs and a leader, and gives every drone a token.
     ///
     /// Drones below `plan.drones` form the group, then come the newcomers, and the last one is an outsider: enrolled,
     /// but its identity lists no group.
-    pub(crate) async fn build(plan: &Plan, progress: &Progress) -> Result<Self> {
-        let mut founder = Founder::new(plan.seed)?;
+    pub(crate) async fn build(plan: &Plan, progress: &Progress) -> Result<Self>
+    where
+        S: QuorumSuite,
+    {
+        let mut founder = Founder::new(plan)?;
         let swarm = plan.drones + plan.newcomers();
-        let setting = Setting::new(plan, founder.deployment.clone(), swarm + 1)?;
+        let setting = Setting::new(plan, &founder, swarm + 1)?;
         let groups = |index| {
             if index < swarm { vec![setting.group.clone()] } else { Vec::new() }
         };
@@ -210,10 +97,16 @@ impl<S: Suite> World<S> {
         let deputy_tokens = tokens.split_off(1);
         let token = tokens.remove(0);
         let (kgc_meter, leader_meter) = (CpuMeter::default(), CpuMeter::default());
-        let kgc = founder.start_kgc(&setting, kgc_meter.clone())?;
-        let kgc_address = first_address(&kgc, plan.timeout, "start of the KGC").await?;
-        let dial = vec![(Route::Kgc, kgc_address.clone())];
-        let mut seat = LeaderSeat::new(token, dial, swarm + 1, plan, leader_meter.clone());
+        let archive = if plan.orders { Some(centres::archive(plan, &founder)?) } else { None };
+        let (mut kgcs, mut kgc_addresses) = (Vec::new(), Vec::new());
+        for kgc in 1..=plan.kgcs {
+            let node = centres::start(kgc, &founder, archive.as_ref(), &setting, kgc_meter.clone())?;
+            kgc_addresses.push(first_address(&node, plan.timeout, "start of a KGC").await?);
+            kgcs.push(node);
+        }
+        let dial = kgc_addresses.iter().map(|address| (Route::Kgc, address.clone())).collect();
+        let mut seat =
+            LeaderSeat::new(token, (setting.kgcs.clone(), dial), swarm + 1, plan, leader_meter.clone());
         let leader = seat.start(&setting, setting.any_address()?)?;
         let leader_address = first_address(&leader, plan.timeout, "start of the leader").await?;
         let mut world = Self {
@@ -226,10 +119,11 @@ impl<S: Suite> World<S> {
             seat,
             leader_address,
             deputies: VecDeque::new(),
-            kgc_address,
+            kgc_addresses,
             kgc_meter,
             sent_before: 0,
-            _kgc: kgc,
+            kgcs,
+            archive,
         };
         world.await_leader().await?;
         for token in deputy_tokens {
@@ -271,6 +165,11 @@ impl<S: Suite> World<S> {
         Ok(true)
     }
 
+    /// Where the KGCs are.
+    pub(crate) fn kgc_addresses(&self) -> &[Multiaddr] {
+        &self.kgc_addresses
+    }
+
     pub(crate) fn board(&self) -> &Board {
         &self.setting.board
     }
@@ -282,9 +181,9 @@ impl<S: Suite> World<S> {
 
     /// Enrols all drones, some hundred at a time, until the time is over. Who is late shows on the board.
     pub(crate) async fn enrol_all(&mut self) -> Result<()> {
-        let (setting, kgc) = (&self.setting, &self.kgc_address);
+        let (setting, kgcs) = (&self.setting, &self.kgc_addresses);
         let all = stream::iter(self.drones.iter_mut())
-            .map(|drone| drone.enrol(setting, kgc.clone()))
+            .map(|drone| drone.enrol(setting, kgcs))
             .buffer_unordered(ENROLLING_AT_ONCE)
             .try_collect::<()>();
         match tokio::time::timeout(self.plan.timeout, all).await {
@@ -355,8 +254,10 @@ impl<S: Suite> World<S> {
         let meter = CpuMeter::default();
         let others = self.deputies.iter().map(|deputy| (Route::Leader, deputy.address.clone()));
         let leader = (Route::Leader, self.leader_address.clone());
-        let dial = [(Route::Kgc, self.kgc_address.clone()), leader].into_iter().chain(others).collect();
-        let mut seat = LeaderSeat::new(token, dial, max_members, &self.plan, meter.clone());
+        let kgcs = self.kgc_addresses.iter().map(|address| (Route::Kgc, address.clone()));
+        let dial = kgcs.chain([leader]).chain(others).collect();
+        let kgcs = (self.setting.kgcs.clone(), dial);
+        let mut seat = LeaderSeat::new(token, kgcs, max_members, &self.plan, meter.clone());
         let node = seat.start(&self.setting, self.setting.any_address()?)?;
         let address = first_address(&node, self.plan.timeout, "start of a deputy").await?;
         self.deputies.push_back(Deputy { node, address, seat, meter });

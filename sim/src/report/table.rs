@@ -57,6 +57,9 @@ fn title(report: &Report) -> String {
         value_name(&plan.strategy),
         plan.seed
     );
+    if plan.kgcs > 1 {
+        let _ = write!(title, ", any {} of {} KGCs", plan.threshold, plan.kgcs);
+    }
     if plan.strict_paper {
         title.push_str(", algorithms as published");
     }

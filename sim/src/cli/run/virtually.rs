@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
-use quiver_ainq::{Bls12381G1, Ristretto255, StrategyKind, Suite};
+use quiver_ainq::{Bls12381G1, Ristretto255, StrategyKind};
+use quiver_quorum::QuorumSuite;
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
 use quiver_world::run::{Pace, Percentiles, Row, Run, RunPlan};
@@ -40,6 +41,7 @@ impl RunArgs {
         if self.share_verifications && self.suite != SuiteKind::Ristretto255 {
             return refuse("--share-verifications is for --suite ristretto255".into());
         }
+        plan.check_quorum().map_err(SimError::Usage)?;
         if self.strict_paper || self.expiry.is_some() {
             return refuse("--strict-paper and --expiry are for --world live".into());
         }
@@ -63,6 +65,9 @@ impl RunArgs {
             newcomers,
             messages: self.messages,
             envelopes: self.envelopes,
+            kgcs: plan.kgcs,
+            threshold: plan.threshold,
+            orders: self.orders,
             restart_leader: plan.restart_leader,
             air: self.radio.as_deref().map(air).transpose()?,
             depot: self.depot.as_deref().map(air).transpose()?,
@@ -111,7 +116,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
     Ok(Outcome::Failed)
 }
 
-fn measured<S: Suite>(plan: &RunPlan, progress: &Progress) -> Result<(Run, &'static str, Duration)> {
+fn measured<S: QuorumSuite>(plan: &RunPlan, progress: &Progress) -> Result<(Run, &'static str, Duration)> {
     let start = measure::now();
     let mut bar: Option<(&'static str, Step)> = None;
     let mut show = |state: quiver_world::run::Progress| {
@@ -176,8 +181,10 @@ fn table(plan: &RunPlan, outcome: &Run, id: &str, wall: Duration) -> String {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
+    let quorum =
+        if plan.kgcs > 1 { format!(", any {} of {} KGCs", plan.threshold, plan.kgcs) } else { String::new() };
     format!(
-        "{} drones in virtual time, {id}, seed {}\n{table}\n{} comparisons, {} steps; {:.1} s, peak memory {} MB",
+        "{} drones in virtual time{quorum}, {id}, seed {}\n{table}\n{} comparisons, {} steps; {:.1} s, peak memory {} MB",
         plan.drones,
         plan.seed,
         outcome.checks,
@@ -244,6 +251,8 @@ fn json(plan: &RunPlan, pace: &Pace, outcome: &Run, (id, wall, shared): (&str, D
         "depot": depot,
         "pace_seconds": { "enrolment": pace.enrolment.as_secs_f64(), "join": pace.join.as_secs_f64() },
         "drones": plan.drones,
+        "kgcs": plan.kgcs,
+        "threshold": plan.threshold,
         "seed": plan.seed,
         "rows": outcome.rows.iter().map(row).collect::<Vec<_>>(),
         "violations": outcome.violations,

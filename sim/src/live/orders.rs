@@ -1,0 +1,91 @@
+//! A drone that asks the KGCs for the key of a condition: a node of its own dials them, asks, and is gone, as in the
+//! services.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use quiver_ainq::{DroneKeypair, Suite};
+use quiver_ibe::{Condition, IdentityKey};
+use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey};
+use quiver_role::Route;
+use quiver_role::release::{
+    CollectCommand, CollectEvent, CollectTiming, Collector, CollectorConfig, Shortfall,
+};
+use tokio::sync::oneshot;
+
+use super::node::Node;
+use super::setting::Setting;
+use super::{drone::Drone, drone_name};
+use crate::seeds::{self, Player};
+use crate::{Result, SimError};
+
+/// What came of asking.
+pub(crate) type Collected = std::result::Result<IdentityKey, Shortfall>;
+
+impl<S: Suite> Drone<S> {
+    /// Collects the key of a condition from the KGCs. With `wait`, it goes on asking while the condition is not met.
+    pub(crate) async fn collect(
+        &self,
+        setting: &Setting<S>,
+        kgcs: &[Multiaddr],
+        condition: &Condition,
+        (patience, wait): (Duration, bool),
+    ) -> Result<Collected> {
+        let who = drone_name(self.index());
+        let deployment = setting.deployment.clone();
+        let own =
+            self.node()?.inspect(|edge| edge.keypair().map(|own| (own.public().clone(), own.to_bytes())));
+        let (public, secret) = own.await?.ok_or_else(|| SimError::Stopped { who: who.clone() })?;
+        let keypair = DroneKeypair::restore(&deployment, public, &secret)
+            .map_err(|source| SimError::Protocol { what: "a drone's key", source })?;
+        let timing = CollectTiming::default();
+        let collector = Collector::new(CollectorConfig { deployment, keypair, authority: None, timing });
+        let key = NodeKey::from_seed(seeds::node_key(setting.seed, Player::Collector, self.index()))
+            .map_err(|source| SimError::Node { who: who.clone(), source })?;
+        let mut config = setting.lean(NodeConfig::spoke(key, setting.transport()));
+        config.dial = kgcs.iter().map(|kgc| (Route::Kgc, kgc.clone())).collect();
+        let (told, done) = oneshot::channel();
+        let host = Listener { who: who.clone(), board: setting.board.clone(), told: Some(told) };
+        let rng = seeds::generator(setting.seed, Player::Collector, self.index(), u32::from(wait));
+        let mut node = Node::start(who, &config, collector, host, rng)?;
+        let condition = Some(condition.clone());
+        node.command(CollectCommand::Collect { condition, patience, wait }).await?;
+        let collected = done.await.map_err(|_| node.stopped())?;
+        node.kill().await;
+        Ok(collected)
+    }
+}
+
+/// Tells what came of it.
+struct Listener {
+    who: String,
+    board: std::sync::Arc<super::board::Board>,
+    told: Option<oneshot::Sender<Collected>>,
+}
+
+impl Listener {
+    fn tell(&mut self, collected: Collected) {
+        if let Some(told) = self.told.take() {
+            // Whoever waited may have given up.
+            let _ = told.send(collected);
+        }
+    }
+}
+
+impl<S: Suite> Host<Collector<S>> for Listener {
+    fn persist(&mut self, _: &[Infallible]) -> std::result::Result<(), HostError> {
+        Ok(())
+    }
+
+    fn event(&mut self, _: &Collector<S>, event: CollectEvent) {
+        match event {
+            CollectEvent::Collected { key, .. } => self.tell(Ok(*key)),
+            CollectEvent::NotCollected(shortfall) => self.tell(Err(shortfall)),
+            CollectEvent::Culprit { kgc, fault, .. } => {
+                self.board.offence(&self.who, &format!("KGC {kgc} sent a wrong key share: {fault}"));
+            }
+            CollectEvent::Blamed { offence, .. } => self.board.offence(&self.who, &offence),
+            other => tracing::debug!(?other, "collector"),
+        }
+    }
+}

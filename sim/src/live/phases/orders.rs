@@ -1,0 +1,120 @@
+//! An order sealed to the mission's second phase: everybody has it at once, nobody reads it before enough operators have
+//! approved that phase, and then everybody does.
+
+use std::time::Duration;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use quiver_ainq::{KgcId, Suite};
+use quiver_ibe::Condition;
+use quiver_role::LeaderCommand;
+use quiver_role::attributes::CentreCommand;
+use quiver_role::release::{Approval, ReleaseCommand};
+use quiver_world::conditional::{CHANNEL, SealedOrder, phase_two};
+
+use super::{Run, Step};
+use crate::live::board::{Goal, Reached};
+use crate::live::centres::refused;
+use crate::live::checks::Invariant;
+use crate::live::services::name;
+use crate::live::world::ENROLLING_AT_ONCE;
+use crate::seeds::{self, Player};
+use crate::{Result, SimError};
+
+/// What the order says.
+const TEXT: &[u8] = b"phase 2: everybody north";
+/// How long a drone asks before the release: long enough for every KGC to say no.
+const FIRST_TRY: Duration = Duration::from_secs(20);
+
+impl<S: Suite> Run<'_, S> {
+    /// Hands an order on, lets everybody try to read it, releases its key, and lets everybody try again.
+    pub(super) async fn second_phase(&mut self) -> Step {
+        let condition = phase_two(&self.world.setting.group).map_err(refused)?;
+        self.hand_on(&condition).await?;
+        // One operator too few.
+        for kgc in 1..self.world.plan.threshold {
+            self.approve(kgc, &condition).await?;
+        }
+        let mark = self.mark();
+        let early = self.read(&condition, (FIRST_TRY, false)).await?;
+        let (took, everybody) = (mark.at.elapsed(), self.member_list());
+        self.checker.after("order sealed to phase 2");
+        self.checker.none(
+            Invariant::OpensWhenReleased,
+            "read an order before its key was released",
+            everybody.iter().map(|drone| (*drone, early.contains(drone))),
+        );
+        let nobody = Reached { drones: Vec::new(), missing: everybody.clone() };
+        self.operate(format!("phase 2 asked for by {}, in vain", everybody.len()), &mark, took, &nobody);
+        self.release(&condition).await
+    }
+
+    /// The leader seals the order and says it to the group.
+    async fn hand_on(&mut self, condition: &Condition) -> Step {
+        let mut rng = seeds::generator(self.world.plan.seed, Player::Archivist, 2, 0);
+        let Some(archive) = &self.world.archive else { return Ok(()) };
+        let order = SealedOrder::seal(archive.authority().master(), condition.clone(), TEXT, &mut rng);
+        let data = order.map_err(refused)?.encode();
+        let (mark, everybody) = (self.mark(), self.member_list());
+        self.world.board().expect(Goal::HasOrder, &everybody);
+        let channel = name(CHANNEL)?;
+        self.world.leader.command(LeaderCommand::Send { channel, data }).await?;
+        let reached = self.reached("order handed on", everybody.len()).await;
+        let took = mark.at.elapsed();
+        self.checker.after("order sealed to phase 2");
+        self.operate("order sealed to phase 2".into(), &mark, took, &reached);
+        self.all_there(Invariant::Delivery, "does not have the order", &reached)
+    }
+
+    /// The last operator that it takes approves; from then on the time counts.
+    async fn release(&mut self, condition: &Condition) -> Step {
+        let mark = self.mark();
+        let everybody = self.member_list();
+        self.world.board().expect(Goal::ReadOrder, &everybody);
+        self.approve(self.world.plan.threshold, condition).await?;
+        let patience = self.world.plan.timeout;
+        self.read(condition, (patience, true)).await?;
+        let reached = self.reached("phase 2 released", everybody.len()).await;
+        let took = mark.at.elapsed();
+        let (threshold, kgcs) = (self.world.plan.threshold, self.world.plan.kgcs);
+        self.checker.after("release of phase 2");
+        self.operate(format!("phase 2 released by {threshold} of {kgcs}"), &mark, took, &reached);
+        let checker = &mut self.checker;
+        self.world.board().look(|logs| {
+            checker.none(
+                Invariant::OpensWhenReleased,
+                "read something else than the order says",
+                everybody.iter().map(|drone| {
+                    let read = logs.drones[*drone as usize].read.as_ref();
+                    (*drone, read.is_some_and(|(text, _)| text != TEXT))
+                }),
+            );
+        });
+        self.all_there(Invariant::OpensWhenReleased, "did not read the order", &reached)
+    }
+
+    async fn approve(&self, kgc: KgcId, condition: &Condition) -> Result<()> {
+        let approval = Approval { revision: 1, condition: condition.clone(), approved: true };
+        let command = CentreCommand::Release(ReleaseCommand::Approval(approval));
+        match self.world.kgcs.get(usize::from(kgc) - 1) {
+            Some(node) => node.command(command).await,
+            None => Err(SimError::Stopped { who: format!("KGC {kgc}") }),
+        }
+    }
+
+    /// Lets every member ask for the key, some hundred at a time, and read the order with it. Returns who read it.
+    async fn read(&self, condition: &Condition, terms: (Duration, bool)) -> Result<Vec<u32>> {
+        let world = &*self.world;
+        let asked = stream::iter(self.member_list()).map(|index| async move {
+            let Some(drone) = world.drones.get(index as usize) else { return Ok(None) };
+            let collected = drone.collect(&world.setting, world.kgc_addresses(), condition, terms).await?;
+            let order = world.board().look(|logs| logs.drones[index as usize].order.clone());
+            let order = order.and_then(|(order, _)| SealedOrder::decode(&order).ok());
+            let Some((key, order)) = collected.ok().zip(order) else { return Ok(None) };
+            let Ok(text) = order.open(&key) else { return Ok(None) };
+            world.board().drone(index, |log, at| log.read = Some((text.to_vec(), at)));
+            Ok::<_, SimError>(Some(index))
+        });
+        let read: Vec<Option<u32>> = asked.buffer_unordered(ENROLLING_AT_ONCE).try_collect().await?;
+        Ok(read.into_iter().flatten().collect())
+    }
+}
