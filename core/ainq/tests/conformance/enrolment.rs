@@ -2,9 +2,10 @@
 
 use quiver_ainq::enrolment::MAX_KGCS;
 use quiver_ainq::{
-    DronePublicKey, EnrolmentRequest, Error, Handle, Label, MAX_REVOCATION_LIST_LEN, Name, OperatorPublicKey,
-    OperatorSecretKey, PendingEnrolment, RevocationList, Role, SealedReply, SignedRevocationList, Suite,
-    Token, TokenGrant,
+    DronePublicKey, EnrolmentRequest, Error, Handle, Label, MAX_QUORUM_STATEMENT_LEN,
+    MAX_REVOCATION_LIST_LEN, Name, OperatorPublicKey, OperatorSecretKey, PendingEnrolment, Purpose,
+    QuorumStatement, RevocationList, Role, SealedReply, SealedShare, SignedRevocationList,
+    StatementSignature, Suite, Token, TokenGrant,
 };
 
 use crate::fixture::{NOW, World, name};
@@ -20,6 +21,10 @@ for_each_suite![
     a_token_of_an_unknown_operator_is_refused,
     a_stolen_token_without_its_secret_enrols_nobody,
     a_reused_token_shows_in_the_pin,
+    a_share_opens_for_its_drone_request_kgc_and_package_alone,
+    a_share_of_another_length_is_not_sealed,
+    a_quorum_statement_holds_under_its_key_and_purpose_alone,
+    an_overlong_quorum_statement_is_refused,
     a_request_to_another_kgc_is_refused,
     a_reply_of_a_kgc_that_was_not_asked_is_refused,
     a_drone_may_not_name_too_many_groups,
@@ -232,4 +237,81 @@ fn an_overlong_revocation_list_is_refused<S: Suite>() {
     assert_eq!(decoded, Err(Error::TooLong { what: "revocation list", limit }));
     let list = RevocationList { issued: 2, next_update: 1, ..RevocationList::empty() };
     assert!(world.master.sign_revocations(&world.deployment, list, &mut world.rng).is_err());
+}
+
+fn a_share_opens_for_its_drone_request_kgc_and_package_alone<S: Suite>() {
+    let mut world = World::<S>::new(30);
+    let ((request, pending), (_, other)) = (world.request(), world.request());
+    let verified = request.verify(&world.deployment, &operators(&world), 1, NOW).unwrap();
+    let z = S::scalar_encode(&S::scalar_random(&mut world.rng));
+    let (this, that) = ([1; 32], [2; 32]);
+    let share = verified.seal_share(1, &this, &*z, &mut world.rng).unwrap();
+    let bytes = share.encode();
+    assert_eq!(bytes.len(), SealedShare::<S>::LEN);
+    assert!(!bytes.windows(z.len()).any(|window| window == z.as_slice()));
+    let share = SealedShare::<S>::decode(&bytes).unwrap();
+    assert_eq!(*pending.open_share(&this, &share).unwrap(), *z);
+    assert_eq!(pending.open_share(&that, &share), Err(Error::SealBroken));
+    assert_eq!(other.open_share(&this, &share), Err(Error::SealBroken));
+    // A KGC that was not asked, and every single byte.
+    let mut renamed = bytes.clone();
+    renamed[..2].copy_from_slice(&9_u16.to_be_bytes());
+    let renamed = SealedShare::<S>::decode(&renamed).unwrap();
+    assert_eq!(pending.open_share(&this, &renamed), Err(Error::WrongKgc));
+    for place in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[place] ^= 1;
+        let opened = SealedShare::<S>::decode(&changed).and_then(|share| pending.open_share(&this, &share));
+        assert!(opened.is_err(), "byte {place}");
+        assert!(SealedShare::<S>::decode(&bytes[..place]).is_err());
+    }
+}
+
+fn a_share_of_another_length_is_not_sealed<S: Suite>() {
+    let mut world = World::<S>::new(31);
+    let (request, _) = world.request();
+    let verified = request.verify(&world.deployment, &operators(&world), 1, NOW).unwrap();
+    for length in [0, S::SCALAR_LEN - 1, S::SCALAR_LEN + 1] {
+        let sealed = verified.seal_share(1, &[1; 32], &vec![7; length], &mut world.rng);
+        assert_eq!(sealed, Err(Error::InvalidScalar));
+    }
+}
+
+fn a_quorum_statement_holds_under_its_key_and_purpose_alone<S: Suite>() {
+    let mut world = World::<S>::new(32);
+    let shares = b"public shares".to_vec();
+    let signature = world.master.sign(&world.deployment, Purpose::Quorum, &shares, &mut world.rng);
+    let statement = QuorumStatement::new(shares.clone(), signature).unwrap();
+    let bytes = statement.encode();
+    let read = QuorumStatement::<S>::decode(&bytes).unwrap();
+    assert_eq!(read, statement);
+    assert_eq!(read.verify(&world.deployment).unwrap().shares(), shares);
+    let other = World::<S>::new(33).deployment;
+    assert_eq!(read.verify(&other), Err(Error::InvalidSignature));
+    let wrong = world.master.sign(&world.deployment, Purpose::Parameters, &shares, &mut world.rng);
+    let wrong = QuorumStatement::new(shares, wrong).unwrap();
+    assert_eq!(wrong.verify(&world.deployment), Err(Error::InvalidSignature));
+    for place in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[place] ^= 1;
+        let verified = QuorumStatement::<S>::decode(&changed).and_then(|read| read.verify(&world.deployment));
+        assert!(verified.is_err(), "byte {place}");
+        assert!(QuorumStatement::<S>::decode(&bytes[..place]).is_err());
+    }
+}
+
+fn an_overlong_quorum_statement_is_refused<S: Suite>() {
+    let mut world = World::<S>::new(34);
+    let limit = MAX_QUORUM_STATEMENT_LEN;
+    let room = limit - 4 - StatementSignature::<S>::LEN;
+    let mut of = |length: usize| {
+        let shares = vec![3; length];
+        let signature = world.master.sign(&world.deployment, Purpose::Quorum, &shares, &mut world.rng);
+        QuorumStatement::new(shares, signature)
+    };
+    let longest = of(room).unwrap();
+    assert!(QuorumStatement::<S>::decode(&longest.encode()).is_ok());
+    let too_long = Error::TooLong { what: "quorum statement", limit };
+    assert_eq!(of(room + 1).map(drop), Err(too_long.clone()));
+    assert_eq!(QuorumStatement::<S>::decode(&vec![0; limit + 1]).map(drop), Err(too_long));
 }
