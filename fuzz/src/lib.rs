@@ -16,6 +16,7 @@
 //! | [`files`] | what the services read from disk |
 //! | [`policies`] | the policy language, and encoded policies, attributes and schemas |
 //! | [`offices`] | attribute authorities: what they say, and their machines |
+//! | [`quorum`] | enrolment with a quorum: shares, statements, and the machines of both sides |
 //! | [`machines`] | the roles, taken to some state and then fed with anything |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -30,5 +31,6 @@ pub mod machines;
 pub mod mutation;
 pub mod offices;
 pub mod policies;
+pub mod quorum;
 pub mod scene;
 pub mod targets;

@@ -2,7 +2,9 @@
 
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
-use crate::{age_files, attributes, conditions, decoders, envelopes, files, machines, offices, policies};
+use crate::{
+    age_files, attributes, conditions, decoders, envelopes, files, machines, offices, policies, quorum,
+};
 
 /// Something to feed with bytes.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +34,9 @@ pub const TARGETS: &[Target] = targets! {
     "partial_key": decoders::partial_key, decoders::seeds::partial_key;
     "enrolment_request": decoders::enrolment_request, decoders::seeds::enrolment_request;
     "sealed_reply": decoders::sealed_reply, decoders::seeds::sealed_reply;
+    "sealed_share": quorum::sealed_share, quorum::sealed_share_seeds;
+    "quorum_statement": quorum::quorum_statement, quorum::statement_seeds;
+    "quorum_input": quorum::quorum_input, quorum::input_seeds;
     "pending_enrolment": decoders::pending_enrolment, decoders::seeds::pending_enrolment;
     "revocation_list": decoders::revocation_list, decoders::seeds::revocation_list;
     "header": decoders::header, decoders::seeds::header;

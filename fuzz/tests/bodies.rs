@@ -11,6 +11,7 @@ use rand_chacha::rand_core::RngCore;
 fn rounds(target: &Target) -> usize {
     match target.name {
         "kgc_input" | "leader_input" | "deputy_input" | "edge_input" => 1200,
+        "quorum_input" => 400,
         "edge_snapshot" | "leader_records" | "state_file" => 1000,
         name if ["abe_", "age_", "ibe_"].iter().any(|kind| name.starts_with(kind)) => 600,
         "authority_statement" | "delivery_request" | "sealed_delivery" | "keyring" | "office_input" => 600,
