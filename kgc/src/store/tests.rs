@@ -87,6 +87,41 @@ fn records_survive_reopening() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
+fn pinned(serial: u8, name: &str) -> KgcRecord {
+    KgcRecord::Pinned {
+        token_id: [serial; 16],
+        name: name.into(),
+        identity: vec![serial; 60],
+        pin: [serial; 32],
+        request: [serial; 32],
+        at: NOW,
+    }
+}
+
+#[test]
+fn pins_and_contributions_survive_reopening_and_a_token_is_bound_once() {
+    let (bench, mut store) = Bench::new();
+    let contributed = |handle| KgcRecord::Contributed { token_id: [1; 16], handle: [handle; 32], at: NOW };
+    let records = [pinned(1, "edge-1"), pinned(2, "edge-2"), contributed(7), contributed(8)];
+    store.persist(&of_the_kgc(records.clone()), NOW).expect("persist");
+    // The very same once more is fine, another request for the token is not, nor is a signature for none.
+    store.persist(&of_the_kgc([pinned(1, "edge-1"), contributed(7)]), NOW).expect("once more");
+    let mut other = pinned(1, "edge-1");
+    if let KgcRecord::Pinned { request, .. } = &mut other {
+        *request = [99; 32];
+    }
+    let error = store.persist(&of_the_kgc([other]), NOW).expect_err("bound twice");
+    assert!(matches!(error, Error::TokenBoundTwice), "{error}");
+    let unbound = KgcRecord::Contributed { token_id: [3; 16], handle: [9; 32], at: NOW };
+    assert!(store.persist(&of_the_kgc([unbound]), NOW).is_err());
+    drop(store);
+    let store = bench.open().expect("open");
+    assert_eq!(store.records().expect("records"), records);
+    assert_eq!(checked(&store), Checked::Whole);
+    let actions: Vec<_> = store.audit_lines().expect("lines").into_iter().map(|line| line.action).collect();
+    assert_eq!(actions[1..], ["token bound", "token bound", "contributed to a key", "contributed to a key"]);
+}
+
 #[test]
 fn failing_batch_leaves_nothing_behind() {
     let (_bench, mut store) = Bench::new();
@@ -182,8 +217,8 @@ fn foreign_newer_and_damaged_registries_are_refused() {
     drop(store);
     let other = Store::open(bench.directory.path(), &[8; 32]).expect_err("other deployment");
     assert!(other.to_string().contains("another deployment"), "{other}");
-    bench.tamper("PRAGMA user_version = 3");
-    assert!(bench.open().expect_err("newer").to_string().contains("version 3"));
+    bench.tamper("PRAGMA user_version = 4");
+    assert!(bench.open().expect_err("newer").to_string().contains("version 4"));
     bench.tamper("PRAGMA application_id = 1");
     assert!(bench.open().expect_err("foreign").to_string().contains("another program"));
     std::fs::write(bench.path(), [b'x'; 4096]).expect("write");
