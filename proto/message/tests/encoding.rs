@@ -274,7 +274,7 @@ fn release_messages_out_of_bounds_are_refused() {
         assert_eq!(error, MessageError::Invalid(field));
     };
     let good = m::ReleaseChallenge { nonce: [1; 16], cookie: [2; 40], kgc: 1, master: [3; 32], version: 1 };
-    check(Message::ReleaseChallenge(m::ReleaseChallenge { kgc: 0, ..good.clone() }), "kgc");
+    check(Message::ReleaseChallenge(m::ReleaseChallenge { kgc: 0, ..good }), "kgc");
     check(Message::ReleaseChallenge(m::ReleaseChallenge { version: 0, ..good }), "version");
     for length in [0, quiver_ainq::delivery::MAX_DELIVERY_REQUEST_LEN + 1] {
         let request = m::ReleaseRequest { nonce: [1; 16], cookie: [2; 40], request: vec![0; length] };

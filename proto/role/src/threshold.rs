@@ -82,7 +82,6 @@ impl<S: Suite> Eq for Reader<S> {}
 
 /// What a KGC signs with.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "one per KGC")]
 pub enum Master<S: Suite> {
     /// All of it: a single KGC.
     Whole(MasterSecret<S>),

@@ -25,9 +25,9 @@ impl<S: Suite> Kgc<S> {
         rng: &mut dyn CryptoRngCore,
     ) {
         let Master::Share(share) = &self.config.master else { return };
-        let committed = match share.commit(rng) {
-            Ok(committed) => committed,
-            Err(_) => return self.refuse(from, Some(*request.token_id()), Reason::Busy, &digest),
+        // Fails only if FROST's own arithmetic does; the drone may try again.
+        let Ok(committed) = share.commit(rng) else {
+            return self.refuse(from, Some(*request.token_id()), Reason::Busy, &digest);
         };
         let answer = EnrolCommitment {
             request_digest: digest,

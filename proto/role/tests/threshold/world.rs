@@ -303,7 +303,7 @@ impl<S: QuorumSuite> World<S> {
                     match output {
                         Output::Persist(record) => seat.records.push(record),
                         Output::Transmit { to: Destination::Peer(to), payload } => {
-                            flights.push((to, payload))
+                            flights.push((to, payload));
                         }
                         Output::Event(event) => seat.events.push(event),
                         _ => {}
@@ -321,7 +321,7 @@ impl<S: QuorumSuite> World<S> {
                         }
                         Output::Persist(state) => drone.state = Some(state),
                         Output::Transmit { to: Destination::Peer(to), payload } => {
-                            flights.push((to, payload))
+                            flights.push((to, payload));
                         }
                         Output::Event(event) => drone.events.push(event),
                         _ => {}
