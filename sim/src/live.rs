@@ -4,6 +4,7 @@ mod board;
 mod centres;
 pub mod checks;
 mod drone;
+mod founding;
 mod host;
 mod node;
 mod orders;

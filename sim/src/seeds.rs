@@ -24,6 +24,8 @@ pub(crate) enum Player {
     Archivist = 7,
     /// A drone that collects keys of conditions.
     Collector = 8,
+    /// A KGC that makes its keys with the others.
+    Founding = 9,
 }
 
 /// What a player draws for.

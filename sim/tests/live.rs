@@ -137,6 +137,7 @@ fn drones_that_are_late_break_convergence() {
 #[test]
 fn any_three_of_five_kgcs_issue_keys_and_release_an_order() {
     let report = pass(&Plan { kgcs: 5, threshold: 3, orders: true, restart_leader: false, ..plan(20) });
+    assert!(report.operation("key generation by 5 KGCs").unwrap().took > Duration::ZERO);
     assert_eq!(report.operation("enrol").unwrap().drones, 23);
     assert_eq!(report.operation("phase 2 asked for by 20, in vain").unwrap().latencies, []);
     assert_eq!(report.operation("phase 2 released by 3 of 5").unwrap().latencies.len(), 20);

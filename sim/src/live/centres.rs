@@ -20,7 +20,7 @@ use crate::seeds::{self, Player};
 use crate::{Result, SimError};
 
 /// For how long revocation lists count as fresh, in seconds.
-const REVOCATION_VALIDITY: u64 = 24 * 3600;
+pub(crate) const REVOCATION_VALIDITY: u64 = 24 * 3600;
 
 /// Founds the master key of conditions.
 pub(crate) fn archive<S: Suite>(plan: &Plan, founder: &Founder<S>) -> Result<Archive<S>> {
@@ -30,7 +30,11 @@ pub(crate) fn archive<S: Suite>(plan: &Plan, founder: &Founder<S>) -> Result<Arc
     let sign = |statement: &AuthorityStatement<S>| {
         founder.treasury.sign(deployment, Purpose::Parameters, &statement.body(), &mut dice)
     };
-    Archive::found(deployment, plan.quorum(), &mut rng, sign).map_err(refused)
+    match &founder.release {
+        Some(made) => Archive::together(deployment, made, sign),
+        None => Archive::alone(deployment, &mut rng, sign),
+    }
+    .map_err(refused)
 }
 
 /// Starts a KGC.

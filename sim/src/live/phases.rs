@@ -79,10 +79,11 @@ struct Run<'w, S: Suite> {
 impl<'w, S: Suite> Run<'w, S> {
     fn new(world: &'w mut World<S>) -> Self {
         let rng = seeds::generator(world.plan.seed, Player::Choices, 0, 0);
+        let operations = world.generation.map(|took| key_generation(world.plan.kgcs, took));
         Self {
             world,
             checker: Checker::default(),
-            operations: Vec::new(),
+            operations: operations.into_iter().collect(),
             members: BTreeSet::new(),
             sent: Vec::new(),
             rng,
@@ -229,5 +230,18 @@ impl<'w, S: Suite> Run<'w, S> {
         });
         self.check_keys(&BTreeSet::new());
         Ok(())
+    }
+}
+
+/// The row about the KGCs' own keys, before there are any drones.
+fn key_generation(kgcs: u16, took: Duration) -> Operation {
+    Operation {
+        name: format!("key generation by {kgcs} KGCs"),
+        drones: 0,
+        leader_cpu: None,
+        leader_bytes: None,
+        epochs: 0,
+        took,
+        latencies: Vec::new(),
     }
 }

@@ -10,9 +10,12 @@ use quiver_ainq::{
 use quiver_net::Multiaddr;
 use quiver_quorum::QuorumSuite;
 use quiver_role::leader::LeaderTiming;
+use quiver_role::quorum::Ibe;
 use quiver_role::{Kgcs, Leader, LeaderConfig, LeaderRecord, Route};
-use quiver_world::treasury::{Alone, Together, Treasury};
+use quiver_world::Generated;
+use quiver_world::treasury::{Alone, Treasury};
 
+use super::founding;
 use super::host::{Disk, LeaderHost};
 use super::node::Node;
 use super::setting::Setting;
@@ -30,27 +33,31 @@ const LONG_VALIDITY: Duration = Duration::from_secs(24 * 3600);
 pub(crate) struct Founder<S: Suite> {
     pub(crate) deployment: Deployment<S>,
     pub(crate) treasury: Box<dyn Treasury<S>>,
+    /// The key of conditions, if several KGCs made it.
+    pub(crate) release: Option<Generated<Ibe>>,
+    /// How long the KGCs took to make their keys.
+    pub(crate) generation: Option<Duration>,
     operator: OperatorSecretKey<S>,
     rng: rand_chacha::ChaCha20Rng,
 }
 
 impl<S: Suite> Founder<S> {
-    pub(crate) fn new(plan: &Plan) -> Result<Self>
+    pub(crate) async fn new(plan: &Plan) -> Result<Self>
     where
         S: QuorumSuite,
     {
         let mut rng = seeds::generator(plan.seed, Player::Operator, 0, 0);
         let called = name("simulation")?;
-        let treasury: Box<dyn Treasury<S>> = match plan.quorum() {
-            None => Box::new(Alone::found::<S>(&mut rng)),
+        let (treasury, release, generation): (Box<dyn Treasury<S>>, _, _) = match plan.quorum() {
+            None => (Box::new(Alone::found::<S>(&mut rng)), None, None),
             Some(parameters) => {
-                let founded = Together::found(called.clone(), parameters, &mut rng);
-                Box::new(founded.map_err(|error| SimError::Usage(error.to_string()))?)
+                let founded = founding::generate::<S>(plan, called.clone(), parameters).await?;
+                (Box::new(founded.treasury), Some(founded.release), Some(founded.took))
             }
         };
         let deployment = Deployment::new(called, treasury.public());
         let operator = OperatorSecretKey::generate(&mut rng);
-        Ok(Self { deployment, treasury, operator, rng })
+        Ok(Self { deployment, treasury, release, generation, operator, rng })
     }
 
     /// Who issues tokens.

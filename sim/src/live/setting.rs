@@ -120,20 +120,29 @@ impl<S: Suite> Setting<S> {
     }
 
     pub(crate) fn transport(&self) -> Transport {
-        match self.transport {
-            TransportKind::Memory => Transport::PlainMemory,
-            TransportKind::Tcp => Transport::Tcp,
-            TransportKind::Quic => Transport::Quic,
-        }
+        transport(self.transport)
     }
 
     /// An address of which the system chooses the port.
     pub(crate) fn any_address(&self) -> Result<Multiaddr> {
-        let text = match self.transport {
-            TransportKind::Memory => "/memory/0",
-            TransportKind::Tcp => "/ip4/127.0.0.1/tcp/0",
-            TransportKind::Quic => "/ip4/127.0.0.1/udp/0/quic-v1",
-        };
-        text.parse().map_err(|_| SimError::Usage(format!("{text} is no address")))
+        address(self.transport)
     }
+}
+
+pub(super) const fn transport(kind: TransportKind) -> Transport {
+    match kind {
+        TransportKind::Memory => Transport::PlainMemory,
+        TransportKind::Tcp => Transport::Tcp,
+        TransportKind::Quic => Transport::Quic,
+    }
+}
+
+/// An address of which the system chooses the port.
+pub(super) fn address(kind: TransportKind) -> Result<Multiaddr> {
+    let text = match kind {
+        TransportKind::Memory => "/memory/0",
+        TransportKind::Tcp => "/ip4/127.0.0.1/tcp/0",
+        TransportKind::Quic => "/ip4/127.0.0.1/udp/0/quic-v1",
+    };
+    text.parse().map_err(|_| SimError::Usage(format!("{text} is no address")))
 }

@@ -27,7 +27,7 @@ use crate::{Result, SimError};
 /// How many drones are at the KGC at a time.
 pub(crate) const ENROLLING_AT_ONCE: usize = 256;
 /// How often counters are looked at where there is no event to wait for.
-const GLANCE: Duration = Duration::from_millis(10);
+pub(crate) const GLANCE: Duration = Duration::from_millis(10);
 
 /// What the world can tell at the end.
 pub(crate) struct Finding {
@@ -64,6 +64,8 @@ pub(crate) struct World<S: Suite> {
     pub(crate) kgcs: Vec<Node<KeyCentre<S>>>,
     /// The master key of conditions, if there are orders that wait for one.
     pub(crate) archive: Option<Archive<S>>,
+    /// How long several KGCs took to make their keys.
+    pub(crate) generation: Option<Duration>,
 }
 
 impl<S: Suite> World<S> {
@@ -75,7 +77,7 @@ impl<S: Suite> World<S> {
     where
         S: QuorumSuite,
     {
-        let mut founder = Founder::new(plan)?;
+        let mut founder = Founder::new(plan).await?;
         let swarm = plan.drones + plan.newcomers();
         let setting = Setting::new(plan, &founder, swarm + 1)?;
         let groups = |index| {
@@ -124,6 +126,7 @@ impl<S: Suite> World<S> {
             sent_before: 0,
             kgcs,
             archive,
+            generation: founder.generation,
         };
         world.await_leader().await?;
         for token in deputy_tokens {
@@ -297,7 +300,11 @@ impl<S: Suite> World<S> {
     }
 }
 
-async fn first_address<M>(node: &Node<M>, within: Duration, what: &'static str) -> Result<Multiaddr>
+pub(crate) async fn first_address<M>(
+    node: &Node<M>,
+    within: Duration,
+    what: &'static str,
+) -> Result<Multiaddr>
 where
     M: quiver_role::Machine + Send + 'static,
     M::Command: Send,

@@ -9,12 +9,11 @@ use quiver_ainq::{
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Secret, aead};
 use quiver_ibe::{Ciphertext, Condition, Dealing, IdentityKey, IdentityPoint, MasterPublicKey, MasterShare};
-use quiver_quorum::Parameters;
 use quiver_role::release::{Holding, ReleaseAuthority, ReleaseParameters};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
-use crate::generate;
+use crate::Generated;
 
 /// The channel on which orders are handed on.
 pub const CHANNEL: &str = "orders";
@@ -126,24 +125,37 @@ pub struct Archive<S: Suite> {
 }
 
 impl<S: Suite> Archive<S> {
-    /// Founds it: by the same key generation as the KGCs' own key, or, for a single KGC, alone. `sign` makes the KGCs'
-    /// signature of purpose `parameters`.
+    /// Founds it at a single KGC. `sign` makes the KGC's signature of purpose `parameters`.
     ///
     /// # Errors
     /// [`ConditionalError`], never.
-    pub fn found(
+    pub fn alone(
         deployment: &Deployment<S>,
-        quorum: Option<Parameters>,
         rng: &mut impl CryptoRngCore,
         sign: impl FnOnce(&AuthorityStatement<S>) -> StatementSignature<S>,
     ) -> Result<Self, ConditionalError> {
-        let (shares, publics) = match quorum {
-            Some(parameters) => together(parameters, rng)?,
-            None => {
-                let dealing = Dealing::deal(1, 1, rng)?;
-                (dealing.shares().iter().map(MasterShare::encode).collect(), dealing.public_shares()?)
-            }
-        };
+        let dealing = Dealing::deal(1, 1, rng)?;
+        let shares = dealing.shares().iter().map(MasterShare::encode).collect();
+        Self::new(deployment, (shares, dealing.public_shares()?), sign)
+    }
+
+    /// Of a key that the KGCs of a quorum made, just as they made their own. `sign` makes the quorum's signature.
+    ///
+    /// # Errors
+    /// [`ConditionalError`], never for what a key generation gave.
+    pub fn together(
+        deployment: &Deployment<S>,
+        made: &Generated<Bls12381G1>,
+        sign: impl FnOnce(&AuthorityStatement<S>) -> StatementSignature<S>,
+    ) -> Result<Self, ConditionalError> {
+        Self::new(deployment, together(made)?, sign)
+    }
+
+    fn new(
+        deployment: &Deployment<S>,
+        (shares, publics): Shared,
+        sign: impl FnOnce(&AuthorityStatement<S>) -> StatementSignature<S>,
+    ) -> Result<Self, ConditionalError> {
         let statement =
             ReleaseParameters { version: 1, publics }.statement(deployment, Name::new("release")?)?;
         let signature = sign(&statement);
@@ -173,12 +185,10 @@ impl<S: Suite> Archive<S> {
 
 type Shared = (Vec<Zeroizing<[u8; MasterShare::LEN]>>, quiver_ibe::PublicShares);
 
-/// The KGCs make a second key, over the curve of identity-based encryption, just as they made their own.
-fn together(parameters: Parameters, rng: &mut impl CryptoRngCore) -> Result<Shared, ConditionalError> {
-    let context = quiver_crypto::Hasher::new("quiver/1 world release").finish();
-    let (made, public) = generate::<Bls12381G1>(parameters, context, rng)?;
+/// The shares of a key generation as identity-based encryption has them.
+fn together((made, public): &Generated<Bls12381G1>) -> Result<Shared, ConditionalError> {
     let mut shares = Vec::new();
-    for share in &made {
+    for share in made {
         // Little-endian there, big-endian here.
         let mut scalar = share.expose();
         scalar.reverse();
@@ -188,17 +198,19 @@ fn together(parameters: Parameters, rng: &mut impl CryptoRngCore) -> Result<Shar
     let points = public.shares().map(|(kgc, share)| Ok((kgc, point(share.as_bytes())?)));
     let points = points.collect::<Result<Vec<_>, ConditionalError>>()?;
     let master = MasterPublicKey::decode(public.master().as_bytes())?;
-    Ok((shares, quiver_ibe::PublicShares::new(parameters.threshold(), master, points)?))
+    Ok((shares, quiver_ibe::PublicShares::new(public.parameters().threshold(), master, points)?))
 }
 
 #[cfg(test)]
 mod tests {
     use quiver_ainq::{MasterSecret, Purpose, Ristretto255};
     use quiver_ibe::{UnverifiedKeyShare, combine};
+    use quiver_quorum::Parameters;
     use rand_chacha::ChaCha8Rng;
     use rand_core::SeedableRng;
 
     use super::*;
+    use crate::generate;
 
     fn archive(quorum: Option<Parameters>) -> Archive<Ristretto255> {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
@@ -208,7 +220,13 @@ mod tests {
         let sign = |statement: &AuthorityStatement<_>| {
             master.sign(&deployment, Purpose::Parameters, &statement.body(), &mut other)
         };
-        Archive::found(&deployment, quorum, &mut rng, sign).unwrap()
+        match quorum {
+            None => Archive::alone(&deployment, &mut rng, sign).unwrap(),
+            Some(parameters) => {
+                let made = generate::<Bls12381G1>(parameters, [0; 32], &mut rng).unwrap();
+                Archive::together(&deployment, &made, sign).unwrap()
+            }
+        }
     }
 
     #[test]

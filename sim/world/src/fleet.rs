@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use quiver_ainq::{
-    AuthorityStatement, Deployment, IssuedToken, KgcId, Name, OperatorPublicKey, OperatorSecretKey, Purpose,
-    Role, StrategyKind, Suite, TokenGrant, UnixTime,
+    AuthorityStatement, Bls12381G1, Deployment, IssuedToken, KgcId, Name, OperatorPublicKey,
+    OperatorSecretKey, Purpose, Role, StrategyKind, Suite, TokenGrant, UnixTime,
 };
-use quiver_crypto::Secret;
+use quiver_crypto::{Hasher, Secret};
 use quiver_ibe::Condition;
 use quiver_quorum::{Parameters, QuorumSuite};
 use quiver_role::edge::EdgeTiming;
@@ -24,7 +24,7 @@ use crate::conditional::{Archive, SealedOrder, phase_two};
 use crate::drive::Sabotage;
 use crate::drone::Drone;
 use crate::seeds::{self, Player};
-use crate::treasury::{Alone, Together, Treasury};
+use crate::treasury::{Alone, Together, Treasury, generate};
 use crate::{Node, Setup, WorldError};
 
 /// When the world begins: 2027-01-01, in seconds since 1970.
@@ -292,7 +292,16 @@ fn archive<S: Suite>(
     let sign = |statement: &AuthorityStatement<S>| {
         treasury.sign(deployment, Purpose::Parameters, &statement.body(), &mut dice)
     };
-    Archive::found(deployment, quorum, &mut rng, sign).map_err(|error| WorldError::Quorum(error.to_string()))
+    let archive = match quorum {
+        None => Archive::alone(deployment, &mut rng, sign),
+        Some(parameters) => {
+            let context = Hasher::new("quiver/1 world release").finish();
+            let made = generate::<Bls12381G1>(parameters, context, &mut rng);
+            let made = made.map_err(|error| WorldError::Quorum(error.to_string()))?;
+            Archive::together(deployment, &made, sign)
+        }
+    };
+    archive.map_err(|error| WorldError::Quorum(error.to_string()))
 }
 
 impl<S: Suite> fmt::Debug for Fleet<S> {

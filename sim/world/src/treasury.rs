@@ -204,7 +204,13 @@ impl<S: QuorumSuite> Together<S> {
         let body = public.encode();
         let signature = statement((&shares, &public), &deployment, Purpose::Quorum, &body, rng)?;
         let statement = QuorumStatement::new(body, signature).map_err(|_| Error::WrongQuorum)?;
-        Ok(Self { shares, public, statement })
+        Ok(Self::of((shares, public), statement))
+    }
+
+    /// The shares that KGCs have made, and what they signed about them.
+    #[must_use]
+    pub fn of((shares, public): Generated<S>, statement: QuorumStatement<S>) -> Self {
+        Self { shares, public, statement }
     }
 
     fn keys(&self) -> (&[SecretShare<S>], &PublicShares<S>) {

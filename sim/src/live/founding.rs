@@ -1,0 +1,152 @@
+//! The KGCs of a quorum make their keys: both, over the network, with the machine that the service runs.
+
+use std::time::Duration;
+
+use quiver_ainq::{KgcId, Name, QuorumStatement};
+use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey};
+use quiver_quorum::{Parameters, PublicShares, QuorumSuite, SecretShare};
+use quiver_role::Route;
+use quiver_role::quorum::{
+    Charter, Ibe, QuorumCommand, QuorumConfig, QuorumEvent, QuorumKeys, QuorumNode, QuorumRecord,
+};
+use quiver_world::Generated;
+use quiver_world::treasury::Together;
+
+use super::centres::REVOCATION_VALIDITY;
+use super::node::Node;
+use super::setting::{address, transport};
+use super::world::{GLANCE, first_address};
+use crate::measure;
+use crate::plan::Plan;
+use crate::seeds::{self, Player};
+use crate::{Result, SimError};
+
+/// What a key generation came to.
+pub(crate) struct Founded<S: QuorumSuite> {
+    /// The key that issues.
+    pub(crate) treasury: Together<S>,
+    /// The key of conditions.
+    pub(crate) release: Generated<Ibe>,
+    /// How long it took.
+    pub(crate) took: Duration,
+}
+
+/// Lets the KGCs make their keys.
+pub(crate) async fn generate<S: QuorumSuite>(
+    plan: &Plan,
+    called: Name,
+    parameters: Parameters,
+) -> Result<Founded<S>> {
+    let begin = measure::now();
+    let nodes = start::<S>(plan, called, parameters).await?;
+    for node in &nodes {
+        node.command(QuorumCommand::Generate).await?;
+    }
+    let (keys, statement) = finished(plan, &nodes).await?;
+    let took = begin.elapsed();
+    for mut node in nodes {
+        node.kill().await;
+    }
+    assemble(&keys, &statement, took).map_err(broken)
+}
+
+fn broken(error: impl std::fmt::Display) -> SimError {
+    SimError::Usage(format!("the KGCs' keys: {error}"))
+}
+
+/// Starts a node for each; each dials those before it.
+async fn start<S: QuorumSuite>(
+    plan: &Plan,
+    called: Name,
+    parameters: Parameters,
+) -> Result<Vec<Node<QuorumNode<S>>>> {
+    let key = |kgc: KgcId| {
+        NodeKey::from_seed(seeds::node_key(plan.seed, Player::Kgc, u32::from(kgc) - 1))
+            .map_err(|source| SimError::Node { who: format!("KGC {kgc}"), source })
+    };
+    let mut members = Vec::new();
+    for kgc in parameters.kgcs() {
+        members.push((kgc, key(kgc)?.peer_id()));
+    }
+    let identities = members.iter().map(|(_, peer)| peer.to_bytes()).collect();
+    let charter = Charter::new::<S>(called, parameters.threshold(), identities).map_err(broken)?;
+    let (mut nodes, mut addresses): (_, Vec<Multiaddr>) = (Vec::new(), Vec::new());
+    for id in parameters.kgcs() {
+        let mut config =
+            NodeConfig::registry(key(id)?, transport(plan.transport), usize::from(parameters.members()));
+        config.identify = false;
+        config.ping = None;
+        config.listen = vec![address(plan.transport)?];
+        config.members = members.iter().filter(|(other, _)| *other != id).copied().collect();
+        config.dial = (1..).zip(&addresses).map(|(kgc, at)| (Route::Member(kgc), at.clone())).collect();
+        let quorum = QuorumConfig {
+            charter: charter.clone(),
+            id,
+            revocation_validity: REVOCATION_VALIDITY,
+            ibe_parameters: PublicShares::encode,
+        };
+        let machine = QuorumNode::<S>::new(quorum, [])
+            .map_err(|source| SimError::Restore { who: format!("KGC {id}"), source: Box::new(source) })?;
+        let rng = seeds::generator(plan.seed, Player::Founding, u32::from(id), 0);
+        let node = Node::start(format!("KGC {id}"), &config, machine, Listener(id), rng)?;
+        addresses.push(first_address(&node, plan.timeout, "start of a KGC").await?);
+        nodes.push(node);
+    }
+    Ok(nodes)
+}
+
+/// What every KGC holds, encoded, and the quorum's own statement about it.
+type Finished = (Vec<Vec<u8>>, Vec<u8>);
+
+async fn finished<S: QuorumSuite>(plan: &Plan, nodes: &[Node<QuorumNode<S>>]) -> Result<Finished> {
+    let deadline = measure::now() + plan.timeout;
+    loop {
+        let (mut keys, mut statement) = (Vec::new(), None);
+        for node in nodes {
+            let held = node.inspect(|node| {
+                let keys = node.keys().map(|keys| keys.encode().to_vec());
+                (keys, node.quorum_statement().map(<[u8]>::to_vec))
+            });
+            let (key, said) = held.await?;
+            keys.extend(key);
+            statement = statement.or(said);
+        }
+        match statement {
+            Some(statement) if keys.len() == nodes.len() => return Ok((keys, statement)),
+            _ if measure::now() >= deadline => {
+                return Err(SimError::Late { what: "key generation of the KGCs", within: plan.timeout });
+            }
+            _ => tokio::time::sleep(GLANCE).await,
+        }
+    }
+}
+
+fn assemble<S: QuorumSuite>(
+    keys: &[Vec<u8>],
+    statement: &[u8],
+    took: Duration,
+) -> std::result::Result<Founded<S>, Box<dyn std::error::Error>> {
+    let (mut issuing, mut release, mut publics) = (Vec::new(), Vec::new(), None);
+    for keys in keys {
+        let keys = QuorumKeys::<S>::decode(keys)?;
+        issuing.push(SecretShare::decode(&keys.ainq().share().encode())?);
+        release.push(SecretShare::<Ibe>::decode(&keys.ibe().share().encode())?);
+        publics = Some((keys.ainq().public().clone(), keys.ibe().public().clone()));
+    }
+    let (of_issuing, of_release) = publics.ok_or("nobody has keys")?;
+    let treasury = Together::of((issuing, of_issuing), QuorumStatement::decode(statement)?);
+    Ok(Founded { treasury, release: (release, of_release), took })
+}
+
+/// Logs what a KGC reports.
+struct Listener(KgcId);
+
+impl<S: QuorumSuite> Host<QuorumNode<S>> for Listener {
+    fn persist(&mut self, _: &[QuorumRecord]) -> std::result::Result<(), HostError> {
+        Ok(())
+    }
+
+    fn event(&mut self, _: &QuorumNode<S>, event: QuorumEvent) {
+        tracing::debug!(kgc = self.0, ?event, "key generation");
+    }
+}
