@@ -45,7 +45,7 @@ pub fn deployment_file(bytes: &[u8]) {
 
 /// Deployment files of both suites.
 pub fn deployment_file_seeds() -> Vec<Vec<u8>> {
-    let kgc = vec![KgcEntry { id: 1, addresses: vec!["/dns4/kgc.example/tcp/7000".into()] }];
+    let kgc = vec![KgcEntry { id: 1, peer: None, addresses: vec!["/dns4/kgc.example/tcp/7000".into()] }];
     let files = [
         DeploymentFile::new(&Ristretto255::scene().deployment, kgc.clone()),
         DeploymentFile::new(&Bls12381G1::scene().deployment, kgc),

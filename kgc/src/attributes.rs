@@ -18,6 +18,7 @@ use crate::authorities::scheme_of;
 use crate::cli::{AbeCommand, WhatArgs};
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::registry;
 use crate::store::{AuthorityRow, Store};
 
 /// Runs a subcommand.
@@ -25,7 +26,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &AbeCom
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
     with_suite!(file.suite()?, S => {
         let deployment = file.pin::<S>()?;
-        let store = Store::open(&config.data_dir, &deployment.fingerprint())?;
+        let store = registry::open_of(config, &deployment)?;
         match command {
             AbeCommand::Setup(args) => setup::run(config, protection, &deployment, store, args),
             AbeCommand::Grant(args) => granting::grant(config, &deployment, store, args),

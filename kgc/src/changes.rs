@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Handle as KeyHandle, Suite};
+use quiver_ainq::Handle as KeyHandle;
 use quiver_net::Handle;
-use quiver_role::KgcCommand;
-use quiver_role::attributes::{CentreCommand, Grant, KeyCentre, OfficeCommand};
+use quiver_role::attributes::{CentreCommand, Grant, OfficeCommand};
+use quiver_role::{KgcCommand, Machine};
 
 use crate::error::Result;
 use crate::store::Store;
@@ -23,6 +23,8 @@ pub(crate) struct Seen {
     /// The newest revocation of a drone. From 0 at each start, so that one made just before a crash is handed over again; the
     /// machine knows which are new.
     drones: u64,
+    /// The newest revocation that this operator wants of the quorum. From 0 at each start as well.
+    wishes: u64,
     /// How many revoked tokens.
     tokens: usize,
     /// The newest grant or withdrawal.
@@ -37,7 +39,13 @@ impl Changes {
     }
 
     /// Looks every so often until the machine ends.
-    pub(crate) async fn follow<S: Suite>(mut self, machine: Handle<KeyCentre<S>>, every: Duration) {
+    /// `wrap` makes of each command one of the machine's.
+    pub(crate) async fn follow<M: Machine>(
+        mut self,
+        machine: Handle<M>,
+        every: Duration,
+        wrap: fn(CentreCommand) -> M::Command,
+    ) {
         let mut ticks = tokio::time::interval(every.max(Duration::from_millis(10)));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -46,7 +54,7 @@ impl Changes {
                 Ok((commands, seen)) => {
                     for command in commands {
                         let words = describe(&command);
-                        if machine.command(command).await.is_err() {
+                        if machine.command(wrap(command)).await.is_err() {
                             return;
                         }
                         tracing::info!("{words}");
@@ -69,6 +77,12 @@ impl Changes {
             let handles = drones.iter().map(|drone| KeyHandle(drone.handle)).collect();
             let serials = drones.iter().map(|drone| drone.serial).collect();
             commands.push(CentreCommand::Kgc(KgcCommand::RevokeDrones { handles, serials }));
+        }
+        let wishes = self.store.wishes_after(seen.wishes)?;
+        if let Some((last, _)) = wishes.last() {
+            seen.wishes = *last;
+            let serials = wishes.iter().map(|(_, serial)| *serial).collect();
+            commands.push(CentreCommand::Kgc(KgcCommand::RevokeDrones { handles: Vec::new(), serials }));
         }
         let tokens = self.store.revoked_tokens()?;
         if let Some(new) = tokens.get(seen.tokens..).filter(|new| !new.is_empty()) {

@@ -1,5 +1,7 @@
 //! The command line.
 
+mod quorum;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -10,6 +12,8 @@ use quiver_service::arguments::CommonArgs;
 use quiver_service::clock::parse_time;
 use quiver_service::deployment_file::SuiteChoice;
 
+pub(crate) use self::quorum::{ApproveArgs, QuorumCommand, QuorumInitArgs, QuorumKeyArgs, WaitArgs};
+
 const EXAMPLES: &str = "\
 Examples:
   kgc operator new --out operator                    # once: operator.key (keep it safe), operator.pub
@@ -19,11 +23,13 @@ Examples:
   kgc serve
   kgc drone revoke edge-1                            # a running `kgc serve` picks it up
   kgc abe setup --name orders --schema schema.toml   # an attribute authority; while `kgc serve` is stopped
+  kgc quorum --help                                  # several KGCs, any t of which issue keys
   kgc abe grant --drone edge-1 --attributes 'scout, sector:7'
 
 Files in the data directory (default ./kgc-data): master.state (master secret, encrypted),
 authorities.state (attribute authorities' master keys, encrypted), registry.sqlite, deployment.toml (public:
 give it to leaders, edges and operators), NAME.authority (public: an attribute authority's parameters).
+In a quorum: transport.state (keep a copy elsewhere), quorum.state (shares), both encrypted, quorum.toml (public).
 Settings: --config FILE (TOML) < QUIVER_KGC_DATA_DIR, QUIVER_KGC_LISTEN, ... < flags.";
 
 /// Quiver's Key Generation Centre: issues drones their keys and revokes them
@@ -54,6 +60,9 @@ pub(crate) enum Command {
     /// Drones that have enrolled
     #[command(subcommand)]
     Drone(DroneCommand),
+    /// One KGC of several: any t of n issue keys together, and fewer can do nothing
+    #[command(subcommand)]
+    Quorum(QuorumCommand),
     /// Attribute-based encryption: authorities, grants, keys
     #[command(subcommand)]
     Abe(AbeCommand),

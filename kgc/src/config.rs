@@ -1,5 +1,6 @@
 //! The configuration: defaults ← `--config FILE` ← `QUIVER_KGC_…` ← flags.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use quiver_service::logging::LogFormat;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::quorum;
 
 /// Prefix of the environment variables: `QUIVER_KGC_DATA_DIR`, `QUIVER_KGC_LISTEN`, …
 pub(crate) const VARIABLES: &str = "QUIVER_KGC_";
@@ -33,6 +35,16 @@ pub(crate) struct Config {
     /// How long a drone waits for its next key of one attribute authority.
     #[serde(with = "humantime_serde")]
     pub(crate) attribute_interval: Duration,
+    /// Of a KGC in a quorum.
+    pub(crate) quorum: QuorumSettings,
+}
+
+/// What a KGC of a quorum may have that is not in the init file, which is the same at all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct QuorumSettings {
+    /// Where other KGCs are now, by their ids, in place of what the init file says.
+    pub(crate) addresses: BTreeMap<String, Vec<String>>,
 }
 
 impl Default for Config {
@@ -44,6 +56,7 @@ impl Default for Config {
             poll: Duration::from_secs(1),
             revocation_validity: Duration::from_secs(7 * 24 * 3600),
             attribute_interval: Duration::from_secs(5),
+            quorum: QuorumSettings::default(),
         }
     }
 }
@@ -74,6 +87,10 @@ impl Config {
     /// The same, which must be there.
     pub(crate) fn existing_deployment(&self) -> Result<PathBuf> {
         let path = self.deployment_path();
-        if path.exists() { Ok(path) } else { Err(Error::NotInitialised(self.data_dir.clone())) }
+        match path.exists() {
+            true => Ok(path),
+            false if quorum::file::path_in(&self.data_dir).exists() => Err(Error::NoKeyYet),
+            false => Err(Error::NotInitialised(self.data_dir.clone())),
+        }
     }
 }

@@ -153,6 +153,46 @@ pub(crate) enum Error {
     /// The office cannot be opened with what is stored.
     #[error("{0}; restore authorities.state and the registry from a backup")]
     Office(#[from] OfficeError),
+    /// The init file of a quorum, or what follows from it.
+    #[error("quorum: {0}")]
+    Quorum(String),
+    /// This KGC is none of a quorum.
+    #[error(
+        "{0} is not of a KGC in a quorum; set it up with `kgc quorum key` and `kgc quorum init`, or give --data-dir"
+    )]
+    NoQuorum(PathBuf),
+    /// The transport key comes first.
+    #[error("no transport key in {0}; run `kgc quorum key` first: the other KGCs pin what it prints")]
+    NoTransportKey(PathBuf),
+    /// The quorum has no key yet.
+    #[error(
+        "the quorum has not made its key yet; start `kgc serve` on all its KGCs, and see `kgc quorum status`"
+    )]
+    NoKeyYet,
+    /// A quorum signs what it says of authorities another way.
+    #[error(
+        "in a quorum, attribute authorities belong to a single holder: give them a KGC of their own (`kgc init` in another --data-dir)"
+    )]
+    NoAuthorityInQuorum,
+    /// A wish that is there already.
+    #[error(
+        "this operator already wants `{which}` revoked; see `kgc quorum status` for how many others it takes"
+    )]
+    AlreadyWished {
+        /// What was asked for.
+        which: String,
+    },
+    /// This KGC had no part in that drone's enrolment.
+    #[error(
+        "no drone `{which}` is known to this KGC of the quorum; give its serial (32 hex digits), which `kgc drone list` shows at a KGC that took part in its enrolment"
+    )]
+    UnknownToThisKgc {
+        /// What was asked for.
+        which: String,
+    },
+    /// The other KGCs did not do their part in time.
+    #[error("{0}")]
+    TimedOut(String),
     /// The machine asked to bind a token twice: a bug, or a registry that was put back to an older state.
     #[error("a token that is bound to one key was to be bound to another")]
     TokenBoundTwice,
@@ -187,11 +227,16 @@ impl Error {
             | Self::ForeignRegistry { .. }
             | Self::KeysMissing { .. }
             | Self::Office(_) => Exit::BadState,
+            Self::TimedOut(_) => Exit::TimedOut,
+            Self::Quorum(_) | Self::NoQuorum(_) | Self::NoTransportKey(_) | Self::NoAuthorityInQuorum => {
+                Exit::Usage
+            }
             Self::NotInitialised(_) | Self::WrongSuite { .. } | Self::Terms(_) | Self::Policy(_) => {
                 Exit::Usage
             }
             Self::NameTaken { .. }
             | Self::AlreadyRevoked { .. }
+            | Self::AlreadyWished { .. }
             | Self::TokenUsed { .. }
             | Self::NothingGranted { .. } => Exit::Refused,
             _ => Exit::Failed,

@@ -13,6 +13,7 @@ use crate::cli::InitArgs;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::operator;
+use crate::quorum;
 use crate::sealed::{self, Sealed};
 use crate::store::Store;
 
@@ -30,7 +31,12 @@ fn create<S: Suite>(config: &Config, protection: &ProtectionArgs, args: &InitArg
     let operators =
         args.operator.iter().map(|path| operator::read_public(path, args.suite)).collect::<Result<_>>()?;
     private_file::create_directory(&config.data_dir)?;
-    let all = [sealed::path_in(&config.data_dir), Store::path_in(&config.data_dir), config.deployment_path()];
+    let all = [
+        sealed::path_in(&config.data_dir),
+        Store::path_in(&config.data_dir),
+        quorum::file::path_in(&config.data_dir),
+        config.deployment_path(),
+    ];
     if let Some(path) = all.into_iter().find(|path| path.exists()) {
         return Err(quiver_service::Error::Exists { path }.into());
     }
@@ -41,7 +47,10 @@ fn create<S: Suite>(config: &Config, protection: &ProtectionArgs, args: &InitArg
     OsRng.fill_bytes(seed.as_mut_slice());
     Sealed { master, seed, operators }.create(&config.data_dir, &deployment, &by)?;
     Store::create(&config.data_dir, &deployment.fingerprint(), clock::unix_now())?;
-    let file = DeploymentFile::new(&deployment, vec![KgcEntry { id: 1, addresses: args.address.clone() }]);
+    let file = DeploymentFile::new(
+        &deployment,
+        vec![KgcEntry { id: 1, peer: None, addresses: args.address.clone() }],
+    );
     let path = config.deployment_path();
     file.write_new(&path)?;
     terminal::line(&format!(

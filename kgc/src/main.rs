@@ -2,7 +2,7 @@
 //!
 //! `main` reads the command line, `config` the settings; `service` runs the machine of `quiver-role` with the driver of
 //! `quiver-net`; `store` is the registry, `sealed` the encrypted file with the master secret, `authorities` the one with the
-//! attribute authorities' keys.
+//! attribute authorities' keys; `quorum` is what a KGC does that is one of several.
 
 mod attributes;
 mod audit;
@@ -14,6 +14,7 @@ mod drone;
 mod error;
 mod init;
 mod operator;
+mod quorum;
 mod registry;
 mod sealed;
 mod service;
@@ -61,6 +62,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Token(TokenCommand::Revoke { which }) => token::revoke(&config, &which),
         Command::Drone(DroneCommand::List { json }) => drone::list(&config, json),
         Command::Drone(DroneCommand::Revoke { which }) => drone::revoke(&config, &which),
+        Command::Quorum(command) => quorum::run(&config, &cli.common.protection, command),
         Command::Abe(command) => attributes::run(&config, &cli.common.protection, &command),
     }
 }

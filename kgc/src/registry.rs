@@ -1,15 +1,38 @@
-//! Opening the registry from the command line: the public deployment file says whose it must be.
+//! Opening the registry from the command line: public files say whose it must be.
 
+use quiver_ainq::{Deployment, Suite};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::with_suite;
 
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::quorum::file::Pinned;
 use crate::store::Store;
 
 /// Opens the registry in the data directory.
 pub(crate) fn open(config: &Config) -> Result<Store> {
+    if let Some(quorum) = Pinned::kept(&config.data_dir)? {
+        return Store::open(&config.data_dir, &quorum.seat());
+    }
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
     let fingerprint = with_suite!(file.suite()?, S => file.pin::<S>()?.fingerprint());
     Store::open(&config.data_dir, &fingerprint)
+}
+
+/// Opens the registry in the data directory if it is of this deployment.
+///
+/// # Errors
+/// [`Error::ForeignRegistry`] if it is not.
+pub(crate) fn open_of<S: Suite>(config: &Config, deployment: &Deployment<S>) -> Result<Store> {
+    let fingerprint = deployment.fingerprint();
+    let Some(quorum) = Pinned::kept(&config.data_dir)? else {
+        return Store::open(&config.data_dir, &fingerprint);
+    };
+    // A quorum's registry is older than its key: the deployment file beside it says which that is.
+    let kept = DeploymentFile::read(&config.existing_deployment()?)?;
+    if kept.fingerprint != hex::encode(fingerprint) {
+        let (path, found) = (Store::path_in(&config.data_dir), "the registry of another deployment".into());
+        return Err(Error::ForeignRegistry { path, found });
+    }
+    Store::open(&config.data_dir, &quorum.seat())
 }

@@ -19,14 +19,19 @@ use crate::authorities::{self, SealedAuthority};
 use crate::changes::{Changes, describe};
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::quorum;
+use crate::quorum::file::Pinned;
 use crate::sealed::Sealed;
 use crate::store::Store;
 
 /// Connections served at a time; enrolling takes a drone about a second.
-const PEERS: usize = 4096;
+pub(crate) const PEERS: usize = 4096;
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) async fn run(config: Config, protection: ProtectionArgs) -> Result<()> {
+    if let Some(kept) = Pinned::kept(&config.data_dir)? {
+        return with_suite!(kept.suite, S => quorum::service::serve::<S>(&config, &protection, &kept).await);
+    }
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
     with_suite!(file.suite()?, S => serve::<S>(&config, &protection, &file).await)
 }
@@ -61,7 +66,7 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, PEERS);
     node.listen = config.listen.iter().map(|text| address(text)).collect::<Result<_>>()?;
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
-    let poll = tokio::spawn(changes.follow(handle, config.poll));
+    let poll = tokio::spawn(changes.follow(handle, config.poll, std::convert::identity));
     let stopped = driver
         .run(async move {
             let signal = shutdown.requested().await;
@@ -87,7 +92,7 @@ fn catch_up<S: Suite>(machine: &mut KeyCentre<S>, changes: &mut Changes) -> Resu
 }
 
 /// The attribute authorities, if there are any, with what is granted at them.
-fn office<S: Suite>(
+pub(crate) fn office<S: Suite>(
     config: &Config,
     deployment: &Deployment<S>,
     by: &Protection,
@@ -107,7 +112,7 @@ fn office<S: Suite>(
     })?)
 }
 
-fn address(text: &str) -> Result<Multiaddr> {
+pub(crate) fn address(text: &str) -> Result<Multiaddr> {
     text.parse().map_err(|error| Error::Terms(format!("listen address {text}: {error}")))
 }
 
@@ -138,7 +143,7 @@ impl<S: Suite> Host<KeyCentre<S>> for KgcHost {
 }
 
 /// What the KGC reports.
-fn log(event: KgcEvent) {
+pub(crate) fn log(event: KgcEvent) {
     match event {
         KgcEvent::Issued { token_id, name, handle } => {
             tracing::info!(%name, serial = hex::encode(token_id), %handle, "key issued");
@@ -171,7 +176,7 @@ fn log(event: KgcEvent) {
 }
 
 /// What the attribute authorities report.
-fn log_of_the_office(event: OfficeEvent) {
+pub(crate) fn log_of_the_office(event: OfficeEvent) {
     match event {
         OfficeEvent::Issued { authority, name, revision } => {
             tracing::info!(%name, %authority, revision, "attribute key issued");

@@ -12,6 +12,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod wishes;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,6 +25,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 pub(crate) use self::attributes::{AuthorityRow, GrantRow, Grantee, KeyRow};
 pub(crate) use self::audit::{Checked, Line};
+pub(crate) use self::drones::Drone;
 use crate::error::{Error, Result};
 
 /// How long one process waits for another's transaction.
@@ -126,7 +128,12 @@ impl Store {
         Ok(records)
     }
 
-    fn newest_revocation_list(&self) -> Result<Option<KgcRecord>> {
+    /// Adds a line to the audit table about something that is not in the registry.
+    pub(crate) fn note(&mut self, at: UnixTime, action: &str, subject: &str, detail: &str) -> Result<()> {
+        self.change(at, |change| change.audit(action, subject, detail))
+    }
+
+    pub(crate) fn newest_revocation_list(&self) -> Result<Option<KgcRecord>> {
         use rusqlite::OptionalExtension;
         let query = "SELECT number, list FROM revocation_list ORDER BY number DESC LIMIT 1";
         self.read(|db| {

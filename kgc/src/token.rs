@@ -79,7 +79,7 @@ fn registry_here<S: Suite>(
     if record == Record::Never || !Store::path_in(&config.data_dir).exists() {
         return Ok(None);
     }
-    match Store::open(&config.data_dir, &deployment.fingerprint()) {
+    match registry::open_of(config, deployment) {
         Ok(store) => Ok(Some(store)),
         Err(Error::ForeignRegistry { .. }) => Ok(None),
         Err(error) => Err(error),

@@ -15,6 +15,7 @@ use crate::authorities::SealedAuthority;
 use crate::cli::SetupArgs;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::quorum;
 use crate::sealed::Sealed;
 use crate::store::Store;
 
@@ -31,6 +32,9 @@ pub(crate) fn run<S: Suite>(
     mut store: Store,
     args: &SetupArgs,
 ) -> Result<()> {
+    if quorum::file::path_in(&config.data_dir).exists() {
+        return Err(Error::NoAuthorityInQuorum);
+    }
     let scheme = args.scheme.choice();
     let name = match &args.name {
         Some(name) => name.clone(),

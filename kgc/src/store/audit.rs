@@ -66,6 +66,8 @@ pub(crate) enum Checked {
 }
 
 pub(super) const ISSUED: &str = "key issued";
+pub(super) const PINNED: &str = "token bound";
+pub(super) const CONTRIBUTED: &str = "contributed to a key";
 pub(super) const ATTRIBUTE_KEY_ISSUED: &str = "attribute key issued";
 
 impl Change<'_> {
@@ -129,6 +131,8 @@ impl Store {
         }
         let counts = [
             ("keys", "SELECT count(*) FROM issued", ISSUED),
+            ("tokens", "SELECT count(*) FROM pinned", PINNED),
+            ("contributions", "SELECT count(*) FROM contributed", CONTRIBUTED),
             ("attribute keys", "SELECT count(*) FROM attribute_key", ATTRIBUTE_KEY_ISSUED),
         ];
         for (what, query, action) in counts {

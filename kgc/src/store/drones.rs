@@ -20,7 +20,8 @@ pub(crate) struct Drone {
     pub(crate) groups: Vec<String>,
     /// Serial, which is its token's id; hex.
     pub(crate) serial: String,
-    /// Handle of its public key; hex.
+    /// Handle of its public key; hex. At a KGC of a quorum that of the last signature it gave its share to, empty if it
+    /// gave none.
     pub(crate) handle: String,
     /// When it was enrolled.
     pub(crate) enrolled: UnixTime,
@@ -28,6 +29,8 @@ pub(crate) struct Drone {
     pub(crate) not_after: UnixTime,
     /// Whether it was revoked.
     pub(crate) revoked: bool,
+    /// Whether, in a quorum, this KGC's operator wants it revoked.
+    pub(crate) wanted: bool,
 }
 
 impl Drone {
@@ -35,6 +38,7 @@ impl Drone {
     pub(crate) fn state(&self, now: UnixTime) -> &'static str {
         match self {
             Self { revoked: true, .. } => "revoked",
+            Self { wanted: true, .. } => "revocation wanted",
             Self { not_after, .. } if *not_after < now => "expired",
             _ => "active",
         }
@@ -58,6 +62,21 @@ pub(crate) struct RevokedDrone {
     pub(crate) serial: [u8; 16],
     /// Its key's handle.
     pub(crate) handle: [u8; 32],
+}
+
+/// What stands beside the encoded identity.
+fn drone_without_identity(row: &Row<'_>) -> rusqlite::Result<Drone> {
+    Ok(Drone {
+        name: String::new(),
+        role: String::new(),
+        groups: Vec::new(),
+        serial: String::new(),
+        handle: row.get::<_, Option<[u8; 32]>>(1)?.map(hex::encode).unwrap_or_default(),
+        enrolled: row.get(2)?,
+        not_after: 0,
+        revoked: row.get(3)?,
+        wanted: row.get(4)?,
+    })
 }
 
 fn issued_record(row: &Row<'_>) -> rusqlite::Result<KgcRecord> {
@@ -102,25 +121,24 @@ impl Store {
 
     /// All enrolled drones, by name.
     pub(crate) fn drones(&self) -> Result<Vec<Drone>> {
-        let query = "SELECT issued.identity, issued.handle, issued.at, revoked_drone.seq IS NOT NULL
-                     FROM issued LEFT JOIN revoked_drone USING (token_id) ORDER BY issued.name, issued.at";
-        let rows: Vec<(Vec<u8>, [u8; 32], UnixTime, bool)> = self.read(|db| {
+        let query = "SELECT identity, handle, enrolled.at,
+                            revoked_drone.seq IS NOT NULL, revocation_wish.seq IS NOT NULL
+                     FROM enrolled LEFT JOIN revoked_drone USING (token_id) LEFT JOIN revocation_wish USING (token_id)
+                     ORDER BY name, enrolled.at";
+        let rows: Vec<(Vec<u8>, Drone)> = self.read(|db| {
             let mut statement = db.prepare(query)?;
-            let rows =
-                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, drone_without_identity(row)?)))?;
             rows.collect()
         })?;
-        let drone = |(identity, handle, enrolled, revoked): (Vec<u8>, [u8; 32], _, _)| {
+        let drone = |(identity, drone): (Vec<u8>, Drone)| {
             let identity = Identity::decode(&identity)?;
             Ok(Drone {
                 name: identity.name.to_string(),
                 role: describe_role(&identity.role),
                 groups: identity.groups.iter().map(ToString::to_string).collect(),
                 serial: hex::encode(identity.serial),
-                handle: hex::encode(handle),
-                enrolled,
                 not_after: identity.not_after,
-                revoked,
+                ..drone
             })
         };
         rows.into_iter().map(drone).collect()

@@ -4,6 +4,7 @@ use quiver_ainq::UnixTime;
 use quiver_role::KgcRecord;
 use rusqlite::{OptionalExtension, Row, params};
 
+use super::audit::{CONTRIBUTED, PINNED};
 use super::{Change, Store};
 use crate::error::{Error, Result};
 
@@ -39,7 +40,7 @@ impl Change<'_> {
             "INSERT INTO pinned (token_id, name, identity, pin, request, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let values = params![token_id, name, identity, pin, request, at];
         self.sql(self.transaction.execute(insert, values))?;
-        self.audit("token bound", name, &format!("serial {}", hex::encode(token_id)))
+        self.audit(PINNED, name, &format!("serial {}", hex::encode(token_id)))
     }
 
     pub(super) fn contributed(&self, token_id: &[u8; 16], handle: &[u8; 32], at: UnixTime) -> Result<()> {
@@ -50,7 +51,7 @@ impl Change<'_> {
         let detail = format!("serial {} handle {}", hex::encode(token_id), hex::encode(handle));
         let name = "SELECT name FROM pinned WHERE token_id = ?1";
         let name: String = self.sql(self.transaction.query_row(name, params![token_id], |row| row.get(0)))?;
-        self.audit("contributed to a key", &name, &detail)
+        self.audit(CONTRIBUTED, &name, &detail)
     }
 }
 

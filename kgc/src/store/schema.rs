@@ -126,6 +126,21 @@ CREATE TABLE contributed (
     at       INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX contributed_by_token ON contributed (token_id);
+
+-- What this KGC's operator wants the quorum to revoke, whether the drone is known here or not.
+CREATE TABLE revocation_wish (
+    seq      INTEGER PRIMARY KEY AUTOINCREMENT,
+    token_id BLOB NOT NULL UNIQUE CHECK (length(token_id) = 16),
+    at       INTEGER NOT NULL
+) STRICT;
+
+-- Drones, whether this KGC is one of a quorum or not.
+CREATE VIEW enrolled AS
+    SELECT token_id, name, identity, handle, at FROM issued
+    UNION ALL
+    SELECT token_id, name, identity,
+           (SELECT handle FROM contributed WHERE contributed.token_id = pinned.token_id ORDER BY rowid DESC LIMIT 1),
+           at FROM pinned;
 ";
 
 /// Creates the tables, within a transaction.
@@ -188,7 +203,7 @@ pub(super) fn check(connection: &Connection, path: &Path, fingerprint: &[u8; 32]
 #[cfg(test)]
 pub(super) fn make_version_1(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
-        "DROP TABLE contributed; DROP TABLE pinned; DROP TABLE attribute_key; DROP TABLE attribute_grant; DROP TABLE attribute_authority;",
+        "DROP VIEW enrolled; DROP TABLE revocation_wish; DROP TABLE contributed; DROP TABLE pinned; DROP TABLE attribute_key; DROP TABLE attribute_grant; DROP TABLE attribute_authority;",
     )?;
     connection.pragma_update(None, "user_version", 1)
 }

@@ -217,8 +217,8 @@ fn foreign_newer_and_damaged_registries_are_refused() {
     drop(store);
     let other = Store::open(bench.directory.path(), &[8; 32]).expect_err("other deployment");
     assert!(other.to_string().contains("another deployment"), "{other}");
-    bench.tamper("PRAGMA user_version = 4");
-    assert!(bench.open().expect_err("newer").to_string().contains("version 4"));
+    bench.tamper("PRAGMA user_version = 1000");
+    assert!(bench.open().expect_err("newer").to_string().contains("version 1000"));
     bench.tamper("PRAGMA application_id = 1");
     assert!(bench.open().expect_err("foreign").to_string().contains("another program"));
     std::fs::write(bench.path(), [b'x'; 4096]).expect("write");
@@ -253,4 +253,33 @@ fn two_processes_take_turns() {
     }
     assert_eq!(checked(&one), Checked::Whole);
     assert_eq!(two.drones().expect("drones").len(), 20);
+}
+
+/// With an identity that can be read.
+fn bound(serial: u8, name: &str) -> KgcRecord {
+    let KgcRecord::Issued { token_id, name, identity, pin, request, at, .. } = issued(serial, name) else {
+        unreachable!("made so")
+    };
+    KgcRecord::Pinned { token_id, name, identity, pin, request, at }
+}
+
+#[test]
+fn operator_of_a_quorum_wants_a_drone_revoked_once_known_here_or_not() {
+    let (_bench, mut store) = Bench::new();
+    store.persist(&of_the_kgc([bound(1, "edge-1")]), NOW).expect("persist");
+    assert_eq!(store.wish_revoked("edge-1", NOW).expect("by name"), ([1; 16], "edge-1".into()));
+    let again = store.wish_revoked(&hex::encode([1; 16]), NOW).expect_err("the same, by serial");
+    assert!(matches!(again, Error::AlreadyWished { .. }), "{again}");
+    let elsewhere = hex::encode([9; 16]);
+    assert_eq!(store.wish_revoked(&elsewhere, NOW).expect("by serial"), ([9; 16], elsewhere));
+    let unknown = store.wish_revoked("edge-9", NOW).expect_err("a name that nobody here has");
+    assert!(unknown.to_string().contains("serial"), "{unknown}");
+    let serials: Vec<_> =
+        store.wishes_after(0).expect("wishes").into_iter().map(|(_, serial)| serial).collect();
+    assert_eq!(serials, [[1; 16], [9; 16]]);
+    let (first, _) = store.wishes_after(0).expect("wishes")[0];
+    assert_eq!(store.wishes_after(first).expect("wishes").len(), 1);
+    let drone = &store.drones().expect("drones")[0];
+    assert_eq!((drone.wanted, drone.revoked, drone.state(NOW)), (true, false, "revocation wanted"));
+    assert_eq!(checked(&store), Checked::Whole);
 }

@@ -50,11 +50,11 @@ pub(crate) struct Token {
 
 /// Every id known from any of the three tables.
 const TOKENS: &str = "
-    SELECT ids.token_id, coalesce(issued.name, token.name), token.expiry,
-           issued.token_id IS NOT NULL, revoked_token.token_id IS NOT NULL
-    FROM (SELECT token_id FROM token UNION SELECT token_id FROM issued UNION SELECT token_id FROM revoked_token) AS ids
-    LEFT JOIN token USING (token_id) LEFT JOIN issued USING (token_id) LEFT JOIN revoked_token USING (token_id)
-    ORDER BY coalesce(token.at, issued.at, revoked_token.at), coalesce(issued.name, token.name) NULLS LAST, ids.token_id";
+    SELECT ids.token_id, coalesce(enrolled.name, token.name), token.expiry,
+           enrolled.token_id IS NOT NULL, revoked_token.token_id IS NOT NULL
+    FROM (SELECT token_id FROM token UNION SELECT token_id FROM enrolled UNION SELECT token_id FROM revoked_token) AS ids
+    LEFT JOIN token USING (token_id) LEFT JOIN enrolled USING (token_id) LEFT JOIN revoked_token USING (token_id)
+    ORDER BY coalesce(token.at, enrolled.at, revoked_token.at), coalesce(enrolled.name, token.name) NULLS LAST, ids.token_id";
 
 fn token(row: &Row<'_>, now: UnixTime) -> rusqlite::Result<Token> {
     let id: [u8; 16] = row.get(0)?;
@@ -86,7 +86,7 @@ impl Store {
     /// Refuses a name that an active drone or an open token already carries.
     pub(crate) fn refuse_taken_name(&self, name: &str, now: UnixTime) -> Result<()> {
         let taken = |by: &str| Err(Error::NameTaken { name: name.into(), by: by.into() });
-        if self.drones()?.iter().any(|drone| drone.name == name && !drone.revoked) {
+        if self.drones()?.iter().any(|drone| drone.name == name && !drone.revoked && !drone.wanted) {
             return taken("an enrolled drone; revoke that one first (kgc drone revoke)");
         }
         let open = |token: &Token| token.state == TokenState::Open && token.name.as_deref() == Some(name);
@@ -129,7 +129,7 @@ impl Store {
                 None => return Err(Error::NoSuchToken { which: which.into() }),
             }
         }
-        let used = "SELECT name FROM issued WHERE token_id = ?1";
+        let used = "SELECT name FROM enrolled WHERE token_id = ?1";
         let used =
             self.read(|db| db.query_row(used, params![id], |row| row.get::<_, String>(0)).optional())?;
         if let Some(drone) = used {

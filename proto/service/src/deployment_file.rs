@@ -76,9 +76,22 @@ macro_rules! with_suite {
 pub struct KgcEntry {
     /// Its FROST identifier; 1 for a single KGC.
     pub id: KgcId,
+    /// Its transport identity, in a quorum: whoever else answers at its addresses is not talked to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
     /// Where it listens, as multiaddresses: `/dns4/kgc.example/tcp/7000`.
     #[serde(default)]
     pub addresses: Vec<String>,
+}
+
+impl KgcEntry {
+    /// Its addresses, each ending in its transport identity if that is known.
+    pub fn pinned_addresses(&self) -> impl Iterator<Item = String> + '_ {
+        self.addresses.iter().map(|address| match &self.peer {
+            Some(peer) if !address.contains("/p2p/") => format!("{address}/p2p/{peer}"),
+            _ => address.clone(),
+        })
+    }
 }
 
 /// The file.
@@ -93,6 +106,10 @@ pub struct DeploymentFile {
     pub master: String,
     /// H(suite, name, P_pub), hex; for people to compare. Checked against the rest.
     pub fingerprint: String,
+    /// What the KGCs of a quorum have signed about their public shares, hex; none for a single KGC. Drones get the newest
+    /// from the KGCs themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quorum: Option<String>,
     /// The KGCs.
     #[serde(default)]
     pub kgc: Vec<KgcEntry>,
@@ -106,8 +123,15 @@ impl DeploymentFile {
             suite: S::ID.into(),
             master: hex::encode(deployment.master().as_bytes()),
             fingerprint: hex::encode(deployment.fingerprint()),
+            quorum: None,
             kgc,
         }
+    }
+
+    /// Adds what the KGCs of a quorum have signed about their public shares.
+    #[must_use]
+    pub fn with_quorum(self, statement: &[u8]) -> Self {
+        Self { quorum: Some(hex::encode(statement)), ..self }
     }
 
     /// Reads the file.
@@ -144,6 +168,14 @@ impl DeploymentFile {
             return Ok(());
         }
         private_file::replace(&path, self.text()?.as_bytes())
+    }
+
+    /// Writes the file that anybody may read, in place of the one there may be.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::DiskFull`].
+    pub fn replace(&self, path: &Path) -> Result<()> {
+        private_file::replace_public(path, self.text()?.as_bytes())
     }
 
     /// Writes a new file that anybody may read. Never overwrites.
@@ -191,9 +223,9 @@ impl DeploymentFile {
         if self.kgc.is_empty() { vec![1] } else { self.kgc.iter().map(|kgc| kgc.id).collect() }
     }
 
-    /// All addresses of KGCs.
+    /// All addresses of KGCs, with the transport identity that each must have, if it is known.
     pub fn kgc_addresses(&self) -> Vec<String> {
-        self.kgc.iter().flat_map(|kgc| kgc.addresses.iter().cloned()).collect()
+        self.kgc.iter().flat_map(KgcEntry::pinned_addresses).collect()
     }
 }
 
@@ -215,7 +247,7 @@ mod tests {
     fn sample() -> (Deployment<Ristretto255>, DeploymentFile) {
         let name = Name::new("alps").expect("name");
         let deployment = Deployment::new(name, MasterSecret::generate(&mut OsRng).public());
-        let kgc = KgcEntry { id: 1, addresses: vec!["/dns4/kgc/tcp/7000".into()] };
+        let kgc = KgcEntry { id: 1, peer: None, addresses: vec!["/dns4/kgc/tcp/7000".into()] };
         let file = DeploymentFile::new(&deployment, vec![kgc]);
         (deployment, file)
     }
@@ -230,6 +262,25 @@ mod tests {
         assert_eq!(read, file);
         assert_eq!(read.pin::<Ristretto255>().expect("pin"), deployment);
         assert_eq!((read.suite().expect("suite"), read.kgc_ids()), (SuiteChoice::Ristretto255, vec![1]));
+    }
+
+    #[test]
+    fn addresses_of_a_quorum_end_in_the_peer_that_must_answer() {
+        let (deployment, _) = sample();
+        let entry = |id, peer: Option<&str>, address: &str| KgcEntry {
+            id,
+            peer: peer.map(String::from),
+            addresses: vec![address.into()],
+        };
+        let kgcs = vec![
+            entry(1, Some("A"), "/dns4/kgc-1/tcp/7000"),
+            entry(2, Some("B"), "/dns4/kgc-2/tcp/7000/p2p/B"),
+            entry(3, None, "/dns4/kgc-3/tcp/7000"),
+        ];
+        let file = DeploymentFile::new(&deployment, kgcs);
+        let addresses = ["/dns4/kgc-1/tcp/7000/p2p/A", "/dns4/kgc-2/tcp/7000/p2p/B", "/dns4/kgc-3/tcp/7000"];
+        assert_eq!(file.kgc_addresses(), addresses);
+        assert_eq!(file.kgc_ids(), [1, 2, 3]);
     }
 
     #[test]

@@ -93,9 +93,19 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     sync_directory_of(path)
 }
 
+/// The same for a file that anybody may read (mode 0644).
+pub fn replace_public(path: &Path, bytes: &[u8]) -> Result<()> {
+    swap_in_with_mode(path, bytes, 0o644)?;
+    sync_directory_of(path)
+}
+
 /// Replaces a file but for the last step: until [`sync_directory_of`] a crash may bring the old file back. If this fails,
 /// the old file is in place. Returns the new file, open for reading and writing.
 pub(crate) fn swap_in(path: &Path, bytes: &[u8]) -> Result<File> {
+    swap_in_with_mode(path, bytes, 0o600)
+}
+
+fn swap_in_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<File> {
     let temporary = beside(path, ".new");
     // A leftover of a process that died in here; it was never the state.
     match fs::remove_file(&temporary) {
@@ -104,7 +114,7 @@ pub(crate) fn swap_in(path: &Path, bytes: &[u8]) -> Result<File> {
         }
         _ => {}
     }
-    let mut file = create(&temporary, 0o600)?;
+    let mut file = create(&temporary, mode)?;
     let written = write_and_sync(path, &mut file, bytes)
         .and_then(|()| fs::rename(&temporary, path).map_err(|source| Error::io("replace", path, source)));
     if let Err(error) = written {

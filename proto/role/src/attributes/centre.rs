@@ -8,7 +8,7 @@ use rand_core::CryptoRngCore;
 use super::office::{KeyIssued, Office, OfficeCommand, OfficeEvent};
 #[cfg(feature = "ibe")]
 use crate::release::{ReleaseCommand, ReleaseEvent, ReleaseOffice, ShareReleased};
-use crate::{Input, Kgc, KgcCommand, KgcEvent, KgcRecord, Machine, Now, Output, Peer};
+use crate::{Input, Kgc, KgcCommand, KgcEvent, KgcRecord, Machine, MasterShare, Now, Output, Peer};
 
 /// A KGC and its offices. Each keeps to its own messages; the offices are told of every revocation list that the KGC signs
 /// before they take another input.
@@ -99,6 +99,14 @@ impl<S: Suite> KeyCentre<S> {
     #[must_use]
     pub const fn kgc(&self) -> &Kgc<S> {
         &self.kgc
+    }
+
+    /// The KGC signs with this from now on: see [`Kgc::replace_share`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn replace_share(&mut self, share: MasterShare<S>) -> Result<(), quiver_ainq::Error> {
+        self.kgc.replace_share(share)
     }
 
     /// The office.

@@ -1,0 +1,93 @@
+//! The command line of `kgc quorum`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+const QUORUM_STEPS: &str = "\
+A quorum, from nothing (here 3 of 5), at each of the five machines:
+  1. kgc quorum key --id 1 --address /dns4/kgc-1.example/tcp/7000     prints this KGC's part of the init file
+  2. put the five parts into one file, the same everywhere, under the two lines
+       deployment = \"alps\"
+       threshold = 3
+  3. kgc quorum init --file alps.toml --operator operator.pub         prints a fingerprint: compare all five
+  4. kgc serve                                                        the five make the key; nobody ever has all of it
+  5. kgc quorum status                                                until it says: serving drones
+Then deployment.toml is in every data directory: give it to leaders, edges and operators. Tokens are issued as ever.
+
+Later:
+  kgc quorum refresh             at one of them, all five running: new shares of the same key, the old ones worthless
+  kgc drone revoke SERIAL        at t of them: the quorum signs a new revocation list
+  A data directory is lost: restore transport.state from its backup (it never changes), `kgc quorum init` and `kgc serve`
+  as before, `kgc quorum repair` there, `kgc quorum approve --repair ID` at t of the others.";
+
+/// `kgc quorum`.
+#[derive(Debug, Subcommand)]
+#[command(after_help = QUORUM_STEPS)]
+pub(crate) enum QuorumCommand {
+    /// Make this KGC's transport key, if there is none yet, and print its part of the init file
+    Key(QuorumKeyArgs),
+    /// Join a quorum: pin its init file. `kgc serve` then makes the key together with the others
+    Init(QuorumInitArgs),
+    /// Where this KGC stands, and the others as it sees them
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make new shares of the same key, with all KGCs of the quorum: what was stolen before is worthless then
+    Refresh(WaitArgs),
+    /// Get this KGC's lost shares back, with the help of t others
+    Repair(WaitArgs),
+    /// Agree, as this KGC's operator, to something that t operators have to agree to
+    Approve(ApproveArgs),
+    /// Leave a key generation or refresh that does not come to an end. The shares stay what they were
+    Abandon,
+    /// Put refreshed shares in force although not all KGCs have confirmed theirs. Only if you know that the others have
+    Adopt,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct QuorumKeyArgs {
+    /// Which of the KGCs this is: 1, 2, …
+    #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) id: u16,
+    /// Where drones and the other KGCs reach it, as a multiaddress; may be repeated
+    #[arg(long, value_name = "MULTIADDR", required = true)]
+    pub(crate) address: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct QuorumInitArgs {
+    /// The init file, the same at all KGCs
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Public key of an operator whose tokens count here (from `kgc operator new`); may be repeated
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) operator: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WaitArgs {
+    /// How long to wait for the other KGCs. It goes on afterwards
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
+    pub(crate) wait: Duration,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["digest", "repair"]))]
+pub(crate) struct ApproveArgs {
+    /// Digest of a statement to be signed by the quorum (64 hex digits), from whoever proposes it
+    #[arg(value_name = "DIGEST")]
+    pub(crate) digest: Option<String>,
+    /// Help this KGC, which lost its shares, to get them back, if it asks within an hour. Make sure that it is the right one
+    #[arg(long, value_name = "ID")]
+    pub(crate) repair: Option<u16>,
+    /// Take the approval of DIGEST back
+    #[arg(long, requires = "digest")]
+    pub(crate) withdraw: bool,
+}

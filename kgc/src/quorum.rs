@@ -1,0 +1,34 @@
+//! A KGC that is one of several: `kgc quorum`, and what `kgc serve` does then.
+//!
+//! `file` is the init file that all KGCs pin, `transport` the key they know one another by, `sealed` the encrypted file with
+//! the shares; `centre` is the machine, `service` and `host` run it, `control` answers the command line, `commands` asks.
+
+mod centre;
+mod commands;
+mod control;
+pub(crate) mod file;
+mod host;
+mod init;
+mod sealed;
+pub(crate) mod service;
+mod status;
+mod transport;
+mod words;
+
+use quiver_service::secrets::ProtectionArgs;
+
+use crate::cli::QuorumCommand;
+use crate::config::Config;
+use crate::error::Result;
+
+/// Runs a subcommand.
+pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: QuorumCommand) -> Result<()> {
+    match command {
+        QuorumCommand::Key(args) => init::key(config, protection, &args),
+        QuorumCommand::Init(args) => init::run(config, protection, &args),
+        asked => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(commands::run(config, asked))
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `kgc quorum status|refresh|repair|approve|…`: asks the running `kgc serve`.
+
+use quiver_service::control::call;
+use quiver_service::terminal;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::control::{Outcome, Request};
+use super::file::{self, Pinned};
+use super::status::Status;
+use super::words;
+use crate::cli::{ApproveArgs, QuorumCommand, WaitArgs};
+use crate::config::Config;
+use crate::error::{Error, Result};
+
+/// Runs a subcommand that needs the running service.
+pub(crate) async fn run(config: &Config, command: QuorumCommand) -> Result<()> {
+    if !file::path_in(&config.data_dir).exists() {
+        return Err(Error::NoQuorum(config.data_dir.clone()));
+    }
+    match command {
+        QuorumCommand::Status { json } => status(config, json).await,
+        QuorumCommand::Refresh(args) => {
+            let outcome = ask(config, &Request::Refresh { wait: args.wait.as_secs() }).await?;
+            finish(config, &args, outcome, "refreshed", "the refresh goes on; `kgc quorum abandon` ends it")
+                .await
+        }
+        QuorumCommand::Repair(args) => {
+            let outcome = ask(config, &Request::Repair { wait: args.wait.as_secs() }).await?;
+            let goes_on = approve_hint(config)?;
+            finish(config, &args, outcome, "repaired", &goes_on).await
+        }
+        QuorumCommand::Approve(args) => approve(config, &args).await,
+        QuorumCommand::Abandon => {
+            ask::<()>(config, &Request::Abandon).await?;
+            say("left; the shares are what they were")
+        }
+        QuorumCommand::Adopt => {
+            ask::<()>(config, &Request::Adopt).await?;
+            say("the new shares are in force here, the old ones erased")
+        }
+        QuorumCommand::Key(_) | QuorumCommand::Init(_) => Ok(()),
+    }
+}
+
+async fn ask<A: DeserializeOwned>(config: &Config, request: &Request) -> Result<A> {
+    Ok(call(&config.data_dir, "kgc", "serve", request).await?)
+}
+
+fn say(text: &str) -> Result<()> {
+    Ok(terminal::line(text)?)
+}
+
+fn print(value: &impl Serialize) -> Result<()> {
+    say(&serde_json::to_string_pretty(value).map_err(std::io::Error::from)?)
+}
+
+async fn status(config: &Config, json: bool) -> Result<()> {
+    let status: Status = ask(config, &Request::Status).await?;
+    if json { print(&status) } else { say(&status.text()) }
+}
+
+/// Says what came of something that takes its time.
+async fn finish(config: &Config, args: &WaitArgs, outcome: Outcome, done: &str, goes_on: &str) -> Result<()> {
+    if args.json {
+        print(&outcome)?;
+    }
+    match outcome {
+        Outcome::Done { .. } if args.json => Ok(()),
+        Outcome::Done { version } => {
+            say(&format!("{done}: shares of version {version} are in force here, and no older ones"))
+        }
+        Outcome::Pending => {
+            let status: Status = ask(config, &Request::Status).await?;
+            let waits = match status.ceremony {
+                Some(ceremony) => format!("waiting for KGC {}", words::list(&ceremony.waits_for)),
+                None => "waiting for the other KGCs".into(),
+            };
+            Err(Error::TimedOut(format!("not done in {:?}: {waits}; {goes_on}", args.wait)))
+        }
+    }
+}
+
+fn approve_hint(config: &Config) -> Result<String> {
+    let threshold = Pinned::kept(&config.data_dir)?.map_or(0, |pinned| pinned.parameters.threshold());
+    Ok(format!(
+        "it goes on: at {threshold} of the others, `kgc quorum approve --repair ID` with this KGC's id, within an hour; see \
+         `kgc quorum status`"
+    ))
+}
+
+async fn approve(config: &Config, args: &ApproveArgs) -> Result<()> {
+    match (&args.digest, args.repair, args.withdraw) {
+        (_, Some(kgc), _) => {
+            ask::<()>(config, &Request::HelpRepair { kgc }).await?;
+            say(&format!("KGC {kgc} is helped to its shares if it asks within an hour"))
+        }
+        (Some(digest), None, false) => {
+            ask::<()>(config, &Request::Approve { digest: digest.clone() }).await?;
+            say("approved: signed here as soon as it is proposed")
+        }
+        (Some(digest), None, true) => {
+            ask::<()>(config, &Request::Withdraw { digest: digest.clone() }).await?;
+            say("withdrawn: not signed here any more")
+        }
+        // The command line requires one of the two.
+        (None, None, _) => Err(Error::Quorum("give DIGEST or --repair ID".into())),
+    }
+}

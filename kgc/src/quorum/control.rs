@@ -1,0 +1,233 @@
+//! What the command line asks of a running KGC of a quorum, and how it is answered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use quiver_ainq::KgcId;
+use quiver_message::quorum::CeremonyKind;
+use quiver_net::Handle;
+use quiver_quorum::QuorumSuite;
+use quiver_role::quorum::{QuorumCommand, QuorumEvent};
+use quiver_service::control::{Call, Patience, USUAL_TIME};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::{broadcast, mpsc};
+use tokio::time::timeout;
+
+use super::centre::{QuorumCentre, QuorumCentreCommand};
+use super::file::Pinned;
+use super::status::{self, Status};
+use super::words;
+
+/// What the running service is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Request {
+    /// Where everything stands.
+    Status,
+    /// Make new shares, and wait.
+    Refresh { wait: u64 },
+    /// Ask the others for the shares that are lost, and wait.
+    Repair { wait: u64 },
+    /// Help this KGC to its shares.
+    HelpRepair { kgc: KgcId },
+    /// Sign the statement with this digest (hex) if it is proposed.
+    Approve { digest: String },
+    /// Do not.
+    Withdraw { digest: String },
+    /// Leave a ceremony.
+    Abandon,
+    /// Go on although not all have confirmed.
+    Adopt,
+}
+
+/// What the machine tells whoever waits for it.
+#[derive(Clone, Debug)]
+pub(crate) enum Told {
+    /// Something happened.
+    Event(QuorumEvent),
+    /// The command of this number was carried out.
+    Taken(u64),
+}
+
+/// What came of something that takes its time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Outcome {
+    /// New shares are in force.
+    Done { version: u32 },
+    /// Not yet; it goes on.
+    Pending,
+}
+
+impl Patience for Request {
+    fn patience(&self) -> Duration {
+        match self {
+            Self::Refresh { wait } | Self::Repair { wait } => {
+                Duration::from_secs(*wait).saturating_add(USUAL_TIME)
+            }
+            _ => USUAL_TIME,
+        }
+    }
+}
+
+/// Everything a request is answered with.
+pub(crate) struct Counter<S: QuorumSuite> {
+    pub(crate) machine: Handle<QuorumCentre<S>>,
+    pub(crate) events: broadcast::Sender<Told>,
+    /// How many commands were given.
+    pub(crate) asked: Arc<AtomicU64>,
+    pub(crate) pinned: Pinned,
+    pub(crate) id: KgcId,
+}
+
+impl<S: QuorumSuite> Clone for Counter<S> {
+    fn clone(&self) -> Self {
+        let (machine, events, asked) = (self.machine.clone(), self.events.clone(), self.asked.clone());
+        Self { machine, events, asked, pinned: self.pinned.clone(), id: self.id }
+    }
+}
+
+type Answer = Result<Value, String>;
+
+/// Answers requests until the service ends.
+pub(crate) async fn answer<S: QuorumSuite>(mut calls: mpsc::Receiver<Call<Request>>, counter: Counter<S>) {
+    while let Some(Call { request, answer }) = calls.recv().await {
+        let counter = counter.clone();
+        // Some wait for the other KGCs.
+        tokio::spawn(async move {
+            let _ = answer.send(counter.answer(request).await);
+        });
+    }
+}
+
+impl<S: QuorumSuite> Counter<S> {
+    async fn answer(&self, request: Request) -> Answer {
+        match request {
+            Request::Status => json(&self.status().await?),
+            Request::Refresh { wait } => {
+                self.needs_shares("there is nothing to refresh yet").await?;
+                self.wait_for(QuorumCommand::Refresh, wait).await
+            }
+            Request::Repair { wait } => self.repair(wait).await,
+            Request::HelpRepair { kgc } => {
+                if kgc == self.id {
+                    return Err("this KGC cannot help itself: give that at t of the others".into());
+                }
+                if kgc == 0 || kgc > self.pinned.parameters.members() {
+                    return Err(format!("there is no KGC {kgc} in this quorum"));
+                }
+                self.order(QuorumCommand::HelpRecover(kgc)).await
+            }
+            Request::Approve { digest } => self.order(QuorumCommand::Approve(read_digest(&digest)?)).await,
+            Request::Withdraw { digest } => self.order(QuorumCommand::Withdraw(read_digest(&digest)?)).await,
+            Request::Abandon => self.order(QuorumCommand::Abandon).await,
+            Request::Adopt => self.order(QuorumCommand::Adopt).await,
+        }
+    }
+
+    async fn status(&self) -> Result<Status, String> {
+        let (pinned, id) = (self.pinned.clone(), self.id);
+        let look = move |machine: &QuorumCentre<S>| status::of(machine, &pinned, id);
+        self.machine.inspect(look).await.map_err(|error| error.to_string())
+    }
+
+    async fn needs_shares(&self, otherwise: &str) -> Result<(), String> {
+        let status = self.status().await?;
+        if status.version.is_some() { Ok(()) } else { Err(format!("{otherwise}: this KGC has no shares")) }
+    }
+
+    async fn refreshes(&self) -> bool {
+        let refresh =
+            |status: Status| status.ceremony.is_some_and(|it| it.kind == words::kind(CeremonyKind::Refresh));
+        self.status().await.is_ok_and(refresh)
+    }
+
+    /// A KGC whose shares are lost has begun to make a key like a new one.
+    async fn repair(&self, wait: u64) -> Answer {
+        let status = self.status().await?;
+        if let Some(version) = status.version {
+            return Err(format!("this KGC has its shares (version {version}): there is nothing to repair"));
+        }
+        if status.ceremony.is_some() {
+            self.order(QuorumCommand::Abandon).await?;
+        }
+        self.wait_for(QuorumCommand::Recover, wait).await
+    }
+
+    /// Gives a command, and says so if the machine refuses it.
+    async fn order(&self, command: QuorumCommand) -> Answer {
+        let mut told = self.events.subscribe();
+        let number = self.give(command).await?;
+        let mut answer = Ok(Value::Null);
+        loop {
+            match next(&mut told).await? {
+                Told::Taken(taken) if taken == number => return answer,
+                Told::Event(QuorumEvent::Refused(reason)) => answer = Err(reason.into()),
+                _ => {}
+            }
+        }
+    }
+
+    async fn give(&self, command: QuorumCommand) -> Result<u64, String> {
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let command = QuorumCentreCommand::Asked { number, command };
+        self.machine.command(command).await.map(|()| number).map_err(|error| error.to_string())
+    }
+
+    async fn wait_for(&self, command: QuorumCommand, wait: u64) -> Answer {
+        let mut told = self.events.subscribe();
+        self.give(command).await?;
+        let ended = async {
+            loop {
+                match next(&mut told).await? {
+                    // Another KGC began it, and this one has joined by itself.
+                    Told::Event(QuorumEvent::Refused(_)) if self.refreshes().await => {}
+                    Told::Event(event) => {
+                        if let Some(outcome) = outcome(&event) {
+                            return outcome;
+                        }
+                    }
+                    Told::Taken(_) => {}
+                }
+            }
+        };
+        json(&timeout(Duration::from_secs(wait), ended).await.unwrap_or(Ok(Outcome::Pending))?)
+    }
+}
+
+/// What is told next. A subscriber that is too slow misses some.
+async fn next(told: &mut broadcast::Receiver<Told>) -> Result<Told, String> {
+    loop {
+        match told.recv().await {
+            Ok(told) => return Ok(told),
+            Err(broadcast::error::RecvError::Lagged(_)) => {}
+            Err(broadcast::error::RecvError::Closed) => return Err("the service is ending".into()),
+        }
+    }
+}
+
+/// Whether and how something that takes its time ended.
+fn outcome(event: &QuorumEvent) -> Option<Result<Outcome, String>> {
+    match event {
+        QuorumEvent::SharesInForce { version } | QuorumEvent::Recovered { version } => {
+            Some(Ok(Outcome::Done { version: *version }))
+        }
+        QuorumEvent::Aborted { cause, .. } => {
+            Some(Err(format!("aborted: {}; the shares are what they were", words::cause(cause))))
+        }
+        QuorumEvent::Refused(reason) => Some(Err((*reason).into())),
+        _ => None,
+    }
+}
+
+fn read_digest(text: &str) -> Result<[u8; 32], String> {
+    let mut digest = [0; 32];
+    let wrong = |_| "a digest has 64 hex digits".to_owned();
+    hex::decode_to_slice(text, &mut digest).map(|()| digest).map_err(wrong)
+}
+
+fn json(value: &impl Serialize) -> Answer {
+    serde_json::to_value(value).map_err(|error| error.to_string())
+}

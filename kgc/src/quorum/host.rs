@@ -1,0 +1,146 @@
+//! The host of a KGC's machine in a quorum: the member's records go into the encrypted file, the centre's into the registry;
+//! what happened into the audit table and the log.
+
+use quiver_net::{Host, HostError, Multiaddr, PeerId};
+use quiver_quorum::QuorumSuite;
+use quiver_role::attributes::CentreEvent;
+use quiver_role::quorum::QuorumEvent;
+use quiver_service::{clock, terminal};
+use tokio::sync::{broadcast, mpsc};
+
+use super::centre::{QuorumCentre, QuorumCentreEvent, QuorumCentreRecord};
+use super::control::Told;
+use super::sealed::QuorumState;
+use super::words;
+use crate::service::{log, log_of_the_office};
+use crate::store::Store;
+
+/// The host.
+pub(crate) struct QuorumHost {
+    pub(crate) store: Store,
+    pub(crate) state: QuorumState,
+    pub(crate) events: broadcast::Sender<Told>,
+    /// Whoever opens the centre and keeps the deployment file.
+    pub(crate) ready: mpsc::UnboundedSender<()>,
+    pub(crate) peer_id: PeerId,
+}
+
+impl QuorumHost {
+    fn of_the_member(&mut self, event: QuorumEvent) {
+        if let Some((action, subject, detail)) = words::audited(&event) {
+            let noted =
+                tokio::task::block_in_place(|| self.store.note(clock::unix_now(), action, &subject, &detail));
+            if let Err(error) = noted {
+                tracing::error!(%error, action, subject, detail, "not in the audit table");
+            }
+        }
+        log_of_the_member(&event);
+        self.tell(Told::Event(event));
+    }
+
+    fn tell(&self, told: Told) {
+        // Mostly nobody waits for one.
+        let _ = self.events.send(told);
+    }
+}
+
+impl<S: QuorumSuite> Host<QuorumCentre<S>> for QuorumHost {
+    fn persist(&mut self, records: &[QuorumCentreRecord]) -> Result<(), HostError> {
+        let (mut members, mut centres) = (Vec::new(), Vec::new());
+        for record in records {
+            match record {
+                QuorumCentreRecord::Node(record) => members.push(record),
+                QuorumCentreRecord::Centre(record) => centres.push(record.clone()),
+            }
+        }
+        tokio::task::block_in_place(|| {
+            self.state.persist(&members)?;
+            if centres.is_empty() { Ok(()) } else { self.store.persist(&centres, clock::unix_now()) }
+        })
+        .map_err(Into::into)
+    }
+
+    fn event(&mut self, _: &QuorumCentre<S>, event: QuorumCentreEvent) {
+        match event {
+            QuorumCentreEvent::Node(event) => self.of_the_member(event),
+            QuorumCentreEvent::Centre(CentreEvent::Kgc(event)) => log(event),
+            QuorumCentreEvent::Centre(CentreEvent::Office(event)) => log_of_the_office(event),
+            QuorumCentreEvent::Taken { number } => self.tell(Told::Taken(number)),
+            // Whoever is told ends with the service.
+            QuorumCentreEvent::Ready => {
+                let _ = self.ready.send(());
+            }
+            QuorumCentreEvent::SharesReplaced { version } => {
+                tracing::info!(version, "drones are served with the new shares");
+                let _ = self.ready.send(());
+            }
+            QuorumCentreEvent::Stranger(peer) => {
+                tracing::warn!(peer = peer.0, "a stranger sent what only the other KGCs may send");
+            }
+        }
+    }
+
+    fn listening(&mut self, address: &Multiaddr) {
+        let line = format!("listening on {address}/p2p/{}", self.peer_id);
+        if let Err(error) = terminal::line(&line) {
+            tracing::warn!(%error, "standard output");
+        }
+    }
+}
+
+fn log_of_the_member(event: &QuorumEvent) {
+    match event {
+        QuorumEvent::Invited { by, kind } => {
+            tracing::warn!(
+                kgc = by,
+                kind = words::kind(*kind),
+                "a KGC has begun what this one takes no part in"
+            );
+        }
+        QuorumEvent::SessionBegun { kind } => {
+            tracing::info!(kind = words::kind(*kind), "all KGCs are there; the rounds begin");
+        }
+        QuorumEvent::SharesMade { kind, version } => {
+            tracing::info!(kind = words::kind(*kind), version, "shares made and stored");
+        }
+        QuorumEvent::SharesInForce { version } => tracing::info!(version, "shares in force"),
+        QuorumEvent::Aborted { kind, cause } => {
+            tracing::error!(kind = words::kind(*kind), cause = words::cause(cause), "aborted");
+        }
+        QuorumEvent::Refused(reason) => tracing::warn!(reason, "command refused"),
+        QuorumEvent::HelpWanted { by } => {
+            tracing::warn!(
+                kgc = by,
+                "a KGC asks for its shares; if it is the right one: kgc quorum approve --repair {by}"
+            );
+        }
+        QuorumEvent::Helped { member } => tracing::info!(kgc = member, "helped a KGC to its shares"),
+        QuorumEvent::Recovered { version } => tracing::info!(version, "shares repaired"),
+        QuorumEvent::RecoveryFailed { helpers, culprits } => tracing::error!(
+            helpers = words::list(helpers),
+            culprits = words::list(culprits),
+            "what came from the helpers makes no shares; trying again"
+        ),
+        QuorumEvent::RevocationList { number } => {
+            tracing::info!(number, "the quorum signed a revocation list");
+        }
+        QuorumEvent::QuorumStatement { version } => {
+            tracing::info!(version, "the quorum signed its public shares");
+        }
+        QuorumEvent::NotSigned { purpose, willing, unwilling, silent } => tracing::info!(
+            purpose = purpose.as_str(),
+            willing = words::list(willing),
+            ?unwilling,
+            silent = words::list(silent),
+            "not signed for now"
+        ),
+        QuorumEvent::WrongShare { by } => {
+            tracing::error!(kgc = by, "a KGC sent a wrong share of a signature");
+        }
+        QuorumEvent::Equivocation { name, handle } => {
+            tracing::error!(%name, %handle, "a leader signed two headers for one epoch: to be revoked");
+        }
+        QuorumEvent::Blamed { member, offence } => tracing::warn!(kgc = member, %offence, "KGC blamed"),
+        other => tracing::info!(event = ?other, "quorum"),
+    }
+}

@@ -1,0 +1,89 @@
+//! `kgc quorum key`, `kgc quorum init`: a KGC's transport key, and which quorum it belongs to.
+
+use quiver_ainq::Suite;
+use quiver_net::NodeKey;
+use quiver_service::secrets::{Protection, ProtectionArgs};
+use quiver_service::{clock, private_file, terminal, with_suite};
+use serde::Serialize;
+
+use super::file::{self, Pinned, QuorumFile, Seat};
+use super::sealed::{self, QuorumState};
+use super::transport;
+use crate::cli::{QuorumInitArgs, QuorumKeyArgs};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::operator;
+use crate::sealed as single;
+use crate::store::Store;
+
+/// A seat, as text to be pasted.
+#[derive(Serialize)]
+struct Table {
+    kgc: [Seat; 1],
+}
+
+/// Makes the transport key, or reads the one there is, and prints this KGC's part of the init file.
+pub(crate) fn key(config: &Config, protection: &ProtectionArgs, args: &QuorumKeyArgs) -> Result<()> {
+    private_file::create_directory(&config.data_dir)?;
+    let there = transport::path_in(&config.data_dir).exists();
+    let by = protection.obtain(!there)?;
+    let key = if there {
+        transport::read(&config.data_dir, &by)?
+    } else {
+        transport::create(&config.data_dir, &by)?
+    };
+    let seat = Seat { id: args.id, peer: key.peer_id().to_string(), addresses: args.address.clone() };
+    let text = toml::to_string(&Table { kgc: [seat] }).map_err(|error| Error::Quorum(error.to_string()))?;
+    terminal::line(text.trim_end())?;
+    Ok(())
+}
+
+/// Pins the init file.
+pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &QuorumInitArgs) -> Result<()> {
+    let pinned = QuorumFile::read(&args.file)?;
+    let data_dir = &config.data_dir;
+    let all = [
+        single::path_in(data_dir),
+        sealed::path_in(data_dir),
+        file::path_in(data_dir),
+        Store::path_in(data_dir),
+        config.deployment_path(),
+    ];
+    if let Some(path) = all.into_iter().find(|path| path.exists()) {
+        return Err(quiver_service::Error::Exists { path }.into());
+    }
+    let by = protection.obtain(false)?;
+    let key = transport::read(data_dir, &by)?;
+    with_suite!(pinned.suite, S => pin::<S>(config, &pinned, args, &key, &by))
+}
+
+fn pin<S: Suite>(
+    config: &Config,
+    pinned: &Pinned,
+    args: &QuorumInitArgs,
+    key: &NodeKey,
+    by: &Protection,
+) -> Result<()> {
+    let own = pinned.own(&key.peer_id())?;
+    let charter = pinned.charter()?;
+    let operators = args.operator.iter().map(|path| operator::read_public::<S>(path, pinned.suite));
+    let operators = operators.collect::<Result<Vec<_>>>()?;
+    QuorumState::create(&config.data_dir, pinned, &operators, by)?;
+    let mut store = Store::create(&config.data_dir, &pinned.seat(), clock::unix_now())?;
+    let fingerprint = hex::encode(charter.fingerprint());
+    store.note(
+        clock::unix_now(),
+        "quorum pinned",
+        pinned.name.as_str(),
+        &format!("as KGC {own}, {fingerprint}"),
+    )?;
+    private_file::write_new_public(&file::path_in(&config.data_dir), pinned.file.text()?.as_bytes())?;
+    terminal::line(&format!(
+        "KGC {own} of {n} in quorum {name}, of which any {t} act\nquorum fingerprint {fingerprint}\n\
+         compare it with the other KGCs', then start `kgc serve` on all of them: they make the key together",
+        n = pinned.parameters.members(),
+        t = pinned.parameters.threshold(),
+        name = pinned.name,
+    ))?;
+    Ok(())
+}

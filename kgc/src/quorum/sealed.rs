@@ -1,0 +1,152 @@
+//! The encrypted file `quorum.state`: which quorum this KGC belongs to, whose tokens count, and its shares.
+//!
+//! The file is replaced as a whole with every change, so that a share that was refreshed is not readable any more.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use quiver_ainq::{OperatorPublicKey, Suite};
+use quiver_role::Snapshot;
+use quiver_role::quorum::QuorumRecord;
+use quiver_service::secrets::Protection;
+use quiver_service::state_file::{Owner, StateFile};
+use zeroize::Zeroizing;
+
+use super::file::{Pinned, QuorumFile};
+use crate::error::Result;
+
+const FILE: u8 = 0;
+const OPERATOR: u8 = 1;
+const KEYS: u8 = 2;
+const CEREMONY: u8 = 3;
+const STATEMENTS: u8 = 4;
+const REVOCATION_LIST: u8 = 5;
+const QUORUM_STATEMENT: u8 = 6;
+
+/// Where the file is.
+pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
+    data_dir.join("quorum.state")
+}
+
+fn owner(pinned: &Pinned) -> Owner {
+    Owner { role: "kgc-quorum".into(), deployment: pinned.name.as_str().into(), fingerprint: pinned.seat() }
+}
+
+/// The open file.
+#[derive(Debug)]
+pub(crate) struct QuorumState {
+    file: StateFile,
+    /// What was pinned.
+    heading: Vec<Zeroizing<Vec<u8>>>,
+    /// Of each kind the newest.
+    newest: BTreeMap<u8, Zeroizing<Vec<u8>>>,
+}
+
+/// What the file holds besides the machine's records.
+pub(crate) struct Held<S: Suite> {
+    pub(crate) pinned: Pinned,
+    pub(crate) operators: Vec<OperatorPublicKey<S>>,
+}
+
+impl QuorumState {
+    /// Creates the file. Never overwrites one.
+    pub(crate) fn create<S: Suite>(
+        data_dir: &Path,
+        pinned: &Pinned,
+        operators: &[OperatorPublicKey<S>],
+        by: &Protection,
+    ) -> Result<()> {
+        let mut records = vec![tagged(FILE, pinned.file.text()?.as_bytes())];
+        records.extend(operators.iter().map(|operator| tagged(OPERATOR, operator.encode().as_ref())));
+        StateFile::create(&path_in(data_dir), &owner(pinned), by, &records)?;
+        Ok(())
+    }
+
+    /// Opens the file, and holds its lock. `kept` is the copy of the init file for whoever knows no secret; what counts is
+    /// the one in here.
+    pub(crate) fn open<S: Suite>(data_dir: &Path, kept: &Pinned, by: &Protection) -> Result<(Self, Held<S>)> {
+        let path = path_in(data_dir);
+        let (file, records) = StateFile::open(&path, &owner(kept), by)?;
+        let corrupt = |what| quiver_service::Error::Corrupt { path: path.clone(), offset: 0, what };
+        let mut state = Self { file, heading: Vec::new(), newest: BTreeMap::new() };
+        let (mut pinned, mut operators) = (None, Vec::new());
+        for record in records {
+            match record.split_first() {
+                Some((&FILE, text)) => {
+                    let text = std::str::from_utf8(text).map_err(|_| corrupt("the init file is no text"))?;
+                    pinned =
+                        Some(QuorumFile::parse(text).map_err(|_| corrupt("the init file does not hold"))?);
+                    state.heading.push(record);
+                }
+                Some((&OPERATOR, bytes)) => {
+                    operators.push(OperatorPublicKey::decode(bytes)?);
+                    state.heading.push(record);
+                }
+                Some((&kind, _)) => drop(state.newest.insert(kind, record)),
+                None => return Err(corrupt("a record is empty").into()),
+            }
+        }
+        let pinned = pinned.ok_or_else(|| corrupt("the init file is missing"))?;
+        Ok((state, Held { pinned, operators }))
+    }
+
+    /// The machine's records.
+    pub(crate) fn records(&self) -> Result<Vec<QuorumRecord>> {
+        let corrupt = || quiver_service::Error::Corrupt {
+            path: self.file.path().into(),
+            offset: 0,
+            what: "a record of an unknown kind",
+        };
+        let read = |record: &Zeroizing<Vec<u8>>| decode(record).ok_or_else(|| corrupt().into());
+        self.newest.values().map(read).collect()
+    }
+
+    /// Makes a batch of the machine's records durable, in place of what they supersede.
+    pub(crate) fn persist(&mut self, records: &[&QuorumRecord]) -> Result<()> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let mut newest = self.newest.clone();
+        newest.extend(records.iter().map(|record| encode(record)));
+        let all: Vec<_> = self.heading.iter().chain(newest.values()).collect();
+        self.file.replace(&all)?;
+        self.newest = newest;
+        Ok(())
+    }
+}
+
+fn encode(record: &QuorumRecord) -> (u8, Zeroizing<Vec<u8>>) {
+    let (kind, bytes) = match record {
+        QuorumRecord::Keys(snapshot) => (KEYS, snapshot.as_bytes()),
+        QuorumRecord::Ceremony(snapshot) => (CEREMONY, snapshot.as_bytes()),
+        QuorumRecord::Statements(bytes) => (STATEMENTS, bytes.as_slice()),
+        QuorumRecord::QuorumStatement(bytes) => (QUORUM_STATEMENT, bytes.as_slice()),
+        QuorumRecord::RevocationList { number, list } => {
+            let numbered = [number.to_be_bytes().as_slice(), list].concat();
+            return (REVOCATION_LIST, tagged(REVOCATION_LIST, &numbered));
+        }
+    };
+    (kind, tagged(kind, bytes))
+}
+
+fn decode(record: &[u8]) -> Option<QuorumRecord> {
+    let (&kind, bytes) = record.split_first()?;
+    Some(match kind {
+        KEYS => QuorumRecord::Keys(Snapshot::new(bytes.to_vec())),
+        CEREMONY => QuorumRecord::Ceremony(Snapshot::new(bytes.to_vec())),
+        STATEMENTS => QuorumRecord::Statements(bytes.to_vec()),
+        QUORUM_STATEMENT => QuorumRecord::QuorumStatement(bytes.to_vec()),
+        REVOCATION_LIST => {
+            let (number, list) = bytes.split_first_chunk()?;
+            QuorumRecord::RevocationList { number: u64::from_be_bytes(*number), list: list.to_vec() }
+        }
+        _ => return None,
+    })
+}
+
+fn tagged(tag: u8, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
+    let mut record = Zeroizing::new(Vec::with_capacity(1 + bytes.len()));
+    record.push(tag);
+    record.extend_from_slice(bytes);
+    record
+}

@@ -1,0 +1,217 @@
+//! `kgc serve` at a KGC of a quorum: the machine, its files and the network, until a signal comes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiver_ainq::{KgcId, OperatorPublicKey};
+use quiver_crypto::Secret;
+use quiver_net::{Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport};
+use quiver_quorum::{PublicShares, QuorumSuite};
+use quiver_role::attributes::{CentreCommand, KeyCentre};
+use quiver_role::quorum::{QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord};
+use quiver_role::{Kgc, KgcCommand, KgcConfig, Route};
+use quiver_service::control::Server;
+use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::secrets::{Protection, ProtectionArgs};
+use quiver_service::shutdown::Shutdown;
+use rand::rngs::OsRng;
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::AbortHandle;
+
+use super::centre::{Opening, QuorumCentre, QuorumCentreCommand};
+use super::control::{self, Counter};
+use super::file::Pinned;
+use super::host::QuorumHost;
+use super::sealed::{Held, QuorumState};
+use super::transport;
+use crate::changes::Changes;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::service::{PEERS, address, office};
+use crate::store::Store;
+
+/// Events kept for subcommands that wait for one.
+const EVENTS: usize = 256;
+/// The longest wait between two attempts to reach another KGC.
+const REDIAL: Duration = Duration::from_secs(5);
+
+/// Everything a centre is made from once there is a key.
+struct Premises<S: QuorumSuite> {
+    config: Config,
+    pinned: Pinned,
+    operators: Vec<OperatorPublicKey<S>>,
+    id: KgcId,
+    by: Protection,
+}
+
+/// Serves until SIGTERM or SIGINT.
+pub(crate) async fn serve<S: QuorumSuite>(
+    config: &Config,
+    protection: &ProtectionArgs,
+    kept: &Pinned,
+) -> Result<()> {
+    let shutdown = Shutdown::listen()?;
+    let by = protection.obtain(false)?;
+    let key = transport::read(&config.data_dir, &by)?;
+    let (state, Held { pinned, operators }) = QuorumState::open::<S>(&config.data_dir, kept, &by)?;
+    let id = pinned.own(&key.peer_id())?;
+    let store = Store::open(&config.data_dir, &pinned.seat())?;
+    let node = member::<S>(config, &pinned, id, state.records()?)?;
+    let view = node.view();
+    tracing::info!(deployment = %pinned.name, kgc = id, version = ?view.version, "quorum read");
+    let settings = node_config(config, &pinned, id, key.clone())?;
+    let (events, _) = broadcast::channel(EVENTS);
+    let (ready, readied) = mpsc::unbounded_channel();
+    let host = QuorumHost { store, state, events: events.clone(), ready, peer_id: key.peer_id() };
+    let (driver, handle) = Driver::new(&settings, QuorumCentre::new(node), host, OsRng)?;
+    if view.version.is_none() && view.ceremony.is_none() {
+        handle.command(QuorumCentreCommand::Node(QuorumCommand::Generate)).await.map_err(stopped)?;
+    }
+    let (_control, calls) = Server::start(&config.data_dir)?;
+    let (machine, asked) = (handle.clone(), Arc::default());
+    let counter = Counter { machine, events, asked, pinned: pinned.clone(), id };
+    let answering = tokio::spawn(control::answer(calls, counter));
+    let premises = Premises { config: config.clone(), pinned, operators, id, by };
+    let keeping = tokio::spawn(premises.keep(handle, readied));
+    let ended = driver.run(until(shutdown)).await;
+    answering.abort();
+    keeping.abort();
+    Ok(ended?)
+}
+
+async fn until(mut shutdown: Shutdown) {
+    let signal = shutdown.requested().await;
+    tracing::info!(signal, "stopping");
+}
+
+/// The member as it was stored.
+fn member<S: QuorumSuite>(
+    config: &Config,
+    pinned: &Pinned,
+    id: KgcId,
+    records: Vec<QuorumRecord>,
+) -> Result<QuorumNode<S>> {
+    let settings = QuorumConfig {
+        charter: pinned.charter()?,
+        id,
+        revocation_validity: config.revocation_validity.as_secs(),
+        ibe_parameters: PublicShares::encode,
+    };
+    Ok(QuorumNode::new(settings, records)?)
+}
+
+fn stopped(error: quiver_net::Stopped) -> Error {
+    Error::Quorum(error.to_string())
+}
+
+/// The node among the other KGCs, and for drones.
+fn node_config(config: &Config, pinned: &Pinned, id: KgcId, key: NodeKey) -> Result<NodeConfig> {
+    let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, PEERS);
+    node.listen = config.listen.iter().map(|text| address(text)).collect::<Result<_>>()?;
+    node.redial_ceiling = REDIAL;
+    for (seat, peer) in pinned.file.kgc.iter().zip(&pinned.peers).filter(|(seat, _)| seat.id != id) {
+        node.members.push((seat.id, *peer));
+        let mut entry = seat.entry();
+        if let Some(moved) = config.quorum.addresses.get(&seat.id.to_string()) {
+            entry.addresses.clone_from(moved);
+        }
+        for text in entry.pinned_addresses() {
+            let address: Multiaddr = text
+                .parse()
+                .map_err(|error| Error::Quorum(format!("address of KGC {}: {text}: {error}", seat.id)))?;
+            node.dial.push((Route::Member(seat.id), address));
+        }
+    }
+    Ok(node)
+}
+
+impl<S: QuorumSuite> Premises<S> {
+    /// Opens the centre as soon as the quorum has a key, and keeps the deployment file up to date.
+    async fn keep(self, handle: Handle<QuorumCentre<S>>, mut ready: mpsc::UnboundedReceiver<()>) {
+        let mut following = None;
+        loop {
+            let look = |machine: &QuorumCentre<S>| (machine.opening(), machine.centre().is_some());
+            let Ok((opening, is_open)) = handle.inspect(look).await else { break };
+            if let Some(opening) = opening {
+                if let Err(error) = tokio::task::block_in_place(|| self.keep_file(&opening)) {
+                    tracing::error!(%error, "the deployment file could not be written; it is at the next start");
+                }
+                if !is_open {
+                    following = self.serve_drones(&handle, opening).await;
+                }
+            }
+            if ready.recv().await.is_none() {
+                break;
+            }
+        }
+        following.inspect(AbortHandle::abort);
+    }
+
+    /// Opens the centre, and hands over from then on what the command line writes into the registry.
+    async fn serve_drones(
+        &self,
+        handle: &Handle<QuorumCentre<S>>,
+        opening: Opening<S>,
+    ) -> Option<AbortHandle> {
+        match tokio::task::block_in_place(|| self.open(opening)) {
+            Ok((centre, changes)) => {
+                handle.command(QuorumCentreCommand::Open(Box::new(centre))).await.ok()?;
+                tracing::info!("serving drones");
+                let following = changes.follow(handle.clone(), self.config.poll, wrap::<S>);
+                Some(tokio::spawn(following).abort_handle())
+            }
+            Err(error) => {
+                tracing::error!(%error, "drones cannot be served");
+                None
+            }
+        }
+    }
+
+    /// The public file that drones take.
+    fn keep_file(&self, opening: &Opening<S>) -> Result<()> {
+        let file = self.pinned.deployment_file(&opening.deployment, &opening.statement);
+        let path = self.config.deployment_path();
+        if DeploymentFile::read(&path).is_ok_and(|kept| kept == file) {
+            return Ok(());
+        }
+        file.replace(&path)?;
+        tracing::info!(path = %path.display(), fingerprint = file.fingerprint, "deployment file written");
+        Ok(())
+    }
+
+    fn open(&self, opening: Opening<S>) -> Result<(KeyCentre<S>, Changes)> {
+        let Opening { deployment, share, .. } = opening;
+        let store = Store::open(&self.config.data_dir, &self.pinned.seat())?;
+        let grants = store.newest_grants()?;
+        let changes = Changes::since(Store::open(&self.config.data_dir, &self.pinned.seat())?, &grants);
+        let office = office(&self.config, &deployment, &self.by, &store, grants)?;
+        let kgc = Kgc::new(
+            KgcConfig {
+                deployment: deployment.clone(),
+                master: share.into(),
+                id: self.id,
+                operators: self.operators.clone(),
+                cookie_key: Secret::random(&mut OsRng),
+                revocation_validity: self.config.revocation_validity.as_secs(),
+            },
+            store.records()?,
+        )?;
+        tracing::info!(
+            kgc = self.id,
+            operators = self.operators.len(),
+            tokens = kgc.issued(),
+            "registry read"
+        );
+        Ok((KeyCentre::new(deployment, kgc, office), changes))
+    }
+}
+
+/// What a single KGC would revoke by itself, this one wants the quorum to revoke.
+fn wrap<S: QuorumSuite>(command: CentreCommand) -> QuorumCentreCommand<S> {
+    match command {
+        CentreCommand::Kgc(KgcCommand::RevokeDrones { handles, serials }) => {
+            QuorumCentreCommand::Node(QuorumCommand::Revoke { handles, serials })
+        }
+        command => QuorumCentreCommand::Centre(command),
+    }
+}

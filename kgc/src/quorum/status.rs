@@ -1,0 +1,193 @@
+//! Where a KGC of a quorum stands, as `kgc quorum status` shows it.
+
+use quiver_ainq::KgcId;
+use quiver_quorum::QuorumSuite;
+use quiver_role::quorum::{QuorumView, Stage};
+use quiver_service::terminal;
+use serde::{Deserialize, Serialize};
+
+use super::centre::QuorumCentre;
+use super::file::Pinned;
+use super::words;
+
+/// Where it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Status {
+    /// The deployment's name.
+    pub(crate) deployment: String,
+    /// Which KGC this is.
+    pub(crate) kgc: KgcId,
+    /// How many there are.
+    pub(crate) members: u16,
+    /// How many it takes.
+    pub(crate) threshold: u16,
+    /// What all of them have pinned; hex.
+    pub(crate) quorum: String,
+    /// Of the deployment, once there is a key; hex.
+    pub(crate) fingerprint: Option<String>,
+    /// Of the shares in force.
+    pub(crate) version: Option<u32>,
+    /// Whether the quorum has signed its public shares.
+    pub(crate) statement: bool,
+    /// Whether drones are served.
+    pub(crate) serving: bool,
+    /// Tokens bound to a drone's key here.
+    pub(crate) tokens: usize,
+    /// The newest revocation list; 0 for none.
+    pub(crate) revocation_list: u64,
+    /// Drones that this operator wants revoked and not yet enough others.
+    pub(crate) wishes: usize,
+    /// What is under way among the KGCs.
+    pub(crate) ceremony: Option<Ceremony>,
+    /// Whether the shares are being asked for.
+    pub(crate) repairing: bool,
+    /// The other KGCs.
+    pub(crate) others: Vec<Other>,
+}
+
+/// Something under way among the KGCs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ceremony {
+    /// `key generation` or `refresh`.
+    pub(crate) kind: String,
+    /// How far.
+    pub(crate) stage: String,
+    /// Whom it waits for.
+    pub(crate) waits_for: Vec<KgcId>,
+}
+
+/// Another KGC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Other {
+    /// Which.
+    pub(crate) kgc: KgcId,
+    /// Its transport identity.
+    pub(crate) peer: String,
+    /// Whether there is a connection.
+    pub(crate) connected: bool,
+    /// Of its shares, as it says.
+    pub(crate) version: Option<u32>,
+    /// Whether its shares are of the same key and version as ours.
+    pub(crate) agrees: bool,
+}
+
+/// What the running machine says.
+pub(crate) fn of<S: QuorumSuite>(machine: &QuorumCentre<S>, pinned: &Pinned, id: KgcId) -> Status {
+    let (node, view) = (machine.node(), machine.node().view());
+    Status {
+        deployment: pinned.name.to_string(),
+        kgc: id,
+        members: pinned.parameters.members(),
+        threshold: pinned.parameters.threshold(),
+        quorum: pinned.charter().map(|charter| hex::encode(charter.fingerprint())).unwrap_or_default(),
+        fingerprint: node.deployment().map(|deployment| hex::encode(deployment.fingerprint())),
+        version: view.version,
+        statement: view.statement,
+        serving: machine.centre().is_some(),
+        tokens: machine.centre().map_or(0, |centre| centre.kgc().issued()),
+        revocation_list: view.list,
+        wishes: view.wishes,
+        ceremony: ceremony(&view),
+        repairing: view.recovering,
+        others: view
+            .members
+            .iter()
+            .map(|member| Other {
+                kgc: member.id,
+                peer: peer(pinned, member.id),
+                connected: member.connected,
+                version: member.version,
+                agrees: member.agrees,
+            })
+            .collect(),
+    }
+}
+
+fn peer(pinned: &Pinned, id: KgcId) -> String {
+    let seat = pinned.file.kgc.iter().find(|seat| seat.id == id);
+    seat.map(|seat| seat.peer.clone()).unwrap_or_default()
+}
+
+fn ceremony(view: &QuorumView) -> Option<Ceremony> {
+    let ceremony = view.ceremony.as_ref()?;
+    let stage = match ceremony.stage {
+        Stage::Gathering => "until all take part",
+        Stage::Committing => "until all have committed",
+        Stage::Echoing => "until all have the same commitments",
+        Stage::Sharing => "until all have sent their shares",
+        Stage::Confirming => "until all have stored theirs",
+    };
+    let kind = words::kind(ceremony.kind).to_owned();
+    Some(Ceremony { kind, stage: stage.into(), waits_for: ceremony.waits_for.clone() })
+}
+
+impl Status {
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        let mut lines = vec![
+            format!(
+                "KGC {} of {} in quorum {}, of which any {} act",
+                self.kgc, self.members, self.deployment, self.threshold
+            ),
+            format!("quorum fingerprint {}", self.quorum),
+        ];
+        lines.push(match (&self.fingerprint, self.version) {
+            (Some(fingerprint), Some(version)) => {
+                format!("deployment fingerprint {fingerprint}\nshares of version {version}")
+            }
+            _ => "no shares".into(),
+        });
+        lines.push(self.doing());
+        if self.version.is_some() {
+            lines.push(format!("revocation list {}", self.revocation_list));
+        }
+        if self.wishes > 0 {
+            lines.push(format!(
+                "{} drones wanted revoked here: they are once {} KGCs want it (`kgc drone revoke` there)",
+                self.wishes, self.threshold
+            ));
+        }
+        let rows: Vec<_> = self.others.iter().map(Other::row).collect();
+        lines.push(terminal::table(["KGC", "CONNECTION", "SHARES", "PEER"], &rows));
+        lines.join("\n")
+    }
+
+    fn doing(&self) -> String {
+        if let Some(Ceremony { kind, stage, waits_for }) = &self.ceremony {
+            let whom = words::list(waits_for);
+            let hint = if self.version.is_none() && self.others.iter().any(|other| other.version.is_some()) {
+                "; others have shares: if this KGC lost its own, run `kgc quorum repair`"
+            } else {
+                ""
+            };
+            return format!("{kind}: {stage}, waiting for KGC {whom}{hint}");
+        }
+        match (self.repairing, self.serving, self.statement) {
+            (true, ..) => format!(
+                "asking for its shares: run `kgc quorum approve --repair {}` at {} of the others",
+                self.kgc, self.threshold
+            ),
+            (_, true, true) => format!("serving drones; {} tokens bound to a key", self.tokens),
+            (_, true, false) => {
+                "serving drones with earlier shares until the quorum signed the new ones".into()
+            }
+            (_, false, _) if self.version.is_some() => {
+                "not serving drones yet: the quorum has not signed its public shares".into()
+            }
+            _ => "idle: run `kgc quorum repair` if this KGC lost its shares; else restart it to make a key"
+                .into(),
+        }
+    }
+}
+
+impl Other {
+    fn row(&self) -> [String; 4] {
+        let shares = match self.version {
+            Some(version) if self.agrees => format!("version {version}"),
+            Some(version) => format!("version {version}, not ours"),
+            None => "none".into(),
+        };
+        let connection = if self.connected { "up" } else { "none" };
+        [self.kgc.to_string(), connection.into(), shares, self.peer.clone()]
+    }
+}

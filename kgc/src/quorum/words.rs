@@ -1,0 +1,63 @@
+//! What happens among the KGCs, in words: for the log, the audit table and refusals.
+
+use quiver_ainq::KgcId;
+use quiver_message::quorum::CeremonyKind;
+use quiver_role::quorum::{AbortCause, QuorumEvent};
+
+/// A ceremony.
+pub(crate) const fn kind(kind: CeremonyKind) -> &'static str {
+    match kind {
+        CeremonyKind::Generation => "key generation",
+        CeremonyKind::Refresh => "refresh",
+    }
+}
+
+/// Some KGCs.
+pub(crate) fn list(kgcs: &[KgcId]) -> String {
+    match kgcs {
+        [] => "none".into(),
+        kgcs => kgcs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// Why a ceremony ended without result.
+pub(crate) fn cause(cause: &AbortCause) -> String {
+    match cause {
+        AbortCause::Fault { culprit, fault } => format!("KGC {culprit} is to blame: {fault}"),
+        AbortCause::Transcript { sender, reporter } => format!(
+            "KGC {reporter} says that KGC {sender} sent it other commitments than were sent here: one of the two lies"
+        ),
+        AbortCause::Left { member, blames: Some(culprit) } => {
+            format!("KGC {member} left and blames KGC {culprit}")
+        }
+        AbortCause::Left { member, blames: None } => format!("KGC {member} left"),
+        AbortCause::Restarted { member } => format!("KGC {member} began anew"),
+        AbortCause::Abandoned => "abandoned by this KGC's operator".into(),
+        AbortCause::Internal(what) => format!("this KGC cannot do its part: {what}"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// What the audit table keeps of an event: action, subject, detail. Nothing that a stranger can make happen at will.
+pub(crate) fn audited(event: &QuorumEvent) -> Option<(&'static str, String, String)> {
+    Some(match event {
+        QuorumEvent::SharesMade { kind: of, version } => {
+            ("shares made", format!("version {version}"), kind(*of).into())
+        }
+        QuorumEvent::SharesInForce { version } => {
+            ("shares in force", format!("version {version}"), "older ones are erased".into())
+        }
+        QuorumEvent::Aborted { kind: of, cause: why } => ("aborted", kind(*of).into(), cause(why)),
+        QuorumEvent::Helped { member } => ("helped to repair", format!("KGC {member}"), String::new()),
+        QuorumEvent::Recovered { version } => {
+            ("shares repaired", format!("version {version}"), String::new())
+        }
+        QuorumEvent::WrongShare { by } => {
+            ("wrong signature share", format!("KGC {by}"), "left out of the next attempts".into())
+        }
+        QuorumEvent::RevocationList { number } => {
+            ("revocation list signed by the quorum", number.to_string(), String::new())
+        }
+        _ => return None,
+    })
+}

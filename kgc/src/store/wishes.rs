@@ -1,0 +1,53 @@
+//! What the operator of a KGC of a quorum wants revoked. The quorum does it once t operators want it.
+
+use quiver_ainq::UnixTime;
+use rusqlite::{Row, params};
+
+use super::Store;
+use super::drones::Drone;
+use crate::error::{Error, Result};
+
+impl Store {
+    /// Notes that this KGC's operator wants a drone revoked, named by its name, or by its serial even if it is not known
+    /// here. Returns serial and name, which is the serial if the drone is not known.
+    pub(crate) fn wish_revoked(&mut self, which: &str, at: UnixTime) -> Result<([u8; 16], String)> {
+        let (serial, name) = self.serial_of(which)?;
+        self.change(at, |change| {
+            let insert = "INSERT OR IGNORE INTO revocation_wish (token_id, at) VALUES (?1, ?2)";
+            if change.sql(change.transaction.execute(insert, params![serial, at]))? == 0 {
+                return Err(Error::AlreadyWished { which: which.into() });
+            }
+            change.audit("revocation wanted", &name, &format!("serial {}", hex::encode(serial)))
+        })?;
+        Ok((serial, name))
+    }
+
+    fn serial_of(&self, which: &str) -> Result<([u8; 16], String)> {
+        let mut serial = [0; 16];
+        let is_serial = hex::decode_to_slice(which, &mut serial).is_ok();
+        let fits = |drone: &Drone| drone.name == which || drone.serial.eq_ignore_ascii_case(which);
+        let mut found: Vec<_> = self.drones()?.into_iter().filter(fits).collect();
+        if found.iter().any(|drone| !drone.wanted) {
+            found.retain(|drone| !drone.wanted);
+        }
+        match found.pop() {
+            Some(drone) if found.is_empty() => {
+                hex::decode_to_slice(&drone.serial, &mut serial)
+                    .map_err(|_| Error::NoSuchDrone { which: which.into() })?;
+                Ok((serial, drone.name))
+            }
+            Some(_) => Err(Error::Ambiguous { which: which.into() }),
+            None if is_serial => Ok((serial, which.to_ascii_lowercase())),
+            None => Err(Error::UnknownToThisKgc { which: which.into() }),
+        }
+    }
+
+    /// Serials wanted revoked after the wish numbered `seq`, each with its number.
+    pub(crate) fn wishes_after(&self, seq: u64) -> Result<Vec<(u64, [u8; 16])>> {
+        let query = "SELECT seq, token_id FROM revocation_wish WHERE seq > ?1 ORDER BY seq";
+        self.read(|db| {
+            let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            db.prepare(query)?.query_map(params![seq], read)?.collect()
+        })
+    }
+}

@@ -1,0 +1,226 @@
+//! Five KGCs of which any three act, as processes on loopback: key generation, enrolment while one is dead and another
+//! lies, refresh, repair, revocation.
+
+#[path = "quorum/bench.rs"]
+mod bench;
+#[path = "quorum/drones.rs"]
+mod drones;
+#[path = "quorum/liar.rs"]
+mod liar;
+
+use std::fs;
+use std::thread::{self, sleep};
+use std::time::Duration;
+
+use self::bench::{Bench, Process, eventually};
+use self::drones::Fleet;
+use self::liar::Liar;
+
+const ALL: [u16; 5] = [1, 2, 3, 4, 5];
+
+#[test]
+fn five_kgcs_make_a_key_issue_refresh_repair_and_revoke_together() {
+    let bench = Bench::new(5, 3);
+    let mut kgcs = key_is_generated_although_one_is_killed(&bench);
+    let fleet = Fleet::new(&bench);
+    drones_enrol_while_one_kgc_is_dead_and_another_lies(&bench, &mut kgcs, &fleet);
+    shares_are_refreshed(&bench);
+    lost_shares_are_repaired(&bench, &mut kgcs);
+    drones_enrol_with_the_repaired_kgc(&bench, &mut kgcs, &fleet);
+    three_operators_revoke_a_drone(&bench, &fleet);
+    for id in ALL {
+        bench.ok(id, &["audit"]);
+    }
+}
+
+/// One is killed while they gather, and once more when the rounds have begun.
+fn key_is_generated_although_one_is_killed(bench: &Bench) -> Vec<Process> {
+    let mut kgcs: Vec<_> = [1, 2, 3, 4].map(|id| bench.serve(id)).into();
+    eventually("the four wait for the fifth", || {
+        let ceremony = bench.status(3)?["ceremony"].clone();
+        (ceremony["waits_for"] == serde_json::json!([5])).then_some(())
+    });
+    kgcs[2].kill();
+    kgcs[2] = bench.serve(3);
+    eventually("the third gathers with the others again", || {
+        (bench.status(3)?["ceremony"]["waits_for"] == serde_json::json!([5])).then_some(())
+    });
+    bench.refused(3, &["quorum", "refresh"], 3, "no shares");
+    bench.refused(
+        3,
+        &["token", "issue", "--operator", "operator.key", "--name", "early"],
+        1,
+        "not made its key",
+    );
+    kgcs.push(bench.serve(5));
+    kgcs[2].logged("the rounds begin");
+    kgcs[2].kill();
+    kgcs[2] = bench.serve(3);
+    for id in ALL {
+        bench.serving(id, 0);
+    }
+    let file = fs::read_to_string(bench.path("kgc-1/deployment.toml")).expect("read");
+    assert!(file.contains("quorum = "), "{file}");
+    for id in ALL {
+        let other = fs::read_to_string(bench.path(&format!("kgc-{id}/deployment.toml"))).expect("read");
+        assert_eq!(other, file, "KGC {id} made another key");
+    }
+    kgcs
+}
+
+fn drones_enrol_while_one_kgc_is_dead_and_another_lies(bench: &Bench, kgcs: &mut [Process], fleet: &Fleet) {
+    kgcs[4].kill();
+    let liar = Liar::start(bench, 5, fleet);
+    let report = fleet.enrol("edge", 100, 20, |enrolled| {
+        if enrolled == 20 {
+            kgcs[3].kill();
+        }
+    });
+    assert_eq!(report.enrolled, 100);
+    assert_eq!(report.culprits, [5], "only the liar is blamed, and it is");
+    assert!(liar.lies() > 0);
+    drop(liar);
+    kgcs[3] = bench.serve(4);
+    kgcs[4] = bench.serve(5);
+    for id in ALL {
+        bench.serving(id, 0);
+    }
+}
+
+fn shares_are_refreshed(bench: &Bench) {
+    let keys = liar::keys_in_force(bench, 2);
+    // Given at one, the others join, but no more than once a minute; this soon, it is given at all of them.
+    thread::scope(|scope| {
+        for id in ALL {
+            scope.spawn(move || {
+                assert_eq!(bench.json(id, &["quorum", "refresh", "--json"])["done"]["version"], 1);
+            });
+        }
+    });
+    for id in ALL {
+        bench.serving(id, 1);
+    }
+    let refreshed = liar::keys_in_force(bench, 2);
+    assert_eq!(refreshed.version(), 1);
+    assert_ne!(*refreshed.ainq().share().expose(), *keys.ainq().share().expose());
+    assert_eq!(refreshed.ainq().public().master(), keys.ainq().public().master(), "the key is what it was");
+}
+
+fn lost_shares_are_repaired(bench: &Bench, kgcs: &mut [Process]) {
+    let before = liar::keys_in_force(bench, 2);
+    kgcs[1].kill();
+    let transport = fs::read(bench.path("kgc-2/transport.state")).expect("the backup");
+    fs::remove_dir_all(bench.path("kgc-2")).expect("remove");
+    bench.restore_transport(2, &transport);
+    bench.init(2);
+    kgcs[1] = bench.serve(2);
+    eventually("it sees that the others have shares", || {
+        let status = bench.status(2)?;
+        let others = status["others"].as_array()?;
+        (others.iter().filter(|other| other["version"] == 1).count() == 4).then_some(())
+    });
+    assert!(bench.ok(2, &["quorum", "status"]).contains("kgc quorum repair"), "the next step is said");
+    bench.refused(2, &["quorum", "repair", "--wait", "1s"], 8, "kgc quorum approve --repair");
+    for helper in [1, 3, 4] {
+        bench.ok(helper, &["quorum", "approve", "--repair", "2"]);
+    }
+    bench.serving(2, 1);
+    let after = liar::keys_in_force(bench, 2);
+    assert_eq!(*after.ainq().share().expose(), *before.ainq().share().expose());
+    assert_eq!(*after.ibe().share().expose(), *before.ibe().share().expose());
+    bench.refused(2, &["quorum", "repair"], 3, "nothing to repair");
+    bench.refused(1, &["quorum", "approve", "--repair", "9"], 3, "no KGC 9");
+}
+
+/// With two others stopped, nothing is issued without the one that was repaired.
+fn drones_enrol_with_the_repaired_kgc(bench: &Bench, kgcs: &mut [Process], fleet: &Fleet) {
+    kgcs[0].kill();
+    kgcs[2].kill();
+    let report = fleet.enrol("late", 20, 20, |_| {});
+    assert_eq!((report.enrolled, report.culprits), (20, vec![]));
+    kgcs[0] = bench.serve(1);
+    kgcs[2] = bench.serve(3);
+    for id in ALL {
+        bench.serving(id, 1);
+    }
+}
+
+fn three_operators_revoke_a_drone(bench: &Bench, fleet: &Fleet) {
+    let serial = fleet.serial_of("late-7");
+    bench.ok(2, &["drone", "revoke", "late-7"]);
+    bench.refused(2, &["drone", "revoke", "late-7"], 3, "already wants");
+    bench.refused(1, &["drone", "revoke", "late-7"], 1, "is known to this KGC");
+    bench.ok(1, &["drone", "revoke", &serial]);
+    eventually("two KGCs want it", || {
+        (bench.status(1)?["wishes"] == 1 && bench.status(2)?["wishes"] == 1).then_some(())
+    });
+    // Long enough for anything that two could do.
+    sleep(Duration::from_secs(2));
+    assert_eq!(bench.status(1).expect("status")["revocation_list"], 0, "two are not enough");
+    bench.ok(4, &["drone", "revoke", &serial]);
+    for id in ALL {
+        eventually(&format!("KGC {id} has the list"), || {
+            let status = bench.status(id)?;
+            (status["revocation_list"] == 1 && status["wishes"] == 0).then_some(())
+        });
+    }
+    let drones = bench.json(2, &["drone", "list", "--json"]);
+    let revoked: Vec<_> =
+        drones.as_array().expect("list").iter().filter(|drone| drone["revoked"] == true).collect();
+    assert_eq!(revoked.len(), 1);
+    assert_eq!(revoked[0]["name"], "late-7");
+}
+
+#[test]
+fn quorum_is_set_up_step_by_step_and_says_what_comes_next() {
+    let bench = Bench::empty();
+    bench.refused(1, &["quorum", "status"], 2, "kgc quorum key");
+    bench.write("quorum.toml", "deployment = 'alps'\nthreshold = 2\n");
+    let init = ["quorum", "init", "--file", "quorum.toml", "--operator", "operator.pub"];
+    bench.refused(1, &init, 2, "kgc");
+    let part = bench.key(1);
+    assert_eq!(bench.key(1), part, "asked again, the key is the same");
+    bench.write("quorum.toml", &format!("deployment = 'alps'\nthreshold = 1\n{part}"));
+    bench.refused(1, &init, 2, "`kgc init`");
+    let strangers = [bench.key(2), bench.key(3)].concat().replace("id = 3", "id = 1");
+    bench.write("quorum.toml", &format!("deployment = 'alps'\nthreshold = 2\n{strangers}"));
+    bench.refused(1, &init, 2, "none of the KGCs in the file is this one");
+    bench.write("quorum.toml", &format!("deployment = 'alps'\nthreshold = 2\n{part}{}", bench.key(2)));
+    assert!(bench.ok(1, &init).contains("kgc serve"));
+    bench.refused(1, &init, 2, "will not be overwritten");
+    bench.refused(
+        1,
+        &["init", "--deployment", "alps", "--operator", "operator.pub"],
+        2,
+        "will not be overwritten",
+    );
+    bench.refused(1, &["quorum", "status"], 4, "kgc serve");
+    bench.refused(1, &["token", "list"], 0, "");
+    bench.refused(1, &["quorum", "approve"], 2, "DIGEST");
+}
+
+/// Figures, not a check: `cargo test --release -p quiver-kgc --test quorum -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
+fn time_of_threshold_enrolment() {
+    let bench = Bench::new(5, 3);
+    let _kgcs = ALL.map(|id| bench.serve(id));
+    for id in ALL {
+        bench.serving(id, 0);
+    }
+    let fleet = Fleet::new(&bench);
+    let alone: Vec<_> = (0..50).map(|number| fleet.time_of_one(&format!("one-{number}"))).collect();
+    let issue = median(alone.iter().map(|figures| figures.issue));
+    let all = median(alone.iter().map(|figures| figures.all));
+    println!("one drone, 3 of 5: issue {issue:?}, with dialling and Noise {all:?} (medians of 50)");
+    let report = fleet.enrol("many", 1000, 64, |_| {});
+    println!("{} drones, 64 at a time: {:?}", report.enrolled, report.time);
+    assert_eq!(report.enrolled, 1000);
+}
+
+fn median(times: impl Iterator<Item = Duration>) -> Duration {
+    let mut times: Vec<_> = times.collect();
+    times.sort_unstable();
+    times[times.len() / 2]
+}

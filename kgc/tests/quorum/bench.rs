@@ -1,0 +1,190 @@
+//! A quorum in a temporary directory, and its KGCs as processes.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long anything may take; a loaded machine is slow.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// What opens the state files. A key, not a passphrase: stretching one takes a while each time.
+pub(crate) const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
+/// A running KGC. Killed, by its own process id, when dropped.
+pub(crate) struct Process {
+    child: Child,
+    err: PathBuf,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Process {
+    /// SIGKILL: no chance to tidy up.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Waits until it has logged this.
+    pub(crate) fn logged(&self, part: &str) {
+        let find = || fs::read_to_string(&self.err).ok()?.contains(part).then_some(());
+        eventually(&format!("`{part}` in {}", self.err.display()), find);
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test of real processes waits in real time")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// Waits until `look` finds something.
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(now() < deadline, "waited in vain: {what}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// The quorum.
+pub(crate) struct Bench {
+    directory: TempDir,
+    ports: Vec<u16>,
+    started: AtomicUsize,
+}
+
+impl Bench {
+    /// One operator, and ports for five KGCs.
+    pub(crate) fn empty() -> Self {
+        // All at once, so that they differ.
+        let taken: Vec<_> = (0..5).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+        let ports = taken.iter().map(|port| port.local_addr().expect("address").port()).collect();
+        let bench =
+            Self { directory: tempfile::tempdir().expect("tempdir"), ports, started: AtomicUsize::new(0) };
+        bench.write("key", KEY);
+        fs::set_permissions(bench.path("key"), fs::Permissions::from_mode(0o600)).expect("chmod");
+        bench.ok(0, &["operator", "new"]);
+        bench
+    }
+
+    /// KGCs that have pinned one another and do not run yet.
+    pub(crate) fn new(members: u16, threshold: u16) -> Self {
+        let bench = Self::empty();
+        let parts: String = (1..=members).map(|id| bench.key(id)).collect();
+        bench.write("quorum.toml", &format!("deployment = 'alps'\nthreshold = {threshold}\n{parts}"));
+        let said: Vec<_> = (1..=members).map(|id| bench.init(id)).collect();
+        let fingerprint =
+            |text: &String| text.lines().find(|line| line.contains("fingerprint")).map(String::from);
+        assert!(
+            said.iter().all(|text| fingerprint(text).is_some() && fingerprint(text) == fingerprint(&said[0]))
+        );
+        bench
+    }
+
+    /// `kgc quorum key`: this KGC's part of the init file.
+    pub(crate) fn key(&self, id: u16) -> String {
+        self.ok(id, &["quorum", "key", "--id", &id.to_string(), "--address", &self.address(id)])
+    }
+
+    /// `kgc quorum init`.
+    pub(crate) fn init(&self, id: u16) -> String {
+        self.ok(id, &["quorum", "init", "--file", "quorum.toml", "--operator", "operator.pub"])
+    }
+
+    /// Puts a backup of the transport key into an empty data directory.
+    pub(crate) fn restore_transport(&self, id: u16, bytes: &[u8]) {
+        let directory = self.path(&format!("kgc-{id}"));
+        fs::DirBuilder::new().mode(0o700).create(&directory).expect("mkdir");
+        let file = directory.join("transport.state");
+        fs::write(&file, bytes).expect("write");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("chmod");
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("write");
+    }
+
+    /// Where a KGC listens.
+    pub(crate) fn address(&self, id: u16) -> String {
+        format!("/ip4/127.0.0.1/tcp/{}", self.ports[usize::from(id) - 1])
+    }
+
+    fn command(&self, id: u16, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kgc"));
+        command.args(["--data-dir", &format!("kgc-{id}"), "--key-file", "key"]).args(args);
+        command.current_dir(self.directory.path()).stdin(Stdio::null());
+        command.env_clear().env("QUIVER_KGC_POLL", "100ms").env("RUST_LOG", "info");
+        command
+    }
+
+    fn run(&self, id: u16, args: &[&str]) -> Output {
+        self.command(id, args).output().expect("run")
+    }
+
+    pub(crate) fn ok(&self, id: u16, args: &[&str]) -> String {
+        let output = self.run(id, args);
+        assert!(output.status.success(), "KGC {id}, {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("utf-8")
+    }
+
+    pub(crate) fn json(&self, id: u16, args: &[&str]) -> Value {
+        serde_json::from_str(&self.ok(id, args)).expect("json")
+    }
+
+    /// Runs, and expects this exit code and a complaint that contains `part`.
+    pub(crate) fn refused(&self, id: u16, args: &[&str], code: i32, part: &str) {
+        let output = self.run(id, args);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "KGC {id}, {args:?}: {complaint}");
+        assert!(complaint.contains(part), "KGC {id}, {args:?}: `{part}` is not in: {complaint}");
+    }
+
+    /// Starts a KGC.
+    pub(crate) fn serve(&self, id: u16) -> Process {
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let log = |end: &str| self.path(&format!("log-{number:03}-kgc-{id}.{end}"));
+        let mut command = self.command(id, &["serve", "--listen", &self.address(id)]);
+        command.stdout(File::create(log("out")).expect("create"));
+        command.stderr(File::create(log("err")).expect("create"));
+        Process { child: command.spawn().expect("spawn"), err: log("err") }
+    }
+
+    /// What a running KGC says of itself.
+    pub(crate) fn status(&self, id: u16) -> Option<Value> {
+        let output = self.run(id, &["quorum", "status", "--json"]);
+        output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("json"))
+    }
+
+    /// Waits until a KGC serves drones with shares of this version, and is connected with all others that do.
+    pub(crate) fn serving(&self, id: u16, version: u32) {
+        eventually(&format!("KGC {id} serves with version {version}"), || {
+            let status = self.status(id)?;
+            let ready =
+                status["serving"] == true && status["statement"] == true && status["ceremony"].is_null();
+            let others = status["others"].as_array()?.iter().all(|other| other["agrees"] == true);
+            (ready && others && status["version"] == version).then_some(())
+        });
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+}

@@ -1,0 +1,190 @@
+//! Drones in this process that enrol with the quorum over real connections.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use quiver_ainq::{Deployment, IssuedToken, KgcId, Name, OperatorSecretKey, Ristretto255, Role, TokenGrant};
+use quiver_net::{Driver, Host, HostError, NodeConfig, NodeKey, Transport};
+use quiver_role::edge::EdgeTiming;
+use quiver_role::{Edge, EdgeConfig, EdgeEvent, EnrolmentTrouble, Kgcs, Route, Snapshot};
+use quiver_service::armour::{self, Kind};
+use quiver_service::clock;
+use quiver_service::deployment_file::DeploymentFile;
+use rand::rngs::OsRng;
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::bench::{Bench, now};
+
+type S = Ristretto255;
+
+/// How long one drone may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Drones of one deployment.
+pub(crate) struct Fleet {
+    pub(crate) runtime: Runtime,
+    pub(crate) deployment: Deployment<S>,
+    file: DeploymentFile,
+    operator: OperatorSecretKey<S>,
+    serials: Mutex<BTreeMap<String, [u8; 16]>>,
+}
+
+/// What came of many enrolments.
+pub(crate) struct Report {
+    pub(crate) enrolled: usize,
+    /// KGCs that drones blame for wrong shares.
+    pub(crate) culprits: Vec<KgcId>,
+    pub(crate) time: Duration,
+}
+
+/// How long one enrolment took.
+pub(crate) struct Figures {
+    /// From the first word to the KGCs to the key.
+    pub(crate) issue: Duration,
+    /// From the first attempt to connect to the key.
+    pub(crate) all: Duration,
+}
+
+/// What one drone reports.
+enum News {
+    Enrolled { begun: Instant },
+    Blames(KgcId),
+}
+
+impl Fleet {
+    pub(crate) fn new(bench: &Bench) -> Self {
+        let file = DeploymentFile::read(&bench.path("kgc-1/deployment.toml")).expect("deployment file");
+        let (_, secret) =
+            armour::read(&bench.directory().join("operator.key"), Kind::OperatorSecretKey).expect("operator");
+        Self {
+            runtime: Runtime::new().expect("runtime"),
+            deployment: file.pin().expect("pin"),
+            operator: OperatorSecretKey::decode(&secret).expect("operator"),
+            file,
+            serials: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// The serial of a drone's token, in hex.
+    pub(crate) fn serial_of(&self, name: &str) -> String {
+        hex::encode(self.serials.lock().expect("lock")[name])
+    }
+
+    fn token(&self, name: &str) -> IssuedToken<S> {
+        let later = clock::unix_now() + 3600;
+        let name = Name::new(name).expect("name");
+        let grant = TokenGrant {
+            name: name.clone(),
+            role: Role::Edge,
+            groups: vec![],
+            not_after: later,
+            expiry: later,
+        };
+        let token = self.operator.issue(&self.deployment, grant, &mut OsRng).expect("token");
+        self.serials.lock().expect("lock").insert(name.to_string(), token.token.statement.id);
+        token
+    }
+
+    /// Enrols `count` drones, `at_once` of them at a time. `progress` is told how many have their key.
+    pub(crate) fn enrol(
+        &self,
+        prefix: &str,
+        count: usize,
+        at_once: usize,
+        mut progress: impl FnMut(usize),
+    ) -> Report {
+        let tokens: Vec<_> = (0..count).map(|number| self.token(&format!("{prefix}-{number}"))).collect();
+        let started = now();
+        let (mut enrolled, mut culprits) = (0, BTreeSet::new());
+        self.runtime.block_on(async {
+            let mut running = tokio::task::JoinSet::new();
+            let mut tokens = tokens.into_iter();
+            loop {
+                while running.len() < at_once
+                    && let Some(token) = tokens.next()
+                {
+                    running.spawn(enrol_one(self.deployment.clone(), self.file.clone(), token));
+                }
+                let Some(ended) = running.join_next().await else { break };
+                let (_, blamed) = ended.expect("a drone's task");
+                culprits.extend(blamed);
+                enrolled += 1;
+                tokio::task::block_in_place(|| progress(enrolled));
+            }
+        });
+        Report { enrolled, culprits: culprits.into_iter().collect(), time: started.elapsed() }
+    }
+
+    /// Enrols one drone and says how long that took.
+    pub(crate) fn time_of_one(&self, name: &str) -> Figures {
+        let token = self.token(name);
+        let task = enrol_one(self.deployment.clone(), self.file.clone(), token);
+        self.runtime.block_on(task).0
+    }
+}
+
+async fn enrol_one(
+    deployment: Deployment<S>,
+    file: DeploymentFile,
+    token: IssuedToken<S>,
+) -> (Figures, Vec<KgcId>) {
+    let name = token.token.statement.name.clone();
+    let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng).expect("key"), Transport::Tcp);
+    let kgcs = file.kgc_addresses().into_iter().map(|address| address.parse().expect("address"));
+    node.dial = kgcs.map(|address| (Route::Kgc, address)).collect();
+    let timing = EdgeTiming { retry: Duration::from_millis(500), ..EdgeTiming::default() };
+    let kgcs = Kgcs::quorum(file.kgc_ids());
+    let edge = Edge::new(EdgeConfig { deployment, group: None, token: Some(token), kgcs, timing }, None)
+        .expect("edge");
+    let (news, mut heard) = mpsc::unbounded_channel();
+    let started = now();
+    let (driver, _handle) = Driver::new(&node, edge, Ear { news, begun: None }, OsRng).expect("driver");
+    let (end, ended) = oneshot::channel::<()>();
+    let running = tokio::spawn(driver.run(async move {
+        // A dropped sender ends it as well.
+        let _ = ended.await;
+    }));
+    let mut blamed = Vec::new();
+    let begun = tokio::time::timeout(PATIENCE, async {
+        loop {
+            match heard.recv().await.expect("the drone runs") {
+                News::Enrolled { begun } => break begun,
+                News::Blames(kgc) => blamed.push(kgc),
+            }
+        }
+    });
+    let begun = begun.await.unwrap_or_else(|_| panic!("{name} did not enrol in time"));
+    let figures = Figures { issue: begun.elapsed(), all: started.elapsed() };
+    drop(end);
+    running.await.expect("task").expect("driver");
+    (figures, blamed)
+}
+
+/// A drone's host: memory is disk enough.
+struct Ear {
+    news: mpsc::UnboundedSender<News>,
+    begun: Option<Instant>,
+}
+
+impl Host<Edge<S>> for Ear {
+    fn persist(&mut self, _: &[Snapshot]) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    /// The first input is the first connection.
+    fn before_inputs(&mut self) {
+        self.begun.get_or_insert_with(now);
+    }
+
+    fn event(&mut self, _: &Edge<S>, event: EdgeEvent) {
+        let news = match event {
+            EdgeEvent::Enrolled { .. } => News::Enrolled { begun: self.begun.unwrap_or_else(now) },
+            EdgeEvent::EnrolmentTrouble(EnrolmentTrouble::WrongShare { kgc, .. }) => News::Blames(kgc),
+            _ => return,
+        };
+        // The test may have heard enough.
+        let _ = self.news.send(news);
+    }
+}
