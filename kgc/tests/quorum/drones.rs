@@ -140,7 +140,8 @@ async fn enrol_one(
         .expect("edge");
     let (news, mut heard) = mpsc::unbounded_channel();
     let started = now();
-    let (driver, _handle) = Driver::new(&node, edge, Ear { news, begun: None }, OsRng).expect("driver");
+    let (driver, _handle) =
+        Driver::new(&node, edge, Ear { news, calls: 0, begun: None }, OsRng).expect("driver");
     let (end, ended) = oneshot::channel::<()>();
     let running = tokio::spawn(driver.run(async move {
         // A dropped sender ends it as well.
@@ -165,6 +166,7 @@ async fn enrol_one(
 /// A drone's host: memory is disk enough.
 struct Ear {
     news: mpsc::UnboundedSender<News>,
+    calls: usize,
     begun: Option<Instant>,
 }
 
@@ -173,9 +175,12 @@ impl Host<Edge<S>> for Ear {
         Ok(())
     }
 
-    /// The first input is the first connection.
+    /// The first call comes at the start, the second with the first connection.
     fn before_inputs(&mut self) {
-        self.begun.get_or_insert_with(now);
+        self.calls += 1;
+        if self.calls == 2 {
+            self.begun = Some(now());
+        }
     }
 
     fn event(&mut self, _: &Edge<S>, event: EdgeEvent) {
