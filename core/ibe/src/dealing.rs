@@ -28,7 +28,7 @@ impl Dealing {
     /// Makes a master key and shares it among `count`, of whom `threshold` are needed. 1 of 1 is a single KGC.
     ///
     /// # Errors
-    /// [`Error::Threshold`] unless 1 ≤ t ≤ n ≤ [`MAX_SHARES`](crate::MAX_SHARES); [`Error::InvalidPoint`] or
+    /// [`Error::Threshold`] unless 1 ≤ t ≤ n ≤ [`MAX_SHARES`]; [`Error::InvalidPoint`] or
     /// [`Error::InvalidScalar`] if the source of randomness makes the master key or a share zero.
     pub fn deal(threshold: u16, count: u16, rng: &mut (impl CryptoRngCore + ?Sized)) -> Result<Self, Error> {
         check_threshold(usize::from(threshold), usize::from(count))?;
@@ -73,7 +73,7 @@ pub struct MasterCommitment {
 }
 
 impl MasterCommitment {
-    /// Takes a commitment of at most [`MAX_SHARES`](crate::MAX_SHARES) points. Whoever expects a threshold compares it
+    /// Takes a commitment of at most [`MAX_SHARES`] points. Whoever expects a threshold compares it
     /// with [`threshold`](Self::threshold).
     ///
     /// # Errors

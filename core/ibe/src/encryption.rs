@@ -71,7 +71,7 @@ impl MasterPublicKey {
     }
 }
 
-/// Encrypts to one identity, whose point and pairing it keeps: at most 900 bytes.
+/// Encrypts to one identity, whose point and pairing it keeps: 1,008 bytes.
 #[derive(Clone)]
 pub struct Encryptor {
     master: MasterPublicKey,
