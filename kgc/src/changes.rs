@@ -5,6 +5,7 @@ use std::time::Duration;
 use quiver_ainq::Handle as KeyHandle;
 use quiver_net::Handle;
 use quiver_role::attributes::{CentreCommand, Grant, OfficeCommand};
+use quiver_role::release::ReleaseCommand;
 use quiver_role::{KgcCommand, Machine};
 
 use crate::error::Result;
@@ -29,6 +30,10 @@ pub(crate) struct Seen {
     tokens: usize,
     /// The newest grant or withdrawal.
     grants: u64,
+    /// The newest policy about identity keys. From 0 at each start, as the next.
+    policies: u64,
+    /// The newest approval.
+    approvals: u64,
 }
 
 impl Changes {
@@ -93,6 +98,14 @@ impl Changes {
             seen.grants = grant.revision;
             commands.push(CentreCommand::Office(OfficeCommand::Grant(grant)));
         }
+        for policy in self.store.ibe_policies(seen.policies)? {
+            seen.policies = policy.revision;
+            commands.push(CentreCommand::Release(ReleaseCommand::Policy(policy)));
+        }
+        for approval in self.store.ibe_approvals(seen.approvals)? {
+            seen.approvals = approval.revision;
+            commands.push(CentreCommand::Release(ReleaseCommand::Approval(approval)));
+        }
         Ok((commands, seen))
     }
 
@@ -118,6 +131,14 @@ pub(crate) fn describe(command: &CentreCommand) -> String {
                 Some(_) => format!("attribute grant {} in the registry, for {serial}", grant.revision),
                 None => format!("attribute grant of {serial} withdrawn in the registry"),
             }
+        }
+        CentreCommand::Release(ReleaseCommand::Policy(policy)) => {
+            let word = if policy.audience.is_some() { "allowed" } else { "denied" };
+            format!("identity keys of {} {word} in the registry", policy.pattern)
+        }
+        CentreCommand::Release(ReleaseCommand::Approval(approval)) => {
+            let word = if approval.approved { "approved" } else { "withdrawn" };
+            format!("release of {} {word} in the registry", approval.condition)
         }
     }
 }

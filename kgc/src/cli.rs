@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use quiver_ainq::{Name, UnixTime};
+use quiver_ibe::Condition;
 use quiver_role::attributes::schemes::SchemeChoice;
+use quiver_role::release::Pattern;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::CommonArgs;
 use quiver_service::clock::parse_time;
@@ -25,10 +27,13 @@ Examples:
   kgc abe setup --name orders --schema schema.toml   # an attribute authority; while `kgc serve` is stopped
   kgc quorum --help                                  # several KGCs, any t of which issue keys
   kgc abe grant --drone edge-1 --attributes 'scout, sector:7'
+  kgc ibe setup                                      # encryption to conditions; while `kgc serve` is stopped
+  kgc ibe release mission/alpha/phase-2              # the phase begins: what was encrypted to it opens
 
 Files in the data directory (default ./kgc-data): master.state (master secret, encrypted),
-authorities.state (attribute authorities' master keys, encrypted), registry.sqlite, deployment.toml (public:
-give it to leaders, edges and operators), NAME.authority (public: an attribute authority's parameters).
+authorities.state (attribute authorities' master keys, encrypted), ibe.state (share of the master key of encryption
+to conditions, encrypted), registry.sqlite, deployment.toml (public: give it to leaders, edges and operators),
+NAME.authority (public: an attribute authority's parameters), NAME.ibe (public: encrypt to conditions with it).
 In a quorum: transport.state (keep a copy elsewhere), quorum.state (shares), both encrypted, quorum.toml (public).
 Settings: --config FILE (TOML) < QUIVER_KGC_DATA_DIR, QUIVER_KGC_LISTEN, ... < flags.";
 
@@ -66,6 +71,9 @@ pub(crate) enum Command {
     /// Attribute-based encryption: authorities, grants, keys
     #[command(subcommand)]
     Abe(AbeCommand),
+    /// Encryption to conditions: the master key, and when whose keys are released
+    #[command(subcommand)]
+    Ibe(IbeCommand),
 }
 
 #[derive(Debug, Args)]
@@ -319,6 +327,64 @@ pub(crate) struct KeygenArgs {
     /// The file to write (mode 0600): whoever has it has the key; default: AUTHORITY.key
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum IbeCommand {
+    /// Make the master key. `kgc serve` must be stopped, and started again afterwards
+    Setup {
+        /// The master key's name
+        #[arg(long, value_name = "NAME", default_value = "ibe")]
+        name: Name,
+    },
+    /// Show or change who may have which keys. What no policy allows is denied; a condition's own rule holds besides
+    Policy {
+        #[command(subcommand)]
+        change: Option<PolicyCommand>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Approve a mission's condition: a running `kgc serve` releases its keys from then on
+    Release {
+        /// The condition: mission/alpha/phase-2
+        #[arg(value_name = "CONDITION")]
+        condition: Condition,
+        /// Withdraw the approval: no more keys. What a drone has, it keeps
+        #[arg(long)]
+        withdraw: bool,
+    },
+    /// List the master key, policies, approvals, and key shares released
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write the master key's public file again
+    Publish {
+        /// The file to write; default: NAME.ibe
+        #[arg(short, long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Let drones have keys of conditions that are met
+    Allow {
+        /// `mission`, `drone`, `not-before`, or the beginning of a path: mission/alpha. The longest that fits counts
+        #[arg(value_name = "PATTERN")]
+        pattern: Pattern,
+        /// Only members and leaders of this group; may be repeated
+        #[arg(long, value_name = "GROUP")]
+        group: Vec<Name>,
+    },
+    /// Let nobody have them
+    Deny {
+        /// As for `allow`
+        #[arg(value_name = "PATTERN")]
+        pattern: Pattern,
+    },
 }
 
 #[cfg(test)]

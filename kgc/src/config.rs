@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use quiver_role::release::Allowance;
 use quiver_service::arguments::CommonArgs;
 use quiver_service::config::layers;
 use quiver_service::logging::LogFormat;
@@ -35,6 +36,11 @@ pub(crate) struct Config {
     /// How long a drone waits for its next key of one attribute authority.
     #[serde(with = "humantime_serde")]
     pub(crate) attribute_interval: Duration,
+    /// How many key shares of encryption to conditions a drone gets at once.
+    pub(crate) release_burst: u32,
+    /// After which time it gets one more.
+    #[serde(with = "humantime_serde")]
+    pub(crate) release_interval: Duration,
     /// Of a KGC in a quorum.
     pub(crate) quorum: QuorumSettings,
 }
@@ -49,6 +55,7 @@ pub(crate) struct QuorumSettings {
 
 impl Default for Config {
     fn default() -> Self {
+        let allowance = Allowance::default();
         Self {
             data_dir: "kgc-data".into(),
             listen: vec!["/ip4/0.0.0.0/tcp/7000".into()],
@@ -56,6 +63,8 @@ impl Default for Config {
             poll: Duration::from_secs(1),
             revocation_validity: Duration::from_secs(7 * 24 * 3600),
             attribute_interval: Duration::from_secs(5),
+            release_burst: allowance.burst,
+            release_interval: allowance.interval,
             quorum: QuorumSettings::default(),
         }
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use quiver_net::NetError;
 use quiver_role::attributes::OfficeError;
 use quiver_role::kgc::RestoreError;
+use quiver_role::release::HoldingError;
 use quiver_service::Exit;
 use rusqlite::ErrorCode;
 
@@ -150,6 +151,23 @@ pub(crate) enum Error {
         /// The authority.
         authority: String,
     },
+    /// The master key is there already.
+    #[error("the master key {0} was set up before; a deployment has one, for ever")]
+    MasterKeyExists(String),
+    /// There is no master key yet.
+    #[error("no master key of encryption to conditions yet; run `kgc ibe setup` first")]
+    NoMasterKey,
+    /// The registry knows a master key whose share is gone.
+    #[error(
+        "{path} does not have the share of the master key that the registry knows; restore it from a backup"
+    )]
+    ShareMissing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The share is not the one of the statement.
+    #[error("{0}; restore ibe.state and the registry from a backup")]
+    Holding(#[from] HoldingError),
     /// The office cannot be opened with what is stored.
     #[error("{0}; restore authorities.state and the registry from a backup")]
     Office(#[from] OfficeError),
@@ -226,15 +244,20 @@ impl Error {
             Self::RegistryDamaged { .. }
             | Self::ForeignRegistry { .. }
             | Self::KeysMissing { .. }
+            | Self::ShareMissing { .. }
+            | Self::Holding(_)
             | Self::Office(_) => Exit::BadState,
             Self::TimedOut(_) => Exit::TimedOut,
             Self::Quorum(_) | Self::NoQuorum(_) | Self::NoTransportKey(_) | Self::NoAuthorityInQuorum => {
                 Exit::Usage
             }
-            Self::NotInitialised(_) | Self::WrongSuite { .. } | Self::Terms(_) | Self::Policy(_) => {
-                Exit::Usage
-            }
+            Self::NotInitialised(_)
+            | Self::WrongSuite { .. }
+            | Self::Terms(_)
+            | Self::Policy(_)
+            | Self::NoMasterKey => Exit::Usage,
             Self::NameTaken { .. }
+            | Self::MasterKeyExists(_)
             | Self::AlreadyRevoked { .. }
             | Self::AlreadyWished { .. }
             | Self::TokenUsed { .. }

@@ -2,7 +2,8 @@
 //!
 //! `main` reads the command line, `config` the settings; `service` runs the machine of `quiver-role` with the driver of
 //! `quiver-net`; `store` is the registry, `sealed` the encrypted file with the master secret, `authorities` the one with the
-//! attribute authorities' keys; `quorum` is what a KGC does that is one of several.
+//! attribute authorities' keys, `master_share` the one with the share of the master key of identity-based encryption; `quorum`
+//! is what a KGC does that is one of several.
 
 mod attributes;
 mod audit;
@@ -12,7 +13,9 @@ mod cli;
 mod config;
 mod drone;
 mod error;
+mod ibe;
 mod init;
+mod master_share;
 mod operator;
 mod quorum;
 mod registry;
@@ -64,5 +67,6 @@ fn run(cli: Cli) -> Result<()> {
         Command::Drone(DroneCommand::Revoke { which }) => drone::revoke(&config, &which),
         Command::Quorum(command) => quorum::run(&config, &cli.common.protection, command),
         Command::Abe(command) => attributes::run(&config, &cli.common.protection, &command),
+        Command::Ibe(command) => ibe::run(&config, &cli.common.protection, &command),
     }
 }

@@ -8,6 +8,7 @@ use quiver_net::{Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId
 use quiver_role::attributes::{
     CentreEvent, CentreRecord, Grant, KeyCentre, Office, OfficeConfig, OfficeEvent,
 };
+use quiver_role::release::{Allowance, Holding, ReleaseConfig, ReleaseEvent, ReleaseOffice};
 use quiver_role::{Input, Kgc, KgcConfig, KgcEvent, Machine, Now};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::{Protection, ProtectionArgs};
@@ -19,6 +20,7 @@ use crate::authorities::{self, SealedAuthority};
 use crate::changes::{Changes, describe};
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::master_share;
 use crate::quorum;
 use crate::quorum::file::Pinned;
 use crate::sealed::Sealed;
@@ -47,6 +49,7 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let grants = store.newest_grants()?;
     let mut changes = Changes::since(Store::open(&config.data_dir, &fingerprint)?, &grants);
     let office = office(config, &deployment, &by, &store, grants)?;
+    let release = release_office(config, &deployment, &by, &store)?;
     let kgc = Kgc::new(
         KgcConfig {
             deployment: deployment.clone(),
@@ -59,7 +62,7 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
         store.records()?,
     )?;
     tracing::info!(deployment = file.deployment, operators, issued = kgc.issued(), "registry read");
-    let mut machine = KeyCentre::new(deployment, kgc, office);
+    let mut machine = KeyCentre::new(deployment, kgc, office).with_release(release);
     catch_up(&mut machine, &mut changes)?;
     let key = NodeKey::from_seed(*sealed.seed)?;
     let host = KgcHost { store, peer_id: key.peer_id() };
@@ -112,6 +115,30 @@ pub(crate) fn office<S: Suite>(
     })?)
 }
 
+/// The release of identity keys, whether there is a master key yet or not. Its policies come with the first look at the
+/// registry.
+pub(crate) fn release_office<S: Suite>(
+    config: &Config,
+    deployment: &Deployment<S>,
+    by: &Protection,
+    store: &Store,
+) -> Result<ReleaseOffice<S>> {
+    let holding = match store.ibe_authority()? {
+        Some(row) => Some(master_share::read(&config.data_dir, deployment, by, &row)?),
+        None => None,
+    };
+    let kgc = holding.as_ref().map(Holding::kgc);
+    tracing::info!(kgc, "release of identity keys");
+    Ok(ReleaseOffice::new(ReleaseConfig {
+        deployment: deployment.clone(),
+        cookie_key: Secret::random(&mut OsRng),
+        holding,
+        policies: Vec::new(),
+        approvals: Vec::new(),
+        allowance: Allowance { burst: config.release_burst, interval: config.release_interval },
+    }))
+}
+
 pub(crate) fn address(text: &str) -> Result<Multiaddr> {
     text.parse().map_err(|error| Error::Terms(format!("listen address {text}: {error}")))
 }
@@ -131,6 +158,7 @@ impl<S: Suite> Host<KeyCentre<S>> for KgcHost {
         match event {
             CentreEvent::Kgc(event) => log(event),
             CentreEvent::Office(event) => log_of_the_office(event),
+            CentreEvent::Release(event) => log_of_the_release(event),
         }
     }
 
@@ -197,6 +225,21 @@ pub(crate) fn log_of_the_office(event: OfficeEvent) {
             tracing::warn!(peer = peer.0, %reason, "attribute key refused");
         }
         OfficeEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
+        _ => {}
+    }
+}
+
+/// What the release of identity keys reports.
+pub(crate) fn log_of_the_release(event: ReleaseEvent) {
+    match event {
+        ReleaseEvent::Released { condition, name } => tracing::info!(%name, %condition, "key share released"),
+        ReleaseEvent::Denied { condition, name, why } => {
+            tracing::info!(%name, %condition, why, "key share denied");
+        }
+        ReleaseEvent::Refused { peer, reason } => {
+            tracing::warn!(peer = peer.0, %reason, "request for a key share refused");
+        }
+        ReleaseEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
         _ => {}
     }
 }

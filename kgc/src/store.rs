@@ -7,6 +7,7 @@
 mod attributes;
 mod audit;
 mod drones;
+mod ibe;
 mod pinned;
 mod schema;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 pub(crate) use self::attributes::{AuthorityRow, GrantRow, Grantee, KeyRow};
 pub(crate) use self::audit::{Checked, Line};
 pub(crate) use self::drones::Drone;
+pub(crate) use self::ibe::{ApprovalRow, IbeRow, PolicyRow, ShareRow};
 use crate::error::{Error, Result};
 
 /// How long one process waits for another's transaction.
@@ -161,6 +163,7 @@ impl Change<'_> {
         match record {
             CentreRecord::Kgc(record) => self.of_the_kgc(record),
             CentreRecord::KeyIssued(record) => self.attribute_key_issued(record),
+            CentreRecord::ShareReleased(record) => self.key_share_released(record),
         }
     }
 

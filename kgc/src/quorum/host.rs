@@ -12,7 +12,7 @@ use super::centre::{QuorumCentre, QuorumCentreEvent, QuorumCentreRecord};
 use super::control::Told;
 use super::sealed::QuorumState;
 use super::words;
-use crate::service::{log, log_of_the_office};
+use crate::service::{log, log_of_the_office, log_of_the_release};
 use crate::store::Store;
 
 /// The host.
@@ -65,6 +65,7 @@ impl<S: QuorumSuite> Host<QuorumCentre<S>> for QuorumHost {
             QuorumCentreEvent::Node(event) => self.of_the_member(event),
             QuorumCentreEvent::Centre(CentreEvent::Kgc(event)) => log(event),
             QuorumCentreEvent::Centre(CentreEvent::Office(event)) => log_of_the_office(event),
+            QuorumCentreEvent::Centre(CentreEvent::Release(event)) => log_of_the_release(event),
             QuorumCentreEvent::Taken { number } => self.tell(Told::Taken(number)),
             // Whoever is told ends with the service.
             QuorumCentreEvent::Ready => {

@@ -69,6 +69,7 @@ pub(super) const ISSUED: &str = "key issued";
 pub(super) const PINNED: &str = "token bound";
 pub(super) const CONTRIBUTED: &str = "contributed to a key";
 pub(super) const ATTRIBUTE_KEY_ISSUED: &str = "attribute key issued";
+pub(super) const KEY_SHARE_RELEASED: &str = "key share released";
 
 impl Change<'_> {
     /// Adds a line.
@@ -134,6 +135,7 @@ impl Store {
             ("tokens", "SELECT count(*) FROM pinned", PINNED),
             ("contributions", "SELECT count(*) FROM contributed", CONTRIBUTED),
             ("attribute keys", "SELECT count(*) FROM attribute_key", ATTRIBUTE_KEY_ISSUED),
+            ("key shares", "SELECT count(*) FROM ibe_share", KEY_SHARE_RELEASED),
         ];
         for (what, query, action) in counts {
             let issued = self.read(|db| db.query_row(query, [], |row| row.get(0)))?;

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// In the file's header: what kind of SQLite file this is ("QVRR").
 const APPLICATION_ID: i32 = 0x5156_5252;
 /// In the file's header: which tables it has.
-const VERSION: i32 = 3;
+const VERSION: i32 = 4;
 
 const TABLES: &str = "
 CREATE TABLE deployment (
@@ -143,12 +143,55 @@ CREATE VIEW enrolled AS
            at FROM pinned;
 ";
 
+/// What version 4 brought: release of identity keys.
+const IBE_TABLES: &str = "
+-- What everybody knows of the master key, one row for each version of its shares. The share itself is in ibe.state.
+CREATE TABLE ibe_authority (
+    version   INTEGER PRIMARY KEY,
+    master    BLOB NOT NULL CHECK (length(master) = 32),
+    name      TEXT NOT NULL,
+    statement BLOB NOT NULL,
+    at        INTEGER NOT NULL
+) STRICT;
+
+-- Who may have which keys, one row for each change; of one pattern the newest counts. No groups: everybody.
+CREATE TABLE ibe_policy (
+    revision INTEGER PRIMARY KEY AUTOINCREMENT,
+    pattern  TEXT NOT NULL,
+    allowed  INTEGER NOT NULL,
+    groups   TEXT NOT NULL,
+    at       INTEGER NOT NULL
+) STRICT;
+
+-- Missions' conditions that the operator approved or withdrew; of one condition the newest counts.
+CREATE TABLE ibe_approval (
+    revision  INTEGER PRIMARY KEY AUTOINCREMENT,
+    condition TEXT NOT NULL,
+    approved  INTEGER NOT NULL,
+    at        INTEGER NOT NULL
+) STRICT;
+
+-- Key shares released: how often which condition's to whom.
+CREATE TABLE ibe_share (
+    condition TEXT NOT NULL,
+    token_id  BLOB NOT NULL CHECK (length(token_id) = 16),
+    name      TEXT NOT NULL,
+    handle    BLOB NOT NULL CHECK (length(handle) = 32),
+    first_at  INTEGER NOT NULL,
+    last_at   INTEGER NOT NULL,
+    times     INTEGER NOT NULL,
+    PRIMARY KEY (condition, token_id)
+) STRICT;
+";
+
+/// What each later version brought, from the second on.
+const STEPS: [&str; 3] = [ATTRIBUTE_TABLES, QUORUM_TABLES, IBE_TABLES];
+
 /// Creates the tables, within a transaction.
 pub(super) fn create(connection: &Connection, fingerprint: &[u8; 32]) -> Result<()> {
     let create = || {
         connection.execute_batch(TABLES)?;
-        connection.execute_batch(ATTRIBUTE_TABLES)?;
-        connection.execute_batch(QUORUM_TABLES)?;
+        STEPS.iter().try_for_each(|step| connection.execute_batch(step))?;
         connection.execute("INSERT INTO deployment (fingerprint) VALUES (?1)", params![fingerprint])?;
         connection.pragma_update(None, "application_id", APPLICATION_ID)?;
         connection.pragma_update(None, "user_version", VERSION)
@@ -168,11 +211,9 @@ pub(super) const fn is_older(version: i32) -> bool {
 }
 
 /// Adds the tables that a file of this earlier version lacks, within a transaction.
-pub(super) fn upgrade(connection: &Connection, version: i32) -> rusqlite::Result<()> {
-    if version < 2 {
-        connection.execute_batch(ATTRIBUTE_TABLES)?;
-    }
-    connection.execute_batch(QUORUM_TABLES)?;
+pub(super) fn upgrade(connection: &Connection, from: i32) -> rusqlite::Result<()> {
+    let had = usize::try_from(from - 1).unwrap_or(0);
+    STEPS.iter().skip(had).try_for_each(|step| connection.execute_batch(step))?;
     connection.pragma_update(None, "user_version", VERSION)
 }
 
@@ -199,11 +240,18 @@ pub(super) fn check(connection: &Connection, path: &Path, fingerprint: &[u8; 32]
     Ok(())
 }
 
-/// A registry as the first version made it.
+/// A registry as an earlier version made it.
 #[cfg(test)]
-pub(super) fn make_version_1(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(
-        "DROP VIEW enrolled; DROP TABLE revocation_wish; DROP TABLE contributed; DROP TABLE pinned; DROP TABLE attribute_key; DROP TABLE attribute_grant; DROP TABLE attribute_authority;",
-    )?;
-    connection.pragma_update(None, "user_version", 1)
+pub(super) fn make_version(connection: &Connection, version: i32) -> rusqlite::Result<()> {
+    let tables = [
+        (
+            4,
+            "DROP TABLE ibe_share; DROP TABLE ibe_approval; DROP TABLE ibe_policy; DROP TABLE ibe_authority;",
+        ),
+        (3, "DROP VIEW enrolled; DROP TABLE revocation_wish; DROP TABLE contributed; DROP TABLE pinned;"),
+        (2, "DROP TABLE attribute_key; DROP TABLE attribute_grant; DROP TABLE attribute_authority;"),
+    ];
+    let later = tables.iter().filter(|(brought, _)| *brought > version);
+    later.into_iter().try_for_each(|(_, drop)| connection.execute_batch(drop))?;
+    connection.pragma_update(None, "user_version", version)
 }

@@ -29,15 +29,18 @@ pub enum Kind {
     AttributeAuthority,
     /// An attribute key, with the statement about its authority.
     AttributeKey,
+    /// The statement about the master key of encryption to conditions.
+    IbeAuthority,
 }
 
 impl Kind {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Token,
         Self::OperatorSecretKey,
         Self::OperatorPublicKey,
         Self::AttributeAuthority,
         Self::AttributeKey,
+        Self::IbeAuthority,
     ];
 
     /// Its first word.
@@ -48,12 +51,13 @@ impl Kind {
             Self::OperatorPublicKey => "QUIVER-OPERATOR-PUBLIC-KEY",
             Self::AttributeAuthority => "QUIVER-ATTRIBUTE-AUTHORITY",
             Self::AttributeKey => "QUIVER-ATTRIBUTE-KEY",
+            Self::IbeAuthority => "QUIVER-IBE-AUTHORITY",
         }
     }
 
     /// Whether it must stay between its owner and the file system.
     fn secret(self) -> bool {
-        !matches!(self, Self::OperatorPublicKey | Self::AttributeAuthority)
+        !matches!(self, Self::OperatorPublicKey | Self::AttributeAuthority | Self::IbeAuthority)
     }
 }
 
@@ -142,6 +146,7 @@ mod tests {
             (Kind::OperatorPublicKey, 0o644),
             (Kind::AttributeAuthority, 0o644),
             (Kind::AttributeKey, 0o600),
+            (Kind::IbeAuthority, 0o644),
         ] {
             let path = directory.path().join(kind.word());
             write_new(&path, kind, SuiteChoice::Ristretto255, &[1, 2, 254]).expect("write");

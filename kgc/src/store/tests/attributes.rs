@@ -139,15 +139,22 @@ fn long_policies_are_cut_and_hashed_in_the_audit_table() {
 }
 
 #[test]
-fn registry_of_the_first_version_is_upgraded_and_loses_nothing() {
+fn registry_of_an_earlier_version_is_upgraded_and_loses_nothing() {
+    for version in [1, 2, 3] {
+        upgraded_from(version);
+    }
+}
+
+fn upgraded_from(version: i32) {
     let (bench, mut store) = Bench::new();
     store.persist(&of_the_kgc([issued(1, "edge-1")]), NOW).expect("persist");
     drop(store);
-    schema::make_version_1(&Connection::open(bench.path()).expect("open")).expect("downgrade");
+    schema::make_version(&Connection::open(bench.path()).expect("open"), version).expect("downgrade");
     // Two at once: one of them upgrades.
     let (mut one, two) = (bench.open().expect("open"), bench.open().expect("open"));
     one.record_authority(&authority("orders"), NOW).expect("record");
     assert_eq!(two.authorities().expect("authorities").len(), 1);
+    assert!(two.ibe_policies(0).expect("policies").is_empty());
     assert_eq!(two.drones().expect("drones").len(), 1);
     let upgraded = actions(&two).iter().filter(|action| *action == "registry upgraded").count();
     assert_eq!((upgraded, checked(&two)), (1, Checked::Whole));

@@ -1,0 +1,95 @@
+//! `kgc ibe`: the master key of encryption to conditions, and when whose keys are released.
+
+mod listing;
+mod policy;
+mod setup;
+
+use std::path::{Path, PathBuf};
+
+use quiver_ainq::{Deployment, Suite};
+use quiver_ibe::{Condition, Kind};
+use quiver_role::release::{Pattern, ReleaseAuthority};
+use quiver_service::armour::{self, Kind as Armour};
+use quiver_service::deployment_file::{DeploymentFile, SuiteChoice};
+use quiver_service::secrets::ProtectionArgs;
+use quiver_service::{clock, terminal, with_suite};
+
+use crate::cli::IbeCommand;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::store::{PolicyRow, Store};
+
+/// Runs a subcommand.
+pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &IbeCommand) -> Result<()> {
+    let file = DeploymentFile::read(&config.existing_deployment()?)?;
+    with_suite!(file.suite()?, S => {
+        let deployment = file.pin::<S>()?;
+        let store = Store::open(&config.data_dir, &deployment.fingerprint())?;
+        match command {
+            IbeCommand::Setup { name } => setup::run(config, protection, &deployment, store, name),
+            IbeCommand::Policy { change: None, json } => policy::list(&store, *json),
+            IbeCommand::Policy { change: Some(change), .. } => policy::change(config, store, change),
+            IbeCommand::Release { condition, withdraw } => release(config, store, condition, !withdraw),
+            IbeCommand::List { json } => listing::run(&deployment, &store, *json),
+            IbeCommand::Publish { out } => publish(&deployment, &store, out.clone()),
+        }
+    })
+}
+
+/// The master key, if there is one.
+fn authority<S: Suite>(deployment: &Deployment<S>, store: &Store) -> Result<Option<ReleaseAuthority<S>>> {
+    let row = store.ibe_authority()?;
+    Ok(row.map(|row| ReleaseAuthority::decode(deployment, &row.statement)).transpose()?)
+}
+
+/// Writes the public file.
+fn publish<S: Suite>(deployment: &Deployment<S>, store: &Store, out: Option<PathBuf>) -> Result<()> {
+    let authority = authority(deployment, store)?.ok_or(Error::NoMasterKey)?;
+    let out = out.unwrap_or_else(|| PathBuf::from(format!("{}.ibe", authority.name())));
+    write_public(&out, &authority)?;
+    terminal::line(&format!("{}  public: encrypt with it anywhere; drones also fetch it", out.display()))?;
+    Ok(())
+}
+
+fn write_public<S: Suite>(path: &Path, authority: &ReleaseAuthority<S>) -> Result<()> {
+    let suite = SuiteChoice::from_id(S::ID).map_err(Error::Scheme)?;
+    Ok(armour::write_new(path, Armour::IbeAuthority, suite, &authority.statement().bytes())?)
+}
+
+/// Approves a mission's condition, or withdraws that.
+fn release(config: &Config, mut store: Store, condition: &Condition, approved: bool) -> Result<()> {
+    match condition.kind() {
+        Kind::Mission(_) => {}
+        Kind::NotBefore(_) => {
+            return Err(Error::Terms(format!("{condition} is released by the clock, and by nothing else")));
+        }
+        Kind::Drone(_) => {
+            return Err(Error::Terms(format!("{condition} is released to that drone, and to no other")));
+        }
+    }
+    let Some(revision) = store.set_ibe_approval(condition, approved, clock::unix_now())? else {
+        let word = if approved { "approved already" } else { "not approved" };
+        terminal::line(&format!("{condition}: {word}"))?;
+        return Ok(());
+    };
+    let within = format!("a running `kgc serve` takes note within {:?}", config.poll);
+    let mut lines = vec![match approved {
+        true => format!("{condition} approved, revision {revision}; {within}"),
+        false => format!("{condition} withdrawn, revision {revision}; {within}\nwho has the key keeps it"),
+    }];
+    if approved && store.ibe_authority()?.is_none() {
+        lines.push("there is no master key yet: run `kgc ibe setup`".into());
+    }
+    if approved && !covered(&store.ibe_policy_rows()?, condition) {
+        lines.push("no policy lets anybody have its key: see `kgc ibe policy`".into());
+    }
+    Ok(terminal::line(&lines.join("\n"))?)
+}
+
+/// Whether the longest pattern that fits allows the condition to somebody.
+fn covered(policies: &[PolicyRow], condition: &Condition) -> bool {
+    let covers =
+        |row: &&PolicyRow| row.pattern.parse::<Pattern>().is_ok_and(|pattern| pattern.covers(condition));
+    let longest = policies.iter().filter(covers).max_by_key(|row| row.pattern.len());
+    longest.is_some_and(|row| row.allowed)
+}

@@ -1,0 +1,42 @@
+//! `kgc ibe policy`: who may have which keys.
+
+use quiver_role::release::Audience;
+use quiver_service::{clock, terminal};
+
+use super::listing;
+use crate::cli::PolicyCommand;
+use crate::config::Config;
+use crate::error::Result;
+use crate::store::Store;
+
+/// Shows the newest word on each pattern.
+pub(crate) fn list(store: &Store, json: bool) -> Result<()> {
+    let rows = store.ibe_policy_rows()?;
+    if json {
+        terminal::line(&serde_json::to_string_pretty(&rows).map_err(std::io::Error::from)?)?;
+        return Ok(());
+    }
+    Ok(terminal::line(&listing::policies(&rows))?)
+}
+
+/// Says another word on a pattern.
+pub(crate) fn change(config: &Config, mut store: Store, change: &PolicyCommand) -> Result<()> {
+    let (pattern, audience) = match change {
+        PolicyCommand::Allow { pattern, group } => (pattern, Some(Audience { groups: group.clone() })),
+        PolicyCommand::Deny { pattern } => (pattern, None),
+    };
+    let revision = store.set_ibe_policy(pattern, audience.as_ref(), clock::unix_now())?;
+    let word = match &audience {
+        None => "denied to everybody".into(),
+        Some(audience) if audience.groups.is_empty() => "allowed to every drone".into(),
+        Some(audience) => {
+            let groups: Vec<_> = audience.groups.iter().map(ToString::to_string).collect();
+            format!("allowed to {}", groups.join(", "))
+        }
+    };
+    terminal::line(&format!(
+        "keys of {pattern}: {word}, revision {revision}; a running `kgc serve` takes note within {:?}",
+        config.poll
+    ))?;
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! `kgc ibe setup`: a new master key, held by this KGC alone.
+
+use quiver_ainq::{Deployment, Name, Suite};
+use quiver_ibe::Dealing;
+use quiver_role::release::{Pattern, ReleaseAuthority, ReleaseParameters};
+use quiver_service::secrets::ProtectionArgs;
+use quiver_service::{clock, terminal};
+use rand::rngs::OsRng;
+
+use super::write_public;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::master_share;
+use crate::sealed::Sealed;
+use crate::store::Store;
+
+/// What a fresh master key's policies allow: each kind of condition, by its own rule, to every drone.
+const PATTERNS: [&str; 3] = ["mission", "drone", "not-before"];
+
+/// Draws the key, has the KGC sign what is public, stores everything.
+pub(crate) fn run<S: Suite>(
+    config: &Config,
+    protection: &ProtectionArgs,
+    deployment: &Deployment<S>,
+    mut store: Store,
+    name: &Name,
+) -> Result<()> {
+    if let Some(row) = store.ibe_authority()? {
+        return Err(Error::MasterKeyExists(row.name));
+    }
+    let public = config.data_dir.join(format!("{name}.ibe"));
+    if public.exists() {
+        return Err(quiver_service::Error::Exists { path: public }.into());
+    }
+    let by = protection.obtain(false)?;
+    // The lock on the master secret is held until the end: a running `kgc serve` would not notice the new key.
+    let (sealed, _lock) = Sealed::open(&config.data_dir, deployment, &by)?;
+    let dealing = Dealing::deal(1, 1, &mut OsRng).map_err(Error::scheme)?;
+    let publics = dealing.public_shares().map_err(Error::scheme)?;
+    let [share] = dealing.shares() else {
+        return Err(Error::Scheme("a single share was to be dealt".into()));
+    };
+    let statement = ReleaseParameters { version: 1, publics }.statement(deployment, name.clone())?;
+    let signed = sealed.master.sign_authority(deployment, statement, &mut OsRng)?;
+    let authority = ReleaseAuthority::new(deployment, signed.verify(deployment)?)?;
+    let patterns = PATTERNS.iter().map(|pattern| pattern.parse::<Pattern>());
+    let patterns = patterns.collect::<std::result::Result<Vec<_>, _>>().map_err(Error::scheme)?;
+    // The share first: of a master key in the registry there is always the share.
+    master_share::write(&config.data_dir, deployment, &by, &authority, share)?;
+    store.record_ibe_authority(&authority, &patterns, clock::unix_now())?;
+    // If this fails, `kgc ibe publish` does it.
+    write_public(&public, &authority)?;
+    terminal::line(&format!(
+        "master key {name} set up\nfingerprint {}\n{}  public: encrypt with it anywhere; drones also fetch it\n\
+         allowed: {} (see `kgc ibe policy`)",
+        hex::encode(authority.fingerprint()),
+        public.display(),
+        PATTERNS.join(", ")
+    ))?;
+    Ok(())
+}
