@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use quiver_ainq::Name;
 use quiver_drone::command::AbeCommand;
 use quiver_drone::envelope::EnvelopeArgs;
+use quiver_drone::release::IbeOptions;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::CommonArgs;
 
@@ -20,6 +21,8 @@ Examples:
   edge abe fetch                                                       # the attribute keys granted to this drone
   edge envelope seal map.png --policy 'scout and sector:7' --out map.env
   edge envelope open order.env --out order.txt                         # if this drone's attributes fit
+  edge ibe encrypt plan.txt --to mission/alpha/phase-2 --out plan.age  # opens when the operator begins the phase
+  edge ibe decrypt plan.age --out plan.txt                             # collects the key from the KGCs
   edge envelope send --policy medic 'two wounded at the bridge'        # to the group, through the running edge
 
 Files in the data directory (default ./edge-data): drone.state (keys, encrypted), deployment.toml (copy of
@@ -63,6 +66,8 @@ pub(crate) enum Command {
     /// Attribute keys: what this drone may open
     #[command(subcommand)]
     Abe(AbeCommand),
+    /// Encryption to conditions: files that open when one is met, and the keys that open them
+    Ibe(IbeOptions),
     /// Seal to whoever's attributes fit, and open what fits this drone's
     #[command(subcommand)]
     Envelope(EnvelopeArgs),

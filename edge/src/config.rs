@@ -126,7 +126,7 @@ impl<'a> Given<'a> {
         Self { leader: &args.leader, group, attributes: args.attributes, ..self.enrolling(&args.enrolling) }
     }
 
-    /// What fetching attribute keys takes.
+    /// What fetching attribute keys, or keys of conditions, takes.
     pub(crate) fn fetching(self, kgc: &'a [String]) -> Self {
         Self { kgc, ..self }
     }

@@ -6,6 +6,7 @@ use quiver_ainq::{DroneKeypair, Name, Suite};
 use quiver_drone::command::lines;
 use quiver_drone::envelope::{self, FILE_TIME, Job, SendJob};
 use quiver_drone::fetching::{Desk, copy};
+use quiver_drone::release::KeyCall;
 use quiver_net::Handle;
 use quiver_role::{Edge, EdgeCommand};
 use quiver_service::clock;
@@ -33,6 +34,8 @@ pub(crate) enum Request {
     Fetch,
     /// Which attribute keys are held.
     Keys,
+    /// Keys of conditions.
+    Ibe(KeyCall),
     /// Seal or open a file.
     Envelope(Job),
     /// Seal something and send it to the group.
@@ -43,6 +46,7 @@ impl Patience for Request {
     fn patience(&self) -> Duration {
         match self {
             Self::Envelope(_) => FILE_TIME,
+            Self::Ibe(call) => call.patience(),
             _ => USUAL_TIME,
         }
     }
@@ -134,6 +138,11 @@ pub(crate) async fn answer<S: Suite>(
                 });
                 continue;
             }
+            Request::Ibe(call) => {
+                let (machine, desk) = (machine.clone(), desk.clone());
+                tokio::spawn(async move { answer.send(release(&machine, &desk, &call).await) });
+                continue;
+            }
             Request::Fetch => {
                 // Takes its time, and nobody else need wait for it.
                 let (machine, desk) = (machine.clone(), desk.clone());
@@ -166,6 +175,16 @@ async fn fetch<S: Suite>(machine: &Handle<Edge<S>>, desk: &Desk<S>) -> Result<Va
         report
     };
     serde_json::to_value(report.await?).map_err(|error| error.to_string())
+}
+
+async fn release<S: Suite>(
+    machine: &Handle<Edge<S>>,
+    desk: &Desk<S>,
+    call: &KeyCall,
+) -> Result<Value, String> {
+    let keypair = keypair(machine, desk).await;
+    let report = desk.release(keypair.as_ref(), call).await.map_err(|error| error.to_string())?;
+    serde_json::to_value(report).map_err(|error| error.to_string())
 }
 
 /// The running drone's key, once more.

@@ -9,6 +9,7 @@ mod config;
 mod control;
 mod envelope;
 mod error;
+mod ibe;
 mod service;
 mod store;
 
@@ -43,6 +44,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Enroll(args) => given.enrolling(args),
         Command::Run(args) => given.running(args),
         Command::Abe(AbeCommand::Fetch { kgc, .. }) => given.fetching(kgc),
+        Command::Ibe(args) => given.fetching(&args.kgc),
         _ => given,
     };
     let config = Config::read(&cli.common, &given)?;
@@ -66,6 +68,7 @@ fn run(cli: Cli) -> Result<()> {
         }
         Command::Envelope(command) => runtime.block_on(envelope::run(&config, &protection, command)),
         Command::Abe(command) => runtime.block_on(attributes::run(&config, &protection, &command)),
+        Command::Ibe(args) => runtime.block_on(ibe::run(&config, &protection, args)),
     }
 }
 

@@ -9,6 +9,8 @@ mod bench;
 mod envelopes;
 #[path = "three_processes/failover.rs"]
 mod failover;
+#[path = "three_processes/ibe.rs"]
+mod ibe;
 #[path = "three_processes/secrets.rs"]
 mod secrets;
 #[path = "three_processes/swarm.rs"]

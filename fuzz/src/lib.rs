@@ -17,6 +17,7 @@
 //! | [`policies`] | the policy language, and encoded policies, attributes and schemas |
 //! | [`offices`] | attribute authorities: what they say, and their machines |
 //! | [`quorum`] | enrolment with a quorum: shares, statements, and the machines of both sides |
+//! | [`releases`] | release of identity keys: what is said, and the machines |
 //! | [`machines`] | the roles, taken to some state and then fed with anything |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -32,5 +33,6 @@ pub mod mutation;
 pub mod offices;
 pub mod policies;
 pub mod quorum;
+pub mod releases;
 pub mod scene;
 pub mod targets;

@@ -4,6 +4,7 @@ use quiver_ainq::{Bls12381G1, Ristretto255};
 
 use crate::{
     age_files, attributes, conditions, decoders, envelopes, files, machines, offices, policies, quorum,
+    releases,
 };
 
 /// Something to feed with bytes.
@@ -70,6 +71,8 @@ pub const TARGETS: &[Target] = targets! {
     "attribute_answer": offices::attribute_answer, offices::attribute_answer_seeds;
     "keyring": offices::keyring, offices::keyring_seeds;
     "office_input": offices::office_input, offices::office_input_seeds;
+    "release_answer": releases::answer, releases::answer_seeds;
+    "release_input": releases::input, releases::input_seeds;
     "abe_parameters": attributes::parameters, attributes::parameters_seeds;
     "abe_master_key": attributes::master_key, attributes::master_key_seeds;
     "abe_key": attributes::key, attributes::key_seeds;

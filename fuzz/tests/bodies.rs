@@ -15,6 +15,7 @@ fn rounds(target: &Target) -> usize {
         "edge_snapshot" | "leader_records" | "state_file" => 1000,
         name if ["abe_", "age_", "ibe_"].iter().any(|kind| name.starts_with(kind)) => 600,
         "authority_statement" | "delivery_request" | "sealed_delivery" | "keyring" | "office_input" => 600,
+        "release_answer" | "release_input" => 300,
         _ => 2000,
     }
 }

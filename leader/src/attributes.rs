@@ -19,7 +19,7 @@ use crate::store::Store;
 /// How long a fetch may take if a subcommand waits for the running leader: less than that waits.
 pub(crate) const PATIENCE_OF_A_CALL: Duration = Duration::from_secs(25);
 /// How long it may take otherwise.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs a subcommand.
 pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, command: &AbeCommand) -> Result<()> {

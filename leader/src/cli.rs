@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use quiver_ainq::{Name, StrategyKind};
 use quiver_drone::command::AbeCommand;
 use quiver_drone::envelope::EnvelopeArgs;
+use quiver_drone::release::IbeOptions;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::CommonArgs;
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     /// Attribute keys: what this leader may seal under and open
     #[command(subcommand)]
     Abe(AbeCommand),
+    /// Encryption to conditions: files that open when one is met, and the keys that open them
+    Ibe(IbeOptions),
     /// Seal to whoever's attributes fit, and open what fits this leader's
     #[command(subcommand)]
     Envelope(EnvelopeArgs),

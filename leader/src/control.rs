@@ -6,6 +6,7 @@ use quiver_ainq::{DroneKeypair, Name, Suite};
 use quiver_drone::command::lines;
 use quiver_drone::envelope::{self, FILE_TIME, Job, SendJob};
 use quiver_drone::fetching::{Desk, copy};
+use quiver_drone::release::KeyCall;
 use quiver_net::Handle;
 use quiver_role::leader::Stance;
 use quiver_role::{Leader, LeaderCommand, LeaderEvent};
@@ -36,6 +37,8 @@ pub(crate) enum Request {
     Fetch,
     /// Which attribute keys are held.
     Keys,
+    /// Keys of conditions.
+    Ibe(KeyCall),
     /// Seal or open a file.
     Envelope(Job),
     /// Seal something and send it to the group.
@@ -53,6 +56,7 @@ impl Patience for Request {
     fn patience(&self) -> Duration {
         match self {
             Self::Envelope(_) => FILE_TIME,
+            Self::Ibe(call) => call.patience(),
             _ => USUAL_TIME,
         }
     }
@@ -191,6 +195,7 @@ pub(crate) async fn answer<S: Suite>(
                 Request::Rekey => rekey(&machine, events).await,
                 Request::Fetch => fetch(&machine, &desk).await,
                 Request::Keys => keys(&desk),
+                Request::Ibe(call) => release(&machine, &desk, &call).await,
                 Request::Seal(job) => seal(&machine, events, &desk, job).await,
                 Request::Envelope(job) => {
                     let answered = envelope::perform(&machine, &desk, job).await;
@@ -216,6 +221,12 @@ async fn status<S: Suite>(machine: &Handle<Leader<S>>) -> Answered {
     let peer = machine.peer_id();
     status.listening = listening.iter().map(|address| format!("{address}/p2p/{peer}")).collect();
     serde_json::to_value(status).map_err(|error| error.to_string())
+}
+
+async fn release<S: Suite>(machine: &Handle<Leader<S>>, desk: &Desk<S>, call: &KeyCall) -> Answered {
+    let keypair = keypair(machine, desk).await;
+    let report = desk.release(keypair.as_ref(), call).await.map_err(|error| error.to_string())?;
+    serde_json::to_value(report).map_err(|error| error.to_string())
 }
 
 fn keys<S: Suite>(desk: &Desk<S>) -> Answered {

@@ -9,6 +9,7 @@ mod config;
 mod control;
 mod envelope;
 mod error;
+mod ibe;
 mod service;
 mod store;
 
@@ -43,6 +44,7 @@ fn run(cli: Cli) -> Result<()> {
     };
     let kgc = match &cli.command {
         Command::Abe(AbeCommand::Fetch { kgc, .. }) => kgc.as_slice(),
+        Command::Ibe(args) => args.kgc.as_slice(),
         _ => &[],
     };
     let config = Config::read(&cli.common, serve, kgc)?;
@@ -67,6 +69,7 @@ fn run(cli: Cli) -> Result<()> {
             runtime.block_on(envelope::run(&config, &cli.common.protection, command))
         }
         Command::Abe(command) => runtime.block_on(attributes::run(&config, &cli.common.protection, &command)),
+        Command::Ibe(args) => runtime.block_on(ibe::run(&config, &cli.common.protection, args)),
     }
 }
 

@@ -70,6 +70,12 @@ pub enum Error {
     /// No condition is met, with the reasons that KGCs gave.
     #[error("{0}")]
     NotReleased(String),
+    /// Too few KGCs answered to make a key, and nobody refused.
+    #[error("{0}; are the KGCs running and reachable?")]
+    TooFewShares(String),
+    /// A text is no condition, or a key is not that of its condition.
+    #[error("{0}")]
+    Condition(quiver_ibe::Error),
     /// Keys or recipients that do not fit.
     #[error(transparent)]
     Age(#[from] AgeError),
@@ -114,8 +120,8 @@ impl Error {
             Self::NotEnrolled(_) | Self::NoAddress | Self::Target(_) | Self::Authority(_) => Exit::Usage,
             Self::Refused(_) | Self::Incomplete | Self::NotSatisfied | Self::NotReleased(_) => Exit::Refused,
             Self::Age(error) | Self::AgeFile { error, .. } => exit(error),
-            Self::Terminal => Exit::Usage,
-            Self::TimedOut(_) => Exit::TimedOut,
+            Self::Terminal | Self::Condition(_) => Exit::Usage,
+            Self::TimedOut(_) | Self::TooFewShares(_) => Exit::TimedOut,
             Self::Answered(_, code) => Exit::of(*code),
             _ => Exit::Failed,
         }

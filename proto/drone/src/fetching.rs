@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::keys::Keys;
+use crate::release::{KeyCall, KeyReport};
 use crate::{Error, Result};
 
 /// How long the background waits after the first fetch that confirmed nothing, or not everything; doubles from there.
@@ -113,6 +114,14 @@ impl<S: Suite> Desk<S> {
     /// The keyring.
     pub fn keys(&self) -> &Keys<S> {
         &self.keys
+    }
+
+    /// Answers a call about keys of conditions, for the drone with this key if there is one.
+    ///
+    /// # Errors
+    /// Those of [`answer`](crate::release::call::answer).
+    pub async fn release(&self, keypair: Option<&DroneKeypair<S>>, call: &KeyCall) -> Result<KeyReport> {
+        crate::release::call::answer(&self.keys.identity_keys(), keypair, &self.plan, call).await
     }
 
     /// Fetches everything that is granted to the drone with this key and stores it, each key as it comes. Needs a tokio

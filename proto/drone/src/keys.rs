@@ -8,6 +8,7 @@ use quiver_service::keyring::{ATTACHMENT, Entry, Keyring};
 use quiver_service::node_state::NodeState;
 use tokio::sync::watch;
 
+use crate::release::IdentityKeys;
 use crate::{Error, Result};
 
 /// A state file that several tasks use.
@@ -41,6 +42,11 @@ impl<S: Suite> Keys<S> {
     /// Tells of every change, for whoever has the keys in use.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    /// The keys of conditions, in the same file.
+    pub fn identity_keys(&self) -> IdentityKeys<S> {
+        IdentityKeys::new(Arc::clone(&self.state), self.deployment.clone())
     }
 
     /// What is held, every statement verified. Empty if nothing was ever fetched.

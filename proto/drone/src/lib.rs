@@ -7,6 +7,7 @@
 //! | [`fetching`] | one fetch: a node of its own, a [`Fetcher`](quiver_role::attributes::Fetcher), the keyring |
 //! | [`envelope`] | sealing and opening files; the subcommands `envelope seal`, `open` and `send` |
 //! | [`ibe`] | files encrypted to conditions; the subcommands `ibe encrypt`, `decrypt`, `identity` and `recipient` |
+//! | [`release`] | keys of conditions, collected from the KGCs; the subcommands `ibe key`, `list` and `authority` |
 //! | [`command`] | the subcommands `abe fetch` and `abe list` |
 
 pub mod command;
@@ -15,6 +16,7 @@ mod error;
 pub mod fetching;
 pub mod ibe;
 pub mod keys;
+pub mod release;
 mod unfinished;
 
 pub use error::{Error, Result};

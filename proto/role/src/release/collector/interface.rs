@@ -83,6 +83,18 @@ pub enum Verdict {
     Refused(Reason),
 }
 
+impl Verdict {
+    /// Whether it says no: not a share, right or wrong, and not something that passes by itself.
+    #[must_use]
+    pub const fn is_refusal(&self) -> bool {
+        match self {
+            Self::NotYet { .. } | Self::NotApproved | Self::NotItsDrone | Self::NoPolicy => true,
+            Self::Refused(reason) => !matches!(reason, Reason::BadCookie | Reason::Busy),
+            Self::Released | Self::Wrong(_) | Self::OtherVersion(_) => false,
+        }
+    }
+}
+
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,0 +1,150 @@
+//! Release of identity keys: what a drone asks and is told, the statement about the master key, and the machines of a KGC and
+//! of a drone with somebody between them.
+
+use quiver_ainq::{DeliveryRequest, DroneKeypair, Error, Ristretto255};
+use quiver_crypto::{Secret, Zeroizing};
+use quiver_ibe::{Condition, Dealing};
+use quiver_message::{Message, ReleaseReply, ReleaseRequest};
+use quiver_role::release::{
+    Allowance, CollectCommand, CollectEvent, CollectTiming, Collector, CollectorConfig, Holding, Pattern,
+    Policy, ReleaseAnswer, ReleaseAuthority, ReleaseConfig, ReleaseEvent, ReleaseOffice, ReleaseParameters,
+    ReleaseQuestion,
+};
+use quiver_role::{Input, Machine, Now, Output, Peer, Route};
+use std::time::Duration;
+
+use crate::scene::{START, Staged, name, rng};
+
+type S = Ristretto255;
+
+const NOW: Now = Now { monotonic: Duration::from_secs(10), unix: START };
+const PEER: Peer = Peer(1);
+const CONDITION: &str = "not-before/2020-01-01T00:00:00Z";
+
+/// What was decoded must encode to the bytes it came from.
+fn canonical<T>(bytes: &[u8], decoded: Result<T, Error>, encode: impl FnOnce(&T) -> Vec<u8>) {
+    if let Ok(value) = decoded {
+        assert_eq!(encode(&value), bytes, "two encodings of one value");
+    }
+}
+
+/// What a drone asks and is told, within the signature and the seal, and the parameters of a statement.
+pub fn answer(bytes: &[u8]) {
+    canonical(bytes, ReleaseQuestion::decode(bytes), ReleaseQuestion::encode);
+    canonical(bytes, ReleaseAnswer::decode(bytes), |answer| answer.encode().to_vec());
+    canonical(bytes, ReleaseParameters::decode(bytes), ReleaseParameters::encode);
+}
+
+/// Questions and answers of every kind, and parameters.
+pub fn answer_seeds() -> Vec<Vec<u8>> {
+    let condition = Some(CONDITION.parse().expect("a condition"));
+    let questions = [
+        ReleaseQuestion { kgc: 1, statement: true, condition },
+        ReleaseQuestion { kgc: 2, statement: false, condition: None },
+    ];
+    let answers = [
+        ReleaseAnswer::Share { version: 1, share: Zeroizing::new([5; 98]) },
+        ReleaseAnswer::NotYet { at: 9, now: 8 },
+        ReleaseAnswer::NotApproved,
+    ];
+    let publics = Dealing::deal(2, 3, &mut rng(73)).and_then(|dealing| dealing.public_shares());
+    let parameters = ReleaseParameters { version: 1, publics: publics.expect("dealt") };
+    let answers = answers.iter().map(|answer| answer.encode().to_vec());
+    answers.chain(questions.iter().map(ReleaseQuestion::encode)).chain([parameters.encode()]).collect()
+}
+
+/// A master key of one KGC, with a policy that allows what the clock allows.
+fn office() -> (ReleaseOffice<S>, ReleaseAuthority<S>) {
+    let (scene, mut rng) = (S::scene(), rng(74));
+    let dealing = Dealing::deal(1, 1, &mut rng).expect("one of one");
+    let publics = dealing.public_shares().expect("dealt");
+    let statement = ReleaseParameters { version: 1, publics }.statement(&scene.deployment, name("ibe"));
+    let signed = scene.master.sign_authority(&scene.deployment, statement.expect("short"), &mut rng);
+    let signed = signed.expect("short enough").encode();
+    let authority = ReleaseAuthority::decode(&scene.deployment, &signed).expect("just signed");
+    let holding = Holding::new(authority.clone(), dealing.shares()[0].clone()).expect("belong together");
+    let pattern: Pattern = "not-before".parse().expect("a pattern");
+    let policy = Policy { revision: 1, pattern, audience: Some(Default::default()) };
+    let config = ReleaseConfig {
+        deployment: scene.deployment.clone(),
+        cookie_key: Secret::new([3; 32]),
+        holding: Some(holding),
+        policies: vec![policy],
+        approvals: vec![],
+        allowance: Allowance::default(),
+    };
+    (ReleaseOffice::new(config), authority)
+}
+
+fn feed<M: Machine>(machine: &mut M, bytes: &[u8]) -> (Vec<Vec<u8>>, Vec<M::Event>) {
+    machine.handle_input(NOW, Input::Received { from: PEER, bytes }, &mut rng(75));
+    drain(machine)
+}
+
+fn drain<M: Machine>(machine: &mut M) -> (Vec<Vec<u8>>, Vec<M::Event>) {
+    let (mut sent, mut events) = (Vec::new(), Vec::new());
+    loop {
+        match machine.poll_output() {
+            Output::Timeout(_) => return (sent, events),
+            Output::Transmit { payload, .. } => sent.push(payload),
+            Output::Event(event) => events.push(event),
+            Output::Persist(_) | Output::Block(_) => {}
+        }
+    }
+}
+
+/// A KGC and a drone that speak with each other through somebody who puts these bytes in place of what either says: as the
+/// message, as the request within it, as the sealed answer, as the statement.
+pub fn input(bytes: &[u8]) {
+    let (scene, (mut office, authority)) = (S::scene(), office());
+    let keypair = &scene.honest().edge.keypair;
+    let keypair = DroneKeypair::restore(&scene.deployment, keypair.public().clone(), &keypair.to_bytes());
+    let mut drone = Collector::new(CollectorConfig {
+        deployment: scene.deployment.clone(),
+        keypair: keypair.expect("its own"),
+        authority: None,
+        timing: CollectTiming::default(),
+    });
+    let condition: Condition = CONDITION.parse().expect("a condition");
+    let patience = Duration::from_secs(60);
+    let collect = CollectCommand::Collect { condition: Some(condition), patience, wait: false };
+    drone.handle_input(NOW, Input::Command(collect), &mut rng(76));
+    drone.handle_input(NOW, Input::Connected { peer: PEER, route: Route::Kgc }, &mut rng(76));
+    let (hello, _) = drain(&mut drone);
+    let (challenge, _) = feed(&mut office, &hello[0]);
+    let (request, _) = feed(&mut drone, &challenge[0]);
+    let Ok(Message::ReleaseRequest(asked)) = Message::<S>::decode(&scene.deployment, &request[0]) else {
+        panic!("a drone that has a challenge asks");
+    };
+    let within = ReleaseRequest { request: bytes.to_vec(), ..asked.clone() };
+    let within = Message::<S>::ReleaseRequest(within).encode(&scene.deployment);
+    for message in [bytes, within.as_slice()] {
+        let (_, events) = feed(&mut office, message);
+        let released = events.iter().any(|event| matches!(event, ReleaseEvent::Released { .. }));
+        assert!(!released, "a share for a stranger");
+    }
+    let request_digest = DeliveryRequest::<S>::decode(&asked.request).expect("its own").digest();
+    let statement = authority.statement().bytes();
+    let replies = [
+        ReleaseReply { request_digest, statement: vec![], sealed: bytes.to_vec() },
+        ReleaseReply { request_digest, statement: bytes.to_vec(), sealed: vec![1] },
+        ReleaseReply { request_digest, statement, sealed: bytes.to_vec() },
+    ];
+    let replies = replies.map(|reply| Message::<S>::ReleaseReply(reply).encode(&scene.deployment));
+    for message in replies.iter().map(Vec::as_slice).chain([bytes]) {
+        let (_, events) = feed(&mut drone, message);
+        let believed = events.iter().any(|event| matches!(event, CollectEvent::Collected { .. }));
+        assert!(!believed, "a key that no KGC released");
+    }
+    // Nothing of that has kept the KGC's own answer out.
+    let (reply, _) = feed(&mut office, &request[0]);
+    let (_, events) = feed(&mut drone, &reply[0]);
+    let collected = events.iter().any(|event| matches!(event, CollectEvent::Collected { .. }));
+    assert!(collected || bytes.len() > 8, "short noise keeps nothing out");
+}
+
+/// Messages of somebody else's conversation.
+pub fn input_seeds() -> Vec<Vec<u8>> {
+    let (_, authority) = office();
+    vec![authority.statement().bytes(), vec![0; 40], answer_seeds().concat()]
+}

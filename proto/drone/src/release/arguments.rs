@@ -1,0 +1,129 @@
+//! The subcommands `ibe key`, `ibe list` and `ibe authority`, the same for edges and leaders.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use quiver_ainq::{Deployment, Suite};
+use quiver_ibe::Condition;
+use quiver_role::release::ReleaseAuthority;
+use quiver_service::armour::{self, Kind};
+use quiver_service::deployment_file::SuiteChoice;
+use quiver_service::terminal;
+use serde_json::json;
+
+use super::call::{KeyCall, KeyReport};
+use crate::ibe::IbeArgs;
+use crate::{Error, Result};
+
+/// Encryption to conditions: the subcommand `ibe`.
+#[derive(Clone, Debug, Args)]
+pub struct IbeOptions {
+    /// Address of a KGC, in place of those in the deployment file; may be repeated. A running service uses its own
+    #[arg(long, value_name = "MULTIADDR", global = true)]
+    pub kgc: Vec<String>,
+    /// The master key's public file (from `kgc ibe setup`), in place of asking for it
+    #[arg(long, value_name = "FILE", global = true)]
+    pub authority: Option<PathBuf>,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: IbeCommand,
+}
+
+/// What to do with files that open when a condition is met, and with the keys that open them.
+#[derive(Clone, Debug, Subcommand)]
+pub enum IbeCommand {
+    /// Files.
+    #[command(flatten)]
+    Files(IbeArgs),
+    /// Keys.
+    #[command(flatten)]
+    Keys(KeyArgs),
+}
+
+/// What to do about keys of conditions.
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+pub enum KeyArgs {
+    /// Collect the key of a condition that is met from the KGCs, and keep it
+    Key {
+        /// The condition
+        #[arg(long, value_name = "CONDITION")]
+        condition: Condition,
+        /// For how long to wait for the condition to be met
+        #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "0s")]
+        wait: Duration,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the conditions whose keys are kept
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write the statement about the master key into a public file: enough to encrypt with
+    Authority {
+        /// The file to write; default: NAME.ibe
+        #[arg(short, long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+}
+
+impl KeyArgs {
+    /// What is to be asked.
+    #[must_use]
+    pub fn call(&self) -> KeyCall {
+        match self {
+            Self::Key { condition, wait, .. } => {
+                KeyCall::Key { condition: condition.to_string(), wait: wait.as_secs() }
+            }
+            Self::List { .. } => KeyCall::List,
+            Self::Authority { .. } => KeyCall::Authority,
+        }
+    }
+
+    /// Tells what came of it. Keys are not printed.
+    ///
+    /// # Errors
+    /// Those of [`KeyReport::check`], of files and of standard output.
+    pub fn tell<S: Suite>(&self, deployment: &Deployment<S>, report: &KeyReport) -> Result<()> {
+        report.check()?;
+        let conditions: Vec<_> = report.keys.iter().map(|line| line.condition.as_str()).collect();
+        match self {
+            Self::Key { json: true, .. } | Self::List { json: true } => {
+                let master = match &report.statement {
+                    Some(_) => Some(hex::encode(report.authority(deployment)?.fingerprint())),
+                    None => None,
+                };
+                Ok(terminal::line(&json!({ "master": master, "conditions": conditions }).to_string())?)
+            }
+            Self::Key { .. } => Ok(terminal::line(&format!("{}: key held", conditions.join(", ")))?),
+            Self::List { .. } if conditions.is_empty() => Ok(terminal::line("no keys of conditions yet")?),
+            Self::List { .. } => Ok(terminal::line(&conditions.join("\n"))?),
+            Self::Authority { out } => {
+                let authority = report.authority(deployment)?;
+                let out = out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.ibe", authority.name())));
+                let unknown = |error| quiver_service::Error::Config(error);
+                let suite = SuiteChoice::from_id(S::ID).map_err(unknown)?;
+                armour::write_new(&out, Kind::IbeAuthority, suite, &authority.statement().bytes())?;
+                let fingerprint = hex::encode(authority.fingerprint());
+                Ok(terminal::line(&format!("{}  public, fingerprint {fingerprint}", out.display()))?)
+            }
+        }
+    }
+}
+
+/// Reads the public file of a master key.
+///
+/// # Errors
+/// Those of reading the file; [`Error::Keyring`] if it is not of this deployment, or does not hold.
+pub fn read_authority<S: Suite>(path: &Path, deployment: &Deployment<S>) -> Result<ReleaseAuthority<S>> {
+    let (suite, bytes) = armour::read(path, Kind::IbeAuthority)?;
+    let garbled = |what: String| quiver_service::Error::Garbled { path: path.into(), what };
+    if suite.id() != S::ID {
+        return Err(garbled(format!("it is of suite {}, not of {}", suite.id(), S::ID)).into());
+    }
+    let decoded = ReleaseAuthority::decode(deployment, &bytes);
+    decoded.map_err(|error| Error::from(garbled(error.to_string())))
+}

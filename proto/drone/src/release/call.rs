@@ -1,0 +1,173 @@
+//! What subcommands ask of a running service about keys of conditions, and the answers. The socket is for the drone's owner
+//! alone, as the state file is: a key goes over it in clear.
+
+use std::fmt;
+use std::time::Duration;
+
+use quiver_ainq::{Deployment, DroneKeypair, Suite};
+use quiver_ibe::{Condition, IdentityKey, UnverifiedIdentityKey};
+use quiver_role::release::ReleaseAuthority;
+use quiver_service::control::USUAL_TIME;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroize;
+
+use super::collecting;
+use super::kept::IdentityKeys;
+use crate::fetching::Plan;
+use crate::{Error, Result};
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyCall {
+    /// The key of a condition.
+    Key {
+        /// The condition.
+        condition: String,
+        /// For how many seconds to wait for it to be met.
+        wait: u64,
+    },
+    /// The statement about the master key.
+    Authority,
+    /// The conditions whose keys are kept.
+    List,
+}
+
+impl KeyCall {
+    /// How long the answer may take.
+    pub fn patience(&self) -> Duration {
+        match self {
+            Self::Key { wait, .. } => USUAL_TIME.saturating_add(Duration::from_secs(*wait)),
+            _ => USUAL_TIME,
+        }
+    }
+}
+
+/// A key, or that one is kept.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyLine {
+    /// The condition.
+    pub condition: String,
+    /// The key, hex; none where only the conditions were asked for. Secret.
+    pub key: Option<String>,
+}
+
+impl fmt::Debug for KeyLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyLine").field("condition", &self.condition).finish_non_exhaustive()
+    }
+}
+
+impl Drop for KeyLine {
+    fn drop(&mut self) {
+        self.key.zeroize();
+    }
+}
+
+/// The answer to any of the calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyReport {
+    /// The signed statement about the master key, hex; none if it is not known.
+    pub statement: Option<String>,
+    /// Keys.
+    pub keys: Vec<KeyLine>,
+    /// Why there is no key, if a key was asked for: the words, and whether somebody refused it.
+    pub failed: Option<(String, bool)>,
+}
+
+impl KeyReport {
+    /// What is known of the master key.
+    ///
+    /// # Errors
+    /// [`Error::Keyring`] if it does not hold, [`Error::NotReleased`] or [`Error::TooFewShares`] if there is none.
+    pub fn authority<S: Suite>(&self, deployment: &Deployment<S>) -> Result<ReleaseAuthority<S>> {
+        self.check()?;
+        let statement = self.statement.as_deref().unwrap_or_default();
+        let bytes = hex::decode(statement).unwrap_or_default();
+        ReleaseAuthority::decode(deployment, &bytes).map_err(Error::Keyring)
+    }
+
+    /// The first key.
+    ///
+    /// # Errors
+    /// [`Error::NotReleased`] or [`Error::TooFewShares`] if there is none, [`Error::Keyring`] if it is none.
+    pub fn key(&self) -> Result<UnverifiedIdentityKey> {
+        self.check()?;
+        let mut bytes = zeroize::Zeroizing::new([0; IdentityKey::LEN]);
+        let digits = self.keys.first().and_then(|line| line.key.as_deref()).unwrap_or_default();
+        let read = hex::decode_to_slice(digits, bytes.as_mut_slice());
+        let malformed = || Error::Keyring(quiver_ainq::Error::Malformed("key of a condition"));
+        read.map_err(|_| malformed())?;
+        UnverifiedIdentityKey::decode(bytes.as_slice()).map_err(|_| malformed())
+    }
+
+    /// Whether what was asked for came.
+    ///
+    /// # Errors
+    /// [`Error::NotReleased`], [`Error::TooFewShares`].
+    pub fn check(&self) -> Result<()> {
+        match &self.failed {
+            None => Ok(()),
+            Some((words, true)) => Err(Error::NotReleased(words.clone())),
+            Some((words, false)) => Err(Error::TooFewShares(words.clone())),
+        }
+    }
+}
+
+/// Answers a call for the drone with this key. Without a key only what is kept is answered.
+///
+/// # Errors
+/// [`Error::NotEnrolled`], and those of [`collecting::key`] but [`Error::NotReleased`] and [`Error::TooFewShares`], which
+/// are in the report.
+pub async fn answer<S: Suite>(
+    keys: &IdentityKeys<S>,
+    keypair: Option<&DroneKeypair<S>>,
+    plan: &Plan,
+    call: &KeyCall,
+) -> Result<KeyReport> {
+    match attempt(keys, keypair, plan, call).await {
+        Err(Error::NotReleased(words)) => {
+            Ok(KeyReport { failed: Some((words, true)), ..KeyReport::default() })
+        }
+        Err(Error::TooFewShares(words)) => {
+            Ok(KeyReport { failed: Some((words, false)), ..KeyReport::default() })
+        }
+        answered => answered,
+    }
+}
+
+async fn attempt<S: Suite>(
+    keys: &IdentityKeys<S>,
+    keypair: Option<&DroneKeypair<S>>,
+    plan: &Plan,
+    call: &KeyCall,
+) -> Result<KeyReport> {
+    let enrolled = || keypair.ok_or(Error::NotEnrolled("enrol first"));
+    let told = |authority: &ReleaseAuthority<S>| Some(hex::encode(authority.statement().bytes()));
+    match call {
+        KeyCall::Key { condition, wait } => {
+            let condition: Condition = condition.parse().map_err(Error::Condition)?;
+            let wait = Duration::from_secs(*wait);
+            let (authority, key) = collecting::key(keys, enrolled()?, plan, &condition, wait).await?;
+            let point = quiver_ibe::IdentityPoint::of(&condition);
+            let key = key.verify(authority.master(), &point).map_err(Error::Condition)?;
+            let line =
+                KeyLine { condition: condition.to_string(), key: Some(hex::encode(key.encode().as_slice())) };
+            Ok(KeyReport { statement: told(&authority), keys: vec![line], failed: None })
+        }
+        KeyCall::Authority => {
+            let authority = match keys.authority()? {
+                Some(known) => known,
+                None => collecting::authority(keys, enrolled()?, plan).await?,
+            };
+            Ok(KeyReport { statement: told(&authority), ..KeyReport::default() })
+        }
+        KeyCall::List => {
+            let conditions = keys.conditions()?.into_iter();
+            let keys_kept =
+                conditions.map(|condition| KeyLine { condition: condition.to_string(), key: None }).collect();
+            let statement = keys.authority()?.as_ref().and_then(told);
+            Ok(KeyReport { statement, keys: keys_kept, failed: None })
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! One collection: a node of its own dials the KGCs, asks as many as are needed, and is gone.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use quiver_ainq::{DroneKeypair, Suite};
+use quiver_ibe::{Condition, UnverifiedIdentityKey};
+use quiver_net::{Driver, Handle, Host, HostError, NodeConfig, NodeKey, Transport};
+use quiver_role::Route;
+use quiver_role::release::{
+    CollectCommand, CollectEvent, CollectTiming, Collector, CollectorConfig, ReleaseAuthority, Shortfall,
+};
+use rand::rngs::OsRng;
+use tokio::sync::{mpsc, oneshot};
+
+use super::kept::IdentityKeys;
+use crate::fetching::{Plan, copy};
+use crate::{Error, Result};
+
+/// The key of a condition, kept or collected. For as long as `wait` says a condition that is not met yet is waited for.
+/// Needs a tokio runtime with several threads.
+///
+/// # Errors
+/// [`Error::NotReleased`] with what each KGC said, [`Error::TooFewShares`] if too few answered, [`Error::NoAddress`], and
+/// those of storing and of the network.
+pub async fn key<S: Suite>(
+    keys: &IdentityKeys<S>,
+    keypair: &DroneKeypair<S>,
+    plan: &Plan,
+    condition: &Condition,
+    wait: Duration,
+) -> Result<(ReleaseAuthority<S>, UnverifiedIdentityKey)> {
+    if keys.key(condition)?.is_none() {
+        collect(keys, keypair, plan, Some(condition), wait).await?;
+    }
+    match (keys.authority()?, keys.key(condition)?) {
+        (Some(authority), Some(key)) => Ok((authority, key)),
+        // What is collected is stored first.
+        _ => Err(Error::NotReleased(format!("{condition}: the key that came was not kept"))),
+    }
+}
+
+/// The statement about the master key: the one kept, or else fetched.
+///
+/// # Errors
+/// Those of [`key`].
+pub async fn authority<S: Suite>(
+    keys: &IdentityKeys<S>,
+    keypair: &DroneKeypair<S>,
+    plan: &Plan,
+) -> Result<ReleaseAuthority<S>> {
+    if let Some(known) = keys.authority()? {
+        return Ok(known);
+    }
+    collect(keys, keypair, plan, None, Duration::ZERO).await?;
+    keys.authority()?.ok_or_else(|| Error::NotReleased("no statement about a master key came".into()))
+}
+
+async fn collect<S: Suite>(
+    keys: &IdentityKeys<S>,
+    keypair: &DroneKeypair<S>,
+    plan: &Plan,
+    condition: Option<&Condition>,
+    wait: Duration,
+) -> Result<()> {
+    if plan.kgcs.is_empty() {
+        return Err(Error::NoAddress);
+    }
+    let timing = CollectTiming {
+        retry: plan.timing.retry,
+        retry_max: plan.timing.retry_max,
+        ..CollectTiming::default()
+    };
+    let collector = Collector::new(CollectorConfig {
+        deployment: keys.deployment().clone(),
+        keypair: copy(keys.deployment(), keypair)?,
+        authority: keys.authority()?,
+        timing,
+    });
+    let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
+    node.dial = plan.kgcs.iter().map(|address| (Route::Kgc, address.clone())).collect();
+    let (events, mut heard) = mpsc::unbounded_channel();
+    let (driver, handle) = Driver::new(&node, collector, Listener(events), OsRng)?;
+    let command = CollectCommand::Collect {
+        condition: condition.cloned(),
+        patience: plan.patience + wait,
+        wait: !wait.is_zero(),
+    };
+    let (stop, stopped) = oneshot::channel::<()>();
+    let listening = async {
+        let listened = listen(keys, &handle, command, &mut heard).await;
+        // The driver waits for it.
+        let _ = stop.send(());
+        listened
+    };
+    let running = driver.run(async move {
+        // Sent or dropped, there is nothing left to do.
+        let _ = stopped.await;
+    });
+    let (listened, ran) = tokio::join!(listening, running);
+    ran?;
+    listened
+}
+
+async fn listen<S: Suite>(
+    keys: &IdentityKeys<S>,
+    handle: &Handle<Collector<S>>,
+    command: CollectCommand,
+    heard: &mut mpsc::UnboundedReceiver<CollectEvent>,
+) -> Result<()> {
+    if handle.command(command).await.is_err() {
+        // Why it ended, the driver says.
+        return Ok(());
+    }
+    while let Some(event) = heard.recv().await {
+        match event {
+            CollectEvent::Statement { statement } => {
+                tokio::task::block_in_place(|| keys.keep_statement(&statement))?;
+            }
+            CollectEvent::Collected { condition, key } => {
+                tracing::info!(%condition, "key collected");
+                return tokio::task::block_in_place(|| keys.keep_key(&condition, &key));
+            }
+            CollectEvent::UpToDate => return Ok(()),
+            CollectEvent::NotCollected(shortfall) => return Err(short_of(&shortfall)),
+            CollectEvent::Culprit { kgc, peer, condition, fault } => {
+                tracing::warn!(kgc, peer = peer.0, %condition, %fault, "a KGC sent a wrong key share");
+            }
+            CollectEvent::Blamed { peer, offence } => tracing::warn!(peer = peer.0, %offence, "peer blamed"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A shortfall as an error: refused, if anybody refused.
+fn short_of(shortfall: &Shortfall) -> Error {
+    let what =
+        shortfall.condition.as_ref().map_or("statement about the master key".into(), ToString::to_string);
+    let said = format!("{what}: {shortfall}");
+    let refused = shortfall.verdicts.iter().any(|(_, verdict)| verdict.is_refusal());
+    if refused { Error::NotReleased(said) } else { Error::TooFewShares(said) }
+}
+
+/// Passes on what a collector reports.
+struct Listener(mpsc::UnboundedSender<CollectEvent>);
+
+impl<S: Suite> Host<Collector<S>> for Listener {
+    fn persist(&mut self, _: &[Infallible]) -> std::result::Result<(), HostError> {
+        Ok(())
+    }
+
+    fn event(&mut self, _: &Collector<S>, event: CollectEvent) {
+        // Whoever listened may have given up.
+        let _ = self.0.send(event);
+    }
+}
