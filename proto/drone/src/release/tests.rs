@@ -1,0 +1,206 @@
+//! Keys of conditions from a quorum over real connections, and what is kept of them.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quiver_ainq::{
+    Deployment, DroneKeypair, Identity, MasterSecret, Name, Ristretto255, Role, SecretValue,
+};
+use quiver_crypto::Secret;
+use quiver_ibe::{Condition, Dealing, IdentityPoint};
+use quiver_net::{Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, Transport};
+use quiver_role::attributes::FetchTiming;
+use quiver_role::release::{
+    Allowance, Audience, Holding, Pattern, Policy, ReleaseAuthority, ReleaseConfig, ReleaseEvent,
+    ReleaseOffice, ReleaseParameters, ShareReleased,
+};
+use quiver_service::node_state::{Missing, NodeState};
+use quiver_service::secrets::Protection;
+use quiver_service::state_file::Owner;
+use rand::rngs::OsRng;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::kept::IdentityKeys;
+use super::{KeyCall, call, collecting};
+use crate::Error;
+use crate::fetching::Plan;
+use crate::keys::Keys;
+
+type S = Ristretto255;
+
+const PAST: &str = "not-before/2020-01-01T00:00:00Z";
+const FUTURE: &str = "not-before/2099-01-01T00:00:00Z";
+
+fn name(text: &str) -> Name {
+    Name::new(text).expect("name")
+}
+
+fn condition(text: &str) -> Condition {
+    text.parse().expect("condition")
+}
+
+/// A KGC on loopback.
+struct Kgc {
+    at: Multiaddr,
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<()>,
+}
+
+/// Forgets everything.
+struct Forgetful;
+
+impl Host<ReleaseOffice<S>> for Forgetful {
+    fn persist(&mut self, _: &[ShareReleased]) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    fn event(&mut self, _: &ReleaseOffice<S>, _: ReleaseEvent) {}
+}
+
+impl Kgc {
+    async fn start(office: ReleaseOffice<S>) -> Self {
+        let key = NodeKey::random(&mut OsRng).expect("key");
+        let peer = key.peer_id();
+        let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, 16);
+        node.listen = vec!["/ip4/127.0.0.1/tcp/0".parse().expect("address")];
+        let (driver, handle): (_, Handle<_>) = Driver::new(&node, office, Forgetful, OsRng).expect("driver");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let running = tokio::spawn(async move {
+            let ended = async {
+                let _ = stopped.await;
+            };
+            driver.run(ended).await.expect("runs");
+        });
+        let at = handle.listening().await.expect("running").swap_remove(0);
+        let at = format!("{at}/p2p/{peer}").parse().expect("address");
+        Self { at, stop, running }
+    }
+
+    async fn stop(self) {
+        let _ = self.stop.send(());
+        self.running.await.expect("ends");
+    }
+}
+
+/// Three KGCs of which two make a key, and an enrolled drone with an empty state file.
+struct Quorum {
+    _directory: TempDir,
+    kgcs: Vec<Kgc>,
+    keys: IdentityKeys<S>,
+    keypair: DroneKeypair<S>,
+    authority: ReleaseAuthority<S>,
+}
+
+fn office(deployment: &Deployment<S>, holding: Holding<S>) -> ReleaseOffice<S> {
+    let pattern: Pattern = "not-before".parse().expect("pattern");
+    ReleaseOffice::new(ReleaseConfig {
+        deployment: deployment.clone(),
+        cookie_key: Secret::random(&mut OsRng),
+        holding: Some(holding),
+        policies: vec![Policy { revision: 1, pattern, audience: Some(Audience::default()) }],
+        approvals: vec![],
+        allowance: Allowance::default(),
+    })
+}
+
+fn enrolled(master: &MasterSecret<S>, deployment: &Deployment<S>) -> DroneKeypair<S> {
+    let identity = Identity {
+        serial: [1; 16],
+        name: name("edge-1"),
+        role: Role::Edge,
+        groups: vec![],
+        not_after: 4_000_000_000,
+    };
+    let value = SecretValue::generate(&mut OsRng);
+    let partial = master.issue_partial_key(deployment, &identity, &value.public(), &mut OsRng);
+    partial.verify(deployment, &identity, &value).expect("just issued")
+}
+
+impl Quorum {
+    async fn start() -> Self {
+        let master = MasterSecret::<S>::generate(&mut OsRng);
+        let deployment = Deployment::new(name("alps"), master.public());
+        let dealing = Dealing::deal(2, 3, &mut OsRng).expect("two of three");
+        let publics = dealing.public_shares().expect("dealt");
+        let statement = ReleaseParameters { version: 1, publics }.statement(&deployment, name("ibe"));
+        let signed = master.sign_authority(&deployment, statement.expect("short"), &mut OsRng);
+        let signed = signed.expect("short enough").encode();
+        let authority = ReleaseAuthority::decode(&deployment, &signed).expect("just signed");
+        let mut kgcs = Vec::new();
+        for share in dealing.shares() {
+            let holding = Holding::new(authority.clone(), share.clone()).expect("belong together");
+            kgcs.push(Kgc::start(office(&deployment, holding)).await);
+        }
+        let directory = tempfile::tempdir().expect("tempdir");
+        let fingerprint = deployment.fingerprint();
+        let owner = Owner { role: "edge".into(), deployment: "alps".into(), fingerprint };
+        let by = Protection::from_key_text("02".repeat(32).as_bytes(), "test").expect("key");
+        let (state, _) = NodeState::open(directory.path(), &owner, &by, Missing::Create).expect("create");
+        let keypair = enrolled(&master, &deployment);
+        let keys = Keys::new(Arc::new(Mutex::new(state)), deployment).identity_keys();
+        Self { _directory: directory, kgcs, keys, keypair, authority }
+    }
+
+    fn plan(&self, patience: u64) -> Plan {
+        let timing =
+            FetchTiming { retry: Duration::from_millis(300), retry_max: Duration::from_secs(2) };
+        let kgcs = self.kgcs.iter().map(|kgc| kgc.at.clone()).collect();
+        Plan { kgcs, timing, patience: Duration::from_secs(patience) }
+    }
+
+    async fn collect(&self, plan: &Plan, wanted: &str) -> crate::Result<()> {
+        let wanted = condition(wanted);
+        let collected =
+            collecting::key(&self.keys, &self.keypair, plan, &wanted, Duration::ZERO).await;
+        let (authority, key) = collected?;
+        let key = key.verify(authority.master(), &IdentityPoint::of(&wanted));
+        assert!(key.is_ok(), "what is handed out is the key");
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_of_three_make_the_key_and_what_is_kept_needs_nobody() {
+    let mut quorum = Quorum::start().await;
+    let plan = quorum.plan(60);
+    quorum.kgcs.remove(1).stop().await;
+    quorum.collect(&plan, PAST).await.expect("two are left");
+    assert_eq!(quorum.keys.authority().expect("kept"), Some(quorum.authority.clone()));
+    let error = quorum.collect(&plan, FUTURE).await.expect_err("it has not come");
+    assert!(matches!(&error, Error::NotReleased(words) if words.contains(&format!("{FUTURE} has not come"))));
+    quorum.kgcs.remove(0).stop().await;
+    quorum.collect(&quorum.plan(0), PAST).await.expect("kept");
+    let short = Plan { patience: Duration::from_secs(2), ..plan };
+    let error = quorum.collect(&short, "not-before/2021-01-01T00:00:00Z").await.expect_err("one is left");
+    let words = error.to_string();
+    assert!(words.contains("1 of the 2 key shares") && words.contains("no answer from KGC 1, 2"), "{words}");
+    assert_eq!(quorum.keys.conditions().expect("kept"), [condition(PAST)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_are_answered_with_keys_and_with_reasons() {
+    let quorum = Quorum::start().await;
+    let (plan, deployment) = (quorum.plan(60), quorum.keys.deployment().clone());
+    let ask = |keypair, wanted: &'static str| {
+        let (keys, plan) = (&quorum.keys, &plan);
+        async move { call::answer(keys, keypair, plan, &KeyCall::Key { condition: wanted.into(), wait: 0 }).await }
+    };
+    let error = ask(None, PAST).await.expect_err("nobody");
+    assert!(matches!(error, Error::NotEnrolled(_)));
+    let error = ask(Some(&quorum.keypair), "anything/else").await.expect_err("no condition");
+    assert!(matches!(error, Error::Condition(_)));
+    let report = ask(Some(&quorum.keypair), PAST).await.expect("collected");
+    let authority = report.authority(&deployment).expect("a statement");
+    let key = report.key().expect("a key").verify(authority.master(), &IdentityPoint::of(&condition(PAST)));
+    assert!(key.is_ok());
+    assert!(!format!("{report:?}").contains(report.keys[0].key.as_deref().expect("a key")), "it is not printed");
+    let report = ask(Some(&quorum.keypair), FUTURE).await.expect("answered");
+    assert!(matches!(report.key(), Err(Error::NotReleased(_))));
+    // What is kept is told to anybody who may use the state file.
+    let list = call::answer(&quorum.keys, None, &plan, &KeyCall::List).await.expect("listed");
+    assert_eq!(list.keys.iter().map(|line| line.condition.as_str()).collect::<Vec<_>>(), [PAST]);
+    assert!(list.keys.iter().all(|line| line.key.is_none()));
+    call::answer(&quorum.keys, None, &plan, &KeyCall::Authority).await.expect("kept");
+}
