@@ -83,8 +83,8 @@ impl CheckArgs {
         if self.leaders == 0 || self.leaders > 16 {
             return usage(format!("{} leaders: give 1 to 16", self.leaders));
         }
-        if self.kgcs == 0 || self.kgcs == 2 || self.kgcs > 16 {
-            return usage(format!("{} KGCs: give 1, or 3 to 16", self.kgcs));
+        if self.kgcs == 0 || self.kgcs > 16 {
+            return usage(format!("{} KGCs: give 1 to 16", self.kgcs));
         }
         if self.seed.is_none() && (self.seeds == 0 || self.seeds > 100_000_000) {
             return usage(format!("{} seeds: give 1 to 100000000", self.seeds));
