@@ -18,6 +18,7 @@
 //! | [`offices`] | attribute authorities: what they say, and their machines |
 //! | [`quorum`] | enrolment with a quorum: shares, statements, and the machines of both sides |
 //! | [`releases`] | release of identity keys: what is said, and the machines |
+//! | [`members`] | the KGCs of a quorum: what they say to one another, what they store, and their machine |
 //! | [`machines`] | the roles, taken to some state and then fed with anything |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -29,6 +30,7 @@ pub mod decoders;
 pub mod envelopes;
 pub mod files;
 pub mod machines;
+pub mod members;
 pub mod mutation;
 pub mod offices;
 pub mod policies;

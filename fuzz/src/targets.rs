@@ -3,8 +3,8 @@
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
 use crate::{
-    age_files, attributes, conditions, decoders, envelopes, files, machines, offices, policies, quorum,
-    releases,
+    age_files, attributes, conditions, decoders, envelopes, files, machines, members, offices, policies,
+    quorum, releases,
 };
 
 /// Something to feed with bytes.
@@ -84,6 +84,9 @@ pub const TARGETS: &[Target] = targets! {
     "ibe_master_share": conditions::master_share, conditions::master_share_seeds;
     "age_key": age_files::age_key, age_files::age_key_seeds;
     "age_file": age_files::age_file, age_files::age_file_seeds;
+    "member_message": members::message, members::message_seeds;
+    "member_records": members::records, members::record_seeds;
+    "member_input": members::input, members::input_seeds;
     "envelope_header": envelopes::header, envelopes::envelope_seeds;
     "abe_envelope": envelopes::envelope, envelopes::envelope_seeds;
 };

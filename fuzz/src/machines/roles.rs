@@ -9,8 +9,8 @@ use quiver_crypto::Secret;
 use quiver_role::edge::{EdgeTiming, RestoreError};
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
-    Edge, EdgeCommand, EdgeConfig, EdgeEvent, EnvelopeEvent, Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, Kgcs,
-    Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Snapshot,
+    Edge, EdgeCommand, EdgeConfig, EdgeEvent, EnvelopeEvent, Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord,
+    Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Snapshot,
 };
 
 use super::S;

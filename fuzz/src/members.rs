@@ -1,0 +1,269 @@
+//! The KGCs of a quorum: what they say to one another, what they store, and their machine, taken to some point of an honest
+//! past and then fed with anything two other members, or strangers, can say.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use arbitrary::Unstructured;
+use quiver_ainq::{KgcId, Ristretto255};
+use quiver_message::QuorumMessage;
+use quiver_quorum::PublicShares;
+use quiver_role::quorum::{Charter, Ibe};
+use quiver_role::{
+    Destination, Input, Machine, Now, Output, Peer, QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord,
+    Route,
+};
+use rand_chacha::ChaCha20Rng;
+
+use crate::mutation::mutate;
+use crate::scene::{START, name, rng};
+
+type S = Ristretto255;
+
+/// What is told to a machine in one run at most.
+const MAX_STEPS: usize = 16;
+
+/// An honest past of member 1 in a quorum of three, two of which act.
+struct Past {
+    charter: Charter,
+    /// What members 2 and 3 said to it, in order.
+    heard: Vec<(KgcId, Vec<u8>)>,
+    /// Its records at points of that past: before anything, in the middle of a ceremony, with shares.
+    points: Vec<Vec<QuorumRecord>>,
+    /// The shares that it had, by their digests.
+    digests: Vec<[u8; 32]>,
+}
+
+fn past() -> &'static Past {
+    thread_local!(static PAST: &'static Past = Box::leak(Box::new(Past::new())));
+    PAST.with(|past| *past)
+}
+
+fn encode_shares(public: &PublicShares<Ibe>) -> Vec<u8> {
+    public.encode()
+}
+
+fn config(charter: &Charter, id: KgcId) -> QuorumConfig {
+    let charter = charter.clone();
+    QuorumConfig { charter, id, revocation_validity: 86_400, ibe_parameters: encode_shares }
+}
+
+fn now(seconds: u64) -> Now {
+    Now { monotonic: Duration::from_secs(seconds), unix: START + seconds }
+}
+
+/// The newest record of each kind.
+type Stored = BTreeMap<u8, QuorumRecord>;
+
+fn kind(record: &QuorumRecord) -> u8 {
+    match record {
+        QuorumRecord::Keys(_) => 0,
+        QuorumRecord::Ceremony(_) => 1,
+        QuorumRecord::Statements(_) => 2,
+        QuorumRecord::RevocationList { .. } => 3,
+        QuorumRecord::QuorumStatement(_) => 4,
+    }
+}
+
+/// Takes all outputs. Returns what is sent, by the handle it is sent to.
+fn drain(node: &mut QuorumNode<S>, stored: &mut Stored) -> Vec<(Peer, Vec<u8>)> {
+    let mut sent = Vec::new();
+    for _ in 0..10_000 {
+        match node.poll_output() {
+            Output::Timeout(_) => return sent,
+            Output::Transmit { to: Destination::Peer(peer), payload } => sent.push((peer, payload)),
+            Output::Transmit { .. } | Output::Block(_) => panic!("members talk to members alone"),
+            Output::Persist(record) => drop(stored.insert(kind(&record), record)),
+            Output::Event(_) => {}
+        }
+    }
+    panic!("it never comes to rest");
+}
+
+impl Past {
+    fn new() -> Self {
+        let identities = (1..=3_u8).map(|id| vec![id; 20]).collect();
+        let charter = Charter::new::<S>(name("fuzzed"), 2, identities).expect("two of three");
+        let mut rng = rng(90);
+        let mut nodes: Vec<_> =
+            (1..=3).map(|id| QuorumNode::<S>::new(config(&charter, id), []).expect("new")).collect();
+        let mut past = Self { charter, heard: Vec::new(), points: vec![Vec::new()], digests: Vec::new() };
+        let (mut stored, mut queue) = (Stored::new(), VecDeque::new());
+        let mut tell = |past: &mut Self,
+                        id: usize,
+                        input: Input<'_, QuorumCommand>,
+                        seconds,
+                        queue: &mut VecDeque<_>| {
+            nodes[id].handle_input(now(seconds), input, &mut rng);
+            let mut others = Stored::new();
+            let sent = drain(&mut nodes[id], if id == 0 { &mut stored } else { &mut others });
+            queue.extend(sent.into_iter().map(|(peer, bytes)| (id, peer.0 as usize, bytes)));
+            if id == 0 && stored.contains_key(&1) && past.points.len() == 1 && past.heard.len() > 3 {
+                past.points.push(stored.values().cloned().collect());
+            }
+            if let Some(keys) = nodes[0].keys().filter(|_| id == 0)
+                && !past.digests.contains(&keys.digest())
+            {
+                past.digests.push(keys.digest());
+                past.points.push(stored.values().cloned().collect());
+            }
+        };
+        for (id, other) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
+            let route = Route::Member(other as KgcId + 1);
+            tell(&mut past, id, Input::Connected { peer: Peer(other), route }, 1, &mut queue);
+        }
+        for second in 2..400 {
+            for id in 0..3 {
+                let revoke = QuorumCommand::Revoke { handles: Vec::new(), serials: vec![[second as u8; 16]] };
+                match second {
+                    3 => tell(&mut past, id, Input::Command(QuorumCommand::Generate), second, &mut queue),
+                    100 if id == 1 => {
+                        tell(&mut past, id, Input::Command(QuorumCommand::Refresh), second, &mut queue)
+                    }
+                    200 | 201 => tell(&mut past, id, Input::Command(revoke), second, &mut queue),
+                    _ => tell(&mut past, id, Input::Timeout, second, &mut queue),
+                }
+            }
+            while let Some((from, to, bytes)) = queue.pop_front() {
+                if to == 0 {
+                    past.heard.push((from as KgcId + 1, bytes.clone()));
+                }
+                tell(
+                    &mut past,
+                    to,
+                    Input::Received { from: Peer(from as u64), bytes: &bytes },
+                    second,
+                    &mut queue,
+                );
+            }
+        }
+        assert_eq!((past.points.len(), past.digests.len()), (4, 2), "an honest past");
+        past
+    }
+}
+
+/// What members say to one another.
+pub fn message(bytes: &[u8]) {
+    let quorum = past().charter.fingerprint();
+    if let Ok(message) = QuorumMessage::decode(quorum, bytes) {
+        assert_eq!(message.encode(quorum), bytes, "two encodings of one message");
+        assert!(QuorumMessage::is_framed_as(bytes), "a frame of its own");
+    }
+}
+
+/// All that was said in an honest past.
+pub fn message_seeds() -> Vec<Vec<u8>> {
+    past().heard.iter().map(|(_, bytes)| bytes.clone()).collect()
+}
+
+/// What a member stored, damaged in one place: it starts with what it can only have stored, or not at all.
+pub fn records(bytes: &[u8]) {
+    let past = past();
+    let mut u = Unstructured::new(bytes);
+    let Ok(point) = u.choose(&past.points) else { return };
+    let damaged: arbitrary::Result<Vec<QuorumRecord>> = point
+        .iter()
+        .map(|record| {
+            let mut change = |stored: &[u8]| mutate(&mut u, stored.to_vec(), stored);
+            Ok(match record {
+                QuorumRecord::Keys(snapshot) => {
+                    QuorumRecord::Keys(quiver_role::Snapshot::new(change(snapshot.as_bytes())?))
+                }
+                QuorumRecord::Ceremony(snapshot) => {
+                    QuorumRecord::Ceremony(quiver_role::Snapshot::new(change(snapshot.as_bytes())?))
+                }
+                QuorumRecord::Statements(stored) => QuorumRecord::Statements(change(stored)?),
+                QuorumRecord::RevocationList { number, list } => {
+                    QuorumRecord::RevocationList { number: *number, list: change(list)? }
+                }
+                QuorumRecord::QuorumStatement(stored) => QuorumRecord::QuorumStatement(change(stored)?),
+            })
+        })
+        .collect();
+    let Ok(damaged) = damaged else { return };
+    if let Ok(node) = QuorumNode::<S>::new(config(&past.charter, 1), damaged) {
+        let digest = node.keys().map(|keys| keys.digest());
+        assert!(digest.is_none_or(|digest| past.digests.contains(&digest)), "shares of nobody");
+    }
+}
+
+/// Anything: the first byte says which records, the rest what happens to them.
+pub fn record_seeds() -> Vec<Vec<u8>> {
+    (0..8).map(|seed| vec![seed * 36; 40]).collect()
+}
+
+/// A member that is told anything.
+pub fn input(bytes: &[u8]) {
+    let _ = play(&mut Unstructured::new(bytes));
+}
+
+/// Scripts for [`input`].
+pub fn input_seeds() -> Vec<Vec<u8>> {
+    record_seeds()
+}
+
+fn connect(node: &mut QuorumNode<S>, rng: &mut ChaCha20Rng) {
+    for member in [2, 3] {
+        let (peer, route) = (Peer(u64::from(member)), Route::Member(member));
+        node.handle_input(now(1000), Input::Connected { peer, route }, rng);
+    }
+}
+
+fn play(u: &mut Unstructured<'_>) -> arbitrary::Result<()> {
+    let past = past();
+    let mut stored: Stored =
+        u.choose(&past.points)?.iter().map(|record| (kind(record), record.clone())).collect();
+    let start = |stored: &Stored| {
+        let records: Vec<_> = stored.values().cloned().collect();
+        QuorumNode::<S>::new(config(&past.charter, 1), records).expect("what it stored, it takes back")
+    };
+    let (mut node, mut rng, mut seconds) = (start(&stored), rng(91), 1000);
+    connect(&mut node, &mut rng);
+    for _ in 0..MAX_STEPS {
+        let (from, heard) = u.choose(&past.heard)?;
+        match u.int_in_range(0..=15_u8)? {
+            0 => seconds += u64::from(u.arbitrary::<u16>()?),
+            1 => {
+                node = start(&stored);
+                connect(&mut node, &mut rng);
+            }
+            2 => {
+                let command = command(u)?;
+                node.handle_input(now(seconds), Input::Command(command), &mut rng);
+            }
+            3 => {
+                let bytes = mutate(u, heard.clone(), heard)?;
+                let from = Peer(u64::from(u.int_in_range(1..=4_u16)?));
+                node.handle_input(now(seconds), Input::Received { from, bytes: &bytes }, &mut rng);
+            }
+            4 => node.handle_input(now(seconds), Input::Timeout, &mut rng),
+            5..=9 => {
+                let (from, bytes) = (Peer(u64::from(*from)), mutate(u, heard.clone(), heard)?);
+                node.handle_input(now(seconds), Input::Received { from, bytes: &bytes }, &mut rng);
+            }
+            _ => {
+                let from = Peer(u64::from(*from));
+                node.handle_input(now(seconds), Input::Received { from, bytes: heard }, &mut rng);
+            }
+        }
+        drain(&mut node, &mut stored);
+        let digest = node.keys().map(|keys| keys.digest());
+        assert!(digest.is_none_or(|digest| past.digests.contains(&digest)), "shares that nobody confirmed");
+    }
+    Ok(())
+}
+
+/// What an operator may say: not that shares which not all have confirmed shall be in force.
+fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<QuorumCommand> {
+    Ok(match u.int_in_range(0..=8_u8)? {
+        0 => QuorumCommand::Generate,
+        1 => QuorumCommand::Refresh,
+        2 => QuorumCommand::Abandon,
+        3 => QuorumCommand::Recover,
+        4 => QuorumCommand::HelpRecover(u.int_in_range(0..=4)?),
+        5 => QuorumCommand::Revoke { handles: Vec::new(), serials: u.arbitrary()? },
+        6 => QuorumCommand::Prove(u.arbitrary()?),
+        7 => QuorumCommand::Approve(u.arbitrary()?),
+        _ => QuorumCommand::Propose(u.arbitrary()?),
+    })
+}
