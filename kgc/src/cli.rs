@@ -3,6 +3,7 @@
 mod quorum;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use quiver_ainq::{Name, UnixTime};
@@ -205,7 +206,8 @@ pub(crate) enum DroneCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AbeCommand {
-    /// Set up an attribute authority. `kgc serve` must be stopped, and started again afterwards
+    /// Set up an attribute authority. `kgc serve` must be stopped, and started again afterwards; in a quorum it must run, and
+    /// be started again afterwards
     Setup(SetupArgs),
     /// Grant a drone attributes or a policy: it fetches its key over its own connection
     Grant(GrantArgs),
@@ -274,6 +276,9 @@ pub(crate) struct SetupArgs {
     /// list is to be closed, the plain ones (`plain = ["scout", "thermal"]`); default: any plain attribute, no integers
     #[arg(long, visible_alias = "universe", value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
+    /// In a quorum: how long to wait until enough of the other KGCs' operators approved it
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+    pub(crate) wait: Duration,
 }
 
 /// What is granted, and by which authority.

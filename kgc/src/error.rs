@@ -187,11 +187,6 @@ pub(crate) enum Error {
         "the quorum has not made its key yet; start `kgc serve` on all its KGCs, and see `kgc quorum status`"
     )]
     NoKeyYet,
-    /// A quorum signs what it says of authorities another way.
-    #[error(
-        "in a quorum, attribute authorities belong to a single holder: give them a KGC of their own (`kgc init` in another --data-dir)"
-    )]
-    NoAuthorityInQuorum,
     /// A wish that is there already.
     #[error(
         "this operator already wants `{which}` revoked; see `kgc quorum status` for how many others it takes"
@@ -248,9 +243,7 @@ impl Error {
             | Self::Holding(_)
             | Self::Office(_) => Exit::BadState,
             Self::TimedOut(_) => Exit::TimedOut,
-            Self::Quorum(_) | Self::NoQuorum(_) | Self::NoTransportKey(_) | Self::NoAuthorityInQuorum => {
-                Exit::Usage
-            }
+            Self::Quorum(_) | Self::NoQuorum(_) | Self::NoTransportKey(_) => Exit::Usage,
             Self::NotInitialised(_)
             | Self::WrongSuite { .. }
             | Self::Terms(_)

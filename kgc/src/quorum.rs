@@ -4,7 +4,7 @@
 //! the shares; `centre` is the machine, `service` and `host` run it, `control` answers the command line, `commands` asks.
 
 mod centre;
-mod commands;
+pub(crate) mod commands;
 mod control;
 pub(crate) mod file;
 mod host;

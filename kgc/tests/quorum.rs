@@ -28,9 +28,21 @@ fn five_kgcs_make_a_key_issue_refresh_repair_and_revoke_together() {
     lost_shares_are_repaired(&bench, &mut kgcs);
     drones_enrol_with_the_repaired_kgc(&bench, &mut kgcs, &fleet);
     three_operators_revoke_a_drone(&bench, &fleet);
+    quorum_vouches_for_an_attribute_authority_of_one_of_its_kgcs(&bench);
     for id in ALL {
         bench.ok(id, &["audit"]);
     }
+}
+
+fn quorum_vouches_for_an_attribute_authority_of_one_of_its_kgcs(bench: &Bench) {
+    bench.refused(1, &["abe", "setup", "--name", "alone", "--wait", "1s"], 8, "nothing was set up");
+    let setup = bench.start(1, &["abe", "setup", "--name", "orders"]);
+    let line = setup.said("kgc quorum approve ");
+    let digest = line.split("approve ").nth(1).and_then(|rest| rest.split('`').next()).expect("a digest");
+    bench.ok(3, &["quorum", "approve", digest]);
+    bench.ok(5, &["quorum", "approve", digest]);
+    assert!(setup.said("fingerprint").len() > 60);
+    assert!(bench.path("kgc-1/orders.authority").exists());
 }
 
 /// One is killed while they gather, and once more when the rounds have begun.

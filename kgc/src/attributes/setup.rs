@@ -1,12 +1,16 @@
 //! `kgc abe setup`: a new attribute authority.
 
 use std::path::Path;
+use std::time::Duration;
 
-use quiver_ainq::{AuthorityStatement, Deployment, Name, SecretScalar, Suite};
+use quiver_ainq::{
+    AuthorityStatement, Deployment, Name, SecretScalar, SignedAuthority, StatementSignature, Suite,
+};
 use quiver_policy::Schema;
 use quiver_role::attributes::KIND;
 use quiver_role::attributes::schemes::SchemeChoice;
-use quiver_service::secrets::ProtectionArgs;
+use quiver_service::secrets::{Protection, ProtectionArgs};
+use quiver_service::state_file::StateFile;
 use quiver_service::{clock, private_file, terminal};
 use rand::rngs::OsRng;
 
@@ -32,9 +36,6 @@ pub(crate) fn run<S: Suite>(
     mut store: Store,
     args: &SetupArgs,
 ) -> Result<()> {
-    if quorum::file::path_in(&config.data_dir).exists() {
-        return Err(Error::NoAuthorityInQuorum);
-    }
     let scheme = args.scheme.choice();
     let name = match &args.name {
         Some(name) => name.clone(),
@@ -44,8 +45,6 @@ pub(crate) fn run<S: Suite>(
     refuse_taken(&store, &name, &public)?;
     let schema = read_schema(args.schema.as_deref(), scheme)?;
     let by = protection.obtain(false)?;
-    // The lock on the master secret is held until the end: a running `kgc serve` would not notice the new authority.
-    let (sealed, _lock) = Sealed::open(&config.data_dir, deployment, &by)?;
     let founded = scheme.found(&schema, &mut OsRng).map_err(Error::scheme)?;
     let delivery = SecretScalar::generate(&mut OsRng);
     let statement = AuthorityStatement {
@@ -56,7 +55,7 @@ pub(crate) fn run<S: Suite>(
         schema: schema.encode(),
         parameters: founded.parameters,
     };
-    let signed = sealed.master.sign_authority(deployment, statement, &mut OsRng)?;
+    let (signed, _lock) = sign(config, deployment, statement, &by, args.wait)?;
     let statement = signed.verify(deployment)?;
     let authority = SealedAuthority { statement, delivery, master: founded.master };
     // The secrets first: an authority in the registry can always make keys.
@@ -71,6 +70,26 @@ pub(crate) fn run<S: Suite>(
         public.display()
     ))?;
     Ok(())
+}
+
+/// Signed by the KGC: alone, or by the quorum that it is one of.
+///
+/// The lock on a single KGC's master secret is to be held until the end: a running `kgc serve` would not notice the new
+/// authority. That of a quorum has to run, and is started again afterwards.
+fn sign<S: Suite>(
+    config: &Config,
+    deployment: &Deployment<S>,
+    statement: AuthorityStatement<S>,
+    by: &Protection,
+    wait: Duration,
+) -> Result<(SignedAuthority<S>, Option<StateFile>)> {
+    if quorum::file::path_in(&config.data_dir).exists() {
+        let signature = quorum::commands::sign(config, &statement.body(), wait)?;
+        let signature = StatementSignature::decode(&signature)?;
+        return Ok((SignedAuthority::new(statement, signature)?, None));
+    }
+    let (sealed, lock) = Sealed::open(&config.data_dir, deployment, by)?;
+    Ok((sealed.master.sign_authority(deployment, statement, &mut OsRng)?, Some(lock)))
 }
 
 fn refuse_taken(store: &Store, name: &Name, public: &Path) -> Result<()> {

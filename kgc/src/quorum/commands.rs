@@ -1,5 +1,8 @@
 //! `kgc quorum status|refresh|repair|approve|…`: asks the running `kgc serve`.
 
+use std::time::Duration;
+
+use quiver_role::quorum::approval;
 use quiver_service::control::call;
 use quiver_service::terminal;
 use serde::Serialize;
@@ -105,5 +108,23 @@ async fn approve(config: &Config, args: &ApproveArgs) -> Result<()> {
         }
         // The command line requires one of the two.
         (None, None, _) => Err(Error::Quorum("give DIGEST or --repair ID".into())),
+    }
+}
+
+/// Has a statement about an authority signed by the quorum, as soon as enough operators approve it.
+pub(crate) fn sign(config: &Config, body: &[u8], wait: Duration) -> Result<Vec<u8>> {
+    let threshold = Pinned::kept(&config.data_dir)?.map_or(0, |pinned| pinned.parameters.threshold());
+    let digest = hex::encode(approval(body));
+    say(&format!(
+        "the quorum has to sign this: at {} of the other KGCs, `kgc quorum approve {digest}`; waiting {wait:?}",
+        threshold.saturating_sub(1)
+    ))?;
+    let request = Request::Propose { body: hex::encode(body), wait: wait.as_secs() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match runtime.block_on(ask::<Option<String>>(config, &request))? {
+        Some(signature) => hex::decode(signature).map_err(|error| Error::Quorum(error.to_string())),
+        None => Err(Error::TimedOut(format!(
+            "not enough KGCs approved it in {wait:?}; nothing was set up: run it again"
+        ))),
     }
 }

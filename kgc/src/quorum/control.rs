@@ -36,6 +36,8 @@ pub(crate) enum Request {
     Approve { digest: String },
     /// Do not.
     Withdraw { digest: String },
+    /// Have this statement (hex) signed by the quorum, and wait.
+    Propose { body: String, wait: u64 },
     /// Leave a ceremony.
     Abandon,
     /// Go on although not all have confirmed.
@@ -64,7 +66,7 @@ pub(crate) enum Outcome {
 impl Patience for Request {
     fn patience(&self) -> Duration {
         match self {
-            Self::Refresh { wait } | Self::Repair { wait } => {
+            Self::Refresh { wait } | Self::Repair { wait } | Self::Propose { wait, .. } => {
                 Duration::from_secs(*wait).saturating_add(USUAL_TIME)
             }
             _ => USUAL_TIME,
@@ -122,6 +124,10 @@ impl<S: QuorumSuite> Counter<S> {
             }
             Request::Approve { digest } => self.order(QuorumCommand::Approve(read_digest(&digest)?)).await,
             Request::Withdraw { digest } => self.order(QuorumCommand::Withdraw(read_digest(&digest)?)).await,
+            Request::Propose { body, wait } => {
+                self.needs_shares("nothing can be signed yet").await?;
+                self.propose(hex::decode(&body).map_err(|error| error.to_string())?, wait).await
+            }
             Request::Abandon => self.order(QuorumCommand::Abandon).await,
             Request::Adopt => self.order(QuorumCommand::Adopt).await,
         }
@@ -136,6 +142,24 @@ impl<S: QuorumSuite> Counter<S> {
     async fn needs_shares(&self, otherwise: &str) -> Result<(), String> {
         let status = self.status().await?;
         if status.version.is_some() { Ok(()) } else { Err(format!("{otherwise}: this KGC has no shares")) }
+    }
+
+    /// Waits for the signature; whoever has not approved yet may still do.
+    async fn propose(&self, body: Vec<u8>, wait: u64) -> Answer {
+        let mut told = self.events.subscribe();
+        self.give(QuorumCommand::Propose(body.clone())).await?;
+        let signed = async {
+            loop {
+                match next(&mut told).await? {
+                    Told::Event(QuorumEvent::Signed { body: signed, signature }) if signed == body => {
+                        return Ok::<_, String>(Some(hex::encode(signature)));
+                    }
+                    Told::Event(QuorumEvent::Refused(reason)) => return Err(reason.into()),
+                    _ => {}
+                }
+            }
+        };
+        json(&timeout(Duration::from_secs(wait), signed).await.unwrap_or(Ok(None))?)
     }
 
     async fn refreshes(&self) -> bool {

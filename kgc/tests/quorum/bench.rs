@@ -20,6 +20,7 @@ pub(crate) const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718
 /// A running KGC. Killed, by its own process id, when dropped.
 pub(crate) struct Process {
     child: Child,
+    out: PathBuf,
     err: PathBuf,
 }
 
@@ -34,6 +35,15 @@ impl Process {
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// The first line of its standard output with this.
+    pub(crate) fn said(&self, part: &str) -> String {
+        let find = || {
+            let text = fs::read_to_string(&self.out).ok()?;
+            text.lines().find(|line| line.contains(part)).map(String::from)
+        };
+        eventually(&format!("`{part}` in {}", self.out.display()), find)
     }
 
     /// Waits until it has logged this.
@@ -159,12 +169,17 @@ impl Bench {
 
     /// Starts a KGC.
     pub(crate) fn serve(&self, id: u16) -> Process {
+        self.start(id, &["serve", "--listen", &self.address(id)])
+    }
+
+    /// Starts a command whose output goes to files.
+    pub(crate) fn start(&self, id: u16, args: &[&str]) -> Process {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let log = |end: &str| self.path(&format!("log-{number:03}-kgc-{id}.{end}"));
-        let mut command = self.command(id, &["serve", "--listen", &self.address(id)]);
+        let mut command = self.command(id, args);
         command.stdout(File::create(log("out")).expect("create"));
         command.stderr(File::create(log("err")).expect("create"));
-        Process { child: command.spawn().expect("spawn"), err: log("err") }
+        Process { child: command.spawn().expect("spawn"), out: log("out"), err: log("err") }
     }
 
     /// What a running KGC says of itself.
