@@ -17,6 +17,7 @@ use quiver_service::{clock, terminal, with_suite};
 use crate::cli::IbeCommand;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::quorum;
 use crate::store::{PolicyRow, Store};
 
 /// Runs a subcommand.
@@ -24,6 +25,10 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &IbeCom
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
     with_suite!(file.suite()?, S => {
         let deployment = file.pin::<S>()?;
+        if quorum::file::path_in(&config.data_dir).exists() {
+            let what = "its KGCs hold shares of a master key of conditions, but releasing keys needs a single KGC so far";
+            return Err(Error::Quorum(what.into()));
+        }
         let store = Store::open(&config.data_dir, &deployment.fingerprint())?;
         match command {
             IbeCommand::Setup { name } => setup::run(config, protection, &deployment, store, name),
