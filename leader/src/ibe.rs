@@ -60,6 +60,10 @@ impl KeySource for Program<'_> {
     async fn key(&mut self, condition: &Condition) -> quiver_drone::Result<UnverifiedIdentityKey> {
         self.call(&KeyCall::Key { condition: condition.to_string(), wait: 0 }).await?.key()
     }
+
+    async fn held(&mut self) -> quiver_drone::Result<Vec<Condition>> {
+        Ok(self.call(&KeyCall::List).await?.conditions())
+    }
 }
 
 impl Program<'_> {

@@ -9,7 +9,6 @@ mod files;
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Write as _;
 use std::future::Future;
 use std::io::Read;
 use std::path::PathBuf;
@@ -33,8 +32,14 @@ pub trait KeySource {
     /// The key of a condition.
     ///
     /// # Errors
-    /// [`Error::NotReleased`] with the reason, and those of asking.
+    /// [`Error::NotReleased`] with the reasons, [`Error::TooFewShares`], and those of asking.
     fn key(&mut self, condition: &Condition) -> impl Future<Output = Result<UnverifiedIdentityKey>>;
+
+    /// The conditions whose keys are here, so that nobody has to be asked for them.
+    ///
+    /// # Errors
+    /// Those of asking.
+    fn held(&mut self) -> impl Future<Output = Result<Vec<Condition>>>;
 }
 
 /// Runs a subcommand. Returns what to tell, if anything.
@@ -117,35 +122,48 @@ async fn identity(args: IdentityArgs, source: &mut impl KeySource) -> Result<Str
     Ok(told)
 }
 
-/// The key of the first of the file's conditions that there is one for.
+/// A key of one of the file's conditions: one that is here, or else the first that is released.
 async fn fetched(keys: &[WrappedKey], source: &mut impl KeySource) -> Result<Identity> {
     let master = source.master().await?;
-    let fingerprint = master.fingerprint();
     let mut identity = Identity::new(master);
-    let mut refused = String::new();
-    for key in keys.iter().filter(|key| key.master == fingerprint) {
-        let answer = match key.condition.parse::<Condition>() {
-            Ok(condition) => source.key(&condition).await.map(|key| (condition, key)),
-            // Of a kind that a later version knows.
-            Err(error) => Err(Error::NotReleased(format!("{}: {error}", key.condition))),
-        };
-        match answer {
-            Ok((condition, key)) => {
+    let mut refused = Vec::new();
+    for condition in ordered(keys, &master, source).await? {
+        match source.key(&condition).await {
+            Ok(key) => {
                 identity.insert_unverified(condition, key)?;
                 return Ok(identity);
             }
-            Err(Error::NotReleased(reason)) => {
-                // A string takes everything.
-                let _ = write!(refused, "\n  {reason}");
-            }
+            // Another condition may be met. If nobody answers, nobody would for the others either.
+            Err(Error::NotReleased(reason)) => refused.push(reason),
             Err(error) => return Err(error),
         }
     }
-    if refused.is_empty() {
-        // For no condition of this deployment; opening says which.
-        return Ok(identity);
+    match refused.is_empty() {
+        // No condition is of this deployment, or of a kind that is known; opening says which they are.
+        true => Ok(identity),
+        false => Err(Error::NotReleased(refused.join("\n"))),
     }
-    Err(Error::NotReleased(format!("no condition of the file is met:{refused}")))
+}
+
+/// The file's conditions under this master key, each once, and those first whose keys are here.
+async fn ordered(
+    keys: &[WrappedKey],
+    master: &MasterPublicKey,
+    source: &mut impl KeySource,
+) -> Result<Vec<Condition>> {
+    let fingerprint = master.fingerprint();
+    let ours = keys.iter().filter(|key| key.master == fingerprint);
+    let mut conditions: Vec<Condition> = Vec::new();
+    for condition in ours.filter_map(|key| key.condition.parse().ok()) {
+        if !conditions.contains(&condition) {
+            conditions.push(condition);
+        }
+    }
+    if conditions.len() > 1 {
+        let held = source.held().await?;
+        conditions.sort_by_key(|condition| !held.contains(condition));
+    }
+    Ok(conditions)
 }
 
 /// The first identity in these files that opens the file; any, if none does.

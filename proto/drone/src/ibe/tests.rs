@@ -15,13 +15,19 @@ const DAWN: &str = "not-before/2026-12-01T06:00:00Z";
 struct Released {
     share: MasterShare,
     conditions: Vec<&'static str>,
+    /// What to say of the others.
+    otherwise: fn(String) -> Error,
+    /// Those that a drone has.
+    held: Vec<&'static str>,
+    asked: Vec<String>,
 }
 
 impl Released {
     fn new(secret: u8, conditions: &[&'static str]) -> Self {
         let scalar = [[0; 31].as_slice(), &[secret]].concat();
         let share = MasterShare::from_scalar_bytes(1, &scalar).expect("a scalar");
-        Self { share, conditions: conditions.to_vec() }
+        let (held, asked) = (Vec::new(), Vec::new());
+        Self { share, conditions: conditions.to_vec(), otherwise: Error::NotReleased, held, asked }
     }
 }
 
@@ -31,12 +37,17 @@ impl KeySource for Released {
     }
 
     async fn key(&mut self, condition: &Condition) -> Result<UnverifiedIdentityKey> {
+        self.asked.push(condition.to_string());
         if !self.conditions.contains(&condition.as_str()) {
-            return Err(Error::NotReleased(format!("{condition}: its time has not come")));
+            return Err((self.otherwise)(format!("{condition}: its time has not come")));
         }
         let share = self.share.extract(&IdentityPoint::of(condition)).encode();
         let key = &share[KeyShare::LEN - IdentityKey::LEN..];
         Ok(UnverifiedIdentityKey::decode(key).expect("a point"))
+    }
+
+    async fn held(&mut self) -> Result<Vec<Condition>> {
+        Ok(self.held.iter().map(|text| text.parse().expect("a condition")).collect())
     }
 }
 
@@ -117,6 +128,37 @@ async fn conditions_that_are_not_met_are_named_with_their_reasons() {
 }
 
 #[tokio::test]
+async fn key_that_is_held_is_taken_before_anybody_is_asked_for_another() {
+    let (desk, mut source) = (Desk::new(), Released::new(5, &[DAWN]));
+    encrypted(&desk, &mut source).await;
+    source.otherwise = Error::TooFewShares;
+    source.held = vec![DAWN];
+    desk.run("decrypt @file.age --out @opened", &mut source).await.expect("decrypts");
+    assert_eq!(source.asked, [DAWN]);
+}
+
+#[tokio::test]
+async fn where_nobody_answers_only_one_condition_is_asked_for() {
+    let (desk, mut source) = (Desk::new(), Released::new(5, &[DAWN]));
+    encrypted(&desk, &mut source).await;
+    source.otherwise = Error::TooFewShares;
+    let error = desk.run("decrypt @file.age --out @opened", &mut source).await.expect_err("refused");
+    assert_eq!(error.exit(), quiver_service::Exit::TimedOut);
+    assert_eq!(source.asked, [PHASE]);
+    assert_eq!(desk.names(), ["file.age", "plain"]);
+}
+
+#[tokio::test]
+async fn condition_that_is_named_often_is_asked_for_once() {
+    let (desk, mut source) = (Desk::new(), Released::new(5, &[]));
+    fs::write(desk.path("plain"), content()).expect("written");
+    let line = format!("encrypt @plain --to {PHASE} --to {PHASE} --to {PHASE} --out @file.age");
+    desk.run(&line, &mut source).await.expect("encrypts");
+    desk.run("decrypt @file.age --out @opened", &mut source).await.expect_err("refused");
+    assert_eq!(source.asked, [PHASE]);
+}
+
+#[tokio::test]
 async fn file_of_another_deployment_is_told_apart() {
     let desk = Desk::new();
     encrypted(&desk, &mut Released::new(5, &[])).await;
@@ -176,6 +218,10 @@ impl KeySource for Nobody {
     async fn key(&mut self, condition: &Condition) -> Result<UnverifiedIdentityKey> {
         panic!("asked for the key of {condition}")
     }
+
+    async fn held(&mut self) -> Result<Vec<Condition>> {
+        panic!("asked for what is held")
+    }
 }
 
 #[tokio::test]
@@ -215,6 +261,10 @@ async fn key_that_is_not_the_conditions_decrypts_nothing() {
 
         async fn key(&mut self, condition: &Condition) -> Result<UnverifiedIdentityKey> {
             self.1.key(condition).await
+        }
+
+        async fn held(&mut self) -> Result<Vec<Condition>> {
+            self.1.held().await
         }
     }
 

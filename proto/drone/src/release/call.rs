@@ -101,6 +101,11 @@ impl KeyReport {
         UnverifiedIdentityKey::decode(bytes.as_slice()).map_err(|_| malformed())
     }
 
+    /// The conditions whose keys are told of.
+    pub fn conditions(&self) -> Vec<Condition> {
+        self.keys.iter().filter_map(|line| line.condition.parse().ok()).collect()
+    }
+
     /// Whether what was asked for came.
     ///
     /// # Errors
