@@ -3,9 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quiver_ainq::{
-    Deployment, DroneKeypair, Identity, MasterSecret, Name, Ristretto255, Role, SecretValue,
-};
+use quiver_ainq::{Deployment, DroneKeypair, Identity, MasterSecret, Name, Ristretto255, Role, SecretValue};
 use quiver_crypto::Secret;
 use quiver_ibe::{Condition, Dealing, IdentityPoint};
 use quiver_net::{Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, Transport};
@@ -144,16 +142,14 @@ impl Quorum {
     }
 
     fn plan(&self, patience: u64) -> Plan {
-        let timing =
-            FetchTiming { retry: Duration::from_millis(300), retry_max: Duration::from_secs(2) };
+        let timing = FetchTiming { retry: Duration::from_millis(300), retry_max: Duration::from_secs(2) };
         let kgcs = self.kgcs.iter().map(|kgc| kgc.at.clone()).collect();
         Plan { kgcs, timing, patience: Duration::from_secs(patience) }
     }
 
     async fn collect(&self, plan: &Plan, wanted: &str) -> crate::Result<()> {
         let wanted = condition(wanted);
-        let collected =
-            collecting::key(&self.keys, &self.keypair, plan, &wanted, Duration::ZERO).await;
+        let collected = collecting::key(&self.keys, &self.keypair, plan, &wanted, Duration::ZERO).await;
         let (authority, key) = collected?;
         let key = key.verify(authority.master(), &IdentityPoint::of(&wanted));
         assert!(key.is_ok(), "what is handed out is the key");
@@ -195,7 +191,10 @@ async fn calls_are_answered_with_keys_and_with_reasons() {
     let authority = report.authority(&deployment).expect("a statement");
     let key = report.key().expect("a key").verify(authority.master(), &IdentityPoint::of(&condition(PAST)));
     assert!(key.is_ok());
-    assert!(!format!("{report:?}").contains(report.keys[0].key.as_deref().expect("a key")), "it is not printed");
+    assert!(
+        !format!("{report:?}").contains(report.keys[0].key.as_deref().expect("a key")),
+        "it is not printed"
+    );
     let report = ask(Some(&quorum.keypair), FUTURE).await.expect("answered");
     assert!(matches!(report.key(), Err(Error::NotReleased(_))));
     // What is kept is told to anybody who may use the state file.
