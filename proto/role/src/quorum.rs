@@ -6,7 +6,7 @@
 //! [`Kgc`](crate::Kgc) does with the key, issuing drones' partial keys, is not here.
 //!
 //! Members are known by their place in a [`Charter`], which all have pinned; a driver says with
-//! [`Route::Member`](crate::Route::Member) which of them a connection goes to, having authenticated it.
+//! [`Route::Member`] which of them a connection goes to, having authenticated it.
 //!
 //! | module | what it has |
 //! |---|---|

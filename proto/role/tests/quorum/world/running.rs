@@ -86,7 +86,7 @@ impl World {
                 }
                 Output::Event(event) => member.events.push(event),
                 Output::Transmit { to: Destination::Peer(peer), payload } => {
-                    self.transmit(id, peer, &payload)
+                    self.transmit(id, peer, &payload);
                 }
                 other => panic!("{other:?}"),
             }
