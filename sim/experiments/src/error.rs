@@ -21,6 +21,18 @@ pub enum ExperimentError {
     /// A policy or an attribute cannot be made.
     #[error("policies: {0}")]
     Policy(#[from] quiver_policy::Fault),
+    /// Identity-based encryption refused what the experiment did with it.
+    #[error("identity-based encryption: {0}")]
+    Ibe(#[from] quiver_ibe::Error),
+    /// A file sealed to a condition could not be made or opened.
+    #[error("age files: {0}")]
+    Age(#[from] quiver_age::Error),
+    /// KZG commitments could not be made or checked.
+    #[error("KZG commitments: {0}")]
+    Kzg(ark_poly_commit::Error),
+    /// Shares that are right were refused, so that the times mean nothing.
+    #[error("{0}: shares that are right were refused")]
+    RefusedShare(&'static str),
     /// MLS refused what the experiment did with it.
     #[error("MLS: {0}")]
     Mls(#[from] quiver_mls::Error),
@@ -35,6 +47,9 @@ pub enum ExperimentError {
         /// What is wrong with it.
         source: csv::Error,
     },
+    /// A table of published figures has one of a stage that nobody knows.
+    #[error("published figures, {0}: unknown stage")]
+    UnknownFigure(&'static str),
     /// A plot cannot be drawn.
     #[error("cannot draw {plot}: {reason}")]
     Plot {

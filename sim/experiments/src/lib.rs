@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`abe`] | the evaluation of attribute-based encryption on a laptop and a microcontroller, and FABEO22 |
 //! | [`ainq`] | the evaluation of *Arrows in a Quiver*, and how both strategies grow |
+//! | [`ibe`] | the benchmarks of threshold identity-based encryption in files, with VSS and KZG |
 //! | [`compare`] | the same membership events through MLS and through Quiver |
 //! | [`report`] | the model of a report and all its forms |
 //! | [`heap`] | the most memory that an operation holds |
@@ -20,6 +21,7 @@ pub mod ainq;
 pub mod compare;
 mod error;
 pub mod heap;
+pub mod ibe;
 pub mod machine;
 pub mod measure;
 pub mod observer;

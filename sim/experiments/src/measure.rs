@@ -1,10 +1,11 @@
 //! Medians of repeated measurements, in CPU time of the measuring thread.
 //!
 //! CPU time, because a machine that has other things to do stretches wall time and hardly CPU time. What an operation
-//! leaves to other threads is not counted; the operations measured here leave nothing to others.
+//! leaves to other threads is not counted: operations that leave something to others are measured in wall time, by
+//! [`repeat_wall`].
 
 use std::hint::black_box;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cpu_time::ThreadTime;
 use serde::Serialize;
@@ -105,6 +106,24 @@ pub fn repeat_on<S, T, R, E>(
         }
     }
     Ok(Timing::of(samples))
+}
+
+/// Measures in wall time what runs on many threads. Short operations are not repeated within a sample.
+pub fn repeat_wall<R>(effort: Effort, mut operation: impl FnMut() -> R) -> Timing {
+    #[expect(clippy::disallowed_methods, reason = "measures the time that others wait for it")]
+    let mut sample = || {
+        let since = Instant::now();
+        black_box(operation());
+        since.elapsed()
+    };
+    sample();
+    let (mut samples, mut spent) = (Vec::new(), Duration::ZERO);
+    while effort.goes_on(samples.len(), spent) {
+        let taken = sample();
+        spent += taken;
+        samples.push(taken.as_secs_f64());
+    }
+    Timing::of(samples)
 }
 
 /// What the operation gives, and the seconds of CPU time it took this thread.

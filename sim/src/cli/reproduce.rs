@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use quiver_experiments::report::Report;
-use quiver_experiments::{abe, ainq};
+use quiver_experiments::{abe, ainq, ibe};
 
 use super::showing::{Bars, ShowArgs, making};
 use crate::Result;
@@ -20,6 +20,7 @@ Examples:
   sim reproduce ainq --full       growth to 1,000,000 drones: some five minutes and 3 GB
   sim reproduce ainq --quick      a look at small groups: seconds
   sim reproduce abe               attribute-based encryption, 1 to 30 attributes: a minute or two
+  sim reproduce ibe               threshold identity-based encryption, 4 to 1,024 validators: a minute or two
   sim reproduce all --json        every evaluation, for scripts: an array on standard output
 
 Exit codes:
@@ -42,6 +43,9 @@ enum Evaluation {
     /// Attribute-based encryption (GPSW06, YCT14) on a laptop and a microcontroller; and FABEO22
     #[command(after_help = EXAMPLES)]
     Abe(Options),
+    /// Threshold identity-based encryption in files (DistributedIBE); Feldman's and KZG's commitments
+    #[command(after_help = EXAMPLES)]
+    Ibe(Options),
     /// Every evaluation there is
     #[command(after_help = EXAMPLES)]
     All(Options),
@@ -80,6 +84,10 @@ impl Options {
         abe::Plan { seed: self.seed, ..self.sized(abe::Plan::full, abe::Plan::quick) }
     }
 
+    fn ibe(&self) -> ibe::Plan {
+        ibe::Plan { seed: self.seed, ..self.sized(ibe::Plan::full, ibe::Plan::quick) }
+    }
+
     /// The command that makes the same report.
     fn command(&self, evaluation: &str) -> String {
         let size = if self.full {
@@ -106,7 +114,7 @@ pub(super) fn reproduce(args: &ReproduceArgs) -> Result<Outcome> {
 impl Evaluation {
     const fn options(&self) -> &Options {
         match self {
-            Self::Ainq(options) | Self::Abe(options) | Self::All(options) => options,
+            Self::Ainq(options) | Self::Abe(options) | Self::Ibe(options) | Self::All(options) => options,
         }
     }
 
@@ -119,6 +127,9 @@ impl Evaluation {
         if matches!(self, Self::Abe(_) | Self::All(_)) {
             let making = making(options.command("abe"));
             reports.push(abe::reproduce(&options.abe(), making, &ALLOCATOR, bars)?);
+        }
+        if matches!(self, Self::Ibe(_) | Self::All(_)) {
+            reports.push(ibe::reproduce(&options.ibe(), making(options.command("ibe")), bars)?);
         }
         Ok(reports)
     }
@@ -151,6 +162,10 @@ mod tests {
             ainq::Plan { seed: 7, ..ainq::Plan::quick() }
         );
         assert_eq!(options(&["abe", "--seed", "7"]).abe(), abe::Plan { seed: 7, ..abe::Plan::default() });
+        assert_eq!(
+            options(&["ibe", "--quick", "--seed", "7"]).ibe(),
+            ibe::Plan { seed: 7, ..ibe::Plan::quick() }
+        );
         assert!(Only::try_parse_from(["reproduce", "ainq", "--quick", "--full"]).is_err());
         assert!(Only::try_parse_from(["reproduce"]).is_err());
     }

@@ -1,0 +1,94 @@
+//! A quorum, all of whom are needed, and a message on its way through it.
+
+use quiver_age::Identity;
+use quiver_ibe::{Dealing, IdentityKey, IdentityPoint, PublicShares, UnverifiedKeyShare, combine};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+
+use super::files::{condition, open, seal};
+use crate::{ExperimentError, Result};
+
+/// How shares of keys come to whoever combines them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// As points, as the published benchmarks have them.
+    Memory,
+    /// As 98 bytes each, which are decoded and whose subgroup is checked.
+    Bytes,
+}
+
+/// A quorum with its shares of one identity's key.
+pub(super) struct Quorum {
+    dealing: Dealing,
+    pub(super) publics: PublicShares,
+    point: IdentityPoint,
+    shares: Vec<UnverifiedKeyShare>,
+    bytes: Vec<Vec<u8>>,
+    rng: ChaCha20Rng,
+}
+
+impl Quorum {
+    /// Of so many, all of whom are needed: as many shares are combined as the published benchmarks combine.
+    pub(super) fn of(count: u32, seed: u64) -> Result<Self> {
+        Self::drawn(count, ChaCha20Rng::seed_from_u64(seed))
+    }
+
+    fn drawn(count: u32, mut rng: ChaCha20Rng) -> Result<Self> {
+        let count = u16::try_from(count).unwrap_or(u16::MAX);
+        let dealing = Dealing::deal(count, count, &mut rng)?;
+        let (publics, point) = (dealing.public_shares()?, IdentityPoint::of(&condition()?));
+        let mut quorum = Self { dealing, publics, point, shares: Vec::new(), bytes: Vec::new(), rng };
+        quorum.shares = quorum.extract();
+        quorum.bytes = quorum.shares.iter().map(|share| share.encode().to_vec()).collect();
+        Ok(quorum)
+    }
+
+    fn extract(&self) -> Vec<UnverifiedKeyShare> {
+        self.dealing.shares().iter().map(|share| share.extract(&self.point).into()).collect()
+    }
+
+    /// K out of the shares, checked.
+    pub(super) fn aggregate(&mut self, arrival: Arrival) -> Result<IdentityKey> {
+        if arrival == Arrival::Memory {
+            return Ok(combine(&self.publics, &self.point, &self.shares, &mut self.rng)?);
+        }
+        let shares = self.bytes.iter().map(|bytes| UnverifiedKeyShare::decode(bytes));
+        let shares = shares.collect::<Result<Vec<_>, _>>()?;
+        Ok(combine(&self.publics, &self.point, &shares, &mut self.rng)?)
+    }
+
+    /// Every share extracted, and K out of them.
+    pub(super) fn extract_and_aggregate(&mut self, arrival: Arrival) -> Result<IdentityKey> {
+        self.shares = self.extract();
+        if arrival == Arrival::Bytes {
+            self.bytes = self.shares.iter().map(|share| share.encode().to_vec()).collect();
+        }
+        self.aggregate(arrival)
+    }
+
+    /// What opens files to the condition.
+    pub(super) fn identity(&mut self) -> Result<Identity> {
+        let mut identity = Identity::new(*self.publics.master());
+        identity.insert(condition()?, self.aggregate(Arrival::Memory)?)?;
+        Ok(identity)
+    }
+}
+
+/// Dealing, encrypting, extracting, aggregating, decrypting, and a look at whether it is the same message.
+pub(super) fn end_to_end(count: u32, arrival: Arrival, message: &[u8], rng: &mut ChaCha20Rng) -> Result<()> {
+    let count = u16::try_from(count).unwrap_or(u16::MAX);
+    let dealing = Dealing::deal(count, count, rng)?;
+    let publics = dealing.public_shares()?;
+    let file = seal(publics.master(), message)?;
+    let point = IdentityPoint::of(&condition()?);
+    let extracted = dealing.shares().iter().map(|share| share.extract(&point));
+    let shares = match arrival {
+        Arrival::Memory => extracted.map(UnverifiedKeyShare::from).collect(),
+        Arrival::Bytes => extracted
+            .map(|share| UnverifiedKeyShare::decode(&*share.encode()))
+            .collect::<Result<Vec<_>, _>>()?,
+    };
+    let mut identity = Identity::new(*publics.master());
+    identity.insert(condition()?, combine(&publics, &point, &shares, rng)?)?;
+    if open(&file, &identity)? == message { Ok(()) } else { Err(ExperimentError::WrongKey("end to end")) }
+}
