@@ -2,7 +2,7 @@
 
 mod listing;
 mod policy;
-mod setup;
+pub(crate) mod setup;
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,8 @@ use quiver_service::{clock, terminal, with_suite};
 use crate::cli::IbeCommand;
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::quorum;
+use crate::quorum::file::Pinned;
+use crate::registry;
 use crate::store::{PolicyRow, Store};
 
 /// Runs a subcommand.
@@ -25,12 +26,11 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &IbeCom
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
     with_suite!(file.suite()?, S => {
         let deployment = file.pin::<S>()?;
-        if quorum::file::path_in(&config.data_dir).exists() {
-            let what = "its KGCs hold shares of a master key of conditions, but releasing keys needs a single KGC so far";
-            return Err(Error::Quorum(what.into()));
-        }
-        let store = Store::open(&config.data_dir, &deployment.fingerprint())?;
+        let store = registry::open(config)?;
         match command {
+            IbeCommand::Setup { .. } if Pinned::kept(&config.data_dir)?.is_some() => Err(Error::Terms(
+                "the KGCs of a quorum made the master key together with their own: there is nothing to set up".into(),
+            )),
             IbeCommand::Setup { name } => setup::run(config, protection, &deployment, store, name),
             IbeCommand::Policy { change: None, json } => policy::list(&store, *json),
             IbeCommand::Policy { change: Some(change), .. } => policy::change(config, store, change),

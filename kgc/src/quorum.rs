@@ -1,7 +1,7 @@
 //! A KGC that is one of several: `kgc quorum`, and what `kgc serve` does then.
 //!
 //! `file` is the init file that all KGCs pin, `transport` the key they know one another by, `sealed` the encrypted file with
-//! the shares; `centre` is the machine, `service` and `host` run it, `control` answers the command line, `commands` asks.
+//! the shares; `centre` is the machine, `release` its key of encryption to conditions, `service` and `host` run it, `control` answers the command line, `commands` asks.
 
 mod centre;
 pub(crate) mod commands;
@@ -9,6 +9,7 @@ mod control;
 pub(crate) mod file;
 mod host;
 mod init;
+mod release;
 mod sealed;
 pub(crate) mod service;
 mod status;

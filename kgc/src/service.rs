@@ -117,7 +117,7 @@ pub(crate) fn office<S: Suite>(
 
 /// The release of identity keys, whether there is a master key yet or not. Its policies come with the first look at the
 /// registry.
-pub(crate) fn release_office<S: Suite>(
+fn release_office<S: Suite>(
     config: &Config,
     deployment: &Deployment<S>,
     by: &Protection,
@@ -129,14 +129,23 @@ pub(crate) fn release_office<S: Suite>(
     };
     let kgc = holding.as_ref().map(Holding::kgc);
     tracing::info!(kgc, "release of identity keys");
-    Ok(ReleaseOffice::new(ReleaseConfig {
+    Ok(release_with(config, deployment, holding))
+}
+
+/// An office that has this share.
+pub(crate) fn release_with<S: Suite>(
+    config: &Config,
+    deployment: &Deployment<S>,
+    holding: Option<Holding<S>>,
+) -> ReleaseOffice<S> {
+    ReleaseOffice::new(ReleaseConfig {
         deployment: deployment.clone(),
         cookie_key: Secret::random(&mut OsRng),
         holding,
         policies: Vec::new(),
         approvals: Vec::new(),
         allowance: Allowance { burst: config.release_burst, interval: config.release_interval },
-    }))
+    })
 }
 
 pub(crate) fn address(text: &str) -> Result<Multiaddr> {

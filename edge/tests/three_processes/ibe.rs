@@ -159,6 +159,50 @@ fn running_edges_and_leaders_collect_when_told_and_wait_if_they_shall() {
     assert_eq!(bench.finish("edge", command).stdout, PLAN.as_bytes());
 }
 
+/// Three KGCs of which two act, and the operators of two of them.
+#[test]
+fn any_two_of_three_kgcs_begin_the_phase_together() {
+    let bench = Bench::new();
+    let free = || std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let ports: Vec<_> =
+        [free(), free(), free()].iter().map(|port| port.local_addr().expect("bound").port()).collect();
+    let (ids, dirs) = (["1", "2", "3"], ["kgc-1", "kgc-2", "kgc-3"]);
+    let addresses: Vec<_> = ports.iter().map(|port| format!("/ip4/127.0.0.1/tcp/{port}")).collect();
+    let mut file = "deployment = 'alps'\nthreshold = 2\n".to_string();
+    for place in 0..3 {
+        let key = ["quorum", "key", "--id", ids[place], "--address", &addresses[place], "-d", dirs[place]];
+        file += &bench.ok("kgc", &key);
+    }
+    fs::write(bench.path("quorum.toml"), file).expect("write");
+    for dir in dirs {
+        let init = ["quorum", "init", "--file", "quorum.toml", "--operator", "operator.pub", "-d", dir];
+        bench.ok("kgc", &init);
+    }
+    let serve =
+        |place: usize| bench.start("kgc", &["serve", "--listen", &addresses[place], "-d", dirs[place]]);
+    let mut kgcs = [serve(0), serve(1), serve(2)];
+    kgcs.iter().for_each(|kgc| kgc.logged("key shares are released"));
+    bench.refused("kgc", &["ibe", "setup", "-d", "kgc-1"], 2, &["nothing to set up"]);
+    let deployment = ["--deployment", "kgc-1/deployment.toml"];
+    let issue = ["token", "issue", "--operator", "operator.key", "--name", "edge-1", "--group", "alpha"];
+    bench.ok("kgc", &[&issue[..], &deployment, &["-d", "kgc-1"]].concat());
+    bench
+        .ok("edge", &[&["enroll", "-d", "edge-1-data", "--token", "edge-1.token"][..], &deployment].concat());
+    fs::write(bench.path("plan.txt"), PLAN).expect("write");
+    bench
+        .ok("edge", &["ibe", "encrypt", "plan.txt", "-d", "edge-1-data", "--to", PHASE, "--out", "plan.age"]);
+    let decrypt = ["ibe", "decrypt", "plan.age", "--out", "opened.txt", "-d", "edge-1-data"];
+    bench.ok("kgc", &["ibe", "release", PHASE, "-d", "kgc-1"]);
+    kgcs[0].logged(&format!("release of {PHASE} approved"));
+    bench.refused("edge", &decrypt, 3, &["of the 2 key shares", "no operator has approved it"]);
+    bench.ok("kgc", &["ibe", "release", PHASE, "-d", "kgc-3"]);
+    kgcs[2].logged(&format!("release of {PHASE} approved"));
+    kgcs[1].kill();
+    bench.ok("edge", &decrypt);
+    assert_eq!(text(&bench.path("opened.txt")), PLAN);
+    bench.ok("kgc", &["audit", "-d", "kgc-1"]);
+}
+
 /// The keys that drones keep, and the master key.
 fn key_secrets(bench: &Bench) -> Vec<secrets::Secret> {
     let deployment = deployment(bench);

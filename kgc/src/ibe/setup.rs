@@ -17,6 +17,12 @@ use crate::store::Store;
 /// What a fresh master key's policies allow: each kind of condition, by its own rule, to every drone.
 const PATTERNS: [&str; 3] = ["mission", "drone", "not-before"];
 
+/// The same.
+pub(crate) fn first_patterns() -> Vec<Pattern> {
+    // All of them parse.
+    PATTERNS.iter().filter_map(|pattern| pattern.parse().ok()).collect()
+}
+
 /// Draws the key, has the KGC sign what is public, stores everything.
 pub(crate) fn run<S: Suite>(
     config: &Config,
@@ -43,11 +49,9 @@ pub(crate) fn run<S: Suite>(
     let statement = ReleaseParameters { version: 1, publics }.statement(deployment, name.clone())?;
     let signed = sealed.master.sign_authority(deployment, statement, &mut OsRng)?;
     let authority = ReleaseAuthority::new(deployment, signed.verify(deployment)?)?;
-    let patterns = PATTERNS.iter().map(|pattern| pattern.parse::<Pattern>());
-    let patterns = patterns.collect::<std::result::Result<Vec<_>, _>>().map_err(Error::scheme)?;
     // The share first: of a master key in the registry there is always the share.
     master_share::write(&config.data_dir, deployment, &by, &authority, share)?;
-    store.record_ibe_authority(&authority, &patterns, clock::unix_now())?;
+    store.record_ibe_authority(&authority, &first_patterns(), clock::unix_now())?;
     // If this fails, `kgc ibe publish` does it.
     write_public(&public, &authority)?;
     terminal::line(&format!(

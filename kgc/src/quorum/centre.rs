@@ -17,6 +17,8 @@ use quiver_role::quorum::{QuorumCommand, QuorumEvent, QuorumNode, QuorumRecord};
 use quiver_role::{Input, KgcCommand, KgcEvent, Machine, MasterShare, Now, Output, Peer, Route};
 use rand_core::CryptoRngCore;
 
+use super::release;
+
 /// Both as one.
 #[derive(Debug)]
 pub(crate) struct QuorumCentre<S: QuorumSuite> {
@@ -144,7 +146,31 @@ impl<S: QuorumSuite> QuorumCentre<S> {
                 // Whatever was signed or refreshed while it was being made.
                 self.renew_share();
                 self.take_revocations(now, rng);
+                self.propose_release(now, rng);
             }
+        }
+    }
+
+    /// Has the statement about the key of encryption to conditions signed, if it is not that about the shares in force.
+    fn propose_release(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let Some(office) = self.centre.as_ref().and_then(KeyCentre::release) else { return };
+        let held = office.holding().map(|holding| holding.authority().version());
+        if held == release::version(&self.node) {
+            return;
+        }
+        if let Some(body) = release::proposal(&self.node) {
+            self.node.handle_input(now, Input::Command(QuorumCommand::Propose(body)), rng);
+        }
+    }
+
+    /// Releases with the share that the quorum has just signed the statement about.
+    fn hold(&mut self, body: &[u8], signature: &[u8]) {
+        let authority = release::signed(&self.node, body, signature);
+        let current = authority.filter(|signed| Some(signed.version()) == release::version(&self.node));
+        let holding = current.and_then(|authority| release::holding(&self.node, authority));
+        let office = self.centre.as_mut().and_then(KeyCentre::release_mut);
+        if let (Some(office), Some(holding)) = (office, holding) {
+            office.hold(holding);
         }
     }
 
@@ -197,7 +223,11 @@ impl<S: QuorumSuite> QuorumCentre<S> {
 
     fn react(&mut self, now: Now, event: &QuorumEvent, rng: &mut dyn CryptoRngCore) {
         match event {
-            QuorumEvent::QuorumStatement { .. } => self.renew_share(),
+            QuorumEvent::QuorumStatement { .. } => {
+                self.renew_share();
+                self.propose_release(now, rng);
+            }
+            QuorumEvent::Signed { body, signature } => self.hold(body, signature),
             QuorumEvent::RevocationList { .. } => self.take_revocations(now, rng),
             _ => {}
         }

@@ -1,17 +1,20 @@
 //! The host of a KGC's machine in a quorum: the member's records go into the encrypted file, the centre's into the registry;
 //! what happened into the audit table and the log.
 
+use quiver_ainq::Suite;
 use quiver_net::{Host, HostError, Multiaddr, PeerId};
 use quiver_quorum::QuorumSuite;
 use quiver_role::attributes::CentreEvent;
 use quiver_role::quorum::QuorumEvent;
+use quiver_role::release::ReleaseAuthority;
 use quiver_service::{clock, terminal};
 use tokio::sync::{broadcast, mpsc};
 
 use super::centre::{QuorumCentre, QuorumCentreEvent, QuorumCentreRecord};
 use super::control::Told;
 use super::sealed::QuorumState;
-use super::words;
+use super::{release, words};
+use crate::ibe::setup::first_patterns;
 use crate::service::{log, log_of_the_office, log_of_the_release};
 use crate::store::Store;
 
@@ -38,6 +41,22 @@ impl QuorumHost {
         self.tell(Told::Event(event));
     }
 
+    /// What `kgc ibe list` shows, and the policies that it begins with.
+    fn note_release<S: Suite>(&mut self, authority: &ReleaseAuthority<S>) {
+        let noted = tokio::task::block_in_place(|| {
+            let known = self.store.ibe_authority()?;
+            if known.as_ref().is_some_and(|known| known.version >= authority.version()) {
+                return Ok(());
+            }
+            let patterns = if known.is_none() { first_patterns() } else { Vec::new() };
+            self.store.record_ibe_authority(authority, &patterns, clock::unix_now())
+        });
+        match noted {
+            Ok(()) => tracing::info!(version = authority.version(), "key shares are released"),
+            Err(error) => tracing::error!(%error, "the statement about the master key could not be noted"),
+        }
+    }
+
     fn tell(&self, told: Told) {
         // Mostly nobody waits for one.
         let _ = self.events.send(told);
@@ -60,8 +79,14 @@ impl<S: QuorumSuite> Host<QuorumCentre<S>> for QuorumHost {
         .map_err(Into::into)
     }
 
-    fn event(&mut self, _: &QuorumCentre<S>, event: QuorumCentreEvent) {
+    fn event(&mut self, machine: &QuorumCentre<S>, event: QuorumCentreEvent) {
         match event {
+            QuorumCentreEvent::Node(QuorumEvent::Signed { body, signature }) => {
+                if let Some(authority) = release::signed(machine.node(), &body, &signature) {
+                    self.note_release(&authority);
+                }
+                self.of_the_member(QuorumEvent::Signed { body, signature });
+            }
             QuorumCentreEvent::Node(event) => self.of_the_member(event),
             QuorumCentreEvent::Centre(CentreEvent::Kgc(event)) => log(event),
             QuorumCentreEvent::Centre(CentreEvent::Office(event)) => log_of_the_office(event),

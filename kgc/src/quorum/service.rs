@@ -6,7 +6,7 @@ use std::time::Duration;
 use quiver_ainq::{KgcId, OperatorPublicKey};
 use quiver_crypto::Secret;
 use quiver_net::{Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport};
-use quiver_quorum::{PublicShares, QuorumSuite};
+use quiver_quorum::QuorumSuite;
 use quiver_role::attributes::{CentreCommand, KeyCentre};
 use quiver_role::quorum::{QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord};
 use quiver_role::{Kgc, KgcCommand, KgcConfig, Route};
@@ -23,11 +23,11 @@ use super::control::{self, Counter};
 use super::file::Pinned;
 use super::host::QuorumHost;
 use super::sealed::{Held, QuorumState};
-use super::transport;
+use super::{release, transport};
 use crate::changes::Changes;
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::service::{PEERS, address, office};
+use crate::service::{PEERS, address, office, release_with};
 use crate::store::Store;
 
 /// Events kept for subcommands that wait for one.
@@ -95,7 +95,7 @@ fn member<S: QuorumSuite>(
         charter: pinned.charter()?,
         id,
         revocation_validity: config.revocation_validity.as_secs(),
-        ibe_parameters: PublicShares::encode,
+        ibe_parameters: release::parameters,
     };
     Ok(QuorumNode::new(settings, records)?)
 }
@@ -202,7 +202,8 @@ impl<S: QuorumSuite> Premises<S> {
             tokens = kgc.issued(),
             "registry read"
         );
-        Ok((KeyCentre::new(deployment, kgc, office), changes))
+        let counter = release_with(&self.config, &deployment, None);
+        Ok((KeyCentre::new(deployment, kgc, office).with_release(counter), changes))
     }
 }
 

@@ -1,0 +1,65 @@
+//! The quorum's key of encryption to conditions, at work: its statement, signed by the quorum itself, and this KGC's share.
+//!
+//! Every KGC proposes the statement about the shares in force as soon as it serves drones; the others sign what they made
+//! themselves. Nothing of it is stored but what `kgc ibe list` shows: after a start it is signed anew, by the same t KGCs
+//! that a key needs anyway.
+
+use quiver_ainq::{AuthorityStatement, KgcId, SignedAuthority, StatementSignature};
+use quiver_ibe::{MasterPublicKey, MasterShare, PublicShares as IbeShares};
+use quiver_pairing::{G1, Group};
+use quiver_quorum::PublicShares;
+use quiver_role::QuorumSuite;
+use quiver_role::quorum::{Ibe, QuorumNode, ibe_name};
+use quiver_role::release::{Holding, ReleaseAuthority, ReleaseParameters};
+
+/// The parameters of the statement, which every KGC makes out of its own result; empty, which nobody signs, if these are
+/// no shares.
+pub(crate) fn parameters(public: &PublicShares<Ibe>) -> Vec<u8> {
+    converted(public).map_or_else(Vec::new, |parameters| parameters.encode())
+}
+
+/// The same shares in the terms of identity-based encryption, whose versions count from 1.
+fn converted(public: &PublicShares<Ibe>) -> Option<ReleaseParameters> {
+    let threshold = public.parameters().threshold();
+    let master = MasterPublicKey::decode(public.master().as_bytes()).ok()?;
+    let shares = public.shares().map(|(kgc, point)| Some((kgc, G1::decode(point.as_bytes()).ok()?)));
+    let publics = IbeShares::new(threshold, master, shares.collect::<Option<Vec<_>>>()?).ok()?;
+    Some(ReleaseParameters { version: public.version().checked_add(1)?, publics })
+}
+
+/// The version that a statement about the shares in force has; none before there are any.
+pub(crate) fn version<S: QuorumSuite>(node: &QuorumNode<S>) -> Option<u32> {
+    node.keys()?.ibe().public().version().checked_add(1)
+}
+
+/// The body of the statement about the shares in force, for this KGC to propose.
+pub(crate) fn proposal<S: QuorumSuite>(node: &QuorumNode<S>) -> Option<Vec<u8>> {
+    let (deployment, keys) = (node.deployment()?, node.keys()?);
+    let name = ibe_name(keys.ibe().share().kgc())?;
+    let statement = converted(keys.ibe().public())?.statement(deployment, name).ok()?;
+    Some(statement.body())
+}
+
+/// What the quorum has signed, if it is about a key of encryption to conditions.
+pub(crate) fn signed<S: QuorumSuite>(
+    node: &QuorumNode<S>,
+    body: &[u8],
+    signature: &[u8],
+) -> Option<ReleaseAuthority<S>> {
+    let statement = AuthorityStatement::<S>::decode(body).ok()?;
+    let signed = SignedAuthority::new(statement, StatementSignature::decode(signature).ok()?).ok()?;
+    ReleaseAuthority::decode(node.deployment()?, &signed.encode()).ok()
+}
+
+/// This KGC's share, with the statement about it.
+pub(crate) fn holding<S: QuorumSuite>(
+    node: &QuorumNode<S>,
+    authority: ReleaseAuthority<S>,
+) -> Option<Holding<S>> {
+    let share = node.keys()?.ibe().share();
+    // Little-endian there, big-endian here.
+    let mut scalar = share.expose();
+    scalar.reverse();
+    let kgc: KgcId = share.kgc();
+    Holding::new(authority, MasterShare::from_scalar_bytes(kgc, &scalar).ok()?).ok()
+}
