@@ -3,10 +3,14 @@
 
 #[path = "quorum/bench.rs"]
 mod bench;
+#[path = "quorum/collecting.rs"]
+mod collecting;
 #[path = "quorum/drones.rs"]
 mod drones;
 #[path = "quorum/liar.rs"]
 mod liar;
+#[path = "quorum/releasing.rs"]
+mod releasing;
 
 use std::fs;
 use std::thread::{self, sleep};

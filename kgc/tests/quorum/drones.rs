@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use quiver_ainq::{Deployment, IssuedToken, KgcId, Name, OperatorSecretKey, Ristretto255, Role, TokenGrant};
+use quiver_ainq::{
+    Deployment, DroneKeypair, IssuedToken, KgcId, Name, OperatorSecretKey, Ristretto255, Role, TokenGrant,
+};
 use quiver_net::{Driver, Host, HostError, NodeConfig, NodeKey, Transport};
 use quiver_role::edge::EdgeTiming;
 use quiver_role::{Edge, EdgeConfig, EdgeEvent, EnrolmentTrouble, Kgcs, Route, Snapshot};
@@ -49,7 +51,7 @@ pub(crate) struct Figures {
 
 /// What one drone reports.
 enum News {
-    Enrolled { begun: Instant },
+    Enrolled { begun: Instant, keypair: Box<DroneKeypair<S>> },
     Blames(KgcId),
 }
 
@@ -108,13 +110,25 @@ impl Fleet {
                     running.spawn(enrol_one(self.deployment.clone(), self.file.clone(), token));
                 }
                 let Some(ended) = running.join_next().await else { break };
-                let (_, blamed) = ended.expect("a drone's task");
+                let (_, blamed, _) = ended.expect("a drone's task");
                 culprits.extend(blamed);
                 enrolled += 1;
                 tokio::task::block_in_place(|| progress(enrolled));
             }
         });
         Report { enrolled, culprits: culprits.into_iter().collect(), time: started.elapsed() }
+    }
+
+    /// Enrols one drone.
+    pub(crate) fn member(&self, name: &str) -> DroneKeypair<S> {
+        let token = self.token(name);
+        let task = enrol_one(self.deployment.clone(), self.file.clone(), token);
+        self.runtime.block_on(task).2
+    }
+
+    /// Where drones reach the KGCs.
+    pub(crate) fn kgc_addresses(&self) -> Vec<String> {
+        self.file.kgc_addresses()
     }
 
     /// Enrols one drone and says how long that took.
@@ -129,19 +143,19 @@ async fn enrol_one(
     deployment: Deployment<S>,
     file: DeploymentFile,
     token: IssuedToken<S>,
-) -> (Figures, Vec<KgcId>) {
+) -> (Figures, Vec<KgcId>, DroneKeypair<S>) {
     let name = token.token.statement.name.clone();
     let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng).expect("key"), Transport::Tcp);
     let kgcs = file.kgc_addresses().into_iter().map(|address| address.parse().expect("address"));
     node.dial = kgcs.map(|address| (Route::Kgc, address)).collect();
+    let (news, mut heard) = mpsc::unbounded_channel();
     let timing = EdgeTiming { retry: Duration::from_millis(500), ..EdgeTiming::default() };
     let kgcs = Kgcs::quorum(file.kgc_ids());
+    let ear = Ear { news, calls: 0, begun: None, deployment: deployment.clone() };
     let edge = Edge::new(EdgeConfig { deployment, group: None, token: Some(token), kgcs, timing }, None)
         .expect("edge");
-    let (news, mut heard) = mpsc::unbounded_channel();
     let started = now();
-    let (driver, _handle) =
-        Driver::new(&node, edge, Ear { news, calls: 0, begun: None }, OsRng).expect("driver");
+    let (driver, _handle) = Driver::new(&node, edge, ear, OsRng).expect("driver");
     let (end, ended) = oneshot::channel::<()>();
     let running = tokio::spawn(driver.run(async move {
         // A dropped sender ends it as well.
@@ -151,16 +165,22 @@ async fn enrol_one(
     let begun = tokio::time::timeout(PATIENCE, async {
         loop {
             match heard.recv().await.expect("the drone runs") {
-                News::Enrolled { begun } => break begun,
+                News::Enrolled { begun, keypair } => break (begun, *keypair),
                 News::Blames(kgc) => blamed.push(kgc),
             }
         }
     });
-    let begun = begun.await.unwrap_or_else(|_| panic!("{name} did not enrol in time"));
+    let (begun, keypair) = begun.await.unwrap_or_else(|_| panic!("{name} did not enrol in time"));
     let figures = Figures { issue: begun.elapsed(), all: started.elapsed() };
     drop(end);
     running.await.expect("task").expect("driver");
-    (figures, blamed)
+    (figures, blamed, keypair)
+}
+
+/// A keypair is not `Clone`, so that nobody copies one without meaning to.
+pub(crate) fn copy(deployment: &Deployment<S>, keypair: &DroneKeypair<S>) -> DroneKeypair<S> {
+    let secret = keypair.to_bytes();
+    DroneKeypair::restore(deployment, keypair.public().clone(), &secret).expect("a copy")
 }
 
 /// A drone's host: memory is disk enough.
@@ -168,6 +188,7 @@ struct Ear {
     news: mpsc::UnboundedSender<News>,
     calls: usize,
     begun: Option<Instant>,
+    deployment: Deployment<S>,
 }
 
 impl Host<Edge<S>> for Ear {
@@ -183,9 +204,12 @@ impl Host<Edge<S>> for Ear {
         }
     }
 
-    fn event(&mut self, _: &Edge<S>, event: EdgeEvent) {
+    fn event(&mut self, edge: &Edge<S>, event: EdgeEvent) {
         let news = match event {
-            EdgeEvent::Enrolled { .. } => News::Enrolled { begun: self.begun.unwrap_or_else(now) },
+            EdgeEvent::Enrolled { .. } => {
+                let keypair = copy(&self.deployment, edge.keypair().expect("enrolled"));
+                News::Enrolled { begun: self.begun.unwrap_or_else(now), keypair: Box::new(keypair) }
+            }
             EdgeEvent::EnrolmentTrouble(EnrolmentTrouble::WrongShare { kgc, .. }) => News::Blames(kgc),
             _ => return,
         };

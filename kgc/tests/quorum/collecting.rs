@@ -1,0 +1,85 @@
+//! A drone that collects keys of conditions from the quorum over real connections.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use quiver_ainq::{DroneKeypair, Ristretto255};
+use quiver_ibe::{Condition, IdentityKey};
+use quiver_net::{Driver, Host, HostError, NodeConfig, NodeKey, Transport};
+use quiver_role::Route;
+use quiver_role::release::{
+    CollectCommand, CollectEvent, CollectTiming, Collector, CollectorConfig, ReleaseAuthority, Shortfall,
+};
+use quiver_service::armour::{self, Kind};
+use rand::rngs::OsRng;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::bench::Bench;
+use crate::drones::{Fleet, copy};
+
+type S = Ristretto255;
+
+/// How long one collection may take if nobody says no.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What came of a collection: the key, or why not; and the statement that the drone knows after it.
+pub(crate) type Outcome = (Result<IdentityKey, Shortfall>, Option<ReleaseAuthority<S>>);
+
+/// The master key as `kgc ibe publish` wrote it.
+pub(crate) fn published(bench: &Bench, fleet: &Fleet, file: &str) -> ReleaseAuthority<S> {
+    let (_, statement) = armour::read(&bench.path(file), Kind::IbeAuthority).expect("authority file");
+    ReleaseAuthority::decode(&fleet.deployment, &statement).expect("signed by the quorum")
+}
+
+/// Asks all KGCs once for the key of a condition.
+pub(crate) fn collect(
+    fleet: &Fleet,
+    keypair: &DroneKeypair<S>,
+    known: Option<&ReleaseAuthority<S>>,
+    condition: &Condition,
+) -> Outcome {
+    let (deployment, keypair) = (fleet.deployment.clone(), copy(&fleet.deployment, keypair));
+    let timing = CollectTiming { retry: Duration::from_millis(500), ahead: u16::MAX, ..Default::default() };
+    let authority = known.cloned();
+    let collector = Collector::new(CollectorConfig { deployment, keypair, authority, timing });
+    let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng).expect("key"), Transport::Tcp);
+    let addresses = fleet.kgc_addresses().into_iter();
+    node.dial = addresses.map(|address| (Route::Kgc, address.parse().expect("address"))).collect();
+    fleet.runtime.block_on(async {
+        let (events, mut heard) = mpsc::unbounded_channel();
+        let (driver, handle) = Driver::new(&node, collector, Ear(events), OsRng).expect("driver");
+        let (end, ended) = oneshot::channel::<()>();
+        let running = tokio::spawn(driver.run(async move {
+            // A dropped sender ends it as well.
+            let _ = ended.await;
+        }));
+        let condition = Some(condition.clone());
+        let command = CollectCommand::Collect { condition, patience: PATIENCE, wait: false };
+        handle.command(command).await.expect("running");
+        let key = loop {
+            match heard.recv().await.expect("the drone runs") {
+                CollectEvent::Collected { key, .. } => break Ok(*key),
+                CollectEvent::NotCollected(shortfall) => break Err(shortfall),
+                CollectEvent::Culprit { kgc, .. } => panic!("KGC {kgc} sent a wrong share"),
+                _ => {}
+            }
+        };
+        let known = handle.inspect(|machine: &Collector<S>| machine.authority().cloned()).await;
+        drop(end);
+        running.await.expect("task").expect("driver");
+        (key, known.expect("running"))
+    })
+}
+
+struct Ear(mpsc::UnboundedSender<CollectEvent>);
+
+impl Host<Collector<S>> for Ear {
+    fn persist(&mut self, _: &[Infallible]) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    fn event(&mut self, _: &Collector<S>, event: CollectEvent) {
+        // The test may have heard enough.
+        let _ = self.0.send(event);
+    }
+}
