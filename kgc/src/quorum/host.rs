@@ -48,7 +48,10 @@ impl QuorumHost {
             if known.as_ref().is_some_and(|known| known.version >= authority.version()) {
                 return Ok(());
             }
-            let patterns = if known.is_none() { first_patterns() } else { Vec::new() };
+            let mut patterns = if known.is_none() { first_patterns() } else { Vec::new() };
+            // What the operator has said before there was a key stands.
+            let said = self.store.ibe_policy_rows()?;
+            patterns.retain(|pattern| said.iter().all(|row| row.pattern != pattern.as_str()));
             self.store.record_ibe_authority(authority, &patterns, clock::unix_now())
         });
         match noted {

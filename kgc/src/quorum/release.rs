@@ -1,8 +1,8 @@
 //! The quorum's key of encryption to conditions, at work: its statement, signed by the quorum itself, and this KGC's share.
 //!
 //! Every KGC proposes the statement about the shares in force as soon as it serves drones; the others sign what they made
-//! themselves. Nothing of it is stored but what `kgc ibe list` shows: after a start it is signed anew, by the same t KGCs
-//! that a key needs anyway.
+//! themselves. Once signed, it is in the registry, and good until the next refresh, whoever
+//! restarts; the share is in `quorum.state` alone.
 
 use quiver_ainq::{AuthorityStatement, KgcId, SignedAuthority, StatementSignature};
 use quiver_ibe::{MasterPublicKey, MasterShare, PublicShares as IbeShares};

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_ainq::{KgcId, OperatorPublicKey};
+use quiver_ainq::{Deployment, KgcId, OperatorPublicKey};
 use quiver_crypto::Secret;
 use quiver_net::{Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport};
 use quiver_quorum::QuorumSuite;
 use quiver_role::attributes::{CentreCommand, KeyCentre};
 use quiver_role::quorum::{QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord};
+use quiver_role::release::{Holding, ReleaseAuthority};
 use quiver_role::{Kgc, KgcCommand, KgcConfig, Route};
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
@@ -153,7 +154,12 @@ impl<S: QuorumSuite> Premises<S> {
         handle: &Handle<QuorumCentre<S>>,
         opening: Opening<S>,
     ) -> Option<AbortHandle> {
-        match tokio::task::block_in_place(|| self.open(opening)) {
+        let known = tokio::task::block_in_place(|| self.known_statement(&opening.deployment));
+        let holding = match known {
+            Some(known) => handle.inspect(|machine| release::holding(machine.node(), known)).await.ok()?,
+            None => None,
+        };
+        match tokio::task::block_in_place(|| self.open(opening, holding)) {
             Ok((centre, changes)) => {
                 handle.command(QuorumCentreCommand::Open(Box::new(centre))).await.ok()?;
                 tracing::info!("serving drones");
@@ -179,7 +185,15 @@ impl<S: QuorumSuite> Premises<S> {
         Ok(())
     }
 
-    fn open(&self, opening: Opening<S>) -> Result<(KeyCentre<S>, Changes)> {
+    /// The newest statement about the key of encryption to conditions that the registry has.
+    fn known_statement(&self, deployment: &Deployment<S>) -> Option<ReleaseAuthority<S>> {
+        let store = Store::open(&self.config.data_dir, &self.pinned.seat()).ok()?;
+        let row = store.ibe_authority().ok()??;
+        ReleaseAuthority::decode(deployment, &row.statement).ok()
+    }
+
+    /// `holding`: none has the quorum sign the statement anew.
+    fn open(&self, opening: Opening<S>, holding: Option<Holding<S>>) -> Result<(KeyCentre<S>, Changes)> {
         let Opening { deployment, share, .. } = opening;
         let store = Store::open(&self.config.data_dir, &self.pinned.seat())?;
         let grants = store.newest_grants()?;
@@ -202,7 +216,7 @@ impl<S: QuorumSuite> Premises<S> {
             tokens = kgc.issued(),
             "registry read"
         );
-        let counter = release_with(&self.config, &deployment, None);
+        let counter = release_with(&self.config, &deployment, holding);
         Ok((KeyCentre::new(deployment, kgc, office).with_release(counter), changes))
     }
 }

@@ -100,7 +100,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// Whether this is about the authority that the proposer is for identity-based encryption, and no other.
-    fn is_about_ibe(&self, by: KgcId, body: &[u8]) -> bool {
+    pub(super) fn is_about_ibe(&self, by: KgcId, body: &[u8]) -> bool {
         let (Ok(statement), Some(keys)) = (AuthorityStatement::<S>::decode(body), &self.keys) else {
             return false;
         };

@@ -8,6 +8,7 @@ use quiver_message::quorum::{QuorumMessage, QuorumStatus};
 use quiver_quorum::QuorumSuite;
 use rand_core::CryptoRngCore;
 
+use super::interface::approval;
 use super::keys::QuorumKeys;
 use super::{QuorumEvent, QuorumNode, QuorumRecord};
 use crate::{Now, Offence, Snapshot};
@@ -39,8 +40,10 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.out.persist(QuorumRecord::Keys(Snapshot::new(keys.encode().to_vec())));
         self.deployment = Some(self.deployment_of(&keys));
         self.keys = Some(keys);
-        // Of other shares.
+        // Of other shares, as are statements that need no operator's word.
         self.statements.quorum = None;
+        let approvals = &self.statements.approvals;
+        self.statements.proposals.retain(|body| approvals.contains(&approval(body)));
         self.signing.forget();
         self.helping.forget();
         self.out.event(QuorumEvent::SharesInForce { version });

@@ -91,7 +91,10 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if body.len() > MAX_BODY_LEN || (!known && self.statements.proposals.len() >= MAX_PROPOSALS) {
             return self.out.event(QuorumEvent::TooMany);
         }
-        self.approve(approval(&body));
+        // What needs no operator's word needs no record of it either.
+        if !self.is_about_ibe(self.config.id, &body) {
+            self.approve(approval(&body));
+        }
         if !known {
             self.statements.proposals.push(body);
         }

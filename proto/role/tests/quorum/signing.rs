@@ -256,8 +256,10 @@ fn parameters_need_t_operators_but_a_members_own_part_in_ibe_does_not() {
         })
     };
     let statement = about(&mut world, "ibe", ibe_name(2).unwrap(), shares.clone());
+    let approved = world.member(2).records.get(&2).cloned();
     world.command(2, QuorumCommand::Propose(statement.body()));
     world.until("it is signed", |world| signed(world, 2).is_some());
+    assert_eq!(world.member(2).records.get(&2), approved.as_ref(), "no operator has said anything");
     let (body, signature) = signed(&world, 2).unwrap();
     let signature = quiver_ainq::StatementSignature::<S>::decode(&signature).unwrap();
     assert_eq!(body, statement.body());
