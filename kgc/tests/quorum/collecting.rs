@@ -38,6 +38,17 @@ pub(crate) fn collect(
     known: Option<&ReleaseAuthority<S>>,
     condition: &Condition,
 ) -> Outcome {
+    collect_within(PATIENCE, fleet, keypair, known, condition)
+}
+
+/// The same with less patience.
+pub(crate) fn collect_within(
+    patience: Duration,
+    fleet: &Fleet,
+    keypair: &DroneKeypair<S>,
+    known: Option<&ReleaseAuthority<S>>,
+    condition: &Condition,
+) -> Outcome {
     let (deployment, keypair) = (fleet.deployment.clone(), copy(&fleet.deployment, keypair));
     let timing = CollectTiming { retry: Duration::from_millis(500), ahead: u16::MAX, ..Default::default() };
     let authority = known.cloned();
@@ -54,7 +65,7 @@ pub(crate) fn collect(
             let _ = ended.await;
         }));
         let condition = Some(condition.clone());
-        let command = CollectCommand::Collect { condition, patience: PATIENCE, wait: false };
+        let command = CollectCommand::Collect { condition, patience, wait: false };
         handle.command(command).await.expect("running");
         let key = loop {
             match heard.recv().await.expect("the drone runs") {

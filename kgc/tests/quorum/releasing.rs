@@ -1,15 +1,16 @@
 //! Five KGCs release the key of a condition: orders sealed to it open once three operators have approved it.
 
 use std::thread;
+use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Ristretto255};
 use quiver_ibe::{Ciphertext, Condition, IdentityKey, IdentityPoint};
-use quiver_role::release::{ReleaseAuthority, Shortfall};
+use quiver_role::release::{ReleaseAuthority, Shortfall, Verdict};
 use rand::rngs::OsRng;
 
 use crate::ALL;
 use crate::bench::{Bench, Process, eventually};
-use crate::collecting::{collect, published};
+use crate::collecting::{collect, collect_within, published};
 use crate::drones::Fleet;
 
 type S = Ristretto255;
@@ -25,7 +26,7 @@ fn condition(text: &str) -> Condition {
 #[test]
 fn order_sealed_to_a_mission_opens_once_three_of_five_kgcs_release_it_and_after_a_refresh() {
     let bench = Bench::new(5, 3);
-    let _kgcs: Vec<Process> = ALL.map(|id| bench.serve(id)).into();
+    let mut kgcs: Vec<Process> = ALL.map(|id| bench.serve(id)).into();
     settled(&bench, 0);
     let fleet = Fleet::new(&bench);
     let authority = what_the_command_line_says_of_the_key(&bench, &fleet);
@@ -41,9 +42,27 @@ fn order_sealed_to_a_mission_opens_once_three_of_five_kgcs_release_it_and_after_
     assert!(opens(&past, &old));
     assert!(!opens(&past, &order));
     refreshed_shares_make_the_same_keys(&bench, &fleet, &authority, &order);
+    one_that_restarts_alone_releases_its_share(&bench, &mut kgcs, &fleet, &drone);
     for id in ALL {
         bench.ok(id, &["audit"]);
     }
+}
+
+/// The statement was signed once and for all: nobody else is there to sign it again.
+fn one_that_restarts_alone_releases_its_share(
+    bench: &Bench,
+    kgcs: &mut [Process],
+    fleet: &Fleet,
+    drone: &DroneKeypair<S>,
+) {
+    kgcs.iter_mut().for_each(Process::kill);
+    kgcs[2] = bench.serve(3);
+    eventually("KGC 3 releases its share", || {
+        let past = condition(PAST);
+        let (key, _) = collect_within(Duration::from_secs(2), fleet, drone, None, &past);
+        let shortfall = key.expect_err("one is not enough");
+        shortfall.verdicts.contains(&(Some(3), Verdict::Released)).then_some(())
+    });
 }
 
 fn opens(key: &IdentityKey, sealed: &Ciphertext) -> bool {
