@@ -162,7 +162,7 @@ fn no_secret_is_printed() {
     assert!(printed.contains("SecretBytes(32 bytes)"));
 }
 
-fn refused(message: QuorumMessage, field: &'static str) {
+fn refused(message: &QuorumMessage, field: &'static str) {
     let decoded = QuorumMessage::decode(&QUORUM, &message.encode(&QUORUM));
     assert_eq!(decoded, Err(MessageError::Invalid(field)));
 }
@@ -170,28 +170,28 @@ fn refused(message: QuorumMessage, field: &'static str) {
 #[test]
 fn statuses_and_ceremonies_out_of_bounds_are_refused() {
     use QuorumMessage as Q;
-    refused(Q::Status(QuorumStatus { keys: None, ..status() }), "version");
+    refused(&Q::Status(QuorumStatus { keys: None, ..status() }), "version");
     let many = (0..=MAX_WISHES as u16).map(|number| [number.to_be_bytes(); 8].concat().try_into().unwrap());
-    refused(Q::Status(QuorumStatus { serials: many.collect(), ..status() }), "serials");
+    refused(&Q::Status(QuorumStatus { serials: many.collect(), ..status() }), "serials");
     for handles in [vec![Handle([2; 32]); 2], vec![Handle([3; 32]), Handle([2; 32])]] {
-        refused(Q::Status(QuorumStatus { handles, ..status() }), "handles");
+        refused(&Q::Status(QuorumStatus { handles, ..status() }), "handles");
     }
-    refused(Q::Ceremony(Ceremony { keys: None, ..ceremony() }), "keys");
-    refused(Q::Ceremony(Ceremony { kind: CeremonyKind::Generation, ..ceremony() }), "keys");
+    refused(&Q::Ceremony(Ceremony { keys: None, ..ceremony() }), "keys");
+    refused(&Q::Ceremony(Ceremony { kind: CeremonyKind::Generation, ..ceremony() }), "keys");
     let with = |change: &dyn Fn(&mut Rounds)| {
         let mut message = ceremony();
         change(message.rounds.as_mut().unwrap());
         Q::Ceremony(message)
     };
     let long = vec![1; MAX_COMMITMENTS_LEN + 1];
-    refused(with(&|rounds| rounds.commitments.as_mut().unwrap().ibe = long.clone()), "commitments");
-    refused(with(&|rounds| rounds.commitments.as_mut().unwrap().ainq = Vec::new()), "commitments");
-    refused(with(&|rounds| rounds.share.as_mut().unwrap().ibe = secret(1, 129)), "share");
+    refused(&with(&|rounds| rounds.commitments.as_mut().unwrap().ibe = long.clone()), "commitments");
+    refused(&with(&|rounds| rounds.commitments.as_mut().unwrap().ainq = Vec::new()), "commitments");
+    refused(&with(&|rounds| rounds.share.as_mut().unwrap().ibe = secret(1, 129)), "share");
     refused(
-        with(&|rounds| rounds.echo.as_mut().unwrap().digests = vec![[1; 32]; MAX_MEMBERS + 1]),
+        &with(&|rounds| rounds.echo.as_mut().unwrap().digests = vec![[1; 32]; MAX_MEMBERS + 1]),
         "digests",
     );
-    refused(with(&|rounds| rounds.echo.as_mut().unwrap().digests = Vec::new()), "digests");
+    refused(&with(&|rounds| rounds.echo.as_mut().unwrap().digests = Vec::new()), "digests");
 }
 
 #[test]
@@ -200,18 +200,18 @@ fn repairs_and_signings_out_of_bounds_are_refused() {
     let helper = |kgc| Helper { kgc, nonce: [1; 32] };
     let all = (1..=MAX_MEMBERS as u16 + 1).map(helper).collect();
     for helpers in [vec![helper(1)], vec![helper(1), helper(1)], vec![helper(2), helper(1)], all] {
-        refused(Q::RepairStart(RepairStart { helpers, ..start() }), "helpers");
+        refused(&Q::RepairStart(RepairStart { helpers, ..start() }), "helpers");
     }
     let long = vec![1; MAX_PUBLIC_SHARES_LEN + 1];
     let public_shares = Both { ainq: long, ibe: vec![1] };
-    refused(Q::RepairOffer(RepairOffer { public_shares, ..offer() }), "public_shares");
-    refused(Q::SignProposal(SignProposal { body: vec![0; MAX_BODY_LEN + 1], ..proposal() }), "body");
+    refused(&Q::RepairOffer(RepairOffer { public_shares, ..offer() }), "public_shares");
+    refused(&Q::SignProposal(SignProposal { body: vec![0; MAX_BODY_LEN + 1], ..proposal() }), "body");
     let one = |kgc, len| SignerCommitment { kgc, commitment: vec![1; len] };
     for commitments in [vec![one(1, 64)], vec![one(2, 64), one(1, 64)], vec![one(1, 64), one(2, 129)]] {
-        refused(Q::SignPackage(SignPackage { commitments, ..package() }), "commitments");
+        refused(&Q::SignPackage(SignPackage { commitments, ..package() }), "commitments");
     }
     let refusal = SignRefusal { session: [1; 16], reason: SignRefusalReason::Busy, number: 1 };
-    refused(Q::SignRefusal(refusal), "number");
+    refused(&Q::SignRefusal(refusal), "number");
     // The longest body fits a message.
     let longest = Q::SignProposal(SignProposal { body: vec![0; MAX_BODY_LEN], ..proposal() }).encode(&QUORUM);
     assert!(longest.len() <= MAX_MESSAGE_LEN && QuorumMessage::decode(&QUORUM, &longest).is_ok());
