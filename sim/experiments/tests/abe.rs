@@ -1,63 +1,27 @@
 //! A quick run of the experiments with attribute-based encryption, as CI makes it.
 
 use std::alloc::System;
-use std::fs;
-use std::time::{Duration, SystemTime};
 
 use peakmem_alloc::PeakMemAlloc;
 use quiver_experiments::abe::{Plan, reproduce};
-use quiver_experiments::observer::Observer;
-use quiver_experiments::report::{Making, Report, Table, Value};
+use quiver_experiments::report::{Report, Value};
+
+#[path = "quick_run/watched.rs"]
+mod watched;
+use watched::{Watch, is_whole_and_readable, making, table};
 
 #[global_allocator]
 static HEAP: PeakMemAlloc<System> = PeakMemAlloc::system();
 
-/// Counts what it is told.
-#[derive(Default)]
-struct Watch {
-    tasks: Vec<(String, usize, usize)>,
-}
-
-impl Observer for Watch {
-    fn begin(&mut self, task: &str, steps: usize) {
-        self.tasks.push((task.into(), steps, 0));
-    }
-
-    fn advance(&mut self, steps: usize) {
-        self.tasks.last_mut().expect("a task has begun").2 += steps;
-    }
-}
-
 fn quick(watch: &mut Watch) -> Report {
-    let date = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-    let making = Making { date, version: "0.0.0".into(), command: "a test".into() };
-    reproduce(&Plan::quick(), making, &HEAP, watch).unwrap()
-}
-
-fn table<'a>(report: &'a Report, slug: &str) -> &'a Table {
-    report.tables().find(|table| table.slug == slug).unwrap_or_else(|| panic!("no table {slug}"))
+    reproduce(&Plan::quick(), making(), &HEAP, watch).unwrap()
 }
 
 #[test]
 fn quick_run_measures_everything_and_writes_a_readable_report() {
     let mut watch = Watch::default();
     let report = quick(&mut watch);
-    for (task, steps, done) in &watch.tasks {
-        assert_eq!(steps, done, "{task}");
-    }
-    let results = tempfile::tempdir().unwrap();
-    let folder = report.write_under(results.path()).unwrap();
-    for table in report.tables() {
-        let text = fs::read_to_string(folder.join(format!("{}.csv", table.slug))).unwrap();
-        let mut reader = csv::Reader::from_reader(text.as_bytes());
-        let rows: Vec<_> = reader.records().collect::<Result<_, _>>().unwrap();
-        assert_eq!(rows.len(), table.rows.len(), "{}", table.slug);
-    }
-    for plot in report.plots() {
-        let text = fs::read_to_string(folder.join(format!("{}.svg", plot.slug))).unwrap();
-        roxmltree::Document::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", plot.slug));
-    }
-    assert!(fs::read_to_string(folder.join("report.html")).unwrap().contains("</html>"));
+    is_whole_and_readable(&report, &watch);
     every_published_figure_stands_beside_ours(&report);
     memory_and_sizes_grow_as_they_must(&report);
     broken_scheme_is_called_broken(&report);
