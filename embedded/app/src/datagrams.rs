@@ -1,0 +1,62 @@
+//! The link to the gateway, as the node sees it: whole datagrams that may get lost.
+
+use core::fmt::Debug;
+
+/// Sends and receives datagrams: a byte line with frames, or a radio.
+///
+/// Nothing is promised: datagrams get lost, come twice or out of order. They do not come changed, as both kinds of link carry a
+/// checksum.
+#[expect(async_fn_in_trait, reason = "the node runs on one thread and needs no `Send`")]
+pub trait Datagrams {
+    /// What can go wrong.
+    type Error: Debug;
+
+    /// Waits until something came, and returns the length of the datagram that is now in `buffer`, or `None` if what came made
+    /// no whole datagram (so that a line full of garbage does not keep the node from its other work). A datagram longer than
+    /// `buffer` is dropped and counted.
+    ///
+    /// Cancel-safe: a future dropped before it is ready has lost nothing.
+    ///
+    /// # Errors
+    /// Whatever the device reports. The node counts it, waits a little and tries again.
+    async fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Self::Error>;
+
+    /// Sends a datagram of at most [`mtu`](Self::mtu) bytes, or drops it.
+    ///
+    /// # Errors
+    /// Whatever the device reports. The datagram counts as lost.
+    async fn send(&mut self, datagram: &[u8]) -> Result<(), Self::Error>;
+
+    /// The longest datagram in bytes: about 1,024 on a line, about 100 by radio.
+    fn mtu(&self) -> usize;
+
+    /// Tells the radio its network and address, at the start and after provisioning. A line has no use for it.
+    fn set_address(&mut self, _address: RadioAddress) {}
+
+    /// Frames that were too long, had a wrong checksum or another version since the start.
+    fn faults(&self) -> LinkFaults {
+        LinkFaults::default()
+    }
+}
+
+/// Where a board is found by radio: IEEE 802.15.4 short addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RadioAddress {
+    /// The network.
+    pub pan: u16,
+    /// The board within it; the gateway's is 0.
+    pub short: u16,
+}
+
+/// What came and was no frame, counted since the start. Counters stay at their greatest value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkFaults {
+    /// Longer than any frame.
+    pub too_long: u32,
+    /// With a wrong checksum.
+    pub bad_crc: u32,
+    /// Garbled in a way that shows without a checksum.
+    pub garbled: u32,
+    /// Of a version that this firmware does not speak.
+    pub wrong_version: u32,
+}

@@ -1,0 +1,58 @@
+//! What the node asks of a board besides its devices.
+
+/// Watchdog, LEDs, button, reset, and how much memory was used.
+#[expect(async_fn_in_trait, reason = "the node runs on one thread and needs no `Send`")]
+pub trait Hooks {
+    /// Feeds the watchdog. Called at least once a second by the loop that makes progress, and between the steps of what takes
+    /// longer; a watchdog of 8 s has room for the longest single operation.
+    fn alive(&mut self);
+
+    /// Shows how things stand, for example by LEDs. Called whenever that changes.
+    fn show(&mut self, state: State);
+
+    /// How much memory was used so far.
+    fn memory(&self) -> Memory;
+
+    /// Waits until the operator has held the button that wipes all keys. Never ready on a board without one.
+    ///
+    /// Cancel-safe: called anew after every other event.
+    async fn wipe_button(&mut self) {
+        core::future::pending::<()>().await;
+    }
+
+    /// Starts the board anew.
+    async fn reset(&mut self) -> !;
+}
+
+/// How things stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum State {
+    /// No deployment and no token yet.
+    Unprovisioned,
+    /// The gateway does not answer.
+    NoGateway,
+    /// Waiting for a key from the KGC.
+    Enrolling,
+    /// Waiting to be let into the group, or to catch up with it.
+    Joining,
+    /// In step with the group.
+    Member,
+    /// Randomness or flash fail: no cryptography is done until it is mended.
+    Trouble,
+}
+
+/// Memory used, in bytes; `None` where a board does not measure it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Heap in use now.
+    pub heap: Option<u32>,
+    /// The most heap that was ever in use.
+    pub heap_peak: Option<u32>,
+    /// Bytes the heap has in all.
+    pub heap_size: Option<u32>,
+    /// The deepest that the stack ever was.
+    pub stack_peak: Option<u32>,
+    /// Bytes the stack may have.
+    pub stack_size: Option<u32>,
+}
