@@ -1,0 +1,38 @@
+//! What can be wrong with what is sent or received.
+
+/// What can be wrong with what is sent or received over a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// A datagram does not fit its medium.
+    #[error("datagram of {len} bytes is longer than the {max} that the medium takes")]
+    DatagramTooLong {
+        /// Its length in bytes.
+        len: usize,
+        /// The longest in bytes.
+        max: usize,
+    },
+    /// A message is longer than the other side takes.
+    #[error("message of {len} bytes is longer than the {max} that the other side takes")]
+    MessageTooLong {
+        /// Its encoded length in bytes.
+        len: usize,
+        /// The longest in bytes.
+        max: usize,
+    },
+    /// There is no session with the other side.
+    #[error("the other side has not answered yet")]
+    NoSession,
+    /// Bytes are no message of this version.
+    #[error("not a message of this version")]
+    MalformedMessage,
+    /// Bytes are no datagram of this version.
+    #[error("not a datagram of this version")]
+    MalformedDatagram,
+    /// Bytes are no data frame with short addresses within one network.
+    #[error("not a data frame of IEEE 802.15.4 with short addresses within one network")]
+    MalformedRadioFrame,
+    /// A group's name has no or too many bytes, or others than letters, digits, `.`, `_` and `-`.
+    #[error("not a group's name")]
+    InvalidGroup,
+}

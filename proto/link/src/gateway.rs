@@ -1,0 +1,256 @@
+//! The gateway's side, one for each board.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::datagram::Datagram;
+use crate::hello::{Hello, Wants, Welcome};
+use crate::limits::{Limits, PipeCounters};
+use crate::pipe::{Broken, Outgoing, Peer, Pipe};
+use crate::{Destination, LinkError, Report, ToBoard, ToGateway};
+
+/// Events that may wait; beyond, nothing more is received.
+const MAX_EVENTS: usize = 16;
+
+/// What a gateway is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GatewayEvent {
+    /// A session with the board begins. As far as it knows, nobody is connected.
+    Begun {
+        /// What it wants.
+        wants: Wants,
+        /// The longest encoded message it takes, in bytes.
+        max_message: u32,
+    },
+    /// The board wants something else.
+    Wants(Wants),
+    /// The board wants this sent.
+    Transmit {
+        /// Where to.
+        to: Destination,
+        /// What; not empty.
+        payload: Vec<u8>,
+    },
+    /// The board never wants to hear of this peer again in this session.
+    Block {
+        /// Whom.
+        peer: u64,
+    },
+    /// What the board has counted.
+    Report(Report),
+    /// The session is over: the board fell silent, or it did not take what it must know.
+    Lost,
+}
+
+/// The gateway's side of a link with one board: waits for its hello.
+#[derive(Debug)]
+pub struct GatewayEndpoint {
+    limits: Limits,
+    next_session: u32,
+    state: Option<State>,
+    /// Answers that need nothing but themselves, the latest of each kind.
+    welcome: bool,
+    pong: bool,
+    lost: Option<u32>,
+    lost_at: Duration,
+    events: VecDeque<GatewayEvent>,
+    counters: PipeCounters,
+}
+
+#[derive(Debug)]
+struct State {
+    hello: Hello,
+    pipe: Pipe,
+}
+
+impl GatewayEndpoint {
+    /// Waits for a board. `session` is random, so that the sessions of this gateway are told from those of others before it.
+    pub fn new(limits: Limits, session: u32) -> Self {
+        Self {
+            limits,
+            next_session: session,
+            state: None,
+            welcome: false,
+            pong: false,
+            lost: None,
+            lost_at: Duration::ZERO,
+            events: VecDeque::new(),
+            counters: PipeCounters::default(),
+        }
+    }
+
+    /// Whether there is a session with the board.
+    pub fn has_session(&self) -> bool {
+        self.state.is_some()
+    }
+
+    /// What was seen so far.
+    pub fn counters(&self) -> PipeCounters {
+        self.counters
+    }
+
+    /// Takes a message for the board. It is sent when its turn comes, or dropped: silently if older than others that
+    /// wait or not taken by the board after all repeats. If that befalls a message about a connection, the session ends.
+    ///
+    /// # Errors
+    /// [`LinkError::NoSession`] and [`LinkError::MessageTooLong`]; both are counted.
+    pub fn send(&mut self, message: &ToBoard) -> Result<(), LinkError> {
+        let Some(State { pipe, .. }) = &mut self.state else {
+            self.counters.dropped += 1;
+            return Err(LinkError::NoSession);
+        };
+        let (bytes, max) = (message.encode(), pipe.longest());
+        if bytes.len() > max {
+            self.counters.too_long += 1;
+            return Err(LinkError::MessageTooLong { len: bytes.len(), max });
+        }
+        let outgoing = Outgoing { bytes, vital: message.is_vital() };
+        if pipe.send(outgoing, &mut self.counters) == Err(Broken) {
+            self.lose();
+            return Err(LinkError::NoSession);
+        }
+        Ok(())
+    }
+
+    /// Takes a datagram from the board.
+    pub fn handle_datagram(&mut self, now: Duration, bytes: &[u8]) {
+        let Ok(datagram) = Datagram::decode(bytes) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        match datagram {
+            Datagram::Hello(hello) => self.greeted(now, hello),
+            Datagram::Ping { session } if self.is_ours(session) => {
+                self.heard(now);
+                self.pong = true;
+            }
+            Datagram::Fragment { session, .. }
+                if self.is_ours(session) && self.events.len() >= MAX_EVENTS =>
+            {
+                self.counters.refused += 1;
+            }
+            Datagram::Fragment { session, .. }
+            | Datagram::Have { session, .. }
+            | Datagram::Done { session, .. }
+                if self.is_ours(session) =>
+            {
+                self.heard(now);
+                let counters = &mut self.counters;
+                let message =
+                    self.state.as_mut().and_then(|state| state.pipe.handle(now, &datagram, counters));
+                if let Some(message) = message {
+                    self.received(&message);
+                }
+            }
+            Datagram::Ping { session } | Datagram::Fragment { session, .. } => {
+                self.counters.stale += 1;
+                self.lost = Some(session);
+            }
+            _ => self.counters.stale += 1,
+        }
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        let Some(state) = &mut self.state else { return };
+        if self.lost_at <= now || state.pipe.handle_timeout(now, &mut self.counters) == Err(Broken) {
+            self.lose();
+        }
+    }
+
+    /// The next datagram to send, if the medium can take one. `unix_time` is what the board is told if it asks: seconds
+    /// since 1970-01-01T00:00:00Z.
+    pub fn poll_datagram(&mut self, now: Duration, unix_time: u64) -> Option<Vec<u8>> {
+        if let Some(session) = self.lost.take() {
+            return Some(Datagram::Lost { session }.encode());
+        }
+        let state = self.state.as_mut()?;
+        let session = state.pipe.session();
+        if core::mem::take(&mut self.welcome) {
+            let welcome = Welcome {
+                boot: state.hello.boot,
+                revision: state.hello.revision,
+                session,
+                max_message: u32::try_from(self.limits.max_message).unwrap_or(u32::MAX),
+                window: self.limits.window,
+                unix_time,
+            };
+            return Some(Datagram::Welcome(welcome).encode());
+        }
+        if core::mem::take(&mut self.pong) {
+            return Some(Datagram::Pong { session, unix_time }.encode());
+        }
+        state.pipe.poll(now, &mut self.counters)
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<GatewayEvent> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`GatewayEndpoint::handle_timeout`] and then [`GatewayEndpoint::poll_datagram`] at the latest.
+    pub fn timeout(&self) -> Option<Duration> {
+        let state = self.state.as_ref()?;
+        Some(state.pipe.timeout().map_or(self.lost_at, |at| at.min(self.lost_at)))
+    }
+
+    fn is_ours(&self, session: u32) -> bool {
+        self.state.as_ref().is_some_and(|state| state.pipe.session() == session)
+    }
+
+    fn heard(&mut self, now: Duration) {
+        self.lost_at = now.saturating_add(self.limits.lost_after);
+    }
+
+    fn greeted(&mut self, now: Duration, hello: Hello) {
+        if self.events.len() >= MAX_EVENTS {
+            self.counters.refused += 1;
+            return;
+        }
+        self.heard(now);
+        self.welcome = true;
+        match &mut self.state {
+            Some(state) if state.hello.boot == hello.boot => {
+                // An older hello may come late.
+                if (1..=0x80).contains(&hello.revision.wrapping_sub(state.hello.revision)) {
+                    self.events.push_back(GatewayEvent::Wants(hello.wants.clone()));
+                    state.hello = hello;
+                }
+            }
+            _ => self.begin(hello),
+        }
+    }
+
+    fn begin(&mut self, hello: Hello) {
+        self.lose();
+        let peer = Peer { max_message: hello.max_message, window: hello.window };
+        let pipe = Pipe::new(self.next_session, self.limits, peer);
+        self.next_session = self.next_session.wrapping_add(1);
+        self.welcome = true;
+        let (wants, max_message) = (hello.wants.clone(), hello.max_message);
+        self.events.push_back(GatewayEvent::Begun { wants, max_message });
+        self.state = Some(State { hello, pipe });
+    }
+
+    fn lose(&mut self) {
+        let Some(state) = self.state.take() else { return };
+        self.counters.dropped += state.pipe.unsent();
+        self.counters.sessions_lost += 1;
+        self.welcome = false;
+        self.pong = false;
+        self.events.push_back(GatewayEvent::Lost);
+    }
+
+    fn received(&mut self, message: &[u8]) {
+        self.events.push_back(match ToGateway::decode(message) {
+            Ok(ToGateway::Transmit { to, payload }) => GatewayEvent::Transmit { to, payload },
+            Ok(ToGateway::Block { peer }) => GatewayEvent::Block { peer },
+            Ok(ToGateway::Report(report)) => GatewayEvent::Report(report),
+            Err(_) => {
+                self.counters.malformed += 1;
+                return;
+            }
+        });
+    }
+}

@@ -1,0 +1,70 @@
+//! What a board and its gateway say to each other over a serial line or IEEE 802.15.4 radio, without I/O.
+//!
+//! A board runs the same role machine as a service does. Its gateway is a relay: it tells the board what a driver tells a
+//! machine (who is connected, what was received, what time it is), and the board says what a machine tells its driver
+//! (what to transmit, and to whom). The gateway understands nothing of what it relays and is trusted with nothing: it
+//! can delay and drop, and what it alters does not verify.
+//!
+//! Four layers, each of which can be used alone:
+//!
+//! | layer | what it does | types |
+//! |---|---|---|
+//! | line | frames with a check sum on a stream of bytes: UART, USB, TCP | [`LineDecoder`], [`encode_line`] |
+//! | radio | data frames of IEEE 802.15.4-2006 | [`RadioFrame`] |
+//! | datagram | at most [`MAX_DATAGRAM`] bytes; lost, repeated, reordered at will | [`refusal`] |
+//! | endpoint | messages: whole, in order, at most once, or given up within bounds | [`BoardEndpoint`], [`GatewayEndpoint`] |
+//!
+//! An endpoint is driven like this, on either side:
+//!
+//! 1. Hand it what comes ([`BoardEndpoint::handle_datagram`]), what is to be said ([`BoardEndpoint::send`]), and call
+//!    [`BoardEndpoint::handle_timeout`] when [`BoardEndpoint::timeout`] has come.
+//! 2. After each of these, take events ([`BoardEndpoint::poll_event`]) until there are none.
+//! 3. Whenever the medium takes another datagram, ask for one ([`BoardEndpoint::poll_datagram`]). Nothing is made before
+//!    it can leave, so that a slow medium holds no queue but the endpoint's own, which is bounded.
+//!
+//! Times are [`Duration`](core::time::Duration)s since an arbitrary start and never go back. Numbers in line and radio
+//! headers are little-endian as in IEEE 802.15.4; inside datagrams they are big-endian as everywhere in Quiver.
+//!
+//! # Sessions
+//! The board says [`Hello`] until a [`Welcome`] answers it. From then on both speak in a session, a number that the gateway
+//! chose; whatever belongs to another session is ignored or answered with "lost", so that a reset of either side is
+//! noticed by the other at once and nothing from before it is mistaken for news. The board asks for the time and shows that
+//! it lives by pings; a side that hears nothing for [`Limits::lost_after`] ends the session. When it ends, all peers
+//! are gone and everything that was queued is dropped.
+//!
+//! # Transfers
+//! A message and its CRC-32 are cut into equal fragments. The receiver says which it has; the sender repeats the others, a
+//! few times, and then gives the message up: transmission may fail silently, and machines keep their own deadlines. One
+//! message at a time is under way in each direction. A side that gives up three messages in a row, or one that says who is
+//! connected, ends the session, so that no state of either side can keep the link useless.
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+extern crate alloc;
+
+mod board;
+mod checksum;
+mod datagram;
+mod error;
+mod gateway;
+mod hello;
+mod limits;
+mod line;
+mod message;
+mod pipe;
+mod radio;
+mod report;
+
+pub use board::{BoardEndpoint, BoardEvent};
+pub use datagram::refusal;
+pub use error::LinkError;
+pub use gateway::{GatewayEndpoint, GatewayEvent};
+pub use hello::{Hello, MAX_GROUP_LEN, Wants, Welcome};
+pub use limits::{Limits, MAX_FRAGMENTS, PipeCounters};
+pub use line::{LineCounters, LineDecoder, LineFrame, MAX_DATAGRAM, MAX_LINE_FRAME, VERSION, encode_line};
+pub use message::{Destination, MESSAGE_OVERHEAD, Route, ToBoard, ToGateway};
+pub use radio::{BROADCAST, MAX_PSDU, MAX_RADIO_DATAGRAM, RadioFrame};
+pub use report::{Counter, Report};

@@ -1,0 +1,86 @@
+//! What an endpoint puts up with and how long it tries.
+
+use core::time::Duration;
+
+use crate::{MAX_DATAGRAM, MAX_RADIO_DATAGRAM};
+
+/// Fragments that a message may have.
+pub const MAX_FRAGMENTS: usize = 255;
+
+/// What an endpoint puts up with and how long it tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest datagram in bytes; at least 96, so that a hello fits.
+    pub mtu: usize,
+    /// The longest encoded message to take in bytes. So much memory is used while one comes in.
+    pub max_message: usize,
+    /// How many fragments may be under way to this side at once: what it can hold while it computes.
+    pub window: u8,
+    /// Messages waiting to be sent; beyond, the oldest is dropped.
+    pub queued: usize,
+    /// Bytes of messages waiting to be sent; beyond, the oldest is dropped.
+    pub queued_bytes: usize,
+    /// How long to wait for an answer before repeating. Doubles with each repeat, up to eight times.
+    pub repeat_after: Duration,
+    /// How often to repeat without any answer before a message is given up.
+    pub repeats: u8,
+    /// How often a board says that it lives.
+    pub ping_every: Duration,
+    /// After how long without a word the other side is lost.
+    pub lost_after: Duration,
+}
+
+impl Limits {
+    /// For a board or gateway on a line.
+    pub const fn line(max_message: usize) -> Self {
+        Self {
+            mtu: MAX_DATAGRAM,
+            max_message,
+            window: 2,
+            queued: 16,
+            queued_bytes: 2 * max_message,
+            repeat_after: Duration::from_secs(1),
+            repeats: 6,
+            ping_every: Duration::from_secs(10),
+            lost_after: Duration::from_secs(35),
+        }
+    }
+
+    /// For a board or gateway on IEEE 802.15.4, which sends 125 bytes in 4 ms.
+    pub const fn radio(max_message: usize) -> Self {
+        Self {
+            mtu: MAX_RADIO_DATAGRAM,
+            window: 8,
+            repeat_after: Duration::from_millis(250),
+            repeats: 8,
+            ..Self::line(max_message)
+        }
+    }
+}
+
+/// What an endpoint saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PipeCounters {
+    /// Messages that the other side has taken.
+    pub sent: u64,
+    /// Messages received.
+    pub received: u64,
+    /// Fragments sent again.
+    pub repeated: u64,
+    /// Messages given up after all repeats.
+    pub given_up: u64,
+    /// Messages dropped because too many were waiting, or because the session ended.
+    pub dropped: u64,
+    /// Messages that were longer than the other side takes.
+    pub too_long: u64,
+    /// Datagrams or messages that are none of this version.
+    pub malformed: u64,
+    /// Datagrams of another session.
+    pub stale: u64,
+    /// Messages whose check sum was wrong once all fragments were there.
+    pub bad_checksum: u64,
+    /// Fragments refused: events were not taken, or memory ran out.
+    pub refused: u64,
+    /// Sessions that ended.
+    pub sessions_lost: u64,
+}

@@ -1,0 +1,188 @@
+//! What a board and its gateway say to each other within a session.
+
+use alloc::vec::Vec;
+
+use quiver_crypto::canonical::{Malformed, Reader, Writer};
+
+use crate::{LinkError, Report};
+
+/// The most bytes that an encoded message has beyond its payload.
+pub const MESSAGE_OVERHEAD: usize = 10;
+
+mod kind {
+    pub(super) const TRANSMIT: u8 = 1;
+    pub(super) const PUBLISH: u8 = 2;
+    pub(super) const BLOCK: u8 = 3;
+    pub(super) const REPORT: u8 = 4;
+    pub(super) const CONNECTED: u8 = 1;
+    pub(super) const DISCONNECTED: u8 = 2;
+    pub(super) const RECEIVED: u8 = 3;
+}
+
+/// Why there is a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// The peer is a KGC.
+    Kgc,
+    /// The peer is a leader.
+    Leader,
+}
+
+/// Where a payload goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// To this peer.
+    Peer(u64),
+    /// To everyone in the group.
+    Group,
+}
+
+/// What a board says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToGateway {
+    /// Send this.
+    Transmit {
+        /// Where to.
+        to: Destination,
+        /// What; not empty.
+        payload: Vec<u8>,
+    },
+    /// Never talk to this peer again in this session.
+    Block {
+        /// Whom.
+        peer: u64,
+    },
+    /// What was counted.
+    Report(Report),
+}
+
+/// What a gateway says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToBoard {
+    /// A connection stands.
+    Connected {
+        /// The partner; numbers are not used twice in a session.
+        peer: u64,
+        /// Why.
+        route: Route,
+    },
+    /// The connection is gone.
+    Disconnected {
+        /// The partner.
+        peer: u64,
+    },
+    /// A message came.
+    Received {
+        /// Who handed it over.
+        from: u64,
+        /// What; not empty.
+        bytes: Vec<u8>,
+    },
+}
+
+impl ToGateway {
+    /// The message as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        match self {
+            Self::Transmit { to: Destination::Peer(peer), payload } => {
+                writer.u8(kind::TRANSMIT).u64(*peer).fixed(payload);
+            }
+            Self::Transmit { to: Destination::Group, payload } => {
+                writer.u8(kind::PUBLISH).fixed(payload);
+            }
+            Self::Block { peer } => {
+                writer.u8(kind::BLOCK).u64(*peer);
+            }
+            Self::Report(report) => report.write(writer.u8(kind::REPORT)),
+        }
+        writer.finish()
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// [`LinkError::MalformedMessage`] unless [`ToGateway::encode`] makes these bytes, counters of later versions aside.
+    pub fn decode(bytes: &[u8]) -> Result<Self, LinkError> {
+        Self::read(bytes).map_err(|_| LinkError::MalformedMessage)
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(bytes);
+        let message = match reader.u8()? {
+            kind::TRANSMIT => {
+                Self::Transmit { to: Destination::Peer(reader.u64()?), payload: rest(&mut reader)? }
+            }
+            kind::PUBLISH => Self::Transmit { to: Destination::Group, payload: rest(&mut reader)? },
+            kind::BLOCK => Self::Block { peer: reader.u64()? },
+            kind::REPORT => Self::Report(Report::read(&mut reader)?),
+            _ => return Err(Malformed("kind")),
+        };
+        reader.end()?;
+        Ok(message)
+    }
+}
+
+impl ToBoard {
+    /// The message as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        match self {
+            Self::Connected { peer, route } => {
+                let route = match route {
+                    Route::Kgc => 1,
+                    Route::Leader => 2,
+                };
+                writer.u8(kind::CONNECTED).u64(*peer).u8(route);
+            }
+            Self::Disconnected { peer } => {
+                writer.u8(kind::DISCONNECTED).u64(*peer);
+            }
+            Self::Received { from, bytes } => {
+                writer.u8(kind::RECEIVED).u64(*from).fixed(bytes);
+            }
+        }
+        writer.finish()
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// [`LinkError::MalformedMessage`] unless [`ToBoard::encode`] makes these bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, LinkError> {
+        Self::read(bytes).map_err(|_| LinkError::MalformedMessage)
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(bytes);
+        let message = match reader.u8()? {
+            kind::CONNECTED => Self::Connected { peer: reader.u64()?, route: route(reader.u8()?)? },
+            kind::DISCONNECTED => Self::Disconnected { peer: reader.u64()? },
+            kind::RECEIVED => Self::Received { from: reader.u64()?, bytes: rest(&mut reader)? },
+            _ => return Err(Malformed("kind")),
+        };
+        reader.end()?;
+        Ok(message)
+    }
+
+    /// Whether the session makes no sense without it.
+    pub(crate) fn is_vital(&self) -> bool {
+        !matches!(self, Self::Received { .. })
+    }
+}
+
+fn route(code: u8) -> Result<Route, Malformed> {
+    match code {
+        1 => Ok(Route::Kgc),
+        2 => Ok(Route::Leader),
+        _ => Err(Malformed("route")),
+    }
+}
+
+/// All that is left, which must be something.
+fn rest(reader: &mut Reader<'_>) -> Result<Vec<u8>, Malformed> {
+    match reader.take(reader.remaining())? {
+        [] => Err(Malformed("payload")),
+        bytes => Ok(bytes.into()),
+    }
+}

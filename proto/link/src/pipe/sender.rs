@@ -1,0 +1,185 @@
+//! Sends messages one after the other.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::Broken;
+use super::transfer::Transfer;
+use crate::checksum::CHECKSUM_LEN;
+use crate::datagram::{Datagram, FRAGMENT_OVERHEAD};
+use crate::limits::{Limits, MAX_FRAGMENTS, PipeCounters};
+
+/// Vital messages that may wait.
+const MAX_VITAL: usize = 64;
+/// Messages given up one after the other before the session is.
+const MAX_IN_VAIN: u8 = 3;
+/// How often the time to wait for an answer doubles.
+const MAX_DOUBLINGS: u32 = 3;
+
+/// A message to be sent.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) bytes: Vec<u8>,
+    /// Whether the session makes no sense without it.
+    pub(crate) vital: bool,
+}
+
+/// What the other side takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    /// Bytes of an encoded message.
+    pub(crate) max_message: u32,
+    /// Fragments under way to it.
+    pub(crate) window: u8,
+}
+
+#[derive(Debug)]
+pub(crate) struct Sender {
+    limits: Limits,
+    peer: Peer,
+    queue: VecDeque<Outgoing>,
+    queued_bytes: usize,
+    current: Option<Current>,
+    next_id: u16,
+    /// Messages given up since the other side last took one.
+    in_vain: u8,
+}
+
+#[derive(Debug)]
+struct Current {
+    transfer: Transfer,
+    vital: bool,
+    /// Repeats since the other side last showed that it got something new.
+    repeats: u8,
+    /// How often all fragments were there and the message was not taken.
+    restarts: u8,
+    deadline: Option<Duration>,
+}
+
+impl Sender {
+    pub(crate) fn new(limits: Limits, peer: Peer) -> Self {
+        Self { limits, peer, queue: VecDeque::new(), queued_bytes: 0, current: None, next_id: 0, in_vain: 0 }
+    }
+
+    pub(crate) fn longest(&self) -> usize {
+        let fragments = self.part_len().saturating_mul(MAX_FRAGMENTS).saturating_sub(CHECKSUM_LEN);
+        usize::try_from(self.peer.max_message).unwrap_or(usize::MAX).min(fragments)
+    }
+
+    /// Bytes that fit a fragment.
+    fn part_len(&self) -> usize {
+        self.limits.mtu.saturating_sub(FRAGMENT_OVERHEAD).max(1)
+    }
+
+    pub(crate) fn push(&mut self, message: Outgoing, counters: &mut PipeCounters) -> Result<(), Broken> {
+        if message.vital && self.queue.iter().filter(|waiting| waiting.vital).count() >= MAX_VITAL {
+            return Err(Broken);
+        }
+        self.queued_bytes = self.queued_bytes.saturating_add(message.bytes.len());
+        self.queue.push_back(message);
+        while self.is_overfull() && self.drop_oldest() {
+            counters.dropped += 1;
+        }
+        Ok(())
+    }
+
+    fn is_overfull(&self) -> bool {
+        let ordinary = self.queue.iter().filter(|waiting| !waiting.vital).count();
+        ordinary > self.limits.queued || self.queued_bytes > self.limits.queued_bytes
+    }
+
+    /// Drops the oldest message that may be dropped; whether there was one.
+    fn drop_oldest(&mut self) -> bool {
+        let oldest = self.queue.iter().position(|waiting| !waiting.vital);
+        let dropped = oldest.and_then(|place| self.queue.remove(place));
+        self.queued_bytes = self.queued_bytes.saturating_sub(dropped.as_ref().map_or(0, |m| m.bytes.len()));
+        dropped.is_some()
+    }
+
+    pub(crate) fn poll(
+        &mut self,
+        now: Duration,
+        session: u32,
+        counters: &mut PipeCounters,
+    ) -> Option<Vec<u8>> {
+        if self.current.is_none() {
+            self.begin(session)?;
+        }
+        let wait = self.wait();
+        let current = self.current.as_mut()?;
+        let (fragment, again) = current.transfer.next(self.peer.window.max(1))?;
+        counters.repeated += u64::from(again);
+        current.deadline = Some(now.saturating_add(wait));
+        Some(Datagram::Fragment { session, fragment }.encode())
+    }
+
+    fn begin(&mut self, session: u32) -> Option<()> {
+        let message = self.queue.pop_front()?;
+        self.queued_bytes = self.queued_bytes.saturating_sub(message.bytes.len());
+        let transfer = Transfer::new(session, self.next_id, message.bytes, self.part_len());
+        self.next_id = self.next_id.wrapping_add(1);
+        self.current =
+            Some(Current { transfer, vital: message.vital, repeats: 0, restarts: 0, deadline: None });
+        Some(())
+    }
+
+    /// How long to wait for an answer.
+    fn wait(&self) -> Duration {
+        let repeats = self.current.as_ref().map_or(0, |current| current.repeats);
+        self.limits.repeat_after.saturating_mul(1 << u32::from(repeats).min(MAX_DOUBLINGS))
+    }
+
+    pub(crate) fn handle_have(&mut self, now: Duration, id: u16, bitmap: &[u8], counters: &mut PipeCounters) {
+        let Some(current) = self.current.as_mut().filter(|current| current.transfer.id() == id) else {
+            return;
+        };
+        match current.transfer.mark(bitmap) {
+            Ok(true) => {
+                current.repeats = 0;
+                let wait = self.limits.repeat_after;
+                current.deadline = Some(now.saturating_add(wait));
+            }
+            Ok(false) => {}
+            Err(()) => counters.malformed += 1,
+        }
+    }
+
+    pub(crate) fn handle_done(&mut self, id: u16, checksum: u32, counters: &mut PipeCounters) {
+        if self.current.as_ref().is_some_and(|current| current.transfer.is(id, checksum)) {
+            self.current = None;
+            self.in_vain = 0;
+            counters.sent += 1;
+        }
+    }
+
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Duration,
+        counters: &mut PipeCounters,
+    ) -> Result<(), Broken> {
+        let limit = self.limits.repeats;
+        let Some(current) = self.current.as_mut().filter(|c| c.deadline.is_some_and(|at| at <= now)) else {
+            return Ok(());
+        };
+        current.deadline = None;
+        current.repeats = current.repeats.saturating_add(1);
+        current.restarts = current.restarts.saturating_add(u8::from(current.transfer.repeat()));
+        if current.repeats.max(current.restarts) <= limit {
+            return Ok(());
+        }
+        let vital = current.vital;
+        self.current = None;
+        self.in_vain = self.in_vain.saturating_add(1);
+        counters.given_up += 1;
+        if vital || self.in_vain >= MAX_IN_VAIN { Err(Broken) } else { Ok(()) }
+    }
+
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.current.as_ref().and_then(|current| current.deadline)
+    }
+
+    pub(crate) fn unsent(&self) -> u64 {
+        u64::try_from(self.queue.len()).unwrap_or(u64::MAX) + u64::from(self.current.is_some())
+    }
+}
