@@ -1,0 +1,59 @@
+//! The bench shell: the same benchmarks, with the same output, on a board, in emulation and natively.
+//!
+//! A console hands a line to [`run`] together with what the target is ([`About`]), what it can do ([`Host`]: a clock, and where
+//! there is one a counter of instructions) and somewhere to write. What comes out names board, MCU and parameters, the
+//! number of iterations, and total, average, minimum and maximum in microseconds.
+//!
+//! ```text
+//! > bench aes-cbc 1000 4
+//! Board: nrf52840dk
+//! MCU: nRF52840
+//! Benchmark: aes-cbc
+//! Parameters: 4 blocks
+//! Iterations: 1000
+//! Total: 189009.201 us
+//! Average: 189.009 us
+//! Minimum: 188.120 us
+//! Maximum: 196.313 us
+//! ```
+//!
+//! The shape, and the commands `aes-ecb`, `aes-cbc` and `rsa`, are those of a shell for RIOT whose published figures
+//! `sim reproduce board` sets beside these. `bench` alone says what there is.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`shell`] | a line in, its benchmark's output out |
+//! | [`host`] | what a target provides |
+//! | `native` | the shell on a host, behind the feature `std` |
+//! | [`estimate`] | milliseconds at 64 MHz from counted instructions |
+//! | [`error`] | why there is no figure |
+//!
+//! All keys and messages come from a fixed seed, so that every run computes the same and no figure depends on luck; nothing here
+//! touches a drone's own keys. Iterations and sizes are bounded, a benchmark ends after ten minutes at the latest,
+//! and whatever would not fit into the heap is refused beforehand.
+#![no_std]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+mod arguments;
+mod course;
+pub mod error;
+pub mod estimate;
+pub mod host;
+#[cfg(feature = "std")]
+pub mod native;
+#[cfg(feature = "rsa")]
+mod rivest;
+pub mod shell;
+mod statistics;
+mod symmetric;
+
+pub use error::BenchError;
+pub use host::{About, Host, Peaks};
+pub use shell::run;

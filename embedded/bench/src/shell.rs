@@ -1,0 +1,75 @@
+//! A line in, its benchmark's output out.
+
+use core::fmt::Write;
+
+use crate::arguments::{Arguments, ITERATIONS};
+use crate::course::Course;
+use crate::error::{BenchError, Result};
+use crate::{About, Host, symmetric};
+
+/// What there is, as it is shown.
+const USAGE: &str = "\
+usage: bench <benchmark> <iterations> […]
+  aes-ecb <iterations> [blocks]        AES-128, blocks of 16 bytes one by one
+  aes-cbc <iterations> [blocks]        the same, chained
+  sha <iterations> [bytes]             SHA-256
+  aead <iterations> [bytes]            ChaCha20-Poly1305
+";
+
+#[cfg(feature = "rsa")]
+const USAGE_RSA: &str = "  rsa <iterations> [block size]        RSA-1024, PKCS #1 v1.5\n";
+
+/// Runs the benchmark that `line` asks for, with or without `bench` as its first word, and writes its figures; or writes why
+/// there are none, and for a line that asks for nothing that there is, what there is.
+///
+/// # Errors
+/// What was written, so that a caller can tell; [`BenchError::Output`] if it could not be.
+pub async fn run<H: Host>(line: &str, about: &About<'_>, host: &mut H, out: &mut dyn Write) -> Result<()> {
+    let done = start(line, about, host, out).await;
+    match &done {
+        Ok(()) | Err(BenchError::Output) => {}
+        Err(error) => {
+            writeln!(out, "error: {error}")?;
+            if matches!(error, BenchError::Usage(_) | BenchError::OutOfBounds { .. }) {
+                usage(out)?;
+            }
+        }
+    }
+    done
+}
+
+async fn start<H: Host>(line: &str, about: &About<'_>, host: &mut H, out: &mut dyn Write) -> Result<()> {
+    let mut words = Arguments::of(line);
+    let Some(benchmark) = words.word() else {
+        return Err(BenchError::Usage("which benchmark?"));
+    };
+    if matches!(benchmark, "help" | "--help") {
+        return usage(out);
+    }
+    let known = KNOWN.contains(&benchmark);
+    if !known {
+        return Err(BenchError::Usage("no such benchmark"));
+    }
+    let iterations = words.number(ITERATIONS)?;
+    let mut course = Course { about, host, out, iterations, ended: false };
+    let course = &mut course;
+    match benchmark {
+        "aes-ecb" => symmetric::ecb(course, words).await,
+        "aes-cbc" => symmetric::cbc(course, words).await,
+        "sha" => symmetric::sha(course, words).await,
+        "aead" => symmetric::aead(course, words).await,
+        #[cfg(feature = "rsa")]
+        "rsa" => crate::rivest::rsa(course, words).await,
+        _ => Err(BenchError::NotInThisImage),
+    }
+}
+
+/// All benchmarks, whether this image has them or not.
+const KNOWN: [&str; 9] = ["aes-ecb", "aes-cbc", "rsa", "sha", "aead", "ainq", "group", "pairing", "abe"];
+
+fn usage(out: &mut dyn Write) -> Result<()> {
+    out.write_str(USAGE)?;
+    #[cfg(feature = "rsa")]
+    out.write_str(USAGE_RSA)?;
+    Ok(())
+}

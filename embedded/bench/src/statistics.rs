@@ -1,0 +1,88 @@
+//! Total, least and most of what was measured, in fixed memory.
+
+use core::time::Duration;
+
+/// Of one quantity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spread {
+    pub(crate) total: u64,
+    least: Option<u64>,
+    pub(crate) most: u64,
+    count: u64,
+}
+
+impl Spread {
+    pub(crate) fn add(&mut self, value: u64) {
+        self.total = self.total.saturating_add(value);
+        self.least = Some(self.least.map_or(value, |least| least.min(value)));
+        self.most = self.most.max(value);
+        self.count += 1;
+    }
+
+    pub(crate) fn least(&self) -> u64 {
+        self.least.unwrap_or_default()
+    }
+
+    /// Rounded down; zero of nothing.
+    pub(crate) fn average(&self) -> u64 {
+        self.total.checked_div(self.count).unwrap_or_default()
+    }
+
+    pub(crate) const fn count(&self) -> u64 {
+        self.count
+    }
+}
+
+/// One measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sample {
+    pub(crate) nanoseconds: u64,
+    pub(crate) instructions: Option<u64>,
+}
+
+impl Sample {
+    /// From the clock and the counter before and after.
+    pub(crate) fn between(before: (Duration, Option<u64>), after: (Duration, Option<u64>)) -> Self {
+        let elapsed = after.0.saturating_sub(before.0);
+        let counted = before.1.zip(after.1).map(|(before, after)| after.saturating_sub(before));
+        Self { nanoseconds: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX), instructions: counted }
+    }
+}
+
+/// Of all iterations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Statistics {
+    pub(crate) nanoseconds: Spread,
+    pub(crate) instructions: Option<Spread>,
+}
+
+impl Statistics {
+    pub(crate) fn add(&mut self, sample: Sample) {
+        self.nanoseconds.add(sample.nanoseconds);
+        if let Some(instructions) = sample.instructions {
+            self.instructions.get_or_insert_default().add(instructions);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_has_total_average_least_and_most() {
+        let mut spread = Spread::default();
+        assert_eq!((spread.average(), spread.least(), spread.most), (0, 0, 0));
+        for value in [5, 3, 9] {
+            spread.add(value);
+        }
+        assert_eq!((spread.total, spread.average(), spread.least(), spread.most), (17, 5, 3, 9));
+        assert_eq!(spread.count(), 3);
+    }
+
+    #[test]
+    fn clock_that_goes_back_gives_zero() {
+        let sample = Sample::between((Duration::from_secs(2), Some(7)), (Duration::from_secs(1), Some(3)));
+        assert_eq!(sample, Sample { nanoseconds: 0, instructions: Some(0) });
+    }
+}
