@@ -1,0 +1,136 @@
+"""GPIO ports P0 and P1 (PS 6.9): levels, latches, and the DETECT signal that GPIOTE listens to.
+
+Both ports share the page at 0x50000000; P1 begins at 0x300. A pin that nobody drives from outside reads as its pull
+resistor says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .base import Peripheral
+
+OUT, OUTSET, OUTCLR, IN, DIR, DIRSET, DIRCLR, LATCH, DETECTMODE = range(0x504, 0x528, 4)
+PIN_CNF = 0x700
+PULL_UP, SENSE_HIGH, SENSE_LOW = 3, 2, 3
+
+
+class Port:
+    """One port of 32 pins."""
+
+    def __init__(self, changed: Callable[[int, bool, bool], None], detected: Callable[[], None]):
+        self._changed, self._detected = changed, detected
+        # Levels driven from outside: they survive resets of the chip.
+        self.driven: dict[int, bool] = {}
+        self.clear()
+
+    def clear(self) -> None:
+        """As after a reset."""
+        self.out = self.direction = self.latch = self.detect_mode = 0
+        self.configurations = [0x2] * 32
+        self._detect = False
+        self._before = [self.level(pin) for pin in range(32)]
+
+    def level(self, pin: int) -> bool:
+        """What the pin reads, or what it drives."""
+        if self.direction >> pin & 1:
+            return bool(self.out >> pin & 1)
+        if pin in self.driven:
+            return self.driven[pin]
+        return self.configurations[pin] >> 2 & 3 == PULL_UP
+
+    def _sensed(self, pin: int) -> bool:
+        sense = self.configurations[pin] >> 16 & 3
+        return sense == (SENSE_HIGH if self.level(pin) else SENSE_LOW)
+
+    def settle(self) -> None:
+        """Reports changed levels, latches what is sensed, and raises DETECT."""
+        detect = False
+        for pin in range(32):
+            level = self.level(pin)
+            if level != self._before[pin]:
+                before, self._before[pin] = self._before[pin], level
+                self._changed(pin, before, level)
+            if self._sensed(pin):
+                self.latch |= 1 << pin
+                detect = True
+        if self.detect_mode & 1:
+            detect = self.latch != 0
+        rising = detect and not self._detect
+        self._detect = detect
+        if rising:
+            self._detected()
+
+    def read(self, offset: int) -> int:
+        """A register of the port."""
+        if offset in (OUT, OUTSET, OUTCLR):
+            return self.out
+        if offset == IN:
+            return sum(1 << pin for pin in range(32) if self.level(pin) and not self.configurations[pin] & 2)
+        if offset in (DIR, DIRSET, DIRCLR):
+            return self.direction
+        if offset == LATCH:
+            return self.latch
+        if offset == DETECTMODE:
+            return self.detect_mode
+        if PIN_CNF <= offset < PIN_CNF + 128:
+            pin = (offset - PIN_CNF) // 4
+            return self.configurations[pin] & ~1 | self.direction >> pin & 1
+        return 0
+
+    def write(self, offset: int, value: int) -> None:
+        """A register of the port."""
+        if offset in (OUT, OUTSET, OUTCLR):
+            self.out = {OUT: value, OUTSET: self.out | value, OUTCLR: self.out & ~value}[offset]
+        elif offset in (DIR, DIRSET, DIRCLR):
+            self.direction = {DIR: value, DIRSET: self.direction | value, DIRCLR: self.direction & ~value}[offset]
+        elif offset == LATCH:
+            # Writing 1 clears; a pin that is still sensed latches again at once, with a new edge of LDETECT.
+            self.latch &= ~value
+            self._detect = False if self.detect_mode & 1 else self._detect
+        elif offset == DETECTMODE:
+            self.detect_mode = value
+        elif PIN_CNF <= offset < PIN_CNF + 128:
+            pin = (offset - PIN_CNF) // 4
+            self.configurations[pin] = value
+            self.direction = self.direction & ~(1 << pin) | (value & 1) << pin
+        self.settle()
+
+
+class Gpio(Peripheral):
+    """P0 and P1."""
+
+    def __init__(self, machine, base: int):
+        self.ports = [self._port(0), self._port(1)]
+        super().__init__(machine, base)
+
+    def _port(self, number: int) -> Port:
+        return Port(
+            lambda pin, before, level: self.machine.gpiote.edge(number, pin, before, level),
+            lambda: self.machine.gpiote.port_event(),
+        )
+
+    def reset(self) -> None:
+        for port in self.ports:
+            port.clear()
+
+    def read(self, offset: int) -> int:
+        return self.ports[0].read(offset) if offset < 0x800 else self.ports[1].read(offset - 0x300)
+
+    def write(self, offset: int, value: int) -> None:
+        if offset < 0x800:
+            self.ports[0].write(offset, value)
+        else:
+            self.ports[1].write(offset - 0x300, value)
+
+    def drive(self, port: int, pin: int, level: bool | None) -> None:
+        """Drives a pin from outside, or lets go of it."""
+        driven = self.ports[port].driven
+        driven.pop(pin, None)
+        if level is not None:
+            driven[pin] = level
+        self.ports[port].settle()
+
+    def level(self, port: int, pin: int) -> bool:
+        """The level of a pin as seen from outside."""
+        return self.ports[port].level(pin)
