@@ -24,11 +24,11 @@ lines
 
 standard output
   One line per thing that happens: `link HOST:PORT`, `console HOST:PORT`, `radio PORT`, `reset REASON`, `hardfault …`,
-  `power lost …`, `fault …`, and the answers to orders.
+  `power lost …`, `fault …`, and the answers to orders if they come on standard input.
 
 orders (--control)
   press 1, release 1, leds, supply low, supply good, power-cycle, reset, power-loss-at-write N, rng silent, rng constant,
-  rng ok, peers P,P, loss 0.2, unplug link, plug link, speed 10, status, quit
+  rng ok, radio, peers P,P, loss 0.2, unplug link, plug link, speed 10, status, quit
 
 exit status
    0  quit, or --seconds have passed
@@ -69,7 +69,7 @@ def arguments() -> argparse.ArgumentParser:
     pace.add_argument("--virtual-time", action="store_true", help="idle time is skipped: as fast as possible")
     parser.add_argument("--seconds", type=float, metavar="S", help="stop after S seconds of virtual time")
     parser.add_argument("--rtt", type=Path, metavar="FILE", help="append the image's RTT output (defmt frames) to FILE")
-    parser.add_argument("--control", action="store_true", help="take orders on standard input; its end ends the model")
+    parser.add_argument("--control", metavar="WHERE", help="take orders: stdin or tcp:HOST:PORT; the end of either ends the model")
     return parser
 
 
@@ -97,7 +97,7 @@ def build(options: argparse.Namespace) -> tuple[Machine, Control | None]:
         machine.radio.transmit = air.send
     if options.rtt:
         machine.attach_rtt(image, options.rtt)
-    return machine, Control(machine, host, air) if options.control else None
+    return machine, Control(machine, host, air, options.control) if options.control else None
 
 
 def main(arguments_given: list[str] | None = None) -> int:

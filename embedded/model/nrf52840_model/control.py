@@ -1,4 +1,4 @@
-"""Orders on standard input, one per line, each answered by a line that begins `ok` or `error`.
+"""Orders, one per line, each answered by a line that begins `ok` or `error`: on standard input and output, or on a socket.
 
     press N / release N        a button of the board (1 … 4)
     leds                       which LEDs are lit: `ok leds 0100`
@@ -11,25 +11,69 @@
     loss FRACTION              of the frames this radio receives
     unplug NAME / plug NAME    the cable of `link` or `console`
     speed FACTOR               of idle time against real time; 0 skips it
+    radio                      the UDP port of this radio: `ok radio 40311`
     status                     time, resets, flash operations, frames, overruns
     quit                       ends the model; so does the end of input
 """
 
 import os
+import socket
 import sys
 from collections.abc import Callable
 
-from .host import Air, Host
+from .host import Air, Host, address_of
 from .machine import Machine
 from .peripherals.rng import MODES
 from .schedule import HZ
 
 
+class Standard:
+    """Orders from standard input, answers on standard output."""
+
+    def fileno(self) -> int:
+        """What to wait for."""
+        return sys.stdin.fileno()
+
+    def read(self) -> bytes:
+        """What has come; nothing at the end."""
+        return os.read(self.fileno(), 4096)
+
+    def write(self, answer: str) -> None:
+        """Says an answer."""
+        print(answer, flush=True)
+
+
+class Socket:
+    """Orders and answers on a connection to whoever listens at `tcp:HOST:PORT`."""
+
+    def __init__(self, where: str):
+        self._socket = socket.create_connection(address_of("control", where), timeout=10)
+
+    def fileno(self) -> int:
+        """What to wait for."""
+        return self._socket.fileno()
+
+    def read(self) -> bytes:
+        """What has come; nothing at the end."""
+        try:
+            return self._socket.recv(4096)
+        except OSError:
+            return b""
+
+    def write(self, answer: str) -> None:
+        """Says an answer, if anybody still listens."""
+        try:
+            self._socket.sendall(f"{answer}\n".encode())
+        except OSError:
+            pass
+
+
 class Control:
     """Reads orders and carries them out."""
 
-    def __init__(self, machine: Machine, host: Host, air: Air | None):
+    def __init__(self, machine: Machine, host: Host, air: Air | None, where: str):
         self.machine, self.host, self.air = machine, host, air
+        self._channel = Standard() if where == "stdin" else Socket(where)
         self._input = b""
         self._orders: dict[str, Callable[[str], str]] = {
             "press": lambda n: self._press(n, True),
@@ -42,23 +86,24 @@ class Control:
             "rng": self._rng,
             "peers": self._peers,
             "loss": self._loss,
+            "radio": self._radio,
             "unplug": lambda name: self._plug(name, False),
             "plug": lambda name: self._plug(name, True),
             "speed": self._speed,
             "status": self._status,
             "quit": self._quit,
         }
-        host.watch(sys.stdin.buffer, self._read)
+        host.watch(self._channel, self._read)
 
     def _read(self) -> None:
-        data = os.read(sys.stdin.fileno(), 4096)
+        data = self._channel.read()
         if not data:
-            self.host.forget(sys.stdin.buffer)
+            self.host.forget(self._channel)
             self.machine.quit()
             return
         *lines, self._input = (self._input + data).split(b"\n")
         for line in lines:
-            print(self.order(line.decode("utf-8", "replace")), flush=True)
+            self._channel.write(self.order(line.decode("utf-8", "replace")))
 
     def order(self, line: str) -> str:
         """Carries out one order; returns the answer."""
@@ -101,10 +146,16 @@ class Control:
         self.machine.rng.fail(mode)
         return ""
 
-    def _peers(self, ports: str) -> str:
+    def _on_air(self) -> Air:
         if self.air is None:
             raise ValueError("there is no radio: --radio")
-        self.air.peers = [int(port) for port in ports.split(",") if port]
+        return self.air
+
+    def _radio(self, _: str) -> str:
+        return f"radio {self._on_air().port}"
+
+    def _peers(self, ports: str) -> str:
+        self._on_air().peers = [int(port) for port in ports.split(",") if port]
         return ""
 
     def _loss(self, fraction: str) -> str:

@@ -58,6 +58,15 @@ class Host:
         self._polled = time.monotonic()
 
 
+def address_of(name: str, where: str) -> tuple[str, int]:
+    """Host and port of `tcp:HOST:PORT` or `listen:HOST:PORT`."""
+    kind, _, address = where.partition(":")
+    host, _, port = address.rpartition(":")
+    if kind not in ("tcp", "listen") or not host or not port.isdecimal():
+        raise ValueError(f"{name}: {where!r} is neither tcp:HOST:PORT nor listen:HOST:PORT")
+    return host, int(port)
+
+
 class Line:
     """A serial line as a TCP connection: `tcp:HOST:PORT` connects out and comes back when it breaks, `listen:HOST:PORT`
     takes one connection after another and prints where. Without a connection what the chip sends is lost, as on a line
@@ -65,10 +74,7 @@ class Line:
     """
 
     def __init__(self, host: Host, name: str, where: str, deliver: Callable[[bytes], None], room: Callable[[], int]):
-        kind, _, address = where.partition(":")
-        server, _, port = address.rpartition(":")
-        if kind not in ("tcp", "listen") or not server or not port.isdecimal():
-            raise ValueError(f"{name}: {where!r} is neither tcp:HOST:PORT nor listen:HOST:PORT")
+        address = address_of(name, where)
         self.host, self._name, self._deliver, self._room = host, name, deliver, room
         self.plugged = True
         self.dropped = 0
@@ -77,11 +83,11 @@ class Line:
         self._watched = False
         self._retry = 0.0
         self._target: tuple[str, int] | None = None
-        if kind == "tcp":
-            self._target = (server, int(port))
+        if where.startswith("tcp:"):
+            self._target = address
             self._connect()
         else:
-            self._listener = socket.create_server((server, int(port)))
+            self._listener = socket.create_server(address)
             print(f"{name} {self._listener.getsockname()[0]}:{self._listener.getsockname()[1]}", flush=True)
             host.watch(self._listener, self._accept)
 

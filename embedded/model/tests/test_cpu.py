@@ -3,8 +3,9 @@
 import struct
 import time
 
-from nrf52840_model.schedule import HZ
 from thumb import Program, word
+
+from nrf52840_model.schedule import HZ
 
 COUNT, OTHER, COPY = 0x2000_0000, 0x2000_0004, 0x2000_0008
 ISER, ISPR, IPR, AIRCR = 0xE000_E100, 0xE000_E200, 0xE000_E400, 0xE000_ED0C

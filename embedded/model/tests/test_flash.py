@@ -1,10 +1,11 @@
 """Flash: what the cells do, what survives, and what the firmware must not do."""
 
 import pytest
+from thumb import Program, word
+
 from nrf52840_model.faults import ModelFault, PowerLost
 from nrf52840_model.flash import PAGE, Storage
 from nrf52840_model.schedule import MILLISECOND
-from thumb import Program, word
 
 NVMC, WEN, ERASE = 0x4001_E000, 0x4001_E504, 0x4001_E508
 PLACE = 0xF_0000

@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from nrf52840_model.flash import Storage
 from test_flash import PLACE, writing
 from thumb import Program
+
+from nrf52840_model.flash import Storage
 
 ROOT = Path(__file__).resolve().parent.parent
 UARTE0 = 0x4000_2000
@@ -51,7 +52,7 @@ def test_help_teaches():
 
 
 def test_a_listening_line_prints_its_port_and_carries_bytes_both_ways(tmp_path):
-    with run(tmp_path, echo(), "--link", "listen:127.0.0.1:0", "--control") as process:
+    with run(tmp_path, echo(), "--link", "listen:127.0.0.1:0", "--control", "stdin") as process:
         port = int(lines_until(process, "link")[-1].rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), timeout=20) as line:
             line.sendall(b"abc")
@@ -67,7 +68,7 @@ def test_a_line_that_connects_out_finds_its_listener(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(20)
         where = f"tcp:127.0.0.1:{listener.getsockname()[1]}"
-        with run(tmp_path, echo(), "--link", where, "--control") as process:
+        with run(tmp_path, echo(), "--link", where, "--control", "stdin") as process:
             line, _ = listener.accept()
             line.settimeout(20)
             line.sendall(b"x")
@@ -80,7 +81,7 @@ def test_a_line_that_connects_out_finds_its_listener(tmp_path):
 
 
 def test_orders_are_answered_and_wrong_ones_too(tmp_path):
-    with run(tmp_path, echo(), "--control", "--radio", "0") as process:
+    with run(tmp_path, echo(), "--control", "stdin", "--radio", "0") as process:
         answers = []
         for order in ("leds", "press 1", "press 9", "rng silent", "peers 1,2", "loss x", "dance", "status", "power-cycle"):
             process.stdin.write(order + "\n")
@@ -98,6 +99,19 @@ def test_orders_are_answered_and_wrong_ones_too(tmp_path):
         process.stdin.write("quit\n")
         process.stdin.flush()
         assert process.wait(20) == 0
+
+
+def test_orders_can_come_on_a_socket_whose_end_ends_the_model(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(20)
+        where = f"tcp:127.0.0.1:{listener.getsockname()[1]}"
+        with run(tmp_path, echo(), "--control", where, "--radio", "0") as process:
+            control, _ = listener.accept()
+            control.settimeout(20)
+            control.sendall(b"radio\n")
+            assert control.recv(100).startswith(b"ok radio ")
+            control.close()
+            assert process.wait(20) == 0
 
 
 def test_a_power_loss_ends_with_its_status_and_the_file_is_left_torn(tmp_path):
@@ -122,7 +136,7 @@ def test_a_fault_of_the_firmware_has_a_status_of_its_own(tmp_path):
 def test_a_killed_model_has_everything_in_its_file(tmp_path):
     flash = tmp_path / "flash"
     program = writing(0x1234_5678)
-    process = run(tmp_path, program, "--flash", str(flash), "--control")
+    process = run(tmp_path, program, "--flash", str(flash), "--control", "stdin")
     process.stdin.write("status\n")
     process.stdin.flush()
     lines_until(process, "ok status")

@@ -1,8 +1,9 @@
 """Frames between radios."""
 
+from thumb import Program
+
 from nrf52840_model.peripherals.radio import fcs
 from nrf52840_model.schedule import MICROSECOND, MILLISECOND
-from thumb import Program
 
 RADIO, RAM = 0x4000_1000, 0x2000_2000
 TXEN, RXEN, START, DISABLE = 0x000, 0x004, 0x008, 0x010

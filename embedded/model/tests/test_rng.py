@@ -1,7 +1,8 @@
 """The random number generator and its failures."""
 
-from nrf52840_model.schedule import MICROSECOND
 from thumb import Program
+
+from nrf52840_model.schedule import MICROSECOND
 
 RNG = 0x4000_D000
 VALRDY, VALUE = RNG + 0x100, RNG + 0x508

@@ -1,7 +1,8 @@
 """The serial ports, as embassy's buffered driver uses them."""
 
-from nrf52840_model.schedule import MICROSECOND
 from thumb import word
+
+from nrf52840_model.schedule import MICROSECOND
 
 UARTE0, UARTE1, TIMER1, PPI = 0x4000_2000, 0x4002_8000, 0x4000_9000, 0x4001_F000
 RAM = 0x2000_1000
