@@ -1,6 +1,6 @@
 """Flash as cells of a NOR array, kept in a file (PS 4.3).
 
-Writing can only clear bits; a word takes two writes between erases (PS 4.3.9, n_WRITE); erasing a page sets all its bits.
+Writing can only clear bits; a word takes two writes between erases (PS 4.3, n_WRITE); erasing a page sets all its bits.
 A supply that fails in the middle of a write leaves some of the bits cleared, and in the middle of an erase a page of which some
 words are erased and one is anything.
 

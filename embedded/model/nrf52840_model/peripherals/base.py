@@ -32,7 +32,7 @@ class Peripheral:
         self.machine = machine
         self.schedule = machine.schedule
         self.base = base
-        # The interrupt number is the peripheral's ID, bits 12 to 17 of its address (PS 6.1.1).
+        # The interrupt number is the peripheral's ID, bits 12 to 17 of its address (PS 6.1).
         self.irq = (base >> 12) & 0x3F
         self.clear()
         machine.bus.attach(base, self)

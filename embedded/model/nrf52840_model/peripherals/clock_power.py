@@ -1,7 +1,7 @@
 """CLOCK and POWER: two peripherals that share a page and an interrupt (PS 5.3 and 5.4).
 
 The high-frequency crystal starts in 360 µs; the low-frequency clock in 250 ms from a crystal and 600 µs from the RC
-oscillator (PS 5.4.4). RESETREAS accumulates reasons until the firmware clears them. The power-fail comparator warns
+oscillator (PS 5.4). RESETREAS accumulates reasons until the firmware clears them. The power-fail comparator warns
 while the supply is low and POFCON enables it. There is no VBUS: USBREGSTATUS reads 0 and no USB event ever occurs.
 """
 
@@ -83,7 +83,8 @@ class ClockPower(Peripheral):
         self._compare_supply()
 
     def flash_is_blocked(self) -> bool:
-        """While the comparator warns, the NVMC starts no write and no erase (PS 5.3.4)."""
+        """While the comparator warns nothing is written: cells programmed by a failing supply cannot be relied on, so the model
+        shows firmware that tries that it must not."""
         return self.supply_low and bool(self.registers.get(POFCON, 0) & 1)
 
     def _compare_supply(self) -> None:

@@ -1,7 +1,7 @@
-"""RADIO in IEEE 802.15.4 mode, 250 kbit/s (PS 6.19.12): ramp-up, clear channel assessment, frames with their air time.
+"""RADIO in IEEE 802.15.4 mode, 250 kbit/s (PS 6.20.12): ramp-up, clear channel assessment, frames with their air time.
 
 A frame in RAM is its length byte, the payload, and two bytes for the FCS, which the radio computes; after reception the
-link quality stands in their place (PS 6.19.12.6). On air a frame takes 32 µs per byte after six bytes of header. A frame
+link quality stands in their place (PS 6.20.12). On air a frame takes 32 µs per byte after six bytes of header. A frame
 that begins while the receiver is not listening is lost, except that it waits as long as this radio transmits itself (its
 sender would have sensed that) and `PATIENCE` longer, because the models' clocks do not run in step.
 """

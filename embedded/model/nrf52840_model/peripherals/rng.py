@@ -1,4 +1,4 @@
-"""RNG (PS 6.20): one byte after another from a seeded generator, at the speed of the hardware.
+"""RNG (PS 6.21): one byte after another from a seeded generator, at the speed of the hardware.
 
 The first byte takes 128 µs longer; each takes 30 µs, or 120 µs with bias correction. Failures a test can order: `silent`
 (VALRDY never comes) and `constant` (every byte is the same).

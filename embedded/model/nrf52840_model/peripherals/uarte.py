@@ -54,7 +54,7 @@ class Uarte(Peripheral):
     @property
     def byte_time(self) -> int:
         """Cycles per byte: start bit, eight data bits, stop bit."""
-        # BAUDRATE is the rate in units of 16 MHz / 2^32 (PS 6.34.9.24).
+        # BAUDRATE is the rate in units of 16 MHz / 2^32 (PS 6.34).
         rate = (self.registers.get(BAUDRATE, 0x0400_0000) or 0x0400_0000) * 16_000_000 >> 32
         return 10 * HZ // max(rate, 1)
 
