@@ -1,0 +1,86 @@
+//! An emulated board: an emulator, its console and its wire.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use crate::console::Console;
+use crate::patience::{Deadline, PATIENCE};
+use crate::process::Process;
+use crate::wire::{End, Wire};
+
+/// An emulated board.
+#[derive(Debug)]
+pub struct Board {
+    /// The emulator.
+    pub emulator: Process,
+    /// The board's console.
+    pub console: Console,
+    /// The line to its gateway, which dials [`End::Gateway`].
+    pub wire: Wire,
+}
+
+/// The ports on 127.0.0.1 that an emulator is to dial.
+#[derive(Clone, Copy, Debug)]
+pub struct Ports {
+    /// For the line to the gateway.
+    pub link: u16,
+    /// For the console.
+    pub console: u16,
+}
+
+impl Board {
+    /// Starts an emulator, which dials the ports it is given. What it and the board say goes to `log` with the endings
+    /// `out`, `err` and `console`.
+    ///
+    /// # Panics
+    /// If the emulator cannot be started or dials nobody.
+    #[must_use]
+    pub fn start(log: &Path, command: impl FnOnce(Ports) -> Command) -> Self {
+        let wire = Wire::new(1);
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on loopback");
+        let console = listener.local_addr().expect("bound").port();
+        let mut emulator = Process::start(command(Ports { link: wire.port(End::Board), console }), log);
+        listener.set_nonblocking(true).expect("a socket option");
+        let deadline = Deadline::after(PATIENCE);
+        let line = loop {
+            if let Ok((line, _)) = listener.accept() {
+                break line;
+            }
+            let alive = emulator.is_running() && !deadline.left().is_zero();
+            assert!(alive, "the emulator does not dial: {}", emulator.story());
+            thread::sleep(Duration::from_millis(10));
+        };
+        line.set_nonblocking(false).expect("a socket option");
+        Self { emulator, console: Console::new(line, &log.with_extension("console")), wire }
+    }
+}
+
+/// How QEMU counts time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// By the host's clock: as fast as the host can.
+    Host,
+    /// An instruction takes a nanosecond: what `quiver-mps2` counts is true, and the same on every host.
+    Instructions,
+}
+
+/// QEMU with an image of `quiver-mps2`. `options` are those of the image: `seed=7`, `cut=100`, `rng=stuck`.
+#[must_use]
+pub fn qemu(image: &Path, time: Time, options: &[&str], ports: Ports) -> Command {
+    let mut qemu = Command::new("qemu-system-arm");
+    qemu.args(["-machine", "mps2-an386", "-cpu", "cortex-m4", "-display", "none", "-monitor", "none"]);
+    for (name, port) in [("link", ports.link), ("console", ports.console)] {
+        let device = format!("socket,id={name},host=127.0.0.1,port={port},nodelay=on");
+        qemu.args(["-chardev", &device, "-serial", &format!("chardev:{name}")]);
+    }
+    let options: String = options.iter().map(|option| format!(",arg={option}")).collect();
+    qemu.args(["-semihosting-config", &format!("enable=on,target=native,arg=quiver{options}")]);
+    if time == Time::Instructions {
+        qemu.args(["-icount", "shift=0"]);
+    }
+    qemu.arg("-kernel").arg(image);
+    qemu
+}

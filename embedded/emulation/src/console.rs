@@ -1,0 +1,94 @@
+//! A board's console: lines in, lines out.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+
+use crate::patience::{Deadline, PATIENCE};
+
+#[derive(Debug, Default)]
+struct Heard {
+    lines: Vec<String>,
+    ended: bool,
+}
+
+/// A board's console. What it says is kept, also in a file.
+#[derive(Debug)]
+pub struct Console {
+    line: TcpStream,
+    heard: Arc<(Mutex<Heard>, Condvar)>,
+    /// How many lines were looked at.
+    at: usize,
+}
+
+impl Console {
+    /// Listens to the board at the other end of `line`, and keeps what it says in the file `log`.
+    #[must_use]
+    pub fn new(line: TcpStream, log: &Path) -> Self {
+        line.set_nodelay(true).expect("a socket option");
+        let heard = Arc::new((Mutex::new(Heard::default()), Condvar::new()));
+        let mut log = File::create(log).expect("create");
+        let (reader, shared) = (BufReader::new(line.try_clone().expect("clone")), Arc::clone(&heard));
+        thread::spawn(move || {
+            for text in reader.split(b'\n').map_while(Result::ok) {
+                let _ = log.write_all(&text).and_then(|()| log.write_all(b"\n"));
+                let text = String::from_utf8_lossy(&text).trim_end_matches('\r').into();
+                shared.0.lock().expect("not poisoned").lines.push(text);
+                shared.1.notify_all();
+            }
+            shared.0.lock().expect("not poisoned").ended = true;
+            shared.1.notify_all();
+        });
+        Self { line, heard, at: 0 }
+    }
+
+    /// Types these bytes, whatever they are. An emulator that has ended hears nothing.
+    pub fn type_bytes(&mut self, bytes: &[u8]) {
+        let _ = self.line.write_all(bytes);
+    }
+
+    /// Types a line. What was said before is no answer to it: [`line`](Self::line) starts here.
+    pub fn type_line(&mut self, text: &str) {
+        self.at = self.heard.0.lock().expect("not poisoned").lines.len();
+        self.type_bytes(format!("{text}\n").as_bytes());
+    }
+
+    /// The next line not yet looked at that contains `part`; what comes before it is looked at with it.
+    ///
+    /// # Panics
+    /// After [`PATIENCE`], or when the emulator ends; with the last lines.
+    pub fn line(&mut self, part: &str) -> String {
+        self.line_that(&format!("`{part}`"), |line| line.contains(part).then(|| line.to_string()))
+    }
+
+    /// The next line not yet looked at in which `find` finds something.
+    ///
+    /// # Panics
+    /// As [`line`](Self::line), with `what`.
+    pub fn line_that<T>(&mut self, what: &str, mut find: impl FnMut(&str) -> Option<T>) -> T {
+        let deadline = Deadline::after(PATIENCE);
+        let (lock, condition) = &*self.heard;
+        let mut heard = lock.lock().expect("not poisoned");
+        loop {
+            while let Some(line) = heard.lines.get(self.at) {
+                self.at += 1;
+                if let Some(found) = find(line) {
+                    return found;
+                }
+            }
+            let last = &heard.lines[heard.lines.len().saturating_sub(20)..];
+            assert!(!heard.ended, "the emulator ended before {what}:\n{}", last.join("\n"));
+            assert!(!deadline.left().is_zero(), "waited in vain for {what}:\n{}", last.join("\n"));
+            heard = condition.wait_timeout(heard, deadline.left()).expect("not poisoned").0;
+        }
+    }
+
+    /// Everything said so far.
+    #[must_use]
+    pub fn said(&self) -> Vec<String> {
+        self.heard.0.lock().expect("not poisoned").lines.clone()
+    }
+}

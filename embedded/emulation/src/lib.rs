@@ -1,0 +1,25 @@
+//! The firmware's images in emulation: a stage for tests in which the real services and emulated boards meet.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`build`] | programs and images, built as they are shipped |
+//! | [`process`] | a running program, its output and its end |
+//! | [`deployment`] | operator, KGC, leader and tokens in a temporary directory |
+//! | [`wire`] | the line between a board and its gateway, which the test can listen to, disturb and cut |
+//! | [`console`] | a board's console: lines in, lines out |
+//! | [`board`] | an emulator with a board's image, its console and its wire; QEMU is one |
+//! | [`size`] | what an image takes of flash and RAM |
+//! | [`patience`] | waiting, with an end |
+//!
+//! Everything listens on loopback, on ports that the system chooses; emulators dial the test. Whatever is not as a test
+//! needs it (no QEMU, an image that does not build) is a panic that says so: a test that cannot run has failed.
+#![forbid(unsafe_code)]
+
+pub mod board;
+pub mod build;
+pub mod console;
+pub mod deployment;
+pub mod patience;
+pub mod process;
+pub mod size;
+pub mod wire;

@@ -1,0 +1,42 @@
+//! Waiting, with an end.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long anything may take. A loaded machine is slow, and an emulated one slower.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A moment at which patience ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    /// So long from now.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "a test of real processes waits in real time")]
+    pub fn after(patience: Duration) -> Self {
+        Self(Instant::now() + patience)
+    }
+
+    /// What is left of it.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "a test of real processes waits in real time")]
+    pub fn left(self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+}
+
+/// Waits until `look` finds something.
+///
+/// # Panics
+/// After [`PATIENCE`], with `what` and whatever `look` has to tell.
+pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Deadline::after(PATIENCE);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(!deadline.left().is_zero(), "waited in vain: {what}");
+        sleep(Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,224 @@
+//! The line between a board and its gateway: two sockets, and bytes that go from one to the other, unless the test wants
+//! something else.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
+
+/// An end of the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The board's.
+    Board,
+    /// The gateway's.
+    Gateway,
+}
+
+impl End {
+    fn other(self) -> Self {
+        match self {
+            Self::Board => Self::Gateway,
+            Self::Gateway => Self::Board,
+        }
+    }
+}
+
+/// What happens to bytes on their way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weather {
+    /// Nothing arrives.
+    pub cut: bool,
+    /// After how many bytes, on average, garbage comes in between: up to 40 random bytes. 0: never.
+    pub garbage: u32,
+    /// After how many bytes, on average, one is replaced by another. 0: never.
+    pub errors: u32,
+    /// After how many bytes, on average, one is lost. 0: never.
+    pub losses: u32,
+}
+
+#[derive(Debug)]
+struct Shared {
+    sockets: [Option<TcpStream>; 2],
+    seen: [Vec<u8>; 2],
+    weather: Weather,
+    chance: ChaCha8Rng,
+}
+
+/// A line. Each end may come and go: who dials takes the place of who was there before.
+#[derive(Debug)]
+pub struct Wire {
+    ports: [u16; 2],
+    shared: Arc<Mutex<Shared>>,
+}
+
+impl Wire {
+    /// A line that waits for both ends. All disturbance follows from `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let shared = Arc::new(Mutex::new(Shared {
+            sockets: [None, None],
+            seen: [Vec::new(), Vec::new()],
+            weather: Weather::default(),
+            chance: ChaCha8Rng::seed_from_u64(seed),
+        }));
+        let ports = [End::Board, End::Gateway].map(|end| {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on loopback");
+            let port = listener.local_addr().expect("bound").port();
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || serve(&listener, end, &shared));
+            port
+        });
+        Self { ports, shared }
+    }
+
+    /// Where this end is to dial, on 127.0.0.1.
+    #[must_use]
+    pub fn port(&self, end: End) -> u16 {
+        self.ports[end as usize]
+    }
+
+    /// Changes what happens to bytes from now on.
+    pub fn weather(&self, weather: Weather) {
+        self.lock().weather = weather;
+    }
+
+    /// Puts bytes of the test's own on the line, towards this end.
+    pub fn inject(&self, towards: End, bytes: &[u8]) {
+        self.lock().deliver(towards, bytes);
+    }
+
+    /// What this end has said since the start, as it said it.
+    #[must_use]
+    pub fn said(&self, end: End) -> Vec<u8> {
+        self.lock().seen[end as usize].clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Shared> {
+        self.shared.lock().expect("not poisoned")
+    }
+}
+
+impl Shared {
+    /// An end that is not there, or that has gone, hears nothing: as on a real line.
+    fn deliver(&mut self, towards: End, bytes: &[u8]) {
+        if let Some(socket) = &mut self.sockets[towards as usize] {
+            let _ = socket.write_all(bytes);
+        }
+    }
+
+    fn happens(&mut self, every: u32) -> bool {
+        every > 0 && self.chance.next_u32().is_multiple_of(every)
+    }
+
+    /// What arrives of these bytes.
+    fn disturbed(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let weather = self.weather;
+        if weather.cut {
+            return Vec::new();
+        }
+        let mut arrives = Vec::with_capacity(bytes.len());
+        for &byte in bytes {
+            if self.happens(weather.garbage) {
+                let mut garbage = vec![0; 1 + self.chance.next_u32() as usize % 40];
+                self.chance.fill_bytes(&mut garbage);
+                arrives.extend(garbage);
+            }
+            if self.happens(weather.errors) {
+                arrives.push(self.chance.next_u32() as u8);
+            } else if !self.happens(weather.losses) {
+                arrives.push(byte);
+            }
+        }
+        arrives
+    }
+}
+
+/// Takes whoever dials this end, one after another, and carries what they say to the other.
+fn serve(listener: &TcpListener, end: End, shared: &Arc<Mutex<Shared>>) {
+    for socket in listener.incoming().map_while(Result::ok) {
+        socket.set_nodelay(true).expect("a socket option");
+        let mut reader = socket.try_clone().expect("clone");
+        let before = shared.lock().expect("not poisoned").sockets[end as usize].replace(socket);
+        if let Some(before) = before {
+            let _ = before.shutdown(std::net::Shutdown::Both);
+        }
+        let shared = Arc::clone(shared);
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(len @ 1..) = reader.read(&mut buffer) {
+                let shared = &mut *shared.lock().expect("not poisoned");
+                shared.seen[end as usize].extend(&buffer[..len]);
+                let arrives = shared.disturbed(&buffer[..len]);
+                shared.deliver(end.other(), &arrives);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::patience::eventually;
+
+    fn ends(wire: &Wire) -> (TcpStream, TcpStream) {
+        let dial = |end| TcpStream::connect((Ipv4Addr::LOCALHOST, wire.port(end))).expect("listens");
+        let ends = (dial(End::Board), dial(End::Gateway));
+        eventually("both ends are taken", || wire.lock().sockets.iter().all(Option::is_some).then_some(()));
+        ends
+    }
+
+    fn hear(socket: &mut TcpStream, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        socket.read_exact(&mut bytes).expect("so many bytes");
+        bytes
+    }
+
+    #[test]
+    fn bytes_go_both_ways_and_are_remembered() {
+        let wire = Wire::new(0);
+        let (mut board, mut gateway) = ends(&wire);
+        board.write_all(b"hello").expect("write");
+        assert_eq!(hear(&mut gateway, 5), b"hello");
+        gateway.write_all(b"dear board").expect("write");
+        assert_eq!(hear(&mut board, 10), b"dear board");
+        wire.inject(End::Board, b"psst");
+        assert_eq!(hear(&mut board, 4), b"psst");
+        assert_eq!((wire.said(End::Board), wire.said(End::Gateway)), (b"hello".into(), b"dear board".into()));
+    }
+
+    #[test]
+    fn gateway_that_comes_back_takes_its_place() {
+        let wire = Wire::new(0);
+        let (mut board, gateway) = ends(&wire);
+        drop(gateway);
+        let mut again = TcpStream::connect((Ipv4Addr::LOCALHOST, wire.port(End::Gateway))).expect("listens");
+        again.write_all(b"back").expect("write");
+        assert_eq!(hear(&mut board, 4), b"back");
+        board.write_all(b"good").expect("write");
+        assert_eq!(hear(&mut again, 4), b"good");
+    }
+
+    #[test]
+    fn bad_weather_adds_changes_and_loses_bytes_and_a_cut_line_is_silent() {
+        let wire = Wire::new(7);
+        let mut shared = wire.lock();
+        let clean = vec![b'x'; 10_000];
+        let mut arrives = |weather| {
+            shared.weather = weather;
+            shared.disturbed(&clean)
+        };
+        assert_eq!(arrives(Weather::default()), clean);
+        assert!(arrives(Weather { cut: true, ..Weather::default() }).is_empty());
+        let more = arrives(Weather { garbage: 100, ..Weather::default() });
+        assert!(more.len() > 11_000, "{}", more.len());
+        assert!(more.iter().filter(|&&byte| byte == b'x').count() >= 10_000, "nothing else is lost");
+        let wrong = arrives(Weather { errors: 100, ..Weather::default() });
+        assert!(wrong.len() == 10_000 && wrong != clean);
+        let fewer = arrives(Weather { losses: 100, ..Weather::default() });
+        assert!((9_800..9_999).contains(&fewer.len()), "{}", fewer.len());
+    }
+}

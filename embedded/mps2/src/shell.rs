@@ -1,0 +1,94 @@
+//! The bench shell on the console: a line in, its benchmark's output out, and a line `ready`.
+
+use alloc::string::String;
+use core::ops::ControlFlow;
+use core::time::Duration;
+
+use embassy_futures::yield_now;
+use embassy_time::{Duration as Wait, with_timeout};
+use embedded_io_async::{Read, Write};
+use quiver_bench::{About, Host, Peaks};
+
+use crate::machine::Interrupt;
+use crate::uart::{self, Uart};
+use crate::{clock, machine, watchdog};
+
+/// The longest line that is understood.
+const LINE: usize = 128;
+const ABOUT: About<'static> = About { board: "mps2-an386", mcu: "Cortex-M4 (QEMU)" };
+
+/// What was in use when the watch began, in bytes.
+#[derive(Default)]
+pub(crate) struct Target {
+    heap: usize,
+    stack: usize,
+}
+
+impl Host for Target {
+    fn now(&mut self) -> Duration {
+        Duration::from_nanos(clock::nanoseconds())
+    }
+
+    fn instructions(&mut self) -> Option<u64> {
+        Some(clock::instructions())
+    }
+
+    fn free_heap(&mut self) -> Option<usize> {
+        Some(machine::heap().1)
+    }
+
+    fn watch_memory(&mut self) {
+        machine::watch_heap();
+        machine::watch_stack();
+        (self.heap, self.stack) = (machine::heap().0, machine::stack_used());
+    }
+
+    fn peaks(&mut self) -> Peaks {
+        let heap = machine::heap().2.saturating_sub(self.heap);
+        let stack = machine::stack_peak().saturating_sub(self.stack);
+        Peaks { heap: Some(heap), stack: Some(stack) }
+    }
+
+    async fn pause(&mut self) -> ControlFlow<()> {
+        watchdog::feed();
+        yield_now().await;
+        ControlFlow::Continue(())
+    }
+}
+
+#[embassy_executor::task]
+pub(crate) async fn task() {
+    let mut console = Uart::start(&uart::CONSOLE, &[Interrupt::Uart1Received, Interrupt::Uart1Sent]);
+    let mut target = Target::default();
+    loop {
+        say(&mut console, "ready\n").await;
+        let line = line(&mut console).await;
+        let mut out = String::new();
+        // What went wrong is among what was written.
+        let _ = quiver_bench::run(&line, &ABOUT, &mut target, &mut out).await;
+        say(&mut console, &out).await;
+    }
+}
+
+async fn say(console: &mut Uart, text: &str) {
+    // A UART that cannot fail.
+    let Ok(()) = console.write_all(text.as_bytes()).await;
+}
+
+/// The next line that is not empty; of one that is too long, the beginning.
+async fn line(console: &mut Uart) -> String {
+    let mut line = String::with_capacity(LINE);
+    loop {
+        let mut byte = [0];
+        // The watchdog is for what hangs, not for who has nothing to say.
+        while with_timeout(Wait::from_secs(1), console.read(&mut byte)).await.is_err() {
+            watchdog::feed();
+        }
+        match byte[0] {
+            b'\n' | b'\r' if line.is_empty() => {}
+            b'\n' | b'\r' => return line,
+            byte if line.len() < LINE && byte.is_ascii() => line.push(byte.into()),
+            _ => {}
+        }
+    }
+}

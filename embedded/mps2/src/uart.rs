@@ -1,0 +1,135 @@
+//! UARTs: received by interrupt into a buffer, sent byte by byte.
+//!
+//! When the buffer is full, reception pauses, and QEMU holds the next byte back: nothing is lost, and nothing grows.
+
+use core::convert::Infallible;
+use core::future::poll_fn;
+use core::task::Poll;
+
+use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
+use embassy_sync::pipe::Pipe;
+use embassy_sync::waitqueue::AtomicWaker;
+use embedded_io_async::{ErrorType, Read, Write};
+
+use tock_registers::interfaces::{Readable, Writeable};
+
+use crate::machine::{self, Interrupt, UartRegisters};
+
+const TRANSMIT_FULL: u32 = 1;
+const RECEIVE_FULL: u32 = 1 << 1;
+const ENABLE: u32 = 0b11;
+const ON_SENT: u32 = 1 << 2;
+const ON_RECEIVED: u32 = 1 << 3;
+const SENT: u32 = 1;
+const RECEIVED: u32 = 1 << 1;
+/// The least divisor; QEMU does not care how fast the line would be.
+const DIVISOR: u32 = 16;
+/// Bytes received that wait to be read.
+const BUFFER: usize = 2048;
+
+/// The line to the gateway.
+#[cfg(feature = "edge")]
+pub(crate) static LINK: Shared = Shared::new(machine::uart::<0>);
+/// The console.
+pub(crate) static CONSOLE: Shared = Shared::new(machine::uart::<1>);
+
+/// What a UART and its interrupt have in common.
+pub(crate) struct Shared {
+    registers: fn() -> &'static UartRegisters,
+    received: Pipe<CriticalSectionRawMutex, BUFFER>,
+    sent: AtomicWaker,
+}
+
+impl Shared {
+    const fn new(registers: fn() -> &'static UartRegisters) -> Self {
+        Self { registers, received: Pipe::new(), sent: AtomicWaker::new() }
+    }
+
+    /// Either of its interrupts.
+    pub(crate) fn interrupted(&self) {
+        critical_section::with(|_| {
+            let registers = (self.registers)();
+            if registers.interrupt.get() & SENT != 0 {
+                registers.interrupt.set(SENT);
+                registers.control.set(registers.control.get() & !ON_SENT);
+                self.sent.wake();
+            }
+            self.receive(registers);
+        });
+    }
+
+    /// Takes what has come as long as there is room. Within a critical section.
+    fn receive(&self, registers: &UartRegisters) {
+        loop {
+            // First this, then the data: QEMU delivers the next byte as soon as this one is read, and says so.
+            registers.interrupt.set(RECEIVED);
+            if registers.state.get() & RECEIVE_FULL == 0 {
+                registers.control.set(registers.control.get() | ON_RECEIVED);
+                return;
+            }
+            if self.received.is_full() {
+                registers.control.set(registers.control.get() & !ON_RECEIVED);
+                return;
+            }
+            let byte = registers.data.get() as u8;
+            // There is room, and nobody else writes.
+            let _ = self.received.try_write(&[byte]);
+        }
+    }
+}
+
+/// A UART in use.
+#[derive(Clone, Copy)]
+pub(crate) struct Uart(&'static Shared);
+
+impl Uart {
+    /// Switches it on.
+    pub(crate) fn start(shared: &'static Shared, interrupts: &[Interrupt]) -> Self {
+        let registers = (shared.registers)();
+        registers.divisor.set(DIVISOR);
+        registers.control.set(ENABLE | ON_RECEIVED);
+        machine::enable(interrupts);
+        Self(shared)
+    }
+}
+
+impl ErrorType for Uart {
+    type Error = Infallible;
+}
+
+impl Read for Uart {
+    /// Cancel-safe: a dropped future has taken nothing.
+    async fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Infallible> {
+        let len = self.0.received.read(buffer).await;
+        // There is room again.
+        critical_section::with(|_| self.0.receive((self.0.registers)()));
+        Ok(len)
+    }
+}
+
+impl Write for Uart {
+    async fn write(&mut self, bytes: &[u8]) -> Result<usize, Infallible> {
+        let registers = (self.0.registers)();
+        for (sent, &byte) in bytes.iter().enumerate() {
+            if registers.state.get() & TRANSMIT_FULL != 0 {
+                if sent > 0 {
+                    return Ok(sent);
+                }
+                self.flush().await?;
+            }
+            registers.data.set(byte.into());
+        }
+        Ok(bytes.len())
+    }
+
+    async fn flush(&mut self) -> Result<(), Infallible> {
+        let registers = (self.0.registers)();
+        poll_fn(|context| {
+            self.0.sent.register(context.waker());
+            // The interrupt comes when the buffer empties, and only if it was asked for by then: ask, then look.
+            critical_section::with(|_| registers.control.set(registers.control.get() | ON_SENT));
+            if registers.state.get() & TRANSMIT_FULL == 0 { Poll::Ready(Ok(())) } else { Poll::Pending }
+        })
+        .await
+    }
+}
