@@ -9,6 +9,7 @@
 //! | [`console`] | a board's console: lines in, lines out |
 //! | [`board`] | an emulator with a board's image, its console and its wire; QEMU is one |
 //! | [`size`] | what an image takes of flash and RAM |
+//! | [`model`] | a board in the model of the nRF52840, whose surroundings take orders |
 //! | [`patience`] | waiting, with an end |
 //!
 //! Everything listens on loopback, on ports that the system chooses; emulators dial the test. Whatever is not as a test
@@ -19,6 +20,7 @@ pub mod board;
 pub mod build;
 pub mod console;
 pub mod deployment;
+pub mod model;
 pub mod patience;
 pub mod process;
 pub mod size;
