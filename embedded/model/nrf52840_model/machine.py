@@ -220,4 +220,4 @@ class Machine:
 
     def leds(self) -> list[bool]:
         """Which of the board's LEDs (1 … 4) are lit."""
-        return [not self.gpio.level(port, pin) for port, pin in self.board.leds]
+        return [self.gpio.drives_low(port, pin) for port, pin in self.board.leds]

@@ -10,6 +10,7 @@ def pin_cnf(pin: int) -> int:
 
 
 def test_an_output_drives_the_led_that_hangs_on_it(machine):
+    assert not any(machine.leds()), "an input lights nothing"
     machine.bus.write(pin_cnf(13), 0b11)
     assert machine.leds()[0], "a low pin lights it"
     machine.bus.write(P0 + 0x508, 1 << 13)

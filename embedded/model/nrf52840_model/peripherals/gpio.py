@@ -131,6 +131,6 @@ class Gpio(Peripheral):
             driven[pin] = level
         self.ports[port].settle()
 
-    def level(self, port: int, pin: int) -> bool:
-        """The level of a pin as seen from outside."""
-        return self.ports[port].level(pin)
+    def drives_low(self, port: int, pin: int) -> bool:
+        """Whether the chip draws current through what hangs between this pin and the supply."""
+        return bool(self.ports[port].direction >> pin & 1) and not self.ports[port].level(pin)
