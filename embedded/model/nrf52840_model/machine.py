@@ -18,13 +18,13 @@ from .peripherals.clock_power import ClockPower
 from .peripherals.gpio import Gpio
 from .peripherals.gpiote import Gpiote
 from .peripherals.nvmc import Nvmc
+from .peripherals.passive import Passive
 from .peripherals.ppi import Ppi
 from .peripherals.radio import Radio
 from .peripherals.rng import Rng
 from .peripherals.rtc import Rtc
 from .peripherals.timer import Timer
 from .peripherals.uarte import Uarte
-from .peripherals.usbd import Usbd
 from .peripherals.wdt import Wdt
 from .rtt import Rtt
 from .schedule import HZ, MILLISECOND, Schedule
@@ -88,7 +88,7 @@ class Machine:
         self.rtcs = [Rtc(self, base, channels) for base, channels in rtcs]
         self._reset_together = [
             self.ppi, self.radio, *self.uartes, self.gpiote, self.gpio, self.rng, self.nvmc, *self.timers, *self.rtcs,
-            Usbd(self, 0x4002_7000),
+            Passive(self, 0x4002_7000), Passive(self, 0x4000_C000),
         ]  # fmt: skip
 
     def _map_registers(self) -> None:
