@@ -28,7 +28,6 @@ pub(crate) struct Course<'a, 'h, H> {
 pub(crate) struct Subject<'a> {
     pub(crate) benchmark: &'a str,
     pub(crate) parameters: &'a str,
-    pub(crate) mix: Mix,
 }
 
 /// What an iteration is measured with.
@@ -62,6 +61,12 @@ impl<H: Host> Course<'_, '_, H> {
             Some(free) if free < needed => Err(BenchError::TooLittleMemory { needed, free }),
             _ => Ok(()),
         }
+    }
+
+    /// Lets others have their turn between two long steps that come before the first iteration.
+    #[cfg(feature = "abe")]
+    pub(crate) async fn rest(&mut self) {
+        self.ended |= self.host.pause().await == ControlFlow::Break(());
     }
 
     /// Repeats an operation that needs nothing made before it.
@@ -128,7 +133,11 @@ impl<H: Host> Course<'_, '_, H> {
             writeln!(self.out, "Instructions: {}", counted.average())?;
             writeln!(self.out, "Minimum instructions: {}", counted.least())?;
             writeln!(self.out, "Maximum instructions: {}", counted.most)?;
-            writeln!(self.out, "At 64 MHz: {}, estimated", subject.mix.estimate(counted.average()))?;
+            writeln!(
+                self.out,
+                "At 64 MHz: {}, estimated",
+                Mix::of(subject.benchmark).estimate(counted.average())
+            )?;
         }
         for (name, bytes) in [("Heap", peaks.heap), ("Stack", peaks.stack)] {
             if let Some(bytes) = bytes {

@@ -24,6 +24,17 @@ pub enum Mix {
 const CYCLES_PER_MS: u64 = 64_000;
 
 impl Mix {
+    /// Of a benchmark, by its name as the output has it.
+    #[must_use]
+    pub fn of(benchmark: &str) -> Self {
+        match benchmark.split(' ').next() {
+            Some("aes-ecb" | "aes-cbc" | "sha" | "aead") => Self::Words,
+            Some("ainq") => Self::Curve25519,
+            _ if benchmark.starts_with("abe yct14") => Self::Curve25519,
+            _ => Self::LongIntegers,
+        }
+    }
+
     /// Hundredths of a cycle per instruction: by the instruction timings alone.
     #[must_use]
     pub const fn low(self) -> u64 {
@@ -74,6 +85,15 @@ mod tests {
     use alloc::string::ToString;
 
     use super::*;
+
+    #[test]
+    fn every_kind_of_benchmark_has_its_mix() {
+        assert_eq!(Mix::of("aes-cbc"), Mix::Words);
+        assert_eq!(Mix::of("ainq rekey-flat"), Mix::Curve25519);
+        assert_eq!(Mix::of("abe yct14 encrypt"), Mix::Curve25519);
+        assert_eq!(Mix::of("abe gpsw06 encrypt"), Mix::LongIntegers);
+        assert_eq!(Mix::of("pairing"), Mix::LongIntegers);
+    }
 
     #[test]
     fn estimate_is_instructions_by_cycles_at_64_mhz() {

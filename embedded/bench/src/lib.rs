@@ -23,7 +23,10 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`shell`] | a line in, its benchmark's output out |
+//! | [`ainq`] | what an edge computes, and the scripts that it hears |
 //! | [`host`] | what a target provides |
+//! | `forest` | random access trees, behind the feature `abe` |
+//! | `transcript`, `figures` | the output read again; recorded figures beside new ones; behind the feature `std` |
 //! | `native` | the shell on a host, behind the feature `std` |
 //! | [`estimate`] | milliseconds at 64 MHz from counted instructions |
 //! | [`error`] | why there is no figure |
@@ -41,10 +44,19 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod ainq;
 mod arguments;
+#[cfg(feature = "abe")]
+mod attributes;
 mod course;
 pub mod error;
 pub mod estimate;
+#[cfg(feature = "std")]
+pub mod figures;
+#[cfg(feature = "abe")]
+pub mod forest;
+#[cfg(feature = "pairing")]
+mod groups;
 pub mod host;
 #[cfg(feature = "std")]
 pub mod native;
@@ -53,6 +65,8 @@ mod rivest;
 pub mod shell;
 mod statistics;
 mod symmetric;
+#[cfg(feature = "std")]
+pub mod transcript;
 
 pub use error::BenchError;
 pub use host::{About, Host, Peaks};

@@ -13,7 +13,6 @@ use crate::Host;
 use crate::arguments::{Arguments, Bounds};
 use crate::course::{Course, Subject};
 use crate::error::{BenchError, Result};
-use crate::estimate::Mix;
 
 /// Bytes that a message has at most: those of the modulus without the padding's.
 const BYTES: Bounds = Bounds { what: "block size", least: 1, most: 128 - 11 };
@@ -40,14 +39,13 @@ pub(crate) async fn rsa<H: Host>(course: &mut Course<'_, '_, H>, mut words: Argu
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let message = vec![1; length];
     let public = key.to_public_key();
-    let parameters = format!("RSA-1024, PKCS #1 v1.5, encrypt, {length} bytes");
-    let subject = Subject { benchmark: "rsa", parameters: &parameters, mix: Mix::LongIntegers };
+    let parameters = format!("RSA-1024, PKCS #1 v1.5, {length} bytes");
+    let subject = Subject { benchmark: "rsa encrypt", parameters: &parameters };
     let encrypt = || public.encrypt(&mut rng, Pkcs1v15Encrypt, &message);
     course.try_repeat(subject, "encryption", encrypt).await?;
     let sealed = public.encrypt(&mut rng, Pkcs1v15Encrypt, &message);
     let sealed = sealed.map_err(|_| BenchError::Failed("encryption"))?;
-    let parameters = format!("RSA-1024, PKCS #1 v1.5, decrypt, {length} bytes");
-    let subject = Subject { parameters: &parameters, ..subject };
+    let subject = Subject { benchmark: "rsa decrypt", ..subject };
     course.try_repeat(subject, "decryption", || key.decrypt(Pkcs1v15Encrypt, &sealed)).await
 }
 

@@ -5,7 +5,7 @@ use core::fmt::Write;
 use crate::arguments::{Arguments, ITERATIONS};
 use crate::course::Course;
 use crate::error::{BenchError, Result};
-use crate::{About, Host, symmetric};
+use crate::{About, Host, ainq, symmetric};
 
 /// What there is, as it is shown.
 const USAGE: &str = "\
@@ -14,10 +14,27 @@ usage: bench <benchmark> <iterations> […]
   aes-cbc <iterations> [blocks]        the same, chained
   sha <iterations> [bytes]             SHA-256
   aead <iterations> [bytes]            ChaCha20-Poly1305
+  ainq <iterations> [operation]        an edge's keys and what an epoch costs it:
+    secret keygen partial-key sign verify header-flat header-tree first-key-flat first-key-tree
+    rekey-flat rekey-tree evict-flat evict-tree, and these four with -unsigned
 ";
 
 #[cfg(feature = "rsa")]
 const USAGE_RSA: &str = "  rsa <iterations> [block size]        RSA-1024, PKCS #1 v1.5\n";
+
+#[cfg(feature = "pairing")]
+const USAGE_PAIRING: &str = "\
+  group <iterations> [operation]       BLS12-381: sample-, add-, multiply- with g1 g2 gt, sample-fr,
+                                       hash-g1, hash-g2
+  pairing <iterations> [pairs]         the product of so many pairings
+";
+
+#[cfg(feature = "abe")]
+const USAGE_ABE: &str = "\
+  abe <iterations> <scheme> [operation|all] [attributes] [tree]
+    schemes gpsw06 fabeo-kp fabeo-cp and yct14, which is broken; setup encrypt keygen decrypt;
+    1 to 30 attributes; tree 0 is their conjunction, 1 to 10 random
+";
 
 /// Runs the benchmark that `line` asks for, with or without `bench` as its first word, and writes its figures; or writes why
 /// there are none, and for a line that asks for nothing that there is, what there is.
@@ -58,6 +75,13 @@ async fn start<H: Host>(line: &str, about: &About<'_>, host: &mut H, out: &mut d
         "aes-cbc" => symmetric::cbc(course, words).await,
         "sha" => symmetric::sha(course, words).await,
         "aead" => symmetric::aead(course, words).await,
+        "ainq" => ainq::ainq(course, words).await,
+        #[cfg(feature = "pairing")]
+        "group" => crate::groups::group(course, words).await,
+        #[cfg(feature = "pairing")]
+        "pairing" => crate::groups::pairings(course, words).await,
+        #[cfg(feature = "abe")]
+        "abe" => crate::attributes::abe(course, words).await,
         #[cfg(feature = "rsa")]
         "rsa" => crate::rivest::rsa(course, words).await,
         _ => Err(BenchError::NotInThisImage),
@@ -71,5 +95,9 @@ fn usage(out: &mut dyn Write) -> Result<()> {
     out.write_str(USAGE)?;
     #[cfg(feature = "rsa")]
     out.write_str(USAGE_RSA)?;
+    #[cfg(feature = "pairing")]
+    out.write_str(USAGE_PAIRING)?;
+    #[cfg(feature = "abe")]
+    out.write_str(USAGE_ABE)?;
     Ok(())
 }

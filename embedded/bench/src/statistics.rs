@@ -47,6 +47,13 @@ impl Sample {
         let counted = before.1.zip(after.1).map(|(before, after)| after.saturating_sub(before));
         Self { nanoseconds: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX), instructions: counted }
     }
+
+    /// What is left of this without another that is a part of it.
+    pub(crate) fn without(self, part: Self) -> Self {
+        let instructions =
+            self.instructions.zip(part.instructions).map(|(whole, part)| whole.saturating_sub(part));
+        Self { nanoseconds: self.nanoseconds.saturating_sub(part.nanoseconds), instructions }
+    }
 }
 
 /// Of all iterations.
@@ -78,6 +85,15 @@ mod tests {
         }
         assert_eq!((spread.total, spread.average(), spread.least(), spread.most), (17, 5, 3, 9));
         assert_eq!(spread.count(), 3);
+    }
+
+    #[test]
+    fn sample_without_its_part_is_the_rest_in_time_and_instructions() {
+        let whole = Sample { nanoseconds: 100, instructions: Some(1000) };
+        let part = Sample { nanoseconds: 30, instructions: Some(400) };
+        assert_eq!(whole.without(part), Sample { nanoseconds: 70, instructions: Some(600) });
+        let uncounted = Sample { nanoseconds: 30, instructions: None };
+        assert_eq!(whole.without(uncounted).instructions, None);
     }
 
     #[test]

@@ -11,7 +11,6 @@ use crate::Host;
 use crate::arguments::{Arguments, Bounds};
 use crate::course::{Course, Subject};
 use crate::error::Result;
-use crate::estimate::Mix;
 
 /// Bytes of a block of AES.
 const BLOCK: usize = 16;
@@ -30,7 +29,7 @@ pub(crate) async fn ecb<H: Host>(course: &mut Course<'_, '_, H>, mut words: Argu
     let cipher = Aes128::new(&KEY.into());
     let mut blocks = vec![Block::<Aes128>::default(); count];
     let parameters = blocks_of(count);
-    let subject = Subject { benchmark: "aes-ecb", parameters: &parameters, mix: Mix::Words };
+    let subject = Subject { benchmark: "aes-ecb", parameters: &parameters };
     course.repeat(subject, || cipher.encrypt_blocks(&mut blocks)).await
 }
 
@@ -42,7 +41,7 @@ pub(crate) async fn cbc<H: Host>(course: &mut Course<'_, '_, H>, mut words: Argu
     let mut cipher = cbc::Encryptor::<Aes128>::new(&KEY.into(), &[0; BLOCK].into());
     let mut blocks = vec![Block::<Aes128>::default(); count];
     let parameters = blocks_of(count);
-    let subject = Subject { benchmark: "aes-cbc", parameters: &parameters, mix: Mix::Words };
+    let subject = Subject { benchmark: "aes-cbc", parameters: &parameters };
     course.repeat(subject, || cipher.encrypt_blocks_mut(&mut blocks)).await
 }
 
@@ -57,7 +56,7 @@ pub(crate) async fn sha<H: Host>(course: &mut Course<'_, '_, H>, mut words: Argu
     course.needs(length)?;
     let message = vec![1; length];
     let parameters = format!("SHA-256, {length} bytes");
-    let subject = Subject { benchmark: "sha", parameters: &parameters, mix: Mix::Words };
+    let subject = Subject { benchmark: "sha", parameters: &parameters };
     course.repeat(subject, || Hasher::new("bench").fixed(&message).finish()).await
 }
 
@@ -69,12 +68,11 @@ pub(crate) async fn aead<H: Host>(course: &mut Course<'_, '_, H>, mut words: Arg
     course.needs(3 * (length + aead::TAG_LEN))?;
     let (key, nonce) = (Secret::new(AEAD_KEY), [0; 12]);
     let message = vec![1; length];
-    let parameters = format!("ChaCha20-Poly1305, seal, {length} bytes");
-    let subject = Subject { benchmark: "aead", parameters: &parameters, mix: Mix::Words };
+    let parameters = format!("ChaCha20-Poly1305, {length} bytes");
+    let subject = Subject { benchmark: "aead seal", parameters: &parameters };
     course.repeat(subject, || aead::seal(&key, &nonce, b"", &message)).await?;
     let sealed = aead::seal(&key, &nonce, b"", &message);
-    let parameters = format!("ChaCha20-Poly1305, open, {length} bytes");
-    let subject = Subject { parameters: &parameters, ..subject };
+    let subject = Subject { benchmark: "aead open", ..subject };
     course
         .try_repeat(subject, "what was sealed does not open", || aead::open(&key, &nonce, b"", &sealed))
         .await

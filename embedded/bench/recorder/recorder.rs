@@ -1,0 +1,75 @@
+//! Records what a drone hears from joining a group of a hundred to a few re-keys later.
+
+#[path = "site.rs"]
+mod site;
+
+use std::time::Duration;
+
+use quiver_ainq::{Name, StrategyKind};
+use quiver_bench::ainq::{Cue, Script, Step};
+use quiver_role::{LeaderCommand, Route};
+
+use self::site::{GROUP, Heard, Node, Site, Told, UNIX};
+
+const MEMBERS: usize = 100;
+const SEED: u64 = 2;
+/// Re-keys of each kind.
+const REKEYS: usize = 3;
+
+/// The script of a group under this strategy, encoded.
+pub(crate) fn record(strategy: StrategyKind) -> Vec<u8> {
+    let mut site = Site::new(strategy);
+    for _ in 1..MEMBERS {
+        let drone = Node::Drone(site.enrol());
+        site.connect(drone, Node::Leader, Route::Leader);
+    }
+    site.run(Duration::from_secs(20));
+    assert!(site.drones.iter().all(|drone| drone.keys > 0), "all are members");
+    let subject = site.enrol();
+    let state = site.restart(subject, SEED);
+    site.connect(Node::Drone(subject), Node::Leader, Route::Leader);
+    let mut cues = vec![Cue::Welcome];
+    site.run(Duration::from_secs(10));
+    for _ in 0..REKEYS {
+        site.lead(LeaderCommand::Rekey);
+        site.run(Duration::from_secs(10));
+        cues.push(Cue::Rekey);
+    }
+    for number in 0..REKEYS {
+        site.lead(LeaderCommand::Evict(Name::new(&format!("drone-{}", 10 + 30 * number)).unwrap()));
+        site.run(Duration::from_secs(10));
+        cues.push(Cue::Evict);
+    }
+    let drone = &site.drones[subject];
+    let heard = drone.heard.clone();
+    let script = Script {
+        deployment: site.deployment.clone(),
+        group: Name::new(GROUP).unwrap(),
+        members: MEMBERS as u32,
+        unix: UNIX,
+        seed: SEED,
+        state,
+        steps: steps(&heard, cues),
+    };
+    script.encode()
+}
+
+/// The inputs, those that bring keys by their cues.
+fn steps(heard: &[Heard], cues: Vec<Cue>) -> Vec<Step<'_>> {
+    let mut cues = cues.into_iter();
+    let mut steps = Vec::new();
+    for Heard { at, told, activates } in heard {
+        let (cue, bytes): (_, &[u8]) = match told {
+            Told::Timeout => (Cue::Timeout, &[]),
+            Told::Connected(Node::Leader, Route::Leader) => (Cue::Connected, &[]),
+            Told::Received(Node::Leader, bytes) if *activates => {
+                (cues.next().expect("a cue for every key"), bytes)
+            }
+            Told::Received(Node::Leader, bytes) => (Cue::Message, bytes),
+            other => panic!("a drone in a group hears {other:?}"),
+        };
+        steps.push(Step { at: at.as_millis().try_into().unwrap(), cue, bytes });
+    }
+    assert_eq!(cues.next(), None, "every key came by one message");
+    steps
+}

@@ -1,0 +1,159 @@
+//! An edge that hears a script.
+
+use alloc::format;
+
+use quiver_ainq::{Error, Header, RevocationList, Ristretto255, VerifiedHeader};
+use quiver_message::Message;
+use quiver_role::edge::EdgeTiming;
+use quiver_role::{Edge, EdgeConfig, EdgeEvent, Input, Kgcs, Machine, Output, Peer, Route};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+
+use super::script::{Cue, Script, Step};
+use crate::Host;
+use crate::course::{Course, Probe, Subject};
+use crate::error::{BenchError, Result};
+use crate::statistics::Sample;
+
+type S = Ristretto255;
+
+/// The one connection of the edge.
+const LEADER: Peer = Peer(1);
+
+/// What of a message's handling counts.
+#[derive(Clone, Copy)]
+pub(super) enum Part {
+    /// From its bytes to the key in use.
+    Whole(Cue),
+    /// That without the verification of the header.
+    Unsigned(Cue),
+    /// The verification of the header.
+    Header(Cue),
+}
+
+impl Part {
+    const fn cue(self) -> Cue {
+        match self {
+            Self::Whole(cue) | Self::Unsigned(cue) | Self::Header(cue) => cue,
+        }
+    }
+}
+
+/// Repeats what the script has of these messages, from the start as often as it takes.
+pub(super) async fn measure<H: Host>(
+    course: &mut Course<'_, '_, H>,
+    operation: &str,
+    part: Part,
+    script: &[u8],
+) -> Result<()> {
+    let script = Script::decode(script).map_err(|_| BenchError::Failed("the script"))?;
+    if !script.steps.iter().any(|step| step.cue == part.cue()) {
+        return Err(BenchError::Failed("the script has none"));
+    }
+    let parameters = format!("group of {}", script.members);
+    let benchmark = format!("ainq {operation}");
+    let subject = Subject { benchmark: &benchmark, parameters: &parameters };
+    let mut replay = Replay::new(&script)?;
+    course.measure(subject, |probe| replay.next(&script, part, probe)).await
+}
+
+struct Replay {
+    edge: Edge<S>,
+    rng: ChaCha20Rng,
+    /// How many steps were taken.
+    taken: usize,
+}
+
+impl Replay {
+    fn new(script: &Script<'_>) -> Result<Self> {
+        let config = EdgeConfig {
+            deployment: script.deployment.clone(),
+            group: Some(script.group.clone()),
+            token: None,
+            kgcs: Kgcs::single(),
+            timing: EdgeTiming::default(),
+        };
+        let edge =
+            Edge::new(config, Some(&script.state)).map_err(|_| BenchError::Failed("the edge's state"))?;
+        Ok(Self { edge, rng: ChaCha20Rng::seed_from_u64(script.seed), taken: 0 })
+    }
+
+    /// Goes on to the next message of the kind, and measures it.
+    fn next<H: Host>(&mut self, script: &Script<'_>, part: Part, probe: &mut Probe<'_, H>) -> Result<Sample> {
+        loop {
+            let Some(step) = script.steps.get(self.taken) else {
+                *self = Self::new(script)?;
+                continue;
+            };
+            self.taken += 1;
+            if step.cue == part.cue() {
+                return self.sample(script, step, part, probe);
+            }
+            self.take(script, step);
+            self.drain();
+        }
+    }
+
+    fn sample<H: Host>(
+        &mut self,
+        script: &Script<'_>,
+        step: &Step<'_>,
+        part: Part,
+        probe: &mut Probe<'_, H>,
+    ) -> Result<Sample> {
+        if let Part::Header(_) = part {
+            let (verified, sample) = verify(script, step, probe)?;
+            self.take(script, step);
+            self.drain();
+            return verified.map(|_| sample).map_err(|_| BenchError::Failed("the header"));
+        }
+        let ((), whole) = probe.time(|| self.take(script, step));
+        if !self.drain() {
+            return Err(BenchError::Failed("no key came of it"));
+        }
+        match part {
+            Part::Unsigned(_) => Ok(whole.without(verify(script, step, probe)?.1)),
+            _ => Ok(whole),
+        }
+    }
+
+    fn take(&mut self, script: &Script<'_>, step: &Step<'_>) {
+        let input = match step.cue {
+            Cue::Timeout => Input::Timeout,
+            Cue::Connected => Input::Connected { peer: LEADER, route: Route::Leader },
+            _ => Input::Received { from: LEADER, bytes: step.bytes },
+        };
+        self.edge.handle_input(script.now(step), input, &mut self.rng);
+    }
+
+    /// Takes what it wants done, and says whether a new key is in use.
+    fn drain(&mut self) -> bool {
+        let mut activated = false;
+        loop {
+            match self.edge.poll_output() {
+                Output::Timeout(_) => return activated,
+                Output::Event(EdgeEvent::KeyActivated { .. }) => activated = true,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Verifies the header of a message, decoded beforehand, as an edge does.
+fn verify<H: Host>(
+    script: &Script<'_>,
+    step: &Step<'_>,
+    probe: &mut Probe<'_, H>,
+) -> Result<(Result<VerifiedHeader<S>, Error>, Sample)> {
+    let header = header(script, step)?;
+    let (list, unix) = (RevocationList::empty(), script.now(step).unix);
+    Ok(probe.time(|| header.verify(&script.deployment, &script.group, None, &list, unix)))
+}
+
+fn header(script: &Script<'_>, step: &Step<'_>) -> Result<Header<S>> {
+    match Message::<S>::decode(&script.deployment, step.bytes) {
+        Ok(Message::Welcome(welcome)) => Ok(welcome.header),
+        Ok(Message::Rekey(rekey)) => Ok(rekey.header),
+        _ => Err(BenchError::Failed("the script's message")),
+    }
+}

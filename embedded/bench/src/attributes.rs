@@ -1,0 +1,183 @@
+//! Attribute-based encryption: the four algorithms of each scheme for one to thirty attributes.
+//!
+//! Parameters have no tables, which pay only from the second use on and take more memory than a board has. Encryption is of a set of
+//! all attributes; keys and decryption are of a conjunction of all of them, or of one of ten random trees ([`forest`](crate::forest)).
+//! For FABEO22 with the policy in the ciphertext it is the other way round.
+
+use alloc::format;
+
+use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, Scheme, Universe};
+use quiver_policy::{AccessTree, AttributeSet};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+
+use crate::Host;
+use crate::arguments::{Arguments, Bounds};
+use crate::course::{Course, Subject};
+use crate::error::{BenchError, Result};
+use crate::forest;
+
+/// Whence all keys and trees come.
+const SEED: u64 = 1;
+
+const ATTRIBUTES: Bounds = Bounds { what: "attributes", least: 1, most: 30 };
+/// 0 is the conjunction.
+const TREES: Bounds = Bounds { what: "tree", least: 0, most: 10 };
+
+/// The four algorithms, in the order in which all of them run.
+pub(crate) const OPERATIONS: [&str; 4] = ["setup", "encrypt", "keygen", "decrypt"];
+
+/// A scheme as it is measured.
+trait Measured: Scheme {
+    const NAME: &'static str;
+    /// More heap than all that an algorithm needs and holds takes: in any case, and with each attribute.
+    const HEAP: (usize, usize);
+
+    fn universe(attributes: Universe) -> Universe;
+    fn terms(tree: AccessTree, set: AttributeSet) -> (Self::OfKey, Self::OfCiphertext);
+}
+
+/// A scheme over a list of attributes, with the policy in the key.
+macro_rules! listed_with_the_policy_in_the_key {
+    ($scheme:ty, $name:literal, $heap:expr) => {
+        impl Measured for $scheme {
+            const NAME: &'static str = $name;
+            const HEAP: (usize, usize) = $heap;
+
+            fn universe(attributes: Universe) -> Universe {
+                attributes
+            }
+
+            fn terms(tree: AccessTree, set: AttributeSet) -> (AccessTree, AttributeSet) {
+                (tree, set)
+            }
+        }
+    };
+}
+
+listed_with_the_policy_in_the_key!(Gpsw06, "gpsw06", (600 * 1024, 20 * 1024));
+#[cfg(feature = "insecure-yct14")]
+listed_with_the_policy_in_the_key!(quiver_abe::InsecureYct14, "yct14", (4 * 1024, 2560));
+
+impl Measured for FabeoKp {
+    const NAME: &'static str = "fabeo-kp";
+    const HEAP: (usize, usize) = (118 * 1024, 1024);
+
+    fn universe(_: Universe) -> Universe {
+        Universe::Open
+    }
+
+    fn terms(tree: AccessTree, set: AttributeSet) -> (AccessTree, AttributeSet) {
+        (tree, set)
+    }
+}
+
+impl Measured for FabeoCp {
+    const NAME: &'static str = "fabeo-cp";
+    const HEAP: (usize, usize) = (118 * 1024, 1024);
+
+    fn universe(_: Universe) -> Universe {
+        Universe::Open
+    }
+
+    fn terms(tree: AccessTree, set: AttributeSet) -> (AttributeSet, AccessTree) {
+        (set, tree)
+    }
+}
+
+/// What of a scheme is asked for.
+struct Request<'a> {
+    /// All if none.
+    operation: Option<&'a str>,
+    attributes: usize,
+    tree: u32,
+}
+
+/// `abe <iterations> <scheme> [operation|all] [attributes] [tree]`.
+pub(crate) async fn abe<H: Host>(course: &mut Course<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
+    let scheme = words.word().ok_or(BenchError::Usage("which scheme?"))?;
+    let operation = words.word().filter(|operation| *operation != "all");
+    if operation.is_some_and(|operation| !OPERATIONS.contains(&operation)) {
+        return Err(BenchError::Usage("no such operation"));
+    }
+    let attributes = words.number_or(ATTRIBUTES.most, ATTRIBUTES)? as usize;
+    let tree = words.number_or(0, TREES)?;
+    words.end()?;
+    let request = Request { operation, attributes, tree };
+    match scheme {
+        Gpsw06::NAME => scheme_of::<Gpsw06, H>(course, &request).await,
+        FabeoKp::NAME => scheme_of::<FabeoKp, H>(course, &request).await,
+        FabeoCp::NAME => scheme_of::<FabeoCp, H>(course, &request).await,
+        #[cfg(feature = "insecure-yct14")]
+        "yct14" => scheme_of::<quiver_abe::InsecureYct14, H>(course, &request).await,
+        #[cfg(not(feature = "insecure-yct14"))]
+        "yct14" => Err(BenchError::NotInThisImage),
+        _ => Err(BenchError::Usage("no such scheme")),
+    }
+}
+
+async fn scheme_of<S: Measured, H: Host>(
+    course: &mut Course<'_, '_, H>,
+    request: &Request<'_>,
+) -> Result<()> {
+    let (least, each) = S::HEAP;
+    course.needs(least + each * request.attributes)?;
+    for operation in OPERATIONS {
+        if request.operation.is_none_or(|only| only == operation) {
+            one::<S, H>(course, operation, request).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn one<S: Measured, H: Host>(
+    course: &mut Course<'_, '_, H>,
+    operation: &str,
+    request: &Request<'_>,
+) -> Result<()> {
+    let &Request { attributes, tree, .. } = request;
+    let benchmark = format!("abe {} {operation}", S::NAME);
+    let parameters = match tree {
+        0 => format!("{attributes} attributes, conjunction"),
+        number => format!("{attributes} attributes, tree {number}"),
+    };
+    let subject = Subject { benchmark: &benchmark, parameters: &parameters };
+    let mut rng = ChaCha20Rng::seed_from_u64(SEED);
+    let universe = S::universe(forest::listed(attributes)?);
+    if operation == "setup" {
+        return course.try_repeat(subject, "setup", || S::setup(&universe, &mut rng)).await;
+    }
+    let policy = match tree {
+        0 => forest::conjunction(attributes)?,
+        number => forest::tree(SEED, u64::from(number) - 1, attributes)?,
+    };
+    let (of_key, of_ciphertext) = S::terms(policy, forest::attributes(attributes)?);
+    let (parameters, master) = S::setup(&universe, &mut rng)?;
+    drop(universe);
+    course.rest().await;
+    match operation {
+        "encrypt" => {
+            let encrypt = || S::encapsulate(&parameters, &of_ciphertext, &mut rng);
+            course.try_repeat(subject, "encryption", encrypt).await
+        }
+        "keygen" => {
+            let keygen = || S::derive(&parameters, &master, &of_key, &mut rng);
+            course.try_repeat(subject, "key generation", keygen).await
+        }
+        _ => {
+            let (ciphertext, secret) = S::encapsulate(&parameters, &of_ciphertext, &mut rng)?;
+            course.rest().await;
+            let key = S::derive(&parameters, &master, &of_key, &mut rng)?;
+            course.rest().await;
+            let iteration = |probe: &mut crate::course::Probe<'_, H>| {
+                let (opened, sample) = probe.time(|| S::decapsulate(&parameters, &key, &ciphertext));
+                if opened? == secret {
+                    Ok(sample)
+                } else {
+                    Err(BenchError::Failed("another secret came out"))
+                }
+            };
+            course.measure(subject, iteration).await
+        }
+    }
+}

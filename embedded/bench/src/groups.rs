@@ -1,0 +1,129 @@
+//! Elements of Fr, G1, G2 and GT of BLS12-381, and the pairing.
+//!
+//! Elements are drawn as published figures of another curve show it was done: the generator times a random scalar, in GT
+//! the pairing of two such points.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use quiver_pairing::{G1, G2, Group, Gt, Scalar, pairing, pairing_product, scalar_random};
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+
+use crate::Host;
+use crate::arguments::{Arguments, Bounds};
+use crate::course::{Course, Subject};
+use crate::error::{BenchError, Result};
+
+/// The domain of attributes' names.
+const DOMAIN: &str = "QUIVER-BENCH-with-BLS12381G1_XMD:SHA-256_SSWU_RO_";
+
+/// More heap than an operation of the groups takes, and a pairing.
+const HEAP: usize = 2 * 1024;
+const PAIRING_HEAP: usize = 40 * 1024;
+/// More heap than each further pair takes.
+const PAIR_HEAP: usize = 38 * 1024;
+
+const PAIRS: Bounds = Bounds { what: "pairs", least: 1, most: 30 };
+
+/// The operations, in the order in which all of them run.
+pub(crate) const OPERATIONS: [&str; 12] = [
+    "sample-fr",
+    "sample-g1",
+    "sample-g2",
+    "sample-gt",
+    "add-g1",
+    "add-g2",
+    "add-gt",
+    "multiply-g1",
+    "multiply-g2",
+    "multiply-gt",
+    "hash-g1",
+    "hash-g2",
+];
+
+/// `group <iterations> [operation]`.
+pub(crate) async fn group<H: Host>(course: &mut Course<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
+    let only = words.word();
+    words.end()?;
+    if only.is_some_and(|only| !OPERATIONS.contains(&only)) {
+        return Err(BenchError::Usage("no such operation"));
+    }
+    for operation in OPERATIONS {
+        if only.is_none_or(|only| only == operation) {
+            course.needs(if operation.ends_with("-gt") { PAIRING_HEAP } else { HEAP })?;
+            one(course, operation).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn one<H: Host>(course: &mut Course<'_, '_, H>, operation: &str) -> Result<()> {
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
+    let rng = &mut rng;
+    let benchmark = format!("group {operation}");
+    let subject = Subject { benchmark: &benchmark, parameters: "BLS12-381" };
+    match operation {
+        "sample-fr" => course.repeat(subject, || scalar_random(rng)).await,
+        "sample-g1" => course.repeat(subject, || drawn::<G1>(G1::generator(), rng)).await,
+        "sample-g2" => course.repeat(subject, || drawn::<G2>(G2::generator(), rng)).await,
+        "sample-gt" => course.repeat(subject, || paired(rng)).await,
+        "add-g1" => add(course, subject, G1::generator(), rng).await,
+        "add-g2" => add(course, subject, G2::generator(), rng).await,
+        "add-gt" => add(course, subject, paired(rng), rng).await,
+        "multiply-g1" => multiply(course, subject, G1::generator(), rng).await,
+        "multiply-g2" => multiply(course, subject, G2::generator(), rng).await,
+        "multiply-gt" => multiply(course, subject, paired(rng), rng).await,
+        "hash-g1" => course.repeat(subject, || G1::hash(DOMAIN, &[b"attribute-1"])).await,
+        _ => course.repeat(subject, || G2::hash(DOMAIN, &[b"attribute-1"])).await,
+    }
+}
+
+fn drawn<G: Group>(generator: G, rng: &mut ChaCha20Rng) -> G {
+    generator * scalar_random(rng)
+}
+
+fn paired(rng: &mut ChaCha20Rng) -> Gt {
+    pairing(&drawn(G1::generator(), rng), &drawn(G2::generator(), rng))
+}
+
+async fn add<H: Host, G: Group>(
+    course: &mut Course<'_, '_, H>,
+    subject: Subject<'_>,
+    generator: G,
+    rng: &mut ChaCha20Rng,
+) -> Result<()> {
+    let (mut sum, element) = (drawn(generator, rng), drawn(generator, rng));
+    course.repeat(subject, || sum += element).await
+}
+
+async fn multiply<H: Host, G: Group>(
+    course: &mut Course<'_, '_, H>,
+    subject: Subject<'_>,
+    generator: G,
+    rng: &mut ChaCha20Rng,
+) -> Result<()> {
+    let element = drawn(generator, rng);
+    let scalars: [Scalar; 4] = core::array::from_fn(|_| scalar_random(rng));
+    let mut scalars = scalars.iter().cycle();
+    course.repeat(subject, || scalars.next().map(|scalar| element * scalar)).await
+}
+
+/// `pairing <iterations> [pairs]`: the product of so many pairings, with one final exponentiation.
+pub(crate) async fn pairings<H: Host>(
+    course: &mut Course<'_, '_, H>,
+    mut words: Arguments<'_>,
+) -> Result<()> {
+    let count = words.number_or(1, PAIRS)? as usize;
+    words.end()?;
+    course.needs(PAIRING_HEAP + (count - 1) * PAIR_HEAP)?;
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
+    let pairs: Vec<(G1, G2)> =
+        (0..count).map(|_| (drawn(G1::generator(), &mut rng), drawn(G2::generator(), &mut rng))).collect();
+    let parameters = format!("BLS12-381, {count} pairs");
+    let subject = Subject { benchmark: "pairing", parameters: &parameters };
+    match pairs.as_slice() {
+        [(p, q)] => course.repeat(subject, || pairing(p, q)).await,
+        pairs => course.repeat(subject, || pairing_product(pairs)).await,
+    }
+}

@@ -1,0 +1,82 @@
+//! What a benchmark says that it takes is what it takes, by arkworks as on boards. With `std` there would be the tables that a
+//! host's process makes once.
+#![cfg(not(feature = "std"))]
+
+use std::alloc::System;
+use std::future::ready;
+use std::ops::ControlFlow;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use peakmem_alloc::{PeakMemAlloc, PeakMemAllocTrait};
+use quiver_bench::{About, BenchError, Host};
+
+#[global_allocator]
+static HEAP: PeakMemAlloc<System> = PeakMemAlloc::system();
+
+/// Has so much heap, or all that it takes.
+struct Target(Option<usize>);
+
+impl Host for Target {
+    fn now(&mut self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn free_heap(&mut self) -> Option<usize> {
+        self.0
+    }
+
+    fn pause(&mut self) -> impl Future<Output = ControlFlow<()>> {
+        ready(ControlFlow::Continue(()))
+    }
+}
+
+fn run(line: &str, free: Option<usize>, out: &mut String) -> Result<(), BenchError> {
+    let mut target = Target(free);
+    let about = About { board: "toy", mcu: "none" };
+    let future = pin!(quiver_bench::run(line, &about, &mut target, out));
+    match future.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => done,
+        Poll::Pending => panic!("nothing here waits"),
+    }
+}
+
+/// Bytes beyond what a line takes by itself: the output, names, and the shell.
+const SHELL: usize = 2048;
+
+/// One test, because every allocation of the process counts.
+#[test]
+fn no_benchmark_takes_more_heap_than_it_asks_for_nor_asks_for_much_more() {
+    let lines = [
+        "sha 1 65536",
+        "aead 1 65536",
+        "aes-cbc 1 4096",
+        "rsa 1 117",
+        "ainq 1",
+        "group 1 sample-g2",
+        "group 1 multiply-gt",
+        "pairing 1 1",
+        "pairing 1 30",
+        "abe 1 yct14 all 1",
+        "abe 1 yct14 all 30",
+        "abe 1 gpsw06 all 1",
+        "abe 1 gpsw06 all 30",
+        "abe 1 gpsw06 decrypt 30 10",
+        "abe 1 fabeo-kp all 1",
+        "abe 1 fabeo-kp all 30",
+        "abe 1 fabeo-cp all 1",
+        "abe 1 fabeo-cp all 30",
+    ];
+    for line in lines {
+        let mut out = String::with_capacity(1 << 14);
+        let Err(BenchError::TooLittleMemory { needed, free: 0 }) = run(line, Some(0), &mut out) else {
+            panic!("{line}: is not refused without any heap")
+        };
+        HEAP.reset_peak_memory();
+        assert_eq!(run(line, Some(needed), &mut out), Ok(()), "{line}");
+        let taken = HEAP.get_peak_memory();
+        assert!(taken <= needed + SHELL, "{line}: takes {taken}, asks for {needed}");
+        assert!(needed <= 3 * taken + SHELL, "{line}: asks for {needed}, takes {taken}");
+    }
+}
