@@ -8,10 +8,15 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+extern crate alloc;
+
 mod board;
 mod datagrams;
+mod error;
 mod hooks;
+pub mod storage;
 
 pub use board::{About, Board, ResetCause};
 pub use datagrams::{Datagrams, LinkFaults, RadioAddress};
+pub use error::StorageError;
 pub use hooks::{Hooks, Memory, State};
