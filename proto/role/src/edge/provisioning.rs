@@ -1,0 +1,256 @@
+//! What a board is set up with, as bytes: made by an operator's program, put in over the console, kept in flash.
+//!
+//! A board has no files, so what a service reads from its deployment file, token and command line comes as one block:
+//!
+//! ```text
+//! version u8 = 1 ‖ lp(suite) ‖ lp(deployment) ‖ P_pub ‖ KGC ids u32 count, u16 each ‖ lp(group) ‖ time u64
+//!     ‖ radio u8, then network u16 ‖ address u16 if it is 1 ‖ lp(token) ‖ check, 8 bytes
+//! ```
+//!
+//! The check is the beginning of a hash of all before it. It finds what was garbled on the way; it authenticates nothing:
+//! whoever holds a board's console can set it up as they like.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_ainq::{Deployment, Element, IssuedToken, KgcId, Name, Suite, Token, UnixTime};
+use quiver_crypto::canonical::{Malformed, Reader, Writer};
+use quiver_crypto::{Hasher, Zeroizing};
+
+const VERSION: u8 = 1;
+const CHECK_LEN: usize = 8;
+/// KGCs that a deployment has at most.
+const MAX_KGCS: usize = 64;
+
+/// Bytes that an encoding has at most.
+pub const MAX_PROVISIONING_LEN: usize = 2048;
+
+/// What a board is set up with.
+#[derive(Debug)]
+pub struct Provisioning<S: Suite> {
+    /// The deployment it belongs to.
+    pub deployment: Deployment<S>,
+    /// The ids of the KGCs; at most 64.
+    pub kgcs: Vec<KgcId>,
+    /// The group to join.
+    pub group: Option<Name>,
+    /// The time when this was made: no clock that the board is shown can be right if it is before that.
+    pub time: UnixTime,
+    /// Where the board is found, if it has a radio.
+    pub radio: Option<RadioPlace>,
+    /// The token to enrol with, with its secret; none once it is used.
+    pub token: Option<IssuedToken<S>>,
+}
+
+/// A network and an address of IEEE 802.15.4 in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RadioPlace {
+    /// The network.
+    pub pan: u16,
+    /// The short address.
+    pub address: u16,
+}
+
+/// Why bytes are no [`Provisioning`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProvisioningError {
+    /// Longer than [`MAX_PROVISIONING_LEN`].
+    #[error("too long: {0} bytes")]
+    TooLong(usize),
+    /// The check does not fit: something was lost or changed on the way.
+    #[error("cut or changed: the check does not fit")]
+    Check,
+    /// Of a version that this program does not know.
+    #[error("version {0} is unknown to this program")]
+    Version(u8),
+    /// Of another suite.
+    #[error("of another suite than this program's")]
+    Suite,
+    /// The check fits, but a field is not as it must be.
+    #[error("`{0}` is malformed")]
+    Field(&'static str),
+    /// The token is for another deployment.
+    #[error("the token is for another deployment")]
+    ForeignToken,
+}
+
+impl<S: Suite> Provisioning<S> {
+    /// The encoding, secret if there is a token; at most [`MAX_PROVISIONING_LEN`] bytes.
+    #[must_use]
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let token = self.token.as_ref().map(IssuedToken::encode).unwrap_or_default();
+        let mut writer = Writer::with_capacity(MAX_PROVISIONING_LEN);
+        writer.u8(VERSION).lp(S::ID.as_bytes()).lp(self.deployment.name().as_bytes());
+        writer.fixed(self.deployment.master().as_bytes()).count(self.kgcs.len());
+        self.kgcs.iter().for_each(|id| {
+            writer.u16(*id);
+        });
+        writer.lp(self.group.as_ref().map_or(&[], |group| group.as_bytes())).u64(self.time);
+        match self.radio {
+            Some(radio) => writer.u8(1).u16(radio.pan).u16(radio.address),
+            None => writer.u8(0),
+        };
+        writer.lp(&token);
+        let mut bytes = Zeroizing::new(writer.finish());
+        let check = check(&bytes);
+        bytes.extend_from_slice(&check);
+        bytes
+    }
+
+    /// Reads an encoding.
+    ///
+    /// # Errors
+    /// [`ProvisioningError`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, ProvisioningError> {
+        if bytes.len() > MAX_PROVISIONING_LEN {
+            return Err(ProvisioningError::TooLong(bytes.len()));
+        }
+        let (body, found) = bytes.split_last_chunk::<CHECK_LEN>().ok_or(ProvisioningError::Check)?;
+        if check(body) != *found {
+            return Err(ProvisioningError::Check);
+        }
+        let mut reader = Reader::new(body);
+        let version = reader.u8().map_err(field("version"))?;
+        if version != VERSION {
+            return Err(ProvisioningError::Version(version));
+        }
+        if reader.lp(64).map_err(field("suite"))? != S::ID.as_bytes() {
+            return Err(ProvisioningError::Suite);
+        }
+        let settings = Self::read(&mut reader)?;
+        reader.end().map_err(field("end"))?;
+        Ok(settings)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, ProvisioningError> {
+        let name = Name::from_bytes(reader.lp(64).map_err(field("deployment"))?);
+        let name = name.map_err(|_| ProvisioningError::Field("deployment"))?;
+        let master = reader.take(S::POINT_LEN).map_err(field("master key"))?;
+        let master = Element::decode(master).map_err(|_| ProvisioningError::Field("master key"))?;
+        let deployment = Deployment::new(name, master);
+        let count = reader.count(MAX_KGCS, 2).map_err(field("KGCs"))?;
+        let kgcs = (0..count).map(|_| reader.u16()).collect::<Result<Vec<_>, _>>().map_err(field("KGCs"))?;
+        if kgcs.is_empty() {
+            return Err(ProvisioningError::Field("KGCs"));
+        }
+        let group = match reader.lp(64).map_err(field("group"))? {
+            [] => None,
+            name => Some(Name::from_bytes(name).map_err(|_| ProvisioningError::Field("group"))?),
+        };
+        let time = reader.u64().map_err(field("time"))?;
+        let radio = match reader.u8().map_err(field("radio"))? {
+            0 => None,
+            1 => Some(Self::read_radio(reader).map_err(field("radio"))?),
+            _ => return Err(ProvisioningError::Field("radio")),
+        };
+        let longest = 4 + Token::<S>::MAX_LEN + S::SCALAR_LEN;
+        let token = match reader.lp(longest).map_err(field("token"))? {
+            [] => None,
+            bytes => Some(IssuedToken::decode(bytes).map_err(|_| ProvisioningError::Field("token"))?),
+        };
+        if token.as_ref().is_some_and(|token| token.token.statement.master != *deployment.master()) {
+            return Err(ProvisioningError::ForeignToken);
+        }
+        Ok(Self { deployment, kgcs, group, time, radio, token })
+    }
+
+    fn read_radio(reader: &mut Reader<'_>) -> Result<RadioPlace, Malformed> {
+        Ok(RadioPlace { pan: reader.u16()?, address: reader.u16()? })
+    }
+}
+
+impl fmt::Display for RadioPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04x}:{:04x}", self.pan, self.address)
+    }
+}
+
+fn field(name: &'static str) -> impl Fn(Malformed) -> ProvisioningError {
+    move |_| ProvisioningError::Field(name)
+}
+
+fn check(body: &[u8]) -> [u8; CHECK_LEN] {
+    let hash = Hasher::new("quiver/1 provisioning").lp(body).finish();
+    hash.first_chunk().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::{MasterSecret, OperatorSecretKey, Ristretto255, Role, TokenGrant};
+    use rand_chacha::ChaCha20Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+
+    type S = Ristretto255;
+
+    fn name(text: &str) -> Name {
+        Name::new(text).unwrap()
+    }
+
+    fn sample(seed: u64, groups: usize) -> Provisioning<S> {
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let deployment = Deployment::<S>::new(name("alps"), MasterSecret::generate(&mut rng).public());
+        let groups = (0..groups).map(|n| name(&alloc::format!("{n:0>64}"))).collect();
+        let grant =
+            TokenGrant { name: name("edge-1"), role: Role::Edge, groups, not_after: 9_000, expiry: 8_000 };
+        let token = OperatorSecretKey::generate(&mut rng).issue(&deployment, grant, &mut rng).unwrap();
+        let radio = Some(RadioPlace { pan: 0xbeef, address: 7 });
+        let group = Some(name("alpha"));
+        Provisioning { deployment, kgcs: alloc::vec![1, 2, 3], group, time: 7_000, radio, token: Some(token) }
+    }
+
+    #[test]
+    fn provisioning_comes_back() {
+        let made = sample(1, 16);
+        let bytes = made.encode();
+        assert!(bytes.len() < MAX_PROVISIONING_LEN, "{}", bytes.len());
+        let read = Provisioning::<S>::decode(&bytes).unwrap();
+        assert_eq!(read.encode(), bytes);
+        assert_eq!((read.deployment, read.kgcs, read.time), (made.deployment, made.kgcs, made.time));
+        assert_eq!((read.group, read.radio), (made.group, made.radio));
+    }
+
+    #[test]
+    fn provisioning_without_group_radio_and_token_comes_back() {
+        let bare = Provisioning { group: None, radio: None, token: None, ..sample(1, 1) };
+        let read = Provisioning::<S>::decode(&bare.encode()).unwrap();
+        assert!(read.group.is_none() && read.radio.is_none() && read.token.is_none());
+    }
+
+    #[test]
+    fn anything_cut_or_changed_is_refused() {
+        let bytes = sample(1, 1).encode();
+        for place in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[place] ^= 1;
+            assert_eq!(Provisioning::<S>::decode(&changed).unwrap_err(), ProvisioningError::Check);
+            assert_eq!(Provisioning::<S>::decode(&bytes[..place]).unwrap_err(), ProvisioningError::Check);
+        }
+        let long = alloc::vec![0; MAX_PROVISIONING_LEN + 1];
+        assert_eq!(Provisioning::<S>::decode(&long).unwrap_err(), ProvisioningError::TooLong(2049));
+    }
+
+    #[test]
+    fn well_checked_nonsense_is_refused_by_field() {
+        let good = sample(1, 1).encode();
+        let with = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut body = good[..good.len() - CHECK_LEN].to_vec();
+            change(&mut body);
+            body.extend(check(&body));
+            Provisioning::<S>::decode(&body).unwrap_err()
+        };
+        assert_eq!(with(&|body| body[0] = 2), ProvisioningError::Version(2));
+        assert_eq!(with(&|body| body[5] ^= 1), ProvisioningError::Suite);
+        assert_eq!(with(&|body| body.push(0)), ProvisioningError::Field("end"));
+        assert_eq!(with(&|body| drop(body.pop())), ProvisioningError::Field("token"));
+        assert_eq!(with(&|body| *body.last_mut().unwrap() ^= 1), ProvisioningError::Field("token"));
+        let foreign = Provisioning { token: sample(2, 1).token, ..sample(1, 1) };
+        let refused = Provisioning::<S>::decode(&foreign.encode()).unwrap_err();
+        assert_eq!(refused, ProvisioningError::ForeignToken);
+        let lonely = Provisioning { kgcs: Vec::new(), ..sample(1, 1) };
+        let refused = Provisioning::<S>::decode(&lonely.encode()).unwrap_err();
+        assert_eq!(refused, ProvisioningError::Field("KGCs"));
+    }
+}
