@@ -17,6 +17,12 @@ pub enum StorageError {
     /// The device reports an error.
     #[error("flash device: {0:?}")]
     Device(NorFlashErrorKind),
+    /// There is no key to seal the state with: randomness fails.
+    #[error("no key: randomness fails")]
+    NoKey,
+    /// The flash has not been read yet.
+    #[error("flash was not read yet")]
+    NotRead,
     /// What was written does not read back, wherever it is put.
     #[error("flash is worn: what is written does not read back")]
     Worn,

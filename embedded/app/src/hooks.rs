@@ -20,6 +20,12 @@ pub trait Hooks {
         core::future::pending::<()>().await;
     }
 
+    /// Runs a line of the console that begins with `bench`, and writes what it finds. An image without benchmarks says so.
+    async fn bench(&mut self, _line: &str, out: &mut dyn core::fmt::Write) {
+        // What cannot be written is not missed.
+        let _ = out.write_str("error no benchmarks in this image\n");
+    }
+
     /// Starts the board anew.
     async fn reset(&mut self) -> !;
 }

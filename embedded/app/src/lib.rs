@@ -1,7 +1,16 @@
 //! The edge role on a board: everything of the firmware that does not depend on which board it is.
 //!
 //! An image brings the [`Board`]: a link to a gateway ([`Datagrams`]), a console, flash, randomness, [`Hooks`], and a
-//! driver for `embassy-time`.
+//! driver for `embassy-time`; [`run`] does the rest. It drives the machine of `quiver-role` as a service does: what the gateway
+//! says goes in, what comes out is made durable in flash ([`storage`]), sent, or printed.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `run` | the loop over link, console, button and time |
+//! | `node` | the machine with state, session, time and randomness |
+//! | [`storage`] | the state in flash |
+//! | `randomness`, `clock` | what the board cannot take for granted |
+//! | `console` | lines and commands |
 #![no_std]
 #![cfg_attr(
     not(test),
@@ -11,12 +20,21 @@
 extern crate alloc;
 
 mod board;
+mod clock;
+mod console;
 mod datagrams;
 mod error;
 mod hooks;
+mod kept;
+mod node;
+mod randomness;
+mod run;
+mod serial_line;
 pub mod storage;
 
 pub use board::{About, Board, ResetCause};
 pub use datagrams::{Datagrams, LinkFaults, RadioAddress};
 pub use error::StorageError;
 pub use hooks::{Hooks, Memory, State};
+pub use run::run;
+pub use serial_line::SerialLine;

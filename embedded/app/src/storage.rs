@@ -56,6 +56,8 @@ pub struct Storage<F> {
     ring: Ring,
     /// Where the newest slot is, and what it says.
     newest: Option<(Place, Slot)>,
+    /// Whether it is known what is there.
+    loaded: bool,
     /// There are leftovers in the pages of keys besides the newest slot.
     untidy: bool,
     counters: StorageCounters,
@@ -64,28 +66,36 @@ pub struct Storage<F> {
 impl<F: MultiwriteNorFlash> Storage<F> {
     const PAGE: u32 = F::ERASE_SIZE as u32;
 
-    /// Looks at the flash, clears what an interruption left, and hands out the state if there is one.
-    ///
-    /// A damaged state counts as none; [`counters`](Self::counters) tell the difference.
+    /// Takes over a flash region, which [`load`](Self::load) then looks at.
     ///
     /// # Errors
-    /// [`StorageError::Region`], [`StorageError::Device`] if it cannot be read, [`StorageError::Worn`] if leftovers cannot be
-    /// erased.
-    pub async fn mount(flash: F) -> Result<(Self, Option<Zeroizing<Vec<u8>>>), StorageError> {
+    /// [`StorageError::Region`].
+    pub fn new(flash: F) -> Result<Self, StorageError> {
         let size = flash.capacity();
         let pages = u32::try_from(size / F::ERASE_SIZE).unwrap_or(0);
-        let words = F::WRITE_SIZE <= 4 && F::READ_SIZE <= 4 && F::ERASE_SIZE.is_multiple_of(4);
+        let words = F::WRITE_SIZE <= 4 && F::READ_SIZE <= 4 && F::ERASE_SIZE.is_multiple_of(64);
         if pages < MIN_PAGES || !words || F::ERASE_SIZE < 2 * SLOT_LEN {
             return Err(StorageError::Region { size, page: F::ERASE_SIZE });
         }
         let ring = Ring::new(KEY_PAGES * Self::PAGE, (pages - KEY_PAGES) * Self::PAGE, Self::PAGE);
         let counters = StorageCounters::default();
-        let mut storage = Self { flash, ring, newest: None, untidy: false, counters };
-        let state = storage.look().await?;
-        if storage.untidy {
-            storage.tidy().await?;
+        Ok(Self { flash, ring, newest: None, loaded: false, untidy: false, counters })
+    }
+
+    /// Looks at the flash, clears what an interruption left, and hands out the state if there is one.
+    ///
+    /// A damaged state counts as none; [`counters`](Self::counters) tell the difference.
+    ///
+    /// # Errors
+    /// [`StorageError::Device`] if it cannot be read, [`StorageError::Worn`] if leftovers cannot be erased. It may be tried again.
+    pub async fn load(&mut self) -> Result<Option<Zeroizing<Vec<u8>>>, StorageError> {
+        self.newest = None;
+        let state = self.look().await?;
+        if self.untidy {
+            self.tidy().await?;
         }
-        Ok((storage, state))
+        self.loaded = true;
+        Ok(state)
     }
 
     /// Makes `state` what will be found at the next start, and the former state unreadable. The key must be random and used
@@ -94,6 +104,9 @@ impl<F: MultiwriteNorFlash> Storage<F> {
     /// # Errors
     /// [`StorageError`]. Either state may then be found at the next start; the caller tries again until it succeeds.
     pub async fn replace(&mut self, state: &[u8], key: Secret<32>) -> Result<(), StorageError> {
+        if !self.loaded {
+            return Err(StorageError::NotRead);
+        }
         let limit = self.limit();
         if state.len() > limit {
             return Err(StorageError::Full { len: state.len(), limit });
@@ -130,6 +143,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
         }
         self.ring.forget();
         self.untidy = worn;
+        self.loaded = true;
         if worn { Err(StorageError::Worn) } else { Ok(()) }
     }
 

@@ -27,7 +27,8 @@ fn state(n: u32, len: usize) -> Vec<u8> {
 }
 
 fn mount(flash: &Flash) -> (Storage<Flash>, Option<Vec<u8>>) {
-    let (storage, state) = block_on(Storage::mount(flash.clone())).expect("mount");
+    let mut storage = Storage::new(flash.clone()).expect("a region that can be used");
+    let state = block_on(storage.load()).expect("readable");
     (storage, state.map(|state| state.to_vec()))
 }
 
@@ -187,7 +188,7 @@ fn foreign_contents_are_cleared() {
 
 #[test]
 fn region_that_cannot_be_used_is_refused() {
-    let refused = block_on(Storage::mount(Flash::new(5, 1))).map(|_| ());
+    let refused = Storage::new(Flash::new(5, 1)).map(|_| ());
     assert_eq!(refused, Err(StorageError::Region { size: 5 * PAGE, page: PAGE }));
 }
 
@@ -240,7 +241,7 @@ fn restart(flash: &Flash, cut: u64) -> Option<Vec<u8>> {
         flash.power_on();
         let begun = flash.chip().steps;
         flash.chip().fails_at = Some(begun + (cut / 4 + attempt) % 14);
-        let _ = block_on(Storage::mount(flash.clone()));
+        let _ = block_on(Storage::new(flash.clone()).expect("a region").load());
     }
     flash.power_on();
     mount(flash).1

@@ -1,0 +1,276 @@
+//! The machine with what hangs on it: stored state, session with the gateway, time, randomness. Everything of a board but
+//! its line and console, to which [`run`](crate::run) carries what goes in and comes out.
+
+mod acting;
+mod partners;
+mod saving;
+mod telling;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use embedded_storage_async::nor_flash::MultiwriteNorFlash;
+use quiver_ainq::Ristretto255;
+use quiver_link::{BoardEndpoint, BoardEvent, Limits, Report, Route as LinkRoute, Wants};
+use quiver_role::edge::{EdgeStatus, EdgeTiming, Provisioning};
+use quiver_role::{
+    Destination, Edge, EdgeCommand, EdgeConfig, Input, Kgcs, Machine, Now, Output, Route, Snapshot,
+};
+use rand_core::CryptoRngCore;
+
+use self::partners::Partners;
+use crate::clock::Clock;
+use crate::console::LineReader;
+use crate::kept::Kept;
+use crate::randomness::Randomness;
+use crate::storage::Storage;
+use crate::{About, Hooks, LinkFaults, RadioAddress, State};
+
+pub(crate) type S = Ristretto255;
+
+/// The longest message that a board takes, in bytes.
+pub(crate) const MAX_MESSAGE: usize = 16 * 1024;
+/// How long to wait before something that failed is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+/// How often the gateway is told what was counted.
+const REPORT: Duration = Duration::from_secs(60);
+
+/// See the [module](self).
+pub(crate) struct Node<F, R> {
+    pub(crate) about: About,
+    storage: Storage<F>,
+    /// Whether the flash has been looked at.
+    loaded: bool,
+    retry_at: Duration,
+    random: Randomness<R>,
+    /// Whether the console knows that randomness fails.
+    told_faulty: bool,
+    clock: Clock,
+    settings: Option<Provisioning<S>>,
+    machine: Option<Edge<S>>,
+    deadline: Option<Duration>,
+    /// What must be durable before anything else happens, and what was to be sent then.
+    unsaved: Option<Snapshot>,
+    held: Option<(Destination, Vec<u8>)>,
+    pub(crate) endpoint: BoardEndpoint,
+    partners: Partners,
+    lines: LineReader,
+    /// What the console is to be told.
+    pub(crate) out: String,
+    report: Report,
+    next_report: Duration,
+    pub(crate) link_faults: LinkFaults,
+    pub(crate) link_errors: u32,
+    /// Where the radio is to be found, when that has just changed.
+    pub(crate) radio: Option<RadioAddress>,
+    pub(crate) must_reset: bool,
+}
+
+impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
+    pub(crate) fn new(about: About, storage: Storage<F>, rng: R, mtu: usize) -> Self {
+        let mut random = Randomness::new(rng);
+        let limits = if mtu < 512 { Limits::radio(MAX_MESSAGE) } else { Limits::line(MAX_MESSAGE) };
+        let endpoint = BoardEndpoint::new(Limits { mtu, ..limits }, random.number(), Wants::default());
+        let mut node = Self {
+            about,
+            storage,
+            loaded: false,
+            retry_at: Duration::ZERO,
+            random,
+            told_faulty: false,
+            clock: Clock::default(),
+            settings: None,
+            machine: None,
+            deadline: None,
+            unsaved: None,
+            held: None,
+            endpoint,
+            partners: Partners::default(),
+            lines: LineReader::new(),
+            out: String::new(),
+            report: Report::default(),
+            next_report: Duration::ZERO,
+            link_faults: LinkFaults::default(),
+            link_errors: 0,
+            radio: None,
+            must_reset: false,
+        };
+        node.started();
+        node
+    }
+
+    /// Does everything that is due. At most a handful of operations of the machine, with the watchdog fed between.
+    pub(crate) async fn work(&mut self, now: Duration, hooks: &mut impl Hooks) {
+        if !self.loaded && self.retry_at <= now {
+            self.load(now).await;
+        }
+        self.endpoint.handle_timeout(now);
+        while self.is_fit(now).await {
+            let Some(event) = self.endpoint.poll_event() else { break };
+            self.heard(now, event).await;
+            hooks.alive();
+        }
+        if self.deadline.is_some_and(|at| at <= now) && self.is_fit(now).await {
+            self.input(now, Input::Timeout).await;
+        }
+        self.want();
+        if self.next_report <= now && self.endpoint.has_session() {
+            self.next_report = now.saturating_add(REPORT);
+            self.send_report(now, hooks);
+        }
+    }
+
+    /// When [`work`](Self::work) is due at the latest.
+    pub(crate) fn due(&self) -> Option<Duration> {
+        let blocked = !self.loaded || self.unsaved.is_some();
+        let machine = if blocked { Some(self.retry_at) } else { self.deadline };
+        let report = self.endpoint.has_session().then_some(self.next_report);
+        [machine, report, self.endpoint.timeout()].into_iter().flatten().min()
+    }
+
+    /// Whether an input can be taken: the state before is durable, and there is randomness.
+    async fn is_fit(&mut self, now: Duration) -> bool {
+        if !self.loaded {
+            return false;
+        }
+        let healthy = self.random.generator(now).is_some();
+        if self.told_faulty == healthy {
+            self.told_faulty = !healthy;
+            self.tell_randomness(healthy);
+        }
+        if !healthy {
+            return false;
+        }
+        (self.unsaved.is_none() && self.held.is_none()) || (self.retry_at <= now && self.drain(now).await)
+    }
+
+    /// Hands the machine an input and does what it wants done.
+    async fn input(&mut self, now: Duration, input: Input<'_, EdgeCommand>) {
+        let times = Now { monotonic: now, unix: self.clock.unix(now) };
+        let (Some(machine), Some(rng)) = (&mut self.machine, self.random.generator(now)) else { return };
+        machine.handle_input(times, input, rng);
+        self.drain(now).await;
+    }
+
+    /// Does what the machine wants done, in order. False if something could not be made durable: the rest waits.
+    async fn drain(&mut self, now: Duration) -> bool {
+        loop {
+            if self.held.is_some() && !self.save(now).await {
+                return false;
+            }
+            if let Some((to, payload)) = self.held.take() {
+                self.transmit(to, payload);
+            }
+            let Some(machine) = &mut self.machine else { return true };
+            match machine.poll_output() {
+                // Of several in a row only the last one matters, and flash wears.
+                Output::Persist(state) => self.unsaved = Some(state),
+                Output::Transmit { to, payload } => self.held = Some((to, payload)),
+                Output::Event(event) => self.tell(event),
+                Output::Block(peer) => self.block(peer),
+                Output::Timeout(at) => {
+                    self.deadline = at;
+                    return self.save(now).await;
+                }
+            }
+        }
+    }
+
+    /// What the gateway said.
+    async fn heard(&mut self, now: Duration, event: BoardEvent) {
+        match event {
+            BoardEvent::Begun { unix_time } => {
+                self.clock.begin(unix_time, now);
+                self.next_report = now;
+                self.tell_line(format_args!("gateway connected time {}", self.clock.unix(now)));
+            }
+            BoardEvent::Time { unix_time } => self.clock.adjust(unix_time, now),
+            BoardEvent::Connected { peer, route } => {
+                let route = match route {
+                    LinkRoute::Kgc => Route::Kgc,
+                    LinkRoute::Leader => Route::Leader,
+                };
+                if let Some(peer) = self.partners.connected(peer, route) {
+                    self.input(now, Input::Connected { peer, route }).await;
+                }
+            }
+            BoardEvent::Disconnected { peer } => {
+                if let Some(peer) = self.partners.disconnected(peer) {
+                    self.input(now, Input::Disconnected { peer }).await;
+                }
+            }
+            BoardEvent::Received { from, bytes } => {
+                if let Some(from) = self.partners.peer(from) {
+                    self.input(now, Input::Received { from, bytes: &bytes }).await;
+                }
+            }
+            BoardEvent::Lost => {
+                self.tell_line(format_args!("gateway lost"));
+                while let Some(peer) = self.partners.pop() {
+                    self.input(now, Input::Disconnected { peer }).await;
+                }
+            }
+        }
+    }
+
+    /// A machine for these settings, which is told who is connected.
+    async fn set_up(&mut self, now: Duration, kept: Kept) {
+        let Kept { mut settings, state } = kept;
+        let config = EdgeConfig {
+            deployment: settings.deployment.clone(),
+            group: settings.group.clone(),
+            token: settings.token.take().filter(|_| state.is_none()),
+            kgcs: Self::kgcs(&settings),
+            timing: EdgeTiming::default(),
+        };
+        self.clock.set_floor(settings.time, now);
+        self.radio = settings.radio.map(|place| RadioAddress { pan: place.pan, short: place.address });
+        self.settings = Some(settings);
+        match Edge::new(config, state.as_ref()) {
+            Ok(machine) => self.machine = Some(machine),
+            Err(error) => self.tell_damage(&error),
+        }
+        self.deadline = Some(Duration::ZERO);
+        for (peer, route) in self.partners.renamed() {
+            self.input(now, Input::Connected { peer, route }).await;
+        }
+    }
+
+    fn kgcs(settings: &Provisioning<S>) -> Kgcs<S> {
+        Kgcs::quorum(settings.kgcs.clone())
+    }
+
+    /// Tells the gateway what the board wants to be connected to.
+    fn want(&mut self) {
+        let status = self.machine.as_ref().map(Edge::status);
+        let group = status.as_ref().and_then(|status| status.group.as_ref());
+        let kgc = status.as_ref().is_some_and(|status| status.name.is_none());
+        // A group's name has the same alphabet here and there.
+        if let Ok(wants) = Wants::new(group.map(quiver_ainq::Name::as_str), kgc) {
+            self.endpoint.set_wants(wants);
+        }
+    }
+
+    fn status(&self) -> Option<EdgeStatus> {
+        self.machine.as_ref().map(Edge::status)
+    }
+
+    /// How things stand, for LEDs.
+    pub(crate) fn state(&self) -> State {
+        let Some(status) = self.status() else {
+            return if self.loaded && self.settings.is_none() {
+                State::Unprovisioned
+            } else {
+                State::Trouble
+            };
+        };
+        match status {
+            _ if !self.loaded || self.unsaved.is_some() || self.random.is_faulty() => State::Trouble,
+            _ if !self.endpoint.has_session() => State::NoGateway,
+            EdgeStatus { name: None, .. } => State::Enrolling,
+            EdgeStatus { synced: true, .. } => State::Member,
+            _ => State::Joining,
+        }
+    }
+}

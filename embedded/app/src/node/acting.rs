@@ -1,0 +1,104 @@
+//! What the console asks for.
+
+use alloc::string::ToString;
+use core::time::Duration;
+
+use embedded_storage_async::nor_flash::MultiwriteNorFlash;
+use quiver_ainq::Name;
+use quiver_crypto::Zeroizing;
+use quiver_role::Input;
+use quiver_role::edge::{EdgeCommand, MAX_PROVISIONING_LEN, Provisioning};
+use rand_core::CryptoRngCore;
+
+use super::{Node, S};
+use crate::Hooks;
+use crate::console::{Command, HELP};
+use crate::kept::Kept;
+
+/// The application's channel that the console speaks on.
+const CHANNEL: &str = "chat";
+
+impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
+    /// Takes what was typed.
+    pub(crate) async fn typed(&mut self, now: Duration, bytes: &[u8], hooks: &mut impl Hooks) {
+        for byte in bytes {
+            match self.lines.push(*byte) {
+                None => {}
+                Some(Err(_)) => self.tell_line(format_args!("error line is too long")),
+                Some(Ok(line)) => {
+                    match Command::parse(&line) {
+                        Ok(command) => self.obey(now, command, hooks).await,
+                        Err(reason) => self.tell_line(format_args!("error {reason}")),
+                    }
+                    hooks.alive();
+                }
+            }
+        }
+    }
+
+    /// Wipes, because somebody held the button.
+    pub(crate) async fn button(&mut self) {
+        self.wipe().await;
+    }
+
+    async fn obey(&mut self, now: Duration, command: Command<'_>, hooks: &mut impl Hooks) {
+        match command {
+            Command::Help => HELP.lines().for_each(|line| self.tell_line(format_args!("{line}"))),
+            Command::Status => self.tell_status(now, hooks),
+            Command::Provision(text) => self.provision(now, text).await,
+            Command::Join(group) => self.command(now, EdgeCommand::Join(group)).await,
+            Command::Leave => self.command(now, EdgeCommand::Leave).await,
+            Command::Send(text) => {
+                // A constant that is a name.
+                let Ok(channel) = Name::new(CHANNEL) else { return };
+                let data = text.as_bytes().to_vec();
+                self.command(now, EdgeCommand::Send { channel, data, signed: true }).await;
+            }
+            Command::Wipe => self.wipe().await,
+            Command::Reset => {
+                self.tell_line(format_args!("resetting"));
+                self.must_reset = true;
+            }
+            Command::Bench(line) => hooks.bench(line, &mut self.out).await,
+        }
+    }
+
+    /// Hands a command to the machine, if it can take one.
+    async fn command(&mut self, now: Duration, command: EdgeCommand) {
+        if self.machine.is_none() {
+            self.tell_line(format_args!("error not provisioned"));
+        } else if !self.is_fit(now).await {
+            self.tell_line(format_args!("error not now: flash or randomness fail"));
+        } else {
+            self.tell_line(format_args!("ok"));
+            self.input(now, Input::Command(command)).await;
+        }
+    }
+
+    async fn provision(&mut self, now: Duration, text: &str) {
+        match self.try_provision(now, text).await {
+            Ok(()) => self.tell_line(format_args!("provisioned")),
+            Err(reason) => self.tell_line(format_args!("error {reason}")),
+        }
+    }
+
+    async fn try_provision(&mut self, now: Duration, text: &str) -> Result<(), alloc::string::String> {
+        if self.settings.is_some() {
+            return Err("provisioned already; wipe first".into());
+        }
+        let mut bytes = Zeroizing::new([0; MAX_PROVISIONING_LEN]);
+        let len = text.len() / 2;
+        let place = bytes.get_mut(..len).ok_or("too long")?;
+        hex::decode_to_slice(text, place).map_err(|_| "not hexadecimal")?;
+        let settings = Provisioning::<S>::decode(place).map_err(|error| error.to_string())?;
+        if settings.token.is_none() {
+            return Err("there is no token".into());
+        }
+        if !self.is_fit(now).await {
+            return Err("not now: flash or randomness fail".into());
+        }
+        self.keep(now, &settings).await.map_err(|error| error.to_string())?;
+        self.set_up(now, Kept { settings, state: None }).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! Who is connected: the gateway's numbers for a session, the machine's for its life.
+
+use alloc::vec::Vec;
+
+use quiver_role::{Peer, Route};
+
+/// How many partners there may be at once: KGCs of a quorum, a leader and its deputies.
+const MAX_PARTNERS: usize = 80;
+
+/// The connected partners. The machine never sees a number twice.
+#[derive(Debug, Default)]
+pub(super) struct Partners {
+    list: Vec<Partner>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Partner {
+    number: u64,
+    peer: Peer,
+    route: Route,
+}
+
+impl Partners {
+    /// A connection stands: the machine's name for it, unless it stood before or there are too many.
+    pub(super) fn connected(&mut self, number: u64, route: Route) -> Option<Peer> {
+        if self.peer(number).is_some() || self.list.len() >= MAX_PARTNERS {
+            return None;
+        }
+        let peer = self.fresh();
+        self.list.push(Partner { number, peer, route });
+        Some(peer)
+    }
+
+    pub(super) fn disconnected(&mut self, number: u64) -> Option<Peer> {
+        let place = self.list.iter().position(|partner| partner.number == number)?;
+        Some(self.list.remove(place).peer)
+    }
+
+    /// Takes any of them out.
+    pub(super) fn pop(&mut self) -> Option<Peer> {
+        self.list.pop().map(|partner| partner.peer)
+    }
+
+    /// The machine's name.
+    pub(super) fn peer(&self, number: u64) -> Option<Peer> {
+        self.list.iter().find(|partner| partner.number == number).map(|partner| partner.peer)
+    }
+
+    /// The gateway's number.
+    pub(super) fn number(&self, peer: Peer) -> Option<u64> {
+        self.list.iter().find(|partner| partner.peer == peer).map(|partner| partner.number)
+    }
+
+    /// All of them under new names, for a new machine.
+    pub(super) fn renamed(&mut self) -> Vec<(Peer, Route)> {
+        let last = &mut self.last;
+        let renamed = self.list.iter_mut().map(|partner| {
+            *last += 1;
+            partner.peer = Peer(*last);
+            (partner.peer, partner.route)
+        });
+        renamed.collect()
+    }
+
+    fn fresh(&mut self) -> Peer {
+        self.last += 1;
+        Peer(self.last)
+    }
+}

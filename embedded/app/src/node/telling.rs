@@ -1,0 +1,202 @@
+//! What the console and the gateway are told. Never a secret.
+
+use alloc::vec::Vec;
+use core::fmt::{Arguments, Write};
+use core::time::Duration;
+
+use embedded_storage_async::nor_flash::MultiwriteNorFlash;
+use quiver_crypto::Hex;
+use quiver_link::{Counter, Destination as LinkDestination, Report, ToGateway};
+use quiver_role::edge::{EdgeEvent, RestoreError};
+use quiver_role::{Destination, Peer, Source};
+use rand_core::CryptoRngCore;
+
+use super::Node;
+use crate::{Hooks, ResetCause, StorageError};
+
+/// Bytes of text that may wait for the console.
+const MAX_OUT: usize = 8 * 1024;
+
+impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
+    /// One line for the console, or none if nobody reads there.
+    pub(super) fn tell_line(&mut self, line: Arguments<'_>) {
+        if self.out.len() < MAX_OUT {
+            // Writing to a string does not fail.
+            let _ = writeln!(self.out, "{line}");
+        }
+    }
+
+    pub(super) fn started(&mut self) {
+        match self.about.reset {
+            ResetCause::Watchdog => self.report.add(Counter::WatchdogResets),
+            ResetCause::Power => self.report.add(Counter::BrownOuts),
+            _ => {}
+        }
+        let about = self.about;
+        self.tell_line(format_args!(
+            "start board {} mcu {} reset {}",
+            about.name,
+            about.mcu,
+            about.reset.as_str()
+        ));
+    }
+
+    /// What the machine reports.
+    pub(super) fn tell(&mut self, event: EdgeEvent) {
+        match event {
+            EdgeEvent::Enrolled { name } => self.tell_line(format_args!("enrolled {name}")),
+            EdgeEvent::KeyActivated { epoch, digest, slot } => {
+                let (term, counter, digest) = (epoch.term, epoch.counter, Hex(&digest));
+                self.tell_line(format_args!("key {term}.{counter} slot {slot} digest {digest}"));
+            }
+            EdgeEvent::Message { channel, data, source } => {
+                let text = data.escape_ascii();
+                match source {
+                    Source::Unauthenticated { slot } => {
+                        self.tell_line(format_args!("message {channel} slot:{slot} {text}"));
+                    }
+                    Source::Signed { name, .. } => {
+                        self.tell_line(format_args!("message {channel} {name} {text}"));
+                    }
+                }
+            }
+            EdgeEvent::SendFailed(reason) => self.tell_line(format_args!("unsent {reason}")),
+            EdgeEvent::Left => self.tell_line(format_args!("left")),
+            EdgeEvent::Evicted => self.tell_line(format_args!("evicted")),
+            EdgeEvent::Refused(reason) => self.tell_line(format_args!("refused {reason:?}")),
+            EdgeEvent::EnrolmentTrouble(trouble) => self.tell_line(format_args!("trouble {trouble:?}")),
+            EdgeEvent::RevocationList { number } => self.tell_line(format_args!("revocations {number}")),
+            EdgeEvent::Equivocation { leader, epoch } => {
+                let (term, counter) = (epoch.term, epoch.counter);
+                self.tell_line(format_args!("equivocation {leader} {term}.{counter}"));
+            }
+            EdgeEvent::Blamed { peer, offence } => {
+                self.report.add(Counter::Offences);
+                self.tell_line(format_args!("blamed {} {offence}", peer.0));
+            }
+            EdgeEvent::Envelope(_) => {}
+        }
+    }
+
+    pub(super) fn tell_storage(&mut self, error: &StorageError) {
+        if matches!(error, StorageError::Full { .. }) {
+            self.report.add(Counter::FlashFull);
+        } else {
+            self.report.add(Counter::FlashFailures);
+        }
+        self.tell_line(format_args!("fault {error}"));
+    }
+
+    pub(super) fn tell_damage(&mut self, error: &RestoreError) {
+        self.report.add(Counter::StateDamaged);
+        self.tell_line(format_args!("fault {error}: wipe, then provision with a fresh token"));
+    }
+
+    pub(super) fn tell_randomness(&mut self, healthy: bool) {
+        self.tell_line(match healthy {
+            true => format_args!("randomness is back"),
+            false => format_args!("fault randomness fails its test: no cryptography until it is back"),
+        });
+    }
+
+    /// Sends what the machine says.
+    pub(super) fn transmit(&mut self, to: Destination, payload: Vec<u8>) {
+        let to = match to {
+            Destination::Group => Some(LinkDestination::Group),
+            Destination::Peer(peer) => self.partners.number(peer).map(LinkDestination::Peer),
+        };
+        if let Some(to) = to {
+            // What cannot be sent is lost, which the machine expects; the endpoint counts it.
+            let _ = self.endpoint.send(&ToGateway::Transmit { to, payload });
+        }
+    }
+
+    pub(super) fn block(&mut self, peer: Peer) {
+        if let Some(peer) = self.partners.number(peer) {
+            let _ = self.endpoint.send(&ToGateway::Block { peer });
+        }
+    }
+
+    pub(super) fn send_report(&mut self, now: Duration, hooks: &impl Hooks) {
+        let report = self.counted(now, hooks);
+        let _ = self.endpoint.send(&ToGateway::Report(report));
+    }
+
+    /// Everything that was counted.
+    fn counted(&self, now: Duration, hooks: &impl Hooks) -> Report {
+        let (pipe, line, memory) = (self.endpoint.counters(), self.link_faults, hooks.memory());
+        let stored = self.storage.counters();
+        let mut report = self.report;
+        let more = |report: &Report, counter, count: u32| u64::from(report.value(counter)) + u64::from(count);
+        let values = [
+            (Counter::Uptime, now.as_secs()),
+            (Counter::Starts, self.status().map_or(0, |status| status.boot_no.into())),
+            (Counter::TooLong, u64::from(line.too_long) + pipe.too_long),
+            (Counter::BadFrames, u64::from(line.bad_crc) + u64::from(line.garbled) + pipe.bad_checksum),
+            (Counter::WrongVersion, line.wrong_version.into()),
+            (Counter::Malformed, pipe.malformed),
+            (Counter::Sent, pipe.sent),
+            (Counter::Received, pipe.received),
+            (Counter::Repeated, pipe.repeated),
+            (Counter::GivenUp, pipe.given_up),
+            (Counter::Dropped, pipe.dropped),
+            (Counter::SessionsLost, pipe.sessions_lost),
+            (Counter::StateDamaged, more(&report, Counter::StateDamaged, stored.damaged)),
+            (Counter::FlashFailures, more(&report, Counter::FlashFailures, stored.failures)),
+            (Counter::RandomFailures, self.random.faults().into()),
+            (Counter::HeapPeak, memory.heap_peak.unwrap_or(0).into()),
+            (Counter::StackPeak, memory.stack_peak.unwrap_or(0).into()),
+        ];
+        values.into_iter().for_each(|(counter, value)| report.set(counter, value));
+        report
+    }
+
+    /// The answer to `status`.
+    pub(super) fn tell_status(&mut self, now: Duration, hooks: &impl Hooks) {
+        let about = self.about;
+        self.tell_line(format_args!("board {} mcu {} clock {} Hz", about.name, about.mcu, about.clock_hz));
+        let state = self.state();
+        self.tell_line(format_args!("state {state:?} gateway {}", self.endpoint.has_session()));
+        self.tell_line(format_args!("time {} reset {}", self.clock.unix(now), about.reset.as_str()));
+        if let Some(settings) = &self.settings {
+            let (deployment, fingerprint) =
+                (settings.deployment.name().clone(), settings.deployment.fingerprint());
+            let radio = settings.radio;
+            self.tell_line(format_args!("deployment {deployment} fingerprint {}", Hex(&fingerprint)));
+            if let Some(radio) = radio {
+                self.tell_line(format_args!("radio {radio}"));
+            }
+        }
+        if let Some(status) = self.status() {
+            let text =
+                |name: Option<quiver_ainq::Name>| name.map_or("-".into(), |name| alloc::format!("{name}"));
+            let (name, group) = (text(status.name), text(status.group));
+            self.tell_line(format_args!(
+                "name {name} group {group} synced {} start {}",
+                status.synced, status.boot_no
+            ));
+            if let (Some(epoch), Some(slot), Some(digest)) = (status.epoch, status.slot, status.digest) {
+                let (term, counter, digest) = (epoch.term, epoch.counter, Hex(&digest));
+                self.tell_line(format_args!("key {term}.{counter} slot {slot} digest {digest}"));
+            }
+        }
+        let stored = self.storage.counters();
+        self.tell_line(format_args!("flash stored {} erased {}", stored.stored, stored.erased));
+        let memory = hooks.memory();
+        let figures = [
+            ("heap", memory.heap),
+            ("heap-peak", memory.heap_peak),
+            ("heap-size", memory.heap_size),
+            ("stack-peak", memory.stack_peak),
+            ("stack-size", memory.stack_size),
+        ];
+        for (name, bytes) in figures {
+            if let Some(bytes) = bytes {
+                self.tell_line(format_args!("memory {name} {bytes}"));
+            }
+        }
+        let report = self.counted(now, hooks);
+        self.tell_line(format_args!("counters {report}"));
+        self.tell_line(format_args!("end"));
+    }
+}

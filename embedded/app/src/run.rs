@@ -1,0 +1,185 @@
+//! The loop: what comes over link, console and button goes to the node, and what the node has to say goes out.
+
+use core::time::Duration;
+
+use embassy_futures::select::{Either4, select4};
+use embassy_time::{Instant, Timer, with_timeout};
+use embedded_io_async::{Read, Write};
+use embedded_storage_async::nor_flash::MultiwriteNorFlash;
+use rand_core::CryptoRngCore;
+
+use crate::node::Node;
+use crate::storage::Storage;
+use crate::{Board, Datagrams, Hooks, State};
+
+/// The watchdog is fed at least as often.
+const IDLE: Duration = Duration::from_secs(1);
+/// How long one datagram may take to leave. Beyond, it is lost.
+const SENDING: embassy_time::Duration = embassy_time::Duration::from_secs(1);
+/// How long the console may take for one piece of text. Beyond, nobody reads there, and until something is typed nothing is written.
+const WRITING: embassy_time::Duration = embassy_time::Duration::from_millis(500);
+/// Bytes written to the console at once.
+const PIECE: usize = 64;
+/// Datagrams sent before anything else has its turn.
+const BURST: usize = 8;
+/// How long to leave a device alone that reports an error.
+const PAUSE: embassy_time::Duration = embassy_time::Duration::from_millis(50);
+/// Bytes read from the console at once.
+const TYPED: usize = 64;
+
+/// Runs a board. Feeds the watchdog while it makes progress.
+pub async fn run<L, C, F, R, H>(board: Board<L, C, F, R, H>) -> !
+where
+    L: Datagrams,
+    C: Read + Write,
+    F: MultiwriteNorFlash,
+    R: CryptoRngCore,
+    H: Hooks,
+{
+    let Board { link, console, flash, rng, mut hooks, about } = board;
+    let storage = match Storage::new(flash) {
+        Ok(storage) => storage,
+        Err(error) => hopeless(console, hooks, &error).await,
+    };
+    hooks.alive();
+    let node = Node::new(about, storage, rng, link.mtu());
+    let buffer = alloc::vec![0; link.mtu()];
+    let mut desk =
+        Desk { link, console, hooks, node, buffer, typed: [0; TYPED], listened: true, console_first: false };
+    let mut shown = None;
+    loop {
+        desk.hooks.alive();
+        desk.node.work(now(), &mut desk.hooks).await;
+        if let Some(radio) = desk.node.radio.take() {
+            desk.link.set_address(radio);
+        }
+        let state = desk.node.state();
+        if shown.replace(state) != Some(state) {
+            desk.hooks.show(state);
+        }
+        let more = desk.send().await;
+        desk.print().await;
+        if desk.node.must_reset {
+            desk.hooks.reset().await;
+        }
+        desk.wait(more).await;
+    }
+}
+
+/// The time since the start.
+fn now() -> Duration {
+    Duration::from_micros(Instant::now().as_micros())
+}
+
+/// An image whose flash region cannot be used: it says so for ever.
+async fn hopeless(mut console: impl Write, mut hooks: impl Hooks, error: &crate::StorageError) -> ! {
+    let text = alloc::format!("fault {error}\n");
+    loop {
+        hooks.alive();
+        hooks.show(State::Trouble);
+        let _ = with_timeout(WRITING, console.write_all(text.as_bytes())).await;
+        Timer::after_secs(1).await;
+    }
+}
+
+/// The node among its devices.
+struct Desk<L, C, F, R, H> {
+    link: L,
+    console: C,
+    hooks: H,
+    node: Node<F, R>,
+    buffer: alloc::vec::Vec<u8>,
+    typed: [u8; TYPED],
+    /// Whether somebody seems to read the console.
+    listened: bool,
+    /// Whose turn it is if both have something.
+    console_first: bool,
+}
+
+/// What woke the board.
+enum Woken<E, F> {
+    Link(Result<Option<usize>, E>),
+    Console(Result<usize, F>),
+    Button,
+    Time,
+}
+
+impl<L: Datagrams, C: Read + Write, F: MultiwriteNorFlash, R: CryptoRngCore, H: Hooks> Desk<L, C, F, R, H> {
+    /// Sends what there is to send; true if there is more.
+    async fn send(&mut self) -> bool {
+        for _ in 0..BURST {
+            let Some(datagram) = self.node.endpoint.poll_datagram(now()) else { return false };
+            if !matches!(with_timeout(SENDING, self.link.send(&datagram)).await, Ok(Ok(()))) {
+                self.node.link_errors = self.node.link_errors.saturating_add(1);
+            }
+            self.hooks.alive();
+        }
+        true
+    }
+
+    /// Writes to the console what there is.
+    async fn print(&mut self) {
+        let text = core::mem::take(&mut self.node.out);
+        for piece in text.as_bytes().chunks(PIECE) {
+            if !self.listened {
+                return;
+            }
+            self.listened = matches!(with_timeout(WRITING, self.console.write_all(piece)).await, Ok(Ok(())));
+            self.hooks.alive();
+        }
+        if !text.is_empty() {
+            self.listened = matches!(with_timeout(WRITING, self.console.flush()).await, Ok(Ok(())));
+        }
+    }
+
+    /// Waits for something, and hands it to the node.
+    async fn wait(&mut self, more: bool) {
+        let at = now();
+        let idle = at.saturating_add(IDLE);
+        let due = if more { at } else { self.node.due().map_or(idle, |due| due.min(idle)) };
+        self.console_first = !self.console_first;
+        let woken = self.next(due).await;
+        self.node.link_faults = self.link.faults();
+        let at = now();
+        match woken {
+            Woken::Time | Woken::Link(Ok(None)) => {}
+            Woken::Link(Ok(Some(len))) => {
+                let datagram = self.buffer.get(..len).unwrap_or_default();
+                self.node.endpoint.handle_datagram(at, datagram);
+            }
+            Woken::Link(Err(_)) => {
+                self.node.link_errors = self.node.link_errors.saturating_add(1);
+                Timer::after(PAUSE).await;
+            }
+            Woken::Console(Ok(len)) if len > 0 => {
+                self.listened = true;
+                let typed = self.typed.get(..len).unwrap_or_default();
+                self.node.typed(at, typed, &mut self.hooks).await;
+            }
+            Woken::Console(_) => Timer::after(PAUSE).await,
+            Woken::Button => self.node.button().await,
+        }
+    }
+
+    async fn next(&mut self, due: Duration) -> Woken<L::Error, C::Error> {
+        let due = Timer::at(Instant::from_micros(u64::try_from(due.as_micros()).unwrap_or(u64::MAX)));
+        let link = self.link.receive(&mut self.buffer);
+        let console = self.console.read(&mut self.typed);
+        let button = self.hooks.wipe_button();
+        if self.console_first {
+            match select4(console, link, button, due).await {
+                Either4::First(read) => Woken::Console(read),
+                Either4::Second(received) => Woken::Link(received),
+                Either4::Third(()) => Woken::Button,
+                Either4::Fourth(()) => Woken::Time,
+            }
+        } else {
+            match select4(link, console, button, due).await {
+                Either4::First(received) => Woken::Link(received),
+                Either4::Second(read) => Woken::Console(read),
+                Either4::Third(()) => Woken::Button,
+                Either4::Fourth(()) => Woken::Time,
+            }
+        }
+    }
+}
