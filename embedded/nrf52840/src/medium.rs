@@ -1,0 +1,101 @@
+//! The link's two media as one: by radio if the board was given a radio address, over the line otherwise.
+
+use embassy_time::{Duration, with_timeout};
+use quiver_firmware::{Datagrams, LinkFaults, RadioAddress};
+use quiver_link::{MAX_RADIO_DATAGRAM, RadioFrame};
+
+use crate::bridge::GATEWAY;
+use crate::radio;
+
+/// How long a frame may wait for the channel before it counts as lost; its backoffs take 60 ms at most.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Why a datagram was not sent or received.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MediumError<E> {
+    /// The line says so.
+    #[error("line: {0:?}")]
+    Line(E),
+    /// The radio's queue stayed full.
+    #[error("the radio's channel is never clear")]
+    Busy,
+    /// More bytes than a frame holds.
+    #[error("too long for the radio")]
+    TooLong,
+}
+
+/// A line, and the radio beside it.
+pub struct Medium<Line> {
+    line: Line,
+    address: Option<RadioAddress>,
+    sequence: u8,
+}
+
+impl<Line: Datagrams> Medium<Line> {
+    /// Over the line until an address is set.
+    pub const fn new(line: Line) -> Self {
+        Self { line, address: None, sequence: 0 }
+    }
+
+    async fn by_radio(
+        &mut self,
+        address: RadioAddress,
+        datagram: &[u8],
+    ) -> Result<(), MediumError<Line::Error>> {
+        let frame = RadioFrame {
+            sequence: self.sequence,
+            network: address.pan,
+            destination: GATEWAY,
+            source: address.short,
+            datagram,
+        };
+        self.sequence = self.sequence.wrapping_add(1);
+        let bytes = frame.encode().map_err(|_| MediumError::TooLong)?;
+        let frame = radio::Frame::new(&bytes).ok_or(MediumError::TooLong)?;
+        with_timeout(PATIENCE, radio::send(frame)).await.map_err(|_| MediumError::Busy)
+    }
+}
+
+impl<Line: Datagrams> Datagrams for Medium<Line> {
+    type Error = MediumError<Line::Error>;
+
+    async fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Self::Error> {
+        if self.address.is_none() {
+            return self.line.receive(buffer).await.map_err(MediumError::Line);
+        }
+        let frame = radio::receive().await;
+        // The radio's task has looked at network and destination.
+        let datagram = RadioFrame::parse(frame.bytes())
+            .ok()
+            .filter(|frame| frame.source == GATEWAY)
+            .map(|frame| frame.datagram);
+        let taken = datagram.and_then(|datagram| {
+            buffer.get_mut(..datagram.len())?.copy_from_slice(datagram);
+            Some(datagram.len())
+        });
+        Ok(taken)
+    }
+
+    async fn send(&mut self, datagram: &[u8]) -> Result<(), Self::Error> {
+        match self.address {
+            Some(address) => self.by_radio(address, datagram).await,
+            None => self.line.send(datagram).await.map_err(MediumError::Line),
+        }
+    }
+
+    fn mtu(&self) -> usize {
+        if self.address.is_some() { MAX_RADIO_DATAGRAM } else { self.line.mtu() }
+    }
+
+    fn set_address(&mut self, address: RadioAddress) {
+        radio::listen(address.pan, address.short);
+        self.address = Some(address);
+    }
+
+    fn faults(&self) -> LinkFaults {
+        let mut faults = self.line.faults();
+        faults.bad_crc = faults.bad_crc.saturating_add(radio::counters().bad_crc);
+        faults
+    }
+}

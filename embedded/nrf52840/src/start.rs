@@ -1,0 +1,132 @@
+//! What both images do first, and the tasks that run beside the thread.
+
+use embassy_executor::{InterruptExecutor, SendSpawner};
+use embassy_nrf::buffered_uarte::{self, BufferedUarte, BufferedUarteRx, BufferedUarteTx};
+use embassy_nrf::interrupt::{InterruptExt, Priority};
+use embassy_nrf::usb::vbus_detect;
+use embassy_nrf::{Peri, bind_interrupts, interrupt, peripherals, radio, rng, uarte, usb};
+use static_cell::{ConstStaticCell, StaticCell};
+
+use crate::board::{Panel, UartPins};
+use crate::{hooks, supply};
+
+bind_interrupts!(
+    /// Which handler serves which interrupt.
+    pub struct Irqs {
+        UARTE0 => buffered_uarte::InterruptHandler<peripherals::UARTE0>;
+        UARTE1 => buffered_uarte::InterruptHandler<peripherals::UARTE1>;
+        RNG => rng::InterruptHandler<peripherals::RNG>;
+        RADIO => radio::InterruptHandler<peripherals::RADIO>;
+        USBD => usb::InterruptHandler<peripherals::USBD>;
+        CLOCK_POWER => vbus_detect::InterruptHandler, supply::InterruptHandler;
+    }
+);
+
+static BESIDE: InterruptExecutor = InterruptExecutor::new();
+
+#[interrupt]
+#[allow(unsafe_code, reason = "the executor must be called by its interrupt and by nothing else")]
+unsafe fn EGU1_SWI1() {
+    // SAFETY: this is the interrupt that `beside` starts the executor with.
+    unsafe { BESIDE.on_interrupt() }
+}
+
+/// Starts the executor whose tasks interrupt the thread, so that radio, USB and LEDs go on while cryptography runs. Call it once.
+#[must_use]
+pub fn beside() -> SendSpawner {
+    interrupt::EGU1_SWI1.set_priority(Priority::P6);
+    BESIDE.start(interrupt::EGU1_SWI1)
+}
+
+/// Runs the radio on [`beside`]'s executor.
+#[embassy_executor::task]
+pub async fn radio_task(radio: Peri<'static, peripherals::RADIO>, seed: u32) {
+    crate::radio::run(radio, Irqs, seed).await;
+}
+
+/// Runs USB on [`beside`]'s executor.
+#[embassy_executor::task]
+pub async fn usb_task(usbd: Peri<'static, peripherals::USBD>, product: &'static str, serial: &'static str) {
+    crate::usb::run(usbd, Irqs, product, serial).await;
+}
+
+/// Runs LEDs and button on [`beside`]'s executor.
+#[embassy_executor::task]
+pub async fn panel_task(panel: Panel) {
+    hooks::panel(panel).await;
+}
+
+/// 115,200 baud, 8 data bits, no parity, one stop bit, no flow control.
+fn settings() -> uarte::Config {
+    let mut config = uarte::Config::default();
+    config.baudrate = uarte::Baudrate::Baud115200;
+    config.parity = uarte::Parity::Excluded;
+    config
+}
+
+/// The link's UART. Room for 8,192 received bytes: 0.7 s at full speed.
+pub fn link_uart(
+    uarte: Peri<'static, peripherals::UARTE0>,
+    timer: Peri<'static, peripherals::TIMER1>,
+    channels: (Peri<'static, peripherals::PPI_CH0>, Peri<'static, peripherals::PPI_CH1>),
+    group: Peri<'static, peripherals::PPI_GROUP0>,
+    pins: UartPins,
+) -> (BufferedUarteRx<'static>, BufferedUarteTx<'static>) {
+    static RX: ConstStaticCell<[u8; 8192]> = ConstStaticCell::new([0; 8192]);
+    static TX: ConstStaticCell<[u8; 2048]> = ConstStaticCell::new([0; 2048]);
+    let (rx, tx) = (RX.take(), TX.take());
+    BufferedUarte::new(
+        uarte,
+        timer,
+        channels.0,
+        channels.1,
+        group,
+        pins.rx,
+        pins.tx,
+        Irqs,
+        settings(),
+        rx,
+        tx,
+    )
+    .split()
+}
+
+/// The console's UART. Room for 2,048 received bytes.
+pub fn console_uart(
+    uarte: Peri<'static, peripherals::UARTE1>,
+    timer: Peri<'static, peripherals::TIMER2>,
+    channels: (Peri<'static, peripherals::PPI_CH2>, Peri<'static, peripherals::PPI_CH3>),
+    group: Peri<'static, peripherals::PPI_GROUP1>,
+    pins: UartPins,
+) -> (BufferedUarteRx<'static>, BufferedUarteTx<'static>) {
+    static RX: ConstStaticCell<[u8; 2048]> = ConstStaticCell::new([0; 2048]);
+    static TX: ConstStaticCell<[u8; 1024]> = ConstStaticCell::new([0; 1024]);
+    let (rx, tx) = (RX.take(), TX.take());
+    BufferedUarte::new(
+        uarte,
+        timer,
+        channels.0,
+        channels.1,
+        group,
+        pins.rx,
+        pins.tx,
+        Irqs,
+        settings(),
+        rx,
+        tx,
+    )
+    .split()
+}
+
+/// The chip's number in 16 hexadecimal digits. Call it once.
+#[must_use]
+pub fn serial_number(id: [u8; 8]) -> &'static str {
+    static DIGITS: StaticCell<[u8; 16]> = StaticCell::new();
+    let digits = DIGITS.init([b'0'; 16]);
+    for (pair, byte) in digits.chunks_mut(2).zip(id.iter().rev()) {
+        for (digit, nibble) in pair.iter_mut().zip([byte >> 4, byte & 0xF]) {
+            *digit = if nibble < 10 { b'0' + nibble } else { b'A' + nibble - 10 };
+        }
+    }
+    core::str::from_utf8(digits).unwrap_or_default()
+}
