@@ -1,0 +1,271 @@
+//! Fields: what is certified about a drone, bit by bit.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::words::{self, Input, Parsed, expected, lexeme, next, place, symbol, wrong};
+use super::{Fault, MAX_BITS, MAX_FIELDS, PolicyError};
+use crate::{Builder, Number};
+
+/// What a field can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// True or false: one bit.
+    Bool,
+    /// From 0 to 2^bits − 1.
+    Unsigned(u8),
+    /// From −2^(bits−1) to 2^(bits−1) − 1, in two's complement.
+    Signed(u8),
+}
+
+impl Kind {
+    /// Reads `bool`, `u8`, `i64`, …
+    ///
+    /// # Errors
+    /// [`Fault::Kind`].
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let wrong = || Fault::Kind(super::error::shown(text));
+        let bits = |digits: &str| {
+            let canonical = !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
+            digits.parse().ok().filter(|bits| canonical && (1..=64).contains(bits)).ok_or_else(wrong)
+        };
+        match (text, text.split_at_checked(1)) {
+            ("bool", _) => Ok(Self::Bool),
+            (_, Some(("u", digits))) => Ok(Self::Unsigned(bits(digits)?)),
+            (_, Some(("i", digits))) => Ok(Self::Signed(bits(digits)?)),
+            _ => Err(wrong()),
+        }
+    }
+
+    /// How many bits it has.
+    pub fn bits(self) -> usize {
+        match self {
+            Self::Bool => 1,
+            Self::Unsigned(bits) | Self::Signed(bits) => usize::from(bits),
+        }
+    }
+
+    /// Whether it can have a value. A `bool` has 0 and 1.
+    pub fn fits(self, value: i128) -> bool {
+        match self {
+            Self::Bool => (0..=1).contains(&value),
+            Self::Unsigned(bits) => value >= 0 && value >> bits == 0,
+            // What is left of the lower bits is nothing but the sign.
+            Self::Signed(bits) => matches!(value >> bits.saturating_sub(1), 0 | -1),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool => f.write_str("bool"),
+            Self::Unsigned(bits) => write!(f, "u{bits}"),
+            Self::Signed(bits) => write!(f, "i{bits}"),
+        }
+    }
+}
+
+/// A field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    name: Box<str>,
+    kind: Kind,
+    /// Bits of the fields before it.
+    start: usize,
+}
+
+impl Field {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it can be.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The bits of it among those of all fields, lowest first.
+    pub fn bits(&self) -> core::ops::Range<usize> {
+        self.start..self.start.saturating_add(self.kind.bits())
+    }
+
+    /// It as a number in a circuit whose inputs are all fields.
+    pub(super) fn number(&self, builder: &Builder) -> Number {
+        let bits = self.bits().map(|at| builder.input(at)).collect();
+        Number::new(bits, matches!(self.kind, Kind::Signed(_)))
+    }
+}
+
+/// The fields of a credential, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schema {
+    fields: Vec<Field>,
+}
+
+impl Schema {
+    /// A schema without fields.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads `x: i64, y: i64, medic: bool`, with commas or lines between fields.
+    ///
+    /// # Errors
+    /// [`PolicyError`] with line, column and what is wrong there.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        words::whole(text, |input| {
+            let mut schema = Self::new();
+            while next(input).is_some() {
+                schema = field(input, schema)?;
+                // A comma may end the last field too; lines need none.
+                symbol(input, &[","])?;
+            }
+            Ok(schema)
+        })
+    }
+
+    /// The same with one more field.
+    ///
+    /// # Errors
+    /// [`Fault::Name`], [`Fault::Keyword`], [`Fault::FieldTwice`], [`Fault::SchemaTooLarge`].
+    pub fn with(mut self, name: &str, kind: Kind) -> Result<Self, Fault> {
+        words::name(name)?;
+        if self.field(name).is_some() {
+            return Err(Fault::FieldTwice(name.into()));
+        }
+        let start = self.bits();
+        if self.fields.len() >= MAX_FIELDS || start.saturating_add(kind.bits()) > MAX_BITS {
+            return Err(Fault::SchemaTooLarge);
+        }
+        self.fields.push(Field { name: name.into(), kind, start });
+        Ok(self)
+    }
+
+    /// The fields in order.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// A field by its name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| *field.name == *name)
+    }
+
+    /// Bits of all fields together: the attributes that are certified.
+    pub fn bits(&self) -> usize {
+        self.fields.last().map_or(0, |last| last.bits().end)
+    }
+
+    /// The bits of a value for each field.
+    ///
+    /// # Errors
+    /// [`PolicyError`] if a value does not fit, a field has none or two, or a name is no field's.
+    pub fn encode(&self, values: &[(&str, i128)]) -> Result<Vec<bool>, PolicyError> {
+        for (at, (name, _)) in values.iter().enumerate() {
+            if self.field(name).is_none() {
+                return Err(PolicyError::whole(Fault::UnknownField(super::error::shown(name))));
+            }
+            if values.iter().skip(at.saturating_add(1)).any(|(other, _)| other == name) {
+                return Err(PolicyError::whole(Fault::FieldTwice((*name).into())));
+            }
+        }
+        let mut bits = Vec::with_capacity(self.bits());
+        for Field { name, kind, .. } in &self.fields {
+            let Some(&(_, value)) = values.iter().find(|(given, _)| *given == &**name) else {
+                return Err(PolicyError::whole(Fault::NoValue(name.clone())));
+            };
+            if !kind.fits(value) {
+                return Err(PolicyError::whole(Fault::Value { value, field: name.clone(), kind: *kind }));
+            }
+            bits.extend((0..kind.bits()).map(|at| value >> at & 1 == 1));
+        }
+        Ok(bits)
+    }
+
+    /// The schema as [`parse`](Self::parse) reads it; equal schemas have equal texts.
+    pub fn to_text(&self) -> String {
+        let fields: Vec<String> =
+            self.fields.iter().map(|field| format!("{}: {}", field.name, field.kind)).collect();
+        fields.join(", ")
+    }
+}
+
+fn field(input: &mut Input<'_>, schema: Schema) -> Parsed<Schema> {
+    let at = place(input);
+    let Some(name) = lexeme(input)? else { return expected(input, "the name of a field") };
+    if symbol(input, &[":"])?.is_none() {
+        return expected(input, "`:` and a kind");
+    }
+    let kind_at = place(input);
+    let Some(kind) = lexeme(input)? else { return expected(input, "`bool`, `u8`, `i64` or the like") };
+    let kind = Kind::parse(kind).or_else(|fault| wrong(kind_at, fault))?;
+    schema.with(name, kind).or_else(|fault| wrong(at, fault))
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString as _;
+
+    use super::*;
+
+    #[test]
+    fn schema_reads_back_what_it_writes() {
+        let schema = Schema::parse("x: i64, y: i64\ntime: u40 # seconds\nmedic: bool,").unwrap();
+        assert_eq!(schema.bits(), 64 + 64 + 40 + 1);
+        assert_eq!(schema.to_text(), "x: i64, y: i64, time: u40, medic: bool");
+        assert_eq!(Schema::parse(&schema.to_text()).unwrap(), schema);
+    }
+
+    #[test]
+    fn values_at_the_edges_fit_and_those_beyond_do_not() {
+        for (kind, low, high) in [
+            (Kind::Bool, 0, 1),
+            (Kind::Unsigned(1), 0, 1),
+            (Kind::Unsigned(64), 0, (1 << 64) - 1),
+            (Kind::Signed(1), -1, 0),
+            (Kind::Signed(8), -128, 127),
+            (Kind::Signed(64), -(1 << 63), (1 << 63) - 1),
+        ] {
+            assert!(
+                kind.fits(low) && kind.fits(high) && !kind.fits(low - 1) && !kind.fits(high + 1),
+                "{kind}"
+            );
+        }
+    }
+
+    #[test]
+    fn encoding_wants_one_value_for_each_field() {
+        let schema = Schema::parse("a: u2, b: i2").unwrap();
+        assert_eq!(schema.encode(&[("b", -1), ("a", 1)]).unwrap(), [true, false, true, true]);
+        let refused = |values: &[(&str, i128)]| schema.encode(values).unwrap_err().fault.to_string();
+        assert_eq!(refused(&[("a", 1)]), "field `b` has no value");
+        assert_eq!(refused(&[("a", 4), ("b", 0)]), "4 does not fit `a`, which is u2");
+        assert_eq!(refused(&[("a", 1), ("a", 1), ("b", 0)]), "field `a` is there twice");
+        assert_eq!(refused(&[("a", 1), ("b", 0), ("c", 0)]), "no field is named `c`");
+    }
+
+    #[test]
+    fn what_is_no_schema_is_refused_with_its_place() {
+        let refused = |text| Schema::parse(text).unwrap_err().to_string();
+        assert_eq!(refused("x i64"), "line 1, column 3: expected `:` and a kind, found `i64`");
+        assert_eq!(
+            refused("x: i65"),
+            "line 1, column 4: `i65` is no kind of field: `bool`, `u1` to `u64`, `i1` to `i64`"
+        );
+        assert_eq!(refused("x: u08").split(": ").nth(1).unwrap(), "`u08` is no kind of field");
+        assert_eq!(refused("x: u8,\nx: u8"), "line 2, column 1: field `x` is there twice");
+        assert_eq!(refused("or: u8"), "line 1, column 1: `or` is a word of the language and names no field");
+        assert_eq!(refused("7: u8").split(": ").nth(1).unwrap(), "`7` is no name");
+        assert_eq!(
+            refused("x: "),
+            "line 1, column 4: expected `bool`, `u8`, `i64` or the like, found the end"
+        );
+        let many: String = (0..65).map(|at| format!("f{at}: u64\n")).collect();
+        assert_eq!(refused(&many), "line 65, column 1: more than 256 fields or 4096 bits");
+    }
+}

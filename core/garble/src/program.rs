@@ -1,0 +1,245 @@
+//! A circuit in the order in which it is garbled, its wires in as few slots as are live at once.
+//!
+//! AND gates that do not wait for one another stand together, since the hash works on many blocks at a time; what no output needs
+//! is left out; NOT is a mark on what is read and costs nothing.
+
+use alloc::vec::Vec;
+
+use crate::circuit::at;
+use crate::{Circuit, Gate, Wire};
+
+/// What a step or an output reads: a slot, perhaps inverted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operand(u32);
+
+impl Operand {
+    /// Reads a slot, below 2^31.
+    pub fn new(slot: u32, inverted: bool) -> Self {
+        Self(slot << 1 | u32::from(inverted))
+    }
+
+    /// The slot.
+    pub fn slot(self) -> u32 {
+        self.0 >> 1
+    }
+
+    /// Whether the opposite is meant.
+    pub fn is_inverted(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
+/// One gate that sets a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Exclusive or: free.
+    Xor {
+        /// One operand.
+        a: Operand,
+        /// The other.
+        b: Operand,
+        /// The slot that is set.
+        to: u32,
+    },
+    /// And: what garbling costs.
+    And {
+        /// One operand.
+        a: Operand,
+        /// The other.
+        b: Operand,
+        /// The slot that is set.
+        to: u32,
+    },
+}
+
+/// A circuit made ready to be garbled. Both sides make the same of the same circuit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    inputs: usize,
+    slots: usize,
+    steps: Vec<Step>,
+    outputs: Vec<Operand>,
+}
+
+impl Program {
+    /// Orders a circuit.
+    pub fn new(circuit: &Circuit) -> Self {
+        Planner::new(circuit).plan()
+    }
+
+    /// Input bits; they start in the first slots.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// Slots that garbling needs, 16 bytes each.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// The gates in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Where the output bits are at the end.
+    pub fn outputs(&self) -> &[Operand] {
+        &self.outputs
+    }
+
+    /// How many gates are AND.
+    pub fn ands(&self) -> usize {
+        self.steps.iter().filter(|step| matches!(step, Step::And { .. })).count()
+    }
+}
+
+/// Never used again.
+const UNUSED: u32 = 0;
+/// Used to the end.
+const KEPT: u32 = u32::MAX;
+
+struct Planner<'c> {
+    circuit: &'c Circuit,
+    /// For each wire the wire it is, or is the opposite of (twice it, and 1 for the opposite).
+    meant: Vec<u32>,
+    /// For each wire, one more than the position of the last gate in the new order that reads it.
+    last: Vec<u32>,
+    /// For each wire, where it is.
+    slot: Vec<u32>,
+    free: Vec<u32>,
+    slots: u32,
+}
+
+impl<'c> Planner<'c> {
+    fn new(circuit: &'c Circuit) -> Self {
+        let wires = circuit.inputs().saturating_add(circuit.gates().len());
+        let mut meant: Vec<u32> = Vec::with_capacity(wires);
+        meant.extend((0..circuit.inputs()).map(|wire| number(wire) << 1));
+        for gate in circuit.gates() {
+            let own = number(meant.len()) << 1;
+            meant.push(if let Gate::Not(a) = *gate { at(&meant, a) ^ 1 } else { own });
+        }
+        let slots = number(circuit.inputs());
+        let mut slot = alloc::vec![0; wires];
+        for (to, input) in slot.iter_mut().zip(0..slots) {
+            *to = input;
+        }
+        Self { circuit, meant, last: alloc::vec![UNUSED; wires], slot, free: Vec::new(), slots }
+    }
+
+    fn plan(mut self) -> Program {
+        let order = self.order();
+        self.find_last_uses(&order);
+        // In the order of the slots, so that the first to be free is the first.
+        for input in (0..self.circuit.inputs()).rev() {
+            if self.last.get(input) == Some(&UNUSED) {
+                self.free.push(number(input));
+            }
+        }
+        let mut steps = Vec::with_capacity(order.len());
+        for (position, &gate) in order.iter().enumerate() {
+            steps.extend(self.step(number(position).saturating_add(1), gate));
+        }
+        let outputs = self.circuit.outputs().iter().map(|&wire| self.operand(wire)).collect();
+        Program {
+            inputs: self.circuit.inputs(),
+            slots: usize::try_from(self.slots).unwrap_or(usize::MAX),
+            steps,
+            outputs,
+        }
+    }
+
+    /// The gates that are needed: for each depth the ANDs, then the XORs that use them.
+    fn order(&self) -> Vec<usize> {
+        let (gates, inputs) = (self.circuit.gates(), self.circuit.inputs());
+        let mut needed = alloc::vec![false; self.meant.len()];
+        for &output in self.circuit.outputs() {
+            self.mark(&mut needed, output);
+        }
+        let mut order = Vec::new();
+        for (index, gate) in gates.iter().enumerate().rev() {
+            // A NOT is never needed itself: what reads it means what it reads.
+            if is(&needed, inputs.saturating_add(index)) {
+                let (a, b) = gate.reads();
+                self.mark(&mut needed, a);
+                self.mark(&mut needed, b);
+                order.push(index);
+            }
+        }
+        order.reverse();
+        let depths = self.circuit.depths();
+        order.sort_by_key(|&index| {
+            let depth = depths.get(inputs.saturating_add(index)).copied().unwrap_or(0);
+            (depth, matches!(gates.get(index), Some(Gate::Xor(..))))
+        });
+        order
+    }
+
+    fn mark(&self, needed: &mut [bool], wire: Wire) {
+        let wire = usize::try_from(at(&self.meant, wire) >> 1).unwrap_or(usize::MAX);
+        if let Some(flag) = needed.get_mut(wire) {
+            *flag = true;
+        }
+    }
+
+    fn find_last_uses(&mut self, order: &[usize]) {
+        for (position, &index) in order.iter().enumerate() {
+            let Some(gate) = self.circuit.gates().get(index) else { continue };
+            let (a, b) = gate.reads();
+            for wire in [a, b] {
+                self.used(wire, number(position).saturating_add(1));
+            }
+        }
+        for &wire in self.circuit.outputs() {
+            self.used(wire, KEPT);
+        }
+    }
+
+    fn used(&mut self, wire: Wire, when: u32) {
+        let wire = usize::try_from(at(&self.meant, wire) >> 1).unwrap_or(usize::MAX);
+        if let Some(last) = self.last.get_mut(wire) {
+            *last = when;
+        }
+    }
+
+    fn operand(&self, wire: Wire) -> Operand {
+        let meant = at(&self.meant, wire);
+        Operand::new(at(&self.slot, meant >> 1), meant & 1 == 1)
+    }
+
+    fn step(&mut self, now: u32, index: usize) -> Option<Step> {
+        let gate = *self.circuit.gates().get(index)?;
+        let (a_wire, b_wire) = gate.reads();
+        let (a, b) = (self.operand(a_wire), self.operand(b_wire));
+        // What is read here for the last time makes room for what is set here.
+        for operand in [Some(a_wire), (a.slot() != b.slot()).then_some(b_wire)].into_iter().flatten() {
+            let wire = at(&self.meant, operand) >> 1;
+            if at(&self.last, wire) == now {
+                self.free.push(at(&self.slot, wire));
+            }
+        }
+        let to = self.free.pop().unwrap_or_else(|| {
+            let fresh = self.slots;
+            self.slots = self.slots.saturating_add(1);
+            fresh
+        });
+        let wire = self.circuit.inputs().saturating_add(index);
+        if let Some(slot) = self.slot.get_mut(wire) {
+            *slot = to;
+        }
+        match gate {
+            Gate::And(..) => Some(Step::And { a, b, to }),
+            Gate::Xor(..) => Some(Step::Xor { a, b, to }),
+            Gate::Not(_) => None,
+        }
+    }
+}
+
+fn is(flags: &[bool], at: usize) -> bool {
+    flags.get(at).copied().unwrap_or(false)
+}
+
+/// A circuit has fewer than 2^25 wires.
+fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,143 @@
+//! How an AND gate is garbled. (XOR and NOT cost nothing: Kolesnikov, Schneider, ICALP 2008.)
+//!
+//! Notation of Zahur, Rosulek, Evans: A₀, B₀ are the labels of 0, A₁ = A₀ ⊕ Δ; p is the lowest bit of a label of 0.
+
+use crate::label::mask;
+
+/// A way to garble AND gates.
+pub trait Scheme: sealed::Sealed {
+    /// Ciphertexts of each gate.
+    const CIPHERTEXTS: usize;
+    /// Whether the lowest bit of a label is the bit it stands for.
+    const TRANSPARENT: bool;
+}
+
+/// Half gates: two ciphertexts for each AND. The evaluator learns nothing but the output (eprint 2014/756, figure 2).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HalfGates;
+
+/// The garbler's half gate alone: one ciphertext for each AND. The evaluator has to know all inputs, and can still make no
+/// output label but the one that belongs to them (eprint 2014/756, section 5; Frederiksen, Nielsen, Orlandi, Eurocrypt 2015).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PrivacyFree;
+
+impl Scheme for HalfGates {
+    const CIPHERTEXTS: usize = 2;
+    const TRANSPARENT: bool = false;
+}
+
+impl Scheme for PrivacyFree {
+    const CIPHERTEXTS: usize = 1;
+    const TRANSPARENT: bool = true;
+}
+
+/// What is not for others to implement.
+pub(crate) mod sealed {
+    /// The arithmetic of one gate, around hashes that are computed for many gates at once.
+    pub trait Sealed {
+        /// What the garbler hashes for a gate, and where the hashes go.
+        type Garbled: Copy + Default + AsRef<[u128]> + AsMut<[u128]>;
+        /// What the evaluator hashes for a gate.
+        type Evaluated: Copy + Default + AsRef<[u128]> + AsMut<[u128]>;
+        /// The ciphertexts of a gate.
+        type Table: Copy + Default + AsRef<[u128]> + AsMut<[u128]>;
+
+        /// What the garbler has to hash.
+        fn to_garble(a: u128, b: u128, delta: u128) -> Self::Garbled;
+
+        /// The tweak of the position in what the garbler hashes.
+        fn garbling_tweak(gate: u64, position: usize) -> u128;
+
+        /// The ciphertexts, and the label of 0 that comes out.
+        fn garble(a: u128, b: u128, delta: u128, hashes: &[u128]) -> (Self::Table, u128);
+
+        /// What the evaluator has to hash.
+        fn to_evaluate(a: u128, b: u128) -> Self::Evaluated;
+
+        /// The tweak of the position in what the evaluator hashes.
+        fn evaluating_tweak(gate: u64, position: usize) -> u128;
+
+        /// The label that comes out.
+        fn evaluate(a: u128, b: u128, table: &Self::Table, hashes: &[u128]) -> u128;
+    }
+}
+
+impl sealed::Sealed for HalfGates {
+    type Garbled = [u128; 4];
+    type Evaluated = [u128; 2];
+    type Table = [u128; 2];
+
+    fn to_garble(a: u128, b: u128, delta: u128) -> [u128; 4] {
+        [a, a ^ delta, b, b ^ delta]
+    }
+
+    fn garbling_tweak(gate: u64, position: usize) -> u128 {
+        u128::from(gate) << 1 | u128::from(position >= 2)
+    }
+
+    fn garble(a: u128, b: u128, delta: u128, hashes: &[u128]) -> ([u128; 2], u128) {
+        let &[a0, a1, b0, b1] = hashes else { return ([0; 2], 0) };
+        // The half that the garbler knows p_b of: T_G = H(A₀) ⊕ H(A₁) ⊕ p_b·Δ, W_G = H(A₀) ⊕ p_a·T_G.
+        let generator = a0 ^ a1 ^ delta & low(b);
+        let generated = a0 ^ generator & low(a);
+        // The half that the evaluator knows the colour of b in: T_E = H(B₀) ⊕ H(B₁) ⊕ A₀, W_E = H(B₀) ⊕ p_b·(T_E ⊕ A₀).
+        let evaluator = b0 ^ b1 ^ a;
+        let evaluated = b0 ^ (evaluator ^ a) & low(b);
+        ([generator, evaluator], generated ^ evaluated)
+    }
+
+    fn to_evaluate(a: u128, b: u128) -> [u128; 2] {
+        [a, b]
+    }
+
+    fn evaluating_tweak(gate: u64, position: usize) -> u128 {
+        u128::from(gate) << 1 | u128::from(position >= 1)
+    }
+
+    fn evaluate(a: u128, b: u128, table: &[u128; 2], hashes: &[u128]) -> u128 {
+        let (&[generator, evaluator], &[of_a, of_b]) = (table, hashes) else { return 0 };
+        of_a ^ generator & low(a) ^ of_b ^ (evaluator ^ a) & low(b)
+    }
+}
+
+/// Clears the lowest bit, which stands for 0.
+const OF_ZERO: u128 = !1;
+
+impl sealed::Sealed for PrivacyFree {
+    type Garbled = [u128; 2];
+    type Evaluated = [u128; 1];
+    type Table = [u128; 1];
+
+    fn to_garble(a: u128, _: u128, delta: u128) -> [u128; 2] {
+        [a, a ^ delta]
+    }
+
+    fn garbling_tweak(gate: u64, _: usize) -> u128 {
+        u128::from(gate)
+    }
+
+    fn garble(_: u128, b: u128, _: u128, hashes: &[u128]) -> ([u128; 1], u128) {
+        let &[a0, a1] = hashes else { return ([0], 0) };
+        // T = H(A₀) ⊕ H(A₁) ⊕ B₀, C₀ = H(A₀), all with a lowest bit of 0.
+        ([(a0 ^ a1) & OF_ZERO ^ b], a0 & OF_ZERO)
+    }
+
+    fn to_evaluate(a: u128, _: u128) -> [u128; 1] {
+        [a]
+    }
+
+    fn evaluating_tweak(gate: u64, _: usize) -> u128 {
+        u128::from(gate)
+    }
+
+    fn evaluate(a: u128, b: u128, table: &[u128; 1], hashes: &[u128]) -> u128 {
+        let (&[table], &[of_a]) = (table, hashes) else { return 0 };
+        // a = 0: H(A). a = 1: H(A) ⊕ T ⊕ B, which is H(A₀) ⊕ b·Δ.
+        of_a & OF_ZERO ^ (table ^ b) & low(a)
+    }
+}
+
+/// All ones if the lowest bit is 1. No branch: which labels these are is the evaluator's secret.
+fn low(label: u128) -> u128 {
+    mask(label & 1 == 1)
+}

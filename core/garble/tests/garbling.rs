@@ -1,0 +1,185 @@
+//! Garbling computes what the circuit does, and nothing else can be made of it.
+
+use proptest::prelude::*;
+use quiver_garble::{
+    Circuit, Error, Evaluator, Garbler, Gate, HalfGates, Label, Operand, PrivacyFree, Program, Scheme, Step,
+};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng as _;
+
+const RUN: [u8; 16] = [9; 16];
+
+fn circuit() -> impl Strategy<Value = Circuit> {
+    (1_usize..12, prop::collection::vec((0_u8..3, any::<u32>(), any::<u32>()), 0..300)).prop_flat_map(
+        |(inputs, raw)| {
+            let gates: Vec<Gate> = raw
+                .iter()
+                .enumerate()
+                .map(|(at, &(kind, a, b))| {
+                    let wires = (inputs + at) as u32;
+                    match kind {
+                        0 => Gate::Xor(a % wires, b % wires),
+                        1 => Gate::And(a % wires, b % wires),
+                        _ => Gate::Not(a % wires),
+                    }
+                })
+                .collect();
+            let wires = (inputs + gates.len()) as u32;
+            prop::collection::vec(0..wires, 0..8)
+                .prop_map(move |outputs| Circuit::new(inputs, gates.clone(), outputs).unwrap())
+        },
+    )
+}
+
+fn garbler<S: Scheme>(program: &Program, seed: u8) -> Garbler<S> {
+    Garbler::new(program, &RUN, &mut ChaCha20Rng::from_seed([seed; 32]))
+}
+
+/// Garbles, evaluates with labels for these inputs, decodes.
+fn run<S: Scheme>(circuit: &Circuit, inputs: &[bool]) -> Vec<Option<bool>> {
+    let program = Program::new(circuit);
+    let mut garbler = garbler::<S>(&program, 1);
+    let labels: Vec<Label> =
+        inputs.iter().enumerate().map(|(at, &bit)| garbler.input(at).unwrap().of(bit)).collect();
+    let one = garbler.one();
+    let mut tables = Vec::new();
+    garbler.garble(program.steps(), |table| tables.push(table)).unwrap();
+    assert_eq!(tables.len(), program.ands() * S::CIPHERTEXTS);
+    let mut evaluator = Evaluator::<S>::new(&program, &RUN, one, &labels).unwrap();
+    evaluator.evaluate(program.steps(), &mut tables.into_iter()).unwrap();
+    let output = |&operand: &Operand| {
+        let label = evaluator.output(operand).unwrap();
+        let bit = garbler.output(operand).unwrap().decode(label);
+        assert!(!S::TRANSPARENT || bit == Some(label.colour()));
+        bit
+    };
+    program.outputs().iter().map(output).collect()
+}
+
+proptest! {
+    #[test]
+    fn garbled_circuit_computes_what_the_circuit_does(circuit in circuit(), bits: u16) {
+        let inputs: Vec<bool> = (0..circuit.inputs()).map(|at| bits >> at & 1 == 1).collect();
+        let wanted: Vec<_> = circuit.evaluate(&inputs).unwrap().into_iter().map(Some).collect();
+        prop_assert_eq!(&run::<PrivacyFree>(&circuit, &inputs), &wanted);
+        prop_assert_eq!(&run::<HalfGates>(&circuit, &inputs), &wanted);
+    }
+
+    #[test]
+    fn program_has_no_more_slots_than_wires_and_no_more_ands(circuit in circuit()) {
+        let program = Program::new(&circuit);
+        prop_assert!(program.slots() <= circuit.inputs() + circuit.gates().len());
+        prop_assert!(program.ands() <= circuit.statistics().and);
+    }
+
+    #[test]
+    fn steps_may_come_in_pieces(circuit in circuit(), cut in 0_usize..300) {
+        let program = Program::new(&circuit);
+        let (mut whole, mut pieces) = (Vec::new(), Vec::new());
+        garbler::<PrivacyFree>(&program, 3).garble(program.steps(), |table| whole.push(table)).unwrap();
+        let mut in_pieces = garbler::<PrivacyFree>(&program, 3);
+        let (first, second) = program.steps().split_at(cut.min(program.steps().len()));
+        in_pieces.garble(first, |table| pieces.push(table)).unwrap();
+        in_pieces.garble(second, |table| pieces.push(table)).unwrap();
+        prop_assert_eq!(whole, pieces);
+    }
+}
+
+/// a₀ ∧ a₁ ∧ … over this many inputs, one after the other.
+fn conjunction(inputs: u32) -> Circuit {
+    let gates = (1..inputs).map(|at| Gate::And(if at == 1 { 0 } else { inputs + at - 2 }, at)).collect();
+    Circuit::new(inputs as usize, gates, vec![2 * inputs - 2]).unwrap()
+}
+
+fn authenticity<S: Scheme>() {
+    let circuit = conjunction(8);
+    let program = Program::new(&circuit);
+    let mut garbler = garbler::<S>(&program, 4);
+    let mut labels: Vec<Label> = (0..8).map(|at| garbler.input(at).unwrap().of(at != 5)).collect();
+    let one = garbler.one();
+    let mut tables = Vec::new();
+    garbler.garble(program.steps(), |table| tables.push(table)).unwrap();
+    let pair = garbler.output(program.outputs()[0]).unwrap();
+    let evaluate = |labels: &[Label], tables: &[[u8; 16]]| {
+        let mut evaluator = Evaluator::<S>::new(&program, &RUN, one, labels).unwrap();
+        evaluator.evaluate(program.steps(), &mut tables.iter().copied()).unwrap();
+        pair.decode(evaluator.output(program.outputs()[0]).unwrap())
+    };
+    assert_eq!(evaluate(&labels, &tables), Some(false));
+    // Neither a label of one's own nor a changed ciphertext makes a 1 of it.
+    for byte in [0x01, 0x80] {
+        let mut forged = labels.clone();
+        let mut bytes = forged[5].to_bytes();
+        bytes[0] ^= byte;
+        forged[5] = Label::from_bytes(bytes);
+        assert_ne!(evaluate(&forged, &tables), Some(true));
+    }
+    labels[5] = garbler.one();
+    assert_ne!(evaluate(&labels, &tables), Some(true));
+    for changed in 0..tables.len() {
+        let mut tables = tables.clone();
+        tables[changed][3] ^= 1;
+        assert_ne!(evaluate(&labels, &tables), Some(true));
+    }
+}
+
+#[test]
+fn label_of_one_cannot_be_made_from_inputs_that_give_zero() {
+    authenticity::<PrivacyFree>();
+    authenticity::<HalfGates>();
+}
+
+#[test]
+fn garbling_is_determined_by_run_and_randomness() {
+    let program = Program::new(&conjunction(5));
+    let tables = |run: u8, seed: u8| {
+        let mut tables = Vec::new();
+        Garbler::<PrivacyFree>::new(&program, &[run; 16], &mut ChaCha20Rng::from_seed([seed; 32]))
+            .garble(program.steps(), |table| tables.push(table))
+            .unwrap();
+        tables
+    };
+    assert_eq!(tables(1, 1), tables(1, 1));
+    assert_ne!(tables(1, 1), tables(2, 1));
+    assert_ne!(tables(1, 1), tables(1, 2));
+}
+
+#[test]
+fn garbled_circuit_that_ends_early_is_an_error() {
+    let program = Program::new(&conjunction(4));
+    let garbler = garbler::<PrivacyFree>(&program, 1);
+    let labels: Vec<Label> = (0..4).map(|at| garbler.input(at).unwrap().zero).collect();
+    let mut evaluator = Evaluator::<PrivacyFree>::new(&program, &RUN, garbler.one(), &labels).unwrap();
+    let ended = evaluator.evaluate(program.steps(), &mut [[0; 16]; 2].into_iter());
+    assert_eq!(ended, Err(Error::TablesEnd { gate: 2 }));
+    assert!(matches!(
+        Evaluator::<PrivacyFree>::new(&program, &RUN, garbler.one(), &labels[1..]),
+        Err(Error::InputCount { wanted: 4, found: 3 })
+    ));
+}
+
+#[test]
+fn step_that_names_a_slot_that_is_not_there_is_an_error() {
+    let operand = |slot| Operand::new(slot, false);
+    let mut rng = ChaCha20Rng::from_seed([1; 32]);
+    for step in [
+        Step::And { a: operand(2), b: operand(0), to: 0 },
+        Step::Xor { a: operand(0), b: operand(9), to: 0 },
+        Step::And { a: operand(0), b: operand(0), to: 2 },
+        Step::Xor { a: operand(0), b: operand(0), to: u32::MAX },
+    ] {
+        let mut garbler = Garbler::<HalfGates>::with_slots(1, 2, &RUN, &mut rng);
+        let refused = garbler.garble(&[step], |_| ());
+        assert!(matches!(refused, Err(Error::Slot { slots: 2, .. })), "{step:?}");
+        let one = [garbler.one()];
+        let mut evaluator = Evaluator::<HalfGates>::with_slots(2, &RUN, one[0], &one);
+        let refused = evaluator.evaluate(&[step], &mut std::iter::repeat([0; 16]));
+        assert!(matches!(refused, Err(Error::Slot { slots: 2, .. })), "{step:?}");
+    }
+}
+
+#[test]
+fn nothing_secret_is_shown() {
+    let garbler = garbler::<HalfGates>(&Program::new(&conjunction(2)), 1);
+    assert_eq!(format!("{:?}", garbler.input(0).unwrap()), "LabelPair { zero: Label(…), one: Label(…) }");
+}
