@@ -39,7 +39,15 @@ impl Board {
     /// If the emulator cannot be started or dials nobody.
     #[must_use]
     pub fn start(log: &Path, command: impl FnOnce(Ports) -> Command) -> Self {
-        let wire = Wire::new(1);
+        Self::start_on(Wire::new(1), log, command)
+    }
+
+    /// As [`start`](Self::start), on a wire that is there already: the board takes the place of one before.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn start_on(wire: Wire, log: &Path, command: impl FnOnce(Ports) -> Command) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on loopback");
         let console = listener.local_addr().expect("bound").port();
         let mut emulator = Process::start(command(Ports { link: wire.port(End::Board), console }), log);

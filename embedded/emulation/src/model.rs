@@ -8,6 +8,7 @@ use std::process::{Command, ExitStatus};
 use crate::board::{Board, Ports};
 use crate::build::root;
 use crate::patience::{PATIENCE, eventually};
+use crate::wire::Wire;
 
 /// The exit status of a model whose supply failed in the flash operation it was told to fail in.
 pub const POWER_LOST: i32 = 75;
@@ -63,10 +64,23 @@ impl Model {
     /// If it cannot be started.
     #[must_use]
     pub fn start(log: &Path, image: &Path, setup: &Setup) -> Self {
+        Self::start_on(Wire::new(setup.seed), log, image, setup)
+    }
+
+    /// Starts another model in this one's place, on the same wire: as when power comes back.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn restart(&mut self, log: &Path, image: &Path, setup: &Setup) {
+        self.board.emulator.kill();
+        *self = Self::start_on(self.board.wire.clone(), log, image, setup);
+    }
+
+    fn start_on(wire: Wire, log: &Path, image: &Path, setup: &Setup) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on loopback");
         listener.set_nonblocking(true).expect("a socket option");
         let control = listener.local_addr().expect("bound").port();
-        let mut board = Board::start(log, |ports| command(image, setup, ports, control));
+        let mut board = Board::start_on(wire, log, |ports| command(image, setup, ports, control));
         let orders = eventually("the model asks for orders", || match listener.accept() {
             Ok((socket, _)) => Some(socket),
             Err(_) => {

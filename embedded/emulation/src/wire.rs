@@ -48,8 +48,8 @@ struct Shared {
     chance: ChaCha8Rng,
 }
 
-/// A line. Each end may come and go: who dials takes the place of who was there before.
-#[derive(Debug)]
+/// A line. Each end may come and go: who dials takes the place of who was there before. A clone is the same line.
+#[derive(Clone, Debug)]
 pub struct Wire {
     ports: [u16; 2],
     shared: Arc<Mutex<Shared>>,

@@ -27,8 +27,9 @@ standard output
   `power lost …`, `fault …`, and the answers to orders if they come on standard input.
 
 orders (--control)
-  press 1, release 1, leds, supply low, supply good, power-cycle, reset, power-loss-at-write N, rng silent, rng constant,
-  rng ok, radio, peers P,P, loss 0.2, unplug link, plug link, speed 10, status, quit
+  press 1, release 1, leds, supply low, supply good, power-cycle, reset, freeze,
+  power-loss-at-write N, rng silent, rng constant, rng ok, radio, peers P,P, loss 0.2, unplug link,
+  plug link, speed 10, status, quit
 
 exit status
    0  quit, or --seconds have passed

@@ -5,6 +5,7 @@
     supply low / supply good   the power-fail comparator warns, or stops warning
     power-cycle                the supply fails and comes back: RAM is lost
     reset                      the reset pin
+    freeze                     the processor executes nothing until a reset, as if it hung
     power-loss-at-write N      the supply fails in the N-th flash operation from now, and the model exits with 75
     rng ok|silent|constant     how the random number generator behaves
     peers PORT,…               whom radio frames reach
@@ -82,6 +83,7 @@ class Control:
             "supply": self._supply,
             "power-cycle": lambda _: self._reset("power-on"),
             "reset": lambda _: self._reset("pin"),
+            "freeze": self._freeze,
             "power-loss-at-write": self._power_loss,
             "rng": self._rng,
             "peers": self._peers,
@@ -131,6 +133,10 @@ class Control:
 
     def _reset(self, reason: str) -> str:
         self.machine.request_reset(reason)
+        return ""
+
+    def _freeze(self, _: str) -> str:
+        self.machine.frozen = True
         return ""
 
     def _power_loss(self, number: str) -> str:

@@ -57,6 +57,8 @@ class Machine:
         # Counts resets, so that what a peripheral had begun before one does not end after it.
         self.generation = 0
         self._reset: str | None = None
+        # The processor executes nothing until a reset.
+        self.frozen = False
         self._over = False
         self._ended: ModelFault | PowerLost | None = None
         self.resets: list[str] = []
@@ -148,6 +150,7 @@ class Machine:
 
     def _restart(self, reason: str) -> None:
         self._reset = None
+        self.frozen = False
         self.generation += 1
         self.resets.append(reason)
         if self.rtt is not None:
@@ -170,7 +173,7 @@ class Machine:
         self.schedule.run_due()
         if self._reset is not None:
             self._restart(self._reset)
-        if self.cpu.wake():
+        if not self.frozen and self.cpu.wake():
             horizon = self.schedule.now + SLICE
             due = self.schedule.next()
             self.schedule.stop_at = horizon if due is None else min(due, horizon)

@@ -55,3 +55,11 @@ def test_the_firmwares_own_reset_does_not_stop_it(machine):
     assert machine.bus.read(WDT + 0x400) == 1
     machine.run(2.01)
     assert machine.resets == ["power-on", "soft", "watchdog"]
+
+
+def test_it_ends_a_processor_that_does_nothing_any_more(machine):
+    start(machine, 2)
+    machine.frozen = True
+    machine.run(2.01)
+    assert machine.resets == ["power-on", "watchdog"]
+    assert not machine.frozen
