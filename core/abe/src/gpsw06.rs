@@ -139,9 +139,11 @@ impl Mechanism for Gpsw06 {
         let universe = universe.listed()?.clone();
         let master =
             Master { attributes: (0..universe.len()).map(|_| nonzero(rng)).collect(), y: nonzero(rng) };
-        let table = FixedBase::new(&G1::generator());
-        let attributes = master.attributes.iter().map(|t| table.multiply(t)).collect();
-        let y = pairing(&table.multiply(&master.y), &G2::generator());
+        let table = (universe.len() >= WORTH_A_TABLE).then(|| FixedBase::new(&G1::generator()));
+        let times_g1 =
+            |t: &Scalar| table.as_ref().map_or_else(|| G1::generator() * t, |table| table.multiply(t));
+        let attributes = master.attributes.iter().map(times_g1).collect();
+        let y = pairing(&times_g1(&master.y), &G2::generator());
         Ok((Public { universe, attributes, y, tables: None }, master))
     }
 

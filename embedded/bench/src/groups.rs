@@ -20,9 +20,9 @@ const DOMAIN: &str = "QUIVER-BENCH-with-BLS12381G1_XMD:SHA-256_SSWU_RO_";
 
 /// More heap than an operation of the groups takes, and a pairing.
 const HEAP: usize = 2 * 1024;
-const PAIRING_HEAP: usize = 40 * 1024;
+const PAIRING_HEAP: usize = 60 * 1024;
 /// More heap than each further pair takes.
-const PAIR_HEAP: usize = 38 * 1024;
+const PAIR_HEAP: usize = 57 * 1024;
 
 const PAIRS: Bounds = Bounds { what: "pairs", least: 1, most: 30 };
 
