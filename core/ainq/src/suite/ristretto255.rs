@@ -9,7 +9,8 @@
 //! DH(k, Q) = X25519(8·k̂, s² mod p) = u([8k]P)          for every representative P of Q
 //! ```
 //!
-//! 8·k̂ already is a clamped X25519 scalar, so any RFC 7748 code computes this, among it assembly for microcontrollers.
+//! 8·k̂ already is a clamped X25519 scalar, so any RFC 7748 code computes this, among it assembly for microcontrollers
+//! ([`ladder`]).
 //! The sign of k is lost, which is why the hash that uses T includes both public points.
 //!
 //! Many points at once are faster in other ways, which give the same bytes: [`batch`].
@@ -17,11 +18,10 @@
 use alloc::vec::Vec;
 
 use curve25519_dalek::RistrettoPoint;
-use curve25519_dalek::montgomery::MontgomeryPoint;
 use curve25519_dalek::ristretto::CompressedRistretto;
 use curve25519_dalek::scalar::Scalar;
 use curve25519_dalek::traits::{IsIdentity, VartimeMultiscalarMul};
-use quiver_crypto::Zeroizing;
+use quiver_crypto::{Zeroizing, erasing_stack};
 use sha2::{Digest, Sha512};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
@@ -29,6 +29,9 @@ use crate::suite::{AgreedSecret, in_chunks};
 use crate::{Element, Error, Suite};
 
 mod batch;
+#[cfg(any(test, not(feature = "std")))]
+pub(crate) mod comb;
+mod ladder;
 mod montgomery;
 #[cfg(feature = "std")]
 pub(crate) mod prepared;
@@ -53,9 +56,8 @@ impl Suite for Ristretto255 {
     type Encoding = [u8; 32];
     #[cfg(feature = "std")]
     type Prepared = alloc::sync::Arc<prepared::Prepared>;
-    /// A microcontroller has no 30 KiB to spare for a table.
     #[cfg(not(feature = "std"))]
-    type Prepared = RistrettoPoint;
+    type Prepared = comb::Comb;
 
     fn mul_base(scalar: &Scalar) -> RistrettoPoint {
         RistrettoPoint::mul_base(scalar)
@@ -81,14 +83,11 @@ impl Suite for Ristretto255 {
         #[cfg(feature = "std")]
         return alloc::sync::Arc::new(prepared::Prepared::new(*point));
         #[cfg(not(feature = "std"))]
-        *point
+        comb::Comb::new(point)
     }
 
     fn vartime_mul_prepared(scalar: &Scalar, point: &Self::Prepared) -> RistrettoPoint {
-        #[cfg(feature = "std")]
-        return point.vartime_mul(scalar);
-        #[cfg(not(feature = "std"))]
-        RistrettoPoint::vartime_double_scalar_mul_basepoint(scalar, point, &Scalar::ZERO)
+        point.vartime_mul(scalar)
     }
 
     fn vartime_mul_with_base(a: &Scalar, point: &RistrettoPoint, b: &Scalar) -> RistrettoPoint {
@@ -140,22 +139,28 @@ impl Suite for Ristretto255 {
     }
 
     fn agree(k: &Scalar, q: &Element<Self>) -> Result<AgreedSecret, Error> {
-        let (clamped, fits) = normalised(k);
-        if !bool::from(fits) {
-            return Err(Error::InvalidScalar);
-        }
-        let u = FieldElement::from_bytes(q.encoding()).square().to_bytes();
-        let secret = Zeroizing::new(MontgomeryPoint(u).mul_clamped(*clamped).to_bytes());
-        // q is of prime order and k is not zero, so this never happens; a secret everybody knows must not slip through.
-        if bool::from(secret.ct_eq(&[0; 32])) {
-            return Err(Error::IdentityPoint);
-        }
-        Ok(AgreedSecret::new(&secret))
+        // No ladder erases its steps, from which k could be read.
+        erasing_stack(|| agree(k, q.encoding()))
     }
 
     fn agree_many(k: &Scalar, qs: &[RistrettoPoint]) -> Vec<Result<AgreedSecret, Error>> {
         in_chunks(qs, batch::LEN, |points| batch::agree(k, points))
     }
+}
+
+/// DH(k, Q) for the encoding of Q.
+fn agree(k: &Scalar, q: &[u8; 32]) -> Result<AgreedSecret, Error> {
+    let (clamped, fits) = normalised(k);
+    if !bool::from(fits) {
+        return Err(Error::InvalidScalar);
+    }
+    let u = FieldElement::from_bytes(q).square().to_bytes();
+    let secret = ladder::x25519(&clamped, &u);
+    // Q is of prime order and k is not zero, so this never happens; a secret everybody knows must not slip through.
+    if bool::from(secret.ct_eq(&[0; 32])) {
+        return Err(Error::IdentityPoint);
+    }
+    Ok(AgreedSecret::new(&secret))
 }
 
 /// 8·k̂ as 32 little-endian bytes, and whether k̂ exists. Without a branch on the scalar.
