@@ -15,6 +15,7 @@ use tock_registers::interfaces::{Readable, Writeable};
 use crate::machine::{self, Interrupt, TICK_HZ};
 
 /// Instructions in a tick under `-icount shift=0`: each takes a nanosecond.
+#[cfg(feature = "bench")]
 const INSTRUCTIONS_PER_TICK: u64 = 1_000_000_000 / TICK_HZ as u64;
 const TICKS_PER_MICROSECOND: u64 = TICK_HZ as u64 / 1_000_000;
 
@@ -54,11 +55,13 @@ fn ticks(cs: CriticalSection<'_>) -> u64 {
 }
 
 /// Nanoseconds since the start, in steps of 40.
+#[cfg(feature = "bench")]
 pub(crate) fn nanoseconds() -> u64 {
     critical_section::with(ticks) * (1_000_000_000 / u64::from(TICK_HZ))
 }
 
 /// Instructions since the start, in steps of 40. True under `-icount shift=0` alone.
+#[cfg(feature = "bench")]
 pub(crate) fn instructions() -> u64 {
     critical_section::with(ticks) * INSTRUCTIONS_PER_TICK
 }

@@ -9,7 +9,8 @@
 //! | `machine` | registers, memory, interrupts, semihosting: all `unsafe` code |
 //! | `clock` | time for embassy, and the count of instructions |
 //! | `uart` | lines |
-//! | `flash`, `kept` | a flash that behaves like the nRF52840's; what outlives a reset |
+//! | `flash`, `machine::kept` | a flash that behaves like the nRF52840's; what outlives a reset |
+//! | `edge` | the firmware's application |
 //! | `random`, `options` | a seed from the command line in place of randomness; losses of power |
 //! | `watchdog` | resets what hangs |
 //! | `shell` | the bench shell |
@@ -18,7 +19,15 @@
 extern crate alloc;
 
 mod clock;
+#[cfg(feature = "edge")]
+mod edge;
+#[cfg(feature = "edge")]
+mod flash;
 mod machine;
+#[cfg(feature = "edge")]
+mod options;
+#[cfg(feature = "edge")]
+mod random;
 #[cfg(feature = "bench")]
 mod shell;
 mod uart;
@@ -38,6 +47,15 @@ fn start(task: impl FnOnce(Spawner)) -> ! {
     let executor = EXECUTOR.init(Executor::new(core::ptr::null_mut()));
     task(executor.spawner());
     machine::run(executor)
+}
+
+/// The edge role: the firmware's application.
+///
+/// # Panics
+/// If called twice: there is one line to the gateway.
+#[cfg(feature = "edge")]
+pub fn edge() -> ! {
+    start(|spawner| spawner.spawn(edge::task().expect("there is one")))
 }
 
 /// The bench shell, on the console.

@@ -125,6 +125,7 @@ pub(crate) fn heap() -> (usize, usize, usize) {
 }
 
 /// Starts over with the heap's peak.
+#[cfg(feature = "bench")]
 pub(crate) fn watch_heap() {
     HEAP.peak.store(HEAP.inner.used(), Ordering::Relaxed);
 }
@@ -135,6 +136,7 @@ pub(crate) fn stack_size() -> usize {
 }
 
 /// Bytes in use by the stack now.
+#[cfg(feature = "bench")]
 pub(crate) fn stack_used() -> usize {
     (&raw const _stack_start).addr() - cortex_m::register::msp::read() as usize
 }
@@ -150,6 +152,7 @@ pub(crate) fn stack_peak() -> usize {
 }
 
 /// Paints what is unused of the stack anew.
+#[cfg(feature = "bench")]
 pub(crate) fn watch_stack() {
     // Below the stack pointer lies what this function itself, what it calls and an interrupt may use.
     const MARGIN: usize = 512;
@@ -241,10 +244,4 @@ pub(crate) fn arguments(buffer: &mut [u8]) -> &str {
     let failed = unsafe { cortex_m_semihosting::syscall!(GET_CMDLINE, buffer.as_mut_ptr(), buffer.len()) };
     let len = buffer.iter().position(|&byte| byte == 0).filter(|_| failed == 0).unwrap_or(0);
     str::from_utf8(&buffer[..len]).unwrap_or_default()
-}
-
-/// Starts the machine anew.
-#[cfg(feature = "edge")]
-pub(crate) fn reset() -> ! {
-    cortex_m::peripheral::SCB::sys_reset()
 }

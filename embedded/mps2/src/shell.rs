@@ -19,7 +19,7 @@ const ABOUT: About<'static> = About { board: "mps2-an386", mcu: "Cortex-M4 (QEMU
 
 /// What was in use when the watch began, in bytes.
 #[derive(Default)]
-pub(crate) struct Target {
+struct Target {
     heap: usize,
     stack: usize,
 }
@@ -56,16 +56,19 @@ impl Host for Target {
     }
 }
 
+/// Runs a line, and writes what comes of it; that includes whatever went wrong.
+pub(crate) async fn run(line: &str, out: &mut dyn core::fmt::Write) {
+    let _ = quiver_bench::run(line, &ABOUT, &mut Target::default(), out).await;
+}
+
 #[embassy_executor::task]
 pub(crate) async fn task() {
     let mut console = Uart::start(&uart::CONSOLE, &[Interrupt::Uart1Received, Interrupt::Uart1Sent]);
-    let mut target = Target::default();
     loop {
         say(&mut console, "ready\n").await;
         let line = line(&mut console).await;
         let mut out = String::new();
-        // What went wrong is among what was written.
-        let _ = quiver_bench::run(&line, &ABOUT, &mut target, &mut out).await;
+        run(&line, &mut out).await;
         say(&mut console, &out).await;
     }
 }

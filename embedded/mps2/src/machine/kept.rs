@@ -1,7 +1,7 @@
 //! Memory that outlives a reset: the flash, and beside it how often the machine has started, and why.
 
 use core::ptr;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 /// Bytes of flash that keep the board's state: the last of its 1 MiB.
 pub(crate) const FLASH_LEN: usize = 32 * 1024;
@@ -12,70 +12,72 @@ const KEPT_AT: usize = 0x2100_0000;
 /// Says that the memory was initialised: RAM is zero when QEMU starts.
 const MARK: u32 = 0x5155_4956;
 
+/// The flash's words.
+pub(crate) fn flash() -> &'static [AtomicU32; FLASH_WORDS] {
+    // SAFETY: RAM that the linker does not know (memory.x ends before it), and that only these atomics ever touch; every
+    // bit pattern is a value of them.
+    unsafe { &*ptr::with_exposed_provenance(FLASH_AT) }
+}
+
+/// What outlives a reset, besides the flash.
+pub(crate) fn kept() -> &'static Kept {
+    // SAFETY: as for `flash`: the machine's PSRAM, 16 MiB at this address.
+    unsafe { &*ptr::with_exposed_provenance(KEPT_AT) }
+}
+
 /// What outlives a reset, besides the flash. All zero when the machine is switched on.
 #[repr(C)]
 pub(crate) struct Kept {
     /// [`MARK`], once initialised.
-    pub(crate) mark: u32,
-    /// How often the machine has started.
-    pub(crate) boots: u32,
-    /// Why it was last reset, if the program did it.
-    pub(crate) cause: u32,
-    /// Words written and pages erased so far.
-    pub(crate) operations: u32,
+    mark: AtomicU32,
+    boots: AtomicU32,
+    cause: AtomicU32,
+    operations: AtomicU32,
     /// How often each word of the flash was written since its page was erased.
-    pub(crate) writes: [u8; FLASH_WORDS],
+    pub(crate) writes: [AtomicU8; FLASH_WORDS],
 }
 
-/// The flash and what else outlives a reset. Once; `None` ever after.
-pub(crate) fn take_memory() -> Option<(&'static mut [u32; FLASH_WORDS], &'static mut Kept)> {
-    static TAKEN: AtomicBool = AtomicBool::new(false);
-    if TAKEN.swap(true, Ordering::Relaxed) {
-        return None;
-    }
-    // SAFETY: RAM that is outside of what the linker knows (memory.x ends before the flash region, and the PSRAM at 16 MiB
-    // is not in it); every bit pattern is a value of these types; handed out once.
-    unsafe {
-        let flash = &mut *ptr::with_exposed_provenance_mut(FLASH_AT);
-        Some((flash, &mut *ptr::with_exposed_provenance_mut(KEPT_AT)))
-    }
-}
-
-/// Why the program reset the machine.
+/// Why the machine started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Cause {
-    /// It did not: the watchdog did, or whoever controls QEMU.
-    None = 0,
-    /// Somebody asked for it.
+    /// It was reset, and not by the program: the watchdog did it, or whoever controls QEMU.
+    Watchdog = 0,
+    /// The program reset it because it was asked to.
     Asked = 1,
-    /// A pretended loss of power.
-    PowerLost = 2,
+    /// QEMU has just started, or the program pretended a loss of power.
+    Power = 2,
 }
 
 impl Kept {
-    /// Initialises what was never initialised; says whether it was.
-    pub(crate) fn start(&mut self, flash: &mut [u32]) -> bool {
-        let first = self.mark != MARK;
-        if first {
+    /// To be called once at each start: how often the machine has started by now, and why it did this time. Initialises what
+    /// never was.
+    pub(crate) fn start(&self) -> (u32, Cause) {
+        if self.mark.load(Relaxed) != MARK {
             // As it leaves the factory.
-            flash.fill(u32::MAX);
-            self.operations = 0;
-            self.boots = 0;
-            self.cause = Cause::None as u32;
-            self.writes.fill(0);
-            self.mark = MARK;
+            flash().iter().for_each(|word| word.store(u32::MAX, Relaxed));
+            self.writes.iter().for_each(|count| count.store(0, Relaxed));
+            self.boots.store(0, Relaxed);
+            self.operations.store(0, Relaxed);
+            self.cause.store(Cause::Power as u32, Relaxed);
+            self.mark.store(MARK, Relaxed);
         }
-        self.boots += 1;
-        first
+        let cause = match self.cause.swap(Cause::Watchdog as u32, Relaxed) {
+            1 => Cause::Asked,
+            2 => Cause::Power,
+            _ => Cause::Watchdog,
+        };
+        (self.boots.fetch_add(1, Relaxed) + 1, cause)
     }
 
-    /// Why the machine was reset. From now on it is reset for no reason known.
-    pub(crate) fn take_cause(&mut self) -> Cause {
-        match core::mem::replace(&mut self.cause, Cause::None as u32) {
-            1 => Cause::Asked,
-            2 => Cause::PowerLost,
-            _ => Cause::None,
-        }
+    /// Starts the machine anew.
+    pub(crate) fn reset(&self, cause: Cause) -> ! {
+        self.cause.store(cause as u32, Relaxed);
+        cortex_m::peripheral::SCB::sys_reset()
+    }
+
+    /// Counts a word written or a page erased; which it is, from 1 on.
+    pub(crate) fn operation(&self) -> u32 {
+        self.operations.fetch_add(1, Relaxed) + 1
     }
 }

@@ -1,0 +1,62 @@
+//! The edge role: what this machine has, handed to the firmware's application.
+
+use quiver_firmware::{About, Board, Hooks, Memory, ResetCause, SerialLine, State};
+
+use crate::flash::Flash;
+use crate::machine::Interrupt;
+use crate::machine::kept::{Cause, kept};
+use crate::options::Options;
+use crate::random::Random;
+use crate::uart::{self, Uart};
+use crate::{machine, watchdog};
+
+/// What this machine has besides its devices. It has no LEDs and no button.
+struct Mps2;
+
+impl Hooks for Mps2 {
+    fn alive(&mut self) {
+        watchdog::feed();
+    }
+
+    fn show(&mut self, _state: State) {}
+
+    fn memory(&self) -> Memory {
+        let (used, free, peak) = machine::heap();
+        let bytes = |bytes| u32::try_from(bytes).ok();
+        Memory {
+            heap: bytes(used),
+            heap_peak: bytes(peak),
+            heap_size: bytes(used + free),
+            stack_peak: bytes(machine::stack_peak()),
+            stack_size: bytes(machine::stack_size()),
+        }
+    }
+
+    #[cfg(feature = "bench")]
+    async fn bench(&mut self, line: &str, out: &mut dyn core::fmt::Write) {
+        crate::shell::run(line, out).await;
+    }
+
+    async fn reset(&mut self) -> ! {
+        kept().reset(Cause::Asked)
+    }
+}
+
+#[embassy_executor::task]
+pub(crate) async fn task() {
+    let mut words = [0; 512];
+    let options = Options::parse(machine::arguments(&mut words));
+    let (boots, cause) = kept().start();
+    let reset = match cause {
+        Cause::Power => ResetCause::Power,
+        Cause::Asked => ResetCause::Software,
+        Cause::Watchdog => ResetCause::Watchdog,
+    };
+    let rng = Random::new(&options, boots);
+    let link = Uart::start(&uart::LINK, &[Interrupt::Uart0Received, Interrupt::Uart0Sent]);
+    let console = Uart::start(&uart::CONSOLE, &[Interrupt::Uart1Received, Interrupt::Uart1Sent]);
+    let about = About { name: "mps2-an386", mcu: "Cortex-M4 (QEMU)", clock_hz: machine::TICK_HZ, reset };
+    let flash = Flash::new(options.cuts);
+    quiver_firmware::run(Board { link: SerialLine::new(link), console, flash, rng, hooks: Mps2, about })
+        .await;
+}

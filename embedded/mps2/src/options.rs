@@ -1,0 +1,42 @@
+//! What the emulation is told on QEMU's command line: `-semihosting-config enable=on,target=native,arg=x,arg=seed=7,...`.
+
+/// Places at which power is lost.
+pub(crate) type Cuts = [u32; 8];
+
+/// What can be said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options {
+    /// `seed=N`: all randomness follows from this number and from how often the machine was reset. Emulation only: this
+    /// machine has no source of randomness. 0 without.
+    pub(crate) seed: u64,
+    /// `rng=stuck`: the source of randomness fails, and says the same for ever.
+    pub(crate) stuck: bool,
+    /// `cut=N`, up to eight times: power is lost in the middle of the Nth word written or page erased (counted from 1,
+    /// over resets). 0: never.
+    pub(crate) cuts: Cuts,
+}
+
+impl Options {
+    /// What these words say. Words that say nothing known are mistakes of whoever started QEMU: they end the emulation.
+    pub(crate) fn parse(arguments: &str) -> Self {
+        let mut options = Self::default();
+        let mut cuts = options.cuts.len();
+        // The first is the program's name, as usual.
+        for argument in arguments.split(' ').skip(1).filter(|argument| !argument.is_empty()) {
+            let known = match argument.split_once('=') {
+                Some(("seed", number)) => number.parse().map(|seed| options.seed = seed).is_ok(),
+                Some(("rng", "stuck")) => {
+                    options.stuck = true;
+                    true
+                }
+                Some(("cut", number)) if cuts > 0 => {
+                    cuts -= 1;
+                    number.parse().map(|at| options.cuts[cuts] = at).is_ok()
+                }
+                _ => false,
+            };
+            assert!(known, "not understood: {argument}");
+        }
+        options
+    }
+}
