@@ -30,8 +30,9 @@ pub trait Datagrams {
     /// The longest datagram in bytes: about 1,024 on a line, about 100 by radio.
     fn mtu(&self) -> usize;
 
-    /// Tells the radio its network and address, at the start and after provisioning. A line has no use for it.
-    fn set_address(&mut self, _address: RadioAddress) {}
+    /// Tells the radio its network and address, or that there is none, at the start and after provisioning. A line has no use
+    /// for it. What [`mtu`](Self::mtu) says may be different afterwards.
+    fn set_address(&mut self, _address: Option<RadioAddress>) {}
 
     /// Frames that were too long, had a wrong checksum or another version since the start.
     fn faults(&self) -> LinkFaults {

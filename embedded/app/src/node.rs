@@ -36,6 +36,12 @@ const RETRY: Duration = Duration::from_secs(5);
 /// How often the gateway is told what was counted.
 const REPORT: Duration = Duration::from_secs(60);
 
+/// For a medium that carries datagrams of this length.
+fn limits(mtu: usize) -> Limits {
+    let limits = if mtu < 512 { Limits::radio(MAX_MESSAGE) } else { Limits::line(MAX_MESSAGE) };
+    Limits { mtu, ..limits }
+}
+
 /// See the [module](self).
 pub(crate) struct Node<F, R> {
     pub(crate) about: About,
@@ -54,6 +60,7 @@ pub(crate) struct Node<F, R> {
     unsaved: Option<Snapshot>,
     held: Option<(Destination, Vec<u8>)>,
     pub(crate) endpoint: BoardEndpoint,
+    mtu: usize,
     partners: Partners,
     lines: LineReader,
     /// What the console is to be told.
@@ -62,16 +69,15 @@ pub(crate) struct Node<F, R> {
     next_report: Duration,
     pub(crate) link_faults: LinkFaults,
     pub(crate) link_errors: u32,
-    /// Where the radio is to be found, when that has just changed.
-    pub(crate) radio: Option<RadioAddress>,
+    /// Where the board is to be found by radio, if at all, when that may just have changed.
+    pub(crate) moved: Option<Option<RadioAddress>>,
     pub(crate) must_reset: bool,
 }
 
 impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     pub(crate) fn new(about: About, storage: Storage<F>, rng: R, mtu: usize) -> Self {
         let mut random = Randomness::new(rng);
-        let limits = if mtu < 512 { Limits::radio(MAX_MESSAGE) } else { Limits::line(MAX_MESSAGE) };
-        let endpoint = BoardEndpoint::new(Limits { mtu, ..limits }, random.number(), Wants::default());
+        let endpoint = BoardEndpoint::new(limits(mtu), random.number(), Wants::default());
         let mut node = Self {
             about,
             storage,
@@ -86,6 +92,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             unsaved: None,
             held: None,
             endpoint,
+            mtu,
             partners: Partners::default(),
             lines: LineReader::new(),
             out: String::new(),
@@ -93,11 +100,23 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             next_report: Duration::ZERO,
             link_faults: LinkFaults::default(),
             link_errors: 0,
-            radio: None,
+            moved: None,
             must_reset: false,
         };
         node.started();
         node
+    }
+
+    /// Starts anew with the gateway if the link now carries datagrams of another length: it is another medium.
+    pub(crate) async fn use_mtu(&mut self, now: Duration, mtu: usize) {
+        if core::mem::replace(&mut self.mtu, mtu) == mtu {
+            return;
+        }
+        self.endpoint = BoardEndpoint::new(limits(mtu), self.random.number(), Wants::default());
+        self.want();
+        while let Some(peer) = self.partners.pop() {
+            self.input(now, Input::Disconnected { peer }).await;
+        }
     }
 
     /// Does everything that is due. At most a handful of operations of the machine, with the watchdog fed between.
@@ -225,7 +244,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             timing: EdgeTiming::default(),
         };
         self.clock.set_floor(settings.time, now);
-        self.radio = settings.radio.map(|place| RadioAddress { pan: place.pan, short: place.address });
+        self.moved = Some(settings.radio.map(|place| RadioAddress { pan: place.pan, short: place.address }));
         self.settings = Some(settings);
         match Edge::new(config, state.as_ref()) {
             Ok(machine) => self.machine = Some(machine),

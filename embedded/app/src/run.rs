@@ -50,8 +50,10 @@ where
     loop {
         desk.hooks.alive();
         desk.node.work(now(), &mut desk.hooks).await;
-        if let Some(radio) = desk.node.radio.take() {
-            desk.link.set_address(radio);
+        if let Some(address) = desk.node.moved.take() {
+            desk.link.set_address(address);
+            desk.buffer = alloc::vec![0; desk.link.mtu()];
+            desk.node.use_mtu(now(), desk.link.mtu()).await;
         }
         let state = desk.node.state();
         if shown.replace(state) != Some(state) {

@@ -5,7 +5,7 @@
 //! | [`bridge`] | what the gateway passes on | on the host |
 //! | [`command`] | the gateway's console | on the host |
 //! | [`setting`] | the gateway's network, kept in flash | on the host |
-//! | [`entropy`] | health tests of the hardware's random numbers, and the generator that they seed | on the host |
+//! | [`entropy`] | health tests of the hardware's random numbers | on the host |
 //! | [`panel`] | what the LEDs show, and when a button counts as held | on the host |
 //! | [`region`] | the part of flash that holds the state | on the host |
 //! | `board`, `serial`, `usb`, `radio`, `medium`, `supply`, `noise`, `memory`, `crash`, `hooks`, `start` | the devices | in the model of the nRF52840, as far as it has them |

@@ -88,9 +88,11 @@ impl<Line: Datagrams> Datagrams for Medium<Line> {
         if self.address.is_some() { MAX_RADIO_DATAGRAM } else { self.line.mtu() }
     }
 
-    fn set_address(&mut self, address: RadioAddress) {
-        radio::listen(address.pan, address.short);
-        self.address = Some(address);
+    fn set_address(&mut self, address: Option<RadioAddress>) {
+        if let Some(address) = address {
+            radio::listen(address.pan, address.short);
+        }
+        self.address = address;
     }
 
     fn faults(&self) -> LinkFaults {

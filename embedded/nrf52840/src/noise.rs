@@ -1,92 +1,103 @@
-//! The hardware's noise: the first seed, and fresh ones for as long as the board runs.
+//! The hardware's random number generator, watched: what it delivers is either tested or an error.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::num::NonZeroU32;
 
-use embassy_nrf::mode::Async;
+use embassy_nrf::mode::Blocking;
+use embassy_nrf::pac;
 use embassy_nrf::rng::Rng;
-use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
-use embassy_sync::signal::Signal;
-use embassy_time::{Duration, Timer, with_timeout};
-use zeroize::{Zeroize, Zeroizing};
+use embassy_time::{Duration, Instant};
+use rand_core::{CryptoRng, Error, RngCore};
 
-use crate::board;
-use crate::entropy::{Collector, HealthTest, LATER_SAMPLES, Reseed, SEED_LEN, START_UP_SAMPLES, Unhealthy};
+use crate::entropy::{HealthTest, START_UP_SAMPLES, Unhealthy};
+use crate::hooks;
 
-/// Samples that are drawn at a time: 64 take 8 ms on average.
-const DRAW: usize = 64;
+/// How long one byte may take; 120 µs is usual.
+const PATIENCE: Duration = Duration::from_millis(10);
 
-/// After which a draw counts as failed.
-const PATIENCE: Duration = Duration::from_millis(500);
-
-/// From seed to seed.
-const PERIOD: Duration = Duration::from_secs(300);
-
-static FRESH: Signal<CriticalSectionRawMutex, [u8; SEED_LEN]> = Signal::new();
-static ALARMS: AtomicU32 = AtomicU32::new(0);
-
-/// How often the noise failed its tests since the start.
-#[must_use]
-pub fn alarms() -> u32 {
-    ALARMS.load(Ordering::Relaxed)
-}
-
-/// The fresh seeds, for [`Random`](crate::entropy::Random).
-#[derive(Clone, Copy, Debug)]
-pub struct Fresh;
-
-impl Reseed for Fresh {
-    fn take(&self) -> Option<[u8; SEED_LEN]> {
-        FRESH.try_take()
-    }
-}
-
-/// The hardware's generator and its tests.
+/// The generator. It answers after 120 µs per byte; before the first ones, and after every failure, the start-up test takes another 130 ms.
 pub struct Noise {
-    rng: Rng<'static, Async>,
+    /// Holds the peripheral, and set it up.
+    _rng: Rng<'static, Blocking>,
     health: HealthTest,
+    started_up: bool,
 }
 
 impl Noise {
     /// Corrects the bias, as the data sheet recommends for cryptography.
     #[must_use]
-    pub fn new(rng: Rng<'static, Async>) -> Self {
+    pub fn new(rng: Rng<'static, Blocking>) -> Self {
         rng.set_bias_correction(true);
-        Self { rng, health: HealthTest::default() }
+        Self { _rng: rng, health: HealthTest::default(), started_up: false }
     }
 
-    /// The first seed, from as many samples as the start-up test wants; takes about 130 ms.
-    ///
-    /// # Errors
-    /// What is wrong with the noise. It is counted, too.
-    pub async fn first(&mut self) -> Result<Zeroizing<[u8; SEED_LEN]>, Unhealthy> {
-        self.collect(START_UP_SAMPLES).await
-    }
-
-    /// Offers a fresh seed every five minutes, until the noise fails its tests: then the last good seed stays.
-    pub async fn renew(mut self) {
-        loop {
-            Timer::after(PERIOD).await;
-            let Ok(seed) = self.collect(LATER_SAMPLES).await else { return };
-            FRESH.signal(*seed);
+    fn draw(&mut self, bytes: &mut [u8]) -> Result<(), Unhealthy> {
+        pac::RNG.tasks_start().write_value(1);
+        let drawn = self.tested(bytes);
+        pac::RNG.tasks_stop().write_value(1);
+        if drawn.is_err() {
+            self.started_up = false;
+            bytes.fill(0);
         }
+        drawn
     }
 
-    async fn collect(&mut self, samples: usize) -> Result<Zeroizing<[u8; SEED_LEN]>, Unhealthy> {
-        let seed = self.draw(samples).await;
-        if seed.is_err() {
-            let _ = ALARMS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_add(1));
+    fn tested(&mut self, bytes: &mut [u8]) -> Result<(), Unhealthy> {
+        if !self.started_up {
+            self.health = HealthTest::default();
+            for _ in 0..START_UP_SAMPLES {
+                self.health.take(sample()?)?;
+            }
+            self.started_up = true;
         }
-        seed
-    }
-
-    async fn draw(&mut self, samples: usize) -> Result<Zeroizing<[u8; SEED_LEN]>, Unhealthy> {
-        let mut collector = Collector::new(&mut self.health, &board::device_id());
-        let mut drawn = [0; DRAW];
-        for _ in 0..samples.div_ceil(DRAW) {
-            with_timeout(PATIENCE, self.rng.fill_bytes(&mut drawn)).await.map_err(|_| Unhealthy::Silent)?;
-            collector.take(&drawn)?;
+        for byte in bytes {
+            *byte = sample()?;
+            self.health.take(*byte)?;
         }
-        drawn.zeroize();
-        Ok(collector.finish())
+        Ok(())
     }
 }
+
+/// The next byte of the generator, which runs.
+fn sample() -> Result<u8, Unhealthy> {
+    let rng = pac::RNG;
+    let begun = Instant::now();
+    while rng.events_valrdy().read() == 0 {
+        if begun.elapsed() > PATIENCE {
+            return Err(Unhealthy::Silent);
+        }
+    }
+    rng.events_valrdy().write_value(0);
+    Ok(rng.value().read().value())
+}
+
+impl RngCore for Noise {
+    fn next_u32(&mut self) -> u32 {
+        let mut bytes = [0; 4];
+        self.fill_bytes(&mut bytes);
+        u32::from_le_bytes(bytes)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        let mut bytes = [0; 8];
+        self.fill_bytes(&mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+
+    /// Starts the board anew if there is no randomness: whoever calls this cannot do without. The node calls
+    /// [`try_fill_bytes`](Self::try_fill_bytes).
+    fn fill_bytes(&mut self, bytes: &mut [u8]) {
+        if self.draw(bytes).is_err() {
+            hooks::restart();
+        }
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+        self.draw(bytes).map_err(|why| {
+            defmt::error!("randomness fails: {}", defmt::Debug2Format(&why));
+            let number = why as u32;
+            NonZeroU32::MIN.saturating_add(Error::CUSTOM_START.saturating_add(number)).into()
+        })
+    }
+}
+
+impl CryptoRng for Noise {}

@@ -1,21 +1,20 @@
 //! What both images do first, and the tasks that run beside the thread.
 
-use embassy_executor::{InterruptExecutor, SendSpawner};
+use embassy_executor::InterruptExecutor;
 use embassy_nrf::buffered_uarte::{self, BufferedUarte, BufferedUarteRx, BufferedUarteTx};
 use embassy_nrf::interrupt::{InterruptExt, Priority};
 use embassy_nrf::usb::vbus_detect;
-use embassy_nrf::{Peri, bind_interrupts, interrupt, peripherals, radio, rng, uarte, usb};
+use embassy_nrf::{Peri, bind_interrupts, interrupt, peripherals, radio, uarte, usb};
 use static_cell::{ConstStaticCell, StaticCell};
 
 use crate::board::{Panel, UartPins};
-use crate::{hooks, supply};
+use crate::{board, hooks, supply};
 
 bind_interrupts!(
     /// Which handler serves which interrupt.
     pub struct Irqs {
         UARTE0 => buffered_uarte::InterruptHandler<peripherals::UARTE0>;
         UARTE1 => buffered_uarte::InterruptHandler<peripherals::UARTE1>;
-        RNG => rng::InterruptHandler<peripherals::RNG>;
         RADIO => radio::InterruptHandler<peripherals::RADIO>;
         USBD => usb::InterruptHandler<peripherals::USBD>;
         CLOCK_POWER => vbus_detect::InterruptHandler, supply::InterruptHandler;
@@ -31,28 +30,48 @@ unsafe fn EGU1_SWI1() {
     unsafe { BESIDE.on_interrupt() }
 }
 
-/// Starts the executor whose tasks interrupt the thread, so that radio, USB and LEDs go on while cryptography runs. Call it once.
-#[must_use]
-pub fn beside() -> SendSpawner {
-    interrupt::EGU1_SWI1.set_priority(Priority::P6);
-    BESIDE.start(interrupt::EGU1_SWI1)
+/// What the tasks of [`beside`] take over.
+pub struct Tasks {
+    /// LEDs and button.
+    pub panel: Panel,
+    /// The radio.
+    pub radio: Peri<'static, peripherals::RADIO>,
+    /// USB.
+    pub usbd: Peri<'static, peripherals::USBD>,
+    /// What USB calls the board.
+    pub product: &'static str,
 }
 
-/// Runs the radio on [`beside`]'s executor.
+/// Starts the tasks that interrupt the thread, so that radio, USB and LEDs go on while cryptography runs. Call it once.
+pub fn beside(tasks: Tasks) {
+    interrupt::EGU1_SWI1.set_priority(Priority::P6);
+    let spawner = BESIDE.start(interrupt::EGU1_SWI1);
+    let id = board::device_id();
+    let [a, b, c, d, ..] = id;
+    // There is one place for each task, and this is the one time that they are started.
+    if let (Ok(panel), Ok(radio), Ok(usb)) = (
+        panel_task(tasks.panel),
+        radio_task(tasks.radio, u32::from_le_bytes([a, b, c, d])),
+        usb_task(tasks.usbd, tasks.product, serial_number(id)),
+    ) {
+        spawner.spawn(panel);
+        spawner.spawn(radio);
+        spawner.spawn(usb);
+    }
+}
+
 #[embassy_executor::task]
-pub async fn radio_task(radio: Peri<'static, peripherals::RADIO>, seed: u32) {
+async fn radio_task(radio: Peri<'static, peripherals::RADIO>, seed: u32) {
     crate::radio::run(radio, Irqs, seed).await;
 }
 
-/// Runs USB on [`beside`]'s executor.
 #[embassy_executor::task]
-pub async fn usb_task(usbd: Peri<'static, peripherals::USBD>, product: &'static str, serial: &'static str) {
+async fn usb_task(usbd: Peri<'static, peripherals::USBD>, product: &'static str, serial: &'static str) {
     crate::usb::run(usbd, Irqs, product, serial).await;
 }
 
-/// Runs LEDs and button on [`beside`]'s executor.
 #[embassy_executor::task]
-pub async fn panel_task(panel: Panel) {
+async fn panel_task(panel: Panel) {
     hooks::panel(panel).await;
 }
 
@@ -119,8 +138,7 @@ pub fn console_uart(
 }
 
 /// The chip's number in 16 hexadecimal digits. Call it once.
-#[must_use]
-pub fn serial_number(id: [u8; 8]) -> &'static str {
+fn serial_number(id: [u8; 8]) -> &'static str {
     static DIGITS: StaticCell<[u8; 16]> = StaticCell::new();
     let digits = DIGITS.init([b'0'; 16]);
     for (pair, byte) in digits.chunks_mut(2).zip(id.iter().rev()) {

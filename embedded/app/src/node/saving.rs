@@ -79,6 +79,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     pub(super) async fn wipe(&mut self) {
         (self.machine, self.settings, self.unsaved, self.held) = (None, None, None, None);
         self.deadline = None;
+        self.moved = Some(None);
         match self.storage.wipe().await {
             Ok(()) => self.tell_line(format_args!("wiped")),
             Err(error) => self.tell_storage(&error),

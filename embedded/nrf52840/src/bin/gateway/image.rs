@@ -34,17 +34,12 @@ async fn main(_spawner: Spawner) {
     let supply = Monitor::start(Irqs);
     defmt::info!("gateway on {}: started ({})", board::NAME, cause.as_str());
 
-    let id = board::device_id();
-    let beside = start::beside();
-    if let (Ok(panel), Ok(usb), Ok(radio)) = (
-        start::panel_task(devices.panel),
-        start::usb_task(devices.usbd, "Quiver gateway", start::serial_number(id)),
-        start::radio_task(devices.radio, u32::from_le_bytes([id[0], id[1], id[2], id[3]])),
-    ) {
-        beside.spawn(panel);
-        beside.spawn(usb);
-        beside.spawn(radio);
-    }
+    start::beside(start::Tasks {
+        panel: devices.panel,
+        radio: devices.radio,
+        usbd: devices.usbd,
+        product: "Quiver gateway",
+    });
 
     let uart = start::link_uart(
         devices.uarte0,
