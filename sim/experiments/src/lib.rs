@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`abe`] | the evaluation of attribute-based encryption on a laptop and a microcontroller, and FABEO22 |
 //! | [`ainq`] | the evaluation of *Arrows in a Quiver*, and how both strategies grow |
+//! | [`board`] | the bench shell on boards, native and emulated, beside published figures of two |
 //! | [`ibe`] | the benchmarks of threshold identity-based encryption in files, with VSS and KZG |
 //! | [`compare`] | the same membership events through MLS and through Quiver |
 //! | [`report`] | the model of a report and all its forms |
@@ -18,6 +19,7 @@
 
 pub mod abe;
 pub mod ainq;
+pub mod board;
 pub mod compare;
 mod error;
 pub mod heap;

@@ -2,7 +2,7 @@
 
 /// An algorithm of a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Operation {
+pub(crate) enum Operation {
     Setup,
     Encrypt,
     KeyGen,
@@ -10,9 +10,9 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    pub(super) const ALL: [Self; 4] = [Self::Setup, Self::Encrypt, Self::KeyGen, Self::Decrypt];
+    pub(crate) const ALL: [Self; 4] = [Self::Setup, Self::Encrypt, Self::KeyGen, Self::Decrypt];
 
-    pub(super) const fn title(self) -> &'static str {
+    pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Setup => "Setup",
             Self::Encrypt => "Encrypt",
@@ -22,7 +22,7 @@ impl Operation {
     }
 
     /// In names of tables.
-    pub(super) const fn key(self) -> &'static str {
+    pub(crate) const fn key(self) -> &'static str {
         match self {
             Self::Setup => "setup",
             Self::Encrypt => "encrypt",
@@ -34,14 +34,14 @@ impl Operation {
 
 /// A machine that was measured for the publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Host {
+pub(crate) enum Host {
     Laptop,
     Soc,
 }
 
 /// A scheme that was measured for the publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Scheme {
+pub(crate) enum Scheme {
     Gpsw,
     Yct,
 }

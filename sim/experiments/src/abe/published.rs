@@ -16,12 +16,12 @@ macro_rules! reference {
 
 /// What the thesis has, in seconds and bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Published {
+pub(crate) struct Published {
     /// By the operation's name: SoC and laptop.
     elements: BTreeMap<String, (f64, f64)>,
     schemes: BTreeMap<(Scheme, Host, usize), SchemeRow>,
     ram: BTreeMap<usize, RamRow>,
-    pub(super) flash: Vec<FlashRow>,
+    pub(crate) flash: Vec<FlashRow>,
 }
 
 #[derive(Deserialize)]
@@ -59,16 +59,16 @@ struct RamRow {
 
 /// A program's sections in bytes.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub(super) struct FlashRow {
-    pub(super) scheme: String,
-    pub(super) size: f64,
-    pub(super) text: f64,
-    pub(super) bss: f64,
-    pub(super) rodata: f64,
+pub(crate) struct FlashRow {
+    pub(crate) scheme: String,
+    pub(crate) size: f64,
+    pub(crate) text: f64,
+    pub(crate) bss: f64,
+    pub(crate) rodata: f64,
 }
 
 impl Published {
-    pub(super) fn read() -> Result<Self> {
+    pub(crate) fn read() -> Result<Self> {
         let mut elements = BTreeMap::new();
         for file in [
             reference!("bn-smpl.csv"),
@@ -99,13 +99,13 @@ impl Published {
     }
 
     /// Seconds for one operation with an element of a group, by the name that the publication gives it.
-    pub(super) fn element(&self, host: Host, operation: &str) -> Option<f64> {
+    pub(crate) fn element(&self, host: Host, operation: &str) -> Option<f64> {
         let (soc, laptop) = self.elements.get(operation)?;
         Some(if host == Host::Soc { *soc } else { *laptop })
     }
 
     /// Seconds that an algorithm took with so many attributes.
-    pub(super) fn time(
+    pub(crate) fn time(
         &self,
         scheme: Scheme,
         host: Host,
@@ -123,12 +123,12 @@ impl Published {
     }
 
     /// The largest number of attributes not above a bound.
-    pub(super) fn most_attributes(&self, bound: usize) -> Option<usize> {
+    pub(crate) fn most_attributes(&self, bound: usize) -> Option<usize> {
         self.schemes.keys().map(|(_, _, attributes)| *attributes).filter(|count| *count <= bound).max()
     }
 
     /// Bytes of memory on the SoC with a tree of so many layers; for encryption and decryption.
-    pub(super) fn ram(&self, scheme: Scheme, operation: Operation, layers: usize) -> Option<f64> {
+    pub(crate) fn ram(&self, scheme: Scheme, operation: Operation, layers: usize) -> Option<f64> {
         let row = self.ram.get(&layers)?;
         match (scheme, operation) {
             (Scheme::Gpsw, Operation::Encrypt) => Some(row.gpsw_encrypt),

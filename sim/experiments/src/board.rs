@@ -1,0 +1,63 @@
+//! The bench shell on boards: published figures beside ours, native and emulated.
+//!
+//! Sources: a bench shell for RIOT (AES and RSA on an IoT-LAB M3 node), and Bücheler, *Implementation of ABE in Rust on ARM
+//! Cortex-M*, Technical University of Munich (groups, YCT14 and GPSW06 on an nRF52840).
+//!
+//! | experiment | published | ours |
+//! |---|---|---|
+//! | `symmetric` | AES and RSA | the same, and hashing and authenticated encryption |
+//! | `edge` | – | AinQ: keys, first key retrieval, re-keys |
+//! | `board-groups` | sampling, group operation, power, pairing | the same |
+//! | `board-gpsw06`, `board-yct14` | setup, encryption, key generation, decryption for 1 to 30 attributes | the same |
+//! | `board-fabeo22` | – | encryption |
+//! | `images` | flash and RAM | flash, static RAM |
+//!
+//! The native shell runs in this process. Emulated figures are those recorded in `embedded/figures.csv`, which CI measures
+//! again: instructions, from which milliseconds at 64 MHz are estimated as `quiver_bench::estimate` says.
+
+mod boards;
+mod figures;
+mod plan;
+mod presentation;
+mod schemes;
+mod summary;
+
+use self::boards::Boards;
+use self::figures::Measured;
+pub use self::plan::Plan;
+use crate::Result;
+use crate::abe::published::Published;
+use crate::machine::Machine;
+use crate::observer::Observer;
+use crate::report::{Making, Report};
+
+/// Runs the native shell and reads what is recorded.
+///
+/// # Errors
+/// [`Bench`](crate::ExperimentError::Bench) if the shell refuses a line, and [`Figures`](crate::ExperimentError::Figures) or
+/// [`Reference`](crate::ExperimentError::Reference) if what is recorded or published cannot be read.
+pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
+    let (published, boards) = (Published::read()?, Boards::read()?);
+    let measured = Measured::take(plan, observer)?;
+    let experiments = vec![
+        presentation::symmetric(&boards, &measured),
+        presentation::edge(&measured),
+        presentation::groups(&published, &measured),
+        schemes::gpsw(plan, &published, &measured),
+        schemes::yct(plan, &published, &measured),
+        schemes::fabeo(plan, &measured),
+        presentation::images(&published, &measured),
+    ];
+    Ok(Report {
+        slug: "board".into(),
+        title: "The bench shell on boards".into(),
+        lead: summary::lead(),
+        highlights: summary::highlights(&experiments),
+        experiments,
+        sources: summary::sources(),
+        machine: Machine::here(),
+        date: making.date,
+        version: making.version,
+        command: making.command,
+    })
+}
