@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::error::narrow;
 use crate::public_shares::check_threshold;
-use crate::{Error, MAX_SHARES, MasterPublicKey, MasterShare, PublicShares};
+use crate::{Error, IdentityPoint, KeyShare, MAX_SHARES, MasterPublicKey, MasterShare, PublicShares};
 
 /// A master key that somebody made and shared: C_0, …, C_(t−1), and s_1, …, s_n.
 #[derive(Debug)]
@@ -51,6 +51,17 @@ impl Dealing {
     #[must_use]
     pub fn shares(&self) -> &[MasterShare] {
         &self.shares
+    }
+
+    /// The shares of an identity's key that all n would [extract](MasterShare::extract), ascending from the index 1. For one
+    /// who has all master shares: for so many, one table of the identity's point costs less.
+    #[must_use]
+    pub fn extract(&self, point: &IdentityPoint) -> Vec<KeyShare> {
+        let scalars =
+            Zeroizing::new(self.shares.iter().map(|share| *share.expose()).collect::<Vec<Scalar>>());
+        let points = Zeroizing::new(point.point().multiply_all(&scalars));
+        let pairs = self.shares.iter().zip(points.iter());
+        pairs.map(|(share, point)| KeyShare::verified(share.index(), *point)).collect()
     }
 
     /// What the quorum publishes.

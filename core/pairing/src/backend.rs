@@ -5,7 +5,11 @@
 //! | [`Arkworks`] | everywhere | **not constant-time** |
 //! | `Blst` | x86-64 and aarch64 with the feature `blst` | constant-time |
 //!
+//! With the feature `armv7em`, arkworks computes over the field of `parameters::armv7em`.
+//!
 //! Everything else of this crate calls [`Active`]. The other one is there to be compared with it.
+
+use alloc::vec::Vec;
 
 use crate::{Curve, G1, G2, Gt, PairingError, Point, Scalar};
 
@@ -15,6 +19,8 @@ mod blst;
 
 pub use arkworks::Arkworks;
 pub(crate) use arkworks::Endomorphism;
+#[cfg(feature = "armv7em")]
+pub(crate) use arkworks::psi;
 
 #[cfg(all(feature = "blst", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod chosen {
@@ -49,6 +55,8 @@ pub trait Backend {
     fn multiply<C: Curve>(point: &Point<C>, scalar: &Scalar) -> Point<C>;
     /// scalar · generator of G1.
     fn multiply_generator(scalar: &Scalar) -> G1;
+    /// scalar · point for each scalar.
+    fn multiply_all<C: Curve>(point: &Point<C>, scalars: &[Scalar]) -> Vec<Point<C>>;
     /// Σ scalar · point; what one slice has more than the other is left out.
     fn msm<C: Curve>(points: &[Point<C>], scalars: &[Scalar]) -> Point<C>;
     /// Σ integer · point; what one slice has more than the other is left out.

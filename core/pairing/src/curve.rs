@@ -3,21 +3,23 @@
 use core::fmt::Debug;
 use core::hash::Hash;
 
-use ark_bls12_381::{Fq, Fq2, Fr};
+use ark_bls12_381::Fr;
 use ark_ec::hashing::curve_maps::wb::WBConfig;
 use ark_ec::short_weierstrass::SWCurveConfig;
 use ark_ff::{Field, PrimeField};
 use quiver_crypto::{Zeroizing, expand_message};
 
 use self::sealed::Parameters;
-use crate::backend::{Endomorphism, Supported};
+use crate::backend::{Active, Backend, Endomorphism, Supported};
+use crate::parameters::{Fq, Fq2, g1, g2};
+use crate::{G1, G2, Point};
 
 /// Bytes that are reduced to one coefficient of a field element: 381 bits and 128 more (RFC 9380, section 8.8).
 const COEFFICIENT: usize = 64;
 
 /// What the back ends need to know of a curve; out of reach, so that there are no other curves.
 pub(crate) mod sealed {
-    use super::{Endomorphism, Field, Fq, Fr, SWCurveConfig, Supported, WBConfig};
+    use super::{Curve, Endomorphism, Field, Fq, Fr, Point, SWCurveConfig, Supported, WBConfig};
 
     pub trait Parameters: Endomorphism + Supported {
         /// Where coordinates lie.
@@ -28,6 +30,11 @@ pub(crate) mod sealed {
 
         /// `hash_to_field(msg, 2)` of RFC 9380, section 5.2, with SHA-256 and m coefficients of 64 bytes each.
         fn hash_to_field(domain: &str, parts: &[&[u8]]) -> [Self::Field; 2];
+
+        /// As [`Point::multiply_generator`].
+        fn multiply_generator(scalar: &Fr) -> Point<Self>
+        where
+            Self: Curve;
     }
 }
 
@@ -79,7 +86,7 @@ impl Curve for G2Curve {
 impl Parameters for G1Curve {
     type Bytes = [u8; 48];
     type Field = Fq;
-    type Config = ark_bls12_381::g1::Config;
+    type Config = g1::Config;
     const ZEROS: [u8; 48] = [0; 48];
 
     fn hash_to_field(domain: &str, parts: &[&[u8]]) -> [Fq; 2] {
@@ -87,12 +94,16 @@ impl Parameters for G1Curve {
         let mut coefficients = uniform.chunks(COEFFICIENT).map(Fq::from_be_bytes_mod_order);
         [(); 2].map(|()| coefficients.next().unwrap_or_default())
     }
+
+    fn multiply_generator(scalar: &Fr) -> G1 {
+        Active::multiply_generator(scalar)
+    }
 }
 
 impl Parameters for G2Curve {
     type Bytes = [u8; 96];
     type Field = Fq2;
-    type Config = ark_bls12_381::g2::Config;
+    type Config = g2::Config;
     const ZEROS: [u8; 96] = [0; 96];
 
     fn hash_to_field(domain: &str, parts: &[&[u8]]) -> [Fq2; 2] {
@@ -100,5 +111,9 @@ impl Parameters for G2Curve {
         let mut coefficients = uniform.chunks(COEFFICIENT).map(Fq::from_be_bytes_mod_order);
         let mut next = || coefficients.next().unwrap_or_default();
         [(); 2].map(|()| Fq2::new(next(), next()))
+    }
+
+    fn multiply_generator(scalar: &Fr) -> G2 {
+        G2::generator() * scalar
     }
 }

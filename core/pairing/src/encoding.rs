@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
-use ark_bls12_381::Fq;
 use ark_ec::AffineRepr;
 use ark_ec::short_weierstrass::Affine;
 use ark_ff::{BigInt, Field, PrimeField, Zero};
 
+use crate::parameters::Fq;
 use crate::{Curve, PairingError};
 
 /// Bytes of an integer modulo p.

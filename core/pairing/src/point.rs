@@ -33,6 +33,20 @@ impl<C: Curve> Point<C> {
         Self(Projective::generator())
     }
 
+    /// scalar · generator, in constant time where multiplying any point takes it. In G1 by a table that the process makes
+    /// once (132 kB), in a third of the time of multiplying any point; without blst, and in G2, there is no table.
+    #[must_use]
+    pub fn multiply_generator(scalar: &Scalar) -> Self {
+        C::multiply_generator(scalar)
+    }
+
+    /// scalar · point for each scalar, in constant time where multiplying a point by one takes it. With blst and two dozen
+    /// scalars or more by a table of the point, made for this call (160 kB in G2): of 128, each takes 0.4 of the time.
+    #[must_use]
+    pub fn multiply_all(&self, scalars: &[Scalar]) -> Vec<Self> {
+        Active::multiply_all(self, scalars)
+    }
+
     /// Hashes to a point: RFC 9380, `hash_to_curve` with SHA-256 and SSWU, of the parts one after the other.
     ///
     /// The domain is the RFC's domain separation tag. It should be as long as the RFC wants it, 16 bytes at least; one of
@@ -65,15 +79,6 @@ impl<C: Curve> Point<C> {
     #[must_use]
     pub fn encode_all(points: &[Self]) -> Vec<C::Encoding> {
         affine(points).iter().map(compress::<C>).collect()
-    }
-}
-
-impl G1 {
-    /// scalar · generator, by a table that the process makes once (80 kB): in a good third of the time of multiplying any
-    /// point, and in constant time as that. Without blst there is no table.
-    #[must_use]
-    pub fn multiply_generator(scalar: &Scalar) -> Self {
-        Active::multiply_generator(scalar)
     }
 }
 

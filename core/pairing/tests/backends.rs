@@ -161,26 +161,55 @@ fn back_ends_agree_on_every_length_and_size_of_a_combination() {
     }
 }
 
-/// A scalar with this digit to the base 32 at every place, and at one place alone.
-#[test]
-fn back_ends_agree_on_every_digit_of_a_multiple_of_the_generator() {
-    let base = Scalar::from(32_u64);
-    let mut power = Scalar::from(1_u64);
-    for _ in 0..51 {
-        for digit in 0..32_u64 {
+/// Scalars with one digit to the base 2^width at every place alone, their opposites, those with one digit at every place,
+/// and those at which a sum could meet its own summand in the last row of a table.
+fn awkward(width: u32) -> Vec<Scalar> {
+    let base = Scalar::from(1_u64 << width);
+    let (mut scalars, mut power) = (Vec::new(), Scalar::from(1_u64));
+    for _ in 0..255 / width {
+        for digit in 0..1_u64 << width {
             let scalar = power * Scalar::from(digit);
-            for scalar in [scalar, -scalar] {
-                assert_eq!(Blst::multiply_generator(&scalar), Blst::multiply(&G1::generator(), &scalar));
-            }
+            scalars.extend([scalar, -scalar]);
         }
         power *= base;
     }
-    for digit in 0..32_u64 {
-        let scalar = (0..51).fold(Scalar::from(0_u64), |sum, _| sum * base + Scalar::from(digit));
+    for digit in 0..1_u64 << width {
+        scalars.push((0..255 / width).fold(Scalar::from(0_u64), |sum, _| sum * base + Scalar::from(digit)));
+        // 2 · digit · 2^(width · last): once as what the rows below amount to, once as the entry.
+        scalars.push(power * Scalar::from(2 * digit));
+    }
+    scalars
+}
+
+#[test]
+fn back_ends_agree_on_every_digit_of_a_multiple_of_the_generator() {
+    for scalar in awkward(6) {
         assert_eq!(Blst::multiply_generator(&scalar), Blst::multiply(&G1::generator(), &scalar));
     }
     assert!(Blst::multiply_generator(&Scalar::from(0_u64)).is_identity());
     assert!(Arkworks::multiply_generator(&Scalar::from(0_u64)).is_identity());
+}
+
+#[test]
+fn back_ends_agree_on_every_digit_of_many_multiples() {
+    fn check<C: Curve>(scalars: &[Scalar]) {
+        let point = Point::<C>::hash("QUIVER TEST MULTIPLES", &[b"of one point"]);
+        let multiples = Blst::multiply_all(&point, scalars);
+        assert_eq!(multiples.len(), scalars.len());
+        for (scalar, multiple) in scalars.iter().zip(&multiples) {
+            assert_eq!(*multiple, Blst::multiply(&point, scalar));
+        }
+        // With and without a table.
+        for count in [0, 1, 23, 24, 40] {
+            assert_eq!(
+                Blst::multiply_all(&point, &scalars[..count]),
+                Arkworks::multiply_all(&point, &scalars[..count])
+            );
+        }
+        assert!(Blst::multiply_all(&Point::<C>::identity(), scalars).iter().all(Point::is_identity));
+    }
+    check::<G1Curve>(&awkward(5));
+    check::<G2Curve>(&awkward(5));
 }
 
 #[test]

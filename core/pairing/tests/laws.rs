@@ -211,3 +211,11 @@ fn the_pairing_is_not_degenerate_and_has_order_r() {
     assert_eq!(gt() * -Scalar::from(1_u64), -gt());
     assert!((gt() + gt() * -Scalar::from(1_u64)).is_identity());
 }
+
+/// As in zkcrypto's `bls12_381` and drand's `kyber-bls12381`, which publish it: the coefficient that the encoding ends with.
+#[test]
+fn the_pairing_of_both_generators_is_the_one_that_others_have() {
+    let known =
+        "1250ebd871fc0a92a7b2d83168d0d727272d441befa15c503dd8e90ce98db3e7b6d194f60839c508a84305aaca1789b6";
+    assert!(hex::encode(pairing(&G1::generator(), &G2::generator()).encode()).ends_with(known));
+}

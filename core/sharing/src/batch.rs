@@ -65,7 +65,7 @@ impl<G: Group> PolynomialCommitment<G> {
                 })
             })
             .collect();
-        G::generator() * *value == G::combine(self.points(), &sums)
+        G::multiply_generator(&value) == G::combine(self.points(), &sums)
     }
 }
 

@@ -14,7 +14,7 @@ impl<G: Group> PolynomialCommitment<G> {
     /// Commits to a polynomial.
     #[must_use]
     pub fn commit(polynomial: &Polynomial<G::Scalar>) -> Self {
-        Self(polynomial.expose().iter().map(|&coefficient| G::generator() * coefficient).collect())
+        Self(polynomial.expose().iter().map(G::multiply_generator).collect())
     }
 
     /// Takes points that were received and decoded, the constant one first.
@@ -56,7 +56,7 @@ impl<G: Group> PolynomialCommitment<G> {
     /// [`Error::InvalidShare`].
     pub fn verify(&self, share: UnverifiedShare<G::Scalar>) -> Result<SecretShare<G::Scalar>, Error> {
         let claimed = share.claimed();
-        if G::generator() * *claimed.expose() == self.public(claimed.index()) {
+        if G::multiply_generator(claimed.expose()) == self.public(claimed.index()) {
             Ok(share.into_verified())
         } else {
             Err(Error::InvalidShare(share.index()))

@@ -13,6 +13,12 @@ pub trait Group: Copy + PartialEq + Add<Output = Self> + Mul<Self::Scalar, Outpu
     #[must_use]
     fn generator() -> Self;
 
+    /// scalar · generator, for scalars that may be secret: by a table where there is one.
+    #[must_use]
+    fn multiply_generator(scalar: &Self::Scalar) -> Self {
+        Self::generator() * *scalar
+    }
+
     /// The neutral element.
     #[must_use]
     fn identity() -> Self;
@@ -70,6 +76,10 @@ mod pairing {
             Self::generator()
         }
 
+        fn multiply_generator(scalar: &Scalar) -> Self {
+            Self::multiply_generator(scalar)
+        }
+
         fn identity() -> Self {
             <Self as Group>::identity()
         }
@@ -95,6 +105,10 @@ mod ristretto255 {
 
         fn generator() -> Self {
             RISTRETTO_BASEPOINT_POINT
+        }
+
+        fn multiply_generator(scalar: &Scalar) -> Self {
+            Self::mul_base(scalar)
         }
 
         fn identity() -> Self {

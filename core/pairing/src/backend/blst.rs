@@ -6,8 +6,9 @@
 use alloc::vec::Vec;
 
 use ::blst::{BLST_ERROR, blst_fp12, p1_affines, p2_affines};
-use ark_ff::PrimeField;
+use ark_ff::{BigInt, BigInteger, PrimeField};
 use quiver_crypto::Zeroizing;
+use zeroize::Zeroize;
 
 use super::{Arkworks, Backend};
 use crate::{Curve, G1, G1Curve, G2, G2Curve, Group, Gt, PairingError, Point, Scalar};
@@ -25,9 +26,6 @@ pub(crate) use native::Native;
 #[derive(Clone, Copy, Debug)]
 pub enum Blst {}
 
-/// Bits of a scalar.
-const SCALAR_BITS: usize = 255;
-
 /// Adding and doubling with few signed digits is faster than blst's tables and buckets with integers of one or two bits,
 /// and with fewer points than this and integers of at most a word.
 const FEW_POINTS: usize = 64;
@@ -40,14 +38,34 @@ impl Backend for Blst {
     }
 
     fn multiply_generator(scalar: &Scalar) -> G1 {
-        G1Curve::to_point(&comb::multiply(scalar))
+        G1Curve::to_point(&comb::multiply_generator(scalar))
+    }
+
+    fn multiply_all<C: Curve>(point: &Point<C>, scalars: &[Scalar]) -> Vec<Point<C>> {
+        match scalars.len() {
+            0..comb::MANY => scalars.iter().map(|scalar| Self::multiply(point, scalar)).collect(),
+            _ => comb::multiply_all(point, scalars),
+        }
     }
 
     fn msm<C: Curve>(points: &[Point<C>], scalars: &[Scalar]) -> Point<C> {
-        let natives: Vec<_> = points.iter().zip(scalars).map(|(point, _)| C::to_native(point)).collect();
-        let bytes =
-            Zeroizing::new(scalars.iter().flat_map(|scalar| *little_endian(scalar)).collect::<Vec<u8>>());
-        combine(&natives, &bytes, SCALAR_BITS)
+        // −(r − k) · point for k · point, if that is shorter: Lagrange coefficients of neighbouring indices are small integers
+        // of either sign. Only the longest scalar's bits are gone through.
+        let mut signed: Vec<_> = scalars.iter().map(magnitude).collect();
+        let longest = signed.iter().map(|(_, size)| size.num_bits()).max().unwrap_or(0);
+        let natives: Vec<_> = points
+            .iter()
+            .zip(&signed)
+            .map(|(point, (negative, _))| C::to_native(&if *negative { -*point } else { *point }))
+            .collect();
+        let len = longest.div_ceil(8) as usize;
+        let bytes: Zeroizing<Vec<u8>> = Zeroizing::new(Vec::with_capacity(len * signed.len()));
+        let bytes = signed.iter().fold(bytes, |mut bytes, (_, size)| {
+            bytes.extend(Zeroizing::new(size.to_bytes_le()).iter().take(len));
+            bytes
+        });
+        signed.iter_mut().for_each(|(_, size)| size.zeroize());
+        combine(&natives, &bytes, longest as usize)
     }
 
     fn msm_small<C: Curve>(points: &[Point<C>], integers: &[i128]) -> Point<C> {
@@ -99,6 +117,12 @@ fn combine<C: Curve>(points: &[C::Jacobian], scalars: &[u8], bits: usize) -> Poi
         Some(points) if !points.is_empty() => C::to_point(&C::combine(points, scalars, bits)),
         _ => Point::identity(),
     }
+}
+
+/// Whether the scalar is above r / 2, and the smaller one of itself and its opposite.
+fn magnitude(scalar: &Scalar) -> (bool, BigInt<4>) {
+    let (own, opposite) = (scalar.into_bigint(), (-*scalar).into_bigint());
+    if opposite < own { (true, opposite) } else { (false, own) }
 }
 
 fn little_endian(scalar: &Scalar) -> Zeroizing<[u8; 32]> {

@@ -3,11 +3,11 @@
 //! In Gt the Frobenius map f ↦ f^p is the power x, the curve's parameter, because p = x modulo r. x is negative, so its
 //! absolute value z is the Frobenius map's inverse, the conjugate.
 
-use ark_bls12_381::{Config, Fq12};
 use ark_ec::bls12::Bls12Config;
 use ark_ff::{CyclotomicMultSubgroup, Field};
 
 use super::Gt;
+use crate::parameters::{Config, Fq12};
 use crate::recoding::split;
 use crate::{Scalar, interleaved};
 

@@ -4,10 +4,12 @@
 //! field: on the first (x, y) ↦ (βx, y) with a cube root β of one, which arkworks has; on the second ψ, untwist, Frobenius,
 //! twist, which multiplies by p, that is by the parameter x modulo r.
 
-use ark_bls12_381::{Fq, Fq2, G2Projective, g1};
+#[cfg(not(feature = "armv7em"))]
 use ark_ec::scalar_mul::glv::GLVConfig;
+use ark_ec::short_weierstrass::Projective;
 use ark_ff::{AdditiveGroup, Field, MontFp};
 
+use crate::parameters::{Fq, Fq2, g1, g2};
 use crate::recoding::{split, split_in_two};
 use crate::{Curve, G1, G1Curve, G2, G2Curve, Point, Scalar, interleaved};
 
@@ -56,11 +58,16 @@ const PSI_Y: Fq2 = Fq2::new(
 
 /// z · point with z = |x|: minus ψ(point), because x is negative.
 fn times_z(point: G2) -> G2 {
-    let G2Projective { mut x, mut y, mut z } = point.0;
+    -Point(psi(point.0))
+}
+
+/// ψ(point), which multiplies by x in the subgroup.
+pub(crate) fn psi(point: Projective<g2::Config>) -> Projective<g2::Config> {
+    let Projective { mut x, mut y, mut z } = point;
     for coordinate in [&mut x, &mut y, &mut z] {
         coordinate.frobenius_map_in_place(1);
     }
-    -Point(G2Projective { x: x * PSI_X, y: y * PSI_Y, z })
+    Projective { x: x * PSI_X, y: y * PSI_Y, z }
 }
 
 #[cfg(test)]

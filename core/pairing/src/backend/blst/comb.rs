@@ -1,63 +1,126 @@
-//! Multiples of the generator of G1, kept for good: multiplying it takes additions alone, and constant time.
+//! Multiples of one point, kept: multiplying it takes additions alone, and constant time.
 //!
-//! The scalar is written with 52 signed digits to the base 32. For each there is a row of 1 to 16 times 32^place times the
-//! generator; all sixteen are read, whatever the digit, and one is added by formulas that know no exceptions.
+//! The scalar is written with signed digits to the base 2^w. For each there is a row of 1 to 2^(w − 1) times 2^(w · place)
+//! times the point; all of them are read, whatever the digit, and one is added.
+//!
+//! Formulas for adding points that are not equal do for all rows but the last: what was added before, of the rows below, is
+//! as a multiple of the point absolutely below 0.52 · 2^(w · place), so it is neither an entry of the row nor its opposite,
+//! and all these numbers are below r. In the last row they may not be, and the formulas know no exceptions.
 
 use alloc::vec::Vec;
 use std::sync::OnceLock;
 
-use ::blst::{blst_fp, blst_p1, blst_p1_affine, p1_affines};
-use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use ::blst::{blst_fp, blst_fp2, blst_p1, blst_p1_affine, blst_p2_affine};
+use subtle::{ConditionallySelectable, ConstantTimeEq};
 
 use super::foreign;
-use super::native::Native;
 use crate::recoding::signed_windows;
-use crate::{G1, G1Curve, Group, Scalar};
+use crate::{Curve, G1, G1Curve, Group, Point, Scalar};
 
-/// Bits of a digit.
+/// Bits of a digit of multiples of the generator of G1: 43 digits, 132,096 bytes.
+const GENERATOR_WIDTH: u32 = 6;
+
+/// Bits of a digit where a table is made for one call: 52 digits.
 const WIDTH: u32 = 5;
 
-/// Entries of a row: as far as a digit goes from zero.
-const ROW: usize = 1 << (WIDTH - 1);
+/// So many scalars are worth a table.
+pub(super) const MANY: usize = 24;
 
-/// 79,872 bytes, made when first needed.
-static TABLE: OnceLock<Vec<blst_p1_affine>> = OnceLock::new();
+/// Made when first needed, and for good.
+static GENERATOR: OnceLock<Comb<G1Curve>> = OnceLock::new();
 
-fn table() -> Vec<blst_p1_affine> {
-    let mut multiples = Vec::with_capacity((255 / WIDTH as usize + 1) * ROW);
-    let mut unit = G1::generator();
-    for _ in 0..=255 / WIDTH {
-        let mut multiple = G1::identity();
-        for _ in 0..ROW {
-            multiple += unit;
-            multiples.push(G1Curve::to_native(&multiple));
-        }
-        unit = multiple.double();
-    }
-    p1_affines::from(&multiples).as_slice().to_vec()
+/// scalar · generator of G1, in constant time.
+pub(super) fn multiply_generator(scalar: &Scalar) -> blst_p1 {
+    GENERATOR.get_or_init(|| Comb::new(&G1::generator(), GENERATOR_WIDTH)).multiply(scalar)
 }
 
-/// scalar · generator, in constant time.
-pub(super) fn multiply(scalar: &Scalar) -> blst_p1 {
-    let table = TABLE.get_or_init(table);
-    table.chunks(ROW).zip(signed_windows(scalar, WIDTH)).fold(blst_p1::default(), |sum, (row, digit)| {
-        let mut entry = select(row, digit.unsigned_abs());
-        entry.y = foreign::negate_if(&entry.y, digit < 0);
-        foreign::add_p1(&sum, &entry)
-    })
+/// scalar · point for each scalar, in constant time.
+pub(super) fn multiply_all<C: Curve>(point: &Point<C>, scalars: &[Scalar]) -> Vec<Point<C>> {
+    let comb = Comb::new(point, WIDTH);
+    scalars.iter().map(|scalar| C::to_point(&comb.multiply(scalar))).collect()
+}
+
+/// The rows of a point.
+struct Comb<C: Curve> {
+    /// From 2 to 8.
+    width: u32,
+    /// Row by row.
+    multiples: Vec<C::Normalised>,
+}
+
+impl<C: Curve> Comb<C> {
+    fn new(point: &Point<C>, width: u32) -> Self {
+        let mut units = Vec::with_capacity(255 / width as usize + 1);
+        let mut unit = *point;
+        for _ in 0..=255 / width {
+            units.push(C::to_native(&unit));
+            unit = (0..width).fold(unit, |unit, _| unit.double());
+        }
+        let row = 1_usize << (width - 1);
+        let mut multiples = Vec::with_capacity(units.len() * row);
+        for unit in C::normalise(&units) {
+            let mut multiple = C::Jacobian::default();
+            for _ in 0..row {
+                multiple = C::add(&multiple, &unit);
+                multiples.push(multiple);
+            }
+        }
+        Self { width, multiples: C::normalise(&multiples) }
+    }
+
+    fn multiply(&self, scalar: &Scalar) -> C::Jacobian {
+        let last = 255 / self.width;
+        let rows = self.multiples.chunks(1 << (self.width - 1)).zip(signed_windows(scalar, self.width));
+        rows.zip(0..).fold(C::Jacobian::default(), |sum, ((row, digit), place)| {
+            let mut entry = select(row, digit.unsigned_abs());
+            entry.negate_if(digit < 0);
+            if place < last { C::add_unequal(&sum, &entry) } else { C::add(&sum, &entry) }
+        })
+    }
 }
 
 /// The row's entry at a place counted from one, or zeros, which mean the identity, at zero.
-fn select(row: &[blst_p1_affine], place: u16) -> blst_p1_affine {
-    let mut selected = blst_p1_affine::default();
+fn select<E: Entry>(row: &[E], place: u16) -> E {
+    let mut selected = E::default();
     for (entry, own) in row.iter().zip(1_u16..) {
-        let chosen = own.ct_eq(&place);
-        assign(&mut selected.x, &entry.x, chosen);
-        assign(&mut selected.y, &entry.y, chosen);
+        // One mask for the whole entry: all ones, or zeros.
+        let mask = u64::conditional_select(&0, &u64::MAX, own.ct_eq(&place));
+        selected.take(entry, mask);
     }
     selected
 }
 
-fn assign(to: &mut blst_fp, from: &blst_fp, chosen: Choice) {
-    to.l.iter_mut().zip(&from.l).for_each(|(to, from)| to.conditional_assign(from, chosen));
+/// A normalised point in a row.
+pub trait Entry: Copy + Default {
+    /// Takes in another's bits, as far as the mask says.
+    fn take(&mut self, from: &Self, mask: u64);
+    /// Becomes the opposite if told so, in constant time.
+    fn negate_if(&mut self, negative: bool);
+}
+
+impl Entry for blst_p1_affine {
+    fn take(&mut self, from: &Self, mask: u64) {
+        take(&mut self.x, &from.x, mask);
+        take(&mut self.y, &from.y, mask);
+    }
+
+    fn negate_if(&mut self, negative: bool) {
+        self.y = foreign::negate_if(&self.y, negative);
+    }
+}
+
+impl Entry for blst_p2_affine {
+    fn take(&mut self, from: &Self, mask: u64) {
+        let pairs = self.x.fp.iter_mut().zip(&from.x.fp).chain(self.y.fp.iter_mut().zip(&from.y.fp));
+        pairs.for_each(|(to, from)| take(to, from, mask));
+    }
+
+    fn negate_if(&mut self, negative: bool) {
+        let [real, imaginary] = &self.y.fp;
+        self.y = blst_fp2 { fp: [real, imaginary].map(|element| foreign::negate_if(element, negative)) };
+    }
+}
+
+fn take(to: &mut blst_fp, from: &blst_fp, mask: u64) {
+    to.l.iter_mut().zip(&from.l).for_each(|(to, from)| *to |= from & mask);
 }

@@ -1,10 +1,10 @@
 //! Field elements from and to blst: the same limbs in the same order.
 
 use ::blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
-use ark_bls12_381::{Fq, Fq2, Fq6, Fq12};
 use ark_ff::BigInt;
 
 use crate::Gt;
+use crate::parameters::{Fq, Fq2, Fq6, Fq12};
 
 /// A coordinate of a point.
 pub(super) trait Coordinate {

@@ -1,10 +1,13 @@
 //! The two curves as blst has them.
 
+use alloc::vec::Vec;
+
 use ::blst::{
     BLST_ERROR, blst_p1, blst_p1_affine, blst_p2, blst_p2_affine, min_pk, min_sig, p1_affines, p2_affines,
 };
-use ark_bls12_381::{G1Affine, G1Projective, G2Affine, G2Projective};
+use ark_ec::short_weierstrass::{Affine, Projective};
 
+use super::comb::Entry;
 use super::convert::Coordinate;
 use super::foreign;
 use crate::curve::sealed::Parameters;
@@ -13,7 +16,9 @@ use crate::{Curve, G1, G1Curve, G2, G2Curve, Group, Point};
 /// What blst does on one curve.
 pub trait Native {
     /// A point in Jacobian coordinates.
-    type Jacobian;
+    type Jacobian: Copy + Default;
+    /// A point in affine coordinates; the identity is zeros.
+    type Normalised: Entry;
 
     fn to_native(point: &Point<Self>) -> Self::Jacobian
     where
@@ -24,6 +29,12 @@ pub trait Native {
 
     /// scalar · point, in constant time; the scalar is little-endian and below r.
     fn multiply(point: &Self::Jacobian, scalar: &[u8; 32]) -> Self::Jacobian;
+    /// The sum, in constant time.
+    fn add(point: &Self::Jacobian, other: &Self::Normalised) -> Self::Jacobian;
+    /// The sum of points that are not equal, in constant time.
+    fn add_unequal(point: &Self::Jacobian, other: &Self::Normalised) -> Self::Jacobian;
+    /// Affine coordinates of at least one point, at the price of one inversion.
+    fn normalise(points: &[Self::Jacobian]) -> Vec<Self::Normalised>;
     /// Σ scalar · point: at least one point, scalars of so many bits in whole bytes, little-endian, one after the other.
     fn combine(points: &[Self::Jacobian], scalars: &[u8], bits: usize) -> Self::Jacobian;
     /// As [`Point::hash`].
@@ -38,25 +49,38 @@ pub trait Native {
 
 macro_rules! native {
     (
-        $curve:ty: $point:ty, $projective:ident, $affine:ident;
+        $curve:ty: $point:ty;
         $jacobian:ident, $native_affine:ident, $affines:ident, $keys:ident;
-        $multiply:ident, $map:ident
+        $multiply:ident, $add:ident, $add_unequal:ident, $map:ident
     ) => {
         impl Native for $curve {
             type Jacobian = $jacobian;
+            type Normalised = $native_affine;
 
             fn to_native(point: &$point) -> $jacobian {
-                let $projective { x, y, z } = &point.0;
+                let Projective { x, y, z } = &point.0;
                 $jacobian { x: x.to_native(), y: y.to_native(), z: z.to_native() }
             }
 
             fn to_point(native: &$jacobian) -> $point {
                 let [x, y, z] = [&native.x, &native.y, &native.z].map(Coordinate::from_native);
-                Point($projective { x, y, z })
+                Point(Projective { x, y, z })
             }
 
             fn multiply(point: &$jacobian, scalar: &[u8; 32]) -> $jacobian {
                 foreign::$multiply(point, scalar)
+            }
+
+            fn add(point: &$jacobian, other: &$native_affine) -> $jacobian {
+                foreign::$add(point, other)
+            }
+
+            fn add_unequal(point: &$jacobian, other: &$native_affine) -> $jacobian {
+                foreign::$add_unequal(point, other)
+            }
+
+            fn normalise(points: &[$jacobian]) -> Vec<$native_affine> {
+                $affines::from(points).as_slice().to_vec()
             }
 
             fn combine(points: &[$jacobian], scalars: &[u8], bits: usize) -> $jacobian {
@@ -75,7 +99,7 @@ macro_rules! native {
                     Ok(()) => {
                         let native = $native_affine::from(key);
                         let [x, y] = [&native.x, &native.y].map(Coordinate::from_native);
-                        Ok(Point($affine::new_unchecked(x, y).into()))
+                        Ok(Point(Affine::new_unchecked(x, y).into()))
                     }
                     Err(BLST_ERROR::BLST_PK_IS_INFINITY) => Ok(Point::identity()),
                     Err(error) => Err(error),
@@ -86,13 +110,13 @@ macro_rules! native {
 }
 
 native! {
-    G1Curve: G1, G1Projective, G1Affine;
+    G1Curve: G1;
     blst_p1, blst_p1_affine, p1_affines, min_pk;
-    multiply_p1, map_to_g1
+    multiply_p1, add_p1, add_unequal_p1, map_to_g1
 }
 
 native! {
-    G2Curve: G2, G2Projective, G2Affine;
+    G2Curve: G2;
     blst_p2, blst_p2_affine, p2_affines, min_sig;
-    multiply_p2, map_to_g2
+    multiply_p2, add_p2, add_unequal_p2, map_to_g2
 }

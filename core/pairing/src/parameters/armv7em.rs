@@ -1,0 +1,15 @@
+//! Arithmetic for ARMv7E-M, that is Cortex-M4 and up: arkworks' code over a field whose multiplication is assembly.
+//!
+//! arkworks' constants are taken over number by number; both keep them in the same Montgomery form. On other processors, where
+//! the tests run, the multiplication is arkworks'.
+
+mod curves;
+#[cfg(target_arch = "arm")]
+mod foreign;
+mod isogenies;
+mod tower;
+
+pub(crate) use curves::{Bls12_381, Config, g1, g2};
+#[cfg(all(feature = "blst", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(crate) use tower::Fq6;
+pub(crate) use tower::{Fq, Fq2, Fq12};
