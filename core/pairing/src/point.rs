@@ -41,7 +41,7 @@ impl<C: Curve> Point<C> {
     }
 
     /// scalar · point for each scalar, in constant time where multiplying a point by one takes it. With blst and two dozen
-    /// scalars or more by a table of the point, made for this call (160 kB in G2): of 128, each takes 0.4 of the time.
+    /// scalars or more by a table of the point, made for this call (160 kB in G2): of 128, each takes about half the time.
     #[must_use]
     pub fn multiply_all(&self, scalars: &[Scalar]) -> Vec<Self> {
         Active::multiply_all(self, scalars)
