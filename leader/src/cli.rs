@@ -18,6 +18,7 @@ Examples:
   leader serve                                                         # every other start
   leader serve --peer /ip4/10.0.0.2/tcp/7001 --silence 10s             # one of several leaders
   leader serve --strategy tree                                         # a group of many thousands
+  leader serve --serial /dev/ttyACM0                                   # also a gateway for boards on this line
   leader status
   leader rekey
   leader evict edge-7
@@ -134,6 +135,13 @@ pub(crate) struct ServeArgs {
     /// Fetch the attribute keys granted to this leader, and the authorities, at the start, in the background
     #[arg(long)]
     pub(crate) attributes: bool,
+    /// Be a gateway for the boards on this line: a device such as /dev/ttyACM0, or tcp:HOST:PORT; may be repeated. A line that
+    /// is not there yet, or goes away, is opened as soon as it is there
+    #[arg(long, value_name = "LINE")]
+    pub(crate) serial: Vec<String>,
+    /// Bits per second on devices of --serial; USB ignores it [default: 115200]
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1200..=4_000_000))]
+    pub(crate) baud: Option<u32>,
     /// Print the group's messages as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use quiver_ainq::Name;
 use quiver_drone::fetching::Plan;
+use quiver_gateway::LineAddress;
 use quiver_role::attributes::FetchTiming;
 use quiver_role::leader::LeaderTiming;
 use quiver_service::arguments::CommonArgs;
@@ -71,6 +72,11 @@ pub(crate) struct Config {
     /// How long the leader may be silent before another takes over. Of no effect without other leaders.
     #[serde(with = "humantime_serde")]
     pub(crate) silence: Duration,
+    /// Lines with boards for which to be a gateway.
+    #[serde(deserialize_with = "quiver_service::config::list")]
+    pub(crate) serial: Vec<String>,
+    /// Bits per second on those that are devices.
+    pub(crate) baud: u32,
 }
 
 impl Default for Config {
@@ -95,6 +101,8 @@ impl Default for Config {
             absence: timing.absence,
             peer: Vec::new(),
             silence: Duration::from_secs(10),
+            serial: Vec::new(),
+            baud: 115_200,
         }
     }
 }
@@ -128,6 +136,10 @@ struct Given<'a> {
     peer: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none", with = "humantime_serde::option")]
     silence: Option<Duration>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    serial: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baud: Option<u32>,
 }
 
 impl Config {
@@ -149,6 +161,8 @@ impl Config {
             validity: serve.validity,
             peer: &serve.peer,
             silence: serve.silence,
+            serial: &serve.serial,
+            baud: serve.baud,
         };
         let config: Self = layers(common.config.as_deref(), VARIABLES, &given)?;
         if config.validity < Duration::from_secs(5) {
@@ -166,7 +180,23 @@ impl Config {
         if !(1..=1 << 20).contains(&config.max_members) {
             return Err(Error::Config("`max_members` must lie between 1 and 1048576".into()));
         }
+        if !(1200..=4_000_000).contains(&config.baud) {
+            return Err(Error::Config("`baud` must lie between 1200 and 4000000".into()));
+        }
+        config.lines()?;
         Ok(config)
+    }
+
+    /// The lines with boards.
+    pub(crate) fn lines(&self) -> Result<Vec<LineAddress>> {
+        let mut lines = Vec::new();
+        for line in parse_all("serial", &self.serial)? {
+            if lines.contains(&line) {
+                return Err(Error::Config(format!("`serial`: {line} is given twice")));
+            }
+            lines.push(line);
+        }
+        Ok(lines)
     }
 
     /// The deployment file: the one given, or the copy made at the first start.

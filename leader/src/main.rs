@@ -1,7 +1,7 @@
 //! Quiver's team leader.
 //!
 //! `main` reads the command line, `config` the settings; `service` runs the machine of `quiver-role` with the driver of
-//! `quiver-net`; `store` is the encrypted state file; through `control` the other subcommands reach the running leader.
+//! `quiver-net`, and `gateway` connects boards on serial lines to it; `store` is the encrypted state file; through `control` the other subcommands reach the running leader.
 
 mod attributes;
 mod cli;
@@ -9,6 +9,7 @@ mod config;
 mod control;
 mod envelope;
 mod error;
+mod gateway;
 mod ibe;
 mod service;
 mod store;

@@ -25,6 +25,7 @@ use crate::attributes;
 use crate::config::Config;
 use crate::control;
 use crate::error::{Error, Result};
+use crate::gateway;
 use crate::store::Store;
 
 /// Events kept for subcommands that wait for one.
@@ -56,10 +57,12 @@ async fn serve<S: QuorumSuite>(
     let plan = config.fetching(file, attributes::PATIENCE_OF_A_CALL)?;
     let desk = Desk::new(store.keys(&deployment), plan);
     let host = LeaderHost { store, peer_id, group: group.to_string(), json, events: events.clone(), refused };
+    let boards = gateway::config(config, &node, &group)?;
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
     envelope::hand_over(&handle, &desk).await;
     let (_control, calls) = Server::start(&config.data_dir)?;
     let fetching = config.attributes.then(|| tokio::spawn(fetch(handle.clone(), desk.clone())));
+    let relaying = boards.map(|boards| tokio::spawn(gateway::serve(boards, handle.clone())));
     let answering = tokio::spawn(control::answer(calls, handle, events, desk));
     let (ended, reason) = tokio::sync::oneshot::channel();
     let stopped = driver
@@ -69,7 +72,9 @@ async fn serve<S: QuorumSuite>(
         })
         .await;
     answering.abort();
-    fetching.inspect(tokio::task::JoinHandle::abort);
+    for task in fetching.into_iter().chain(relaying) {
+        task.abort();
+    }
     stopped?;
     match reason.await {
         Ok(Some(reason)) => Err(Error::Refused(reason)),

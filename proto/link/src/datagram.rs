@@ -154,3 +154,8 @@ pub fn refusal(datagram: &[u8]) -> Option<Vec<u8>> {
         _ => None,
     }
 }
+
+/// Whether a datagram begins a session: a gateway makes a [`GatewayEndpoint`](crate::GatewayEndpoint) for its sender.
+pub fn is_hello(datagram: &[u8]) -> bool {
+    matches!(Datagram::decode(datagram), Ok(Datagram::Hello(_)))
+}

@@ -1,0 +1,57 @@
+//! Being a gateway for boards on serial lines: where they find this leader, the others and the KGCs.
+
+use quiver_ainq::{Name, Suite};
+use quiver_gateway::GatewayConfig;
+use quiver_net::{Handle, Multiaddr, NodeConfig};
+use quiver_role::{Leader, Route};
+use quiver_service::clock;
+
+use crate::config::Config;
+use crate::error::{Error, Result};
+
+/// How a gateway is set up that reaches whatever the leader's own node reaches; none if there is no line to serve. Where
+/// this leader itself is found is not known yet.
+pub(crate) fn config(config: &Config, node: &NodeConfig, group: &Name) -> Result<Option<GatewayConfig>> {
+    let lines = config.lines()?;
+    if lines.is_empty() {
+        return Ok(None);
+    }
+    let to = |wanted: Route| {
+        let addresses = node.dial.iter().filter(move |(route, _)| *route == wanted);
+        addresses.map(|(_, address)| address.clone()).collect()
+    };
+    Ok(Some(GatewayConfig {
+        lines,
+        baud: config.baud,
+        leaders: to(Route::Leader),
+        kgcs: to(Route::Kgc),
+        group: group.to_string(),
+        unix_time: clock::unix_now,
+    }))
+}
+
+/// Serves the lines. The boards' nodes are this leader's clients like any other, over its own listeners.
+pub(crate) async fn serve<S: Suite>(mut config: GatewayConfig, leader: Handle<Leader<S>>) {
+    // Without a listener the service ends and says why.
+    let Ok(addresses) = leader.listening().await else { return };
+    match own_address(&addresses, &leader) {
+        Ok(address) => config.leaders.insert(0, address),
+        Err(error) => return tracing::error!("boards cannot be served: {error}"),
+    }
+    quiver_gateway::serve(config).await;
+}
+
+/// Where the leader listens, with its name at the end, so that nobody else is taken for it. On this machine itself if it
+/// does so.
+fn own_address<S: Suite>(addresses: &[Multiaddr], leader: &Handle<Leader<S>>) -> Result<Multiaddr> {
+    let text = |address: &Multiaddr| address.to_string();
+    let preferred = |address: &&Multiaddr| {
+        let text = text(address);
+        (!text.contains("/tcp/"), !(text.starts_with("/ip4/127.") || text.starts_with("/ip6/::1/")))
+    };
+    let address = addresses.iter().min_by_key(preferred);
+    let address = address.ok_or_else(|| Error::Config("the leader listens nowhere".into()))?;
+    format!("{address}/p2p/{}", leader.peer_id())
+        .parse()
+        .map_err(|_| Error::Config(format!("`listen`: {address}")))
+}

@@ -1,0 +1,175 @@
+//! `leader serve --serial`: boards on lines enrol, join, follow and speak through a gateway that is trusted with nothing.
+
+#[path = "boards/bench.rs"]
+mod bench;
+#[path = "boards/board.rs"]
+mod board;
+#[path = "boards/flood.rs"]
+mod flood;
+#[path = "boards/hostile.rs"]
+mod hostile;
+#[path = "boards/noise.rs"]
+mod noise;
+
+use std::sync::atomic::Ordering;
+
+use self::bench::{Bench, eventually};
+use self::board::{Board, Parts};
+use self::hostile::Hostile;
+use self::noise::Cable;
+
+/// A board with a token of its own.
+fn board(bench: &Bench, name: &str) -> Board {
+    let floor = quiver_service::clock::unix_now() - 60;
+    let token = bench.token(name).encode().to_vec();
+    Board::new(Parts { deployment: bench.deployment(), token, group: "alpha", floor })
+}
+
+/// Makes an epoch and waits until the boards hold it.
+fn follow(bench: &Bench, boards: &[&Board]) {
+    let (before, _) = bench.epoch(boards.len() as u64);
+    bench.rekey();
+    let (after, digest) = bench.epoch(boards.len() as u64);
+    assert!(after > before, "{after:?} after {before:?}");
+    for board in boards {
+        let held = board.synced(after);
+        let epoch = held.epoch.expect("an epoch");
+        if (epoch.term, epoch.counter) == after {
+            let held = hex::encode(held.digest.expect("a digest"));
+            assert!(held.starts_with(&digest), "{held} is not {digest}");
+        }
+    }
+}
+
+#[test]
+fn boards_enrol_join_follow_and_speak_through_the_gateway() {
+    let bench = Bench::new();
+    let boards = [board(&bench, "board-1"), board(&bench, "board-2")];
+    let [one, two] = &boards;
+    let mut leader = bench.leader(&[one.line.clone(), two.line.clone()]);
+    let (epoch, _) = bench.epoch(2);
+    boards.iter().for_each(|board| drop(board.synced(epoch)));
+    assert_eq!(one.synced(epoch).name.expect("enrolled").to_string(), "board-1");
+    for _ in 0..3 {
+        follow(&bench, &[one, two]);
+    }
+    bench.ok("leader", &["send", "--channel", "orders", "return to base"]);
+    boards.iter().for_each(|board| board.hears("return to base"));
+    one.say("on my way");
+    two.hears("on my way");
+    leader.line("on my way");
+    assert_eq!((one.seen().offences, two.seen().offences), (0, 0));
+    assert!(one.seen().time >= quiver_service::clock::unix_now() - 5, "told what time it is");
+    leader.logged_times("board connected", 2);
+    assert_eq!(leader.terminate(), Some(0));
+}
+
+#[test]
+fn board_goes_on_after_resets_of_either_side_and_a_line_that_went_away() {
+    let bench = Bench::new();
+    let mut board = board(&bench, "board-1");
+    let mut leader = bench.leader(&[board.line.clone()]);
+    board.synced(bench.epoch(1).0);
+
+    board.power_off();
+    bench.ok("leader", &["rekey"]);
+    board.power_on();
+    let (epoch, _) = bench.epoch(1);
+    board.synced(epoch);
+    assert!(board.seen().status.as_ref().expect("status").boot_no > 1, "it was another start");
+    follow(&bench, &[&board]);
+
+    leader.kill();
+    leader = bench.leader(&[board.line.clone()]);
+    let (after, _) = bench.epoch(1);
+    assert!(after > epoch, "the restarted leader opened a term");
+    board.synced(after);
+    board.say("still here");
+    leader.line("still here");
+    let drones = bench.ok("kgc", &["drone", "list", "--json"]);
+    assert_eq!(drones.matches("\"name\"").count(), 2, "nobody enrolled anew: {drones}");
+}
+
+#[test]
+fn garbage_on_the_line_at_every_point_costs_time_and_nothing_else() {
+    let bench = Bench::new();
+    let board = board(&bench, "board-1");
+    let cable = Cable::to(&board.line, 7);
+    let leader = bench.leader(&[cable.line.clone()]);
+    board.synced(bench.epoch(1).0);
+    for number in 0..5 {
+        follow(&bench, &[&board]);
+        let words = format!("through the noise {number}");
+        bench.ok("leader", &["send", "--channel", "orders", &words]);
+        board.hears(&words);
+    }
+    leader.logged("frames refused");
+    cable.bad.store(false, Ordering::Relaxed);
+    follow(&bench, &[&board]);
+    let seen = board.seen();
+    assert!(seen.frames_refused > 0, "the cable was bad");
+    assert_eq!(seen.offences, 0, "no altered message came through");
+    let mut heard = seen.heard.clone();
+    heard.dedup();
+    assert_eq!(heard, seen.heard, "nothing was heard twice");
+}
+
+#[test]
+fn hostile_gateway_delays_and_drops_and_no_more() {
+    let bench = Bench::new();
+    let boards = [board(&bench, "board-1"), board(&bench, "board-2")];
+    let [victim, witness] = &boards;
+    let gateway = Hostile::between(&victim.line, 11);
+    let leader = bench.leader(&[gateway.line.clone(), witness.line.clone()]);
+    witness.synced((0, 0));
+    let mut said = Vec::new();
+    // It may keep the victim out of the group for as long as it likes, and this one does so often.
+    while gateway.deeds.load(Ordering::Relaxed) < 300 {
+        bench.rekey();
+        let words = format!("order {}", said.len());
+        bench.ok("leader", &["send", "--channel", "orders", &words]);
+        victim.say(&format!("report {}", said.len()));
+        said.push(words);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    accepted_nothing_wrong(victim, witness, &said);
+
+    gateway.hostile.store(false, Ordering::Relaxed);
+    let epoch = eventually("the victim is back", || {
+        let (epoch, _) = bench.epoch(2);
+        let status = victim.seen().status.clone()?;
+        let held = status.epoch.map(|held| (held.term, held.counter));
+        (status.synced && held >= Some(epoch)).then_some(epoch)
+    });
+    witness.synced(epoch);
+    follow(&bench, &[victim, witness]);
+    bench.ok("leader", &["send", "--channel", "orders", "all is well"]);
+    victim.hears("all is well");
+    victim.say("so it is");
+    witness.hears("so it is");
+    said.push("all is well".into());
+    accepted_nothing_wrong(victim, witness, &said);
+    leader.logged("board connected");
+}
+
+/// The victim holds no key that the witness, whose gateway is honest, does not hold for the same epoch; epochs never
+/// went back; and it heard only what was said, at most once in each start.
+fn accepted_nothing_wrong(victim: &Board, witness: &Board, said: &[String]) {
+    let honest = witness.digests();
+    for (epoch, digest) in victim.digests() {
+        // The leader may have made epochs that only one of the two was in.
+        if let Some(expected) = honest.get(&epoch) {
+            assert_eq!(&digest, expected, "two keys for {epoch:?}");
+        }
+    }
+    let seen = victim.seen();
+    assert!(seen.keys.is_sorted_by(|(a, _), (b, _)| a <= b), "epochs went back: {:?}", seen.keys);
+    let mut heard = seen.heard.clone();
+    for (_, words) in &heard {
+        assert!(said.contains(words), "never said: {words}");
+    }
+    heard.sort();
+    let all = heard.len();
+    heard.dedup();
+    assert_eq!(heard.len(), all, "something was heard twice");
+}

@@ -1,0 +1,350 @@
+//! A board in this process: the edge's machine at one end of a byte stream, as the firmware drives it.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::{Duration, Instant};
+
+use quiver_ainq::{Deployment, IssuedToken, Name, Ristretto255};
+use quiver_link::{BoardEndpoint, BoardEvent, Limits, LineDecoder, ToGateway, Wants, encode_line};
+use quiver_role::edge::{EdgeStatus, EdgeTiming};
+use quiver_role::{
+    Destination, Edge, EdgeCommand, EdgeConfig, EdgeEvent, Input, Kgcs, Machine, Now, Output, Peer, Route,
+    Snapshot,
+};
+use rand::Rng;
+use rand::rngs::OsRng;
+
+use crate::bench::{eventually, now};
+
+/// The longest message a board takes in bytes.
+pub(crate) const MAX_MESSAGE: usize = 16 * 1024;
+
+/// What a board has of its own, whatever becomes of its power.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) deployment: Deployment<Ristretto255>,
+    /// What to enrol with, encoded.
+    pub(crate) token: Vec<u8>,
+    pub(crate) group: &'static str,
+    /// No time before this is believed.
+    pub(crate) floor: u64,
+}
+
+/// What a board has seen since it was made, through all of its starts.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) flash: Option<Snapshot>,
+    pub(crate) status: Option<EdgeStatus>,
+    /// The epochs activated: term, counter, digest in hexadecimal.
+    pub(crate) keys: Vec<((u64, u64), String)>,
+    /// Messages to the group, with the number of the start that heard them.
+    pub(crate) heard: Vec<(u32, String)>,
+    pub(crate) offences: usize,
+    pub(crate) sessions: usize,
+    /// The latest time believed.
+    pub(crate) time: u64,
+    pub(crate) frames_refused: u64,
+}
+
+/// A running board. Its power is cut when dropped.
+pub(crate) struct Board {
+    pub(crate) line: String,
+    pub(crate) seen: Arc<Mutex<Seen>>,
+    listener: TcpListener,
+    parts: Parts,
+    power: Option<(Arc<AtomicBool>, mpsc::Sender<EdgeCommand>, JoinHandle<()>)>,
+}
+
+impl Board {
+    /// A board that waits for its gateway on a port of its own.
+    pub(crate) fn new(parts: Parts) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+        listener.set_nonblocking(true).expect("nonblocking");
+        let line = format!("tcp:{}", listener.local_addr().expect("address"));
+        let mut board = Self { line, seen: Arc::default(), listener, parts, power: None };
+        board.power_on();
+        board
+    }
+
+    pub(crate) fn power_on(&mut self) {
+        let (on, (sender, commands)) = (Arc::new(AtomicBool::new(true)), mpsc::channel());
+        let listener = self.listener.try_clone().expect("clone");
+        let (seen, parts, power) = (self.seen.clone(), self.parts.clone(), on.clone());
+        let thread = spawn(move || Running::new(parts, seen, commands).run(&power, || open(&listener)));
+        self.power = Some((on, sender, thread));
+    }
+
+    /// Cuts the power.
+    pub(crate) fn power_off(&mut self) {
+        if let Some((on, _, thread)) = self.power.take() {
+            on.store(false, Ordering::Relaxed);
+            thread.join().expect("the board does not panic");
+        }
+    }
+
+    pub(crate) fn say(&self, words: &str) {
+        let channel = Name::new("chat").expect("name");
+        let command = EdgeCommand::Send { channel, data: words.as_bytes().to_vec(), signed: true };
+        let (_, commands, _) = self.power.as_ref().expect("power");
+        commands.send(command).expect("it runs");
+    }
+
+    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().expect("the board does not panic")
+    }
+
+    /// Waits until it holds this epoch's key or a later one's, and knows that it is current.
+    pub(crate) fn synced(&self, epoch: (u64, u64)) -> EdgeStatus {
+        eventually(&format!("{} in sync with {epoch:?}", self.line), || {
+            let status = self.seen().status.clone()?;
+            let held = status.epoch.map(|held| (held.term, held.counter))?;
+            (status.synced && held >= epoch).then_some(status)
+        })
+    }
+
+    /// Waits until it has heard these words.
+    pub(crate) fn hears(&self, words: &str) {
+        eventually(&format!("{} hears {words}", self.line), || {
+            self.seen().heard.iter().any(|(_, heard)| heard == words).then_some(())
+        });
+    }
+
+    /// The digests of the epochs it has held.
+    pub(crate) fn digests(&self) -> BTreeMap<(u64, u64), String> {
+        self.seen().keys.iter().cloned().collect()
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        self.power_off();
+    }
+}
+
+fn open(listener: &TcpListener) -> Option<std::net::TcpStream> {
+    let (stream, _) = listener.accept().ok()?;
+    stream.set_nonblocking(true).expect("nonblocking");
+    stream.set_nodelay(true).expect("nodelay");
+    Some(stream)
+}
+
+/// One start of a board.
+pub(crate) struct Running {
+    parts: Parts,
+    seen: Arc<Mutex<Seen>>,
+    commands: mpsc::Receiver<EdgeCommand>,
+    edge: Edge<Ristretto255>,
+    endpoint: BoardEndpoint,
+    decoder: LineDecoder,
+    started: Instant,
+    /// The time told, and when.
+    told: (u64, Instant),
+    deadline: Option<Duration>,
+    enrolled: bool,
+    boot: u32,
+}
+
+impl Running {
+    pub(crate) fn new(parts: Parts, seen: Arc<Mutex<Seen>>, commands: mpsc::Receiver<EdgeCommand>) -> Self {
+        let flash = seen.lock().expect("lock").flash.clone();
+        let config = EdgeConfig {
+            deployment: parts.deployment.clone(),
+            group: Some(Name::new(parts.group).expect("name")),
+            token: Some(IssuedToken::decode(&parts.token).expect("token")),
+            kgcs: Kgcs::single(),
+            timing: EdgeTiming {
+                retry: Duration::from_millis(500),
+                retry_max: Duration::from_secs(3),
+                ..EdgeTiming::default()
+            },
+        };
+        let edge = Edge::new(config, flash.as_ref()).expect("restore");
+        let enrolled = edge.status().name.is_some();
+        let wants = Wants::new(Some(parts.group), !enrolled).expect("wants");
+        let boot = OsRng.r#gen();
+        let limits = Limits { repeat_after: Duration::from_millis(300), ..Limits::line(MAX_MESSAGE) };
+        let (endpoint, decoder) = (BoardEndpoint::new(limits, boot, wants), LineDecoder::new());
+        let (started, told, deadline) = (now(), (parts.floor, now()), None);
+        Self { parts, seen, commands, edge, endpoint, decoder, started, told, deadline, enrolled, boot }
+    }
+
+    /// Runs until the power is cut.
+    pub(crate) fn run<S: Read + Write>(mut self, power: &AtomicBool, mut open: impl FnMut() -> Option<S>) {
+        let mut line = None;
+        self.input(Input::Timeout);
+        while power.load(Ordering::Relaxed) {
+            // A new connection takes the place of one that may be dead.
+            line = open().or(line);
+            let busy = match &mut line {
+                Some(stream) => match self.exchange(stream) {
+                    Ok(busy) => busy,
+                    Err(_) => {
+                        line = None;
+                        true
+                    }
+                },
+                None => false,
+            };
+            self.attend();
+            if !busy {
+                sleep(Duration::from_millis(2));
+            }
+        }
+    }
+
+    /// Reads and writes what there is; whether there was something.
+    fn exchange(&mut self, line: &mut (impl Read + Write)) -> std::io::Result<bool> {
+        let mut chunk = [0; 512];
+        let read = match line.read(&mut chunk) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+            Err(error) => return Err(error),
+        };
+        let mut bytes = &chunk[..read];
+        let mut datagrams = Vec::new();
+        while let Some(frame) = self.decoder.next_frame(&mut bytes) {
+            if frame.address == 0 {
+                datagrams.push(frame.datagram.to_vec());
+            }
+        }
+        for datagram in datagrams {
+            self.endpoint.handle_datagram(self.elapsed(), &datagram);
+            self.take_events();
+        }
+        let mut wrote = false;
+        while let Some(datagram) = self.endpoint.poll_datagram(self.elapsed()) {
+            let frame = encode_line(0, &datagram).expect("it fits");
+            write_patiently(line, &frame)?;
+            wrote = true;
+        }
+        Ok(read > 0 || wrote)
+    }
+
+    fn attend(&mut self) {
+        self.endpoint.handle_timeout(self.elapsed());
+        self.take_events();
+        while let Ok(command) = self.commands.try_recv() {
+            self.input(Input::Command(command));
+        }
+        if self.deadline.is_some_and(|at| at <= self.elapsed()) {
+            self.input(Input::Timeout);
+        }
+        let mut seen = self.seen.lock().expect("lock");
+        seen.status = Some(self.edge.status());
+        seen.frames_refused = self.decoder.counters().refused();
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Never before the floor, and never back within a start.
+    fn unix(&self) -> u64 {
+        self.told.0 + self.told.1.elapsed().as_secs()
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.endpoint.poll_event() {
+            match event {
+                BoardEvent::Begun { unix_time } => {
+                    self.seen.lock().expect("lock").sessions += 1;
+                    self.hear_time(unix_time);
+                }
+                BoardEvent::Time { unix_time } => self.hear_time(unix_time),
+                BoardEvent::Connected { peer, route } => {
+                    let route = match route {
+                        quiver_link::Route::Kgc => Route::Kgc,
+                        quiver_link::Route::Leader => Route::Leader,
+                    };
+                    self.input(Input::Connected { peer: self.peer(peer), route });
+                }
+                BoardEvent::Disconnected { peer } => {
+                    self.input(Input::Disconnected { peer: self.peer(peer) });
+                }
+                BoardEvent::Received { from, bytes } => {
+                    self.input(Input::Received { from: self.peer(from), bytes: &bytes });
+                }
+                BoardEvent::Lost => self.lost(),
+            }
+        }
+    }
+
+    /// Peers' numbers are a session's own; the machine's are never used twice.
+    fn peer(&self, number: u64) -> Peer {
+        let sessions = self.seen.lock().expect("lock").sessions as u64;
+        Peer(sessions << 32 | number & 0xFFFF_FFFF)
+    }
+
+    fn lost(&mut self) {
+        // The machine bears it that peers leave who never came.
+        (0..32).for_each(|number| self.input(Input::Disconnected { peer: self.peer(number) }));
+    }
+
+    fn hear_time(&mut self, unix_time: u64) {
+        if unix_time > self.unix() {
+            self.told = (unix_time, now());
+        }
+        self.seen.lock().expect("lock").time = self.unix();
+    }
+
+    fn input(&mut self, input: Input<'_, EdgeCommand>) {
+        let at = Now { monotonic: self.elapsed(), unix: self.unix() };
+        self.edge.handle_input(at, input, &mut OsRng);
+        loop {
+            match self.edge.poll_output() {
+                Output::Persist(snapshot) => self.seen.lock().expect("lock").flash = Some(snapshot),
+                Output::Transmit { to, payload } => {
+                    let to = match to {
+                        Destination::Peer(peer) => quiver_link::Destination::Peer(peer.0 & 0xFFFF_FFFF),
+                        Destination::Group => quiver_link::Destination::Group,
+                    };
+                    // What cannot be sent is lost, as on any network.
+                    let _ = self.endpoint.send(&ToGateway::Transmit { to, payload });
+                }
+                Output::Event(event) => self.note(event),
+                Output::Block(peer) => {
+                    let _ = self.endpoint.send(&ToGateway::Block { peer: peer.0 & 0xFFFF_FFFF });
+                }
+                Output::Timeout(at) => {
+                    self.deadline = at;
+                    break;
+                }
+            }
+        }
+        if !self.enrolled && self.edge.status().name.is_some() {
+            self.enrolled = true;
+            self.endpoint.set_wants(Wants::new(Some(self.parts.group), false).expect("wants"));
+        }
+    }
+
+    fn note(&self, event: EdgeEvent) {
+        let mut seen = self.seen.lock().expect("lock");
+        match event {
+            EdgeEvent::KeyActivated { epoch, digest, .. } => {
+                seen.keys.push(((epoch.term, epoch.counter), hex::encode(digest)));
+            }
+            EdgeEvent::Message { data, .. } => {
+                seen.heard.push((self.boot, String::from_utf8(data).expect("utf-8")));
+            }
+            EdgeEvent::Blamed { .. } => seen.offences += 1,
+            _ => {}
+        }
+    }
+}
+
+fn write_patiently(line: &mut impl Write, mut bytes: &[u8]) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        match line.write(bytes) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == ErrorKind::WouldBlock => sleep(Duration::from_millis(1)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! Where a line is.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::GatewayError;
+
+/// Where a line is: `/dev/ttyACM0`, `tcp:127.0.0.1:5555`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum LineAddress {
+    /// A device.
+    Device(PathBuf),
+    /// A TCP server that passes bytes on to a board: an emulator, or a machine that shares its device.
+    Tcp {
+        /// Its name or address.
+        host: String,
+        /// Its port.
+        port: u16,
+    },
+}
+
+impl FromStr for LineAddress {
+    type Err = GatewayError;
+
+    fn from_str(text: &str) -> Result<Self, GatewayError> {
+        let invalid = || GatewayError::InvalidLine(text.into());
+        if let Some(place) = text.strip_prefix("tcp:") {
+            let (host, port) = place.rsplit_once(':').ok_or_else(invalid)?;
+            // An IPv6 address has colons of its own and stands in brackets.
+            let bracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+            let host = bracketed.unwrap_or(host);
+            let port = port.parse().ok().filter(|port| *port != 0).ok_or_else(invalid)?;
+            if host.is_empty() || host.contains(['/', ' ']) || (host.contains(':') && bracketed.is_none()) {
+                return Err(invalid());
+            }
+            return Ok(Self::Tcp { host: host.into(), port });
+        }
+        if text.starts_with('/') && !text.ends_with('/') {
+            return Ok(Self::Device(text.into()));
+        }
+        Err(invalid())
+    }
+}
+
+impl fmt::Display for LineAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device(path) => write!(f, "{}", path.display()),
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_they_are_shown() {
+        for text in ["/dev/ttyACM0", "tcp:127.0.0.1:5555", "tcp:bench.local:1", "tcp:[::1]:5555"] {
+            assert_eq!(text.parse::<LineAddress>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_with_an_example() {
+        for text in
+            ["", "ttyACM0", "/", "/dev/", "tcp:", "tcp:host", "tcp::1", "tcp:h:0", "tcp:h:65536", "tcp:::1:5"]
+        {
+            let complaint = text.parse::<LineAddress>().unwrap_err().to_string();
+            assert!(complaint.starts_with(&format!("`{text}`")), "{complaint}");
+            assert!(complaint.contains("/dev/ttyACM0") && complaint.contains("tcp:127.0.0.1:5555"));
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! A board: its endpoint, and its nodes on the network.
+
+mod peers;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiver_link::{GatewayEndpoint, GatewayEvent, Limits, LinkError, MESSAGE_OVERHEAD, ToBoard, Wants};
+use quiver_role::{Destination, Route};
+use rand::Rng;
+use rand::rngs::OsRng;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use self::peers::{Peers, Side};
+use crate::line::Leaving;
+use crate::pace::StartPace;
+use crate::relay::{Heard, Node, Order};
+use crate::{GatewayConfig, LineAddress};
+
+/// The longest message in bytes to or from a board: a group message of 64 KiB with all that is around it.
+const MAX_MESSAGE: usize = 72 * 1024;
+/// The time between two starts of a node for one board.
+const BETWEEN_STARTS: Duration = Duration::from_secs(1);
+/// How long a board that has gone is remembered.
+const REMEMBERED: Duration = Duration::from_secs(30);
+
+/// Which board this is.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) line: LineAddress,
+    pub(crate) address: u16,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.address {
+            0 => write!(f, "{}", self.line),
+            address => write!(f, "{}#{address:04x}", self.line),
+        }
+    }
+}
+
+/// A board's task.
+pub(crate) struct Board {
+    config: Arc<GatewayConfig>,
+    place: Place,
+    inbox: mpsc::Receiver<Vec<u8>>,
+    leaving: mpsc::Sender<Leaving>,
+    starts: Arc<StartPace>,
+    begun: Instant,
+    endpoint: GatewayEndpoint,
+    /// A datagram that waits for the line.
+    pending: Option<Vec<u8>>,
+    leaders: Option<Node>,
+    kgcs: Option<Node>,
+    peers: Peers,
+    /// What the board wants, while there is a session.
+    wants: Option<Wants>,
+    /// The longest payload it takes in bytes.
+    longest: usize,
+    /// When nodes may be started, if some are to be.
+    start_at: Option<Instant>,
+    last_start: Option<Instant>,
+    dropped: Dropped,
+    /// Since when there is no session.
+    idle_since: Instant,
+}
+
+/// What was not relayed in this session.
+#[derive(Clone, Copy, Debug, Default)]
+struct Dropped {
+    /// Messages longer than the board takes.
+    too_long: u64,
+    /// Messages of the board to nobody, or faster than the network takes them.
+    from_board: u64,
+}
+
+/// What woke a board's task.
+enum Woken {
+    Datagram(Option<Vec<u8>>),
+    Heard(Side, Option<Heard>),
+    Room,
+    Time,
+}
+
+impl Board {
+    pub(crate) fn new(
+        config: Arc<GatewayConfig>,
+        place: Place,
+        inbox: mpsc::Receiver<Vec<u8>>,
+        leaving: mpsc::Sender<Leaving>,
+        starts: Arc<StartPace>,
+    ) -> Self {
+        let limits = if place.address == 0 { Limits::line(MAX_MESSAGE) } else { Limits::radio(MAX_MESSAGE) };
+        let now = Instant::now();
+        Self {
+            config,
+            place,
+            inbox,
+            leaving,
+            starts,
+            begun: now,
+            endpoint: GatewayEndpoint::new(limits, OsRng.r#gen()),
+            pending: None,
+            leaders: None,
+            kgcs: None,
+            peers: Peers::default(),
+            wants: None,
+            longest: 0,
+            start_at: None,
+            last_start: None,
+            dropped: Dropped::default(),
+            idle_since: now,
+        }
+    }
+
+    /// Serves the board until it has been gone for a while.
+    pub(crate) async fn serve(mut self) {
+        loop {
+            self.settle();
+            match self.wait().await {
+                Woken::Datagram(Some(datagram)) => {
+                    let now = self.now();
+                    self.endpoint.handle_datagram(now, &datagram);
+                }
+                Woken::Datagram(None) => return,
+                Woken::Heard(side, Some(heard)) => self.heard(side, heard),
+                Woken::Heard(side, None) => self.node_stopped(side),
+                Woken::Room => {}
+                Woken::Time => {
+                    let now = self.now();
+                    self.endpoint.handle_timeout(now);
+                    self.start_nodes();
+                    if self.wants.is_none() && self.idle_since.elapsed() >= REMEMBERED {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> Woken {
+        let at = self.wake_at();
+        tokio::select! {
+            datagram = self.inbox.recv() => Woken::Datagram(datagram),
+            heard = next(&mut self.leaders) => Woken::Heard(Side::Leaders, heard),
+            heard = next(&mut self.kgcs) => Woken::Heard(Side::Kgcs, heard),
+            room = self.leaving.reserve(), if self.pending.is_some() => {
+                if let (Ok(room), Some(datagram)) = (room, self.pending.take()) {
+                    room.send((self.place.address, datagram));
+                }
+                Woken::Room
+            }
+            () = sleep_until(at) => Woken::Time,
+        }
+    }
+
+    fn wake_at(&self) -> Instant {
+        let forgotten = self.idle_since + REMEMBERED;
+        let forgotten = self.wants.is_none().then_some(forgotten);
+        let endpoint = self.endpoint.timeout().map(|at| self.begun + at);
+        let times = [forgotten, endpoint, self.start_at];
+        // There is a session, which has a timeout, or there is none, which ends.
+        times.into_iter().flatten().min().unwrap_or_else(|| Instant::now() + REMEMBERED)
+    }
+
+    /// The endpoint's clock.
+    fn now(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Carries out what the board wants and makes the next datagram.
+    fn settle(&mut self) {
+        while let Some(event) = self.endpoint.poll_event() {
+            self.carry_out(event);
+        }
+        if self.pending.is_none() {
+            let (now, unix_time) = (self.now(), (self.config.unix_time)());
+            self.pending = self.endpoint.poll_datagram(now, unix_time);
+        }
+    }
+
+    fn carry_out(&mut self, event: GatewayEvent) {
+        match event {
+            GatewayEvent::Begun { wants, max_message } => self.begin(wants, max_message),
+            GatewayEvent::Wants(wants) => self.want(wants),
+            GatewayEvent::Transmit { to, payload } => self.transmit(to, payload),
+            GatewayEvent::Block { peer } => self.block(peer),
+            GatewayEvent::Report(report) => tracing::info!(board = %self.place, "report: {report}"),
+            GatewayEvent::Lost => self.end(),
+        }
+    }
+
+    fn begin(&mut self, wants: Wants, max_message: u32) {
+        tracing::info!(
+            board = %self.place, group = wants.group().unwrap_or("-"), kgc = wants.kgc, max_message, "board connected"
+        );
+        self.longest = usize::try_from(max_message).unwrap_or(MAX_MESSAGE).min(MAX_MESSAGE);
+        self.longest = self.longest.saturating_sub(MESSAGE_OVERHEAD);
+        self.dropped = Dropped::default();
+        self.want(wants);
+    }
+
+    /// Stops what is no longer wanted, and sees to it that what is wanted now is started.
+    fn want(&mut self, wants: Wants) {
+        let foreign = wants.group().is_some_and(|group| group != self.config.group);
+        if foreign {
+            let group = wants.group().unwrap_or_default();
+            tracing::warn!(board = %self.place, group, "the board wants another group than this leader's");
+        }
+        if self.leaders.is_some() && self.topic(self.wants.as_ref()) != self.topic(Some(&wants)) {
+            self.stop(Side::Leaders);
+        }
+        if !wants.kgc {
+            self.stop(Side::Kgcs);
+        }
+        self.wants = Some(wants);
+        self.start_soon();
+    }
+
+    /// The group whose topic is to be listened to.
+    fn topic<'a>(&self, wants: Option<&'a Wants>) -> Option<&'a str> {
+        wants.and_then(Wants::group).filter(|group| *group == self.config.group)
+    }
+
+    fn is_wanted(&self, side: Side) -> bool {
+        match (side, &self.wants) {
+            (_, None) => false,
+            (Side::Leaders, Some(_)) => self.leaders.is_none(),
+            (Side::Kgcs, Some(wants)) => wants.kgc && self.kgcs.is_none(),
+        }
+    }
+
+    fn start_soon(&mut self) {
+        if self.start_at.is_none() && (self.is_wanted(Side::Leaders) || self.is_wanted(Side::Kgcs)) {
+            let now = Instant::now();
+            let own = self.last_start.map_or(now, |last| last + BETWEEN_STARTS);
+            self.start_at = Some(self.starts.next(now).max(own));
+        }
+    }
+
+    fn start_nodes(&mut self) {
+        if self.start_at.is_none_or(|at| Instant::now() < at) {
+            return;
+        }
+        self.start_at = None;
+        self.last_start = Some(Instant::now());
+        let group = self.topic(self.wants.as_ref());
+        let config = &self.config;
+        let started = [
+            (Side::Leaders, Route::Leader, &config.leaders, group),
+            (Side::Kgcs, Route::Kgc, &config.kgcs, None),
+        ]
+        .map(|(side, route, addresses, group)| {
+            self.is_wanted(side).then(|| Node::start(route, addresses, group, self.longest))
+        });
+        let [leaders, kgcs] = started.map(|node| match node {
+            Some(Err(error)) => {
+                tracing::warn!(board = %self.place, "no node for the board: {error}; trying again");
+                None
+            }
+            Some(Ok(node)) => Some(node),
+            None => None,
+        });
+        self.leaders = self.leaders.take().or(leaders);
+        self.kgcs = self.kgcs.take().or(kgcs);
+        self.start_soon();
+    }
+
+    /// Stops a node; its peers are gone.
+    fn stop(&mut self, side: Side) {
+        match side {
+            Side::Leaders => self.leaders = None,
+            Side::Kgcs => self.kgcs = None,
+        }
+        for peer in self.peers.remove_all(side) {
+            self.tell(&ToBoard::Disconnected { peer });
+        }
+    }
+
+    fn node_stopped(&mut self, side: Side) {
+        self.stop(side);
+        self.start_soon();
+    }
+
+    /// The session is over.
+    fn end(&mut self) {
+        let Dropped { too_long, from_board } = self.dropped;
+        tracing::info!(board = %self.place, too_long, from_board, "board gone");
+        self.wants = None;
+        self.start_at = None;
+        self.leaders = None;
+        self.kgcs = None;
+        self.peers = Peers::default();
+        self.idle_since = Instant::now();
+    }
+
+    fn heard(&mut self, side: Side, heard: Heard) {
+        match heard {
+            Heard::Connected { peer, route } => {
+                if let Some((peer, route)) = self.peers.add(side, peer, route) {
+                    self.tell(&ToBoard::Connected { peer, route });
+                }
+            }
+            Heard::Disconnected { peer } => {
+                if let Some(peer) = self.peers.remove(side, peer) {
+                    self.tell(&ToBoard::Disconnected { peer });
+                }
+            }
+            Heard::Received { from, bytes } => {
+                if let Some(from) = self.peers.number(side, from) {
+                    self.tell(&ToBoard::Received { from, bytes });
+                }
+            }
+            Heard::TooLong { bytes } => self.too_long(bytes),
+        }
+    }
+
+    fn tell(&mut self, message: &ToBoard) {
+        if let Err(LinkError::MessageTooLong { len, .. }) = self.endpoint.send(message) {
+            self.too_long(len);
+        }
+    }
+
+    fn too_long(&mut self, bytes: usize) {
+        if self.dropped.too_long == 0 {
+            let longest = self.longest;
+            tracing::warn!(board = %self.place, bytes, longest, "a message is longer than the board takes");
+        }
+        self.dropped.too_long += 1;
+    }
+
+    fn transmit(&mut self, to: quiver_link::Destination, payload: Vec<u8>) {
+        let (node, to) = match to {
+            quiver_link::Destination::Group => (self.leaders.as_ref(), Some(Destination::Group)),
+            quiver_link::Destination::Peer(peer) => match self.peers.find(peer) {
+                Some((side, peer)) => (self.node(side), Some(Destination::Peer(peer))),
+                None => (None, None),
+            },
+        };
+        // Without a topic there is no group to send to.
+        let to = to.filter(|to| *to != Destination::Group || self.topic(self.wants.as_ref()).is_some());
+        let taken = match (node, to) {
+            (Some(node), Some(to)) => node.order(Order::Transmit { to, payload }),
+            _ => false,
+        };
+        self.dropped.from_board += u64::from(!taken);
+    }
+
+    fn block(&mut self, peer: u64) {
+        if let Some((side, peer)) = self.peers.find(peer)
+            && let Some(node) = self.node(side)
+        {
+            // If there is no room, the board will find fault with it again.
+            node.order(Order::Block(peer));
+        }
+    }
+
+    fn node(&self, side: Side) -> Option<&Node> {
+        match side {
+            Side::Leaders => self.leaders.as_ref(),
+            Side::Kgcs => self.kgcs.as_ref(),
+        }
+    }
+}
+
+/// What a node has heard; nothing, for ever, if there is none.
+async fn next(node: &mut Option<Node>) -> Option<Heard> {
+    match node {
+        Some(node) => node.heard().await,
+        None => std::future::pending().await,
+    }
+}

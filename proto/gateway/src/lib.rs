@@ -1,0 +1,63 @@
+//! A gateway: connects boards on serial lines to a Quiver deployment, and understands nothing of what it relays.
+//!
+//! A board drives its role machine itself. The gateway tells it what a driver tells a machine and carries out what the
+//! machine wants sent ([`quiver_link`]). For each board it runs nodes of its own on the network, with transport keys that
+//! live as long as the board's session: one that is connected to the leaders and listens to the group's topic, and one that
+//! is connected to the KGCs while the board asks for them. So leaders and KGCs see a board as they see any other drone,
+//! and their limits for each peer hold for each board.
+//!
+//! The gateway is trusted with nothing: whoever controls it, or the line, can delay, drop and tell a wrong time, and no
+//! more.
+//!
+//! What a line can make it do is bounded: bytes read per second, boards, sessions begun per second, and for each board the
+//! messages and bytes that wait. A line that is closed or unplugged is opened again for as long as the gateway runs.
+
+mod address;
+mod board;
+mod error;
+mod line;
+mod opening;
+mod pace;
+mod relay;
+
+use std::sync::Arc;
+
+use quiver_net::Multiaddr;
+use tokio::task::JoinSet;
+
+pub use address::LineAddress;
+pub use error::GatewayError;
+
+/// What a gateway is set up with.
+#[derive(Clone, Debug)]
+pub struct GatewayConfig {
+    /// The lines to serve.
+    pub lines: Vec<LineAddress>,
+    /// Bits per second on lines that are devices.
+    pub baud: u32,
+    /// The addresses of the group's leaders.
+    pub leaders: Vec<Multiaddr>,
+    /// The addresses of the KGCs.
+    pub kgcs: Vec<Multiaddr>,
+    /// The group whose messages boards may hear and send.
+    pub group: String,
+    /// Tells the seconds since 1970-01-01T00:00:00Z, for boards, which have no clock.
+    pub unix_time: fn() -> u64,
+}
+
+/// Serves the lines, for as long as the future is polled. Must be called inside a tokio runtime with its I/O and time
+/// enabled. Dropping the future closes the lines; the boards' nodes then say what they still have to say, for at most a
+/// second.
+pub async fn serve(config: GatewayConfig) {
+    let config = Arc::new(config);
+    let mut lines = JoinSet::new();
+    for address in &config.lines {
+        lines.spawn(line::serve(config.clone(), address.clone()));
+    }
+    // A line is served for ever.
+    while let Some(ended) = lines.join_next().await {
+        if let Err(error) = ended {
+            tracing::error!("a line is no longer served: {error}");
+        }
+    }
+}

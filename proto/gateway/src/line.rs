@@ -1,0 +1,211 @@
+//! A line: frames in, frames out, and a task for each board.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiver_link::{LineCounters, LineDecoder, encode_line};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::board::{Board, Place};
+use crate::opening::Opener;
+use crate::pace::{ReadPace, StartPace};
+use crate::{GatewayConfig, LineAddress};
+
+/// Boards of a line.
+const MAX_BOARDS: usize = 64;
+/// Datagrams from a board that wait for its task; beyond, they are lost as on any line.
+const WAITING: usize = 8;
+/// Datagrams that wait for the line. What waits longer does so in the boards' endpoints, where it can still be dropped.
+const LEAVING: usize = 2;
+/// Bytes read at a time.
+const CHUNK: usize = 2048;
+/// How often it is said that frames were refused.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(30);
+/// After how long without a byte a TCP connection is made anew: one whose other end is gone does not say so.
+const TCP_SILENCE: Duration = Duration::from_secs(120);
+
+/// A datagram that leaves: to which address, what.
+pub(crate) type Leaving = (u16, Vec<u8>);
+
+/// Serves a line for ever.
+pub(crate) async fn serve(config: Arc<GatewayConfig>, address: LineAddress) {
+    let mut opener = Opener::new(address.clone(), config.baud);
+    let silence = matches!(address, LineAddress::Tcp { .. }).then_some(TCP_SILENCE);
+    let (mut boards, mut leaving) = Boards::new(config, address.clone());
+    loop {
+        let stream = tokio::select! {
+            stream = opener.open() => stream,
+            never = boards.bury() => match never {},
+        };
+        let (reading, writing) = tokio::io::split(stream);
+        let Err(reason) = tokio::select! {
+            ended = read(&mut boards, reading, silence) => ended,
+            ended = write(&mut leaving, writing) => ended,
+        };
+        opener.closed(&reason);
+    }
+}
+
+/// Reads until the line ends.
+async fn read(
+    boards: &mut Boards,
+    mut line: impl AsyncRead + Unpin,
+    silence: Option<Duration>,
+) -> io::Result<Infallible> {
+    let mut decoder = LineDecoder::new();
+    let mut pace = ReadPace::new(Instant::now());
+    let mut complaints = Complaints::new(&boards.line);
+    let mut chunk = [0; CHUNK];
+    let mut next = Instant::now();
+    loop {
+        let reading = async {
+            sleep_until(next).await;
+            match silence {
+                Some(silence) => {
+                    timeout(silence, line.read(&mut chunk)).await.map_err(|_| silent(silence))?
+                }
+                None => line.read(&mut chunk).await,
+            }
+        };
+        let read = tokio::select! {
+            read = reading => read?,
+            never = boards.bury() => match never {},
+        };
+        if read == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the other end closed it"));
+        }
+        let mut bytes = chunk.get(..read).unwrap_or_default();
+        while let Some(frame) = decoder.next_frame(&mut bytes) {
+            boards.take(frame.address, frame.datagram);
+        }
+        let now = Instant::now();
+        complaints.hear(now, decoder.counters());
+        next = pace.after(now, read);
+    }
+}
+
+fn silent(patience: Duration) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, format!("nothing came for {} s", patience.as_secs()))
+}
+
+/// Writes until the line ends.
+async fn write(
+    leaving: &mut mpsc::Receiver<Leaving>,
+    mut line: impl AsyncWrite + Unpin,
+) -> io::Result<Infallible> {
+    while let Some((address, datagram)) = leaving.recv().await {
+        match encode_line(address, &datagram) {
+            Ok(frame) => {
+                line.write_all(&frame).await?;
+                line.flush().await?;
+            }
+            Err(error) => tracing::error!("not sent to a board: {error}"),
+        }
+    }
+    // The boards hold the other end for as long as the line is served.
+    Err(io::ErrorKind::BrokenPipe.into())
+}
+
+/// The boards of a line, each a task.
+struct Boards {
+    config: Arc<GatewayConfig>,
+    line: LineAddress,
+    inboxes: HashMap<u16, mpsc::Sender<Vec<u8>>>,
+    tasks: JoinSet<u16>,
+    leaving: mpsc::Sender<Leaving>,
+    starts: Arc<StartPace>,
+    /// Whether it was said that there are too many.
+    full: bool,
+}
+
+impl Boards {
+    fn new(config: Arc<GatewayConfig>, line: LineAddress) -> (Self, mpsc::Receiver<Leaving>) {
+        let (leaving, left) = mpsc::channel(LEAVING);
+        let starts = Arc::new(StartPace::new(Instant::now()));
+        let (inboxes, tasks) = (HashMap::new(), JoinSet::new());
+        (Self { config, line, inboxes, tasks, leaving, starts, full: false }, left)
+    }
+
+    /// Hands a datagram to its board. A board that says hello gets a task; to others the line says that it does not know
+    /// them.
+    fn take(&mut self, address: u16, datagram: &[u8]) {
+        if !self.inboxes.contains_key(&address) {
+            if !quiver_link::is_hello(datagram) {
+                if let Some(refusal) = quiver_link::refusal(datagram) {
+                    // If the line has no room, the board asks again.
+                    let _ = self.leaving.try_send((address, refusal));
+                }
+                return;
+            }
+            if self.inboxes.len() >= MAX_BOARDS {
+                if !std::mem::replace(&mut self.full, true) {
+                    tracing::warn!(line = %self.line, address, "a board is ignored: there are {MAX_BOARDS} already");
+                }
+                return;
+            }
+            self.adopt(address);
+        }
+        if let Some(inbox) = self.inboxes.get(&address) {
+            // A task that is behind has lost it, as a line may.
+            let _ = inbox.try_send(datagram.to_vec());
+        }
+    }
+
+    fn adopt(&mut self, address: u16) {
+        let (inbox, waiting) = mpsc::channel(WAITING);
+        let place = Place { line: self.line.clone(), address };
+        let board =
+            Board::new(self.config.clone(), place, waiting, self.leaving.clone(), self.starts.clone());
+        self.inboxes.insert(address, inbox);
+        self.tasks.spawn(async move {
+            board.serve().await;
+            address
+        });
+    }
+
+    /// Forgets boards whose task has ended, for ever. Cancel-safe.
+    async fn bury(&mut self) -> Infallible {
+        loop {
+            match self.tasks.join_next().await {
+                Some(Ok(address)) => {
+                    self.inboxes.remove(&address);
+                    self.full = false;
+                }
+                Some(Err(error)) => {
+                    tracing::error!(line = %self.line, "a board's task failed: {error}");
+                    self.inboxes.retain(|_, inbox| !inbox.is_closed());
+                }
+                None => std::future::pending::<()>().await,
+            }
+        }
+    }
+}
+
+/// Says now and then that frames were refused.
+struct Complaints {
+    line: LineAddress,
+    told: LineCounters,
+    next: Option<Instant>,
+}
+
+impl Complaints {
+    fn new(line: &LineAddress) -> Self {
+        Self { line: line.clone(), told: LineCounters::default(), next: None }
+    }
+
+    fn hear(&mut self, now: Instant, counters: LineCounters) {
+        if counters.refused() == self.told.refused() || self.next.is_some_and(|next| now < next) {
+            return;
+        }
+        self.told = counters;
+        self.next = Some(now + COMPLAIN_EVERY);
+        let LineCounters { frames, too_long, bad_cobs, bad_checksum, bad_version, .. } = counters;
+        tracing::warn!(line = %self.line, frames, too_long, bad_cobs, bad_checksum, bad_version, "frames refused");
+    }
+}

@@ -1,0 +1,90 @@
+//! How fast a line may make the gateway work.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Bytes per second that are read from a line; more than USB CDC at full speed carries in practice.
+const BYTES_PER_SECOND: u32 = 1 << 20;
+/// How far a line may be ahead of that.
+const BURST: Duration = Duration::from_millis(250);
+/// The time between two nodes that are started for the boards of a line.
+const BETWEEN_STARTS: Duration = Duration::from_millis(100);
+
+/// Bounds the bytes that are read from a line. What is not read stays with the sender.
+#[derive(Debug)]
+pub(crate) struct ReadPace {
+    /// When all that was read would have come at the allowed rate.
+    paid_until: Instant,
+}
+
+impl ReadPace {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { paid_until: now }
+    }
+
+    /// When to read again after having read so many bytes.
+    pub(crate) fn after(&mut self, now: Instant, bytes: usize) -> Instant {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let cost = Duration::from_secs(1).saturating_mul(bytes) / BYTES_PER_SECOND;
+        self.paid_until = self.paid_until.max(now) + cost;
+        self.paid_until.checked_sub(BURST).unwrap_or(now)
+    }
+}
+
+/// Bounds how often the boards of a line have nodes started.
+#[derive(Debug)]
+pub(crate) struct StartPace(Mutex<Instant>);
+
+impl StartPace {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self(Mutex::new(now))
+    }
+
+    /// When the next one may start.
+    pub(crate) fn next(&self, now: Instant) -> Instant {
+        let mut next = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = (*next).max(now);
+        *next = at + BETWEEN_STARTS;
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flood_is_read_at_the_allowed_rate() {
+        let start = Instant::now();
+        let mut pace = ReadPace::new(start);
+        let mut now = start;
+        let mut read = 0_u32;
+        while now < start + Duration::from_secs(10) {
+            read += 4096;
+            now = pace.after(now, 4096).max(now);
+        }
+        assert!((10 << 20..=11 << 20).contains(&read), "{read}");
+    }
+
+    #[test]
+    fn slow_line_never_waits() {
+        let start = Instant::now();
+        let mut pace = ReadPace::new(start);
+        for second in 0..100 {
+            let now = start + Duration::from_secs(second);
+            assert!(pace.after(now, 11_520) <= now);
+        }
+    }
+
+    #[test]
+    fn starts_are_spread() {
+        let start = Instant::now();
+        let pace = StartPace::new(start);
+        let last = (0..11).map(|_| pace.next(start)).last();
+        assert_eq!(last, Some(start + 10 * BETWEEN_STARTS));
+        let later = start + Duration::from_secs(60);
+        assert_eq!(pace.next(later), later);
+    }
+}

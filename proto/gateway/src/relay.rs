@@ -1,0 +1,137 @@
+//! The machine of a node that understands nothing, and a running one.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+
+use quiver_net::{
+    Driver, Handle, Host, HostError, Multiaddr, NetError, NodeConfig, NodeKey, Transport, group_topic,
+};
+use quiver_role::{Destination, Input, Machine, Now, Output, Peer, Route};
+use rand::rngs::OsRng;
+use rand_core::CryptoRngCore;
+use tokio::sync::{mpsc, oneshot};
+
+/// What a node has heard and its board has not been told.
+const HEARD: usize = 64;
+
+/// What a board wants done.
+#[derive(Debug)]
+pub(crate) enum Order {
+    Transmit { to: Destination, payload: Vec<u8> },
+    Block(Peer),
+}
+
+/// What a board is to be told.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    Connected {
+        peer: Peer,
+        route: Route,
+    },
+    Disconnected {
+        peer: Peer,
+    },
+    Received {
+        from: Peer,
+        bytes: Vec<u8>,
+    },
+    /// A message that is longer than the board takes.
+    TooLong {
+        bytes: usize,
+    },
+}
+
+/// Does what it is told and tells what it hears.
+#[derive(Debug)]
+struct Relay {
+    longest: usize,
+    outputs: VecDeque<Output<Heard, Infallible>>,
+}
+
+impl Machine for Relay {
+    type Command = Order;
+    type Event = Heard;
+    type Record = Infallible;
+
+    fn handle_input(&mut self, _: Now, input: Input<'_, Order>, _: &mut dyn CryptoRngCore) {
+        self.outputs.push_back(match input {
+            Input::Timeout => return,
+            Input::Connected { peer, route } => Output::Event(Heard::Connected { peer, route }),
+            Input::Disconnected { peer } => Output::Event(Heard::Disconnected { peer }),
+            Input::Received { from, bytes } if bytes.len() <= self.longest => {
+                Output::Event(Heard::Received { from, bytes: bytes.into() })
+            }
+            Input::Received { bytes, .. } => Output::Event(Heard::TooLong { bytes: bytes.len() }),
+            Input::Command(Order::Transmit { to, payload }) => Output::Transmit { to, payload },
+            Input::Command(Order::Block(peer)) => Output::Block(peer),
+        });
+    }
+
+    fn poll_output(&mut self) -> Output<Heard, Infallible> {
+        self.outputs.pop_front().unwrap_or(Output::Timeout(None))
+    }
+}
+
+/// Passes on what was heard while there is room. Messages for which there is none are dropped, as on any network; a
+/// connection that the board cannot be told of ends the node.
+struct Ear(Option<mpsc::Sender<Heard>>);
+
+impl Host<Relay> for Ear {
+    fn persist(&mut self, _: &[Infallible]) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    fn event(&mut self, _: &Relay, heard: Heard) {
+        let may_be_dropped = matches!(heard, Heard::Received { .. } | Heard::TooLong { .. });
+        if self.0.as_ref().is_some_and(|ear| ear.try_send(heard).is_err()) && !may_be_dropped {
+            self.0 = None;
+        }
+    }
+}
+
+/// A running node. Stops when dropped, once it has said what it still has to say.
+#[derive(Debug)]
+pub(crate) struct Node {
+    handle: Handle<Relay>,
+    heard: mpsc::Receiver<Heard>,
+    _stop: oneshot::Sender<Infallible>,
+}
+
+impl Node {
+    /// Starts a node with a fresh transport key that keeps connections to these addresses, and listens to the group's topic
+    /// if there is a group. Messages longer than `longest` bytes are told of but not passed on.
+    pub(crate) fn start(
+        route: Route,
+        addresses: &[Multiaddr],
+        group: Option<&str>,
+        longest: usize,
+    ) -> Result<Self, NetError> {
+        let mut config = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
+        config.dial = addresses.iter().map(|address| (route, address.clone())).collect();
+        config.topic = group.map(group_topic);
+        let (ear, heard) = mpsc::channel(HEARD);
+        let machine = Relay { longest, outputs: VecDeque::new() };
+        let (driver, handle) = Driver::new(&config, machine, Ear(Some(ear)), OsRng)?;
+        let (stop, stopped) = oneshot::channel::<Infallible>();
+        tokio::spawn(async move {
+            let until = async {
+                // Nothing is ever sent: the sender is dropped.
+                let _ = stopped.await;
+            };
+            if let Err(error) = driver.run(until).await {
+                tracing::warn!("a board's node stopped: {error}");
+            }
+        });
+        Ok(Self { handle, heard, _stop: stop })
+    }
+
+    /// What it has heard; `None` if it has stopped.
+    pub(crate) async fn heard(&mut self) -> Option<Heard> {
+        self.heard.recv().await
+    }
+
+    /// Gives it an order if it has room for one.
+    pub(crate) fn order(&self, order: Order) -> bool {
+        self.handle.try_command(order).is_ok()
+    }
+}
