@@ -19,6 +19,7 @@
 //! | [`quorum`] | enrolment with a quorum: shares, statements, and the machines of both sides |
 //! | [`releases`] | release of identity keys: what is said, and the machines |
 //! | [`members`] | the KGCs of a quorum: what they say to one another, what they store, and their machine |
+//! | [`links`] | what boards and their gateways say to each other |
 //! | [`machines`] | the roles, taken to some state and then fed with anything |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -29,6 +30,7 @@ pub mod conditions;
 pub mod decoders;
 pub mod envelopes;
 pub mod files;
+pub mod links;
 pub mod machines;
 pub mod members;
 pub mod mutation;

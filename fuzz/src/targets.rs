@@ -3,8 +3,8 @@
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
 use crate::{
-    age_files, attributes, conditions, decoders, envelopes, files, machines, members, offices, policies,
-    quorum, releases,
+    age_files, attributes, conditions, decoders, envelopes, files, links, machines, members, offices,
+    policies, quorum, releases,
 };
 
 /// Something to feed with bytes.
@@ -84,6 +84,9 @@ pub const TARGETS: &[Target] = targets! {
     "ibe_master_share": conditions::master_share, conditions::master_share_seeds;
     "age_key": age_files::age_key, age_files::age_key_seeds;
     "age_file": age_files::age_file, age_files::age_file_seeds;
+    "link_line": links::line, links::line_seeds;
+    "link_message": links::message, links::message_seeds;
+    "link_endpoints": links::endpoints, links::endpoint_seeds;
     "member_message": members::message, members::message_seeds;
     "member_records": members::records, members::record_seeds;
     "member_input": members::input, members::input_seeds;

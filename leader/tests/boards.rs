@@ -46,7 +46,7 @@ fn boards_enrol_join_follow_and_speak_through_the_gateway() {
     let bench = Bench::new();
     let boards = [board(&bench, "board-1"), board(&bench, "board-2")];
     let [one, two] = &boards;
-    let mut leader = bench.leader(&[one.line.clone(), two.line.clone()]);
+    let mut leader = bench.leader(&[&one.line, &two.line]);
     let (epoch, _) = bench.epoch(2);
     boards.iter().for_each(|board| drop(board.synced(epoch)));
     assert_eq!(one.synced(epoch).name.expect("enrolled").to_string(), "board-1");
@@ -68,7 +68,7 @@ fn boards_enrol_join_follow_and_speak_through_the_gateway() {
 fn board_goes_on_after_resets_of_either_side_and_a_line_that_went_away() {
     let bench = Bench::new();
     let mut board = board(&bench, "board-1");
-    let mut leader = bench.leader(&[board.line.clone()]);
+    let mut leader = bench.leader(&[&board.line]);
     board.synced(bench.epoch(1).0);
 
     board.power_off();
@@ -80,7 +80,7 @@ fn board_goes_on_after_resets_of_either_side_and_a_line_that_went_away() {
     follow(&bench, &[&board]);
 
     leader.kill();
-    leader = bench.leader(&[board.line.clone()]);
+    leader = bench.leader(&[&board.line]);
     let (after, _) = bench.epoch(1);
     assert!(after > epoch, "the restarted leader opened a term");
     board.synced(after);
@@ -95,7 +95,7 @@ fn garbage_on_the_line_at_every_point_costs_time_and_nothing_else() {
     let bench = Bench::new();
     let board = board(&bench, "board-1");
     let cable = Cable::to(&board.line, 7);
-    let leader = bench.leader(&[cable.line.clone()]);
+    let leader = bench.leader(&[&cable.line]);
     board.synced(bench.epoch(1).0);
     for number in 0..5 {
         follow(&bench, &[&board]);
@@ -120,36 +120,36 @@ fn hostile_gateway_delays_and_drops_and_no_more() {
     let boards = [board(&bench, "board-1"), board(&bench, "board-2")];
     let [victim, witness] = &boards;
     let gateway = Hostile::between(&victim.line, 11);
-    let leader = bench.leader(&[gateway.line.clone(), witness.line.clone()]);
+    let _leader = bench.leader(&[&gateway.line, &witness.line]);
     witness.synced((0, 0));
     let mut said = Vec::new();
-    // It may keep the victim out of the group for as long as it likes, and this one does so often.
-    while gateway.deeds.load(Ordering::Relaxed) < 300 {
-        bench.rekey();
-        let words = format!("order {}", said.len());
-        bench.ok("leader", &["send", "--channel", "orders", &words]);
-        victim.say(&format!("report {}", said.len()));
-        said.push(words);
-        std::thread::sleep(std::time::Duration::from_millis(300));
-    }
-    accepted_nothing_wrong(victim, witness, &said);
+    // First it is in the way of the enrolment, then of a member.
+    for round in 1..=2 {
+        gateway.hostile.store(true, Ordering::Relaxed);
+        while gateway.deeds.load(Ordering::Relaxed) < 150 * round {
+            bench.rekey();
+            let words = format!("order {}", said.len());
+            bench.ok("leader", &["send", "--channel", "orders", &words]);
+            victim.say(&format!("report {}", said.len()));
+            said.push(words);
+            std::thread::sleep(std::time::Duration::from_millis(300));
+        }
+        accepted_nothing_wrong(victim, witness, &said);
 
-    gateway.hostile.store(false, Ordering::Relaxed);
-    let epoch = eventually("the victim is back", || {
-        let (epoch, _) = bench.epoch(2);
-        let status = victim.seen().status.clone()?;
-        let held = status.epoch.map(|held| (held.term, held.counter));
-        (status.synced && held >= Some(epoch)).then_some(epoch)
-    });
-    witness.synced(epoch);
-    follow(&bench, &[victim, witness]);
-    bench.ok("leader", &["send", "--channel", "orders", "all is well"]);
-    victim.hears("all is well");
-    victim.say("so it is");
-    witness.hears("so it is");
-    said.push("all is well".into());
-    accepted_nothing_wrong(victim, witness, &said);
-    leader.logged("board connected");
+        gateway.hostile.store(false, Ordering::Relaxed);
+        victim.synced(bench.epoch(2).0);
+        follow(&bench, &[victim, witness]);
+        let words = format!("all is well {round}");
+        bench.ok("leader", &["send", "--channel", "orders", &words]);
+        victim.hears(&words);
+        victim.say(&format!("so it is {round}"));
+        witness.hears(&format!("so it is {round}"));
+        said.push(words);
+        accepted_nothing_wrong(victim, witness, &said);
+    }
+    assert!(victim.seen().offences > 10, "what it altered has reached the victim");
+    let honest = witness.digests();
+    assert!(victim.digests().keys().any(|epoch| honest.contains_key(epoch)), "epochs were compared");
 }
 
 /// The victim holds no key that the witness, whose gateway is honest, does not hold for the same epoch; epochs never
@@ -157,7 +157,7 @@ fn hostile_gateway_delays_and_drops_and_no_more() {
 fn accepted_nothing_wrong(victim: &Board, witness: &Board, said: &[String]) {
     let honest = witness.digests();
     for (epoch, digest) in victim.digests() {
-        // The leader may have made epochs that only one of the two was in.
+        // A witness that is away for a moment may miss one.
         if let Some(expected) = honest.get(&epoch) {
             assert_eq!(&digest, expected, "two keys for {epoch:?}");
         }

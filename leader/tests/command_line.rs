@@ -38,6 +38,12 @@ fn senseless_settings_are_refused() {
     refused(&["serve", "--max-members", "0"], 2, "max_members");
     refused(&["serve", "--strategy", "forest"], 2, "--strategy");
     refused(&["evict", "edge 1"], 2, "<NAME>");
+    for line in ["ttyACM0", "tcp:localhost", "tcp:localhost:0", "/dev/"] {
+        refused(&["serve", "--serial", line], 2, "tcp:HOST:PORT");
+        refused(&["serve", "--serial", line], 2, &format!("`serial`: {line}"));
+    }
+    refused(&["serve", "--serial", "/dev/ttyACM0", "--serial", "/dev/ttyACM0"], 2, "given twice");
+    refused(&["serve", "--serial", "/dev/ttyACM0", "--baud", "9"], 2, "--baud");
 }
 
 #[test]

@@ -167,7 +167,7 @@ impl Bench {
     }
 
     /// A leader that is a gateway for these lines; waits until it listens.
-    pub(crate) fn leader(&self, lines: &[String]) -> Process {
+    pub(crate) fn leader(&self, lines: &[&str]) -> Process {
         let places = ["serve", "--json", "--kgc", &self.kgc_at, "--listen", ANY];
         let first = ["--deployment", "kgc-data/deployment.toml", "--token", "leader-1.token"];
         let lines = lines.iter().flat_map(|line| ["--serial", line]);

@@ -35,7 +35,7 @@ fn flood_on_a_line_costs_neither_memory_nor_the_other_boards() {
     let honest = board(&bench, "board-1");
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
     let line = format!("tcp:{}", listener.local_addr().expect("address"));
-    let leader = bench.leader(&[line, honest.line.clone()]);
+    let leader = bench.leader(&[&line, &honest.line]);
     honest.synced(bench.epoch(1).0);
     let mut line = opened(&listener);
     let before = leader.resident();

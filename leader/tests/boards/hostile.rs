@@ -24,7 +24,7 @@ const REMEMBERED: usize = 200;
 /// A hostile gateway between a board and a leader; gone when dropped.
 pub(crate) struct Hostile {
     pub(crate) line: String,
-    /// Whether it is hostile now.
+    /// Whether it is hostile; afterwards an honest one takes its place.
     pub(crate) hostile: Arc<AtomicBool>,
     /// What it has done to messages.
     pub(crate) deeds: Arc<AtomicUsize>,
@@ -103,6 +103,7 @@ impl End {
 
 struct Middle {
     started: Instant,
+    hostile: bool,
     board: End,
     leader: End,
     /// Faces the board.
@@ -120,6 +121,7 @@ impl Middle {
     fn new(board: TcpStream, leader: TcpStream, seed: u64, deeds: Arc<AtomicUsize>) -> Self {
         Self {
             started: now(),
+            hostile: false,
             board: End::new(board),
             leader: End::new(leader),
             gateway: GatewayEndpoint::new(Limits::line(MAX_MESSAGE), 1),
@@ -134,10 +136,15 @@ impl Middle {
 
     fn turn(&mut self, hostile: bool) -> std::io::Result<()> {
         let at = self.started.elapsed();
+        if std::mem::replace(&mut self.hostile, hostile) && !hostile {
+            // An honest one takes its place, which knows nothing of what it did.
+            self.gateway = GatewayEndpoint::new(Limits::line(MAX_MESSAGE), self.dice.r#gen());
+            self.pretender = None;
+        }
         for datagram in self.board.read()? {
             self.gateway.handle_datagram(at, &datagram);
             while let Some(event) = self.gateway.poll_event() {
-                self.from_board(event, hostile);
+                self.hear_board(event, hostile);
             }
         }
         for datagram in self.leader.read()? {
@@ -145,7 +152,7 @@ impl Middle {
                 pretender.handle_datagram(at, &datagram);
             }
             while let Some(event) = self.pretender.as_mut().and_then(BoardEndpoint::poll_event) {
-                self.from_leader(event, hostile);
+                self.hear_leader(event, hostile);
             }
         }
         self.gateway.handle_timeout(at);
@@ -169,7 +176,7 @@ impl Middle {
         [0, 1, wall_clock() - 86_400 * 365, wall_clock()][self.dice.gen_range(0..4)]
     }
 
-    fn from_board(&mut self, event: GatewayEvent, hostile: bool) {
+    fn hear_board(&mut self, event: GatewayEvent, hostile: bool) {
         let message = match event {
             GatewayEvent::Begun { wants, .. } => return self.pretend(wants),
             GatewayEvent::Wants(wants) => {
@@ -209,7 +216,7 @@ impl Middle {
         }
     }
 
-    fn from_leader(&mut self, event: BoardEvent, hostile: bool) {
+    fn hear_leader(&mut self, event: BoardEvent, hostile: bool) {
         let message = match event {
             BoardEvent::Connected { peer, route } => {
                 self.peers.insert(peer);

@@ -24,22 +24,22 @@ impl FromStr for LineAddress {
     type Err = GatewayError;
 
     fn from_str(text: &str) -> Result<Self, GatewayError> {
-        let invalid = || GatewayError::InvalidLine(text.into());
+        let invalid = GatewayError::InvalidLine;
         if let Some(place) = text.strip_prefix("tcp:") {
-            let (host, port) = place.rsplit_once(':').ok_or_else(invalid)?;
+            let (host, port) = place.rsplit_once(':').ok_or(invalid)?;
             // An IPv6 address has colons of its own and stands in brackets.
             let bracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
             let host = bracketed.unwrap_or(host);
-            let port = port.parse().ok().filter(|port| *port != 0).ok_or_else(invalid)?;
+            let port = port.parse().ok().filter(|port| *port != 0).ok_or(invalid)?;
             if host.is_empty() || host.contains(['/', ' ']) || (host.contains(':') && bracketed.is_none()) {
-                return Err(invalid());
+                return Err(invalid);
             }
             return Ok(Self::Tcp { host: host.into(), port });
         }
         if text.starts_with('/') && !text.ends_with('/') {
             return Ok(Self::Device(text.into()));
         }
-        Err(invalid())
+        Err(invalid)
     }
 }
 
@@ -69,9 +69,7 @@ mod tests {
         for text in
             ["", "ttyACM0", "/", "/dev/", "tcp:", "tcp:host", "tcp::1", "tcp:h:0", "tcp:h:65536", "tcp:::1:5"]
         {
-            let complaint = text.parse::<LineAddress>().unwrap_err().to_string();
-            assert!(complaint.starts_with(&format!("`{text}`")), "{complaint}");
-            assert!(complaint.contains("/dev/ttyACM0") && complaint.contains("tcp:127.0.0.1:5555"));
+            assert_eq!(text.parse::<LineAddress>(), Err(GatewayError::InvalidLine), "{text}");
         }
     }
 }

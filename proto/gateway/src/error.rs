@@ -1,13 +1,12 @@
 //! What can be wrong with a gateway's settings, in words that say what to write.
 
 /// What can be wrong with a gateway's settings.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatewayError {
     /// Not a line's address.
     #[error(
-        "`{0}` is no serial line: give the path of a device, such as /dev/ttyACM0, or tcp:HOST:PORT, such as \
-         tcp:127.0.0.1:5555"
+        "neither the path of a device, such as /dev/ttyACM0, nor tcp:HOST:PORT, such as tcp:127.0.0.1:5555"
     )]
-    InvalidLine(String),
+    InvalidLine,
 }

@@ -20,7 +20,8 @@
 //!    [`BoardEndpoint::handle_timeout`] when [`BoardEndpoint::timeout`] has come.
 //! 2. After each of these, take events ([`BoardEndpoint::poll_event`]) until there are none.
 //! 3. Whenever the medium takes another datagram, ask for one ([`BoardEndpoint::poll_datagram`]). Nothing is made before
-//!    it can leave, so that a slow medium holds no queue but the endpoint's own, which is bounded.
+//!    it can leave, so that a slow medium holds no queue but the endpoint's own, which is bounded. While the medium takes
+//!    nothing, a deadline for something to be sent may pass and stay; there is nothing to do then but to wait for the medium.
 //!
 //! Times are [`Duration`](core::time::Duration)s since an arbitrary start and never go back. Numbers in line and radio
 //! headers are little-endian as in IEEE 802.15.4; inside datagrams they are big-endian as everywhere in Quiver.
@@ -34,7 +35,7 @@
 //!
 //! # Transfers
 //! A message and its CRC-32 are cut into equal fragments. The receiver says which it has; the sender repeats the others, a
-//! few times, and then gives the message up: transmission may fail silently, and machines keep their own deadlines. One
+//! few times at growing intervals, and then gives the message up: transmission may fail silently, and machines keep their own deadlines. One
 //! message at a time is under way in each direction. A side that gives up three messages in a row, or one that says who is
 //! connected, ends the session, so that no state of either side can keep the link useless.
 #![cfg_attr(not(feature = "std"), no_std)]

@@ -42,7 +42,8 @@ impl Limits {
             repeat_after: Duration::from_secs(1),
             repeats: 6,
             ping_every: Duration::from_secs(10),
-            lost_after: Duration::from_secs(35),
+            // A board may compute for half a minute.
+            lost_after: Duration::from_secs(65),
         }
     }
 

@@ -227,7 +227,7 @@ fn session_ends_if_the_board_cannot_be_told_who_is_connected() {
 fn silence_ends_the_session_on_both_sides_and_a_new_one_begins_after_it() {
     let mut world = World::begun(Limits::line(MAX_MESSAGE), PERFECT, 1);
     world.faults.lose = 100;
-    world.run(world.now + Duration::from_secs(36));
+    world.run(world.now + Duration::from_secs(66));
     assert_eq!(world.told_board, [BoardEvent::Lost]);
     assert_eq!(world.told_gateway, [GatewayEvent::Lost]);
     world.faults.lose = 0;

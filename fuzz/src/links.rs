@@ -1,0 +1,162 @@
+//! What a board and its gateway say to each other: frames, messages, and both endpoints fed with anything.
+
+use std::time::Duration;
+
+use quiver_link::{
+    BoardEndpoint, Destination, GatewayEndpoint, Limits, LineDecoder, MAX_LINE_FRAME, RadioFrame, Report,
+    Route, ToBoard, ToGateway, Wants, encode_line,
+};
+
+/// The longest message of the endpoints here.
+const MAX_MESSAGE: usize = 2048;
+
+fn board() -> BoardEndpoint {
+    let wants = Wants::new(Some("alpha"), true).expect("a name");
+    BoardEndpoint::new(Limits::line(MAX_MESSAGE), 7, wants)
+}
+
+/// A stream of bytes: whatever frames it has are those that their encoder makes, and a frame after it is found.
+pub fn line(bytes: &[u8]) {
+    let (mut decoder, mut input) = (LineDecoder::new(), bytes);
+    let mut taken = 0;
+    while let Some(frame) = decoder.next_frame(&mut input) {
+        let encoded = encode_line(frame.address, frame.datagram).expect("no longer than it came");
+        assert!(encoded.len() <= MAX_LINE_FRAME);
+        taken += encoded.len() - 2;
+    }
+    assert!(input.is_empty() && taken <= bytes.len(), "frames out of nothing");
+    let good = encode_line(9, b"after it").expect("short");
+    let mut input = &good[..];
+    let frame = decoder.next_frame(&mut input).expect("found again");
+    assert_eq!((frame.address, frame.datagram), (9, &b"after it"[..]));
+}
+
+/// Radio frames and messages: one encoding each.
+pub fn message(bytes: &[u8]) {
+    if let Ok(frame) = RadioFrame::parse(bytes) {
+        assert_eq!(frame.encode().expect("no longer than it came"), bytes);
+    }
+    if let Ok(message) = ToBoard::decode(bytes) {
+        assert_eq!(message.encode(), bytes);
+    }
+    match ToGateway::decode(bytes) {
+        // A shorter or longer one comes from another version.
+        Ok(ToGateway::Report(report)) => {
+            let _ = report.to_string();
+        }
+        Ok(message) => assert_eq!(message.encode(), bytes),
+        Err(_) => {}
+    }
+}
+
+/// Both endpoints fed with datagrams of anything, cut from the input by their lengths, in the middle of a session. They come
+/// to rest, say nothing longer than the medium takes, and understand each other afterwards.
+pub fn endpoints(bytes: &[u8]) {
+    let mut pair = Pair { now: Duration::ZERO, board: board(), gateway: gateway() };
+    pair.exchange();
+    let _ = pair.board.send(&ToGateway::Transmit { to: Destination::Group, payload: vec![1; 1500] });
+    let _ = pair.gateway.send(&ToBoard::Received { from: 1, bytes: vec![2; 1500] });
+    let mut input = bytes;
+    while let Some((&head, rest)) = input.split_first() {
+        let (datagram, rest) = rest.split_at(usize::from(head / 2).min(rest.len()));
+        input = rest;
+        if head % 2 == 0 {
+            pair.board.handle_datagram(pair.now, datagram);
+        } else {
+            pair.gateway.handle_datagram(pair.now, datagram);
+        }
+        pair.exchange();
+        pair.now += Duration::from_millis(100);
+    }
+    for _ in 0..200 {
+        pair.now += Duration::from_secs(1);
+        pair.exchange();
+    }
+    assert!(pair.board.has_session() && pair.gateway.has_session(), "they do not find each other again");
+}
+
+struct Pair {
+    now: Duration,
+    board: BoardEndpoint,
+    gateway: GatewayEndpoint,
+}
+
+impl Pair {
+    /// Carries datagrams until there are none.
+    fn exchange(&mut self) {
+        let limit = Limits::line(MAX_MESSAGE).mtu;
+        self.board.handle_timeout(self.now);
+        self.gateway.handle_timeout(self.now);
+        for round in 0.. {
+            assert!(round < 1000, "they do not come to rest");
+            while self.board.poll_event().is_some() || self.gateway.poll_event().is_some() {}
+            let to_gateway = self.board.poll_datagram(self.now);
+            let to_board = self.gateway.poll_datagram(self.now, 1_700_000_000);
+            if to_gateway.is_none() && to_board.is_none() {
+                break;
+            }
+            for datagram in to_gateway {
+                assert!(datagram.len() <= limit);
+                self.gateway.handle_datagram(self.now, &datagram);
+            }
+            for datagram in to_board {
+                assert!(datagram.len() <= limit);
+                self.board.handle_datagram(self.now, &datagram);
+            }
+        }
+    }
+}
+
+fn gateway() -> GatewayEndpoint {
+    GatewayEndpoint::new(Limits::line(MAX_MESSAGE), 1)
+}
+
+/// Frames with garbage between them.
+pub fn line_seeds() -> Vec<Vec<u8>> {
+    let frames = [encode_line(0, b"one"), encode_line(7, &[0; 300]), encode_line(1, &[])];
+    let frames: Vec<_> = frames.into_iter().flatten().collect();
+    let mixed = frames.join(&b"\x05garbage\0"[..]);
+    frames.into_iter().chain([mixed]).collect()
+}
+
+/// One of each.
+pub fn message_seeds() -> Vec<Vec<u8>> {
+    let radio = RadioFrame { sequence: 1, network: 2, destination: 0, source: 3, datagram: b"datagram" };
+    vec![
+        radio.encode().expect("short"),
+        ToGateway::Transmit { to: Destination::Peer(1), payload: b"one".to_vec() }.encode(),
+        ToGateway::Transmit { to: Destination::Group, payload: b"all".to_vec() }.encode(),
+        ToGateway::Block { peer: 3 }.encode(),
+        ToGateway::Report(Report::default()).encode(),
+        ToBoard::Connected { peer: 1, route: Route::Kgc }.encode(),
+        ToBoard::Disconnected { peer: 1 }.encode(),
+        ToBoard::Received { from: 1, bytes: b"heard".to_vec() }.encode(),
+    ]
+}
+
+/// What the two would say to each other anyway.
+pub fn endpoint_seeds() -> Vec<Vec<u8>> {
+    let (mut board, mut gateway) = (board(), gateway());
+    let mut script = Vec::new();
+    let mut put = |to_gateway: bool, datagram: &[u8]| {
+        script.push(u8::try_from(datagram.len().min(127) * 2).expect("a byte") + u8::from(to_gateway));
+        script.extend(&datagram[..datagram.len().min(127)]);
+    };
+    let _ = gateway.send(&ToBoard::Disconnected { peer: 1 });
+    for second in 0..40 {
+        let now = Duration::from_secs(second);
+        if second == 2 {
+            let _ = board.send(&ToGateway::Block { peer: 1 });
+            let _ = gateway.send(&ToBoard::Disconnected { peer: 1 });
+        }
+        for datagram in board.poll_datagram(now) {
+            put(true, &datagram);
+            gateway.handle_datagram(now, &datagram);
+        }
+        for datagram in gateway.poll_datagram(now, 1_700_000_000) {
+            put(false, &datagram);
+            board.handle_datagram(now, &datagram);
+        }
+    }
+    vec![script]
+}
