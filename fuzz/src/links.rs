@@ -26,9 +26,12 @@ pub fn line(bytes: &[u8]) {
     }
     assert!(input.is_empty() && taken <= bytes.len(), "frames out of nothing");
     let good = encode_line(9, b"after it").expect("short");
-    let mut input = &good[..];
-    let frame = decoder.next_frame(&mut input).expect("found again");
-    assert_eq!((frame.address, frame.datagram), (9, &b"after it"[..]));
+    let (mut input, mut last) = (&good[..], None);
+    // Its zero in front may end one that only lacked it.
+    while let Some(frame) = decoder.next_frame(&mut input) {
+        last = Some((frame.address, frame.datagram.to_vec()));
+    }
+    assert_eq!(last, Some((9, b"after it".to_vec())), "not found again");
 }
 
 /// Radio frames and messages: one encoding each.
@@ -95,11 +98,11 @@ impl Pair {
             if to_gateway.is_none() && to_board.is_none() {
                 break;
             }
-            for datagram in to_gateway {
+            if let Some(datagram) = to_gateway {
                 assert!(datagram.len() <= limit);
                 self.gateway.handle_datagram(self.now, &datagram);
             }
-            for datagram in to_board {
+            if let Some(datagram) = to_board {
                 assert!(datagram.len() <= limit);
                 self.board.handle_datagram(self.now, &datagram);
             }
@@ -149,11 +152,11 @@ pub fn endpoint_seeds() -> Vec<Vec<u8>> {
             let _ = board.send(&ToGateway::Block { peer: 1 });
             let _ = gateway.send(&ToBoard::Disconnected { peer: 1 });
         }
-        for datagram in board.poll_datagram(now) {
+        if let Some(datagram) = board.poll_datagram(now) {
             put(true, &datagram);
             gateway.handle_datagram(now, &datagram);
         }
-        for datagram in gateway.poll_datagram(now, 1_700_000_000) {
+        if let Some(datagram) = gateway.poll_datagram(now, 1_700_000_000) {
             put(false, &datagram);
             board.handle_datagram(now, &datagram);
         }
