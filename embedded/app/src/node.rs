@@ -278,7 +278,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     /// How things stand, for LEDs.
     pub(crate) fn state(&self) -> State {
         let Some(status) = self.status() else {
-            return if self.loaded && self.settings.is_none() {
+            return if self.loaded && self.settings.is_none() && !self.random.is_faulty() {
                 State::Unprovisioned
             } else {
                 State::Trouble
