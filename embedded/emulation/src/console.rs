@@ -79,9 +79,12 @@ impl Console {
                     return found;
                 }
             }
-            let last = &heard.lines[heard.lines.len().saturating_sub(20)..];
-            assert!(!heard.ended, "the emulator ended before {what}:\n{}", last.join("\n"));
-            assert!(!deadline.left().is_zero(), "waited in vain for {what}:\n{}", last.join("\n"));
+            if heard.ended || deadline.left().is_zero() {
+                let last = heard.lines[heard.lines.len().saturating_sub(20)..].join("\n");
+                let why = if heard.ended { "the emulator ended before" } else { "waited in vain for" };
+                drop(heard);
+                panic!("{why} {what}:\n{last}");
+            }
             heard = condition.wait_timeout(heard, deadline.left()).expect("not poisoned").0;
         }
     }

@@ -8,6 +8,7 @@
 //! | [`wire`] | the line between a board and its gateway, which the test can listen to, disturb and cut |
 //! | [`console`] | a board's console: lines in, lines out |
 //! | [`board`] | an emulator with a board's image, its console and its wire; QEMU is one |
+//! | [`swarm`] | all of them together |
 //! | [`size`] | what an image takes of flash and RAM |
 //! | [`model`] | a board in the model of the nRF52840, whose surroundings take orders |
 //! | [`patience`] | waiting, with an end |
@@ -24,4 +25,5 @@ pub mod model;
 pub mod patience;
 pub mod process;
 pub mod size;
+pub mod swarm;
 pub mod wire;

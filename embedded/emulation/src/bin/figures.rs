@@ -1,0 +1,146 @@
+//! What the firmware costs: instructions, stack and heap of every operation, counted in QEMU; flash and RAM of the images.
+//!
+//! ```text
+//! cargo run --manifest-path embedded/Cargo.toml -p quiver-emulation --bin figures -- check
+//! ```
+//!
+//! compares them with `embedded/figures.csv` and fails if any is more than 3 % above what is recorded there or above its
+//! budget; `record` in place of `check` writes them there, beside what else is recorded. `show 'bench sha 3 256'` measures single lines.
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use quiver_bench::figures::{self, Figures, LINES, Quantity, Subject};
+use quiver_bench::transcript;
+use quiver_emulation::board::{Board, Time, qemu};
+use quiver_emulation::build::{image, root};
+use quiver_emulation::size::Size;
+
+/// What an image may take.
+struct Budget {
+    /// As recorded.
+    name: &'static str,
+    package: &'static str,
+    features: &'static str,
+    /// Bytes.
+    flash: u64,
+    /// Bytes.
+    static_ram: u64,
+}
+
+const IMAGES: [Budget; 1] = [Budget {
+    name: "mps2-edge",
+    package: "quiver-mps2",
+    features: "edge",
+    flash: 256 * 1024,
+    static_ram: 64 * 1024,
+}];
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = env::args().skip(1).collect();
+    let words: Vec<_> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["record"] => record(),
+        ["check"] => check(),
+        ["show", ref lines @ ..] if !lines.is_empty() => {
+            say(&run(lines));
+            ExitCode::SUCCESS
+        }
+        _ => {
+            complain("usage: figures record | check | show LINE...");
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "a program's output")]
+fn say(text: &str) {
+    println!("{text}");
+}
+
+#[expect(clippy::print_stderr, reason = "a program's complaints")]
+fn complain(text: &str) {
+    eprintln!("{text}");
+}
+
+fn recorded_at() -> PathBuf {
+    root().join("embedded/figures.csv")
+}
+
+fn recorded() -> Figures {
+    let text = fs::read_to_string(recorded_at()).expect("embedded/figures.csv can be read");
+    figures::read(&text).unwrap_or_else(|error| panic!("embedded/figures.csv: {error}"))
+}
+
+fn record() -> ExitCode {
+    let mut all = recorded();
+    let (measured, over) = measure(&all);
+    let count = measured.len();
+    all.extend(measured);
+    fs::write(recorded_at(), figures::write(&all)).expect("embedded/figures.csv can be written");
+    say(&format!("{count} figures recorded"));
+    over.iter().for_each(|text| complain(text));
+    if over.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn check() -> ExitCode {
+    let recorded = recorded();
+    let (measured, over) = measure(&recorded);
+    let differences = figures::compare(&recorded, &measured);
+    for difference in &differences {
+        if difference.fails() { complain(&difference.to_string()) } else { say(&difference.to_string()) }
+    }
+    over.iter().for_each(|text| complain(text));
+    let bad = differences.iter().any(figures::Difference::fails) || !over.is_empty();
+    if bad {
+        complain("if this is meant: `figures record`, and say why in the commit");
+        return ExitCode::FAILURE;
+    }
+    say(&format!("{} figures are as recorded, within {} %", measured.len(), figures::TOLERANCE));
+    ExitCode::SUCCESS
+}
+
+/// All figures, and which budgets are no longer kept.
+fn measure(recorded: &Figures) -> (Figures, Vec<String>) {
+    let output = run(&LINES);
+    let outcomes = transcript::parse(&output).unwrap_or_else(|error| panic!("{error}\n{output}"));
+    let mut measured = figures::of("mps2-an386", &outcomes);
+    let mut over = Vec::new();
+    for budget in &IMAGES {
+        let size = Size::of(&image(budget.package, budget.name, budget.features));
+        let quantities = [
+            (Quantity::Flash, size.flash, budget.flash),
+            (Quantity::StaticRam, size.static_ram, budget.static_ram),
+        ];
+        for (quantity, bytes, limit) in quantities {
+            let (image, none) = (budget.name.to_string(), String::new());
+            let subject = Subject { image, benchmark: none.clone(), parameters: none, quantity };
+            let text = format!("{subject}: {bytes}, above the budget of {limit}");
+            // Whoever was within it once stays within; who never was is told, and held to what is recorded.
+            match recorded.get(&subject) {
+                Some(before) if bytes > limit && *before > limit => say(&text),
+                _ if bytes > limit => over.push(text),
+                _ => {}
+            }
+            measured.insert(subject, bytes);
+        }
+    }
+    (measured, over)
+}
+
+/// What the bench shell answers to these lines, in one run.
+fn run(lines: &[&str]) -> String {
+    let image = image("quiver-mps2", "mps2-bench", "bench");
+    let directory = tempfile::tempdir().expect("tempdir");
+    let log: &Path = &directory.path().join("bench");
+    let mut board = Board::start(log, |ports| qemu(&image, Time::Instructions, &[], ports));
+    board.console.line("ready");
+    for line in lines {
+        board.console.type_line(line);
+        board.console.line("ready");
+    }
+    board.console.said().join("\n")
+}
