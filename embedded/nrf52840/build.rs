@@ -42,8 +42,8 @@ fn main() {
          overwriting variables. The heap is what the variables leave of RAM. */\n\
          MEMORY\n{{\n\
          FLASH : ORIGIN = {program:#x}, LENGTH = {:#x}\n\
-         STACK : ORIGIN = 0x20000000, LENGTH = 48K\n\
-         RAM : ORIGIN = 0x2000C000, LENGTH = 208K\n\
+         STACK : ORIGIN = 0x20000000, LENGTH = 80K\n\
+         RAM : ORIGIN = 0x20014000, LENGTH = 176K\n\
          }}\n\
          _stack_start = ORIGIN(STACK) + LENGTH(STACK);\n\
          _stack_end = ORIGIN(STACK);\n\
