@@ -11,6 +11,8 @@ use quiver_drone::release::IbeOptions;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::CommonArgs;
 
+use crate::provision::Radio;
+
 const EXAMPLES: &str = "\
 Examples:
   edge enroll --deployment deployment.toml --token edge-1.token        # once; `edge run` does it too
@@ -23,6 +25,7 @@ Examples:
   edge envelope open order.env --out order.txt                         # if this drone's attributes fit
   edge ibe encrypt plan.txt --to mission/alpha/phase-2 --out plan.age  # opens when the operator begins the phase
   edge ibe decrypt plan.age --out plan.txt                             # collects the key from the KGCs
+  edge provision --deployment deployment.toml --token board-1.token    # the line that sets up a board at its console
   edge envelope send --policy medic 'two wounded at the bridge'        # to the group, through the running edge
 
 Files in the data directory (default ./edge-data): drone.state (keys, encrypted), deployment.toml (copy of
@@ -63,6 +66,8 @@ pub(crate) enum Command {
         /// The text
         text: String,
     },
+    /// Print the line that sets up a board: for its console, and secret until the board has enrolled
+    Provision(ProvisionArgs),
     /// Attribute keys: what this drone may open
     #[command(subcommand)]
     Abe(AbeCommand),
@@ -105,6 +110,22 @@ pub(crate) struct RunArgs {
     /// Print what happens as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProvisionArgs {
+    /// The public deployment file (from `kgc init`)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) deployment: PathBuf,
+    /// The board's token (mode 0600)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token: PathBuf,
+    /// The group to join; default: the only one in the token
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) group: Option<Name>,
+    /// Network and address of a board that reaches its gateway by radio, both hexadecimal
+    #[arg(long, value_name = "PAN:ADDRESS")]
+    pub(crate) radio: Option<Radio>,
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod control;
 mod envelope;
 mod error;
 mod ibe;
+mod provision;
 mod service;
 mod store;
 
@@ -66,6 +67,7 @@ fn run(cli: Cli) -> Result<()> {
             let answer: String = runtime.block_on(ask(&config, &request))?;
             Ok(terminal::line(&answer)?)
         }
+        Command::Provision(args) => Ok(terminal::line(&provision::line(&args)?)?),
         Command::Envelope(command) => runtime.block_on(envelope::run(&config, &protection, command)),
         Command::Abe(command) => runtime.block_on(attributes::run(&config, &protection, &command)),
         Command::Ibe(args) => runtime.block_on(ibe::run(&config, &protection, args)),
