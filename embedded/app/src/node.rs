@@ -33,6 +33,8 @@ pub(crate) type S = Ristretto255;
 pub(crate) const MAX_MESSAGE: usize = 16 * 1024;
 /// How long to wait before something that failed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
+/// The same for writes to flash that fail again and again.
+const RETRY_MAX: Duration = Duration::from_secs(600);
 /// How often the gateway is told what was counted.
 const REPORT: Duration = Duration::from_secs(60);
 
@@ -49,6 +51,7 @@ pub(crate) struct Node<F, R> {
     /// Whether the flash has been looked at.
     loaded: bool,
     retry_at: Duration,
+    patience: Duration,
     random: Randomness<R>,
     /// Whether the console knows that randomness fails.
     told_faulty: bool,
@@ -83,6 +86,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             storage,
             loaded: false,
             retry_at: Duration::ZERO,
+            patience: RETRY,
             random,
             told_faulty: false,
             clock: Clock::default(),

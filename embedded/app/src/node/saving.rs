@@ -8,7 +8,7 @@ use quiver_link::Counter;
 use quiver_role::edge::Provisioning;
 use rand_core::CryptoRngCore;
 
-use super::{Node, RETRY, S};
+use super::{Node, RETRY, RETRY_MAX, S};
 use crate::StorageError;
 use crate::kept;
 
@@ -48,10 +48,13 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         match self.store(now, &bytes).await {
             Ok(()) => {
                 self.unsaved = None;
+                self.patience = RETRY;
                 true
             }
             Err(error) => {
-                self.retry_at = now.saturating_add(RETRY);
+                // Trying wears the flash as well.
+                self.retry_at = now.saturating_add(self.patience);
+                self.patience = (2 * self.patience).min(RETRY_MAX);
                 self.tell_storage(&error);
                 false
             }

@@ -1,0 +1,236 @@
+//! The whole node against a real KGC and a real leader, in virtual time.
+
+#[path = "../board/flash.rs"]
+#[allow(dead_code, reason = "some of it is for the tests of storage alone")]
+mod flash;
+#[path = "../board/time.rs"]
+mod time;
+#[path = "../board/wire.rs"]
+mod wire;
+#[path = "../board/world.rs"]
+mod world;
+
+/// Nobody counts the heap here.
+mod meter {
+    pub(crate) fn board<T>(work: impl FnOnce() -> T) -> T {
+        work()
+    }
+
+    pub(crate) fn pause<T>(work: impl FnOnce() -> T) -> T {
+        work()
+    }
+
+    pub(crate) fn forget() {}
+}
+
+use std::time::Duration;
+
+use quiver_ainq::StrategyKind;
+use quiver_firmware::State;
+use quiver_link::Counter;
+use quiver_role::leader::LeaderTiming;
+use quiver_role::{LeaderCommand, LeaderEvent};
+
+use self::world::{World, name};
+
+#[test]
+fn board_enrols_joins_and_follows_ten_keys() {
+    for strategy in [StrategyKind::Flat, StrategyKind::Tree] {
+        let mut world = World::new(1, strategy, LeaderTiming::default());
+        world.until("a session", |world| world.said.contains("gateway connected"));
+        assert_eq!(world.knobs.state.get(), Some(State::Unprovisioned));
+        world.provision("board-1");
+        world.until("enrolled", |world| world.said.contains("\nenrolled board-1\n"));
+        for _ in 0..10 {
+            world.until("agreement", World::agree);
+            let before = world.epoch();
+            world.lead(LeaderCommand::Rekey);
+            world.until("another key", |world| world.epoch() != before && world.agree());
+        }
+        assert_eq!(world.knobs.state.get(), Some(State::Member));
+        assert!(!world.said.contains("fault") && !world.said.contains("blamed"), "{}", world.said);
+    }
+}
+
+#[test]
+fn messages_go_both_ways() {
+    let mut world = World::joined(2);
+    world.type_line("send hello from the board");
+    world.until("heard", |world| world.leader_events.iter().any(is_message));
+    let data = b"hello\x07\nboard \xff".to_vec();
+    world.lead(LeaderCommand::Send { channel: name("orders"), data });
+    world.until("message", |world| world.last("message").is_some());
+    assert_eq!(world.last("message"), Some(r"message orders leader hello\x07\nboard \xff"));
+}
+
+fn is_message(event: &LeaderEvent) -> bool {
+    matches!(event, LeaderEvent::Message { data, .. } if data == b"hello from the board")
+}
+
+#[test]
+fn reset_keeps_the_state_and_a_missed_key_is_caught_up_with() {
+    let mut world = World::joined(3);
+    world.type_line("reset");
+    world.until("a second start", |world| world.said.matches("start board").count() == 2);
+    world.stop_board();
+    world.lead(LeaderCommand::Rekey);
+    world.run(Duration::from_secs(60));
+    assert!(!world.agree());
+    world.start_board();
+    world.until("agreement", World::agree);
+    assert_eq!(world.said.matches("\nenrolled").count(), 1);
+}
+
+#[test]
+fn power_lost_at_any_step_of_writing_a_key_costs_nothing_but_time() {
+    for cut in (0..340).step_by(17) {
+        let mut world = World::joined(4);
+        let begun = world.flash.chip().steps;
+        world.flash.chip().fails_at = Some(begun + cut);
+        world.lead(LeaderCommand::Rekey);
+        world.run(Duration::from_secs(1));
+        world.lead(LeaderCommand::Rekey);
+        world.until("agreement", World::agree);
+        world.type_line("status");
+        world.until("status", |world| world.said.ends_with("end\n"));
+        let since = world.said.rsplit("start board").next().unwrap();
+        assert!(!since.contains("fault"), "cut {cut}: {}", world.said);
+        assert_eq!(world.said.matches("\nenrolled").count(), 1, "cut {cut}");
+    }
+}
+
+#[test]
+fn power_lost_at_any_step_of_enrolment_still_ends_in_a_key() {
+    for cut in (0..1_200).step_by(53) {
+        let mut world = World::new(5, StrategyKind::Flat, LeaderTiming::default());
+        let line = hex::encode(&*world.provisioning("board-1").encode());
+        world.flash.chip().fails_at = Some(cut);
+        world.run(Duration::from_secs(1));
+        world.type_line(&format!("provision {line}"));
+        world.run(Duration::from_secs(30));
+        world.type_line(&format!("provision {line}"));
+        world.until("agreement", World::agree);
+    }
+}
+
+#[test]
+fn wiped_board_is_as_new_and_holds_no_key() {
+    for by_button in [false, true] {
+        let mut world = World::joined(6);
+        if by_button {
+            world.knobs.button.set(true);
+            world.run(Duration::from_secs(2));
+        } else {
+            world.type_line("wipe");
+        }
+        world.until("wiped", |world| world.said.contains("\nwiped\n"));
+        assert!(world.flash.chip().bytes.iter().all(|byte| *byte == 0xff));
+        assert_eq!(world.knobs.state.get(), Some(State::Unprovisioned));
+        world.type_line("send anybody?");
+        world.until("refused", |world| world.said.ends_with("error not provisioned\n"));
+        world.stop_board();
+        world.start_board();
+        world.until("unprovisioned", |world| world.said.ends_with("unprovisioned\n"));
+        world.said.clear();
+        world.said.push('\n');
+        world.provision("board-2");
+        world.until("agreement", World::agree);
+    }
+}
+
+#[test]
+fn garbage_on_both_lines_is_counted_and_keys_go_on() {
+    let mut world = World::new(7, StrategyKind::Flat, LeaderTiming::default());
+    world.wire.say(&[0xee; 5_000]);
+    world.wire.say(&[0x01; 5_000]);
+    world.console.say(&[0x9b; 10_000]);
+    world.console.say(b"\n\x00\xff\n\n");
+    world.provision("board-1");
+    world.wire.both().noise = 2_000;
+    for _ in 0..20 {
+        world.until("agreement", World::agree);
+        let before = world.epoch();
+        world.lead(LeaderCommand::Rekey);
+        world.wire.say(b"\x00\x00garbage\x00more");
+        world.until("another key", |world| world.epoch() != before && world.agree());
+    }
+    world.wire.both().noise = 0;
+    world.run(Duration::from_secs(130));
+    let report = world.report.expect("a report");
+    assert!(report.value(Counter::BadFrames) > 10 && report.value(Counter::TooLong) > 0, "{report}");
+    assert!(world.knobs.starved.get() <= Duration::from_secs(1), "{:?}", world.knobs.starved.get());
+}
+
+#[test]
+fn lost_gateway_is_noticed_and_its_successor_taken() {
+    let mut world = World::joined(8);
+    world.gateway_up = false;
+    world.until("noticed", |world| world.said.contains("\ngateway lost\n"));
+    assert_eq!(world.knobs.state.get(), Some(State::NoGateway));
+    world.lead(LeaderCommand::Rekey);
+    world.gateway_up = true;
+    world.restart_gateway();
+    world.until("agreement", World::agree);
+}
+
+#[test]
+fn stuck_randomness_stops_cryptography_until_it_is_back() {
+    let mut world = World::joined(9);
+    world.knobs.stuck.set(true);
+    world.run(Duration::from_secs(15));
+    assert!(world.said.contains("fault randomness"), "{}", world.said);
+    assert_eq!(world.knobs.state.get(), Some(State::Trouble));
+    let (stored, before) = (world.flash.chip().steps, world.board_epoch());
+    world.lead(LeaderCommand::Rekey);
+    world.type_line("send hello");
+    world.run(Duration::from_secs(30));
+    assert!(world.said.contains("error not now"));
+    assert_eq!((world.flash.chip().steps, world.board_epoch()), (stored, before), "nothing was done");
+    world.knobs.stuck.set(false);
+    world.until("agreement", World::agree);
+    assert!(world.said.contains("randomness is back"));
+    world.run(Duration::from_secs(61));
+    assert!(world.report.expect("a report").value(Counter::RandomFailures) >= 2);
+}
+
+#[test]
+fn worn_flash_holds_everything_back_and_is_reported() {
+    let mut world = World::joined(10);
+    let agreed = world.board_epoch();
+    world.flash.chip().worn = (0..16).collect();
+    world.lead(LeaderCommand::Rekey);
+    world.until("fault", |world| world.said.contains("\nfault flash is worn"));
+    world.run(Duration::from_secs(20));
+    assert_eq!(world.knobs.state.get(), Some(State::Trouble));
+    world.type_line("status");
+    world.until("status", |world| world.said.contains("\nend\n"));
+    world.flash.chip().worn.clear();
+    world.until("agreement", World::agree);
+    assert_ne!(world.board_epoch(), agreed);
+    let erased: u32 = world.flash.chip().erasures.iter().sum();
+    assert!(erased < 200, "trying again wears as well: {erased}");
+    world.run(Duration::from_secs(61));
+    assert!(world.report.expect("a report").value(Counter::FlashFailures) > 0);
+}
+
+#[test]
+fn bad_provisioning_is_refused_in_words() {
+    let mut world = World::new(11, StrategyKind::Flat, LeaderTiming::default());
+    let good = hex::encode(&*world.provisioning("board-1").encode());
+    let cases = [
+        ("provision", "error this command takes something"),
+        ("provision zz", "error not hexadecimal"),
+        ("provision 0102", "error cut or changed"),
+        (&format!("provision {}", &good[..good.len() - 2]), "error cut or changed"),
+        (&format!("provision {good}00"), "error cut or changed"),
+        (&format!("provision {}", "00".repeat(2_060)), "error line is too long"),
+        (&format!("provision {good}"), "provisioned"),
+        (&format!("provision {good}"), "error provisioned already; wipe first"),
+    ];
+    for (line, answer) in cases {
+        world.said.clear();
+        world.type_line(line);
+        world.run(Duration::from_millis(10));
+        assert!(world.said.lines().any(|said| said.starts_with(answer)), "{answer}: {}", world.said);
+    }
+}
