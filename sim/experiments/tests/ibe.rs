@@ -35,6 +35,9 @@ fn every_published_figure_stands_beside_ours(report: &Report) {
     for slug in ["end-to-end", "aggregate", "extract-and-aggregate"] {
         assert!(table(report, slug).columns.iter().any(|column| column.key == "from_bytes_seconds"));
     }
+    for slug in ["end-to-end", "extract-and-aggregate"] {
+        assert!(table(report, slug).columns.iter().any(|column| column.key == "alone_seconds"));
+    }
 }
 
 fn insecure_setup_is_called_insecure(report: &Report) {

@@ -150,7 +150,7 @@ pub(super) fn kzg(plan: &Plan, published: &Published, observer: &mut dyn Observe
             "Making, verifying one by one and the batch check are the crate's, ark-poly-commit 0.6, on arkworks' arithmetic, not on the assembly that the rest of Quiver runs on. The \
              setup has exactly as many powers as the polynomial has coefficients, and making it counts, as in the published code."
                 .into(),
-            "All at once: random weights of 112 bits, two multi-scalar multiplications and two pairings over quiver-pairing, which the indices' \
+            "All at once: random weights of 112 bits, with which wrong shares pass once in 2^112 times; two multi-scalar multiplications and two pairings over quiver-pairing, which the indices' \
              being small and the commitment's being one allow. The crate's batch check makes three multiplications for every share."
                 .into(),
         ],

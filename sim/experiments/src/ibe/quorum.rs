@@ -1,7 +1,7 @@
 //! A quorum, all of whom are needed, and a message on its way through it.
 
 use quiver_age::Identity;
-use quiver_ibe::{Dealing, IdentityKey, IdentityPoint, PublicShares, UnverifiedKeyShare, combine};
+use quiver_ibe::{Dealing, IdentityKey, IdentityPoint, KeyShare, PublicShares, UnverifiedKeyShare, combine};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
@@ -11,10 +11,21 @@ use crate::{ExperimentError, Result};
 /// How shares of keys come to whoever combines them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// As points, as the published benchmarks have them.
+    /// As points, as the published benchmarks have them, out of one process, which extracts all by one table.
     Memory,
-    /// As 98 bytes each, which are decoded and whose subgroup is checked.
+    /// As points, each extracted by itself, as by one who has no other master share.
+    Alone,
+    /// Extracted like that, and as 98 bytes each, which are decoded and whose subgroup is checked.
     Bytes,
+}
+
+impl Arrival {
+    fn extract(self, dealing: &Dealing, point: &IdentityPoint) -> Vec<KeyShare> {
+        match self {
+            Self::Memory => dealing.extract(point),
+            Self::Alone | Self::Bytes => dealing.shares().iter().map(|share| share.extract(point)).collect(),
+        }
+    }
 }
 
 /// A quorum with its shares of one identity's key.
@@ -38,18 +49,18 @@ impl Quorum {
         let dealing = Dealing::deal(count, count, &mut rng)?;
         let (publics, point) = (dealing.public_shares()?, IdentityPoint::of(&condition()?));
         let mut quorum = Self { dealing, publics, point, shares: Vec::new(), bytes: Vec::new(), rng };
-        quorum.shares = quorum.extract();
+        quorum.shares = quorum.extract(Arrival::Memory);
         quorum.bytes = quorum.shares.iter().map(|share| share.encode().to_vec()).collect();
         Ok(quorum)
     }
 
-    fn extract(&self) -> Vec<UnverifiedKeyShare> {
-        self.dealing.shares().iter().map(|share| share.extract(&self.point).into()).collect()
+    fn extract(&self, arrival: Arrival) -> Vec<UnverifiedKeyShare> {
+        arrival.extract(&self.dealing, &self.point).into_iter().map(Into::into).collect()
     }
 
     /// K out of the shares, checked.
     pub(super) fn aggregate(&mut self, arrival: Arrival) -> Result<IdentityKey> {
-        if arrival == Arrival::Memory {
+        if arrival != Arrival::Bytes {
             return Ok(combine(&self.publics, &self.point, &self.shares, &mut self.rng)?);
         }
         let shares = self.bytes.iter().map(|bytes| UnverifiedKeyShare::decode(bytes));
@@ -59,7 +70,7 @@ impl Quorum {
 
     /// Every share extracted, and K out of them.
     pub(super) fn extract_and_aggregate(&mut self, arrival: Arrival) -> Result<IdentityKey> {
-        self.shares = self.extract();
+        self.shares = self.extract(arrival);
         if arrival == Arrival::Bytes {
             self.bytes = self.shares.iter().map(|share| share.encode().to_vec()).collect();
         }
@@ -81,9 +92,9 @@ pub(super) fn end_to_end(count: u32, arrival: Arrival, message: &[u8], rng: &mut
     let publics = dealing.public_shares()?;
     let file = seal(publics.master(), message)?;
     let point = IdentityPoint::of(&condition()?);
-    let extracted = dealing.shares().iter().map(|share| share.extract(&point));
+    let extracted = arrival.extract(&dealing, &point).into_iter();
     let shares = match arrival {
-        Arrival::Memory => extracted.map(UnverifiedKeyShare::from).collect(),
+        Arrival::Memory | Arrival::Alone => extracted.map(UnverifiedKeyShare::from).collect(),
         Arrival::Bytes => extracted
             .map(|share| UnverifiedKeyShare::decode(&*share.encode()))
             .collect::<Result<Vec<_>, _>>()?,
