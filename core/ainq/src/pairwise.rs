@@ -13,7 +13,7 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use quiver_crypto::canonical::Reader;
-use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, extract, prf};
+use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, extract, prf, prf_each};
 
 use crate::slots::Slot;
 use crate::{AgreedSecret, Deployment, DronePublicKey, Element, Epoch, Error, Name, Suite};
@@ -112,6 +112,17 @@ impl<S: Suite> Ratchet<S> {
             self.chain = prf(&self.chain, S::ID, "step", &[]);
         }
         self.u += 1;
+    }
+
+    /// [`pad`](Self::pad), then [`step`](Self::step), with the chain's key hashed once for both.
+    pub(crate) fn pad_and_step(&mut self, d0: &Digest, slot: Slot) -> Secret<32> {
+        let slot = slot.to_be_bytes();
+        let [pad, stepped] = prf_each(&self.chain, S::ID, [("wrap", &[d0, &slot]), ("step", &[])]);
+        if !S::STRICT_PAPER {
+            self.chain = stepped;
+        }
+        self.u += 1;
+        pad
     }
 
     /// The start of the chain is the key of the epoch with this counter.

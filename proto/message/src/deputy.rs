@@ -128,7 +128,7 @@ impl<S: Suite> Replica<S> {
         Ok(Self {
             nonce: field::array("nonce", &wire.nonce)?,
             number: wire.number,
-            header: header_from_wire(field::present("header", wire.header.as_ref())?)?,
+            header: header_from_wire(field::present("header", wire.header.as_ref())?, None)?,
             chunk: wire.chunk,
             signature: field::signature("signature", &wire.signature)?,
         })
@@ -219,8 +219,8 @@ pub(crate) fn proof_from_wire<S: Suite>(
     wire: &wire::EquivocationProof,
 ) -> Result<EquivocationProof<S>, MessageError> {
     Ok(EquivocationProof {
-        first: header_from_wire(field::present("first", wire.first.as_ref())?)?,
-        second: header_from_wire(field::present("second", wire.second.as_ref())?)?,
+        first: header_from_wire(field::present("first", wire.first.as_ref())?, None)?,
+        second: header_from_wire(field::present("second", wire.second.as_ref())?, None)?,
     })
 }
 

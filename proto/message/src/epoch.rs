@@ -117,11 +117,14 @@ pub(crate) fn spare_to_wire(q: u64, point: Vec<u8>, signature: Vec<u8>) -> wire:
     wire::Spare { q, point, signature }
 }
 
-pub(crate) fn header_from_wire<S: Suite>(wire: &wire::Header) -> Result<Header<S>, MessageError> {
+pub(crate) fn header_from_wire<S: Suite>(
+    wire: &wire::Header,
+    leader: Option<&DronePublicKey<S>>,
+) -> Result<Header<S>, MessageError> {
     let point = if wire.point.is_empty() { None } else { Some(field::element("point", &wire.point)?) };
     let core = HeaderCore {
         group: field::name("group", &wire.group)?,
-        leader: field::drone("leader", &wire.leader)?,
+        leader: field::drone_expecting("leader", &wire.leader, leader)?,
         epoch: Epoch { term: wire.term, counter: wire.counter },
         prev: field::array("prev", &wire.prev)?,
         nonce: field::array("nonce", &wire.nonce)?,
@@ -205,9 +208,12 @@ impl Ack {
 }
 
 impl<S: Suite> Rekey<S> {
-    pub(crate) fn from_wire(wire: wire::Rekey) -> Result<Self, MessageError> {
+    pub(crate) fn from_wire(
+        wire: wire::Rekey,
+        leader: Option<&DronePublicKey<S>>,
+    ) -> Result<Self, MessageError> {
         Ok(Self {
-            header: header_from_wire(field::present("header", wire.header.as_ref())?)?,
+            header: header_from_wire(field::present("header", wire.header.as_ref())?, leader)?,
             part: wire.part.map(part::of_rekey).transpose()?,
         })
     }
@@ -243,10 +249,13 @@ impl CatchUpRequest {
 }
 
 impl<S: Suite> CatchUpReply<S> {
-    pub(crate) fn from_wire(wire: &wire::CatchUpReply) -> Result<Self, MessageError> {
+    pub(crate) fn from_wire(
+        wire: &wire::CatchUpReply,
+        leader: Option<&DronePublicKey<S>>,
+    ) -> Result<Self, MessageError> {
         Ok(Self {
             number: field::array("number", &wire.number)?,
-            header: header_from_wire(field::present("header", wire.header.as_ref())?)?,
+            header: header_from_wire(field::present("header", wire.header.as_ref())?, leader)?,
             part: wire.part.as_ref().map(part::of_reply).transpose()?,
             tag: field::array("tag", &wire.tag)?,
         })
@@ -317,14 +326,17 @@ impl<S: Suite> Leave<S> {
 }
 
 impl<S: Suite> EvictionNotice<S> {
-    pub(crate) fn from_wire(wire: &wire::EvictionNotice) -> Result<Self, MessageError> {
+    pub(crate) fn from_wire(
+        wire: &wire::EvictionNotice,
+        leader: Option<&DronePublicKey<S>>,
+    ) -> Result<Self, MessageError> {
         if wire.handles.is_empty() || wire.handles.len() > MAX_EVICTED {
             return Err(MessageError::Invalid("handles"));
         }
         let handles = wire.handles.iter().map(|handle| Ok(Handle(field::array("handles", handle)?)));
         Ok(Self {
             group: field::name("group", &wire.group)?,
-            leader: field::drone("leader", &wire.leader)?,
+            leader: field::drone_expecting("leader", &wire.leader, leader)?,
             epoch: Epoch { term: wire.term, counter: wire.counter },
             handles: handles.collect::<Result<_, MessageError>>()?,
             signature: field::signature("signature", &wire.signature)?,

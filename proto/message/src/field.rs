@@ -44,10 +44,19 @@ pub(crate) fn undecoded_drone(field: &'static str, bytes: Vec<u8>) -> Result<Vec
 }
 
 pub(crate) fn drone<S: Suite>(field: &'static str, bytes: &[u8]) -> Result<DronePublicKey<S>, MessageError> {
+    drone_expecting(field, bytes, None)
+}
+
+/// As [`drone`], without decoding points again if it is the key that is expected.
+pub(crate) fn drone_expecting<S: Suite>(
+    field: &'static str,
+    bytes: &[u8],
+    expected: Option<&DronePublicKey<S>>,
+) -> Result<DronePublicKey<S>, MessageError> {
     if bytes.len() > MAX_DRONE_LEN {
         return Err(MessageError::Invalid(field));
     }
-    DronePublicKey::decode(bytes).map_err(|error| MessageError::Field { field, error })
+    DronePublicKey::decode_expecting(bytes, expected).map_err(|error| MessageError::Field { field, error })
 }
 
 pub(crate) fn slots(field: &'static str, numbers: &[u32]) -> Result<SlotSet, MessageError> {

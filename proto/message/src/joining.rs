@@ -101,11 +101,14 @@ impl JoinHello {
 }
 
 impl<S: Suite> JoinChallenge<S> {
-    pub(crate) fn from_wire(wire: &wire::JoinChallenge) -> Result<Self, MessageError> {
+    pub(crate) fn from_wire(
+        wire: &wire::JoinChallenge,
+        leader: Option<&DronePublicKey<S>>,
+    ) -> Result<Self, MessageError> {
         Ok(Self {
             nonce: field::array("nonce", &wire.nonce)?,
             challenge: field::array("challenge", &wire.challenge)?,
-            leader: field::drone("leader", &wire.leader)?,
+            leader: field::drone_expecting("leader", &wire.leader, leader)?,
             revocation_number: wire.revocation_number,
         })
     }
@@ -164,10 +167,13 @@ impl JoinRequest {
 }
 
 impl<S: Suite> Welcome<S> {
-    pub(crate) fn from_wire(wire: &wire::Welcome) -> Result<Self, MessageError> {
+    pub(crate) fn from_wire(
+        wire: &wire::Welcome,
+        leader: Option<&DronePublicKey<S>>,
+    ) -> Result<Self, MessageError> {
         Ok(Self {
             nonce: field::array("nonce", &wire.nonce)?,
-            header: header_from_wire(field::present("header", wire.header.as_ref())?)?,
+            header: header_from_wire(field::present("header", wire.header.as_ref())?, leader)?,
             part: part::of_welcome(field::present("part", wire.part.as_ref())?)?,
         })
     }

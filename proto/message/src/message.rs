@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use prost::Message as _;
-use quiver_ainq::{Deployment, EquivocationProof, Suite};
+use quiver_ainq::{Deployment, DronePublicKey, EquivocationProof, Suite};
 
 use crate::wire::message::Body;
 use crate::{
@@ -75,6 +75,20 @@ impl<S: Suite> Message<S> {
     /// # Errors
     /// Whatever is wrong with the bytes, with the name of the field.
     pub fn decode(deployment: &Deployment<S>, bytes: &[u8]) -> Result<Self, MessageError> {
+        Self::decode_expecting(deployment, bytes, None)
+    }
+
+    /// As [`decode`](Self::decode) for somebody who expects a certain leader to speak: where the message has that key as its
+    /// leader's or its speaker's, its points are not decoded again and it comes with the Y that it
+    /// [remembers](DronePublicKey::remember_implicit). The message is the same.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub fn decode_expecting(
+        deployment: &Deployment<S>,
+        bytes: &[u8],
+        leader: Option<&DronePublicKey<S>>,
+    ) -> Result<Self, MessageError> {
         if bytes.len() > MAX_MESSAGE_LEN {
             return Err(MessageError::TooLong(bytes.len()));
         }
@@ -85,7 +99,7 @@ impl<S: Suite> Message<S> {
         if wire.deployment != fingerprint_prefix(deployment) {
             return Err(MessageError::ForeignDeployment);
         }
-        Self::from_body(wire.body.ok_or(MessageError::NoBody)?)
+        Self::from_body(wire.body.ok_or(MessageError::NoBody)?, leader)
     }
 
     /// Encodes a message for this deployment.
@@ -94,7 +108,7 @@ impl<S: Suite> Message<S> {
             .encode_to_vec()
     }
 
-    fn from_body(body: Body) -> Result<Self, MessageError> {
+    fn from_body(body: Body, leader: Option<&DronePublicKey<S>>) -> Result<Self, MessageError> {
         Ok(match body {
             Body::EnrolHello(wire) => Self::EnrolHello(EnrolHello::from_wire(&wire)?),
             Body::EnrolCookie(wire) => Self::EnrolCookie(EnrolCookie::from_wire(&wire)?),
@@ -102,18 +116,18 @@ impl<S: Suite> Message<S> {
             Body::EnrolReply(wire) => Self::EnrolReply(EnrolReply::from_wire(wire)?),
             Body::Refusal(wire) => Self::Refusal(Refusal::from_wire(wire)?),
             Body::JoinHello(wire) => Self::JoinHello(JoinHello::from_wire(wire)?),
-            Body::JoinChallenge(wire) => Self::JoinChallenge(JoinChallenge::from_wire(&wire)?),
+            Body::JoinChallenge(wire) => Self::JoinChallenge(JoinChallenge::from_wire(&wire, leader)?),
             Body::JoinRequest(wire) => Self::JoinRequest(JoinRequest::from_wire(wire)?),
-            Body::Welcome(wire) => Self::Welcome(Welcome::from_wire(&wire)?),
+            Body::Welcome(wire) => Self::Welcome(Welcome::from_wire(&wire, leader)?),
             Body::Ack(wire) => Self::Ack(Ack::from_wire(&wire)?),
-            Body::Rekey(wire) => Self::Rekey(Rekey::from_wire(wire)?),
+            Body::Rekey(wire) => Self::Rekey(Rekey::from_wire(wire, leader)?),
             Body::CatchUpRequest(wire) => Self::CatchUpRequest(CatchUpRequest::from_wire(&wire)?),
-            Body::CatchUpReply(wire) => Self::CatchUpReply(CatchUpReply::from_wire(&wire)?),
+            Body::CatchUpReply(wire) => Self::CatchUpReply(CatchUpReply::from_wire(&wire, leader)?),
             Body::SparePublication(wire) => Self::SparePublication(SparePublication::from_wire(&wire)?),
             Body::SpareAck(wire) => Self::SpareAck(SpareAck::from_wire(&wire)?),
             Body::Leave(wire) => Self::Leave(Leave::from_wire(&wire)?),
-            Body::EvictionNotice(wire) => Self::EvictionNotice(EvictionNotice::from_wire(&wire)?),
-            Body::GroupMessage(wire) => Self::GroupMessage(GroupMessage::from_wire(wire)?),
+            Body::EvictionNotice(wire) => Self::EvictionNotice(EvictionNotice::from_wire(&wire, leader)?),
+            Body::GroupMessage(wire) => Self::GroupMessage(GroupMessage::from_wire(wire, leader)?),
             Body::RevocationQuery(wire) => Self::RevocationQuery(RevocationQuery::from_wire(wire)),
             Body::RevocationList(wire) => Self::RevocationList(RevocationList::from_wire(wire)?),
             Body::StandBy(wire) => Self::StandBy(StandBy::from_wire(wire)?),

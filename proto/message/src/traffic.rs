@@ -32,11 +32,14 @@ pub struct Source<S: Suite> {
 }
 
 impl<S: Suite> GroupMessage<S> {
-    pub(crate) fn from_wire(wire: wire::GroupMessage) -> Result<Self, MessageError> {
+    pub(crate) fn from_wire(
+        wire: wire::GroupMessage,
+        leader: Option<&DronePublicKey<S>>,
+    ) -> Result<Self, MessageError> {
         let source = match &wire.source {
             None => None,
             Some(source) => Some(Source {
-                drone: field::drone("source.drone", &source.drone)?,
+                drone: field::drone_expecting("source.drone", &source.drone, leader)?,
                 signature: field::signature("source.signature", &source.signature)?,
             }),
         };

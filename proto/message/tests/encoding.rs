@@ -475,6 +475,26 @@ fn every_message_survives_the_way_there_and_back() {
 }
 
 #[test]
+fn a_message_is_the_same_whoever_is_expected_to_speak() {
+    let (deployment, messages) = messages();
+    let mut f = Fixture::new();
+    let mut leader = f.leader.public().clone();
+    leader.remember_implicit(&deployment).unwrap();
+    let stranger = drone(&f.master, &deployment, 9, Role::Edge, &mut f.rng);
+    for (what, message) in &messages {
+        let bytes = message.encode(&deployment);
+        for expected in [f.leader.public(), &leader, stranger.public()] {
+            let decoded = Message::decode_expecting(&deployment, &bytes, Some(expected)).unwrap();
+            assert_eq!(decoded.encode(&deployment), bytes, "{what}");
+            assert_eq!(
+                format!("{decoded:?}"),
+                format!("{:?}", Message::decode(&deployment, &bytes).unwrap())
+            );
+        }
+    }
+}
+
+#[test]
 fn a_rekey_from_a_template_is_the_message() {
     let mut f = Fixture::new();
     let output = f.epoch();

@@ -25,7 +25,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, DroneKeypair, Epoch, IssuedToken, Name, Slot, Suite, UnixTime};
+use quiver_ainq::{
+    Deployment, DroneKeypair, DronePublicKey, Epoch, IssuedToken, Name, Slot, Suite, UnixTime,
+};
 use quiver_crypto::Secret;
 use quiver_message::{Message, RevocationQuery};
 use rand_core::CryptoRngCore;
@@ -66,6 +68,9 @@ pub struct Edge<S: Suite> {
     newest: Option<(Name, Epoch)>,
     /// The newest header, while no member: to be shown to a leader that has forgotten how far its group is.
     last_header: Option<KeptHeader<S>>,
+    /// The leader that is likely to speak next, with its Y once a header of it was believed: decoding its key and computing
+    /// Y for every header would be most of what following costs. What is believed does not depend on it.
+    expected: Option<Box<DronePublicKey<S>>>,
     standing: Standing<S>,
     spares: Spares<S>,
     /// Once there are parameters or keys. In a box, because most edges of a swarm have none.
@@ -144,6 +149,7 @@ impl<S: Suite> Edge<S> {
             wanted: config.group.clone(),
             newest: None,
             last_header: None,
+            expected: None,
             standing: Standing::Outside { retry: None, backoff },
             spares: Spares::new(),
             #[cfg(feature = "abe")]
@@ -268,7 +274,8 @@ impl<S: Suite> Edge<S> {
     }
 
     fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
-        let message = match Message::decode(&self.config.deployment, bytes) {
+        let deployment = &self.config.deployment;
+        let message = match Message::decode_expecting(deployment, bytes, self.expected.as_deref()) {
             Ok(message) => message,
             Err(error) => return self.blame(from, error),
         };
@@ -280,9 +287,9 @@ impl<S: Suite> Edge<S> {
             Message::Refusal(_) if self.enrollee.is_some() => self.enrolling(now, from, &message, rng),
             Message::Refusal(refusal) => self.refused(now, from, &refusal, rng),
             Message::JoinChallenge(challenge) => self.challenged(now, from, &challenge, rng),
-            Message::Welcome(welcome) => self.welcomed(now, from, &welcome, rng),
-            Message::Rekey(rekey) => self.rekeyed(now, from, &rekey, rng),
-            Message::CatchUpReply(reply) => self.caught_up(now, from, &reply, rng),
+            Message::Welcome(mut welcome) => self.welcomed(now, from, &mut welcome, rng),
+            Message::Rekey(mut rekey) => self.rekeyed(now, from, &mut rekey, rng),
+            Message::CatchUpReply(mut reply) => self.caught_up(now, from, &mut reply, rng),
             Message::SpareAck(ack) => self.spare_acknowledged(from, &ack),
             Message::EvictionNotice(notice) => self.eviction_notice(now, from, &notice),
             Message::Envelope(envelope) => self.envelope(now, from, &envelope),

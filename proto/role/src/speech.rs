@@ -9,6 +9,7 @@ use core::time::Duration;
 
 use quiver_ainq::{
     Deployment, DroneKeypair, Epoch, Error, GroupKey, Label, Name, Receiver, Role, Sender, Slot, Suite,
+    TrafficKey, traffic::SALT_LEN,
 };
 use quiver_crypto::{Hasher, canonical::Writer};
 use quiver_message::{GroupMessage, MAX_PAYLOAD_LEN};
@@ -44,7 +45,11 @@ pub(crate) struct Voice {
     epoch: Epoch,
     digest: [u8; 32],
     valid_until: u64,
-    sender: Sender,
+    seat: Seat,
+    salt: [u8; SALT_LEN],
+    traffic: TrafficKey,
+    /// From the first message on: most epochs of most drones pass in silence.
+    sender: Option<Sender>,
     receiver: Receiver,
     /// In a box, because it goes soon.
     former: Option<Box<Former>>,
@@ -78,13 +83,18 @@ impl Voice {
     /// Sending switches at once. The salt is fresh for every start and epoch, so no nonce repeats even if the boot number
     /// was rolled back.
     pub(crate) fn new(key: &GroupKey, facts: EpochFacts, seat: Seat, rng: &mut dyn CryptoRngCore) -> Self {
-        let mut salt = [0; 8];
+        let mut salt = [0; SALT_LEN];
         rng.fill_bytes(&mut salt);
         let traffic = key.traffic(&facts.digest);
-        let sender = Sender::new(&traffic, facts.digest, seat.slot, seat.boot_no, salt);
-        let receiver = Receiver::new(traffic, facts.digest);
+        let receiver = Receiver::new(traffic.clone(), facts.digest);
         let EpochFacts { epoch, digest, valid_until } = facts;
-        Self { epoch, digest, valid_until, sender, receiver, former: None }
+        Self { epoch, digest, valid_until, seat, salt, traffic, sender: None, receiver, former: None }
+    }
+
+    /// There is one per voice, and the salt is the voice's: no nonce repeats.
+    fn sender(&mut self) -> &mut Sender {
+        let Self { digest, seat, salt, traffic, sender, .. } = self;
+        sender.get_or_insert_with(|| Sender::new(traffic, *digest, seat.slot, seat.boot_no, *salt))
     }
 
     /// Goes on listening to the epoch before for a while. Only if the term is the same and nobody was removed: else
@@ -121,7 +131,7 @@ impl Voice {
             return Err("the group key has expired and no newer one has come");
         }
         let frame =
-            self.sender.seal(&channel, data).map_err(|_| "this epoch's message counter is used up")?;
+            self.sender().seal(&channel, data).map_err(|_| "this epoch's message counter is used up")?;
         Ok(GroupMessage { group: group.clone(), epoch: self.epoch, channel, frame, source: None })
     }
 

@@ -59,6 +59,8 @@ impl<S: Suite> Header<S> {
     /// Believes a header, or says what is wrong with it. The order is: shape and group, newer than `newest`, signature,
     /// the signer's role and ordinal, revocation, validity at `now`.
     ///
+    /// The leader's key in what comes out remembers its Y.
+    ///
     /// `newest` is the newest epoch of this group the caller ever accepted, in whatever membership.
     ///
     /// # Errors
@@ -96,9 +98,10 @@ impl<S: Suite> Header<S> {
     }
 
     /// Checks the signature, and that the signer leads this group under the ordinal of the term.
-    pub(crate) fn verify_signer(self, deployment: &Deployment<S>) -> Result<VerifiedHeader<S>, Error> {
+    pub(crate) fn verify_signer(mut self, deployment: &Deployment<S>) -> Result<VerifiedHeader<S>, Error> {
         let d0 = self.core.digest(deployment);
         let digest = header_digest(&d0, &self.entries_root, &self.tag);
+        self.core.leader.remember_implicit(deployment)?;
         let leader = &self.core.leader;
         self.signature.verify(deployment, leader, Label::Header, &digest)?;
         check_leader(&leader.identity.role, &self.core.group, self.core.epoch.term)?;

@@ -1,13 +1,13 @@
 //! What others know of a drone: its identity and the two points its implicit key is made of.
 
-use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
 use core::hash::Hash;
 
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_crypto::{Hasher, Hex};
+use quiver_crypto::{Digest, Hasher, Hex};
 
 use super::identity_message;
 use crate::identity::MAX_IDENTITY_LEN;
@@ -24,8 +24,25 @@ pub struct DronePublicKey<S: Suite> {
     pub identity: Identity,
     r: S::Encoding,
     p: S::Encoding,
+    points: Option<Arc<Points<S>>>,
+}
+
+/// What Y is made with.
+enum Points<S: Suite> {
     /// R_i + P_i.
-    sum: Option<Box<S::Point>>,
+    Sum(S::Point),
+    /// Y_i itself.
+    Implicit(Implicit<S>),
+}
+
+/// Y_i in one deployment, and what else is asked of a key that is met again and again.
+struct Implicit<S: Suite> {
+    deployment: Digest,
+    /// D_i at that time: whoever changes it has another key, of which all of this is not true.
+    identity: Identity,
+    element: Element<S>,
+    handle: Handle,
+    encoded: Vec<u8>,
 }
 
 /// H(D, R, P): names one key of one drone, in revocation lists and evictions. 32 bytes.
@@ -59,8 +76,8 @@ impl<S: Suite> DronePublicKey<S> {
     /// Puts one together.
     #[must_use]
     pub fn new(identity: Identity, r: Element<S>, p: Element<S>) -> Self {
-        let sum = Some(Box::new(*r.point() + *p.point()));
-        Self { identity, r: *r.encoding(), p: *p.encoding(), sum }
+        let points = Some(Arc::new(Points::Sum(*r.point() + *p.point())));
+        Self { identity, r: *r.encoding(), p: *p.encoding(), points }
     }
 
     /// R_i, the partial public key: the canonical encoding of a point, `S::POINT_LEN` bytes.
@@ -77,13 +94,54 @@ impl<S: Suite> DronePublicKey<S> {
 
     /// Forgets what [`implicit`](Self::implicit) would be faster with, for a key that is kept beside its Y.
     pub(crate) fn forget_points(&mut self) {
-        self.sum = None;
+        self.points = None;
+    }
+
+    /// Computes Y and keeps it with the key and with what is cloned from it, for a drone that signs often. Later calls of
+    /// [`implicit`](Self::implicit) for the same deployment give it back.
+    ///
+    /// # Errors
+    /// [`Error::IdentityPoint`].
+    pub fn remember_implicit(&mut self, deployment: &Deployment<S>) -> Result<(), Error> {
+        if !self.remembers_implicit(deployment) {
+            let implicit = Implicit {
+                deployment: deployment.fingerprint(),
+                identity: self.identity.clone(),
+                element: self.implicit(deployment)?,
+                handle: self.handle(),
+                encoded: self.encode(),
+            };
+            self.points = Some(Arc::new(Points::Implicit(implicit)));
+        }
+        Ok(())
+    }
+
+    /// Whether Y in this deployment is [remembered](Self::remember_implicit).
+    #[must_use]
+    pub fn remembers_implicit(&self, deployment: &Deployment<S>) -> bool {
+        self.known_implicit(deployment).is_some()
+    }
+
+    fn known_implicit(&self, deployment: &Deployment<S>) -> Option<&Element<S>> {
+        let known = self.known().filter(|known| known.deployment == deployment.fingerprint())?;
+        Some(&known.element)
+    }
+
+    fn known(&self) -> Option<&Implicit<S>> {
+        match self.points.as_deref() {
+            Some(Points::Implicit(known)) if known.identity == self.identity => Some(known),
+            _ => None,
+        }
+    }
+
+    fn encodes_to(&self, bytes: &[u8]) -> bool {
+        self.known().map_or_else(|| self.encode() == bytes, |known| known.encoded == bytes)
     }
 
     fn sum(&self) -> Result<S::Point, Error> {
-        match &self.sum {
-            Some(sum) => Ok(**sum),
-            None => Ok(*Element::<S>::decode(self.r())?.point() + *Element::<S>::decode(self.p())?.point()),
+        match self.points.as_deref() {
+            Some(Points::Sum(sum)) => Ok(*sum),
+            _ => Ok(*Element::<S>::decode(self.r())?.point() + *Element::<S>::decode(self.p())?.point()),
         }
     }
 
@@ -94,6 +152,9 @@ impl<S: Suite> DronePublicKey<S> {
     /// The canonical encoding: `lp(D) ‖ R ‖ P`.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
+        if let Some(known) = self.known() {
+            return known.encoded.clone();
+        }
         let identity = self.identity.encode();
         let mut writer = Writer::with_capacity(4 + identity.len() + 2 * S::POINT_LEN);
         writer.lp(&identity).fixed(self.r()).fixed(self.p()).finish()
@@ -110,6 +171,18 @@ impl<S: Suite> DronePublicKey<S> {
         Ok(public)
     }
 
+    /// As [`decode`](Self::decode) for somebody who expects a certain key: if it is that one, a clone of it, with what it
+    /// [remembers](Self::remember_implicit) and without decoding points again.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub fn decode_expecting(bytes: &[u8], expected: Option<&Self>) -> Result<Self, Error> {
+        match expected {
+            Some(expected) if expected.encodes_to(bytes) => Ok(expected.clone()),
+            _ => Self::decode(bytes),
+        }
+    }
+
     /// Reads the canonical encoding off the front of `reader`.
     ///
     /// # Errors
@@ -122,6 +195,9 @@ impl<S: Suite> DronePublicKey<S> {
     /// H("quiver/1 handle", suite, lp(D), R, P).
     #[must_use]
     pub fn handle(&self) -> Handle {
+        if let Some(known) = self.known() {
+            return known.handle;
+        }
         let hash = Hasher::new("quiver/1 handle").lp(S::ID.as_bytes()).lp(&self.identity.encode());
         Handle(hash.fixed(self.r()).fixed(self.p()).finish())
     }
@@ -131,11 +207,17 @@ impl<S: Suite> DronePublicKey<S> {
     /// # Errors
     /// [`Error::IdentityPoint`].
     pub fn implicit(&self, deployment: &Deployment<S>) -> Result<Element<S>, Error> {
+        if let Some(implicit) = self.known_implicit(deployment) {
+            return Ok(*implicit);
+        }
         self.implicit_point(deployment).and_then(Element::from_point)
     }
 
     /// [`implicit`](Self::implicit) without its encoding.
     pub(crate) fn implicit_point(&self, deployment: &Deployment<S>) -> Result<S::Point, Error> {
+        if let Some(implicit) = self.known_implicit(deployment) {
+            return Ok(*implicit.point());
+        }
         let message = identity_message(deployment, &self.identity.encode(), self.p());
         let h0 = challenge(deployment, self.r(), &message);
         let point = self.sum()? + deployment.vartime_mul_master(&h0);

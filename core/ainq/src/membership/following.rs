@@ -112,10 +112,11 @@ impl<S: Suite> Membership<S> {
         entry: &Entry,
         mut ratchet: Ratchet<S>,
     ) -> Result<Self, Error> {
-        let key = GroupKey::unwrap(S::ID, &entry.wrap, &ratchet.pad(header.d0(), entry.slot));
-        if header.core().strategy == StrategyKind::Flat {
-            ratchet.step();
-        }
+        let pad = match header.core().strategy {
+            StrategyKind::Flat => ratchet.pad_and_step(header.d0(), entry.slot),
+            StrategyKind::Tree => ratchet.pad(header.d0(), entry.slot),
+        };
+        let key = GroupKey::unwrap(S::ID, &entry.wrap, &pad);
         Self::activate(header, entry.slot, Next { ratchet, path: None, key })
     }
 

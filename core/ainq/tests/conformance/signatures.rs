@@ -20,6 +20,8 @@ for_each_suite![
     errors_that_cancel_each_other_do_not_pass_a_batch,
     a_signature_with_the_identity_as_commitment_is_refused,
     keys_and_handles_of_different_drones_differ,
+    a_key_that_remembers_its_implicit_key_is_the_same_in_every_deployment,
+    only_the_expected_key_is_taken_for_it,
 ];
 
 fn a_partial_key_makes_a_keypair_that_survives_storage<S: Suite>() {
@@ -181,4 +183,42 @@ fn keys_and_handles_of_different_drones_differ<S: Suite>() {
     assert_ne!(one.public().handle(), again.public().handle());
     assert_ne!(one.implicit(), again.implicit());
     assert_eq!(one.public().identity, again.public().identity);
+}
+
+fn a_key_that_remembers_its_implicit_key_is_the_same_in_every_deployment<S: Suite>() {
+    let mut world = World::<S>::new(21);
+    let elsewhere = World::<S>::new(22).deployment;
+    let drone = world.drone(1);
+    let plain = DronePublicKey::<S>::decode(&drone.public().encode()).unwrap();
+    let mut remembering = plain.clone();
+    for _ in 0..2 {
+        remembering.remember_implicit(&world.deployment).unwrap();
+        for key in [&remembering, &remembering.clone()] {
+            assert_eq!(key, &plain);
+            assert_eq!((key.encode(), key.handle()), (plain.encode(), plain.handle()));
+            assert_eq!(key.implicit(&world.deployment), Ok(drone.implicit()));
+            // Y depends on P_pub: what was remembered is of no use there.
+            assert_eq!(key.implicit(&elsewhere), plain.implicit(&elsewhere));
+            assert_ne!(key.implicit(&elsewhere), key.implicit(&world.deployment));
+        }
+    }
+    remembering.remember_implicit(&elsewhere).unwrap();
+    assert_eq!(remembering.implicit(&world.deployment), Ok(drone.implicit()));
+    assert_eq!(remembering.implicit(&elsewhere), plain.implicit(&elsewhere));
+}
+
+fn only_the_expected_key_is_taken_for_it<S: Suite>() {
+    let mut world = World::<S>::new(23);
+    let (expected, other) = (world.drone(1), world.drone(2));
+    let (bytes, expected) = (expected.public().encode(), expected.public());
+    let decoded = |bytes: &[u8]| DronePublicKey::<S>::decode_expecting(bytes, Some(expected));
+    assert_eq!(decoded(&bytes).as_ref(), Ok(expected));
+    assert_eq!(decoded(&other.public().encode()).as_ref(), Ok(other.public()));
+    for place in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[place] ^= 1;
+        assert_eq!(decoded(&changed), DronePublicKey::decode(&changed));
+        assert_ne!(decoded(&changed).as_ref(), Ok(expected));
+        assert_eq!(decoded(&bytes[..place]), DronePublicKey::decode(&bytes[..place]));
+    }
 }

@@ -52,7 +52,7 @@ impl<S: Suite> Edge<S> {
         &mut self,
         now: Now,
         from: Peer,
-        reply: &CatchUpReply<S>,
+        reply: &mut CatchUpReply<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
         let Standing::Member(member) = &self.standing else {
@@ -64,7 +64,7 @@ impl<S: Suite> Edge<S> {
         if matches!(&reply.part, Some(Part::Path(path)) if path.r != reply.number) {
             return self.blame(from, Error::Replay);
         }
-        match self.step(now, &reply.header, reply.part.as_ref()) {
+        match self.step(now, &mut reply.header, reply.part.as_ref()) {
             Err(Offence::Equivocation) => self.contradicted(now, from, &reply.header, rng),
             Err(offence) => {
                 self.of_no_use(from, &offence);

@@ -1,8 +1,10 @@
 //! Following the group from epoch to epoch.
 
+use alloc::boxed::Box;
+
 use quiver_ainq::{
-    Entry, Error, GroupContext, Header, Kind, Membership, Part, SparePair, StrategyKind, Suite,
-    VerifiedHeader, ack_tag,
+    DronePublicKey, Entry, Error, GroupContext, Header, Kind, Membership, Part, SparePair, StrategyKind,
+    Suite, VerifiedHeader, ack_tag,
 };
 use quiver_message::{Ack, Message, Rekey, RevocationQuery};
 use rand_core::CryptoRngCore;
@@ -35,11 +37,17 @@ pub(super) enum Step<S: Suite> {
 }
 
 impl<S: Suite> Edge<S> {
-    pub(super) fn rekeyed(&mut self, now: Now, from: Peer, rekey: &Rekey<S>, rng: &mut dyn CryptoRngCore) {
+    pub(super) fn rekeyed(
+        &mut self,
+        now: Now,
+        from: Peer,
+        rekey: &mut Rekey<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
         if !matches!(self.standing, Standing::Member(_)) {
             return;
         }
-        match self.step(now, &rekey.header, rekey.part.as_ref()) {
+        match self.step(now, &mut rekey.header, rekey.part.as_ref()) {
             Err(Offence::Equivocation) => self.contradicted(now, from, &rekey.header, rng),
             Err(offence) => {
                 self.of_no_use(from, &offence);
@@ -49,8 +57,13 @@ impl<S: Suite> Edge<S> {
         }
     }
 
-    /// Checks a header and works out what it means. Changes nothing.
-    pub(super) fn step(&self, now: Now, header: &Header<S>, part: Option<&Part>) -> Result<Step<S>, Offence> {
+    /// Checks a header and works out what it means. Changes nothing, but that the leader's key in `header` remembers its Y.
+    pub(super) fn step(
+        &self,
+        now: Now,
+        header: &mut Header<S>,
+        part: Option<&Part>,
+    ) -> Result<Step<S>, Offence> {
         let Standing::Member(member) = &self.standing else {
             return Err(Error::WrongGroup.into());
         };
@@ -65,6 +78,7 @@ impl<S: Suite> Edge<S> {
                 return Ok(Step::Known);
             }
             let verified = header.clone().verify(deployment, group, None, list, now.unix)?;
+            header.core.leader.clone_from(&verified.core().leader);
             return match path {
                 Some(path) if known => {
                     Ok(self.reach(member, &verified, None, path).map_or_else(Step::Spoilt, Step::Completed))
@@ -74,6 +88,7 @@ impl<S: Suite> Edge<S> {
             };
         }
         let verified = header.clone().verify(deployment, group, self.newest_in(group), list, now.unix)?;
+        header.core.leader.clone_from(&verified.core().leader);
         let tree = header.core.strategy == StrategyKind::Tree;
         match self.meaning(member, &verified, part) {
             // The header says that there is a newer epoch; only what came with it is of no use.
@@ -244,6 +259,7 @@ impl<S: Suite> Edge<S> {
     ) {
         let core = &header.core;
         self.newest = Some((core.group.clone(), core.epoch));
+        self.expect(&core.leader);
         self.persist();
         let Standing::Member(member) = &mut self.standing else {
             return;
@@ -271,6 +287,14 @@ impl<S: Suite> Edge<S> {
         if core.revocation_number > self.revocations.number() {
             let query = RevocationQuery { number: self.revocations.number() };
             self.out.send(&self.config.deployment, from, &Message::<S>::RevocationQuery(query));
+        }
+    }
+
+    /// This leader is likely to speak next.
+    pub(super) fn expect(&mut self, leader: &DronePublicKey<S>) {
+        let expected = self.expected.as_deref().filter(|expected| *expected == leader);
+        if expected.is_none_or(|expected| !expected.remembers_implicit(&self.config.deployment)) {
+            self.expected = Some(Box::new(leader.clone()));
         }
     }
 

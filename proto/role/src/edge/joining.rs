@@ -90,6 +90,7 @@ impl<S: Suite> Edge<S> {
         if self.refused.names(&message.leader) {
             return self.blame(from, Offence::RefusedLeader);
         }
+        self.expect(&message.leader);
         let ephemeral = SparePair::<S>::ephemeral(rng);
         // A term that we never followed may have been opened with the pair published before.
         self.spares.current = None;
@@ -134,7 +135,7 @@ impl<S: Suite> Edge<S> {
         &mut self,
         now: Now,
         from: Peer,
-        welcome: &Welcome<S>,
+        welcome: &mut Welcome<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
         let Standing::Joining(joining) = &self.standing else {
@@ -173,8 +174,9 @@ impl<S: Suite> Edge<S> {
         }
     }
 
-    /// The membership that a welcome gives, if everything about it holds. Changes nothing.
-    fn admit(&self, now: Now, welcome: &Welcome<S>) -> Result<Member<S>, Error> {
+    /// The membership that a welcome gives, if everything about it holds. Changes nothing, but that the leader's key in the
+    /// header remembers its Y.
+    fn admit(&self, now: Now, welcome: &mut Welcome<S>) -> Result<Member<S>, Error> {
         let (Standing::Joining(joining), Some(keypair)) = (&self.standing, &self.keypair) else {
             return Err(Error::WrongGroup);
         };
@@ -184,6 +186,7 @@ impl<S: Suite> Edge<S> {
         let newest = self.newest_in(group);
         let list = self.revocations.list();
         let header = welcome.header.clone().verify(&deployment, group, newest, list, now.unix)?;
+        welcome.header.core.leader.clone_from(&header.core().leader);
         let context = GroupContext { deployment, group: group.clone(), leader: header.core().leader.clone() };
         if matches!(&welcome.part, Part::Path(path) if path.r != joining.nonce) {
             return Err(Error::Replay);

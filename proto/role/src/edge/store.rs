@@ -25,16 +25,23 @@ pub(super) struct Stored {
     version: u8,
     deployment: [u8; 32],
     boot_no: u32,
+    #[serde(with = "serde_bytes")]
     pending: Option<Vec<u8>>,
+    #[serde(with = "serde_bytes")]
     public: Option<Vec<u8>>,
+    #[serde(with = "serde_bytes")]
     secret: Option<Vec<u8>>,
+    #[serde(with = "serde_bytes")]
     revocations: Option<Vec<u8>>,
     wanted: Option<String>,
+    #[serde(with = "serde_bytes")]
     spare: Option<Vec<u8>>,
     next_q: u64,
     newest: Option<(String, u64, u64)>,
     /// The newest header, also while no member.
+    #[serde(with = "serde_bytes")]
     header: Option<Vec<u8>>,
+    #[serde(with = "serde_bytes")]
     membership: Option<Vec<u8>>,
     /// Leaders that contradicted themselves: handle and proof.
     refused: Vec<([u8; 32], Vec<u8>)>,
@@ -132,8 +139,9 @@ impl<S: Suite> Edge<S> {
 
     fn restore_membership(&mut self, stored: &Stored) -> Result<(), RestoreError> {
         let Some(header) = &stored.header else { return Ok(()) };
-        let header =
-            KeptHeader::new(&Header::decode(header, &self.config.deployment)?, &self.config.deployment);
+        let header = Header::decode(header, &self.config.deployment)?;
+        self.expected = Some(Box::new(header.core.leader.clone()));
+        let header = KeptHeader::new(&header, &self.config.deployment);
         let Some(membership) = &stored.membership else {
             self.last_header = Some(header);
             return Ok(());
