@@ -27,9 +27,10 @@ const TREES: Bounds = Bounds { what: "tree", least: 0, most: 10 };
 /// The four algorithms, in the order in which all of them run.
 pub(crate) const OPERATIONS: [&str; 4] = ["setup", "encrypt", "keygen", "decrypt"];
 
-// A pairing takes 60 KiB, because a vector grows in it and is copied; every further pair of a product as much again.
+// A pairing takes 60 KiB, because a vector grows in it and is copied; two pairs of a product as much again, and further ones
+// what their points take.
 const GPSW_HEAP: [(usize, usize); 4] =
-    [(61_440, 400), (62 * 1024, 600), (62 * 1024, 600), (8 * 1024, 57 * 1024)];
+    [(61_440, 400), (62 * 1024, 600), (62 * 1024, 600), (100 * 1024, 1700)];
 #[cfg(feature = "insecure-yct14")]
 const YCT_HEAP: [(usize, usize); 4] = [(1024, 400), (2048, 1000), (2048, 800), (4096, 2560)];
 const FABEO_KP_HEAP: [(usize, usize); 4] =

@@ -24,7 +24,7 @@ pub const TOLERANCE: u64 = 3;
 const HEADER: &str = "image,benchmark,parameters,quantity,value";
 
 /// What CI measures in emulation, line by line: whatever fits into the memory of a board.
-pub const LINES: [&str; 29] = [
+pub const LINES: [&str; 32] = [
     "bench aes-ecb 3 1",
     "bench aes-ecb 1 1000",
     "bench aes-cbc 3 4",
@@ -48,6 +48,9 @@ pub const LINES: [&str; 29] = [
     "bench abe 1 gpsw06 setup 30",
     "bench abe 1 gpsw06 encrypt 30",
     "bench abe 1 gpsw06 keygen 30",
+    "bench abe 1 gpsw06 decrypt 5",
+    "bench abe 1 gpsw06 decrypt 30",
+    "bench abe 1 gpsw06 decrypt 30 10",
     "bench abe 1 fabeo-kp encrypt 1",
     "bench abe 1 fabeo-kp encrypt 5",
     "bench abe 1 fabeo-kp encrypt 30",
