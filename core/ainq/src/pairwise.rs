@@ -154,10 +154,15 @@ impl<S: Suite> Ratchet<S> {
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let mut bytes = Zeroizing::new(Vec::with_capacity(Self::ENCODED_LEN));
+        self.write(&mut bytes);
+        bytes
+    }
+
+    /// Appends what [`encode`](Self::encode) gives to a vector that has room for it.
+    pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.u.to_be_bytes());
         bytes.extend_from_slice(self.chain.expose());
         bytes.extend_from_slice(self.auth.expose());
-        bytes
     }
 
     /// Reads what [`encode`](Self::encode) wrote.

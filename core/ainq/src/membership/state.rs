@@ -28,7 +28,7 @@ impl<S: Suite> Membership<S> {
         // Allocated once, so that no copy of the secrets stays behind in memory that was outgrown.
         let mut bytes = Zeroizing::new(Vec::with_capacity(public.len() + Ratchet::<S>::ENCODED_LEN));
         bytes.extend_from_slice(&public);
-        bytes.extend_from_slice(&self.ratchet.encode());
+        self.ratchet.write(&mut bytes);
         bytes
     }
 

@@ -53,6 +53,10 @@ pub(crate) trait Algebra {
     fn wrap(place: &Place<'_>, under: &Self::Key, key: &Self::Key) -> (Self::Wrap, Self::Key);
     /// What [`wrap`](Self::wrap) hid, and what `under` becomes by it. Nothing says yet that it is the right key.
     fn unwrap(place: &Place<'_>, under: &Self::Key, wrap: &Self::Wrap) -> (Self::Key, Self::Key);
+    /// As [`unwrap`](Self::unwrap), for who has no use for what `under` becomes: a leaf's key is its chain's to step.
+    fn open(place: &Place<'_>, under: &Self::Key, wrap: &Self::Wrap) -> Self::Key {
+        Self::unwrap(place, under, wrap).0
+    }
     /// n⁺ = PRF(n, "step", node).
     fn step(node: Node, key: &Self::Key) -> Self::Key;
 }
@@ -69,11 +73,14 @@ pub(crate) trait Chain: Clone {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HmacXor<S>(PhantomData<S>);
 
+const WRAP: &str = "wrap node";
+const STEP: &str = "step";
+
 impl<S: Suite> HmacXor<S> {
     /// PRF(k_c, "wrap node", D0 ‖ v ‖ c) and PRF(k_c, "step", c).
     fn pad_and_step(place: &Place<'_>, under: &Secret<32>) -> [Secret<32>; 2] {
         let (parent, child) = (place.parent.encode(), place.child.encode());
-        prf_each(under, S::ID, [("wrap node", &[place.d0, &parent, &child]), ("step", &[&child])])
+        prf_each(under, S::ID, [(WRAP, &[place.d0, &parent, &child]), (STEP, &[&child])])
     }
 }
 
@@ -93,8 +100,14 @@ impl<S: Suite> Algebra for HmacXor<S> {
         (Secret::new(pad.xor(&Secret::new(*wrap))), stepped)
     }
 
+    fn open(place: &Place<'_>, under: &Secret<32>, wrap: &[u8; 32]) -> Secret<32> {
+        let (parent, child) = (place.parent.encode(), place.child.encode());
+        let pad = prf(under, S::ID, WRAP, &[place.d0, &parent, &child]);
+        Secret::new(pad.xor(&Secret::new(*wrap)))
+    }
+
     fn step(node: Node, key: &Secret<32>) -> Secret<32> {
-        prf(key, S::ID, "step", &[&node.encode()])
+        prf(key, S::ID, STEP, &[&node.encode()])
     }
 }
 

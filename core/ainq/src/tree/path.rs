@@ -56,10 +56,15 @@ impl<A: Algebra> Path<A> {
             // v ∈ R: unwrap with the child's key before that child's step; ...
             let wrap = find(node, child).ok_or(Error::MissingEntry)?;
             let place = Place { d0, parent: node, child };
-            let (star, stepped) = A::unwrap(&place, keys.last().unwrap_or(leaf.key()), &wrap);
-            if let Some(key) = keys.last_mut().filter(|_| A::RULES.step_after_use) {
-                *key = stepped;
-            }
+            let star = match keys.last_mut() {
+                Some(key) if A::RULES.step_after_use => {
+                    let (star, stepped) = A::unwrap(&place, key, &wrap);
+                    *key = stepped;
+                    star
+                }
+                Some(key) => A::open(&place, key, &wrap),
+                None => A::open(&place, leaf.key(), &wrap),
+            };
             keys.push(star);
         }
         // ... then the steps of those that did not wrap but are above newcomers.

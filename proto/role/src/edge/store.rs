@@ -8,7 +8,7 @@ use quiver_ainq::{
     DroneKeypair, DronePublicKey, Epoch, Handle, Header, Membership, Name, PendingEnrolment, SparePair, Suite,
 };
 use serde::{Deserialize, Serialize};
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::member::KeptHeader;
 use super::{Edge, EdgeConfig, Member, Standing};
@@ -19,7 +19,7 @@ const VERSION: u8 = 3;
 /// The longest encoding of a number or length: ten times seven bits.
 const LONGEST_NUMBER: usize = 10;
 
-/// Everything an edge persists; replaced as a whole, as it is small (about 1 KB).
+/// Everything an edge persists; replaced as a whole, as it is small (about 1 KB). What everybody may know is not erased.
 #[derive(Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
 pub(super) struct Stored {
     version: u8,
@@ -28,22 +28,28 @@ pub(super) struct Stored {
     #[serde(with = "serde_bytes")]
     pending: Option<Vec<u8>>,
     #[serde(with = "serde_bytes")]
+    #[zeroize(skip)]
     public: Option<Vec<u8>>,
     #[serde(with = "serde_bytes")]
     secret: Option<Vec<u8>>,
     #[serde(with = "serde_bytes")]
+    #[zeroize(skip)]
     revocations: Option<Vec<u8>>,
+    #[zeroize(skip)]
     wanted: Option<String>,
     #[serde(with = "serde_bytes")]
     spare: Option<Vec<u8>>,
     next_q: u64,
+    #[zeroize(skip)]
     newest: Option<(String, u64, u64)>,
     /// The newest header, also while no member.
     #[serde(with = "serde_bytes")]
+    #[zeroize(skip)]
     header: Option<Vec<u8>>,
     #[serde(with = "serde_bytes")]
     membership: Option<Vec<u8>>,
     /// Leaders that contradicted themselves: handle and proof.
+    #[zeroize(skip)]
     refused: Vec<([u8; 32], Vec<u8>)>,
 }
 
@@ -60,12 +66,17 @@ impl Stored {
     }
 }
 
+/// The vector itself, which [`Stored`] erases: a copy would be one more.
+fn taken(mut secret: Zeroizing<Vec<u8>>) -> Vec<u8> {
+    core::mem::take(&mut *secret)
+}
+
 impl<S: Suite> Edge<S> {
     /// The state to make durable before anything that depends on it is sent.
     pub(super) fn snapshot(&self) -> Snapshot {
         let (header, membership) = match &self.standing {
             Standing::Member(member) => {
-                (Some(member.header.bytes().to_vec()), Some(member.membership.encode().to_vec()))
+                (Some(member.header.bytes().to_vec()), Some(taken(member.membership.encode())))
             }
             _ => (self.last_header.as_ref().map(|header| header.bytes().to_vec()), None),
         };
@@ -73,12 +84,12 @@ impl<S: Suite> Edge<S> {
             version: VERSION,
             deployment: self.config.deployment.fingerprint(),
             boot_no: self.boot_no,
-            pending: self.enrollee.as_ref().map(|enrollee| enrollee.encode().to_vec()),
+            pending: self.enrollee.as_ref().map(|enrollee| taken(enrollee.encode())),
             public: self.keypair.as_ref().map(|keypair| keypair.public().encode()),
-            secret: self.keypair.as_ref().map(|keypair| keypair.to_bytes().to_vec()),
+            secret: self.keypair.as_ref().map(|keypair| taken(keypair.to_bytes())),
             revocations: self.revocations.signed_bytes().map(<[u8]>::to_vec),
             wanted: self.wanted.as_ref().map(|name| name.as_str().into()),
-            spare: self.spares.current.as_ref().map(|spare| spare.encode().to_vec()),
+            spare: self.spares.current.as_ref().map(|spare| taken(spare.encode())),
             next_q: self.spares.next_q,
             newest: self
                 .newest
