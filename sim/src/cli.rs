@@ -1,5 +1,6 @@
 //! The command line: what is said, which command does it, what the exit code is. Each command has a file of its own.
 
+mod bench;
 mod check;
 mod compare;
 mod reproduce;
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::bench::BenchArgs;
 use self::check::CheckArgs;
 use self::compare::CompareArgs;
 use self::reproduce::ReproduceArgs;
@@ -28,6 +30,7 @@ Examples:
   sim run -n 100 --expiry 20s          let the key really expire
   sim run -n 500 --json > run.json     for scripts
   sim reproduce ainq                   the published evaluation beside ours
+  sim bench ainq 100                   the boards' bench shell, natively
   sim compare                          the same events through MLS
   sim run -n 100000 --world virtual    very many drones in virtual time
   sim run -n 2000 --world virtual --radio 802.15.4     one slow channel for all: airtime, frames, energy
@@ -65,6 +68,8 @@ enum Command {
     Run(RunArgs),
     /// Measure published evaluations again: tables, plots, one HTML page
     Reproduce(ReproduceArgs),
+    /// Run the boards' bench shell natively: `sim bench aes-cbc 1000 4`; `sim bench help` says what there is
+    Bench(BenchArgs),
     /// Play the same membership events through MLS and through Quiver: CPU time and bytes beside each other
     #[command(long_about = compare::ABOUT)]
     Compare(CompareArgs),
@@ -86,6 +91,7 @@ impl Command {
         match self {
             Self::Run(args) => run::run(args),
             Self::Reproduce(args) => reproduce::reproduce(args),
+            Self::Bench(args) => bench::bench(args),
             Self::Compare(args) => compare::compare(args),
             Self::Check(args) => check::check(args),
             Self::Scenario(args) => scenario::scenario(args),

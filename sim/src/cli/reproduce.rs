@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use quiver_experiments::report::Report;
-use quiver_experiments::{abe, ainq, ibe};
+use quiver_experiments::{abe, ainq, board, ibe};
 
 use super::showing::{Bars, ShowArgs, making};
 use crate::Result;
@@ -21,6 +21,7 @@ Examples:
   sim reproduce ainq --quick      a look at small groups: seconds
   sim reproduce abe               attribute-based encryption, 1 to 30 attributes: a minute or two
   sim reproduce ibe               threshold identity-based encryption, 4 to 1,024 validators: a minute or two
+  sim reproduce board             the bench shell, native and emulated, beside two boards: a minute
   sim reproduce all --json        every evaluation, for scripts: an array on standard output
 
 Exit codes:
@@ -46,6 +47,9 @@ enum Evaluation {
     /// Threshold identity-based encryption in files (DistributedIBE); Feldman's and KZG's commitments
     #[command(after_help = EXAMPLES)]
     Ibe(Options),
+    /// The bench shell, native and as recorded in emulation, beside figures of an IoT-LAB M3 and an nRF52840
+    #[command(after_help = EXAMPLES)]
+    Board(Options),
     /// Every evaluation there is
     #[command(after_help = EXAMPLES)]
     All(Options),
@@ -88,6 +92,11 @@ impl Options {
         ibe::Plan { seed: self.seed, ..self.sized(ibe::Plan::full, ibe::Plan::quick) }
     }
 
+    /// The shell draws from a seed of its own.
+    fn board(&self) -> board::Plan {
+        self.sized(board::Plan::full, board::Plan::quick)
+    }
+
     /// The command that makes the same report.
     fn command(&self, evaluation: &str) -> String {
         let size = if self.full {
@@ -114,7 +123,11 @@ pub(super) fn reproduce(args: &ReproduceArgs) -> Result<Outcome> {
 impl Evaluation {
     const fn options(&self) -> &Options {
         match self {
-            Self::Ainq(options) | Self::Abe(options) | Self::Ibe(options) | Self::All(options) => options,
+            Self::Ainq(options)
+            | Self::Abe(options)
+            | Self::Ibe(options)
+            | Self::Board(options)
+            | Self::All(options) => options,
         }
     }
 
@@ -130,6 +143,9 @@ impl Evaluation {
         }
         if matches!(self, Self::Ibe(_) | Self::All(_)) {
             reports.push(ibe::reproduce(&options.ibe(), making(options.command("ibe")), bars)?);
+        }
+        if matches!(self, Self::Board(_) | Self::All(_)) {
+            reports.push(board::reproduce(&options.board(), making(options.command("board")), bars)?);
         }
         Ok(reports)
     }
@@ -166,6 +182,7 @@ mod tests {
             options(&["ibe", "--quick", "--seed", "7"]).ibe(),
             ibe::Plan { seed: 7, ..ibe::Plan::quick() }
         );
+        assert_eq!(options(&["board", "--quick"]).board(), board::Plan::quick());
         assert!(Only::try_parse_from(["reproduce", "ainq", "--quick", "--full"]).is_err());
         assert!(Only::try_parse_from(["reproduce"]).is_err());
     }
