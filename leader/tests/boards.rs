@@ -4,25 +4,36 @@
 mod bench;
 #[path = "boards/board.rs"]
 mod board;
+#[path = "boards/deeds.rs"]
+mod deeds;
 #[path = "boards/flood.rs"]
 mod flood;
 #[path = "boards/hostile.rs"]
 mod hostile;
 #[path = "boards/noise.rs"]
 mod noise;
+#[path = "boards/partners.rs"]
+mod partners;
+#[path = "boards/stream.rs"]
+mod stream;
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use self::bench::{Bench, eventually};
 use self::board::{Board, Parts};
-use self::hostile::Hostile;
+use self::hostile::{Conduct, Hostile};
 use self::noise::Cable;
 
 /// A board with a token of its own.
 fn board(bench: &Bench, name: &str) -> Board {
+    board_with_patience(bench, name, Duration::from_secs(60))
+}
+
+fn board_with_patience(bench: &Bench, name: &str, patience: Duration) -> Board {
     let floor = quiver_service::clock::unix_now() - 60;
     let token = bench.token(name).encode().to_vec();
-    Board::new(Parts { deployment: bench.deployment(), token, group: "alpha", floor })
+    Board::new(Parts { deployment: bench.deployment(), token, group: "alpha", floor, patience })
 }
 
 /// Makes an epoch and waits until the boards hold it.
@@ -65,7 +76,7 @@ fn boards_enrol_join_follow_and_speak_through_the_gateway() {
 }
 
 #[test]
-fn board_goes_on_after_resets_of_either_side_and_a_line_that_went_away() {
+fn board_goes_on_after_resets_of_either_side_and_a_line_that_was_dropped() {
     let bench = Bench::new();
     let mut board = board(&bench, "board-1");
     let mut leader = bench.leader(&[&board.line]);
@@ -78,6 +89,11 @@ fn board_goes_on_after_resets_of_either_side_and_a_line_that_went_away() {
     board.synced(epoch);
     assert!(board.seen().status.as_ref().expect("status").boot_no > 1, "it was another start");
     follow(&bench, &[&board]);
+
+    let sessions = board.seen().sessions;
+    board.hang_up();
+    follow(&bench, &[&board]);
+    assert_eq!(board.seen().sessions, sessions, "the session outlives the line");
 
     leader.kill();
     leader = bench.leader(&[&board.line]);
@@ -117,26 +133,21 @@ fn garbage_on_the_line_at_every_point_costs_time_and_nothing_else() {
 #[test]
 fn hostile_gateway_delays_and_drops_and_no_more() {
     let bench = Bench::new();
-    let boards = [board(&bench, "board-1"), board(&bench, "board-2")];
-    let [victim, witness] = &boards;
+    let victim = &board_with_patience(&bench, "board-1", Duration::from_secs(2));
+    let witness = &board(&bench, "board-2");
     let gateway = Hostile::between(&victim.line, 11);
     let _leader = bench.leader(&[&gateway.line, &witness.line]);
     witness.synced((0, 0));
     let mut said = Vec::new();
     // First it is in the way of the enrolment, then of a member.
-    for round in 1..=2 {
-        gateway.hostile.store(true, Ordering::Relaxed);
-        while gateway.deeds.load(Ordering::Relaxed) < 150 * round {
-            bench.rekey();
-            let words = format!("order {}", said.len());
-            bench.ok("leader", &["send", "--channel", "orders", &words]);
-            victim.say(&format!("report {}", said.len()));
-            said.push(words);
-            std::thread::sleep(std::time::Duration::from_millis(300));
-        }
+    for (round, afterwards) in [(1, Conduct::Replaced), (2, Conduct::Reformed)] {
+        gateway.behave(Conduct::Hostile);
+        suffer(&bench, &gateway, victim, round, &mut said);
         accepted_nothing_wrong(victim, witness, &said);
 
-        gateway.hostile.store(false, Ordering::Relaxed);
+        let sessions = victim.seen().sessions;
+        gateway.behave(afterwards);
+        eventually("another session", || (victim.seen().sessions > sessions).then_some(()));
         victim.synced(bench.epoch(2).0);
         follow(&bench, &[victim, witness]);
         let words = format!("all is well {round}");
@@ -147,9 +158,26 @@ fn hostile_gateway_delays_and_drops_and_no_more() {
         said.push(words);
         accepted_nothing_wrong(victim, witness, &said);
     }
-    assert!(victim.seen().offences > 10, "what it altered has reached the victim");
+    assert!(victim.seen().offences > 0, "what it altered has reached the victim");
     let honest = witness.digests();
     assert!(victim.digests().keys().any(|epoch| honest.contains_key(epoch)), "epochs were compared");
+}
+
+/// Goes on for a few steps, and until each deed was done so often to either side.
+fn suffer(bench: &Bench, gateway: &Hostile, victim: &Board, times: usize, said: &mut Vec<String>) {
+    let deadline = bench::now() + Duration::from_secs(120);
+    for step in 0.. {
+        if step >= 8 && gateway.has_done(times) {
+            return;
+        }
+        assert!(bench::now() < deadline, "{times} of each are too many: {:?}", gateway.deeds());
+        bench.rekey();
+        let words = format!("order {}", said.len());
+        bench.ok("leader", &["send", "--channel", "orders", &words]);
+        victim.say(&format!("report {}", said.len()));
+        said.push(words);
+        std::thread::sleep(Duration::from_millis(300));
+    }
 }
 
 /// The victim holds no key that the witness, whose gateway is honest, does not hold for the same epoch; epochs never

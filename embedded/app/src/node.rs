@@ -138,6 +138,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             self.input(now, Input::Timeout).await;
         }
         self.want();
+        self.endpoint.set_served(now, self.is_served());
         if self.next_report <= now && self.endpoint.has_session() {
             self.next_report = now.saturating_add(REPORT);
             self.send_report(now, hooks);
@@ -273,6 +274,14 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         if let Ok(wants) = Wants::new(group.map(quiver_ainq::Name::as_str), kgc) {
             self.endpoint.set_wants(wants);
         }
+    }
+
+    /// Whether the board has what it wants of others: it is enrolled and, if it has a group, in sync with it and connected to
+    /// a leader.
+    fn is_served(&self) -> bool {
+        let Some(status) = self.status() else { return true };
+        let follows = status.synced && self.partners.has(Route::Leader);
+        status.name.is_some() && (follows || status.group.is_none())
     }
 
     fn status(&self) -> Option<EdgeStatus> {

@@ -12,13 +12,14 @@ use quiver_ainq::{Deployment, IssuedToken, Name, Ristretto255};
 use quiver_link::{BoardEndpoint, BoardEvent, Limits, LineDecoder, ToGateway, Wants, encode_line};
 use quiver_role::edge::{EdgeStatus, EdgeTiming};
 use quiver_role::{
-    Destination, Edge, EdgeCommand, EdgeConfig, EdgeEvent, Input, Kgcs, Machine, Now, Output, Peer, Route,
-    Snapshot,
+    Destination, Edge, EdgeCommand, EdgeConfig, EdgeEvent, Input, Kgcs, Machine, Now, Output, Route, Snapshot,
 };
 use rand::Rng;
 use rand::rngs::OsRng;
 
 use crate::bench::{eventually, now};
+use crate::partners::Partners;
+use crate::stream::write_patiently;
 
 /// The longest message a board takes in bytes.
 pub(crate) const MAX_MESSAGE: usize = 16 * 1024;
@@ -32,6 +33,8 @@ pub(crate) struct Parts {
     pub(crate) group: &'static str,
     /// No time before this is believed.
     pub(crate) floor: u64,
+    /// How long it bears a session that does not get it what it wants, at first.
+    pub(crate) patience: Duration,
 }
 
 /// What a board has seen since it was made, through all of its starts.
@@ -48,6 +51,8 @@ pub(crate) struct Seen {
     /// The latest time believed.
     pub(crate) time: u64,
     pub(crate) frames_refused: u64,
+    /// How often its line was opened.
+    pub(crate) lines: usize,
 }
 
 /// A running board. Its power is cut when dropped.
@@ -57,6 +62,8 @@ pub(crate) struct Board {
     listener: TcpListener,
     parts: Parts,
     power: Option<(Arc<AtomicBool>, mpsc::Sender<EdgeCommand>, JoinHandle<()>)>,
+    /// Whether its line is to be dropped.
+    hang_up: Arc<AtomicBool>,
 }
 
 impl Board {
@@ -65,7 +72,8 @@ impl Board {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         listener.set_nonblocking(true).expect("nonblocking");
         let line = format!("tcp:{}", listener.local_addr().expect("address"));
-        let mut board = Self { line, seen: Arc::default(), listener, parts, power: None };
+        let mut board =
+            Self { line, seen: Arc::default(), listener, parts, power: None, hang_up: Arc::default() };
         board.power_on();
         board
     }
@@ -74,7 +82,9 @@ impl Board {
         let (on, (sender, commands)) = (Arc::new(AtomicBool::new(true)), mpsc::channel());
         let listener = self.listener.try_clone().expect("clone");
         let (seen, parts, power) = (self.seen.clone(), self.parts.clone(), on.clone());
-        let thread = spawn(move || Running::new(parts, seen, commands).run(&power, || open(&listener)));
+        let hang_up = self.hang_up.clone();
+        let thread =
+            spawn(move || Running::new(parts, seen, commands).run(&power, &hang_up, || open(&listener)));
         self.power = Some((on, sender, thread));
     }
 
@@ -84,6 +94,13 @@ impl Board {
             on.store(false, Ordering::Relaxed);
             thread.join().expect("the board does not panic");
         }
+    }
+
+    /// Closes the line, whoever is at its other end, and waits until it is opened again.
+    pub(crate) fn hang_up(&self) {
+        let lines = self.seen().lines;
+        self.hang_up.store(true, Ordering::Relaxed);
+        eventually("the line is opened again", || (self.seen().lines > lines).then_some(()));
     }
 
     pub(crate) fn say(&self, words: &str) {
@@ -146,6 +163,7 @@ pub(crate) struct Running {
     deadline: Option<Duration>,
     enrolled: bool,
     boot: u32,
+    partners: Partners,
 }
 
 impl Running {
@@ -166,19 +184,48 @@ impl Running {
         let enrolled = edge.status().name.is_some();
         let wants = Wants::new(Some(parts.group), !enrolled).expect("wants");
         let boot = OsRng.r#gen();
-        let limits = Limits { repeat_after: Duration::from_millis(300), ..Limits::line(MAX_MESSAGE) };
+        let limits = Limits {
+            repeat_after: Duration::from_millis(300),
+            patience: parts.patience,
+            ..Limits::line(MAX_MESSAGE)
+        };
         let (endpoint, decoder) = (BoardEndpoint::new(limits, boot, wants), LineDecoder::new());
         let (started, told, deadline) = (now(), (parts.floor, now()), None);
-        Self { parts, seen, commands, edge, endpoint, decoder, started, told, deadline, enrolled, boot }
+        let partners = Partners::default();
+        Self {
+            parts,
+            seen,
+            commands,
+            edge,
+            endpoint,
+            decoder,
+            started,
+            told,
+            deadline,
+            enrolled,
+            boot,
+            partners,
+        }
     }
 
     /// Runs until the power is cut.
-    pub(crate) fn run<S: Read + Write>(mut self, power: &AtomicBool, mut open: impl FnMut() -> Option<S>) {
+    pub(crate) fn run<S: Read + Write>(
+        mut self,
+        power: &AtomicBool,
+        hang_up: &AtomicBool,
+        mut open: impl FnMut() -> Option<S>,
+    ) {
         let mut line = None;
         self.input(Input::Timeout);
         while power.load(Ordering::Relaxed) {
+            if hang_up.swap(false, Ordering::Relaxed) {
+                line = None;
+            }
             // A new connection takes the place of one that may be dead.
-            line = open().or(line);
+            if let Some(opened) = open() {
+                line = Some(opened);
+                self.seen.lock().expect("lock").lines += 1;
+            }
             let busy = match &mut line {
                 Some(stream) => match self.exchange(stream) {
                     Ok(busy) => busy,
@@ -234,8 +281,11 @@ impl Running {
         if self.deadline.is_some_and(|at| at <= self.elapsed()) {
             self.input(Input::Timeout);
         }
+        let status = self.edge.status();
+        let led = self.partners.has(Route::Leader);
+        self.endpoint.set_served(self.elapsed(), status.name.is_some() && status.synced && led);
         let mut seen = self.seen.lock().expect("lock");
-        seen.status = Some(self.edge.status());
+        seen.status = Some(status);
         seen.frames_refused = self.decoder.counters().refused();
     }
 
@@ -261,28 +311,27 @@ impl Running {
                         quiver_link::Route::Kgc => Route::Kgc,
                         quiver_link::Route::Leader => Route::Leader,
                     };
-                    self.input(Input::Connected { peer: self.peer(peer), route });
+                    if let Some(peer) = self.partners.connected(peer, route) {
+                        self.input(Input::Connected { peer, route });
+                    }
                 }
                 BoardEvent::Disconnected { peer } => {
-                    self.input(Input::Disconnected { peer: self.peer(peer) });
+                    if let Some(peer) = self.partners.disconnected(peer) {
+                        self.input(Input::Disconnected { peer });
+                    }
                 }
                 BoardEvent::Received { from, bytes } => {
-                    self.input(Input::Received { from: self.peer(from), bytes: &bytes });
+                    if let Some(from) = self.partners.peer(from) {
+                        self.input(Input::Received { from, bytes: &bytes });
+                    }
                 }
-                BoardEvent::Lost => self.lost(),
+                BoardEvent::Lost => {
+                    while let Some(peer) = self.partners.pop() {
+                        self.input(Input::Disconnected { peer });
+                    }
+                }
             }
         }
-    }
-
-    /// Peers' numbers are a session's own; the machine's are never used twice.
-    fn peer(&self, number: u64) -> Peer {
-        let sessions = self.seen.lock().expect("lock").sessions as u64;
-        Peer(sessions << 32 | number & 0xFFFF_FFFF)
-    }
-
-    fn lost(&mut self) {
-        // The machine bears it that peers leave who never came.
-        (0..32).for_each(|number| self.input(Input::Disconnected { peer: self.peer(number) }));
     }
 
     fn hear_time(&mut self, unix_time: u64) {
@@ -300,15 +349,18 @@ impl Running {
                 Output::Persist(snapshot) => self.seen.lock().expect("lock").flash = Some(snapshot),
                 Output::Transmit { to, payload } => {
                     let to = match to {
-                        Destination::Peer(peer) => quiver_link::Destination::Peer(peer.0 & 0xFFFF_FFFF),
-                        Destination::Group => quiver_link::Destination::Group,
+                        Destination::Peer(peer) => {
+                            self.partners.number(peer).map(quiver_link::Destination::Peer)
+                        }
+                        Destination::Group => Some(quiver_link::Destination::Group),
                     };
                     // What cannot be sent is lost, as on any network.
-                    let _ = self.endpoint.send(&ToGateway::Transmit { to, payload });
+                    let _ = to.map(|to| self.endpoint.send(&ToGateway::Transmit { to, payload }));
                 }
                 Output::Event(event) => self.note(event),
                 Output::Block(peer) => {
-                    let _ = self.endpoint.send(&ToGateway::Block { peer: peer.0 & 0xFFFF_FFFF });
+                    let number = self.partners.number(peer);
+                    let _ = number.map(|peer| self.endpoint.send(&ToGateway::Block { peer }));
                 }
                 Output::Timeout(at) => {
                     self.deadline = at;
@@ -335,16 +387,4 @@ impl Running {
             _ => {}
         }
     }
-}
-
-fn write_patiently(line: &mut impl Write, mut bytes: &[u8]) -> std::io::Result<()> {
-    while !bytes.is_empty() {
-        match line.write(bytes) {
-            Ok(0) => return Err(ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = &bytes[written..],
-            Err(error) if error.kind() == ErrorKind::WouldBlock => sleep(Duration::from_millis(1)),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

@@ -1,33 +1,49 @@
 //! A gateway that is somebody else's: it speaks the link on both sides and does as it likes with what it should relay.
 
 use std::collections::HashSet;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
 use quiver_link::{
-    BoardEndpoint, BoardEvent, Destination, GatewayEndpoint, GatewayEvent, Limits, LineDecoder, Route,
-    ToBoard, ToGateway, Wants, encode_line,
+    BoardEndpoint, BoardEvent, Destination, GatewayEndpoint, GatewayEvent, Limits, LineDecoder, Report,
+    Route, ToBoard, ToGateway, Wants, encode_line,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::bench::now;
+use crate::deeds::{self, Deck, Deed, Deeds, FATES, Victim};
+use crate::stream::write_patiently;
 
 const MAX_MESSAGE: usize = 72 * 1024;
 /// Messages remembered, to be said again.
 const REMEMBERED: usize = 200;
 
+/// The time between two messages out of thin air.
+const BETWEEN_INVENTIONS: Duration = Duration::from_millis(100);
+
+/// Partners that there never were.
+const INVENTED: std::ops::Range<u64> = 1000..1003;
+
+/// How the gateway behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conduct {
+    Hostile,
+    /// An honest one has taken its place, which knows nothing of what it did.
+    Replaced,
+    /// It has told the board one last lie, that everybody is gone, and is honest from then on as if nothing had happened.
+    Reformed,
+}
+
 /// A hostile gateway between a board and a leader; gone when dropped.
 pub(crate) struct Hostile {
     pub(crate) line: String,
-    /// Whether it is hostile; afterwards an honest one takes its place.
-    pub(crate) hostile: Arc<AtomicBool>,
-    /// What it has done to messages.
-    pub(crate) deeds: Arc<AtomicUsize>,
+    conduct: Arc<Mutex<Conduct>>,
+    deeds: Arc<Mutex<Deeds>>,
     end: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -36,20 +52,37 @@ impl Hostile {
     pub(crate) fn between(board: &str, seed: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         let line = format!("tcp:{}", listener.local_addr().expect("address"));
-        let (hostile, end) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(false)));
-        let deeds = Arc::new(AtomicUsize::new(0));
+        let (conduct, deeds) = (Arc::new(Mutex::new(Conduct::Hostile)), Arc::new(Mutex::new(Deeds::new())));
+        let end = Arc::new(AtomicBool::new(false));
         let board = board.trim_start_matches("tcp:").to_string();
-        let shared = (hostile.clone(), deeds.clone(), end.clone());
+        let shared = (conduct.clone(), deeds.clone(), end.clone());
         let thread = spawn(move || {
             let (leader, _) = listener.accept().expect("the leader's gateway comes");
             let board = TcpStream::connect(board).expect("the board listens");
-            let (hostile, deeds, end) = shared;
+            let (conduct, deeds, end) = shared;
             let mut middle = Middle::new(board, leader, seed, deeds);
-            while !end.load(Ordering::Relaxed) && middle.turn(hostile.load(Ordering::Relaxed)).is_ok() {
+            while !end.load(Ordering::Relaxed) {
+                let conduct = *conduct.lock().expect("lock");
+                middle.turn(conduct).expect("both lines stay");
                 sleep(Duration::from_millis(2));
             }
         });
-        Self { line, hostile, deeds, end, thread: Some(thread) }
+        Self { line, conduct, deeds, end, thread: Some(thread) }
+    }
+
+    pub(crate) fn behave(&self, conduct: Conduct) {
+        *self.conduct.lock().expect("lock") = conduct;
+    }
+
+    /// Whether each deed was done so often to either side.
+    pub(crate) fn has_done(&self, times: usize) -> bool {
+        let thread = self.thread.as_ref().expect("it runs");
+        assert!(!thread.is_finished(), "the gateway has ended");
+        deeds::each_done(&self.deeds(), times)
+    }
+
+    pub(crate) fn deeds(&self) -> Deeds {
+        self.deeds.lock().expect("lock").clone()
     }
 }
 
@@ -89,21 +122,13 @@ impl End {
 
     fn write(&mut self, datagram: &[u8]) -> std::io::Result<()> {
         let frame = encode_line(0, datagram).expect("it fits");
-        let mut left = &frame[..];
-        while !left.is_empty() {
-            match self.stream.write(left) {
-                Ok(written) => left = &left[written..],
-                Err(error) if error.kind() == ErrorKind::WouldBlock => sleep(Duration::from_millis(1)),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        write_patiently(&mut self.stream, &frame)
     }
 }
 
 struct Middle {
     started: Instant,
-    hostile: bool,
+    conduct: Conduct,
     board: End,
     leader: End,
     /// Faces the board.
@@ -114,14 +139,18 @@ struct Middle {
     to_board: Vec<ToBoard>,
     to_leader: Vec<ToGateway>,
     dice: StdRng,
-    deeds: Arc<AtomicUsize>,
+    fates_to_board: Deck<Option<Deed>>,
+    fates_to_leader: Deck<Option<Deed>>,
+    inventions: Deck<u8>,
+    next_invention: Duration,
+    deeds: Arc<Mutex<Deeds>>,
 }
 
 impl Middle {
-    fn new(board: TcpStream, leader: TcpStream, seed: u64, deeds: Arc<AtomicUsize>) -> Self {
+    fn new(board: TcpStream, leader: TcpStream, seed: u64, deeds: Arc<Mutex<Deeds>>) -> Self {
         Self {
             started: now(),
-            hostile: false,
+            conduct: Conduct::Hostile,
             board: End::new(board),
             leader: End::new(leader),
             gateway: GatewayEndpoint::new(Limits::line(MAX_MESSAGE), 1),
@@ -130,17 +159,20 @@ impl Middle {
             to_board: Vec::new(),
             to_leader: Vec::new(),
             dice: StdRng::seed_from_u64(seed),
+            fates_to_board: Deck::new(&FATES, seed + 1),
+            fates_to_leader: Deck::new(&FATES, seed + 2),
+            inventions: Deck::new(&[0, 1, 2, 3, 4], seed + 3),
+            next_invention: Duration::ZERO,
             deeds,
         }
     }
 
-    fn turn(&mut self, hostile: bool) -> std::io::Result<()> {
+    fn turn(&mut self, conduct: Conduct) -> std::io::Result<()> {
         let at = self.started.elapsed();
-        if std::mem::replace(&mut self.hostile, hostile) && !hostile {
-            // An honest one takes its place, which knows nothing of what it did.
-            self.gateway = GatewayEndpoint::new(Limits::line(MAX_MESSAGE), self.dice.r#gen());
-            self.pretender = None;
+        if std::mem::replace(&mut self.conduct, conduct) != conduct {
+            self.change(conduct);
         }
+        let hostile = conduct == Conduct::Hostile;
         for datagram in self.board.read()? {
             self.gateway.handle_datagram(at, &datagram);
             while let Some(event) = self.gateway.poll_event() {
@@ -159,7 +191,8 @@ impl Middle {
         if let Some(pretender) = &mut self.pretender {
             pretender.handle_timeout(at);
         }
-        if hostile && self.dice.gen_ratio(1, 100) {
+        if hostile && self.next_invention <= at {
+            self.next_invention = at + BETWEEN_INVENTIONS;
             self.invent();
         }
         let time = if hostile { self.wrong_time() } else { wall_clock() };
@@ -170,6 +203,21 @@ impl Middle {
             self.leader.write(&datagram)?;
         }
         Ok(())
+    }
+
+    fn change(&mut self, conduct: Conduct) {
+        match conduct {
+            Conduct::Hostile => {}
+            Conduct::Replaced => {
+                self.gateway = GatewayEndpoint::new(Limits::line(MAX_MESSAGE), self.dice.r#gen());
+                self.pretender = None;
+            }
+            Conduct::Reformed => {
+                for peer in self.peers.clone().into_iter().chain(INVENTED) {
+                    self.say_to_board(&ToBoard::Disconnected { peer });
+                }
+            }
+        }
     }
 
     fn wrong_time(&mut self) -> u64 {
@@ -191,28 +239,34 @@ impl Middle {
         if !hostile {
             return self.say_to_leader(&message);
         }
-        match self.dice.gen_range(0..8) {
-            0 => self.deed(),
-            1 => {
-                self.deed();
+        let fate = self.fates_to_leader.deal();
+        self.done(Victim::Leader, fate);
+        match fate {
+            Some(Deed::Drop) => {}
+            Some(Deed::Repeat) => {
                 self.say_to_leader(&message);
                 self.say_to_leader(&message);
             }
-            2 => self.say_to_leader_altered(message),
-            3 => {
-                self.deed();
+            Some(Deed::Alter) => {
+                let message = self.altered_for_leader(message);
+                self.say_to_leader(&message);
+            }
+            Some(Deed::Replay) => {
                 let old = self.to_leader[self.dice.gen_range(0..self.to_leader.len())].clone();
                 self.say_to_leader(&old);
             }
-            _ => self.say_to_leader(&message),
+            Some(Deed::Invent) | None => self.say_to_leader(&message),
         }
     }
 
-    fn say_to_leader_altered(&mut self, message: ToGateway) {
-        self.deed();
-        if let ToGateway::Transmit { to, mut payload } = message {
-            self.alter(&mut payload);
-            self.say_to_leader(&ToGateway::Transmit { to, payload });
+    fn altered_for_leader(&mut self, message: ToGateway) -> ToGateway {
+        match message {
+            ToGateway::Transmit { to, mut payload } => {
+                self.alter(&mut payload);
+                ToGateway::Transmit { to, payload }
+            }
+            ToGateway::Block { peer } => ToGateway::Block { peer: peer + 1 },
+            ToGateway::Report(_) => ToGateway::Report(Report::default()),
         }
     }
 
@@ -233,48 +287,58 @@ impl Middle {
         if !hostile {
             return self.say_to_board(&message);
         }
-        match self.dice.gen_range(0..8) {
-            0 => self.deed(),
-            1 => {
-                self.deed();
+        let fate = self.fates_to_board.deal();
+        self.done(Victim::Board, fate);
+        match fate {
+            Some(Deed::Drop) => {}
+            Some(Deed::Repeat) => {
                 self.say_to_board(&message);
                 self.say_to_board(&message);
             }
-            2 | 3 => {
-                self.deed();
-                if let ToBoard::Received { from, mut bytes } = message {
-                    self.alter(&mut bytes);
-                    self.say_to_board(&ToBoard::Received { from, bytes });
-                }
+            Some(Deed::Alter) => {
+                let message = self.altered_for_board(message);
+                self.say_to_board(&message);
             }
-            4 => {
-                self.deed();
+            Some(Deed::Replay) => {
                 let old = self.to_board[self.dice.gen_range(0..self.to_board.len())].clone();
                 self.say_to_board(&old);
                 self.say_to_board(&message);
             }
-            _ => self.say_to_board(&message),
+            Some(Deed::Invent) | None => self.say_to_board(&message),
+        }
+    }
+
+    fn altered_for_board(&mut self, message: ToBoard) -> ToBoard {
+        match message {
+            ToBoard::Received { from, mut bytes } => {
+                self.alter(&mut bytes);
+                ToBoard::Received { from, bytes }
+            }
+            ToBoard::Connected { peer, route: Route::Kgc } => {
+                ToBoard::Connected { peer, route: Route::Leader }
+            }
+            ToBoard::Connected { peer, route: Route::Leader } => {
+                ToBoard::Connected { peer, route: Route::Kgc }
+            }
+            ToBoard::Disconnected { peer } => ToBoard::Disconnected { peer: peer + 1 },
         }
     }
 
     /// Says something out of thin air, to either side.
     fn invent(&mut self) {
-        self.deed();
         let (peer, len) = (self.dice.gen_range(0..6), self.dice.gen_range(1..400));
         let bytes: Vec<u8> = (0..len).map(|_| self.dice.r#gen()).collect();
-        match self.dice.gen_range(0..6) {
-            0 => self.say_to_board(&ToBoard::Connected { peer: 1000 + peer, route: Route::Leader }),
+        let kind = self.inventions.deal();
+        self.done(if kind < 3 { Victim::Board } else { Victim::Leader }, Some(Deed::Invent));
+        match kind {
+            0 => {
+                let peer = self.dice.gen_range(INVENTED);
+                self.say_to_board(&ToBoard::Connected { peer, route: Route::Leader });
+            }
             1 => self.say_to_board(&ToBoard::Disconnected { peer }),
             2 => self.say_to_board(&ToBoard::Received { from: peer, bytes }),
             3 => self.say_to_leader(&ToGateway::Transmit { to: Destination::Peer(peer), payload: bytes }),
-            4 => self.say_to_leader(&ToGateway::Transmit { to: Destination::Group, payload: bytes }),
-            _ => {
-                let said: Vec<_> = self.to_board.to_vec();
-                if !said.is_empty() {
-                    let old = said[self.dice.gen_range(0..said.len())].clone();
-                    self.say_to_board(&old);
-                }
-            }
+            _ => self.say_to_leader(&ToGateway::Transmit { to: Destination::Group, payload: bytes }),
         }
     }
 
@@ -304,8 +368,10 @@ impl Middle {
         let _ = self.pretender.as_mut().map(|end| end.send(message));
     }
 
-    fn deed(&self) {
-        self.deeds.fetch_add(1, Ordering::Relaxed);
+    fn done(&self, victim: Victim, deed: Option<Deed>) {
+        if let Some(deed) = deed {
+            *self.deeds.lock().expect("lock").entry((victim, deed)).or_default() += 1;
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A bad cable: garbage between the bytes, bytes lost and altered.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+
+use crate::stream::write_patiently;
 
 /// What goes through a cable in both directions; cut when dropped.
 pub(crate) struct Cable {
@@ -77,14 +79,7 @@ fn pass(from: &mut TcpStream, to: &mut TcpStream, noisy: bool, dice: &mut StdRng
     if noisy {
         spoil(&mut bytes, dice);
     }
-    let mut left = &bytes[..];
-    while !left.is_empty() {
-        match to.write(left) {
-            Ok(written) => left = &left[written..],
-            Err(error) if error.kind() == ErrorKind::WouldBlock => sleep(Duration::from_millis(1)),
-            Err(error) => return Err(error),
-        }
-    }
+    write_patiently(to, &bytes)?;
     Ok(true)
 }
 

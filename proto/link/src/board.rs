@@ -12,6 +12,8 @@ use crate::{LinkError, Route, ToBoard, ToGateway};
 
 /// The longest time between two hellos.
 const SLOWEST_HELLO: Duration = Duration::from_secs(8);
+/// How often the patience is doubled.
+const MOST_PATIENT: u8 = 3;
 /// Events that may wait; beyond, nothing more is received.
 const MAX_EVENTS: usize = 16;
 
@@ -65,6 +67,11 @@ pub struct BoardEndpoint {
     hello_wait: Duration,
     next_ping: Duration,
     lost_at: Duration,
+    /// Whether the board has what it wants; if not, when to give the session up.
+    served: bool,
+    give_up_at: Duration,
+    /// Sessions given up in a row, as far as they count.
+    given_up: u8,
     events: VecDeque<BoardEvent>,
     counters: PipeCounters,
 }
@@ -83,6 +90,9 @@ impl BoardEndpoint {
             hello_wait: limits.repeat_after,
             next_ping: Duration::ZERO,
             lost_at: Duration::ZERO,
+            served: true,
+            give_up_at: Duration::ZERO,
+            given_up: 0,
             events: VecDeque::new(),
             counters: PipeCounters::default(),
         }
@@ -107,6 +117,18 @@ impl BoardEndpoint {
             self.next_hello = Duration::ZERO;
             self.hello_wait = self.limits.repeat_after;
         }
+    }
+
+    /// Says whether the board has got what it wants of others. A session in which it goes without for [`Limits::patience`]
+    /// is ended, and another begun: whatever the gateway has wrongly told of who is connected, or believes the board knows, is
+    /// over with it. Until this is called, the board has all it wants.
+    pub fn set_served(&mut self, now: Duration, served: bool) {
+        if served {
+            self.given_up = 0;
+        } else if self.served {
+            self.give_up_at = now.saturating_add(self.patience());
+        }
+        self.served = served;
     }
 
     /// Takes a message for the gateway. It is sent when its turn comes, or dropped: silently if older than others that
@@ -169,7 +191,10 @@ impl BoardEndpoint {
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Duration) {
         let Some(pipe) = &mut self.pipe else { return };
-        if self.lost_at <= now || pipe.handle_timeout(now, &mut self.counters) == Err(Broken) {
+        if !self.served && self.give_up_at <= now {
+            self.given_up = self.given_up.saturating_add(1).min(MOST_PATIENT);
+            self.lose(now);
+        } else if self.lost_at <= now || pipe.handle_timeout(now, &mut self.counters) == Err(Broken) {
             self.lose(now);
         }
     }
@@ -198,8 +223,9 @@ impl BoardEndpoint {
     pub fn timeout(&self) -> Option<Duration> {
         let hello = (!self.understood).then_some(self.next_hello);
         let alive = self.pipe.as_ref().map(|_| self.next_ping.min(self.lost_at));
+        let give_up = self.pipe.as_ref().filter(|_| !self.served).map(|_| self.give_up_at);
         let pipe = self.pipe.as_ref().and_then(Pipe::timeout);
-        [hello, alive, pipe].into_iter().flatten().min()
+        [hello, alive, give_up, pipe].into_iter().flatten().min()
     }
 
     fn hello(&self) -> Hello {
@@ -235,8 +261,13 @@ impl BoardEndpoint {
             let peer = Peer { max_message: welcome.max_message, window: welcome.window };
             self.pipe = Some(Pipe::new(welcome.session, self.limits, peer));
             self.next_ping = now.saturating_add(self.limits.ping_every);
+            self.give_up_at = now.saturating_add(self.patience());
             self.events.push_back(BoardEvent::Begun { unix_time: welcome.unix_time });
         }
+    }
+
+    fn patience(&self) -> Duration {
+        self.limits.patience.saturating_mul(1 << self.given_up)
     }
 
     /// Ends the session and begins to say hello again, as another start.

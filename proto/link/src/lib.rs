@@ -31,7 +31,8 @@
 //! chose; whatever belongs to another session is ignored or answered with "lost", so that a reset of either side is
 //! noticed by the other at once and nothing from before it is mistaken for news. The board asks for the time and shows that
 //! it lives by pings; a side that hears nothing for [`Limits::lost_after`] ends the session. When it ends, all peers
-//! are gone and everything that was queued is dropped.
+//! are gone and everything that was queued is dropped. A board that goes without what it wants ends its session too
+//! ([`BoardEndpoint::set_served`]), so that nothing it was wrongly told keeps it out for good.
 //!
 //! # Transfers
 //! A message and its CRC-32 are cut into equal fragments. The receiver says which it has; the sender repeats the others, a

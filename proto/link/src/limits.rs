@@ -28,6 +28,9 @@ pub struct Limits {
     pub ping_every: Duration,
     /// After how long without a word the other side is lost.
     pub lost_after: Duration,
+    /// How long a board bears a session in which it does not get what it wants. Doubles with each session ended for that, up to
+    /// eight times.
+    pub patience: Duration,
 }
 
 impl Limits {
@@ -44,6 +47,8 @@ impl Limits {
             ping_every: Duration::from_secs(10),
             // A board may compute for half a minute.
             lost_after: Duration::from_secs(65),
+            // Enrolling and joining take less, even over a slow radio and with pairings on a small processor.
+            patience: Duration::from_secs(180),
         }
     }
 

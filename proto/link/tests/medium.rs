@@ -267,6 +267,35 @@ fn reset_of_the_gateway_is_noticed_by_the_board_at_its_next_word() {
 }
 
 #[test]
+fn board_that_goes_without_what_it_wants_begins_another_session_less_and_less_often() {
+    let mut world = World::begun(Limits::line(MAX_MESSAGE), PERFECT, 1);
+    world.board.set_served(world.now, false);
+    let mut begun = world.now;
+    for minutes in [3, 6, 12, 24, 24] {
+        let end = begun + Duration::from_secs(60 * minutes);
+        world.run(end - Duration::from_millis(1));
+        assert!(world.told_gateway.is_empty(), "{minutes} minutes are not over");
+        assert!(world.told_board.iter().all(|event| matches!(event, BoardEvent::Time { .. })));
+        world.told_board.clear();
+        // Two ways of 2 ms each until it is welcomed.
+        begun = end + Duration::from_millis(4);
+        world.run(begun);
+        assert_eq!(world.told_board, [BoardEvent::Lost, BoardEvent::Begun { unix_time: UNIX }]);
+        assert!(matches!(world.told_gateway[..], [GatewayEvent::Lost, GatewayEvent::Begun { .. }]));
+        world.told_board.clear();
+        world.told_gateway.clear();
+        // Saying the same again changes nothing.
+        world.board.set_served(world.now, false);
+    }
+    world.board.set_served(world.now, true);
+    world.run(world.now + Duration::from_secs(3600));
+    assert!(world.told_gateway.is_empty(), "a board that has what it wants stays");
+    world.board.set_served(world.now, false);
+    world.run(world.now + Duration::from_secs(181));
+    assert_eq!(world.told_gateway.len(), 2, "and is no more patient than at first");
+}
+
+#[test]
 fn change_of_wants_is_told_and_repeated_until_understood() {
     let mut world = World::begun(Limits::line(MAX_MESSAGE), PERFECT, 1);
     world.faults.lose = 100;

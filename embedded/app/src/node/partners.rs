@@ -52,6 +52,11 @@ impl Partners {
         self.list.iter().find(|partner| partner.peer == peer).map(|partner| partner.number)
     }
 
+    /// Whether there is one to whom this leads.
+    pub(super) fn has(&self, route: Route) -> bool {
+        self.list.iter().any(|partner| partner.route == route)
+    }
+
     /// All of them under new names, for a new machine.
     pub(super) fn renamed(&mut self) -> Vec<(Peer, Route)> {
         let last = &mut self.last;
