@@ -29,7 +29,7 @@ fn scheme<S: Scheme>(criterion: &mut Criterion, name: &str, steps: &[Step]) {
     let garbler = || Garbler::<S>::with_slots(slots, slots, &RUN, &mut ChaCha20Rng::from_seed([1; 32]));
     let mut tables = Vec::new();
     let first = garbler();
-    let labels: Vec<_> = (0..slots).map(|at| first.input(at).unwrap().of(at % 3 == 0)).collect();
+    let labels: Vec<_> = (0..slots).map(|at| first.input(at).unwrap().of(at.is_multiple_of(3))).collect();
     garbler().garble(steps, |table| tables.push(table)).unwrap();
     group.bench_function("garble", |bench| {
         let mut out = Vec::with_capacity(tables.len());

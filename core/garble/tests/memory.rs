@@ -14,12 +14,12 @@ const SLOTS: usize = 512;
 const PIECE: u32 = 1024;
 
 fn piece(number: u32) -> Vec<Step> {
-    let operand = |slot: u32| Operand::new(slot % SLOTS as u32, slot % 7 == 0);
+    let operand = |slot: u32| Operand::new(slot % SLOTS as u32, slot.is_multiple_of(7));
     (0..PIECE)
         .map(|at| {
             let (a, b) = (operand(number + at * 3), operand(number + at * 5 + 1));
             let to = at % SLOTS as u32;
-            if at % 4 == 0 { Step::Xor { a, b, to } } else { Step::And { a, b, to } }
+            if at.is_multiple_of(4) { Step::Xor { a, b, to } } else { Step::And { a, b, to } }
         })
         .collect()
 }
@@ -29,7 +29,7 @@ fn peak(pieces: u32) -> usize {
     let run = [3; 16];
     let mut rng = ChaCha20Rng::from_seed([2; 32]);
     let mut garbler = Garbler::<PrivacyFree>::with_slots(SLOTS, SLOTS, &run, &mut rng);
-    let labels: Vec<_> = (0..SLOTS).map(|at| garbler.input(at).unwrap().of(at % 2 == 0)).collect();
+    let labels: Vec<_> = (0..SLOTS).map(|at| garbler.input(at).unwrap().of(at.is_multiple_of(2))).collect();
     let mut evaluator = Evaluator::<PrivacyFree>::with_slots(SLOTS, &run, garbler.one(), &labels);
     let mut most = 0;
     let mut tables = Vec::with_capacity(PIECE as usize);
