@@ -2,7 +2,7 @@
 //!
 //! | operation | what is measured |
 //! |---|---|
-//! | `secret` | T, the pairwise secret with the leader: one multiplication |
+//! | `secret` | T, the pairwise secret with the leader: one multiplication; not before all vectors came out |
 //! | `keygen` | drawing the secret value x_i and computing P_i |
 //! | `partial-key` | checking what the KGC issued, which makes the keypair |
 //! | `sign`, `verify` | a drone's signature; checking one of a drone whose key is new |
@@ -10,10 +10,12 @@
 //! | `first-key-flat`, `first-key-tree` | from the welcome's bytes to the group key in use |
 //! | `rekey-flat`, `rekey-tree` | from the bytes of a re-key on expiry to the new key in use |
 //! | `evict-flat`, `evict-tree` | the same for a re-key that removes a member |
-//! | … `-unsigned` | a re-key without the verification of its header, measured in the same iteration and taken off |
+//! | … `-unsigned` | a re-key without its header's signature (decoding and checking it), measured in the same iteration and taken off |
 //!
 //! First keys and re-keys are messages to the real [`Edge`](quiver_role::Edge), as a real leader sent them: [`Script`]. What is measured
-//! is one call of `handle_input`; making its outputs durable and sending them is the driver's.
+//! is one call of `handle_input`; making its outputs durable and sending them is the driver's. For `-unsigned` the signature is decoded
+//! and checked once more by the same functions, with the leader's Y known as it is to an edge that heard the leader before, and what
+//! that took is taken off; whatever else believing the header takes (its hash, its signer, its validity) stays in.
 
 mod keys;
 mod replay;

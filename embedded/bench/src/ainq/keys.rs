@@ -4,8 +4,8 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    Deployment, DroneKeypair, Element, Identity, Label, MasterSecret, Name, Ristretto255, Role, SecretScalar,
-    SecretValue, Suite, UnverifiedPartialKey,
+    Deployment, DroneKeypair, Element, Identity, Label, MasterSecret, Name, Ristretto255, Role, SecretValue,
+    Suite, UnverifiedPartialKey,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -18,6 +18,11 @@ type S = Ristretto255;
 
 /// Bytes that are signed.
 const MESSAGE: [u8; 256] = [1; 256];
+
+/// The vectors for the pairwise secret on ristretto255, `core/ainq/tests/vectors/pairwise-secret.json`: y, e, V and T of each.
+const VECTORS: &[u8] = include_bytes!("../../fixtures/pairwise-secret.bin");
+/// Bytes of a vector.
+const VECTOR_LEN: usize = 4 * 32;
 
 /// A KGC, and a drone that enrolled with it.
 struct Site {
@@ -63,21 +68,34 @@ pub(super) async fn measure<H: Host>(course: &mut Course<'_, '_, H>, operation: 
     let subject = Subject { benchmark: &benchmark, parameters: S::ID };
     let mut site = Site::new().ok_or(SITE)?;
     match operation {
-        "secret" => secret(course, subject, &mut site).await,
+        "secret" => secret(course, subject).await,
         "keygen" => course.repeat(subject, || SecretValue::<S>::generate(&mut site.rng)).await,
         "partial-key" => partial_key(course, subject, &site).await,
         _ => signature(course, Subject { parameters: "256 bytes", ..subject }, operation, &mut site).await,
     }
 }
 
-async fn secret<H: Host>(
-    course: &mut Course<'_, '_, H>,
-    subject: Subject<'_>,
-    site: &mut Site,
-) -> Result<()> {
-    let scalar = SecretScalar::<S>::generate(&mut site.rng);
-    let point: Element<S> = site.secret.public();
-    course.try_repeat(subject, "the secret", || S::agree(scalar.expose(), &point)).await
+/// Every vector must come out first, on this processor and by the ladder that this image has.
+async fn secret<H: Host>(course: &mut Course<'_, '_, H>, subject: Subject<'_>) -> Result<()> {
+    const WRONG: BenchError = BenchError::Failed("a secret is not the vector's");
+    let mut first = None;
+    for vector in VECTORS.as_chunks::<VECTOR_LEN>().0 {
+        let (key, point, expected) = pair(vector).ok_or(WRONG)?;
+        let secret = S::agree(&key, &point).map_err(|_| WRONG)?;
+        if secret.expose() != expected {
+            return Err(WRONG);
+        }
+        first.get_or_insert((key, point));
+    }
+    let (key, point) = first.ok_or(WRONG)?;
+    course.try_repeat(subject, "the secret", || S::agree(&key, &point)).await
+}
+
+/// y + e, V and T of a vector.
+fn pair(vector: &[u8; VECTOR_LEN]) -> Option<(<S as Suite>::Scalar, Element<S>, &[u8; 32])> {
+    let ([y, e, point, secret], _) = vector.as_chunks::<32>() else { return None };
+    let key = S::scalar_decode(y)? + S::scalar_decode(e)?;
+    Some((key, Element::decode(point).ok()?, secret))
 }
 
 async fn partial_key<H: Host>(
