@@ -9,12 +9,15 @@
 use std::borrow::Cow;
 
 use ark_bls12_381::{Bls12_381, Fr};
+use ark_ff::{AdditiveGroup, Field, Zero, batch_inversion};
 use ark_poly::DenseUVPolynomial;
 use ark_poly::univariate::DensePolynomial;
 use ark_poly_commit::PCCommitmentState;
 use ark_poly_commit::kzg10::{Commitment, KZG10, Powers, Proof, Randomness, VerifierKey};
 use ark_serialize::CanonicalSerialize;
-use quiver_pairing::{FixedBase, G1, G2, Group, product_is_one, scalar_random};
+use quiver_pairing::{
+    FixedBase, G1, G2, Group, hash_to_scalar, product_is_one, scalar_encode, scalar_random,
+};
 use rand_chacha::ChaCha20Rng;
 use rand_core::RngCore;
 
@@ -33,12 +36,19 @@ pub(super) struct InsecureDealing {
     ours: Points,
 }
 
+/// The domain of the point at which a dealer opens for all shares.
+const OPENING: &str = "quiver-experiments kzg opening for all shares";
+
 /// The same points for `quiver-pairing`.
 struct Points {
     /// Multiples of P, which every dealing under this setup has.
     generator: FixedBase<G1>,
     /// The proofs, and after them the commitment C.
     proofs_and_commitment: Vec<G1>,
+    /// The commitment C.
+    commitment: G1,
+    /// The proof W of the opening for all shares.
+    opening: G1,
     /// H and τ·H.
     h: G2,
     tau_h: G2,
@@ -61,11 +71,23 @@ impl InsecureDealing {
         let (commitment, _) = Kzg::commit(&powers, &polynomial, None, None).map_err(ExperimentError::Kzg)?;
         let points: Vec<Fr> = (1..=count).map(Fr::from).collect();
         let values = points.iter().map(|point| evaluate(&polynomial, point)).collect();
+        Self::open(&powers, key, commitment, &polynomial, points, values)
+    }
+
+    /// A proof for each share, and one for all of them. A dealer who lies gives values that are not the polynomial's.
+    fn open(
+        powers: &Powers<'_, Bls12_381>,
+        key: VerifierKey<Bls12_381>,
+        commitment: Commitment<Bls12_381>,
+        polynomial: &Coefficients,
+        points: Vec<Fr>,
+        values: Vec<Fr>,
+    ) -> Result<Self> {
         let hidden = Randomness::empty();
-        let open = |point: &Fr| Kzg::open(&powers, &polynomial, *point, &hidden);
-        let proofs: Vec<_> =
-            points.iter().map(open).collect::<Result<_, _>>().map_err(ExperimentError::Kzg)?;
-        let ours = Points::of(&key, &commitment, &proofs)?;
+        let open = |point: &Fr| Kzg::open(powers, polynomial, *point, &hidden).map_err(ExperimentError::Kzg);
+        let proofs: Vec<_> = points.iter().map(open).collect::<Result<_>>()?;
+        let opening = open(&challenge(&converted(&commitment.0)?, &values))?;
+        let ours = Points::of(&key, &commitment, &proofs, &opening)?;
         Ok(Self { key, commitment, points, values, proofs, ours })
     }
 
@@ -93,26 +115,71 @@ impl InsecureDealing {
             .map_err(ExperimentError::Kzg)
     }
 
-    /// Checks all shares at once over `quiver-pairing`: as all open one commitment at small indices, e(C − v_i·P + i·W_i, H) =
-    /// e(W_i, τ·H) for all i comes down to two multi-scalar multiplications by short integers and two pairings. Wrong shares
-    /// pass with probability 2^-112.
-    ///
-    /// For 128 shares that takes 4.1 ms, and this way a hundredth of the published 154 ms is out of reach: of those 1.54 ms, both
-    /// pairings take 0.92 ms, and what is left is enough for 900 additions in G1, three and a half for every share and sum, where 112 bits in
-    /// buckets take sixteen. Weights for which three are enough have some 20 bits, and wrong shares would pass once in a million times.
+    /// Checks all shares at once by their own proofs, over `quiver-pairing`: as all open one commitment at small indices,
+    /// e(C − v_i·P + i·W_i, H) = e(W_i, τ·H) for all i comes down to two multi-scalar multiplications by short integers and two
+    /// pairings. Wrong shares pass with probability 2^-112.
     pub(super) fn verify_by_sums(&self, rng: &mut ChaCha20Rng) -> bool {
         let mut weights: Vec<i128> = self.values.iter().map(|_| weight(rng)).collect();
         let mut indexed =
             weights.iter().zip(1..).map(|(weight, index)| weight * index).collect::<Vec<i128>>();
         let value =
             weights.iter().zip(&self.values).map(|(weight, value)| Fr::from(*weight) * value).sum::<Fr>();
-        let Points { generator, proofs_and_commitment, h, tau_h } = &self.ours;
+        let Points { generator, proofs_and_commitment, h, tau_h, .. } = &self.ours;
         indexed.push(weights.iter().sum());
         weights.push(0);
         let sums = [indexed, weights].map(|integers| G1::msm_small(proofs_and_commitment, &integers));
         let [Ok(shifted), Ok(plain)] = sums else { return false };
         product_is_one(&[(shifted - generator.multiply(&value), *h), (-plain, *tau_h)])
     }
+
+    /// Checks all shares at once by one opening. The n values are those of exactly one polynomial g of a degree below n, and
+    /// the commitment's polynomial F has a degree below the setup's number of powers, at most n. If they differ they agree at n − 1
+    /// points at most; so when F(z) = g(z) at a point z that is hashed from the commitment and all values, they are one, and
+    /// every value is F's. Wrong shares pass with probability n / r, for 128 shares 2^-247, for each hash that a dealer computes.
+    ///
+    /// The dealer sends one proof of 48 bytes more. Proofs of single shares are then needed only by who holds single shares, and
+    /// to find out which are wrong.
+    pub(super) fn verify_by_opening(&self) -> bool {
+        let Points { generator, commitment, opening, h, tau_h, .. } = &self.ours;
+        let z = challenge(commitment, &self.values);
+        // e(C − g(z)·P + z·W, H) = e(W, τ·H)
+        interpolate(&self.values, &z).is_some_and(|value| {
+            let shifted = *commitment - generator.multiply(&value) + *opening * z;
+            product_is_one(&[(shifted, *h), (-*opening, *tau_h)])
+        })
+    }
+}
+
+/// z, from all that a dealer might want to choose after it.
+fn challenge(commitment: &G1, values: &[Fr]) -> Fr {
+    let values: Vec<u8> = values.iter().flat_map(|value| *scalar_encode(value)).collect();
+    hash_to_scalar(OPENING, &[commitment.encode().as_ref(), &values])
+}
+
+/// g(z) for the polynomial g of the lowest degree with g(i) = v_i for i = 1, 2, …, n: Lagrange's formula in barycentric
+/// form, g(z) = Π (z − i) · Σ v_i / ((z − i) · Π_(j≠i) (i − j)), where the last product is ± (i − 1)! · (n − i)!. None if z is
+/// one of the n.
+fn interpolate(values: &[Fr], z: &Fr) -> Option<Fr> {
+    let factorials: Vec<Fr> = (1..=values.len() as u64)
+        .scan(Fr::ONE, |factorial, factor| Some(std::mem::replace(factorial, *factorial * Fr::from(factor))))
+        .collect();
+    let differences: Vec<Fr> = (1..=values.len() as u64).map(|index| *z - Fr::from(index)).collect();
+    let product: Fr = differences.iter().product();
+    let mut inverses: Vec<Fr> = factorials
+        .iter()
+        .zip(factorials.iter().rev())
+        .zip(&differences)
+        .map(|((below, above), difference)| *below * above * difference)
+        .collect();
+    batch_inversion(&mut inverses);
+    // The sign of the last is +, and they alternate.
+    let sum = values.iter().zip(&inverses).rev().enumerate().fold(
+        Fr::ZERO,
+        |sum, (from_last, (value, inverse))| {
+            if from_last % 2 == 0 { sum + *value * inverse } else { sum - *value * inverse }
+        },
+    );
+    (!product.is_zero()).then(|| sum * product)
 }
 
 fn weight(rng: &mut ChaCha20Rng) -> i128 {
@@ -126,6 +193,7 @@ impl Points {
         key: &VerifierKey<Bls12_381>,
         commitment: &Commitment<Bls12_381>,
         proofs: &[Proof<Bls12_381>],
+        opening: &Proof<Bls12_381>,
     ) -> Result<Self> {
         Ok(Self {
             generator: FixedBase::new(&converted(&key.g)?),
@@ -135,6 +203,8 @@ impl Points {
                 .chain([&commitment.0])
                 .map(converted)
                 .collect::<Result<_>>()?,
+            commitment: converted(&commitment.0)?,
+            opening: converted(&opening.w)?,
             h: converted(&key.h)?,
             tau_h: converted(&key.beta_h)?,
         })
@@ -192,6 +262,7 @@ mod tests {
         assert!(dealing.verify_each().unwrap());
         assert!(dealing.verify_batch(&mut rng).unwrap());
         assert!(dealing.verify_by_sums(&mut rng));
+        assert!(dealing.verify_by_opening());
     }
 
     #[test]
@@ -201,6 +272,44 @@ mod tests {
         assert!(!dealing.verify_each().unwrap());
         assert!(!dealing.verify_batch(&mut rng).unwrap());
         assert!(!dealing.verify_by_sums(&mut rng));
+        assert!(!dealing.verify_by_opening());
+    }
+
+    #[test]
+    fn dealer_cannot_open_for_shares_that_are_not_the_polynomials() {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let (powers, key) = insecure_setup(3, &mut rng).unwrap();
+        let polynomial = Coefficients::from_coefficients_vec(vec![Fr::from(5_u32); 3]);
+        let (commitment, _) = Kzg::commit(&powers, &polynomial, None, None).unwrap();
+        let points: Vec<Fr> = (1_u32..=7).map(Fr::from).collect();
+        let values: Vec<Fr> = points.iter().map(|point| evaluate(&polynomial, point)).collect();
+        let verified = |values: Vec<Fr>| {
+            let key = key.clone();
+            InsecureDealing::open(&powers, key, commitment, &polynomial, points.clone(), values)
+                .unwrap()
+                .verify_by_opening()
+        };
+        assert!(verified(values.clone()));
+        for wrong in 0..values.len() {
+            let mut values = values.clone();
+            values[wrong] += Fr::from(1_u32);
+            assert!(!verified(values));
+        }
+        // All of them, on another polynomial of the right degree.
+        assert!(!verified(values.iter().map(|value| *value + Fr::from(1_u32)).collect()));
+    }
+
+    #[test]
+    fn interpolation_is_that_of_the_polynomial_through_the_values() {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        for count in 1..=9_u32 {
+            let polynomial =
+                Coefficients::from_coefficients_vec((0..count).map(|_| scalar_random(&mut rng)).collect());
+            let values: Vec<Fr> = (1..=count).map(|index| evaluate(&polynomial, &Fr::from(index))).collect();
+            let z = scalar_random(&mut rng);
+            assert_eq!(interpolate(&values, &z), Some(evaluate(&polynomial, &z)));
+            assert_eq!(interpolate(&values, &Fr::from(count)), None);
+        }
     }
 
     #[test]
