@@ -11,6 +11,9 @@
 
 use alloc::vec::Vec;
 
+use ark_ec::short_weierstrass::Affine;
+
+use crate::parameters::g1;
 use crate::{Curve, G1, G2, Gt, PairingError, Point, Scalar};
 
 mod arkworks;
@@ -68,6 +71,10 @@ pub trait Backend {
     /// # Errors
     /// [`PairingError::NotCanonical`], [`PairingError::NotOnCurve`] or [`PairingError::WrongSubgroup`].
     fn decode<C: Curve>(bytes: &C::Encoding) -> Result<Point<C>, PairingError>;
+    /// Whether a point of the first curve lies in G1.
+    fn in_subgroup(point: &Affine<g1::Config>) -> bool;
+    /// [`G1_COFACTOR`](crate::G1_COFACTOR) times a point of the first curve, of whatever order, which is in G1.
+    fn clear_cofactor(point: &G1) -> G1;
     /// Σ e(p, q).
     fn pairing_product(pairs: &[(G1, G2)]) -> Gt;
 }

@@ -35,7 +35,7 @@ pub(crate) fn read_field<F: Field<BasePrimeField = Fq>>(bytes: &[u8]) -> Option<
     F::from_base_prime_field_elems(coefficients)
 }
 
-fn read_coefficient(bytes: &[u8]) -> Option<Fq> {
+pub(crate) fn read_coefficient(bytes: &[u8]) -> Option<Fq> {
     let mut limbs = [0; 6];
     for (limb, from) in limbs.iter_mut().zip(bytes.rchunks(8)) {
         *limb = u64::from_be_bytes(from.try_into().ok()?);

@@ -49,6 +49,7 @@ extern crate std;
 pub mod backend;
 
 mod curve;
+mod curve_point;
 mod encoding;
 mod error;
 mod fixed_base;
@@ -62,6 +63,7 @@ mod recoding;
 mod scalar;
 
 pub use curve::{Curve, G1Curve, G2Curve};
+pub use curve_point::{CurvePoint, G1_COFACTOR, UNCOMPRESSED_LEN};
 pub use error::PairingError;
 pub use fixed_base::FixedBase;
 pub use group::Group;

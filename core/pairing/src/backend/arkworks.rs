@@ -11,10 +11,10 @@ use ark_ff::Field;
 
 use super::Backend;
 use crate::encoding::decompress;
-use crate::parameters::{Bls12_381, Fq12};
+use crate::parameters::{Bls12_381, Fq12, g1};
 use crate::point::affine;
 use crate::recoding::non_adjacent;
-use crate::{Curve, G1, G2, Group, Gt, PairingError, Point, Scalar};
+use crate::{Curve, G1, G1_COFACTOR, G2, Group, Gt, PairingError, Point, Scalar};
 
 mod endomorphism;
 
@@ -88,6 +88,20 @@ impl Backend for Arkworks {
             true => Ok(Point(point.into_group())),
             false => Err(PairingError::WrongSubgroup),
         }
+    }
+
+    fn in_subgroup(point: &Affine<g1::Config>) -> bool {
+        point.is_in_correct_subgroup_assuming_on_curve()
+    }
+
+    fn clear_cofactor(point: &G1) -> G1 {
+        let bits = (0..G1_COFACTOR.ilog2()).rev();
+        bits.fold(
+            *point,
+            |sum, bit| {
+                if G1_COFACTOR >> bit & 1 == 1 { sum.double() + *point } else { sum.double() }
+            },
+        )
     }
 
     fn pairing_product(pairs: &[(G1, G2)]) -> Gt {

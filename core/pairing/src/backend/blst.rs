@@ -5,13 +5,17 @@
 
 use alloc::vec::Vec;
 
-use ::blst::{BLST_ERROR, blst_fp12, p1_affines, p2_affines};
+use ::blst::{BLST_ERROR, blst_fp12, blst_p1_affine, min_pk, p1_affines, p2_affines};
+use ark_ec::short_weierstrass::Affine;
 use ark_ff::{BigInt, BigInteger, PrimeField};
 use quiver_crypto::Zeroizing;
 use zeroize::Zeroize;
 
 use super::{Arkworks, Backend};
-use crate::{Curve, G1, G1Curve, G2, G2Curve, Group, Gt, PairingError, Point, Scalar};
+use convert::Coordinate as _;
+
+use crate::parameters::g1;
+use crate::{Curve, G1, G1_COFACTOR, G1Curve, G2, G2Curve, Group, Gt, PairingError, Point, Scalar};
 
 mod comb;
 mod convert;
@@ -93,6 +97,23 @@ impl Backend for Blst {
             BLST_ERROR::BLST_POINT_NOT_IN_GROUP => PairingError::WrongSubgroup,
             _ => PairingError::NotCanonical,
         })
+    }
+
+    fn in_subgroup(point: &Affine<g1::Config>) -> bool {
+        let point = blst_p1_affine { x: point.x.to_native(), y: point.y.to_native() };
+        min_pk::PublicKey::from(point).validate() != Err(BLST_ERROR::BLST_POINT_NOT_IN_GROUP)
+    }
+
+    fn clear_cofactor(point: &G1) -> G1 {
+        let Some(once) = p1_affines::from(&[G1Curve::to_native(point)]).as_slice().first().copied() else {
+            return G1::identity();
+        };
+        let bits = (0..G1_COFACTOR.ilog2()).rev();
+        let product = bits.fold(G1Curve::to_native(point), |sum, bit| {
+            let twice = foreign::double_p1(&sum);
+            if G1_COFACTOR >> bit & 1 == 1 { foreign::add_p1(&twice, &once) } else { twice }
+        });
+        G1Curve::to_point(&product)
     }
 
     fn pairing_product(pairs: &[(G1, G2)]) -> Gt {

@@ -1,10 +1,10 @@
-//! The nine functions of blst that its crate offers in no safe form: the only `unsafe` code of this crate. REVIEW.md has
+//! The ten functions of blst that its crate offers in no safe form: the only `unsafe` code of this crate. REVIEW.md has
 //! their contract.
 #![expect(unsafe_code, reason = "blst's crate has safe methods for everything else, but not for these")]
 
 use ::blst::{
     blst_fp, blst_fp_cneg, blst_fp2, blst_map_to_g1, blst_map_to_g2, blst_p1, blst_p1_add_affine,
-    blst_p1_add_or_double_affine, blst_p1_affine, blst_p1_mult, blst_p2, blst_p2_add_affine,
+    blst_p1_add_or_double_affine, blst_p1_affine, blst_p1_double, blst_p1_mult, blst_p2, blst_p2_add_affine,
     blst_p2_add_or_double_affine, blst_p2_affine, blst_p2_mult,
 };
 
@@ -26,6 +26,14 @@ pub(super) fn multiply_p2(point: &blst_p2, scalar: &[u8; 32]) -> blst_p2 {
     // SAFETY: as in `multiply_p1`, for points of the other curve.
     unsafe { blst_p2_mult(&mut product, point, scalar.as_ptr(), BITS) };
     product
+}
+
+/// Twice the point.
+pub(super) fn double_p1(point: &blst_p1) -> blst_p1 {
+    let mut twice = blst_p1::default();
+    // SAFETY: the pointers come from references and are not kept. One point is written, another is read.
+    unsafe { blst_p1_double(&mut twice, point) };
+    twice
 }
 
 /// The sum of what both elements map to, times the effective cofactor.

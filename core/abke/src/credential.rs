@@ -1,0 +1,279 @@
+//! What a client holds: attributes, a secret for each, and the key that the authority signed.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_crypto::canonical::{Reader, Writer};
+use quiver_crypto::{Digest, Zeroizing};
+use quiver_pairing::{
+    CurvePoint, G1, G1_COFACTOR, SCALAR_LEN, Scalar, UNCOMPRESSED_LEN, scalar_decode, scalar_encode,
+};
+use rand_core::CryptoRngCore;
+use zeroize::Zeroize;
+
+use crate::key::{Points, digest};
+use crate::scalars::random;
+use crate::{AuthorityKey, Element, Error, FIXED_SLOTS, MAX_ATTRIBUTES, Verifier};
+
+/// χ and r_1, …, r_m. Erased when dropped.
+pub(crate) struct Secrets {
+    attributes: Zeroizing<Vec<bool>>,
+    scalars: Zeroizing<Vec<Scalar>>,
+}
+
+impl Secrets {
+    pub(crate) fn with_capacity(attributes: usize) -> Self {
+        let (bits, scalars) = (Vec::with_capacity(attributes), Vec::with_capacity(attributes));
+        Self { attributes: Zeroizing::new(bits), scalars: Zeroizing::new(scalars) }
+    }
+
+    pub(crate) fn push(&mut self, attribute: bool, secret: Scalar) {
+        self.attributes.push(attribute);
+        self.scalars.push(secret);
+    }
+
+    pub(crate) fn attributes(&self) -> &[bool] {
+        &self.attributes
+    }
+
+    pub(crate) fn scalars(&self) -> &[Scalar] {
+        &self.scalars
+    }
+}
+
+/// Certified attributes. Kept secret: whoever has it shows these attributes.
+///
+/// No two runs show anything of it that could be linked, except to the authority, which could recognise what it signed.
+#[derive(Clone)]
+pub struct Credential {
+    authority: Digest,
+    secrets: Arc<Secrets>,
+    points: Points,
+}
+
+impl Credential {
+    pub(crate) fn new(authority: Digest, secrets: Secrets, points: Points) -> Self {
+        Self { authority, secrets: Arc::new(secrets), points }
+    }
+
+    /// Bytes of an encoded credential of so many attributes.
+    pub const fn encoded_len(attributes: usize) -> usize {
+        36 + attributes.div_ceil(8)
+            + SCALAR_LEN * attributes
+            + UNCOMPRESSED_LEN * 2 * (attributes + FIXED_SLOTS)
+    }
+
+    /// The encoding, secrets and all: the authority's fingerprint, m, the attributes as bits (lowest first), the secrets, 2m + 6 uncompressed
+    /// points.
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        let attributes = self.attributes();
+        let mut writer = Writer::with_capacity(Self::encoded_len(attributes.len()));
+        writer.fixed(&self.authority).count(attributes.len());
+        for bits in attributes.chunks(8) {
+            writer.u8(bits.iter().rev().fold(0, |byte, &bit| byte << 1 | u8::from(bit)));
+        }
+        for secret in self.secrets.scalars() {
+            writer.fixed(&*scalar_encode(secret));
+        }
+        for point in G1::encode_uncompressed(&self.points.all()) {
+            writer.fixed(&point);
+        }
+        Zeroizing::new(writer.finish())
+    }
+
+    /// The attributes.
+    pub fn attributes(&self) -> &[bool] {
+        self.secrets.attributes()
+    }
+
+    /// The fingerprint of the authority's key of the period.
+    pub fn authority(&self) -> Digest {
+        self.authority
+    }
+
+    /// A fresh key of the same attributes, for one run: Unlink of the source.
+    pub fn unlink(&self, rng: &mut dyn CryptoRngCore) -> Presentation {
+        let factor = Zeroizing::new(random(rng));
+        let mut points = Zeroizing::new(self.points.all());
+        points.iter_mut().for_each(|point| *point = *point * *factor);
+        let encoded: Vec<u8> = G1::encode_uncompressed(&points).concat();
+        // What the server works with is the cofactor times what it was sent.
+        let cofactor = Scalar::from(G1_COFACTOR);
+        points.truncate(self.attributes().len().saturating_add(FIXED_SLOTS));
+        Presentation {
+            authority: self.authority,
+            secrets: Arc::clone(&self.secrets),
+            sent: points.to_vec(),
+            cofactor,
+            digest: digest(&encoded),
+            encoded,
+        }
+    }
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Credential({} attributes)", self.attributes().len())
+    }
+}
+
+/// A credential that somebody sent, not yet known to be what it says.
+pub struct UnverifiedCredential(Credential);
+
+impl UnverifiedCredential {
+    /// Reads the encoding. All points are checked to be of the group.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::AttributeCount`], [`Error::InvalidScalar`], [`Error::InvalidPoint`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes);
+        let authority = reader.array()?;
+        let attributes = reader.count(MAX_ATTRIBUTES, SCALAR_LEN)?;
+        if attributes == 0 {
+            return Err(Error::AttributeCount(0));
+        }
+        if bytes.len() != Credential::encoded_len(attributes) {
+            return Err(Error::Malformed("a credential of another length"));
+        }
+        let bits = read_bits(reader.take(attributes.div_ceil(8))?, attributes)?;
+        let mut secrets = Secrets::with_capacity(attributes);
+        for &bit in bits.iter() {
+            match scalar_decode(reader.take(SCALAR_LEN)?) {
+                Ok(secret) if secret != Scalar::from(0_u64) => secrets.push(bit, secret),
+                _ => return Err(Error::InvalidScalar),
+            }
+        }
+        let slots = attributes.saturating_add(FIXED_SLOTS);
+        let mut read = |element: fn(usize) -> Element| {
+            let mut points = Vec::with_capacity(slots);
+            for at in 0..slots {
+                let point = CurvePoint::decode(reader.take(UNCOMPRESSED_LEN)?);
+                let point = point.and_then(|point| point.in_subgroup());
+                points.push(point.map_err(|reason| Error::InvalidPoint { element: element(at), reason })?);
+            }
+            Ok::<_, Error>(points)
+        };
+        let points = Points { key: read(Element::Key)?, signatures: read(Element::Signature)? };
+        Ok(Self(Credential::new(authority, secrets, points)))
+    }
+
+    /// The credential, if the authority signed it and its secrets belong to it.
+    ///
+    /// # Errors
+    /// [`Error::OtherAuthority`], [`Error::Attributes`], [`Error::InvalidSecret`], [`Error::InvalidSignature`].
+    pub fn verify(self, verifier: &Verifier, rng: &mut dyn CryptoRngCore) -> Result<Credential, Error> {
+        let Self(credential) = self;
+        let key: &AuthorityKey = verifier.authority();
+        if credential.authority != key.fingerprint() {
+            return Err(Error::OtherAuthority);
+        }
+        if credential.attributes().len() != key.attributes() {
+            return Err(Error::Attributes { wanted: key.attributes(), found: credential.attributes().len() });
+        }
+        let (g, h) = match credential.points.key.as_slice() {
+            [g, h, ..] => (*g, *h),
+            _ => return Err(Error::Malformed("no points")),
+        };
+        let secrets = credential.secrets.attributes().iter().zip(credential.secrets.scalars());
+        let points = credential.points.key.iter().skip(FIXED_SLOTS);
+        for (at, ((&attribute, secret), point)) in secrets.zip(points).enumerate() {
+            if G1::select(&g, &h, attribute) * secret != *point {
+                return Err(Error::InvalidSecret(at));
+            }
+        }
+        verifier.verify_points(&credential.points, rng)?;
+        Ok(credential)
+    }
+}
+
+impl fmt::Debug for UnverifiedCredential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Unverified{:?}", self.0)
+    }
+}
+
+/// So many bits out of bytes, lowest first. What is left over must be zero.
+fn read_bits(bytes: &[u8], count: usize) -> Result<Zeroizing<Vec<bool>>, Error> {
+    let mut bits = Zeroizing::new(Vec::with_capacity(bytes.len().saturating_mul(8)));
+    bits.extend(bytes.iter().flat_map(|byte| (0..8).map(move |at| byte >> at & 1 == 1)));
+    if bits.iter().skip(count).any(|&bit| bit) {
+        return Err(Error::Malformed("bits beyond the last attribute"));
+    }
+    bits.truncate(count);
+    Ok(bits)
+}
+
+/// An unlinked key with its secrets, for one run.
+pub struct Presentation {
+    authority: Digest,
+    secrets: Arc<Secrets>,
+    /// g, h, u, e_1, …, e_m as they are sent.
+    sent: Vec<G1>,
+    /// What the server multiplies them by.
+    cofactor: Scalar,
+    encoded: Vec<u8>,
+    digest: Digest,
+}
+
+impl Presentation {
+    /// What is sent: 2m + 6 uncompressed points.
+    pub fn encoded(&self) -> &[u8] {
+        &self.encoded
+    }
+
+    /// SHA-256 of what is sent, with a domain.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// How many attributes it has.
+    pub fn attributes(&self) -> usize {
+        self.secrets.attributes().len()
+    }
+
+    /// The fingerprint of the authority's key.
+    pub fn authority(&self) -> Digest {
+        self.authority
+    }
+
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// scalar · g as the server knows g.
+    pub(crate) fn g_times(&self, scalar: &Scalar) -> G1 {
+        self.times(0, scalar)
+    }
+
+    /// scalar · h as the server knows h.
+    pub(crate) fn h_times(&self, scalar: &Scalar) -> G1 {
+        self.times(1, scalar)
+    }
+
+    fn times(&self, at: usize, scalar: &Scalar) -> G1 {
+        let point = self.sent.get(at).copied().unwrap_or_default();
+        point * *Zeroizing::new(self.cofactor * scalar)
+    }
+
+    /// Σ weight · e_j as the server knows e_j. Not constant-time in the weights.
+    pub(crate) fn combine(&self, weights: &[i128]) -> Result<G1, Error> {
+        let points = self.sent.get(FIXED_SLOTS..).unwrap_or_default();
+        let sum =
+            G1::msm_small(points, weights).map_err(|_| Error::Malformed("as many weights as attributes"))?;
+        Ok(sum * self.cofactor)
+    }
+}
+
+impl fmt::Debug for Presentation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Presentation({} attributes)", self.attributes())
+    }
+}
+
+impl Drop for Points {
+    fn drop(&mut self) {
+        self.key.zeroize();
+        self.signatures.zeroize();
+    }
+}

@@ -1,0 +1,170 @@
+//! Public keys, as clients show them and servers take them.
+//!
+//! A key is known up to a factor: all its points times one scalar are a key with the same secrets. So whoever receives one
+//! multiplies it once more, by the cofactor (`1 − x`, 64 bits), and works with what comes out, which lies in the subgroup whatever was sent.
+//! This is done for each point of its own and takes half the time of a check. A point whose order divides the cofactor becomes the
+//! identity, and is refused with it.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_crypto::canonical::Reader;
+use quiver_crypto::{Digest, Hasher};
+use quiver_pairing::{CurvePoint, G1, Group, PairingError, UNCOMPRESSED_LEN};
+
+use crate::{DOMAIN, Element, Error, FIXED_SLOTS};
+
+/// All points of a key: 2m + 6.
+#[derive(Clone)]
+pub(crate) struct Points {
+    /// g, h, u, e_1, …, e_m.
+    pub(crate) key: Vec<G1>,
+    /// Signatures on g, h, u, u + e_1, …, u + e_m.
+    pub(crate) signatures: Vec<G1>,
+}
+
+impl Points {
+    pub(crate) fn with_capacity(attributes: usize) -> Self {
+        Self { key: Vec::with_capacity(attributes + FIXED_SLOTS), signatures: Vec::new() }
+    }
+
+    /// What is signed, slot by slot.
+    pub(crate) fn signed(&self) -> Vec<G1> {
+        signed(&self.key)
+    }
+
+    /// All points, keys first.
+    pub(crate) fn all(&self) -> Vec<G1> {
+        self.key.iter().chain(&self.signatures).copied().collect()
+    }
+}
+
+/// g, h, u, u + e_1, …, u + e_m.
+fn signed(key: &[G1]) -> Vec<G1> {
+    let u = key.get(FIXED_SLOTS - 1).copied().unwrap_or_default();
+    let attribute = |(at, point): (usize, &G1)| if at < FIXED_SLOTS { *point } else { u + *point };
+    key.iter().enumerate().map(attribute).collect()
+}
+
+/// A key that somebody sent: its points are points of the group and not the identity, but nobody knows yet who signed them.
+#[derive(Clone)]
+pub struct UnverifiedPublicKey {
+    /// In the subgroup.
+    key: Vec<G1>,
+    /// On the curve. That is enough: see [`Verifier`](crate::Verifier).
+    pub(crate) signatures: Vec<CurvePoint>,
+    digest: Digest,
+}
+
+impl UnverifiedPublicKey {
+    /// Bytes of an encoded key for so many attributes.
+    pub const fn encoded_len(attributes: usize) -> usize {
+        UNCOMPRESSED_LEN * 2 * (attributes + FIXED_SLOTS)
+    }
+
+    /// Reads 2m + 6 uncompressed points and clears the cofactors of those that are not signatures.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] unless there are as many bytes as m attributes take, before anything is computed. [`Error::InvalidPoint`] for what is
+    /// not on the curve, the identity, points that become the identity, and e_j = −u.
+    pub fn decode(bytes: &[u8], attributes: usize) -> Result<Self, Error> {
+        if bytes.len() != Self::encoded_len(attributes) {
+            return Err(Error::Malformed("a key of another length"));
+        }
+        let slots = attributes.saturating_add(FIXED_SLOTS);
+        let mut reader = Reader::new(bytes);
+        let mut read = |element: fn(usize) -> Element| {
+            let one = |at| {
+                let point = CurvePoint::decode(reader.take(UNCOMPRESSED_LEN)?);
+                point.map_err(|reason| Error::InvalidPoint { element: element(at), reason })
+            };
+            (0..slots).map(one).collect::<Result<Vec<_>, _>>()
+        };
+        // All that is cheap first.
+        let (raw, signatures) = (read(Element::Key)?, read(Element::Signature)?);
+        let mut key = Vec::with_capacity(slots);
+        for (at, point) in raw.iter().enumerate() {
+            let point = point.clear_cofactor();
+            if point.is_identity() {
+                return Err(Error::InvalidPoint {
+                    element: Element::Key(at),
+                    reason: PairingError::WrongSubgroup,
+                });
+            }
+            key.push(point);
+        }
+        if let Some(slot) = signed(&key).iter().position(Group::is_identity) {
+            let element = Element::Signed(slot.saturating_sub(FIXED_SLOTS));
+            return Err(Error::InvalidPoint { element, reason: PairingError::Identity });
+        }
+        Ok(Self { key, signatures, digest: digest(bytes) })
+    }
+
+    /// How many attributes it has.
+    pub fn attributes(&self) -> usize {
+        self.key.len().saturating_sub(FIXED_SLOTS)
+    }
+
+    /// SHA-256 of the encoding, with a domain.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    pub(crate) fn signed(&self) -> Vec<G1> {
+        signed(&self.key)
+    }
+
+    /// The key, once its signatures are verified.
+    pub(crate) fn verified(self) -> PublicKey {
+        PublicKey { key: self.key, digest: self.digest }
+    }
+}
+
+impl fmt::Debug for UnverifiedPublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UnverifiedPublicKey({} attributes)", self.attributes())
+    }
+}
+
+/// A key that the authority signed.
+#[derive(Clone)]
+pub struct PublicKey {
+    key: Vec<G1>,
+    digest: Digest,
+}
+
+impl PublicKey {
+    /// How many attributes it has.
+    pub fn attributes(&self) -> usize {
+        self.key.len().saturating_sub(FIXED_SLOTS)
+    }
+
+    /// SHA-256 of the encoding it came in, with a domain.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    pub(crate) fn g(&self) -> G1 {
+        self.key.first().copied().unwrap_or_default()
+    }
+
+    pub(crate) fn h(&self) -> G1 {
+        self.key.get(1).copied().unwrap_or_default()
+    }
+
+    /// e_1, …, e_m.
+    pub(crate) fn attribute_points(&self) -> &[G1] {
+        self.key.get(FIXED_SLOTS..).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({} attributes)", self.attributes())
+    }
+}
+
+/// The digest of an encoded key.
+pub(crate) fn digest(bytes: &[u8]) -> Digest {
+    Hasher::new(DOMAIN).lp(b"public key").lp(bytes).finish()
+}

@@ -1,0 +1,56 @@
+//! Attribute-based key exchange: a server and a client agree on a key if and only if the client's certified attributes satisfy the
+//! server's policy. The server learns that one bit, and no two runs of a client can be linked.
+//!
+//! Source: Kolesnikov, Krawczyk, Lindell, Malozemoff, Rabin, *Attribute-based Key Exchange with General Policies*, CCS 2016, eprint
+//! 2016/518, over BLS12-381 in place of a Barreto-Naehrig curve.
+//!
+//! | symbol | here |
+//! |---|---|
+//! | m, χ | how many attributes there are, and which of them a client has |
+//! | sk, pk | a scalar and a point of G2 for each of the slots g, h, u, 1 to m: [`Authority`], [`AuthorityKey`] |
+//! | g, h, u | points of G1, fresh for each client, whose discrete logarithms nobody knows |
+//! | e_j = r_j·(h if χ_j else g) | one for each attribute; r_j is known to the authority and the client: [`Credential`] |
+//! | σ | signatures sk·P on g, h, u and on each u + e_j |
+//!
+//! # What is different from the source
+//! * **Decoding.** All checks of a key are linear, so the key of identities is valid and decrypts everything, and points of small order
+//!   pass a batch's check once in so many times. So each point of a key is moved into the subgroup and refused if it becomes the
+//!   identity, on its own and before any pairing ([`UnverifiedPublicKey`]); what a server sends is checked point by point ([`Ciphertext`]).
+//! * **Verification** of many keys in one equation, of m + 4 Miller loops ([`Verifier`]).
+//! * **Both halves** of each ciphertext are checked when the server opens its seeds. A client that checks the one it could not read tells
+//!   a server that spoils one half which attribute it has.
+//!
+//! # Time
+//! What secrets are multiplied by takes constant time where `quiver-pairing` is built with blst; which half is decrypted is selected in constant time
+//! everywhere. Checks take time that depends on what is public, or opened, or on weights that are used once.
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+extern crate alloc;
+
+pub mod authority;
+pub mod credential;
+pub mod encryption;
+pub mod error;
+pub mod key;
+mod scalars;
+pub mod verification;
+
+pub use authority::{Authority, AuthorityKey};
+pub use credential::{Credential, Presentation, UnverifiedCredential};
+pub use encryption::{Ciphertext, Randomness};
+pub use error::{Deviation, Element, Error, Refused};
+pub use key::{PublicKey, UnverifiedPublicKey};
+pub use verification::Verifier;
+
+/// Attributes at most: as many as a schema of `quiver-garble` has bits.
+pub const MAX_ATTRIBUTES: usize = quiver_garble::policy::MAX_BITS;
+
+/// Slots beside those of the attributes: g, h and u.
+pub(crate) const FIXED_SLOTS: usize = 3;
+
+/// What every hash and derivation of this crate starts with.
+pub(crate) const DOMAIN: &str = "QUIVER-ABKE-v1";

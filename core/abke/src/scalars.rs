@@ -1,0 +1,21 @@
+//! Scalars that are not zero.
+
+use quiver_pairing::{Scalar, scalar_random};
+use rand_core::CryptoRngCore;
+
+/// The scalar, or 1 for zero, which comes up once in 2²⁵⁵ draws; drawing again would hang on a broken generator.
+pub(crate) fn nonzero(scalar: Scalar) -> Scalar {
+    if scalar == Scalar::from(0_u64) { Scalar::from(1_u64) } else { scalar }
+}
+
+/// A random scalar that is not zero.
+pub(crate) fn random(mut rng: &mut dyn CryptoRngCore) -> Scalar {
+    nonzero(scalar_random(&mut rng))
+}
+
+/// A weight of 128 random bits, from −2^127 to 2^127 − 1.
+pub(crate) fn weight(rng: &mut dyn CryptoRngCore) -> i128 {
+    let mut bytes = [0; 16];
+    rng.fill_bytes(&mut bytes);
+    i128::from_le_bytes(bytes)
+}

@@ -1,0 +1,113 @@
+//! Points of the first curve outside G1: found out, or mapped into it.
+
+use ark_bls12_381::{Fq, Fr, G1Affine};
+use ark_ec::{AffineRepr, CurveGroup};
+use ark_ff::{BigInteger as _, Field as _, PrimeField};
+use proptest::prelude::*;
+use quiver_pairing::{CurvePoint, G1, G1_COFACTOR, Group, PairingError, Scalar};
+
+/// The uncompressed form, by arkworks' own arithmetic.
+fn uncompressed(point: &G1Affine) -> [u8; 96] {
+    let (x, y) = point.xy().unwrap();
+    [x, y].map(|coordinate| coordinate.into_bigint().to_bytes_be()).concat().try_into().unwrap()
+}
+
+/// A point of the curve with an x near this one: all but certainly of a large composite order.
+fn any_point(seed: u64) -> G1Affine {
+    (seed..).find_map(|x| G1Affine::get_point_from_x_unchecked(Fq::from(x), seed.is_multiple_of(2))).unwrap()
+}
+
+/// The same without its part of order r.
+fn torsion(seed: u64) -> G1Affine {
+    any_point(seed).mul_bigint(Fr::MODULUS).into_affine()
+}
+
+/// A point of this prime order, which divides the cofactor once squared.
+fn of_order(order: u64) -> G1Affine {
+    let x_minus_one = G1_COFACTOR;
+    (1..)
+        .map(|seed| {
+            let point = torsion(seed).mul_bigint([x_minus_one / order]).into_affine();
+            assert!(point.mul_bigint([order]).into_affine().is_zero());
+            point
+        })
+        .find(|point| !point.is_zero())
+        .unwrap()
+}
+
+#[test]
+fn points_of_small_order_are_of_no_group_and_cleared_to_the_identity() {
+    for order in [3, 11, 10_177, 859_267, 52_437_899] {
+        let point = CurvePoint::decode(&uncompressed(&of_order(order))).unwrap();
+        assert_eq!(point.in_subgroup(), Err(PairingError::WrongSubgroup), "{order}");
+        assert!(point.clear_cofactor().is_identity(), "{order}");
+    }
+}
+
+#[test]
+fn the_point_of_order_three_with_x_zero_is_known() {
+    let mut bytes = [0; 96];
+    bytes[95] = 2;
+    let point = CurvePoint::decode(&bytes).unwrap();
+    assert_eq!(point.in_subgroup(), Err(PairingError::WrongSubgroup));
+    assert!(point.clear_cofactor().is_identity());
+    assert_eq!(point.encode(), bytes);
+}
+
+#[test]
+fn what_is_no_uncompressed_point_is_refused() {
+    let good = G1::encode_uncompressed(&[G1::generator()])[0];
+    assert!(CurvePoint::decode(&good).is_ok());
+    assert_eq!(CurvePoint::decode(&good[..95]), Err(PairingError::WrongLength { expected: 96, actual: 95 }));
+    let identity = G1::encode_uncompressed(&[G1::identity()])[0];
+    assert_eq!(CurvePoint::decode(&identity), Err(PairingError::Identity));
+    for flag in [0x80, 0x40, 0x20] {
+        let mut flagged = good;
+        flagged[0] |= flag;
+        assert_eq!(CurvePoint::decode(&flagged), Err(PairingError::NotCanonical), "{flag:x}");
+    }
+    let mut off = good;
+    off[95] ^= 1;
+    assert_eq!(CurvePoint::decode(&off), Err(PairingError::NotOnCurve));
+    // x + p for a small x: no other encoding of the same.
+    let mut above = [0; 96];
+    above[..48].copy_from_slice(&Fq::MODULUS.to_bytes_be());
+    above[95] = 2;
+    assert_eq!(CurvePoint::decode(&above), Err(PairingError::NotCanonical));
+}
+
+fn scalar() -> impl Strategy<Value = Scalar> {
+    proptest::array::uniform::<_, 64>(any::<u8>()).prop_map(|wide| quiver_pairing::scalar_from_wide(&wide))
+}
+
+proptest! {
+    #[test]
+    fn uncompressed_points_are_read_back(scalar in scalar()) {
+        let point = G1::generator() * scalar;
+        let read = CurvePoint::decode(&G1::encode_uncompressed(&[point])[0]).unwrap();
+        prop_assert_eq!(read.in_subgroup(), Ok(point));
+        prop_assert_eq!(read.clear_cofactor(), point * Scalar::from(G1_COFACTOR));
+    }
+
+    #[test]
+    fn clearing_the_cofactor_gives_a_point_of_the_group_without_the_torsion(seed in 1_u64..1_000_000) {
+        let (point, scalar) = (any_point(seed), Scalar::from(seed));
+        let read = CurvePoint::decode(&uncompressed(&point)).unwrap();
+        let cleared = read.clear_cofactor();
+        prop_assert!(G1::decode(&cleared.encode()).is_ok());
+        // The same with a point of G1 that differs by torsion alone.
+        let torsion = torsion(seed + 1);
+        let moved = CurvePoint::decode(&uncompressed(&(point + torsion).into_affine())).unwrap();
+        prop_assert_eq!(moved.clear_cofactor(), cleared);
+        prop_assert!(point.mul_bigint(Fr::MODULUS).into_affine().is_zero() || read.in_subgroup().is_err());
+        let combined = CurvePoint::combine_cleared(&[read, moved], &[i128::from(seed), -1]).unwrap();
+        prop_assert_eq!(combined, cleared * (scalar - Scalar::ONE));
+    }
+
+    #[test]
+    fn selection_gives_the_one_that_is_chosen(one in scalar(), other in scalar()) {
+        let [one, other] = [one, other].map(|scalar| G1::generator() * scalar);
+        prop_assert_eq!(G1::select(&one, &other, false), one);
+        prop_assert_eq!(G1::select(&one, &other, true), other);
+    }
+}
