@@ -6,6 +6,7 @@ mod partners;
 mod saving;
 mod telling;
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -57,7 +58,7 @@ pub(crate) struct Node<F, R> {
     told_faulty: bool,
     clock: Clock,
     settings: Option<Provisioning<S>>,
-    machine: Option<Edge<S>>,
+    machine: Option<Box<Edge<S>>>,
     deadline: Option<Duration>,
     /// What must be durable before anything else happens, and what was to be sent then.
     unsaved: Option<Snapshot>,
@@ -78,10 +79,12 @@ pub(crate) struct Node<F, R> {
 }
 
 impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
-    pub(crate) fn new(about: About, storage: Storage<F>, rng: R, mtu: usize) -> Self {
+    /// In the heap: it is large, and moved about it would be on the stack.
+    #[inline(never)]
+    pub(crate) fn new(about: About, storage: Storage<F>, rng: R, mtu: usize) -> Box<Self> {
         let mut random = Randomness::new(rng);
         let endpoint = BoardEndpoint::new(limits(mtu), random.number(), Wants::default());
-        let mut node = Self {
+        let mut node = Box::new(Self {
             about,
             storage,
             loaded: false,
@@ -106,7 +109,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             link_errors: 0,
             moved: None,
             must_reset: false,
-        };
+        });
         node.started();
         node
     }
@@ -171,10 +174,17 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
 
     /// Hands the machine an input and does what it wants done.
     async fn input(&mut self, now: Duration, input: Input<'_, EdgeCommand>) {
-        let times = Now { monotonic: now, unix: self.clock.unix(now) };
-        let (Some(machine), Some(rng)) = (&mut self.machine, self.random.generator(now)) else { return };
-        machine.handle_input(times, input, rng);
+        self.advance(now, input);
         self.drain(now).await;
+    }
+
+    /// Apart from what waits, so that the stack under the machine's deepest calls holds nothing else.
+    #[inline(never)]
+    fn advance(&mut self, now: Duration, input: Input<'_, EdgeCommand>) {
+        let times = Now { monotonic: now, unix: self.clock.unix(now) };
+        if let (Some(machine), Some(rng)) = (&mut self.machine, self.random.generator(now)) {
+            machine.handle_input(times, input, rng);
+        }
     }
 
     /// Does what the machine wants done, in order. False if something could not be made durable: the rest waits.
@@ -240,6 +250,15 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
 
     /// A machine for these settings, which is told who is connected.
     async fn set_up(&mut self, now: Duration, kept: Kept) {
+        self.make(now, kept);
+        self.deadline = Some(Duration::ZERO);
+        for (peer, route) in self.partners.renamed() {
+            self.input(now, Input::Connected { peer, route }).await;
+        }
+    }
+
+    #[inline(never)]
+    fn make(&mut self, now: Duration, kept: Kept) {
         let Kept { mut settings, state } = kept;
         let config = EdgeConfig {
             deployment: settings.deployment.clone(),
@@ -252,12 +271,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.moved = Some(settings.radio.map(|place| RadioAddress { pan: place.pan, short: place.address }));
         self.settings = Some(settings);
         match Edge::new(config, state.as_ref()) {
-            Ok(machine) => self.machine = Some(machine),
+            Ok(machine) => self.machine = Some(Box::new(machine)),
             Err(error) => self.tell_damage(&error),
-        }
-        self.deadline = Some(Duration::ZERO);
-        for (peer, route) in self.partners.renamed() {
-            self.input(now, Input::Connected { peer, route }).await;
         }
     }
 
@@ -267,7 +282,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
 
     /// Tells the gateway what the board wants to be connected to.
     fn want(&mut self) {
-        let status = self.machine.as_ref().map(Edge::status);
+        let status = self.machine.as_deref().map(Edge::status);
         let group = status.as_ref().and_then(|status| status.group.as_ref());
         let kgc = status.as_ref().is_some_and(|status| status.name.is_none());
         // A group's name has the same alphabet here and there.
@@ -285,7 +300,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     fn status(&self) -> Option<EdgeStatus> {
-        self.machine.as_ref().map(Edge::status)
+        self.machine.as_deref().map(Edge::status)
     }
 
     /// How things stand, for LEDs.

@@ -89,7 +89,7 @@ struct Desk<L, C, F, R, H> {
     link: L,
     console: C,
     hooks: H,
-    node: Node<F, R>,
+    node: alloc::boxed::Box<Node<F, R>>,
     buffer: alloc::vec::Vec<u8>,
     typed: [u8; TYPED],
     /// Whether somebody seems to read the console.

@@ -170,10 +170,9 @@ impl<F: MultiwriteNorFlash> Storage<F> {
                 Contents::Other => leftovers += 1,
             }
         }
-        found.sort_by_key(|(_, slot)| core::cmp::Reverse(slot.generation));
         self.untidy = leftovers > 0 || found.len() > 1;
         let nothing = found.is_empty();
-        for (place, slot) in found {
+        while let Some((place, slot)) = take_newest(&mut found) {
             if let Some(state) = self.read_record(&slot).await? {
                 let end = self.ring.resume(Span { start: slot.start, len: slot.len });
                 self.newest = Some((place, slot));
@@ -365,4 +364,11 @@ impl<F: MultiwriteNorFlash> Storage<F> {
         }
         good
     }
+}
+
+/// Takes out the one stored last; of equals the first.
+fn take_newest(found: &mut Vec<(Place, Slot)>) -> Option<(Place, Slot)> {
+    let (newest, _) =
+        found.iter().enumerate().min_by_key(|(_, (_, slot))| core::cmp::Reverse(slot.generation))?;
+    Some(found.remove(newest))
 }

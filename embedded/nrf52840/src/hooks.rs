@@ -96,6 +96,13 @@ impl Hooks for BoardHooks {
         memory::figures()
     }
 
+    #[cfg(feature = "bench")]
+    async fn bench(&mut self, line: &str, out: &mut dyn core::fmt::Write) {
+        let about = quiver_bench::About { board: crate::board::NAME, mcu: "nRF52840" };
+        // What went wrong is in the output.
+        let _ = quiver_bench::run(line, &about, &mut Bench(self), out).await;
+    }
+
     async fn wipe_button(&mut self) {
         WIPE.wait().await;
     }
@@ -104,5 +111,28 @@ impl Hooks for BoardHooks {
         // What was written to a port has time to leave.
         Timer::after_millis(100).await;
         restart()
+    }
+}
+
+/// The board as the bench shell sees it: time to 30.5 µs, and no counter of instructions.
+#[cfg(feature = "bench")]
+struct Bench<'a>(&'a mut BoardHooks);
+
+#[cfg(feature = "bench")]
+impl quiver_bench::Host for Bench<'_> {
+    fn now(&mut self) -> core::time::Duration {
+        core::time::Duration::from_micros(embassy_time::Instant::now().as_micros())
+    }
+
+    fn free_heap(&mut self) -> Option<usize> {
+        let memory = memory::figures();
+        let free = memory.heap_size?.saturating_sub(memory.heap?);
+        usize::try_from(free).ok()
+    }
+
+    async fn pause(&mut self) -> core::ops::ControlFlow<()> {
+        self.0.alive();
+        embassy_futures::yield_now().await;
+        core::ops::ControlFlow::Continue(())
     }
 }

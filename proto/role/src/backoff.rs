@@ -19,8 +19,9 @@ impl Backoff {
 
     /// The next wait: between three quarters and five quarters of the current one, which then doubles.
     pub(crate) fn next(&mut self, rng: &mut dyn CryptoRngCore) -> Duration {
-        let jitter = 0.75 + f64::from(rng.next_u32()) / f64::from(u32::MAX) * 0.5;
-        let wait = self.current.mul_f64(jitter);
+        // In whole numbers: not every processor has others.
+        let half = self.current / 2;
+        let wait = half + half / 2 + half * (rng.next_u32() >> 16) / 0xFFFF;
         self.current = (self.current * 2).min(self.longest);
         wait
     }

@@ -195,6 +195,7 @@ impl<S: Suite> Edge<S> {
         Backoff::new(self.config.timing.retry, self.config.timing.retry_max)
     }
 
+    #[inline(never)]
     fn persist(&mut self) {
         let snapshot = self.snapshot();
         self.out.persist(snapshot);
@@ -205,6 +206,7 @@ impl<S: Suite> Edge<S> {
     }
 
     /// The first input after a start: a new boot number, durable before anything is sent.
+    #[inline(never)]
     fn boot(&mut self, rng: &mut dyn CryptoRngCore) {
         self.booted = true;
         self.boot_no = self.boot_no.saturating_add(1);
@@ -217,6 +219,7 @@ impl<S: Suite> Edge<S> {
         self.persist();
     }
 
+    #[inline(never)]
     fn connected(&mut self, now: Now, peer: Peer, route: Route, rng: &mut dyn CryptoRngCore) {
         match route {
             Route::Kgc => {
@@ -236,6 +239,7 @@ impl<S: Suite> Edge<S> {
         }
     }
 
+    #[inline(never)]
     fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) {
         self.leaders.retain(|leader| *leader != peer);
         if let Some(enrollee) = &mut self.enrollee {
@@ -273,6 +277,7 @@ impl<S: Suite> Edge<S> {
         }
     }
 
+    #[inline(never)]
     fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
         let deployment = &self.config.deployment;
         let message = match Message::decode_expecting(deployment, bytes, self.expected.as_deref()) {
@@ -308,6 +313,7 @@ impl<S: Suite> Edge<S> {
         }
     }
 
+    #[inline(never)]
     fn revocation_list(&mut self, now: Now, from: Peer, bytes: &[u8]) {
         match self.revocations.offer(&self.config.deployment, bytes) {
             Ok(false) => {}
@@ -325,6 +331,7 @@ impl<S: Suite> Edge<S> {
         }
     }
 
+    #[inline(never)]
     fn command(&mut self, now: Now, command: EdgeCommand, rng: &mut dyn CryptoRngCore) {
         match command {
             EdgeCommand::Join(group) => {
@@ -342,6 +349,7 @@ impl<S: Suite> Edge<S> {
         }
     }
 
+    #[inline(never)]
     fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if due(self.enrollee.as_deref().and_then(Enrollee::deadline), now.monotonic) {
             let steps = self.enrollee.as_mut().map(|enrollee| enrollee.retry(now, rng));

@@ -8,6 +8,7 @@ use quiver_ainq::{KgcId, SchnorrSignature, StatementSignature, UnverifiedPartial
 use quiver_crypto::Zeroizing;
 
 use super::{SignatureShare, SigningPackage};
+use crate::public::gathered;
 use crate::suite::identifier;
 use crate::{Error, PublicShares, QuorumSuite};
 
@@ -63,10 +64,8 @@ impl<S: QuorumSuite> PublicShares<S> {
         if !missing.is_empty() {
             return Err(Error::Incomplete { missing });
         }
-        let for_frost = shares
-            .iter()
-            .map(|(kgc, share)| Ok((identifier::<S>(*kgc)?, share.for_frost()?)))
-            .collect::<Result<_, Error>>()?;
+        let for_frost =
+            gathered(shares.iter().map(|(kgc, share)| Ok((identifier::<S>(*kgc)?, share.for_frost()?))))?;
         let public = self.for_frost(signers.keys().copied())?;
         // The aggregate's scalar is a drone's secret, and FROST's type prints it and erases nothing. There is no way to
         // it but this copy, which is taken at once; the sum of the shares itself stays in FROST's stack frame.

@@ -8,6 +8,7 @@ use quiver_ainq::{Element, KgcId};
 use quiver_crypto::{Digest, Hasher};
 
 use super::Commitment;
+use crate::public::gathered;
 use crate::suite::identifier;
 use crate::{Error, MAX_MEMBERS, Parameters, QuorumSuite};
 
@@ -111,11 +112,11 @@ impl<S: QuorumSuite> SigningPackage<S> {
     }
 
     pub(crate) fn for_frost(&self) -> Result<frost_core::SigningPackage<S::Frost>, Error> {
-        let commitments = self
-            .commitments
-            .iter()
-            .map(|(kgc, commitment)| Ok((identifier::<S>(*kgc)?, commitment.for_frost()?)))
-            .collect::<Result<_, Error>>()?;
+        let commitments = gathered(
+            self.commitments
+                .iter()
+                .map(|(kgc, commitment)| Ok((identifier::<S>(*kgc)?, commitment.for_frost()?))),
+        )?;
         Ok(frost_core::SigningPackage::new(commitments, &self.message))
     }
 }

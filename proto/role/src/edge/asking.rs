@@ -48,6 +48,7 @@ impl<S: Suite> Edge<S> {
         self.out.send(&self.config.deployment, leader, &Message::<S>::CatchUpRequest(request));
     }
 
+    #[inline(never)]
     pub(super) fn caught_up(
         &mut self,
         now: Now,

@@ -20,6 +20,7 @@ impl<S: Suite> Edge<S> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn enrolling(
         &mut self,
         now: Now,

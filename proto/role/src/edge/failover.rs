@@ -101,6 +101,7 @@ impl<S: Suite> Edge<S> {
 
     /// Proof that a leader signed two headers for one epoch: it is refused for good. Its group waits for a deputy's term,
     /// without a key. Gives the proof as a message, if it was news.
+    #[inline(never)]
     pub(super) fn equivocation(
         &mut self,
         now: Now,

@@ -37,6 +37,7 @@ pub(super) enum Step<S: Suite> {
 }
 
 impl<S: Suite> Edge<S> {
+    #[inline(never)]
     pub(super) fn rekeyed(
         &mut self,
         now: Now,
@@ -249,6 +250,7 @@ impl<S: Suite> Edge<S> {
     }
 
     /// A new epoch is held: durable first, then in use, then acknowledged.
+    #[inline(never)]
     pub(super) fn activated(
         &mut self,
         now: Now,

@@ -66,6 +66,7 @@ impl<S: Suite> Edge<S> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn challenged(
         &mut self,
         now: Now,
@@ -131,6 +132,7 @@ impl<S: Suite> Edge<S> {
         })
     }
 
+    #[inline(never)]
     pub(super) fn welcomed(
         &mut self,
         now: Now,
@@ -202,6 +204,7 @@ impl<S: Suite> Edge<S> {
     }
 
     /// A refusal is not authenticated: it sets the pace of retries and may make a member ask to join again, no more.
+    #[inline(never)]
     pub(super) fn refused(&mut self, now: Now, from: Peer, refusal: &Refusal, rng: &mut dyn CryptoRngCore) {
         match &mut self.standing {
             Standing::Joining(joining) if joining.peer == from && refusal.reference == joining.nonce => {

@@ -60,6 +60,7 @@ impl<S: Suite> Edge<S> {
     }
 
     /// A leader's signed notice that names us.
+    #[inline(never)]
     pub(super) fn eviction_notice(&mut self, now: Now, from: Peer, notice: &EvictionNotice<S>) {
         let (Standing::Member(member), Some(keypair)) = (&self.standing, &self.keypair) else {
             return;

@@ -34,6 +34,7 @@ impl<S: Suite> Edge<S> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn hear(
         &mut self,
         now: Now,

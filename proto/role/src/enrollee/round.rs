@@ -7,7 +7,7 @@ use quiver_ainq::{DroneKeypair, Error, KgcId, PendingEnrolment, SealedShare, Sui
 use quiver_crypto::{Digest, Zeroizing};
 use quiver_message::{EnrolShare, EnrolSigning};
 
-use super::Asking;
+use super::{Asking, ascending};
 use crate::Peer;
 use crate::threshold::Verifier;
 
@@ -32,9 +32,9 @@ impl<S: Suite> Round<S> {
     pub(super) fn new(
         verifier: Arc<dyn Verifier<S>>,
         message: Vec<u8>,
-        mut signers: Vec<(KgcId, Peer, Vec<u8>)>,
+        signers: Vec<(KgcId, Peer, Vec<u8>)>,
     ) -> Option<Self> {
-        signers.sort_unstable_by_key(|(kgc, ..)| *kgc);
+        let signers = ascending(signers, |(kgc, ..)| *kgc);
         let peers = signers.iter().map(|(_, peer, _)| *peer).collect();
         let parts: Vec<_> = signers.into_iter().map(|(kgc, _, commitment)| (kgc, commitment)).collect();
         let package = verifier.package(&message, &parts).ok()?;

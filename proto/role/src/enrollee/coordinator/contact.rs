@@ -9,6 +9,7 @@ use quiver_crypto::{Digest, Hasher};
 use quiver_message::{Nonce, Reason};
 
 use super::Verifier;
+use crate::enrollee::ascending;
 use crate::{Now, Peer};
 
 /// A connected KGC.
@@ -77,8 +78,7 @@ pub(super) fn answered(contacts: &[Contact]) -> Vec<KgcId> {
         Stage::Committed { kgc, .. } => Some(kgc),
         _ => None,
     });
-    let mut answered: Vec<_> = committed.collect();
-    answered.sort_unstable();
+    let mut answered = ascending(committed, |kgc| *kgc);
     answered.dedup();
     answered
 }
@@ -91,8 +91,7 @@ pub(super) fn signers<S: Suite>(
     known: &[Known<S>],
     contacts: &[Contact],
 ) -> Option<(Arc<dyn Verifier<S>>, Signers)> {
-    let mut by_version: Vec<_> = known.iter().collect();
-    by_version.sort_by_key(|known| core::cmp::Reverse(known.verifier.version()));
+    let by_version = ascending(known, |known| core::cmp::Reverse(known.verifier.version()));
     by_version.into_iter().find_map(|known| {
         let mut signers = Signers::new();
         for contact in contacts {
