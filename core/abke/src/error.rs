@@ -98,9 +98,6 @@ pub enum Element {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Deviation {
-    /// A point of the ciphertext is no point of the group.
-    #[error("a point of the ciphertext is not in the group")]
-    Group,
     /// s·g, t·h, or a half of a slot.
     #[error("the ciphertext does not follow from its seed")]
     Ciphertext,

@@ -115,8 +115,8 @@ impl UnverifiedPublicKey {
     }
 
     /// The key, once its signatures are verified.
-    pub(crate) fn verified(self) -> PublicKey {
-        PublicKey { key: self.key, digest: self.digest }
+    pub(crate) fn verified(self, authority: Digest) -> PublicKey {
+        PublicKey { key: self.key, digest: self.digest, authority }
     }
 }
 
@@ -131,6 +131,7 @@ impl fmt::Debug for UnverifiedPublicKey {
 pub struct PublicKey {
     key: Vec<G1>,
     digest: Digest,
+    authority: Digest,
 }
 
 impl PublicKey {
@@ -142,6 +143,11 @@ impl PublicKey {
     /// SHA-256 of the encoding it came in, with a domain.
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// The fingerprint of the authority's key that it was verified with.
+    pub fn authority(&self) -> Digest {
+        self.authority
     }
 
     pub(crate) fn g(&self) -> G1 {

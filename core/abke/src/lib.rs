@@ -12,6 +12,52 @@
 //! | e_j = r_j·(h if χ_j else g) | one for each attribute; r_j is known to the authority and the client: [`Credential`] |
 //! | σ | signatures sk·P on g, h, u and on each u + e_j |
 //!
+//! | module | what it has |
+//! |---|---|
+//! | [`authority`], [`credential`] | who certifies, and what is certified |
+//! | [`key`], [`verification`] | keys as they are shown; verifying one or many |
+//! | [`encryption`] | two points for each attribute, of which a client can read one |
+//! | [`exchange`] | the protocol: messages, states, and what is done against whom |
+//! | [`error`] | why something is refused, and what the other side gets to know of it |
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use quiver_abke::{Authority, Client, Hello, Policy, Terms, Verifier};
+//! use quiver_garble::policy::{self, Schema};
+//! # use quiver_crypto::Secret;
+//! # use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+//! # let rng = &mut ChaCha20Rng::from_seed([1; 32]);
+//! # let sign = |_: &[u8; 32]| vec![7; 64];
+//! # let is_signed = |_: &[u8; 32], signature: &[u8]| signature == [7; 64];
+//!
+//! // The authority certifies what a drone is.
+//! let schema = Schema::parse("battery: u7, medic: bool")?;
+//! let authority = Authority::derive(&Secret::new([3; 32]), 2026, schema.bits())?;
+//! let credential = authority.certify(&schema.encode(&[("battery", 80), ("medic", 0)])?, rng)?;
+//!
+//! // Both sides know what is asked, by whom, and over which channel.
+//! let asked = policy::Policy::compile("medic or battery >= 60", &schema)?;
+//! let policy = Arc::new(Policy::new(asked.circuit())?);
+//! let terms = Terms { policy: &[9; 32], server: b"the leader", channel: b"the channel" };
+//!
+//! let (client, hello) = Client::start(&terms, policy.clone(), credential.unlink(rng), rng)?;
+//! let verifier = Verifier::new(authority.key().clone());
+//! let verified = Hello::decode(&hello, schema.bits())?.verify(&verifier, rng)?;
+//! let (mut server, offer) = verified.offer(&terms, policy, rng, sign)?;
+//! let mut client = client.offer(&offer, is_signed)?;
+//! while let Some(tables) = server.next_tables()? {
+//!     client.tables(&tables)?;
+//! }
+//! let (client, commitment) = client.commit(rng)?;
+//! let (server, seeds) = server.finish()?.commitment(&commitment)?;
+//! let (client, opening) = client.open(&seeds, rng)?;
+//! let (server, confirmation) = server.opening(&opening)?;
+//! let client = client.confirm(&confirmation)?;
+//! assert_eq!(client.key(), server.key());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # What is different from the source
 //! * **Decoding.** All checks of a key are linear, so the key of identities is valid and decrypts everything, and points of small order
 //!   pass a batch's check once in so many times. So each point of a key is moved into the subgroup and refused if it becomes the
@@ -35,6 +81,7 @@ pub mod authority;
 pub mod credential;
 pub mod encryption;
 pub mod error;
+pub mod exchange;
 pub mod key;
 mod scalars;
 pub mod verification;
@@ -43,6 +90,10 @@ pub use authority::{Authority, AuthorityKey};
 pub use credential::{Credential, Presentation, UnverifiedCredential};
 pub use encryption::{Ciphertext, Randomness};
 pub use error::{Deviation, Element, Error, Refused};
+pub use exchange::{
+    Awaiting, Client, Committed, Evaluating, Garbling, Hello, Opened, Policy, Seeded, Session, Terms,
+    VerifiedHello,
+};
 pub use key::{PublicKey, UnverifiedPublicKey};
 pub use verification::Verifier;
 

@@ -71,7 +71,7 @@ impl Verifier {
         self.bisect(&claims, &candidates, &mut valid, rng);
         drop(claims);
         let verdict = |(key, valid): (UnverifiedPublicKey, bool)| match valid {
-            true => Ok(key.verified()),
+            true => Ok(key.verified(self.authority.fingerprint())),
             false if key.attributes() != wanted => Err(Error::Attributes { wanted, found: key.attributes() }),
             false => Err(Error::InvalidSignature),
         };

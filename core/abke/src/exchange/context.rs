@@ -1,0 +1,96 @@
+//! ctx: what a run is, in 32 bytes.
+
+use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
+use curve25519_dalek::scalar::Scalar;
+use curve25519_dalek::traits::IsIdentity as _;
+use quiver_crypto::{Digest, Hasher, Secret, Zeroizing};
+use quiver_pairing::PairingError;
+use rand_core::CryptoRngCore;
+
+use super::Policy;
+use crate::{DOMAIN, Element, Error};
+
+/// What keys, hashes and garbling are, beyond what [`DOMAIN`] says.
+const SUITE: &str = "BLS12-381, ristretto255, privacy-free half gates over AES-128, SHA-256";
+
+/// What both sides know of a run before it begins. If one knows something else, no key comes of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// The name of the policy, under which it was allowed to be asked.
+    pub policy: &'a [u8; 32],
+    /// Who the server is: its identity and public key.
+    pub server: &'a [u8],
+    /// What is unique about the channel between the two.
+    pub channel: &'a [u8],
+}
+
+impl Terms<'_> {
+    /// ctx without what the server adds.
+    pub(crate) fn begin(
+        &self,
+        policy: &Policy,
+        authority: &Digest,
+        key: &Digest,
+        client: &Ephemeral,
+    ) -> Begun {
+        let hash = Hasher::new(DOMAIN).lp(b"context").lp(SUITE.as_bytes());
+        let hash = hash.fixed(self.policy).fixed(&policy.digest()).fixed(authority);
+        let hash = hash.lp(self.server).lp(self.channel);
+        Begun(hash.fixed(key).fixed(&client.0))
+    }
+}
+
+/// ctx without what the server adds.
+pub(crate) struct Begun(Hasher);
+
+impl Begun {
+    /// ctx.
+    pub(crate) fn complete(self, server: &Ephemeral, nonce: &[u8; 32]) -> Digest {
+        self.0.fixed(&server.0).fixed(nonce).finish()
+    }
+}
+
+/// An ephemeral public key: A_C or A_S, as it is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ephemeral(pub(crate) [u8; 32]);
+
+/// The secret half.
+pub(crate) struct EphemeralSecret {
+    scalar: Zeroizing<Scalar>,
+    public: Ephemeral,
+}
+
+impl EphemeralSecret {
+    pub(crate) fn random(rng: &mut dyn CryptoRngCore) -> Self {
+        let mut wide = Zeroizing::new([0; 64]);
+        rng.fill_bytes(&mut *wide);
+        let scalar = Zeroizing::new(Scalar::from_bytes_mod_order_wide(&wide));
+        let public = Ephemeral(RistrettoPoint::mul_base(&scalar).compress().to_bytes());
+        Self { scalar, public }
+    }
+
+    pub(crate) fn public(&self) -> &Ephemeral {
+        &self.public
+    }
+
+    /// What both sides arrive at.
+    ///
+    /// # Errors
+    /// [`Error::InvalidPoint`] for a key that is no point, or the identity.
+    pub(crate) fn agree(&self, other: &Ephemeral) -> Result<Secret<32>, Error> {
+        let shared = Zeroizing::new(other.point()? * *self.scalar);
+        Ok(Secret::new(shared.compress().to_bytes()))
+    }
+}
+
+impl Ephemeral {
+    /// The point.
+    ///
+    /// # Errors
+    /// [`Error::InvalidPoint`] if there is none, or for the identity.
+    pub(crate) fn point(&self) -> Result<RistrettoPoint, Error> {
+        let refused = |reason| Error::InvalidPoint { element: Element::Ephemeral, reason };
+        let point = CompressedRistretto(self.0).decompress().ok_or(refused(PairingError::NotCanonical))?;
+        if point.is_identity() { Err(refused(PairingError::Identity)) } else { Ok(point) }
+    }
+}

@@ -1,0 +1,76 @@
+//! A policy, ready to be garbled and evaluated.
+
+use core::fmt;
+
+use quiver_crypto::Digest;
+use quiver_garble::label::LABEL_LEN;
+use quiver_garble::{Circuit, Operand, Program, Step};
+
+use crate::{Error, MAX_ATTRIBUTES};
+
+/// A circuit with one output: whether attributes satisfy the policy. Its inputs are the attributes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Policy {
+    program: Program,
+    output: Operand,
+    ands: usize,
+    digest: Digest,
+}
+
+impl Policy {
+    /// A policy of this circuit.
+    ///
+    /// # Errors
+    /// [`Error::Outputs`], [`Error::AttributeCount`].
+    pub fn new(circuit: &Circuit) -> Result<Self, Error> {
+        if !(1..=MAX_ATTRIBUTES).contains(&circuit.inputs()) {
+            return Err(Error::AttributeCount(circuit.inputs()));
+        }
+        let program = Program::new(circuit);
+        match *program.outputs() {
+            [output] => Ok(Self { ands: program.ands(), output, digest: circuit.digest(), program }),
+            _ => Err(Error::Outputs(circuit.outputs().len())),
+        }
+    }
+
+    /// How many attributes it is over.
+    pub fn attributes(&self) -> usize {
+        self.program.inputs()
+    }
+
+    /// Bytes of the garbled circuit.
+    pub fn tables_len(&self) -> usize {
+        self.ands.saturating_mul(LABEL_LEN)
+    }
+
+    /// A name for exactly this circuit.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    pub(crate) fn output(&self) -> Operand {
+        self.output
+    }
+
+    /// The steps from a position on that need so many tables, with what is free behind them; and the position behind those.
+    pub(crate) fn steps(&self, from: usize, tables: usize) -> (&[Step], usize) {
+        let rest = self.program.steps().get(from..).unwrap_or_default();
+        let mut ands = 0_usize;
+        let one_more = |step: &Step| {
+            ands = ands.saturating_add(usize::from(matches!(step, Step::And { .. })));
+            ands > tables
+        };
+        let count = rest.iter().position(one_more).unwrap_or(rest.len());
+        (rest.get(..count).unwrap_or_default(), from.saturating_add(count))
+    }
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Policy({} attributes, {} AND gates)", self.attributes(), self.ands)
+    }
+}
