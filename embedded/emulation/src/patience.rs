@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// How long anything may take. A loaded machine is slow, and an emulated one slower.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_secs(240);
 
 /// A moment at which patience ends.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,105 @@
+//! One board that is a member of the leader's group, on its own line to the leader.
+
+use std::path::PathBuf;
+
+use quiver_emulation::build::image;
+use quiver_emulation::deployment::{Deployment, GROUP};
+use quiver_emulation::model::{Model, Setup};
+use quiver_emulation::process::Process;
+use quiver_emulation::wire::End;
+
+/// The drone's name.
+pub(crate) const NAME: &str = "board-1";
+
+/// KGC, leader and a board.
+pub(crate) struct Stage {
+    pub(crate) deployment: Deployment,
+    #[expect(dead_code, reason = "it runs as long as this lives")]
+    pub(crate) kgc: Process,
+    pub(crate) leader: Process,
+    pub(crate) model: Model,
+    pub(crate) setup: Setup,
+    /// The newest epoch that the board is known to hold: term and counter.
+    pub(crate) epoch: (u64, u64),
+}
+
+/// The image of a drone, as it is flashed onto a development kit.
+pub(crate) fn edge() -> PathBuf {
+    image("quiver-nrf52840", "edge", "")
+}
+
+impl Stage {
+    /// A board of this seed that has been set up, has enrolled, and holds the group's key.
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut stage = Self::blank(seed);
+        stage.provision();
+        stage.in_step();
+        stage
+    }
+
+    /// A board as it comes from flashing.
+    pub(crate) fn blank(seed: u64) -> Self {
+        let deployment = Deployment::new();
+        let setup = Setup::new(seed, &deployment.path("board-1.flash"));
+        let model = Model::start(&deployment.log(NAME), &edge(), &setup);
+        let kgc = deployment.kgc();
+        let leader = deployment.leader(&kgc, &[model.board.wire.port(End::Gateway)]);
+        Self { deployment, kgc, leader, model, setup, epoch: (0, 0) }
+    }
+
+    /// Types in what the operator's program prints.
+    pub(crate) fn provision(&mut self) {
+        let token = self.deployment.token(NAME, &["--group", GROUP]);
+        let line = self.deployment.ok("edge", &provision(&token, &[]));
+        self.model.board.console.type_line(line.trim());
+    }
+
+    /// Waits until the leader knows that the board holds an epoch after the last known, and the board says so.
+    pub(crate) fn in_step(&mut self) {
+        self.epoch = self.deployment.served(1, self.epoch);
+        let key = format!("key {}.{} ", self.epoch.0, self.epoch.1);
+        self.model.board.console.line(&key);
+    }
+
+    /// The leader makes a new key, and the board holds it.
+    pub(crate) fn follows_a_re_key(&mut self) {
+        self.deployment.ok("leader", &["rekey"]);
+        self.in_step();
+    }
+
+    /// The board hears the leader, and the leader hears the board.
+    pub(crate) fn speaks_both_ways(&mut self, words: &str) {
+        let order = format!("order: {words}");
+        self.deployment.ok("leader", &["send", "--channel", "orders", &order]);
+        self.model.board.console.line(&order);
+        let report = format!("report: {words}");
+        self.model.board.console.type_line(&format!("send {report}"));
+        let heard = self.leader.line(&report);
+        assert!(heard.contains(NAME), "signed by the board: {heard}");
+    }
+
+    /// The board has started for this reason, with its state, and follows on.
+    pub(crate) fn comes_back(&mut self, cause: &str) {
+        self.model.board.console.line(&format!("reset {cause}"));
+        self.follows_a_re_key();
+    }
+
+    /// The model's process ends without any warning, and another begins with the same flash.
+    pub(crate) fn kill_and_start(&mut self) {
+        self.model.board.emulator.kill();
+        self.start_again();
+    }
+
+    /// Another process with the same flash; the leader's line stays as it is.
+    pub(crate) fn start_again(&mut self) {
+        // A chip never draws the same numbers twice: by the first one, the gateway tells this start from the one before.
+        self.setup.seed += 1_000;
+        self.model.restart(&self.deployment.log(NAME), &edge(), &self.setup);
+    }
+}
+
+/// The arguments that print what sets a board up.
+pub(crate) fn provision<'a>(token: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
+    let args = ["provision", "--deployment", "kgc-data/deployment.toml", "--token", token, "--group", GROUP];
+    [&args[..], rest].concat()
+}

@@ -1,0 +1,99 @@
+//! No randomness, a hang, a button held down: what must not happen, and what must.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use quiver_emulation::deployment::{Deployment, GROUP};
+use quiver_emulation::model::{Model, Setup};
+use quiver_emulation::patience::eventually;
+
+use crate::stage::{NAME, Stage, edge, provision};
+
+/// The red LED is the board's second.
+fn is_red(model: &mut Model) -> bool {
+    model.order("leds").as_bytes().get("leds ".len() + 1) == Some(&b'1')
+}
+
+#[test]
+fn board_without_randomness_shows_it_and_does_no_cryptography() {
+    for failure in ["silent", "constant"] {
+        let deployment = Deployment::new();
+        let setup = Setup::new(21, &deployment.path("flash")).with(&["--rng", failure]);
+        let mut model = Model::start(&deployment.log(NAME), &edge(), &setup);
+        model.board.console.line("fault randomness");
+        eventually("the red light", || is_red(&mut model).then_some(()));
+        let token = deployment.token(NAME, &["--group", GROUP]);
+        let line = deployment.ok("edge", &provision(&token, &[]));
+        model.board.console.type_line(line.trim());
+        model.board.console.line("error not now");
+        assert!(is_red(&mut model), "{failure}");
+        assert_eq!(
+            model.status("resets"),
+            2,
+            "no reset in a loop: one start, and one more to set up the reset pin"
+        );
+    }
+}
+
+#[test]
+fn board_whose_noise_recovers_works_after_a_reset() {
+    let mut stage = Stage::new(22);
+    stage.model.order("rng silent");
+    stage.model.order("reset");
+    stage.model.board.console.line("fault randomness");
+    stage.model.order("rng ok");
+    stage.model.order("reset");
+    stage.comes_back("pin");
+}
+
+#[test]
+fn watchdog_brings_a_board_back_that_hangs() {
+    let mut stage = Stage::new(23);
+    stage.model.order("freeze");
+    stage.comes_back("watchdog");
+    stage.speaks_both_ways("awake again");
+}
+
+#[test]
+fn button_held_for_five_seconds_wipes_and_a_short_touch_does_not() {
+    let mut stage = Stage::new(24);
+    stage.model.order("press 1");
+    sleep(Duration::from_secs(2));
+    stage.model.order("release 1");
+    stage.follows_a_re_key();
+    stage.model.order("press 1");
+    stage.model.board.console.line("wiped");
+    stage.model.order("release 1");
+    stays_wiped(&mut stage);
+}
+
+#[test]
+fn command_wipes() {
+    let mut stage = Stage::new(25);
+    stage.model.board.console.type_line("wipe");
+    stage.model.board.console.line("wiped");
+    stays_wiped(&mut stage);
+}
+
+/// Neither a restart nor the flash brings anything back.
+fn stays_wiped(stage: &mut Stage) {
+    stage.kill_and_start();
+    stage.model.board.console.line("unprovisioned");
+    let flash = std::fs::read(stage.deployment.path("board-1.flash")).expect("read");
+    let state = &flash[0xF_6000..0x10_0000];
+    assert!(state.iter().all(|&byte| byte == 0xFF), "the state's pages are erased");
+}
+
+#[test]
+fn half_an_hour_alone_is_quiet() {
+    let deployment = Deployment::new();
+    let setup = Setup::new(26, &deployment.path("flash"));
+    let mut model = Model::start(&deployment.log(NAME), &edge(), &setup);
+    model.board.console.line("unprovisioned");
+    model.order("speed 0");
+    eventually("half an hour", || (model.seconds() > 1800.0).then_some(()));
+    model.order("speed 1");
+    assert_eq!(model.status("resets"), 2, "no reset but the first start's");
+    model.board.console.type_line("status");
+    model.board.console.line("state ");
+}
