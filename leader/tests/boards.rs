@@ -16,6 +16,8 @@ mod noise;
 mod partners;
 #[path = "boards/stream.rs"]
 mod stream;
+#[path = "boards/tty.rs"]
+mod tty;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -24,6 +26,7 @@ use self::bench::{Bench, eventually};
 use self::board::{Board, Parts};
 use self::hostile::{Conduct, Hostile};
 use self::noise::Cable;
+use self::tty::Tty;
 
 /// A board with a token of its own.
 fn board(bench: &Bench, name: &str) -> Board {
@@ -105,6 +108,40 @@ fn board_goes_on_after_resets_of_either_side_and_a_line_that_was_dropped() {
     leader.line("still here");
     let drones = bench.ok("kgc", &["drone", "list", "--json"]);
     assert_eq!(drones.matches("\"name\"").count(), 2, "nobody enrolled anew: {drones}");
+}
+
+#[test]
+fn board_on_a_serial_device_works_and_outlives_its_being_unplugged() {
+    let bench = Bench::new();
+    let board = board(&bench, "board-1");
+    let mut device = Tty::to(&board.line);
+    let path = device.path.to_str().expect("utf-8").to_string();
+    let mut leader = bench.leader(&[&path]);
+    leader.logged("no line");
+    device.plug();
+    board.synced(bench.epoch(1).0);
+    for number in 0..3 {
+        follow(&bench, &[&board]);
+        let words = format!("over a terminal {number}");
+        bench.ok("leader", &["send", "--channel", "orders", &words]);
+        board.hears(&words);
+        board.say(&format!("heard {number}"));
+        leader.line(&format!("heard {number}"));
+    }
+    let refused = board.seen().frames_refused;
+    assert_eq!((refused, board.seen().offences), (0, 0), "every byte is as it was");
+
+    device.unplug();
+    leader.logged_times("no line", 2);
+    bench.ok("leader", &["rekey"]);
+    device.plug();
+    follow(&bench, &[&board]);
+
+    leader.kill();
+    leader = bench.leader(&[&path]);
+    follow(&bench, &[&board]);
+    board.say("still here");
+    leader.line("still here");
 }
 
 #[test]

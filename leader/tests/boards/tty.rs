@@ -1,0 +1,91 @@
+//! A serial device of the system: a pseudo-terminal, whose other end is a board's stream.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::Duration;
+
+use serialport::{SerialPort, TTYPort};
+use tempfile::TempDir;
+
+/// A device that can be unplugged and plugged in again, under the same name, as udev's links by serial number are.
+pub(crate) struct Tty {
+    /// Where the device is.
+    pub(crate) path: PathBuf,
+    board: String,
+    plugged: Option<Plugged>,
+    #[expect(dead_code, reason = "removed when this is dropped")]
+    directory: TempDir,
+}
+
+struct Plugged {
+    out: Arc<AtomicBool>,
+    threads: [JoinHandle<()>; 2],
+}
+
+impl Tty {
+    /// The device of a board, not plugged in.
+    pub(crate) fn to(board: &str) -> Self {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("board");
+        let board = board.trim_start_matches("tcp:").to_string();
+        Self { path, board, plugged: None, directory }
+    }
+
+    /// Plugs it in: a new device, in the place of the one before. Programs that are started later inherit its other end, and
+    /// never notice that it is unplugged.
+    pub(crate) fn plug(&mut self) {
+        let (chip, device) = TTYPort::pair().expect("a pseudo-terminal");
+        let name = device.name().expect("it has a name");
+        assert!(name.starts_with("/dev/"), "a device of the system: {name}");
+        // Who opens it says how it is to be set up; nobody else holds it.
+        drop(device);
+        place(&name, &self.path);
+        let stream = TcpStream::connect(&self.board).expect("the board listens");
+        stream.set_read_timeout(Some(Duration::from_millis(20))).expect("a socket option");
+        let out = Arc::new(AtomicBool::new(false));
+        let (from, to) = (chip.try_clone_native().expect("clone"), stream.try_clone().expect("clone"));
+        let (ended, over) = (out.clone(), out.clone());
+        let threads = [spawn(move || carry(from, to, &ended)), spawn(move || carry(stream, chip, &over))];
+        self.plugged = Some(Plugged { out, threads });
+    }
+
+    /// Unplugs it: whoever has it open notices.
+    pub(crate) fn unplug(&mut self) {
+        if let Some(Plugged { out, threads }) = self.plugged.take() {
+            out.store(true, Ordering::Relaxed);
+            threads.into_iter().for_each(|thread| thread.join().expect("carrying does not panic"));
+            fs::remove_file(&self.path).expect("the link");
+        }
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        self.unplug();
+    }
+}
+
+fn place(device: &str, path: &Path) {
+    symlink(device, path).expect("a link");
+}
+
+/// Carries bytes until it is unplugged. While nobody has the device open, there is nothing to carry.
+fn carry(mut from: impl Read, mut to: impl Write, out: &AtomicBool) {
+    let mut chunk = [0; 512];
+    while !out.load(Ordering::Relaxed) {
+        match from.read(&mut chunk) {
+            Ok(0) => sleep(Duration::from_millis(5)),
+            // What nobody takes is lost, as on any line.
+            Ok(read) => drop(to.write_all(&chunk[..read])),
+            Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => {}
+            // The device is not open.
+            Err(_) => sleep(Duration::from_millis(5)),
+        }
+    }
+}
