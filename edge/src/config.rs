@@ -150,6 +150,7 @@ impl Config {
             retry_max: self.retry_max,
             admission: self.admission,
             overlap: self.overlap,
+            ..EdgeTiming::default()
         }
     }
 

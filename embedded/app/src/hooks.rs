@@ -13,6 +13,11 @@ pub trait Hooks {
     /// How much memory was used so far.
     fn memory(&self) -> Memory;
 
+    /// What the board has noticed of itself since its start.
+    fn troubles(&self) -> Troubles {
+        Troubles::default()
+    }
+
     /// Waits until the operator has held the button that wipes all keys. Never ready on a board without one.
     ///
     /// Cancel-safe: called anew after every other event.
@@ -44,8 +49,19 @@ pub enum State {
     Joining,
     /// In step with the group.
     Member,
+    /// In step with the group as far as it knows, but no leader has answered lately.
+    NoLeader,
     /// Randomness or flash fail: no cryptography is done until it is mended.
     Trouble,
+}
+
+/// What a board notices of itself, counted since the start. Counters stay at their greatest value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Troubles {
+    /// Warnings that the supply is low.
+    pub supply_warnings: u32,
+    /// Times that received bytes were lost because nobody took them in time.
+    pub overruns: u32,
 }
 
 /// Memory used, in bytes; `None` where a board does not measure it.

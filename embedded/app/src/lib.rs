@@ -35,6 +35,6 @@ pub mod storage;
 pub use board::{About, Board, ResetCause};
 pub use datagrams::{Datagrams, LinkFaults, RadioAddress};
 pub use error::StorageError;
-pub use hooks::{Hooks, Memory, State};
+pub use hooks::{Hooks, Memory, State, Troubles};
 pub use run::run;
 pub use serial_line::SerialLine;

@@ -36,6 +36,10 @@ pub(crate) const MAX_MESSAGE: usize = 16 * 1024;
 const RETRY: Duration = Duration::from_secs(5);
 /// The same for writes to flash that fail again and again.
 const RETRY_MAX: Duration = Duration::from_secs(600);
+/// How long the board goes without an answer from a leader before it asks for one.
+const PROBE: Duration = Duration::from_secs(300);
+/// How old a leader's last answer may be at most for the board to count as served: time for a few tries after [`PROBE`].
+const LATELY: Duration = Duration::from_secs(420);
 /// How often the gateway is told what was counted.
 const REPORT: Duration = Duration::from_secs(60);
 
@@ -141,7 +145,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             self.input(now, Input::Timeout).await;
         }
         self.want();
-        self.endpoint.set_served(now, self.is_served());
+        self.endpoint.set_served(now, self.is_served(now));
         if self.next_report <= now && self.endpoint.has_session() {
             self.next_report = now.saturating_add(REPORT);
             self.send_report(now, hooks);
@@ -265,7 +269,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             group: settings.group.clone(),
             token: settings.token.take().filter(|_| state.is_none()),
             kgcs: Self::kgcs(&settings),
-            timing: EdgeTiming::default(),
+            timing: EdgeTiming { probe: Some(PROBE), ..EdgeTiming::default() },
         };
         self.clock.set_floor(settings.time, now);
         self.moved = Some(settings.radio.map(|place| RadioAddress { pan: place.pan, short: place.address }));
@@ -291,11 +295,11 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
     }
 
-    /// Whether the board has what it wants of others: it is enrolled and, if it has a group, in sync with it and connected to
-    /// a leader.
-    fn is_served(&self) -> bool {
+    /// Whether the board has what it wants of others: it is enrolled and, if it has a group, in sync with it, connected to a
+    /// leader, and has an answer from one that is not old. Who is connected is the gateway's word alone; an answer is a leader's.
+    fn is_served(&self, now: Duration) -> bool {
         let Some(status) = self.status() else { return true };
-        let follows = status.synced && self.partners.has(Route::Leader);
+        let follows = status.synced && self.partners.has(Route::Leader) && answered_lately(&status, now);
         status.name.is_some() && (follows || status.group.is_none())
     }
 
@@ -304,7 +308,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     /// How things stand, for LEDs.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self, now: Duration) -> State {
         let Some(status) = self.status() else {
             return if self.loaded && self.settings.is_none() && !self.random.is_faulty() {
                 State::Unprovisioned
@@ -316,8 +320,13 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             _ if !self.loaded || self.unsaved.is_some() || self.random.is_faulty() => State::Trouble,
             _ if !self.endpoint.has_session() => State::NoGateway,
             EdgeStatus { name: None, .. } => State::Enrolling,
-            EdgeStatus { synced: true, .. } => State::Member,
-            _ => State::Joining,
+            EdgeStatus { synced: false, .. } => State::Joining,
+            status if answered_lately(&status, now) => State::Member,
+            _ => State::NoLeader,
         }
     }
+}
+
+fn answered_lately(status: &EdgeStatus, now: Duration) -> bool {
+    status.answered.is_some_and(|at| now.saturating_sub(at) < LATELY)
 }

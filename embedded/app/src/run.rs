@@ -55,7 +55,7 @@ where
             desk.buffer = alloc::vec![0; desk.link.mtu()];
             desk.node.use_mtu(now(), desk.link.mtu()).await;
         }
-        let state = desk.node.state();
+        let state = desk.node.state(now());
         if shown.replace(state) != Some(state) {
             desk.hooks.show(state);
         }

@@ -8,11 +8,12 @@ use embassy_nrf::{Peri, peripherals};
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_sync::signal::Signal;
 use embassy_time::{Duration, Ticker, Timer};
-use quiver_firmware::{Hooks, Memory, State};
+use quiver_firmware::{Hooks, Memory, State, Troubles};
 
 use crate::board::Panel;
 use crate::memory;
 use crate::panel::{Hold, Show, TICK_MS};
+use crate::{serial, supply};
 
 /// The watchdog's patience in ticks of 32,768 Hz: 8 s.
 const PATIENCE: u32 = 8 * 32_768;
@@ -85,7 +86,7 @@ impl Hooks for BoardHooks {
     fn show(&mut self, state: State) {
         show(match state {
             State::Unprovisioned => Show::Idle,
-            State::NoGateway => Show::Searching,
+            State::NoGateway | State::NoLeader => Show::Searching,
             State::Enrolling | State::Joining => Show::Busy,
             State::Member => Show::Good,
             _ => Show::Bad,
@@ -94,6 +95,10 @@ impl Hooks for BoardHooks {
 
     fn memory(&self) -> Memory {
         memory::figures()
+    }
+
+    fn troubles(&self) -> Troubles {
+        Troubles { supply_warnings: supply::warnings(), overruns: serial::overruns() }
     }
 
     #[cfg(feature = "bench")]

@@ -72,12 +72,12 @@ impl Monitor {
         }
         Self { _private: () }
     }
+}
 
-    /// Warnings since the start.
-    #[must_use]
-    pub fn warnings(self) -> u32 {
-        WARNINGS.load(Ordering::Relaxed)
-    }
+/// Warnings since the start.
+#[must_use]
+pub fn warnings() -> u32 {
+    WARNINGS.load(Ordering::Relaxed)
 }
 
 impl Supply for Monitor {

@@ -71,6 +71,10 @@ counters! {
     HeapPeak = "heap_peak",
     /// Most bytes of stack used.
     StackPeak = "stack_peak",
+    /// Warnings that the supply is low.
+    SupplyWarnings = "supply_warnings",
+    /// Times that received bytes were lost because nobody took them in time.
+    Overruns = "overruns",
 }
 
 /// Counters that a report may carry; a later version may have more than this one knows.

@@ -116,6 +116,8 @@ pub struct EdgeStatus {
     pub synced: bool,
     /// Until when the key is valid.
     pub valid_until: Option<UnixTime>,
+    /// On the monotonic clock: when a leader last answered a question of ours, so that the answer cannot be older than it.
+    pub answered: Option<Duration>,
     /// How often it was started.
     pub boot_no: u32,
 }
@@ -169,6 +171,7 @@ impl<S: Suite> Edge<S> {
             slot: member.map(|member| member.membership.slot()),
             synced: member.is_some_and(Member::synced),
             valid_until: member.and_then(|member| member.valid_until),
+            answered: member.and_then(|member| member.answered),
             boot_no: self.boot_no,
         }
     }
@@ -302,7 +305,9 @@ impl<S: Suite> Edge<S> {
             Message::GroupMessage(message) => self.hear(now, from, &message, rng),
             Message::RevocationList(list) => self.revocation_list(now, from, &list.list),
             Message::RevocationQuery(query) => self.revocation_query(from, &query),
-            Message::EquivocationProof(proof) => drop(self.equivocation(now, from, *proof, rng)),
+            Message::EquivocationProof(proof) => {
+                let _ = self.equivocation(now, from, *proof, rng);
+            }
             _ => self.blame(from, Offence::OutOfPlace("message to an edge")),
         }
     }

@@ -12,7 +12,8 @@ const MAX_REFUSED: usize = 64;
 /// How long a proof may be that is kept to be handed on.
 const MAX_KEPT: usize = 1 << 16;
 
-/// The leaders refused, with the proofs as messages.
+/// The leaders refused, with the proofs as messages where somebody will ask for them: an edge hands a proof on once, when it is news,
+/// and keeps none of it, so that it has at most 64 handles of 32 bytes to remember.
 #[derive(Debug)]
 pub(crate) struct Refused {
     proofs: BTreeMap<Handle, Vec<u8>>,
@@ -27,7 +28,7 @@ impl Refused {
         !self.proofs.is_empty() && self.proofs.contains_key(&leader.handle())
     }
 
-    /// Refuses a leader from now on. Returns false if it was refused before, or if there is no room.
+    /// Refuses a leader from now on; `proof` is empty where none is kept. Returns false if it was refused before, or if there is no room.
     pub(crate) fn insert(&mut self, leader: Handle, proof: Vec<u8>) -> bool {
         let room = self.proofs.len() < MAX_REFUSED && !self.proofs.contains_key(&leader);
         if room {

@@ -125,7 +125,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     /// Everything that was counted.
     fn counted(&self, now: Duration, hooks: &impl Hooks) -> Report {
         let (pipe, line, memory) = (self.endpoint.counters(), self.link_faults, hooks.memory());
-        let stored = self.storage.counters();
+        let (stored, troubles) = (self.storage.counters(), hooks.troubles());
         let mut report = self.report;
         let more = |report: &Report, counter, count: u32| u64::from(report.value(counter)) + u64::from(count);
         let values = [
@@ -146,6 +146,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             (Counter::RandomFailures, self.random.faults().into()),
             (Counter::HeapPeak, memory.heap_peak.unwrap_or(0).into()),
             (Counter::StackPeak, memory.stack_peak.unwrap_or(0).into()),
+            (Counter::SupplyWarnings, troubles.supply_warnings.into()),
+            (Counter::Overruns, troubles.overruns.into()),
         ];
         values.into_iter().for_each(|(counter, value)| report.set(counter, value));
         report
@@ -155,7 +157,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     pub(super) fn tell_status(&mut self, now: Duration, hooks: &impl Hooks) {
         let about = self.about;
         self.tell_line(format_args!("board {} mcu {} clock {} Hz", about.name, about.mcu, about.clock_hz));
-        let state = self.state();
+        let state = self.state(now);
         self.tell_line(format_args!("state {state:?} gateway {}", self.endpoint.has_session()));
         self.tell_line(format_args!("time {} reset {}", self.clock.unix(now), about.reset.as_str()));
         if let Some(settings) = &self.settings {
@@ -175,6 +177,9 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 "name {name} group {group} synced {} start {}",
                 status.synced, status.boot_no
             ));
+            if let Some(at) = status.answered {
+                self.tell_line(format_args!("leader answered {} s ago", now.saturating_sub(at).as_secs()));
+            }
             if let (Some(epoch), Some(slot), Some(digest)) = (status.epoch, status.slot, status.digest) {
                 let (term, counter, digest) = (epoch.term, epoch.counter, Hex(&digest));
                 self.tell_line(format_args!("key {term}.{counter} slot {slot} digest {digest}"));

@@ -126,6 +126,8 @@ pub(crate) struct World {
     decoder: LineDecoder,
     /// Whether the gateway runs.
     pub(crate) gateway_up: bool,
+    /// Whether the leader that the gateway speaks of is made up: what is for the leader, and what it says, goes nowhere.
+    pub(crate) leader_made_up: bool,
     wants: Wants,
     /// What the board knows KGC and leader as; they know it by the same number.
     to_kgc: Option<u64>,
@@ -183,6 +185,7 @@ impl World {
             gateway: GatewayEndpoint::new(Limits::line(1 << 17), 77),
             decoder: LineDecoder::new(),
             gateway_up: true,
+            leader_made_up: false,
             wants: Wants::default(),
             to_kgc: None,
             to_leader: None,
@@ -425,6 +428,8 @@ impl World {
         while let Some(flight) = self.flights.pop_front() {
             busy = true;
             match flight {
+                Flight::Leader(from, _) if self.leader_made_up && from != COLLEAGUE => {}
+                Flight::Board(from, _) if self.leader_made_up && self.to_leader == Some(from) => {}
                 Flight::Kgc(from, bytes) => self.feed_kgc(Input::Received { from, bytes: &bytes }),
                 Flight::Leader(from, bytes) => self.feed_leader(Input::Received { from, bytes: &bytes }),
                 Flight::Board(from, bytes) => {

@@ -174,6 +174,26 @@ fn lost_gateway_is_noticed_and_its_successor_taken() {
 }
 
 #[test]
+fn leader_that_the_gateway_made_up_is_found_out_while_the_key_is_still_good() {
+    let mut world = World::joined(12);
+    world.run(Duration::from_secs(1_200));
+    assert_eq!(world.knobs.state.get(), Some(State::Member), "quiet is not silence");
+    assert!(!world.said.contains("gateway lost"), "{}", world.said);
+
+    world.leader_made_up = true;
+    let (epoch, since) = (world.board_epoch(), time::now());
+    world.until("doubt", |world| world.knobs.state.get() == Some(State::NoLeader));
+    world.until("another session", |world| world.said.contains("\ngateway lost\n"));
+    let taken = time::now() - since;
+    assert!(taken < Duration::from_secs(15 * 60), "{taken:?}");
+    assert_eq!(world.board_epoch(), epoch, "it still holds its key");
+
+    world.leader_made_up = false;
+    world.until("an answer", |world| world.knobs.state.get() == Some(State::Member));
+    world.until("agreement", World::agree);
+}
+
+#[test]
 fn stuck_randomness_stops_cryptography_until_it_is_back() {
     let mut world = World::joined(9);
     world.knobs.stuck.set(true);

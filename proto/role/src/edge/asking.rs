@@ -110,6 +110,7 @@ impl<S: Suite> Edge<S> {
         };
         let speaks_up = !member.anchored && member.membership.group_key().is_some();
         member.anchored = true;
+        member.answered(now, self.config.timing.probe);
         member.question = None;
         member.backoff.reset();
         let completed = matches!(step, Step::Completed(_));
@@ -158,6 +159,7 @@ impl<S: Suite> Edge<S> {
         let waits_for_key = membership.group_key().is_none();
         let news = !member.synced();
         member.anchored = true;
+        member.answered(now, self.config.timing.probe);
         member.fruitless = 0;
         let void = now.unix >= reply.header.core.valid_until;
         member.question.take_if(|_| !waits_for_key && !void);
@@ -199,11 +201,15 @@ impl<S: Suite> Edge<S> {
                 self.leaders.rotate_left(1);
             }
         }
+        let probes = due(member.probe, now.monotonic);
+        if probes {
+            member.probe = self.config.timing.probe.map(|probe| now.monotonic.saturating_add(probe));
+        }
         let leaves = due(member.leaving, now.monotonic);
         if leaves {
             self.say_leave(now, rng);
         }
-        if leaves || late || unanswered {
+        if leaves || late || unanswered || probes {
             self.catch_up(now, rng);
         }
     }

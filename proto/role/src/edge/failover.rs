@@ -91,7 +91,8 @@ impl<S: Suite> Edge<S> {
         let first = self.member().and_then(|member| member.header.header(&self.config.deployment));
         let Some(first) = first else { return };
         let proof = EquivocationProof { first, second: second.clone() };
-        if let Some(proof) = self.equivocation(now, from, proof, rng) {
+        let encoded = encode_proof(&self.config.deployment, &proof);
+        if let (true, Some(proof)) = (self.equivocation(now, from, proof, rng), encoded) {
             for leader in &self.leaders {
                 self.out.send_encoded(*leader, proof.clone());
             }
@@ -100,7 +101,7 @@ impl<S: Suite> Edge<S> {
     }
 
     /// Proof that a leader signed two headers for one epoch: it is refused for good. Its group waits for a deputy's term,
-    /// without a key. Gives the proof as a message, if it was news.
+    /// without a key. Says whether it was news.
     #[inline(never)]
     pub(super) fn equivocation(
         &mut self,
@@ -108,25 +109,24 @@ impl<S: Suite> Edge<S> {
         from: Peer,
         proof: EquivocationProof<S>,
         rng: &mut dyn CryptoRngCore,
-    ) -> Option<Vec<u8>> {
+    ) -> bool {
         // Known long since, or of a group that is none of our business: no curve arithmetic for it.
         let core = &proof.first.core;
         let concerned = self.wanted.as_ref() == Some(&core.group)
             || self.member().is_some_and(|member| *member.membership.group() == core.group);
         if !concerned || self.refused.names(&core.leader) {
-            return None;
+            return false;
         }
-        let (encoded, epoch) = (encode_proof(&self.config.deployment, &proof), core.epoch);
-        let group = core.group.clone();
+        let (epoch, group) = (core.epoch, core.group.clone());
         let leader = match proof.verify(&self.config.deployment, &group) {
             Ok(leader) => leader,
             Err(error) => {
                 self.blame(from, error);
-                return None;
+                return false;
             }
         };
-        if !self.refused.insert(leader.handle(), encoded.clone().unwrap_or_default()) {
-            return None;
+        if !self.refused.insert(leader.handle(), Vec::new()) {
+            return false;
         }
         let led = self.member().is_some_and(|member| *member.membership.leader() == leader.handle());
         if let Standing::Member(member) = &mut self.standing
@@ -140,7 +140,7 @@ impl<S: Suite> Edge<S> {
             // Whoever leads next is asked until it answers.
             self.catch_up(now, rng);
         }
-        encoded
+        true
     }
 
     /// Leaders that do not lead may do so one day, and then they should know where we are. They are shown the spare point

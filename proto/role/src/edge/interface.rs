@@ -36,6 +36,9 @@ pub struct EdgeTiming {
     pub admission: Duration,
     /// How long the former key still receives after a re-key that removed nobody.
     pub overlap: Duration,
+    /// How long to go without an answer from a leader before it is asked whether the epoch held is still current. None: who is
+    /// told at once when a connection breaks asks only after a gap.
+    pub probe: Option<Duration>,
 }
 
 impl Default for EdgeTiming {
@@ -45,6 +48,7 @@ impl Default for EdgeTiming {
             retry_max: Duration::from_secs(30),
             admission: Duration::from_secs(15),
             overlap: Duration::from_secs(2),
+            probe: None,
         }
     }
 }

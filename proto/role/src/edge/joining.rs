@@ -154,6 +154,7 @@ impl<S: Suite> Edge<S> {
             Ok(mut member) => {
                 // E_now is fresh and the header adds it: nothing older could have been made for it.
                 member.anchored = true;
+                member.answered(now, self.config.timing.probe);
                 self.standing = Standing::Member(member);
                 self.last_header = None;
                 self.spares.delivered();

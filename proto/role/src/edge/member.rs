@@ -34,6 +34,10 @@ pub(super) struct Member<S: Suite> {
     pub(super) listens: Duration,
     /// On the monotonic clock: when to ask because nothing newer came although the key runs out.
     pub(super) runs_out: Option<Duration>,
+    /// On the monotonic clock: when a leader last answered a nonce of ours.
+    pub(super) answered: Option<Duration>,
+    /// On the monotonic clock: when to ask because no leader has answered for so long.
+    pub(super) probe: Option<Duration>,
     /// Set while the edge is leaving: when to say so again.
     pub(super) leaving: Option<Duration>,
     pub(super) held_back: HeldBack<S>,
@@ -94,6 +98,8 @@ impl<S: Suite> Member<S> {
             backoff,
             listens: Duration::ZERO,
             runs_out: None,
+            answered: None,
+            probe: None,
             leaving: None,
             held_back: HeldBack::new(),
         }
@@ -124,9 +130,15 @@ impl<S: Suite> Member<S> {
         self.runs_out = Some(now.monotonic.saturating_add(left));
     }
 
+    /// A leader has just answered a nonce of ours; so long from now is soon enough to ask again.
+    pub(super) fn answered(&mut self, now: Now, probe: Option<Duration>) {
+        self.answered = Some(now.monotonic);
+        self.probe = probe.map(|probe| now.monotonic.saturating_add(probe));
+    }
+
     pub(super) fn deadline(&self) -> Option<Duration> {
         let asking = self.question.as_ref().map(|question| question.deadline);
         let voice = self.voice.as_ref().and_then(Voice::deadline);
-        earlier(earlier(asking, voice), earlier(self.runs_out, self.leaving))
+        earlier(earlier(asking, voice), earlier(earlier(self.runs_out, self.probe), self.leaving))
     }
 }

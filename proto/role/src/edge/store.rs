@@ -48,7 +48,7 @@ pub(super) struct Stored {
     header: Option<Vec<u8>>,
     #[serde(with = "serde_bytes")]
     membership: Option<Vec<u8>>,
-    /// Leaders that contradicted themselves: handle and proof.
+    /// Leaders that contradicted themselves: handle, and where the proof has its place in a leader's memory nothing.
     #[zeroize(skip)]
     refused: Vec<([u8; 32], Vec<u8>)>,
 }
@@ -128,8 +128,8 @@ impl<S: Suite> Edge<S> {
         if let Some(list) = &stored.revocations {
             edge.revocations.offer(&edge.config.deployment, list)?;
         }
-        for (handle, proof) in &stored.refused {
-            edge.refused.insert(Handle(*handle), proof.clone());
+        for (handle, _) in &stored.refused {
+            edge.refused.insert(Handle(*handle), Vec::new());
         }
         edge.restore_keys(&stored)?;
         edge.restore_membership(&stored)?;

@@ -55,6 +55,13 @@ fn an_equivocating_leader_is_refused_by_everybody_and_the_deputy_takes_over() {
     assert_eq!(world.leading(), [1], "the culprit leads no more");
     assert_eq!(world.status(0).unwrap().stance, Stance::Retired);
     assert_eq!(world.joins(), joins);
+    for edge in &world.edges {
+        let state = edge.state.as_ref().unwrap().as_bytes();
+        assert!(
+            !state.windows(32).any(|bytes| bytes == [7; 32]),
+            "an edge keeps whom it refuses, and not why"
+        );
+    }
     // For good: also after a restart of everybody.
     for node in world.nodes() {
         world.crash(node);

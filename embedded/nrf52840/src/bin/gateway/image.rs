@@ -22,7 +22,7 @@ use quiver_nrf52840::region::Region;
 use quiver_nrf52840::serial::{Serial, overruns};
 use quiver_nrf52840::start::{self, Irqs};
 use quiver_nrf52840::supply::Monitor;
-use quiver_nrf52840::{board, crash, memory, radio, setting, usb};
+use quiver_nrf52840::{board, crash, memory, radio, setting, supply, usb};
 
 #[embassy_executor::main]
 async fn main(_spawner: Spawner) {
@@ -71,8 +71,7 @@ async fn main(_spawner: Spawner) {
         let _ = console.write_all(format!("crash {crash}\r\n").as_bytes()).await;
     }
     hooks::show(Show::Good);
-    let gateway =
-        Gateway { line, console, flash, supply, bridge: Bridge::new(network), decoder: LineDecoder::new() };
+    let gateway = Gateway { line, console, flash, bridge: Bridge::new(network), decoder: LineDecoder::new() };
     gateway.run(&mut hooks).await
 }
 
@@ -80,7 +79,6 @@ struct Gateway<F> {
     line: Serial,
     console: Serial,
     flash: F,
-    supply: Monitor,
     bridge: Bridge,
     decoder: LineDecoder,
 }
@@ -164,7 +162,7 @@ impl<F: NorFlash> Gateway<F> {
             air.received,
             air.bad_crc,
             air.dropped,
-            self.supply.warnings(),
+            supply::warnings(),
             used.heap_peak.unwrap_or_default(),
             used.heap_size.unwrap_or_default(),
             used.stack_peak.unwrap_or_default(),
