@@ -6,6 +6,7 @@
 //! | [`process`] | a running program, its output and its end |
 //! | [`deployment`] | operator, KGC, leader and tokens in a temporary directory |
 //! | [`wire`] | the line between a board and its gateway, which the test can listen to, disturb and cut |
+//! | [`steps`] | which step of the protocol a frame carries, and garbage put exactly there |
 //! | [`console`] | a board's console: lines in, lines out |
 //! | [`board`] | an emulator with a board's image, its console and its wire; QEMU is one |
 //! | [`swarm`] | all of them together |
@@ -25,5 +26,6 @@ pub mod model;
 pub mod patience;
 pub mod process;
 pub mod size;
+pub mod steps;
 pub mod swarm;
 pub mod wire;

@@ -60,6 +60,14 @@ impl Swarm {
         self.deployment.served(members, before)
     }
 
+    /// Ends the leader without any warning, and starts it again: it opens another term.
+    pub fn restart_leader(&mut self) {
+        self.leader.kill();
+        let ports: Vec<_> = self.boards.iter().map(|board| board.wire.port(End::Gateway)).collect();
+        self.leader = self.deployment.leader(&self.kgc, &ports);
+        let _ = self.leader.address();
+    }
+
     /// The leader's epoch: term and counter.
     ///
     /// # Panics

@@ -1,6 +1,7 @@
 //! The line between a board and its gateway: two sockets, and bytes that go from one to the other, unless the test wants
 //! something else.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -8,6 +9,8 @@ use std::thread;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
+
+use crate::steps::{Ambush, Ambusher};
 
 /// An end of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,9 @@ struct Shared {
     seen: [Vec<u8>; 2],
     weather: Weather,
     chance: ChaCha8Rng,
+    /// For what each end says, if it is to be garbled.
+    ambushers: [Option<Ambusher>; 2],
+    hit: BTreeSet<&'static str>,
 }
 
 /// A line. Each end may come and go: who dials takes the place of who was there before. A clone is the same line.
@@ -64,6 +70,8 @@ impl Wire {
             seen: [Vec::new(), Vec::new()],
             weather: Weather::default(),
             chance: ChaCha8Rng::seed_from_u64(seed),
+            ambushers: [None, None],
+            hit: BTreeSet::new(),
         }));
         let ports = [End::Board, End::Gateway].map(|end| {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on loopback");
@@ -84,6 +92,20 @@ impl Wire {
     /// Changes what happens to bytes from now on.
     pub fn weather(&self, weather: Weather) {
         self.lock().weather = weather;
+    }
+
+    /// Puts garbage on the line, in both directions, wherever a step of the protocol is there for the first time from now on.
+    pub fn ambush(&self, ambush: Ambush) {
+        let mut shared = self.lock();
+        let chances = [shared.chance.next_u64(), shared.chance.next_u64()];
+        shared.ambushers = chances.map(|seed| Some(Ambusher::new(ambush, ChaCha8Rng::seed_from_u64(seed))));
+        shared.hit.clear();
+    }
+
+    /// The steps that were hit since then.
+    #[must_use]
+    pub fn hit(&self) -> BTreeSet<&'static str> {
+        self.lock().hit.clone()
     }
 
     /// Puts bytes of the test's own on the line, towards this end.
@@ -152,7 +174,10 @@ fn serve(listener: &TcpListener, end: End, shared: &Arc<Mutex<Shared>>) {
             while let Ok(len @ 1..) = reader.read(&mut buffer) {
                 let shared = &mut *shared.lock().expect("not poisoned");
                 shared.seen[end as usize].extend(&buffer[..len]);
-                let arrives = shared.disturbed(&buffer[..len]);
+                let mut arrives = shared.disturbed(&buffer[..len]);
+                if let Some(ambusher) = &mut shared.ambushers[end as usize] {
+                    arrives = ambusher.pass(&arrives, &mut shared.hit);
+                }
                 shared.deliver(end.other(), &arrives);
             }
         });

@@ -7,6 +7,7 @@ use quiver_emulation::board::{Board, Time, qemu};
 use quiver_emulation::build::image;
 use quiver_emulation::deployment::Deployment;
 use quiver_emulation::patience::eventually;
+use quiver_emulation::steps::{Ambush, steps};
 use quiver_emulation::swarm::{Swarm, epoch_in};
 use quiver_emulation::wire::{End, Weather};
 
@@ -102,6 +103,54 @@ fn garbage_on_the_line_at_every_point_delays_and_breaks_nothing() {
     assert_eq!(said.iter().filter(|line| line.contains("start board")).count(), 1, "it never started anew");
 }
 
+/// A life with garbage of this kind at every step of enrolment, join, re-key and catching up, of either side's start, and of the
+/// session with the gateway.
+fn lives_through(ambush: Ambush) {
+    let mut swarm = Swarm::new(&["edge-1"], |deployment, name| board(deployment, name, &["seed=10"]));
+    swarm.boards[0].wire.ambush(ambush);
+    swarm.set_up(0, "edge-1");
+    let _ = swarm.rekey(1);
+    swarm.boards[0].console.type_line("reset");
+    swarm.boards[0].console.line("reset software");
+    swarm.boards[0].console.line_that("a key", epoch_in);
+    // Another term: the board publishes the point that the next one is to be opened with.
+    swarm.restart_leader();
+    let epoch = swarm.rekey(1);
+    swarm.boards[0].console.line_that("the new key", |line| epoch_in(line).filter(|at| *at >= epoch));
+    let wire = swarm.boards[0].wire.clone();
+    eventually("every step was hit", || (wire.hit() == steps()).then_some(()));
+    let epoch = swarm.rekey(1);
+    swarm.boards[0].console.line_that("the new key", |line| epoch_in(line).filter(|at| *at >= epoch));
+    assert_eq!(swarm.deployment.keys_issued(), 2, "nobody enrolled anew");
+    let starts = swarm.boards[0].console.said().iter().filter(|line| line.contains("start board")).count();
+    assert_eq!(starts, 2, "it started anew only when it was told to");
+}
+
+#[test]
+fn garbage_before_each_step_delays_and_breaks_nothing() {
+    lives_through(Ambush::Before);
+}
+
+#[test]
+fn garbage_within_each_step_delays_and_breaks_nothing() {
+    lives_through(Ambush::Within);
+}
+
+#[test]
+fn garbage_after_each_step_delays_and_breaks_nothing() {
+    lives_through(Ambush::After);
+}
+
+#[test]
+fn nonsense_in_good_frames_at_each_step_delays_and_breaks_nothing() {
+    lives_through(Ambush::Nonsense);
+}
+
+#[test]
+fn flood_at_each_step_delays_and_breaks_nothing() {
+    lives_through(Ambush::Flood);
+}
+
 #[test]
 fn line_that_was_cut_for_a_while_is_caught_up_with() {
     let mut swarm = swarm(&["seed=5"]);
@@ -178,6 +227,25 @@ fn power_lost_at_any_word_leaves_a_board_that_goes_on() {
         assert!(starts >= 3, "power was lost only {} times", starts - 1);
         assert_eq!(swarm.deployment.keys_issued(), 2, "nobody enrolled anew");
     }
+}
+
+#[test]
+fn watchdog_brings_a_board_back_that_hangs_while_it_stores_a_key() {
+    let mut swarm = swarm(&["seed=11", "hang=700"]);
+    let hung =
+        |swarm: &Swarm| swarm.boards[0].console.said().iter().any(|line| line.ends_with("reset watchdog"));
+    for _ in 0..20 {
+        let _ = swarm.rekey(1);
+        if hung(&swarm) {
+            break;
+        }
+    }
+    assert!(hung(&swarm), "700 operations of the flash were not reached");
+    let epoch = swarm.rekey(1);
+    swarm.boards[0].console.line_that("the new key", |line| epoch_in(line).filter(|at| *at >= epoch));
+    swarm.boards[0].console.type_line("status");
+    assert!(swarm.boards[0].console.line("counters ").contains("watchdog_resets=1"));
+    assert_eq!(swarm.deployment.keys_issued(), 2, "nobody enrolled anew");
 }
 
 #[test]

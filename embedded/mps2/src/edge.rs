@@ -56,7 +56,7 @@ pub(crate) async fn task() {
     let link = Uart::start(&uart::LINK, &[Interrupt::Uart0Received, Interrupt::Uart0Sent]);
     let console = Uart::start(&uart::CONSOLE, &[Interrupt::Uart1Received, Interrupt::Uart1Sent]);
     let about = About { name: "mps2-an386", mcu: "Cortex-M4 (QEMU)", clock_hz: machine::TICK_HZ, reset };
-    let flash = Flash::new(options.cuts);
+    let flash = Flash::new(&options);
     quiver_firmware::run(Board { link: SerialLine::new(link), console, flash, rng, hooks: Mps2, about })
         .await;
 }

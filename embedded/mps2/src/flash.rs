@@ -3,7 +3,7 @@
 //!
 //! Pages of 4,096 bytes are erased as a whole, writing only clears bits, and a word may be written twice between erasures
 //! (nRF52840 Product Specification 1.7, section 4.3, *n*WRITE); a third time is a mistake of the program, which ends the
-//! emulation. Power can be lost at any word: see [`Options::cuts`](crate::options::Options::cuts).
+//! emulation. Power can be lost, or the program hang, at any word: see [`Options`](crate::options::Options).
 
 use embedded_storage_async::nor_flash::{
     ErrorType, MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
@@ -13,7 +13,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::machine::kept::{Cause, FLASH_LEN, flash, kept};
-use crate::options::Cuts;
+use crate::options::{Cuts, Options};
 
 const PAGE: usize = 4096;
 const WRITES_PER_WORD: u8 = 2;
@@ -21,6 +21,7 @@ const WRITES_PER_WORD: u8 = 2;
 /// The flash.
 pub(crate) struct Flash {
     cuts: Cuts,
+    hang: u32,
 }
 
 /// Why it did nothing.
@@ -43,13 +44,21 @@ impl NorFlashError for FlashError {
 
 impl Flash {
     /// It is one: whoever else has one has the same.
-    pub(crate) fn new(cuts: Cuts) -> Self {
-        Self { cuts }
+    pub(crate) fn new(options: &Options) -> Self {
+        Self { cuts: options.cuts, hang: options.hang }
     }
 
-    /// Whether this operation, a word or a page, is one at which power is lost.
+    /// Whether this operation, a word or a page, is one at which power is lost. Does not return from one at which the program
+    /// hangs.
     fn power_fails(&self) -> bool {
-        self.cuts.contains(&kept().operation())
+        let operation = kept().operation();
+        if operation == self.hang {
+            // As a driver hangs whose device never answers: interrupts go on, the program does not.
+            loop {
+                core::hint::spin_loop();
+            }
+        }
+        self.cuts.contains(&operation)
     }
 
     fn write_word(&self, at: usize, bytes: [u8; 4]) {

@@ -14,6 +14,9 @@ pub(crate) struct Options {
     /// `cut=N`, up to eight times: power is lost in the middle of the Nth word written or page erased (counted from 1,
     /// over resets). 0: never.
     pub(crate) cuts: Cuts,
+    /// `hang=N`: the program hangs as the Nth word is about to be written or page to be erased, until the watchdog resets the
+    /// machine. 0: never.
+    pub(crate) hang: u32,
 }
 
 impl Options {
@@ -33,6 +36,7 @@ impl Options {
                     cuts -= 1;
                     number.parse().map(|at| options.cuts[cuts] = at).is_ok()
                 }
+                Some(("hang", number)) => number.parse().map(|at| options.hang = at).is_ok(),
                 _ => false,
             };
             assert!(known, "not understood: {argument}");
