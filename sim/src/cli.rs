@@ -7,6 +7,7 @@ mod reproduce;
 mod run;
 mod scenario;
 mod showing;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -18,6 +19,7 @@ use self::compare::CompareArgs;
 use self::reproduce::ReproduceArgs;
 use self::run::RunArgs;
 use self::scenario::ScenarioArgs;
+use self::worker::WorkerArgs;
 use crate::report::Outcome;
 use crate::{Result, SimError};
 
@@ -36,6 +38,7 @@ Examples:
   sim run -n 2000 --world virtual --radio 802.15.4     one slow channel for all: airtime, frames, energy
   sim run -n 20 --world virtual --radio lora-sf7 --depot wifi   enrol and join at a depot, re-key over LoRa
   sim run --kgcs 5 --threshold 3 --orders     any three of five KGCs issue keys, and release an order's
+  sim run -n 5000 --transport tcp --workers 4   four `sim worker 127.0.0.1:7400` host the drones
   sim check --seeds 1000               random faults, every invariant after every step
   sim scenario flapping_drone          a world with faults, its airtime and energy
   RUST_LOG=quiver_net=debug sim -n 3   with logs, on standard error
@@ -77,6 +80,9 @@ enum Command {
     Check(CheckArgs),
     /// Live through a scenario in the virtual world: faults, radio, energy, all invariants
     Scenario(ScenarioArgs),
+    /// Host part of the drones of a `sim run --workers N` that goes on elsewhere
+    #[command(long_about = worker::ABOUT)]
+    Worker(WorkerArgs),
 }
 
 impl Cli {
@@ -95,6 +101,7 @@ impl Command {
             Self::Compare(args) => compare::compare(args),
             Self::Check(args) => check::check(args),
             Self::Scenario(args) => scenario::scenario(args),
+            Self::Worker(args) => worker::worker(args),
         }
     }
 }

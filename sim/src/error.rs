@@ -56,6 +56,14 @@ pub enum SimError {
         /// What went wrong.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A worker, or the run it works for, cannot go on.
+    #[error("{who}: {why}")]
+    Worker {
+        /// Which.
+        who: String,
+        /// What went wrong.
+        why: String,
+    },
     /// The results could not be written.
     #[error("cannot write {}: {source}", .path.display())]
     Results {

@@ -1,16 +1,21 @@
-//! The live world: every drone is a libp2p node in this process, time is real.
+//! The live world: every drone is a libp2p node, in this process or with workers elsewhere; time is real.
 
 mod board;
 mod centres;
 pub mod checks;
+mod crews;
 mod drone;
 mod founding;
+mod happening;
 mod host;
 mod node;
 mod orders;
 mod phases;
 mod services;
 mod setting;
+mod swarm;
+mod wire;
+mod worker;
 mod world;
 
 use std::time::SystemTime;
@@ -25,6 +30,7 @@ use crate::progress::Progress;
 use crate::report::Report;
 use crate::{Result, SimError};
 
+pub use self::worker::work;
 use self::world::World;
 
 /// Descriptors for everything but the drones' connections.
@@ -70,6 +76,9 @@ fn check_files(plan: &Plan) -> Result<()> {
     let needed = match plan.transport {
         TransportKind::Memory => return Ok(()),
         // Both ends of a connection are in this process.
+        TransportKind::Tcp if plan.workers > 0 => {
+            drones + u64::from(plan.kgcs) * world::ENROLLING_AT_ONCE as u64
+        }
         TransportKind::Tcp => 2 * (drones + u64::from(plan.kgcs) * world::ENROLLING_AT_ONCE as u64),
         TransportKind::Quic => drones + u64::from(plan.kgcs) + world::ENROLLING_AT_ONCE as u64,
     };
@@ -86,12 +95,14 @@ async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<Report
     let begin = measure::now();
     let mut world = World::<S>::build(plan, progress).await?;
     let played = phases::play(&mut world).await?;
+    let workers = world.finish().await;
     let finding = world.finding();
     Ok(Report {
         plan: plan.clone(),
         machine: MachineDescription::here(),
         started,
         operations: played.operations,
+        workers,
         violations: played.violations,
         checks: played.checks,
         offences: finding.offences,

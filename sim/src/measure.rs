@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use cpu_time::ThreadTime;
+use cpu_time::{ProcessTime, ThreadTime};
 use serde::Serialize;
 
 /// The time, for latencies.
@@ -62,6 +62,11 @@ impl CpuProbe {
 
 fn thread_time() -> Option<Duration> {
     ThreadTime::try_now().ok().map(|time| time.as_duration())
+}
+
+/// CPU time that this process took, all threads together.
+pub fn process_cpu() -> Duration {
+    ProcessTime::try_now().map_or(Duration::ZERO, |time| time.as_duration())
 }
 
 /// Median, 99th percentile and maximum, by nearest rank.

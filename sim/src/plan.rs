@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use quiver_quorum::Parameters;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Result, SimError};
 
@@ -21,11 +21,17 @@ pub const MAX_DELIVERIES: u64 = 5_000_000;
 /// The most deputies; a leader serves no more.
 pub const MAX_DEPUTIES: u32 = 8;
 
+/// The most workers.
+pub const MAX_WORKERS: u32 = 1024;
+
+/// Where a run listens for workers unless told otherwise.
+pub const DEFAULT_BIND: &str = "127.0.0.1:7400";
+
 /// The most newcomers, in percent of the drones.
 pub const MAX_JOIN_PERCENT: f64 = 400.0;
 
 /// Which network the drones are on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TransportKind {
     /// Channels inside the process, with Yamux on top and without Noise: what never leaves the process needs no second
@@ -39,7 +45,7 @@ pub enum TransportKind {
 }
 
 /// Which group the cryptography computes in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SuiteKind {
     /// ristretto255, constant-time.
@@ -115,6 +121,10 @@ pub struct Plan {
     pub restart_leader: bool,
     /// How many other leaders stand by. With them the run ends with the loss of the leader.
     pub deputies: u32,
+    /// How many other processes host the drones; 0 if this one does.
+    pub workers: u32,
+    /// Where this process listens for workers, `host:port`; KGCs and leaders listen on the same host.
+    pub bind: String,
     /// How long a step may take.
     #[serde(serialize_with = "seconds_always")]
     pub timeout: Duration,
@@ -150,6 +160,8 @@ impl Default for Plan {
             orders: false,
             restart_leader: true,
             deputies: 0,
+            workers: 0,
+            bind: DEFAULT_BIND.into(),
             timeout: Duration::from_secs(120),
         }
     }
@@ -171,6 +183,7 @@ impl Plan {
         self.check_sizes()
             .and_then(|()| self.check_quorum())
             .and_then(|()| self.check_times())
+            .and_then(|()| self.check_workers())
             .map_err(SimError::Usage)
     }
 
@@ -216,6 +229,22 @@ impl Plan {
             ));
         }
         Ok(())
+    }
+
+    fn check_workers(&self) -> Result<(), String> {
+        let workers = self.workers;
+        match self.transport {
+            _ if workers == 0 => Ok(()),
+            _ if workers > MAX_WORKERS => {
+                Err(format!("{workers} workers are too many: at most {MAX_WORKERS}"))
+            }
+            TransportKind::Memory => Err("workers are other processes: give --transport tcp or quic".into()),
+            TransportKind::Tcp | TransportKind::Quic if self.envelopes || self.orders => {
+                Err("--envelopes and --orders are for drones in this process, not for those with workers"
+                    .into())
+            }
+            TransportKind::Tcp | TransportKind::Quic => Ok(()),
+        }
     }
 
     /// The numbers of the quorum; none for a single KGC.
@@ -323,6 +352,9 @@ mod tests {
             Plan { kgcs: 1, threshold: 3, ..Plan::default() },
             Plan { kgcs: 65, threshold: 33, ..Plan::default() },
             Plan { timeout: Duration::ZERO, ..Plan::default() },
+            Plan { workers: 2, ..Plan::default() },
+            Plan { workers: 2000, transport: TransportKind::Tcp, ..Plan::default() },
+            Plan { workers: 2, transport: TransportKind::Tcp, envelopes: true, ..Plan::default() },
             Plan { expiry: Some(Duration::from_secs(600)), ..Plan::default() },
             Plan { expiry: Some(Duration::from_millis(10)), ..Plan::default() },
         ] {

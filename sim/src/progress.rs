@@ -40,6 +40,13 @@ impl Progress {
         Step { bar }
     }
 
+    /// Tells what somebody has to do for it to go on: above the bars, and in the log.
+    pub(crate) fn note(&self, text: &str) {
+        tracing::info!("{text}");
+        // Hidden bars show nothing.
+        let _ = self.bars.println(text);
+    }
+
     /// Runs `print` while no bar is drawn, so that neither garbles the other.
     pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bars.suspend(print)

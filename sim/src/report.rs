@@ -9,6 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use serde::Serialize;
+
 use crate::live::checks::Violation;
 use crate::measure::{MachineDescription, Spread};
 use crate::plan::Plan;
@@ -41,6 +43,23 @@ impl Operation {
     }
 }
 
+/// What became of a worker.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorkerReport {
+    /// Which, and where it is.
+    pub who: String,
+    /// How many drones it hosted.
+    pub drones: usize,
+    /// Why it is lost and its drones count as crashed; none if it went on to the end.
+    pub crashed: Option<String>,
+    /// CPU time that it took; unknown if it is lost.
+    #[serde(rename = "cpu_s", serialize_with = "seconds")]
+    pub cpu: Option<Duration>,
+    /// The most memory it ever had resident, in bytes.
+    #[serde(rename = "peak_memory_bytes")]
+    pub peak_memory: Option<u64>,
+}
+
 /// Whether the run passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -61,6 +80,8 @@ pub struct Report {
     pub started: SystemTime,
     /// The operations in order.
     pub operations: Vec<Operation>,
+    /// Who hosted the drones, if not this process.
+    pub workers: Vec<WorkerReport>,
     /// What went wrong.
     pub violations: Vec<Violation>,
     /// How many comparisons found nothing wrong or something.
@@ -80,9 +101,18 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether the run passed.
+    /// Whether the run passed: every invariant held, and no worker was lost.
     pub fn outcome(&self) -> Outcome {
-        if self.violations.is_empty() { Outcome::Passed } else { Outcome::Failed }
+        if self.violations.is_empty() && self.lost().next().is_none() {
+            Outcome::Passed
+        } else {
+            Outcome::Failed
+        }
+    }
+
+    /// The workers that were lost, with the reason.
+    fn lost(&self) -> impl Iterator<Item = (&WorkerReport, &str)> {
+        self.workers.iter().filter_map(|worker| Some((worker, worker.crashed.as_deref()?)))
     }
 
     /// The operation of this name.
@@ -100,10 +130,13 @@ impl Report {
         json::render(self)
     }
 
-    /// The failed invariants with the drones concerned, one per line.
+    /// The failed invariants with the drones concerned, and the lost workers, one per line.
     pub fn failures(&self) -> String {
-        let lines: Vec<String> = self.violations.iter().map(Violation::to_string).collect();
-        format!("{} invariant(s) failed\n{}", lines.len(), lines.join("\n"))
+        let lost = self.lost().map(|(worker, why)| {
+            format!("{} is lost, its {} drones count as crashed: {why}", worker.who, worker.drones)
+        });
+        let lines: Vec<String> = self.violations.iter().map(Violation::to_string).chain(lost).collect();
+        format!("{} invariant(s) failed\n{}", self.violations.len(), lines.join("\n"))
     }
 
     /// Writes `operations.csv`, `latencies.csv` and `summary.json` into a new folder, named by the start, under
@@ -121,6 +154,14 @@ impl Report {
         }
         Ok(folder)
     }
+}
+
+#[expect(clippy::ref_option, reason = "serde gives a reference to the field")]
+fn seconds<S: serde::Serializer>(
+    duration: &Option<Duration>,
+    out: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    duration.map(|taken| taken.as_secs_f64()).serialize(out)
 }
 
 /// A folder that was not there before, named by the time in UTC.
@@ -175,6 +216,7 @@ pub(crate) mod tests {
                     latencies: vec![(0, Duration::from_millis(20)), (1, Duration::from_millis(1400))],
                 },
             ],
+            workers: vec![],
             violations: vec![],
             checks: 7,
             offences: BTreeMap::new(),
@@ -199,6 +241,30 @@ pub(crate) mod tests {
         assert_eq!(report.outcome(), Outcome::Failed);
         let text = report.failures();
         assert!(text.contains("agreement") && text.contains("drone-00001"), "{text}");
+    }
+
+    #[test]
+    fn a_lost_worker_makes_the_run_fail_and_is_named() {
+        let mut report = sample();
+        let worker = |who: &str, crashed| WorkerReport {
+            who: who.into(),
+            drones: 1,
+            crashed,
+            cpu: Some(Duration::from_millis(1500)),
+            peak_memory: None,
+        };
+        report.workers = vec![worker("worker 1", None)];
+        assert_eq!(report.outcome(), Outcome::Passed);
+        report.workers.push(worker("worker 2", Some("its connection is gone".into())));
+        assert_eq!(report.outcome(), Outcome::Failed);
+        let text = report.failures();
+        assert!(
+            text.contains("worker 2") && text.contains("connection is gone") && !text.contains("worker 1")
+        );
+        let summary: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+        assert_eq!(summary["workers"][0]["cpu_s"], 1.5);
+        assert_eq!(summary["workers"][1]["crashed"], "its connection is gone");
+        assert!(report.table().contains("worker 2"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::{complain, print};
-use crate::plan::{Plan, Presentation, StrategyChoice, SuiteKind, TransportKind};
+use crate::plan::{DEFAULT_BIND, Plan, Presentation, StrategyChoice, SuiteKind, TransportKind};
 use crate::progress::Progress;
 use crate::report::{Outcome, Report};
 use crate::{Result, SimError, live, logging};
@@ -91,6 +91,13 @@ pub(super) struct RunArgs {
     /// Other leaders that stand by; with them the leader is lost at the end, for good, and one of them takes over
     #[arg(long, value_name = "K", default_value_t = 0)]
     deputies: u32,
+    /// Wait for this many `sim worker` processes and let them host the drones (with --transport tcp or quic)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    workers: u32,
+    /// Where to listen for workers; the leader and the KGCs listen on the same host. The drones' tokens go there unencrypted:
+    /// keep it to a network of your own
+    #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_BIND, requires = "workers")]
+    bind: String,
     /// How long a single step may take
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = humantime::parse_duration)]
     timeout: Duration,
@@ -137,6 +144,8 @@ impl RunArgs {
             orders: self.orders,
             restart_leader: !self.no_restart_leader,
             deputies: self.deputies,
+            workers: self.workers,
+            bind: self.bind.clone(),
             timeout: self.timeout,
         }
     }

@@ -1,9 +1,10 @@
-//! Where all nodes report what happened to them, and where the phases wait for it.
+//! Where all nodes report what happened to them, wherever they run, and where the phases wait for it.
 //!
 //! A phase states a [`Goal`] for some drones. Every event re-evaluates the goal for the one drone it is about, so
 //! waiting costs nothing per drone, however many there are; only a new epoch at the leader re-evaluates all.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use quiver_ainq::Epoch;
 use quiver_crypto::Secret;
 use tokio::sync::Notify;
 
+use super::happening::{Exported, Happening, Reports};
 use crate::measure;
 use crate::progress::Step;
 
@@ -53,6 +55,28 @@ pub(crate) struct DroneLog {
     pub(crate) read: Option<(Vec<u8>, Instant)>,
     /// Whether it was put out of the group.
     pub(crate) evicted: bool,
+    /// Whether the process that hosted it is gone. Nothing is expected of it any more.
+    pub(crate) crashed: bool,
+}
+
+impl DroneLog {
+    fn note(&mut self, what: Happening, at: Instant) {
+        match what {
+            Happening::Enrolled => self.enrolled = Some(at),
+            Happening::Key { term, counter, key } => {
+                let key = key.map(|Exported(key)| key);
+                self.keys.push(Held { epoch: Epoch { term, counter }, key, at });
+            }
+            Happening::Heard(number) => self.heard.entry(number).or_insert((0, at)).0 += 1,
+            Happening::UnknownMessage => self.unknown_messages += 1,
+            Happening::Opened(number) => self.opened.entry(number).or_insert((0, at)).0 += 1,
+            Happening::Unfit => self.unfit.push(at),
+            Happening::Order(data) => self.order = Some((data, at)),
+            Happening::Left => self.left = Some(at),
+            Happening::Evicted => self.evicted = true,
+            Happening::Refused => self.refused = Some(at),
+        }
+    }
 }
 
 /// An epoch as the leader reported it.
@@ -86,6 +110,8 @@ pub(crate) struct Logs {
     pub(crate) drones: Vec<DroneLog>,
     /// The leader's.
     pub(crate) leader: LeaderLog,
+    /// How many drones of the leader's newest epoch have not crashed.
+    pub(crate) living: usize,
     /// What the KGC bound each name to: H(D, P).
     pub(crate) pins: BTreeMap<String, [u8; 32]>,
     /// Complaints of anybody about anybody, with how often they came.
@@ -97,12 +123,10 @@ pub(crate) struct Logs {
 pub(crate) enum Goal {
     /// The drone has a key of its own.
     Enrolled,
-    /// The drone holds the leader's newest key, which is newer than `after` and has this many members.
+    /// The drone holds the leader's newest key, which is newer than `after`, and as many have it as are waited for.
     Synced {
         /// The newest epoch before.
         after: Option<Epoch>,
-        /// The members there must be.
-        members: usize,
     },
     /// The drone heard this message.
     Heard(u32),
@@ -121,8 +145,8 @@ pub(crate) enum Goal {
 }
 
 impl Goal {
-    /// Since when the drone is there; none if it is not.
-    fn reached(self, drone: &DroneLog, leader: &LeaderLog) -> Option<Instant> {
+    /// Since when the drone is there; none if it is not. So many are waited for, without those that crashed.
+    fn reached(self, drone: &DroneLog, logs: &Logs, waited_for: usize) -> Option<Instant> {
         match self {
             Self::Enrolled => drone.enrolled,
             Self::HasOrder => drone.order.as_ref().map(|(_, at)| *at),
@@ -134,12 +158,11 @@ impl Goal {
                 drone.opened.get(&number).map(|(_, at)| *at).or(drone.unfit.first().copied())
             }
             Self::Heard(number) => drone.heard.get(&number).map(|(_, at)| *at),
-            Self::Synced { after, members } => {
-                let newest = leader.epochs.last()?;
+            Self::Synced { after } => {
+                let newest = logs.leader.epochs.last()?;
                 let mine = drone.keys.last()?;
-                let there = mine.epoch == newest.held.epoch
-                    && Some(mine.epoch) > after
-                    && newest.members.len() == members;
+                let there =
+                    mine.epoch == newest.held.epoch && Some(mine.epoch) > after && logs.living == waited_for;
                 there.then_some(mine.at)
             }
         }
@@ -151,16 +174,31 @@ impl Goal {
 pub(crate) struct Reached {
     /// When each drone was there.
     pub(crate) drones: Vec<(u32, Instant)>,
-    /// Those that were not in time.
+    /// Those that were not in time. Who crashed is in neither list.
     pub(crate) missing: Vec<u32>,
+}
+
+/// How it stands with a drone that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Awaited,
+    There(Instant),
+    Crashed,
 }
 
 struct Wait {
     goal: Goal,
-    /// Where a drone is in `since`; none if it is not waited for.
+    /// Where a drone is in `standings`; none if it is not waited for.
     place: Vec<Option<usize>>,
-    since: Vec<(u32, Option<Instant>)>,
-    remaining: usize,
+    standings: Vec<(u32, Standing)>,
+    awaited: usize,
+    crashed: usize,
+}
+
+impl Wait {
+    fn there(&self) -> usize {
+        self.standings.len() - self.awaited
+    }
 }
 
 #[derive(Default)]
@@ -176,19 +214,41 @@ impl State {
         let Some(Some(place)) = wait.place.get(index as usize) else {
             return false;
         };
-        let (Some(log), Some((_, since))) =
-            (self.logs.drones.get(index as usize), wait.since.get_mut(*place))
+        let waited_for = wait.standings.len() - wait.crashed;
+        let (Some(log), Some((_, standing))) =
+            (self.logs.drones.get(index as usize), wait.standings.get_mut(*place))
         else {
             return false;
         };
-        let reached = wait.goal.reached(log, &self.logs.leader);
-        match (since.is_some(), reached.is_some()) {
-            (false, true) => wait.remaining -= 1,
-            (true, false) => wait.remaining += 1,
+        let now = match wait.goal.reached(log, &self.logs, waited_for) {
+            _ if log.crashed => Standing::Crashed,
+            Some(since) => Standing::There(since),
+            None => Standing::Awaited,
+        };
+        match (*standing == Standing::Awaited, now == Standing::Awaited) {
+            (true, false) => wait.awaited -= 1,
+            (false, true) => wait.awaited += 1,
             _ => {}
         }
-        *since = reached;
-        wait.remaining == 0
+        *standing = now;
+        wait.awaited == 0
+    }
+
+    /// Sees whether every drone that is waited for is where it shall be. Returns whether all are.
+    fn reconsider_all(&mut self) -> bool {
+        let waited_for: Vec<u32> = match &self.wait {
+            Some(wait) => wait.standings.iter().map(|(index, _)| *index).collect(),
+            None => return false,
+        };
+        // The last one's answer is that about all.
+        waited_for.into_iter().fold(false, |_, index| self.reconsider(index))
+    }
+
+    /// Counts those of the newest epoch that are alive.
+    fn count_living(&mut self) {
+        let alive = |index: &&u32| self.logs.drones.get(**index as usize).is_some_and(|log| !log.crashed);
+        let newest = self.logs.leader.epochs.last();
+        self.logs.living = newest.map_or(0, |epoch| epoch.members.iter().filter(alive).count());
     }
 }
 
@@ -215,12 +275,42 @@ impl Board {
     /// Something happened to a drone.
     pub(crate) fn drone(&self, index: u32, record: impl FnOnce(&mut DroneLog, Instant)) {
         let now = measure::now();
+        self.record(index, |log| record(log, now));
+    }
+
+    /// Something happened to a drone elsewhere, at that time of this process's clock.
+    pub(crate) fn happened_at(&self, index: u32, what: Happening, at: Instant) {
+        self.record(index, |log| log.note(what, at));
+    }
+
+    fn record(&self, index: u32, record: impl FnOnce(&mut DroneLog)) {
         let mut state = self.lock();
         let Some(log) = state.logs.drones.get_mut(index as usize) else {
             return;
         };
-        record(log, now);
+        record(log);
         if state.reconsider(index) {
+            self.reached.notify_one();
+        }
+    }
+
+    /// The process that hosted these drones is gone.
+    pub(crate) fn crashed(&self, drones: impl IntoIterator<Item = u32>) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        for index in drones {
+            let Some(log) = state.logs.drones.get_mut(index as usize).filter(|log| !log.crashed) else {
+                continue;
+            };
+            log.crashed = true;
+            if let Some(wait) =
+                state.wait.as_mut().filter(|wait| wait.place.get(index as usize).is_some_and(Option::is_some))
+            {
+                wait.crashed += 1;
+            }
+        }
+        state.count_living();
+        if state.reconsider_all() {
             self.reached.notify_one();
         }
     }
@@ -234,15 +324,8 @@ impl Board {
         if state.logs.leader.epochs.len() == epochs {
             return;
         }
-        let waited_for: Vec<u32> = match &state.wait {
-            Some(wait) => wait.since.iter().map(|(index, _)| *index).collect(),
-            None => return,
-        };
-        let mut all = false;
-        for index in waited_for {
-            all = state.reconsider(index);
-        }
-        if all {
+        state.count_living();
+        if state.reconsider_all() {
             self.reached.notify_one();
         }
     }
@@ -250,13 +333,6 @@ impl Board {
     /// The KGC bound a name to a key.
     pub(crate) fn pinned(&self, name: String, pin: [u8; 32]) {
         self.lock().logs.pins.insert(name, pin);
-    }
-
-    /// Somebody blamed somebody. In a world without faults nobody should.
-    pub(crate) fn offence(&self, who: &str, offence: &dyn std::fmt::Display) {
-        tracing::warn!(who, %offence, "blamed a peer");
-        let kind = format!("{}: {offence}", who.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'));
-        *self.lock().logs.offences.entry(kind).or_default() += 1;
     }
 
     /// Looks at what was reported.
@@ -278,8 +354,10 @@ impl Board {
                 *slot = Some(at);
             }
         }
-        let since = drones.iter().map(|index| (*index, None)).collect();
-        state.wait = Some(Wait { goal, place, since, remaining: drones.len() });
+        let standings = drones.iter().map(|index| (*index, Standing::Awaited)).collect();
+        let alive = |index: &&u32| state.logs.drones.get(**index as usize).is_none_or(|log| !log.crashed);
+        let crashed = drones.len() - drones.iter().filter(alive).count();
+        state.wait = Some(Wait { goal, place, standings, awaited: drones.len(), crashed });
         for index in drones {
             state.reconsider(*index);
         }
@@ -287,7 +365,7 @@ impl Board {
 
     /// How many drones are where they shall be.
     pub(crate) fn progress(&self) -> usize {
-        self.lock().wait.as_ref().map_or(0, |wait| wait.since.len() - wait.remaining)
+        self.lock().wait.as_ref().map_or(0, Wait::there)
     }
 
     /// Waits until all drones are where they shall be, or until the time is over.
@@ -296,7 +374,7 @@ impl Board {
         loop {
             let (done, remaining) = {
                 let state = self.lock();
-                state.wait.as_ref().map_or((0, 0), |wait| (wait.since.len() - wait.remaining, wait.remaining))
+                state.wait.as_ref().map_or((0, 0), |wait| (wait.there(), wait.awaited))
             };
             step.done(done);
             if remaining == 0 || measure::now() >= deadline {
@@ -311,9 +389,27 @@ impl Board {
         let Some(wait) = self.lock().wait.take() else {
             return Reached { drones: Vec::new(), missing: Vec::new() };
         };
-        let missing = wait.since.iter().filter(|(_, at)| at.is_none()).map(|(index, _)| *index).collect();
-        let drones = wait.since.into_iter().filter_map(|(index, at)| Some((index, at?))).collect();
+        let (mut drones, mut missing) = (Vec::new(), Vec::new());
+        for (index, standing) in wait.standings {
+            match standing {
+                Standing::There(at) => drones.push((index, at)),
+                Standing::Awaited => missing.push(index),
+                Standing::Crashed => {}
+            }
+        }
         Reached { drones, missing }
+    }
+}
+
+impl Reports for Board {
+    fn happened(&self, drone: u32, what: Happening) {
+        self.happened_at(drone, what, measure::now());
+    }
+
+    fn offence(&self, who: &str, offence: &dyn Display) {
+        tracing::warn!(who, %offence, "blamed a peer");
+        let kind = format!("{}: {offence}", who.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'));
+        *self.lock().logs.offences.entry(kind).or_default() += 1;
     }
 }
 
@@ -362,7 +458,7 @@ mod tests {
     #[tokio::test]
     async fn a_newer_epoch_at_the_leader_takes_the_goal_back() {
         let board = Board::new(2);
-        let goal = Goal::Synced { after: None, members: 2 };
+        let goal = Goal::Synced { after: None };
         board.expect(goal, &[0, 1]);
         hold(&board, 0, 1);
         hold(&board, 1, 1);
@@ -375,16 +471,37 @@ mod tests {
 
     #[tokio::test]
     async fn synced_needs_a_newer_epoch_and_the_right_members() {
-        let board = Board::new(1);
+        let board = Board::new(2);
         lead(&board, 1, vec![0]);
         hold(&board, 0, 1);
-        for goal in
-            [Goal::Synced { after: Some(epoch(1)), members: 1 }, Goal::Synced { after: None, members: 2 }]
-        {
-            board.expect(goal, &[0]);
-            assert_eq!(board.reached(Duration::ZERO, &step()).await.missing, [0], "{goal:?}");
-        }
-        board.expect(Goal::Synced { after: None, members: 1 }, &[0]);
+        board.expect(Goal::Synced { after: Some(epoch(1)) }, &[0]);
+        assert_eq!(board.reached(Duration::ZERO, &step()).await.missing, [0]);
+        board.expect(Goal::Synced { after: None }, &[0, 1]);
+        assert_eq!(board.reached(Duration::ZERO, &step()).await.missing, [0, 1]);
+        board.expect(Goal::Synced { after: None }, &[0]);
         assert!(board.reached(Duration::ZERO, &step()).await.missing.is_empty());
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_drones_that_crashed() {
+        let board = Board::new(3);
+        board.expect(Goal::Synced { after: None }, &[0, 1, 2]);
+        lead(&board, 1, vec![0, 1, 2]);
+        hold(&board, 0, 1);
+        hold(&board, 2, 1);
+        board.crashed([1]);
+        let reached = board.reached(Duration::from_secs(10), &step()).await;
+        assert_eq!((reached.drones.len(), reached.missing.len()), (2, 0));
+        // Whether the leader has put it out or not.
+        for members in [vec![0, 1, 2], vec![0, 2]] {
+            let after = board.newest();
+            board.expect(Goal::Synced { after }, &[0, 2]);
+            let counter = after.unwrap().counter + 1;
+            lead(&board, counter, members);
+            hold(&board, 0, counter);
+            hold(&board, 2, counter);
+            let reached = board.reached(Duration::from_secs(10), &step()).await;
+            assert_eq!((reached.drones.len(), reached.missing.len()), (2, 0));
+        }
     }
 }

@@ -1,16 +1,18 @@
 //! The KGCs, each with its office for keys of conditions, as one machine as in the service.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{AuthorityStatement, KgcId, Purpose, Suite};
 use quiver_crypto::Secret;
-use quiver_net::{Host, HostError};
+use quiver_net::{Host, HostError, Multiaddr};
 use quiver_role::attributes::{CentreEvent, CentreRecord, KeyCentre, Office, OfficeConfig};
 use quiver_role::release::{Allowance, Audience, Policy, ReleaseConfig, ReleaseEvent, ReleaseOffice};
 use quiver_role::{Kgc, KgcConfig, KgcEvent, KgcRecord};
 use quiver_world::conditional::Archive;
 
 use super::board::Board;
+use super::happening::Reports as _;
 use super::node::Node;
 use super::services::Founder;
 use super::setting::Setting;
@@ -43,7 +45,8 @@ pub(crate) fn start<S: Suite>(
     founder: &Founder<S>,
     archive: Option<&Archive<S>>,
     setting: &Setting<S>,
-    meter: CpuMeter,
+    listen: Multiaddr,
+    host: KgcHost,
 ) -> Result<Node<KeyCentre<S>>> {
     let mut rng = seeds::generator(setting.seed, Player::Kgc, u32::from(id) - 1, 0);
     let cookie_key = Secret::random(&mut rng);
@@ -73,8 +76,7 @@ pub(crate) fn start<S: Suite>(
     if let Some(archive) = archive {
         centre = centre.with_release(release(id, archive, setting, cookie_key)?);
     }
-    let host = KgcHost { board: setting.board.clone(), probe: CpuProbe::new(meter) };
-    Node::start(format!("KGC {id}"), &setting.registry(id)?, centre, host, rng)
+    Node::start(format!("KGC {id}"), &setting.registry(id, listen)?, centre, host, rng)
 }
 
 fn release<S: Suite>(
@@ -101,11 +103,16 @@ pub(crate) fn refused(error: impl std::fmt::Display) -> SimError {
 
 /// The side of a KGC.
 pub(crate) struct KgcHost {
-    board: std::sync::Arc<Board>,
+    board: Arc<Board>,
     probe: CpuProbe,
 }
 
 impl KgcHost {
+    /// One that reports to this board.
+    pub(crate) fn new(board: Arc<Board>, meter: CpuMeter) -> Self {
+        Self { board, probe: CpuProbe::new(meter) }
+    }
+
     fn kgc(&self, event: KgcEvent) {
         match event {
             KgcEvent::Blamed { offence, .. } => self.board.offence("kgc", &offence),

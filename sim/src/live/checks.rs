@@ -198,10 +198,14 @@ impl Checker {
     pub(crate) fn messages(&mut self, logs: &Logs, sent: &[Sent]) {
         for message in sent {
             let count = |drone: usize| logs.drones[drone].heard.get(&message.number).map_or(0, |(n, _)| *n);
+            let crashed = |drone: u32| logs.drones[drone as usize].crashed;
+            // Who crashed may have crashed before it said this, or heard it.
+            let said = !message.by.is_some_and(crashed);
+            let wrong = |drone: u32, count| count > 1 || (count == 0 && said && !crashed(drone));
             self.none(
                 Invariant::Delivery,
                 &format!("message {} was not heard exactly once", message.number),
-                message.audience.iter().map(|drone| (*drone, count(*drone as usize) != 1)),
+                message.audience.iter().map(|drone| (*drone, wrong(*drone, count(*drone as usize)))),
             );
             self.none(
                 Invariant::Delivery,
@@ -213,7 +217,7 @@ impl Checker {
             );
             let wanted = u32::from(message.by.is_some());
             let heard = logs.leader.heard.get(&message.number).copied().unwrap_or_default();
-            self.that(Invariant::Delivery, heard == wanted, || {
+            self.that(Invariant::Delivery, heard == wanted || (!said && heard == 0), || {
                 format!("the leader heard message {} {heard} times, not {wanted}", message.number)
             });
         }

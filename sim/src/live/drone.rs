@@ -81,7 +81,7 @@ impl<S: Suite> Drone<S> {
             .map_err(|source| SimError::Restore { who: who.clone(), source: Box::new(source) })?;
         let host = DroneHost {
             index: self.index,
-            board: setting.board.clone(),
+            reports: setting.reports.clone(),
             disk: self.disk.clone(),
             export: Arc::clone(&setting.export),
             enrolled,

@@ -1,5 +1,6 @@
 //! The KGCs of a quorum make their keys: both, over the network, with the machine that the service runs.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use quiver_ainq::{KgcId, Name, QuorumStatement};
@@ -76,7 +77,7 @@ async fn start<S: QuorumSuite>(
             NodeConfig::registry(key(id)?, transport(plan.transport), usize::from(parameters.members()));
         config.identify = false;
         config.ping = None;
-        config.listen = vec![address(plan.transport)?];
+        config.listen = vec![address(plan.transport, Ipv4Addr::LOCALHOST.into())?];
         config.members = members.iter().filter(|(other, _)| *other != id).copied().collect();
         config.dial = (1..).zip(&addresses).map(|(kgc, at)| (Route::Member(kgc), at.clone())).collect();
         let quorum = QuorumConfig {

@@ -9,6 +9,7 @@ use quiver_world::conditional::CHANNEL;
 use tokio::sync::oneshot;
 
 use super::board::{Board, Held, LeaderEpoch};
+use super::happening::{Happening, Reports};
 use super::{drone_index, drone_name};
 use crate::measure::CpuProbe;
 
@@ -46,7 +47,7 @@ fn message_number(body: &[u8]) -> Option<u32> {
 /// The side of an edge.
 pub(crate) struct DroneHost {
     pub(crate) index: u32,
-    pub(crate) board: Arc<Board>,
+    pub(crate) reports: Arc<dyn Reports>,
     pub(crate) disk: Disk<Option<Snapshot>>,
     /// Under which name keys are exported for comparison.
     pub(crate) export: Arc<Name>,
@@ -66,7 +67,7 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
         let index = self.index;
         match event {
             EdgeEvent::Enrolled { .. } => {
-                self.board.drone(index, |log, at| log.enrolled = Some(at));
+                self.reports.happened(index, Happening::Enrolled);
                 if let Some(enrolled) = self.enrolled.take() {
                     // Whoever waited may have given up.
                     let _ = enrolled.send(());
@@ -75,31 +76,28 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
             // Past it already, with the rest of the batch: its key cannot be exported any more.
             EdgeEvent::KeyActivated { epoch, .. } if machine.status().epoch > Some(epoch) => {}
             EdgeEvent::KeyActivated { epoch, .. } => {
-                let key = machine.export(&self.export);
-                self.board.drone(index, |log, at| log.keys.push(Held { epoch, key, at }));
+                self.reports.happened(index, Happening::key(epoch, machine.export(&self.export)));
             }
             EdgeEvent::Message { channel, data, .. } if channel.as_str() == CHANNEL => {
-                self.board.drone(index, |log, at| log.order = Some((data, at)));
+                self.reports.happened(index, Happening::Order(data));
             }
-            EdgeEvent::EnrolmentTrouble(trouble) => self.board.offence(&drone_name(index), &trouble),
+            EdgeEvent::EnrolmentTrouble(trouble) => self.reports.offence(&drone_name(index), &trouble),
             EdgeEvent::Message { data, .. } => {
-                self.board.drone(index, |log, at| match message_number(&data) {
-                    Some(number) => log.heard.entry(number).or_insert((0, at)).0 += 1,
-                    None => log.unknown_messages += 1,
-                });
+                let heard = message_number(&data).map_or(Happening::UnknownMessage, Happening::Heard);
+                self.reports.happened(index, heard);
             }
             EdgeEvent::Envelope(event) => self.envelope(&event),
-            EdgeEvent::Left => self.board.drone(index, |log, at| log.left = Some(at)),
-            EdgeEvent::Evicted => self.board.drone(index, |log, _| log.evicted = true),
+            EdgeEvent::Left => self.reports.happened(index, Happening::Left),
+            EdgeEvent::Evicted => self.reports.happened(index, Happening::Evicted),
             EdgeEvent::Refused(reason) => {
                 tracing::debug!(drone = index, ?reason, "refused");
-                self.board.drone(index, |log, at| log.refused = Some(at));
+                self.reports.happened(index, Happening::Refused);
             }
-            EdgeEvent::SendFailed(why) => self.board.offence(&drone_name(index), &why),
-            EdgeEvent::Blamed { offence, .. } => self.board.offence(&drone_name(index), &offence),
+            EdgeEvent::SendFailed(why) => self.reports.offence(&drone_name(index), &why),
+            EdgeEvent::Blamed { offence, .. } => self.reports.offence(&drone_name(index), &offence),
             EdgeEvent::RevocationList { .. } => {}
             EdgeEvent::Equivocation { leader, epoch } => {
-                self.board.offence(&drone_name(index), &format!("{leader} contradicted itself at {epoch}"));
+                self.reports.offence(&drone_name(index), &format!("{leader} contradicted itself at {epoch}"));
             }
         }
     }
@@ -107,16 +105,16 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
 
 impl DroneHost {
     fn envelope(&self, event: &EnvelopeEvent) {
-        self.board.drone(self.index, |log, at| match event {
-            EnvelopeEvent::Opened { data, author: Some(_), .. } => match message_number(data) {
-                Some(number) => log.opened.entry(number).or_insert((0, at)).0 += 1,
-                None => log.unknown_messages += 1,
-            },
+        let happening = match event {
+            EnvelopeEvent::Opened { data, author: Some(_), .. } => {
+                message_number(data).map_or(Happening::UnknownMessage, Happening::Opened)
+            }
             // All orders are signed.
-            EnvelopeEvent::Opened { author: None, .. } => log.unknown_messages += 1,
-            EnvelopeEvent::NotSatisfied { .. } => log.unfit.push(at),
-            EnvelopeEvent::Sent { .. } => {}
-        });
+            EnvelopeEvent::Opened { author: None, .. } => Happening::UnknownMessage,
+            EnvelopeEvent::NotSatisfied { .. } => Happening::Unfit,
+            EnvelopeEvent::Sent { .. } => return,
+        };
+        self.reports.happened(self.index, happening);
     }
 }
 

@@ -13,6 +13,7 @@ use quiver_role::release::{
 };
 use tokio::sync::oneshot;
 
+use super::happening::Reports;
 use super::node::Node;
 use super::setting::Setting;
 use super::{drone::Drone, drone_name};
@@ -45,7 +46,7 @@ impl<S: Suite> Drone<S> {
         let mut config = setting.lean(NodeConfig::spoke(key, setting.transport()));
         config.dial = kgcs.iter().map(|kgc| (Route::Kgc, kgc.clone())).collect();
         let (told, done) = oneshot::channel();
-        let host = Listener { who: who.clone(), board: setting.board.clone(), told: Some(told) };
+        let host = Listener { who: who.clone(), reports: setting.reports.clone(), told: Some(told) };
         let rng = seeds::generator(setting.seed, Player::Collector, self.index(), u32::from(wait));
         let mut node = Node::start(who, &config, collector, host, rng)?;
         let condition = Some(condition.clone());
@@ -59,7 +60,7 @@ impl<S: Suite> Drone<S> {
 /// Tells what came of it.
 struct Listener {
     who: String,
-    board: std::sync::Arc<super::board::Board>,
+    reports: std::sync::Arc<dyn Reports>,
     told: Option<oneshot::Sender<Collected>>,
 }
 
@@ -82,9 +83,9 @@ impl<S: Suite> Host<Collector<S>> for Listener {
             CollectEvent::Collected { key, .. } => self.tell(Ok(*key)),
             CollectEvent::NotCollected(shortfall) => self.tell(Err(shortfall)),
             CollectEvent::Culprit { kgc, fault, .. } => {
-                self.board.offence(&self.who, &format!("KGC {kgc} sent a wrong key share: {fault}"));
+                self.reports.offence(&self.who, &format!("KGC {kgc} sent a wrong key share: {fault}"));
             }
-            CollectEvent::Blamed { offence, .. } => self.board.offence(&self.who, &offence),
+            CollectEvent::Blamed { offence, .. } => self.reports.offence(&self.who, &offence),
             other => tracing::debug!(?other, "collector"),
         }
     }

@@ -95,8 +95,11 @@ impl<'w, S: Suite> Run<'w, S> {
         self.enrol().await?;
         self.connect().await?;
         self.form().await?;
+        self.count_out();
         self.expire().await?;
+        self.count_out();
         self.leave().await?;
+        self.count_out();
         self.join().await?;
         self.talk(self.world.plan.messages).await?;
         if self.world.plan.envelopes {
@@ -105,6 +108,7 @@ impl<'w, S: Suite> Run<'w, S> {
         if self.world.plan.orders {
             self.second_phase().await?;
         }
+        self.count_out();
         if self.world.plan.deputies > 0 {
             self.lose_leader().await?;
         } else if self.world.plan.restart_leader {
@@ -156,8 +160,7 @@ impl<'w, S: Suite> Run<'w, S> {
         let took = mark.at.elapsed();
         self.checker.after(&name);
         // What the acknowledgements cost belongs to the operation.
-        let acknowledged =
-            reached.missing.is_empty() && self.world.acknowledged_by(self.members.len()).await?;
+        let acknowledged = reached.missing.is_empty() && self.world.acknowledged_by(&self.members).await?;
         self.operate(name, mark, took, &reached);
         self.check_keys(gone);
         self.all_there(Invariant::Convergence, "does not hold the newest key", &reached)?;
@@ -184,7 +187,9 @@ impl<'w, S: Suite> Run<'w, S> {
 
     /// Compares every key reported since the last time.
     fn check_keys(&mut self, gone: &BTreeSet<u32>) {
-        let authorised: BTreeSet<u32> = self.members.union(gone).copied().collect();
+        // The leader may keep those that crashed, or not.
+        let crashed = self.crashed();
+        let authorised: BTreeSet<u32> = self.members.iter().chain(gone).chain(&crashed).copied().collect();
         let checker = &mut self.checker;
         self.world.board().look(|logs| {
             checker.keys(logs, &authorised);
@@ -194,7 +199,7 @@ impl<'w, S: Suite> Run<'w, S> {
 
     /// States that the members shall hold a newer key than now.
     fn expect_newer_key(&self) {
-        let goal = Goal::Synced { after: self.world.board().newest(), members: self.members.len() };
+        let goal = Goal::Synced { after: self.world.board().newest() };
         self.world.board().expect(goal, &self.member_list());
     }
 
@@ -202,22 +207,30 @@ impl<'w, S: Suite> Run<'w, S> {
         self.members.iter().copied().collect()
     }
 
-    /// What these drones can export now.
+    /// What these drones can export now, those left out that have crashed.
     async fn exports(&self, drones: impl IntoIterator<Item = u32>) -> Result<Vec<(u32, Option<Secret<32>>)>> {
-        let mut exports = Vec::new();
-        for index in drones {
-            let Some(drone) = self.world.drones.get(index as usize) else {
-                continue;
-            };
-            let name = self.world.setting.export.clone();
-            let key = drone.node()?.inspect(move |edge| edge.export(&name)).await?;
-            exports.push((drone.index(), key));
-        }
-        Ok(exports)
+        let crashed = self.crashed();
+        let drones: Vec<u32> = drones.into_iter().filter(|drone| !crashed.contains(drone)).collect();
+        self.world.swarm.exports(&self.world.setting, &drones).await
+    }
+
+    /// Those whose worker is lost.
+    fn crashed(&self) -> BTreeSet<u32> {
+        self.world.board().look(|logs| {
+            let all = (0..).zip(&logs.drones);
+            all.filter(|(_, log)| log.crashed).map(|(drone, _)| drone).collect()
+        })
+    }
+
+    /// Who has crashed is expected nowhere any more.
+    fn count_out(&mut self) {
+        let crashed = self.crashed();
+        self.members.retain(|drone| !crashed.contains(drone));
     }
 
     /// Looks into every drone, whatever it reported.
     async fn final_look(&mut self) -> Step {
+        self.count_out();
         self.checker.after("the last step");
         let members = self.exports(self.members.iter().copied()).await?;
         let others = (0..=self.world.outsider()).filter(|drone| !self.members.contains(drone));

@@ -1,6 +1,7 @@
 //! Who founds a deployment, and the leader.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{
@@ -15,6 +16,7 @@ use quiver_role::{Kgcs, Leader, LeaderConfig, LeaderRecord, Route};
 use quiver_world::Generated;
 use quiver_world::treasury::{Alone, Treasury};
 
+use super::board::Board;
 use super::founding;
 use super::host::{Disk, LeaderHost};
 use super::node::Node;
@@ -85,6 +87,7 @@ pub(crate) struct LeaderSeat<S: Suite> {
     ordinal: u32,
     token: Option<IssuedToken<S>>,
     disk: Disk<Vec<LeaderRecord>>,
+    board: Arc<Board>,
     meter: CpuMeter,
     lives: u32,
     kgcs: Kgcs<S>,
@@ -101,11 +104,11 @@ impl<S: Suite> LeaderSeat<S> {
         (kgcs, dial): (Kgcs<S>, Vec<(Route, Multiaddr)>),
         max_members: u32,
         plan: &Plan,
-        meter: CpuMeter,
+        (board, meter): (Arc<Board>, CpuMeter),
     ) -> Self {
         let (token, disk, strategy) = (Some(token), Disk::default(), plan.strategy.into());
         let validity = plan.expiry.unwrap_or(LONG_VALIDITY);
-        Self { ordinal, token, disk, meter, lives: 0, kgcs, dial, max_members, validity, strategy }
+        Self { ordinal, token, disk, board, meter, lives: 0, kgcs, dial, max_members, validity, strategy }
     }
 
     /// Starts the leader from what its former life persisted.
@@ -124,7 +127,7 @@ impl<S: Suite> LeaderSeat<S> {
         let machine = Leader::new(config, records)
             .map_err(|source| SimError::Restore { who: "leader".into(), source: Box::new(source) })?;
         let host = LeaderHost {
-            board: setting.board.clone(),
+            board: self.board.clone(),
             disk: self.disk.clone(),
             export: setting.export.clone(),
             probe: CpuProbe::new(self.meter.clone()),

@@ -1,5 +1,6 @@
 //! What all nodes of a world share, and how each is set up for the network.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +11,10 @@ use quiver_role::leader::LeaderTiming;
 use quiver_role::{Kgcs, Route};
 use tokio::sync::Semaphore;
 
-use super::board::Board;
-use super::services::{Founder, name};
+use super::happening::Reports;
+use super::services::name;
 use super::world::ENROLLING_AT_ONCE;
-use crate::plan::{Plan, TransportKind};
+use crate::plan::TransportKind;
 use crate::seeds::{self, Player};
 use crate::{Result, SimError};
 
@@ -36,24 +37,39 @@ pub(crate) struct Setting<S: Suite> {
     pub(crate) group: Name,
     /// Under which name keys are exported for comparison.
     pub(crate) export: Arc<Name>,
-    pub(crate) board: Arc<Board>,
+    /// Whom drones tell what happens to them.
+    pub(crate) reports: Arc<dyn Reports>,
     pub(crate) edge_timing: EdgeTiming,
     pub(crate) leader_timing: LeaderTiming,
     permits: Arc<Semaphore>,
 }
 
+/// What of a run's plan its nodes depend on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) seed: u64,
+    pub(crate) transport: TransportKind,
+    pub(crate) deputies: u32,
+    /// All of the run.
+    pub(crate) drones: u32,
+}
+
 impl<S: Suite> Setting<S> {
-    pub(super) fn new(plan: &Plan, founder: &Founder<S>, drones: u32) -> Result<Self> {
-        let patience = drones.div_ceil(PATIENT_DRONES).max(1);
+    pub(super) fn new(
+        terms: &Terms,
+        (deployment, kgcs): (Deployment<S>, Kgcs<S>),
+        reports: Arc<dyn Reports>,
+    ) -> Result<Self> {
+        let patience = terms.drones.div_ceil(PATIENT_DRONES).max(1);
         let (edge, leader) = (EdgeTiming::default(), LeaderTiming::default());
         Ok(Self {
-            seed: plan.seed,
-            transport: plan.transport,
-            deployment: founder.deployment.clone(),
-            kgcs: founder.treasury.kgcs(),
+            seed: terms.seed,
+            transport: terms.transport,
+            deployment,
+            kgcs,
             group: name("swarm")?,
             export: Arc::new(name("simulator")?),
-            board: Arc::new(Board::new(drones as usize)),
+            reports,
             edge_timing: EdgeTiming {
                 retry: edge.retry * patience,
                 retry_max: edge.retry_max * patience,
@@ -62,7 +78,7 @@ impl<S: Suite> Setting<S> {
             },
             leader_timing: LeaderTiming {
                 resend: leader.resend * patience,
-                silence: (plan.deputies > 0).then_some(SILENCE * patience),
+                silence: (terms.deputies > 0).then_some(SILENCE * patience),
                 ..leader
             },
             permits: Arc::new(Semaphore::new(DIALS_AT_ONCE)),
@@ -81,10 +97,10 @@ impl<S: Suite> Setting<S> {
     }
 
     /// The node of a KGC.
-    pub(crate) fn registry(&self, kgc: KgcId) -> Result<NodeConfig> {
+    pub(crate) fn registry(&self, kgc: KgcId, listen: Multiaddr) -> Result<NodeConfig> {
         let key = self.key(Player::Kgc, u32::from(kgc) - 1)?;
         let mut config = self.lean(NodeConfig::registry(key, self.transport(), 4 * ENROLLING_AT_ONCE));
-        config.listen = vec![self.any_address()?];
+        config.listen = vec![listen];
         Ok(config)
     }
 
@@ -122,11 +138,6 @@ impl<S: Suite> Setting<S> {
     pub(crate) fn transport(&self) -> Transport {
         transport(self.transport)
     }
-
-    /// An address of which the system chooses the port.
-    pub(crate) fn any_address(&self) -> Result<Multiaddr> {
-        address(self.transport)
-    }
 }
 
 pub(super) const fn transport(kind: TransportKind) -> Transport {
@@ -137,12 +148,16 @@ pub(super) const fn transport(kind: TransportKind) -> Transport {
     }
 }
 
-/// An address of which the system chooses the port.
-pub(super) fn address(kind: TransportKind) -> Result<Multiaddr> {
+/// An address of this host of which the system chooses the port.
+pub(super) fn address(kind: TransportKind, host: IpAddr) -> Result<Multiaddr> {
+    let host = match host {
+        IpAddr::V4(host) => format!("/ip4/{host}"),
+        IpAddr::V6(host) => format!("/ip6/{host}"),
+    };
     let text = match kind {
-        TransportKind::Memory => "/memory/0",
-        TransportKind::Tcp => "/ip4/127.0.0.1/tcp/0",
-        TransportKind::Quic => "/ip4/127.0.0.1/udp/0/quic-v1",
+        TransportKind::Memory => "/memory/0".into(),
+        TransportKind::Tcp => format!("{host}/tcp/0"),
+        TransportKind::Quic => format!("{host}/udp/0/quic-v1"),
     };
     text.parse().map_err(|_| SimError::Usage(format!("{text} is no address")))
 }

@@ -1,9 +1,11 @@
 //! Everything that runs: a KGC or several, one leader, thousands of drones.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::{self, StreamExt, TryStreamExt};
 use quiver_ainq::{IssuedToken, Role, Suite};
 use quiver_crypto::Hasher;
 use quiver_net::{Multiaddr, NetError};
@@ -13,15 +15,18 @@ use quiver_role::{Leader, Route};
 use quiver_world::conditional::Archive;
 
 use super::board::{Board, LeaderLog};
-use super::centres;
+use super::centres::{self, KgcHost};
+use super::crews::Crews;
 use super::drone::Drone;
 use super::drone_name;
 use super::node::Node;
 use super::services::{Founder, LeaderSeat};
-use super::setting::Setting;
+use super::setting::{Setting, Terms, address};
+use super::swarm::Swarm;
 use crate::measure::{self, CpuMeter};
 use crate::plan::Plan;
 use crate::progress::Progress;
+use crate::report::WorkerReport;
 use crate::{Result, SimError};
 
 /// How many drones are at the KGC at a time.
@@ -50,7 +55,10 @@ pub(crate) struct World<S: Suite> {
     pub(crate) progress: Progress,
     pub(crate) setting: Setting<S>,
     pub(crate) leader: Node<Leader<S>>,
-    pub(crate) drones: Vec<Drone<S>>,
+    pub(crate) swarm: Swarm<S>,
+    board: Arc<Board>,
+    /// Where KGCs and leaders listen.
+    host: IpAddr,
     pub(crate) leader_meter: CpuMeter,
     seat: LeaderSeat<S>,
     leader_address: Multiaddr,
@@ -79,15 +87,23 @@ impl<S: Suite> World<S> {
     {
         let mut founder = Founder::new(plan).await?;
         let swarm = plan.drones + plan.newcomers();
-        let setting = Setting::new(plan, &founder, swarm + 1)?;
+        let board = Arc::new(Board::new(swarm as usize + 1));
+        let terms =
+            Terms { seed: plan.seed, transport: plan.transport, deputies: plan.deputies, drones: swarm + 1 };
+        let known = (founder.deployment.clone(), founder.treasury.kgcs());
+        let setting = Setting::new(&terms, known, board.clone())?;
+        let host = host(plan).await?;
         let groups = |index| {
             if index < swarm { vec![setting.group.clone()] } else { Vec::new() }
         };
         let mut drones = Vec::with_capacity(swarm as usize + 1);
         for index in 0..=swarm {
-            let token = founder.token(&drone_name(index), Role::Edge, groups(index))?;
-            drones.push(Drone::new(index, token));
+            drones.push(founder.token(&drone_name(index), Role::Edge, groups(index))?);
         }
+        let drones = match plan.workers {
+            0 => Swarm::Here((0..).zip(drones).map(|(index, token)| Drone::new(index, token)).collect()),
+            _ => Swarm::Spread(Crews::gather(plan, &setting, &drones, &board, progress).await?),
+        };
         let mut tokens = Vec::new();
         for ordinal in 0..=plan.deputies {
             let own_name = if ordinal == 0 { "leader".into() } else { format!("deputy-{ordinal}") };
@@ -102,21 +118,25 @@ impl<S: Suite> World<S> {
         let archive = if plan.orders { Some(centres::archive(plan, &founder)?) } else { None };
         let (mut kgcs, mut kgc_addresses) = (Vec::new(), Vec::new());
         for kgc in 1..=plan.kgcs {
-            let node = centres::start(kgc, &founder, archive.as_ref(), &setting, kgc_meter.clone())?;
+            let (listen, host) =
+                (address(plan.transport, host)?, KgcHost::new(board.clone(), kgc_meter.clone()));
+            let node = centres::start(kgc, &founder, archive.as_ref(), &setting, listen, host)?;
             kgc_addresses.push(first_address(&node, plan.timeout, "start of a KGC").await?);
             kgcs.push(node);
         }
         let dial = kgc_addresses.iter().map(|address| (Route::Kgc, address.clone())).collect();
-        let mut seat =
-            LeaderSeat::new(token, (setting.kgcs.clone(), dial), swarm + 1, plan, leader_meter.clone());
-        let leader = seat.start(&setting, setting.any_address()?)?;
+        let heard = (board.clone(), leader_meter.clone());
+        let mut seat = LeaderSeat::new(token, (setting.kgcs.clone(), dial), swarm + 1, plan, heard);
+        let leader = seat.start(&setting, address(plan.transport, host)?)?;
         let leader_address = first_address(&leader, plan.timeout, "start of the leader").await?;
         let mut world = Self {
             plan: plan.clone(),
             progress: progress.clone(),
             setting,
             leader,
-            drones,
+            swarm: drones,
+            board,
+            host,
             leader_meter,
             seat,
             leader_address,
@@ -156,10 +176,10 @@ impl<S: Suite> World<S> {
         true
     }
 
-    /// Waits until so many members have acknowledged the newest epoch. Returns whether they did in time.
-    pub(crate) async fn acknowledged_by(&self, members: usize) -> Result<bool> {
+    /// Waits until all of these that have not crashed have acknowledged the newest epoch. Returns whether they did in time.
+    pub(crate) async fn acknowledged_by(&self, members: &BTreeSet<u32>) -> Result<bool> {
         let deadline = measure::now() + self.plan.timeout;
-        while self.leader.inspect(|leader| leader.status().acknowledged).await? < members {
+        while self.leader.inspect(|leader| leader.status().acknowledged).await? < self.living(members) {
             if measure::now() >= deadline {
                 return Ok(false);
             }
@@ -174,7 +194,23 @@ impl<S: Suite> World<S> {
     }
 
     pub(crate) fn board(&self) -> &Board {
-        &self.setting.board
+        &self.board
+    }
+
+    /// The same, for who watches it meanwhile.
+    pub(crate) fn shared_board(&self) -> Arc<Board> {
+        self.board.clone()
+    }
+
+    /// How many of these have not crashed.
+    fn living(&self, drones: &BTreeSet<u32>) -> usize {
+        self.board.look(|logs| drones.iter().filter(|drone| !logs.drones[**drone as usize].crashed).count())
+    }
+
+    /// How many drones with these indices have crashed.
+    fn crashed(&self, drones: Range<u32>) -> usize {
+        let (first, count) = (drones.start as usize, drones.len());
+        self.board.look(|logs| logs.drones.iter().skip(first).take(count).filter(|log| log.crashed).count())
     }
 
     /// The index of the drone that may not join.
@@ -184,11 +220,7 @@ impl<S: Suite> World<S> {
 
     /// Enrols all drones, some hundred at a time, until the time is over. Who is late shows on the board.
     pub(crate) async fn enrol_all(&mut self) -> Result<()> {
-        let (setting, kgcs) = (&self.setting, &self.kgc_addresses);
-        let all = stream::iter(self.drones.iter_mut())
-            .map(|drone| drone.enrol(setting, kgcs))
-            .buffer_unordered(ENROLLING_AT_ONCE)
-            .try_collect::<()>();
+        let all = self.swarm.enrol(&self.setting, &self.kgc_addresses, ENROLLING_AT_ONCE);
         match tokio::time::timeout(self.plan.timeout, all).await {
             Ok(done) => done,
             Err(_) => Ok(()),
@@ -196,24 +228,20 @@ impl<S: Suite> World<S> {
     }
 
     /// Starts these drones and waits until the leader has their connections. Returns how many are missing.
-    pub(crate) async fn take_off(
-        &mut self,
-        drones: std::ops::Range<u32>,
-        bar: &'static str,
-    ) -> Result<usize> {
-        let count = drones.len();
-        let before = self.connections();
+    pub(crate) async fn take_off(&mut self, drones: Range<u32>, bar: &'static str) -> Result<usize> {
+        let count = drones.len() - self.crashed(drones.clone());
+        let (before, end) = (self.connections(), drones.end);
+        let crashed_before = self.crashed(0..end);
         let step = self.progress.step(bar, count);
         let deputies = self.deputies.iter().map(|deputy| deputy.address.clone());
         let leaders: Vec<_> = [self.leader_address.clone()].into_iter().chain(deputies).collect();
-        for drone in &mut self.drones[drones.start as usize..drones.end as usize] {
-            drone.take_off(&self.setting, &leaders)?;
-            // The nodes share the threads with this loop.
-            tokio::task::yield_now().await;
-        }
+        self.swarm.take_off(&self.setting, &leaders, drones).await?;
         let deadline = measure::now() + self.plan.timeout;
         loop {
-            let there = usize::try_from(self.connections().saturating_sub(before)).unwrap_or(usize::MAX);
+            // Whoever crashes on the way, or was there before and crashes now, is not waited for.
+            let lost = self.crashed(0..end) - crashed_before;
+            let there = (self.connections() + lost as u64).saturating_sub(before);
+            let there = usize::try_from(there).unwrap_or(usize::MAX);
             step.done(there.min(count));
             if there >= count || measure::now() >= deadline {
                 return Ok(count.saturating_sub(there));
@@ -260,8 +288,9 @@ impl<S: Suite> World<S> {
         let kgcs = self.kgc_addresses.iter().map(|address| (Route::Kgc, address.clone()));
         let dial = kgcs.chain([leader]).chain(others).collect();
         let kgcs = (self.setting.kgcs.clone(), dial);
-        let mut seat = LeaderSeat::new(token, kgcs, max_members, &self.plan, meter.clone());
-        let node = seat.start(&self.setting, self.setting.any_address()?)?;
+        let heard = (self.board.clone(), meter.clone());
+        let mut seat = LeaderSeat::new(token, kgcs, max_members, &self.plan, heard);
+        let node = seat.start(&self.setting, address(self.plan.transport, self.host)?)?;
         let address = first_address(&node, self.plan.timeout, "start of a deputy").await?;
         self.deputies.push_back(Deputy { node, address, seat, meter });
         let deadline = measure::now() + self.plan.timeout;
@@ -284,6 +313,14 @@ impl<S: Suite> World<S> {
         }
     }
 
+    /// Lets the workers go.
+    pub(crate) async fn finish(&self) -> Vec<WorkerReport> {
+        match &self.swarm {
+            Swarm::Here(_) => Vec::new(),
+            Swarm::Spread(crews) => crews.finish().await,
+        }
+    }
+
     /// What the world can tell at the end.
     pub(crate) fn finding(&self) -> Finding {
         self.board().look(|logs| {
@@ -297,6 +334,23 @@ impl<S: Suite> World<S> {
                 offences: logs.offences.clone(),
             }
         })
+    }
+}
+
+/// Where KGCs and leaders of a run listen: on the host that workers dial, or on loopback.
+async fn host(plan: &Plan) -> Result<IpAddr> {
+    if plan.workers == 0 {
+        return Ok(Ipv4Addr::LOCALHOST.into());
+    }
+    let refused = |why: String| SimError::Usage(format!("--bind {}: {why}", plan.bind));
+    let mut hosts =
+        tokio::net::lookup_host(plan.bind.as_str()).await.map_err(|error| refused(error.to_string()))?;
+    match hosts.next().map(|address| address.ip()) {
+        Some(host) if host.is_unspecified() => {
+            Err(refused("give the address under which the workers reach this host".into()))
+        }
+        Some(host) => Ok(host),
+        None => Err(refused("no such host".into())),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Operation, Outcome, Report};
+use super::{Operation, Outcome, Report, WorkerReport};
 use crate::live::checks::Violation;
 use crate::measure::MachineDescription;
 use crate::plan::Plan;
@@ -20,6 +20,7 @@ struct Summary<'a> {
     violations: &'a [Violation],
     offences: &'a BTreeMap<String, u64>,
     operations: Vec<Line<'a>>,
+    workers: &'a [WorkerReport],
     kgc_cpu_s: f64,
     wall_s: f64,
     peak_memory_bytes: Option<u64>,
@@ -68,6 +69,7 @@ pub(super) fn render(report: &Report) -> String {
         violations: &report.violations,
         offences: &report.offences,
         operations: report.operations.iter().map(Line::from).collect(),
+        workers: &report.workers,
         kgc_cpu_s: report.kgc_cpu.as_secs_f64(),
         wall_s: report.wall.as_secs_f64(),
         peak_memory_bytes: report.peak_memory,

@@ -76,6 +76,7 @@ fn footer(report: &Report) -> String {
         "{} in {}; KGC CPU {}; peak memory {}\n{}, {} cores, {}{}",
         match report.outcome() {
             Outcome::Passed => format!("All {} checks passed", report.checks),
+            Outcome::Failed if report.violations.is_empty() => "FAILED: a worker is lost".into(),
             Outcome::Failed => format!("{} of the invariants FAILED", report.violations.len()),
         },
         duration(report.wall),
@@ -88,6 +89,19 @@ fn footer(report: &Report) -> String {
     );
     for (offence, count) in &report.offences {
         let _ = write!(text, "\n{count} × {offence}");
+    }
+    for worker in &report.workers {
+        let _ = write!(text, "\n{}: {} drones", worker.who, worker.drones);
+        match (&worker.crashed, worker.cpu) {
+            (Some(why), _) => {
+                let _ = write!(text, ", CRASHED: {why}");
+            }
+            (None, cpu) => {
+                let cpu = cpu.map_or_else(|| NOTHING.into(), duration);
+                let memory = worker.peak_memory.map_or_else(|| "unknown".into(), bytes);
+                let _ = write!(text, ", CPU {cpu}, peak memory {memory}");
+            }
+        }
     }
     let _ = write!(text, "\nKeys of this seed: {}", hex::encode(&report.keys_digest[..8]));
     text

@@ -20,7 +20,7 @@ impl<S: Suite> Run<'_, S> {
         let authority = Commissariat::found(&mut rng).map_err(refused)?;
         for drone in 0..=self.world.outsider() {
             for command in authority.keys_of(drone).into_iter().map(EdgeCommand::Envelope) {
-                self.world.drones[drone as usize].node()?.command(command).await?;
+                self.world.swarm.here()?[drone as usize].node()?.command(command).await?;
             }
         }
         for command in authority.public().into_iter().map(LeaderCommand::Envelope) {

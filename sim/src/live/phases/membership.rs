@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::Suite;
-use quiver_role::{EdgeCommand, LeaderCommand};
+use quiver_role::LeaderCommand;
 use rand::seq::IteratorRandom;
 
 use super::{Run, Step};
 use crate::live::board::Goal;
 use crate::live::checks::Invariant;
+use crate::live::swarm::Request;
 use crate::report::Operation;
 
 impl<S: Suite> Run<'_, S> {
@@ -42,7 +43,7 @@ impl<S: Suite> Run<'_, S> {
 
     async fn enrol_showing_progress(&mut self, drones: usize) -> Step {
         let step = self.world.progress.step("enrol", drones);
-        let board = self.world.setting.board.clone();
+        let board = self.world.shared_board();
         let watch = async move {
             loop {
                 step.done(board.progress());
@@ -81,6 +82,7 @@ impl<S: Suite> Run<'_, S> {
     /// All drones ask to join at once.
     pub(super) async fn form(&mut self) -> Step {
         self.members = (0..self.world.plan.drones).collect();
+        self.count_out();
         let mark = self.mark();
         self.expect_newer_key();
         self.ask_to_join(0..self.world.plan.drones).await?;
@@ -88,10 +90,8 @@ impl<S: Suite> Run<'_, S> {
     }
 
     async fn ask_to_join(&self, drones: std::ops::Range<u32>) -> Step {
-        for drone in &self.world.drones[drones.start as usize..drones.end as usize] {
-            drone.node()?.command(EdgeCommand::Join(self.world.setting.group.clone())).await?;
-        }
-        Ok(())
+        let drones: Vec<u32> = drones.collect();
+        Ok(self.world.swarm.ask(&self.world.setting, &drones, Request::Join).await?)
     }
 
     /// The key expires, or the leader is told to act as if it did.
@@ -124,12 +124,10 @@ impl<S: Suite> Run<'_, S> {
         self.members.retain(|drone| !leavers.contains(drone));
         let mark = self.mark();
         self.expect_newer_key();
-        for index in &leavers {
-            self.world.drones[*index as usize].node()?.command(EdgeCommand::Leave).await?;
-        }
+        let list: Vec<u32> = leavers.iter().copied().collect();
+        self.world.swarm.ask(&self.world.setting, &list, Request::Leave).await?;
         self.synced(format!("leave ({count})"), &mark, "leave", &leavers).await?;
 
-        let list: Vec<u32> = leavers.iter().copied().collect();
         self.world.board().expect(Goal::Left, &list);
         let reached = self.reached("leavers are out", list.len()).await;
         self.all_there(Invariant::Convergence, "does not know that it left", &reached)?;
@@ -156,6 +154,7 @@ impl<S: Suite> Run<'_, S> {
             return Ok(());
         }
         self.members.extend(first..outsider);
+        self.count_out();
         let mark = self.mark();
         self.expect_newer_key();
         self.ask_to_join(first..outsider).await?;

@@ -105,7 +105,7 @@ impl<S: Suite> Run<'_, S> {
     async fn read(&self, condition: &Condition, terms: (Duration, bool)) -> Result<Vec<u32>> {
         let world = &*self.world;
         let asked = stream::iter(self.member_list()).map(|index| async move {
-            let Some(drone) = world.drones.get(index as usize) else { return Ok(None) };
+            let Some(drone) = world.swarm.here()?.get(index as usize) else { return Ok(None) };
             let collected = drone.collect(&world.setting, world.kgc_addresses(), condition, terms).await?;
             let order = world.board().look(|logs| logs.drones[index as usize].order.clone());
             let order = order.and_then(|(order, _)| SealedOrder::decode(&order).ok());

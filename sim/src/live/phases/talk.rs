@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::Suite;
-use quiver_role::{EdgeCommand, LeaderCommand};
+use quiver_role::LeaderCommand;
 use rand::seq::IteratorRandom;
 
 use super::{Mark, Run, Step};
@@ -12,6 +12,7 @@ use crate::live::board::Goal;
 use crate::live::checks::{Invariant, Sent};
 use crate::live::host::message_body;
 use crate::live::services::name;
+use crate::live::swarm::Request;
 use crate::progress::Progress;
 use crate::report::Operation;
 
@@ -22,6 +23,7 @@ impl<S: Suite> Run<'_, S> {
         let mut by_drones = Tally::default();
         let step = self.world.progress.step("messages", messages as usize);
         for turn in 0..messages {
+            self.count_out();
             let speaker = if turn % 2 == 0 { None } else { self.choose_speaker() };
             let tally = if speaker.is_none() { &mut by_leader } else { &mut by_drones };
             self.say(speaker, tally).await?;
@@ -56,18 +58,20 @@ impl<S: Suite> Run<'_, S> {
         match speaker {
             None => self.world.leader.command(LeaderCommand::Send { channel, data }).await?,
             Some(drone) => {
-                let signed = number % 4 == 1;
-                let node = self.world.drones[drone as usize].node()?;
-                node.command(EdgeCommand::Send { channel, data, signed }).await?;
+                let request = Request::Say { number, signed: number % 4 == 1 };
+                self.world.swarm.ask(&self.world.setting, &[drone], request).await?;
             }
         }
         let reached =
             self.world.board().reached(self.world.plan.timeout, &Progress::hidden().step("", 0)).await;
         let took = mark.at.elapsed();
         self.checker.after(&format!("message {number}"));
+        tally.add(&self.mark(), &mark, took, &reached.drones);
+        if speaker.is_some_and(|speaker| self.crashed().contains(&speaker)) {
+            return Ok(());
+        }
         let heard = speaker.is_none() || self.world.leader_will(|log| log.heard.contains_key(&number)).await;
         self.checker.that(Invariant::Delivery, heard, || format!("the leader did not hear message {number}"));
-        tally.add(&self.mark(), &mark, took, &reached.drones);
         self.all_there(Invariant::Delivery, &format!("did not hear message {number}"), &reached)
     }
 }
