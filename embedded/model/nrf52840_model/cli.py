@@ -27,7 +27,7 @@ standard output
   `power lost …`, `fault …`, and the answers to orders if they come on standard input.
 
 orders (--control)
-  press 1, release 1, leds, supply low, supply good, power-cycle, reset, freeze,
+  press 1, release 1, leds, supply low, supply good, power-cycle, reset, freeze, flash stuck,
   power-loss-at-write N, rng silent, rng constant, rng ok, radio, peers P,P, loss 0.2, unplug link,
   plug link, speed 10, status, quit
 

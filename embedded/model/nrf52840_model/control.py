@@ -6,6 +6,7 @@
     power-cycle                the supply fails and comes back: RAM is lost
     reset                      the reset pin
     freeze                     the processor executes nothing until a reset, as if it hung
+    flash stuck                the flash controller is busy until a reset: the program hangs at its next write
     power-loss-at-write N      the supply fails in the N-th flash operation from now, and the model exits with 75
     rng ok|silent|constant     how the random number generator behaves
     peers PORT,…               whom radio frames reach
@@ -84,6 +85,7 @@ class Control:
             "power-cycle": lambda _: self._reset("power-on"),
             "reset": lambda _: self._reset("pin"),
             "freeze": self._freeze,
+            "flash": self._flash,
             "power-loss-at-write": self._power_loss,
             "rng": self._rng,
             "peers": self._peers,
@@ -137,6 +139,10 @@ class Control:
 
     def _freeze(self, _: str) -> str:
         self.machine.frozen = True
+        return ""
+
+    def _flash(self, state: str) -> str:
+        self.machine.nvmc.stuck = {"stuck": True}[state]
         return ""
 
     def _power_loss(self, number: str) -> str:

@@ -48,6 +48,17 @@ def test_an_erase_takes_its_time_and_sets_every_bit():
     assert word(machine, PLACE) == word(machine, PLACE + 4) == 0xFFFF_FFFF
 
 
+def test_a_stuck_controller_is_busy_until_a_reset():
+    machine = writing(1).machine()
+    assert machine.bus.read(NVMC + 0x400) == 1
+    machine.nvmc.stuck = True
+    machine.run(0.001)
+    assert machine.bus.read(NVMC + 0x400) == 0
+    machine.request_reset("watchdog")
+    machine.step()
+    assert machine.bus.read(NVMC + 0x400) == 1
+
+
 def test_a_third_write_to_a_word_is_a_fault_even_over_restarts(tmp_path):
     file = tmp_path / "flash"
     for _ in range(2):

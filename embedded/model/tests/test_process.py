@@ -83,7 +83,7 @@ def test_a_line_that_connects_out_finds_its_listener(tmp_path):
 def test_orders_are_answered_and_wrong_ones_too(tmp_path):
     with run(tmp_path, echo(), "--control", "stdin", "--radio", "0") as process:
         answers = []
-        for order in ("leds", "press 1", "press 9", "rng silent", "peers 1,2", "loss x", "dance", "status", "power-cycle"):
+        for order in ("leds", "press 1", "press 9", "rng silent", "flash stuck", "flash melted", "peers 1,2", "loss x", "dance", "status", "power-cycle"):
             process.stdin.write(order + "\n")
             process.stdin.flush()
             while True:
@@ -93,7 +93,7 @@ def test_orders_are_answered_and_wrong_ones_too(tmp_path):
             answers.append(line)
         assert answers[0].startswith("ok leds ")
         assert [answer.split()[0] for answer in answers[1:]] == [
-            "ok", "error", "ok", "ok", "error", "error", "ok", "ok",
+            "ok", "error", "ok", "ok", "error", "ok", "error", "error", "ok", "ok",
         ]  # fmt: skip
         assert lines_until(process, "reset power-on")
         process.stdin.write("quit\n")

@@ -59,6 +59,8 @@ fn nothing_is_written_while_the_supply_is_low() {
     assert_eq!(stage.model.status("flash-operations"), before, "no word and no page");
     stage.model.order("supply good");
     stage.follows_a_re_key();
+    stage.model.board.console.type_line("status");
+    assert!(stage.model.board.console.line("counters ").contains("supply_warnings="));
     assert!(stage.model.status("flash-operations") > before, "the state is kept again");
     stage.kill_and_start();
     stage.comes_back("power");

@@ -55,6 +55,18 @@ fn watchdog_brings_a_board_back_that_hangs() {
 }
 
 #[test]
+fn watchdog_brings_a_board_back_whose_flash_never_answers() {
+    let mut stage = Stage::new(27);
+    // The driver waits for it in a loop that has no end, in the middle of a key's record.
+    stage.model.order("flash stuck");
+    stage.deployment.ok("leader", &["rekey"]);
+    stage.comes_back("watchdog");
+    stage.model.board.console.type_line("status");
+    assert!(stage.model.board.console.line("counters ").contains("watchdog_resets=1"));
+    assert_eq!(stage.deployment.keys_issued(), 2, "nobody enrolled anew");
+}
+
+#[test]
 fn button_held_for_five_seconds_wipes_and_a_short_touch_does_not() {
     let mut stage = Stage::new(24);
     stage.model.order("press 1");

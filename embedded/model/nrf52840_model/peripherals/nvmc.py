@@ -1,7 +1,7 @@
 """NVMC (PS 4.3): write enable, page erase, and the stores of the processor to flash and UICR.
 
 A word takes 41 µs and a page 85 ms, during which the processor stands still, since it executes from the same flash. READY
-therefore always reads 1. What the cells do is in `flash`.
+therefore reads 1, unless a test lets the controller get stuck. What the cells do is in `flash`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,18 @@ WORD_TIME, PAGE_TIME, ALL_TIME = 41 * MICROSECOND, 85 * MILLISECOND, 169 * MILLI
 class Nvmc(Peripheral):
     """NVMC at 0x4001E000; it has no interrupt."""
 
+    def clear(self) -> None:
+        super().clear()
+        # Whether it is busy until a reset: what a driver that waits for it never gets out of.
+        self.stuck = False
+
     def get(self, offset: int) -> int:
         self.machine.memory.settle()
-        return 1 if offset in (READY, READYNEXT) else super().get(offset)
+        if offset not in (READY, READYNEXT):
+            return super().get(offset)
+        if self.stuck:
+            self.schedule.polled(self.base + offset)
+        return int(not self.stuck)
 
     def set(self, offset: int, value: int) -> None:
         self.machine.memory.settle()
