@@ -4,15 +4,18 @@
 //! |---|---|
 //! | s, t; x_{j,b} = ρ_{j,b}·G | [`Randomness`], all of it from one seed and the context |
 //! | s·g, t·h, c_{j,0} = s·e_j + x_{j,0}, c_{j,1} = t·e_j + x_{j,1} | [`Ciphertext`], 192 + 192·m bytes |
+//!
+//! ρ has 128 bits, which makes x in half the time. Nothing is asked of an x but that nobody guesses it: what it is added to, s·e_j or t·e_j, is a random point to
+//! whoever cannot decrypt (by the Diffie-Hellman assumption), so that there is no equation to solve for ρ, and x is hashed.
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use quiver_crypto::canonical::Reader;
 use quiver_crypto::{Digest, Secret, Zeroizing, prf};
-use quiver_pairing::{CurvePoint, G1, Group, Scalar, UNCOMPRESSED_LEN, scalar_random};
+use quiver_pairing::{CurvePoint, G1, Scalar, UNCOMPRESSED_LEN, scalar_random};
 use rand_chacha::ChaCha20Rng;
-use rand_core::{CryptoRngCore, SeedableRng as _};
+use rand_core::{CryptoRngCore, RngCore as _, SeedableRng as _};
 
 use crate::scalars::weight;
 use crate::{DOMAIN, Element, Error, Presentation, PublicKey};
@@ -21,7 +24,7 @@ use crate::{DOMAIN, Element, Error, Presentation, PublicKey};
 pub struct Randomness {
     s: Zeroizing<Scalar>,
     t: Zeroizing<Scalar>,
-    plaintexts: Zeroizing<Vec<[Scalar; 2]>>,
+    plaintexts: Zeroizing<Vec<[u128; 2]>>,
 }
 
 impl Randomness {
@@ -31,16 +34,20 @@ impl Randomness {
         let mut rng = ChaCha20Rng::from_seed(*seed.expose());
         let (s, t) = (Zeroizing::new(scalar_random(&mut rng)), Zeroizing::new(scalar_random(&mut rng)));
         let mut plaintexts = Zeroizing::new(Vec::with_capacity(attributes));
-        plaintexts.extend((0..attributes).map(|_| [(); 2].map(|()| scalar_random(&mut rng))));
+        plaintexts.extend((0..attributes).map(|_| {
+            [(); 2].map(|()| {
+                let mut bytes = Zeroizing::new([0; 16]);
+                rng.fill_bytes(&mut *bytes);
+                u128::from_le_bytes(*bytes)
+            })
+        }));
         Self { s, t, plaintexts }
     }
 
     /// x_{j,0} and x_{j,1} for each attribute, in constant time where `quiver-pairing` has it.
     pub fn plaintexts(&self) -> Zeroizing<Vec<[G1; 2]>> {
         let mut points = Zeroizing::new(Vec::with_capacity(self.plaintexts.len()));
-        points.extend(self.plaintexts.iter().map(|pair| {
-            [0, 1].map(|at| pair.get::<usize>(at).map_or_else(G1::identity, G1::multiply_generator))
-        }));
+        points.extend(self.plaintexts.iter().map(|pair| pair.map(G1::multiply_generator_short)));
         points
     }
 }
@@ -120,14 +127,16 @@ impl Ciphertext {
     pub fn decrypt(&self, key: &Presentation) -> Result<Zeroizing<Vec<G1>>, Error> {
         self.expect(key.attributes())?;
         let secrets = key.secrets();
-        let mut plaintexts = Zeroizing::new(Vec::with_capacity(self.halves.len()));
-        let selected = secrets.attributes().iter().zip(secrets.scalars()).zip(&self.halves);
-        plaintexts.extend(selected.map(|((&attribute, secret), [zero, one])| {
-            // χ_j = 0: c_{j,0} − r_j·(s·g); χ_j = 1: c_{j,1} − r_j·(t·h)
-            let base = G1::select(&self.sg, &self.th, attribute);
-            G1::select(zero, one, attribute) - base * secret
-        }));
-        Ok(plaintexts)
+        // r_j·(s·g) or r_j·(t·h)
+        let products = G1::multiply_either([&self.sg, &self.th], secrets.attributes(), secrets.scalars());
+        let mut products =
+            Zeroizing::new(products.map_err(|_| Error::Malformed("as many secrets as attributes"))?);
+        // χ_j = 0: c_{j,0} − r_j·(s·g); χ_j = 1: c_{j,1} − r_j·(t·h)
+        let halves = secrets.attributes().iter().zip(&self.halves);
+        for (product, (&attribute, [zero, one])) in products.iter_mut().zip(halves) {
+            *product = G1::select(zero, one, attribute) - *product;
+        }
+        Ok(products)
     }
 
     /// Whether this is what comes of the randomness: s·g, t·h and both halves for each attribute.
@@ -158,7 +167,7 @@ impl Ciphertext {
         let Ok(sent) = G1::msm_small(&points, &weights.concat()) else { return Ok(false) };
         let sum =
             plaintexts.iter().zip(zero.iter().zip(one)).fold(Scalar::from(0_u64), |sum, ([x, y], (v, w))| {
-                sum + *x * Scalar::from(*v) + *y * Scalar::from(*w)
+                sum + Scalar::from(*x) * Scalar::from(*v) + Scalar::from(*y) * Scalar::from(*w)
             });
         let derived = key.combine(zero)? * **s + key.combine(one)? * **t + G1::multiply_generator(&sum);
         Ok(bases & (sent == derived))

@@ -58,6 +58,14 @@ pub trait Backend {
     fn multiply<C: Curve>(point: &Point<C>, scalar: &Scalar) -> Point<C>;
     /// scalar · generator of G1.
     fn multiply_generator(scalar: &Scalar) -> G1;
+    /// integer · generator of G1.
+    fn multiply_generator_short(integer: u128) -> G1;
+    /// scalar · the base that is chosen, for each scalar; what one slice has more than the other is left out.
+    fn multiply_either<C: Curve>(
+        bases: [&Point<C>; 2],
+        choices: &[bool],
+        scalars: &[Scalar],
+    ) -> Vec<Point<C>>;
     /// scalar · point for each scalar.
     fn multiply_all<C: Curve>(point: &Point<C>, scalars: &[Scalar]) -> Vec<Point<C>>;
     /// Σ scalar · point; what one slice has more than the other is left out.
@@ -74,7 +82,7 @@ pub trait Backend {
     /// Whether a point of the first curve lies in G1.
     fn in_subgroup(point: &Affine<g1::Config>) -> bool;
     /// [`G1_COFACTOR`](crate::G1_COFACTOR) times a point of the first curve, of whatever order, which is in G1.
-    fn clear_cofactor(point: &G1) -> G1;
+    fn clear_cofactor(point: &Affine<g1::Config>) -> G1;
     /// Σ e(p, q).
     fn pairing_product(pairs: &[(G1, G2)]) -> Gt;
 }

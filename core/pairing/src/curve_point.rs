@@ -7,15 +7,15 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use ark_ec::AffineRepr;
 use ark_ec::short_weierstrass::Affine;
+use ark_ec::{AffineRepr, CurveGroup as _};
 use ark_ff::{AdditiveGroup, Field, Zero};
 
 use crate::backend::{Active, Backend};
 use crate::encoding::{FIELD_LEN, exactly, read_coefficient, write_field};
 use crate::parameters::{Fq, g1};
 use crate::point::affine;
-use crate::{G1, PairingError, Point};
+use crate::{G1, Group as _, PairingError, Point, Scalar};
 
 /// Bytes of an uncompressed point of the first curve: x and y.
 pub const UNCOMPRESSED_LEN: usize = 2 * FIELD_LEN;
@@ -75,7 +75,7 @@ impl CurvePoint {
     /// the cofactor.
     #[must_use]
     pub fn clear_cofactor(&self) -> G1 {
-        Active::clear_cofactor(&Point(self.0.into_group()))
+        Active::clear_cofactor(&self.0)
     }
 
     /// [`G1_COFACTOR`] · Σ integer · point over pairs of the two slices. Not constant-time.
@@ -85,7 +85,8 @@ impl CurvePoint {
     pub fn combine_cleared(points: &[Self], integers: &[i128]) -> Result<G1, PairingError> {
         // Not of the group that the type names, until the last line. Combining is adding and doubling, which the curve has too.
         let points: Vec<G1> = points.iter().map(|point| Point(point.0.into_group())).collect();
-        Ok(Active::clear_cofactor(&G1::msm_small(&points, integers)?))
+        let sum = G1::msm_small(&points, integers)?.0.into_affine();
+        Ok(if sum.is_zero() { G1::identity() } else { Active::clear_cofactor(&sum) })
     }
 }
 
@@ -121,6 +122,30 @@ fn encode(point: &Affine<g1::Config>) -> [u8; UNCOMPRESSED_LEN] {
 }
 
 impl G1 {
+    /// integer · generator, in constant time where [`multiply_generator`](Self::multiply_generator) takes it, and in half the time.
+    #[must_use]
+    pub fn multiply_generator_short(integer: u128) -> Self {
+        Active::multiply_generator_short(integer)
+    }
+
+    /// For each scalar, scalar · base, where the base is the second if that is chosen, and else the first; in constant time, the choices included,
+    /// where [`multiply_all`](Self::multiply_all) takes it.
+    ///
+    /// # Errors
+    /// [`PairingError::UnequalLengths`] if there are not as many choices as scalars.
+    pub fn multiply_either(
+        bases: [&Self; 2],
+        choices: &[bool],
+        scalars: &[Scalar],
+    ) -> Result<Vec<Self>, PairingError> {
+        if choices.len() == scalars.len() {
+            Ok(Active::multiply_either(bases, choices, scalars))
+        } else {
+            let (elements, coefficients) = (choices.len(), scalars.len());
+            Err(PairingError::UnequalLengths { elements, coefficients })
+        }
+    }
+
     /// One of two points, in constant time: `one` if `choice`, else `zero`.
     #[must_use]
     pub fn select(zero: &Self, one: &Self, choice: bool) -> Self {

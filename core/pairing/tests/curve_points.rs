@@ -105,6 +105,26 @@ proptest! {
     }
 
     #[test]
+    fn short_multiples_of_the_generator_are_what_long_ones_are(integer: u128, shift in 0_u32..128) {
+        for integer in [integer >> shift, !(integer >> shift), 0, 1, u128::MAX] {
+            prop_assert_eq!(G1::multiply_generator_short(integer), G1::generator() * Scalar::from(integer));
+        }
+    }
+
+    #[test]
+    fn either_base_is_multiplied_as_it_would_be_alone(
+        first in scalar(), second in scalar(), each in prop::collection::vec((any::<bool>(), scalar()), 0..6)
+    ) {
+        let [first, second] = [first, second].map(|scalar| G1::generator() * scalar);
+        let (choices, scalars): (Vec<bool>, Vec<Scalar>) = each.into_iter().unzip();
+        let products = G1::multiply_either([&first, &second], &choices, &scalars).unwrap();
+        let wanted: Vec<G1> =
+            choices.iter().zip(&scalars).map(|(&one, s)| if one { second * s } else { first * s }).collect();
+        prop_assert_eq!(products, wanted);
+        prop_assert!(G1::multiply_either([&first, &second], &choices, &[]).is_ok() == choices.is_empty());
+    }
+
+    #[test]
     fn selection_gives_the_one_that_is_chosen(one in scalar(), other in scalar()) {
         let [one, other] = [one, other].map(|scalar| G1::generator() * scalar);
         prop_assert_eq!(G1::select(&one, &other, false), one);

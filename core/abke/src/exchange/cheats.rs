@@ -144,7 +144,7 @@ fn inconsistent_labels_are_caught() {
 fn a_half_that_cannot_be_used_is_caught_by_whoever_did_not_need_it() {
     let changes: [fn(&mut Vec<[G1; 2]>); 3] = [
         |points| points[0][0] = G1::generator(),
-        |points| points[0][1] = points[0][1] + G1::generator() * Scalar::from(5_u64),
+        |points| points[0][1] += G1::generator() * Scalar::from(5_u64),
         |points| points[0].swap(0, 1),
     ];
     for change in changes {

@@ -44,6 +44,21 @@ impl Backend for Arkworks {
         Self::multiply(&G1::generator(), scalar)
     }
 
+    fn multiply_generator_short(integer: u128) -> G1 {
+        Self::multiply_generator(&Scalar::from(integer))
+    }
+
+    fn multiply_either<C: Curve>(
+        bases: [&Point<C>; 2],
+        choices: &[bool],
+        scalars: &[Scalar],
+    ) -> Vec<Point<C>> {
+        let [zero, one] = bases;
+        let multiply =
+            |(choice, scalar): (&bool, &Scalar)| Self::multiply(if *choice { one } else { zero }, scalar);
+        choices.iter().zip(scalars).map(multiply).collect()
+    }
+
     fn multiply_all<C: Curve>(point: &Point<C>, scalars: &[Scalar]) -> Vec<Point<C>> {
         scalars.iter().map(|scalar| Self::multiply(point, scalar)).collect()
     }
@@ -94,14 +109,12 @@ impl Backend for Arkworks {
         point.is_in_correct_subgroup_assuming_on_curve()
     }
 
-    fn clear_cofactor(point: &G1) -> G1 {
+    fn clear_cofactor(point: &Affine<g1::Config>) -> G1 {
         let bits = (0..G1_COFACTOR.ilog2()).rev();
-        bits.fold(
-            *point,
-            |sum, bit| {
-                if G1_COFACTOR >> bit & 1 == 1 { sum.double() + *point } else { sum.double() }
-            },
-        )
+        bits.fold(Point(point.into_group()), |sum, bit| {
+            let twice = sum.double();
+            if G1_COFACTOR >> bit & 1 == 1 { Point(twice.0 + point) } else { twice }
+        })
     }
 
     fn pairing_product(pairs: &[(G1, G2)]) -> Gt {

@@ -6,6 +6,7 @@
 use alloc::vec::Vec;
 
 use ::blst::{BLST_ERROR, blst_fp12, blst_p1_affine, min_pk, p1_affines, p2_affines};
+use ark_ec::AffineRepr as _;
 use ark_ec::short_weierstrass::Affine;
 use ark_ff::{BigInt, BigInteger, PrimeField};
 use quiver_crypto::Zeroizing;
@@ -50,6 +51,18 @@ impl Backend for Blst {
             0..comb::MANY => scalars.iter().map(|scalar| Self::multiply(point, scalar)).collect(),
             _ => comb::multiply_all(point, scalars),
         }
+    }
+
+    fn multiply_generator_short(integer: u128) -> G1 {
+        G1Curve::to_point(&comb::multiply_generator_short(integer))
+    }
+
+    fn multiply_either<C: Curve>(
+        bases: [&Point<C>; 2],
+        choices: &[bool],
+        scalars: &[Scalar],
+    ) -> Vec<Point<C>> {
+        comb::multiply_either(bases, choices, scalars)
     }
 
     fn msm<C: Curve>(points: &[Point<C>], scalars: &[Scalar]) -> Point<C> {
@@ -104,12 +117,10 @@ impl Backend for Blst {
         min_pk::PublicKey::from(point).validate() != Err(BLST_ERROR::BLST_POINT_NOT_IN_GROUP)
     }
 
-    fn clear_cofactor(point: &G1) -> G1 {
-        let Some(once) = p1_affines::from(&[G1Curve::to_native(point)]).as_slice().first().copied() else {
-            return G1::identity();
-        };
+    fn clear_cofactor(point: &Affine<g1::Config>) -> G1 {
+        let once = blst_p1_affine { x: point.x.to_native(), y: point.y.to_native() };
         let bits = (0..G1_COFACTOR.ilog2()).rev();
-        let product = bits.fold(G1Curve::to_native(point), |sum, bit| {
+        let product = bits.fold(G1Curve::to_native(&Point(point.into_group())), |sum, bit| {
             let twice = foreign::double_p1(&sum);
             if G1_COFACTOR >> bit & 1 == 1 { foreign::add_p1(&twice, &once) } else { twice }
         });

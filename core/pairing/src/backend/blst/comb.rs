@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use std::sync::OnceLock;
 
 use ::blst::{blst_fp, blst_fp2, blst_p1, blst_p1_affine, blst_p2_affine};
-use subtle::{ConditionallySelectable, ConstantTimeEq};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::foreign;
 use crate::recoding::signed_windows;
@@ -38,6 +38,23 @@ pub(super) fn multiply_generator(scalar: &Scalar) -> blst_p1 {
 pub(super) fn multiply_all<C: Curve>(point: &Point<C>, scalars: &[Scalar]) -> Vec<Point<C>> {
     let comb = Comb::new(point, WIDTH);
     scalars.iter().map(|scalar| C::to_point(&comb.multiply(scalar))).collect()
+}
+
+/// integer · generator of G1, in constant time, and in half of it.
+pub(super) fn multiply_generator_short(integer: u128) -> blst_p1 {
+    let comb = GENERATOR.get_or_init(|| Comb::new(&G1::generator(), GENERATOR_WIDTH));
+    comb.multiply_short(&Scalar::from(integer), u128::BITS)
+}
+
+/// scalar · the base that is chosen, for each scalar, in constant time.
+pub(super) fn multiply_either<C: Curve>(
+    bases: [&Point<C>; 2],
+    choices: &[bool],
+    scalars: &[Scalar],
+) -> Vec<Point<C>> {
+    let [zero, one] = bases.map(|base| Comb::new(base, WIDTH));
+    let multiply = |(choice, scalar): (&bool, &Scalar)| C::to_point(&zero.multiply_or(&one, *choice, scalar));
+    choices.iter().zip(scalars).map(multiply).collect()
 }
 
 /// The rows of a point.
@@ -68,26 +85,55 @@ impl<C: Curve> Comb<C> {
         Self { width, multiples: C::normalise(&multiples) }
     }
 
+    fn rows(&self) -> impl Iterator<Item = &[C::Normalised]> {
+        self.multiples.chunks(1 << (self.width - 1))
+    }
+
     fn multiply(&self, scalar: &Scalar) -> C::Jacobian {
-        let last = 255 / self.width;
-        let rows = self.multiples.chunks(1 << (self.width - 1)).zip(signed_windows(scalar, self.width));
-        rows.zip(0..).fold(C::Jacobian::default(), |sum, ((row, digit), place)| {
-            let mut entry = select(row, digit.unsigned_abs());
+        self.multiply_short(scalar, 255)
+    }
+
+    /// For a scalar of at most so many bits.
+    fn multiply_short(&self, scalar: &Scalar, bits: u32) -> C::Jacobian {
+        let digits = signed_windows(scalar, self.width).take((bits / self.width) as usize + 1);
+        let entries = self.rows().zip(digits).map(|(row, digit)| {
+            let mut entry = C::Normalised::default();
+            select(&mut entry, row, digit.unsigned_abs(), true);
             entry.negate_if(digit < 0);
+            entry
+        });
+        self.sum(entries)
+    }
+
+    /// scalar times the other's point if so chosen, in constant time.
+    fn multiply_or(&self, other: &Self, choice: bool, scalar: &Scalar) -> C::Jacobian {
+        let rows = self.rows().zip(other.rows()).zip(signed_windows(scalar, self.width));
+        let entries = rows.map(|((own, others), digit)| {
+            let mut entry = C::Normalised::default();
+            select(&mut entry, own, digit.unsigned_abs(), !choice);
+            select(&mut entry, others, digit.unsigned_abs(), choice);
+            entry.negate_if(digit < 0);
+            entry
+        });
+        self.sum(entries)
+    }
+
+    /// The sum of one entry of each row.
+    fn sum(&self, entries: impl Iterator<Item = C::Normalised>) -> C::Jacobian {
+        let last = 255 / self.width;
+        entries.zip(0..).fold(C::Jacobian::default(), |sum, (entry, place)| {
             if place < last { C::add_unequal(&sum, &entry) } else { C::add(&sum, &entry) }
         })
     }
 }
 
-/// The row's entry at a place counted from one, or zeros, which mean the identity, at zero.
-fn select<E: Entry>(row: &[E], place: u16) -> E {
-    let mut selected = E::default();
+/// Takes over the row's entry at a place counted from one, if it is to. Zeros, which mean the identity, stay as they are at zero.
+fn select<E: Entry>(selected: &mut E, row: &[E], place: u16, take: bool) {
     for (entry, own) in row.iter().zip(1_u16..) {
         // One mask for the whole entry: all ones, or zeros.
-        let mask = u64::conditional_select(&0, &u64::MAX, own.ct_eq(&place));
+        let mask = u64::conditional_select(&0, &u64::MAX, own.ct_eq(&place) & Choice::from(u8::from(take)));
         selected.take(entry, mask);
     }
-    selected
 }
 
 /// A normalised point in a row.
