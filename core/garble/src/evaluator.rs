@@ -5,18 +5,13 @@ use core::marker::PhantomData;
 
 use zeroize::Zeroizing;
 
-use crate::garbler::{BATCH_HASHES, Batch, slot, slot_mut};
-use crate::hash::{GATES_PER_KEY, Hash};
-use crate::label::{LABEL_LEN, mask};
+use crate::label::LABEL_LEN;
+use crate::walk::{Side, Waiting, Walk};
 use crate::{Error, Label, Operand, Program, Result, Scheme, Step};
 
 /// Evaluates a garbled circuit step by step, with one label for each input. What it takes in time does not depend on the labels.
 pub struct Evaluator<S> {
-    one: Zeroizing<u128>,
-    slots: Zeroizing<Vec<u128>>,
-    gates: u64,
-    batch: Batch,
-    hash: Hash,
+    walk: Walk,
     scheme: PhantomData<S>,
 }
 
@@ -38,8 +33,7 @@ impl<S: Scheme> Evaluator<S> {
         let mut labels = Zeroizing::new(Vec::with_capacity(slots));
         labels.extend(inputs.iter().map(|label| label.0));
         labels.resize(slots, 0);
-        let (batch, hash) = (Batch::new(slots), Hash::new(run, BATCH_HASHES));
-        Self { one: Zeroizing::new(one.0), slots: labels, gates: 0, batch, hash, scheme: PhantomData }
+        Self { walk: Walk::new(run, one.0, labels), scheme: PhantomData }
     }
 
     /// Evaluates the next steps with the next ciphertexts.
@@ -52,27 +46,7 @@ impl<S: Scheme> Evaluator<S> {
         steps: &[Step],
         tables: &mut impl Iterator<Item = [u8; LABEL_LEN]>,
     ) -> Result<()> {
-        for step in steps {
-            match *step {
-                Step::Xor { a, b, to } => {
-                    let label = self.read(a, tables)? ^ self.read(b, tables)?;
-                    if self.batch.sets(to) {
-                        self.flush(tables)?;
-                    }
-                    *slot_mut(&mut self.slots, to)? = label;
-                }
-                Step::And { a, b, to } => {
-                    let (a, b) = (self.read(a, tables)?, self.read(b, tables)?);
-                    slot_mut(&mut self.slots, to)?;
-                    let gate = self.gates.saturating_add(self.batch.len() as u64);
-                    if self.batch.is_full() || self.batch.sets(to) || gate.is_multiple_of(GATES_PER_KEY) {
-                        self.flush(tables)?;
-                    }
-                    self.batch.push(a, b, to);
-                }
-            }
-        }
-        self.flush(tables)
+        self.walk.go(&mut Evaluating::<S, _> { tables, scheme: PhantomData }, steps)
     }
 
     /// The label of what an operand reads now.
@@ -80,42 +54,33 @@ impl<S: Scheme> Evaluator<S> {
     /// # Errors
     /// [`Error::Slot`] if there is no such slot.
     pub fn output(&self, operand: Operand) -> Result<Label> {
-        Ok(Label(slot(&self.slots, operand.slot())? ^ *self.one & mask(operand.is_inverted())))
+        self.walk.read(operand)
+    }
+}
+
+/// What the evaluator does with a gate.
+struct Evaluating<'t, S, T> {
+    tables: &'t mut T,
+    scheme: PhantomData<S>,
+}
+
+impl<S: Scheme, T: Iterator<Item = [u8; LABEL_LEN]>> Side for Evaluating<'_, S, T> {
+    type Hashed = S::Evaluated;
+
+    fn to_hash(&self, gate: &Waiting) -> S::Evaluated {
+        S::to_evaluate(gate.a, gate.b)
     }
 
-    fn read(&mut self, operand: Operand, tables: &mut impl Iterator<Item = [u8; LABEL_LEN]>) -> Result<u128> {
-        if self.batch.sets(operand.slot()) {
-            self.flush(tables)?;
-        }
-        Ok(self.output(operand)?.0)
+    fn tweak(gate: u64, position: usize) -> u128 {
+        S::evaluating_tweak(gate, position)
     }
 
-    fn flush(&mut self, tables: &mut impl Iterator<Item = [u8; LABEL_LEN]>) -> Result<()> {
-        if self.batch.len() == 0 {
-            return Ok(());
+    fn set(&mut self, number: u64, gate: &Waiting, hashes: &S::Evaluated) -> Result<u128> {
+        let mut table = S::Table::default();
+        for ciphertext in table.as_mut() {
+            let next = self.tables.next().ok_or(Error::TablesEnd { gate: number })?;
+            *ciphertext = u128::from_le_bytes(next);
         }
-        let first = self.gates;
-        self.gates = first.saturating_add(self.batch.len() as u64);
-        let (gates, hashes) = self.batch.take();
-        hashes.clear();
-        for gate in gates {
-            hashes.extend_from_slice(S::to_evaluate(gate.a, gate.b).as_ref());
-        }
-        let each = S::Evaluated::default().as_ref().len();
-        self.hash.seek(first);
-        self.hash.many(hashes, |at| S::evaluating_tweak(first.saturating_add((at / each) as u64), at % each));
-        for (number, (gate, hashes)) in gates.iter().zip(hashes.chunks_exact(each)).enumerate() {
-            let mut table = S::Table::default();
-            for ciphertext in table.as_mut() {
-                let ended = || Error::TablesEnd { gate: first.saturating_add(number as u64) };
-                *ciphertext = u128::from_le_bytes(tables.next().ok_or_else(ended)?);
-            }
-            let label = S::evaluate(gate.a, gate.b, &table, hashes);
-            if let Ok(slot) = slot_mut(&mut self.slots, gate.to) {
-                *slot = label;
-            }
-        }
-        self.batch.clear();
-        Ok(())
+        Ok(S::evaluate(gate.a, gate.b, &table, hashes.as_ref()))
     }
 }

@@ -46,6 +46,7 @@ pub mod policy;
 pub mod program;
 pub mod scheme;
 mod sum;
+mod walk;
 
 pub use builder::{Bit, Builder};
 pub use circuit::{Circuit, Gate, Statistics, Wire};

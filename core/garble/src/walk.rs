@@ -1,0 +1,152 @@
+//! The way through a program, which both sides take alike: slots, and gates that wait to be hashed together.
+
+use alloc::vec::Vec;
+
+use zeroize::Zeroizing;
+
+use crate::hash::{GATES_PER_KEY, Hash};
+use crate::label::mask;
+use crate::{Error, Label, Operand, Result, Step};
+
+/// AND gates that are hashed together at most.
+pub(crate) const BATCH: usize = 64;
+/// Hashes of a batch at most.
+const BATCH_HASHES: usize = 4 * BATCH;
+
+/// Where a side is in a program.
+pub(crate) struct Walk {
+    /// What NOT adds: on the evaluator's side the label of a wire that is always 1, on the garbler's its label of 0.
+    one: Zeroizing<u128>,
+    slots: Zeroizing<Vec<u128>>,
+    /// For each slot, whether a gate that waits sets it.
+    awaited: Vec<bool>,
+    waiting: Zeroizing<Vec<Waiting>>,
+    /// AND gates that are done.
+    done: u64,
+    hashes: Zeroizing<Vec<u128>>,
+    hash: Hash,
+}
+
+/// What a gate reads, and the slot it sets.
+#[derive(Clone, Copy, Default, zeroize::Zeroize)]
+pub(crate) struct Waiting {
+    pub(crate) a: u128,
+    pub(crate) b: u128,
+    to: u32,
+}
+
+/// What a side does with a gate.
+pub(crate) trait Side {
+    /// What it hashes.
+    type Hashed: Copy + Default + AsRef<[u128]> + AsMut<[u128]>;
+
+    /// What has to be hashed.
+    fn to_hash(&self, gate: &Waiting) -> Self::Hashed;
+    /// The tweak of the position in what is hashed.
+    fn tweak(gate: u64, position: usize) -> u128;
+    /// What comes out, with the hashes, of the gate of this number.
+    fn set(&mut self, number: u64, gate: &Waiting, hashes: &Self::Hashed) -> Result<u128>;
+}
+
+impl Walk {
+    /// At the beginning, with the inputs in the first of so many slots.
+    pub(crate) fn new(run: &[u8; 16], one: u128, slots: Zeroizing<Vec<u128>>) -> Self {
+        Self {
+            one: Zeroizing::new(one),
+            awaited: alloc::vec![false; slots.len()],
+            slots,
+            waiting: Zeroizing::new(Vec::with_capacity(BATCH)),
+            done: 0,
+            hashes: Zeroizing::new(Vec::with_capacity(BATCH_HASHES)),
+            hash: Hash::new(run, BATCH_HASHES),
+        }
+    }
+
+    pub(crate) fn one(&self) -> u128 {
+        *self.one
+    }
+
+    /// What an operand reads now, if nothing waits.
+    pub(crate) fn read(&self, operand: Operand) -> Result<Label> {
+        match self.slots.get(index(operand.slot())) {
+            Some(label) => Ok(Label(label ^ *self.one & mask(operand.is_inverted()))),
+            None => Err(self.missing(operand.slot())),
+        }
+    }
+
+    /// Does the next steps. Nothing waits afterwards.
+    pub(crate) fn go<S: Side>(&mut self, side: &mut S, steps: &[Step]) -> Result<()> {
+        for step in steps {
+            let (Step::Xor { a, b, to } | Step::And { a, b, to }) = *step;
+            if self.awaits(a.slot()) | self.awaits(b.slot()) | self.awaits(to) {
+                self.flush(side)?;
+            }
+            let (Label(first), Label(second)) = (self.read(a)?, self.read(b)?);
+            if let Step::Xor { .. } = step {
+                self.put(to, first ^ second)?;
+                continue;
+            }
+            let number = self.done.saturating_add(self.waiting.len() as u64);
+            if self.waiting.len() >= BATCH || number.is_multiple_of(GATES_PER_KEY) {
+                self.flush(side)?;
+            }
+            match self.awaited.get_mut(index(to)) {
+                Some(awaited) => *awaited = true,
+                None => return Err(self.missing(to)),
+            }
+            self.waiting.push(Waiting { a: first, b: second, to });
+        }
+        self.flush(side)
+    }
+
+    /// Does what waits.
+    fn flush<S: Side>(&mut self, side: &mut S) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let first = self.done;
+        self.done = first.saturating_add(self.waiting.len() as u64);
+        self.hashes.clear();
+        for gate in self.waiting.iter() {
+            self.hashes.extend_from_slice(side.to_hash(gate).as_ref());
+        }
+        let each = S::Hashed::default().as_ref().len();
+        self.hash.seek(first);
+        self.hash.many(&mut self.hashes, |at| S::tweak(first.saturating_add((at / each) as u64), at % each));
+        for ((number, gate), hashes) in (first..).zip(self.waiting.iter()).zip(self.hashes.chunks_exact(each))
+        {
+            let mut hashed = S::Hashed::default();
+            hashed.as_mut().copy_from_slice(hashes);
+            let label = side.set(number, gate, &hashed)?;
+            let slot = index(gate.to);
+            if let (Some(to), Some(awaited)) = (self.slots.get_mut(slot), self.awaited.get_mut(slot)) {
+                (*to, *awaited) = (label, false);
+            }
+        }
+        self.waiting.clear();
+        Ok(())
+    }
+
+    fn awaits(&self, slot: u32) -> bool {
+        self.awaited.get(index(slot)).copied().unwrap_or(false)
+    }
+
+    fn put(&mut self, slot: u32, label: u128) -> Result<()> {
+        match self.slots.get_mut(index(slot)) {
+            Some(to) => {
+                *to = label;
+                Ok(())
+            }
+            None => Err(self.missing(slot)),
+        }
+    }
+
+    #[cold]
+    fn missing(&self, slot: u32) -> Error {
+        Error::Slot { slot, slots: self.slots.len() }
+    }
+}
+
+fn index(slot: u32) -> usize {
+    usize::try_from(slot).unwrap_or(usize::MAX)
+}
