@@ -19,6 +19,7 @@
 //! | [`quorum`] | enrolment with a quorum: shares, statements, and the machines of both sides |
 //! | [`releases`] | release of identity keys: what is said, and the machines |
 //! | [`members`] | the KGCs of a quorum: what they say to one another, what they store, and their machine |
+//! | [`boards`] | what a board is set up with |
 //! | [`links`] | what boards and their gateways say to each other |
 //! | [`machines`] | the roles, taken to some state and then fed with anything |
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@
 
 pub mod age_files;
 pub mod attributes;
+pub mod boards;
 pub mod conditions;
 pub mod decoders;
 pub mod envelopes;

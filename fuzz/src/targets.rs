@@ -3,7 +3,7 @@
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
 use crate::{
-    age_files, attributes, conditions, decoders, envelopes, files, links, machines, members, offices,
+    age_files, attributes, boards, conditions, decoders, envelopes, files, links, machines, members, offices,
     policies, quorum, releases,
 };
 
@@ -84,6 +84,7 @@ pub const TARGETS: &[Target] = targets! {
     "ibe_master_share": conditions::master_share, conditions::master_share_seeds;
     "age_key": age_files::age_key, age_files::age_key_seeds;
     "age_file": age_files::age_file, age_files::age_file_seeds;
+    "provisioning": boards::provisioning, boards::provisioning_seeds;
     "link_line": links::line, links::line_seeds;
     "link_message": links::message, links::message_seeds;
     "link_endpoints": links::endpoints, links::endpoint_seeds;

@@ -1,0 +1,46 @@
+//! What a board is set up with: a block that comes over its console, and is kept in its flash.
+
+use quiver_ainq::{Ristretto255, Role};
+use quiver_crypto::Hasher;
+use quiver_role::edge::{MAX_PROVISIONING_LEN, Provisioning, RadioPlace};
+
+use crate::scene::{Staged, name};
+
+type S = Ristretto255;
+
+/// Bytes at the end of a block that are the beginning of a hash of all before them.
+const CHECK_LEN: usize = 8;
+
+/// A block as it comes, and the same with a check that fits: without it, hardly anything would get past the check.
+pub fn provisioning(bytes: &[u8]) {
+    read(bytes);
+    let body = &bytes[..bytes.len().saturating_sub(CHECK_LEN)];
+    let hash = Hasher::new("quiver/1 provisioning").lp(body).finish();
+    read(&[body, &hash[..CHECK_LEN]].concat());
+}
+
+/// What decodes is within bounds, has one encoding, and is set up for one deployment.
+fn read(bytes: &[u8]) {
+    let Ok(settings) = Provisioning::<S>::decode(bytes) else { return };
+    assert!(bytes.len() <= MAX_PROVISIONING_LEN && !settings.kgcs.is_empty());
+    assert_eq!(*settings.encode(), *bytes);
+    if let Some(token) = &settings.token {
+        assert_eq!(token.token.statement.master, *settings.deployment.master());
+    }
+}
+
+/// Blocks with everything, and with next to nothing.
+pub fn provisioning_seeds() -> Vec<Vec<u8>> {
+    let scene = S::scene();
+    let full = || Provisioning::<S> {
+        deployment: scene.deployment.clone(),
+        kgcs: vec![1, 2, 3],
+        group: Some(name("alpha")),
+        time: 7_000,
+        radio: Some(RadioPlace { pan: 0x5155, address: 7 }),
+        token: Some(scene.token("edge-0", Role::Edge)),
+    };
+    let bare = Provisioning { kgcs: vec![1], group: None, radio: None, token: None, ..full() };
+    let by_line = Provisioning { radio: None, ..full() };
+    [full(), bare, by_line].iter().map(|settings| settings.encode().to_vec()).collect()
+}
