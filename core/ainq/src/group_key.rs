@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use quiver_crypto::{Digest, Secret, prf};
+use quiver_crypto::{Digest, Secret, prf, prf_each};
 
 use crate::{Name, TrafficKey};
 
@@ -36,6 +36,18 @@ impl GroupKey {
     /// tag = PRF(K_g, "confirm", D0 ‖ entries_root).
     pub(crate) fn tag(&self, d0: &Digest, entries_root: &Digest) -> Secret<32> {
         prf(&self.key, self.suite, "confirm", &[d0, entries_root])
+    }
+
+    /// Both of what every member needs at once: [`tag`](Self::tag) and [`traffic`](Self::traffic).
+    pub(crate) fn tag_and_traffic(
+        &self,
+        d0: &Digest,
+        entries_root: &Digest,
+        digest: &Digest,
+    ) -> (Secret<32>, TrafficKey) {
+        let uses: [(&str, &[&[u8]]); 2] = [("confirm", &[d0, entries_root]), ("traffic", &[digest])];
+        let [tag, traffic] = prf_each(&self.key, self.suite, uses);
+        (tag, TrafficKey::new(self.suite, traffic))
     }
 
     /// K_tr = PRF(K_g, "traffic", D), the key of the group's messages in the epoch with header digest D.

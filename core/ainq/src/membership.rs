@@ -16,7 +16,7 @@ use crate::slots::Slot;
 use crate::tree::{HmacXor, Part, Path};
 use crate::{
     DroneKeypair, Element, Epoch, Error, GroupContext, GroupKey, Handle, Kind, Name, SecretScalar, SparePair,
-    StrategyKind, Suite, VerifiedHeader,
+    StrategyKind, Suite, TrafficKey, VerifiedHeader,
 };
 
 /// A drone's place in a group and the keys that come with it.
@@ -32,6 +32,8 @@ pub struct Membership<S: Suite> {
     ratchet: Ratchet<S>,
     path: Option<Path<HmacXor<S>>>,
     key: Option<GroupKey>,
+    /// Made with the tag, for who asks first.
+    traffic: Option<TrafficKey>,
 }
 
 impl<S: Suite> Membership<S> {
@@ -200,6 +202,12 @@ impl<S: Suite> Membership<S> {
         self.key.as_ref()
     }
 
+    /// K_tr of the epoch, if the group key is there. Made when the epoch was entered, and then given away.
+    pub fn take_traffic(&mut self) -> Option<TrafficKey> {
+        let key = self.key.as_ref()?;
+        Some(self.traffic.take().unwrap_or_else(|| key.traffic(&self.digest)))
+    }
+
     /// Whether the group key is there.
     #[must_use]
     pub const fn synced(&self) -> bool {
@@ -209,6 +217,7 @@ impl<S: Suite> Membership<S> {
     /// Forgets the group key, as after the end of its validity. The next epoch brings another.
     pub fn forget_key(&mut self) {
         self.key = None;
+        self.traffic = None;
     }
 }
 

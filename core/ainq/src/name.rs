@@ -1,8 +1,9 @@
 //! Names of drones, groups and deployments.
 
-use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::borrow::Borrow;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use core::str::FromStr;
 
 use crate::Error;
@@ -10,8 +11,22 @@ use crate::Error;
 /// 1 to 64 characters out of `A-Z a-z 0-9 . _ -`.
 ///
 /// So small an alphabet has one spelling per name, and needs no escaping in a file name, a topic or a log line.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(Box<str>);
+///
+/// Shared by its clones: a header is cloned, and has several names.
+#[derive(Clone, Eq, PartialOrd, Ord)]
+pub struct Name(Arc<str>);
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
 
 impl Name {
     /// Bytes a name may have.

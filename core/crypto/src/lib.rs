@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`canonical`] | the one byte encoding behind hashes, signatures and files, written and read strictly |
 //! | [`aead`] | ChaCha20-Poly1305 |
-//! | (root) | [`Secret`], [`Hasher`] (SHA-256), [`prf`] (HMAC-SHA-256), [`extract`] (HKDF), [`expand_message`] (RFC 9380), [`ct_eq`], [`erasing_stack`] |
+//! | (root) | [`Secret`], [`Hasher`] (SHA-256), [`Sha512`], [`prf`] (HMAC-SHA-256), [`extract`] (HKDF), [`expand_message`] (RFC 9380), [`ct_eq`], [`erasing_stack`] |
 //!
 //! `lp(x)` means a four-byte big-endian length followed by x. No input shares a hash with another by accident: every
 //! hash starts with its domain, every chained key comes from a labelled PRF.
@@ -25,13 +25,15 @@ mod kdf;
 mod secret;
 mod spelled;
 mod stack;
+mod wide;
 mod xmd;
 
 pub use hash::{Digest, Hasher};
-pub use kdf::{extract, hmac_wide, prf, prf_each};
+pub use kdf::{extract, prf, prf_each};
 pub use secret::{Secret, WrongLength, ct_eq};
 pub use spelled::Hex;
 pub use stack::erasing_stack;
+pub use wide::{Sha512, hmac_wide};
 pub use xmd::expand_message;
 /// Bytes that are overwritten when dropped.
 pub use zeroize::Zeroizing;

@@ -38,9 +38,12 @@ use zeroize::Zeroizing;
 
 #[cfg(target_arch = "x86_64")]
 mod ifma;
+mod ladder;
 #[cfg(target_arch = "x86_64")]
 mod scalar;
 mod serial;
+
+pub use ladder::x25519;
 
 /// What multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,12 @@
-//! One point after the other, by curve25519-dalek: for machines without the vector unit, and to test against.
+//! One point after the other, by [`x25519`](crate::x25519): for machines without the vector unit, and to test against.
 
-use curve25519_dalek::montgomery::MontgomeryPoint;
 use zeroize::Zeroizing;
 
 /// Puts X25519(scalar, u) in the place of each u.
 pub(crate) fn multiply(scalar: &[u8; 32], us: &mut [[u8; 32]]) {
     let scalar = Zeroizing::new(*scalar);
     for u in us {
-        *u = MontgomeryPoint(*u).mul_clamped(*scalar).to_bytes();
+        *u = *crate::x25519(&scalar, u);
     }
 }
 

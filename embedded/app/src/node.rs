@@ -280,8 +280,15 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
     }
 
+    #[cfg(feature = "quorum")]
     fn kgcs(settings: &Provisioning<S>) -> Kgcs<S> {
         Kgcs::quorum(settings.kgcs.clone())
+    }
+
+    /// There is one: others are not provisioned.
+    #[cfg(not(feature = "quorum"))]
+    fn kgcs(_: &Provisioning<S>) -> Kgcs<S> {
+        Kgcs::single()
     }
 
     /// Tells the gateway what the board wants to be connected to.

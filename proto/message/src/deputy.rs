@@ -1,11 +1,9 @@
-//! Messages between leaders: what a deputy is told, and proof against a leader.
+//! Messages between leaders: what a deputy is told.
 
 use alloc::vec::Vec;
 
 use prost::Message as _;
-use quiver_ainq::{
-    DronePublicKey, Epoch, EquivocationProof, Handle, Header, Name, Signature, Slot, SpareStatement, Suite,
-};
+use quiver_ainq::{DronePublicKey, Epoch, Handle, Header, Name, Signature, Slot, SpareStatement, Suite};
 
 use crate::enrolment::{COOKIE_LEN, Nonce};
 use crate::epoch::{header_from_wire, header_to_wire, spare_to_wire};
@@ -213,20 +211,4 @@ fn spare_from_wire<S: Suite>(wire: &wire::Spare) -> Result<SpareStatement<S>, Me
         point: field::element("point", &wire.point)?,
         signature: field::signature("signature", &wire.signature)?,
     })
-}
-
-pub(crate) fn proof_from_wire<S: Suite>(
-    wire: &wire::EquivocationProof,
-) -> Result<EquivocationProof<S>, MessageError> {
-    Ok(EquivocationProof {
-        first: header_from_wire(field::present("first", wire.first.as_ref())?, None)?,
-        second: header_from_wire(field::present("second", wire.second.as_ref())?, None)?,
-    })
-}
-
-pub(crate) fn proof_to_wire<S: Suite>(proof: &EquivocationProof<S>) -> wire::EquivocationProof {
-    wire::EquivocationProof {
-        first: Some(header_to_wire(&proof.first)),
-        second: Some(header_to_wire(&proof.second)),
-    }
 }

@@ -52,21 +52,29 @@
 
 extern crate alloc;
 
+#[cfg(feature = "envelopes")]
 mod attributes;
+#[cfg(feature = "services")]
 mod deputy;
 mod enrolment;
+#[cfg(feature = "threshold")]
 mod enrolment_share;
+#[cfg(feature = "envelopes")]
 mod envelope;
 mod epoch;
+mod equivocation;
 mod error;
 mod field;
+#[cfg(feature = "services")]
 mod ibe;
 mod joining;
 mod message;
 mod part;
+#[cfg(feature = "services")]
 pub mod quorum;
 mod refusal;
 mod revocation;
+#[cfg(feature = "services")]
 mod template;
 mod traffic;
 
@@ -84,21 +92,28 @@ pub mod wire {
     include!(concat!(env!("OUT_DIR"), "/quiver.v1.rs"));
 }
 
+#[cfg(feature = "envelopes")]
 pub use attributes::{AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, MAX_AUTHORITIES};
+#[cfg(feature = "services")]
 pub use deputy::{MAX_REPLICA_EVICTED, MAX_SEATS, Replica, ReplicaChunk, Seat, StandBy};
 pub use enrolment::{COOKIE_LEN, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Nonce};
+#[cfg(feature = "threshold")]
 pub use enrolment_share::{EnrolCommitment, EnrolShare, EnrolSigning};
+#[cfg(feature = "envelopes")]
 pub use envelope::{Envelope, MAX_ENVELOPE_LEN, OpeningRequest};
 pub use epoch::{
     Ack, CatchUpNumber, CatchUpReply, CatchUpRequest, EvictionNotice, Leave, MAX_EVICTED, Rekey, SpareAck,
     SparePublication,
 };
 pub use error::MessageError;
+#[cfg(feature = "services")]
 pub use ibe::{MAX_RELEASE_STATEMENT_LEN, ReleaseChallenge, ReleaseHello, ReleaseReply, ReleaseRequest};
 pub use joining::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, Welcome};
 pub use message::{MAX_MESSAGE_LEN, Message};
+#[cfg(feature = "services")]
 pub use quorum::QuorumMessage;
 pub use refusal::{Reason, Refusal};
 pub use revocation::{RevocationList, RevocationQuery};
+#[cfg(feature = "services")]
 pub use template::RekeyTemplate;
 pub use traffic::{GroupMessage, MAX_PAYLOAD_LEN, Source};

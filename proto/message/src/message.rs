@@ -8,12 +8,16 @@ use quiver_ainq::{Deployment, DronePublicKey, EquivocationProof, Suite};
 
 use crate::wire::message::Body;
 use crate::{
-    Ack, AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, CatchUpReply, CatchUpRequest,
-    EnrolCommitment, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, EnrolShare, EnrolSigning, Envelope,
-    EvictionNotice, GroupMessage, JoinChallenge, JoinHello, JoinRequest, Leave, MessageError, OpeningRequest,
-    Refusal, Rekey, ReleaseChallenge, ReleaseHello, ReleaseReply, ReleaseRequest, Replica, RevocationList,
-    RevocationQuery, SpareAck, SparePublication, StandBy, Welcome, deputy, wire,
+    Ack, CatchUpReply, CatchUpRequest, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, EvictionNotice,
+    GroupMessage, JoinChallenge, JoinHello, JoinRequest, Leave, MessageError, Refusal, Rekey, RevocationList,
+    RevocationQuery, SpareAck, SparePublication, Welcome, equivocation, wire,
 };
+#[cfg(feature = "envelopes")]
+use crate::{AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, Envelope, OpeningRequest};
+#[cfg(feature = "threshold")]
+use crate::{EnrolCommitment, EnrolShare, EnrolSigning};
+#[cfg(feature = "services")]
+use crate::{ReleaseChallenge, ReleaseHello, ReleaseReply, ReleaseRequest, Replica, StandBy};
 
 /// The longest encoded message in bytes.
 pub const MAX_MESSAGE_LEN: usize = 1 << 20;
@@ -21,6 +25,9 @@ pub const MAX_MESSAGE_LEN: usize = 1 << 20;
 /// How much of the deployment's fingerprint every message carries, in bytes: enough to tell a misconfigured peer from a
 /// broken one. What must be bound to the deployment is bound in hashes and signatures, with all of it.
 const FINGERPRINT_LEN: usize = 8;
+
+/// Whether there are others than edges to be spoken to.
+const SERVICES: bool = cfg!(feature = "services");
 
 pub(crate) fn fingerprint_prefix<S: Suite>(deployment: &Deployment<S>) -> Vec<u8> {
     deployment.fingerprint().iter().take(FINGERPRINT_LEN).copied().collect()
@@ -51,21 +58,36 @@ pub enum Message<S: Suite> {
     GroupMessage(GroupMessage<S>),
     RevocationQuery(RevocationQuery),
     RevocationList(RevocationList),
+    #[cfg(feature = "services")]
     StandBy(StandBy),
+    #[cfg(feature = "services")]
     Replica(Replica<S>),
     EquivocationProof(Box<EquivocationProof<S>>),
+    #[cfg(feature = "envelopes")]
     AttributeHello(AttributeHello),
+    #[cfg(feature = "envelopes")]
     AttributeChallenge(AttributeChallenge),
+    #[cfg(feature = "envelopes")]
     AttributeRequest(AttributeRequest),
+    #[cfg(feature = "envelopes")]
     AttributeReply(AttributeReply),
+    #[cfg(feature = "envelopes")]
     Envelope(Envelope),
+    #[cfg(feature = "envelopes")]
     OpeningRequest(OpeningRequest),
+    #[cfg(feature = "threshold")]
     EnrolCommitment(EnrolCommitment),
+    #[cfg(feature = "threshold")]
     EnrolSigning(EnrolSigning),
+    #[cfg(feature = "threshold")]
     EnrolShare(EnrolShare),
+    #[cfg(feature = "services")]
     ReleaseHello(ReleaseHello),
+    #[cfg(feature = "services")]
     ReleaseChallenge(ReleaseChallenge),
+    #[cfg(feature = "services")]
     ReleaseRequest(ReleaseRequest),
+    #[cfg(feature = "services")]
     ReleaseReply(ReleaseReply),
 }
 
@@ -93,11 +115,15 @@ impl<S: Suite> Message<S> {
             return Err(MessageError::TooLong(bytes.len()));
         }
         let wire = wire::Message::decode(bytes).map_err(|_| MessageError::NotProtobuf)?;
-        if wire.encode_to_vec() != bytes {
-            return Err(MessageError::NotCanonical);
-        }
         if wire.deployment != fingerprint_prefix(deployment) {
             return Err(MessageError::ForeignDeployment);
+        }
+        // Before its form is looked at: what follows from a kind that is not known here is nobody's fault.
+        if wire.body.is_none() {
+            return Err(MessageError::NoBody);
+        }
+        if wire.encode_to_vec() != bytes {
+            return Err(MessageError::NotCanonical);
         }
         Self::from_body(wire.body.ok_or(MessageError::NoBody)?, leader)
     }
@@ -110,44 +136,63 @@ impl<S: Suite> Message<S> {
 
     fn from_body(body: Body, leader: Option<&DronePublicKey<S>>) -> Result<Self, MessageError> {
         Ok(match body {
-            Body::EnrolHello(wire) => Self::EnrolHello(EnrolHello::from_wire(&wire)?),
+            Body::EnrolHello(wire) if SERVICES => Self::EnrolHello(EnrolHello::from_wire(&wire)?),
             Body::EnrolCookie(wire) => Self::EnrolCookie(EnrolCookie::from_wire(&wire)?),
-            Body::EnrolRequest(wire) => Self::EnrolRequest(EnrolRequest::from_wire(wire)?),
+            Body::EnrolRequest(wire) if SERVICES => Self::EnrolRequest(EnrolRequest::from_wire(wire)?),
             Body::EnrolReply(wire) => Self::EnrolReply(EnrolReply::from_wire(wire)?),
             Body::Refusal(wire) => Self::Refusal(Refusal::from_wire(wire)?),
-            Body::JoinHello(wire) => Self::JoinHello(JoinHello::from_wire(wire)?),
+            Body::JoinHello(wire) if SERVICES => Self::JoinHello(JoinHello::from_wire(wire)?),
             Body::JoinChallenge(wire) => Self::JoinChallenge(JoinChallenge::from_wire(&wire, leader)?),
-            Body::JoinRequest(wire) => Self::JoinRequest(JoinRequest::from_wire(wire)?),
+            Body::JoinRequest(wire) if SERVICES => Self::JoinRequest(JoinRequest::from_wire(wire)?),
             Body::Welcome(wire) => Self::Welcome(Welcome::from_wire(&wire, leader)?),
-            Body::Ack(wire) => Self::Ack(Ack::from_wire(&wire)?),
+            Body::Ack(wire) if SERVICES => Self::Ack(Ack::from_wire(&wire)?),
             Body::Rekey(wire) => Self::Rekey(Rekey::from_wire(wire, leader)?),
-            Body::CatchUpRequest(wire) => Self::CatchUpRequest(CatchUpRequest::from_wire(&wire)?),
+            Body::CatchUpRequest(wire) if SERVICES => Self::CatchUpRequest(CatchUpRequest::from_wire(&wire)?),
             Body::CatchUpReply(wire) => Self::CatchUpReply(CatchUpReply::from_wire(&wire, leader)?),
-            Body::SparePublication(wire) => Self::SparePublication(SparePublication::from_wire(&wire)?),
+            Body::SparePublication(wire) if SERVICES => {
+                Self::SparePublication(SparePublication::from_wire(&wire)?)
+            }
             Body::SpareAck(wire) => Self::SpareAck(SpareAck::from_wire(&wire)?),
-            Body::Leave(wire) => Self::Leave(Leave::from_wire(&wire)?),
+            Body::Leave(wire) if SERVICES => Self::Leave(Leave::from_wire(&wire)?),
             Body::EvictionNotice(wire) => Self::EvictionNotice(EvictionNotice::from_wire(&wire, leader)?),
             Body::GroupMessage(wire) => Self::GroupMessage(GroupMessage::from_wire(wire, leader)?),
             Body::RevocationQuery(wire) => Self::RevocationQuery(RevocationQuery::from_wire(wire)),
             Body::RevocationList(wire) => Self::RevocationList(RevocationList::from_wire(wire)?),
+            #[cfg(feature = "services")]
             Body::StandBy(wire) => Self::StandBy(StandBy::from_wire(wire)?),
+            #[cfg(feature = "services")]
             Body::Replica(wire) => Self::Replica(Replica::from_wire(wire)?),
             Body::EquivocationProof(wire) => {
-                Self::EquivocationProof(Box::new(deputy::proof_from_wire(&wire)?))
+                Self::EquivocationProof(Box::new(equivocation::from_wire(&wire)?))
             }
+            #[cfg(feature = "envelopes")]
             Body::AttributeHello(wire) => Self::AttributeHello(AttributeHello::from_wire(&wire)?),
+            #[cfg(feature = "envelopes")]
             Body::AttributeChallenge(wire) => Self::AttributeChallenge(AttributeChallenge::from_wire(&wire)?),
+            #[cfg(feature = "envelopes")]
             Body::AttributeRequest(wire) => Self::AttributeRequest(AttributeRequest::from_wire(wire)?),
+            #[cfg(feature = "envelopes")]
             Body::AttributeReply(wire) => Self::AttributeReply(AttributeReply::from_wire(wire)?),
+            #[cfg(feature = "envelopes")]
             Body::Envelope(wire) => Self::Envelope(Envelope::from_wire(wire)?),
+            #[cfg(feature = "envelopes")]
             Body::OpeningRequest(wire) => Self::OpeningRequest(OpeningRequest::from_wire(&wire)?),
+            #[cfg(feature = "threshold")]
             Body::EnrolCommitment(wire) => Self::EnrolCommitment(EnrolCommitment::from_wire(wire)?),
-            Body::EnrolSigning(wire) => Self::EnrolSigning(EnrolSigning::from_wire(wire)?),
+            #[cfg(feature = "threshold")]
+            Body::EnrolSigning(wire) if SERVICES => Self::EnrolSigning(EnrolSigning::from_wire(wire)?),
+            #[cfg(feature = "threshold")]
             Body::EnrolShare(wire) => Self::EnrolShare(EnrolShare::from_wire(wire)?),
+            #[cfg(feature = "services")]
             Body::ReleaseHello(wire) => Self::ReleaseHello(ReleaseHello::from_wire(&wire)?),
+            #[cfg(feature = "services")]
             Body::ReleaseChallenge(wire) => Self::ReleaseChallenge(ReleaseChallenge::from_wire(&wire)?),
+            #[cfg(feature = "services")]
             Body::ReleaseRequest(wire) => Self::ReleaseRequest(ReleaseRequest::from_wire(wire)?),
+            #[cfg(feature = "services")]
             Body::ReleaseReply(wire) => Self::ReleaseReply(ReleaseReply::from_wire(wire)?),
+            // What an edge says and nobody says to it.
+            _ => return Err(MessageError::NoBody),
         })
     }
 
@@ -173,21 +218,36 @@ impl<S: Suite> Message<S> {
             Self::GroupMessage(message) => Body::GroupMessage(message.to_wire()),
             Self::RevocationQuery(message) => Body::RevocationQuery(message.to_wire()),
             Self::RevocationList(message) => Body::RevocationList(message.to_wire()),
+            #[cfg(feature = "services")]
             Self::StandBy(message) => Body::StandBy(message.to_wire()),
+            #[cfg(feature = "services")]
             Self::Replica(message) => Body::Replica(message.to_wire()),
-            Self::EquivocationProof(proof) => Body::EquivocationProof(deputy::proof_to_wire(proof)),
+            Self::EquivocationProof(proof) => Body::EquivocationProof(equivocation::to_wire(proof)),
+            #[cfg(feature = "envelopes")]
             Self::AttributeHello(message) => Body::AttributeHello(message.to_wire()),
+            #[cfg(feature = "envelopes")]
             Self::AttributeChallenge(message) => Body::AttributeChallenge(message.to_wire()),
+            #[cfg(feature = "envelopes")]
             Self::AttributeRequest(message) => Body::AttributeRequest(message.to_wire()),
+            #[cfg(feature = "envelopes")]
             Self::AttributeReply(message) => Body::AttributeReply(message.to_wire()),
+            #[cfg(feature = "envelopes")]
             Self::Envelope(message) => Body::Envelope(message.to_wire()),
+            #[cfg(feature = "envelopes")]
             Self::OpeningRequest(message) => Body::OpeningRequest(message.to_wire()),
+            #[cfg(feature = "threshold")]
             Self::EnrolCommitment(message) => Body::EnrolCommitment(message.to_wire()),
+            #[cfg(feature = "threshold")]
             Self::EnrolSigning(message) => Body::EnrolSigning(message.to_wire()),
+            #[cfg(feature = "threshold")]
             Self::EnrolShare(message) => Body::EnrolShare(message.to_wire()),
+            #[cfg(feature = "services")]
             Self::ReleaseHello(message) => Body::ReleaseHello(message.to_wire()),
+            #[cfg(feature = "services")]
             Self::ReleaseChallenge(message) => Body::ReleaseChallenge(message.to_wire()),
+            #[cfg(feature = "services")]
             Self::ReleaseRequest(message) => Body::ReleaseRequest(message.to_wire()),
+            #[cfg(feature = "services")]
             Self::ReleaseReply(message) => Body::ReleaseReply(message.to_wire()),
         }
     }

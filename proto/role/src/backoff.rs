@@ -27,6 +27,7 @@ impl Backoff {
     }
 
     /// The first wait, without jitter.
+    #[cfg(feature = "services")]
     pub(crate) fn first(&self) -> Duration {
         self.first
     }

@@ -1,7 +1,11 @@
 //! The drone's side of enrolment: hello, cookie, request, and a partial key, whole from a single KGC or in shares from a
 //! quorum. Edges and leaders enrol alike.
 
+#[cfg(feature = "threshold")]
 mod coordinator;
+#[cfg(not(feature = "threshold"))]
+mod no_coordinator;
+#[cfg(feature = "threshold")]
 mod round;
 mod single;
 mod trouble;
@@ -9,22 +13,25 @@ mod trouble;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{
-    Deployment, DroneKeypair, Error, IssuedToken, KgcId, PendingEnrolment, SealedReply, Suite,
-};
+#[cfg(feature = "threshold")]
+use quiver_ainq::KgcId;
+use quiver_ainq::{Deployment, DroneKeypair, Error, IssuedToken, PendingEnrolment, SealedReply, Suite};
 use quiver_message::{EnrolCookie, EnrolReply, EnrolRequest, Message, Reason};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
+#[cfg(feature = "threshold")]
 use self::coordinator::Coordinator;
+#[cfg(not(feature = "threshold"))]
+use self::no_coordinator::Coordinator;
 use self::single::Single;
 pub use self::trouble::EnrolmentTrouble;
 use crate::backoff::Backoff;
-use crate::threshold::Kgcs;
-use crate::{Now, Peer};
+use crate::{Kgcs, Now, Peer};
 
 /// In ascending order of their keys, equals as they came. For the few that a quorum has: a library's sort for each of their types
 /// takes a board more flash than it saves time.
+#[cfg(feature = "threshold")]
 fn ascending<T, K: Ord>(items: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<T> {
     let mut sorted: Vec<T> = Vec::new();
     for item in items {
@@ -55,6 +62,7 @@ enum Course<S: Suite> {
     /// One KGC after another, each of which can answer alone.
     Single(Single),
     /// All KGCs of a quorum at once.
+    #[cfg_attr(not(feature = "threshold"), expect(dead_code, reason = "there is no quorum"))]
     Quorum(Coordinator<S>),
 }
 
@@ -74,6 +82,7 @@ pub(crate) enum Step<S: Suite> {
     /// The KGC says no, or so many of a quorum that the others are too few.
     Refused(Reason),
     /// The quorum is not what it should be; enrolment goes on.
+    #[cfg_attr(not(feature = "threshold"), expect(dead_code, reason = "there is no quorum"))]
     Trouble(EnrolmentTrouble),
 }
 
@@ -97,11 +106,7 @@ impl<S: Suite> Enrollee<S> {
     /// Goes on with an enrolment that was persisted.
     pub(crate) fn resume(pending: PendingEnrolment<S>, kgcs: &Kgcs<S>, backoff: Backoff) -> Self {
         let (request, digest) = (pending.request().encode(), pending.request().digest());
-        let course = match kgcs.frost() {
-            Some(frost) => Course::Quorum(Coordinator::new(frost, backoff)),
-            None => Course::Single(Single::new(backoff)),
-        };
-        Self { asking: Asking { pending, request, digest }, course }
+        Self { asking: Asking { pending, request, digest }, course: Course::new(kgcs, backoff) }
     }
 
     pub(crate) fn encode(&self) -> Zeroizing<Vec<u8>> {
@@ -159,8 +164,24 @@ impl<S: Suite> Enrollee<S> {
     }
 }
 
+impl<S: Suite> Course<S> {
+    #[cfg(feature = "threshold")]
+    fn new(kgcs: &Kgcs<S>, backoff: Backoff) -> Self {
+        match kgcs.frost() {
+            Some(frost) => Self::Quorum(Coordinator::new(frost, backoff)),
+            None => Self::Single(Single::new(backoff)),
+        }
+    }
+
+    #[cfg(not(feature = "threshold"))]
+    fn new(_: &Kgcs<S>, backoff: Backoff) -> Self {
+        Self::Single(Single::new(backoff))
+    }
+}
+
 impl<S: Suite> Asking<S> {
     /// The KGCs that the request names.
+    #[cfg(feature = "threshold")]
     fn kgcs(&self) -> &[KgcId] {
         self.pending.request().kgcs()
     }

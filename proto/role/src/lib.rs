@@ -24,13 +24,17 @@ extern crate alloc;
 #[cfg(feature = "abe")]
 pub mod attributes;
 mod backoff;
+#[cfg(feature = "services")]
 mod cookie;
 pub mod edge;
 mod enrollee;
 mod envelope_event;
 #[cfg(feature = "abe")]
 mod envelopes;
+#[cfg(feature = "services")]
 pub mod kgc;
+mod kgcs;
+#[cfg(feature = "services")]
 pub mod leader;
 pub mod machine;
 mod offence;
@@ -44,6 +48,7 @@ mod revocations;
 mod snapshot;
 mod speech;
 mod statements;
+#[cfg(feature = "threshold")]
 pub mod threshold;
 
 pub use edge::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};
@@ -51,7 +56,10 @@ pub use enrollee::EnrolmentTrouble;
 pub use envelope_event::{Author, EnvelopeEvent};
 #[cfg(feature = "abe")]
 pub use envelopes::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
+#[cfg(feature = "services")]
 pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord};
+pub use kgcs::Kgcs;
+#[cfg(feature = "services")]
 pub use leader::{Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord};
 pub use machine::{Destination, Input, MAX_MESSAGE_LEN, Machine, Now, Output, Peer, Route};
 pub use offence::Offence;
@@ -60,4 +68,5 @@ pub use quiver_message::Reason;
 pub use quorum::{QuorumCommand, QuorumConfig, QuorumEvent, QuorumNode, QuorumRecord};
 pub use snapshot::Snapshot;
 pub use speech::Source;
-pub use threshold::{Kgcs, Master, MasterShare, QuorumSuite};
+#[cfg(feature = "threshold")]
+pub use threshold::{Master, MasterShare, QuorumSuite};

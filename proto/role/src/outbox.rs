@@ -49,6 +49,7 @@ impl<E, R> Outbox<E, R> {
         self.queue.push_back(Output::Event(event));
     }
 
+    #[cfg(feature = "services")]
     pub(crate) fn block(&mut self, peer: Peer) {
         self.queue.push_back(Output::Block(peer));
     }

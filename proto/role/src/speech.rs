@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{
-    Deployment, DroneKeypair, Epoch, Error, GroupKey, Label, Name, Receiver, Role, Sender, Slot, Suite,
-    TrafficKey, traffic::SALT_LEN,
+    Deployment, DroneKeypair, Epoch, Error, Label, Name, Receiver, Role, Sender, Slot, Suite, TrafficKey,
+    traffic::SALT_LEN,
 };
 use quiver_crypto::{Hasher, canonical::Writer};
 use quiver_message::{GroupMessage, MAX_PAYLOAD_LEN};
@@ -82,10 +82,14 @@ pub(crate) struct EpochFacts {
 impl Voice {
     /// Sending switches at once. The salt is fresh for every start and epoch, so no nonce repeats even if the boot number
     /// was rolled back.
-    pub(crate) fn new(key: &GroupKey, facts: EpochFacts, seat: Seat, rng: &mut dyn CryptoRngCore) -> Self {
+    pub(crate) fn new(
+        traffic: TrafficKey,
+        facts: EpochFacts,
+        seat: Seat,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Self {
         let mut salt = [0; SALT_LEN];
         rng.fill_bytes(&mut salt);
-        let traffic = key.traffic(&facts.digest);
         let receiver = Receiver::new(traffic.clone(), facts.digest);
         let EpochFacts { epoch, digest, valid_until } = facts;
         Self { epoch, digest, valid_until, seat, salt, traffic, sender: None, receiver, former: None }

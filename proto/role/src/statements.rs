@@ -3,8 +3,12 @@
 use alloc::vec::Vec;
 
 use quiver_ainq::{DronePublicKey, Element, Epoch, Handle, Name, SpareStatement, Suite};
-use quiver_crypto::{Hasher, canonical::Writer};
-use quiver_message::{COOKIE_LEN, CatchUpNumber, Nonce, StandBy};
+#[cfg(feature = "services")]
+use quiver_crypto::Hasher;
+use quiver_crypto::canonical::Writer;
+#[cfg(feature = "services")]
+use quiver_message::StandBy;
+use quiver_message::{COOKIE_LEN, CatchUpNumber, Nonce};
 
 /// Signed `join`: group, leader, drone, n_L, n_e, E_now and the spare statement with its signature.
 pub(crate) fn join<S: Suite>(
@@ -58,6 +62,7 @@ pub(crate) fn lacks_keys(number: &CatchUpNumber) -> bool {
 }
 
 /// Signed `stand-by`: everything in the question, and the leader asked.
+#[cfg(feature = "services")]
 pub(crate) fn stand_by<S: Suite>(question: &StandBy, leader: &DronePublicKey<S>) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.lp(question.group.as_bytes()).lp(&leader.encode()).lp(&question.deputy);
@@ -67,6 +72,7 @@ pub(crate) fn stand_by<S: Suite>(question: &StandBy, leader: &DronePublicKey<S>)
 }
 
 /// Signed `replica`: the deputy and the one question answered, D of the newest epoch, and the chunk's hash.
+#[cfg(feature = "services")]
 pub(crate) fn replica<S: Suite>(
     (group, nonce, number): (&Name, &Nonce, u64),
     deputy: &DronePublicKey<S>,

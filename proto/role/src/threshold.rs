@@ -1,7 +1,7 @@
 //! FROST as the machines see it: what a KGC of a quorum, and a drone that enrols with one, need of it.
 //!
 //! The machines run over any [`Suite`], FROST over a [`QuorumSuite`]. So that only whoever sets a machine up has to know
-//! one from the other, what depends on it stands behind two interfaces, which [`Kgcs::quorum`] and [`MasterShare::new`]
+//! one from the other, what depends on it stands behind two interfaces, which [`Kgcs::quorum`](crate::Kgcs::quorum) and [`MasterShare::new`]
 //! put there. A machine for a single KGC is made without them and links nothing of FROST.
 
 mod frost;
@@ -18,13 +18,6 @@ pub use quiver_quorum::QuorumSuite;
 use quiver_quorum::{Error, SecretShare};
 use rand_core::CryptoRngCore;
 
-/// The KGCs a drone enrols with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kgcs<S: Suite> {
-    ids: Vec<KgcId>,
-    frost: Option<Reader<S>>,
-}
-
 /// Reads public shares that the quorum signed.
 type Read<S> = fn(&VerifiedQuorum) -> Result<Box<dyn Verifier<S>>, Error>;
 
@@ -32,30 +25,10 @@ type Read<S> = fn(&VerifiedQuorum) -> Result<Box<dyn Verifier<S>>, Error>;
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<S: Suite>(Read<S>);
 
-impl<S: Suite> Kgcs<S> {
-    /// A single KGC, whose id is 1.
-    #[must_use]
-    pub fn single() -> Self {
-        Self { ids: alloc::vec![1], frost: None }
-    }
-
-    /// Their ids, as configured.
-    #[must_use]
-    pub fn ids(&self) -> &[KgcId] {
-        &self.ids
-    }
-
-    pub(crate) const fn frost(&self) -> Option<Reader<S>> {
-        self.frost
-    }
-}
-
-impl<S: QuorumSuite> Kgcs<S> {
-    /// The KGCs of a quorum, 64 at most; a single KGC if there is one id.
-    #[must_use]
-    pub fn quorum(ids: Vec<KgcId>) -> Self {
-        let frost = (ids.len() > 1).then_some(Reader(frost::read::<S>));
-        Self { ids, frost }
+impl<S: QuorumSuite> Reader<S> {
+    /// For the quorums of this suite.
+    pub(crate) fn new() -> Self {
+        Self(frost::read::<S>)
     }
 }
 

@@ -135,7 +135,7 @@ impl<S: Suite> Membership<S> {
     /// Tag, and everything new at once.
     fn activate(header: &VerifiedHeader<S>, slot: u32, next: Next<S>) -> Result<Self, Error> {
         let Next { ratchet, path, key } = next;
-        let tag = key.tag(header.d0(), &header.header().entries_root);
+        let (tag, traffic) = key.tag_and_traffic(header.d0(), &header.header().entries_root, header.digest());
         if !ct_eq(tag.expose(), &header.header().tag) {
             return Err(Error::WrongTag);
         }
@@ -150,6 +150,7 @@ impl<S: Suite> Membership<S> {
             ratchet,
             path,
             key: Some(key),
+            traffic: Some(traffic),
         })
     }
 }

@@ -57,6 +57,17 @@ impl<S: Suite> Membership<S> {
         if epoch.counter.checked_add(ahead) != Some(ratchet.u()) {
             return Err(Error::Malformed("membership"));
         }
-        Ok(Self { group, leader, strategy, slot, epoch, digest, ratchet, path: None, key: None })
+        Ok(Self {
+            group,
+            leader,
+            strategy,
+            slot,
+            epoch,
+            digest,
+            ratchet,
+            path: None,
+            key: None,
+            traffic: None,
+        })
     }
 }

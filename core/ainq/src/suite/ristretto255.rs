@@ -10,7 +10,7 @@
 //! ```
 //!
 //! 8·k̂ already is a clamped X25519 scalar, so any RFC 7748 code computes this, among it assembly for microcontrollers
-//! ([`ladder`]).
+//! ([`quiver_lockstep::x25519`]).
 //! The sign of k is lost, which is why the hash that uses T includes both public points.
 //!
 //! Many points at once are faster in other ways, which give the same bytes: [`batch`].
@@ -21,8 +21,7 @@ use curve25519_dalek::RistrettoPoint;
 use curve25519_dalek::ristretto::CompressedRistretto;
 use curve25519_dalek::scalar::Scalar;
 use curve25519_dalek::traits::{IsIdentity, VartimeMultiscalarMul};
-use quiver_crypto::{Zeroizing, erasing_stack};
-use sha2::{Digest, Sha512};
+use quiver_crypto::{Sha512, Zeroizing, erasing_stack};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use crate::suite::{AgreedSecret, in_chunks};
@@ -31,7 +30,6 @@ use crate::{Element, Error, Suite};
 mod batch;
 #[cfg(any(test, not(feature = "std")))]
 pub(crate) mod comb;
-mod ladder;
 mod montgomery;
 #[cfg(feature = "std")]
 pub(crate) mod prepared;
@@ -120,18 +118,18 @@ impl Suite for Ristretto255 {
 
     fn challenge(parts: &[&[u8]]) -> Scalar {
         // RFC 9591, 6.2: H2(m) = H(contextString ‖ "chal" ‖ m), 64 bytes reduced modulo the order
-        let mut hash = Sha512::new_with_prefix(FROST_CONTEXT).chain_update(b"chal");
-        parts.iter().for_each(|part| hash.update(part));
-        Scalar::from_bytes_mod_order_wide(&hash.finalize().into())
+        let mut hash = Sha512::new();
+        [FROST_CONTEXT, b"chal"].iter().chain(parts).for_each(|part| hash.update(part));
+        Scalar::from_bytes_mod_order_wide(&hash.finish())
     }
 
     fn hash_to_scalar(domain: &str, parts: &[&[u8]]) -> Scalar {
         let mut hash = Sha512::new();
         for part in [domain.as_bytes()].iter().chain(parts) {
-            hash.update(u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
+            hash.update(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
             hash.update(part);
         }
-        Scalar::from_bytes_mod_order_wide(&hash.finalize().into())
+        Scalar::from_bytes_mod_order_wide(&hash.finish())
     }
 
     fn secret_scalar_ok(scalar: &Scalar) -> bool {
@@ -155,7 +153,7 @@ fn agree(k: &Scalar, q: &[u8; 32]) -> Result<AgreedSecret, Error> {
         return Err(Error::InvalidScalar);
     }
     let u = FieldElement::from_bytes(q).square().to_bytes();
-    let secret = ladder::x25519(&clamped, &u);
+    let secret = quiver_lockstep::x25519(&clamped, &u);
     // Q is of prime order and k is not zero, so this never happens; a secret everybody knows must not slip through.
     if bool::from(secret.ct_eq(&[0; 32])) {
         return Err(Error::IdentityPoint);

@@ -94,6 +94,9 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         if settings.token.is_none() {
             return Err("there is no token".into());
         }
+        if cfg!(not(feature = "quorum")) && settings.kgcs.len() > 1 {
+            return Err("this image enrols with a single KGC, not with a quorum".into());
+        }
         if !self.is_fit(now).await {
             return Err("not now: flash or randomness fail".into());
         }

@@ -237,6 +237,12 @@ fn worn_flash_holds_everything_back_and_is_reported() {
 fn bad_provisioning_is_refused_in_words() {
     let mut world = World::new(11, StrategyKind::Flat, LeaderTiming::default());
     let good = hex::encode(&*world.provisioning("board-1").encode());
+    #[cfg(not(feature = "quorum"))]
+    let of_quorum = {
+        let mut settings = world.provisioning("board-1");
+        settings.kgcs = vec![1, 2, 3];
+        hex::encode(&*settings.encode())
+    };
     let cases = [
         ("provision", "error this command takes something"),
         ("provision zz", "error not hexadecimal"),
@@ -244,6 +250,8 @@ fn bad_provisioning_is_refused_in_words() {
         (&format!("provision {}", &good[..good.len() - 2]), "error cut or changed"),
         (&format!("provision {good}00"), "error cut or changed"),
         (&format!("provision {}", "00".repeat(2_060)), "error line is too long"),
+        #[cfg(not(feature = "quorum"))]
+        (&format!("provision {of_quorum}"), "error this image enrols with a single KGC, not with a quorum"),
         (&format!("provision {good}"), "provisioned"),
         (&format!("provision {good}"), "error provisioned already; wipe first"),
     ];

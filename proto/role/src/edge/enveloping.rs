@@ -5,18 +5,12 @@
 use core::time::Duration;
 
 use quiver_ainq::Suite;
-use quiver_message::{Envelope, OpeningRequest};
 
 use super::Edge;
-use crate::{Now, Peer};
+use crate::Now;
 
 #[cfg(not(feature = "abe"))]
 impl<S: Suite> Edge<S> {
-    /// Built without envelopes: those of others pass by.
-    pub(super) const fn envelope(&self, _: Now, _: Peer, _: &Envelope) {}
-
-    pub(super) const fn opening_request(&self, _: Now, _: &OpeningRequest) {}
-
     pub(super) const fn tick_envelopes(&self, _: Now) {}
 
     pub(super) const fn envelopes_deadline(&self) -> Option<Duration> {
@@ -30,13 +24,13 @@ mod with_abe {
 
     use quiver_abe::envelope::{SessionId, Signer};
     use quiver_ainq::{RevocationList, UnixTime};
-    use quiver_message::Message;
+    use quiver_message::{Envelope, Message, OpeningRequest};
     use rand_core::CryptoRngCore;
 
     use super::super::EdgeEvent;
     use super::*;
     use crate::envelopes::{Envelopes, Heard, Order};
-    use crate::{DroneSigner, DroneVerifier, EnvelopeCommand, EnvelopeEvent, Offence};
+    use crate::{DroneSigner, DroneVerifier, EnvelopeCommand, EnvelopeEvent, Offence, Peer};
 
     impl<S: Suite> Edge<S> {
         /// What signs envelopes as this drone, once it is enrolled.

@@ -273,9 +273,9 @@ impl<S: Suite> Edge<S> {
         let (epoch, digest) = (member.membership.epoch(), *member.membership.digest());
         let slot = member.membership.slot();
         let former = member.voice.take().filter(|_| overlap);
-        if let Some(key) = member.membership.group_key() {
+        if let Some(traffic) = member.membership.take_traffic() {
             let facts = EpochFacts { epoch, digest, valid_until: core.valid_until };
-            let voice = Voice::new(key, facts, Seat { slot, boot_no: self.boot_no }, rng);
+            let voice = Voice::new(traffic, facts, Seat { slot, boot_no: self.boot_no }, rng);
             member.voice = Some(voice.overlap(former, now.monotonic + self.config.timing.overlap));
         }
         let anchored = member.anchored;

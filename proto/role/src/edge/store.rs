@@ -66,6 +66,27 @@ impl Stored {
     }
 }
 
+/// Where the encoding goes: a vector that has room for it.
+struct Room(Vec<u8>);
+
+impl postcard::ser_flavors::Flavor for Room {
+    type Output = Vec<u8>;
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
+    }
+}
+
 /// The vector itself, which [`Stored`] erases: a copy would be one more.
 fn taken(mut secret: Zeroizing<Vec<u8>>) -> Vec<u8> {
     core::mem::take(&mut *secret)
@@ -104,8 +125,8 @@ impl<S: Suite> Edge<S> {
                 .collect(),
         };
         // Serialising plain fields into a vector has no way to fail.
-        let room = Vec::with_capacity(stored.longest());
-        Snapshot::new(postcard::to_extend(&stored, room).unwrap_or_default())
+        let room = Room(Vec::with_capacity(stored.longest()));
+        Snapshot::new(postcard::serialize_with_flavor(&stored, room).unwrap_or_default())
     }
 
     /// Puts a machine together from what it persisted.

@@ -114,7 +114,7 @@ impl<S: Suite> Leader<S> {
         self.persist(&changes);
         let facts = EpochFacts { epoch, digest, valid_until: output.header.core.valid_until };
         let seat = Seat { slot: LEADER_SLOT, boot_no: self.memory.boot_no };
-        Voice::new(leadership.group_key(), facts, seat, rng)
+        Voice::new(leadership.group_key().traffic(&facts.digest), facts, seat, rng)
     }
 
     /// Ends the batch: whoever waits to join or leave does so in one epoch, or in as few as it takes.
