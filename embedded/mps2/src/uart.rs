@@ -24,25 +24,34 @@ const SENT: u32 = 1;
 const RECEIVED: u32 = 1 << 1;
 /// The least divisor; QEMU does not care how fast the line would be.
 const DIVISOR: u32 = 16;
-/// Bytes received that wait to be read.
+/// How many.
 const BUFFER: usize = 2048;
 
 /// The line to the gateway.
 #[cfg(feature = "edge")]
-pub(crate) static LINK: Shared = Shared::new(machine::uart::<0>);
+pub(crate) static LINK: Shared = {
+    static RECEIVED: Received = Pipe::new();
+    Shared::new(machine::uart::<0>, &RECEIVED)
+};
 /// The console.
-pub(crate) static CONSOLE: Shared = Shared::new(machine::uart::<1>);
+pub(crate) static CONSOLE: Shared = {
+    static RECEIVED: Received = Pipe::new();
+    Shared::new(machine::uart::<1>, &RECEIVED)
+};
+
+/// Bytes received that wait to be read. Apart from what does not begin as zeros, which takes flash.
+type Received = Pipe<CriticalSectionRawMutex, BUFFER>;
 
 /// What a UART and its interrupt have in common.
 pub(crate) struct Shared {
     registers: fn() -> &'static UartRegisters,
-    received: Pipe<CriticalSectionRawMutex, BUFFER>,
+    received: &'static Received,
     sent: AtomicWaker,
 }
 
 impl Shared {
-    const fn new(registers: fn() -> &'static UartRegisters) -> Self {
-        Self { registers, received: Pipe::new(), sent: AtomicWaker::new() }
+    const fn new(registers: fn() -> &'static UartRegisters, received: &'static Received) -> Self {
+        Self { registers, received, sent: AtomicWaker::new() }
     }
 
     /// Either of its interrupts.

@@ -27,6 +27,9 @@ pub mod region;
 pub mod setting;
 
 #[cfg(target_os = "none")]
+use quiver_copy as _;
+
+#[cfg(target_os = "none")]
 pub mod board;
 #[cfg(target_os = "none")]
 pub mod crash;
