@@ -1,6 +1,8 @@
 //! The unmodified image of the nRF52840 in its model, with the real KGC and leader: what a board does from its first start to its last
-//! write, whatever happens to its supply, its noise and its button.
+//! write, whatever happens to its supply, its noise, its button and its radio.
 
+#[path = "nrf52840/air.rs"]
+mod air;
 #[path = "nrf52840/stage.rs"]
 mod stage;
 #[path = "nrf52840/supply.rs"]
