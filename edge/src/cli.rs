@@ -9,7 +9,7 @@ use quiver_drone::command::AbeCommand;
 use quiver_drone::envelope::EnvelopeArgs;
 use quiver_drone::release::IbeOptions;
 use quiver_service::EXIT_CODES_HELP;
-use quiver_service::arguments::CommonArgs;
+use quiver_service::arguments::{CommonArgs, HealthArgs, MetricsArgs};
 
 use crate::provision::Radio;
 
@@ -18,6 +18,8 @@ Examples:
   edge enroll --deployment deployment.toml --token edge-1.token        # once; `edge run` does it too
   edge run --leader /dns4/leader.example/tcp/7001                      # join and stay; prints messages
   edge run --leader /ip4/10.0.0.1/udp/7001/quic-v1 --group alpha --json
+  edge run --leader … --metrics 127.0.0.1:9466                         # with /metrics, /healthz, /readyz
+  edge health --metrics 127.0.0.1:9466                                 # ready, or why not
   edge status
   edge send --channel chat 'hello, group'
   edge abe fetch                                                       # the attribute keys granted to this drone
@@ -49,6 +51,8 @@ pub(crate) enum Command {
     Enroll(EnrollArgs),
     /// Join the group and stay, until SIGTERM or SIGINT; enrols first if need be; prints group messages
     Run(RunArgs),
+    /// Whether the running edge does its work; exits with 1 and says why if it does not
+    Health(HealthArgs),
     /// How the running edge is doing
     Status {
         /// Print JSON
@@ -86,6 +90,10 @@ pub(crate) struct EnrollArgs {
     /// The token to enrol with (mode 0600); needed at the first start
     #[arg(long, value_name = "FILE")]
     pub(crate) token: Option<PathBuf>,
+    /// Directory of tokens, of which the first start takes one that nobody has taken: for containers that are started from one
+    /// description
+    #[arg(long, value_name = "DIR", conflicts_with = "token")]
+    pub(crate) token_dir: Option<PathBuf>,
     /// Address of a KGC, in place of those in the deployment file; may be repeated
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) kgc: Vec<String>,
@@ -107,6 +115,8 @@ pub(crate) struct RunArgs {
     /// Fetch the attribute keys granted to this drone at the start, in the background
     #[arg(long)]
     pub(crate) attributes: bool,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArgs,
     /// Print what happens as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,5 +1,6 @@
 //! The configuration: defaults ← `--config FILE` ← `QUIVER_EDGE_…` ← flags.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use quiver_drone::fetching::Plan;
 use quiver_net::Multiaddr;
 use quiver_role::attributes::FetchTiming;
 use quiver_role::edge::EdgeTiming;
-use quiver_service::arguments::CommonArgs;
+use quiver_service::arguments::{CommonArgs, MetricsArgs};
 use quiver_service::config::{layers, parse_all};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::logging::LogFormat;
@@ -28,6 +29,8 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     /// How log lines look.
     pub(crate) log_format: LogFormat,
+    /// Where to serve metrics and health.
+    pub(crate) metrics: Option<SocketAddr>,
     /// The public deployment file; after the first start the copy in the data directory.
     pub(crate) deployment: Option<PathBuf>,
     /// Addresses of KGCs, in place of those in the deployment file.
@@ -38,6 +41,8 @@ pub(crate) struct Config {
     pub(crate) leader: Vec<String>,
     /// The token to enrol with.
     pub(crate) token: Option<PathBuf>,
+    /// Where to take one from.
+    pub(crate) token_dir: Option<PathBuf>,
     /// The group to join.
     pub(crate) group: Option<String>,
     /// Whether to fetch attribute keys at the start.
@@ -65,10 +70,12 @@ impl Default for Config {
         Self {
             data_dir: "edge-data".into(),
             log_format: LogFormat::Text,
+            metrics: None,
             deployment: None,
             kgc: Vec::new(),
             leader: Vec::new(),
             token: None,
+            token_dir: None,
             group: None,
             attributes: false,
             enrol_timeout: Duration::from_secs(60),
@@ -88,6 +95,8 @@ pub(crate) struct Given<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     log_format: Option<LogFormat>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<SocketAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     deployment: Option<&'a Path>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     kgc: &'a [String],
@@ -95,6 +104,8 @@ pub(crate) struct Given<'a> {
     leader: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<&'a Path>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_dir: Option<&'a Path>,
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<&'a str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -115,6 +126,7 @@ impl<'a> Given<'a> {
             deployment: args.deployment.as_deref(),
             kgc: &args.kgc,
             token: args.token.as_deref(),
+            token_dir: args.token_dir.as_deref(),
             enrol_timeout: args.enrol_timeout,
             ..self
         }
@@ -123,7 +135,13 @@ impl<'a> Given<'a> {
     /// What running takes.
     pub(crate) fn running(self, args: &'a RunArgs) -> Self {
         let group = args.group.as_ref().map(Name::as_str);
-        Self { leader: &args.leader, group, attributes: args.attributes, ..self.enrolling(&args.enrolling) }
+        let given = self.enrolling(&args.enrolling).monitoring(&args.metrics);
+        Self { leader: &args.leader, group, attributes: args.attributes, ..given }
+    }
+
+    /// Where metrics and health are.
+    pub(crate) fn monitoring(self, args: &MetricsArgs) -> Self {
+        Self { metrics: args.metrics, ..self }
     }
 
     /// What fetching attribute keys, or keys of conditions, takes.

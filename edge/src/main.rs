@@ -10,6 +10,7 @@ mod control;
 mod envelope;
 mod error;
 mod ibe;
+mod metrics;
 mod provision;
 mod service;
 mod store;
@@ -19,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use quiver_drone::command::AbeCommand;
-use quiver_service::{Exit, control::call, logging, terminal};
+use quiver_service::{Exit, control::call, logging, monitoring, terminal};
 use serde::de::DeserializeOwned;
 
 use crate::cli::{Cli, Command};
@@ -44,6 +45,7 @@ fn run(cli: Cli) -> Result<()> {
     let given = match &cli.command {
         Command::Enroll(args) => given.enrolling(args),
         Command::Run(args) => given.running(args),
+        Command::Health(args) => given.monitoring(&args.metrics),
         Command::Abe(AbeCommand::Fetch { kgc, .. }) => given.fetching(kgc),
         Command::Ibe(args) => given.fetching(&args.kgc),
         _ => given,
@@ -56,6 +58,9 @@ fn run(cli: Cli) -> Result<()> {
         Command::Enroll(_) => runtime.block_on(service::run(config, protection, Task::Enrol)),
         Command::Run(args) => {
             runtime.block_on(service::run(config, protection, Task::Run { json: args.json }))
+        }
+        Command::Health(args) => {
+            Ok(terminal::line(&runtime.block_on(monitoring::ask("edge", config.metrics, args.live))?)?)
         }
         Command::Status { json } => {
             let status: Status = runtime.block_on(ask(&config, &Request::Status))?;

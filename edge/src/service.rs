@@ -5,18 +5,22 @@
 
 mod host;
 
+use std::net::SocketAddr;
+
 use quiver_ainq::{Deployment, IssuedToken, Name};
 use quiver_drone::envelope;
 use quiver_drone::fetching::Desk;
-use quiver_net::{Driver, NodeConfig, NodeKey, Transport, group_topic};
+use quiver_drone::health;
+use quiver_net::{Driver, Handle, NodeConfig, NodeKey, Transport, group_topic};
 use quiver_role::{Edge, EdgeCommand, EdgeConfig, Kgcs, QuorumSuite, Route, Snapshot};
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::monitoring::Monitor;
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::shutdown::Shutdown;
 use quiver_service::token_file::{self, Wanted};
-use quiver_service::{private_file, terminal, with_suite};
+use quiver_service::{monitoring, private_file, terminal, token_directory, with_suite};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::timeout;
@@ -26,6 +30,7 @@ use crate::attributes;
 use crate::config::Config;
 use crate::control;
 use crate::error::{Error, Result};
+use crate::metrics::Metrics;
 use crate::store::Store;
 
 /// Failed sends kept for the subcommand that waits for one.
@@ -48,7 +53,8 @@ pub(crate) async fn run(config: Config, protection: ProtectionArgs, task: Task) 
     let file = config.read_deployment()?;
     with_suite!(file.suite()?, S => {
         let deployment = file.pin::<S>()?;
-        Drone { config: &config, file: &file, deployment }.work(&protection, task).await
+        let metrics = Metrics::default();
+        Drone { config: &config, file: &file, deployment, metrics }.work(&protection, task).await
     })
 }
 
@@ -57,6 +63,7 @@ struct Drone<'a, S: QuorumSuite> {
     config: &'a Config,
     file: &'a DeploymentFile,
     deployment: Deployment<S>,
+    metrics: Metrics,
 }
 
 impl<S: QuorumSuite> Drone<'_, S> {
@@ -70,9 +77,12 @@ impl<S: QuorumSuite> Drone<'_, S> {
         self.file.keep(&self.config.data_dir)?;
         if self.name(state.as_ref())?.is_none() {
             let json = matches!(task, Task::Run { json: true });
-            if self.enrol(store, state, token, json, &mut shutdown).await? == Enrolment::Interrupted {
+            let address = self.config.metrics.filter(|_| task != Task::Enrol);
+            if self.enrol(store, state, token, json, address, &mut shutdown).await? == Enrolment::Interrupted
+            {
                 return Ok(());
             }
+            self.spend_token();
             (store, state) = Store::open(&self.config.data_dir, &self.deployment, &by, Missing::Refuse)?;
         } else if task == Task::Enrol {
             terminal::line("already enrolled")?;
@@ -84,10 +94,23 @@ impl<S: QuorumSuite> Drone<'_, S> {
     }
 
     fn token(&self) -> Result<Option<IssuedToken<S>>> {
-        match &self.config.token {
-            Some(path) => Ok(Some(token_file::read(path, &self.deployment, Wanted::Edge)?)),
-            None if NodeState::exists(&self.config.data_dir) => Ok(None),
-            None => Err(Error::NoToken),
+        let data_dir = &self.config.data_dir;
+        let begun = NodeState::exists(data_dir) && !token_directory::has_taken(data_dir);
+        let path = match (&self.config.token, &self.config.token_dir) {
+            (Some(path), _) => path.clone(),
+            (None, _) if begun => return Ok(None),
+            (None, Some(directory)) => token_directory::take(directory, data_dir)?,
+            (None, None) => return Err(Error::NoToken),
+        };
+        Ok(Some(token_file::read(&path, &self.deployment, Wanted::Edge)?))
+    }
+
+    /// Enrolled: the token is of no more use to anybody.
+    fn spend_token(&self) {
+        if let Some(directory) = &self.config.token_dir
+            && let Err(error) = token_directory::spend(directory, &self.config.data_dir)
+        {
+            tracing::warn!(%error, "the token could not be emptied; nobody else can enrol with it");
         }
     }
 
@@ -103,6 +126,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
         mut state: Option<Snapshot>,
         token: Option<IssuedToken<S>>,
         json: bool,
+        metrics: Option<SocketAddr>,
         shutdown: &mut Shutdown,
     ) -> Result<Enrolment> {
         match &token {
@@ -116,9 +140,11 @@ impl<S: QuorumSuite> Drone<'_, S> {
         node.dial = kgcs.into_iter().map(|address| (Route::Kgc, address)).collect();
         let (milestones, mut reached) = mpsc::channel(1);
         let (failures, _) = broadcast::channel(FAILURES);
-        let host = EdgeHost { store, json, milestones, failures };
+        let host = EdgeHost { store, json, milestones, failures, metrics: self.metrics.clone() };
         let machine = Edge::new(self.settings(token, None), state.as_ref())?;
-        let (driver, _handle) = Driver::new(&node, machine, host, OsRng)?;
+        let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
+        // Closed again before the endpoint of the running drone opens, whose counters of bytes are others.
+        let monitor = self.monitor(metrics, &handle, None).await?;
         let patience = self.config.enrol_timeout;
         let (end, ended) = oneshot::channel();
         let wait = async {
@@ -134,6 +160,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
             let _ = end.send(outcome);
         };
         driver.run(wait).await?;
+        monitor.close().await;
         ended.await.unwrap_or(Ok(Enrolment::Interrupted))
     }
 
@@ -171,8 +198,10 @@ impl<S: QuorumSuite> Drone<'_, S> {
         let (failures, _) = broadcast::channel(FAILURES);
         let plan = self.config.fetching(self.file, attributes::PATIENCE_OF_A_CALL)?;
         let desk = Desk::new(store.keys(&self.deployment), plan);
-        let host = EdgeHost { store, json, milestones, failures: failures.clone() };
+        let metrics = self.metrics.clone();
+        let host = EdgeHost { store, json, milestones, failures: failures.clone(), metrics };
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
+        let _monitor = self.monitor(self.config.metrics, &handle, Some(node.dial.len())).await?;
         if former.is_some_and(|former| former != group) {
             handle.command(EdgeCommand::Join(group)).await?;
         }
@@ -196,6 +225,25 @@ impl<S: QuorumSuite> Drone<'_, S> {
         answering.abort();
         fetching.inspect(tokio::task::JoinHandle::abort);
         Ok(stopped?)
+    }
+
+    /// Serves metrics and health of the running drone. `leaders`: how many addresses of leaders there are; none while it enrols.
+    async fn monitor(
+        &self,
+        address: Option<SocketAddr>,
+        handle: &Handle<Edge<S>>,
+        leaders: Option<usize>,
+    ) -> Result<Monitor> {
+        let metrics = self.metrics.clone();
+        let mut registry = monitoring::registry(env!("CARGO_PKG_VERSION"));
+        metrics.register(&mut registry);
+        handle.metrics().register(&mut registry);
+        let monitor = Monitor::start(address, registry, "starting").await?;
+        let troubles = metrics.troubles.clone();
+        health::watch(&monitor, handle.clone(), troubles, move |machine, unreached| {
+            metrics.look(machine, unreached, leaders)
+        });
+        Ok(monitor)
     }
 
     /// The group to join: the one given, the one joined before, or the only one in the token.

@@ -1,5 +1,5 @@
-//! The three services as separate processes on loopback: enrol, join, speak; `kill -9` of each role and recovery; what bad
-//! tokens, state files, passphrases and ports get; and a scan of everything logged for secrets.
+//! The three services as separate processes on loopback: enrol, join, speak; `kill -9` of each role and recovery; metrics and health; what
+//! bad tokens, state files, passphrases and ports get; and a scan of everything logged for secrets.
 
 #[path = "three_processes/attributes.rs"]
 mod attributes;
@@ -13,6 +13,8 @@ mod envelopes;
 mod failover;
 #[path = "three_processes/ibe.rs"]
 mod ibe;
+#[path = "three_processes/monitoring.rs"]
+mod monitoring;
 #[path = "three_processes/secrets.rs"]
 mod secrets;
 #[path = "three_processes/swarm.rs"]

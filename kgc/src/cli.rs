@@ -11,11 +11,13 @@ use quiver_ibe::Condition;
 use quiver_role::attributes::schemes::SchemeChoice;
 use quiver_role::release::Pattern;
 use quiver_service::EXIT_CODES_HELP;
-use quiver_service::arguments::CommonArgs;
+use quiver_service::arguments::{CommonArgs, HealthArgs, MetricsArgs};
 use quiver_service::clock::parse_time;
 use quiver_service::deployment_file::SuiteChoice;
 
-pub(crate) use self::quorum::{ApproveArgs, QuorumCommand, QuorumInitArgs, QuorumKeyArgs, WaitArgs};
+pub(crate) use self::quorum::{
+    ApproveArgs, FoundArgs, QuorumCommand, QuorumInitArgs, QuorumKeyArgs, WaitArgs,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,7 +25,8 @@ Examples:
   kgc init --deployment alps --operator operator.pub --address /dns4/kgc.example/tcp/7000
   kgc token issue --operator operator.key --name leader-1 --leads alpha --out leader-1.token
   kgc token issue --operator operator.key --name edge-1 --group alpha --out edge-1.token
-  kgc serve
+  kgc serve --metrics 127.0.0.1:9464                 # with /metrics, /healthz, /readyz
+  kgc health --metrics 127.0.0.1:9464                # ready, or why not
   kgc drone revoke edge-1                            # a running `kgc serve` picks it up
   kgc abe setup --name orders --schema schema.toml   # an attribute authority; while `kgc serve` is stopped
   kgc quorum --help                                  # several KGCs, any t of which issue keys
@@ -55,6 +58,10 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Answer drones that enrol, until SIGTERM or SIGINT
     Serve(ServeArgs),
+    /// Print the public deployment file, which leaders, edges and operators take
+    Deployment,
+    /// Whether the running `kgc serve` does its work; exits with 1 and says why if it does not
+    Health(HealthArgs),
     /// Check the audit table and print it
     Audit(AuditArgs),
     /// Operators: who may issue tokens
@@ -99,6 +106,8 @@ pub(crate) struct ServeArgs {
     /// choose; may be repeated
     #[arg(short, long, value_name = "MULTIADDR")]
     pub(crate) listen: Vec<String>,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArgs,
 }
 
 #[derive(Debug, Args)]
@@ -116,6 +125,12 @@ pub(crate) struct AuditArgs {
 pub(crate) enum OperatorCommand {
     /// Make an operator's key pair: PREFIX.key (secret, mode 0600) and PREFIX.pub
     New {
+        /// If there is a key pair already, leave it and go on
+        #[arg(long)]
+        keep: bool,
+        /// Put a copy of the public key here, too
+        #[arg(long, value_name = "FILE")]
+        publish: Option<PathBuf>,
         /// Prefix of the two files
         #[arg(short, long, value_name = "PREFIX", default_value = "operator")]
         out: PathBuf,
@@ -163,6 +178,13 @@ pub(crate) struct IssueArgs {
     /// Which of the group's leaders: no two leaders of a group may have the same
     #[arg(long, value_name = "N", default_value_t = 1, requires = "leads")]
     pub(crate) ordinal: u16,
+    /// Issue tokens for NAME-1 to NAME-N, into the directory --out; whose token is or was there already gets no other. Ordinals
+    /// of leaders count up from --ordinal
+    #[arg(long, value_name = "N", requires = "out", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) count: Option<u16>,
+    /// How long to wait for the deployment file if it is not there yet
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
+    pub(crate) wait: Duration,
     /// When the drone's identity ends: from now (365d) or at a time (2026-12-31T00:00:00Z)
     #[arg(long, value_name = "TIME", default_value = "365d", value_parser = parse_time)]
     pub(crate) not_after: UnixTime,

@@ -1,6 +1,7 @@
 //! The configuration: defaults ← `--config FILE` ← `QUIVER_KGC_…` ← flags.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,6 +28,10 @@ pub(crate) struct Config {
     pub(crate) listen: Vec<String>,
     /// How log lines look.
     pub(crate) log_format: LogFormat,
+    /// Where to serve metrics and health.
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Directory into which the first KGC of a quorum puts the public deployment file, besides the one in its own.
+    pub(crate) publish: Option<PathBuf>,
     /// How often revocations made on the command line are looked for.
     #[serde(with = "humantime_serde")]
     pub(crate) poll: Duration,
@@ -60,6 +65,8 @@ impl Default for Config {
             data_dir: "kgc-data".into(),
             listen: vec!["/ip4/0.0.0.0/tcp/7000".into()],
             log_format: LogFormat::Text,
+            metrics: None,
+            publish: None,
             poll: Duration::from_secs(1),
             revocation_validity: Duration::from_secs(7 * 24 * 3600),
             attribute_interval: Duration::from_secs(5),
@@ -79,12 +86,15 @@ struct Given<'a> {
     log_format: Option<LogFormat>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     listen: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<SocketAddr>,
 }
 
 impl Config {
     /// Reads all layers.
-    pub(crate) fn read(common: &CommonArgs, listen: &[String]) -> Result<Self> {
-        let given = Given { data_dir: common.data_dir.as_deref(), log_format: common.log_format, listen };
+    pub(crate) fn read(common: &CommonArgs, listen: &[String], metrics: Option<SocketAddr>) -> Result<Self> {
+        let (data_dir, log_format) = (common.data_dir.as_deref(), common.log_format);
+        let given = Given { data_dir, log_format, listen, metrics };
         Ok(layers(common.config.as_deref(), VARIABLES, &given)?)
     }
 

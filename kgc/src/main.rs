@@ -3,7 +3,7 @@
 //! `main` reads the command line, `config` the settings; `service` runs the machine of `quiver-role` with the driver of
 //! `quiver-net`; `store` is the registry, `sealed` the encrypted file with the master secret, `authorities` the one with the
 //! attribute authorities' keys, `master_share` the one with the share of the master key of identity-based encryption; `quorum`
-//! is what a KGC does that is one of several.
+//! is what a KGC does that is one of several; `metrics` is what is counted.
 
 mod attributes;
 mod audit;
@@ -16,6 +16,7 @@ mod error;
 mod ibe;
 mod init;
 mod master_share;
+mod metrics;
 mod operator;
 mod quorum;
 mod registry;
@@ -28,7 +29,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use quiver_service::{Exit, logging};
+use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::{Exit, logging, monitoring, terminal};
 
 use crate::cli::{Cli, Command, DroneCommand, OperatorCommand, TokenCommand};
 use crate::config::Config;
@@ -45,12 +47,18 @@ fn main() -> ExitCode {
     }
 }
 
+/// The text of the public deployment file.
+fn deployment(config: &Config) -> Result<String> {
+    Ok(DeploymentFile::read(&config.existing_deployment()?)?.text()?)
+}
+
 fn run(cli: Cli) -> Result<()> {
-    let listen = match &cli.command {
-        Command::Serve(args) => args.listen.as_slice(),
-        _ => &[],
+    let (listen, metrics) = match &cli.command {
+        Command::Serve(args) => (args.listen.as_slice(), args.metrics.metrics),
+        Command::Health(args) => (&[][..], args.metrics.metrics),
+        _ => (&[][..], None),
     };
-    let config = Config::read(&cli.common, listen)?;
+    let config = Config::read(&cli.common, listen, metrics)?;
     logging::start(config.log_format)?;
     match cli.command {
         Command::Init(args) => init::run(&config, &cli.common.protection, &args),
@@ -58,8 +66,16 @@ fn run(cli: Cli) -> Result<()> {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
             runtime.block_on(service::run(config, cli.common.protection))
         }
+        Command::Health(args) => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let said = runtime.block_on(monitoring::ask("kgc", config.metrics, args.live))?;
+            Ok(terminal::line(&said)?)
+        }
         Command::Audit(args) => audit::run(&config, &args),
-        Command::Operator(OperatorCommand::New { out, suite }) => operator::new(&out, suite),
+        Command::Operator(OperatorCommand::New { keep, publish, out, suite }) => {
+            operator::new(&out, suite, keep, publish.as_deref())
+        }
+        Command::Deployment => Ok(terminal::line(deployment(&config)?.trim_end())?),
         Command::Token(TokenCommand::Issue(args)) => token::issue(&config, &args),
         Command::Token(TokenCommand::List { json }) => token::list(&config, json),
         Command::Token(TokenCommand::Revoke { which }) => token::revoke(&config, &which),

@@ -6,19 +6,25 @@ use std::path::{Path, PathBuf};
 use quiver_ainq::{OperatorPublicKey, OperatorSecretKey, Suite};
 use quiver_service::armour::{self, Kind};
 use quiver_service::deployment_file::SuiteChoice;
-use quiver_service::{terminal, with_suite};
+use quiver_service::{private_file, terminal, with_suite};
 use rand::rngs::OsRng;
 
 use crate::error::{Error, Result};
 
+/// The longest public key file, in bytes.
+const LIMIT: u64 = 4096;
+
 /// `kgc operator new`.
-pub(crate) fn new(prefix: &Path, suite: SuiteChoice) -> Result<()> {
+pub(crate) fn new(prefix: &Path, suite: SuiteChoice, keep: bool, publish: Option<&Path>) -> Result<()> {
     let with = |extension: &str| {
         let mut name = OsString::from(prefix);
         name.push(extension);
         PathBuf::from(name)
     };
     let (secret_path, public_path) = (with(".key"), with(".pub"));
+    if keep && public_path.exists() && secret_path.exists() {
+        return publish_copy(&public_path, publish);
+    }
     if public_path.exists() {
         return Err(quiver_service::Error::Exists { path: public_path }.into());
     }
@@ -32,6 +38,14 @@ pub(crate) fn new(prefix: &Path, suite: SuiteChoice) -> Result<()> {
         secret_path.display(),
         public_path.display()
     ))?;
+    publish_copy(&public_path, publish)
+}
+
+/// Copies the public key to where others find it.
+fn publish_copy(public: &Path, publish: Option<&Path>) -> Result<()> {
+    if let Some(publish) = publish {
+        private_file::replace_public(publish, &private_file::read_public(public, LIMIT)?)?;
+    }
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod centre;
 pub(crate) mod commands;
 mod control;
 pub(crate) mod file;
+mod found;
 mod host;
 mod init;
 mod release;
@@ -27,6 +28,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: QuorumC
     match command {
         QuorumCommand::Key(args) => init::key(config, protection, &args),
         QuorumCommand::Init(args) => init::run(config, protection, &args),
+        QuorumCommand::Found(args) => found::run(config, protection, &args),
         asked => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(commands::run(config, asked))

@@ -21,6 +21,7 @@ use crate::changes::{Changes, describe};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::master_share;
+use crate::metrics::{self, Metrics};
 use crate::quorum;
 use crate::quorum::file::Pinned;
 use crate::sealed::Sealed;
@@ -65,10 +66,12 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let mut machine = KeyCentre::new(deployment, kgc, office).with_release(release);
     catch_up(&mut machine, &mut changes)?;
     let key = NodeKey::from_seed(*sealed.seed)?;
-    let host = KgcHost { store, peer_id: key.peer_id() };
+    let metrics = Metrics::default();
+    let host = KgcHost { store, peer_id: key.peer_id(), metrics: metrics.clone() };
     let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, PEERS);
     node.listen = config.listen.iter().map(|text| address(text)).collect::<Result<_>>()?;
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
+    let _monitor = metrics::monitor(config, metrics, handle.clone(), metrics::of_single).await?;
     let poll = tokio::spawn(changes.follow(handle, config.poll, std::convert::identity));
     let stopped = driver
         .run(async move {
@@ -156,6 +159,7 @@ pub(crate) fn address(text: &str) -> Result<Multiaddr> {
 struct KgcHost {
     store: Store,
     peer_id: PeerId,
+    metrics: Metrics,
 }
 
 impl<S: Suite> Host<KeyCentre<S>> for KgcHost {
@@ -164,6 +168,7 @@ impl<S: Suite> Host<KeyCentre<S>> for KgcHost {
     }
 
     fn event(&mut self, _: &KeyCentre<S>, event: CentreEvent) {
+        self.metrics.count(&event);
         match event {
             CentreEvent::Kgc(event) => log(event),
             CentreEvent::Office(event) => log_of_the_office(event),

@@ -1,11 +1,12 @@
 //! Tokens: `kgc token issue|list|revoke`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use quiver_ainq::{Deployment, Role, Suite, TokenGrant};
+use quiver_ainq::{Deployment, Name, OperatorSecretKey, Role, Suite, TokenGrant};
 use quiver_service::armour::{self, Kind};
-use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::{clock, terminal, with_suite};
+use quiver_service::deployment_file::{DeploymentFile, SuiteChoice};
+use quiver_service::{clock, private_file, terminal, token_directory, with_suite};
 use rand::rngs::OsRng;
 
 use crate::cli::{IssueArgs, Record};
@@ -15,25 +16,72 @@ use crate::operator;
 use crate::registry;
 use crate::store::Store;
 
-/// Issues a token. Needs neither the KGC nor its passphrase.
+/// How often to look for a file that is awaited.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Issues tokens. Needs neither the KGC nor its passphrase.
 pub(crate) fn issue(config: &Config, args: &IssueArgs) -> Result<()> {
-    let path = match &args.deployment {
-        Some(path) => path.clone(),
-        None => config.existing_deployment()?,
-    };
-    let file = DeploymentFile::read(&path)?;
+    let file = DeploymentFile::read(&deployment_path(config, args)?)?;
     let suite = file.suite()?;
     with_suite!(suite, S => {
         let deployment = file.pin::<S>()?;
         let operator = operator::read_secret::<S>(&args.operator, suite)?;
-        let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.token", args.name)));
-        let issued = operator.issue(&deployment, terms(args)?, &mut OsRng)?;
-        let write = || armour::write_new(&out, Kind::Token, suite, &issued.encode());
+        let issuer = Issuer { config, args, suite, deployment, operator };
+        match (args.count, &args.out) {
+            (Some(count), Some(directory)) => issuer.issue_many(count, directory),
+            _ => {
+                let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.token", args.name)));
+                issuer.issue(args.name.clone(), args.ordinal, &out)
+            }
+        }
+    })
+}
+
+/// Where the deployment file is, once it is.
+fn deployment_path(config: &Config, args: &IssueArgs) -> Result<PathBuf> {
+    let given = args.deployment.clone();
+    let path = given.clone().unwrap_or_else(|| config.deployment_path());
+    let mut left = args.wait;
+    while !path.exists() && !left.is_zero() {
+        let nap = left.min(LOOK);
+        std::thread::sleep(nap);
+        left = left.saturating_sub(nap);
+    }
+    given.map_or_else(|| config.existing_deployment(), Ok)
+}
+
+/// Whoever issues tokens.
+struct Issuer<'a, S: Suite> {
+    config: &'a Config,
+    args: &'a IssueArgs,
+    suite: SuiteChoice,
+    deployment: Deployment<S>,
+    operator: OperatorSecretKey<S>,
+}
+
+impl<S: Suite> Issuer<'_, S> {
+    /// Tokens for `NAME-1` to `NAME-count`, but for whom there is or was one.
+    fn issue_many(&self, count: u16, directory: &Path) -> Result<()> {
+        private_file::create_directory(directory)?;
+        for number in 1..=count {
+            let name = Name::new(&format!("{}-{number}", self.args.name))?;
+            if !token_directory::knows(directory, name.as_str())? {
+                let ordinal = self.args.ordinal.saturating_add(number - 1);
+                self.issue(name.clone(), ordinal, &directory.join(format!("{name}.token")))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn issue(&self, name: Name, ordinal: u16, out: &Path) -> Result<()> {
+        let grant = terms(self.args, name, ordinal)?;
+        let issued = self.operator.issue(&self.deployment, grant, &mut OsRng)?;
+        let write = || armour::write_new(out, Kind::Token, self.suite, &issued.encode());
         let statement = &issued.token.statement;
-        let recorded = match registry_here(config, args.record, &deployment)? {
+        let recorded = match registry_here(self.config, self.args.record, &self.deployment)? {
             Some(mut store) => {
                 let now = clock::unix_now();
-                store.refuse_taken_name(args.name.as_str(), now)?;
+                store.refuse_taken_name(statement.name.as_str(), now)?;
                 write()?;
                 store.record_token(statement, now)?;
                 "recorded here"
@@ -51,10 +99,10 @@ pub(crate) fn issue(config: &Config, args: &IssueArgs) -> Result<()> {
             clock::format(statement.expiry)
         ))?;
         Ok(())
-    })
+    }
 }
 
-fn terms(args: &IssueArgs) -> Result<TokenGrant> {
+fn terms(args: &IssueArgs, name: Name, ordinal: u16) -> Result<TokenGrant> {
     let now = clock::unix_now();
     if args.expires <= now {
         return Err(Error::Terms("--expires lies in the past".into()));
@@ -63,11 +111,10 @@ fn terms(args: &IssueArgs) -> Result<TokenGrant> {
         return Err(Error::Terms("--not-after lies in the past".into()));
     }
     let role = match &args.leads {
-        Some(group) => Role::Leader { group: group.clone(), ordinal: args.ordinal },
+        Some(group) => Role::Leader { group: group.clone(), ordinal },
         None => Role::Edge,
     };
-    let (name, groups) = (args.name.clone(), args.group.clone());
-    Ok(TokenGrant { name, role, groups, not_after: args.not_after, expiry: args.expires })
+    Ok(TokenGrant { name, role, groups: args.group.clone(), not_after: args.not_after, expiry: args.expires })
 }
 
 /// The registry in the data directory, if there is one of this deployment and it is wanted.

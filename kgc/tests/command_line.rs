@@ -2,6 +2,8 @@
 
 #[path = "command_line/attributes.rs"]
 mod attributes;
+#[path = "command_line/containers.rs"]
+mod containers;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

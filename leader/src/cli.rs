@@ -9,7 +9,7 @@ use quiver_drone::command::AbeCommand;
 use quiver_drone::envelope::EnvelopeArgs;
 use quiver_drone::release::IbeOptions;
 use quiver_service::EXIT_CODES_HELP;
-use quiver_service::arguments::CommonArgs;
+use quiver_service::arguments::{CommonArgs, HealthArgs, MetricsArgs};
 use serde::{Deserialize, Serialize};
 
 const EXAMPLES: &str = "\
@@ -19,6 +19,8 @@ Examples:
   leader serve --peer /ip4/10.0.0.2/tcp/7001 --silence 10s             # one of several leaders
   leader serve --strategy tree                                         # a group of many thousands
   leader serve --serial /dev/ttyACM0                                   # also a gateway for boards on this line
+  leader serve --metrics 127.0.0.1:9465                                # with /metrics, /healthz, /readyz
+  leader health --metrics 127.0.0.1:9465                               # ready, or why not
   leader status
   leader rekey
   leader evict edge-7
@@ -46,6 +48,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Lead the group until SIGTERM or SIGINT; enrols first if need be
     Serve(ServeArgs),
+    /// Whether the running leader does its work; exits with 1 and says why if it does not
+    Health(HealthArgs),
     /// How the running leader and its group are doing
     Status {
         /// Print JSON
@@ -142,6 +146,8 @@ pub(crate) struct ServeArgs {
     /// Bits per second on devices of --serial; USB ignores it [default: 115200]
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1200..=4_000_000))]
     pub(crate) baud: Option<u32>,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArgs,
     /// Print the group's messages as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,6 +1,7 @@
 //! The configuration: defaults ← `--config FILE` ← `QUIVER_LEADER_…` ← flags.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     /// How log lines look.
     pub(crate) log_format: LogFormat,
+    /// Where to serve metrics and health.
+    pub(crate) metrics: Option<SocketAddr>,
     /// The public deployment file; after the first start the copy in the data directory.
     pub(crate) deployment: Option<PathBuf>,
     /// Addresses of KGCs, in place of those in the deployment file.
@@ -85,6 +88,7 @@ impl Default for Config {
         Self {
             data_dir: "leader-data".into(),
             log_format: LogFormat::Text,
+            metrics: None,
             deployment: None,
             kgc: Vec::new(),
             attributes: false,
@@ -115,6 +119,8 @@ struct Given<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     log_format: Option<LogFormat>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<SocketAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     deployment: Option<&'a Path>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     kgc: &'a [String],
@@ -143,13 +149,19 @@ struct Given<'a> {
 }
 
 impl Config {
-    /// Reads all layers. `kgc` are addresses that another subcommand than `serve` was given.
-    pub(crate) fn read(common: &CommonArgs, serve: Option<&ServeArgs>, kgc: &[String]) -> Result<Self> {
+    /// Reads all layers. `kgc` and `metrics` are addresses that another subcommand than `serve` was given.
+    pub(crate) fn read(
+        common: &CommonArgs,
+        serve: Option<&ServeArgs>,
+        kgc: &[String],
+        metrics: Option<SocketAddr>,
+    ) -> Result<Self> {
         let none = ServeArgs::default();
         let serve = serve.unwrap_or(&none);
         let given = Given {
             data_dir: common.data_dir.as_deref(),
             log_format: common.log_format,
+            metrics: metrics.or(serve.metrics.metrics),
             deployment: serve.deployment.as_deref(),
             kgc: if serve.kgc.is_empty() { kgc } else { &serve.kgc },
             attributes: serve.attributes,

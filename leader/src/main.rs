@@ -11,6 +11,7 @@ mod envelope;
 mod error;
 mod gateway;
 mod ibe;
+mod metrics;
 mod service;
 mod store;
 
@@ -19,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use quiver_drone::command::AbeCommand;
-use quiver_service::{Exit, control::call, logging, terminal};
+use quiver_service::{Exit, control::call, logging, monitoring, terminal};
 use serde::de::DeserializeOwned;
 
 use crate::cli::{Cli, Command};
@@ -48,11 +49,18 @@ fn run(cli: Cli) -> Result<()> {
         Command::Ibe(args) => args.kgc.as_slice(),
         _ => &[],
     };
-    let config = Config::read(&cli.common, serve, kgc)?;
+    let metrics = match &cli.command {
+        Command::Health(args) => args.metrics.metrics,
+        _ => None,
+    };
+    let config = Config::read(&cli.common, serve, kgc, metrics)?;
     logging::start(config.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match cli.command {
         Command::Serve(args) => runtime.block_on(service::run(config, cli.common.protection, args.json)),
+        Command::Health(args) => {
+            Ok(terminal::line(&runtime.block_on(monitoring::ask("leader", config.metrics, args.live))?)?)
+        }
         Command::Status { json } => {
             let status: Status = runtime.block_on(ask(&config, &Request::Status))?;
             let text = if json { serde_json::to_string_pretty(&status) } else { Ok(status.describe()) };

@@ -5,19 +5,23 @@ use std::time::Duration;
 use quiver_ainq::{Deployment, IssuedToken, Name, Role, Suite};
 use quiver_drone::envelope::{self, told};
 use quiver_drone::fetching::Desk;
-use quiver_net::{Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic};
+use quiver_drone::health;
+use quiver_net::{
+    Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic,
+};
 use quiver_role::{
     Kgcs, Leader, LeaderConfig, LeaderEvent, LeaderRecord, QuorumSuite, Reason, Route, Source,
 };
 use quiver_service::config::parse_all;
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::monitoring::Monitor;
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::shutdown::Shutdown;
 use quiver_service::terminal::{self, Message};
 use quiver_service::token_file::{self, Wanted};
-use quiver_service::{private_file, with_suite};
+use quiver_service::{monitoring, private_file, with_suite};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
@@ -26,6 +30,7 @@ use crate::config::Config;
 use crate::control;
 use crate::error::{Error, Result};
 use crate::gateway;
+use crate::metrics::{Metrics, Wave};
 use crate::store::Store;
 
 /// Events kept for subcommands that wait for one.
@@ -56,9 +61,20 @@ async fn serve<S: QuorumSuite>(
     let peer_id = node.key.peer_id();
     let plan = config.fetching(file, attributes::PATIENCE_OF_A_CALL)?;
     let desk = Desk::new(store.keys(&deployment), plan);
-    let host = LeaderHost { store, peer_id, group: group.to_string(), json, events: events.clone(), refused };
+    let metrics = Metrics::default();
+    let host = LeaderHost {
+        store,
+        peer_id,
+        group: group.to_string(),
+        json,
+        events: events.clone(),
+        refused,
+        metrics: metrics.clone(),
+        wave: Wave::default(),
+    };
     let boards = gateway::config(config, &node, &group)?;
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
+    let _monitor = monitor(config, metrics, &handle).await?;
     envelope::hand_over(&handle, &desk).await;
     let (_control, calls) = Server::start(&config.data_dir)?;
     let fetching = config.attributes.then(|| tokio::spawn(fetch(handle.clone(), desk.clone())));
@@ -82,8 +98,21 @@ async fn serve<S: QuorumSuite>(
     }
 }
 
+/// Serves metrics and health of the running leader.
+async fn monitor<S: Suite>(config: &Config, metrics: Metrics, handle: &Handle<Leader<S>>) -> Result<Monitor> {
+    let mut registry = monitoring::registry(env!("CARGO_PKG_VERSION"));
+    metrics.register(&mut registry);
+    handle.metrics().register(&mut registry);
+    let monitor = Monitor::start(config.metrics, registry, "starting").await?;
+    let troubles = metrics.troubles.clone();
+    health::watch(&monitor, handle.clone(), troubles, move |machine, unreached| {
+        metrics.look(machine, unreached)
+    });
+    Ok(monitor)
+}
+
 /// Fetches attribute keys as soon as the leader has enrolled.
-async fn fetch<S: Suite>(machine: quiver_net::Handle<Leader<S>>, desk: Desk<S>) {
+async fn fetch<S: Suite>(machine: Handle<Leader<S>>, desk: Desk<S>) {
     loop {
         if let Some(keypair) = control::keypair(&machine, &desk).await {
             return envelope::fetch_until_answered(&machine, &desk, &keypair).await;
@@ -210,6 +239,8 @@ struct LeaderHost {
     json: bool,
     events: broadcast::Sender<LeaderEvent>,
     refused: mpsc::Sender<Reason>,
+    metrics: Metrics,
+    wave: Wave,
 }
 
 impl<S: Suite> Host<Leader<S>> for LeaderHost {
@@ -219,6 +250,8 @@ impl<S: Suite> Host<Leader<S>> for LeaderHost {
 
     fn event(&mut self, machine: &Leader<S>, event: LeaderEvent) {
         self.log(&event);
+        self.wave.follow(&event, &self.metrics);
+        self.metrics.count(&event);
         if let LeaderEvent::EpochActivated { .. } = &event
             && let Err(error) = tokio::task::block_in_place(|| self.store.compact(machine))
         {

@@ -9,6 +9,7 @@ use serde_json::json;
 use tokio::sync::{broadcast, mpsc};
 
 use crate::control::SendFailed;
+use crate::metrics::Metrics;
 use crate::store::Store;
 
 /// How an enrolment ended.
@@ -35,6 +36,7 @@ pub(super) struct EdgeHost {
     pub(super) json: bool,
     pub(super) milestones: mpsc::Sender<Milestone>,
     pub(super) failures: broadcast::Sender<SendFailed>,
+    pub(super) metrics: Metrics,
 }
 
 impl<S: Suite> Host<Edge<S>> for EdgeHost {
@@ -47,6 +49,7 @@ impl<S: Suite> Host<Edge<S>> for EdgeHost {
     }
 
     fn event(&mut self, machine: &Edge<S>, event: EdgeEvent) {
+        self.metrics.count(&event, machine.status().name.is_some());
         match event {
             EdgeEvent::Enrolled { name } => self.enrolled(&name),
             EdgeEvent::KeyActivated { epoch, digest, slot } => {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use quiver_ainq::Name;
+use quiver_service::deployment_file::SuiteChoice;
 
 const QUORUM_STEPS: &str = "\
 A quorum, from nothing (here 3 of 5), at each of the five machines:
@@ -30,6 +32,9 @@ pub(crate) enum QuorumCommand {
     Key(QuorumKeyArgs),
     /// Join a quorum: pin its init file. `kgc serve` then makes the key together with the others
     Init(QuorumInitArgs),
+    /// Both of these at once, with a directory in place of people who put the file together: for containers and for trying it
+    /// out. Goes on where it was interrupted, and does nothing if it is done
+    Found(FoundArgs),
     /// Where this KGC stands, and the others as it sees them
     Status {
         /// Print JSON
@@ -66,6 +71,34 @@ pub(crate) struct QuorumInitArgs {
     /// Public key of an operator whose tokens count here (from `kgc operator new`); may be repeated
     #[arg(long, value_name = "FILE", required = true)]
     pub(crate) operator: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FoundArgs {
+    /// The directory that all KGCs have in common, and nobody else can write to: each puts its part there as kgc-ID.toml, and
+    /// takes the others' and operator.pub from there. Whoever writes to it before all have pinned it decides who the KGCs are
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    #[command(flatten)]
+    pub(crate) key: QuorumKeyArgs,
+    /// Name of the deployment
+    #[arg(long, value_name = "NAME")]
+    pub(crate) deployment: Name,
+    /// How many KGCs there are
+    #[arg(long, value_name = "N")]
+    pub(crate) members: u16,
+    /// How many it takes; more than half
+    #[arg(long, value_name = "T")]
+    pub(crate) threshold: u16,
+    /// Group and hash functions
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) suite: SuiteChoice,
+    /// How long to wait for the other KGCs' parts
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = humantime::parse_duration)]
+    pub(crate) wait: Duration,
+    /// Then serve, as `kgc serve` does, and put deployment.toml into the directory once there is a key
+    #[arg(long)]
+    pub(crate) serve: bool,
 }
 
 #[derive(Debug, Args)]

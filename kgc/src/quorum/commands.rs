@@ -42,7 +42,7 @@ pub(crate) async fn run(config: &Config, command: QuorumCommand) -> Result<()> {
             ask::<()>(config, &Request::Adopt).await?;
             say("the new shares are in force here, the old ones erased")
         }
-        QuorumCommand::Key(_) | QuorumCommand::Init(_) => Ok(()),
+        QuorumCommand::Key(_) | QuorumCommand::Init(_) | QuorumCommand::Found(_) => Ok(()),
     }
 }
 

@@ -15,6 +15,7 @@ use super::control::Told;
 use super::sealed::QuorumState;
 use super::{release, words};
 use crate::ibe::setup::first_patterns;
+use crate::metrics::Metrics;
 use crate::service::{log, log_of_the_office, log_of_the_release};
 use crate::store::Store;
 
@@ -26,6 +27,7 @@ pub(crate) struct QuorumHost {
     /// Whoever opens the centre and keeps the deployment file.
     pub(crate) ready: mpsc::UnboundedSender<()>,
     pub(crate) peer_id: PeerId,
+    pub(crate) metrics: Metrics,
 }
 
 impl QuorumHost {
@@ -83,6 +85,9 @@ impl<S: QuorumSuite> Host<QuorumCentre<S>> for QuorumHost {
     }
 
     fn event(&mut self, machine: &QuorumCentre<S>, event: QuorumCentreEvent) {
+        if let QuorumCentreEvent::Centre(event) = &event {
+            self.metrics.count(event);
+        }
         match event {
             QuorumCentreEvent::Node(QuorumEvent::Signed { body, signature }) => {
                 if let Some(authority) = release::signed(machine.node(), &body, &signature) {

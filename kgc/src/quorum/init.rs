@@ -1,10 +1,12 @@
 //! `kgc quorum key`, `kgc quorum init`: a KGC's transport key, and which quorum it belongs to.
 
+use std::path::PathBuf;
+
 use quiver_ainq::Suite;
 use quiver_net::NodeKey;
 use quiver_service::secrets::{Protection, ProtectionArgs};
 use quiver_service::{clock, private_file, terminal, with_suite};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::file::{self, Pinned, QuorumFile, Seat};
 use super::sealed::{self, QuorumState};
@@ -17,13 +19,20 @@ use crate::sealed as single;
 use crate::store::Store;
 
 /// A seat, as text to be pasted.
-#[derive(Serialize)]
-struct Table {
-    kgc: [Seat; 1],
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Table {
+    pub(super) kgc: [Seat; 1],
 }
 
 /// Makes the transport key, or reads the one there is, and prints this KGC's part of the init file.
 pub(crate) fn key(config: &Config, protection: &ProtectionArgs, args: &QuorumKeyArgs) -> Result<()> {
+    terminal::line(part(config, protection, args)?.trim_end())?;
+    Ok(())
+}
+
+/// This KGC's part of the init file. Makes its transport key if there is none.
+pub(super) fn part(config: &Config, protection: &ProtectionArgs, args: &QuorumKeyArgs) -> Result<String> {
     private_file::create_directory(&config.data_dir)?;
     let there = transport::path_in(&config.data_dir).exists();
     let by = protection.obtain(!there)?;
@@ -33,14 +42,21 @@ pub(crate) fn key(config: &Config, protection: &ProtectionArgs, args: &QuorumKey
         transport::create(&config.data_dir, &by)?
     };
     let seat = Seat { id: args.id, peer: key.peer_id().to_string(), addresses: args.address.clone() };
-    let text = toml::to_string(&Table { kgc: [seat] }).map_err(|error| Error::Quorum(error.to_string()))?;
-    terminal::line(text.trim_end())?;
-    Ok(())
+    toml::to_string(&Table { kgc: [seat] }).map_err(|error| Error::Quorum(error.to_string()))
 }
 
 /// Pins the init file.
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &QuorumInitArgs) -> Result<()> {
-    let pinned = QuorumFile::read(&args.file)?;
+    pin_new(config, protection, &QuorumFile::read(&args.file)?, &args.operator)
+}
+
+/// Pins a file that was checked, unless another is.
+pub(super) fn pin_new(
+    config: &Config,
+    protection: &ProtectionArgs,
+    pinned: &Pinned,
+    operators: &[PathBuf],
+) -> Result<()> {
     let data_dir = &config.data_dir;
     let all = [
         single::path_in(data_dir),
@@ -54,19 +70,19 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &QuorumIni
     }
     let by = protection.obtain(false)?;
     let key = transport::read(data_dir, &by)?;
-    with_suite!(pinned.suite, S => pin::<S>(config, &pinned, args, &key, &by))
+    with_suite!(pinned.suite, S => pin::<S>(config, pinned, operators, &key, &by))
 }
 
 fn pin<S: Suite>(
     config: &Config,
     pinned: &Pinned,
-    args: &QuorumInitArgs,
+    operators: &[PathBuf],
     key: &NodeKey,
     by: &Protection,
 ) -> Result<()> {
     let own = pinned.own(&key.peer_id())?;
     let charter = pinned.charter()?;
-    let operators = args.operator.iter().map(|path| operator::read_public::<S>(path, pinned.suite));
+    let operators = operators.iter().map(|path| operator::read_public::<S>(path, pinned.suite));
     let operators = operators.collect::<Result<Vec<_>>>()?;
     QuorumState::create(&config.data_dir, pinned, &operators, by)?;
     let mut store = Store::create(&config.data_dir, &pinned.seat(), clock::unix_now())?;

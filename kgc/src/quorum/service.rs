@@ -24,10 +24,11 @@ use super::control::{self, Counter};
 use super::file::Pinned;
 use super::host::QuorumHost;
 use super::sealed::{Held, QuorumState};
-use super::{release, transport};
+use super::{found, release, status, transport};
 use crate::changes::Changes;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::metrics::{self, Metrics};
 use crate::service::{PEERS, address, office, release_with};
 use crate::store::Store;
 
@@ -63,11 +64,17 @@ pub(crate) async fn serve<S: QuorumSuite>(
     let settings = node_config(config, &pinned, id, key.clone())?;
     let (events, _) = broadcast::channel(EVENTS);
     let (ready, readied) = mpsc::unbounded_channel();
-    let host = QuorumHost { store, state, events: events.clone(), ready, peer_id: key.peer_id() };
+    let metrics = Metrics::default();
+    let (peer_id, counted) = (key.peer_id(), metrics.clone());
+    let host = QuorumHost { store, state, events: events.clone(), ready, peer_id, metrics: counted };
     let (driver, handle) = Driver::new(&settings, QuorumCentre::new(node), host, OsRng)?;
     if view.version.is_none() && view.ceremony.is_none() {
         handle.command(QuorumCentreCommand::Node(QuorumCommand::Generate)).await.map_err(stopped)?;
     }
+    let seat = pinned.clone();
+    let look =
+        move |machine: &QuorumCentre<S>, metrics: &Metrics| status::of(machine, &seat, id).look(metrics);
+    let _monitor = metrics::monitor(config, metrics, handle.clone(), look).await?;
     let (_control, calls) = Server::start(&config.data_dir)?;
     let (machine, asked) = (handle.clone(), Arc::default());
     let counter = Counter { machine, events, asked, pinned: pinned.clone(), id };
@@ -176,6 +183,9 @@ impl<S: QuorumSuite> Premises<S> {
     /// The public file that drones take.
     fn keep_file(&self, opening: &Opening<S>) -> Result<()> {
         let file = self.pinned.deployment_file(&opening.deployment, &opening.statement);
+        if let Err(error) = found::publish(self.id, self.config.publish.as_deref(), &file) {
+            tracing::warn!(%error, "the deployment file is in the data directory alone: `kgc deployment` prints it");
+        }
         let path = self.config.deployment_path();
         if DeploymentFile::read(&path).is_ok_and(|kept| kept == file) {
             return Ok(());

@@ -3,12 +3,14 @@
 use quiver_ainq::KgcId;
 use quiver_quorum::QuorumSuite;
 use quiver_role::quorum::{QuorumView, Stage};
+use quiver_service::monitoring::Standing;
 use quiver_service::terminal;
 use serde::{Deserialize, Serialize};
 
 use super::centre::QuorumCentre;
 use super::file::Pinned;
 use super::words;
+use crate::metrics::Metrics;
 
 /// Where it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,6 +152,35 @@ impl Status {
         let rows: Vec<_> = self.others.iter().map(Other::row).collect();
         lines.push(terminal::table(["KGC", "CONNECTION", "SHARES", "PEER"], &rows));
         lines.join("\n")
+    }
+
+    /// Brings the gauges up to date, and says whether drones can enrol with the help of this KGC.
+    pub(crate) fn look(&self, metrics: &Metrics) -> Standing {
+        let connected = self.others.iter().filter(|other| other.connected).count();
+        metrics.serving.set(self.serving.into());
+        metrics.tokens.set(i64::try_from(self.tokens).unwrap_or(i64::MAX));
+        metrics.revocation_list.set(i64::try_from(self.revocation_list).unwrap_or(i64::MAX));
+        metrics.quorum_members.set(self.members.into());
+        metrics.quorum_threshold.set(self.threshold.into());
+        metrics.quorum_connected.set(i64::try_from(connected + 1).unwrap_or(i64::MAX));
+        metrics.share_version.set(self.version.unwrap_or_default().into());
+        metrics.wishes.set(i64::try_from(self.wishes).unwrap_or(i64::MAX));
+        let mut standing = Standing::ready();
+        if !self.serving {
+            standing.because(self.doing());
+        }
+        if connected + 1 < usize::from(self.threshold) {
+            let missing: Vec<_> =
+                self.others.iter().filter(|other| !other.connected).map(|other| other.kgc).collect();
+            standing.because(format!(
+                "{} of {} KGCs are connected, this one included, and {} are needed; no connection to KGC {}",
+                connected + 1,
+                self.members,
+                self.threshold,
+                words::list(&missing)
+            ));
+        }
+        standing
     }
 
     fn doing(&self) -> String {

@@ -8,12 +8,14 @@
 //! | [`envelope`] | sealing and opening files; the subcommands `envelope seal`, `open` and `send` |
 //! | [`ibe`] | files encrypted to conditions; the subcommands `ibe encrypt`, `decrypt`, `identity` and `recipient` |
 //! | [`release`] | keys of conditions, collected from the KGCs; the subcommands `ibe key`, `list` and `authority` |
+//! | [`health`] | how the running service is doing, for the endpoint of metrics and health |
 //! | [`command`] | the subcommands `abe fetch` and `abe list` |
 
 pub mod command;
 pub mod envelope;
 mod error;
 pub mod fetching;
+pub mod health;
 pub mod ibe;
 pub mod keys;
 pub mod release;

@@ -18,7 +18,7 @@ use libp2p::swarm::ConnectionId;
 use quiver_role::Route;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::config::NodeConfig;
@@ -50,6 +50,17 @@ struct Entry {
     failures: u32,
 }
 
+/// A configured address to which there is no connection although it was tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreached {
+    /// What was hoped to be there.
+    pub route: Route,
+    /// The address as configured.
+    pub address: Multiaddr,
+    /// What happened last.
+    pub reason: String,
+}
+
 /// An attempt that may be made now. It must be answered by [`Dialler::dialling`] or [`Dialler::refused`].
 pub(crate) struct Attempt {
     pub(crate) index: usize,
@@ -65,6 +76,7 @@ pub(crate) struct Dialler {
     patience: Duration,
     ceiling: Duration,
     rng: SmallRng,
+    unreached: watch::Sender<Vec<Unreached>>,
 }
 
 impl Dialler {
@@ -82,7 +94,13 @@ impl Dialler {
             patience: config.handshake_timeout,
             ceiling: config.redial_ceiling,
             rng: SmallRng::from_entropy(),
+            unreached: watch::Sender::default(),
         }
+    }
+
+    /// Which addresses cannot be reached, as it is from now on.
+    pub(crate) fn unreached(&self) -> watch::Receiver<Vec<Unreached>> {
+        self.unreached.subscribe()
     }
 
     /// The next attempt to make.
@@ -125,6 +143,9 @@ impl Dialler {
         let index = self.position(connection)?;
         let entry = self.entries.get_mut(index)?;
         entry.state = State::Up { connection, since: now };
+        self.unreached.send_modify(|unreached| {
+            unreached.retain(|other| (other.route, &other.address) != (entry.route, &entry.address));
+        });
         Some(entry.route)
     }
 
@@ -174,12 +195,29 @@ impl Dialler {
         entry.failures = entry.failures.saturating_add(1);
         entry.state = State::Waiting { until: now + wait };
         let (address, route, failures) = (&entry.address, entry.route, entry.failures);
+        note(&self.unreached, route, address, reason);
         if failures.is_power_of_two() {
             tracing::warn!(%address, ?route, failures, ?wait, "no connection: {reason}; trying again");
         } else {
             tracing::debug!(%address, ?route, failures, ?wait, "no connection: {reason}; trying again");
         }
     }
+}
+
+/// Notes an address as not reached.
+fn note(
+    unreached: &watch::Sender<Vec<Unreached>>,
+    route: Route,
+    address: &Multiaddr,
+    reason: &dyn std::fmt::Display,
+) {
+    let reason = reason.to_string();
+    unreached.send_modify(|unreached| {
+        match unreached.iter_mut().find(|other| (other.route, &other.address) == (route, address)) {
+            Some(known) => known.reason = reason,
+            None => unreached.push(Unreached { route, address: address.clone(), reason }),
+        }
+    });
 }
 
 /// Takes a permit and looks the name up. Of several results, each attempt takes the next.
@@ -258,6 +296,27 @@ mod tests {
             longest = longest.max(wait);
         }
         assert!(longest > dialler.ceiling / 2);
+    }
+
+    #[tokio::test]
+    async fn address_is_unreached_with_the_last_reason_until_a_connection_stands() {
+        let now = Instant::now();
+        let mut dialler = dialler("/ip4/127.0.0.1/tcp/1", now);
+        let unreached = dialler.unreached();
+        assert!(unreached.borrow().is_empty());
+        dialler.fail(0, now, &"refused");
+        dialler.fail(0, now, &"timed out");
+        let reasons: Vec<_> = unreached.borrow().iter().map(|other| other.reason.clone()).collect();
+        assert_eq!(reasons, ["timed out"]);
+        let later = now + Duration::from_secs(60);
+        let connection = ConnectionId::new_unchecked(5);
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(attempt) = dialler.poll(&mut cx, later) else { panic!("due") };
+        dialler.dialling(attempt, connection);
+        dialler.established(connection, later);
+        assert!(unreached.borrow().is_empty());
+        dialler.lost(connection, later, &"closed");
+        assert_eq!(unreached.borrow().len(), 1);
     }
 
     #[tokio::test]

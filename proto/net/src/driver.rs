@@ -79,7 +79,8 @@ where
         let metrics = Arc::new(NetMetrics::default());
         let network = Box::new(Network::new(config, metrics.clone())?);
         let peer_id = config.key.peer_id();
-        let (handle, requests) = Handle::new(peer_id, metrics.clone(), config.limits.commands);
+        let commands = config.limits.commands;
+        let (handle, requests) = Handle::new(peer_id, metrics.clone(), network.unreached(), commands);
         let driver = Self {
             machine,
             host,
@@ -133,9 +134,13 @@ where
     async fn persist(&mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> Turn {
         while !self.records.is_empty() {
             match self.host.persist(&self.records) {
-                Ok(()) => self.records.clear(),
+                Ok(()) => {
+                    self.records.clear();
+                    self.metrics.unstored.set(0);
+                }
                 Err(error) => {
                     self.metrics.persist_failures.inc();
+                    self.metrics.unstored.set(i64::try_from(self.records.len()).unwrap_or(i64::MAX));
                     tracing::error!(
                         records = self.records.len(),
                         "cannot store what must survive a crash: {error}; nothing is sent or received until it is \

@@ -7,6 +7,7 @@ use libp2p::{Multiaddr, PeerId};
 use quiver_role::Machine;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::dial::Unreached;
 use crate::metrics::NetMetrics;
 
 /// The driver has stopped.
@@ -41,11 +42,17 @@ pub struct Handle<M: Machine> {
     inspections: mpsc::Sender<Inspection<M>>,
     listening: watch::Receiver<Vec<Multiaddr>>,
     metrics: Arc<NetMetrics>,
+    unreached: watch::Receiver<Vec<Unreached>>,
     peer_id: PeerId,
 }
 
 impl<M: Machine> Handle<M> {
-    pub(crate) fn new(peer_id: PeerId, metrics: Arc<NetMetrics>, commands: usize) -> (Self, Requests<M>) {
+    pub(crate) fn new(
+        peer_id: PeerId,
+        metrics: Arc<NetMetrics>,
+        unreached: watch::Receiver<Vec<Unreached>>,
+        commands: usize,
+    ) -> (Self, Requests<M>) {
         let (commands_in, commands) = mpsc::channel(commands.max(1));
         let (inspections_in, inspections) = mpsc::channel(4);
         let (listening, listening_out) = watch::channel(Vec::new());
@@ -54,6 +61,7 @@ impl<M: Machine> Handle<M> {
             inspections: inspections_in,
             listening: listening_out,
             metrics,
+            unreached,
             peer_id,
         };
         (handle, Requests { commands, inspections, listening })
@@ -112,6 +120,11 @@ impl<M: Machine> Handle<M> {
         &self.metrics
     }
 
+    /// The configured addresses to which there is no connection although it was tried, and why.
+    pub fn unreached(&self) -> Vec<Unreached> {
+        self.unreached.borrow().clone()
+    }
+
     /// The node's name on the transport.
     pub fn peer_id(&self) -> PeerId {
         self.peer_id
@@ -125,6 +138,7 @@ impl<M: Machine> Clone for Handle<M> {
             inspections: self.inspections.clone(),
             listening: self.listening.clone(),
             metrics: self.metrics.clone(),
+            unreached: self.unreached.clone(),
             peer_id: self.peer_id,
         }
     }

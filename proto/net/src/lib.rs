@@ -38,6 +38,7 @@ pub use libp2p::{Multiaddr, PeerId};
 
 pub use behaviour::group_topic;
 pub use config::{Limits, NodeConfig, Transport, Tuning};
+pub use dial::Unreached;
 pub use driver::Driver;
 pub use error::{HostError, NetError};
 pub use files::check_file_limit;

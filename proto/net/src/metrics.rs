@@ -1,7 +1,8 @@
 //! Counters of a node.
 
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::registry::Registry;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
 
 /// What a node has done so far. Bytes are bytes of messages, without what transports add.
 ///
@@ -38,31 +39,58 @@ pub struct NetMetrics {
     pub blocked: Counter,
     /// Failed attempts to make records durable.
     pub persist_failures: Counter,
+    /// Records that could not be made durable yet. Until they are, nothing is sent and no input is taken.
+    pub unstored: Gauge,
 }
 
 impl NetMetrics {
-    /// Registers all counters.
+    /// Registers everything, under `net`.
     pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("net");
+        let bytes = [
+            ("sent", "Bytes of messages sent, without what transports add", &self.bytes_sent),
+            ("received", "Bytes of messages received, without what transports add", &self.bytes_received),
+        ];
+        for (name, help, counter) in bytes {
+            registry.register_with_unit(name, help, Unit::Bytes, counter.clone());
+        }
         let counters = [
-            ("bytes_sent", "Bytes of messages sent", &self.bytes_sent),
-            ("bytes_received", "Bytes of messages received", &self.bytes_received),
-            ("messages_sent", "Messages sent", &self.messages_sent),
-            ("messages_received", "Messages received", &self.messages_received),
-            ("group_published", "Group messages published", &self.group_published),
-            ("group_relayed", "Group messages relayed", &self.group_relayed),
-            ("group_throttled", "Group messages not relayed for their source's rate", &self.group_throttled),
-            ("dials", "Connection attempts", &self.dials),
-            ("dial_failures", "Failed connection attempts", &self.dial_failures),
-            ("connections_opened", "Connections opened", &self.connections_opened),
-            ("connections_closed", "Connections closed", &self.connections_closed),
-            ("dropped", "Messages dropped", &self.dropped),
-            ("refused", "Frames refused", &self.refused),
-            ("blocked", "Peers blocked", &self.blocked),
+            ("sent_messages", "Messages sent", &self.messages_sent),
+            ("received_messages", "Messages received", &self.messages_received),
+            ("group_messages_published", "Group messages published", &self.group_published),
+            ("group_messages_relayed", "Group messages relayed", &self.group_relayed),
+            (
+                "group_messages_throttled",
+                "Group messages not relayed for their source's rate",
+                &self.group_throttled,
+            ),
+            ("dials", "Connection attempts to configured addresses", &self.dials),
+            ("dial_failures", "Failed connection attempts to configured addresses", &self.dial_failures),
+            ("connections_opened", "Connections opened, either way", &self.connections_opened),
+            ("connections_closed", "Connections closed, either way", &self.connections_closed),
+            ("dropped_messages", "Messages dropped: queue full or peer gone", &self.dropped),
+            ("refused_frames", "Frames refused as too long or malformed", &self.refused),
+            ("blocked_peers", "Peers blocked", &self.blocked),
             ("persist_failures", "Failed attempts to make records durable", &self.persist_failures),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
         }
+        registry.register(
+            "unstored_records",
+            "Records that must survive a crash and cannot be stored at present; nothing is sent meanwhile",
+            self.unstored.clone(),
+        );
+    }
+
+    /// Why the node stands still, if it does: for people.
+    pub fn trouble(&self) -> Option<String> {
+        let records = self.unstored.get();
+        (records > 0).then(|| {
+            format!(
+                "{records} records that must survive a crash cannot be stored: make room on the disk or repair the data directory"
+            )
+        })
     }
 
     pub(crate) fn sent(&self, bytes: usize, recipients: usize) {

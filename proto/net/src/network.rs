@@ -19,12 +19,13 @@ use libp2p::{Multiaddr, PeerId};
 use quiver_role::machine::KgcId;
 use quiver_role::{MAX_MESSAGE_LEN, Peer, Route};
 use rand::Rng;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::behaviour::{NONCE_LEN, Node};
 use crate::boxed::Boxed;
 use crate::config::{Limits, NodeConfig, Tuning};
-use crate::dial::{Attempt, Dialler};
+use crate::dial::{Attempt, Dialler, Unreached};
 use crate::error::NetError;
 use crate::metrics::NetMetrics;
 use crate::outbox::Outbox;
@@ -102,6 +103,11 @@ impl Network {
             answering: HashSet::new(),
             published_at: None,
         })
+    }
+
+    /// The configured addresses that cannot be reached, as they are from now on.
+    pub(crate) fn unreached(&self) -> watch::Receiver<Vec<Unreached>> {
+        self.dialler.unreached()
     }
 
     /// The next thing to report.

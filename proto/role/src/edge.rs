@@ -176,6 +176,11 @@ impl<S: Suite> Edge<S> {
         }
     }
 
+    /// When, by the leader's clock, the key of the epoch held was made.
+    pub fn key_issued_at(&self) -> Option<UnixTime> {
+        Some(self.member()?.header.header(&self.config.deployment)?.core.issued_at)
+    }
+
     /// This drone's own key, once enrolled.
     pub fn keypair(&self) -> Option<&DroneKeypair<S>> {
         self.keypair.as_ref()

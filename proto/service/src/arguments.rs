@@ -1,5 +1,6 @@
 //! The flags that all services have.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -25,4 +26,25 @@ pub struct CommonArgs {
     /// What opens the state file.
     #[command(flatten)]
     pub protection: ProtectionArgs,
+}
+
+/// The flag of subcommands that serve metrics and health, or ask for them.
+#[derive(Args, Clone, Debug, Default)]
+pub struct MetricsArgs {
+    /// Where to serve /metrics, /healthz and /readyz over HTTP, such as 127.0.0.1:9464; port 0 lets the system choose.
+    /// Without it nothing is served. There is no authentication: whoever reaches it sees names and numbers of drones,
+    /// never a secret
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<SocketAddr>,
+}
+
+/// `health`: for container engines and scripts.
+#[derive(Args, Clone, Debug, Default)]
+pub struct HealthArgs {
+    /// Where the running service serves its health.
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
+    /// Ask only whether it is alive, not whether it does its work
+    #[arg(long)]
+    pub live: bool,
 }

@@ -183,7 +183,11 @@ impl DeploymentFile {
         private_file::write_new_public(path, self.text()?.as_bytes())
     }
 
-    fn text(&self) -> Result<String> {
+    /// The text of the file.
+    ///
+    /// # Errors
+    /// None for a file that was read or made here.
+    pub fn text(&self) -> Result<String> {
         let body = toml::to_string(self).map_err(|error| Error::Config(error.to_string()))?;
         Ok(format!(
             "# Public. Leaders, edges and operators take this file with --deployment; compare the fingerprint.\n{body}"

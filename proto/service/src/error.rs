@@ -1,6 +1,7 @@
 //! What can go wrong around a service. Every message names the file and what to do next; none contains a secret.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use crate::Exit;
@@ -145,6 +146,12 @@ pub enum Error {
     /// A log filter that does not parse.
     #[error("RUST_LOG: {0}")]
     LogFilter(String),
+    /// All tokens of a directory are taken.
+    #[error("no token is left in {directory}: issue more (`kgc token issue --count N --out {directory}`)")]
+    NoTokenLeft {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// Nobody listens on the control socket.
     #[error(
         "no {role} is running with the data directory {directory} (nothing answers on {socket}); start it with `{role} {verb}`"
@@ -167,6 +174,27 @@ pub enum Error {
         /// What happened instead.
         reason: String,
     },
+    /// The address for metrics and health cannot be listened on.
+    #[error("metrics: cannot listen on {address}: {source}")]
+    Metrics {
+        /// The address.
+        address: SocketAddr,
+        /// The reason given.
+        source: io::Error,
+    },
+    /// Nothing answers on the address for metrics and health.
+    #[error("no {role} answers on {address}: {reason}; is it running, and with the same --metrics?")]
+    NoAnswer {
+        /// Which service.
+        role: String,
+        /// The address that was asked.
+        address: SocketAddr,
+        /// What happened instead.
+        reason: String,
+    },
+    /// The service runs and does not do its work.
+    #[error("not ready: {0}")]
+    NotReady(String),
     /// The running service understood and refused.
     #[error("{0}")]
     Refused(String),
@@ -189,7 +217,13 @@ impl Error {
     /// The exit code a process ends with after this error.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Io { .. } | Self::DiskFull { .. } | Self::Control { .. } => Exit::Failed,
+            Self::Metrics { source, .. } if source.kind() == io::ErrorKind::AddrInUse => Exit::Busy,
+            Self::Io { .. }
+            | Self::DiskFull { .. }
+            | Self::Control { .. }
+            | Self::Metrics { .. }
+            | Self::NoTokenLeft { .. }
+            | Self::NotReady(_) => Exit::Failed,
             Self::Exists { .. } | Self::Garbled { .. } | Self::Config(_) | Self::LogFilter(_) => Exit::Usage,
             Self::InUse { .. } => Exit::Busy,
             Self::TooOpen { .. }
@@ -202,7 +236,7 @@ impl Error {
             | Self::NewerFormat { .. }
             | Self::TooLarge { .. }
             | Self::Corrupt { .. } => Exit::BadState,
-            Self::NotRunning { .. } => Exit::NotRunning,
+            Self::NotRunning { .. } | Self::NoAnswer { .. } => Exit::NotRunning,
             Self::Refused(_) => Exit::Refused,
         }
     }

@@ -1,5 +1,6 @@
 //! What the Quiver services share: encrypted state files, the secrets that open them, layered configuration, logging,
-//! shutdown, and the local socket through which a command line talks to the running process.
+//! shutdown, the local socket through which a command line talks to the running process, and the HTTP endpoint of metrics
+//! and health.
 //!
 //! Nothing in here knows a role's machine or a message. Randomness comes from the operating system: this crate is on the driver's
 //! side of the line.
@@ -14,12 +15,14 @@ mod error;
 mod exit;
 pub mod keyring;
 pub mod logging;
+pub mod monitoring;
 pub mod node_state;
 pub mod private_file;
 pub mod secrets;
 pub mod shutdown;
 pub mod state_file;
 pub mod terminal;
+pub mod token_directory;
 pub mod token_file;
 
 pub use error::{Error, Result};

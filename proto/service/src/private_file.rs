@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
@@ -13,6 +13,8 @@ use crate::{Error, Result};
 
 /// Permission bits of group and others.
 const NOT_THE_OWNER: u32 = 0o077;
+/// The group may read.
+const GROUP_READS: u32 = 0o040;
 
 /// Creates a directory for the owner alone (mode 0700), with its parents, unless it is there. One that is there must not
 /// be writable by others: whoever can write to it could swap the files in it.
@@ -34,10 +36,19 @@ pub fn create_directory(path: &Path) -> Result<()> {
 pub fn refuse_if_open_to_others(path: &Path, file: &File) -> Result<()> {
     let metadata = file.metadata().map_err(|source| Error::io("look at", path, source))?;
     let mode = metadata.permissions().mode() & 0o7777;
-    if mode & NOT_THE_OWNER != 0 {
+    let others = if is_handed_over(&metadata) { NOT_THE_OWNER & !GROUP_READS } else { NOT_THE_OWNER };
+    if mode & others != 0 {
         return Err(Error::TooOpen { path: path.into(), mode, wanted: 0o600 });
     }
     Ok(())
+}
+
+/// Whether root handed the file over by its group, as Kubernetes does with secrets for whoever is not root: the group is
+/// this process's way in then, and no right of others.
+fn is_handed_over(metadata: &fs::Metadata) -> bool {
+    const ROOT: u32 = 0;
+    let me = fs::metadata("/proc/self").map_or(ROOT, |process| process.uid());
+    metadata.uid() == ROOT && me != ROOT
 }
 
 /// Reads a secret file of at most `limit` bytes that only its owner may read.

@@ -1,0 +1,217 @@
+//! What an edge counts, and how it is doing.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+use quiver_ainq::Suite;
+use quiver_drone::health::Troubles;
+use quiver_net::Unreached;
+use quiver_role::edge::EdgeStatus;
+use quiver_role::{Edge, EdgeEvent, Offence, Route};
+use quiver_service::clock;
+use quiver_service::monitoring::Standing;
+
+/// How far ahead of this machine's clock a leader's may be before that is told, in seconds.
+const CLOCKS: u64 = 60;
+
+/// Why something was refused, and by whom: `kgc` or `leader`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Why {
+    by: &'static str,
+    reason: String,
+}
+
+/// Counters and gauges. Clones are of the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Metrics {
+    refusals: Family<Why, Counter>,
+    counters: Counters,
+    gauges: Gauges,
+    pub(crate) troubles: Troubles,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Counters {
+    keys: Counter,
+    messages: Counter,
+    evictions: Counter,
+    send_failures: Counter,
+    enrolment_troubles: Counter,
+    equivocations: Counter,
+    blamed: Counter,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Gauges {
+    enrolled: Gauge,
+    synced: Gauge,
+    term: Gauge,
+    counter: Gauge,
+    valid_until: Gauge,
+    starts: Gauge,
+}
+
+impl Metrics {
+    /// Registers everything, under `edge`.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("edge");
+        registry.register("refusals", "Refusals, by whom and why", self.refusals.clone());
+        let counters = [
+            ("keys_activated", "Group keys activated", &self.counters.keys),
+            ("messages_received", "Group messages received and opened", &self.counters.messages),
+            ("evictions", "Times this drone was put out of the group", &self.counters.evictions),
+            ("send_failures", "Messages that could not be sent", &self.counters.send_failures),
+            (
+                "enrolment_troubles",
+                "KGCs of a quorum that did not do their part",
+                &self.counters.enrolment_troubles,
+            ),
+            ("equivocations", "Leaders seen to contradict themselves", &self.counters.equivocations),
+            ("blamed_peers", "Offences of peers", &self.counters.blamed),
+        ];
+        for (name, help, counter) in counters {
+            registry.register(name, help, counter.clone());
+        }
+        let gauges = [
+            ("enrolled", "1 once this drone has its own key", &self.gauges.enrolled),
+            ("synced", "1 if it holds the group's key and knows it to be current", &self.gauges.synced),
+            ("epoch_term", "Term of the epoch held", &self.gauges.term),
+            ("epoch_counter", "Counter of the epoch held, within its term", &self.gauges.counter),
+            ("starts", "How often it was started", &self.gauges.starts),
+        ];
+        for (name, help, gauge) in gauges {
+            registry.register(name, help, gauge.clone());
+        }
+        let help = "Until when the group key is valid, since 1970; 0 without one";
+        let until = self.gauges.valid_until.clone();
+        registry.register_with_unit("key_valid_until_timestamp", help, Unit::Seconds, until);
+    }
+
+    /// Counts what happened. `enrolled`: refusals then come from leaders.
+    pub(crate) fn count(&self, event: &EdgeEvent, enrolled: bool) {
+        let counters = &self.counters;
+        let counter = match event {
+            EdgeEvent::Refused(reason) => {
+                let (by, reason) = (if enrolled { "leader" } else { "kgc" }, reason.to_string());
+                self.troubles.note("refusal", format!("refused by the {by}: {reason}"));
+                self.refusals.get_or_create(&Why { by, reason }).inc();
+                return;
+            }
+            EdgeEvent::Enrolled { .. } => return self.troubles.all_over(),
+            EdgeEvent::KeyActivated { .. } => {
+                self.troubles.all_over();
+                &counters.keys
+            }
+            EdgeEvent::EnrolmentTrouble(trouble) => {
+                self.troubles.note("trouble", trouble.to_string());
+                &counters.enrolment_troubles
+            }
+            EdgeEvent::Evicted => {
+                self.troubles.note("refusal", "evicted from the group");
+                &counters.evictions
+            }
+            EdgeEvent::Blamed { offence, .. } => {
+                if *offence == Offence::Protocol(quiver_ainq::Error::Expired) {
+                    let now = clock::format(clock::unix_now());
+                    self.troubles.note(
+                        "clock",
+                        format!("the leader's keys have expired by this machine's clock, which says {now}: set the clocks right"),
+                    );
+                }
+                &counters.blamed
+            }
+            EdgeEvent::Message { .. } => &counters.messages,
+            EdgeEvent::SendFailed(_) => &counters.send_failures,
+            EdgeEvent::Equivocation { .. } => &counters.equivocations,
+            _ => return,
+        };
+        counter.inc();
+    }
+
+    /// Brings the gauges up to date, and says whether the drone is in touch with its group. `leaders`: how many addresses of
+    /// leaders there are; none while it enrols.
+    pub(crate) fn look<S: Suite>(
+        &self,
+        machine: &Edge<S>,
+        unreached: &[Unreached],
+        leaders: Option<usize>,
+    ) -> Standing {
+        let status = machine.status();
+        let wide = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        self.gauges.enrolled.set(status.name.is_some().into());
+        self.gauges.synced.set(status.synced.into());
+        self.gauges.term.set(wide(status.epoch.map_or(0, |epoch| epoch.term)));
+        self.gauges.counter.set(wide(status.epoch.map_or(0, |epoch| epoch.counter)));
+        self.gauges.valid_until.set(wide(status.valid_until.unwrap_or_default()));
+        self.gauges.starts.set(status.boot_no.into());
+        let Some(leaders) = leaders else {
+            return Standing::not_ready("enrolling: no key from the KGCs yet");
+        };
+        let lost = unreached.iter().filter(|other| other.route == Route::Leader).count();
+        standing(&status, machine.key_issued_at(), lost == leaders, clock::unix_now())
+    }
+}
+
+fn standing(status: &EdgeStatus, issued: Option<u64>, alone: bool, now: u64) -> Standing {
+    let mut standing = Standing::ready();
+    if alone {
+        standing.because("no leader of the group is connected");
+    }
+    if !status.synced {
+        let group = status.group.as_ref().map_or("its group", quiver_ainq::Name::as_str);
+        standing.because(format!("not in sync with {group}"));
+        return standing;
+    }
+    if let Some(until) = status.valid_until.filter(|until| *until <= now) {
+        standing.because(format!("the group key ran out at {}", clock::format(until)));
+    }
+    if let Some(issued) = issued.filter(|issued| *issued > now + CLOCKS) {
+        standing.because(format!(
+            "the leader made the group key at {}, and this machine's clock says {}: set the clocks right",
+            clock::format(issued),
+            clock::format(now)
+        ));
+    }
+    standing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quiver_ainq::{Epoch, Name};
+
+    const NOW: u64 = 1_769_860_800;
+
+    fn status(synced: bool) -> EdgeStatus {
+        EdgeStatus {
+            name: Name::new("edge-1").ok(),
+            group: Name::new("alpha").ok(),
+            epoch: Some(Epoch { term: 1, counter: 2 }),
+            digest: Some([0; 32]),
+            slot: Some(3),
+            synced,
+            valid_until: Some(NOW + 600),
+            answered: None,
+            boot_no: 1,
+        }
+    }
+
+    #[test]
+    fn drone_with_the_current_key_and_a_leader_is_ready() {
+        assert_eq!(standing(&status(true), Some(NOW + 5), false, NOW), Standing::ready());
+    }
+
+    #[test]
+    fn drone_without_says_what_is_missing() {
+        let not = |status: &EdgeStatus, issued, alone, now, part: &str| {
+            let found = standing(status, issued, alone, now);
+            assert!(found.reasons.iter().any(|reason| reason.contains(part)), "`{part}` not in {found:?}");
+        };
+        not(&status(false), None, false, NOW, "not in sync with alpha");
+        not(&status(true), None, true, NOW, "no leader");
+        not(&status(true), None, false, NOW + 600, "ran out at 2026-01-31T12:10:00Z");
+        not(&status(true), Some(NOW + 3600), false, NOW, "clock says 2026-01-31T12:00:00Z");
+    }
+}

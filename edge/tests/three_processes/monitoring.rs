@@ -1,0 +1,107 @@
+//! Metrics and health of real processes: ready or why not, from the first enrolment to a lost leader.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use crate::bench::{Bench, Process, eventually, text};
+use crate::swarm::{ANY, socket_of};
+
+const MONITORED: [&str; 2] = ["--metrics", "127.0.0.1:0"];
+
+/// Where the process serves its health, the newest if there were several.
+fn endpoint(process: &Process) -> String {
+    eventually("an endpoint", || {
+        let log = text(&process.err);
+        let line = log.lines().rfind(|line| line.contains("serving metrics and health"))?;
+        Some(line.split("address=").nth(1)?.trim().to_owned())
+    })
+}
+
+/// What `health` says, and its exit code.
+fn health(bench: &Bench, name: &str, at: &str) -> (i32, String) {
+    let output = bench.run(name, &["health", "--metrics", at]);
+    let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    (output.status.code().expect("code"), String::from_utf8_lossy(&said).lines().last().unwrap_or("").into())
+}
+
+fn becomes_ready(bench: &Bench, name: &str, process: &Process) {
+    eventually(&format!("{name} ready"), || {
+        (health(bench, name, &endpoint(process)) == (0, "ready".into())).then_some(())
+    });
+}
+
+/// Waits until it is not ready, with all of this in the reasons.
+fn becomes_unready(bench: &Bench, name: &str, process: &Process, parts: &[&str]) {
+    eventually(&format!("{name} not ready: {parts:?}"), || {
+        let (code, said) = health(bench, name, &endpoint(process));
+        (code == 1 && parts.iter().all(|part| said.contains(part))).then_some(())
+    });
+}
+
+/// A metric's value.
+fn metric(process: &Process, name: &str) -> Option<f64> {
+    let mut stream = TcpStream::connect(endpoint(process)).ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: test\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let value = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    value.parse().ok()
+}
+
+fn counted(process: &Process, name: &str, least: f64) {
+    eventually(&format!("{name} of at least {least}"), || {
+        metric(process, name).filter(|value| *value >= least)
+    });
+}
+
+#[test]
+fn every_service_says_whether_it_is_ready_and_what_it_counted() {
+    let bench = Bench::new();
+    let token = bench.token("leader-1", &["--leads", "alpha"]);
+    bench.token("edge-1", &["--group", "alpha"]);
+    // Nobody listens on port 1: the edge's only KGC is at a wrong address.
+    let nowhere = "/ip4/127.0.0.1/tcp/1";
+    let run = ["run", "-d", "edge-1-data", "--leader", "/ip4/127.0.0.1/tcp/1"];
+    let given = ["--deployment", "kgc-data/deployment.toml", "--token", "edge-1.token", "--kgc"];
+    let lost = bench.start("edge", &[&run[..], &given, &[nowhere], &MONITORED].concat());
+    becomes_unready(
+        &bench,
+        "edge",
+        &lost,
+        &["enrolling", "no connection to the KGC at /ip4/127.0.0.1/tcp/1"],
+    );
+    drop(lost);
+
+    let kgc = bench.start("kgc", &[&["serve", "--listen", ANY][..], &MONITORED].concat());
+    becomes_ready(&bench, "kgc", &kgc);
+    let at = kgc.address();
+    let serve = ["serve", "--kgc", &at, "--listen", ANY, "--token", &token];
+    let deployment = ["--deployment", "kgc-data/deployment.toml"];
+    let mut leader = bench.start("leader", &[&serve[..], &deployment, &MONITORED].concat());
+    becomes_ready(&bench, "leader", &leader);
+    let leader_at = leader.address();
+    let run = ["run", "-d", "edge-1-data", "--leader", &leader_at];
+    let edge = bench.start("edge", &[&run[..], &given, &[&at], &MONITORED].concat());
+    becomes_ready(&bench, "edge", &edge);
+
+    counted(&kgc, "quiver_kgc_keys_issued_total", 2.0);
+    bench.ok("leader", &["rekey"]);
+    counted(&leader, "quiver_leader_members", 1.0);
+    counted(&leader, "quiver_leader_epoch_delivery_seconds_count", 1.0);
+    counted(&leader, "quiver_net_sent_bytes_total", 100.0);
+    counted(&edge, "quiver_edge_synced", 1.0);
+    counted(&edge, "quiver_edge_keys_activated_total", 2.0);
+
+    leader.kill();
+    becomes_unready(&bench, "edge", &edge, &["no leader of the group is connected", socket_of(&leader_at)]);
+    bench.refused(
+        "leader",
+        &["health", "--metrics", "127.0.0.1:1"],
+        4,
+        &["no leader answers on 127.0.0.1:1"],
+    );
+    bench.refused("kgc", &["health"], 2, &["--metrics"]);
+    let at = endpoint(&kgc);
+    let second = ["serve", "--listen", ANY, "-d", "kgc-data", "--metrics", &at];
+    bench.refused("kgc", &second, 5, &["in use by another process"]);
+}

@@ -1,0 +1,158 @@
+//! What a KGC counts, and how it is doing.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use quiver_ainq::Suite;
+use quiver_net::Handle;
+use quiver_role::attributes::{CentreEvent, KeyCentre, OfficeEvent};
+use quiver_role::release::ReleaseEvent;
+use quiver_role::{KgcEvent, Machine, Reason};
+use quiver_service::monitoring::{Monitor, Standing, registry};
+
+use crate::config::Config;
+use crate::error::Result;
+
+/// Why something was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Why {
+    reason: String,
+}
+
+impl Why {
+    fn of(reason: Reason) -> Self {
+        Self { reason: reason.to_string() }
+    }
+}
+
+/// Counters and gauges. Clones are of the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Metrics {
+    keys_issued: Counter,
+    contributions: Counter,
+    tokens_bound: Counter,
+    repeated: Counter,
+    refusals: Family<Why, Counter>,
+    attribute_keys: Counter,
+    released: Counter,
+    blamed: Counter,
+    pub(crate) serving: Gauge,
+    pub(crate) tokens: Gauge,
+    pub(crate) revocation_list: Gauge,
+    pub(crate) wishes: Gauge,
+    pub(crate) quorum_members: Gauge,
+    pub(crate) quorum_threshold: Gauge,
+    pub(crate) quorum_connected: Gauge,
+    pub(crate) share_version: Gauge,
+}
+
+impl Metrics {
+    fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("kgc");
+        registry.register("refusals", "Enrolments refused, by reason", self.refusals.clone());
+        let counters = [
+            ("keys_issued", "Partial keys issued by this KGC alone", &self.keys_issued),
+            ("key_contributions", "Contributions to keys that a quorum issues", &self.contributions),
+            ("tokens_bound", "Tokens bound to the key of a drone", &self.tokens_bound),
+            ("replies_repeated", "Replies given once more to the same request", &self.repeated),
+            ("attribute_keys_issued", "Attribute keys issued", &self.attribute_keys),
+            ("key_shares_released", "Shares of keys of conditions released", &self.released),
+            ("blamed_peers", "Offences of peers", &self.blamed),
+        ];
+        for (name, help, counter) in counters {
+            registry.register(name, help, counter.clone());
+        }
+        let gauges = [
+            ("serving", "1 if drones can enrol here", &self.serving),
+            ("tokens", "Tokens in the registry that are bound to a key", &self.tokens),
+            ("revocation_list_number", "Number of the newest revocation list", &self.revocation_list),
+            ("revocations_wanted", "Drones this operator wants revoked, and not enough others", &self.wishes),
+            ("quorum_members", "KGCs in the quorum; 1 without one", &self.quorum_members),
+            ("quorum_threshold", "KGCs that it takes", &self.quorum_threshold),
+            ("quorum_connected", "KGCs connected, this one included", &self.quorum_connected),
+            ("share_version", "Version of the shares in force; 0 for none", &self.share_version),
+        ];
+        for (name, help, gauge) in gauges {
+            registry.register(name, help, gauge.clone());
+        }
+    }
+
+    /// Counts what happened.
+    pub(crate) fn count(&self, event: &CentreEvent) {
+        match event {
+            CentreEvent::Kgc(event) => self.count_enrolment(event),
+            CentreEvent::Office(OfficeEvent::Issued { .. }) => {
+                self.attribute_keys.inc();
+            }
+            CentreEvent::Release(ReleaseEvent::Released { .. }) => {
+                self.released.inc();
+            }
+            CentreEvent::Office(OfficeEvent::Blamed { .. })
+            | CentreEvent::Release(ReleaseEvent::Blamed { .. }) => {
+                self.blamed.inc();
+            }
+            _ => {}
+        }
+    }
+
+    fn count_enrolment(&self, event: &KgcEvent) {
+        let counter = match event {
+            KgcEvent::Issued { .. } => &self.keys_issued,
+            KgcEvent::Contributed { .. } => &self.contributions,
+            KgcEvent::Pinned { .. } => &self.tokens_bound,
+            KgcEvent::Repeated { .. } => &self.repeated,
+            KgcEvent::Blamed { .. } => &self.blamed,
+            KgcEvent::Refused { reason, .. } => {
+                self.refusals.get_or_create(&Why::of(*reason)).inc();
+                return;
+            }
+            KgcEvent::RevocationListSigned { number } => {
+                self.revocation_list.set(i64::try_from(*number).unwrap_or(i64::MAX));
+                return;
+            }
+            _ => return,
+        };
+        counter.inc();
+    }
+}
+
+/// A single KGC that runs serves drones.
+pub(crate) fn of_single<S: Suite>(machine: &KeyCentre<S>, metrics: &Metrics) -> Standing {
+    metrics.serving.set(1);
+    metrics.tokens.set(i64::try_from(machine.kgc().issued()).unwrap_or(i64::MAX));
+    metrics.quorum_members.set(1);
+    metrics.quorum_threshold.set(1);
+    metrics.quorum_connected.set(1);
+    Standing::ready()
+}
+
+/// Serves metrics and health of the running machine.
+pub(crate) async fn monitor<M>(
+    config: &Config,
+    metrics: Metrics,
+    handle: Handle<M>,
+    look: impl Fn(&M, &Metrics) -> Standing + Clone + Send + Sync + 'static,
+) -> Result<Monitor>
+where
+    M: Machine + 'static,
+    M::Command: Send,
+{
+    let mut registry = registry(env!("CARGO_PKG_VERSION"));
+    metrics.register(&mut registry);
+    handle.metrics().register(&mut registry);
+    let monitor = Monitor::start(config.metrics, registry, "starting").await?;
+    monitor.watch(move || {
+        let (handle, metrics, look) = (handle.clone(), metrics.clone(), look.clone());
+        Box::pin(async move {
+            let looked = handle.inspect(move |machine| look(machine, &metrics)).await;
+            let Ok(mut standing) = looked else { return Standing::not_ready("the service is ending") };
+            if let Some(trouble) = handle.metrics().trouble() {
+                standing.because(trouble);
+            }
+            standing
+        })
+    });
+    Ok(monitor)
+}

@@ -1,0 +1,244 @@
+//! What a leader counts, and how it is doing.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+use quiver_ainq::{Epoch, Suite};
+use quiver_drone::health::Troubles;
+use quiver_net::Unreached;
+use quiver_role::leader::Stance;
+use quiver_role::{Leader, LeaderEvent};
+use quiver_service::monitoring::Standing;
+use tokio::time::Instant;
+
+/// What an epoch came about by: `Open` or `Rekey`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EpochLabels {
+    kind: String,
+}
+
+/// Why something was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Why {
+    reason: String,
+}
+
+/// Counters and gauges. Clones are of the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Metrics {
+    epochs: Family<EpochLabels, Counter>,
+    refusals: Family<Why, Counter>,
+    delivery: Histogram,
+    counters: Counters,
+    gauges: Gauges,
+    pub(crate) troubles: Troubles,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Counters {
+    undelivered: Counter,
+    joined: Counter,
+    left: Counter,
+    evicted: Counter,
+    messages: Counter,
+    takeovers: Counter,
+    stepped_down: Counter,
+    rekey_failures: Counter,
+    send_failures: Counter,
+    equivocations: Counter,
+    blamed: Counter,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Gauges {
+    leading: Gauge,
+    members: Gauge,
+    connected: Gauge,
+    acknowledged: Gauge,
+    pending_joins: Gauge,
+    deputies: Gauge,
+    term: Gauge,
+    counter: Gauge,
+    revocation_list: Gauge,
+    valid_until: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            epochs: Family::default(),
+            refusals: Family::default(),
+            // 1 ms to 65 s.
+            delivery: Histogram::new(exponential_buckets(0.001, 2.0, 17)),
+            counters: Counters::default(),
+            gauges: Gauges::default(),
+            troubles: Troubles::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Registers everything, under `leader`.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("leader");
+        registry.register("epochs", "Epochs activated, by how they came about", self.epochs.clone());
+        registry.register("refusals", "Drones refused, by reason", self.refusals.clone());
+        registry.register_with_unit(
+            "epoch_delivery",
+            "From an epoch's activation until every member has acknowledged it",
+            Unit::Seconds,
+            self.delivery.clone(),
+        );
+        self.counters.register(registry);
+        self.gauges.register(registry);
+    }
+
+    /// Counts what happened.
+    pub(crate) fn count(&self, event: &LeaderEvent) {
+        let counters = &self.counters;
+        let counter = match event {
+            LeaderEvent::EpochActivated { kind, .. } => {
+                self.epochs.get_or_create(&EpochLabels { kind: format!("{kind:?}") }).inc();
+                return;
+            }
+            LeaderEvent::Refused { reason, .. } => {
+                self.refusals.get_or_create(&Why { reason: reason.to_string() }).inc();
+                return;
+            }
+            LeaderEvent::Joined { .. } => &counters.joined,
+            LeaderEvent::Removed { evicted: true, .. } => &counters.evicted,
+            LeaderEvent::Removed { .. } => &counters.left,
+            LeaderEvent::Message { .. } => &counters.messages,
+            LeaderEvent::TookOver { .. } => &counters.takeovers,
+            LeaderEvent::SteppedDown { .. } => &counters.stepped_down,
+            LeaderEvent::RekeyFailed(_) => &counters.rekey_failures,
+            LeaderEvent::SendFailed(_) => &counters.send_failures,
+            LeaderEvent::Equivocation { .. } => &counters.equivocations,
+            LeaderEvent::Blamed { .. } => &counters.blamed,
+            _ => return self.note(event),
+        };
+        counter.inc();
+    }
+
+    /// Notes what keeps the leader from its key, and that nothing does any more.
+    fn note(&self, event: &LeaderEvent) {
+        match event {
+            LeaderEvent::Enrolled { .. } => self.troubles.all_over(),
+            LeaderEvent::EnrolmentRefused(reason) => {
+                self.troubles.note("refusal", format!("the KGC refuses to enrol this leader: {reason}"));
+            }
+            LeaderEvent::EnrolmentTrouble(trouble) => self.troubles.note("trouble", trouble.to_string()),
+            _ => {}
+        }
+    }
+
+    /// Brings the gauges up to date, and says whether the group is led or could be.
+    pub(crate) fn look<S: Suite>(&self, machine: &Leader<S>, unreached: &[Unreached]) -> Standing {
+        let status = machine.status();
+        let gauges = &self.gauges;
+        let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let wide = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        gauges.leading.set(i64::from(status.stance == Stance::Leading));
+        gauges.members.set(number(status.members));
+        gauges.connected.set(number(status.connected));
+        gauges.acknowledged.set(number(status.acknowledged));
+        gauges.pending_joins.set(number(status.pending_joins));
+        gauges.deputies.set(number(status.deputies));
+        gauges.term.set(wide(status.epoch.map_or(0, |epoch| epoch.term)));
+        gauges.counter.set(wide(status.epoch.map_or(0, |epoch| epoch.counter)));
+        gauges.revocation_list.set(wide(status.revocation_number));
+        gauges.valid_until.set(wide(status.valid_until.unwrap_or_default()));
+        match status.stance {
+            Stance::Leading | Stance::StandingBy { leader: Some(_), .. } => Standing::ready(),
+            Stance::Enrolling if unreached.is_empty() => {
+                Standing::not_ready("not enrolled yet: waiting for the KGC's answer")
+            }
+            Stance::Enrolling => Standing::not_ready("not enrolled yet"),
+            Stance::StandingBy { leader: None, .. } => Standing::not_ready(
+                "standing by, and no leader of the group answers: it takes over when the silence has lasted long enough",
+            ),
+            Stance::Retired => Standing::not_ready(
+                "does not lead: another leader opened a higher term, or this one contradicted itself (see its log)",
+            ),
+        }
+    }
+}
+
+impl Counters {
+    fn register(&self, registry: &mut Registry) {
+        let counters = [
+            (
+                "epochs_undelivered",
+                "Epochs replaced before every member had acknowledged them",
+                &self.undelivered,
+            ),
+            ("members_joined", "Drones that joined", &self.joined),
+            ("members_left", "Members that left", &self.left),
+            ("members_evicted", "Members put out", &self.evicted),
+            ("messages_received", "Group messages received and opened", &self.messages),
+            ("takeovers", "Times this leader took over from a silent one", &self.takeovers),
+            ("steps_down", "Times this leader gave way to a higher term", &self.stepped_down),
+            ("rekey_failures", "Failed attempts to make an epoch", &self.rekey_failures),
+            ("send_failures", "Messages that could not be sent", &self.send_failures),
+            ("equivocations", "Leaders seen to contradict themselves", &self.equivocations),
+            ("blamed_peers", "Offences of peers", &self.blamed),
+        ];
+        for (name, help, counter) in counters {
+            registry.register(name, help, counter.clone());
+        }
+    }
+}
+
+impl Gauges {
+    fn register(&self, registry: &mut Registry) {
+        let gauges = [
+            ("leading", "1 if this leader leads, 0 if it stands by or does neither", &self.leading),
+            ("members", "Members on the roster", &self.members),
+            ("members_connected", "Members that are connected", &self.connected),
+            ("members_acknowledged", "Members that acknowledged the epoch in force", &self.acknowledged),
+            ("pending_joins", "Drones waiting to be let in", &self.pending_joins),
+            ("deputies", "Leaders that stand by for this one", &self.deputies),
+            ("epoch_term", "Term of the epoch in force", &self.term),
+            ("epoch_counter", "Counter of the epoch in force, within its term", &self.counter),
+            ("revocation_list_number", "Number of the newest revocation list held", &self.revocation_list),
+        ];
+        for (name, help, gauge) in gauges {
+            registry.register(name, help, gauge.clone());
+        }
+        let help = "Until when the group key is valid, since 1970; 0 without one";
+        registry.register_with_unit(
+            "key_valid_until_timestamp",
+            help,
+            Unit::Seconds,
+            self.valid_until.clone(),
+        );
+    }
+}
+
+/// The epoch that is on its way to the members, and since when.
+#[derive(Debug, Default)]
+pub(crate) struct Wave(Option<(Epoch, Instant)>);
+
+impl Wave {
+    /// Measures how long an epoch takes to reach everybody.
+    pub(crate) fn follow(&mut self, event: &LeaderEvent, metrics: &Metrics) {
+        match event {
+            LeaderEvent::EpochActivated { epoch, members, .. } => {
+                let started = (*members > 0).then(|| (*epoch, Instant::now()));
+                if std::mem::replace(&mut self.0, started).is_some() {
+                    metrics.counters.undelivered.inc();
+                }
+            }
+            LeaderEvent::Delivered { epoch, .. } => {
+                if let Some((_, since)) = self.0.take_if(|(awaited, _)| awaited == epoch) {
+                    metrics.delivery.observe(since.elapsed().as_secs_f64());
+                }
+            }
+            LeaderEvent::SteppedDown { .. } => self.0 = None,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! How a leader or an edge is doing, for `/readyz`: what its machine says, and what went wrong around it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use quiver_net::{Handle, Unreached};
+use quiver_role::{Machine, Route};
+use quiver_service::monitoring::{Monitor, Standing};
+
+/// What went wrong lately and has not gone right since, one text for each kind of trouble. Clones are of the same.
+#[derive(Clone, Debug, Default)]
+pub struct Troubles(Arc<Mutex<BTreeMap<&'static str, String>>>);
+
+impl Troubles {
+    fn texts(&self) -> MutexGuard<'_, BTreeMap<&'static str, String>> {
+        // Each text is replaced as a whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes trouble of this kind, in place of what was noted before.
+    pub fn note(&self, kind: &'static str, text: impl Into<String>) {
+        self.texts().insert(kind, text.into());
+    }
+
+    /// That kind of trouble is over.
+    pub fn over(&self, kind: &'static str) {
+        self.texts().remove(kind);
+    }
+
+    /// All trouble is over.
+    pub fn all_over(&self) {
+        self.texts().clear();
+    }
+
+    /// All there is.
+    pub fn all(&self) -> Vec<String> {
+        self.texts().values().cloned().collect()
+    }
+}
+
+/// In words.
+pub fn describe(unreached: &Unreached) -> String {
+    let whom = match unreached.route {
+        Route::Kgc | Route::Member(_) => "KGC",
+        Route::Leader => "leader",
+        _ => "peer",
+    };
+    format!("no connection to the {whom} at {}: {}", unreached.address, unreached.reason)
+}
+
+/// Lets the endpoint look at the running machine. `look` says what the machine itself lacks; if it lacks something, what went
+/// wrong around it is told besides.
+pub fn watch<M>(
+    monitor: &Monitor,
+    handle: Handle<M>,
+    troubles: Troubles,
+    look: impl Fn(&M, &[Unreached]) -> Standing + Clone + Send + Sync + 'static,
+) where
+    M: Machine + 'static,
+    M::Command: Send,
+{
+    monitor.watch(move || {
+        let (handle, troubles, look) = (handle.clone(), troubles.clone(), look.clone());
+        Box::pin(async move {
+            let unreached = handle.unreached();
+            let seen = unreached.clone();
+            let Ok(mut standing) = handle.inspect(move |machine| look(machine, &seen)).await else {
+                return Standing::not_ready("the service is ending");
+            };
+            if !standing.is_ready() {
+                standing.reasons.extend(unreached.iter().map(describe));
+                standing.reasons.extend(troubles.all());
+            }
+            standing.reasons.extend(handle.metrics().trouble());
+            standing
+        })
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_is_told_until_it_is_over_and_the_newest_of_a_kind_alone() {
+        let troubles = Troubles::default();
+        let other = troubles.clone();
+        troubles.note("refusal", "refused: busy");
+        troubles.note("refusal", "refused: evicted");
+        troubles.note("clock", "the clock is wrong");
+        assert_eq!(other.all(), ["the clock is wrong", "refused: evicted"]);
+        other.over("clock");
+        assert_eq!(troubles.all(), ["refused: evicted"]);
+        other.all_over();
+        assert!(troubles.all().is_empty());
+    }
+}

@@ -1,0 +1,189 @@
+//! Metrics and health over HTTP: `/metrics` in the OpenMetrics text format, `/healthz`, `/readyz`.
+//!
+//! *Healthy* is a service whose loop turns; one that is not should be restarted. *Ready* is one that does its work; one that
+//! is not says why, a reason per line, and a restart would mostly not help. Everything is bounded: connections at once, length
+//! and time of a request, time to look at the machine. One request per connection: there is little to gain from more.
+
+mod endpoint;
+mod health;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::{Error, Result};
+
+pub use health::ask;
+
+/// Connections served at once; more wait.
+const CONNECTIONS: usize = 16;
+/// Time the machine has to be looked at.
+const LOOK_TIME: Duration = Duration::from_secs(5);
+
+/// How a service is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Why it does not do its work; empty if it does.
+    pub reasons: Vec<String>,
+}
+
+impl Standing {
+    /// It does its work.
+    #[must_use]
+    pub fn ready() -> Self {
+        Self::default()
+    }
+
+    /// It does not, for this reason.
+    #[must_use]
+    pub fn not_ready(reason: impl Into<String>) -> Self {
+        Self { reasons: vec![reason.into()] }
+    }
+
+    /// Adds a reason.
+    pub fn because(&mut self, reason: impl Into<String>) {
+        self.reasons.push(reason.into());
+    }
+
+    /// Whether it does its work.
+    pub fn is_ready(&self) -> bool {
+        self.reasons.is_empty()
+    }
+}
+
+/// What a look at the service finds, in the future.
+pub type Look = Pin<Box<dyn Future<Output = Standing> + Send>>;
+
+/// Looks at the running service: brings its gauges up to date and says how it is doing.
+type Probe = Arc<dyn Fn() -> Look + Send + Sync>;
+
+/// What the endpoint answers from.
+struct Watched {
+    registry: Registry,
+    probe: Mutex<Probe>,
+    look_time: Duration,
+}
+
+impl Watched {
+    fn probe(&self) -> MutexGuard<'_, Probe> {
+        // It is replaced as a whole: whoever panicked left it whole.
+        self.probe.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks; none if the loop does not answer.
+    async fn look(&self) -> Option<Standing> {
+        let looking = (self.probe())();
+        timeout(self.look_time, looking).await.ok()
+    }
+}
+
+/// A registry for the metrics of a service, all of which begin with `quiver_`, with the version of the program in it.
+pub fn registry(version: &'static str) -> Registry {
+    let mut registry = Registry::with_prefix("quiver");
+    registry.register("build", "The program's version", Info::new(vec![("version", version)]));
+    registry
+}
+
+/// The endpoint; it closes when this is dropped.
+#[derive(Debug)]
+pub struct Monitor {
+    watched: Arc<Watched>,
+    serving: Option<(SocketAddr, tokio::task::JoinHandle<()>)>,
+}
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watched").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        if let Some((_, task)) = &self.serving {
+            task.abort();
+        }
+    }
+}
+
+impl Monitor {
+    /// Serves on this address, or nowhere. Not ready, for this reason, until [`Self::watch`] gives it something to look at.
+    ///
+    /// # Errors
+    /// [`Error::Metrics`] if the address cannot be listened on.
+    pub async fn start(
+        address: Option<SocketAddr>,
+        registry: Registry,
+        until_watched: &'static str,
+    ) -> Result<Self> {
+        Self::start_with(address, registry, until_watched, LOOK_TIME).await
+    }
+
+    async fn start_with(
+        address: Option<SocketAddr>,
+        registry: Registry,
+        until_watched: &'static str,
+        look_time: Duration,
+    ) -> Result<Self> {
+        let starting: Probe = Arc::new(move || Box::pin(async move { Standing::not_ready(until_watched) }));
+        let watched = Arc::new(Watched { registry, probe: Mutex::new(starting), look_time });
+        let Some(address) = address else {
+            return Ok(Self { watched, serving: None });
+        };
+        let failed = |source| Error::Metrics { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let bound = listener.local_addr().map_err(failed)?;
+        tracing::info!(address = %bound, "serving metrics and health");
+        let task = tokio::spawn(accept(listener, Arc::clone(&watched)));
+        Ok(Self { watched, serving: Some((bound, task)) })
+    }
+
+    /// Where it serves, if it does.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.serving.as_ref().map(|(address, _)| *address)
+    }
+
+    /// Closes the endpoint. When this returns, the address is free.
+    pub async fn close(mut self) {
+        if let Some((_, task)) = self.serving.take() {
+            task.abort();
+            // It was cancelled; nothing else can have become of it.
+            let _ = task.await;
+        }
+    }
+
+    /// From now on, look here.
+    pub fn watch(&self, probe: impl Fn() -> Look + Send + Sync + 'static) {
+        *self.watched.probe() = Arc::new(probe);
+    }
+}
+
+async fn accept(listener: TcpListener, watched: Arc<Watched>) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let watched = Arc::clone(&watched);
+                tokio::spawn(async move {
+                    endpoint::serve(stream, &watched).await;
+                    drop(permit);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "metrics endpoint");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

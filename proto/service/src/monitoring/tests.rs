@@ -1,0 +1,115 @@
+//! The endpoint over real connections.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Unit;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::*;
+
+const ANY: &str = "127.0.0.1:0";
+
+async fn started(registry: Registry) -> (Monitor, SocketAddr) {
+    started_with(registry, LOOK_TIME).await
+}
+
+async fn started_with(registry: Registry, look_time: Duration) -> (Monitor, SocketAddr) {
+    let address = ANY.parse().expect("address");
+    let monitor = Monitor::start_with(Some(address), registry, "starting", look_time).await.expect("starts");
+    let at = monitor.address().expect("serves");
+    (monitor, at)
+}
+
+async fn raw(at: SocketAddr, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(at).await.expect("connect");
+    stream.write_all(request).await.expect("write");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+async fn get(at: SocketAddr, path: &str) -> String {
+    raw(at, format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await
+}
+
+#[tokio::test]
+async fn ready_or_not_with_the_reasons_and_alive_either_way() {
+    let (monitor, at) = started(registry("1.2.3")).await;
+    assert!(matches!(ask("kgc", Some(at), false).await, Err(Error::NotReady(why)) if why == "starting"));
+    assert_eq!(ask("kgc", Some(at), true).await.expect("alive"), "alive");
+    let broken = Arc::new(AtomicBool::new(true));
+    let seen = Arc::clone(&broken);
+    monitor.watch(move || {
+        let mut standing = Standing::ready();
+        if seen.load(Ordering::Relaxed) {
+            standing.because("no leader is connected");
+            standing.because("the disk is full");
+        }
+        Box::pin(async move { standing })
+    });
+    let refused = ask("edge", Some(at), false).await.expect_err("not ready").to_string();
+    assert_eq!(refused, "not ready: no leader is connected; the disk is full");
+    assert!(get(at, "/readyz").await.starts_with("HTTP/1.1 503"));
+    broken.store(false, Ordering::Relaxed);
+    assert_eq!(ask("edge", Some(at), false).await.expect("ready"), "ready");
+    assert!(get(at, "/readyz").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn metrics_have_prefix_unit_and_suffix_as_the_conventions_want_them() {
+    let mut registry = registry("1.2.3");
+    let counter = Counter::<u64>::default();
+    registry.sub_registry_with_prefix("net").register_with_unit(
+        "sent",
+        "Bytes of messages sent",
+        Unit::Bytes,
+        counter.clone(),
+    );
+    counter.inc_by(42);
+    let (_monitor, at) = started(registry).await;
+    let text = get(at, "/metrics").await;
+    assert!(text.contains("application/openmetrics-text"), "{text}");
+    assert!(text.contains("\nquiver_net_sent_bytes_total 42\n"), "{text}");
+    assert!(text.contains("quiver_build_info{version=\"1.2.3\"} 1\n"), "{text}");
+    assert!(text.ends_with("# EOF\n"), "{text}");
+}
+
+#[tokio::test]
+async fn service_whose_loop_is_stuck_is_not_alive() {
+    let (monitor, at) = started_with(registry("1"), Duration::from_millis(50)).await;
+    monitor.watch(|| Box::pin(std::future::pending()));
+    assert!(get(at, "/healthz").await.starts_with("HTTP/1.1 503"));
+    assert!(get(at, "/metrics").await.starts_with("HTTP/1.1 200"), "what was counted is still told");
+}
+
+#[tokio::test]
+async fn other_paths_methods_and_garbage_are_refused_and_the_endpoint_goes_on() {
+    let (_monitor, at) = started(registry("1")).await;
+    assert!(get(at, "/secrets").await.starts_with("HTTP/1.1 404"));
+    assert!(raw(at, b"POST /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await.starts_with("HTTP/1.1 405"));
+    assert!(raw(at, b"\x16\x03\x01 not http\r\n\r\n").await.starts_with("HTTP/1.1 400"));
+    let endless = [b"GET /".as_slice(), &vec![b'x'; endpoint::HEAD_LIMIT + 1]].concat();
+    assert!(!raw(at, &endless).await.starts_with("HTTP/1.1 200"));
+    assert!(get(at, "/metrics").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn nobody_there_and_no_address_are_said_so() {
+    let (monitor, at) = started(registry("1")).await;
+    monitor.close().await;
+    let refused = ask("leader", Some(at), false).await.expect_err("nobody");
+    assert!(refused.to_string().contains("no leader answers on 127.0.0.1"), "{refused}");
+    assert!(matches!(ask("leader", None, false).await, Err(Error::Config(_))));
+    let silent = Monitor::start(None, registry("1"), "starting").await.expect("nothing to bind");
+    assert_eq!(silent.address(), None);
+}
+
+#[tokio::test]
+async fn address_in_use_is_an_error_with_the_address() {
+    let (_monitor, at) = started(registry("1")).await;
+    let error = Monitor::start(Some(at), registry("1"), "starting").await.expect_err("in use");
+    assert_eq!(error.exit(), crate::Exit::Busy);
+    assert!(error.to_string().contains(&at.to_string()), "{error}");
+}
