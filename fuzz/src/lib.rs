@@ -13,6 +13,7 @@
 //! | [`attributes`] | attribute-based schemes: what decodes has one encoding and opens nothing it must not |
 //! | [`age_files`] | age files to conditions: recipients, identities, files |
 //! | [`conditions`] | identity-based encryption: conditions, shares, keys, ciphertexts |
+//! | [`exchanges`] | attribute-based key exchange: keys, credentials, and the messages of either side |
 //! | [`files`] | what the services read from disk |
 //! | [`policies`] | the policy language, and encoded policies, attributes and schemas |
 //! | [`offices`] | attribute authorities: what they say, and their machines |
@@ -31,6 +32,7 @@ pub mod boards;
 pub mod conditions;
 pub mod decoders;
 pub mod envelopes;
+pub mod exchanges;
 pub mod files;
 pub mod links;
 pub mod machines;

@@ -3,8 +3,8 @@
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
 use crate::{
-    age_files, attributes, boards, conditions, decoders, envelopes, files, links, machines, members, offices,
-    policies, quorum, releases,
+    age_files, attributes, boards, conditions, decoders, envelopes, exchanges, files, links, machines,
+    members, offices, policies, quorum, releases,
 };
 
 /// Something to feed with bytes.
@@ -82,6 +82,12 @@ pub const TARGETS: &[Target] = targets! {
     "ibe_key_share": conditions::key_share, conditions::key_share_seeds;
     "ibe_public_shares": conditions::public_shares, conditions::public_shares_seeds;
     "ibe_master_share": conditions::master_share, conditions::master_share_seeds;
+    "abke_authority_key": exchanges::authority_key, exchanges::authority_key_seeds;
+    "abke_credential": exchanges::credential, exchanges::credential_seeds;
+    "abke_hello": exchanges::hello, exchanges::hello_seeds;
+    "abke_offer": exchanges::offer, exchanges::offer_seeds;
+    "abke_tables": exchanges::tables, exchanges::tables_seeds;
+    "abke_message": exchanges::message, exchanges::message_seeds;
     "age_key": age_files::age_key, age_files::age_key_seeds;
     "age_file": age_files::age_file, age_files::age_file_seeds;
     "provisioning": boards::provisioning, boards::provisioning_seeds;

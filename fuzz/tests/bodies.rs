@@ -14,6 +14,8 @@ fn rounds(target: &Target) -> usize {
         "quorum_input" => 400,
         "edge_snapshot" | "leader_records" | "state_file" => 1000,
         name if ["abe_", "age_", "ibe_"].iter().any(|kind| name.starts_with(kind)) => 600,
+        // A run for each, with pairings.
+        name if name.starts_with("abke_") => 200,
         // Curve arithmetic at many steps.
         "member_input" | "member_records" => 1000,
         "authority_statement" | "delivery_request" | "sealed_delivery" | "keyring" | "office_input" => 600,

@@ -51,6 +51,8 @@ fn signed(key: &[G1]) -> Vec<G1> {
 pub struct UnverifiedPublicKey {
     /// In the subgroup.
     key: Vec<G1>,
+    /// What is signed.
+    signed: Vec<G1>,
     /// On the curve. That is enough: see [`Verifier`](crate::Verifier).
     pub(crate) signatures: Vec<CurvePoint>,
     digest: Digest,
@@ -93,11 +95,12 @@ impl UnverifiedPublicKey {
             }
             key.push(point);
         }
-        if let Some(slot) = signed(&key).iter().position(Group::is_identity) {
+        let signed = signed(&key);
+        if let Some(slot) = signed.iter().position(Group::is_identity) {
             let element = Element::Signed(slot.saturating_sub(FIXED_SLOTS));
             return Err(Error::InvalidPoint { element, reason: PairingError::Identity });
         }
-        Ok(Self { key, signatures, digest: digest(bytes) })
+        Ok(Self { key, signed, signatures, digest: digest(bytes) })
     }
 
     /// How many attributes it has.
@@ -110,8 +113,9 @@ impl UnverifiedPublicKey {
         self.digest
     }
 
-    pub(crate) fn signed(&self) -> Vec<G1> {
-        signed(&self.key)
+    /// What is signed, slot by slot.
+    pub(crate) fn signed(&self) -> &[G1] {
+        &self.signed
     }
 
     /// The key, once its signatures are verified.

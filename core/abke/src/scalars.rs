@@ -19,3 +19,8 @@ pub(crate) fn weight(rng: &mut dyn CryptoRngCore) -> i128 {
     rng.fill_bytes(&mut bytes);
     i128::from_le_bytes(bytes)
 }
+
+/// A weight of 128 random bits, for [`G1::msm_weighted`](quiver_pairing::G1::msm_weighted).
+pub(crate) fn halves(rng: &mut dyn CryptoRngCore) -> [u64; 2] {
+    [(); 2].map(|()| rng.next_u64())
+}

@@ -21,9 +21,9 @@ mod arkworks;
 mod blst;
 
 pub use arkworks::Arkworks;
-pub(crate) use arkworks::Endomorphism;
 #[cfg(feature = "armv7em")]
 pub(crate) use arkworks::psi;
+pub(crate) use arkworks::{Endomorphism, times_z_squared};
 
 #[cfg(all(feature = "blst", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod chosen {

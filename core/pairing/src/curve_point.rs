@@ -11,7 +11,7 @@ use ark_ec::short_weierstrass::Affine;
 use ark_ec::{AffineRepr, CurveGroup as _};
 use ark_ff::{AdditiveGroup, Field, Zero};
 
-use crate::backend::{Active, Backend};
+use crate::backend::{Active, Backend, times_z_squared};
 use crate::encoding::{FIELD_LEN, exactly, read_coefficient, write_field};
 use crate::parameters::{Fq, g1};
 use crate::point::affine;
@@ -78,14 +78,16 @@ impl CurvePoint {
         Active::clear_cofactor(&self.0)
     }
 
-    /// [`G1_COFACTOR`] · Σ integer · point over pairs of the two slices. Not constant-time.
+    /// [`G1_COFACTOR`] · Σ weight · point over pairs of the two slices, as [`G1::msm_weighted`] has it: each point's part of order r counts, and no other
+    /// part. Not constant-time.
     ///
     /// # Errors
     /// [`PairingError::UnequalLengths`] if the slices have different lengths.
-    pub fn combine_cleared(points: &[Self], integers: &[i128]) -> Result<G1, PairingError> {
-        // Not of the group that the type names, until the last line. Combining is adding and doubling, which the curve has too.
+    pub fn combine_cleared(points: &[Self], weights: &[[u64; 2]]) -> Result<G1, PairingError> {
+        // Not of the group that the type names, until the last line. Combining is adding and doubling, which the curve has too, and a map
+        // that multiplies the part of order r by z² and takes other parts to others of their order, which clearing removes.
         let points: Vec<G1> = points.iter().map(|point| Point(point.0.into_group())).collect();
-        let sum = G1::msm_small(&points, integers)?.0.into_affine();
+        let sum = G1::msm_weighted(&points, weights)?.0.into_affine();
         Ok(if sum.is_zero() { G1::identity() } else { Active::clear_cofactor(&sum) })
     }
 }
@@ -122,6 +124,23 @@ fn encode(point: &Affine<g1::Config>) -> [u8; UNCOMPRESSED_LEN] {
 }
 
 impl G1 {
+    /// Σ (a + b·z²) · point for weights [a, b], with z the absolute value of the curve's parameter: 2^128 different scalars, with
+    /// half of the doublings that integers of 128 bits take. Not constant-time.
+    ///
+    /// # Errors
+    /// [`PairingError::UnequalLengths`] if the slices have different lengths.
+    pub fn msm_weighted(points: &[Self], weights: &[[u64; 2]]) -> Result<Self, PairingError> {
+        let (elements, coefficients) = (points.len(), weights.len());
+        if elements != coefficients {
+            return Err(PairingError::UnequalLengths { elements, coefficients });
+        }
+        let images = points.iter().map(|point| times_z_squared(*point));
+        let points: Vec<Self> = points.iter().copied().chain(images).collect();
+        let (low, high) = (weights.iter().map(|[low, _]| low), weights.iter().map(|[_, high]| high));
+        let integers: Vec<i128> = low.chain(high).map(|half| i128::from(*half)).collect();
+        Self::msm_small(&points, &integers)
+    }
+
     /// integer · generator, in constant time where [`multiply_generator`](Self::multiply_generator) takes it, and in half the time.
     #[must_use]
     pub fn multiply_generator_short(integer: u128) -> Self {

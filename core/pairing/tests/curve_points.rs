@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn clearing_the_cofactor_gives_a_point_of_the_group_without_the_torsion(seed in 1_u64..1_000_000) {
+    fn clearing_the_cofactor_gives_a_point_of_the_group_without_the_torsion(seed in 1_u64..1_000_000, high: u64) {
         let (point, scalar) = (any_point(seed), Scalar::from(seed));
         let read = CurvePoint::decode(&uncompressed(&point)).unwrap();
         let cleared = read.clear_cofactor();
@@ -100,8 +100,13 @@ proptest! {
         let moved = CurvePoint::decode(&uncompressed(&(point + torsion).into_affine())).unwrap();
         prop_assert_eq!(moved.clear_cofactor(), cleared);
         prop_assert!(point.mul_bigint(Fr::MODULUS).into_affine().is_zero() || read.in_subgroup().is_err());
-        let combined = CurvePoint::combine_cleared(&[read, moved], &[i128::from(seed), -1]).unwrap();
-        prop_assert_eq!(combined, cleared * (scalar - Scalar::ONE));
+        let combined = CurvePoint::combine_cleared(&[read, moved], &[[seed, 0], [0, high]]).unwrap();
+        let z = Scalar::from(G1_COFACTOR - 1);
+        prop_assert_eq!(combined, cleared * (scalar + z * z * Scalar::from(high)));
+        let cleared = [cleared, cleared.double()];
+        let weighted = G1::msm_weighted(&cleared, &[[seed, high], [1, 2]]).unwrap();
+        let wanted = scalar + z * z * Scalar::from(high) + Scalar::from(2) + z * z * Scalar::from(4);
+        prop_assert_eq!(weighted, cleared[0] * wanted);
     }
 
     #[test]

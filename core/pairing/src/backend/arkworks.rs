@@ -18,9 +18,9 @@ use crate::{Curve, G1, G1_COFACTOR, G2, Group, Gt, PairingError, Point, Scalar};
 
 mod endomorphism;
 
-pub(crate) use endomorphism::Endomorphism;
 #[cfg(feature = "armv7em")]
 pub(crate) use endomorphism::psi;
+pub(crate) use endomorphism::{Endomorphism, times_z_squared};
 
 /// arkworks, in Rust, on any machine. **Not constant-time.**
 #[derive(Clone, Copy, Debug)]

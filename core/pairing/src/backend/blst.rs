@@ -119,11 +119,14 @@ impl Backend for Blst {
 
     fn clear_cofactor(point: &Affine<g1::Config>) -> G1 {
         let once = blst_p1_affine { x: point.x.to_native(), y: point.y.to_native() };
-        let bits = (0..G1_COFACTOR.ilog2()).rev();
-        let product = bits.fold(G1Curve::to_native(&Point(point.into_group())), |sum, bit| {
-            let twice = foreign::double_p1(&sum);
-            if G1_COFACTOR >> bit & 1 == 1 { foreign::add_p1(&twice, &once) } else { twice }
-        });
+        // Between two ones there are only doublings.
+        let mut product = G1Curve::to_native(&Point(point.into_group()));
+        let mut rest = G1_COFACTOR.reverse_bits() >> 1;
+        for _ in 1..G1_COFACTOR.count_ones() {
+            let zeros = rest.trailing_zeros() + 1;
+            product = foreign::add_p1(&foreign::double_p1(&product, zeros), &once);
+            rest = rest.checked_shr(zeros).unwrap_or(0);
+        }
         G1Curve::to_point(&product)
     }
 

@@ -33,8 +33,8 @@ impl Endomorphism for G2Curve {
     }
 }
 
-/// z² · point with z = |x|: arkworks' map multiplies by −x², a cube root of one modulo r.
-fn times_z_squared(point: G1) -> G1 {
+/// z² · point with z = |x|: arkworks' map multiplies by −x², a cube root of one modulo r. Of a point of another order, a point that the map takes it to.
+pub(crate) fn times_z_squared(point: G1) -> G1 {
     -Point(g1::Config::endomorphism(&point.0))
 }
 

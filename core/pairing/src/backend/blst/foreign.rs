@@ -28,12 +28,15 @@ pub(super) fn multiply_p2(point: &blst_p2, scalar: &[u8; 32]) -> blst_p2 {
     product
 }
 
-/// Twice the point.
-pub(super) fn double_p1(point: &blst_p1) -> blst_p1 {
-    let mut twice = blst_p1::default();
-    // SAFETY: the pointers come from references and are not kept. One point is written, another is read.
-    unsafe { blst_p1_double(&mut twice, point) };
-    twice
+/// 2^times · the point.
+pub(super) fn double_p1(point: &blst_p1, times: u32) -> blst_p1 {
+    let mut point = *point;
+    let place: *mut blst_p1 = &mut point;
+    for _ in 0..times {
+        // SAFETY: both pointers are the one of a point that lives here, and are not kept. What is written may be what is read.
+        unsafe { blst_p1_double(place, place) };
+    }
+    point
 }
 
 /// The sum of what both elements map to, times the effective cofactor.
