@@ -2,7 +2,7 @@
 
 use ark_bls12_381::{Fq, Fr, G1Affine};
 use ark_ec::{AffineRepr, CurveGroup};
-use ark_ff::{BigInteger as _, Field as _, PrimeField};
+use ark_ff::{BigInteger as _, PrimeField};
 use proptest::prelude::*;
 use quiver_pairing::{CurvePoint, G1, G1_COFACTOR, Group, PairingError, Scalar};
 
