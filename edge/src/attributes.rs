@@ -1,11 +1,13 @@
-//! `edge abe fetch` and `edge abe list`: asked of the running edge, or done here if none runs.
+//! `edge abe fetch|list` and `edge abke fetch|status`: asked of the running edge, or done here if none runs.
 
 use std::time::Duration;
 
 use quiver_ainq::Deployment;
+use quiver_drone::abke::{AbkeCommand, Certified, certified, print_certified};
 use quiver_drone::command::{AbeCommand, Line, lines, print_lines, print_report};
 use quiver_drone::fetching::{Desk, Report};
 use quiver_role::{Edge, EdgeConfig, Kgcs, QuorumSuite, Snapshot};
+use quiver_service::clock;
 use quiver_service::control::call_if_running;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::node_state::Missing;
@@ -23,20 +25,39 @@ pub(crate) const PATIENCE_OF_A_CALL: Duration = Duration::from_secs(25);
 /// Runs a subcommand.
 pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, command: &AbeCommand) -> Result<()> {
     match command {
-        AbeCommand::Fetch { json, .. } => {
-            let report = match call_if_running(&config.data_dir, &Request::Fetch).await? {
-                Some(report) => report,
-                None => alone(config, protection, Alone::Fetch).await?.0,
-            };
-            Ok(print_report(&report, *json)?)
-        }
+        AbeCommand::Fetch { json, .. } => Ok(print_report(&fetched(config, protection).await?, *json)?),
         AbeCommand::List { json } => {
             let lines = match call_if_running(&config.data_dir, &Request::Keys).await? {
                 Some(lines) => lines,
-                None => alone(config, protection, Alone::List).await?.1,
+                None => alone(config, protection, Alone::List).await?.lines,
             };
             Ok(print_lines(&lines, *json)?)
         }
+    }
+}
+
+/// Runs a subcommand about certified fields.
+pub(crate) async fn run_abke(
+    config: &Config,
+    protection: &ProtectionArgs,
+    command: &AbkeCommand,
+) -> Result<()> {
+    match command {
+        AbkeCommand::Fetch { json, .. } => Ok(print_report(&fetched(config, protection).await?, *json)?),
+        AbkeCommand::Status { json } => {
+            let lines = match call_if_running(&config.data_dir, &Request::Certified).await? {
+                Some(lines) => lines,
+                None => alone(config, protection, Alone::Status).await?.certified,
+            };
+            Ok(print_certified(&lines, *json)?)
+        }
+    }
+}
+
+async fn fetched(config: &Config, protection: &ProtectionArgs) -> Result<Report> {
+    match call_if_running(&config.data_dir, &Request::Fetch).await? {
+        Some(report) => Ok(report),
+        None => Ok(alone(config, protection, Alone::Fetch).await?.report),
     }
 }
 
@@ -45,23 +66,35 @@ pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, command: &
 enum Alone {
     Fetch,
     List,
+    Status,
 }
 
-async fn alone(config: &Config, protection: &ProtectionArgs, what: Alone) -> Result<(Report, Vec<Line>)> {
+/// What came of it.
+#[derive(Debug, Default)]
+struct Done {
+    report: Report,
+    lines: Vec<Line>,
+    certified: Vec<Certified>,
+}
+
+async fn alone(config: &Config, protection: &ProtectionArgs, what: Alone) -> Result<Done> {
     let file = config.read_deployment()?;
     with_suite!(file.suite()?, S => {
         let deployment = file.pin::<S>()?;
         let by = protection.obtain(false)?;
         let (store, state) = Store::open(&config.data_dir, &deployment, &by, Missing::Refuse)?;
         let keys = store.keys(&deployment);
-        let report = match what {
+        Ok(match what {
             Alone::Fetch => {
-                let desk = Desk::new(keys.clone(), config.fetching(&file, config.enrol_timeout)?);
-                fetch(&desk, config, &file, &deployment, state.as_ref()).await?
+                let desk = Desk::new(keys, config.fetching(&file, config.enrol_timeout)?);
+                let report = fetch(&desk, config, &file, &deployment, state.as_ref()).await?;
+                Done { report, ..Done::default() }
             }
-            Alone::List => Report::default(),
-        };
-        Ok((report, lines(&keys.keyring()?)))
+            Alone::List => Done { lines: lines(&keys.keyring()?), ..Done::default() },
+            Alone::Status => {
+                Done { certified: certified(&keys.keyring()?, clock::unix_now()), ..Done::default() }
+            }
+        })
     })
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use quiver_ainq::Name;
+use quiver_drone::abke::AbkeCommand;
 use quiver_drone::command::AbeCommand;
 use quiver_drone::envelope::EnvelopeArgs;
 use quiver_drone::release::IbeOptions;
@@ -23,6 +24,7 @@ Examples:
   edge status
   edge send --channel chat 'hello, group'
   edge abe fetch                                                       # the attribute keys granted to this drone
+  edge abke status                                                     # which fields are certified, until when
   edge envelope seal map.png --policy 'scout and sector:7' --out map.env
   edge envelope open order.env --out order.txt                         # if this drone's attributes fit
   edge ibe encrypt plan.txt --to mission/alpha/phase-2 --out plan.age  # opens when the operator begins the phase
@@ -75,6 +77,9 @@ pub(crate) enum Command {
     /// Attribute keys: what this drone may open
     #[command(subcommand)]
     Abe(AbeCommand),
+    /// Certified fields: what this drone can show without saying who it is
+    #[command(subcommand)]
+    Abke(AbkeCommand),
     /// Encryption to conditions: files that open when one is met, and the keys that open them
     Ibe(IbeOptions),
     /// Seal to whoever's attributes fit, and open what fits this drone's
@@ -112,7 +117,8 @@ pub(crate) struct RunArgs {
     /// The group to join; default: the one joined before, or the only one in the drone's identity
     #[arg(long, value_name = "GROUP")]
     pub(crate) group: Option<Name>,
-    /// Fetch the attribute keys granted to this drone at the start, in the background
+    /// Fetch the attribute keys and credentials granted to this drone at the start, in the background; credentials again in
+    /// each period
     #[arg(long)]
     pub(crate) attributes: bool,
     #[command(flatten)]

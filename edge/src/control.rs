@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Name, Suite};
+use quiver_drone::abke::certified;
 use quiver_drone::command::lines;
 use quiver_drone::envelope::{self, FILE_TIME, Job, SendJob};
 use quiver_drone::fetching::{Desk, copy};
@@ -11,6 +12,7 @@ use quiver_net::Handle;
 use quiver_role::{Edge, EdgeCommand};
 use quiver_service::clock;
 use quiver_service::control::{Call, Patience, USUAL_TIME};
+use quiver_service::keyring::Keyring;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
@@ -34,6 +36,8 @@ pub(crate) enum Request {
     Fetch,
     /// Which attribute keys are held.
     Keys,
+    /// Which fields are certified.
+    Certified,
     /// Keys of conditions.
     Ibe(KeyCall),
     /// Seal or open a file.
@@ -128,7 +132,8 @@ pub(crate) async fn answer<S: Suite>(
             Request::Send { channel, text, signed } => {
                 send(&machine, failures.subscribe(), &channel, text, signed).await
             }
-            Request::Keys => keys(&desk),
+            Request::Keys => keys(&desk, lines),
+            Request::Certified => keys(&desk, |keyring| certified(keyring, clock::unix_now())),
             Request::Seal(job) => seal(&machine, failures.subscribe(), &desk, job).await,
             Request::Envelope(job) => {
                 let (machine, desk) = (machine.clone(), desk.clone());
@@ -162,9 +167,9 @@ async fn status<S: Suite>(machine: &Handle<Edge<S>>) -> Result<Value, String> {
     serde_json::to_value(status).map_err(|error| error.to_string())
 }
 
-fn keys<S: Suite>(desk: &Desk<S>) -> Result<Value, String> {
+fn keys<S: Suite, T: Serialize>(desk: &Desk<S>, shown: impl Fn(&Keyring<S>) -> T) -> Result<Value, String> {
     let keyring = desk.keys().keyring().map_err(|error| error.to_string())?;
-    serde_json::to_value(lines(&keyring)).map_err(|error| error.to_string())
+    serde_json::to_value(shown(&keyring)).map_err(|error| error.to_string())
 }
 
 async fn fetch<S: Suite>(machine: &Handle<Edge<S>>, desk: &Desk<S>) -> Result<Value, String> {

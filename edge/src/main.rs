@@ -19,6 +19,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use quiver_drone::abke::AbkeCommand;
 use quiver_drone::command::AbeCommand;
 use quiver_service::{Exit, control::call, logging, monitoring, terminal};
 use serde::de::DeserializeOwned;
@@ -46,7 +47,9 @@ fn run(cli: Cli) -> Result<()> {
         Command::Enroll(args) => given.enrolling(args),
         Command::Run(args) => given.running(args),
         Command::Health(args) => given.monitoring(&args.metrics),
-        Command::Abe(AbeCommand::Fetch { kgc, .. }) => given.fetching(kgc),
+        Command::Abe(AbeCommand::Fetch { kgc, .. }) | Command::Abke(AbkeCommand::Fetch { kgc, .. }) => {
+            given.fetching(kgc)
+        }
         Command::Ibe(args) => given.fetching(&args.kgc),
         _ => given,
     };
@@ -75,6 +78,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Provision(args) => Ok(terminal::line(&provision::line(&args)?)?),
         Command::Envelope(command) => runtime.block_on(envelope::run(&config, &protection, command)),
         Command::Abe(command) => runtime.block_on(attributes::run(&config, &protection, &command)),
+        Command::Abke(command) => runtime.block_on(attributes::run_abke(&config, &protection, &command)),
         Command::Ibe(args) => runtime.block_on(ibe::run(&config, &protection, args)),
     }
 }

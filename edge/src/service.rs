@@ -211,7 +211,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
             let (handle, desk) = (handle.clone(), desk.clone());
             tokio::spawn(async move {
                 if let Some(keypair) = control::keypair(&handle, &desk).await {
-                    envelope::fetch_until_answered(&handle, &desk, &keypair).await;
+                    envelope::keep_fetched(&handle, &desk, &keypair).await;
                 }
             })
         });

@@ -5,6 +5,8 @@
 mod attributes;
 #[path = "three_processes/bench.rs"]
 mod bench;
+#[path = "three_processes/certifying.rs"]
+mod certifying;
 #[path = "three_processes/condition_files.rs"]
 mod condition_files;
 #[path = "three_processes/envelopes.rs"]

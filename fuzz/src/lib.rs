@@ -10,6 +10,7 @@
 //! | [`mutation`] | small changes to valid inputs |
 //! | [`scene`] | a deployment with tokens and keys, the same in every run |
 //! | [`decoders`] | what decodes must encode to what was decoded |
+//! | [`admission`] | certified fields, policies over them, the count of answers |
 //! | [`attributes`] | attribute-based schemes: what decodes has one encoding and opens nothing it must not |
 //! | [`age_files`] | age files to conditions: recipients, identities, files |
 //! | [`conditions`] | identity-based encryption: conditions, shares, keys, ciphertexts |
@@ -26,6 +27,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod admission;
 pub mod age_files;
 pub mod attributes;
 pub mod boards;

@@ -3,8 +3,8 @@
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
 use crate::{
-    age_files, attributes, boards, conditions, decoders, envelopes, exchanges, files, links, machines,
-    members, offices, policies, quorum, releases,
+    admission, age_files, attributes, boards, conditions, decoders, envelopes, exchanges, files, links,
+    machines, members, offices, policies, quorum, releases,
 };
 
 /// Something to feed with bytes.
@@ -69,6 +69,9 @@ pub const TARGETS: &[Target] = targets! {
     "delivery_request": offices::delivery_request, offices::delivery_request_seeds;
     "sealed_delivery": offices::sealed_delivery, offices::sealed_delivery_seeds;
     "attribute_answer": offices::attribute_answer, offices::attribute_answer_seeds;
+    "certificate": admission::certificate, admission::certificate_seeds;
+    "admission_policy": admission::policy, admission::policy_seeds;
+    "admission_ledger": admission::ledger, admission::ledger_seeds;
     "keyring": offices::keyring, offices::keyring_seeds;
     "office_input": offices::office_input, offices::office_input_seeds;
     "release_answer": releases::answer, releases::answer_seeds;

@@ -8,17 +8,22 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, MAX_AUTHORITY_LEN, SecretScalar, SignedAuthority, Suite, VerifiedAuthority};
+use quiver_ainq::{
+    AuthorityStatement, Deployment, MAX_AUTHORITY_LEN, SecretScalar, SignedAuthority, Suite,
+    VerifiedAuthority,
+};
+use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_role::attributes::Authority;
+use quiver_role::attributes::certifying::{self, Certifier, Terms};
 use quiver_role::attributes::schemes::SchemeChoice;
+use quiver_role::attributes::{Authority, KeyMaker};
 use quiver_service::deployment_file::owner;
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::{Records, StateFile};
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
-use crate::store::AuthorityRow;
+use crate::store::{AuthorityRow, Store};
 
 const ROLE: &str = "kgc-attributes";
 /// Another process has the file for an instant.
@@ -63,8 +68,16 @@ impl<S: Suite> SealedAuthority<S> {
     /// # Errors
     /// [`Error::Scheme`] if this program does not have the scheme, or the keys do not hold.
     pub(crate) fn open(self) -> Result<Authority<S>> {
-        let scheme = scheme_of(&self.statement)?;
-        let maker = scheme.maker(&self.statement.parameters, &self.master).map_err(Error::scheme)?;
+        let maker: Box<dyn KeyMaker> = match service_of(&self.statement)? {
+            Service::Keys(scheme) => {
+                scheme.maker(&self.statement.parameters, &self.master).map_err(Error::scheme)?
+            }
+            Service::Certificates(terms) => {
+                let seed = <[u8; 32]>::try_from(self.master.as_slice());
+                let seed = seed.map_err(|_| Error::Scheme("a seed has 32 bytes".into()))?;
+                Box::new(Certifier::new(terms, Secret::new(seed)))
+            }
+        };
         Ok(Authority { statement: self.statement, delivery: self.delivery, maker })
     }
 
@@ -81,13 +94,60 @@ impl<S: Suite> SealedAuthority<S> {
     }
 }
 
-/// The scheme of an authority.
+/// What an authority does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// Hands out attribute keys of this scheme.
+    Keys(SchemeChoice),
+    /// Certifies fields.
+    Certificates(Terms),
+}
+
+/// What an authority does.
 ///
 /// # Errors
 /// [`Error::Scheme`] if this program does not have it.
-pub(crate) fn scheme_of<S: Suite>(statement: &VerifiedAuthority<S>) -> Result<SchemeChoice> {
+pub(crate) fn service_of<S: Suite>(statement: &AuthorityStatement<S>) -> Result<Service> {
+    if statement.kind.as_str() == certifying::KIND {
+        return Ok(Service::Certificates(Terms::of(statement).map_err(Error::scheme)?));
+    }
     let id = statement.scheme.as_str();
-    SchemeChoice::from_id(id).ok_or_else(|| Error::Scheme(format!("scheme {id} is not in this program")))
+    let scheme = SchemeChoice::from_id(id);
+    Ok(Service::Keys(scheme.ok_or_else(|| Error::Scheme(format!("scheme {id} is not in this program")))?))
+}
+
+/// All authorities whose service is wanted, by name.
+pub(crate) fn all<S: Suite, T>(
+    store: &Store,
+    deployment: &Deployment<S>,
+    wanted: impl Fn(Service) -> Option<T>,
+) -> Result<Vec<Known<S, T>>> {
+    let mut all = Vec::new();
+    for row in store.authorities()? {
+        let statement = SignedAuthority::decode(&row.statement)?.verify(deployment)?;
+        if let Some(service) = wanted(service_of(&statement)?) {
+            all.push(Known { row, statement, service });
+        }
+    }
+    Ok(all)
+}
+
+/// An authority of the registry.
+pub(crate) struct Known<S: Suite, T> {
+    pub(crate) row: AuthorityRow,
+    pub(crate) statement: VerifiedAuthority<S>,
+    pub(crate) service: T,
+}
+
+/// The one that was named, or else the only one.
+pub(crate) fn pick<S: Suite, T>(mut all: Vec<Known<S, T>>, named: Option<&str>) -> Result<Known<S, T>> {
+    let names = all.iter().map(|known| known.row.name.clone()).collect::<Vec<_>>().join(", ");
+    all.retain(|known| named.is_none_or(|name| known.row.name == name));
+    match (all.pop(), named) {
+        (Some(known), _) if all.is_empty() => Ok(known),
+        (None, Some(name)) => Err(Error::Terms(format!("no attribute authority `{name}`; there is {names}"))),
+        _ => Err(Error::Terms(format!("which authority? give --authority: {names}"))),
+    }
 }
 
 fn open<S: Suite>(path: &Path, deployment: &Deployment<S>, by: &Protection) -> Result<(StateFile, Records)> {

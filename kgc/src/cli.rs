@@ -1,5 +1,6 @@
 //! The command line.
 
+mod abke;
 mod quorum;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use quiver_service::arguments::{CommonArgs, HealthArgs, MetricsArgs};
 use quiver_service::clock::parse_time;
 use quiver_service::deployment_file::SuiteChoice;
 
+pub(crate) use self::abke::{AbkeCommand, AbkeSetupArgs, CertifyArgs, PolicyArgs};
 pub(crate) use self::quorum::{
     ApproveArgs, FoundArgs, QuorumCommand, QuorumInitArgs, QuorumKeyArgs, WaitArgs,
 };
@@ -31,6 +33,8 @@ Examples:
   kgc abe setup --name orders --schema schema.toml   # an attribute authority; while `kgc serve` is stopped
   kgc quorum --help                                  # several KGCs, any t of which issue keys
   kgc abe grant --drone edge-1 --attributes 'scout, sector:7'
+  kgc abke setup --schema 'x: i32, y: i32, time: u40' --period 1h
+  kgc abke certify edge-1 x=5200 y=-310 time=now     # what the leader will not learn
   kgc ibe setup                                      # encryption to conditions; while `kgc serve` is stopped
   kgc ibe release mission/alpha/phase-2              # the phase begins: what was encrypted to it opens
 
@@ -79,6 +83,9 @@ pub(crate) enum Command {
     /// Attribute-based encryption: authorities, grants, keys
     #[command(subcommand)]
     Abe(AbeCommand),
+    /// Admission by certified fields: authorities, what they certify, policies
+    #[command(subcommand)]
+    Abke(AbkeCommand),
     /// Encryption to conditions: the master key, and when whose keys are released
     #[command(subcommand)]
     Ibe(IbeCommand),

@@ -127,6 +127,14 @@ pub(crate) enum Error {
     /// A scheme refuses, or its keys do not hold.
     #[error("{0}")]
     Scheme(String),
+    /// A schema, values or a policy over fields that cannot be certified or demanded.
+    #[error("{what}: {reason}")]
+    Fields {
+        /// What it is.
+        what: String,
+        /// What is wrong, and where.
+        reason: String,
+    },
     /// Nobody to grant something to.
     #[error(
         "no drone `{which}` has enrolled and no open token of that name is recorded here; see `kgc drone list` and `kgc token list`"
@@ -136,7 +144,7 @@ pub(crate) enum Error {
         which: String,
     },
     /// Nothing to withdraw.
-    #[error("nothing is granted to {drone} at {authority}; see `kgc abe list`")]
+    #[error("nothing is granted to {drone} at {authority}; see `kgc abe list` and `kgc abke list`")]
     NothingGranted {
         /// Whom.
         drone: String,
@@ -248,6 +256,7 @@ impl Error {
             | Self::WrongSuite { .. }
             | Self::Terms(_)
             | Self::Policy(_)
+            | Self::Fields { .. }
             | Self::NoMasterKey => Exit::Usage,
             Self::NameTaken { .. }
             | Self::MasterKeyExists(_)

@@ -5,6 +5,7 @@
 //! attribute authorities' keys, `master_share` the one with the share of the master key of identity-based encryption; `quorum`
 //! is what a KGC does that is one of several; `metrics` is what is counted.
 
+mod abke;
 mod attributes;
 mod audit;
 mod authorities;
@@ -13,6 +14,8 @@ mod cli;
 mod config;
 mod drone;
 mod error;
+mod founding;
+mod grants;
 mod ibe;
 mod init;
 mod master_share;
@@ -83,6 +86,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Drone(DroneCommand::Revoke { which }) => drone::revoke(&config, &which),
         Command::Quorum(command) => quorum::run(&config, &cli.common.protection, command),
         Command::Abe(command) => attributes::run(&config, &cli.common.protection, &command),
+        Command::Abke(command) => abke::run(&config, &cli.common.protection, &command),
         Command::Ibe(command) => ibe::run(&config, &cli.common.protection, &command),
     }
 }

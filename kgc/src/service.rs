@@ -226,6 +226,9 @@ pub(crate) fn log_of_the_office(event: OfficeEvent) {
         OfficeEvent::HeldAlready { authority, name, revision } => {
             tracing::debug!(%name, %authority, revision, "attribute key held already");
         }
+        OfficeEvent::Published { authority, name } => {
+            tracing::debug!(%name, %authority, "a leader has what is public of this period");
+        }
         OfficeEvent::Withdrawn { authority, name } => {
             tracing::info!(%name, %authority, "asked for an attribute key: the grant is withdrawn");
         }

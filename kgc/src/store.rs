@@ -9,6 +9,7 @@ mod audit;
 mod drones;
 mod ibe;
 mod pinned;
+mod policies;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -24,10 +25,11 @@ use quiver_role::attributes::CentreRecord;
 use quiver_service::private_file;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-pub(crate) use self::attributes::{AuthorityRow, GrantRow, Grantee, KeyRow};
+pub(crate) use self::attributes::{AuthorityRow, GrantRow, KeyRow};
 pub(crate) use self::audit::{Checked, Line};
 pub(crate) use self::drones::Drone;
 pub(crate) use self::ibe::{ApprovalRow, IbeRow, PolicyRow, ShareRow};
+pub(crate) use self::policies::AdmissionRow;
 use crate::error::{Error, Result};
 
 /// How long one process waits for another's transaction.

@@ -115,7 +115,7 @@ async fn monitor<S: Suite>(config: &Config, metrics: Metrics, handle: &Handle<Le
 async fn fetch<S: Suite>(machine: Handle<Leader<S>>, desk: Desk<S>) {
     loop {
         if let Some(keypair) = control::keypair(&machine, &desk).await {
-            return envelope::fetch_until_answered(&machine, &desk, &keypair).await;
+            return envelope::keep_fetched(&machine, &desk, &keypair).await;
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }

@@ -1,11 +1,12 @@
 //! `kgc abe list`: authorities, grants, keys issued.
 
 use quiver_ainq::{Deployment, Suite, UnixTime};
-use quiver_role::attributes::schemes::Granting;
+use quiver_role::attributes::schemes::{Granting, SchemeChoice};
 use quiver_service::{clock, terminal};
 use serde::Serialize;
 
-use super::{Known, all};
+use super::{all, schema_of};
+use crate::authorities::Known;
 use crate::error::Result;
 use crate::store::{GrantRow, KeyRow, Store};
 
@@ -31,11 +32,9 @@ struct Listing {
 
 /// Prints everything.
 pub(crate) fn run<S: Suite>(deployment: &Deployment<S>, store: &Store, json: bool) -> Result<()> {
-    let listing = Listing {
-        authorities: all(store, deployment)?.into_iter().map(line).collect(),
-        grants: store.grants()?,
-        keys: store.attribute_keys()?,
-    };
+    let authorities = all(store, deployment)?.into_iter().map(line).collect::<Result<Vec<_>>>()?;
+    let shown = |name: &str| authorities.iter().any(|line| line.name == name);
+    let listing = Listing { grants: grants_of(store, shown)?, keys: keys_of(store, shown)?, authorities };
     if json {
         terminal::line(&serde_json::to_string_pretty(&listing).map_err(std::io::Error::from)?)?;
         return Ok(());
@@ -44,27 +43,42 @@ pub(crate) fn run<S: Suite>(deployment: &Deployment<S>, store: &Store, json: boo
         terminal::line("no attribute authority yet (kgc abe setup)")?;
         return Ok(());
     }
-    for table in [authorities(&listing), grants(&listing), keys(&listing)] {
+    for table in [of_authorities(&listing), grants(&listing.grants), keys(&listing.keys)] {
         terminal::line(&table)?;
     }
     Ok(())
 }
 
-fn line<S: Suite>(known: Known<S>) -> AuthorityLine {
-    AuthorityLine {
+/// The newest word on every drone at the authorities that are shown.
+pub(crate) fn grants_of(store: &Store, shown: impl Fn(&str) -> bool) -> Result<Vec<GrantRow>> {
+    let mut grants = store.grants()?;
+    grants.retain(|grant| shown(&grant.authority));
+    Ok(grants)
+}
+
+/// Keys issued by the authorities that are shown.
+pub(crate) fn keys_of(store: &Store, shown: impl Fn(&str) -> bool) -> Result<Vec<KeyRow>> {
+    let mut keys = store.attribute_keys()?;
+    keys.retain(|key| shown(&key.authority));
+    Ok(keys)
+}
+
+fn line<S: Suite>(known: Known<S, SchemeChoice>) -> Result<AuthorityLine> {
+    let schema = schema_of(&known.statement)?.to_string();
+    Ok(AuthorityLine {
         name: known.row.name,
-        scheme: known.scheme.id(),
-        keys_have: match known.scheme.granting() {
+        scheme: known.service.id(),
+        keys_have: match known.service.granting() {
             Granting::Policy => "policy",
             Granting::Attributes => "attributes",
         },
         fingerprint: hex::encode(known.row.fingerprint),
-        schema: known.schema.to_string(),
+        schema,
         at: known.row.at,
-    }
+    })
 }
 
-fn authorities(listing: &Listing) -> String {
+fn of_authorities(listing: &Listing) -> String {
     let rows: Vec<_> = listing
         .authorities
         .iter()
@@ -77,9 +91,9 @@ fn authorities(listing: &Listing) -> String {
     terminal::table(["AUTHORITY", "SCHEME", "KEYS HAVE", "FINGERPRINT", "SET UP", "SCHEMA"], &rows)
 }
 
-fn grants(listing: &Listing) -> String {
-    let rows: Vec<_> = listing
-        .grants
+/// Grants as a table.
+pub(crate) fn grants(grants: &[GrantRow]) -> String {
+    let rows: Vec<_> = grants
         .iter()
         .map(|grant| {
             let (revision, at) = (grant.revision.to_string(), clock::format(grant.at));
@@ -90,9 +104,9 @@ fn grants(listing: &Listing) -> String {
     terminal::table(["AUTHORITY", "DRONE", "GRANT", "STATE", "SINCE", "GRANTED"], &rows)
 }
 
-fn keys(listing: &Listing) -> String {
-    let rows: Vec<_> = listing
-        .keys
+/// Keys as a table.
+pub(crate) fn keys(keys: &[KeyRow]) -> String {
+    let rows: Vec<_> = keys
         .iter()
         .map(|key| {
             let (first, last) = (clock::format(key.first), clock::format(key.last));

@@ -95,7 +95,7 @@ fn grant_row(row: &Row<'_>) -> rusqlite::Result<GrantRow> {
 }
 
 /// A policy in one line of the audit table: cut, but then with a hash of all of it.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     if text.len() <= TEXT_SHOWN {
         return text.into();
     }

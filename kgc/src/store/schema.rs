@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// In the file's header: what kind of SQLite file this is ("QVRR").
 const APPLICATION_ID: i32 = 0x5156_5252;
 /// In the file's header: which tables it has.
-const VERSION: i32 = 4;
+const VERSION: i32 = 5;
 
 const TABLES: &str = "
 CREATE TABLE deployment (
@@ -184,8 +184,22 @@ CREATE TABLE ibe_share (
 ) STRICT;
 ";
 
+/// What version 5 brought: policies of admission.
+const POLICY_TABLES: &str = "
+-- Policies that the KGC signed for groups. A drone answers each until it ends.
+CREATE TABLE admission_policy (
+    id        BLOB PRIMARY KEY CHECK (length(id) = 32),
+    authority BLOB NOT NULL REFERENCES attribute_authority (fingerprint),
+    name      TEXT NOT NULL,
+    members   TEXT NOT NULL,
+    not_after INTEGER NOT NULL,
+    text      TEXT NOT NULL,
+    at        INTEGER NOT NULL
+) STRICT;
+";
+
 /// What each later version brought, from the second on.
-const STEPS: [&str; 3] = [ATTRIBUTE_TABLES, QUORUM_TABLES, IBE_TABLES];
+const STEPS: [&str; 4] = [ATTRIBUTE_TABLES, QUORUM_TABLES, IBE_TABLES, POLICY_TABLES];
 
 /// Creates the tables, within a transaction.
 pub(super) fn create(connection: &Connection, fingerprint: &[u8; 32]) -> Result<()> {
@@ -244,6 +258,7 @@ pub(super) fn check(connection: &Connection, path: &Path, fingerprint: &[u8; 32]
 #[cfg(test)]
 pub(super) fn make_version(connection: &Connection, version: i32) -> rusqlite::Result<()> {
     let tables = [
+        (5, "DROP TABLE admission_policy;"),
         (
             4,
             "DROP TABLE ibe_share; DROP TABLE ibe_approval; DROP TABLE ibe_policy; DROP TABLE ibe_authority;",

@@ -88,7 +88,7 @@ pub fn print_report(report: &Report, json: bool) -> Result<()> {
     if report.is_confirmed() { Ok(()) } else { Err(Error::Incomplete) }
 }
 
-fn print_json(value: &(impl Serialize + ?Sized)) -> Result<()> {
+pub(crate) fn print_json(value: &(impl Serialize + ?Sized)) -> Result<()> {
     let text = serde_json::to_string_pretty(value).map_err(std::io::Error::from)?;
     Ok(terminal::line(&text)?)
 }

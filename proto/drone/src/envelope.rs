@@ -10,6 +10,7 @@ mod running;
 mod telling;
 
 use quiver_ainq::{Deployment, DroneKeypair, RevocationList, Suite};
+use quiver_role::attributes::KIND;
 use quiver_role::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
 use quiver_service::clock;
 use quiver_service::keyring::{self, Entry, Keyring};
@@ -17,7 +18,7 @@ use quiver_service::keyring::{self, Entry, Keyring};
 pub use self::arguments::{EnvelopeArgs, OpenArgs, SealArgs, SendArgs, TargetArgs};
 use self::authority::Known;
 pub use self::job::{Job, OpenJob, Recipients, SealJob, SendJob, TargetText};
-pub use self::running::{Answer, Carrier, FILE_TIME, fetch_until_answered, hand_over, perform, sending};
+pub use self::running::{Answer, Carrier, FILE_TIME, hand_over, keep_fetched, perform, sending};
 pub use self::telling::told;
 use crate::{Error, Result};
 
@@ -59,7 +60,7 @@ impl<S: Suite> Holder<S> {
     /// # Errors
     /// [`Error::Target`] with the place in the text, [`Error::Authority`].
     pub fn command(&self, job: SendJob) -> Result<EnvelopeCommand> {
-        let entries: Vec<_> = self.keyring.entries().collect();
+        let entries: Vec<_> = self.keyring.entries_of(KIND).collect();
         let known = authority::choose(&entries, &job.to)?;
         let target = known.target(&job.to.target)?;
         let authority = *known.parameters.authority().as_bytes();
@@ -76,7 +77,7 @@ impl<S: Suite> Holder<S> {
         let file = file.transpose()?.map(|authority| Entry { authority, key: None });
         let entries: Vec<_> = match &file {
             Some(entry) => vec![entry],
-            None => self.keyring.entries().collect(),
+            None => self.keyring.entries_of(KIND).collect(),
         };
         let known = authority::choose(&entries, &job.to)?;
         let target = known.target(&job.to.target)?;
@@ -90,7 +91,7 @@ impl<S: Suite> Holder<S> {
         let given = job.keys.iter().map(|path| keyring::read_key(path, &self.deployment));
         let given = given.collect::<std::result::Result<Vec<_>, _>>()?;
         let entries: Vec<_> = match given.is_empty() {
-            true => self.keyring.entries().collect(),
+            true => self.keyring.entries_of(KIND).collect(),
             false => given.iter().collect(),
         };
         let verifier = DroneVerifier::new(&self.deployment, &self.revocations, clock::unix_now());
@@ -106,7 +107,7 @@ impl<S: Suite> Holder<S> {
 
 /// What a machine can use of a keyring. What it cannot is logged and left out.
 pub fn attribute_keys<S: Suite>(keyring: &Keyring<S>) -> AttributeKeys {
-    let access = keyring.entries().filter_map(|entry| match usable(entry) {
+    let access = keyring.entries_of(KIND).filter_map(|entry| match usable(entry) {
         Ok(access) => Some(access),
         Err(error) => {
             tracing::warn!(authority = %entry.authority.name, %error, "attribute authority not used");

@@ -14,12 +14,15 @@ use quiver_ainq::{Deployment, DroneKeypair, Name, SignedAuthority, Suite};
 use quiver_net::{Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, Transport};
 use quiver_role::attributes::{Answer, FetchEvent, FetchTiming, Fetcher, FetcherConfig};
 use quiver_role::{Reason, Route};
+use quiver_service::clock;
 use quiver_service::keyring::{Entry, HeldKey};
+use rand::Rng;
 use rand::rngs::OsRng;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use crate::abke::{first_end, until_next};
 use crate::keys::Keys;
 use crate::release::{KeyCall, KeyReport};
 use crate::{Error, Result};
@@ -136,14 +139,23 @@ impl<S: Suite> Desk<S> {
         fetch(&self.keys, keypair, &self.plan).await
     }
 
-    /// Fetches in the background, again and again until every authority has answered in one fetch. A refusal ends it as
-    /// little as a list without authorities: whoever is on the way to the KGC can make both.
-    pub async fn fetch_until_answered(&self, keypair: &DroneKeypair<S>) {
+    /// Fetches in the background, again and again until every authority has answered in one fetch, and once more whenever
+    /// what is held has ended; ends if nothing does. A refusal ends it as little as a list without authorities: whoever is on
+    /// the way to the KGC can make both.
+    pub async fn keep_fetched(&self, keypair: &DroneKeypair<S>) {
         let mut again = AGAIN;
         loop {
             match self.fetch(keypair).await {
                 Ok(report) if report.is_confirmed() => {
-                    return tracing::info!(changed = report.changed(), "attribute keys are up to date");
+                    tracing::info!(changed = report.changed(), "attribute keys are up to date");
+                    let keyring = match self.keys.keyring() {
+                        Ok(keyring) => keyring,
+                        Err(error) => return tracing::error!(%error, "attribute keys"),
+                    };
+                    let Some(end) = first_end(&keyring) else { return };
+                    tokio::time::sleep(until_next(end, clock::unix_now(), OsRng.r#gen())).await;
+                    again = AGAIN;
+                    continue;
                 }
                 Ok(_) => tracing::warn!("attribute keys: refused for some authorities"),
                 Err(

@@ -3,6 +3,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | [`abke`] | fields that are certified; the subcommands `abke fetch` and `abke status` |
 //! | [`keys`] | the keyring in the drone's state file, shared by the tasks of one process |
 //! | [`fetching`] | one fetch: a node of its own, a [`Fetcher`](quiver_role::attributes::Fetcher), the keyring |
 //! | [`envelope`] | sealing and opening files; the subcommands `envelope seal`, `open` and `send` |
@@ -11,6 +12,7 @@
 //! | [`health`] | how the running service is doing, for the endpoint of metrics and health |
 //! | [`command`] | the subcommands `abe fetch` and `abe list` |
 
+pub mod abke;
 pub mod command;
 pub mod envelope;
 mod error;

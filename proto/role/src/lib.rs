@@ -6,7 +6,7 @@
 //!
 //! What a peer gets wrong becomes an event that blames it ([`Offence`]); it never stops a machine and never panics.
 #![cfg_attr(
-    feature = "abe",
+    any(feature = "abe", feature = "abke"),
     doc = "\nThe attribute authorities beside a KGC, and how drones fetch their keys, are in [`attributes`]."
 )]
 #![cfg_attr(
@@ -21,7 +21,9 @@
 
 extern crate alloc;
 
-#[cfg(feature = "abe")]
+#[cfg(feature = "abke")]
+pub mod admission;
+#[cfg(any(feature = "abe", feature = "abke"))]
 pub mod attributes;
 mod backoff;
 #[cfg(feature = "services")]

@@ -31,16 +31,19 @@ pub enum Kind {
     AttributeKey,
     /// The statement about the master key of encryption to conditions.
     IbeAuthority,
+    /// A policy of admission that the KGC signed.
+    AdmissionPolicy,
 }
 
 impl Kind {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Token,
         Self::OperatorSecretKey,
         Self::OperatorPublicKey,
         Self::AttributeAuthority,
         Self::AttributeKey,
         Self::IbeAuthority,
+        Self::AdmissionPolicy,
     ];
 
     /// Its first word.
@@ -52,12 +55,16 @@ impl Kind {
             Self::AttributeAuthority => "QUIVER-ATTRIBUTE-AUTHORITY",
             Self::AttributeKey => "QUIVER-ATTRIBUTE-KEY",
             Self::IbeAuthority => "QUIVER-IBE-AUTHORITY",
+            Self::AdmissionPolicy => "QUIVER-ABKE-POLICY",
         }
     }
 
     /// Whether it must stay between its owner and the file system.
     fn secret(self) -> bool {
-        !matches!(self, Self::OperatorPublicKey | Self::AttributeAuthority | Self::IbeAuthority)
+        !matches!(
+            self,
+            Self::OperatorPublicKey | Self::AttributeAuthority | Self::IbeAuthority | Self::AdmissionPolicy
+        )
     }
 }
 
@@ -147,6 +154,7 @@ mod tests {
             (Kind::AttributeAuthority, 0o644),
             (Kind::AttributeKey, 0o600),
             (Kind::IbeAuthority, 0o644),
+            (Kind::AdmissionPolicy, 0o644),
         ] {
             let path = directory.path().join(kind.word());
             write_new(&path, kind, SuiteChoice::Ristretto255, &[1, 2, 254]).expect("write");

@@ -116,6 +116,11 @@ impl<S: Suite> Keyring<S> {
         self.entries.values()
     }
 
+    /// Those of authorities of one kind.
+    pub fn entries_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Entry<S>> {
+        self.entries().filter(move |entry| entry.authority.kind.as_str() == kind)
+    }
+
     /// Takes an entry in place of what was held of this authority. Returns whether that changes anything.
     ///
     /// # Errors

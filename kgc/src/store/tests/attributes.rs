@@ -140,7 +140,7 @@ fn long_policies_are_cut_and_hashed_in_the_audit_table() {
 
 #[test]
 fn registry_of_an_earlier_version_is_upgraded_and_loses_nothing() {
-    for version in [1, 2, 3] {
+    for version in [1, 2, 3, 4] {
         upgraded_from(version);
     }
 }

@@ -95,9 +95,9 @@ pub async fn hand_over<S: Suite, M: Carrier<S>>(machine: &Handle<M>, desk: &Desk
     }
 }
 
-/// Fetches in the background until all that was asked has answered ([`Desk::fetch_until_answered`]). The machine learns of
+/// Fetches in the background, and again whenever what is held has ended ([`Desk::keep_fetched`]). The machine learns of
 /// each key, and of each that is withdrawn, as soon as that is stored.
-pub async fn fetch_until_answered<S: Suite, M: Carrier<S>>(
+pub async fn keep_fetched<S: Suite, M: Carrier<S>>(
     machine: &Handle<M>,
     desk: &Desk<S>,
     keypair: &DroneKeypair<S>,
@@ -109,7 +109,7 @@ pub async fn fetch_until_answered<S: Suite, M: Carrier<S>>(
         }
     };
     tokio::select! {
-        () = desk.fetch_until_answered(keypair) => hand_over(machine, desk).await,
+        () = desk.keep_fetched(keypair) => hand_over(machine, desk).await,
         // Not before there is no keyring any more.
         () = handing_over => {}
     }

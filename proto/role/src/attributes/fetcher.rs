@@ -201,7 +201,7 @@ impl<S: Suite> Fetcher<S> {
             Some((statement, _)) => statement.clone(),
             None => SignedAuthority::decode(&reply.statement)?.verify(&self.deployment)?,
         };
-        if statement.kind.as_str() != super::KIND {
+        if !super::is_kind(&statement.kind) {
             return Err(Error::WrongAuthority);
         }
         let sealed = SealedDelivery::decode(&reply.sealed)?;

@@ -41,8 +41,7 @@ pub(super) enum Standing<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InForce<'a> {
     pub(super) revision: u64,
-    /// By which a drone says which grant the key it holds is for: first 8 bytes of H("quiver/1 grant", F, serial, revision,
-    /// granted). Not the revision, because a registry that was put back from a backup makes revisions anew.
+    /// By which a drone says which grant the key it holds is for, and of which period.
     pub(super) mark: u64,
     pub(super) granted: &'a [u8],
 }
@@ -57,14 +56,16 @@ impl Grants {
         }
     }
 
-    /// What is granted.
-    pub(super) fn find(&self, authority: &[u8; 32], serial: &[u8; 16]) -> Standing<'_> {
+    /// What is granted; the mark is that of the key of this period, if the authority's keys end.
+    pub(super) fn find(&self, authority: &[u8; 32], serial: &[u8; 16], period: Option<u64>) -> Standing<'_> {
         let Some(newest) = self.0.get(&(*authority, *serial)) else { return Standing::Unknown };
         let revision = newest.revision;
         let Some(granted) = newest.granted.as_deref() else { return Standing::Withdrawn };
-        let hash = Hasher::new("quiver/1 grant").fixed(authority).fixed(serial).u64(revision).lp(granted);
-        let mark = hash.finish().first_chunk().map_or(0, |head| u64::from_be_bytes(*head));
-        Standing::InForce(InForce { revision, mark, granted })
+        Standing::InForce(InForce {
+            revision,
+            mark: mark(authority, (serial, revision), granted, period),
+            granted,
+        })
     }
 
     /// How many are in force.
@@ -73,20 +74,43 @@ impl Grants {
     }
 }
 
+/// First 8 bytes of H("quiver/1 grant", F, serial, revision, granted, and the period if keys end). Not the revision alone, because a
+/// registry that was put back from a backup makes revisions anew.
+fn mark(
+    authority: &[u8; 32],
+    (serial, revision): (&[u8; 16], u64),
+    granted: &[u8],
+    period: Option<u64>,
+) -> u64 {
+    let hash = Hasher::new("quiver/1 grant").fixed(authority).fixed(serial).u64(revision).lp(granted);
+    let hash = match period {
+        Some(period) => hash.u64(period),
+        None => hash,
+    };
+    hash.finish().first_chunk().map_or(0, |head| u64::from_be_bytes(*head))
+}
+
+/// The mark of what an authority publishes in a period: revisions begin with 1.
+pub(super) fn mark_of_published(authority: &[u8; 32], period: Option<u64>) -> u64 {
+    mark(authority, (&[0; 16], 0), &[], period)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn grants_that_differ_in_anything_have_different_marks() {
-        let mark = |authority, serial, revision, granted: &[u8]| {
+        let mark_in = |authority, serial, revision, granted: &[u8], period| {
             let mut grants = Grants::default();
             grants.apply(Grant { authority, serial, revision, granted: Some(granted.to_vec()) });
-            match grants.find(&authority, &serial) {
+            match grants.find(&authority, &serial, period) {
                 Standing::InForce(found) => found.mark,
                 other => panic!("{other:?}"),
             }
         };
+        let mark =
+            |authority, serial, revision, granted: &[u8]| mark_in(authority, serial, revision, granted, None);
         let one = mark([1; 32], [2; 16], 3, b"scout");
         assert_eq!(one, mark([1; 32], [2; 16], 3, b"scout"));
         // The same revision with another content: a registry that was put back.
@@ -95,8 +119,13 @@ mod tests {
             mark([1; 32], [2; 16], 4, b"scout"),
             mark([1; 32], [3; 16], 3, b"scout"),
             mark([2; 32], [2; 16], 3, b"scout"),
+            mark_in([1; 32], [2; 16], 3, b"scout", Some(0)),
+            mark_in([1; 32], [2; 16], 3, b"scout", Some(1)),
+            mark_of_published(&[1; 32], None),
+            mark_of_published(&[1; 32], Some(1)),
         ];
-        assert!(others.iter().all(|other| *other != one));
+        let all: alloc::collections::BTreeSet<_> = others.iter().chain([&one]).collect();
+        assert_eq!(all.len(), others.len() + 1);
     }
 
     #[test]
@@ -111,16 +140,16 @@ mod tests {
         grants.apply(grant(5, Some(b"five")));
         grants.apply(grant(3, None));
         grants.apply(grant(5, Some(b"another five")));
-        let found = grants.find(&[1; 32], &[2; 16]);
+        let found = grants.find(&[1; 32], &[2; 16], None);
         assert!(
             matches!(found, Standing::InForce(InForce { revision: 5, granted: b"five", .. })),
             "{found:?}"
         );
-        assert_eq!(grants.find(&[2; 32], &[2; 16]), Standing::Unknown);
-        assert_eq!(grants.find(&[1; 32], &[3; 16]), Standing::Unknown);
+        assert_eq!(grants.find(&[2; 32], &[2; 16], None), Standing::Unknown);
+        assert_eq!(grants.find(&[1; 32], &[3; 16], None), Standing::Unknown);
         grants.apply(grant(6, None));
-        assert_eq!((grants.find(&[1; 32], &[2; 16]), grants.len()), (Standing::Withdrawn, 0));
+        assert_eq!((grants.find(&[1; 32], &[2; 16], None), grants.len()), (Standing::Withdrawn, 0));
         grants.apply(grant(4, Some(b"old")));
-        assert_eq!(grants.find(&[1; 32], &[2; 16]), Standing::Withdrawn);
+        assert_eq!(grants.find(&[1; 32], &[2; 16], None), Standing::Withdrawn);
     }
 }

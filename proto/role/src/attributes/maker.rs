@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use quiver_ainq::UnixTime;
 use quiver_crypto::Zeroizing;
 use rand_core::CryptoRngCore;
 
@@ -12,12 +13,33 @@ use rand_core::CryptoRngCore;
 #[error("{0}")]
 pub struct MakeError(pub String);
 
+/// What is granted, in the scheme's encoding and as it is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// The encoding that [`KeyMaker::make`] takes.
+    pub encoded: Vec<u8>,
+    /// Text that parses to the same.
+    pub text: String,
+}
+
 /// The master key of one authority, at work.
 pub trait KeyMaker: fmt::Debug + Send {
+    /// Takes note of the time. Returns the number of the period that what is made from now on ends with, if it ends: a drone that holds
+    /// the key of an earlier period is given another.
+    fn turn(&mut self, now: UnixTime) -> Option<u64> {
+        let _ = now;
+        None
+    }
+
     /// A fresh key for what was granted, both in the scheme's encodings. The key has at most
     /// [`MAX_KEY_LEN`](super::inner::MAX_KEY_LEN) bytes; the office refuses longer ones.
     ///
     /// # Errors
     /// [`MakeError`] if this authority makes no keys for it.
     fn make(&mut self, granted: &[u8], rng: &mut dyn CryptoRngCore) -> Result<Zeroizing<Vec<u8>>, MakeError>;
+
+    /// What leaders are given to whom nothing is granted: public, and of the period, or it would stand in the statement.
+    fn published(&self) -> Option<Vec<u8>> {
+        None
+    }
 }

@@ -8,7 +8,7 @@ mod interface;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{DeliveryRequest, Deployment, Error, Label, Suite, VerifiedDelivery};
+use quiver_ainq::{DeliveryRequest, Deployment, Error, Label, Role, Suite, VerifiedDelivery};
 use quiver_crypto::Zeroizing;
 use quiver_message::{
     AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, MAX_AUTHORITIES, Message, Reason,
@@ -17,7 +17,7 @@ use quiver_message::{
 use rand_core::CryptoRngCore;
 
 pub use self::interface::{Authority, KeyIssued, OfficeCommand, OfficeConfig, OfficeError, OfficeEvent};
-use super::grants::{Grants, InForce, Standing};
+use super::grants::{Grants, InForce, Standing, mark_of_published};
 use super::inner::{Answer, MAX_KEY_LEN, Question};
 use super::maker::MakeError;
 use super::pace::Pace;
@@ -53,7 +53,7 @@ impl<S: Suite> Office<S> {
             return Err(OfficeError::TooMany);
         }
         for Authority { statement, delivery, .. } in &authorities {
-            if statement.kind.as_str() != super::KIND || delivery.public() != statement.delivery {
+            if !super::is_kind(&statement.kind) || delivery.public() != statement.delivery {
                 return Err(OfficeError::WrongKey(statement.name.clone()));
             }
         }
@@ -163,7 +163,7 @@ impl<S: Suite> Office<S> {
                 return self.blame(from, error.into());
             }
         };
-        let Some((revision, answer)) = self.decide(now, from, place, request, question.held, rng) else {
+        let Some((answer, event)) = self.decide(now, from, place, request, question.held, rng) else {
             return;
         };
         let Some(authority) = self.authorities.get(place) else { return };
@@ -173,18 +173,12 @@ impl<S: Suite> Office<S> {
             return self.refuse(from, Reason::NotReady, request.digest(), Duration::ZERO);
         };
         let statement = if question.statement { authority.statement.bytes() } else { Vec::new() };
-        let (authority, name) = (authority.statement.name.clone(), request.drone().identity.name.clone());
         let reply = AttributeReply { request_digest: *request.digest(), statement, sealed: sealed.encode() };
         self.out.send(&self.deployment, from, &Message::AttributeReply(reply));
-        self.out.event(match answer {
-            Answer::Nothing => OfficeEvent::NothingGranted { authority, name },
-            Answer::Withdrawn => OfficeEvent::Withdrawn { authority, name },
-            Answer::Held { .. } => OfficeEvent::HeldAlready { authority, name, revision },
-            Answer::Key { .. } => OfficeEvent::Issued { authority, name, revision },
-        });
+        self.out.event(event);
     }
 
-    /// What the drone gets and for which revision of its grant, with the record of it on its way; none if it is refused.
+    /// What the drone gets and what is reported of it, with the record of it on its way; none if it is refused.
     fn decide(
         &mut self,
         now: Now,
@@ -193,36 +187,49 @@ impl<S: Suite> Office<S> {
         request: &VerifiedDelivery<S>,
         held: Option<u64>,
         rng: &mut dyn CryptoRngCore,
-    ) -> Option<(u64, Answer)> {
-        let authority = self.authorities.get_mut(place)?;
-        let fingerprint = *authority.statement.fingerprint();
+    ) -> Option<(Answer, OfficeEvent)> {
+        let found = self.authorities.get_mut(place)?;
+        let period = found.maker.turn(now.unix);
+        let fingerprint = *found.statement.fingerprint();
         let identity = &request.drone().identity;
-        let InForce { revision, mark, granted } = match self.grants.find(&fingerprint, &identity.serial) {
+        let (authority, name) = (found.statement.name.clone(), identity.name.clone());
+        let standing = self.grants.find(&fingerprint, &identity.serial, period);
+        let InForce { revision, mark, granted } = match standing {
             Standing::InForce(grant) => grant,
-            Standing::Withdrawn => return Some((0, Answer::Withdrawn)),
-            Standing::Unknown => return Some((0, Answer::Nothing)),
+            without => {
+                return Some(match (published(found, period, held, &identity.role), without) {
+                    (Some(answer), _) => (answer, OfficeEvent::Published { authority, name }),
+                    (None, Standing::Withdrawn) => {
+                        (Answer::Withdrawn, OfficeEvent::Withdrawn { authority, name })
+                    }
+                    (None, _) => (Answer::Nothing, OfficeEvent::NothingGranted { authority, name }),
+                });
+            }
         };
         if held == Some(mark) {
-            return Some((revision, Answer::Held { grant: mark }));
+            return Some((
+                Answer::Held { grant: mark },
+                OfficeEvent::HeldAlready { authority, name, revision },
+            ));
         }
         if let Err(wait) = self.pace.take(now.monotonic, &fingerprint, &identity.serial) {
             self.refuse(from, Reason::Busy, request.digest(), wait);
             return None;
         }
-        match authority.maker.make(granted, rng).and_then(short_enough) {
+        match found.maker.make(granted, rng).and_then(short_enough) {
             Ok(key) => {
                 self.out.persist(KeyIssued {
                     authority: fingerprint,
                     serial: identity.serial,
                     handle: *request.drone().handle().as_bytes(),
-                    name: identity.name.clone(),
+                    name: name.clone(),
                     revision,
                     at: now.unix,
                 });
-                Some((revision, Answer::Key { grant: mark, key }))
+                let event = OfficeEvent::Issued { authority, name, revision };
+                Some((Answer::Key { grant: mark, key }, event))
             }
             Err(error) => {
-                let (authority, name) = (authority.statement.name.clone(), identity.name.clone());
                 self.out.event(OfficeEvent::NotMade { authority, name, error });
                 self.refuse(from, Reason::NotReady, request.digest(), Duration::ZERO);
                 None
@@ -265,6 +272,21 @@ impl<S: Suite> Office<S> {
     pub(super) fn poll(&mut self) -> Output<OfficeEvent, KeyIssued> {
         self.out.poll(None)
     }
+}
+
+/// What a leader gets to whom nothing is granted: what is public of this period.
+fn published<S: Suite>(
+    authority: &Authority<S>,
+    period: Option<u64>,
+    held: Option<u64>,
+    role: &Role,
+) -> Option<Answer> {
+    let public = authority.maker.published().filter(|_| matches!(role, Role::Leader { .. }))?;
+    let grant = mark_of_published(authority.statement.fingerprint(), period);
+    if held == Some(grant) {
+        return Some(Answer::Held { grant });
+    }
+    short_enough(Zeroizing::new(public)).ok().map(|key| Answer::Key { grant, key })
 }
 
 /// What is signed besides the request: the drone's nonce and the office's cookie.

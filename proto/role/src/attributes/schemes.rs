@@ -2,7 +2,7 @@
 //! run time.
 
 use alloc::boxed::Box;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use quiver_abe::{AbeError, FabeoCp, FabeoKp, Gpsw06, Guarded, Published, Scheme, Terms, Universe};
@@ -10,6 +10,7 @@ use quiver_crypto::Zeroizing;
 use quiver_policy::{AccessTree, AttributeSet, PolicyError, Schema};
 use rand_core::CryptoRngCore;
 
+pub use super::maker::Granted;
 use super::maker::{KeyMaker, MakeError};
 
 /// A scheme that an authority can run.
@@ -59,15 +60,6 @@ pub enum Granting {
     Policy,
     /// Attributes: the key opens messages whose policy they satisfy.
     Attributes,
-}
-
-/// What is granted, in the scheme's encoding and as it is read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Granted {
-    /// The encoding that [`KeyMaker::make`] takes.
-    pub encoded: Vec<u8>,
-    /// Text that parses to the same.
-    pub text: String,
 }
 
 /// A new authority's scheme: what it publishes and what it keeps.

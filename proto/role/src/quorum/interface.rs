@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use quiver_ainq::{Handle, KgcId, Name, Purpose, UnixTime};
 use quiver_crypto::Hasher;
+use quiver_crypto::canonical::Reader;
 use quiver_message::quorum::{CeremonyKind, SignRefusalReason};
 use quiver_quorum::PublicShares;
 
@@ -57,15 +58,24 @@ pub enum QuorumCommand {
     Approve([u8; 32]),
     /// Sign no such statement any more.
     Withdraw([u8; 32]),
-    /// Have this signed as a statement with purpose `parameters`: approved here, and wherever it is approved.
+    /// Have this signed, a statement about an authority or a policy of admission: approved here, and wherever it is approved.
     Propose(Vec<u8>),
 }
 
-/// What names the statement with this body and purpose `parameters` to those who approve it:
-/// H("quiver/1 quorum approval", purpose, body). 32 bytes.
+/// What names the statement with this body to those who approve it: H("quiver/1 quorum approval", purpose, body). 32 bytes.
 #[must_use]
 pub fn approval(body: &[u8]) -> [u8; 32] {
-    Hasher::new("quiver/1 quorum approval").lp(Purpose::Parameters.as_str().as_bytes()).lp(body).finish()
+    Hasher::new("quiver/1 quorum approval").lp(proposed(body).as_str().as_bytes()).lp(body).finish()
+}
+
+/// The purpose of a statement that operators propose and approve: its first word says whether it is a policy of admission or about
+/// an authority.
+pub(super) fn proposed(body: &[u8]) -> Purpose {
+    let policy = Purpose::AbkePolicy;
+    match Reader::new(body).lp(body.len()) {
+        Ok(word) if word == policy.as_str().as_bytes() => policy,
+        _ => Purpose::Parameters,
+    }
 }
 
 /// What a member reports.
@@ -303,7 +313,7 @@ pub(super) const fn renewal_time(next_update: UnixTime, validity: u64) -> UnixTi
 
 /// The purpose that has this tag, among those that a quorum signs as statements.
 pub(super) fn purpose(tag: &Name) -> Option<Purpose> {
-    let signed = [Purpose::Quorum, Purpose::Revocation, Purpose::Parameters];
+    let signed = [Purpose::Quorum, Purpose::Revocation, Purpose::Parameters, Purpose::AbkePolicy];
     signed.into_iter().find(|purpose| purpose.as_str() == tag.as_str())
 }
 

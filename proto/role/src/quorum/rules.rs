@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `quorum` | it is the encoding of the public shares in force here |
 //! | `revocation` | its number is above that of every list signed here before, it names all that these name, whatever is new in it is wished by the operator here or proven, and its times fit the clock here; with nothing new, if it is due |
-//! | `parameters` | the operator here has approved it, or it is about the proposer's part in identity-based encryption, with the public shares in force here |
+//! | `parameters` | its first word is not `abke-policy`, and the operator here has approved it, or it is about the proposer's part in identity-based encryption, with the public shares in force here |
+//! | `abke-policy` | its first word is `abke-policy`, and the operator here has approved it |
 //!
 //! So t operators must agree to revoke, and fewer than t liars get nothing signed.
 
@@ -14,7 +15,7 @@ use quiver_ainq::{AuthorityStatement, KgcId, Purpose, RevocationList, UnixTime};
 use quiver_message::quorum::SignRefusalReason;
 use quiver_quorum::QuorumSuite;
 
-use super::interface::{approval, renewal_time};
+use super::interface::{approval, proposed, renewal_time};
 use super::{QuorumNode, ibe_name};
 
 /// How far clocks may be apart, in seconds.
@@ -49,9 +50,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 let list = RevocationList::decode(body).map_err(|_| refused(SignRefusalReason::Content))?;
                 self.judge_list(now, &list)
             }
-            Purpose::Parameters if self.statements.approvals.contains(&approval(body)) => Ok(()),
+            Purpose::Parameters | Purpose::AbkePolicy
+                if purpose == proposed(body) && self.statements.approvals.contains(&approval(body)) =>
+            {
+                Ok(())
+            }
             Purpose::Parameters if self.is_about_ibe(by, body) => Ok(()),
-            Purpose::Parameters => Err(refused(SignRefusalReason::NotApproved)),
+            Purpose::Parameters | Purpose::AbkePolicy => Err(refused(SignRefusalReason::NotApproved)),
             _ => Err(refused(SignRefusalReason::Content)),
         }
     }

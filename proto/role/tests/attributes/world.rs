@@ -12,6 +12,7 @@ use quiver_ainq::{
     SecretScalar, SecretValue, VerifiedAuthority,
 };
 use quiver_crypto::{Secret, Zeroizing};
+use quiver_role::attributes::certifying::{Certifier, KIND, SCHEME, Terms};
 use quiver_role::attributes::{
     Authority, CentreCommand, CentreEvent, CentreRecord, FetchEvent, FetchTiming, Fetcher, FetcherConfig,
     Grant, Held, KeyCentre, KeyMaker, MakeError, Office, OfficeCommand, OfficeConfig,
@@ -23,6 +24,8 @@ use rand_chacha::rand_core::{CryptoRngCore, SeedableRng};
 pub(crate) type S = Ristretto255;
 
 pub(crate) const START: u64 = 1_800_000_000;
+/// Of all slot keys.
+pub(crate) const SEED: Secret<32> = Secret::new([7; 32]);
 /// How long a drone waits for its next key.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
 
@@ -145,7 +148,10 @@ impl World {
         let authorities = self.authorities.iter().map(|stored| Authority {
             statement: stored.statement.clone(),
             delivery: stored.delivery.clone(),
-            maker: Box::new(Toy(self.made.clone())),
+            maker: match Terms::of(&stored.statement) {
+                Ok(terms) => Box::new(Certifier::new(terms, SEED)) as Box<dyn KeyMaker>,
+                Err(_) => Box::new(Toy(self.made.clone())),
+            },
         });
         let config = OfficeConfig {
             deployment: self.deployment.clone(),
@@ -155,6 +161,25 @@ impl World {
             interval: INTERVAL,
         };
         Office::new(config).unwrap()
+    }
+
+    /// An authority that certifies fields, beside the others.
+    pub(crate) fn certify(&mut self, text: &str, terms: &Terms) {
+        let master = MasterSecret::<S>::decode(&self.master).unwrap();
+        let delivery = SecretScalar::generate(&mut self.rng);
+        let statement = AuthorityStatement {
+            kind: name(KIND),
+            name: name(text),
+            scheme: name(SCHEME),
+            delivery: delivery.public(),
+            schema: terms.schema_text(),
+            parameters: terms.parameters(),
+        };
+        let statement = master.sign_authority(&self.deployment, statement, &mut self.rng).unwrap();
+        let statement = statement.verify(&self.deployment).unwrap();
+        self.authorities.push(Stored { statement, delivery });
+        self.stop_centre();
+        self.start_centre();
     }
 
     /// Starts the centre from what it persisted.

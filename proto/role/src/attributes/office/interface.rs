@@ -106,6 +106,13 @@ pub enum OfficeEvent {
         /// Who.
         name: Name,
     },
+    /// A leader to which nothing is granted asked, and was told what is public of this period.
+    Published {
+        /// By which authority.
+        authority: Name,
+        /// To whom.
+        name: Name,
+    },
     /// A drone asked to which nothing was ever granted.
     NothingGranted {
         /// Which authority.

@@ -12,7 +12,7 @@ use quiver_message::quorum::{
 use quiver_quorum::{Commitment, Error, QuorumSuite, SignatureShare, SigningNonces, SigningPackage};
 use rand_core::CryptoRngCore;
 
-use crate::quorum::interface::tag;
+use crate::quorum::interface::{proposed, tag};
 use crate::quorum::rules::MAX_AHEAD;
 use crate::quorum::{QuorumEvent, QuorumNode};
 use crate::{Now, Offence};
@@ -71,7 +71,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let about_shares = || keys.ainq().public().encode();
         let quorum = self.statements.quorum.is_none().then(|| (Purpose::Quorum, about_shares()));
         let list = self.next_list(now.unix).map(|list| (Purpose::Revocation, list.encode()));
-        let proposals = self.statements.proposals.iter().map(|body| (Purpose::Parameters, body.clone()));
+        let proposals = self.statements.proposals.iter().map(|body| (proposed(body), body.clone()));
         quorum.into_iter().chain(list).chain(proposals).collect()
     }
 

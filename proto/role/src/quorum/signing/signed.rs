@@ -47,7 +47,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 }
             }
             Purpose::Quorum => self.take_quorum_statement(now, body, signature),
-            Purpose::Parameters if from.is_none() => {
+            Purpose::Parameters | Purpose::AbkePolicy if from.is_none() => {
                 self.statements.proposals.retain(|proposal| *proposal != body);
                 let signature = signature.encode();
                 self.out.event(QuorumEvent::Signed { body, signature });

@@ -1,0 +1,85 @@
+//! Admission by certified fields: certificates, policies that the KGC signed, and the count of answers.
+
+use std::time::Duration;
+
+use quiver_ainq::Ristretto255;
+use quiver_crypto::Secret;
+use quiver_garble::policy::Schema;
+use quiver_role::admission::{Ledger, PolicyStatement, SignedPolicy};
+use quiver_role::attributes::KeyMaker;
+use quiver_role::attributes::certifying::{Certificate, Certifier, Terms};
+
+use crate::scene::{START, Staged, name, rng};
+
+type S = Ristretto255;
+
+fn canonical<T, E>(bytes: &[u8], decoded: Result<T, E>, encode: impl FnOnce(&T) -> Vec<u8>) {
+    if let Ok(value) = decoded {
+        assert_eq!(encode(&value), bytes, "two encodings of one value");
+    }
+}
+
+fn terms() -> Terms {
+    let schema = Schema::parse("x: i3, medic: bool").expect("a schema");
+    Terms::new(schema, Duration::from_secs(3600)).expect("few bits")
+}
+
+/// What an authority hands out for a period.
+pub fn certificate(bytes: &[u8]) {
+    let decoded = Certificate::decode(bytes, &terms(), &mut rng(80));
+    let period = Certificate::period_of(bytes);
+    if let Ok(certificate) = &decoded {
+        assert_eq!(period.as_ref(), Ok(&certificate.key().period()), "another period");
+    }
+    canonical(bytes, decoded, |certificate| certificate.encode().to_vec());
+}
+
+/// With a credential, and without one.
+pub fn certificate_seeds() -> Vec<Vec<u8>> {
+    let mut certifier = Certifier::new(terms(), Secret::new([3; 32]));
+    certifier.turn(START);
+    let granted = terms().grant(&[("x", -4), ("medic", 1)]).expect("values");
+    let key = certifier.make(&granted.encoded, &mut rng(81)).expect("a credential");
+    vec![key.to_vec(), certifier.published().expect("slot keys")]
+}
+
+/// A policy that the KGC signed, or did not.
+pub fn policy(bytes: &[u8]) {
+    canonical(bytes, PolicyStatement::decode(bytes), PolicyStatement::body);
+    let signed = SignedPolicy::<S>::decode(bytes);
+    if let Ok(signed) = signed.clone() {
+        // Whoever signed it.
+        let _ = signed.verify(&S::scene().deployment);
+    }
+    canonical(bytes, signed, SignedPolicy::encode);
+}
+
+/// A policy, and its body alone.
+pub fn policy_seeds() -> Vec<Vec<u8>> {
+    let scene = S::scene();
+    let statement = PolicyStatement {
+        authority: [4; 32],
+        group: name("alpha"),
+        name: name("fence"),
+        not_after: START,
+        text: "x < 3 or medic".into(),
+    };
+    let body = statement.body();
+    let signed = SignedPolicy::sign(&scene.master, &scene.deployment, statement, &mut rng(82));
+    vec![signed.expect("short enough").encode(), body]
+}
+
+/// How often which leader was answered.
+pub fn ledger(bytes: &[u8]) {
+    canonical(bytes, Ledger::decode(bytes), Ledger::encode);
+}
+
+/// None, and some.
+pub fn ledger_seeds() -> Vec<Vec<u8>> {
+    let mut ledger = Ledger::default();
+    let empty = ledger.encode();
+    for leader in 0..3 {
+        ledger.take(&[1; 32], &[leader; 32], 5, 2).expect("the first");
+    }
+    vec![empty, ledger.encode()]
+}

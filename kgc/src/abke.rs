@@ -1,0 +1,84 @@
+//! `kgc abke`: authorities that certify fields, what they certify, policies of admission over it.
+
+mod listing;
+mod policy;
+mod setup;
+
+use quiver_ainq::{Deployment, Suite};
+use quiver_role::attributes::certifying::Terms;
+use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::secrets::ProtectionArgs;
+use quiver_service::with_suite;
+
+use crate::authorities::{self, Known, Service, pick};
+use crate::cli::{AbkeCommand, CertifyArgs};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::store::Store;
+use crate::{grants, registry};
+
+/// Nothing erases a stolen credential, and nothing has to.
+const HELD: &str =
+    "what the drone holds is worth nothing once the period is over; it erases it at its next fetch";
+
+/// Runs a subcommand.
+pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &AbkeCommand) -> Result<()> {
+    let file = DeploymentFile::read(&config.existing_deployment()?)?;
+    with_suite!(file.suite()?, S => {
+        let deployment = file.pin::<S>()?;
+        let store = registry::open_of(config, &deployment)?;
+        match command {
+            AbkeCommand::Setup(args) => setup::run(config, protection, &deployment, store, args),
+            AbkeCommand::Certify(args) => certify(config, &deployment, store, args),
+            AbkeCommand::Revoke { drone, authority } => {
+                let known = choose(&store, &deployment, authority.as_deref())?;
+                grants::withdraw(config, store, &known.row, drone, HELD)
+            }
+            AbkeCommand::Policy(args) => policy::run(config, protection, &deployment, store, args),
+            AbkeCommand::List { json } => listing::run(&deployment, &store, *json),
+        }
+    })
+}
+
+/// Certifies a drone's fields.
+fn certify<S: Suite>(
+    config: &Config,
+    deployment: &Deployment<S>,
+    store: Store,
+    args: &CertifyArgs,
+) -> Result<()> {
+    let known = choose(&store, deployment, args.authority.as_deref())?;
+    let values: Vec<_> = args.values.iter().map(|value| (value.field.as_str(), value.value)).collect();
+    let granted = known.service.grant(&values).map_err(|error| Error::Fields {
+        what: format!("this cannot be certified by {}, which certifies {}", known.row.name, schema(&known)),
+        reason: error.fault.to_string(),
+    })?;
+    grants::make(config, store, &known.row, &args.drone, &granted, "edge abke fetch")
+}
+
+fn schema<S: Suite>(known: &Known<S, Terms>) -> String {
+    known.service.schema().to_text()
+}
+
+/// All certification authorities, by name.
+fn all<S: Suite>(store: &Store, deployment: &Deployment<S>) -> Result<Vec<Known<S, Terms>>> {
+    authorities::all(store, deployment, |service| match service {
+        Service::Certificates(terms) => Some(terms),
+        Service::Keys(_) => None,
+    })
+}
+
+/// The authority that was named, or else the only one that there is.
+fn choose<S: Suite>(
+    store: &Store,
+    deployment: &Deployment<S>,
+    named: Option<&str>,
+) -> Result<Known<S, Terms>> {
+    let all = all(store, deployment)?;
+    if all.is_empty() {
+        return Err(Error::Terms(
+            "no authority certifies fields here yet; run `kgc abke setup` first".into(),
+        ));
+    }
+    pick(all, named)
+}

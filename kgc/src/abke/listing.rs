@@ -1,0 +1,101 @@
+//! `kgc abke list`: authorities, what is certified, credentials issued, policies.
+
+use quiver_ainq::{Deployment, Suite, UnixTime};
+use quiver_role::attributes::certifying::Terms;
+use quiver_service::{clock, terminal};
+use serde::Serialize;
+
+use super::{all, schema};
+use crate::attributes::listing::{grants, grants_of, keys, keys_of};
+use crate::authorities::Known;
+use crate::error::Result;
+use crate::store::{AdmissionRow, GrantRow, KeyRow, Store};
+
+/// An authority as it is shown.
+#[derive(Debug, Serialize)]
+struct AuthorityLine {
+    name: String,
+    /// How many bits it certifies.
+    bits: usize,
+    /// Seconds.
+    period: u64,
+    /// When the period ends that it is.
+    period_ends: UnixTime,
+    /// Hex.
+    fingerprint: String,
+    schema: String,
+    at: UnixTime,
+}
+
+#[derive(Debug, Serialize)]
+struct Listing {
+    authorities: Vec<AuthorityLine>,
+    certified: Vec<GrantRow>,
+    credentials: Vec<KeyRow>,
+    policies: Vec<AdmissionRow>,
+}
+
+/// Prints everything.
+pub(crate) fn run<S: Suite>(deployment: &Deployment<S>, store: &Store, json: bool) -> Result<()> {
+    let now = clock::unix_now();
+    let known = all(store, deployment)?;
+    let authorities: Vec<_> = known.iter().map(|known| line(known, now)).collect();
+    let shown = |name: &str| authorities.iter().any(|line| line.name == name);
+    let (certified, credentials) = (grants_of(store, shown)?, keys_of(store, shown)?);
+    let listing = Listing { certified, credentials, policies: store.policies()?, authorities };
+    if json {
+        terminal::line(&serde_json::to_string_pretty(&listing).map_err(std::io::Error::from)?)?;
+        return Ok(());
+    }
+    if listing.authorities.is_empty() {
+        terminal::line("no authority certifies fields yet (kgc abke setup)")?;
+        return Ok(());
+    }
+    let tables = [
+        of_authorities(&listing.authorities),
+        grants(&listing.certified),
+        keys(&listing.credentials),
+        policies(&listing.policies),
+    ];
+    for table in tables {
+        terminal::line(&table)?;
+    }
+    Ok(())
+}
+
+fn line<S: Suite>(known: &Known<S, Terms>, now: UnixTime) -> AuthorityLine {
+    let terms = &known.service;
+    AuthorityLine {
+        name: known.row.name.clone(),
+        bits: terms.schema().bits(),
+        period: terms.period().as_secs(),
+        period_ends: terms.end_of(terms.period_at(now)),
+        fingerprint: hex::encode(known.row.fingerprint),
+        schema: schema(known),
+        at: known.row.at,
+    }
+}
+
+fn of_authorities(lines: &[AuthorityLine]) -> String {
+    let rows: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            let short = line.fingerprint.get(..16).unwrap_or_default().to_string();
+            let (bits, ends) = (line.bits.to_string(), clock::format(line.period_ends));
+            [line.name.clone(), bits, ends, short, clock::format(line.at), line.schema.clone()]
+        })
+        .collect();
+    terminal::table(["AUTHORITY", "BITS", "PERIOD ENDS", "FINGERPRINT", "SET UP", "FIELDS"], &rows)
+}
+
+fn policies(rows: &[AdmissionRow]) -> String {
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let text = row.text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let ends = clock::format(row.not_after);
+            [row.name.clone(), row.group.clone(), row.authority.clone(), ends, text]
+        })
+        .collect();
+    terminal::table(["POLICY", "GROUP", "AUTHORITY", "NOT AFTER", "TEXT"], &rows)
+}

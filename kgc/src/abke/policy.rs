@@ -1,0 +1,82 @@
+//! `kgc abke policy`: a policy that leaders of a group may demand.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use quiver_ainq::{Deployment, Name, StatementSignature, Suite};
+use quiver_garble::policy::{MAX_TEXT, Policy};
+use quiver_role::admission::{PolicyStatement, SignedPolicy};
+use quiver_service::armour::{self, Kind};
+use quiver_service::deployment_file::SuiteChoice;
+use quiver_service::secrets::ProtectionArgs;
+use quiver_service::{clock, private_file, terminal};
+use rand::rngs::OsRng;
+
+use super::choose;
+use crate::cli::PolicyArgs;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::quorum;
+use crate::sealed::Sealed;
+use crate::store::Store;
+
+/// Compiles the text, has the KGC sign it, records it, writes it.
+pub(crate) fn run<S: Suite>(
+    config: &Config,
+    protection: &ProtectionArgs,
+    deployment: &Deployment<S>,
+    mut store: Store,
+    args: &PolicyArgs,
+) -> Result<()> {
+    let known = choose(&store, deployment, args.authority.as_deref())?;
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => Name::new(&args.file.file_stem().unwrap_or_default().to_string_lossy())?,
+    };
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.policy")));
+    if out.exists() {
+        return Err(quiver_service::Error::Exists { path: out }.into());
+    }
+    let wrong = |reason: String| Error::Fields { what: args.file.display().to_string(), reason };
+    let bytes = private_file::read_public(&args.file, MAX_TEXT as u64)?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("not text in UTF-8".into()))?;
+    let compiled = Policy::compile(&text, known.service.schema());
+    let size = compiled.map_err(|error| wrong(error.to_string()))?.statistics();
+    let now = clock::unix_now();
+    if args.not_after <= now {
+        return Err(Error::Terms("--not-after: that is over already".into()));
+    }
+    let (authority, group) = (*known.statement.fingerprint(), args.group.clone());
+    let statement = PolicyStatement { authority, group, name: name.clone(), not_after: args.not_after, text };
+    let policy = sign(config, protection, deployment, statement, args.wait)?.verify(deployment)?;
+    // Recorded first: no policy is out that the audit table does not show.
+    store.record_policy(&policy, now)?;
+    let suite = SuiteChoice::from_id(S::ID).map_err(Error::Scheme)?;
+    armour::write_new(&out, Kind::AdmissionPolicy, suite, &policy.bytes())?;
+    terminal::line(&format!(
+        "{}  public: policy {name} for leaders of {}, over the fields of {}, until {}\n{} gates, {} of them AND",
+        out.display(),
+        policy.group,
+        known.row.name,
+        clock::format(policy.not_after),
+        size.gates(),
+        size.and
+    ))?;
+    Ok(())
+}
+
+/// Signed by the KGC, which must not be running, or by the quorum that it is one of, which must.
+fn sign<S: Suite>(
+    config: &Config,
+    protection: &ProtectionArgs,
+    deployment: &Deployment<S>,
+    statement: PolicyStatement,
+    wait: Duration,
+) -> Result<SignedPolicy<S>> {
+    if quorum::file::path_in(&config.data_dir).exists() {
+        let signature = quorum::commands::sign(config, &statement.body(), wait)?;
+        return Ok(SignedPolicy::new(statement, StatementSignature::decode(&signature)?)?);
+    }
+    let (sealed, _lock) = Sealed::open(&config.data_dir, deployment, &protection.obtain(false)?)?;
+    Ok(SignedPolicy::sign(&sealed.master, deployment, statement, &mut OsRng)?)
+}

@@ -1,0 +1,69 @@
+//! `kgc abke setup`: a new authority that certifies fields.
+
+use std::path::Path;
+
+use quiver_ainq::{Deployment, Suite};
+use quiver_garble::policy::{MAX_TEXT, Schema};
+use quiver_role::attributes::certifying::{KIND, SCHEME, Terms};
+use quiver_service::secrets::ProtectionArgs;
+use quiver_service::{private_file, terminal};
+use rand::RngCore;
+use rand::rngs::OsRng;
+use zeroize::Zeroizing;
+
+use crate::attributes::write_public;
+use crate::cli::AbkeSetupArgs;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::founding::{Founding, refuse_taken};
+use crate::store::Store;
+
+/// Draws the seed of all slot keys, has the KGC sign what is public, stores everything.
+pub(crate) fn run<S: Suite>(
+    config: &Config,
+    protection: &ProtectionArgs,
+    deployment: &Deployment<S>,
+    mut store: Store,
+    args: &AbkeSetupArgs,
+) -> Result<()> {
+    let name = &args.name;
+    let public = config.data_dir.join(format!("{name}.authority"));
+    refuse_taken(&store, name, &public)?;
+    let schema = read_schema(&args.schema)?;
+    let terms = Terms::new(schema, args.period).map_err(|error| Error::Terms(error.to_string()))?;
+    let by = protection.obtain(false)?;
+    let mut seed = Zeroizing::new(vec![0; 32]);
+    OsRng.fill_bytes(&mut seed);
+    let founding = Founding {
+        kind: KIND,
+        name: name.clone(),
+        scheme: SCHEME,
+        schema: terms.schema_text(),
+        parameters: terms.parameters(),
+        master: seed,
+    };
+    let statement = founding.carry_out(config, deployment, &mut store, &by, args.wait)?;
+    write_public(&public, &statement)?;
+    terminal::line(&format!(
+        "authority {name} set up: certifies {} ({} bits), for {} at a time\nfingerprint {}\n{}  public; drones and leaders also fetch it",
+        terms.schema().to_text(),
+        terms.schema().bits(),
+        humantime::format_duration(terms.period()),
+        hex::encode(statement.fingerprint()),
+        public.display()
+    ))?;
+    Ok(())
+}
+
+/// Fields as text, or in a file.
+fn read_schema(given: &str) -> Result<Schema> {
+    // A name of a file has no colon before a kind, and text without one is no schema.
+    let path = Path::new(given);
+    let (what, text) = if path.is_file() {
+        let bytes = private_file::read_public(path, MAX_TEXT as u64)?;
+        (given.to_string(), String::from_utf8_lossy(&bytes).into_owned())
+    } else {
+        ("--schema (no file of that name is here)".into(), given.to_string())
+    };
+    Schema::parse(&text).map_err(|error| Error::Fields { what, reason: error.to_string() })
+}

@@ -1,0 +1,107 @@
+//! A new authority beside the KGC: its delivery point, the KGC's statement about it, its secrets, its place in the registry.
+
+use std::path::Path;
+use std::time::Duration;
+
+use quiver_ainq::{
+    AuthorityStatement, Deployment, Name, SecretScalar, SignedAuthority, StatementSignature, Suite,
+    VerifiedAuthority,
+};
+use quiver_service::clock;
+use quiver_service::secrets::Protection;
+use quiver_service::state_file::StateFile;
+use rand::rngs::OsRng;
+use zeroize::Zeroizing;
+
+use crate::authorities::SealedAuthority;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::quorum;
+use crate::sealed::Sealed;
+use crate::store::Store;
+
+/// Authorities a deployment may have: as many as a challenge names.
+const MAX_AUTHORITIES: usize = 16;
+
+/// What an authority is set up with.
+pub(crate) struct Founding {
+    /// What it hands out.
+    pub(crate) kind: &'static str,
+    /// Its name.
+    pub(crate) name: Name,
+    /// Its scheme's ID.
+    pub(crate) scheme: &'static str,
+    /// As the statement has it.
+    pub(crate) schema: Vec<u8>,
+    /// As the statement has them.
+    pub(crate) parameters: Vec<u8>,
+    /// Its scheme's master key.
+    pub(crate) master: Zeroizing<Vec<u8>>,
+}
+
+impl Founding {
+    /// Has the KGC sign what is public, and stores everything.
+    pub(crate) fn carry_out<S: Suite>(
+        self,
+        config: &Config,
+        deployment: &Deployment<S>,
+        store: &mut Store,
+        by: &Protection,
+        wait: Duration,
+    ) -> Result<VerifiedAuthority<S>> {
+        let delivery = SecretScalar::generate(&mut OsRng);
+        let statement = AuthorityStatement {
+            kind: Name::new(self.kind)?,
+            name: self.name,
+            scheme: Name::new(self.scheme)?,
+            delivery: delivery.public(),
+            schema: self.schema,
+            parameters: self.parameters,
+        };
+        let (signed, _lock) = sign(config, deployment, statement, by, wait)?;
+        let authority =
+            SealedAuthority { statement: signed.verify(deployment)?, delivery, master: self.master };
+        // The secrets first: an authority in the registry can always make keys.
+        authority.store(&config.data_dir, deployment, by)?;
+        store.record_authority(&authority.statement, clock::unix_now())?;
+        Ok(authority.statement)
+    }
+}
+
+/// Signed by the KGC: alone, or by the quorum that it is one of.
+///
+/// The lock on a single KGC's master secret is to be held until the end: a running `kgc serve` would not notice the new
+/// authority. That of a quorum has to run, and is started again afterwards.
+fn sign<S: Suite>(
+    config: &Config,
+    deployment: &Deployment<S>,
+    statement: AuthorityStatement<S>,
+    by: &Protection,
+    wait: Duration,
+) -> Result<(SignedAuthority<S>, Option<StateFile>)> {
+    if quorum::file::path_in(&config.data_dir).exists() {
+        let signature = quorum::commands::sign(config, &statement.body(), wait)?;
+        let signature = StatementSignature::decode(&signature)?;
+        return Ok((SignedAuthority::new(statement, signature)?, None));
+    }
+    let (sealed, lock) = Sealed::open(&config.data_dir, deployment, by)?;
+    Ok((sealed.master.sign_authority(deployment, statement, &mut OsRng)?, Some(lock)))
+}
+
+/// Refuses names that are taken, one authority too many, and a public file that is there already.
+pub(crate) fn refuse_taken(store: &Store, name: &Name, public: &Path) -> Result<()> {
+    let known = store.authorities()?;
+    if known.iter().any(|row| row.name == name.as_str()) {
+        let by = "an attribute authority; an authority is set up once, give another --name".into();
+        return Err(Error::NameTaken { name: name.to_string(), by });
+    }
+    if known.len() >= MAX_AUTHORITIES {
+        return Err(Error::Terms(format!(
+            "a deployment has at most {MAX_AUTHORITIES} attribute authorities"
+        )));
+    }
+    if public.exists() {
+        return Err(quiver_service::Error::Exists { path: public.into() }.into());
+    }
+    Ok(())
+}

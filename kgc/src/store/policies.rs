@@ -1,0 +1,66 @@
+//! Policies of admission that the KGC signed, so that the operator can see what drones answer. All of it is public.
+
+use quiver_ainq::{Suite, UnixTime};
+use quiver_role::admission::VerifiedPolicy;
+use rusqlite::{Row, params};
+use serde::Serialize;
+
+use super::Store;
+use super::attributes::shown;
+use crate::error::Result;
+
+/// A policy as `kgc abke list` shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct AdmissionRow {
+    /// Its name.
+    pub(crate) name: String,
+    /// Whose leaders may demand it.
+    pub(crate) group: String,
+    /// The authority whose fields it is about.
+    pub(crate) authority: String,
+    /// When it ends.
+    pub(crate) not_after: UnixTime,
+    /// The text.
+    pub(crate) text: String,
+    /// When it was signed.
+    pub(crate) at: UnixTime,
+}
+
+impl Store {
+    /// Records a policy.
+    pub(crate) fn record_policy<S: Suite>(&mut self, policy: &VerifiedPolicy<S>, at: UnixTime) -> Result<()> {
+        self.change(at, |change| {
+            let insert = "INSERT INTO admission_policy (id, authority, name, members, not_after, text, at)
+                          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            let (name, group) = (policy.name.as_str(), policy.group.as_str());
+            let values =
+                params![policy.id(), policy.authority, name, group, policy.not_after, policy.text, at];
+            change.sql(change.transaction.execute(insert, values))?;
+            let id = hex::encode(policy.id());
+            change.audit(
+                "admission policy signed",
+                name,
+                &format!("group {group} id {id}: {}", shown(&policy.text)),
+            )
+        })
+    }
+
+    /// All policies, by group and name, the newest last.
+    pub(crate) fn policies(&self) -> Result<Vec<AdmissionRow>> {
+        let query = "SELECT admission_policy.name, members, attribute_authority.name, not_after, text, admission_policy.at
+                     FROM admission_policy
+                     JOIN attribute_authority ON attribute_authority.fingerprint = admission_policy.authority
+                     ORDER BY members, admission_policy.name, admission_policy.rowid";
+        let read = |row: &Row<'_>| {
+            Ok(AdmissionRow {
+                name: row.get(0)?,
+                group: row.get(1)?,
+                authority: row.get(2)?,
+                not_after: row.get(3)?,
+                text: row.get(4)?,
+                at: row.get(5)?,
+            })
+        };
+        self.read(|db| db.prepare(query)?.query_map([], read)?.collect())
+    }
+}

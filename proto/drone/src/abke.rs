@@ -1,0 +1,162 @@
+//! The subcommands `abke fetch` and `abke status`, and until when what is certified about a drone lasts.
+
+use std::time::Duration;
+
+use clap::Subcommand;
+use quiver_ainq::{Suite, UnixTime};
+use quiver_role::attributes::certifying::{Certificate, CertifyError, KIND, Terms};
+use quiver_service::keyring::{Entry, Keyring};
+use quiver_service::{clock, terminal};
+use rand::rngs::OsRng;
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+use crate::command::print_json;
+
+/// What to do about certified fields.
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+pub enum AbkeCommand {
+    /// Fetch this period's credential (`kgc abke certify`), and whatever else is granted to this drone
+    Fetch {
+        /// Address of a KGC, in place of those in the deployment file; may be repeated. A running service uses its own
+        #[arg(long, value_name = "MULTIADDR")]
+        kgc: Vec<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show which fields of this drone are certified, by whom and until when
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// How a credential stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// Of the period that it is.
+    Valid,
+    /// Of a period that is over.
+    Expired,
+    /// Of a period that has not begun: a clock is wrong.
+    NotYet,
+    /// Slot keys alone: to verify others by.
+    SlotKeysOnly,
+    /// Nothing was handed out.
+    Nothing,
+    /// What is stored does not hold.
+    Broken(String),
+}
+
+impl Standing {
+    fn describe(&self) -> String {
+        match self {
+            Self::Valid => "valid".into(),
+            Self::Expired => "expired; fetch again".into(),
+            Self::NotYet => "not valid yet; is the clock right?".into(),
+            Self::SlotKeysOnly => "slot keys only".into(),
+            Self::Nothing => "none".into(),
+            Self::Broken(why) => format!("does not hold: {why}"),
+        }
+    }
+}
+
+/// What is certified about this drone by one authority, as shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Certified {
+    /// The authority's name.
+    pub authority: String,
+    /// Its fingerprint, hex.
+    pub fingerprint: String,
+    /// The fields and their values.
+    pub fields: Option<String>,
+    /// Until when, seconds since 1970.
+    pub valid_until: Option<UnixTime>,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+/// What is certified, every credential checked against the slot keys it came with.
+pub fn certified<S: Suite>(keyring: &Keyring<S>, now: UnixTime) -> Vec<Certified> {
+    keyring.entries_of(KIND).map(|entry| line(entry, now)).collect()
+}
+
+fn line<S: Suite>(entry: &Entry<S>, now: UnixTime) -> Certified {
+    let (fields, valid_until, standing) =
+        look(entry, now).unwrap_or_else(|error| (None, None, Standing::Broken(error.to_string())));
+    Certified {
+        authority: entry.authority.name.to_string(),
+        fingerprint: hex::encode(entry.authority.fingerprint()),
+        fields,
+        valid_until,
+        standing,
+    }
+}
+
+type Look = (Option<String>, Option<UnixTime>, Standing);
+
+fn look<S: Suite>(entry: &Entry<S>, now: UnixTime) -> std::result::Result<Look, CertifyError> {
+    let terms = Terms::of(&entry.authority)?;
+    let Some(held) = &entry.key else { return Ok((None, None, Standing::Nothing)) };
+    let certificate = Certificate::decode(&held.key, &terms, &mut OsRng)?;
+    let period = certificate.key().period();
+    let until = terms.end_of(period);
+    let Some(credential) = certificate.credential() else {
+        return Ok((None, Some(until), Standing::SlotKeysOnly));
+    };
+    let standing = match terms.period_at(now).cmp(&period) {
+        std::cmp::Ordering::Equal => Standing::Valid,
+        std::cmp::Ordering::Greater => Standing::Expired,
+        std::cmp::Ordering::Less => Standing::NotYet,
+    };
+    Ok((Some(terms.describe(credential.attributes())), Some(until), standing))
+}
+
+/// When the first of the periods ends that anything held is of; none if nothing held ends.
+pub(crate) fn first_end<S: Suite>(keyring: &Keyring<S>) -> Option<UnixTime> {
+    let end = |entry: &Entry<S>| {
+        let terms = Terms::of(&entry.authority).ok()?;
+        Some(terms.end_of(Certificate::period_of(&entry.key.as_ref()?.key).ok()?))
+    };
+    keyring.entries_of(KIND).filter_map(end).min()
+}
+
+/// How long to wait until a period that ends then has ended for the KGC too; `share` of a tenth of that longer, so that not all drones
+/// come at once.
+pub(crate) fn until_next(end: UnixTime, now: UnixTime, share: f64) -> Duration {
+    /// Clocks differ.
+    const MARGIN: u64 = 2;
+    /// However long the period is.
+    const SPREAD_AT_MOST: f64 = 60.0;
+    let left = end.saturating_sub(now).saturating_add(MARGIN);
+    let spread = (Duration::from_secs(left).as_secs_f64() / 10.0).min(SPREAD_AT_MOST);
+    Duration::from_secs(left) + Duration::from_secs_f64(spread * share.clamp(0.0, 1.0))
+}
+
+/// Prints what is certified.
+///
+/// # Errors
+/// Those of standard output.
+pub fn print_certified(lines: &[Certified], json: bool) -> Result<()> {
+    if json {
+        return print_json(lines);
+    }
+    if lines.is_empty() {
+        return Ok(terminal::line("no authority that certifies fields is known (abke fetch)")?);
+    }
+    let rows: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            let until = line.valid_until.map_or_else(|| "-".into(), clock::format);
+            let fields = line.fields.clone().unwrap_or_else(|| "-".into());
+            [line.authority.clone(), line.standing.describe(), until, fields]
+        })
+        .collect();
+    Ok(terminal::line(&terminal::table(["AUTHORITY", "CREDENTIAL", "UNTIL", "FIELDS"], &rows))?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+use quiver_ainq::{
+    AuthorityStatement, Deployment, MasterSecret, Name, Ristretto255, SecretScalar, VerifiedAuthority,
+};
+use quiver_crypto::Secret;
+use quiver_garble::policy::Schema;
+use quiver_role::attributes::KeyMaker;
+use quiver_role::attributes::certifying::{Certifier, SCHEME};
+use quiver_service::keyring::HeldKey;
+
+use super::*;
+
+type S = Ristretto255;
+
+fn scene() -> (VerifiedAuthority<S>, Terms) {
+    let terms = Terms::new(Schema::parse("x: i16, medic: bool").expect("schema"), Duration::from_secs(100));
+    let terms = terms.expect("terms");
+    let name = |text| Name::new(text).expect("name");
+    let master = MasterSecret::<S>::generate(&mut OsRng);
+    let deployment = Deployment::new(name("alps"), master.public());
+    let statement = AuthorityStatement {
+        kind: name(KIND),
+        name: name("positions"),
+        scheme: name(SCHEME),
+        delivery: SecretScalar::generate(&mut OsRng).public(),
+        schema: terms.schema_text(),
+        parameters: terms.parameters(),
+    };
+    let signed = master.sign_authority(&deployment, statement, &mut OsRng).expect("sign");
+    (signed.verify(&deployment).expect("verify"), terms)
+}
+
+fn certificate(terms: &Terms, now: UnixTime) -> Vec<u8> {
+    let mut certifier = Certifier::new(terms.clone(), Secret::new([3; 32]));
+    certifier.turn(now);
+    let granted = terms.grant(&[("x", -7), ("medic", 1)]).expect("grant");
+    certifier.make(&granted.encoded, &mut OsRng).expect("make").to_vec()
+}
+
+fn keyring(authority: &VerifiedAuthority<S>, key: Option<Vec<u8>>) -> Keyring<S> {
+    let mut keyring = Keyring::default();
+    let key = key.map(|key| HeldKey { grant: 1, key: key.into() });
+    keyring.put(Entry { authority: authority.clone(), key }).expect("put");
+    keyring
+}
+
+#[test]
+fn credential_is_shown_with_its_fields_until_its_period_ends() {
+    let (authority, terms) = scene();
+    let held = keyring(&authority, Some(certificate(&terms, 1050)));
+    let at = |now| certified(&held, now).pop().expect("one");
+    let line = at(1099);
+    assert_eq!(line.fields.as_deref(), Some("x = -7, medic = true"));
+    assert_eq!((line.valid_until, line.standing), (Some(1100), Standing::Valid));
+    assert_eq!((at(1100).standing, at(999).standing), (Standing::Expired, Standing::NotYet));
+    assert_eq!(first_end(&held), Some(1100));
+    let nothing = keyring(&authority, None);
+    assert_eq!((certified(&nothing, 0)[0].standing.clone(), first_end(&nothing)), (Standing::Nothing, None));
+}
+
+#[test]
+fn damaged_credential_is_shown_as_such() {
+    let (authority, terms) = scene();
+    let mut bytes = certificate(&terms, 1050);
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    let line = certified(&keyring(&authority, Some(bytes)), 1050).pop().expect("one");
+    assert!(matches!(line.standing, Standing::Broken(_)), "{line:?}");
+    let line = certified(&keyring(&authority, Some(vec![9])), 1050).pop().expect("one");
+    assert_eq!(line.standing, Standing::Broken("malformed: of another version".into()));
+}
+
+#[test]
+fn drones_come_back_after_the_end_and_not_all_at_once() {
+    let seconds = |end, now, share| until_next(end, now, share).as_secs();
+    assert_eq!((seconds(1100, 1000, 0.0), seconds(1100, 1000, 1.0)), (102, 112));
+    assert_eq!((seconds(1100, 1200, 0.0), seconds(100_000, 0, 1.0)), (2, 100_062));
+}
