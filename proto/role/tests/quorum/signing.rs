@@ -8,6 +8,7 @@ use quiver_ainq::{
     Name, Purpose, RevocationList, Role, Roster, SecretScalar, SecretValue, SignedAuthority,
     SignedRevocationList, StrategyKind, Times, identity_statement,
 };
+use quiver_crypto::canonical::Writer;
 use quiver_message::Message;
 use quiver_message::quorum::{QuorumMessage, SignProposal, SignRefusalReason};
 use quiver_quorum::SigningPackage;
@@ -281,6 +282,34 @@ fn parameters_need_t_operators_but_a_members_own_part_in_ibe_does_not() {
         world.command(1, QuorumCommand::Withdraw(approval(&statement.body())));
         assert!(answer(&mut world, 0, "parameters", statement.body()).is_some());
     }
+}
+
+#[test]
+fn policies_of_admission_need_t_operators_and_are_signed_as_nothing_else() {
+    use SignRefusalReason as Why;
+    let mut world = quorum(8, 3, 2);
+    let body = |first: &[u8]| Writer::new().lp(first).lp(b"x < 5").finish();
+    let policy = body(b"abke-policy");
+    assert_eq!(answer(&mut world, 0, "abke-policy", policy.clone()), Some(Why::NotApproved));
+    world.command(1, QuorumCommand::Approve(approval(&policy)));
+    assert_eq!(answer(&mut world, 0, "abke-policy", policy.clone()), None);
+    assert_eq!(answer(&mut world, 0, "parameters", policy.clone()), Some(Why::NotApproved));
+    // What is no policy is not signed as one, approved or not.
+    let other = body(b"authority");
+    world.command(1, QuorumCommand::Approve(approval(&other)));
+    assert_eq!(answer(&mut world, 0, "abke-policy", other), Some(Why::NotApproved));
+    world.command(2, QuorumCommand::Propose(policy.clone()));
+    let signed = |world: &World| {
+        world.events(2).iter().find_map(|event| match event {
+            QuorumEvent::Signed { body, signature } => Some((body.clone(), signature.clone())),
+            _ => None,
+        })
+    };
+    world.until("it is signed", |world| signed(world).is_some());
+    let (body, signature) = signed(&world).unwrap();
+    let signature = quiver_ainq::StatementSignature::<S>::decode(&signature).unwrap();
+    assert_eq!(body, policy);
+    assert!(signature.verify(world.node(1).deployment().unwrap(), Purpose::AbkePolicy, &policy).is_ok());
 }
 
 /// A leader's key under the quorum's, issued by t members.
