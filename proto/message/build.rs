@@ -4,7 +4,7 @@ use prost_types::FileDescriptorSet;
 
 /// What the messages of the protocol that a feature stands for have in common: how their names begin.
 const OPTIONAL: [(&str, &[&str]); 3] = [
-    ("SERVICES", &["StandBy", "Replica", "Seat", "Release", "Quorum"]),
+    ("SERVICES", &["StandBy", "Replica", "Seat", "Release", "Quorum", "Admission"]),
     ("ENVELOPES", &["Attribute", "Envelope", "OpeningRequest"]),
     ("THRESHOLD", &["EnrolCommitment", "EnrolSigning", "EnrolPart", "EnrolShare"]),
 ];

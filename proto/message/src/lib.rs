@@ -37,6 +37,10 @@
 //! | [`ReleaseChallenge`] | KGC → drone | `ReleaseHello` | – (echoes the nonce) |
 //! | [`ReleaseRequest`] | drone → KGC | `ReleaseChallenge` | signature `ibe-release`, challenge |
 //! | [`ReleaseReply`] | KGC → drone | `ReleaseRequest` | sealed to the drone; the identity key verifies or not |
+//! | [`AdmissionHello`] | drone without a name → leader | – | – |
+//! | [`AdmissionChallenge`] | leader → drone | `AdmissionHello` | – (echoes the nonce); the policy is signed by the KGC |
+//! | [`AdmissionProof`] | drone → leader | `AdmissionChallenge` | challenge; the certification authority signed the key in it |
+//! | [`AdmissionStep`] | both ways | `AdmissionProof` | the exchange: signature `abke`, then confirmations |
 //! | [`Envelope`] | anyone → group and others | – | seal; the sender's signature inside, if it signs |
 //! | [`OpeningRequest`] | reader → group | `Envelope` | – (answered at most once per interval) |
 //! | [`EnrolCommitment`] | KGC → drone | `EnrolRequest` | – (a wrong one makes a key that does not verify); KGCs' statement `quorum` |
@@ -52,6 +56,8 @@
 
 extern crate alloc;
 
+#[cfg(feature = "services")]
+mod admission;
 #[cfg(feature = "envelopes")]
 mod attributes;
 #[cfg(feature = "services")]
@@ -92,6 +98,11 @@ pub mod wire {
     include!(concat!(env!("OUT_DIR"), "/quiver.v1.rs"));
 }
 
+#[cfg(feature = "services")]
+pub use admission::{
+    AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, MAX_ADMISSION_POLICY_LEN,
+    MAX_ADMISSION_STEP_LEN,
+};
 #[cfg(feature = "envelopes")]
 pub use attributes::{AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, MAX_AUTHORITIES};
 #[cfg(feature = "services")]

@@ -12,6 +12,8 @@ use crate::{
     GroupMessage, JoinChallenge, JoinHello, JoinRequest, Leave, MessageError, Refusal, Rekey, RevocationList,
     RevocationQuery, SpareAck, SparePublication, Welcome, equivocation, wire,
 };
+#[cfg(feature = "services")]
+use crate::{AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep};
 #[cfg(feature = "envelopes")]
 use crate::{AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, Envelope, OpeningRequest};
 #[cfg(feature = "threshold")]
@@ -89,6 +91,14 @@ pub enum Message<S: Suite> {
     ReleaseRequest(ReleaseRequest),
     #[cfg(feature = "services")]
     ReleaseReply(ReleaseReply),
+    #[cfg(feature = "services")]
+    AdmissionHello(AdmissionHello),
+    #[cfg(feature = "services")]
+    AdmissionChallenge(AdmissionChallenge<S>),
+    #[cfg(feature = "services")]
+    AdmissionProof(AdmissionProof),
+    #[cfg(feature = "services")]
+    AdmissionStep(AdmissionStep),
 }
 
 impl<S: Suite> Message<S> {
@@ -191,6 +201,16 @@ impl<S: Suite> Message<S> {
             Body::ReleaseRequest(wire) => Self::ReleaseRequest(ReleaseRequest::from_wire(wire)?),
             #[cfg(feature = "services")]
             Body::ReleaseReply(wire) => Self::ReleaseReply(ReleaseReply::from_wire(wire)?),
+            #[cfg(feature = "services")]
+            Body::AdmissionHello(wire) => Self::AdmissionHello(AdmissionHello::from_wire(&wire)?),
+            #[cfg(feature = "services")]
+            Body::AdmissionChallenge(wire) => {
+                Self::AdmissionChallenge(AdmissionChallenge::from_wire(wire, leader)?)
+            }
+            #[cfg(feature = "services")]
+            Body::AdmissionProof(wire) => Self::AdmissionProof(AdmissionProof::from_wire(wire)?),
+            #[cfg(feature = "services")]
+            Body::AdmissionStep(wire) => Self::AdmissionStep(AdmissionStep::from_wire(wire)?),
             // What an edge says and nobody says to it.
             _ => return Err(MessageError::NoBody),
         })
@@ -249,6 +269,14 @@ impl<S: Suite> Message<S> {
             Self::ReleaseRequest(message) => Body::ReleaseRequest(message.to_wire()),
             #[cfg(feature = "services")]
             Self::ReleaseReply(message) => Body::ReleaseReply(message.to_wire()),
+            #[cfg(feature = "services")]
+            Self::AdmissionHello(message) => Body::AdmissionHello(message.to_wire()),
+            #[cfg(feature = "services")]
+            Self::AdmissionChallenge(message) => Body::AdmissionChallenge(message.to_wire()),
+            #[cfg(feature = "services")]
+            Self::AdmissionProof(message) => Body::AdmissionProof(message.to_wire()),
+            #[cfg(feature = "services")]
+            Self::AdmissionStep(message) => Body::AdmissionStep(message.to_wire()),
         }
     }
 }

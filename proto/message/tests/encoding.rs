@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use quiver_ainq::{
-    Batch, Deployment, DroneKeypair, EpochOutput, GroupContext, Handle, Identity, Join, Label, Leadership,
-    MasterSecret, Name, Part, RevocationList, Ristretto255, Role, Roster, SecretScalar, SecretValue,
-    SparePair, StrategyKind, Times,
+    Batch, Deployment, DroneKeypair, DronePublicKey, EpochOutput, GroupContext, Handle, Identity, Join,
+    Label, Leadership, MasterSecret, Name, Part, RevocationList, Ristretto255, Role, Roster, SecretScalar,
+    SecretValue, SparePair, StrategyKind, Times,
 };
 use quiver_message as m;
 use quiver_message::{Message, MessageError};
@@ -229,6 +229,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     all.extend(with_the_attribute_authority());
     all.extend(with_a_quorum());
     all.extend(with_a_kgc_that_releases());
+    all.extend(with_a_gate(f.leader.public()));
     all.push(("Envelope", Message::Envelope(m::Envelope { sealed: vec![8; 70] })));
     all.push(("OpeningRequest", Message::OpeningRequest(m::OpeningRequest { session: [9; 32] })));
     (f.deployment, all)
@@ -286,6 +287,44 @@ fn release_messages_out_of_bounds_are_refused() {
     for length in [0, 513] {
         check(Message::ReleaseReply(m::ReleaseReply { sealed: vec![0; length], ..good.clone() }), "sealed");
     }
+}
+
+/// What a drone without a name and a leader that demands a policy say to each other.
+fn with_a_gate(leader: &DronePublicKey<S>) -> Vec<(&'static str, Message<S>)> {
+    let (nonce, cookie, leader) = ([1; 16], [2; 40], leader.clone());
+    let challenge = m::AdmissionChallenge { nonce, cookie, leader, policy: vec![3; 90] };
+    let proof = m::AdmissionProof { nonce, cookie, step: vec![1; 60] };
+    vec![
+        ("AdmissionHello", Message::AdmissionHello(m::AdmissionHello { nonce, group: name("alpha") })),
+        ("AdmissionChallenge", Message::AdmissionChallenge(challenge)),
+        ("AdmissionProof", Message::AdmissionProof(proof)),
+        ("AdmissionStep", Message::AdmissionStep(m::AdmissionStep { nonce, step: vec![3; 33] })),
+        ("AdmissionStepBare", Message::AdmissionStep(m::AdmissionStep { nonce, step: vec![] })),
+    ]
+}
+
+#[test]
+fn admission_messages_out_of_bounds_are_refused() {
+    let (deployment, all) = messages();
+    let check = |message: Message<S>, field| {
+        let error = Message::<S>::decode(&deployment, &message.encode(&deployment)).unwrap_err();
+        assert_eq!(error, MessageError::Invalid(field));
+    };
+    let (nonce, cookie) = ([1; 16], [2; 40]);
+    let challenge = all.iter().find_map(|(_, message)| match message {
+        Message::AdmissionChallenge(challenge) => Some(challenge.clone()),
+        _ => None,
+    });
+    let challenge = challenge.unwrap();
+    for length in [0, m::MAX_ADMISSION_POLICY_LEN + 1] {
+        let policy = vec![0; length];
+        check(Message::AdmissionChallenge(m::AdmissionChallenge { policy, ..challenge.clone() }), "policy");
+    }
+    for length in [0, m::MAX_ADMISSION_STEP_LEN + 1] {
+        check(Message::AdmissionProof(m::AdmissionProof { nonce, cookie, step: vec![0; length] }), "step");
+    }
+    let step = vec![0; m::MAX_ADMISSION_STEP_LEN + 1];
+    check(Message::AdmissionStep(m::AdmissionStep { nonce, step }), "step");
 }
 
 /// What drones and the KGCs of a quorum say to each other.

@@ -10,9 +10,12 @@
 //! text to the same one.
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Deref;
 
+use quiver_abke::Error as AbkeError;
+use quiver_abke::exchange::Policy as ExchangePolicy;
 use quiver_ainq::{
     Deployment, Error as AinqError, MasterSecret, Name, Purpose, StatementSignature, Suite, UnixTime,
     VerifiedAuthority,
@@ -26,6 +29,9 @@ use crate::attributes::certifying::{CertifyError, Terms};
 
 /// Bytes a signed policy may have.
 pub const MAX_POLICY_LEN: usize = MAX_TEXT + 512;
+
+/// AND gates of a policy that can be demanded: 16 MiB of tables.
+pub const MAX_ANDS: usize = 1 << 20;
 
 /// Why a policy cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +52,12 @@ pub enum PolicyError {
     /// Its text does not compile.
     #[error("{0}")]
     Text(#[from] TextError),
+    /// It takes more AND gates than [`MAX_ANDS`].
+    #[error("a policy of {0} AND gates; at most {MAX_ANDS} can be demanded")]
+    TooLarge(usize),
+    /// Its circuit is none for the exchange.
+    #[error(transparent)]
+    Circuit(#[from] AbkeError),
     /// What is known of the authority does not hold.
     #[error(transparent)]
     Terms(#[from] CertifyError),
@@ -212,7 +224,24 @@ impl<S: Suite> VerifiedPolicy<S> {
         if now >= self.not_after {
             return Err(PolicyError::Expired);
         }
-        Ok(Policy::compile(&self.text, Terms::of(authority)?.schema())?)
+        let policy = Policy::compile(&self.text, Terms::of(authority)?.schema())?;
+        match policy.statistics().and {
+            ands if ands > MAX_ANDS => Err(PolicyError::TooLarge(ands)),
+            _ => Ok(policy),
+        }
+    }
+
+    /// The same, ready for the exchange.
+    ///
+    /// # Errors
+    /// [`PolicyError`], for one's own log.
+    pub fn exchangeable(
+        &self,
+        group: &Name,
+        authority: &VerifiedAuthority<S>,
+        now: UnixTime,
+    ) -> Result<Arc<ExchangePolicy>, PolicyError> {
+        Ok(Arc::new(ExchangePolicy::new(self.compile(group, authority, now)?.circuit())?))
     }
 }
 

@@ -1,0 +1,120 @@
+//! Messages between a drone that shows no name and a leader that demands a policy for joining.
+//!
+//! What is in the steps of the exchange is not known here: they travel as bounded bytes. All of a run have the nonce of its hello.
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{DronePublicKey, Name, Suite};
+
+use crate::{COOKIE_LEN, MessageError, Nonce, field, wire};
+
+/// Bytes a policy that the KGC signed may have.
+pub const MAX_ADMISSION_POLICY_LEN: usize = 16_896;
+/// Bytes a step of the exchange may have: an offer to a credential of 800 bits, or 64 KiB of tables.
+pub const MAX_ADMISSION_STEP_LEN: usize = 192 * 1024;
+
+/// Asks a leader what it demands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdmissionHello {
+    /// Fresh for every attempt.
+    pub nonce: Nonce,
+    /// The group to join.
+    pub group: Name,
+}
+
+/// A challenge, who the leader is, and what it demands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdmissionChallenge<S: Suite> {
+    /// The nonce of the hello.
+    pub nonce: Nonce,
+    /// Opaque to the drone.
+    pub cookie: [u8; COOKIE_LEN],
+    /// Who leads the group.
+    pub leader: DronePublicKey<S>,
+    /// The policy, signed by the KGC; at most [`MAX_ADMISSION_POLICY_LEN`] bytes.
+    pub policy: Vec<u8>,
+}
+
+/// The first step of the exchange: a fresh key that no other run has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdmissionProof {
+    /// The nonce of the hello.
+    pub nonce: Nonce,
+    /// The cookie, unchanged.
+    pub cookie: [u8; COOKIE_LEN],
+    /// At most [`MAX_ADMISSION_STEP_LEN`] bytes, not looked at before the cookie is checked.
+    pub step: Vec<u8>,
+}
+
+/// Any other step, of either side; or, empty, that the drone is ready for more tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdmissionStep {
+    /// The nonce of the hello.
+    pub nonce: Nonce,
+    /// At most [`MAX_ADMISSION_STEP_LEN`] bytes.
+    pub step: Vec<u8>,
+}
+
+impl AdmissionHello {
+    pub(crate) fn from_wire(wire: &wire::AdmissionHello) -> Result<Self, MessageError> {
+        Ok(Self { nonce: field::array("nonce", &wire.nonce)?, group: field::name("group", &wire.group)? })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::AdmissionHello {
+        wire::AdmissionHello { nonce: self.nonce.to_vec(), group: self.group.as_str().into() }
+    }
+}
+
+impl<S: Suite> AdmissionChallenge<S> {
+    pub(crate) fn from_wire(
+        wire: wire::AdmissionChallenge,
+        leader: Option<&DronePublicKey<S>>,
+    ) -> Result<Self, MessageError> {
+        Ok(Self {
+            nonce: field::array("nonce", &wire.nonce)?,
+            cookie: field::array("cookie", &wire.cookie)?,
+            leader: field::drone_expecting("leader", &wire.leader, leader)?,
+            policy: field::bounded("policy", wire.policy, MAX_ADMISSION_POLICY_LEN)?,
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::AdmissionChallenge {
+        wire::AdmissionChallenge {
+            nonce: self.nonce.to_vec(),
+            cookie: self.cookie.to_vec(),
+            leader: self.leader.encode(),
+            policy: self.policy.clone(),
+        }
+    }
+}
+
+impl AdmissionProof {
+    pub(crate) fn from_wire(wire: wire::AdmissionProof) -> Result<Self, MessageError> {
+        Ok(Self {
+            nonce: field::array("nonce", &wire.nonce)?,
+            cookie: field::array("cookie", &wire.cookie)?,
+            step: field::bounded("step", wire.step, MAX_ADMISSION_STEP_LEN)?,
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::AdmissionProof {
+        wire::AdmissionProof {
+            nonce: self.nonce.to_vec(),
+            cookie: self.cookie.to_vec(),
+            step: self.step.clone(),
+        }
+    }
+}
+
+impl AdmissionStep {
+    pub(crate) fn from_wire(wire: wire::AdmissionStep) -> Result<Self, MessageError> {
+        Ok(Self {
+            nonce: field::array("nonce", &wire.nonce)?,
+            step: field::at_most("step", wire.step, MAX_ADMISSION_STEP_LEN)?,
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::AdmissionStep {
+        wire::AdmissionStep { nonce: self.nonce.to_vec(), step: self.step.clone() }
+    }
+}
