@@ -128,10 +128,11 @@ fn secrets(world: &World) -> Vec<Vec<u8>> {
     let captured = edge.captured().expect("enrolled");
     let mut secrets = vec![captured.secret.to_vec(), captured.membership.expect("a member").to_vec()];
     secrets.extend(captured.spares.iter().map(|spare| spare.to_vec()));
-    // The digest, which the membership holds too, is what drones compare with one another.
+    // The digest, which the membership holds too, is what drones compare with one another; its length stands before it here and
+    // in messages.
     let digest = edge.status().digest.expect("a key");
     let public =
-        [&digest[..], captured.public.implicit(&world.deployment).expect("a key").as_bytes()].concat();
+        [&[32], &digest[..], captured.public.implicit(&world.deployment).expect("a key").as_bytes()].concat();
     let windows = secrets.iter().flat_map(|secret| secret.windows(16)).map(<[u8]>::to_vec);
     // Names and numbers are no secrets, and neither is what has them in it.
     let plain = |window: &[u8]| window.iter().filter(|byte| **byte == 0 || byte.is_ascii()).count() > 12;
