@@ -27,7 +27,7 @@ impl Backoff {
     }
 
     /// The first wait, without jitter.
-    #[cfg(feature = "services")]
+    #[cfg(feature = "threshold")]
     pub(crate) fn first(&self) -> Duration {
         self.first
     }

@@ -186,7 +186,7 @@ fn values_that_do_not_fit_are_not_granted_and_grants_of_another_schema_not_certi
 fn terms_are_bounded_and_the_widest_certificate_fits_an_answer() {
     let schema = |bits: usize| {
         let fields = (0..bits / 64).map(|field| format!("f{field}: u64"));
-        let rest = (bits % 64 > 0).then(|| format!("rest: u{}", bits % 64));
+        let rest = (!bits.is_multiple_of(64)).then(|| format!("rest: u{}", bits % 64));
         Schema::parse(&fields.chain(rest).collect::<Vec<_>>().join(", ")).unwrap()
     };
     assert_eq!(Terms::new(Schema::new(), PERIOD), Err(CertifyError::Bits(0)));
