@@ -165,6 +165,10 @@ fn what_cannot_work_is_said() {
     assert!(text.contains("--envelopes"), "{text}");
     let text = refusal(&["run", "--transport", "tcp", "--workers", "2", "--bind", "0.0.0.0:0"], 2);
     assert!(text.contains("reach this host"), "{text}");
+    for nowhere in ["nowhere", "nowhere:", ":7400", "nowhere:http", "nowhere:0"] {
+        let text = refusal(&["worker", nowhere], 2);
+        assert!(text.contains("a host and a port are needed"), "{text}");
+    }
     let address = free_address();
     let words =
         ["run", "--transport", "tcp", "-n", "2", "--workers", "1", "--timeout", "1s", "--bind", &address];

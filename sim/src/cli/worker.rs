@@ -21,11 +21,21 @@ The connection is not encrypted and carries the simulated drones' tokens: keep i
 #[derive(Clone, Debug, Args)]
 pub(super) struct WorkerArgs {
     /// Where the run listens: its --bind
-    #[arg(value_name = "HOST:PORT", default_value = DEFAULT_BIND)]
+    #[arg(value_name = "HOST:PORT", default_value = DEFAULT_BIND, value_parser = host_and_port)]
     run: String,
     /// How long to try to reach it
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = humantime::parse_duration)]
     patience: Duration,
+}
+
+/// What nobody could ever answer at is refused at once, in place of being dialled until the patience ends.
+fn host_and_port(text: &str) -> std::result::Result<String, String> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => {
+            Ok(text.into())
+        }
+        _ => Err("a host and a port are needed, such as 10.0.0.1:7400".into()),
+    }
 }
 
 /// Works until the run is over.
