@@ -8,11 +8,13 @@
 //! | [`fetching`] | one fetch: a node of its own, a [`Fetcher`](quiver_role::attributes::Fetcher), the keyring |
 //! | [`envelope`] | sealing and opening files; the subcommands `envelope seal`, `open` and `send` |
 //! | [`ibe`] | files encrypted to conditions; the subcommands `ibe encrypt`, `decrypt`, `identity` and `recipient` |
+//! | [`asking`] | the subcommand `ibe` of a program: its running service is asked, or the command collects by itself |
 //! | [`release`] | keys of conditions, collected from the KGCs; the subcommands `ibe key`, `list` and `authority` |
 //! | [`health`] | how the running service is doing, for the endpoint of metrics and health |
 //! | [`command`] | the subcommands `abe fetch` and `abe list` |
 
 pub mod abke;
+pub mod asking;
 pub mod command;
 pub mod envelope;
 mod error;
