@@ -24,6 +24,12 @@ pub enum ExperimentError {
     /// Identity-based encryption refused what the experiment did with it.
     #[error("identity-based encryption: {0}")]
     Ibe(#[from] quiver_ibe::Error),
+    /// Attribute-based key exchange refused what the experiment did with it.
+    #[error("attribute-based key exchange: {0}")]
+    Abke(#[from] quiver_abke::Error),
+    /// A circuit cannot be made or garbled.
+    #[error("garbling: {0}")]
+    Garble(#[from] quiver_garble::Error),
     /// A file sealed to a condition could not be made or opened.
     #[error("age files: {0}")]
     Age(#[from] quiver_age::Error),

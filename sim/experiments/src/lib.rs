@@ -6,6 +6,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`abe`] | the evaluation of attribute-based encryption on a laptop and a microcontroller, and FABEO22 |
+//! | [`abke`] | the evaluation of attribute-based key exchange, step by step; how it grows; garbling by itself |
 //! | [`ainq`] | the evaluation of *Arrows in a Quiver*, and how both strategies grow |
 //! | [`board`] | the bench shell on boards, native and emulated, beside published figures of two |
 //! | [`ibe`] | the benchmarks of threshold identity-based encryption in files, with VSS and KZG |
@@ -18,6 +19,7 @@
 //! | [`mod@unit`] | numbers for people |
 
 pub mod abe;
+pub mod abke;
 pub mod ainq;
 pub mod board;
 pub mod compare;

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use quiver_experiments::report::Report;
-use quiver_experiments::{abe, ainq, board, ibe};
+use quiver_experiments::{abe, abke, ainq, board, ibe};
 
 use super::showing::{Bars, ShowArgs, making};
 use crate::Result;
@@ -21,6 +21,7 @@ Examples:
   sim reproduce ainq --quick      a look at small groups: seconds
   sim reproduce abe               attribute-based encryption, 1 to 30 attributes: a minute or two
   sim reproduce ibe               threshold identity-based encryption, 4 to 1,024 validators: a minute or two
+  sim reproduce abke              attribute-based key exchange, 1,000 to 1,000,000 gates: a minute or two
   sim reproduce board             the bench shell, native and emulated, beside two boards: a minute
   sim reproduce all --json        every evaluation, for scripts: an array on standard output
 
@@ -47,6 +48,9 @@ enum Evaluation {
     /// Threshold identity-based encryption in files (DistributedIBE); Feldman's and KZG's commitments
     #[command(after_help = EXAMPLES)]
     Ibe(Options),
+    /// Attribute-based key exchange (CCS 2016), step by step; growth with gates and attributes; garbling
+    #[command(after_help = EXAMPLES)]
+    Abke(Options),
     /// The bench shell, native and as recorded in emulation, beside figures of an IoT-LAB M3 and an nRF52840
     #[command(after_help = EXAMPLES)]
     Board(Options),
@@ -92,6 +96,10 @@ impl Options {
         ibe::Plan { seed: self.seed, ..self.sized(ibe::Plan::full, ibe::Plan::quick) }
     }
 
+    fn abke(&self) -> abke::Plan {
+        abke::Plan { seed: self.seed, ..self.sized(abke::Plan::full, abke::Plan::quick) }
+    }
+
     /// The shell draws from a seed of its own.
     fn board(&self) -> board::Plan {
         self.sized(board::Plan::full, board::Plan::quick)
@@ -126,6 +134,7 @@ impl Evaluation {
             Self::Ainq(options)
             | Self::Abe(options)
             | Self::Ibe(options)
+            | Self::Abke(options)
             | Self::Board(options)
             | Self::All(options) => options,
         }
@@ -143,6 +152,9 @@ impl Evaluation {
         }
         if matches!(self, Self::Ibe(_) | Self::All(_)) {
             reports.push(ibe::reproduce(&options.ibe(), making(options.command("ibe")), bars)?);
+        }
+        if matches!(self, Self::Abke(_) | Self::All(_)) {
+            reports.push(abke::reproduce(&options.abke(), making(options.command("abke")), bars)?);
         }
         if matches!(self, Self::Board(_) | Self::All(_)) {
             reports.push(board::reproduce(&options.board(), making(options.command("board")), bars)?);
@@ -181,6 +193,10 @@ mod tests {
         assert_eq!(
             options(&["ibe", "--quick", "--seed", "7"]).ibe(),
             ibe::Plan { seed: 7, ..ibe::Plan::quick() }
+        );
+        assert_eq!(
+            options(&["abke", "--full", "--seed", "7"]).abke(),
+            abke::Plan { seed: 7, ..abke::Plan::full() }
         );
         assert_eq!(options(&["board", "--quick"]).board(), board::Plan::quick());
         assert!(Only::try_parse_from(["reproduce", "ainq", "--quick", "--full"]).is_err());

@@ -1,0 +1,65 @@
+//! The published evaluation of attribute-based key exchange beside ours.
+//!
+//! Source: Kolesnikov, Krawczyk, Lindell, Malozemoff, Rabin, *Attribute-based Key Exchange with General Policies*, CCS 2016, eprint
+//! 2016/518: table 10.1.
+//!
+//! | experiment | published | ours |
+//! |---|---|---|
+//! | `exchange` | every step at 100,000 gates and 200 attributes; totals at 1,000 and 10 | the same, what is made beforehand apart |
+//! | `batches` | one key at a time, and ten | 1, 10 and 100 |
+//! | `gates`, `attributes` | – | how both sides grow with either |
+//! | `link` | a link of 200 Mbps | bytes of each message, and what a run takes over such a link |
+//! | `garbling` | garbling and evaluating 100,000 gates | AND gates per second, 10³ to 10⁶ |
+//! | `geolocation` | about 20,000 gates | gates, attributes, both sides' computation |
+
+mod batches;
+mod exchange;
+mod garbling;
+mod geolocation;
+mod growth;
+mod link;
+mod measured;
+mod plan;
+mod published;
+mod scene;
+mod step;
+mod summary;
+
+pub use self::plan::{Plan, Size};
+use self::published::Published;
+use crate::Result;
+use crate::machine::Machine;
+use crate::observer::Observer;
+use crate::report::{Making, Report};
+
+/// Measures everything.
+///
+/// # Errors
+/// [`Abke`](crate::ExperimentError::Abke) and [`Garble`](crate::ExperimentError::Garble) if something is refused that should not be, and
+/// [`WrongKey`](crate::ExperimentError::WrongKey) if the two sides of a run hold different keys.
+pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
+    let published = Published::read()?;
+    let exchanges = exchange::measure(plan, observer)?;
+    let fences = geolocation::measure(plan, observer)?;
+    let experiments = vec![
+        exchange::experiment(plan, &published, &exchanges),
+        batches::experiment(plan, &published, observer)?,
+        growth::gates(plan, &published, observer)?,
+        growth::attributes(plan, &published, observer)?,
+        link::experiment(plan, &exchanges, &fences),
+        garbling::experiment(plan, &published, observer)?,
+        geolocation::experiment(plan, &published, &fences),
+    ];
+    Ok(Report {
+        slug: "abke".into(),
+        title: "Attribute-based key exchange, measured again".into(),
+        lead: summary::lead(),
+        highlights: summary::highlights(&experiments),
+        experiments,
+        sources: summary::sources(),
+        machine: Machine::here(),
+        date: making.date,
+        version: making.version,
+        command: making.command,
+    })
+}

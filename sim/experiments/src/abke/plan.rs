@@ -1,0 +1,78 @@
+//! How much is measured.
+
+use std::time::Duration;
+
+use crate::measure::Effort;
+
+/// How large a policy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// AND gates.
+    pub gates: u32,
+    /// Attributes: input bits.
+    pub attributes: u32,
+}
+
+/// How much is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// For which the exchange is measured step by step.
+    pub exchanges: Vec<Size>,
+    /// How many clients the server verifies at once.
+    pub batches: Vec<usize>,
+    /// Sizes along which gates grow.
+    pub gates: Vec<Size>,
+    /// Sizes along which attributes grow.
+    pub attributes: Vec<Size>,
+    /// AND gates of the circuits that are garbled by themselves.
+    pub garbled: Vec<u32>,
+    /// How often each is repeated.
+    pub effort: Effort,
+    /// Whence all keys and choices come.
+    pub seed: u64,
+}
+
+/// What the publication has step by step.
+const LARGE: Size = Size { gates: 100_000, attributes: 200 };
+/// What it has the totals of.
+const SMALL: Size = Size { gates: 1000, attributes: 10 };
+
+impl Default for Plan {
+    /// What was published, and growth as far as it goes.
+    fn default() -> Self {
+        let gates = [1000, 10_000, 100_000, 1_000_000];
+        let attributes = [10, 20, 50, 100, 200, 500, 1000];
+        Self {
+            exchanges: vec![LARGE, SMALL],
+            batches: vec![1, 10, 100],
+            gates: gates.map(|gates| Size { gates, ..LARGE }).into(),
+            attributes: attributes.map(|attributes| Size { attributes, ..LARGE }).into(),
+            garbled: gates.into(),
+            effort: Effort { budget: Duration::from_millis(300), least: 3, most: 31 },
+            seed: 1,
+        }
+    }
+}
+
+impl Plan {
+    /// As the default, with more samples.
+    #[must_use]
+    pub fn full() -> Self {
+        let effort = Effort { budget: Duration::from_secs(3), least: 9, most: 51 };
+        Self { effort, ..Self::default() }
+    }
+
+    /// What was published, once or twice, and hardly any growth: shows that everything works, and nothing else.
+    #[must_use]
+    pub fn quick() -> Self {
+        let few = |attributes| Size { gates: 1000, attributes };
+        Self {
+            batches: vec![1, 10],
+            gates: vec![SMALL, Size { gates: 10_000, ..SMALL }],
+            attributes: vec![few(10), few(20)],
+            garbled: vec![1000, 100_000],
+            effort: Effort { budget: Duration::from_millis(2), least: 1, most: 3 },
+            ..Self::default()
+        }
+    }
+}
