@@ -95,14 +95,16 @@ impl Credential {
     /// A fresh key of the same attributes, for one run: Unlink of the source.
     pub fn unlink(&self, rng: &mut dyn CryptoRngCore) -> Presentation {
         let factor = Zeroizing::new(random(rng));
-        let times = |points: &[G1]| points.iter().map(|point| *point * *factor).collect::<Vec<G1>>();
-        let mut points = times(self.points.key.get(..FIXED_SLOTS).unwrap_or_default());
-        // r·e_j = r_j·(r·g) or r_j·(r·h), which takes less than multiplying e_j.
-        if let [g, h, ..] = *points.as_slice() {
+        let bases = self.points.key.iter().take(FIXED_SLOTS).chain(&self.points.signatures);
+        let products = G1::multiply_points(&bases.copied().collect::<Vec<_>>(), &factor);
+        let (bases, signatures) = products.split_at(FIXED_SLOTS.min(products.len()));
+        let mut points = bases.to_vec();
+        // r·e_j = r_j·(r·g) or r_j·(r·h), for which tables do where there are no vector lanes.
+        if let [g, h, ..] = bases {
             let (choices, secrets) = (self.secrets.attributes(), self.secrets.scalars());
-            points.extend(G1::multiply_either([&g, &h], choices, secrets).unwrap_or_default());
+            points.extend(G1::multiply_either([g, h], choices, secrets).unwrap_or_default());
         }
-        points.extend(times(&self.points.signatures));
+        points.extend(signatures);
         let encoded: Vec<u8> = G1::encode_uncompressed(&points).concat();
         // What the server works with is the cofactor times what it was sent.
         let cofactor = Scalar::from(G1_COFACTOR);
@@ -152,13 +154,16 @@ impl UnverifiedCredential {
         }
         let slots = attributes.saturating_add(FIXED_SLOTS);
         let mut read = |element: fn(usize) -> Element| {
+            let refused = |at, reason| Error::InvalidPoint { element: element(at), reason };
             let mut points = Vec::with_capacity(slots);
             for at in 0..slots {
                 let point = CurvePoint::decode(reader.take(UNCOMPRESSED_LEN)?);
-                let point = point.and_then(|point| point.in_subgroup());
-                points.push(point.map_err(|reason| Error::InvalidPoint { element: element(at), reason })?);
+                points.push(point.map_err(|reason| refused(at, reason))?);
             }
-            Ok::<_, Error>(points)
+            let points = CurvePoint::all_in_subgroup(&points).into_iter().enumerate();
+            points
+                .map(|(at, point)| point.map_err(|reason| refused(at, reason)))
+                .collect::<Result<Vec<_>, Error>>()
         };
         let points = Points { key: read(Element::Key)?, signatures: read(Element::Signature)? };
         Ok(Self(Credential::new(authority, secrets, points)))
@@ -263,10 +268,10 @@ impl Presentation {
     }
 
     /// Σ weight · e_j as the server knows e_j. Not constant-time in the weights.
-    pub(crate) fn combine(&self, weights: &[i128]) -> Result<G1, Error> {
+    pub(crate) fn combine(&self, weights: &[[u64; 2]]) -> Result<G1, Error> {
         let points = self.sent.get(FIXED_SLOTS..).unwrap_or_default();
-        let sum =
-            G1::msm_small(points, weights).map_err(|_| Error::Malformed("as many weights as attributes"))?;
+        let sum = G1::msm_weighted(points, weights)
+            .map_err(|_| Error::Malformed("as many weights as attributes"))?;
         Ok(sum * self.cofactor)
     }
 }

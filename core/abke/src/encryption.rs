@@ -11,13 +11,12 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use quiver_crypto::canonical::Reader;
 use quiver_crypto::{Digest, Secret, Zeroizing, prf};
 use quiver_pairing::{CurvePoint, G1, Scalar, UNCOMPRESSED_LEN, scalar_random};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRngCore, RngCore as _, SeedableRng as _};
 
-use crate::scalars::weight;
+use crate::scalars::{weight, weight_scalar};
 use crate::{DOMAIN, Element, Error, Presentation, PublicKey};
 
 /// s, t and ρ_{j,b}: what an encryption is made of. Erased when dropped.
@@ -82,9 +81,17 @@ impl Ciphertext {
             return Err(Error::Attributes { wanted: points.len(), found: plaintexts.len() });
         }
         let Randomness { s, t, .. } = randomness;
-        let halves = points.iter().zip(plaintexts);
-        let halves = halves.map(|(&e, &[zero, one])| [e * **s + zero, e * **t + one]).collect();
-        Ok(Self { sg: key.g() * **s, th: key.h() * **t, halves })
+        let products = [(s, key.g()), (t, key.h())].map(|(scalar, base)| {
+            let bases: Vec<G1> = points.iter().copied().chain([base]).collect();
+            Zeroizing::new(G1::multiply_points(&bases, scalar))
+        });
+        let [(with_s, sg), (with_t, th)] = products.each_ref().map(|products| match products.split_last() {
+            Some((base, rest)) => (rest, *base),
+            None => (&[][..], G1::default()),
+        });
+        let halves = with_s.iter().zip(with_t).zip(plaintexts);
+        let halves = halves.map(|((s_e, t_e), [zero, one])| [*s_e + *zero, *t_e + *one]).collect();
+        Ok(Self { sg, th, halves })
     }
 
     /// Reads the encoding.
@@ -96,21 +103,19 @@ impl Ciphertext {
         if bytes.len() != Self::encoded_len(attributes) {
             return Err(Error::Malformed("a ciphertext of another length"));
         }
-        let mut reader = Reader::new(bytes);
-        let mut at = 0;
-        let mut next = || {
-            let point = CurvePoint::decode(reader.take(UNCOMPRESSED_LEN)?);
-            let element = Element::Ciphertext(at);
-            at = at.saturating_add(1);
-            let point = point.and_then(|point| point.in_subgroup());
-            point.map_err(|reason| Error::InvalidPoint { element, reason })
-        };
-        let (sg, th) = (next()?, next()?);
-        let mut halves = Vec::with_capacity(attributes);
-        for _ in 0..attributes {
-            halves.push([next()?, next()?]);
+        let refused = |at, reason| Error::InvalidPoint { element: Element::Ciphertext(at), reason };
+        let mut points = Vec::with_capacity(bytes.len() / UNCOMPRESSED_LEN);
+        for (at, bytes) in bytes.chunks(UNCOMPRESSED_LEN).enumerate() {
+            points.push(CurvePoint::decode(bytes).map_err(|reason| refused(at, reason))?);
         }
-        Ok(Self { sg, th, halves })
+        let mut inside = Vec::with_capacity(points.len());
+        for (at, point) in CurvePoint::all_in_subgroup(&points).into_iter().enumerate() {
+            inside.push(point.map_err(|reason| refused(at, reason))?);
+        }
+        match inside.as_chunks::<2>().0 {
+            [[sg, th], halves @ ..] => Ok(Self { sg: *sg, th: *th, halves: halves.to_vec() }),
+            [] => Err(Error::Malformed("a ciphertext of another length")),
+        }
     }
 
     /// The encoding: 2m + 2 uncompressed points.
@@ -156,20 +161,18 @@ impl Ciphertext {
         self.expect(randomness.plaintexts.len())?;
         let Randomness { s, t, plaintexts } = randomness;
         let bases = (key.g_times(s) == self.sg) & (key.h_times(t) == self.th);
-        let weights: [Vec<i128>; 2] = [(); 2].map(|()| self.halves.iter().map(|_| weight(rng)).collect());
-        let [zero, one] = &weights;
+        let weights: Vec<[[u64; 2]; 2]> = self.halves.iter().map(|_| [weight(rng), weight(rng)]).collect();
         // Σ w·c = s·Σ w·e + t·Σ w'·e + (Σ w·ρ)·G
-        let points: Vec<G1> = [0, 1]
-            .iter()
-            .flat_map(|&at: &usize| self.halves.iter().filter_map(move |pair| pair.get(at)))
-            .copied()
-            .collect();
-        let Ok(sent) = G1::msm_small(&points, &weights.concat()) else { return Ok(false) };
+        let Ok(sent) = G1::msm_weighted(self.halves.as_flattened(), weights.as_flattened()) else {
+            return Ok(false);
+        };
+        let terms = plaintexts.as_flattened().iter().zip(weights.as_flattened());
         let sum =
-            plaintexts.iter().zip(zero.iter().zip(one)).fold(Scalar::from(0_u64), |sum, ([x, y], (v, w))| {
-                sum + Scalar::from(*x) * Scalar::from(*v) + Scalar::from(*y) * Scalar::from(*w)
-            });
-        let derived = key.combine(zero)? * **s + key.combine(one)? * **t + G1::multiply_generator(&sum);
+            terms.fold(Scalar::from(0_u64), |sum, (rho, w)| sum + Scalar::from(*rho) * weight_scalar(w));
+        let [zero, one] = [0, 1].map(|at: usize| -> Vec<[u64; 2]> {
+            weights.iter().filter_map(|pair| pair.get(at)).copied().collect()
+        });
+        let derived = key.combine(&zero)? * **s + key.combine(&one)? * **t + G1::multiply_generator(&sum);
         Ok(bases & (sent == derived))
     }
 

@@ -84,16 +84,12 @@ impl UnverifiedPublicKey {
         };
         // All that is cheap first.
         let (raw, signatures) = (read(Element::Key)?, read(Element::Signature)?);
-        let mut key = Vec::with_capacity(slots);
-        for (at, point) in raw.iter().enumerate() {
-            let point = point.clear_cofactor();
-            if point.is_identity() {
-                return Err(Error::InvalidPoint {
-                    element: Element::Key(at),
-                    reason: PairingError::WrongSubgroup,
-                });
-            }
-            key.push(point);
+        let key = CurvePoint::clear_cofactors(&raw);
+        if let Some(at) = key.iter().position(Group::is_identity) {
+            return Err(Error::InvalidPoint {
+                element: Element::Key(at),
+                reason: PairingError::WrongSubgroup,
+            });
         }
         let signed = signed(&key);
         if let Some(slot) = signed.iter().position(Group::is_identity) {

@@ -1,6 +1,6 @@
 //! Scalars that are not zero.
 
-use quiver_pairing::{Scalar, scalar_random};
+use quiver_pairing::{G1_COFACTOR, Scalar, scalar_random};
 use rand_core::CryptoRngCore;
 
 /// The scalar, or 1 for zero, which comes up once in 2²⁵⁵ draws; drawing again would hang on a broken generator.
@@ -13,14 +13,13 @@ pub(crate) fn random(mut rng: &mut dyn CryptoRngCore) -> Scalar {
     nonzero(scalar_random(&mut rng))
 }
 
-/// A weight of 128 random bits, from −2^127 to 2^127 − 1.
-pub(crate) fn weight(rng: &mut dyn CryptoRngCore) -> i128 {
-    let mut bytes = [0; 16];
-    rng.fill_bytes(&mut bytes);
-    i128::from_le_bytes(bytes)
+/// A weight of 128 random bits, for [`G1::msm_weighted`](quiver_pairing::G1::msm_weighted).
+pub(crate) fn weight(rng: &mut dyn CryptoRngCore) -> [u64; 2] {
+    [(); 2].map(|()| rng.next_u64())
 }
 
-/// A weight of 128 random bits, for [`G1::msm_weighted`](quiver_pairing::G1::msm_weighted).
-pub(crate) fn halves(rng: &mut dyn CryptoRngCore) -> [u64; 2] {
-    [(); 2].map(|()| rng.next_u64())
+/// What a weight multiplies by: a + b·z², z the absolute value of the curve's parameter, which is one less than the cofactor.
+pub(crate) fn weight_scalar([a, b]: &[u64; 2]) -> Scalar {
+    let z = Scalar::from(G1_COFACTOR - 1);
+    Scalar::from(*a) + Scalar::from(*b) * z * z
 }

@@ -20,7 +20,7 @@ use quiver_pairing::{CurvePoint, G1, G2, product_is_one};
 use rand_core::CryptoRngCore;
 
 use crate::key::Points;
-use crate::scalars::halves;
+use crate::scalars::weight;
 use crate::{AuthorityKey, Error, PublicKey, UnverifiedPublicKey};
 
 /// An authority's key, made ready to verify with.
@@ -101,17 +101,15 @@ impl Verifier {
         if claims.is_empty() {
             return true;
         }
-        let weights: Vec<[u64; 2]> = (0..claims.len().saturating_mul(slots)).map(|_| halves(rng)).collect();
+        let weights: Vec<[u64; 2]> = (0..claims.len().saturating_mul(slots)).map(|_| weight(rng)).collect();
         let signatures: Vec<CurvePoint> = claims.iter().flat_map(|claim| claim.signatures).copied().collect();
         let Ok(signatures) = CurvePoint::combine_cleared(&signatures, &weights) else { return false };
         let mut pairs = Vec::with_capacity(slots.saturating_add(1));
         pairs.push((signatures, -G2::generator()));
-        for (slot, key) in self.authority.points.iter().enumerate() {
-            let points: Vec<G1> = claims.iter().filter_map(|claim| claim.signed.get(slot)).copied().collect();
-            let weights: Vec<[u64; 2]> = weights.iter().skip(slot).step_by(slots).copied().collect();
-            let Ok(sum) = G1::msm_weighted(&points, &weights) else { return false };
-            pairs.push((sum, *key));
-        }
+        // One row for each client, one column for each slot.
+        let signed: Vec<G1> = claims.iter().flat_map(|claim| claim.signed).copied().collect();
+        let Ok(sums) = G1::sum_weighted(&signed, &weights, slots) else { return false };
+        pairs.extend(sums.into_iter().zip(self.authority.points.iter().copied()));
         product_is_one(&pairs)
     }
 

@@ -50,7 +50,7 @@ pub use chosen::*;
 /// What a library of curve arithmetic does.
 ///
 /// All back ends compute the same, to the byte.
-pub trait Backend {
+pub trait Backend: Sized {
     /// Its name.
     const NAME: &'static str;
 
@@ -61,11 +61,19 @@ pub trait Backend {
     /// integer · generator of G1.
     fn multiply_generator_short(integer: u128) -> G1;
     /// scalar · the base that is chosen, for each scalar; what one slice has more than the other is left out.
-    fn multiply_either<C: Curve>(
-        bases: [&Point<C>; 2],
-        choices: &[bool],
-        scalars: &[Scalar],
-    ) -> Vec<Point<C>>;
+    fn multiply_either(bases: [&G1; 2], choices: &[bool], scalars: &[Scalar]) -> Vec<G1>;
+    /// scalar · point for each pair; what one slice has more than the other is left out.
+    fn multiply_each(points: &[G1], scalars: &[Scalar]) -> Vec<G1> {
+        points.iter().zip(scalars).map(|(point, scalar)| Self::multiply(point, scalar)).collect()
+    }
+    /// scalar · point for each point.
+    fn multiply_points(points: &[G1], scalar: &Scalar) -> Vec<G1> {
+        points.iter().map(|point| Self::multiply(point, scalar)).collect()
+    }
+    /// As [`G1::sum_weighted`], for one column or more and as many points as weights.
+    fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {
+        sum_weighted::<Self>(points, weights, columns)
+    }
     /// scalar · point for each scalar.
     fn multiply_all<C: Curve>(point: &Point<C>, scalars: &[Scalar]) -> Vec<Point<C>>;
     /// Σ scalar · point; what one slice has more than the other is left out.
@@ -81,8 +89,30 @@ pub trait Backend {
     fn decode<C: Curve>(bytes: &C::Encoding) -> Result<Point<C>, PairingError>;
     /// Whether a point of the first curve lies in G1.
     fn in_subgroup(point: &Affine<g1::Config>) -> bool;
+    /// The same of each.
+    fn all_in_subgroup(points: &[Affine<g1::Config>]) -> Vec<bool> {
+        points.iter().map(Self::in_subgroup).collect()
+    }
+    /// [`G1_COFACTOR`](crate::G1_COFACTOR) times each point, as [`clear_cofactor`](Self::clear_cofactor) has it.
+    fn clear_cofactors(points: &[Affine<g1::Config>]) -> Vec<G1> {
+        points.iter().map(Self::clear_cofactor).collect()
+    }
     /// [`G1_COFACTOR`](crate::G1_COFACTOR) times a point of the first curve, of whatever order, which is in G1.
     fn clear_cofactor(point: &Affine<g1::Config>) -> G1;
     /// Σ e(p, q).
     fn pairing_product(pairs: &[(G1, G2)]) -> Gt;
+}
+
+/// [`Backend::sum_weighted`], column by column.
+fn sum_weighted<B: Backend>(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {
+    let column = |at| {
+        let points = points.iter().skip(at).step_by(columns).copied();
+        let images = points.clone().map(times_z_squared);
+        let points: Vec<G1> = points.clone().chain(images).collect();
+        let weights = weights.iter().skip(at).step_by(columns);
+        let (low, high) = (weights.clone().map(|[low, _]| low), weights.map(|[_, high]| high));
+        let integers: Vec<i128> = low.chain(high).map(|half| i128::from(*half)).collect();
+        B::msm_small(&points, &integers)
+    };
+    (0..columns).map(column).collect()
 }

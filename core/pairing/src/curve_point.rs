@@ -11,7 +11,7 @@ use ark_ec::short_weierstrass::Affine;
 use ark_ec::{AffineRepr, CurveGroup as _};
 use ark_ff::{AdditiveGroup, Field, Zero};
 
-use crate::backend::{Active, Backend, times_z_squared};
+use crate::backend::{Active, Backend};
 use crate::encoding::{FIELD_LEN, exactly, read_coefficient, write_field};
 use crate::parameters::{Fq, g1};
 use crate::point::affine;
@@ -78,6 +78,24 @@ impl CurvePoint {
         Active::clear_cofactor(&self.0)
     }
 
+    /// [`in_subgroup`](Self::in_subgroup) of each, in less time where the processor has vector lanes.
+    #[must_use]
+    pub fn all_in_subgroup(points: &[Self]) -> Vec<Result<G1, PairingError>> {
+        let affine: Vec<_> = points.iter().map(|point| point.0).collect();
+        let verdicts = Active::all_in_subgroup(&affine).into_iter().zip(affine);
+        let point = |(inside, point): (bool, Affine<_>)| match inside {
+            true => Ok(Point(point.into_group())),
+            false => Err(PairingError::WrongSubgroup),
+        };
+        verdicts.map(point).collect()
+    }
+
+    /// [`clear_cofactor`](Self::clear_cofactor) of each, in less time where the processor has vector lanes.
+    #[must_use]
+    pub fn clear_cofactors(points: &[Self]) -> Vec<G1> {
+        Active::clear_cofactors(&points.iter().map(|point| point.0).collect::<Vec<_>>())
+    }
+
     /// [`G1_COFACTOR`] · Σ weight · point over pairs of the two slices, as [`G1::msm_weighted`] has it: each point's part of order r counts, and no other
     /// part. Not constant-time.
     ///
@@ -124,23 +142,6 @@ fn encode(point: &Affine<g1::Config>) -> [u8; UNCOMPRESSED_LEN] {
 }
 
 impl G1 {
-    /// Σ (a + b·z²) · point for weights [a, b], with z the absolute value of the curve's parameter: 2^128 different scalars, with
-    /// half of the doublings that integers of 128 bits take. Not constant-time.
-    ///
-    /// # Errors
-    /// [`PairingError::UnequalLengths`] if the slices have different lengths.
-    pub fn msm_weighted(points: &[Self], weights: &[[u64; 2]]) -> Result<Self, PairingError> {
-        let (elements, coefficients) = (points.len(), weights.len());
-        if elements != coefficients {
-            return Err(PairingError::UnequalLengths { elements, coefficients });
-        }
-        let images = points.iter().map(|point| times_z_squared(*point));
-        let points: Vec<Self> = points.iter().copied().chain(images).collect();
-        let (low, high) = (weights.iter().map(|[low, _]| low), weights.iter().map(|[_, high]| high));
-        let integers: Vec<i128> = low.chain(high).map(|half| i128::from(*half)).collect();
-        Self::msm_small(&points, &integers)
-    }
-
     /// integer · generator, in constant time where [`multiply_generator`](Self::multiply_generator) takes it, and in half the time.
     #[must_use]
     pub fn multiply_generator_short(integer: u128) -> Self {

@@ -56,6 +56,7 @@ mod fixed_base;
 mod group;
 mod gt;
 mod interleaved;
+mod many;
 mod pairing;
 mod parameters;
 mod point;

@@ -82,7 +82,7 @@ impl<C: Curve> Point<C> {
     }
 }
 
-fn same_length(elements: usize, coefficients: usize) -> Result<(), PairingError> {
+pub(crate) fn same_length(elements: usize, coefficients: usize) -> Result<(), PairingError> {
     if elements == coefficients {
         Ok(())
     } else {

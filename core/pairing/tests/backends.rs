@@ -267,3 +267,30 @@ fn a_host_computes_with_blst() {
     assert_eq!(Active::NAME, "blst");
     assert_ne!(Arkworks::NAME, Blst::NAME);
 }
+
+/// Points of G1 with a scalar and a weight for each: so many that vectors are filled, and some are left over.
+fn many() -> impl Strategy<Value = Vec<(Scalar, Scalar, [u64; 2])>> {
+    prop::collection::vec((scalar(), scalar(), any::<[u64; 2]>()), 0..20)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn back_ends_agree_on_many_points_at_once(many in many(), choices: [bool; 20], one in scalar(), columns in 1_usize..10) {
+        let points: Vec<G1> = many.iter().map(|(factor, ..)| point(factor)).collect();
+        let scalars: Vec<Scalar> = many.iter().map(|(_, scalar, _)| *scalar).collect();
+        let weights: Vec<[u64; 2]> = many.iter().map(|(.., weight)| *weight).collect();
+        prop_assert_eq!(Blst::multiply_each(&points, &scalars), Arkworks::multiply_each(&points, &scalars));
+        prop_assert_eq!(Blst::multiply_points(&points, &one), Arkworks::multiply_points(&points, &one));
+        let (zero, base) = (G1::generator(), point(&one));
+        prop_assert_eq!(
+            Blst::multiply_either([&zero, &base], &choices, &scalars),
+            Arkworks::multiply_either([&zero, &base], &choices, &scalars)
+        );
+        prop_assert_eq!(
+            Blst::sum_weighted(&points, &weights, columns),
+            Arkworks::sum_weighted(&points, &weights, columns)
+        );
+    }
+}

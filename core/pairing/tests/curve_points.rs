@@ -45,6 +45,23 @@ fn points_of_small_order_are_of_no_group_and_cleared_to_the_identity() {
 }
 
 #[test]
+fn many_points_are_checked_and_cleared_as_each_alone_is() {
+    let mut points: Vec<_> = (1..20).map(|seed| uncompressed(&any_point(seed))).collect();
+    points.extend([3, 11, 10_177].map(|order| uncompressed(&of_order(order))));
+    points.extend(
+        (1..10_u64).map(|scalar| G1::encode_uncompressed(&[G1::generator() * Scalar::from(scalar)])[0]),
+    );
+    let points: Vec<CurvePoint> = points.iter().map(|bytes| CurvePoint::decode(bytes).unwrap()).collect();
+    for count in [0, 1, 2, 3, 8, points.len()] {
+        let points = &points[points.len() - count..];
+        let checked: Vec<_> = points.iter().map(CurvePoint::in_subgroup).collect();
+        assert_eq!(CurvePoint::all_in_subgroup(points), checked);
+        let cleared: Vec<_> = points.iter().map(CurvePoint::clear_cofactor).collect();
+        assert_eq!(CurvePoint::clear_cofactors(points), cleared);
+    }
+}
+
+#[test]
 fn the_point_of_order_three_with_x_zero_is_known() {
     let mut bytes = [0; 96];
     bytes[95] = 2;

@@ -48,12 +48,7 @@ impl Backend for Arkworks {
         Self::multiply_generator(&Scalar::from(integer))
     }
 
-    fn multiply_either<C: Curve>(
-        bases: [&Point<C>; 2],
-        choices: &[bool],
-        scalars: &[Scalar],
-    ) -> Vec<Point<C>> {
-        let [zero, one] = bases;
+    fn multiply_either([zero, one]: [&G1; 2], choices: &[bool], scalars: &[Scalar]) -> Vec<G1> {
         let multiply =
             |(choice, scalar): (&bool, &Scalar)| Self::multiply(if *choice { one } else { zero }, scalar);
         choices.iter().zip(scalars).map(multiply).collect()

@@ -21,6 +21,7 @@ use crate::{Curve, G1, G1_COFACTOR, G1Curve, G2, G2Curve, Group, Gt, PairingErro
 mod comb;
 mod convert;
 mod foreign;
+mod lanes;
 mod native;
 
 pub(crate) use native::Native;
@@ -57,12 +58,27 @@ impl Backend for Blst {
         G1Curve::to_point(&comb::multiply_generator_short(integer))
     }
 
-    fn multiply_either<C: Curve>(
-        bases: [&Point<C>; 2],
-        choices: &[bool],
-        scalars: &[Scalar],
-    ) -> Vec<Point<C>> {
-        comb::multiply_either(bases, choices, scalars)
+    fn multiply_either([zero, one]: [&G1; 2], choices: &[bool], scalars: &[Scalar]) -> Vec<G1> {
+        let bases =
+            Zeroizing::new(choices.iter().map(|&choice| G1::select(zero, one, choice)).collect::<Vec<_>>());
+        lanes::multiply_each(&bases, scalars)
+            .unwrap_or_else(|| comb::multiply_either([zero, one], choices, scalars))
+    }
+
+    fn multiply_each(points: &[G1], scalars: &[Scalar]) -> Vec<G1> {
+        lanes::multiply_each(points, scalars).unwrap_or_else(|| {
+            points.iter().zip(scalars).map(|(point, scalar)| Self::multiply(point, scalar)).collect()
+        })
+    }
+
+    fn multiply_points(points: &[G1], scalar: &Scalar) -> Vec<G1> {
+        lanes::multiply_points(points, scalar)
+            .unwrap_or_else(|| points.iter().map(|point| Self::multiply(point, scalar)).collect())
+    }
+
+    fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {
+        lanes::sum_weighted(points, weights, columns)
+            .unwrap_or_else(|| super::sum_weighted::<Self>(points, weights, columns))
     }
 
     fn msm<C: Curve>(points: &[Point<C>], scalars: &[Scalar]) -> Point<C> {
@@ -115,6 +131,14 @@ impl Backend for Blst {
     fn in_subgroup(point: &Affine<g1::Config>) -> bool {
         let point = blst_p1_affine { x: point.x.to_native(), y: point.y.to_native() };
         min_pk::PublicKey::from(point).validate() != Err(BLST_ERROR::BLST_POINT_NOT_IN_GROUP)
+    }
+
+    fn all_in_subgroup(points: &[Affine<g1::Config>]) -> Vec<bool> {
+        lanes::all_in_subgroup(points).unwrap_or_else(|| points.iter().map(Self::in_subgroup).collect())
+    }
+
+    fn clear_cofactors(points: &[Affine<g1::Config>]) -> Vec<G1> {
+        lanes::clear_cofactors(points).unwrap_or_else(|| points.iter().map(Self::clear_cofactor).collect())
     }
 
     fn clear_cofactor(point: &Affine<g1::Config>) -> G1 {

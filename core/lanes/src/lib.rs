@@ -1,0 +1,208 @@
+//! BLS12-381 on vector lanes: eight points of G1 at once.
+//!
+//! What is done to hundreds of points, the same steps for each, is done to eight of them side by side, one in each lane of 512-bit vectors, where a processor has
+//! AVX-512 IFMA. That is asked at run time: [`Lanes::detect`]. There is nothing here for other processors; `quiver-pairing` has it, in whose
+//! place this crate computes, and with the same results.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `field` | eight elements of the base field |
+//! | `curve` | eight points |
+//! | `scalar`, `multiply` | multiplying them |
+//! | `words` | loading and storing |
+//!
+//! # Values
+//! As arkworks and blst have them, limb for limb: an element of the base field is six 64-bit words, the lowest first, of 2^384 times itself modulo p;
+//! points are in Jacobian coordinates, with z = 0 for the identity.
+//!
+//! # Time
+//! Constant in scalars and coordinates where a function does not say otherwise. How many points there are shows.
+//!
+//! # Features
+//! `std` (default): look for the vector unit at run time. Without it, it is used only if the build's target has it.
+#![cfg(target_arch = "x86_64")]
+#![cfg_attr(not(any(feature = "std", test)), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+#![doc = include_str!("../REVIEW.md")]
+
+extern crate alloc;
+
+use alloc::vec::Vec;
+
+use self::curve::Point;
+use self::scalar::{DIGITS, Digits, WIDTH, split};
+use self::words::LANES;
+
+mod curve;
+mod field;
+mod multiply;
+mod scalar;
+mod words;
+
+/// An element of the base field: 2^384 times itself modulo p, six 64-bit words from the lowest.
+pub type Element = [u64; 6];
+
+/// A point in Jacobian coordinates X, Y, Z: x = X/Z², y = Y/Z³, and Z = 0 for the identity.
+pub type Jacobian = [Element; 3];
+
+/// A scalar: 64-bit words from the lowest, of a number below r, the order of the groups.
+pub type Scalar = [u64; 4];
+
+/// Says that this processor has the instructions. Only [`detect`](Self::detect) makes one.
+#[derive(Clone, Copy, Debug)]
+pub struct Lanes(());
+
+impl Lanes {
+    /// Asks the processor, and the operating system that has to save the registers.
+    #[cfg(feature = "std")]
+    #[must_use]
+    pub fn detect() -> Option<Self> {
+        let has = std::arch::is_x86_feature_detected!("avx512f")
+            && std::arch::is_x86_feature_detected!("avx512ifma");
+        has.then_some(Self(()))
+    }
+
+    /// Without an operating system nobody can be asked; the build says whether the target has them.
+    #[cfg(not(feature = "std"))]
+    #[must_use]
+    pub fn detect() -> Option<Self> {
+        cfg!(all(target_feature = "avx512f", target_feature = "avx512ifma")).then_some(Self(()))
+    }
+
+    /// Runs code for vectors.
+    #[expect(unsafe_code, reason = "the one step from ordinary code into code for certain processors")]
+    fn run<I, O>(self, body: unsafe fn(I) -> O, input: I) -> O {
+        // SAFETY: all bodies, which this crate alone can give, are safe functions but for the instructions they were compiled to, those of AVX-512 F
+        // and IFMA. `self` exists, so `detect` has found both.
+        unsafe { body(input) }
+    }
+
+    /// scalar · point for each pair, of points of order r. What one slice has more than the other is left out.
+    #[must_use]
+    pub fn multiply_each(self, points: &[Jacobian], scalars: &[Scalar]) -> Vec<Jacobian> {
+        let pairs = points.chunks(LANES).zip(scalars.chunks(LANES));
+        let products = pairs.flat_map(|(points, scalars)| {
+            let halves = [0, 1].map(|half: usize| {
+                Digits::new(scalars.iter().map(|scalar| split(scalar).get(half).copied().unwrap_or(0)))
+            });
+            let count = points.len().min(scalars.len());
+            self.run(multiply_eight, (points, &halves)).into_iter().take(count)
+        });
+        products.collect()
+    }
+
+    /// scalar · point for each point, of points of order r.
+    #[must_use]
+    pub fn multiply_all(self, points: &[Jacobian], scalar: &Scalar) -> Vec<Jacobian> {
+        let halves = split(scalar).map(|half| Digits::new([half; LANES].into_iter()));
+        let products = points
+            .chunks(LANES)
+            .flat_map(|points| self.run(multiply_eight, (points, &halves)).into_iter().take(points.len()));
+        products.collect()
+    }
+
+    /// Σ (a + b·z²) · point, column by column: points of order r and weights [a, b] are in rows of so many columns, one row after the other; z is
+    /// the absolute value of the curve's parameter. As many sums as columns. What one slice has more than the other is left out.
+    ///
+    /// A point that is not of order r has its part of order r multiplied so, and any other part by something else.
+    #[must_use]
+    pub fn sum_weighted(self, points: &[Jacobian], weights: &[[u64; 2]], columns: usize) -> Vec<Jacobian> {
+        let mut sums = alloc::vec![[[0; 6]; 3]; columns];
+        for (at, sums) in sums.chunks_mut(LANES).enumerate() {
+            let first = at * LANES;
+            // The columns' parts of each row.
+            let points = points
+                .chunks(columns)
+                .filter_map(|row| row.get(first..columns.min(first + LANES).min(row.len())));
+            let weights = weights
+                .chunks(columns)
+                .filter_map(|row| row.get(first..columns.min(first + LANES).min(row.len())));
+            let rows: Vec<_> = points.zip(weights).collect();
+            for (sum, point) in sums.iter_mut().zip(self.run(sum_eight, &rows)) {
+                *sum = point;
+            }
+        }
+        sums
+    }
+
+    /// integer · point for each point, of whatever order; in a time that tells the integer. It must not be zero.
+    #[must_use]
+    pub fn multiply_public(self, points: &[Jacobian], integer: u64) -> Vec<Jacobian> {
+        #[target_feature(enable = "avx512f,avx512ifma")]
+        fn body((points, integer): (&[Jacobian], u64)) -> [Jacobian; LANES] {
+            Point::enter(points).times_public(integer).leave()
+        }
+        let products = points.chunks(LANES);
+        products.flat_map(|points| self.run(body, (points, integer)).into_iter().take(points.len())).collect()
+    }
+
+    /// Whether each point is of order r, or the identity.
+    ///
+    /// They are those that the endomorphism multiplies by −z²: Scott, *A note on group membership tests for G1, G2 and GT on BLS
+    /// pairing-friendly curves*, eprint 2021/1130.
+    #[must_use]
+    pub fn in_subgroup(self, points: &[Jacobian]) -> Vec<bool> {
+        #[target_feature(enable = "avx512f,avx512ifma")]
+        fn body(points: &[Jacobian]) -> u8 {
+            let point = Point::enter(points);
+            let z_squared = point.times_public(Z).times_public(Z);
+            point.endomorphism().negate_if(u8::MAX).equals(&z_squared)
+        }
+        let verdicts = points.chunks(LANES).flat_map(|points| {
+            let mask = self.run(body, points);
+            (0..points.len()).map(move |lane| mask >> lane & 1 == 1)
+        });
+        verdicts.collect()
+    }
+}
+
+/// The absolute value of the curve's parameter.
+const Z: u64 = 0xd201_0000_0001_0000;
+
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn multiply_eight((points, halves): (&[Jacobian], &[Digits; 2])) -> [Jacobian; LANES] {
+    let [low, high] = halves;
+    multiply::multiply(&Point::enter(points), [low, high], DIGITS).leave()
+}
+
+/// One row: up to eight points and their weights.
+type Row<'a> = (&'a [Jacobian], &'a [[u64; 2]]);
+
+/// Rows whose multiples are kept at once.
+const ROWS: usize = 16;
+
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn sum_eight(rows: &Vec<Row<'_>>) -> [Jacobian; LANES] {
+    let mut total = Point::identity();
+    for rows in rows.chunks(ROWS) {
+        let points: Vec<Point> = rows.iter().map(|(points, _)| Point::enter(points)).collect();
+        let half = |weights: &[[u64; 2]], half: usize| {
+            Digits::new(weights.iter().map(|weight| weight.get(half).copied().map_or(0, u128::from)))
+        };
+        let halves: Vec<[Digits; 2]> =
+            rows.iter().map(|(_, weights)| [half(weights, 0), half(weights, 1)]).collect();
+        total = total.add(&multiply::sum(&points, &halves, 64_usize.div_ceil(WIDTH as usize)));
+    }
+    total.leave()
+}
+
+/// Runs a test's code for vectors. On a machine without the instructions there is nothing to run: then this gives nothing
+/// and says so where the test harness does not hide it.
+#[cfg(test)]
+fn on_vectors<I, O>(body: unsafe fn(I) -> O, input: I) -> Option<O> {
+    use std::io::Write;
+
+    static SAID: std::sync::Once = std::sync::Once::new();
+    let Some(lanes) = Lanes::detect() else {
+        SAID.call_once(|| {
+            let message =
+                b"\nNOT TESTED: this machine has no AVX-512 IFMA; no test of quiver-lanes' vector code ran\n";
+            std::io::stderr().write_all(message).unwrap();
+        });
+        return None;
+    };
+    Some(lanes.run(body, input))
+}

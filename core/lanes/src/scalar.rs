@@ -1,0 +1,133 @@
+//! Scalars, as digits that decide by masks.
+
+use zeroize::Zeroize;
+
+use crate::words::{LANES, Mask, Words};
+
+/// Bits of a digit.
+pub(crate) const WIDTH: u32 = 5;
+/// Digits of a half at most: ⌈128 / 5⌉.
+pub(crate) const DIGITS: usize = 26;
+
+/// z², z the absolute value of the curve's parameter; r = z⁴ − z² + 1.
+const Z_SQUARED: u128 = 0xac45_a401_0001_a402_0000_0001_0000_0000;
+
+/// The digits at one place of numbers in all lanes, from −16 to 16.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Digit {
+    pub(crate) magnitudes: Words,
+    pub(crate) negative: Mask,
+}
+
+/// Numbers of up to 128 bits, one in each lane, the lowest digit first. Erased when dropped.
+pub(crate) struct Digits(pub(crate) [Digit; DIGITS]);
+
+impl Digits {
+    /// Up to eight numbers; lanes without one have 0.
+    pub(crate) fn new(numbers: impl Iterator<Item = u128>) -> Self {
+        let mut digits = Self([Digit::default(); DIGITS]);
+        for (lane, mut rest) in numbers.enumerate().take(LANES) {
+            let mut carry = 0;
+            for digit in &mut digits.0 {
+                // From 0 to 32; above 16, it is 32 less and the next one more. The last has three bits of its own and carries nothing.
+                let sum = (rest as u64 & ((1 << WIDTH) - 1)) + carry;
+                carry = (sum + 15) >> WIDTH;
+                rest >>= WIDTH;
+                let minus = 0_u64.wrapping_sub(carry);
+                // |sum − 32·carry|
+                let signed = sum.wrapping_sub(carry << WIDTH);
+                if let Some(magnitude) = digit.magnitudes.get_mut(lane) {
+                    *magnitude = (signed ^ minus).wrapping_sub(minus);
+                }
+                digit.negative |= (carry as Mask) << lane;
+            }
+            rest.zeroize();
+            carry.zeroize();
+        }
+        digits
+    }
+}
+
+impl Drop for Digits {
+    fn drop(&mut self) {
+        for digit in &mut self.0 {
+            digit.magnitudes.zeroize();
+            digit.negative.zeroize();
+        }
+    }
+}
+
+/// The digits of a number below r to the base z²: k₀ + k₁·z², both below 2^128. Long division, bit by bit, by masks.
+pub(crate) fn split(scalar: &[u64; 4]) -> [u128; 2] {
+    let [w0, w1, w2, w3] = scalar.map(u128::from);
+    let (mut high, mut low) = (w3 << 64 | w2, w1 << 64 | w0);
+    // k < r < 2^255 and z² > 2^127: the higher half is the remainder to begin with, if it is below z², as it is.
+    for _ in 0..128 {
+        // The bit that is shifted out of the remainder counts, too.
+        let over = high >> 127;
+        high = high << 1 | low >> 127;
+        low <<= 1;
+        let (less, borrow) = high.overflowing_sub(Z_SQUARED);
+        let fits = over | u128::from(!borrow);
+        let mask = 0_u128.wrapping_sub(fits);
+        high ^= mask & (high ^ less);
+        low |= fits;
+    }
+    [high, low]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_make_the_number_again_and_have_few_bits() {
+        let numbers = [
+            0,
+            1,
+            15,
+            16,
+            17,
+            31,
+            32,
+            u128::MAX,
+            1 << 127,
+            u128::MAX / 33 * 17,
+            0x5555 << 100,
+            u128::MAX - 15,
+        ];
+        for numbers in numbers.chunks(LANES) {
+            let digits = Digits::new(numbers.iter().copied());
+            for lane in 0..LANES {
+                let sum = digits.0.iter().rev().fold(0_u128, |sum, digit| {
+                    assert!(digit.magnitudes[lane] <= 16);
+                    let sum = sum.wrapping_shl(WIDTH);
+                    let magnitude = u128::from(digit.magnitudes[lane]);
+                    if digit.negative >> lane & 1 == 1 {
+                        sum.wrapping_sub(magnitude)
+                    } else {
+                        sum + magnitude
+                    }
+                });
+                assert_eq!(sum, numbers.get(lane).copied().unwrap_or(0));
+            }
+        }
+    }
+
+    #[test]
+    fn splitting_divides_by_the_square_of_the_parameter() {
+        // r − 1 = z²·(z² − 1)
+        let r_minus_one =
+            [0xffff_ffff_0000_0000, 0x53bd_a402_fffe_5bfe, 0x3339_d808_09a1_d805, 0x73ed_a753_299d_7d48];
+        assert_eq!(split(&r_minus_one), [0, Z_SQUARED - 1]);
+        assert_eq!(split(&[0; 4]), [0, 0]);
+        assert_eq!(split(&[7, 0, 0, 0]), [7, 0]);
+        let [low, high] = [Z_SQUARED as u64, (Z_SQUARED >> 64) as u64];
+        assert_eq!(split(&[low, high, 0, 0]), [0, 1]);
+        assert_eq!(
+            split(&[low - 1, high, 0, 0].map(|word: u64| word)),
+            split(&[low.wrapping_sub(1), high, 0, 0])
+        );
+        assert_eq!(split(&[u64::MAX, u64::MAX, 0, 0]), [u128::MAX - Z_SQUARED, 1]);
+    }
+}
