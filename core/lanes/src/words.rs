@@ -5,7 +5,7 @@ use core::arch::x86_64::{
 };
 
 /// Numbers that are worked on at once.
-pub(crate) const LANES: usize = 8;
+pub const LANES: usize = 8;
 
 /// One bit per lane, the lowest for the first.
 pub(crate) type Mask = u8;

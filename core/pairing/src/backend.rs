@@ -101,6 +101,13 @@ pub trait Backend: Sized {
     fn clear_cofactor(point: &Affine<g1::Config>) -> G1;
     /// Σ e(p, q).
     fn pairing_product(pairs: &[(G1, G2)]) -> Gt;
+
+    /// What is kept of points of G2 that are paired again and again.
+    type Lines: Clone + Send + Sync;
+    /// What is kept of these points.
+    fn prepare(points: &[G2]) -> Self::Lines;
+    /// Σ e(p, q) over pairs of the two slices, given what is kept of the whole second one; if there are fewer in the first, the identity for the others.
+    fn prepared_product(points: &[G1], prepared: &[G2], lines: &Self::Lines) -> Gt;
 }
 
 /// [`Backend::sum_weighted`], column by column.

@@ -60,6 +60,7 @@ mod many;
 mod pairing;
 mod parameters;
 mod point;
+mod prepared;
 mod recoding;
 mod scalar;
 
@@ -71,6 +72,7 @@ pub use group::Group;
 pub use gt::Gt;
 pub use pairing::{pairing, pairing_product, product_is_one};
 pub use point::{G1, G2, Point};
+pub use prepared::Prepared;
 pub use scalar::{
     SCALAR_LEN, Scalar, hash_to_scalar, scalar_decode, scalar_encode, scalar_from_wide, scalar_random,
 };

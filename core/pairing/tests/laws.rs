@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use quiver_pairing::{
-    FixedBase, G1, G2, Group, Gt, PairingError, Scalar, pairing, pairing_product, product_is_one,
+    FixedBase, G1, G2, Group, Gt, PairingError, Prepared, Scalar, pairing, pairing_product, product_is_one,
     scalar_from_wide,
 };
 
@@ -218,4 +218,46 @@ fn the_pairing_of_both_generators_is_the_one_that_others_have() {
     let known =
         "1250ebd871fc0a92a7b2d83168d0d727272d441befa15c503dd8e90ce98db3e7b6d194f60839c508a84305aaca1789b6";
     assert!(hex::encode(pairing(&G1::generator(), &G2::generator()).encode()).ends_with(known));
+}
+
+#[test]
+fn prepared_points_are_paired_like_others() {
+    for count in [0, 1, 7, 8, 9, 20] {
+        let qs: Vec<G2> =
+            (1..=count).map(|scalar: u64| G2::generator() * Scalar::from(scalar * scalar + 5)).collect();
+        let mut ps: Vec<G1> =
+            (1..=count).map(|scalar: u64| G1::generator() * Scalar::from(scalar + 77)).collect();
+        let product = |ps: &[G1], qs: &[G2]| {
+            pairing_product(&ps.iter().copied().zip(qs.iter().copied()).collect::<Vec<_>>())
+        };
+        let prepared = Prepared::new(qs.clone());
+        assert_eq!(prepared.pairing_product(&ps), product(&ps, &qs));
+        // Other points, an identity among them, and fewer.
+        ps.iter_mut().for_each(|p| *p = p.double() + G1::generator());
+        if let Some(p) = ps.get_mut(2) {
+            *p = G1::identity();
+        }
+        assert_eq!(prepared.pairing_product(&ps), product(&ps, &qs));
+        ps.truncate(ps.len() / 2);
+        assert_eq!(prepared.pairing_product(&ps), product(&ps, &qs));
+        assert_eq!(prepared.product_is_one(&ps), ps.is_empty());
+        ps.fill(G1::identity());
+        assert!(prepared.product_is_one(&ps));
+    }
+    // Points with an identity among them.
+    let mut qs = vec![G2::generator(); 9];
+    qs[4] = G2::identity();
+    let ps = vec![G1::generator(); 9];
+    assert_eq!(
+        Prepared::new(qs).pairing_product(&ps),
+        pairing(&G1::generator(), &G2::generator()) * Scalar::from(8_u64)
+    );
+}
+
+#[test]
+fn so_many_prepared_points_that_sums_on_their_way_have_to_be_reduced_are_paired_like_others() {
+    // 8 · 300 points: more lines at one bit than go without a reduction.
+    let (p, q) = (G1::generator().double(), G2::generator() * Scalar::from(9_u64));
+    let prepared = Prepared::new(vec![q; 2400]);
+    assert_eq!(prepared.pairing_product(&[p; 2400]), pairing(&p, &q) * Scalar::from(2400_u64));
 }

@@ -122,6 +122,15 @@ impl Backend for Arkworks {
         let power = Bls12_381::final_exponentiation(MillerLoopOutput(product));
         power.map_or_else(Gt::identity, |power| Gt(power.0))
     }
+
+    /// Nothing: of many points it would be much, and a sensor has no memory for it.
+    type Lines = ();
+
+    fn prepare(_: &[G2]) {}
+
+    fn prepared_product(points: &[G1], prepared: &[G2], (): &()) -> Gt {
+        Self::pairing_product(&points.iter().copied().zip(prepared.iter().copied()).collect::<Vec<_>>())
+    }
 }
 
 /// A point of the curve, not yet of the subgroup.

@@ -3,6 +3,7 @@
 //! Numbers are in the same Montgomery form, limb for limb, as those of arkworks, and points in the same Jacobian
 //! coordinates, so values cross by being copied.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use ::blst::{BLST_ERROR, blst_fp12, blst_p1_affine, min_pk, p1_affines, p2_affines};
@@ -166,6 +167,19 @@ impl Backend for Blst {
         }
         let (ps, qs) = (p1_affines::from(&ps), p2_affines::from(&qs));
         convert::to_gt(&blst_fp12::miller_loop_n(qs.as_slice(), ps.as_slice()).final_exp())
+    }
+
+    type Lines = Option<Arc<lanes::Lines>>;
+
+    fn prepare(points: &[G2]) -> Self::Lines {
+        lanes::prepare(points).map(Arc::new)
+    }
+
+    fn prepared_product(points: &[G1], prepared: &[G2], lines: &Self::Lines) -> Gt {
+        let by_lines = lines.as_ref().and_then(|lines| lanes::prepared_product(lines, points));
+        by_lines.unwrap_or_else(|| {
+            Self::pairing_product(&points.iter().copied().zip(prepared.iter().copied()).collect::<Vec<_>>())
+        })
     }
 }
 

@@ -9,10 +9,16 @@ use crate::parameters::g1;
 use crate::{G1, Scalar};
 
 #[cfg(target_arch = "x86_64")]
+mod miller;
+#[cfg(target_arch = "x86_64")]
 mod points;
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use points::*;
+pub(super) use miller::{prepare, prepared_product};
+#[cfg(target_arch = "x86_64")]
+pub(super) use points::{all_in_subgroup, clear_cofactors, multiply_each, multiply_points, sum_weighted};
+#[cfg(target_arch = "x86_64")]
+pub(super) use quiver_lanes::Lines;
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) use nowhere::*;
@@ -21,6 +27,19 @@ pub(super) use nowhere::*;
 #[cfg(not(target_arch = "x86_64"))]
 mod nowhere {
     use super::{Affine, G1, Scalar, Vec, g1};
+    use crate::{G2, Gt};
+
+    /// There are none.
+    #[derive(Debug)]
+    pub enum Lines {}
+
+    pub(in super::super) fn prepare(_: &[G2]) -> Option<Lines> {
+        None
+    }
+
+    pub(in super::super) fn prepared_product(lines: &Lines, _: &[G1]) -> Option<Gt> {
+        match *lines {}
+    }
 
     pub(in super::super) fn multiply_each(_: &[G1], _: &[Scalar]) -> Option<Vec<G1>> {
         None
