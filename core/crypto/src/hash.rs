@@ -1,6 +1,6 @@
 //! SHA-256 with a leading domain.
 
-use sha2::{Digest as _, Sha256};
+use quiver_sha256::{Digest as _, Sha256};
 
 use crate::canonical::length;
 

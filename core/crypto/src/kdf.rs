@@ -1,8 +1,6 @@
 //! Key derivation: HMAC-SHA-256 as the PRF of every key chain, HKDF-Extract where a secret is not yet uniform.
 
-use hmac::{Hmac, Mac};
-use sha2::{Digest, Sha256};
-use zeroize::Zeroizing;
+use quiver_sha256::{Digest, Hmac, Sha256, erase};
 
 use crate::Secret;
 use crate::canonical::length;
@@ -12,7 +10,7 @@ use crate::canonical::length;
 /// The caller sees to it that one label is always used with inputs of one shape.
 #[must_use]
 pub fn prf(key: &Secret<32>, suite: &str, label: &str, input: &[&[u8]]) -> Secret<32> {
-    labelled(hmac_sha256(key.expose()), suite, label, input)
+    labelled(&keyed(key.expose()), suite, label, input)
 }
 
 /// Several [`prf`]s under one key, each with its label and input; hashing the key itself is done once for all.
@@ -22,45 +20,42 @@ pub fn prf_each<const N: usize>(
     suite: &str,
     uses: [(&str, &[&[u8]]); N],
 ) -> [Secret<32>; N] {
-    let keyed = hmac_sha256(key.expose());
-    uses.map(|(label, input)| labelled(keyed.clone(), suite, label, input))
+    let keyed = keyed(key.expose());
+    uses.map(|(label, input)| labelled(&keyed, suite, label, input))
 }
 
-fn labelled(mut mac: Hmac<Sha256>, suite: &str, label: &str, input: &[&[u8]]) -> Secret<32> {
+fn labelled(keyed: &Hmac, suite: &str, label: &str, input: &[&[u8]]) -> Secret<32> {
     let (suite, label) = (suite.as_bytes(), label.as_bytes());
-    mac.update(&length(suite));
+    let mut mac = keyed.begin();
+    mac.update(length(suite));
     mac.update(suite);
-    mac.update(&length(label));
+    mac.update(length(label));
     mac.update(label);
     input.iter().for_each(|part| mac.update(part));
-    Secret::new(mac.finalize().into_bytes().into())
+    Secret::new(keyed.end(mac))
 }
 
 /// HKDF-Extract of RFC 5869 with SHA-256: a uniform key out of `ikm`, bound to the public `salt`.
 #[must_use]
 pub fn extract(salt: &[u8], ikm: &[u8]) -> Secret<32> {
     // RFC 5869, 2.2: PRK = HMAC-Hash(salt, IKM)
-    let mut mac = hmac_sha256(salt);
+    let keyed = keyed(salt);
+    let mut mac = keyed.begin();
     mac.update(ikm);
-    Secret::new(mac.finalize().into_bytes().into())
+    Secret::new(keyed.end(mac))
 }
 
-fn hmac_sha256(key: &[u8]) -> Hmac<Sha256> {
-    let block = match key.len() {
-        0..=64 => block::<64>(key),
-        _ => block::<64>(&Sha256::digest(key)),
-    };
-    <Hmac<Sha256> as hmac::digest::KeyInit>::new((&*block).into())
-}
-
-/// RFC 2104: the key, filled up with zeros to one block of the hash. Made here because from a whole block an HMAC is
-/// built without a way to fail.
-fn block<const N: usize>(key: &[u8]) -> Zeroizing<[u8; N]> {
-    let mut block = Zeroizing::new([0; N]);
+/// RFC 2104: a key is filled up with zeros to one block of the hash, a longer one hashed first.
+fn keyed(key: &[u8]) -> Hmac {
+    let mut block = [0; 64];
     if let Some(start) = block.get_mut(..key.len()) {
         start.copy_from_slice(key);
+    } else if let Some(start) = block.first_chunk_mut::<32>() {
+        *start = Sha256::digest(key).into();
     }
-    block
+    let keyed = Hmac::new(&block);
+    erase(&mut block);
+    keyed
 }
 
 #[cfg(test)]
@@ -86,9 +81,10 @@ mod tests {
     #[test]
     fn prf_is_hmac_over_prefixed_suite_and_label() {
         let key = Secret::new([9; 32]);
-        let mut mac = hmac_sha256(key.expose());
+        let keyed = keyed(key.expose());
+        let mut mac = keyed.begin();
         mac.update(b"\0\0\0\x02su\0\0\0\x05label12");
-        let expected: [u8; 32] = mac.finalize().into_bytes().into();
+        let expected = keyed.end(mac);
         assert_eq!(*prf(&key, "su", "label", &[b"1", b"2"]).expose(), expected);
     }
 

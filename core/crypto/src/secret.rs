@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use quiver_sha256::erase;
 use rand_core::CryptoRngCore;
 use subtle::ConstantTimeEq;
 use thiserror::Error;
@@ -10,8 +11,22 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 /// A secret of `N` bytes.
 ///
 /// Erased when dropped, compared in constant time; its `Debug` prints only the length.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone)]
 pub struct Secret<const N: usize>([u8; N]);
+
+impl<const N: usize> Zeroize for Secret<N> {
+    fn zeroize(&mut self) {
+        erase(&mut self.0);
+    }
+}
+
+impl<const N: usize> Drop for Secret<N> {
+    fn drop(&mut self) {
+        self.zeroize();
+    }
+}
+
+impl<const N: usize> ZeroizeOnDrop for Secret<N> {}
 
 /// A byte string does not have the length a secret of that kind has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

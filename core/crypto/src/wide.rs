@@ -2,7 +2,7 @@
 //!
 //! | crate | when | code on a Cortex-M4 |
 //! |---|---|---|
-//! | sha2 and hmac | without the feature `small` | 27 KB: every round written out |
+//! | sha2 | without the feature `small` | 27 KB: every round written out |
 //! | hmac-sha512 | with it | 2 KB, and more time for each block |
 
 use zeroize::Zeroizing;

@@ -2,7 +2,7 @@
 
 use quiver_crypto::{Secret, Zeroizing};
 use quiver_pairing::{Group, Gt, Scalar, scalar_decode};
-use sha2::{Digest as _, Sha256};
+use quiver_sha256::{Digest as _, Sha256};
 use zeroize::Zeroize;
 
 use crate::Error;
