@@ -57,5 +57,7 @@ fn main() {
         println!("cargo::rustc-link-arg-bins=--nmagic");
         println!("cargo::rustc-link-arg-bins=-Tlink.x");
         println!("cargo::rustc-link-arg-bins=-Tdefmt.x");
+        // Functions of the same instructions are one function: a kilobyte of flash.
+        println!("cargo::rustc-link-arg-bins=--icf=all");
     }
 }

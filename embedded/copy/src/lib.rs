@@ -2,12 +2,14 @@
 //!
 //! What compilers make of `memcpy` for this processor moves a word with four instructions. Following a group copies some tens of
 //! kilobytes for each new key, so an image that names this crate (`use quiver_copy as _`) copies with a quarter of an
-//! instruction for a byte: its functions take the place of the weak ones of `compiler_builtins`. On a host it is empty.
+//! instruction for a byte: its functions take the place of the weak ones of `compiler_builtins`. On a host it is empty; the functions of a
+//! linked image are tested in emulation (`embedded/emulation/tests/assembly.rs`).
 //!
 //! | function | from |
 //! |---|---|
 //! | `memcpy` | C |
 //! | `__aeabi_memcpy`, `__aeabi_memcpy4`, `__aeabi_memcpy8` | Run-time ABI for the Arm Architecture, 4.3.4 |
+//! | `memmove`, `__aeabi_memmove`, `__aeabi_memmove4`, `__aeabi_memmove8` | the same: `memcpy`, or a word at a time from the end |
 //! | `memcmp`, `bcmp` | C; a word at a time as long as both sides are equal. Never for secrets, as ever |
 #![no_std]
 
@@ -102,6 +104,48 @@ mod assembly {
         "pop {{r0, r4-r9, lr}}",
         "b 0b",
         ".size memcpy, . - memcpy",
+    );
+
+    // As memcpy. Its loads come before the stores over what they load if the destination is the lower one; and if the distance is at least the
+    // length, nothing overlaps.
+    core::arch::global_asm!(
+        ".section .text.memmove, \"ax\", %progbits",
+        ".global memmove",
+        ".type memmove, %function",
+        ".global __aeabi_memmove",
+        ".type __aeabi_memmove, %function",
+        ".global __aeabi_memmove4",
+        ".type __aeabi_memmove4, %function",
+        ".global __aeabi_memmove8",
+        ".type __aeabi_memmove8, %function",
+        ".p2align 2",
+        ".thumb_func",
+        "memmove:",
+        ".thumb_func",
+        "__aeabi_memmove:",
+        ".thumb_func",
+        "__aeabi_memmove4:",
+        ".thumb_func",
+        "__aeabi_memmove8:",
+        "subs r3, r0, r1",
+        "cmp r3, r2",
+        "bhs memcpy",
+        "add r0, r0, r2",
+        "add r1, r1, r2",
+        "subs r2, r2, #4",
+        "blo 1f",
+        "0: ldr r3, [r1, #-4]!",
+        "str r3, [r0, #-4]!",
+        "subs r2, r2, #4",
+        "bhs 0b",
+        "1: adds r2, r2, #4",
+        "beq 3f",
+        "2: ldrb r3, [r1, #-1]!",
+        "strb r3, [r0, #-1]!",
+        "subs r2, r2, #1",
+        "bne 2b",
+        "3: bx lr",
+        ".size memmove, . - memmove",
     );
 
     // r0 and r1 are compared, r2 is the length; what comes back has the sign of the first difference.

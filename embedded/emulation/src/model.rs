@@ -154,7 +154,7 @@ impl Model {
 
 fn command(image: &Path, setup: &Setup, ports: Ports, control: u16) -> Command {
     let model = root().join("embedded/model");
-    let mut command = Command::new(python(&model));
+    let mut command = Command::new(python());
     command.env("PYTHONPATH", &model).env("PYTHONUNBUFFERED", "1").args(["-m", "nrf52840_model"]).arg(image);
     for (option, port) in [("--link", ports.link), ("--console", ports.console), ("--control", control)] {
         command.args([option, &format!("tcp:127.0.0.1:{port}")]);
@@ -170,9 +170,13 @@ fn command(image: &Path, setup: &Setup, ports: Ports, control: u16) -> Command {
 }
 
 /// A Python that has what the model needs.
-fn python(model: &Path) -> PathBuf {
-    let python =
-        std::env::var_os("MODEL_PYTHON").map_or_else(|| model.join(".venv/bin/python"), PathBuf::from);
+///
+/// # Panics
+/// If there is none.
+#[must_use]
+pub fn python() -> PathBuf {
+    let own = || root().join("embedded/model/.venv/bin/python");
+    let python = std::env::var_os("MODEL_PYTHON").map_or_else(own, PathBuf::from);
     assert!(
         python.exists(),
         "{} is missing: `python3 -m venv .venv && .venv/bin/pip install -r requirements.txt` in embedded/model, or name \

@@ -1,18 +1,25 @@
 //! What remains of a panic or a fault: where it was, in memory that a reset leaves alone. Never what it said, which could hold anything.
+//!
+//! A panic is found by the return addresses on the stack, not by the name of its file: nobody else asks for those names then, and so the
+//! linker leaves them out of the image (5 KB of flash).
 
-use core::fmt::{self, Write as _};
+use core::fmt;
 use core::mem::MaybeUninit;
 use core::panic::PanicInfo;
+use core::slice;
 use core::sync::atomic::{Ordering, compiler_fence};
 
 use cortex_m::peripheral::SCB;
+use cortex_m::register::msp;
 use cortex_m_rt::{ExceptionFrame, exception};
 
-/// Marks a record as one.
-const MAGIC: u32 = 0x5155_4352;
+use crate::callers::callers;
 
-/// The longest piece of a file's name that is kept: its end, in bytes.
-const FILE_LEN: usize = 48;
+/// Marks a record as one.
+const MAGIC: u32 = 0x5155_4353;
+
+/// Return addresses that are kept: the first few lie in what makes a panic.
+const CALLERS: usize = 10;
 
 /// What stopped the program last time.
 #[derive(Clone, Copy)]
@@ -20,12 +27,8 @@ const FILE_LEN: usize = 48;
 pub struct Crash {
     magic: u32,
     kind: u32,
-    /// A panic's line; a fault's program counter.
-    place: u32,
-    /// A fault's link register.
-    caller: u32,
-    file_len: u32,
-    file: [u8; FILE_LEN],
+    /// A panic's return addresses, the innermost first; a fault's program counter and link register; an interrupt's number. Then zeros.
+    places: [u32; CALLERS],
     check: u32,
 }
 
@@ -38,26 +41,18 @@ const INTERRUPT: u32 = 3;
 static mut RECORD: MaybeUninit<Crash> = MaybeUninit::uninit();
 
 impl Crash {
-    fn new(kind: u32, place: u32, caller: u32, file: &str) -> Self {
-        let mut crash =
-            Self { magic: MAGIC, kind, place, caller, file_len: 0, file: [0; FILE_LEN], check: 0 };
-        let tail = file.len().saturating_sub(FILE_LEN);
-        for (to, from) in crash.file.iter_mut().zip(file.as_bytes().iter().skip(tail)) {
-            *to = *from;
-            crash.file_len += 1;
-        }
+    fn new(kind: u32, found: impl Iterator<Item = u32>) -> Self {
+        let mut places = [0; CALLERS];
+        places.iter_mut().zip(found).for_each(|(place, found)| *place = found);
+        let mut crash = Self { magic: MAGIC, kind, places, check: 0 };
         crash.check = crash.sum();
         crash
     }
 
-    /// FNV-1a: enough to tell a record from what RAM holds after power comes.
+    /// FNV-1a over words: enough to tell a record from what RAM holds after power comes.
     fn sum(&self) -> u32 {
-        let words = [self.magic, self.kind, self.place, self.caller, self.file_len];
-        words
-            .iter()
-            .flat_map(|word| word.to_le_bytes())
-            .chain(self.file)
-            .fold(0x811C_9DC5, |sum: u32, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+        let words = [self.magic, self.kind].into_iter().chain(self.places);
+        words.fold(0x811C_9DC5, |sum: u32, word| (sum ^ word).wrapping_mul(0x0100_0193))
     }
 
     /// Leaves the record for the next start, and starts.
@@ -74,16 +69,14 @@ impl Crash {
 
 impl fmt::Display for Crash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, second, ..] = self.places;
         match self.kind {
             PANIC => {
-                f.write_str("panic ")?;
-                for byte in self.file.iter().take(self.file_len as usize) {
-                    f.write_char(if byte.is_ascii_graphic() { char::from(*byte) } else { '?' })?;
-                }
-                write!(f, ":{}", self.place)
+                f.write_str("panic")?;
+                self.places.iter().filter(|place| **place != 0).try_for_each(|place| write!(f, " {place:#x}"))
             }
-            FAULT => write!(f, "fault pc {:#010x} lr {:#010x}", self.place, self.caller),
-            _ => write!(f, "unexpected interrupt {}", self.place),
+            FAULT => write!(f, "fault pc {first:#x} lr {second:#x}"),
+            _ => write!(f, "unexpected interrupt {first}"),
         }
     }
 }
@@ -101,11 +94,36 @@ pub fn take() -> Option<Crash> {
     (crash.magic == MAGIC && crash.check == crash.sum()).then_some(crash)
 }
 
+mod symbols {
+    #[expect(unsafe_code, reason = "symbols of the linker script")]
+    // SAFETY: only their addresses are used; `memory.x` and `link.x` define them.
+    unsafe extern "C" {
+        pub(super) static __stext: u16;
+        pub(super) static __etext: u16;
+        pub(super) static _stack_start: u32;
+    }
+}
+
+/// What called, from this place of the stack upwards.
+fn callers_above(stack: u32) -> impl Iterator<Item = u32> {
+    let (program, end) = (&raw const symbols::__stext, &raw const symbols::__etext);
+    let (stack, top) = ((stack & !3) as *const u32, &raw const symbols::_stack_start);
+    #[expect(unsafe_code, reason = "reads program and stack")]
+    // SAFETY: the linker says where the program is, which nothing changes; the words between the stack's pointer and its beginning are in RAM,
+    // and nobody else writes them any more.
+    let (program_words, stack_words) = unsafe {
+        (
+            slice::from_raw_parts(program, (end as usize).saturating_sub(program as usize) / 2),
+            slice::from_raw_parts(stack, (top as usize).saturating_sub(stack as usize) / 4),
+        )
+    };
+    callers(stack_words, program_words, program as u32)
+}
+
 #[panic_handler]
-fn panic(info: &PanicInfo<'_>) -> ! {
+fn panic(_: &PanicInfo<'_>) -> ! {
     cortex_m::interrupt::disable();
-    let (file, line) = info.location().map_or(("", 0), |location| (location.file(), location.line()));
-    Crash::new(PANIC, line, 0, file).leave()
+    Crash::new(PANIC, callers_above(msp::read())).leave()
 }
 
 #[exception]
@@ -115,7 +133,7 @@ fn panic(info: &PanicInfo<'_>) -> ! {
 )]
 unsafe fn HardFault(frame: &ExceptionFrame) -> ! {
     cortex_m::interrupt::disable();
-    Crash::new(FAULT, frame.pc(), frame.lr(), "").leave()
+    Crash::new(FAULT, [frame.pc(), frame.lr()].into_iter()).leave()
 }
 
 #[exception]
@@ -125,5 +143,5 @@ unsafe fn HardFault(frame: &ExceptionFrame) -> ! {
 )]
 unsafe fn DefaultHandler(number: i16) {
     cortex_m::interrupt::disable();
-    Crash::new(INTERRUPT, number as u32, 0, "").leave()
+    Crash::new(INTERRUPT, core::iter::once(number as u32)).leave()
 }

@@ -3,6 +3,7 @@
 //! | module | what it does | where it is tested |
 //! |---|---|---|
 //! | [`bridge`] | what the gateway passes on | on the host |
+//! | [`callers`] | who called, from a stack | on the host |
 //! | [`command`] | the gateway's console | on the host |
 //! | [`setting`] | the gateway's network, kept in flash | on the host |
 //! | [`entropy`] | health tests of the hardware's random numbers | on the host |
@@ -20,6 +21,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod bridge;
+pub mod callers;
 pub mod command;
 pub mod entropy;
 pub mod panel;
