@@ -7,6 +7,7 @@ the block with which it would exceed `Schedule.stop_at`; blocks are never cut.
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from unicorn import (
     UC_ARCH_ARM,
     UC_ERR_INSN_INVALID,
+    UC_ERR_OK,
     UC_HOOK_BLOCK,
     UC_HOOK_CODE,
     UC_HOOK_INTR,
@@ -23,6 +25,7 @@ from unicorn import (
     UcError,
 )
 from unicorn import arm_const as arm
+from unicorn.unicorn_py3.unicorn import HOOK_CODE_CFUNC, uc_hook_h, uclib
 
 from .scs import HARD_FAULT, SVCALL
 
@@ -53,7 +56,12 @@ class Cpu:
         self._event = False
         self._trap: int | None = None
         self._hooks: list[int] = []
-        self.uc.hook_add(UC_HOOK_BLOCK, self._block_hook())
+        # `Uc.hook_add` wraps what it is given twice; with a call for every basic block that is most of the model's time.
+        self._on_block = HOOK_CODE_CFUNC(self._block_hook())
+        every, pointer = (ctypes.c_uint64(1), ctypes.c_uint64(0)), ctypes.cast(self._on_block, ctypes.c_void_p)
+        status = uclib.uc_hook_add(self.uc._uch, ctypes.byref(uc_hook_h()), UC_HOOK_BLOCK, pointer, None, *every)
+        if status != UC_ERR_OK:
+            raise UcError(status)
         self.uc.hook_add(UC_HOOK_INTR, self._on_trap)
 
     # Counting.
@@ -61,7 +69,7 @@ class Cpu:
     def _block_hook(self):
         schedule, costs, stop, read = self.machine.schedule, {}, self.uc.emu_stop, self.uc.mem_read
 
-        def on_block(_uc: Uc, address: int, size: int, _data: object) -> None:
+        def on_block(_engine: object, address: int, size: int, _data: object) -> None:
             if schedule.now >= schedule.stop_at:
                 stop()  # The block is not executed; it is counted when the processor comes back to it.
                 return

@@ -2,6 +2,9 @@
 
 While the processor is busy, virtual time passes as fast as the host executes. While it is idle, `speed` cycles of virtual time
 pass per cycle of real time, or idle time is skipped at once (`speed` 0), after a look at the sockets.
+
+A busy host wakes a process later than it asked. What a chip has slept too long is taken off what it sleeps next: without that, a UART,
+whose every byte is an alarm, would be slower than real time by as much as the host is busy.
 """
 
 import selectors
@@ -15,6 +18,8 @@ from .schedule import HZ
 POLL_EVERY = 0.002
 RETRY_EVERY = 0.2
 BACKLOG = 1 << 20
+# The most that was slept too long and is made up for, in seconds.
+OVERSLEPT = 0.25
 
 
 class Host:
@@ -24,6 +29,7 @@ class Host:
         self.speed = speed
         self._selector = selectors.DefaultSelector()
         self._polled = 0.0
+        self._overslept = 0
 
     def watch(self, file, ready: Callable[[], None]) -> None:
         """Calls `ready` whenever `file` can be read."""
@@ -46,11 +52,20 @@ class Host:
         if self.speed == 0 and cycles is not None:
             self._serve(0)
             return cycles
-        wait = 0.05 if cycles is None else min(cycles / HZ / (self.speed or 1), 0.05)
+        if cycles is not None and cycles <= self._overslept:
+            self._overslept -= cycles
+            self.poll()
+            return cycles
+        left = None if cycles is None else cycles - self._overslept
+        wait = 0.05 if left is None else min(left / HZ / (self.speed or 1), 0.05)
         started = time.monotonic()
         self._serve(wait)
-        passed = int((time.monotonic() - started) * HZ * (self.speed or 1))
-        return passed if cycles is None else max(min(passed, cycles), 1)
+        passed = self._overslept + int((time.monotonic() - started) * HZ * (self.speed or 1))
+        if cycles is None:
+            self._overslept = 0
+            return passed
+        self._overslept = min(max(passed - cycles, 0), int(OVERSLEPT * HZ * (self.speed or 1)))
+        return max(min(passed, cycles), 1)
 
     def _serve(self, timeout: float) -> None:
         for key, _ in self._selector.select(timeout):

@@ -1,17 +1,18 @@
 //! The radio, as a task that never waits for cryptography: frames in, frames out, through two bounded queues.
 
 use core::cell::Cell;
+use core::pin::pin;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use embassy_futures::select::{Either, select};
 use embassy_nrf::radio::ieee802154::{Cca, Packet, Radio};
 use embassy_nrf::radio::{Error, InterruptHandler};
-use embassy_nrf::{Peri, interrupt, peripherals};
+use embassy_nrf::{Peri, interrupt, pac, peripherals};
 use embassy_sync::blocking_mutex::Mutex;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_sync::channel::Channel;
 use embassy_sync::signal::Signal;
-use embassy_time::{Duration, Timer};
+use embassy_time::{Duration, Instant, Timer, with_timeout};
 use quiver_link::{MAX_PSDU, RadioFrame};
 
 /// The channel, 2,475 MHz: above what the three usual Wi-Fi channels take.
@@ -26,6 +27,9 @@ const MIN_EXPONENT: u32 = 3;
 const MAX_EXPONENT: u32 = 5;
 const MAX_BACKOFFS: u32 = 4;
 const BACKOFF_UNIT: Duration = Duration::from_micros(320);
+
+/// From a frame's length to its end at most, 127 bytes of 32 µs each and a margin.
+const FRAME_TIME: Duration = Duration::from_micros(5_000);
 
 /// A frame: everything between length and checksum.
 #[derive(Clone)]
@@ -147,16 +151,43 @@ pub async fn run(
     radio.set_transmission_power(POWER);
     radio.set_cca(Cca::CarrierSense);
     let mut waits = Waits(seed | 1);
-    let mut packet = Packet::new();
     loop {
-        let outgoing = match select(OUTGOING.receive(), radio.receive(&mut packet)).await {
-            Either::First(frame) => frame,
-            Either::Second(received) => {
-                take(received, &packet);
-                continue;
+        listen_until(&mut radio, None).await;
+        if let Ok(frame) = OUTGOING.try_receive() {
+            transmit(&mut radio, &frame, &mut waits).await;
+        }
+    }
+}
+
+/// Takes frames until this moment, or until there is one to be sent. A frame that is on air by then is heard to its end: whoever sends it
+/// would have to repeat it, and the channel is not clear before.
+async fn listen_until(radio: &mut Radio<'_>, end: Option<Instant>) {
+    let mut packet = Packet::new();
+    let mut ended = pin!(async {
+        match end {
+            Some(end) => Timer::at(end).await,
+            None => OUTGOING.ready_to_receive().await,
+        }
+    });
+    let mut is_over = false;
+    while !is_over {
+        pac::RADIO.events_framestart().write_value(0);
+        let received = {
+            let mut receiving = pin!(radio.receive(&mut packet));
+            match select(receiving.as_mut(), ended.as_mut()).await {
+                Either::First(received) => Some(received),
+                Either::Second(()) => {
+                    is_over = true;
+                    if pac::RADIO.events_framestart().read() == 0 {
+                        return;
+                    }
+                    with_timeout(FRAME_TIME, receiving).await.ok()
+                }
             }
         };
-        transmit(&mut radio, &outgoing, &mut waits).await;
+        if let Some(received) = received {
+            take(received, &packet);
+        }
     }
 }
 
@@ -183,7 +214,7 @@ async fn transmit(radio: &mut Radio<'_>, frame: &Frame, waits: &mut Waits) {
     packet.copy_from_slice(frame.bytes());
     for attempt in 0..=MAX_BACKOFFS {
         let exponent = (MIN_EXPONENT + attempt).min(MAX_EXPONENT);
-        Timer::after(BACKOFF_UNIT * waits.below(1 << exponent)).await;
+        listen_until(radio, Some(Instant::now() + BACKOFF_UNIT * waits.below(1 << exponent))).await;
         if radio.try_send(&mut packet).await.is_ok() {
             SENT.up();
             return;
