@@ -89,6 +89,9 @@ pub(crate) struct Status {
     pub(crate) valid_until: Option<u64>,
     /// Members on the roster.
     pub(crate) members: usize,
+    /// Of those, the ones without a name.
+    #[serde(default)]
+    pub(crate) anonymous: usize,
     /// Of those, connected.
     pub(crate) connected: usize,
     /// Of those, the ones that acknowledged the epoch.
@@ -127,6 +130,7 @@ impl Status {
             epoch_digest: status.digest.map(|digest| hex::encode(&digest[..8])),
             valid_until: status.valid_until,
             members: status.members,
+            anonymous: status.anonymous,
             connected: status.connected,
             acknowledged: status.acknowledged,
             pending_joins: status.pending_joins,
@@ -161,8 +165,8 @@ impl Status {
             (
                 "members",
                 format!(
-                    "{} ({} connected, {} acknowledged)",
-                    self.members, self.connected, self.acknowledged
+                    "{} ({} connected, {} acknowledged, {} without a name)",
+                    self.members, self.connected, self.acknowledged, self.anonymous
                 ),
             ),
             ("waiting to join", self.pending_joins.to_string()),

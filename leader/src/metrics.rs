@@ -108,9 +108,13 @@ impl Metrics {
                 self.refusals.get_or_create(&Why { reason: reason.to_string() }).inc();
                 return;
             }
-            LeaderEvent::Joined { .. } => &counters.joined,
+            LeaderEvent::Denied { .. } => {
+                self.refusals.get_or_create(&Why { reason: "not admitted".into() }).inc();
+                return;
+            }
+            LeaderEvent::Joined { .. } | LeaderEvent::Admitted { .. } => &counters.joined,
             LeaderEvent::Removed { evicted: true, .. } => &counters.evicted,
-            LeaderEvent::Removed { .. } => &counters.left,
+            LeaderEvent::Removed { .. } | LeaderEvent::Parted { .. } => &counters.left,
             LeaderEvent::Message { .. } => &counters.messages,
             LeaderEvent::TookOver { .. } => &counters.takeovers,
             LeaderEvent::SteppedDown { .. } => &counters.stepped_down,

@@ -21,7 +21,7 @@ use quiver_service::secrets::ProtectionArgs;
 use quiver_service::shutdown::Shutdown;
 use quiver_service::terminal::{self, Message};
 use quiver_service::token_file::{self, Wanted};
-use quiver_service::{monitoring, private_file, with_suite};
+use quiver_service::{clock, monitoring, private_file, with_suite};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
@@ -285,6 +285,12 @@ impl LeaderHost {
                 tracing::info!(term = epoch.term, counter = epoch.counter, members, "epoch delivered");
             }
             LeaderEvent::Joined { name, slot } => tracing::info!(%name, slot, "joined"),
+            LeaderEvent::Admitted { pseudonym, slot, until } => {
+                let until = clock::format(*until);
+                tracing::info!(%pseudonym, slot, until, "admitted without a name");
+            }
+            LeaderEvent::Parted { pseudonym, slot } => tracing::info!(%pseudonym, slot, "parted"),
+            LeaderEvent::Denied { peer, why } => tracing::warn!(peer = peer.0, %why, "not admitted"),
             LeaderEvent::Removed { name, slot, evicted } => tracing::info!(%name, slot, evicted, "removed"),
             LeaderEvent::Barred(name) => tracing::info!(%name, "away, and evicted"),
             LeaderEvent::NoSuchMember(name) => tracing::warn!(%name, "no such member"),

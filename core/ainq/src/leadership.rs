@@ -57,6 +57,8 @@ pub struct EpochOutput<S: Suite> {
     pub delta: Option<Delta>,
     /// The slots of the batch's joins, in their order. Empty when a term opens.
     pub assigned: Vec<Slot>,
+    /// The slots of the batch's admissions, in their order.
+    pub admitted: Vec<Slot>,
     /// Slots whose former holders are out, ascending. Empty when a term opens.
     pub dropped: Vec<Slot>,
 }
@@ -74,7 +76,7 @@ pub struct Leadership<S: Suite> {
 }
 
 impl<S: Suite> Leadership<S> {
-    /// Opens a term: everybody of the roster that has an unused spare point (q, E_q) gets a fresh pairwise key and the
+    /// Opens a term: nobody without a name is in it, and everybody of the roster that has an unused spare point (q, E_q) gets a fresh pairwise key and the
     /// group key; the others are listed as absent and have to join again.
     ///
     /// `prev` is D of the newest epoch the leader knows, zero if there is none. Members' Y are computed unless
@@ -101,6 +103,7 @@ impl<S: Suite> Leadership<S> {
         check_signer(&context, keypair, term)?;
         check_times(times)?;
         let mut strategy = strategy::new(strategy)?;
+        roster.forget_anonymous();
         roster.prepare(&context.deployment);
         let newcomers: Vec<_> = roster
             .members()
@@ -112,7 +115,7 @@ impl<S: Suite> Leadership<S> {
         let mut draft = Draft::new(&context, Kind::Open, epoch, prev, times);
         draft.absent = absent.collect();
         draft.roster_hash = roster.hash();
-        let ratchets = draft.agree(&mut kept, &newcomers, rng)?;
+        let ratchets = draft.agree(&mut kept, &newcomers, &[], rng)?;
         let highest = roster.highest();
         let (mut output, key) = draft.issue(keypair, strategy.as_mut(), ratchets, highest, rng);
         for entry in &mut output.entries {
@@ -148,20 +151,21 @@ impl<S: Suite> Leadership<S> {
         if self.strategy() == StrategyKind::Tree && freed.len() > MAX_TREE_REMOVALS {
             return Err(Error::TooLong { what: "removals of one epoch", limit: MAX_TREE_REMOVALS });
         }
-        let newcomers = batch.placed(&self.roster, &freed)?;
+        let (newcomers, admitted) = batch.placed(&self.roster, &freed)?;
         let assigned: Vec<Slot> = newcomers.iter().map(|newcomer| newcomer.slot).collect();
         let mut draft = Draft::new(&self.context, Kind::Rekey, epoch, self.digest, times);
-        let ratchets = draft.agree(&mut self.kept, &newcomers, rng)?;
+        let unnamed: Vec<_> = admitted.iter().copied().zip(&batch.admissions).collect();
+        let ratchets = draft.agree(&mut self.kept, &newcomers, &unnamed, rng)?;
         // Nothing below can fail.
-        batch.apply(&mut self.roster, &freed, &assigned)?;
+        batch.apply(&mut self.roster, &freed, &assigned, &admitted)?;
         draft.removed = freed.iter().copied().collect();
-        draft.added = assigned.iter().copied().collect();
+        draft.added = assigned.iter().chain(&admitted).copied().collect();
         draft.roster_hash = self.roster.hash();
         let highest = self.roster.highest();
         let (output, key) = draft.issue(keypair, self.strategy.as_mut(), ratchets, highest, rng);
         // The old key is erased here.
         (self.epoch, self.digest, self.key) = (epoch, output.digest, key);
-        Ok(EpochOutput { assigned, dropped: freed.into_iter().collect(), ..output })
+        Ok(EpochOutput { assigned, admitted, dropped: freed.into_iter().collect(), ..output })
     }
 
     /// What a member needs beside the header of the current epoch if wraps are of no use to it: the keys above its leaf,

@@ -20,6 +20,7 @@
 //! | [`header`], [`group_key`] | what an epoch says, when it is believed, and the key it brings |
 //! | [`leadership`], [`membership`] | a group from the leader's side and from an edge's |
 //! | [`tree`] | the key hierarchy, and what its members are sent |
+//! | [`anonymous`] | members without a name, let in by an exchange over hidden attributes |
 //! | [`traffic`] | messages under the group key |
 //! | [`equivocation`] | evidence against a leader that contradicts itself |
 //! | [`strict`] | a suite that keys as the paper does, for experiments |
@@ -32,6 +33,7 @@
 
 extern crate alloc;
 
+pub mod anonymous;
 pub mod authority;
 pub mod delivery;
 pub mod deployment;
@@ -66,6 +68,7 @@ pub mod token;
 pub mod traffic;
 pub mod tree;
 
+pub use anonymous::{Admission, Anonymous, Pseudonym};
 pub use authority::{AuthorityStatement, MAX_AUTHORITY_LEN, SignedAuthority, VerifiedAuthority};
 pub use delivery::{DeliveryRequest, PendingDelivery, SealedDelivery, VerifiedDelivery};
 pub use deployment::Deployment;
@@ -93,7 +96,9 @@ pub use group_key::GroupKey;
 pub use header::{Entry, Epoch, GroupContext, Header, HeaderCore, Kind, StrategyKind, VerifiedHeader};
 pub use leadership::{Batch, EpochOutput, Join, Leadership, Times};
 pub use membership::Membership;
-pub use pairwise::{MAX_SKIP, PairContext, REQUEST_LEN, Ratchet, ack_tag, catch_up_tag, fresh_tag};
+pub use pairwise::{
+    MAX_SKIP, PairContext, REQUEST_LEN, Ratchet, ack_tag, catch_up_tag, fresh_tag, leave_tag,
+};
 pub use roster::Roster;
 pub use slots::{LEADER_SLOT, MAX_SLOTS, Run, Slot, SlotSet};
 pub use spare::{SparePair, SpareStatement};

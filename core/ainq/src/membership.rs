@@ -15,8 +15,8 @@ use crate::pairwise::{PairContext, Ratchet};
 use crate::slots::Slot;
 use crate::tree::{HmacXor, Part, Path};
 use crate::{
-    DroneKeypair, Element, Epoch, Error, GroupContext, GroupKey, Handle, Kind, Name, SecretScalar, SparePair,
-    StrategyKind, Suite, TrafficKey, VerifiedHeader,
+    AgreedSecret, DroneKeypair, Element, Epoch, Error, GroupContext, GroupKey, Handle, Kind, Name, Pseudonym,
+    SecretScalar, SparePair, StrategyKind, Suite, TrafficKey, VerifiedHeader,
 };
 
 /// A drone's place in a group and the keys that come with it.
@@ -84,17 +84,36 @@ impl<S: Suite> Membership<S> {
         header: &VerifiedHeader<S>,
         part: &Part,
     ) -> Result<Self, Error> {
-        let core = header.core();
-        let slot = match (core.strategy, part) {
-            (StrategyKind::Flat, Part::Entry(entry)) if entry.q.is_none() => entry.slot,
-            (StrategyKind::Flat, Part::Entry(_)) => return Err(Error::MissingEntry),
-            (StrategyKind::Tree, Part::Path(path)) => path.slot,
-            _ => return Err(Error::UnsupportedStrategy),
-        };
-        if core.kind != Kind::Rekey || !core.adds(slot) {
-            return Err(Error::MissingEntry);
-        }
+        let slot = added_slot(header, part)?;
         let ratchet = agree(context, keypair, one_time, header, slot)?;
+        Self::open(header, part, ratchet)
+    }
+
+    /// Enters the group without a name, by the Welcome to somebody who showed what the group demands: the header of the epoch that
+    /// adds it, and its part, as in [`join`](Self::join). `secret` is W of the exchange. Such a membership ends with the term.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub fn admitted(
+        context: &GroupContext<S>,
+        pseudonym: &Pseudonym,
+        secret: &AgreedSecret,
+        header: &VerifiedHeader<S>,
+        part: &Part,
+    ) -> Result<Self, Error> {
+        let core = header.core();
+        if core.group != context.group {
+            return Err(Error::WrongGroup);
+        }
+        let slot = added_slot(header, part)?;
+        let point = core.point.as_ref().ok_or(Error::MissingEntry)?;
+        let pairs = PairContext::new(&context.deployment, &core.group, core.epoch, point, &core.leader);
+        let mut ratchet = Ratchet::derive(secret, &pairs.anonymous(pseudonym, slot));
+        ratchet.count_from(core.epoch.counter);
+        Self::open(header, part, ratchet)
+    }
+
+    fn open(header: &VerifiedHeader<S>, part: &Part, ratchet: Ratchet<S>) -> Result<Self, Error> {
         match part {
             Part::Path(path) => Self::open_path(header, path, ratchet),
             Part::Entry(entry) => Self::open_entry(header, entry, ratchet),
@@ -122,6 +141,27 @@ impl<S: Suite> Membership<S> {
         header: &VerifiedHeader<S>,
         part: &Part,
     ) -> Result<Self, Error> {
+        self.check_next(header, part)?;
+        match (header.core().kind, part) {
+            (Kind::Open, Part::Entry(entry)) => self.follow_to_term(context, keypair, spare, header, entry),
+            _ => self.follow(header, part),
+        }
+    }
+
+    /// The same for a member without a name: within the term only, and without a key.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance); [`Error::TermNotOpened`] for every other term.
+    pub fn advance_in_term(&self, header: &VerifiedHeader<S>, part: &Part) -> Result<Self, Error> {
+        self.check_next(header, part)?;
+        if header.core().kind == Kind::Open {
+            return Err(Error::TermNotOpened);
+        }
+        self.follow(header, part)
+    }
+
+    /// Whether a header is the group's, newer, and what came with it this member's.
+    fn check_next(&self, header: &VerifiedHeader<S>, part: &Part) -> Result<(), Error> {
         let core = header.core();
         if core.group != self.group {
             return Err(Error::WrongGroup);
@@ -137,14 +177,14 @@ impl<S: Suite> Membership<S> {
             Part::Path(path) => path.slot,
             Part::Delta(_) => self.slot,
         };
-        if slot != self.slot {
-            return Err(Error::WrongSlot);
-        }
-        match (core.kind, part) {
-            (Kind::Open, Part::Entry(entry)) => self.follow_to_term(context, keypair, spare, header, entry),
-            (_, Part::Entry(entry)) => self.follow_by_entry(header, entry),
-            (_, Part::Path(path)) => self.follow_by_path(header, path),
-            (_, Part::Delta(delta)) => self.follow_by_wraps(header, delta),
+        if slot == self.slot { Ok(()) } else { Err(Error::WrongSlot) }
+    }
+
+    fn follow(&self, header: &VerifiedHeader<S>, part: &Part) -> Result<Self, Error> {
+        match part {
+            Part::Entry(entry) => self.follow_by_entry(header, entry),
+            Part::Path(path) => self.follow_by_path(header, path),
+            Part::Delta(delta) => self.follow_by_wraps(header, delta),
         }
     }
 
@@ -219,6 +259,21 @@ impl<S: Suite> Membership<S> {
         self.key = None;
         self.traffic = None;
     }
+}
+
+/// The slot of a newcomer that a header adds by this part.
+fn added_slot<S: Suite>(header: &VerifiedHeader<S>, part: &Part) -> Result<Slot, Error> {
+    let core = header.core();
+    let slot = match (core.strategy, part) {
+        (StrategyKind::Flat, Part::Entry(entry)) if entry.q.is_none() => entry.slot,
+        (StrategyKind::Flat, Part::Entry(_)) => return Err(Error::MissingEntry),
+        (StrategyKind::Tree, Part::Path(path)) => path.slot,
+        _ => return Err(Error::UnsupportedStrategy),
+    };
+    if core.kind != Kind::Rekey || !core.adds(slot) {
+        return Err(Error::MissingEntry);
+    }
+    Ok(slot)
 }
 
 /// (q, e, E): what a drone adds to its long-term key once.

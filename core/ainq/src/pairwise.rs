@@ -16,7 +16,7 @@ use quiver_crypto::canonical::Reader;
 use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, extract, prf, prf_each};
 
 use crate::slots::Slot;
-use crate::{AgreedSecret, Deployment, DronePublicKey, Element, Epoch, Error, Name, Suite};
+use crate::{AgreedSecret, Deployment, DronePublicKey, Element, Epoch, Error, Name, Pseudonym, Suite};
 
 /// How far a ratchet skips forward at once.
 pub const MAX_SKIP: u64 = 1 << 16;
@@ -60,6 +60,14 @@ impl PairContext {
     ) -> Digest {
         // …, lp(D_i),R_i,P_i, slot, q, E)
         self.shared.clone().fixed(&drone.encode()).u32(slot).u64(q).fixed(one_time.as_ref()).finish()
+    }
+
+    /// The context of an anonymous member, whose W takes the place of T:
+    /// H("quiver/1 anonymous pair", H(what all pairs of the epoch share), pseudonym, slot).
+    #[must_use]
+    pub fn anonymous(&self, pseudonym: &Pseudonym, slot: Slot) -> Digest {
+        let shared = self.shared.clone().finish();
+        Hasher::new("quiver/1 anonymous pair").fixed(&shared).fixed(pseudonym.as_bytes()).u32(slot).finish()
     }
 }
 
@@ -200,6 +208,12 @@ pub fn catch_up_tag<S: Suite>(auth: &Secret<32>, r: &[u8; REQUEST_LEN], held: &D
 #[must_use]
 pub fn fresh_tag<S: Suite>(auth: &Secret<32>, digest: &Digest, r: &[u8; REQUEST_LEN]) -> [u8; 32] {
     *prf(auth, S::ID, "fresh", &[digest, r]).expose()
+}
+
+/// PRF(A, "leave", D held): the anonymous member that holds the epoch D wants out. Others sign that.
+#[must_use]
+pub fn leave_tag<S: Suite>(auth: &Secret<32>, held: &Digest) -> [u8; 32] {
+    *prf(auth, S::ID, "leave", &[held]).expose()
 }
 
 /// Bytes of a catch-up request's number r = boot_no (4) ‖ n (4) ‖ random (8).

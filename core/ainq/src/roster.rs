@@ -2,12 +2,13 @@
 //!
 //! A roster is public and replicated. Its hash stands in every header, so whoever holds a roster with that hash can take
 //! over the group. It is a Merkle root over the slots, bound to the set of evicted handles; a change costs O(log N).
-//! Spare points are not part of it.
+//! Spare points are not part of it, nor are [anonymous](crate::anonymous) members: they hold slots, but only in the term of the leader
+//! that let them in.
 
 mod merkle;
 mod vacancies;
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -17,12 +18,13 @@ use self::merkle::MerkleTree;
 use self::vacancies::Vacancies;
 use crate::slab::Slab;
 use crate::slots::{MAX_SLOTS, Slot};
-use crate::{Deployment, DronePublicKey, Element, Error, Handle, Suite};
+use crate::{Anonymous, Deployment, DronePublicKey, Element, Error, Handle, Suite};
 
 /// The members of a group, and the drones evicted from it.
 #[derive(Clone, Debug)]
 pub struct Roster<S: Suite> {
     members: Slab<Member<S>>,
+    anonymous: BTreeMap<Slot, Anonymous>,
     /// The start of each member's handle, and its slot: a million whole handles are not worth their memory.
     index: BTreeSet<(u64, Slot)>,
     vacancies: Vacancies,
@@ -58,6 +60,7 @@ impl<S: Suite> Roster<S> {
     pub fn new() -> Self {
         Self {
             members: Slab::new(),
+            anonymous: BTreeMap::new(),
             index: BTreeSet::new(),
             vacancies: Vacancies::all(),
             evicted: BTreeSet::new(),
@@ -98,7 +101,52 @@ impl<S: Suite> Roster<S> {
         Ok(())
     }
 
-    /// Frees a slot and gives back who held it.
+    /// Lets somebody without a name have a slot.
+    ///
+    /// # Errors
+    /// [`Error::WrongSlot`] if the slot is taken or does not exist.
+    pub fn admit_anonymous(&mut self, slot: Slot, member: Anonymous) -> Result<(), Error> {
+        if !self.vacancies.take(slot) {
+            return Err(Error::WrongSlot);
+        }
+        self.anonymous.insert(slot, member);
+        Ok(())
+    }
+
+    /// Who holds a slot without a name.
+    #[must_use]
+    pub fn anonymous(&self, slot: Slot) -> Option<&Anonymous> {
+        self.anonymous.get(&slot)
+    }
+
+    /// The members without a name, by ascending slot.
+    pub fn anonymous_members(&self) -> impl Iterator<Item = (Slot, &Anonymous)> {
+        self.anonymous.iter().map(|(slot, member)| (*slot, member))
+    }
+
+    /// Frees the slots of all who have no name: as when a term ends.
+    pub fn forget_anonymous(&mut self) {
+        for slot in core::mem::take(&mut self.anonymous).into_keys() {
+            self.vacancies.give_back(slot);
+        }
+    }
+
+    /// Whether anybody holds a slot, with or without a name.
+    #[must_use]
+    pub fn holds(&self, slot: Slot) -> bool {
+        self.members.get(slot).is_some() || self.anonymous.contains_key(&slot)
+    }
+
+    /// Frees a slot, whoever held it.
+    pub(crate) fn vacate(&mut self, slot: Slot) {
+        if self.anonymous.remove(&slot).is_some() {
+            self.vacancies.give_back(slot);
+        } else {
+            self.remove(slot);
+        }
+    }
+
+    /// Frees a slot and gives back who held it; not that of somebody without a name.
     pub fn remove(&mut self, slot: Slot) -> Option<DronePublicKey<S>> {
         let member = self.members.take(slot)?;
         self.index.remove(&(start_of(&member.public.handle()), slot));
@@ -147,7 +195,15 @@ impl<S: Suite> Roster<S> {
         self.vacancies.highest_taken()
     }
 
-    /// Who holds a slot.
+    /// The highest slot that is held by name: what the hash covers.
+    fn highest_named(&self) -> Option<Slot> {
+        if self.anonymous.is_empty() {
+            return self.highest();
+        }
+        self.members.iter().map(|(slot, _)| slot).last()
+    }
+
+    /// Who holds a slot by name.
     #[must_use]
     pub fn get(&self, slot: Slot) -> Option<&DronePublicKey<S>> {
         self.members.get(slot).map(|member| &member.public)
@@ -161,7 +217,7 @@ impl<S: Suite> Roster<S> {
         alike.into_iter().find(|slot| self.get(*slot).is_some_and(|public| public.handle() == *handle))
     }
 
-    /// The members, by ascending slot.
+    /// The members with a name, by ascending slot.
     pub fn iter(&self) -> impl Iterator<Item = (Slot, &DronePublicKey<S>)> {
         self.members.iter().map(|(slot, member)| (slot, &member.public))
     }
@@ -175,16 +231,16 @@ impl<S: Suite> Roster<S> {
         self.members.iter()
     }
 
-    /// How many members there are.
+    /// How many members there are, with a name or without.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.members.len()
+        self.members.len() + self.anonymous.len()
     }
 
     /// Whether there are no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.members.len() == 0
+        self.len() == 0
     }
 
     /// Whether the drone was evicted from this group.
@@ -226,10 +282,10 @@ impl<S: Suite> Roster<S> {
         impossible
     }
 
-    /// The hash that headers carry: over slots and members, and over the set of evicted handles.
+    /// The hash that headers carry: over slots and members that have a name, and over the set of evicted handles.
     #[must_use]
     pub fn hash(&self) -> Digest {
-        let height = self.highest().map_or(0, |slot| u32::BITS - slot.leading_zeros());
+        let height = self.highest_named().map_or(0, |slot| u32::BITS - slot.leading_zeros());
         let evictions = self.evictions.unwrap_or_else(|| hash_evictions::<S>(&self.evicted));
         // A slot has 20 bits.
         let height = u8::try_from(height).unwrap_or(u8::MAX);

@@ -75,6 +75,8 @@ impl<S: Suite> Host<Edge<S>> for EdgeHost {
                 // Nobody may be waiting.
                 let _ = self.failures.send(reason);
             }
+            // Of edges without a name.
+            EdgeEvent::Admitted { .. } | EdgeEvent::Ended(_) => {}
             EdgeEvent::Left => {
                 tracing::info!("left the group");
                 self.tell(&json!({"event": "left"}));

@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{DronePublicKey, Name, Suite};
+use quiver_ainq::{DronePublicKey, Name, Slot, Suite};
 
 use crate::{COOKIE_LEN, MessageError, Nonce, field, wire};
 
@@ -53,6 +53,19 @@ pub struct AdmissionStep {
     pub nonce: Nonce,
     /// At most [`MAX_ADMISSION_STEP_LEN`] bytes.
     pub step: Vec<u8>,
+}
+
+/// A member without a name wants out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdmissionLeave {
+    /// The group.
+    pub group: Name,
+    /// The member's slot.
+    pub slot: Slot,
+    /// D held.
+    pub held: [u8; 32],
+    /// [`leave_tag`](quiver_ainq::leave_tag) over it.
+    pub tag: [u8; 32],
 }
 
 impl AdmissionHello {
@@ -116,5 +129,25 @@ impl AdmissionStep {
 
     pub(crate) fn to_wire(&self) -> wire::AdmissionStep {
         wire::AdmissionStep { nonce: self.nonce.to_vec(), step: self.step.clone() }
+    }
+}
+
+impl AdmissionLeave {
+    pub(crate) fn from_wire(wire: &wire::AdmissionLeave) -> Result<Self, MessageError> {
+        Ok(Self {
+            group: field::name("group", &wire.group)?,
+            slot: wire.slot,
+            held: field::array("held", &wire.held)?,
+            tag: field::array("tag", &wire.tag)?,
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::AdmissionLeave {
+        wire::AdmissionLeave {
+            group: self.group.as_str().into(),
+            slot: self.slot,
+            held: self.held.to_vec(),
+            tag: self.tag.to_vec(),
+        }
     }
 }

@@ -41,6 +41,7 @@
 //! | [`AdmissionChallenge`] | leader → drone | `AdmissionHello` | – (echoes the nonce); the policy is signed by the KGC |
 //! | [`AdmissionProof`] | drone → leader | `AdmissionChallenge` | challenge; the certification authority signed the key in it |
 //! | [`AdmissionStep`] | both ways | `AdmissionProof` | the exchange: signature `abke`, then confirmations |
+//! | [`AdmissionLeave`] | member without a name → leader | – | tag under A, names the epoch held |
 //! | [`Envelope`] | anyone → group and others | – | seal; the sender's signature inside, if it signs |
 //! | [`OpeningRequest`] | reader → group | `Envelope` | – (answered at most once per interval) |
 //! | [`EnrolCommitment`] | KGC → drone | `EnrolRequest` | – (a wrong one makes a key that does not verify); KGCs' statement `quorum` |
@@ -100,8 +101,8 @@ pub mod wire {
 
 #[cfg(feature = "services")]
 pub use admission::{
-    AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, MAX_ADMISSION_POLICY_LEN,
-    MAX_ADMISSION_STEP_LEN,
+    AdmissionChallenge, AdmissionHello, AdmissionLeave, AdmissionProof, AdmissionStep,
+    MAX_ADMISSION_POLICY_LEN, MAX_ADMISSION_STEP_LEN,
 };
 #[cfg(feature = "envelopes")]
 pub use attributes::{AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, MAX_AUTHORITIES};

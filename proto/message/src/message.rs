@@ -13,7 +13,7 @@ use crate::{
     RevocationQuery, SpareAck, SparePublication, Welcome, equivocation, wire,
 };
 #[cfg(feature = "services")]
-use crate::{AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep};
+use crate::{AdmissionChallenge, AdmissionHello, AdmissionLeave, AdmissionProof, AdmissionStep};
 #[cfg(feature = "envelopes")]
 use crate::{AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, Envelope, OpeningRequest};
 #[cfg(feature = "threshold")]
@@ -99,6 +99,8 @@ pub enum Message<S: Suite> {
     AdmissionProof(AdmissionProof),
     #[cfg(feature = "services")]
     AdmissionStep(AdmissionStep),
+    #[cfg(feature = "services")]
+    AdmissionLeave(AdmissionLeave),
 }
 
 impl<S: Suite> Message<S> {
@@ -211,6 +213,8 @@ impl<S: Suite> Message<S> {
             Body::AdmissionProof(wire) => Self::AdmissionProof(AdmissionProof::from_wire(wire)?),
             #[cfg(feature = "services")]
             Body::AdmissionStep(wire) => Self::AdmissionStep(AdmissionStep::from_wire(wire)?),
+            #[cfg(feature = "services")]
+            Body::AdmissionLeave(wire) => Self::AdmissionLeave(AdmissionLeave::from_wire(&wire)?),
             // What an edge says and nobody says to it.
             _ => return Err(MessageError::NoBody),
         })
@@ -277,6 +281,8 @@ impl<S: Suite> Message<S> {
             Self::AdmissionProof(message) => Body::AdmissionProof(message.to_wire()),
             #[cfg(feature = "services")]
             Self::AdmissionStep(message) => Body::AdmissionStep(message.to_wire()),
+            #[cfg(feature = "services")]
+            Self::AdmissionLeave(message) => Body::AdmissionLeave(message.to_wire()),
         }
     }
 }

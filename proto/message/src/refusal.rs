@@ -30,10 +30,11 @@ pub enum Reason {
     BadSignature,
     UnknownAuthority,
     RoundOver,
+    AdmissionOnly,
 }
 
 /// The reasons beside their numbers on the wire: one list for both directions.
-const REASONS: [(Reason, wire::refusal::Reason); 19] = [
+const REASONS: [(Reason, wire::refusal::Reason); 20] = [
     (Reason::BadCookie, wire::refusal::Reason::BadCookie),
     (Reason::TokenExpired, wire::refusal::Reason::TokenExpired),
     (Reason::TokenReused, wire::refusal::Reason::TokenReused),
@@ -53,6 +54,7 @@ const REASONS: [(Reason, wire::refusal::Reason); 19] = [
     (Reason::BadSignature, wire::refusal::Reason::BadSignature),
     (Reason::UnknownAuthority, wire::refusal::Reason::UnknownAuthority),
     (Reason::RoundOver, wire::refusal::Reason::RoundOver),
+    (Reason::AdmissionOnly, wire::refusal::Reason::AdmissionOnly),
 ];
 
 impl Reason {
@@ -87,6 +89,7 @@ impl fmt::Display for Reason {
             Self::BadSignature => "a signature does not verify",
             Self::UnknownAuthority => "no such authority here",
             Self::RoundOver => "no such signing round is open any more",
+            Self::AdmissionOnly => "the group demands a policy and lets nobody in by name",
         })
     }
 }

@@ -294,11 +294,13 @@ fn with_a_gate(leader: &DronePublicKey<S>) -> Vec<(&'static str, Message<S>)> {
     let (nonce, cookie, leader) = ([1; 16], [2; 40], leader.clone());
     let challenge = m::AdmissionChallenge { nonce, cookie, leader, policy: vec![3; 90] };
     let proof = m::AdmissionProof { nonce, cookie, step: vec![1; 60] };
+    let leave = m::AdmissionLeave { group: name("alpha"), slot: 3, held: [4; 32], tag: [5; 32] };
     vec![
         ("AdmissionHello", Message::AdmissionHello(m::AdmissionHello { nonce, group: name("alpha") })),
         ("AdmissionChallenge", Message::AdmissionChallenge(challenge)),
         ("AdmissionProof", Message::AdmissionProof(proof)),
         ("AdmissionStep", Message::AdmissionStep(m::AdmissionStep { nonce, step: vec![3; 33] })),
+        ("AdmissionLeave", Message::AdmissionLeave(leave)),
         ("AdmissionStepBare", Message::AdmissionStep(m::AdmissionStep { nonce, step: vec![] })),
     ]
 }

@@ -3,6 +3,7 @@
 //! After any start an edge is *unsynced*: it neither sends nor reads until a leader's answer to its own nonce shows
 //! which epoch is current.
 
+mod anonymous;
 mod asking;
 #[cfg(feature = "captured")]
 mod captured;
@@ -32,6 +33,10 @@ use quiver_crypto::Secret;
 use quiver_message::{Message, MessageError, RevocationQuery};
 use rand_core::CryptoRngCore;
 
+#[cfg(feature = "abke")]
+use self::anonymous::Unnamed;
+#[cfg(feature = "abke")]
+pub use self::anonymous::{AnonymousConfig, Ending};
 #[cfg(feature = "captured")]
 pub use self::captured::CapturedState;
 pub use self::interface::{EdgeCommand, EdgeConfig, EdgeEvent, EdgeTiming};
@@ -76,6 +81,9 @@ pub struct Edge<S: Suite> {
     /// Once there are parameters or keys. In a box, because most edges of a swarm have none.
     #[cfg(feature = "abe")]
     envelopes: Option<Box<crate::envelopes::Envelopes>>,
+    /// For one without a name. In a box, because most have one.
+    #[cfg(feature = "abke")]
+    anonymous: Option<Box<Unnamed<S>>>,
 }
 
 /// What stays of an [`EdgeConfig`].
@@ -156,6 +164,8 @@ impl<S: Suite> Edge<S> {
             spares: Spares::new(),
             #[cfg(feature = "abe")]
             envelopes: None,
+            #[cfg(feature = "abke")]
+            anonymous: None,
             config,
         }
     }
@@ -217,8 +227,8 @@ impl<S: Suite> Edge<S> {
     #[inline(never)]
     fn boot(&mut self, rng: &mut dyn CryptoRngCore) {
         self.booted = true;
-        self.boot_no = self.boot_no.saturating_add(1);
-        if self.keypair.is_none() && self.enrollee.is_none() {
+        self.boot_no = if self.is_anonymous() { 1 } else { self.boot_no.saturating_add(1) };
+        if !self.is_anonymous() && self.keypair.is_none() && self.enrollee.is_none() {
             self.start_enrolment(rng);
         }
         if self.config.group.is_some() && !matches!(self.standing, Standing::Member(_)) {
@@ -254,6 +264,7 @@ impl<S: Suite> Edge<S> {
             let steps = enrollee.disconnected(now, peer, rng);
             self.enrolment(now, steps, rng);
         }
+        self.run_disconnected(now, peer, rng);
         if matches!(&self.standing, Standing::Joining(joining) if joining.peer == peer) {
             if self.wanted.is_none() {
                 return self.left();
@@ -301,6 +312,10 @@ impl<S: Suite> Edge<S> {
                 self.enrolling(now, from, &message, rng);
             }
             Message::Refusal(_) if self.enrollee.is_some() => self.enrolling(now, from, &message, rng),
+            #[cfg(feature = "abke")]
+            Message::AdmissionChallenge(_) | Message::AdmissionStep(_) => {
+                self.hear_leader(now, from, &message, rng);
+            }
             Message::Refusal(refusal) => self.refused(now, from, &refusal, rng),
             Message::JoinChallenge(challenge) => self.challenged(now, from, &challenge, rng),
             Message::Welcome(mut welcome) => self.welcomed(now, from, &mut welcome, rng),
@@ -349,6 +364,8 @@ impl<S: Suite> Edge<S> {
     #[inline(never)]
     fn command(&mut self, now: Now, command: EdgeCommand, rng: &mut dyn CryptoRngCore) {
         match command {
+            // Its group was chosen when it was made.
+            EdgeCommand::Join(_) if self.is_anonymous() => {}
             EdgeCommand::Join(group) => {
                 if self.wanted.as_ref() != Some(&group) || self.member().is_none() {
                     self.wanted = Some(group);
@@ -371,6 +388,7 @@ impl<S: Suite> Edge<S> {
             self.enrolment(now, steps.unwrap_or_default(), rng);
         }
         self.tick_standing(now, rng);
+        self.tick_run(now, rng);
         self.tick_spares(now, rng);
         self.tick_envelopes(now);
     }
@@ -402,6 +420,7 @@ impl<S: Suite> Edge<S> {
             Standing::Member(member) => member.deadline(),
         };
         let enrolment = self.enrollee.as_deref().and_then(Enrollee::deadline);
+        let standing = earlier(standing, self.run_deadline());
         earlier(earlier(standing, enrolment), earlier(self.spares.deadline(), self.envelopes_deadline()))
     }
 }

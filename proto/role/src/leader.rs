@@ -13,6 +13,7 @@ mod deputies;
 mod enrolling;
 mod enveloping;
 mod epochs;
+mod gate;
 mod hints;
 mod interface;
 mod links;
@@ -29,7 +30,7 @@ mod status;
 mod vetting;
 mod waiting;
 
-#[cfg(feature = "abe")]
+#[cfg(any(feature = "abe", feature = "abke"))]
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use core::time::Duration;
@@ -42,6 +43,10 @@ use rand_core::CryptoRngCore;
 use self::backlog::Backlog;
 use self::deputies::Deputies;
 use self::epochs::Lead;
+#[cfg(feature = "abke")]
+use self::gate::Admissions;
+#[cfg(feature = "abke")]
+pub use self::gate::Demand;
 use self::hints::Hints;
 pub use self::interface::{LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming};
 use self::links::Links;
@@ -88,6 +93,9 @@ pub struct Leader<S: Suite> {
     /// Once there are parameters or keys.
     #[cfg(feature = "abe")]
     envelopes: Option<Box<crate::envelopes::Envelopes>>,
+    /// If it demands a policy.
+    #[cfg(feature = "abke")]
+    admissions: Option<Box<Admissions<S>>>,
 }
 
 impl<S: Suite> Leader<S> {
@@ -132,6 +140,8 @@ impl<S: Suite> Leader<S> {
             leaps: false,
             #[cfg(feature = "abe")]
             envelopes: None,
+            #[cfg(feature = "abke")]
+            admissions: None,
             config,
         })
     }
@@ -203,6 +213,7 @@ impl<S: Suite> Leader<S> {
         self.standby.disconnected(now, peer);
         self.hints.disconnect(peer);
         self.links.disconnect(peer);
+        self.gone_from_the_gate(peer);
         if let Some(enrollee) = &mut self.enrollee {
             let steps = enrollee.disconnected(now, peer, rng);
             self.enrolment(now, steps, rng);
@@ -222,6 +233,10 @@ impl<S: Suite> Leader<S> {
             Message::SparePublication(spare) if self.lead.is_none() => self.spare_shown(from, &spare),
             Message::SparePublication(spare) => self.spare_published(from, &spare),
             Message::Leave(leave) => self.leave(now, from, &leave),
+            Message::AdmissionHello(_) | Message::AdmissionProof(_) | Message::AdmissionStep(_) => {
+                self.at_the_gate(now, from, &message, rng);
+            }
+            Message::AdmissionLeave(leave) => self.unnamed_leave(now, from, &leave),
             Message::Envelope(envelope) => self.envelope(now, from, &envelope),
             Message::OpeningRequest(request) => self.opening_request(now, &request),
             Message::GroupMessage(message) => self.hear(now, from, &message),
@@ -262,6 +277,8 @@ impl<S: Suite> Leader<S> {
                 self.config.allow.insert(name);
             }
             LeaderCommand::Send { channel, data } => self.speak(now, channel, &data, rng),
+            #[cfg(feature = "abke")]
+            LeaderCommand::SlotKeys(key) => self.slot_keys(key),
             #[cfg(feature = "abe")]
             LeaderCommand::Envelope(command) => self.envelope_command(now, command, rng),
         }
@@ -299,7 +316,8 @@ impl<S: Suite> Leader<S> {
             self.restart_renewal = None;
             self.last_restart = Some(clock);
         }
-        if renew || restart {
+        let parting = due(self.lead.as_ref().and_then(|lead| lead.parting), clock);
+        if renew || restart || parting {
             self.rekey(now, rng);
         }
         if due(self.lead.as_ref().map(|lead| lead.sweep), clock) {
@@ -311,6 +329,7 @@ impl<S: Suite> Leader<S> {
         }
         self.tick_standby(now, rng);
         self.tick_envelopes(now);
+        self.tick_gate(now, rng);
     }
 
     fn batch_deadline(&self) -> Option<Duration> {
@@ -329,6 +348,7 @@ impl<S: Suite> Leader<S> {
             self.waiting.tidying(),
             self.restart_renewal,
             lead.map(|lead| lead.renew.min(lead.sweep)),
+            lead.and_then(|lead| lead.parting),
             lead.and_then(|lead| lead.spreading.deadline()),
             // At once.
             lead.filter(|lead| lead.unsettled).map(|_| Duration::ZERO),
@@ -336,6 +356,7 @@ impl<S: Suite> Leader<S> {
             lead.and_then(|lead| Voice::deadline(&lead.voice)),
             self.standby_deadline(),
             self.envelopes_deadline(),
+            self.gate_deadline(),
         ]
         .into_iter()
         .fold(None, earlier)

@@ -87,6 +87,9 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
                 self.reports.happened(index, heard);
             }
             EdgeEvent::Envelope(event) => self.envelope(&event),
+            EdgeEvent::Admitted { .. } | EdgeEvent::Ended(_) => {
+                tracing::debug!(drone = index, ?event, "without a name");
+            }
             EdgeEvent::Left => self.reports.happened(index, Happening::Left),
             EdgeEvent::Evicted => self.reports.happened(index, Happening::Evicted),
             EdgeEvent::Refused(reason) => {

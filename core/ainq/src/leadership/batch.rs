@@ -6,7 +6,7 @@ use core::fmt;
 
 use crate::roster::Member;
 use crate::slots::Slot;
-use crate::{Deployment, DronePublicKey, Element, Error, Handle, Roster, Suite};
+use crate::{Admission, Deployment, DronePublicKey, Element, Error, Handle, Roster, Suite};
 
 /// A drone that joins with the ephemeral point of its request.
 #[derive(Clone)]
@@ -72,10 +72,12 @@ impl<S: Suite> fmt::Debug for Join<S> {
 }
 
 /// What changes with one epoch.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Batch<S: Suite> {
     /// Who comes in.
     pub joins: Vec<Join<S>>,
+    /// Who comes in without a name.
+    pub admissions: Vec<Admission>,
     /// Whose slots are freed.
     pub removals: Vec<Slot>,
     /// Who is barred from the group for good, member or not.
@@ -84,7 +86,7 @@ pub struct Batch<S: Suite> {
 
 impl<S: Suite> Default for Batch<S> {
     fn default() -> Self {
-        Self { joins: Vec::new(), removals: Vec::new(), evictions: Vec::new() }
+        Self { joins: Vec::new(), admissions: Vec::new(), removals: Vec::new(), evictions: Vec::new() }
     }
 }
 
@@ -92,12 +94,15 @@ impl<S: Suite> Batch<S> {
     /// Whether the epoch only renews the key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.joins.is_empty() && self.removals.is_empty() && self.evictions.is_empty()
+        self.joins.is_empty()
+            && self.admissions.is_empty()
+            && self.removals.is_empty()
+            && self.evictions.is_empty()
     }
 
     /// The slots that become free: removals, evicted members, and members that join again.
     pub(super) fn freed(&self, roster: &Roster<S>) -> Result<BTreeSet<Slot>, Error> {
-        if self.removals.iter().any(|slot| roster.get(*slot).is_none()) {
+        if self.removals.iter().any(|slot| !roster.holds(*slot)) {
             return Err(Error::WrongSlot);
         }
         let again = self.joins.iter().map(|join| join.public.handle());
@@ -106,12 +111,12 @@ impl<S: Suite> Batch<S> {
         Ok(self.removals.iter().copied().chain(leaving).collect())
     }
 
-    /// The joins with their slots, the lowest free ones in the batch's order.
+    /// The joins with their slots, the lowest free ones in the batch's order, and the slots after them for the admissions.
     pub(super) fn placed<'a>(
         &'a self,
         roster: &'a Roster<S>,
         freed: &'a BTreeSet<Slot>,
-    ) -> Result<Vec<Newcomer<'a, S>>, Error> {
+    ) -> Result<(Vec<Newcomer<'a, S>>, Vec<Slot>), Error> {
         let mut seen = BTreeSet::new();
         for join in &self.joins {
             let handle = join.public.handle();
@@ -122,9 +127,16 @@ impl<S: Suite> Batch<S> {
                 return Err(Error::Malformed("a drone joins twice in one batch"));
             }
         }
-        let places = self.joins.iter().zip(roster.vacancies(freed));
-        let placed: Vec<_> = places.map(|(join, slot)| Newcomer::with_join(slot, join)).collect();
-        if placed.len() == self.joins.len() { Ok(placed) } else { Err(Error::Exhausted) }
+        let mut places = roster.vacancies(freed);
+        // The joins first: zip would take a place more than it uses.
+        let placed: Vec<_> =
+            self.joins.iter().map_while(|join| Some(Newcomer::with_join(places.next()?, join))).collect();
+        let admitted: Vec<_> = places.take(self.admissions.len()).collect();
+        if placed.len() == self.joins.len() && admitted.len() == self.admissions.len() {
+            Ok((placed, admitted))
+        } else {
+            Err(Error::Exhausted)
+        }
     }
 
     /// Changes the roster as planned.
@@ -133,11 +145,15 @@ impl<S: Suite> Batch<S> {
         roster: &mut Roster<S>,
         freed: &BTreeSet<Slot>,
         assigned: &[Slot],
+        admitted: &[Slot],
     ) -> Result<(), Error> {
-        freed.iter().for_each(|slot| drop(roster.remove(*slot)));
+        freed.iter().for_each(|slot| roster.vacate(*slot));
         roster.evict_all(self.evictions);
         for (join, slot) in self.joins.into_iter().zip(assigned) {
             roster.admit(*slot, join.public, Some(*join.implicit.point()))?;
+        }
+        for (admission, slot) in self.admissions.iter().zip(admitted) {
+            roster.admit_anonymous(*slot, admission.member)?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::pairwise::{PairContext, Ratchet};
 use crate::slots::{Slot, SlotSet};
 use crate::strategy::{Change, Sealed, Strategy};
 use crate::{
-    DroneKeypair, Element, Epoch, Error, GroupContext, GroupKey, Header, HeaderCore, Kind, Label,
+    Admission, DroneKeypair, Element, Epoch, Error, GroupContext, GroupKey, Header, HeaderCore, Kind, Label,
     SecretScalar, StrategyKind, Suite,
 };
 
@@ -53,15 +53,16 @@ impl<'a, S: Suite> Draft<'a, S> {
         }
     }
 
-    /// Draws l for this epoch alone and makes V and every newcomer's ratchet. l and all T are erased on return; only
+    /// Draws l for this epoch alone and makes V and every newcomer's ratchet, by ascending slot. l and all T are erased on return; only
     /// `strict-paper` keeps l in `kept`.
     pub(super) fn agree(
         &mut self,
         kept: &mut Option<SecretScalar<S>>,
         newcomers: &[Newcomer<'_, S>],
+        admitted: &[(Slot, &Admission)],
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<Vec<(Slot, Ratchet<S>)>, Error> {
-        if newcomers.is_empty() {
+        if newcomers.is_empty() && admitted.is_empty() {
             return Ok(Vec::new());
         }
         let GroupContext { deployment, group, leader } = self.context;
@@ -72,12 +73,17 @@ impl<'a, S: Suite> Draft<'a, S> {
         // T_i = l·(Y_i + E_i)
         let targets: Vec<S::Point> = newcomers.iter().map(|newcomer| newcomer.target).collect();
         let agreed = S::agree_many(secret.expose(), &targets);
-        let mut ratchets = Vec::with_capacity(newcomers.len());
+        let mut ratchets = Vec::with_capacity(newcomers.len() + admitted.len());
         // By reference: what is moved out of a vector stays behind in its memory.
         for (newcomer, agreed) in newcomers.iter().zip(&agreed) {
             // W_i[0] = HKDF-Extract(salt = ctx_i, IKM = T)
             let ctx = pairs.digest(newcomer.public, newcomer.slot, newcomer.q, &newcomer.one_time);
             ratchets.push((newcomer.slot, Ratchet::derive(agreed.as_ref().map_err(Clone::clone)?, &ctx)));
+        }
+        for (slot, admission) in admitted {
+            // The same, with W of the exchange in place of T.
+            let ctx = pairs.anonymous(&admission.member.pseudonym, *slot);
+            ratchets.push((*slot, Ratchet::derive(&admission.secret, &ctx)));
         }
         self.point = Some(point);
         if S::STRICT_PAPER {
@@ -110,8 +116,8 @@ impl<'a, S: Suite> Draft<'a, S> {
         let digest = header_digest(&d0, &entries_root, &tag);
         let signature = keypair.sign(deployment, Label::Header, &digest, &mut rng);
         let header = Header { core, entries_root, tag, signature };
-        let (assigned, dropped) = (Vec::new(), Vec::new());
-        (EpochOutput { header, digest, entries, delta, assigned, dropped }, key)
+        let (assigned, admitted, dropped) = (Vec::new(), Vec::new(), Vec::new());
+        (EpochOutput { header, digest, entries, delta, assigned, admitted, dropped }, key)
     }
 
     fn into_core(self, nonce: [u8; 32], strategy: StrategyKind, height: u8) -> HeaderCore<S> {

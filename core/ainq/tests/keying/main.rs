@@ -39,6 +39,7 @@ macro_rules! for_each_strategy {
 mod acceptance;
 mod adversary;
 mod agreement;
+mod anonymous;
 mod by_hand;
 mod climber;
 #[cfg(feature = "instrumented")]

@@ -178,7 +178,7 @@ impl<S: Suite> Swarm<S> {
             let public = self.edges[*index].keypair.public().clone();
             Join::new(&self.deployment, public, e.public()).unwrap()
         });
-        let batch = Batch { joins: joins.collect(), removals, evictions: Vec::new() };
+        let batch = Batch { joins: joins.collect(), removals, ..Batch::default() };
         let output = self.leadership.rekey(&self.leader, batch, &times(), &mut self.rng).unwrap();
         self.broadcasts.push(Broadcast::of(&output));
         if output.delta.is_some() {

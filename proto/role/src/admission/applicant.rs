@@ -75,7 +75,9 @@ pub struct Applicant<S: Suite> {
     config: ApplicantConfig<S>,
     stage: Stage<S>,
     deadline: Option<Duration>,
-    session: Option<Session>,
+    session: Option<(Run, Session)>,
+    /// Whether anything was shown: a key, though of this run alone.
+    shown: bool,
     out: Outbox<ApplicantEvent, Ledger>,
 }
 
@@ -103,12 +105,33 @@ impl<S: Suite> Applicant<S> {
     /// An applicant that begins as soon as a leader is connected.
     #[must_use]
     pub fn new(config: ApplicantConfig<S>) -> Self {
-        Self { config, stage: Stage::Waiting, deadline: None, session: None, out: Outbox::new() }
+        Self {
+            config,
+            stage: Stage::Waiting,
+            deadline: None,
+            session: None,
+            shown: false,
+            out: Outbox::new(),
+        }
     }
 
     /// The session, once admitted.
-    pub const fn take_session(&mut self) -> Option<Session> {
-        self.session.take()
+    pub fn take_session(&mut self) -> Option<Session> {
+        self.session.take().map(|(_, session)| session)
+    }
+
+    /// The same with whom, and the nonce of the run.
+    pub(crate) fn take_run(&mut self) -> Option<(Peer, Nonce, Session)> {
+        self.session.take().map(|(run, session)| (run.peer, run.nonce, session))
+    }
+
+    /// Whether a key was shown, so that the same connection may not be used again.
+    pub(crate) const fn has_shown(&self) -> bool {
+        self.shown
+    }
+
+    pub(crate) const fn deadline(&self) -> Option<Duration> {
+        self.deadline
     }
 
     /// Whether the run is over, one way or the other.
@@ -141,6 +164,7 @@ impl<S: Suite> Applicant<S> {
             Err(error) => self.fail(error),
             Ok((client, hello)) => {
                 self.stage = Stage::Proving(run, Box::new(client), challenge.leader.clone());
+                self.shown = true;
                 let (nonce, cookie) = (run.nonce, challenge.cookie);
                 let proof = Message::AdmissionProof(AdmissionProof { nonce, cookie, step: hello });
                 self.out.send(&self.config.deployment, from, &proof);
@@ -198,7 +222,7 @@ impl<S: Suite> Applicant<S> {
                 self.evaluate(run, *evaluating, pieces, &message.step, rng)
             }
             Stage::Committed(_, committed) => self.open(run, *committed, &message.step, rng),
-            Stage::Opened(_, opened) => self.confirm(opened, &message.step),
+            Stage::Opened(_, opened) => self.confirm(run, opened, &message.step),
             Stage::Waiting | Stage::Greeting(_) | Stage::Over => Ok(()),
         };
         if let Err(error) = advanced {
@@ -277,11 +301,11 @@ impl<S: Suite> Applicant<S> {
         Ok(())
     }
 
-    fn confirm(&mut self, opened: Opened, confirmation: &[u8]) -> Result<(), AdmissionError> {
+    fn confirm(&mut self, run: Run, opened: Opened, confirmation: &[u8]) -> Result<(), AdmissionError> {
         let session = opened.confirm(confirmation)?;
         self.deadline = None;
         let pseudonym = session.pseudonym();
-        self.session = Some(session);
+        self.session = Some((run, session));
         self.out.event(ApplicantEvent::Admitted { pseudonym });
         Ok(())
     }
@@ -320,12 +344,19 @@ impl<S: Suite> Applicant<S> {
     fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
         match Message::decode(&self.config.deployment, bytes) {
             Err(error) => self.out.event(ApplicantEvent::Blamed { peer: from, offence: error.into() }),
-            Ok(Message::AdmissionChallenge(challenge)) => self.challenged(now, from, &challenge, rng),
-            Ok(Message::AdmissionStep(step)) => self.step(from, &step, rng),
-            Ok(Message::Refusal(refusal)) => self.refused(from, &refusal),
+            Ok(message) => self.hear(now, from, &message, rng),
+        }
+    }
+
+    /// Takes a message that is already decoded.
+    pub(crate) fn hear(&mut self, now: Now, from: Peer, message: &Message<S>, rng: &mut dyn CryptoRngCore) {
+        match message {
+            Message::AdmissionChallenge(challenge) => self.challenged(now, from, challenge, rng),
+            Message::AdmissionStep(step) => self.step(from, step, rng),
+            Message::Refusal(refusal) => self.refused(from, refusal),
             // Leaders tell whoever is connected of a new revocation list.
-            Ok(Message::RevocationList(_)) => {}
-            Ok(_) => {
+            Message::RevocationList(_) => {}
+            _ => {
                 let offence = Offence::OutOfPlace("message to an applicant");
                 self.out.event(ApplicantEvent::Blamed { peer: from, offence });
             }

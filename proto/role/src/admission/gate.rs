@@ -2,24 +2,29 @@
 //!
 //! Order matters: cookie before anything is decoded; lengths before any curve arithmetic; keys verified many at a time; nothing garbled for a
 //! key that the authority did not sign. A connection has one run. Whatever goes wrong from the proof on, the other side is told the same: refused.
+//!
+//! Verifying a few keys or making an offer is a piece of work; with each input a gate does one at most, and asks to be woken at once for the
+//! next: whoever it is a part of goes on with other things in between.
+
+mod work;
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::time::Duration;
 
-use quiver_abke::exchange::{Awaiting, Garbling, Hello, Policy, Seeded, Session, Terms, VerifiedHello};
-use quiver_abke::{AuthorityKey, Error as AbkeError, Verifier};
-use quiver_ainq::{Deployment, DroneKeypair, Label, Name, Suite, UnixTime, VerifiedAuthority};
-use quiver_crypto::{Digest, Secret};
+use quiver_abke::exchange::{Awaiting, Garbling, Hello, Policy, Seeded, Session, VerifiedHello};
+use quiver_abke::{AuthorityKey, Verifier};
+use quiver_ainq::{Deployment, DroneKeypair, Name, Suite, UnixTime, VerifiedAuthority};
+use quiver_crypto::Secret;
 use quiver_message::{
-    AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, COOKIE_LEN, Message, Nonce, Reason,
-    Refusal,
+    AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, Message, Nonce, Reason, Refusal,
 };
 use rand_core::CryptoRngCore;
 
+use self::work::{Done, Place, Waiting, Work};
 use super::policy::{PolicyError, VerifiedPolicy};
 use super::{AdmissionError, WINDOW};
 use crate::attributes::certifying::Terms as Certified;
@@ -32,8 +37,8 @@ use crate::{Input, Machine, Now, Offence, Output, Peer};
 const COOKIE: &[u8] = b"admission";
 /// Runs at a time, those included that wait to be verified.
 pub const MAX_RUNS: usize = 256;
-/// Keys that are verified at once at most.
-const BATCH: usize = 32;
+/// Keys that are verified at once at most: a piece of work holds others up.
+const BATCH: usize = 4;
 
 /// What a gate is set up with.
 #[derive(Debug)]
@@ -84,6 +89,8 @@ pub enum GateEvent {
         peer: Peer,
         /// A name of this run alone.
         pseudonym: [u8; 16],
+        /// When the period ends of what was shown.
+        until: UnixTime,
     },
     /// Somebody has not.
     Denied {
@@ -108,44 +115,29 @@ pub struct Gate<S: Suite> {
     terms: Certified,
     policy: Arc<Policy>,
     cookies: CookieJar,
-    verifier: Option<Verifier>,
-    waiting: Vec<Waiting>,
+    verifier: Option<Arc<Verifier>>,
+    waiting: VecDeque<Waiting>,
     /// When those who wait are verified.
     batch_at: Option<Duration>,
+    /// Verified, and to be made an offer.
+    welcome: VecDeque<(Place, VerifiedHello)>,
     runs: BTreeMap<Peer, Run>,
-    sessions: BTreeMap<Peer, Session>,
+    sessions: BTreeMap<Peer, (Nonce, Session)>,
     /// Connections that have had their run, or are having it.
     spent: BTreeSet<Peer>,
     out: Outbox<GateEvent, Infallible>,
 }
 
-/// A key that waits to be verified.
-#[derive(Debug)]
-struct Waiting {
-    peer: Peer,
-    challenge: Challenge,
-    hello: Hello,
-    until: Duration,
-}
-
-/// What binds a run to its connection.
-#[derive(Clone, Copy, Debug)]
-struct Challenge {
-    nonce: Nonce,
-    cookie: [u8; COOKIE_LEN],
-}
-
-impl Challenge {
-    fn channel(&self) -> Vec<u8> {
-        [self.nonce.as_slice(), &self.cookie].concat()
-    }
-}
+/// How long a run may take, on the monotonic clock, and when the period ends of what is shown.
+type Until = (Duration, UnixTime);
 
 #[derive(Debug)]
 struct Run {
     nonce: Nonce,
     stage: Stage,
     until: Duration,
+    /// When the period ends of what is shown.
+    ends: UnixTime,
 }
 
 #[derive(Debug)]
@@ -169,8 +161,9 @@ impl<S: Suite> Gate<S> {
             config,
             policy,
             verifier: None,
-            waiting: Vec::new(),
+            waiting: VecDeque::new(),
             batch_at: None,
+            welcome: VecDeque::new(),
             runs: BTreeMap::new(),
             sessions: BTreeMap::new(),
             spent: BTreeSet::new(),
@@ -180,14 +173,19 @@ impl<S: Suite> Gate<S> {
 
     /// The session with whoever was admitted on this connection, once.
     pub fn take_session(&mut self, peer: Peer) -> Option<Session> {
+        self.sessions.remove(&peer).map(|(_, session)| session)
+    }
+
+    /// The same with the nonce of its run.
+    pub(crate) fn take_run(&mut self, peer: Peer) -> Option<(Nonce, Session)> {
         self.sessions.remove(&peer)
     }
 
     /// Takes a message that is already decoded. Returns false if it is none for a gate.
-    pub fn hear(&mut self, now: Now, from: Peer, message: &Message<S>, rng: &mut dyn CryptoRngCore) -> bool {
+    pub fn hear(&mut self, now: Now, from: Peer, message: &Message<S>) -> bool {
         match message {
             Message::AdmissionHello(hello) => self.hello(now, from, hello),
-            Message::AdmissionProof(proof) => self.proof(now, from, proof, rng),
+            Message::AdmissionProof(proof) => self.proof(now, from, proof),
             Message::AdmissionStep(step) => self.step(from, step),
             _ => return false,
         }
@@ -195,7 +193,7 @@ impl<S: Suite> Gate<S> {
     }
 
     /// The slot keys in force, if there are any.
-    fn verifier(&self, now: Now) -> Option<&Verifier> {
+    fn verifier(&self, now: Now) -> Option<&Arc<Verifier>> {
         let period = self.terms.period_at(now.unix);
         let over = now.unix >= self.config.policy.not_after;
         self.verifier.as_ref().filter(|verifier| verifier.authority().period() == period && !over)
@@ -217,84 +215,74 @@ impl<S: Suite> Gate<S> {
         self.out.send(&self.config.deployment, from, &Message::AdmissionChallenge(answer));
     }
 
-    fn proof(&mut self, now: Now, from: Peer, proof: &AdmissionProof, rng: &mut dyn CryptoRngCore) {
+    fn proof(&mut self, now: Now, from: Peer, proof: &AdmissionProof) {
         if !self.cookies.recognises(now.monotonic, from, &[COOKIE, &proof.nonce], &proof.cookie) {
             self.refuse(from, Reason::BadCookie, &proof.nonce);
             return self.out.event(GateEvent::Blamed { peer: from, offence: Offence::Cookie });
         }
         if self.spent.contains(&from) {
-            return self.deny(
-                from,
-                &proof.nonce,
-                AdmissionError::OutOfTurn("a second run on one connection"),
-            );
+            let again = AdmissionError::OutOfTurn("a second run on one connection");
+            return self.deny(from, &proof.nonce, again);
         }
-        if self.verifier(now).is_none() {
+        let Some(period) = self.verifier(now).map(|verifier| verifier.authority().period()) else {
             return self.refuse(from, Reason::NotReady, &proof.nonce);
-        }
-        if self.waiting.len() + self.runs.len() >= MAX_RUNS {
+        };
+        if self.waiting.len() + self.welcome.len() + self.runs.len() >= MAX_RUNS {
             return self.refuse(from, Reason::Busy, &proof.nonce);
         }
         self.spent.insert(from);
-        match Hello::decode(&proof.step, self.policy.attributes()) {
-            Err(error) => self.deny(from, &proof.nonce, error.into()),
-            Ok(hello) => {
-                let challenge = Challenge { nonce: proof.nonce, cookie: proof.cookie };
-                let until = now.monotonic + self.config.timing.patience;
-                self.waiting.push(Waiting { peer: from, challenge, hello, until });
-                self.batch_at.get_or_insert(now.monotonic + self.config.timing.batching);
-                if self.waiting.len() >= BATCH {
-                    self.verify(now, rng);
-                }
+        if proof.step.len() != Hello::encoded_len(self.policy.attributes()) {
+            return self.deny(from, &proof.nonce, AdmissionError::OutOfTurn("a hello of another length"));
+        }
+        let until = now.monotonic + self.config.timing.patience;
+        let ends = self.terms.end_of(period);
+        let place = Place { peer: from, nonce: proof.nonce, cookie: proof.cookie, until, ends };
+        self.waiting.push_back(Waiting { place, hello: proof.step.clone() });
+        self.batch_at.get_or_insert(now.monotonic + self.config.timing.batching);
+    }
+
+    /// The next piece of work, if there is any: offers first, for those who wait for one wait longest.
+    fn next_work(&mut self, now: Now) -> Option<Work> {
+        if let Some((place, hello)) = self.welcome.pop_front() {
+            return Some(Work::Offer(place, hello));
+        }
+        if !due(self.batch_at, now.monotonic) && self.waiting.len() < BATCH {
+            return None;
+        }
+        let next: Vec<Waiting> = self.waiting.drain(..BATCH.min(self.waiting.len())).collect();
+        if self.waiting.is_empty() {
+            self.batch_at = None;
+        }
+        match self.verifier(now).cloned() {
+            Some(verifier) if !next.is_empty() => Some(Work::Verify(verifier, next)),
+            _ => {
+                // The period ended while they waited.
+                next.iter().for_each(|one| self.refuse(one.place.peer, Reason::NotReady, &one.place.nonce));
+                None
             }
         }
     }
 
-    /// Verifies all who wait, in one product if all are good.
-    fn verify(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        self.batch_at = None;
-        let waiting = core::mem::take(&mut self.waiting);
-        let Some(verifier) = self.verifier(now).cloned() else {
-            // The period ended while they waited.
-            return waiting
-                .iter()
-                .for_each(|one| self.refuse(one.peer, Reason::NotReady, &one.challenge.nonce));
-        };
-        let (places, hellos): (Vec<_>, Vec<_>) =
-            waiting.into_iter().map(|one| ((one.peer, one.challenge, one.until), one.hello)).unzip();
-        let verdicts = Hello::verify_batch(hellos, &verifier, rng);
-        for ((peer, challenge, until), verdict) in places.into_iter().zip(verdicts) {
-            let offered = verdict.and_then(|hello| self.offer(hello, &challenge, rng));
-            match offered {
-                Err(error) => self.deny(peer, &challenge.nonce, error.into()),
-                Ok((garbling, offer)) => {
-                    self.send(peer, challenge.nonce, offer);
-                    self.garble(peer, challenge.nonce, garbling, until);
+    fn done(&mut self, done: Done) {
+        match done {
+            Done::Verified(verdicts) => {
+                for (place, verdict) in verdicts {
+                    match verdict {
+                        Err(error) => self.deny(place.peer, &place.nonce, error.into()),
+                        Ok(hello) => self.welcome.push_back((place, hello)),
+                    }
                 }
             }
+            Done::Offered(place, Err(error)) => self.deny(place.peer, &place.nonce, error.into()),
+            Done::Offered(place, Ok((garbling, offer))) => {
+                self.send(place.peer, place.nonce, offer);
+                self.garble(place.peer, place.nonce, garbling, (place.until, place.ends));
+            }
         }
-    }
-
-    fn offer(
-        &self,
-        hello: VerifiedHello,
-        challenge: &Challenge,
-        rng: &mut dyn CryptoRngCore,
-    ) -> Result<(Garbling, Vec<u8>), AbkeError> {
-        let Self { config, policy, .. } = self;
-        let server = config.keypair.public().encode();
-        let terms = Terms { policy: config.policy.id(), server: &server, channel: &challenge.channel() };
-        let mut coins = [0; 32];
-        rng.fill_bytes(&mut coins);
-        let mut signing = <rand_chacha::ChaCha20Rng as rand_core::SeedableRng>::from_seed(coins);
-        let sign = |context: &Digest| {
-            config.keypair.sign(&config.deployment, Label::Abke, context, &mut signing).encode()
-        };
-        hello.offer(&terms, Arc::clone(policy), rng, sign)
     }
 
     /// Sends the next tables, and waits for the drone to ask for more or, if that was all, to commit itself.
-    fn garble(&mut self, peer: Peer, nonce: Nonce, mut garbling: Garbling, until: Duration) {
+    fn garble(&mut self, peer: Peer, nonce: Nonce, mut garbling: Garbling, until: Until) {
         for _ in 0..WINDOW {
             match garbling.next_tables() {
                 Err(error) => return self.deny(peer, &nonce, error.into()),
@@ -310,18 +298,19 @@ impl<S: Suite> Gate<S> {
         self.go_on(peer, nonce, Stage::Garbling(Box::new(garbling)), until);
     }
 
-    fn go_on(&mut self, peer: Peer, nonce: Nonce, stage: Stage, until: Duration) {
-        self.runs.insert(peer, Run { nonce, stage, until });
+    fn go_on(&mut self, peer: Peer, nonce: Nonce, stage: Stage, (until, ends): Until) {
+        self.runs.insert(peer, Run { nonce, stage, until, ends });
     }
 
     fn step(&mut self, from: Peer, message: &AdmissionStep) {
-        let Some(Run { nonce, stage, until }) = self.runs.remove(&from) else {
+        let Some(Run { nonce, stage, until, ends }) = self.runs.remove(&from) else {
             let offence = Offence::OutOfPlace("AdmissionStep");
             return self.out.event(GateEvent::Blamed { peer: from, offence });
         };
         if nonce != message.nonce {
             return self.deny(from, &nonce, AdmissionError::OutOfTurn("a step of another run"));
         }
+        let until = (until, ends);
         match (stage, message.step.as_slice()) {
             (Stage::Garbling(garbling), []) => self.garble(from, nonce, *garbling, until),
             (Stage::Garbling(garbling), step) => match garbling.finish() {
@@ -335,14 +324,14 @@ impl<S: Suite> Gate<S> {
                 Ok((session, confirmation)) => {
                     self.send(from, nonce, confirmation);
                     let pseudonym = session.pseudonym();
-                    self.sessions.insert(from, session);
-                    self.out.event(GateEvent::Admitted { peer: from, pseudonym });
+                    self.sessions.insert(from, (nonce, session));
+                    self.out.event(GateEvent::Admitted { peer: from, pseudonym, until: ends });
                 }
             },
         }
     }
 
-    fn commitment(&mut self, peer: Peer, nonce: Nonce, awaiting: Awaiting, step: &[u8], until: Duration) {
+    fn commitment(&mut self, peer: Peer, nonce: Nonce, awaiting: Awaiting, step: &[u8], until: Until) {
         match awaiting.commitment(step) {
             Err(error) => self.deny(peer, &nonce, error.into()),
             Ok((seeded, seeds)) => {
@@ -373,16 +362,26 @@ impl<S: Suite> Gate<S> {
         self.out.send(&self.config.deployment, peer, &Message::Refusal(refusal));
     }
 
-    fn disconnected(&mut self, peer: Peer) {
-        self.waiting.retain(|one| one.peer != peer);
+    pub(crate) fn disconnected(&mut self, peer: Peer) {
+        self.waiting.retain(|one| one.place.peer != peer);
+        self.welcome.retain(|(place, _)| place.peer != peer);
         self.runs.remove(&peer);
         self.sessions.remove(&peer);
         self.spent.remove(&peer);
     }
 
-    fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if due(self.batch_at, now.monotonic) {
-            self.verify(now, rng);
+    /// The slot keys of a period; those for other fields verify nothing here.
+    pub(crate) fn take_slot_keys(&mut self, key: &AuthorityKey) {
+        if key.attributes() == self.policy.attributes() {
+            self.verifier = Some(Arc::new(Verifier::new(key.clone())));
+        }
+    }
+
+    /// Does what is due, and one piece of work at most.
+    pub(crate) fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if let Some(work) = self.next_work(now) {
+            let done = work.run(&self.config, &self.policy, &Secret::random(rng));
+            self.done(done);
         }
         let silent = |(peer, run): (&Peer, &Run)| (run.until <= now.monotonic).then_some((*peer, run.nonce));
         for (peer, nonce) in self.runs.iter().filter_map(silent).collect::<Vec<_>>() {
@@ -391,8 +390,10 @@ impl<S: Suite> Gate<S> {
         }
     }
 
-    fn deadline(&self) -> Option<Duration> {
-        self.runs.values().map(|run| run.until).chain(self.batch_at).min()
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        let work = !self.welcome.is_empty() || self.waiting.len() >= BATCH;
+        let at_once = work.then_some(Duration::ZERO);
+        self.runs.values().map(|run| run.until).chain(self.batch_at).chain(at_once).min()
     }
 }
 
@@ -408,18 +409,13 @@ impl<S: Suite> Machine for Gate<S> {
             Input::Received { from, bytes } => match Message::decode(&self.config.deployment, bytes) {
                 Err(error) => self.out.event(GateEvent::Blamed { peer: from, offence: error.into() }),
                 Ok(message) => {
-                    if !self.hear(now, from, &message, rng) {
+                    if !self.hear(now, from, &message) {
                         let offence = Offence::OutOfPlace("message to a gate");
                         self.out.event(GateEvent::Blamed { peer: from, offence });
                     }
                 }
             },
-            Input::Command(GateCommand::SlotKeys(key)) => {
-                // Keys for other fields verify nothing here.
-                if key.attributes() == self.policy.attributes() {
-                    self.verifier = Some(Verifier::new(key));
-                }
-            }
+            Input::Command(GateCommand::SlotKeys(key)) => self.take_slot_keys(&key),
         }
         self.tick(now, rng);
     }

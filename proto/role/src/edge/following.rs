@@ -109,6 +109,9 @@ impl<S: Suite> Edge<S> {
         let (core, held, slot) = (header.core(), &member.membership, member.membership.slot());
         let same_term = core.epoch.term == held.epoch().term;
         let tree = core.kind == Kind::Rekey && core.strategy == StrategyKind::Tree;
+        if self.is_beyond_the_term(held, header) {
+            return Ok(Step::TooFar);
+        }
         if matches!(part, Some(Part::Delta(_) | Part::Path(_))) && !tree {
             return Err(Error::UnsupportedStrategy);
         }
@@ -152,6 +155,9 @@ impl<S: Suite> Edge<S> {
         spare: Option<&SparePair<S>>,
         part: &Part,
     ) -> Result<Membership<S>, Error> {
+        if let Some(reached) = self.reach_unnamed(&member.membership, header, part) {
+            return reached;
+        }
         let keypair = self.keypair.as_ref().ok_or(Error::MissingEntry)?;
         let core = header.core();
         let context = GroupContext {

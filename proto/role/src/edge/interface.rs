@@ -104,6 +104,19 @@ pub enum EdgeEvent {
     Envelope(EnvelopeEvent),
     /// A message could not be sent.
     SendFailed(&'static str),
+    /// This drone, which shows no name, is a member.
+    #[cfg(feature = "abke")]
+    Admitted {
+        /// As whom.
+        pseudonym: quiver_ainq::Pseudonym,
+        /// Its slot.
+        slot: Slot,
+        /// When this membership ends.
+        until: quiver_ainq::UnixTime,
+    },
+    /// This edge, which has no name, is over.
+    #[cfg(feature = "abke")]
+    Ended(super::Ending),
     /// This drone is no longer a member, as it asked.
     Left,
     /// This drone was put out of the group.

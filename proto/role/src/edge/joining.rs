@@ -35,6 +35,9 @@ impl<S: Suite> Joining<S> {
 impl<S: Suite> Edge<S> {
     /// Says hello to the first connected leader.
     pub(super) fn begin_join(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if self.is_anonymous() {
+            return self.begin_run(now, rng);
+        }
         let (Some(keypair), Some(group), Some(peer)) =
             (&self.keypair, &self.wanted, self.leaders.first().copied())
         else {
@@ -140,6 +143,9 @@ impl<S: Suite> Edge<S> {
         welcome: &mut Welcome<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
+        if self.is_anonymous() {
+            return self.welcomed_unnamed(now, from, welcome, rng);
+        }
         let Standing::Joining(joining) = &self.standing else {
             return;
         };
@@ -207,6 +213,9 @@ impl<S: Suite> Edge<S> {
     /// A refusal is not authenticated: it sets the pace of retries and may make a member ask to join again, no more.
     #[inline(never)]
     pub(super) fn refused(&mut self, now: Now, from: Peer, refusal: &Refusal, rng: &mut dyn CryptoRngCore) {
+        if self.refused_unnamed(now, from, refusal, rng) {
+            return;
+        }
         match &mut self.standing {
             Standing::Joining(joining) if joining.peer == from && refusal.reference == joining.nonce => {
                 let mut backoff = joining.backoff.clone();
@@ -244,6 +253,9 @@ impl<S: Suite> Edge<S> {
 
     /// Out of date beyond catching up: the old keys are erased and the edge joins anew.
     pub(super) fn rejoin(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if self.is_anonymous() {
+            return self.dropped();
+        }
         self.stand_outside();
         self.persist();
         self.approach(now, rng);

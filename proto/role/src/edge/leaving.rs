@@ -23,6 +23,9 @@ impl<S: Suite> Edge<S> {
     }
 
     pub(super) fn say_leave(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if self.is_anonymous() {
+            return self.say_leave_unnamed(now, rng);
+        }
         let (Standing::Member(member), Some(keypair)) = (&mut self.standing, &self.keypair) else {
             return;
         };
@@ -41,6 +44,7 @@ impl<S: Suite> Edge<S> {
         self.stand_outside();
         self.persist();
         self.out.event(EdgeEvent::Left);
+        self.run_is_left();
     }
 
     /// A signed header removed us: as we asked, or not.
@@ -57,6 +61,7 @@ impl<S: Suite> Edge<S> {
         let retry = self.wanted.is_some().then(|| now.monotonic + backoff.next(rng) * 8);
         self.stand_outside_until(retry, backoff);
         self.persist();
+        self.run_is_put_out(now);
     }
 
     /// A leader's signed notice that names us.

@@ -96,6 +96,8 @@ impl<S: Suite> Edge<S> {
     /// The state to make durable before anything that depends on it is sent.
     pub(super) fn snapshot(&self) -> Snapshot {
         let (header, membership) = match &self.standing {
+            // Without a name a membership does not outlive the process.
+            Standing::Member(member) if self.is_anonymous() => (Some(member.header.bytes().to_vec()), None),
             Standing::Member(member) => {
                 (Some(member.header.bytes().to_vec()), Some(taken(member.membership.encode())))
             }
@@ -126,7 +128,7 @@ impl<S: Suite> Edge<S> {
         };
         // Serialising plain fields into a vector has no way to fail.
         let room = Room(Vec::with_capacity(stored.longest()));
-        Snapshot::new(postcard::serialize_with_flavor(&stored, room).unwrap_or_default())
+        self.with_ledger(Snapshot::new(postcard::serialize_with_flavor(&stored, room).unwrap_or_default()))
     }
 
     /// Puts a machine together from what it persisted.

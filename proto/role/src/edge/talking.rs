@@ -16,9 +16,12 @@ impl<S: Suite> Edge<S> {
         signed: bool,
         rng: &mut dyn CryptoRngCore,
     ) {
-        let (Standing::Member(member), Some(keypair)) = (&mut self.standing, &self.keypair) else {
+        let Standing::Member(member) = &mut self.standing else {
             return self.out.event(EdgeEvent::SendFailed("not a member of a group"));
         };
+        if signed && self.keypair.is_none() {
+            return self.out.event(EdgeEvent::SendFailed("a member without a name has no key to sign with"));
+        }
         let synced = member.synced();
         let Some(voice) = member.voice.as_mut().filter(|_| synced) else {
             return self.out.event(EdgeEvent::SendFailed("not yet in step with the group"));
@@ -26,7 +29,7 @@ impl<S: Suite> Edge<S> {
         match voice.speak(now, member.membership.group(), channel, data) {
             Err(reason) => self.out.event(EdgeEvent::SendFailed(reason)),
             Ok(mut message) => {
-                if signed {
+                if let Some(keypair) = self.keypair.as_ref().filter(|_| signed) {
                     message = voice.sign(&self.config.deployment, keypair, message, rng);
                 }
                 self.out.send_to_group(&self.config.deployment, &Message::GroupMessage(message));

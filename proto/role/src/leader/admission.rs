@@ -50,6 +50,9 @@ impl<S: Suite> Leader<S> {
         if let Err((reason, wait)) = self.serves(now, from, &request.group) {
             return self.refuse(from, reason, &request.nonce, wait);
         }
+        if self.demands_policy() {
+            return self.refuse(from, Reason::AdmissionOnly, &request.nonce, Duration::ZERO);
+        }
         let decoded = match request.decode::<S>() {
             Ok(decoded) => decoded,
             Err(error) => {

@@ -4,8 +4,9 @@ use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Handle, Roster, Slot, StrategyKind, Suite};
+use quiver_ainq::{Handle, Roster, Slot, StrategyKind, Suite, UnixTime};
 
+use super::gate::Unnamed;
 use super::vetting::Vetted;
 
 /// How many members one epoch of a tree removes at most. With 2^20 slots, 1,024 scattered leavers touch 11,263 nodes, and
@@ -24,6 +25,7 @@ pub(super) struct Backlog<S: Suite> {
     unwritten: usize,
     leaves: BTreeSet<Slot>,
     joins: VecDeque<Vetted<S>>,
+    unnamed: Vec<Unnamed>,
     /// After a failure: when to try again.
     retry: Option<Duration>,
 }
@@ -35,6 +37,8 @@ pub(super) struct Portion<S: Suite> {
     /// Slots of members.
     pub(super) leaves: Vec<Slot>,
     pub(super) joins: Vec<Vetted<S>>,
+    /// Who joins without a name.
+    pub(super) unnamed: Vec<Unnamed>,
 }
 
 impl<S: Suite> Backlog<S> {
@@ -44,6 +48,7 @@ impl<S: Suite> Backlog<S> {
             unwritten: 0,
             leaves: BTreeSet::new(),
             joins: VecDeque::new(),
+            unnamed: Vec::new(),
             retry: None,
         }
     }
@@ -88,9 +93,20 @@ impl<S: Suite> Backlog<S> {
         self.joins.extend(joins);
     }
 
+    /// Who is to be let in without a name.
+    pub(super) fn admit_unnamed(&mut self, unnamed: Vec<Unnamed>) {
+        self.unnamed.extend(unnamed);
+    }
+
+    /// Until when those are to be in who are to be let in without a name.
+    pub(super) fn unnamed(&self) -> impl Iterator<Item = UnixTime> + '_ {
+        self.unnamed.iter().map(|one| one.admission.member.until)
+    }
+
     /// When the next epoch is to be made of it: at once, but not after a failure.
     pub(super) fn deadline(&self) -> Option<Duration> {
-        let waits = self.evicts() || !self.leaves.is_empty() || !self.joins.is_empty();
+        let joins = !self.joins.is_empty() || !self.unnamed.is_empty();
+        let waits = self.evicts() || !self.leaves.is_empty() || joins;
         waits.then(|| self.retry.unwrap_or(Duration::ZERO))
     }
 
@@ -125,7 +141,7 @@ impl<S: Suite> Backlog<S> {
             && let Some(slot) = self.leaves.pop_first()
         {
             // It may have been put out meanwhile.
-            if roster.get(slot).is_some() {
+            if roster.holds(slot) {
                 leaves.push(slot);
                 room -= 1;
             }
@@ -144,9 +160,14 @@ impl<S: Suite> Backlog<S> {
             room -= frees;
             joins.push(vetted);
         }
+        // Who joins so frees no slot.
+        let unnamed = match self.evictions.is_empty() && self.leaves.is_empty() {
+            true => core::mem::take(&mut self.unnamed),
+            false => Vec::new(),
+        };
         // A wave of joins leaves megabytes of room behind; nobody needs it until the next one.
         self.evictions.shrink_to_fit();
         self.joins.shrink_to_fit();
-        Portion { evictions, leaves, joins }
+        Portion { evictions, leaves, joins, unnamed }
     }
 }

@@ -5,20 +5,21 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{
-    Batch, Epoch, EpochOutput, Handle, Kind, LEADER_SLOT, Leadership, Name, Roster, Slot, Suite, Times,
-    UnixTime,
+    Anonymous, Batch, Epoch, EpochOutput, Handle, Kind, LEADER_SLOT, Leadership, Name, Roster, Slot, Suite,
+    Times, UnixTime,
 };
-use quiver_message::Reason;
+use quiver_message::{Nonce, Reason};
 use rand_core::CryptoRngCore;
 
 use super::broadcast::Broadcast;
+use super::gate::Unnamed;
 use super::memory::{Change, Spare, epoch_change, held_change, spare_change};
 use super::spreading::Spreading;
 use super::vetting::Vetted;
 use super::waiting::Candidate;
 use super::{Leader, LeaderEvent};
-use crate::Now;
 use crate::speech::{EpochFacts, Seat, Voice};
+use crate::{Now, Peer};
 
 /// How long to wait after an epoch could not be made.
 const RETRY_FAILED: Duration = Duration::from_secs(10);
@@ -42,8 +43,10 @@ pub(super) struct Lead<S: Suite> {
     pub(super) spreading: Spreading,
     /// Whether the leadership still owes work that need not be done before an epoch is on its way.
     pub(super) unsettled: bool,
-    /// Not later than the end of the first identity on the roster that ends.
+    /// Not later than the end of the first identity or anonymous membership on the roster that ends.
     pub(super) first_end: UnixTime,
+    /// On the monotonic clock: when the first anonymous membership ends.
+    pub(super) parting: Option<Duration>,
 }
 
 impl<S: Suite> Lead<S> {
@@ -66,8 +69,9 @@ impl<S: Suite> Lead<S> {
 /// The slots of those whose identity has ended, and when the next one ends.
 pub(super) fn ended<S: Suite>(roster: &Roster<S>, now: UnixTime) -> (Vec<Slot>, UnixTime) {
     let (mut ended, mut first_end) = (Vec::new(), UnixTime::MAX);
-    for (slot, public) in roster.iter() {
-        match public.identity.not_after {
+    let named = roster.iter().map(|(slot, public)| (slot, public.identity.not_after));
+    for (slot, end) in named.chain(roster.anonymous_members().map(|(slot, member)| (slot, member.until))) {
+        match end {
             end if end <= now => ended.push(slot),
             end => first_end = first_end.min(end),
         }
@@ -78,6 +82,10 @@ pub(super) fn ended<S: Suite>(roster: &Roster<S>, now: UnixTime) -> (Vec<Slot>, 
 /// What one epoch was made of, beside what came out of it.
 pub(super) struct Made<S: Suite> {
     candidates: Vec<Candidate<S>>,
+    /// Who came in without a name, and where the welcome goes.
+    pub(super) unnamed: Vec<(Peer, Nonce, Anonymous)>,
+    /// Of those who go, the ones without a name.
+    pub(super) parting: BTreeMap<Slot, Anonymous>,
     evictions: Vec<Handle>,
     pub(super) leaving: BTreeMap<Slot, Name>,
     pub(super) evicted: BTreeSet<Slot>,
@@ -88,9 +96,11 @@ pub(super) struct Made<S: Suite> {
 impl<S: Suite> Leader<S> {
     pub(super) fn times(&self, now: Now) -> Times {
         let validity = self.config.timing.validity.as_secs().max(1);
+        // A key does not outlive the first membership that ends: who is out then holds nothing that anybody still takes.
+        let ends = self.first_anonymous_end(now).unwrap_or(UnixTime::MAX);
         Times {
             issued_at: now.unix,
-            valid_until: now.unix.saturating_add(validity),
+            valid_until: now.unix.saturating_add(validity).min(ends),
             revocation_number: self.memory.revocations.number(),
         }
     }
@@ -120,10 +130,12 @@ impl<S: Suite> Leader<S> {
     /// Ends the batch: whoever waits to join or leave does so in one epoch, or in as few as it takes.
     pub(super) fn close_batch(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let joins = self.vetted(now, rng);
+        let unnamed = self.unnamed_that_fit(joins.len());
         let leaves = core::mem::take(&mut self.leaves);
-        if !(joins.is_empty() && leaves.is_empty()) {
+        if !(joins.is_empty() && unnamed.is_empty() && leaves.is_empty()) {
             self.backlog.remove(leaves);
             self.backlog.admit(joins);
+            self.backlog.admit_unnamed(unnamed);
             self.rekey(now, rng);
         }
     }
@@ -156,7 +168,11 @@ impl<S: Suite> Leader<S> {
         for candidate in &made.candidates {
             self.refuse(candidate.peer, Reason::Busy, &candidate.nonce, RETRY_FAILED);
         }
+        for (peer, nonce, _) in &made.unnamed {
+            self.refuse(*peer, Reason::Busy, nonce, RETRY_FAILED);
+        }
         let leaves = made.leaving.keys().filter(|slot| !made.evicted.contains(slot));
+        let leaves = leaves.chain(made.parting.keys());
         self.backlog.give_back(&made.evictions, leaves.copied(), now.monotonic + RETRY_FAILED);
     }
 
@@ -166,6 +182,7 @@ impl<S: Suite> Leader<S> {
         let portion = self.backlog.take(leadership.strategy(), leadership.roster());
         let (evictions, leaves) = (portion.evictions, portion.leaves);
         let joins = self.still_welcome(now, portion.joins, &evictions);
+        let unnamed = self.unnamed_still_welcome(now, portion.unnamed);
         let roster = self.roster();
         let evicted: BTreeSet<Slot> = evictions.iter().filter_map(|handle| roster.find(handle)).collect();
         let is_revoked =
@@ -174,9 +191,13 @@ impl<S: Suite> Leader<S> {
         let leaving = leaves.iter().chain(&evicted);
         let leaving = leaving.filter_map(|slot| Some((*slot, roster.get(*slot)?.identity.name.clone())));
         let leaving = leaving.collect();
+        let parting = leaves.iter().filter_map(|slot| Some((*slot, *roster.anonymous(*slot)?))).collect();
         let (candidates, joins) = joins.into_iter().unzip();
-        let batch = Batch { joins, removals: leaves, evictions: evictions.clone() };
-        Some((batch, Made { candidates, evictions, leaving, evicted, revoked }))
+        let seats = unnamed.iter().map(Unnamed::seat).collect();
+        let admissions = unnamed.into_iter().map(|one| one.admission).collect();
+        let batch = Batch { joins, admissions, removals: leaves, evictions: evictions.clone() };
+        let made = Made { candidates, unnamed: seats, parting, evictions, leaving, evicted, revoked };
+        Some((batch, made))
     }
 
     /// Much may have happened since their signatures were verified.
@@ -208,7 +229,7 @@ impl<S: Suite> Leader<S> {
         // A crash between the epochs of a mass eviction lets nobody stay.
         changes.extend(self.backlog.write_down().map(|handle| Change::Evicted(*handle.as_bytes())));
         let voice = self.secure(&lead.leadership, &output, changes, rng);
-        for slot in &output.assigned {
+        for slot in output.assigned.iter().chain(&output.admitted) {
             // A leave that was asked for in this slot was of the membership before.
             self.leaves.remove(slot);
         }
@@ -218,9 +239,10 @@ impl<S: Suite> Leader<S> {
         self.dismiss(&output, made);
         self.give_notice(output.header.core.epoch, &made.evictions, rng);
         self.welcome(&output, &made.candidates);
+        self.welcome_unnamed(&output.header, &output.admitted, &made.unnamed);
         let evicted = made.evicted.iter().filter_map(|slot| made.leaving.get(slot)).cloned().collect();
         self.tell_deputies(&output, &made.evictions, evicted);
-        self.distribute(&output.assigned.iter().copied().collect());
+        self.distribute(&output.assigned.iter().chain(&output.admitted).copied().collect());
     }
 
     /// The same term in its next epoch.
@@ -245,18 +267,22 @@ impl<S: Suite> Leader<S> {
         // Who is out could still speak as anyone under the former key.
         let former = output.dropped.is_empty().then_some(lead.voice);
         let ends = made.candidates.iter().map(|candidate| candidate.request.drone.identity.not_after);
+        let ends = ends.chain(made.unnamed.iter().map(|(_, _, member)| member.until));
+        let unnamed = lead.leadership.roster().anonymous_members();
+        let parting = unnamed.map(|(_, member)| member.until.saturating_sub(now.unix)).min();
         lead.spreading.start_epoch(now, &self.config.timing);
         Lead {
             voice: voice.overlap(former, now.monotonic + OVERLAP),
             renew: self.renewal(now),
             unsettled: true,
             first_end: ends.fold(lead.first_end, UnixTime::min),
+            parting: parting.map(|left| now.monotonic.saturating_add(Duration::from_secs(left))),
             ..lead
         }
     }
 
     pub(super) fn report(&mut self, kind: Kind, output: &EpochOutput<S>, members: usize) {
-        let (added, removed) = (output.assigned.len(), output.dropped.len());
+        let (added, removed) = (output.assigned.len() + output.admitted.len(), output.dropped.len());
         let epoch = output.header.core.epoch;
         self.out.event(LeaderEvent::EpochActivated { epoch, kind, members, added, removed });
     }

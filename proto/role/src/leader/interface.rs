@@ -4,7 +4,9 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, Epoch, Error, Handle, IssuedToken, Kind, Name, Slot, StrategyKind, Suite};
+use quiver_ainq::{
+    Deployment, Epoch, Error, Handle, IssuedToken, Kind, Name, Pseudonym, Slot, StrategyKind, Suite, UnixTime,
+};
 use quiver_message::Reason;
 
 #[cfg(feature = "abe")]
@@ -95,6 +97,9 @@ pub enum LeaderCommand {
         /// At most 65,536 bytes.
         data: Vec<u8>,
     },
+    /// The slot keys of the period, for a leader that demands a policy.
+    #[cfg(feature = "abke")]
+    SlotKeys(quiver_abke::AuthorityKey),
     /// Envelopes, which need no membership.
     #[cfg(feature = "abe")]
     Envelope(EnvelopeCommand),
@@ -134,6 +139,30 @@ pub enum LeaderEvent {
         name: Name,
         /// Its slot.
         slot: Slot,
+    },
+    /// Somebody without a name joined: he showed that he satisfies the policy.
+    Admitted {
+        /// As whom.
+        pseudonym: Pseudonym,
+        /// The slot.
+        slot: Slot,
+        /// When this membership ends.
+        until: UnixTime,
+    },
+    /// Somebody without a name is out, because he left or his time was over.
+    Parted {
+        /// As whom he was in.
+        pseudonym: Pseudonym,
+        /// The former slot.
+        slot: Slot,
+    },
+    /// Somebody did not show what is demanded. Nobody else is told why.
+    #[cfg(feature = "abke")]
+    Denied {
+        /// On which connection.
+        peer: Peer,
+        /// Why.
+        why: crate::admission::AdmissionError,
     },
     /// A member left or was removed.
     Removed {

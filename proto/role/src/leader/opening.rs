@@ -38,7 +38,9 @@ impl<S: Suite> Leader<S> {
             Some(Ok(opening)) => opening,
             Some(Err(error)) => return self.out.event(LeaderEvent::RekeyFailed(error)),
         };
-        let (mut changes, first_end) = self.unseat_the_invalid(now);
+        let mut changes = self.unseat_the_named();
+        let (invalid, first_end) = self.unseat_the_invalid(now);
+        changes.extend(invalid);
         let spares = self.memory.unspent();
         changes.extend(self.unseat_the_scattered(&spares));
         match self.leadership(opening, &spares, rng) {
@@ -126,6 +128,7 @@ impl<S: Suite> Leader<S> {
             spreading: Spreading::new(now, &self.config.timing),
             unsettled: true,
             first_end,
+            parting: None,
             leadership,
         });
         self.follow_hints();

@@ -158,6 +158,8 @@ impl<S: Suite> Leader<S> {
     fn set_down(&mut self) {
         let Some(lead) = self.lead.take() else { return };
         self.memory.roster = lead.leadership.roster().clone();
+        self.memory.roster.forget_anonymous();
+        self.close_gate();
         // As the records say.
         for handle in self.backlog.evictions() {
             if let Some(slot) = self.memory.roster.evict(*handle) {

@@ -93,10 +93,14 @@ impl<S: Suite> Leader<S> {
             self.memory.remove_spare(*slot);
             let peer = self.links.remove(*slot);
             // A member that joined again is not told: it waits for its welcome.
-            let Some(name) = made.leaving.get(slot) else { continue };
-            if let Some(peer) = peer {
+            let (name, unnamed) = (made.leaving.get(slot), made.parting.get(slot));
+            if let Some(peer) = peer.filter(|_| name.is_some() || unnamed.is_some()) {
                 self.out.send_encoded(peer, lead.now.message_with(None));
             }
+            if let Some(member) = unnamed {
+                self.out.event(LeaderEvent::Parted { pseudonym: member.pseudonym, slot: *slot });
+            }
+            let Some(name) = name else { continue };
             revoked.extend(peer.filter(|_| made.revoked.contains(slot)));
             let evicted = made.evicted.contains(slot);
             self.out.event(LeaderEvent::Removed { name: name.clone(), slot: *slot, evicted });

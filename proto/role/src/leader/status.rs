@@ -17,6 +17,8 @@ pub struct LeaderStatus {
     pub digest: Option<[u8; 32]>,
     /// Members on the roster.
     pub members: usize,
+    /// Of them, those without a name.
+    pub anonymous: usize,
     /// Members whose connection is known.
     pub connected: usize,
     /// Members that acknowledged the epoch.
@@ -62,6 +64,7 @@ impl<S: Suite> Leader<S> {
             epoch,
             digest: self.lead.as_ref().map(|lead| *lead.leadership.digest()),
             members: self.roster().len(),
+            anonymous: self.roster().anonymous_members().count(),
             connected: self.links.connected(),
             acknowledged: self.links.acknowledged(),
             pending_joins: self.waiting.len() + self.backlog.joins(),
@@ -85,7 +88,7 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// Who is on the roster.
+    /// Who is on the roster by name.
     pub fn members(&self) -> impl Iterator<Item = (Slot, &Name)> {
         self.roster().iter().map(|(slot, public)| (slot, &public.identity.name))
     }

@@ -7,6 +7,7 @@ use core::time::Duration;
 use quiver_ainq::Suite;
 use quiver_message::{DecodedJoinRequest, Nonce};
 
+use super::gate::Unnamed;
 use crate::{Now, Peer};
 
 /// How many joins may wait in any group. In a large one an eighth of its places may: forming it takes a handful of epochs
@@ -20,6 +21,8 @@ const MAX_PER_PEER: usize = 256;
 #[derive(Debug)]
 pub(super) struct Waiting<S: Suite> {
     joins: Vec<Candidate<S>>,
+    /// Who showed what is demanded, in the order they did.
+    unnamed: Vec<Unnamed>,
     per_peer: BTreeMap<Peer, usize>,
     /// Nonces of requests that were taken, for as long as their challenge would admit them again: a request that is
     /// replayed would end its sender's membership.
@@ -48,6 +51,7 @@ impl<S: Suite> Waiting<S> {
     pub(super) fn new(max_members: u32, lifetime: Duration) -> Self {
         Self {
             joins: Vec::new(),
+            unnamed: Vec::new(),
             per_peer: BTreeMap::new(),
             taken: BTreeMap::new(),
             forget: None,
@@ -60,7 +64,7 @@ impl<S: Suite> Waiting<S> {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.joins.len()
+        self.joins.len() + self.unnamed.len()
     }
 
     /// Whether no more fit.
@@ -88,6 +92,20 @@ impl<S: Suite> Waiting<S> {
         self.stir(now);
     }
 
+    pub(super) fn push_unnamed(&mut self, now: Now, unnamed: Unnamed) {
+        self.unnamed.push(unnamed);
+        self.stir(now);
+    }
+
+    /// Who hung up is not let in.
+    pub(super) fn forget_unnamed(&mut self, peer: Peer) {
+        self.unnamed.retain(|one| one.peer != peer);
+    }
+
+    pub(super) fn take_unnamed(&mut self) -> Vec<Unnamed> {
+        core::mem::take(&mut self.unnamed)
+    }
+
     /// Somebody came or leaves: the batch closes when nobody follows for a while, or when the first has waited long enough.
     pub(super) fn stir(&mut self, now: Now) {
         self.first.get_or_insert(now.monotonic);
@@ -113,6 +131,7 @@ impl<S: Suite> Waiting<S> {
     /// Nobody waits any more. The requests are known as long as their challenges admit them.
     pub(super) fn abandon(&mut self) {
         (self.joins, self.first) = (Vec::new(), None);
+        self.unnamed = Vec::new();
         self.per_peer.clear();
     }
 

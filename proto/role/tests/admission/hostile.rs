@@ -199,7 +199,10 @@ fn give(world: &mut World, gate: &mut Gate<S>, from: Peer, message: &Message<S>)
     let bytes = message.encode(&world.deployment);
     gate.handle_input(world.now(), Input::Received { from, bytes: &bytes }, &mut world.rng);
     world.clock += Duration::from_millis(60);
-    gate.handle_input(world.now(), Input::Timeout, &mut world.rng);
+    // One piece of work with each input.
+    for _ in 0..3 {
+        gate.handle_input(world.now(), Input::Timeout, &mut world.rng);
+    }
     let decoded = |(_, bytes): (Peer, Vec<u8>)| Message::decode(&world.deployment, &bytes).unwrap();
     sent(gate).into_iter().map(decoded).collect()
 }
@@ -234,6 +237,7 @@ fn run_that_is_relayed_to_another_leader_ends_at_its_signature() {
         let bytes = passed.encode(&deployment);
         far.handle_input(now, Input::Received { from: at_far, bytes: &bytes }, &mut rng);
         let later = quiver_role::Now { monotonic: now.monotonic + Duration::from_secs(1), ..now };
+        far.handle_input(later, Input::Timeout, &mut rng);
         far.handle_input(later, Input::Timeout, &mut rng);
         let steps = sent(&mut far).into_iter().filter_map(|(_, bytes)| {
             match Message::<S>::decode(&deployment, &bytes).unwrap() {

@@ -1,5 +1,8 @@
-//! Admission by certified fields: a gate, applicants, and whoever is between them.
+//! Admission by certified fields: a gate, applicants, and whoever is between them; and the groups that come of it.
 
 mod admitting;
 mod hostile;
+mod joining;
+mod parting;
+mod swarm;
 mod world;

@@ -1,0 +1,53 @@
+//! Members without a name: let in because they showed that they satisfy a policy, by a key exchange that says nothing else.
+//!
+//! What such an exchange gives both sides, W, takes the place of the pairwise secret T, and everything after that is as for other
+//! members. But no identity, no public key and no spare point stand behind it, so the membership is the leader's of one term alone: it
+//! is not in the roster's hash, in no replica, and in no term that is opened later. It ends at a time that is known when it begins.
+
+use core::fmt;
+
+use quiver_crypto::Hex;
+
+use crate::{AgreedSecret, UnixTime};
+
+/// Names an anonymous member for one membership: 16 bytes that both sides took from their exchange, and nobody can link to another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pseudonym(pub [u8; 16]);
+
+impl Pseudonym {
+    /// The bytes.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Pseudonym {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Hex(&self.0).fmt(f)
+    }
+}
+
+impl fmt::Debug for Pseudonym {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pseudonym({self})")
+    }
+}
+
+/// What a leader knows of an anonymous member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anonymous {
+    /// Its name for this membership.
+    pub pseudonym: Pseudonym,
+    /// When the membership ends: with the period of what it showed, or before.
+    pub until: UnixTime,
+}
+
+/// Somebody who is to be let in without a name.
+#[derive(Debug)]
+pub struct Admission {
+    /// As whom, until when.
+    pub member: Anonymous,
+    /// W, from the exchange.
+    pub secret: AgreedSecret,
+}

@@ -1,0 +1,110 @@
+//! What of a gate's work takes long: curve arithmetic, one piece at a time.
+//!
+//! A piece has all that it needs and its own randomness, drawn by the gate when it was cut. So a gate that works in turns with other
+//! things holds them up for a piece at most, and what comes out does not depend on who does it when.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_abke::exchange::{Garbling, Hello, Policy, Terms, VerifiedHello};
+use quiver_abke::{Error as AbkeError, Verifier};
+use quiver_ainq::{Label, Suite, UnixTime};
+use quiver_crypto::{Digest, Secret};
+use quiver_message::{COOKIE_LEN, Nonce};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::GateConfig;
+use crate::Peer;
+
+/// Whose run a piece of work is of, and what binds the run to its connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) peer: Peer,
+    pub(super) nonce: Nonce,
+    pub(super) cookie: [u8; COOKIE_LEN],
+    /// On the monotonic clock: how long the run may take.
+    pub(super) until: Duration,
+    /// When the period ends of what is shown.
+    pub(super) ends: UnixTime,
+}
+
+/// A key that waits to be verified.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) place: Place,
+    /// The first step, of the length that it must have.
+    pub(super) hello: Vec<u8>,
+}
+
+/// A piece of work.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// Keys to be decoded and verified, in one product if all are good.
+    Verify(Arc<Verifier>, Vec<Waiting>),
+    /// An offer to be made.
+    Offer(Place, VerifiedHello),
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) enum Done {
+    Verified(Vec<(Place, Result<VerifiedHello, AbkeError>)>),
+    Offered(Place, Result<(Garbling, Vec<u8>), AbkeError>),
+}
+
+impl Work {
+    /// Does it.
+    pub(super) fn run<S: Suite>(
+        self,
+        config: &GateConfig<S>,
+        policy: &Arc<Policy>,
+        seed: &Secret<32>,
+    ) -> Done {
+        let mut rng = ChaCha20Rng::from_seed(*seed.expose());
+        match self {
+            Self::Verify(verifier, waiting) => Done::Verified(verify(&verifier, policy, waiting, &mut rng)),
+            Self::Offer(place, hello) => Done::Offered(place, offer(config, policy, &place, hello, &mut rng)),
+        }
+    }
+}
+
+fn verify(
+    verifier: &Verifier,
+    policy: &Policy,
+    waiting: Vec<Waiting>,
+    rng: &mut ChaCha20Rng,
+) -> Vec<(Place, Result<VerifiedHello, AbkeError>)> {
+    let (mut places, mut hellos, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
+    for Waiting { place, hello } in waiting {
+        match Hello::decode(&hello, policy.attributes()) {
+            Err(error) => verdicts.push((place, Err(error))),
+            Ok(hello) => {
+                places.push(place);
+                hellos.push(hello);
+            }
+        }
+    }
+    verdicts.extend(places.into_iter().zip(Hello::verify_batch(hellos, verifier, rng)));
+    verdicts
+}
+
+fn offer<S: Suite>(
+    config: &GateConfig<S>,
+    policy: &Arc<Policy>,
+    place: &Place,
+    hello: VerifiedHello,
+    rng: &mut ChaCha20Rng,
+) -> Result<(Garbling, Vec<u8>), AbkeError> {
+    let server = config.keypair.public().encode();
+    let channel = [place.nonce.as_slice(), &place.cookie].concat();
+    let terms = Terms { policy: config.policy.id(), server: &server, channel: &channel };
+    let mut coins = *Secret::<32>::random(rng).expose();
+    let mut signing = ChaCha20Rng::from_seed(coins);
+    zeroize::Zeroize::zeroize(&mut coins);
+    let sign = |context: &Digest| {
+        config.keypair.sign(&config.deployment, Label::Abke, context, &mut signing).encode()
+    };
+    hello.offer(&terms, Arc::clone(policy), rng, sign)
+}
