@@ -71,4 +71,6 @@ pub use quorum::{QuorumCommand, QuorumConfig, QuorumEvent, QuorumNode, QuorumRec
 pub use snapshot::Snapshot;
 pub use speech::Source;
 #[cfg(feature = "threshold")]
-pub use threshold::{Master, MasterShare, QuorumSuite};
+pub use threshold::QuorumSuite;
+#[cfg(feature = "services")]
+pub use threshold::{Master, MasterShare};

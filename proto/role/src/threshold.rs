@@ -5,18 +5,22 @@
 //! put there. A machine for a single KGC is made without them and links nothing of FROST.
 
 mod frost;
+#[cfg(feature = "services")]
+mod master;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-use quiver_ainq::{
-    Deployment, Element, KgcId, MasterSecret, QuorumStatement, Suite, UnverifiedPartialKey, VerifiedQuorum,
-};
+use quiver_ainq::{KgcId, Suite, UnverifiedPartialKey, VerifiedQuorum};
 use quiver_crypto::{Digest, Zeroizing};
+use quiver_quorum::Error;
 pub use quiver_quorum::QuorumSuite;
-use quiver_quorum::{Error, SecretShare};
-use rand_core::CryptoRngCore;
+
+#[cfg(feature = "services")]
+pub(crate) use self::master::{Contribution, SignOnce};
+#[cfg(feature = "services")]
+pub use self::master::{Master, MasterShare};
 
 /// Reads public shares that the quorum signed.
 type Read<S> = fn(&VerifiedQuorum) -> Result<Box<dyn Verifier<S>>, Error>;
@@ -52,113 +56,6 @@ impl<S: Suite> PartialEq for Reader<S> {
 }
 
 impl<S: Suite> Eq for Reader<S> {}
-
-/// What a KGC signs with.
-#[derive(Debug)]
-pub enum Master<S: Suite> {
-    /// All of it: a single KGC.
-    Whole(MasterSecret<S>),
-    /// A share of it: one KGC of a quorum.
-    Share(MasterShare<S>),
-}
-
-impl<S: Suite> From<MasterSecret<S>> for Master<S> {
-    fn from(secret: MasterSecret<S>) -> Self {
-        Self::Whole(secret)
-    }
-}
-
-impl<S: Suite> From<MasterShare<S>> for Master<S> {
-    fn from(share: MasterShare<S>) -> Self {
-        Self::Share(share)
-    }
-}
-
-/// x_j, ready to sign, with what the quorum says of its public shares.
-pub struct MasterShare<S: Suite> {
-    kgc: KgcId,
-    version: u32,
-    statement: Vec<u8>,
-    signer: Box<dyn Signer<S>>,
-}
-
-impl<S: QuorumSuite> MasterShare<S> {
-    /// Takes a share, and the quorum's own statement about the shares of its version.
-    ///
-    /// # Errors
-    /// [`Error::WrongQuorum`] if the statement is not signed by the quorum of this deployment, or about other shares;
-    /// [`Error::WrongVersion`] if one of the two was refreshed without the other.
-    pub fn new(
-        deployment: &Deployment<S>,
-        share: SecretShare<S>,
-        statement: &QuorumStatement<S>,
-    ) -> Result<Self, Error> {
-        let verified = statement.verify(deployment).map_err(|_| Error::WrongQuorum)?;
-        frost::check(deployment, &share, &verified)?;
-        let (kgc, version) = (share.kgc(), share.version());
-        Ok(Self { kgc, version, statement: statement.encode(), signer: frost::signer(share) })
-    }
-}
-
-impl<S: Suite> MasterShare<S> {
-    /// Which KGC's share it is.
-    #[must_use]
-    pub const fn kgc(&self) -> KgcId {
-        self.kgc
-    }
-
-    /// How often the shares were refreshed.
-    #[must_use]
-    pub const fn version(&self) -> u32 {
-        self.version
-    }
-
-    /// The quorum's statement, encoded.
-    pub(crate) fn statement(&self) -> &[u8] {
-        &self.statement
-    }
-
-    /// Round 1.
-    pub(crate) fn commit(&self, rng: &mut dyn CryptoRngCore) -> Result<Committed<S>, Error> {
-        self.signer.commit(rng)
-    }
-}
-
-impl<S: Suite> fmt::Debug for MasterShare<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MasterShare")
-            .field("kgc", &self.kgc)
-            .field("version", &self.version)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A KGC's share of x.
-trait Signer<S: Suite>: Send + Sync {
-    /// Draws nonces. They stay in memory, in a function that can be called once.
-    fn commit(&self, rng: &mut dyn CryptoRngCore) -> Result<Committed<S>, Error>;
-}
-
-/// A KGC's commitment, and the one signature share that may be made with it.
-pub(crate) struct Committed<S: Suite> {
-    /// D_j ‖ E_j.
-    pub(crate) commitment: Vec<u8>,
-    pub(crate) sign: SignOnce<S>,
-}
-
-/// Round 2, for a message and everybody's commitments: uses the nonces up.
-pub(crate) type SignOnce<S> =
-    Box<dyn FnOnce(Vec<u8>, &[(KgcId, Vec<u8>)]) -> Result<Contribution<S>, Error> + Send + Sync>;
-
-/// What one KGC contributes to a signature.
-pub(crate) struct Contribution<S: Suite> {
-    /// Names the signing package.
-    pub(crate) package: Digest,
-    /// R of the signature to come.
-    pub(crate) r: Element<S>,
-    /// z_j.
-    pub(crate) share: Zeroizing<Vec<u8>>,
-}
 
 /// Everybody's public shares: what a coordinator needs.
 pub(crate) trait Verifier<S: Suite>: fmt::Debug + Send + Sync {

@@ -1,34 +1,17 @@
 //! The interfaces of [`threshold`](super) over `quiver-quorum`.
 
+#[cfg(feature = "services")]
+pub(super) mod signer;
+
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use quiver_ainq::{Deployment, KgcId, UnverifiedPartialKey, VerifiedQuorum};
+use quiver_ainq::{KgcId, UnverifiedPartialKey, VerifiedQuorum};
 use quiver_crypto::{Digest, Zeroizing};
-use quiver_quorum::{
-    Commitment, Error, PublicShares, QuorumSuite, SecretShare, SignatureShare, SigningNonces, SigningPackage,
-};
-use rand_core::CryptoRngCore;
+use quiver_quorum::{Commitment, Error, PublicShares, QuorumSuite, SignatureShare, SigningPackage};
 
-use super::{Committed, Contribution, Signer, Verifier};
-
-/// The share and the statement that was verified are of one quorum and one version.
-pub(super) fn check<S: QuorumSuite>(
-    deployment: &Deployment<S>,
-    share: &SecretShare<S>,
-    statement: &VerifiedQuorum,
-) -> Result<(), Error> {
-    if share.master() != deployment.master() {
-        return Err(Error::WrongQuorum);
-    }
-    share.matches(&PublicShares::decode(statement.shares())?)
-}
-
-pub(super) fn signer<S: QuorumSuite>(share: SecretShare<S>) -> Box<dyn Signer<S>> {
-    Box::new(Arc::new(share))
-}
+use super::Verifier;
 
 pub(super) fn read<S: QuorumSuite>(statement: &VerifiedQuorum) -> Result<Box<dyn Verifier<S>>, Error> {
     Ok(Box::new(PublicShares::<S>::decode(statement.shares())?))
@@ -41,26 +24,6 @@ fn package<S: QuorumSuite>(
 ) -> Result<SigningPackage<S>, Error> {
     let parts = parts.iter().map(|(kgc, commitment)| Ok((*kgc, Commitment::decode(commitment)?)));
     SigningPackage::new(version, message, parts.collect::<Result<Vec<_>, Error>>()?)
-}
-
-impl<S: QuorumSuite> Signer<S> for Arc<SecretShare<S>> {
-    fn commit(&self, rng: &mut dyn CryptoRngCore) -> Result<Committed<S>, Error> {
-        let (nonces, commitment) = SecretShare::commit(self, rng)?;
-        let share = Self::clone(self);
-        let sign = move |message: Vec<u8>, parts: &[(KgcId, Vec<u8>)]| {
-            contribute(&share, nonces, &package(share.version(), message, parts)?)
-        };
-        Ok(Committed { commitment: commitment.encode(), sign: Box::new(sign) })
-    }
-}
-
-fn contribute<S: QuorumSuite>(
-    share: &SecretShare<S>,
-    nonces: SigningNonces<S>,
-    package: &SigningPackage<S>,
-) -> Result<Contribution<S>, Error> {
-    let z = share.sign(nonces, package)?;
-    Ok(Contribution { package: package.digest(), r: package.commitment(share.master())?, share: z.encode() })
 }
 
 impl<S: QuorumSuite> Verifier<S> for PublicShares<S> {
