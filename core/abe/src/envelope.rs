@@ -47,7 +47,7 @@ pub use kem::Kem;
 pub use receiving::ReceivingSession;
 pub use sender::{Signer, Verifier};
 pub use sending::{Message, SendingSession};
-pub use sessions::{MAX_SESSIONS, MAX_SESSIONS_PER_SENDER, Sessions};
+pub use sessions::{MAX_SESSIONS, MAX_SESSIONS_PER_SENDER, SessionLimits, Sessions};
 pub use splitter::Splitter;
 pub use stream::{CHUNK_LEN, Opener, SEALED_CHUNK_LEN, Sealer};
 pub use whole::{OpenedBytes, open_bytes, seal_bytes};

@@ -16,7 +16,6 @@ use quiver_service::clock;
 use quiver_service::keyring::{self, Entry, Keyring};
 
 pub use self::arguments::{EnvelopeArgs, OpenArgs, SealArgs, SendArgs, TargetArgs};
-use self::authority::Known;
 pub use self::job::{Job, OpenJob, Recipients, SealJob, SendJob, TargetText};
 pub use self::running::{Answer, Carrier, FILE_TIME, hand_over, keep_fetched, perform, sending};
 pub use self::telling::told;
@@ -107,7 +106,7 @@ impl<S: Suite> Holder<S> {
 
 /// What a machine can use of a keyring. What it cannot is logged and left out.
 pub fn attribute_keys<S: Suite>(keyring: &Keyring<S>) -> AttributeKeys {
-    let access = keyring.entries_of(KIND).filter_map(|entry| match usable(entry) {
+    let access = keyring.entries_of(KIND).filter_map(|entry| match AttributeAccess::of(entry) {
         Ok(access) => Some(access),
         Err(error) => {
             tracing::warn!(authority = %entry.authority.name, %error, "attribute authority not used");
@@ -115,10 +114,4 @@ pub fn attribute_keys<S: Suite>(keyring: &Keyring<S>) -> AttributeKeys {
         }
     });
     AttributeKeys::new(access.collect())
-}
-
-fn usable<S: Suite>(entry: &Entry<S>) -> Result<AttributeAccess> {
-    let known = Known::new(entry)?;
-    let key = known.key(entry)?;
-    AttributeAccess::new(known.parameters, key).map_err(|error| Error::authority(known.name, &error))
 }

@@ -14,34 +14,55 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`office`] | the machine with the authorities: [`Office`] |
-//! | [`centre`] | a KGC and an office as one machine for one driver: [`KeyCentre`] |
 //! | [`fetcher`] | the drone's machine: [`Fetcher`] |
-//! | [`maker`] | what a scheme must do for an authority: [`KeyMaker`] |
+//! | [`keyring`] | what a drone holds: [`Keyring`] |
 //! | [`inner`] | what question and answer say |
-#![cfg_attr(feature = "abe", doc = "| [`schemes`] | the schemes of `quiver-abe` doing it |")]
+#![cfg_attr(feature = "services", doc = "| [`office`] | the machine with the authorities: [`Office`] |")]
+#![cfg_attr(
+    feature = "services",
+    doc = "| [`centre`] | a KGC and an office as one machine for one driver: [`KeyCentre`] |"
+)]
+#![cfg_attr(
+    feature = "services",
+    doc = "| [`maker`] | what a scheme must do for an authority: [`KeyMaker`] |"
+)]
+#![cfg_attr(
+    all(feature = "abe", feature = "services"),
+    doc = "| [`schemes`] | the schemes of `quiver-abe` doing it |"
+)]
 #![cfg_attr(
     feature = "abke",
     doc = "| [`certifying`] | the certification of fields for `quiver-abke`, by periods |"
 )]
 
+#[cfg(feature = "services")]
 pub mod centre;
 #[cfg(feature = "abke")]
 pub mod certifying;
 pub mod fetcher;
+#[cfg(feature = "services")]
 mod grants;
 pub mod inner;
+pub mod keyring;
+#[cfg(feature = "services")]
 pub mod maker;
+#[cfg(feature = "services")]
 pub mod office;
+#[cfg(feature = "services")]
 mod pace;
-#[cfg(feature = "abe")]
+#[cfg(all(feature = "abe", feature = "services"))]
 pub mod schemes;
 
+#[cfg(feature = "services")]
 pub use centre::{CentreCommand, CentreEvent, CentreRecord, KeyCentre};
 pub use fetcher::{FetchCommand, FetchEvent, FetchTiming, Fetcher, FetcherConfig, Held};
+#[cfg(feature = "services")]
 pub use grants::Grant;
 pub use inner::{Answer, Question};
+pub use keyring::{Entry, HeldKey, Keyring};
+#[cfg(feature = "services")]
 pub use maker::{Granted, KeyMaker, MakeError};
+#[cfg(feature = "services")]
 pub use office::{Authority, KeyIssued, Office, OfficeCommand, OfficeConfig, OfficeError, OfficeEvent};
 
 /// The kind that the KGC's statements about authorities have whose keys open envelopes.

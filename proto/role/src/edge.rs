@@ -81,6 +81,8 @@ pub struct Edge<S: Suite> {
     /// Once there are parameters or keys. In a box, because most edges of a swarm have none.
     #[cfg(feature = "abe")]
     envelopes: Option<Box<crate::envelopes::Envelopes>>,
+    #[cfg(feature = "abe")]
+    envelope_limits: crate::EnvelopeLimits,
     /// For one without a name. In a box, because most have one.
     #[cfg(feature = "abke")]
     anonymous: Option<Box<Unnamed<S>>>,
@@ -164,6 +166,8 @@ impl<S: Suite> Edge<S> {
             spares: Spares::new(),
             #[cfg(feature = "abe")]
             envelopes: None,
+            #[cfg(feature = "abe")]
+            envelope_limits: crate::EnvelopeLimits::default(),
             #[cfg(feature = "abke")]
             anonymous: None,
             config,

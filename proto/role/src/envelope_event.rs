@@ -34,6 +34,11 @@ pub enum EnvelopeEvent {
         /// Names its session.
         session: [u8; 32],
     },
+    /// The policy or the attributes of one are more than this drone's limits allow. Reported once per session.
+    TooLarge {
+        /// Names its session.
+        session: [u8; 32],
+    },
     /// One was sealed and sent to the group.
     Sent {
         /// Names its session.

@@ -6,6 +6,7 @@
 mod budget;
 mod drone;
 mod keys;
+mod limits;
 mod receiving;
 mod sending;
 
@@ -17,6 +18,7 @@ use quiver_abe::envelope::{EnvelopeError, SessionId, Target};
 use self::budget::Budget;
 pub use self::drone::{DroneSigner, DroneVerifier};
 pub use self::keys::{AttributeAccess, AttributeKeys};
+pub use self::limits::EnvelopeLimits;
 use self::receiving::Receiving;
 pub(crate) use self::sending::Order;
 use self::sending::Sending;
@@ -53,6 +55,8 @@ pub(crate) enum Heard {
     Opened(crate::EnvelopeEvent),
     /// It is for others.
     NotSatisfied(SessionId),
+    /// Its encapsulated key is longer than this drone opens.
+    TooLarge(SessionId),
     /// Its session's opening is missing.
     Ask(SessionId),
     /// It is wrong.
@@ -71,12 +75,12 @@ pub(crate) struct Envelopes {
 }
 
 impl Envelopes {
-    pub(crate) fn new(keys: AttributeKeys) -> Self {
+    pub(crate) fn new(keys: AttributeKeys, limits: EnvelopeLimits) -> Self {
         Self {
             keys,
-            sending: Sending::new(),
+            sending: Sending::new(limits),
             repeats: Budget::of_broadcasts(),
-            receiving: Receiving::new(),
+            receiving: Receiving::new(limits),
             tidying: None,
         }
     }

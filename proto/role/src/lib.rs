@@ -57,7 +57,9 @@ pub use edge::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};
 pub use enrollee::EnrolmentTrouble;
 pub use envelope_event::{Author, EnvelopeEvent};
 #[cfg(feature = "abe")]
-pub use envelopes::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
+pub use envelopes::{
+    AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand, EnvelopeLimits,
+};
 #[cfg(feature = "services")]
 pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord};
 pub use kgcs::Kgcs;

@@ -115,7 +115,7 @@ impl DroneHost {
             // All orders are signed.
             EnvelopeEvent::Opened { author: None, .. } => Happening::UnknownMessage,
             EnvelopeEvent::NotSatisfied { .. } => Happening::Unfit,
-            EnvelopeEvent::Sent { .. } => return,
+            EnvelopeEvent::TooLarge { .. } | EnvelopeEvent::Sent { .. } => return,
         };
         self.reports.happened(self.index, happening);
     }

@@ -5,7 +5,7 @@
 //! K_{n+1} = PRF(K_n, "next", "")       then K_n is erased
 //! ```
 
-use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use quiver_crypto::{Secret, prf, prf_each};
 
@@ -58,12 +58,20 @@ impl Chain {
 #[derive(Debug)]
 pub(super) struct Window {
     chain: Chain,
-    skipped: BTreeMap<u32, MessageKey>,
+    /// By number, ascending; in memory allocated once, because growing leaves copies of keys behind.
+    skipped: Vec<(u32, MessageKey)>,
+    /// How many of those are kept at most.
+    limit: u32,
 }
 
 impl Window {
     pub(super) const fn new(key: Secret<32>) -> Self {
-        Self { chain: Chain::new(key), skipped: BTreeMap::new() }
+        Self { chain: Chain::new(key), skipped: Vec::new(), limit: MAX_SKIPPED }
+    }
+
+    /// From now on keeps so many keys of messages that have not come, [`MAX_SKIPPED`] at most.
+    pub(super) fn limit(&mut self, skipped: u32) {
+        self.limit = skipped.min(MAX_SKIPPED);
     }
 
     /// How many messages lie between the newest one taken and this one.
@@ -74,7 +82,8 @@ impl Window {
     /// The key of message `number`. Nothing changes: whether the message is genuine is not known yet.
     pub(super) fn key(&self, number: u32) -> Result<MessageKey, EnvelopeError> {
         let Some(ahead) = number.checked_sub(self.chain.next) else {
-            let key = self.skipped.get(&number).ok_or(EnvelopeError::Replayed(number))?;
+            let skipped = self.skipped.iter().find(|(skipped, _)| *skipped == number);
+            let (_, key) = skipped.ok_or(EnvelopeError::Replayed(number))?;
             return Ok(MessageKey(key.0.clone()));
         };
         if ahead > MAX_AHEAD {
@@ -91,30 +100,34 @@ impl Window {
     /// window reaches.
     pub(super) fn take(&mut self, number: u32) -> Result<(), EnvelopeError> {
         let Some(ahead) = number.checked_sub(self.chain.next) else {
-            return self.skipped.remove(&number).map(|_| ()).ok_or(EnvelopeError::Replayed(number));
+            let place = self.skipped.iter().position(|(skipped, _)| *skipped == number);
+            return place
+                .map(|place| drop(self.skipped.remove(place)))
+                .ok_or(EnvelopeError::Replayed(number));
         };
         if ahead > MAX_AHEAD {
             return Err(EnvelopeError::TooFarAhead(number));
         }
-        let oldest = number.saturating_add(1).saturating_sub(MAX_SKIPPED);
+        let oldest = number.saturating_add(1).saturating_sub(self.limit);
+        self.skipped.retain(|(skipped, _)| *skipped >= oldest);
+        if ahead > 0 {
+            self.skipped.reserve_exact((self.limit as usize).saturating_sub(self.skipped.len()));
+        }
         for _ in 0..ahead {
             if self.chain.next < oldest {
                 self.chain.pass();
             } else {
                 let (skipped, key) = self.chain.step();
-                self.skipped.insert(skipped, key);
+                self.skipped.push((skipped, key));
             }
         }
         self.chain.pass();
-        self.skipped = self.skipped.split_off(&oldest);
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
-
     use super::*;
     use crate::envelope::Lifetime;
 

@@ -44,6 +44,11 @@ impl ReceivingSession {
         Ok(Self { window: Window::new(session_key), context, group, authority, created, lifetime })
     }
 
+    /// From now on keeps the keys of so many messages that have not come.
+    pub(super) fn limit_skipped(&mut self, skipped: u32) {
+        self.window.limit(skipped);
+    }
+
     /// The session's name.
     #[must_use]
     pub const fn id(&self) -> SessionId {

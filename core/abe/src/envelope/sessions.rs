@@ -4,13 +4,12 @@
 //! [stale](EnvelopeError::Stale). Where there is no room left, the oldest session goes, and with it every opening of the same
 //! sender that is not newer is refused from then on: forgetting never makes a replay possible.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quiver_crypto::{Digest, Hasher};
 
 use super::header::{Header, Lifetime, Opening, SessionId};
-use super::{EnvelopeError, ReceivingSession};
+use super::{EnvelopeError, MAX_SKIPPED, ReceivingSession};
 
 /// The most sessions that one sender may have; those nobody signs count as one sender's. Four times as many as a sender
 /// should have open, because a restarted one begins anew.
@@ -18,16 +17,42 @@ pub const MAX_SESSIONS_PER_SENDER: usize = 32;
 /// The most sessions altogether.
 pub const MAX_SESSIONS: usize = 512;
 /// The most senders of whom it is remembered what was forgotten.
-const MAX_FLOORS: usize = 1024;
+const MAX_SENDERS: usize = 1024;
 /// How far a sender's clock may be ahead, in seconds.
 const MAX_SKEW: u64 = 300;
+
+/// How many sessions a receiver follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionLimits {
+    /// Altogether.
+    pub sessions: usize,
+    /// Of one sender. A sender of this crate's roles has eight open at most.
+    pub per_sender: usize,
+    /// Senders of whom it is remembered what was forgotten. Beyond, openings of every sender are refused that are as old.
+    pub senders: usize,
+    /// Keys kept for messages of one session that have not come: [`MAX_SKIPPED`] at most.
+    pub skipped: u32,
+}
+
+impl Default for SessionLimits {
+    /// For services: [`MAX_SESSIONS`], [`MAX_SESSIONS_PER_SENDER`].
+    fn default() -> Self {
+        Self {
+            sessions: MAX_SESSIONS,
+            per_sender: MAX_SESSIONS_PER_SENDER,
+            senders: MAX_SENDERS,
+            skipped: MAX_SKIPPED,
+        }
+    }
+}
 
 /// Sessions by their names.
 #[derive(Debug, Default)]
 pub struct Sessions {
-    sessions: BTreeMap<SessionId, ReceivingSession>,
+    limits: SessionLimits,
+    sessions: Vec<ReceivingSession>,
     /// Per sender: openings created up to then are refused, and until when that needs to be remembered.
-    floors: BTreeMap<Digest, Floor>,
+    floors: Vec<(Digest, Floor)>,
     /// The same for every sender.
     floor: Floor,
 }
@@ -38,10 +63,10 @@ struct Floor {
 }
 
 impl Sessions {
-    /// None.
+    /// None, and at most so many later.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(limits: SessionLimits) -> Self {
+        Self { limits, ..Self::default() }
     }
 
     /// How many there are.
@@ -59,7 +84,7 @@ impl Sessions {
     /// The session of this name, if its opening was read and its time is not over.
     #[must_use]
     pub fn session(&self, id: &SessionId, now: u64) -> Option<&ReceivingSession> {
-        self.sessions.get(id).filter(|session| now < session.ends())
+        self.sessions.iter().find(|session| session.id() == *id).filter(|session| now < session.ends())
     }
 
     /// Whether an opening is worth being opened; costs nothing.
@@ -68,12 +93,14 @@ impl Sessions {
     /// [`EnvelopeError::Replayed`] if it was read, [`EnvelopeError::Stale`] if its time is over, lies ahead, or might have
     /// been forgotten.
     pub fn admits(&self, opening: &Opening, now: u64) -> Result<(), EnvelopeError> {
-        if self.sessions.contains_key(&opening.session()) {
+        if self.sessions.iter().any(|session| session.id() == opening.session()) {
             return Err(EnvelopeError::Replayed(0));
         }
         let created = opening.created();
         let ends = created.saturating_add(opening.lifetime().remembered().into());
-        let floor = self.floors.get(&sender(&opening.prelude.sender)).copied().unwrap_or_default();
+        let sender = sender(&opening.prelude.sender);
+        let floor =
+            self.floors.iter().find(|(of, _)| *of == sender).map(|(_, floor)| *floor).unwrap_or_default();
         let forgotten = floor.created.max(self.floor.created).is_some_and(|floor| created <= floor);
         if created > now.saturating_add(MAX_SKEW) || now >= ends || forgotten {
             return Err(EnvelopeError::Stale);
@@ -94,58 +121,56 @@ impl Sessions {
     ) -> Result<(), EnvelopeError> {
         if let (Header::Opening(opening), Some(mut session)) = (header, opened) {
             self.admits(opening, now)?;
+            session.limit_skipped(self.limits.skipped);
             session.took(0)?;
             self.make_room(&session, now);
-            self.sessions.insert(session.id(), session);
+            self.sessions.push(session);
             return Ok(());
         }
-        let session = self.sessions.get_mut(&header.session()).ok_or(EnvelopeError::UnknownSession)?;
+        let session = self.sessions.iter_mut().find(|session| session.id() == header.session());
+        let session = session.ok_or(EnvelopeError::UnknownSession)?;
         session.took(header.number())
     }
 
     /// Forgets the sessions whose time is over.
     pub fn tick(&mut self, now: u64) {
-        self.sessions.retain(|_, session| now < session.remembered_until());
+        self.sessions.retain(|session| now < session.remembered_until());
         let horizon = now.saturating_sub(Lifetime::MAX_SECONDS.into());
-        self.floors.retain(|_, floor| floor.created.is_some_and(|created| created >= horizon));
+        self.floors.retain(|(_, floor)| floor.created.is_some_and(|created| created >= horizon));
     }
 
     fn make_room(&mut self, for_: &ReceivingSession, now: u64) {
         self.tick(now);
-        let same: Vec<SessionId> = self.of(for_.sender()).collect();
-        if same.len() >= MAX_SESSIONS_PER_SENDER {
-            self.forget_oldest(&same);
+        let of_sender = |session: &ReceivingSession| session.sender() == for_.sender();
+        if self.sessions.iter().filter(|session| of_sender(session)).count() >= self.limits.per_sender.max(1)
+        {
+            self.forget_oldest(of_sender);
         }
-        if self.sessions.len() >= MAX_SESSIONS {
-            let all: Vec<SessionId> = self.sessions.keys().copied().collect();
-            self.forget_oldest(&all);
+        if self.sessions.len() >= self.limits.sessions.max(1) {
+            self.forget_oldest(|_| true);
         }
     }
 
-    fn of<'a>(&'a self, sender: &'a [u8]) -> impl Iterator<Item = SessionId> + 'a {
-        self.sessions.iter().filter(move |(_, session)| session.sender() == sender).map(|(id, _)| *id)
-    }
-
-    fn forget_oldest(&mut self, among: &[SessionId]) {
-        let created = |id: &SessionId| self.sessions.get(id).map(ReceivingSession::created);
-        let Some(oldest) = among.iter().min_by_key(|id| (created(id), **id)).copied() else {
-            return;
-        };
-        if let Some(session) = self.sessions.remove(&oldest) {
+    fn forget_oldest(&mut self, among: impl Fn(&ReceivingSession) -> bool) {
+        let candidates = self.sessions.iter().enumerate().filter(|(_, session)| among(session));
+        let oldest = candidates.min_by_key(|(_, session)| (session.created(), session.id()));
+        if let Some(place) = oldest.map(|(place, _)| place) {
+            let session = self.sessions.remove(place);
             self.raise_floor(sender(session.sender()), session.created());
         }
     }
 
     fn raise_floor(&mut self, sender: Digest, created: u64) {
-        let floor = self.floors.entry(sender).or_default();
-        floor.created = floor.created.max(Some(created));
-        if self.floors.len() <= MAX_FLOORS {
+        match self.floors.iter_mut().find(|(of, _)| *of == sender) {
+            Some((_, floor)) => floor.created = floor.created.max(Some(created)),
+            None => self.floors.push((sender, Floor { created: Some(created) })),
+        }
+        if self.floors.len() <= self.limits.senders {
             return;
         }
-        let lowest =
-            self.floors.iter().min_by_key(|(_, floor)| floor.created).map(|(key, floor)| (*key, *floor));
-        if let Some((key, floor)) = lowest {
-            self.floors.remove(&key);
+        let lowest = self.floors.iter().enumerate().min_by_key(|(_, (_, floor))| floor.created);
+        if let Some(place) = lowest.map(|(place, _)| place) {
+            let (_, floor) = self.floors.swap_remove(place);
             self.floor.created = self.floor.created.max(floor.created);
         }
     }

@@ -2,7 +2,7 @@
 
 use quiver_abe::envelope::{
     self, EnvelopeError, Header, Lifetime, MAX_SESSIONS, MAX_SESSIONS_PER_SENDER, Opening, ReceivingSession,
-    SendingSession, Sessions,
+    SendingSession, SessionLimits, Sessions,
 };
 
 use crate::toy::{ALICE, NOW, PARAMETERS, Toy, ToySigner, known, next, next_at, session, session_at};
@@ -152,7 +152,7 @@ fn sender_with_more_sessions_than_allowed_loses_its_oldest_and_cannot_replay_it(
 
 #[test]
 fn sessions_of_all_senders_together_are_bounded() {
-    let mut sessions = Sessions::new();
+    let mut sessions = Sessions::default();
     for number in 0..3 * MAX_SESSIONS as u64 {
         let mut secret = [0; 32];
         secret[..8].copy_from_slice(&number.to_be_bytes());
@@ -180,4 +180,28 @@ fn lifetimes_outside_their_bounds_are_refused() {
         assert!(matches!(Lifetime::new(seconds, messages), Err(EnvelopeError::OutOfBounds(_))));
     }
     assert!(Lifetime::new(Lifetime::MAX_SECONDS, Lifetime::MAX_MESSAGES).is_ok());
+}
+
+#[test]
+fn receiver_with_little_memory_follows_few_sessions_and_forgets_nothing_that_could_be_played_again() {
+    let limits = SessionLimits { sessions: 3, per_sender: 2, senders: 1, skipped: 2 };
+    let mut receiver = Receiver(Sessions::new(limits));
+    let sessions =
+        (0..5).map(|at| (session_at(Some(&ALICE), Lifetime::default(), NOW + at, 10 + at), NOW + at));
+    let mut sent: Vec<_> = sessions.collect();
+    let openings: Vec<_> =
+        sent.iter_mut().map(|(session, at)| next_at(*at, session, Some(&ALICE), &[7])).collect();
+    for opening in &openings {
+        assert_eq!(receiver.receive(opening, NOW + 5), Ok(vec![7]));
+    }
+    assert_eq!(receiver.0.len(), 2);
+    for opening in &openings[..3] {
+        assert_eq!(receiver.receive(opening, NOW + 5), Err(EnvelopeError::Stale));
+    }
+    // Of the messages that have not come, the newest two can still come.
+    let (last, at) = &mut sent[4];
+    let last: Vec<_> = (1..=4).map(|number| next_at(*at, last, Some(&ALICE), &[number])).collect();
+    assert_eq!(receiver.receive(&last[3], NOW + 5), Ok(vec![4]));
+    assert_eq!(receiver.receive(&last[0], NOW + 5), Err(EnvelopeError::Replayed(1)));
+    assert_eq!(receiver.receive(&last[2], NOW + 5), Ok(vec![3]));
 }

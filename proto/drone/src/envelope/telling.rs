@@ -14,7 +14,8 @@ pub fn told(group: &str, event: &EnvelopeEvent, as_json: bool) -> Option<String>
             (session, Some((number, begun, data, author.as_ref().map(|author| author.name.as_str()))))
         }
         EnvelopeEvent::NotSatisfied { session } => (session, None),
-        EnvelopeEvent::Sent { .. } => return None,
+        // A service takes all there are.
+        EnvelopeEvent::TooLarge { .. } | EnvelopeEvent::Sent { .. } => return None,
     };
     let session = hex::encode(session.get(..8).unwrap_or_default());
     let Some((number, begun, data, author)) = opened else {

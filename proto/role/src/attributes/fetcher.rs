@@ -6,7 +6,7 @@
 
 mod interface;
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::time::Duration;
@@ -22,8 +22,7 @@ use quiver_message::{
 use rand_core::CryptoRngCore;
 
 pub use self::interface::{FetchCommand, FetchEvent, FetchTiming, FetcherConfig, Held};
-use super::inner::{Answer, Question};
-use super::office::challenge;
+use super::inner::{Answer, Question, challenge};
 use crate::backoff::{Backoff, due};
 use crate::outbox::Outbox;
 use crate::{Input, Machine, Now, Offence, Output, Peer, Route};
@@ -36,15 +35,15 @@ const LONGEST_WAIT: Duration = Duration::from_secs(240);
 pub struct Fetcher<S: Suite> {
     deployment: Deployment<S>,
     keypair: DroneKeypair<S>,
-    /// Authorities whose statement is at hand, by fingerprint, and the mark of the grant that the key held is for.
-    known: BTreeMap<[u8; 32], (VerifiedAuthority<S>, Option<u64>)>,
+    /// Authorities whose statement is at hand, and the mark of the grant that the key held is for.
+    known: Vec<(VerifiedAuthority<S>, Option<u64>)>,
     /// Connected KGCs, the one to ask first.
     kgcs: Vec<Peer>,
     stage: Stage<S>,
     /// Authorities that have answered in this fetch.
-    answered: BTreeSet<[u8; 32]>,
+    answered: Vec<[u8; 32]>,
     /// Authorities for which somebody refused in this fetch: nobody vouches for that.
-    refused: BTreeSet<[u8; 32]>,
+    refused: Vec<[u8; 32]>,
     deadline: Option<Duration>,
     backoff: Backoff,
     out: Outbox<FetchEvent, Infallible>,
@@ -82,10 +81,10 @@ impl<S: Suite> Fetcher<S> {
     /// If a statement that is said to be held does not verify.
     pub fn new(config: FetcherConfig<S>) -> Result<Self, Error> {
         let FetcherConfig { deployment, keypair, held, timing } = config;
-        let mut known = BTreeMap::new();
+        let mut known = Vec::with_capacity(held.len());
         for Held { statement, grant } in held {
             let statement = SignedAuthority::decode(&statement)?.verify(&deployment)?;
-            known.insert(*statement.fingerprint(), (statement, grant));
+            known.push((statement, grant));
         }
         Ok(Self {
             deployment,
@@ -93,8 +92,8 @@ impl<S: Suite> Fetcher<S> {
             known,
             kgcs: Vec::new(),
             stage: Stage::Waiting,
-            answered: BTreeSet::new(),
-            refused: BTreeSet::new(),
+            answered: Vec::new(),
+            refused: Vec::new(),
             deadline: None,
             backoff: Backoff::new(timing.retry, timing.retry_max),
             out: Outbox::new(),
@@ -105,6 +104,10 @@ impl<S: Suite> Fetcher<S> {
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         matches!(self.stage, Stage::Idle)
+    }
+
+    fn known(&self, authority: &[u8; 32]) -> Option<&(VerifiedAuthority<S>, Option<u64>)> {
+        self.known.iter().find(|(known, _)| known.fingerprint() == authority)
     }
 
     fn greet(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
@@ -127,7 +130,7 @@ impl<S: Suite> Fetcher<S> {
         let AttributeChallenge { nonce, cookie, authorities } = message;
         // Nobody vouches for the list: whose key is held is asked in any case, or leaving it out would hide a withdrawal.
         let held =
-            self.known.iter().filter(|(_, (_, grant))| grant.is_some()).map(|(authority, _)| *authority);
+            self.known.iter().filter(|(_, grant)| grant.is_some()).map(|(known, _)| *known.fingerprint());
         let unlisted: Vec<_> = held.filter(|authority| !authorities.contains(authority)).collect();
         let through =
             |authority: &[u8; 32]| self.answered.contains(authority) || self.refused.contains(authority);
@@ -148,7 +151,7 @@ impl<S: Suite> Fetcher<S> {
             let (answered, refused) = (self.answered.len(), self.refused.len());
             return self.out.event(FetchEvent::Done { answered, refused });
         };
-        let known = self.known.get(&authority);
+        let known = self.known(&authority);
         let held = known.and_then(|(_, grant)| *grant);
         let question = Question { statement: known.is_none(), held };
         let asked = DeliveryRequest::create(
@@ -179,11 +182,12 @@ impl<S: Suite> Fetcher<S> {
             Ok((statement, answer)) => {
                 let (name, bytes) = (statement.name.clone(), statement.bytes());
                 let grant = match &answer {
-                    Answer::Nothing => self.known.get(statement.fingerprint()).and_then(|(_, grant)| *grant),
+                    Answer::Nothing => self.known(statement.fingerprint()).and_then(|(_, grant)| *grant),
                     Answer::Withdrawn => None,
                     Answer::Held { grant } | Answer::Key { grant, .. } => Some(*grant),
                 };
-                self.known.insert(*statement.fingerprint(), (statement, grant));
+                self.known.retain(|(known, _)| known.fingerprint() != statement.fingerprint());
+                self.known.push((statement, grant));
                 self.out.event(FetchEvent::Answered { authority: name, statement: bytes, answer });
                 self.backoff.reset();
                 self.next(now, true, rng);
@@ -196,7 +200,7 @@ impl<S: Suite> Fetcher<S> {
         pending: &PendingDelivery<S>,
         reply: &AttributeReply,
     ) -> Result<(VerifiedAuthority<S>, Answer), Error> {
-        let known = self.known.get(pending.authority());
+        let known = self.known(pending.authority());
         let statement = match known {
             Some((statement, _)) => statement.clone(),
             None => SignedAuthority::decode(&reply.statement)?.verify(&self.deployment)?,
@@ -217,7 +221,8 @@ impl<S: Suite> Fetcher<S> {
     fn next(&mut self, now: Now, answered: bool, rng: &mut dyn CryptoRngCore) {
         let Stage::Asking(asking) = core::mem::replace(&mut self.stage, Stage::Waiting) else { return };
         let through = if answered { &mut self.answered } else { &mut self.refused };
-        through.insert(*asking.pending.authority());
+        // No more than are listed and held: nobody is asked twice.
+        through.push(*asking.pending.authority());
         self.ask(now, (asking.kgc, asking.nonce, asking.cookie), asking.rest, rng);
     }
 

@@ -126,6 +126,11 @@ impl fmt::Debug for Answer {
     }
 }
 
+/// What is signed besides the request: the drone's nonce and the office's cookie.
+pub(super) fn challenge(nonce: &[u8; 16], cookie: &[u8]) -> Vec<u8> {
+    [nonce.as_slice(), cookie].concat()
+}
+
 fn version(reader: &mut Reader<'_>) -> Result<(), Error> {
     if reader.u8()? == VERSION { Ok(()) } else { Err(Error::Malformed("of another version")) }
 }

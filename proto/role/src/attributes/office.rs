@@ -18,7 +18,7 @@ use rand_core::CryptoRngCore;
 
 pub use self::interface::{Authority, KeyIssued, OfficeCommand, OfficeConfig, OfficeError, OfficeEvent};
 use super::grants::{Grants, InForce, Standing, mark_of_published};
-use super::inner::{Answer, MAX_KEY_LEN, Question};
+use super::inner::{Answer, MAX_KEY_LEN, Question, challenge};
 use super::maker::MakeError;
 use super::pace::Pace;
 use crate::cookie::{CookieJar, LIFETIME};
@@ -287,11 +287,6 @@ fn published<S: Suite>(
         return Some(Answer::Held { grant });
     }
     short_enough(Zeroizing::new(public)).ok().map(|key| Answer::Key { grant, key })
-}
-
-/// What is signed besides the request: the drone's nonce and the office's cookie.
-pub(super) fn challenge(nonce: &[u8; 16], cookie: &[u8]) -> Vec<u8> {
-    [nonce.as_slice(), cookie].concat()
 }
 
 fn short_enough(key: Zeroizing<Vec<u8>>) -> Result<Zeroizing<Vec<u8>>, MakeError> {

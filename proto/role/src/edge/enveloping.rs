@@ -30,9 +30,16 @@ mod with_abe {
     use super::super::EdgeEvent;
     use super::*;
     use crate::envelopes::{Envelopes, Heard, Order};
-    use crate::{DroneSigner, DroneVerifier, EnvelopeCommand, EnvelopeEvent, Offence, Peer};
+    use crate::{DroneSigner, DroneVerifier, EnvelopeCommand, EnvelopeEvent, EnvelopeLimits, Offence, Peer};
 
     impl<S: Suite> Edge<S> {
+        /// Gives envelopes less room than a service has. To be said before there are keys.
+        #[must_use]
+        pub fn with_envelope_limits(mut self, limits: EnvelopeLimits) -> Self {
+            self.envelope_limits = limits;
+            self
+        }
+
         /// What signs envelopes as this drone, once it is enrolled.
         pub fn envelope_signer(&self) -> Option<DroneSigner<'_, S>> {
             let keypair = self.keypair.as_ref()?;
@@ -58,7 +65,7 @@ mod with_abe {
             match command {
                 EnvelopeCommand::Keys(keys) => match &mut self.envelopes {
                     Some(envelopes) => envelopes.exchange(keys),
-                    none => *none = Some(Box::new(Envelopes::new(keys))),
+                    none => *none = Some(Box::new(Envelopes::new(keys, self.envelope_limits))),
                 },
                 EnvelopeCommand::Seal { authority, target, data, signed } => {
                     let sent = match self.wanted.clone() {
@@ -104,6 +111,9 @@ mod with_abe {
                     Heard::Opened(event) => self.out.event(EdgeEvent::Envelope(event)),
                     Heard::NotSatisfied(SessionId(session)) => {
                         self.out.event(EdgeEvent::Envelope(EnvelopeEvent::NotSatisfied { session }));
+                    }
+                    Heard::TooLarge(SessionId(session)) => {
+                        self.out.event(EdgeEvent::Envelope(EnvelopeEvent::TooLarge { session }));
                     }
                     Heard::Ask(SessionId(session)) => {
                         let request = Message::OpeningRequest(OpeningRequest { session });

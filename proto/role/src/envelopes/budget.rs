@@ -18,24 +18,13 @@ pub(super) struct Budget {
 
 impl Budget {
     /// So much at once, and one more after each interval.
-    pub(super) const fn new(burst: u32, interval: Duration) -> Self {
+    pub(super) const fn new((burst, interval): (u32, Duration)) -> Self {
         Self { burst, interval, left: burst, counted: Duration::ZERO }
-    }
-
-    /// For openings, which cost pairings: 64 small ones at once, eight a second.
-    pub(super) const fn of_openings() -> Self {
-        Self::new(64, Duration::from_millis(125))
-    }
-
-    /// For messages far ahead in their session, which cost steps of its chain: 64 times 512 steps at once, eight times a
-    /// second.
-    pub(super) const fn of_jumps() -> Self {
-        Self::new(64, Duration::from_millis(125))
     }
 
     /// For what goes to the whole group because somebody said something: eight at once, one a second.
     pub(super) const fn of_broadcasts() -> Self {
-        Self::new(8, Duration::from_secs(1))
+        Self::new((8, Duration::from_secs(1)))
     }
 
     /// Takes what an encapsulated key of so many bytes costs, if that is left.
@@ -64,6 +53,11 @@ impl Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EnvelopeLimits;
+
+    fn of_openings() -> Budget {
+        Budget::new(EnvelopeLimits::default().openings)
+    }
 
     fn taken(budget: &mut Budget, at: u64, len: usize) -> usize {
         (0..1000).filter(|_| budget.take_opening(Duration::from_secs(at), len)).count()
@@ -71,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_taken_and_after_it_eight_a_second() {
-        let mut budget = Budget::of_openings();
+        let mut budget = of_openings();
         assert_eq!(taken(&mut budget, 1, 700), 64);
         assert_eq!(taken(&mut budget, 1, 700), 0);
         assert_eq!(taken(&mut budget, 2, 700), 8);
@@ -80,7 +74,7 @@ mod tests {
 
     #[test]
     fn what_is_gained_does_not_depend_on_how_often_it_is_asked_for() {
-        let mut budget = Budget::new(8, Duration::from_millis(125));
+        let mut budget = Budget::new((8, Duration::from_millis(125)));
         assert!((0..8).all(|_| budget.take(Duration::ZERO, 1)));
         let taken = (1..=40).filter(|tick| budget.take(Duration::from_millis(tick * 25), 1)).count();
         assert_eq!(taken, 8);
@@ -88,16 +82,16 @@ mod tests {
 
     #[test]
     fn the_longest_jumps_come_through_eight_at_once_and_then_one_a_second() {
-        let mut budget = Budget::of_jumps();
+        let mut budget = Budget::new(EnvelopeLimits::default().jumps);
         let mut taken = |at| (0..100).filter(|_| budget.take_jump(Duration::from_secs(at), 4095)).count();
         assert_eq!([taken(0), taken(0), taken(1), taken(9)], [8, 0, 1, 8]);
     }
 
     #[test]
     fn large_policies_count_for_more_and_yet_the_largest_comes_through() {
-        let mut budget = Budget::of_openings();
+        let mut budget = of_openings();
         assert_eq!(taken(&mut budget, 1, 80_000), 3);
-        let mut budget = Budget::of_openings();
+        let mut budget = of_openings();
         assert_eq!(taken(&mut budget, 1, usize::MAX), 1);
     }
 }

@@ -6,6 +6,9 @@ use core::fmt;
 
 use quiver_abe::AbeError;
 use quiver_abe::envelope::{AnyKey, AnyParameters};
+use quiver_ainq::Suite;
+
+use crate::attributes::Entry;
 
 /// What a drone has of one authority: enough to seal, and with a key, to open.
 #[derive(Debug)]
@@ -24,6 +27,18 @@ impl AttributeAccess {
             return Err(AbeError::WrongAuthority);
         }
         Ok(Self { parameters, key })
+    }
+
+    /// What an entry of a keyring has.
+    ///
+    /// # Errors
+    /// Whatever is wrong with parameters or key; [`AbeError::WrongScheme`] for a scheme that is not known.
+    pub fn of<S: Suite>(entry: &Entry<S>) -> Result<Self, AbeError> {
+        let authority = &entry.authority;
+        let parameters = AnyParameters::decode(authority.scheme.as_str(), &authority.parameters)?;
+        let key =
+            entry.key.as_ref().map(|held| AnyKey::decode(parameters.scheme(), &held.key)).transpose()?;
+        Self::new(parameters, key)
     }
 
     /// The parameters.

@@ -1,6 +1,6 @@
 //! Opening what others sealed.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -13,23 +13,20 @@ use quiver_ainq::Name;
 
 use super::budget::Budget;
 use super::keys::AttributeKeys;
-use super::{Envelopes, Heard, REPEAT};
+use super::{EnvelopeLimits, Envelopes, Heard, REPEAT};
 use crate::{Author, EnvelopeEvent, Now};
 
-/// Sessions that are known to be for others, newest last.
-const MAX_UNFIT: usize = 256;
 /// Sessions whose opening was asked for, by this drone or another.
 const MAX_ASKED: usize = 64;
-/// Messages that are kept until their session's opening comes, and how many bytes they have together.
-const MAX_EARLY: usize = 16;
-const MAX_EARLY_BYTES: usize = 262_144;
 
 /// What is known of other senders' sessions.
 #[derive(Debug)]
 pub(super) struct Receiving {
+    limits: EnvelopeLimits,
     sessions: Sessions,
+    /// Sessions that are known to be for others, or too large, newest last.
     unfit: VecDeque<SessionId>,
-    asked: BTreeMap<SessionId, Duration>,
+    asked: Vec<(SessionId, Duration)>,
     early: VecDeque<(SessionId, Vec<u8>)>,
     openings: Budget,
     jumps: Budget,
@@ -37,14 +34,15 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(limits: EnvelopeLimits) -> Self {
         Self {
-            sessions: Sessions::new(),
+            limits,
+            sessions: Sessions::new(limits.sessions),
             unfit: VecDeque::new(),
-            asked: BTreeMap::new(),
+            asked: Vec::new(),
             early: VecDeque::new(),
-            openings: Budget::of_openings(),
-            jumps: Budget::of_jumps(),
+            openings: Budget::new(limits.openings),
+            jumps: Budget::new(limits.jumps),
             asks: Budget::of_broadcasts(),
         }
     }
@@ -59,17 +57,17 @@ impl Receiving {
 
     pub(super) fn forget_old(&mut self, now: Now) {
         self.sessions.tick(now.unix);
-        self.asked.retain(|_, at| now.monotonic < at.saturating_add(super::TIDYING));
+        self.asked.retain(|(_, at)| now.monotonic < at.saturating_add(super::TIDYING));
         let asked = &self.asked;
-        self.early.retain(|(session, _)| asked.contains_key(session));
+        self.early.retain(|(session, _)| asked.iter().any(|(asked, _)| asked == session));
     }
 
     fn note_unfit(&mut self, session: SessionId) {
-        if self.unfit.len() >= MAX_UNFIT {
+        if self.unfit.len() >= self.limits.unfit {
             self.unfit.pop_front();
         }
         self.unfit.push_back(session);
-        self.asked.remove(&session);
+        self.no_longer_ask(session);
         self.early.retain(|(waiting, _)| *waiting != session);
     }
 
@@ -111,25 +109,28 @@ impl Receiving {
     /// A message of a session that is not known: kept for a while, and its opening asked for.
     fn await_opening(&mut self, now: Now, session: SessionId, sealed: &[u8]) -> Option<Heard> {
         self.early.push_back((session, sealed.to_vec()));
-        while self.early.len() > MAX_EARLY || self.early_bytes() > MAX_EARLY_BYTES {
+        let (most, bytes) = self.limits.early;
+        while self.early.len() > most || self.early_bytes() > bytes {
             self.early.pop_front();
         }
-        let again = self.asked.get(&session).is_none_or(|at| at.saturating_add(REPEAT) <= now.monotonic);
+        let asked = self.asked_at(session);
+        let again = asked.is_none_or(|at| at.saturating_add(REPEAT) <= now.monotonic);
         // Anybody can name sessions that do not exist: they neither make a drone flood its group nor shut it up.
         if !again || !self.asks.take(now.monotonic, 1) {
             return None;
         }
-        if self.asked.len() >= MAX_ASKED && !self.asked.contains_key(&session) {
+        self.no_longer_ask(session);
+        if self.asked.len() >= MAX_ASKED {
             self.forget_oldest_question();
         }
-        self.asked.insert(session, now.monotonic);
+        self.asked.push((session, now.monotonic));
         Some(Heard::Ask(session))
     }
 
     fn forget_oldest_question(&mut self) {
-        let oldest = self.asked.iter().min_by_key(|(_, at)| **at).map(|(session, _)| *session);
+        let oldest = self.asked.iter().min_by_key(|(_, at)| *at).map(|(session, _)| *session);
         if let Some(session) = oldest {
-            self.asked.remove(&session);
+            self.no_longer_ask(session);
         }
     }
 
@@ -137,9 +138,18 @@ impl Receiving {
     /// first question counts, because who asks again and again could otherwise keep this one quiet.
     pub(super) fn overhear(&mut self, now: Now, session: SessionId) {
         let known = self.sessions.session(&session, now.unix).is_some() || self.unfit.contains(&session);
-        if !known && self.asked.len() < MAX_ASKED {
-            self.asked.entry(session).or_insert(now.monotonic);
+        if !known && self.asked.len() < MAX_ASKED && self.asked_at(session).is_none() {
+            self.asked.push((session, now.monotonic));
         }
+    }
+
+    /// When this session's opening was asked for.
+    fn asked_at(&self, session: SessionId) -> Option<Duration> {
+        self.asked.iter().find(|(asked, _)| *asked == session).map(|(_, at)| *at)
+    }
+
+    fn no_longer_ask(&mut self, session: SessionId) {
+        self.asked.retain(|(asked, _)| *asked != session);
     }
 
     fn early_bytes(&self) -> usize {
@@ -148,7 +158,7 @@ impl Receiving {
 
     /// Messages that waited for this session.
     fn waiting_for(&mut self, session: SessionId) -> Vec<Vec<u8>> {
-        self.asked.remove(&session);
+        self.no_longer_ask(session);
         let (ready, early) = self.early.drain(..).partition(|(waiting, _)| *waiting == session);
         self.early = early;
         let ready: VecDeque<(SessionId, Vec<u8>)> = ready;
@@ -193,6 +203,10 @@ impl Envelopes {
             return Ok((None, None));
         }
         let opened = match &header {
+            Header::Opening(opening) if opening.ciphertext().len() > self.receiving.limits.ciphertext => {
+                self.receiving.note_unfit(id);
+                return Ok((Some(Heard::TooLarge(id)), None));
+            }
             Header::Opening(opening) => match self.receiving.open_key(&self.keys, now, group, opening) {
                 Ok(Some(session)) => Some(session),
                 Ok(None) => return Ok((None, None)),

@@ -12,7 +12,7 @@ use quiver_ainq::{Name, UnixTime};
 use quiver_message::{Envelope, MAX_ENVELOPE_LEN, MAX_PAYLOAD_LEN};
 use rand_core::CryptoRngCore;
 
-use super::{Envelopes, REPEAT};
+use super::{EnvelopeLimits, Envelopes, REPEAT};
 use crate::Now;
 
 /// The most sessions that a drone has open as their sender, signed or not: receivers follow four times as many of each.
@@ -21,7 +21,11 @@ const _: () = assert!(MAX_OPEN * 4 <= MAX_SESSIONS_PER_SENDER);
 
 /// The sessions that this drone began, oldest first.
 #[derive(Debug)]
-pub(super) struct Sending(VecDeque<Open>);
+pub(super) struct Sending {
+    list: VecDeque<Open>,
+    /// So many at most.
+    most: usize,
+}
 
 #[derive(Debug)]
 struct Open {
@@ -55,21 +59,21 @@ pub(crate) struct Order<'a> {
 }
 
 impl Sending {
-    pub(super) const fn new() -> Self {
-        Self(VecDeque::new())
+    pub(super) fn new(limits: EnvelopeLimits) -> Self {
+        Self { list: VecDeque::new(), most: limits.open.clamp(1, MAX_OPEN) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.list.is_empty()
     }
 
     pub(super) fn forget_old(&mut self, now: UnixTime) {
-        self.0.retain(|open| now < open.until);
+        self.list.retain(|open| now < open.until);
     }
 
     /// The session to go on with.
     fn to(&mut self, order: &Order<'_>, target: &[u8], signed: bool, now: UnixTime) -> Option<&mut Open> {
-        self.0.iter_mut().find(|open| {
+        self.list.iter_mut().find(|open| {
             let same =
                 open.authority == *order.authority && open.target == target && open.group == *order.group;
             same && open.signed == signed && !open.session.is_over(now)
@@ -77,10 +81,10 @@ impl Sending {
     }
 
     fn keep(&mut self, open: Open) {
-        if self.0.len() >= MAX_OPEN {
-            self.0.pop_front();
+        if self.list.len() >= self.most {
+            self.list.pop_front();
         }
-        self.0.push_back(open);
+        self.list.push_back(open);
     }
 }
 
@@ -147,7 +151,7 @@ impl Envelopes {
     /// Somebody asks for an opening: the first message of a session of ours, as it was said, unless it was said just now
     /// or too much has been said again.
     pub(crate) fn requested(&mut self, now: Now, session: &[u8; 32]) -> Option<Envelope> {
-        let Some(open) = self.sending.0.iter_mut().find(|open| open.session.id().0 == *session) else {
+        let Some(open) = self.sending.list.iter_mut().find(|open| open.session.id().0 == *session) else {
             self.receiving.overhear(now, SessionId(*session));
             return None;
         };

@@ -36,7 +36,7 @@ mod with_abe {
     use super::super::LeaderEvent;
     use super::*;
     use crate::envelopes::{Envelopes, Heard, Order};
-    use crate::{DroneSigner, DroneVerifier, EnvelopeCommand, EnvelopeEvent, Offence};
+    use crate::{DroneSigner, DroneVerifier, EnvelopeCommand, EnvelopeEvent, EnvelopeLimits, Offence};
 
     impl<S: Suite> Leader<S> {
         /// What signs envelopes as this drone, once it is enrolled.
@@ -64,7 +64,7 @@ mod with_abe {
             match command {
                 EnvelopeCommand::Keys(keys) => match &mut self.envelopes {
                     Some(envelopes) => envelopes.exchange(keys),
-                    none => *none = Some(Box::new(Envelopes::new(keys))),
+                    none => *none = Some(Box::new(Envelopes::new(keys, EnvelopeLimits::default()))),
                 },
                 EnvelopeCommand::Seal { authority, target, data, signed } => {
                     let group = self.config.group.clone();
@@ -105,6 +105,9 @@ mod with_abe {
                     Heard::Opened(event) => self.out.event(LeaderEvent::Envelope(event)),
                     Heard::NotSatisfied(SessionId(session)) => {
                         self.out.event(LeaderEvent::Envelope(EnvelopeEvent::NotSatisfied { session }));
+                    }
+                    Heard::TooLarge(SessionId(session)) => {
+                        self.out.event(LeaderEvent::Envelope(EnvelopeEvent::TooLarge { session }));
                     }
                     Heard::Ask(SessionId(session)) => {
                         let request = Message::OpeningRequest(OpeningRequest { session });

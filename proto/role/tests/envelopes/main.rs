@@ -3,6 +3,7 @@
 mod authority;
 mod flooding;
 mod following;
+mod limits;
 mod opening;
 #[expect(dead_code, reason = "shared with the tests of the roles, which use all of it")]
 #[path = "../roles"]

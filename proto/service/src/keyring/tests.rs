@@ -1,6 +1,6 @@
-//! Keyrings there and back, and what is refused.
+//! Files there and back, and what is refused.
 
-use quiver_ainq::{AuthorityStatement, MasterSecret, Ristretto255, SecretScalar};
+use quiver_ainq::{AuthorityStatement, MasterSecret, Name, Ristretto255, SecretScalar};
 use rand::rngs::OsRng;
 
 use super::*;
@@ -35,45 +35,6 @@ impl Bench {
 
 fn name(text: &str) -> Name {
     Name::new(text).expect("name")
-}
-
-#[test]
-fn keyring_comes_back_and_shows_no_key() {
-    let bench = Bench::new();
-    let mut keyring = Keyring::default();
-    assert_eq!(keyring.put(bench.entry("sensors", None)), Ok(true));
-    let orders = bench.entry("orders", Some(&[0xab; 40]));
-    assert_eq!(keyring.put(orders.clone()), Ok(true));
-    assert_eq!(keyring.put(orders.clone()), Ok(false), "nothing new");
-    let names: Vec<_> = keyring.entries().map(|entry| entry.authority.name.to_string()).collect();
-    assert_eq!(names, ["orders", "sensors"]);
-    let bytes = keyring.encode();
-    assert_eq!(Keyring::decode(&bytes, &bench.deployment), Ok(keyring.clone()));
-    assert_eq!(keyring.entry(&name("orders")), Some(&orders));
-    assert!(!format!("{keyring:?}").contains("171, 171"));
-    for length in 0..bytes.len() {
-        assert!(Keyring::decode(&bytes[..length], &bench.deployment).is_err(), "cut at {length}");
-    }
-}
-
-#[test]
-fn keyring_of_another_deployment_is_refused() {
-    let (bench, other) = (Bench::new(), Bench::new());
-    let mut keyring = Keyring::default();
-    keyring.put(bench.entry("orders", None)).expect("room");
-    assert_eq!(Keyring::decode(&keyring.encode(), &other.deployment), Err(AinqError::InvalidSignature));
-}
-
-#[test]
-fn keyring_is_bounded() {
-    let bench = Bench::new();
-    let mut keyring = Keyring::default();
-    for number in 0..MAX_ENTRIES {
-        keyring.put(bench.entry(&format!("a{number}"), None)).expect("room");
-    }
-    assert!(matches!(keyring.put(bench.entry("one-more", None)), Err(AinqError::TooLong { .. })));
-    keyring.put(bench.entry("a0", Some(b"key"))).expect("in place of another");
-    assert_eq!(Keyring::decode(&keyring.encode(), &bench.deployment), Ok(keyring));
 }
 
 #[test]

@@ -29,7 +29,7 @@ impl Judged {
             },
             EnvelopeEvent::Opened { author: None, .. } => self.strange += 1,
             EnvelopeEvent::NotSatisfied { .. } => self.unfit += 1,
-            EnvelopeEvent::Sent { .. } => {}
+            EnvelopeEvent::TooLarge { .. } | EnvelopeEvent::Sent { .. } => {}
         }
     }
 
