@@ -29,12 +29,13 @@
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_pairing::{FixedBase, G1, G2, Group, Gt, Scalar, pairing};
-use quiver_policy::Attribute;
+use quiver_policy::{Attribute, Formula, Selection};
 use rand_core::CryptoRngCore;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -103,6 +104,11 @@ impl<V: Variant> Public<V> {
         Self { y, tables: None, variant: PhantomData }
     }
 
+    /// The tables, if there are any. A build for boards has no code for them.
+    fn tables(&self) -> Option<&Tables> {
+        if cfg!(feature = "small") { None } else { self.tables.as_deref() }
+    }
+
     fn attribute_point(attribute: &Attribute) -> G1 {
         G1::hash(V::ATTRIBUTE_DOMAIN, &[&attribute.hash_input()])
     }
@@ -128,27 +134,27 @@ impl<V: Variant> Public<V> {
 
     /// scalar·y
     fn times_y(&self, scalar: &Scalar) -> Gt {
-        self.tables.as_ref().map_or_else(|| self.y * scalar, |tables| tables.y.multiply(scalar))
+        self.tables().map_or_else(|| self.y * scalar, |tables| tables.y.multiply(scalar))
     }
 
     /// scalar·g1
     fn times_g1(&self, scalar: &Scalar) -> G1 {
-        self.tables.as_ref().map_or_else(|| G1::generator() * scalar, |tables| tables.g1.multiply(scalar))
+        self.tables().map_or_else(|| G1::generator() * scalar, |tables| tables.g1.multiply(scalar))
     }
 
     /// scalar·g2
     fn times_g2(&self, scalar: &Scalar) -> G2 {
-        self.tables.as_ref().map_or_else(|| G2::generator() * scalar, |tables| tables.g2.multiply(scalar))
+        self.tables().map_or_else(|| G2::generator() * scalar, |tables| tables.g2.multiply(scalar))
     }
 
     /// scalar·b
     fn times_b(&self, b: &G1, scalar: &Scalar) -> G1 {
-        self.tables.as_ref().map_or_else(|| *b * scalar, |tables| tables.b.multiply(scalar))
+        self.tables().map_or_else(|| *b * scalar, |tables| tables.b.multiply(scalar))
     }
 
     /// scalar·H(attribute)
     fn times_hash(&self, attribute: &Attribute, scalar: &Scalar) -> G1 {
-        match self.tables.as_ref().and_then(|tables| tables.attributes.get(attribute)) {
+        match self.tables().and_then(|tables| tables.attributes.get(attribute)) {
             Some(hashed) => hashed.multiply(scalar),
             None => Self::attribute_point(attribute) * scalar,
         }
@@ -208,4 +214,15 @@ fn weighted(weights: &Weights<Scalar>, point: impl Fn(usize) -> Option<G1>) -> R
 /// the pairing that it may bring with it.
 fn cost(_: &Attribute, use_number: usize) -> u32 {
     if use_number == 0 { 1 } else { 32 }
+}
+
+/// Which use numbers the selected leaves have, each once, ascending.
+fn uses(formula: &Formula, selection: &Selection) -> Vec<usize> {
+    let mut used = alloc::vec![false; formula.uses()];
+    for leaf in selection.leaves().iter().filter_map(|index| formula.leaves().get(*index)) {
+        if let Some(used) = used.get_mut(leaf.use_number()) {
+            *used = true;
+        }
+    }
+    (0..).zip(used).filter(|(_, used)| *used).map(|(number, _)| number).collect()
 }

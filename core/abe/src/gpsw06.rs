@@ -95,14 +95,19 @@ pub struct Held(Zeroizing<Vec<G2>>);
 pub struct Sent(Vec<G1>);
 
 impl Public {
+    /// The tables, if there are any. A build for boards has no code for them.
+    fn tables(&self) -> Option<&Tables> {
+        if cfg!(feature = "small") { None } else { self.tables.as_deref() }
+    }
+
     /// scalar·Y
     fn times_y(&self, scalar: &Scalar) -> Gt {
-        self.tables.as_ref().map_or_else(|| self.y * scalar, |tables| tables.y.multiply(scalar))
+        self.tables().map_or_else(|| self.y * scalar, |tables| tables.y.multiply(scalar))
     }
 
     /// scalar·T_i
     fn times_attribute(&self, place: usize, scalar: &Scalar) -> Option<G1> {
-        match self.tables.as_ref().and_then(|tables| tables.attributes.get(&place)) {
+        match self.tables().and_then(|tables| tables.attributes.get(&place)) {
             Some(table) => Some(table.multiply(scalar)),
             None => self.attributes.get(place).map(|point| *point * scalar),
         }
@@ -110,7 +115,7 @@ impl Public {
 
     /// Each scalar·g2.
     fn times_g2(&self, scalars: &[Scalar]) -> Vec<G2> {
-        if let Some(tables) = &self.tables {
+        if let Some(tables) = self.tables() {
             return scalars.iter().map(|scalar| tables.g2.multiply(scalar)).collect();
         }
         if scalars.len() < WORTH_A_TABLE {

@@ -13,12 +13,11 @@
 //! together. Lagrange's coefficients are fractions of small integers; they stay integers with one common denominator, by
 //! which only the sum is divided, as long as they fit 127 bits, and become field elements beyond.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quiver_crypto::Zeroizing;
 use quiver_pairing::{G1, Scalar};
-use quiver_policy::{Formula, Gate, Node, Selection};
+use quiver_policy::{Formula, Gate, Node, SelectedGate, Selection};
 use quiver_sharing::{Field, MAX_SHARES, Polynomial, Rational, lagrange_at_zero, rational_lagrange};
 use rand_core::CryptoRngCore;
 
@@ -103,6 +102,15 @@ impl<F: Field> Weights<F> {
     }
 
     fn small(formula: &Formula, selection: &Selection) -> Option<Self> {
+        // A board opens few thresholds, and has no flash for fractions.
+        if cfg!(feature = "small") {
+            let plain = |gate: &SelectedGate| match formula.nodes().get(gate.node()) {
+                Some(Node::Gate(gate)) => gate.is_or() || gate.is_and(),
+                _ => false,
+            };
+            let factors = alloc::vec![1; selection.leaves().len()];
+            return selection.gates().iter().all(plain).then_some(Self::Small { factors, denominator: 1 });
+        }
         let fractions = propagate(formula, selection, Fraction::ONE, |above, gate, places| {
             if gate.is_or() || gate.is_and() {
                 return Some(alloc::vec![*above; places.len()]);
@@ -127,7 +135,9 @@ impl<F: Field> Weights<F> {
     /// 1 / denominator, or nothing if that is 1.
     pub(crate) fn divisor(&self) -> Option<F> {
         match self {
-            Self::Small { denominator, .. } if *denominator != 1 => F::from_integer(*denominator).invert(),
+            Self::Small { denominator, .. } if !cfg!(feature = "small") && *denominator != 1 => {
+                F::from_integer(*denominator).invert()
+            }
             _ => None,
         }
     }
@@ -158,7 +168,7 @@ impl Weights<Scalar> {
             Self::Small { factors, .. } => {
                 let factors: Vec<i128> =
                     places.iter().filter_map(|&place| factors.get(place).copied()).collect();
-                if factors.iter().all(|&factor| factor == 1) {
+                if cfg!(feature = "small") || factors.iter().all(|&factor| factor == 1) {
                     return Ok(points.iter().sum());
                 }
                 G1::msm_small(&points, &factors)
@@ -177,6 +187,7 @@ impl Weights<Scalar> {
         match self {
             Self::Small { factors, .. } => match factors.get(place) {
                 Some(1) => Ok(*point),
+                Some(_) if cfg!(feature = "small") => Ok(*point),
                 Some(&factor) => G1::msm_small(&[*point], &[factor]).map_err(|_| UNEQUAL),
                 None => Err(UNEQUAL),
             },
@@ -196,17 +207,18 @@ fn propagate<W: Clone>(
     root: W,
     step: impl Fn(&W, &Gate, &[u32]) -> Option<Vec<W>>,
 ) -> Option<Vec<W>> {
-    let mut weights = BTreeMap::from([(formula.nodes().len().checked_sub(1)?, root)]);
+    let mut weights = alloc::vec![None; formula.nodes().len()];
+    *weights.last_mut()? = Some(root);
     for chosen in selection.gates() {
-        let above = weights.remove(&chosen.node())?;
+        let above = weights.get_mut(chosen.node())?.take()?;
         let Some(Node::Gate(gate)) = formula.nodes().get(chosen.node()) else { return None };
         for (&place, weight) in chosen.places().iter().zip(step(&above, gate, chosen.places())?) {
             let index = usize::try_from(place).ok()?.checked_sub(1)?;
-            weights.insert(*gate.children().get(index)?, weight);
+            *weights.get_mut(*gate.children().get(index)?)? = Some(weight);
         }
     }
     // What is left are the leaves, in post-order and so from left to right, as the selection lists them.
-    Some(weights.into_values().collect())
+    Some(weights.into_iter().flatten().collect())
 }
 
 /// A fraction in lowest terms.

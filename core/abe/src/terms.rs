@@ -91,11 +91,24 @@ impl Terms for AttributeSet {
     }
 
     fn lower(&self) -> Result<Atoms, AbeError> {
-        let mut ascending: Vec<Attribute> = self.atoms().collect();
-        if ascending.is_empty() {
+        if self.is_empty() {
             return Err(AbeError::NoAttributes);
         }
-        ascending.sort_unstable();
+        let ascending = ascending(self.atoms());
         Ok(Atoms { set: self.clone(), ascending })
     }
+}
+
+/// In order. A board has few of them, and no flash for a fast way to sort.
+fn ascending(atoms: impl Iterator<Item = Attribute>) -> Vec<Attribute> {
+    if cfg!(feature = "small") {
+        let mut ascending = Vec::new();
+        for atom in atoms {
+            ascending.insert(ascending.partition_point(|before| *before < atom), atom);
+        }
+        return ascending;
+    }
+    let mut ascending: Vec<Attribute> = atoms.collect();
+    ascending.sort_unstable();
+    ascending
 }

@@ -96,23 +96,31 @@ fn cheapest<L>(arena: &Arena<L>, cost: impl Fn(&L) -> Option<u32>) -> Vec<Option
     arena.fold(
         |_, leaf| cost(leaf).map(u64::from),
         |gate, children| {
-            let mut costs: Vec<u64> = children.copied().flatten().collect();
-            costs.sort_unstable();
+            let costs: Vec<Option<u64>> = children.copied().collect();
+            let chosen = cheapest_of(gate.threshold(), &costs)?;
             // At most 1,024 leaves of 32 bits: no sum comes near 64.
-            costs.get(..gate.threshold()).map(|cheapest| cheapest.iter().sum())
+            Some(costs.iter().zip(chosen).filter(|(_, chosen)| *chosen).filter_map(|(cost, _)| *cost).sum())
         },
     )
 }
 
 /// The `threshold` cheapest children, in their order, each with its place.
 fn choose(threshold: usize, children: &[usize], costs: &[Option<u64>]) -> Vec<(u32, usize)> {
-    let mut affordable: Vec<(u64, u32, usize)> = (1..)
-        .zip(children)
-        .filter_map(|(place, &child)| costs.get(child).copied().flatten().map(|cost| (cost, place, child)))
-        .collect();
-    affordable.sort_unstable();
-    affordable.truncate(threshold);
-    let mut chosen: Vec<_> = affordable.into_iter().map(|(_, place, child)| (place, child)).collect();
-    chosen.sort_unstable();
-    chosen
+    let costs: Vec<_> = children.iter().map(|&child| costs.get(child).copied().flatten()).collect();
+    let chosen = cheapest_of(threshold, &costs).unwrap_or_default();
+    let children = (1..).zip(children).zip(chosen).filter(|(_, chosen)| *chosen);
+    children.map(|((place, &child), _)| (place, child)).collect()
+}
+
+/// Which are the `number` cheapest, of equals the first; none if so many cannot be had at all.
+///
+/// One after the other: that takes no more code than it must, and with at most 1,024 children no time beside a pairing.
+fn cheapest_of(number: usize, costs: &[Option<u64>]) -> Option<Vec<bool>> {
+    let mut chosen = vec![false; costs.len()];
+    for _ in 0..number {
+        let open = costs.iter().zip(&mut chosen).filter(|(cost, chosen)| cost.is_some() && !**chosen);
+        let (_, next) = open.min_by_key(|(cost, _)| **cost)?;
+        *next = true;
+    }
+    Some(chosen)
 }

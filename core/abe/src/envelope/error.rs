@@ -21,7 +21,7 @@ pub enum EnvelopeError {
     #[error("policy not satisfied")]
     NotSatisfied,
     /// Parameters and keys are of one scheme, the envelope is of another.
-    #[error("the envelope is of scheme {0:?}, not of that of these parameters")]
+    #[error("the envelope is of scheme `{}`, not of that of these parameters", .0.escape_default())]
     WrongScheme(String),
     /// The scheme refuses what it was given.
     #[error(transparent)]

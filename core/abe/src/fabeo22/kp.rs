@@ -24,7 +24,6 @@
 //! | key, l leaves, attributes used up to τ times | 39 + policy + 48·l + 96·τ |
 //! | ciphertext, n attributes | 39 + attributes + 48·n + 96 |
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use quiver_crypto::Zeroizing;
@@ -33,7 +32,7 @@ use quiver_pairing::{G1, G2, Group, Scalar, pairing_product};
 use quiver_policy::{AccessTree, AttributeSet, Formula, Leaf};
 use rand_core::CryptoRngCore;
 
-use super::{Alpha, Public, Variant, cost, setup, weighted};
+use super::{Alpha, Public, Variant, cost, setup, uses, weighted};
 use crate::elements::{nonzero, read_point, read_points, shared, write_points};
 use crate::mechanism::{Body, Mechanism, SharedElement};
 use crate::shares::{Weights, share};
@@ -132,9 +131,7 @@ impl Mechanism for FabeoKp {
         let keys = weighted(&weights, |index| key.leaves.get(*selection.leaves().get(index)?).copied())?;
         let mut pairs = Zeroizing::new(Vec::with_capacity(1 + formula.uses()));
         pairs.push((keys, sent.s));
-        let used: BTreeSet<usize> =
-            (0..selection.leaves().len()).filter_map(leaf).map(Leaf::use_number).collect();
-        for number in used {
+        for number in uses(formula, &selection) {
             // − e(Σ_{ρ(i) = j} γ_i·ct1_π(i), sk2_j)
             let attributes = weighted(&weights, |index| {
                 let leaf = leaf(index).filter(|leaf| leaf.use_number() == number)?;

@@ -35,6 +35,13 @@ impl MontConfig<6> for FqConfig {
         a.0 = super::foreign::multiply(&a.0, &a.0);
     }
 
+    /// Montgomery's reduction alone: the product with the number 1.
+    #[cfg(target_arch = "arm")]
+    #[inline]
+    fn into_bigint(a: Fq) -> BigInt<6> {
+        super::foreign::multiply(&a.0, &BigInt::one())
+    }
+
     #[cfg(target_arch = "arm")]
     #[inline]
     fn sum_of_products<const M: usize>(a: &[Fq; M], b: &[Fq; M]) -> Fq {
