@@ -7,7 +7,17 @@ use quiver_crypto::Zeroizing;
 use quiver_role::edge::MAX_PROVISIONING_LEN;
 
 /// The longest line in bytes: one that provisions.
-const MAX_LINE: usize = 2 * MAX_PROVISIONING_LEN + 16;
+pub(crate) const MAX_LINE: usize = 2 * MAX_PROVISIONING_LEN + 16;
+
+/// What the console of an image with envelopes can do besides.
+#[cfg(feature = "envelopes")]
+pub(crate) const ENVELOPES: &str = "\
+fetch                fetch attribute keys
+attributes           what is held of attribute authorities
+seal <authority> '<policy or attributes>' <text>
+                     say something to whoever's attributes fit, signed
+open <hex>           open an envelope that came as a file
+";
 
 /// What the console can do.
 pub(crate) const HELP: &str = "\
@@ -77,10 +87,40 @@ pub(crate) enum Command<'a> {
     Join(Name),
     Leave,
     Send(&'a str),
+    #[cfg(feature = "envelopes")]
+    Fetch,
+    #[cfg(feature = "envelopes")]
+    Attributes,
+    #[cfg(feature = "envelopes")]
+    Seal(Sealing<'a>),
+    /// Hexadecimal.
+    #[cfg(feature = "envelopes")]
+    Open(&'a str),
     Wipe,
     Reset,
     /// All of the line.
     Bench(&'a str),
+}
+
+/// What is to be sealed, and to whom.
+#[cfg(feature = "envelopes")]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Sealing<'a> {
+    /// The authority's name.
+    pub(crate) authority: &'a str,
+    /// A policy or a list of attributes.
+    pub(crate) target: &'a str,
+    pub(crate) text: &'a str,
+}
+
+#[cfg(feature = "envelopes")]
+impl<'a> Sealing<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let (authority, rest) = text.split_once(char::is_whitespace)?;
+        let (target, text) = rest.trim_start().strip_prefix('\'')?.split_once('\'')?;
+        let text = text.strip_prefix(char::is_whitespace)?.trim_start();
+        (!text.is_empty()).then_some(Self { authority, target, text })
+    }
 }
 
 impl<'a> Command<'a> {
@@ -97,6 +137,16 @@ impl<'a> Command<'a> {
             "wipe" => alone(Self::Wipe),
             "reset" => alone(Self::Reset),
             "bench" => Ok(Self::Bench(line)),
+            #[cfg(feature = "envelopes")]
+            "fetch" => alone(Self::Fetch),
+            #[cfg(feature = "envelopes")]
+            "attributes" => alone(Self::Attributes),
+            #[cfg(feature = "envelopes")]
+            "seal" => {
+                Sealing::parse(rest).map(Self::Seal).ok_or("seal <authority> '<policy or attributes>' <text>")
+            }
+            #[cfg(feature = "envelopes")]
+            "open" if !rest.is_empty() => Ok(Self::Open(rest)),
             "provision" | "send" | "join" if rest.is_empty() => Err("this command takes something"),
             "provision" => Ok(Self::Provision(rest)),
             "send" => Ok(Self::Send(rest)),
@@ -142,6 +192,26 @@ mod tests {
         assert_eq!(Command::parse(b"join alpha"), Ok(Command::Join(Name::new("alpha").unwrap())));
         assert_eq!(Command::parse(b"bench sha 3"), Ok(Command::Bench("bench sha 3")));
         for wrong in [&b"wipe it"[..], b"send", b"join a/b", b"Status", b"\xff", b"wipex"] {
+            assert!(Command::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[cfg(feature = "envelopes")]
+    #[test]
+    fn what_is_sealed_names_authority_recipients_and_text() {
+        let sealing = Sealing { authority: "orders", target: "scout and \"a b\"", text: "go  'north'" };
+        assert_eq!(
+            Command::parse(b"seal orders  'scout and \"a b\"' go  'north'"),
+            Ok(Command::Seal(sealing))
+        );
+        for wrong in [
+            &b"seal"[..],
+            b"seal orders",
+            b"seal orders scout go",
+            b"seal orders 'scout",
+            b"seal orders 'scout' ",
+            b"open",
+        ] {
             assert!(Command::parse(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -2,6 +2,12 @@
 //! its line and console, to which [`run`](crate::run) carries what goes in and comes out.
 
 mod acting;
+#[cfg(feature = "envelopes")]
+mod attributes;
+#[cfg(feature = "envelopes")]
+mod enveloping;
+#[cfg(not(feature = "envelopes"))]
+mod no_attributes;
 mod partners;
 mod saving;
 mod telling;
@@ -16,10 +22,14 @@ use quiver_ainq::Ristretto255;
 use quiver_link::{BoardEndpoint, BoardEvent, Limits, Report, Route as LinkRoute, Wants};
 use quiver_role::edge::{EdgeStatus, EdgeTiming, Provisioning};
 use quiver_role::{
-    Destination, Edge, EdgeCommand, EdgeConfig, Input, Kgcs, Machine, Now, Output, Route, Snapshot,
+    Destination, Edge, EdgeCommand, EdgeConfig, Input, Kgcs, Machine, Now, Output, Peer, Route, Snapshot,
 };
 use rand_core::CryptoRngCore;
 
+#[cfg(feature = "envelopes")]
+use self::attributes::{Attributes, limited};
+#[cfg(not(feature = "envelopes"))]
+use self::no_attributes::{Attributes, limited};
 use self::partners::Partners;
 use crate::clock::Clock;
 use crate::console::LineReader;
@@ -64,6 +74,7 @@ pub(crate) struct Node<F, R> {
     settings: Option<Provisioning<S>>,
     machine: Option<Box<Edge<S>>>,
     deadline: Option<Duration>,
+    attributes: Attributes,
     /// What must be durable before anything else happens, and what was to be sent then.
     unsaved: Option<Snapshot>,
     held: Option<(Destination, Vec<u8>)>,
@@ -100,6 +111,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             settings: None,
             machine: None,
             deadline: None,
+            attributes: Attributes::default(),
             unsaved: None,
             held: None,
             endpoint,
@@ -125,9 +137,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
         self.endpoint = BoardEndpoint::new(limits(mtu), self.random.number(), Wants::default());
         self.want();
-        while let Some(peer) = self.partners.pop() {
-            self.input(now, Input::Disconnected { peer }).await;
-        }
+        self.part_with_all(now).await;
     }
 
     /// Does everything that is due. At most a handful of operations of the machine, with the watchdog fed between.
@@ -144,6 +154,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         if self.deadline.is_some_and(|at| at <= now) && self.is_fit(now).await {
             self.input(now, Input::Timeout).await;
         }
+        self.tend_attributes(now).await;
         self.want();
         self.endpoint.set_served(now, self.is_served(now));
         if self.next_report <= now && self.endpoint.has_session() {
@@ -156,8 +167,9 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     pub(crate) fn due(&self) -> Option<Duration> {
         let blocked = !self.loaded || self.unsaved.is_some();
         let machine = if blocked { Some(self.retry_at) } else { self.deadline };
+        let attributes = self.attributes.due().filter(|_| !blocked && self.can_fetch());
         let report = self.endpoint.has_session().then_some(self.next_report);
-        [machine, report, self.endpoint.timeout()].into_iter().flatten().min()
+        [machine, attributes, report, self.endpoint.timeout()].into_iter().flatten().min()
     }
 
     /// Whether an input can be taken: the state before is durable, and there is randomness.
@@ -231,25 +243,37 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 };
                 if let Some(peer) = self.partners.connected(peer, route) {
                     self.input(now, Input::Connected { peer, route }).await;
+                    self.fetch_from(now, peer, route).await;
                 }
             }
             BoardEvent::Disconnected { peer } => {
                 if let Some(peer) = self.partners.disconnected(peer) {
-                    self.input(now, Input::Disconnected { peer }).await;
+                    self.part_with(now, peer).await;
                 }
             }
             BoardEvent::Received { from, bytes } => {
-                if let Some(from) = self.partners.peer(from) {
+                if let Some(from) = self.partners.peer(from)
+                    && !self.fetched(now, from, &bytes).await
+                {
                     self.input(now, Input::Received { from, bytes: &bytes }).await;
                 }
             }
             BoardEvent::Lost => {
                 self.tell_line(format_args!("gateway lost"));
-                while let Some(peer) = self.partners.pop() {
-                    self.input(now, Input::Disconnected { peer }).await;
-                }
+                self.part_with_all(now).await;
             }
         }
+    }
+
+    async fn part_with_all(&mut self, now: Duration) {
+        while let Some(peer) = self.partners.pop() {
+            self.part_with(now, peer).await;
+        }
+    }
+
+    async fn part_with(&mut self, now: Duration, peer: Peer) {
+        self.input(now, Input::Disconnected { peer }).await;
+        self.fetch_without(now, peer).await;
     }
 
     /// A machine for these settings, which is told who is connected.
@@ -263,7 +287,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
 
     #[inline(never)]
     fn make(&mut self, now: Duration, kept: Kept) {
-        let Kept { mut settings, state } = kept;
+        let Kept { mut settings, keyring, state } = kept;
         let config = EdgeConfig {
             deployment: settings.deployment.clone(),
             group: settings.group.clone(),
@@ -274,8 +298,9 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.clock.set_floor(settings.time, now);
         self.moved = Some(settings.radio.map(|place| RadioAddress { pan: place.pan, short: place.address }));
         self.settings = Some(settings);
+        self.take_attributes(&keyring, state.as_ref());
         match Edge::new(config, state.as_ref()) {
-            Ok(machine) => self.machine = Some(Box::new(machine)),
+            Ok(machine) => self.machine = Some(Box::new(limited(machine))),
             Err(error) => self.tell_damage(&error),
         }
     }
@@ -295,7 +320,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     fn want(&mut self) {
         let status = self.machine.as_deref().map(Edge::status);
         let group = status.as_ref().and_then(|status| status.group.as_ref());
-        let kgc = status.as_ref().is_some_and(|status| status.name.is_none());
+        let enrolling = status.as_ref().is_some_and(|status| status.name.is_none());
+        let kgc = enrolling || self.attributes.is_fetching();
         // A group's name has the same alphabet here and there.
         if let Ok(wants) = Wants::new(group.map(quiver_ainq::Name::as_str), kgc) {
             self.endpoint.set_wants(wants);

@@ -71,6 +71,9 @@ impl Board {
 pub enum Time {
     /// By the host's clock: as fast as the host can.
     Host,
+    /// An instruction takes 16 nanoseconds, as on a board whose processor does one in each cycle: on a slow host the board's time
+    /// is slow as well, and its watchdog does not take work for a hang.
+    Board,
     /// An instruction takes a nanosecond: what `quiver-mps2` counts is true, and the same on every host.
     Instructions,
 }
@@ -86,9 +89,11 @@ pub fn qemu(image: &Path, time: Time, options: &[&str], ports: Ports) -> Command
     }
     let options: String = options.iter().map(|option| format!(",arg={option}")).collect();
     qemu.args(["-semihosting-config", &format!("enable=on,target=native,arg=quiver{options}")]);
-    if time == Time::Instructions {
-        qemu.args(["-icount", "shift=0"]);
-    }
+    match time {
+        Time::Host => &mut qemu,
+        Time::Board => qemu.args(["-icount", "shift=4"]),
+        Time::Instructions => qemu.args(["-icount", "shift=0"]),
+    };
     qemu.arg("-kernel").arg(image);
     qemu
 }

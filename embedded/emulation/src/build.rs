@@ -39,8 +39,18 @@ pub fn program(name: &str) -> PathBuf {
 /// If it does not build.
 #[must_use]
 pub fn image(package: &str, name: &str, features: &str) -> PathBuf {
+    image_of("release", package, name, features)
+}
+
+/// The same by another profile than `release`.
+///
+/// # Panics
+/// If it does not build.
+#[must_use]
+pub fn image_of(profile: &str, package: &str, name: &str, features: &str) -> PathBuf {
     let manifest = root().join("embedded/Cargo.toml");
-    let what = ["--release", "--target", TARGET, "-p", package, "--bin", name, "--features", features];
+    let what =
+        ["--profile", profile, "--target", TARGET, "-p", package, "--bin", name, "--features", features];
     named(&build(&manifest, &what), name)
 }
 

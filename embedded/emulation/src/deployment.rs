@@ -124,6 +124,26 @@ impl Deployment {
         self.start("leader", &args)
     }
 
+    /// A drone that is a service, of [`GROUP`], running; what happens to it is in its output as JSON.
+    #[must_use]
+    pub fn edge(&self, name: &str, kgc: &Process, leader: &Process) -> Process {
+        let (data, token) = (format!("{name}-data"), self.token(name, &["--group", GROUP]));
+        let (kgc, leader) = (kgc.address(), leader.address());
+        let places = ["run", "--json", "-d", &data, "--kgc", &kgc, "--leader", &leader];
+        let means = ["--deployment", "kgc-data/deployment.toml", "--token", &token];
+        self.start("edge", &[&places[..], &means].concat())
+    }
+
+    /// Grants a drone what a key of this authority is to say, and waits until the KGC that runs knows of it.
+    ///
+    /// # Panics
+    /// If it cannot be granted.
+    pub fn grant(&self, kgc: &Process, drone: &str, what: &[&str]) {
+        let said = self.ok("kgc", &[&["abe", "grant", "--drone", drone][..], what].concat());
+        let revision = said.split("revision ").nth(1).and_then(|rest| rest.split(':').next());
+        kgc.logged(&format!("attribute grant {} in the registry", revision.expect("a revision")));
+    }
+
     /// What the leader says of its group.
     #[must_use]
     pub fn leader_status(&self) -> Option<Value> {

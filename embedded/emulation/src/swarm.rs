@@ -21,8 +21,17 @@ pub struct Swarm {
 impl Swarm {
     /// Starts everything; the boards know nothing yet. `board` starts the emulator of the board of this name.
     #[must_use]
-    pub fn new(names: &[&str], mut board: impl FnMut(&Deployment, &str) -> Board) -> Self {
-        let deployment = Deployment::new();
+    pub fn new(names: &[&str], board: impl FnMut(&Deployment, &str) -> Board) -> Self {
+        Self::within(Deployment::new(), names, board)
+    }
+
+    /// As [`new`](Self::new), in a deployment that something was set up in before.
+    #[must_use]
+    pub fn within(
+        deployment: Deployment,
+        names: &[&str],
+        mut board: impl FnMut(&Deployment, &str) -> Board,
+    ) -> Self {
         let kgc = deployment.kgc();
         let boards: Vec<_> = names.iter().map(|name| board(&deployment, name)).collect();
         let ports: Vec<_> = boards.iter().map(|board| board.wire.port(End::Gateway)).collect();

@@ -75,6 +75,8 @@ counters! {
     SupplyWarnings = "supply_warnings",
     /// Times that received bytes were lost because nobody took them in time.
     Overruns = "overruns",
+    /// Envelopes that do not hold although a key of the board's fits.
+    BadEnvelopes = "bad_envelopes",
 }
 
 /// Counters that a report may carry; a later version may have more than this one knows.

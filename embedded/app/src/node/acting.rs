@@ -43,7 +43,11 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
 
     async fn obey(&mut self, now: Duration, command: Command<'_>, hooks: &mut impl Hooks) {
         match command {
-            Command::Help => HELP.lines().for_each(|line| self.tell_line(format_args!("{line}"))),
+            Command::Help => {
+                #[cfg(feature = "envelopes")]
+                crate::console::ENVELOPES.lines().for_each(|line| self.tell_line(format_args!("{line}")));
+                HELP.lines().for_each(|line| self.tell_line(format_args!("{line}")));
+            }
             Command::Status => self.tell_status(now, hooks),
             Command::Provision(text) => self.provision(now, text).await,
             Command::Join(group) => self.command(now, EdgeCommand::Join(group)).await,
@@ -54,6 +58,17 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 let data = text.as_bytes().to_vec();
                 self.command(now, EdgeCommand::Send { channel, data, signed: true }).await;
             }
+            #[cfg(feature = "envelopes")]
+            Command::Fetch => self.fetch(now),
+            #[cfg(feature = "envelopes")]
+            Command::Attributes => {
+                self.tell_attributes();
+                self.tell_line(format_args!("end"));
+            }
+            #[cfg(feature = "envelopes")]
+            Command::Seal(sealing) => self.seal(now, sealing).await,
+            #[cfg(feature = "envelopes")]
+            Command::Open(text) => self.open(now, text).await,
             Command::Wipe => self.wipe().await,
             Command::Reset => {
                 self.tell_line(format_args!("resetting"));
@@ -64,7 +79,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     /// Hands a command to the machine, if it can take one.
-    async fn command(&mut self, now: Duration, command: EdgeCommand) {
+    pub(super) async fn command(&mut self, now: Duration, command: EdgeCommand) {
         if self.machine.is_none() {
             self.tell_line(format_args!("error not provisioned"));
         } else if !self.is_fit(now).await {
@@ -101,7 +116,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             return Err("not now: flash or randomness fail".into());
         }
         self.keep(now, &settings).await.map_err(|error| error.to_string())?;
-        self.set_up(now, Kept { settings, state: None }).await;
+        self.set_up(now, Kept { settings, keyring: Zeroizing::default(), state: None }).await;
         Ok(())
     }
 }

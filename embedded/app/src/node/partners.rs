@@ -52,6 +52,12 @@ impl Partners {
         self.list.iter().find(|partner| partner.peer == peer).map(|partner| partner.number)
     }
 
+    /// Those to whom this leads.
+    #[cfg(feature = "envelopes")]
+    pub(super) fn on(&self, route: Route) -> impl Iterator<Item = Peer> + '_ {
+        self.list.iter().filter(move |partner| partner.route == route).map(|partner| partner.peer)
+    }
+
     /// Whether there is one to whom this leads.
     pub(super) fn has(&self, route: Route) -> bool {
         self.list.iter().any(|partner| partner.route == route)

@@ -1,14 +1,15 @@
 //! Loading, saving and wiping the state.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
-use quiver_crypto::Secret;
+use quiver_crypto::{Secret, Zeroizing};
 use quiver_link::Counter;
 use quiver_role::edge::Provisioning;
 use rand_core::CryptoRngCore;
 
-use super::{Node, RETRY, RETRY_MAX, S};
+use super::{Attributes, Node, RETRY, RETRY_MAX, S};
 use crate::StorageError;
 use crate::kept;
 
@@ -43,11 +44,15 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
 
     /// Makes durable what must be. False if that failed; it is tried again after a while.
     pub(super) async fn save(&mut self, now: Duration) -> bool {
-        let (Some(state), Some(settings)) = (&self.unsaved, &mut self.settings) else { return true };
-        let bytes = kept::encode(settings, Some(state));
+        let Some(mut bytes) = self.to_keep() else { return true };
+        if bytes.len() > self.storage.limit() && self.forget_attributes() {
+            bytes = self.to_keep().unwrap_or(bytes);
+        }
         match self.store(now, &bytes).await {
             Ok(()) => {
-                self.unsaved = None;
+                if let Some(state) = self.unsaved.take() {
+                    self.attributes.stored(state);
+                }
                 self.patience = RETRY;
                 true
             }
@@ -61,13 +66,19 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
     }
 
+    /// What is not durable yet, with all that it belongs to.
+    fn to_keep(&self) -> Option<Zeroizing<Vec<u8>>> {
+        let state = self.unsaved.as_ref()?;
+        Some(kept::encode(self.settings.as_ref()?, &self.attributes.encoded(), Some(state)))
+    }
+
     /// Keeps new settings, with their token.
     pub(super) async fn keep(
         &mut self,
         now: Duration,
         settings: &Provisioning<S>,
     ) -> Result<(), StorageError> {
-        let bytes = kept::encode(settings, None);
+        let bytes = kept::encode(settings, &[], None);
         self.store(now, &bytes).await
     }
 
@@ -81,6 +92,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     /// Forgets everything.
     pub(super) async fn wipe(&mut self) {
         (self.machine, self.settings, self.unsaved, self.held) = (None, None, None, None);
+        self.attributes = Attributes::default();
         self.deadline = None;
         self.moved = Some(None);
         match self.storage.wipe().await {

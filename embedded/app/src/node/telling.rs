@@ -75,9 +75,14 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             }
             EdgeEvent::Blamed { peer, offence } => {
                 self.report.add(Counter::Offences);
+                #[cfg(feature = "envelopes")]
+                if matches!(offence, quiver_role::Offence::Envelope(_)) {
+                    self.report.add(Counter::BadEnvelopes);
+                }
                 self.tell_line(format_args!("blamed {} {offence}", peer.0));
             }
-            EdgeEvent::EnrolmentTrouble(_) | EdgeEvent::Envelope(_) => {}
+            EdgeEvent::EnrolmentTrouble(_) => {}
+            EdgeEvent::Envelope(event) => self.tell_envelope(event),
         }
     }
 

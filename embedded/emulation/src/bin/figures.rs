@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use quiver_bench::figures::{self, Figures, LINES, Quantity, Subject};
 use quiver_bench::transcript;
 use quiver_emulation::board::{Board, Time, qemu};
-use quiver_emulation::build::{image, root};
+use quiver_emulation::build::{image, image_of, root};
 use quiver_emulation::size::Size;
 
 /// What an image may take.
@@ -26,19 +26,30 @@ struct Budget {
     package: &'static str,
     binary: &'static str,
     features: &'static str,
+    profile: &'static str,
     /// Bytes.
     flash: u64,
     /// Bytes.
     static_ram: u64,
 }
 
-const IMAGES: [Budget; 2] = [
+const IMAGES: [Budget; 3] = [
     Budget {
         name: "mps2-edge",
         package: "quiver-mps2",
         binary: "mps2-edge",
         features: "edge",
+        profile: "release",
         flash: 256 * 1024,
+        static_ram: 64 * 1024,
+    },
+    Budget {
+        name: "mps2-envelopes",
+        package: "quiver-mps2",
+        binary: "mps2-envelopes",
+        features: "edge,envelopes",
+        profile: "compact",
+        flash: 448 * 1024,
         static_ram: 64 * 1024,
     },
     Budget {
@@ -46,6 +57,7 @@ const IMAGES: [Budget; 2] = [
         package: "quiver-nrf52840",
         binary: "edge",
         features: "",
+        profile: "release",
         flash: 256 * 1024,
         static_ram: 64 * 1024,
     },
@@ -122,7 +134,7 @@ fn measure() -> (Figures, Vec<String>) {
     let mut measured = figures::of("mps2-an386", &outcomes);
     let mut over = Vec::new();
     for budget in &IMAGES {
-        let size = Size::of(&image(budget.package, budget.binary, budget.features));
+        let size = Size::of(&image_of(budget.profile, budget.package, budget.binary, budget.features));
         let quantities = [
             (Quantity::Flash, size.flash, budget.flash),
             (Quantity::StaticRam, size.static_ram, budget.static_ram),
