@@ -37,13 +37,15 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let Layout { program, state, end } = layout();
+    // In KiB. Opening an envelope takes half of the heap for pairings, and 44 KB of stack at most.
+    let stack = if env::var_os("CARGO_FEATURE_ENVELOPES").is_some() { 64 } else { 80 };
     let memory = format!(
         "/* The stack lies below everything else in RAM: what overflows it leaves the memory and faults, instead of\n\
          overwriting variables. The heap is what the variables leave of RAM. */\n\
          MEMORY\n{{\n\
          FLASH : ORIGIN = {program:#x}, LENGTH = {:#x}\n\
-         STACK : ORIGIN = 0x20000000, LENGTH = 80K\n\
-         RAM : ORIGIN = 0x20014000, LENGTH = 176K\n\
+         STACK : ORIGIN = 0x20000000, LENGTH = {stack}K\n\
+         RAM : ORIGIN = 0x20000000 + {stack}K, LENGTH = 256K - {stack}K\n\
          }}\n\
          _stack_start = ORIGIN(STACK) + LENGTH(STACK);\n\
          _stack_end = ORIGIN(STACK);\n\

@@ -111,7 +111,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             settings: None,
             machine: None,
             deadline: None,
-            attributes: Attributes::default(),
+            attributes: Attributes::none(),
             unsaved: None,
             held: None,
             endpoint,

@@ -62,8 +62,9 @@ pub(super) struct Attributes {
     state: Option<Snapshot>,
 }
 
-impl Default for Attributes {
-    fn default() -> Self {
+impl Attributes {
+    /// Nothing is held, and a fetch is to begin.
+    pub(super) fn none() -> Self {
         Self {
             keyring: Keyring::default(),
             keys: AttributeKeys::new(Vec::new()),
@@ -77,9 +78,7 @@ impl Default for Attributes {
             state: None,
         }
     }
-}
 
-impl Attributes {
     /// Whether a fetch is under way.
     pub(super) const fn is_fetching(&self) -> bool {
         self.fetcher.is_some()
@@ -127,7 +126,7 @@ pub(super) fn limited(machine: Edge<S>) -> Edge<S> {
 impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     /// Takes what was stored.
     pub(super) fn take_attributes(&mut self, keyring: &[u8], state: Option<&Snapshot>) {
-        self.attributes = Attributes { state: state.cloned(), ..Attributes::default() };
+        self.attributes = Attributes { state: state.cloned(), ..Attributes::none() };
         let Some(settings) = self.settings.as_ref().filter(|_| !keyring.is_empty()) else { return };
         match Keyring::decode(keyring, &settings.deployment) {
             Ok(keyring) => (self.attributes.keyring, self.attributes.changed) = (keyring, true),

@@ -10,10 +10,13 @@ use rand_core::CryptoRngCore;
 
 use super::{Node, S};
 
-#[derive(Default)]
 pub(super) struct Attributes;
 
 impl Attributes {
+    pub(super) const fn none() -> Self {
+        Self
+    }
+
     pub(super) const fn is_fetching(&self) -> bool {
         false
     }

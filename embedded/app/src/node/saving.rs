@@ -92,7 +92,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     /// Forgets everything.
     pub(super) async fn wipe(&mut self) {
         (self.machine, self.settings, self.unsaved, self.held) = (None, None, None, None);
-        self.attributes = Attributes::default();
+        self.attributes = Attributes::none();
         self.deadline = None;
         self.moved = Some(None);
         match self.storage.wipe().await {
