@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use quiver_quorum::Parameters;
+use quiver_world::admission::{FIELDS, MAX_VISITORS};
 use serde::{Deserialize, Serialize};
 
 use crate::{Result, SimError};
@@ -117,6 +118,8 @@ pub struct Plan {
     pub threshold: u16,
     /// Whether an order is sealed to the mission's second phase.
     pub orders: bool,
+    /// The policy that drones without a name are to satisfy; none if nobody asks.
+    pub admission: Option<String>,
     /// Whether the leader is killed and rebuilt. Not if it has deputies: then it is lost for good.
     pub restart_leader: bool,
     /// How many other leaders stand by. With them the run ends with the loss of the leader.
@@ -158,6 +161,7 @@ impl Default for Plan {
             kgcs: 1,
             threshold: 1,
             orders: false,
+            admission: None,
             restart_leader: true,
             deputies: 0,
             workers: 0,
@@ -183,6 +187,7 @@ impl Plan {
         self.check_sizes()
             .and_then(|()| self.check_quorum())
             .and_then(|()| self.check_times())
+            .and_then(|()| self.check_admission())
             .and_then(|()| self.check_workers())
             .map_err(SimError::Usage)
     }
@@ -239,12 +244,27 @@ impl Plan {
                 Err(format!("{workers} workers are too many: at most {MAX_WORKERS}"))
             }
             TransportKind::Memory => Err("workers are other processes: give --transport tcp or quic".into()),
-            TransportKind::Tcp | TransportKind::Quic if self.envelopes || self.orders => {
-                Err("--envelopes and --orders are for drones in this process, not for those with workers"
+            TransportKind::Tcp | TransportKind::Quic
+                if self.envelopes || self.orders || self.admission.is_some() =>
+            {
+                Err("--envelopes, --orders and --admission are for drones in this process, not for those with workers"
                     .into())
             }
             TransportKind::Tcp | TransportKind::Quic => Ok(()),
         }
+    }
+
+    /// Refuses policies that cannot be demanded, and more drones than there is patience for.
+    pub(crate) fn check_admission(&self) -> Result<(), String> {
+        let Some(policy) = &self.admission else { return Ok(()) };
+        if self.drones > MAX_VISITORS {
+            return Err(format!(
+                "--admission: {} drones are too many: each makes two runs of the exchange; at most {MAX_VISITORS}",
+                self.drones
+            ));
+        }
+        quiver_world::admission::check(policy)
+            .map_err(|error| format!("--admission: {error} (the fields are {FIELDS})"))
     }
 
     /// The numbers of the quorum; none for a single KGC.
@@ -308,6 +328,17 @@ mod tests {
         plan.check().unwrap_err().to_string()
     }
 
+    fn fence() -> Option<String> {
+        Some(quiver_world::admission::FENCE.into())
+    }
+
+    #[test]
+    fn refusal_of_a_policy_says_where_it_is_wrong_and_what_there_is() {
+        let text = refusal(&Plan { admission: Some("x < 1 and z > 2".into()), ..Plan::default() });
+        assert!(text.contains("z") && text.contains("battery: u7"), "{text}");
+        Plan { admission: fence(), ..Plan::default() }.check().unwrap();
+    }
+
     #[test]
     fn default_plan_is_a_thousand_drones_over_memory() {
         let plan = Plan::default();
@@ -355,6 +386,10 @@ mod tests {
             Plan { workers: 2, ..Plan::default() },
             Plan { workers: 2000, transport: TransportKind::Tcp, ..Plan::default() },
             Plan { workers: 2, transport: TransportKind::Tcp, envelopes: true, ..Plan::default() },
+            Plan { workers: 2, transport: TransportKind::Tcp, admission: fence(), ..Plan::default() },
+            Plan { drones: 10_001, admission: fence(), ..Plan::default() },
+            Plan { admission: Some("x < 1 and z > 2".into()), ..Plan::default() },
+            Plan { admission: Some("x < x".into()), ..Plan::default() },
             Plan { expiry: Some(Duration::from_secs(600)), ..Plan::default() },
             Plan { expiry: Some(Duration::from_millis(10)), ..Plan::default() },
         ] {

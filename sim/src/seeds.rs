@@ -26,6 +26,10 @@ pub(crate) enum Player {
     Collector = 8,
     /// A KGC that makes its keys with the others.
     Founding = 9,
+    /// The gate before which drones without a name come.
+    Gate = 10,
+    /// A drone before it: a node for each run.
+    Visitor = 11,
 }
 
 /// What a player draws for.

@@ -55,6 +55,26 @@ fn twenty_drones_hold_every_invariant_over_memory() {
 }
 
 #[test]
+fn drones_without_a_name_get_in_exactly_if_they_are_inside_the_fence() {
+    for transport in [TransportKind::Memory, TransportKind::Tcp] {
+        let admission = Some(quiver_world::admission::FENCE.into());
+        let report = pass(&Plan { admission, transport, restart_leader: false, ..plan(12) });
+        let runs: Vec<_> =
+            report.operations.iter().filter(|run| run.name.starts_with("admission, run")).collect();
+        let [first, second] = runs.as_slice() else { panic!("{:?}", names(&report)) };
+        let let_in = |name: &str| name.split_once(": ").unwrap().1.to_string();
+        assert_eq!(let_in(&first.name), let_in(&second.name));
+        assert!(let_in(&first.name).ends_with(" of 12 let in"), "{}", first.name);
+        for run in runs {
+            assert_eq!(run.latencies.len(), 12);
+            // An offer to each, at least.
+            assert!(run.leader_bytes.unwrap() > 12 * 8_000, "{:?}", run.leader_bytes);
+            assert!(run.leader_cpu.unwrap() > Duration::ZERO);
+        }
+    }
+}
+
+#[test]
 fn sealed_orders_open_at_exactly_those_they_are_for() {
     let report = pass(&Plan { envelopes: true, restart_leader: false, ..plan(20) });
     let orders = report.operations.iter().filter(|operation| operation.name.starts_with("order sealed to"));

@@ -13,6 +13,32 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
+fn drones_without_a_name_show_that_they_satisfy_a_policy_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policy");
+    std::fs::write(&file, "# half of them\nx >= 0\n").unwrap();
+    let run = |file: &std::path::Path| {
+        let file = file.to_str().unwrap();
+        sim(&["run", "--world", "virtual", "--toy", "-n", "8", "--json", "--admission", file])
+    };
+    let output = run(&file);
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let row = |row: &&Value| row["operation"].as_str().unwrap().starts_with("admission (");
+    assert!(rows.iter().any(|it| row(&it)), "{report}");
+
+    for (policy, why) in [("x < 1 and z > 2", "battery: u7"), ("", "--admission"), ("x < x", "--admission")] {
+        std::fs::write(&file, policy).unwrap();
+        let output = run(&file);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(text(&output.stderr).contains(why), "{output:?}");
+    }
+    let output = run(&folder.path().join("nowhere"));
+    assert!(text(&output.stderr).contains("nowhere"), "{output:?}");
+}
+
+#[test]
 fn check_lives_through_seeds_of_both_strategies() {
     let output = sim(&["check", "--seeds", "6", "-n", "5"]);
     assert!(output.status.success(), "{output:?}");

@@ -163,6 +163,8 @@ fn what_cannot_work_is_said() {
     assert!(text.contains("--transport tcp"), "{text}");
     let text = refusal(&["run", "--transport", "tcp", "--workers", "2", "--envelopes"], 2);
     assert!(text.contains("--envelopes"), "{text}");
+    let text = refusal(&["run", "--transport", "tcp", "--workers", "2", "--admission"], 2);
+    assert!(text.contains("--admission"), "{text}");
     let text = refusal(&["run", "--transport", "tcp", "--workers", "2", "--bind", "0.0.0.0:0"], 2);
     assert!(text.contains("reach this host"), "{text}");
     for nowhere in ["nowhere", "nowhere:", ":7400", "nowhere:http", "nowhere:0"] {

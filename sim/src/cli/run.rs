@@ -2,10 +2,14 @@
 
 mod virtually;
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+
+use quiver_world::admission::{FENCE, MAX_TEXT};
 
 use super::{complain, print};
 use crate::plan::{DEFAULT_BIND, Plan, Presentation, StrategyChoice, SuiteKind, TransportKind};
@@ -82,6 +86,11 @@ pub(super) struct RunArgs {
     /// and everywhere afterwards
     #[arg(long)]
     orders: bool,
+    /// Let every drone come twice before a leader's gate without telling who it is, and check that exactly those get in whom a
+    /// policy lets in, and that nothing the leader sees tells one drone's two runs. The policy is in the file, over x and y (metres
+    /// from -1000 to 1000) and battery (percent); without a file it is a circle
+    #[arg(long, value_name = "POLICYFILE")]
+    admission: Option<Option<PathBuf>>,
     /// Do not kill and rebuild the leader at the end
     #[arg(long)]
     no_restart_leader: bool,
@@ -121,13 +130,13 @@ impl RunArgs {
             let only = "--toy, --radio, --depot and --share-verifications are for --world virtual";
             return Err(SimError::Usage(only.into()));
         }
-        let plan = self.unchecked_plan();
+        let plan = self.unchecked_plan()?;
         plan.check()?;
         Ok(plan)
     }
 
-    fn unchecked_plan(&self) -> Plan {
-        Plan {
+    fn unchecked_plan(&self) -> Result<Plan> {
+        Ok(Plan {
             drones: self.drones,
             transport: self.transport,
             suite: self.suite,
@@ -142,12 +151,13 @@ impl RunArgs {
             kgcs: self.kgcs,
             threshold: self.threshold.unwrap_or(self.kgcs / 2 + 1),
             orders: self.orders,
+            admission: self.admission.as_ref().map(|file| policy(file.as_deref())).transpose()?,
             restart_leader: !self.no_restart_leader,
             deputies: self.deputies,
             workers: self.workers,
             bind: self.bind.clone(),
             timeout: self.timeout,
-        }
+        })
     }
 
     fn presentation(&self) -> Presentation {
@@ -157,6 +167,17 @@ impl RunArgs {
             quiet: self.quiet,
         }
     }
+}
+
+/// The policy in a file, or that of a circle.
+fn policy(file: Option<&Path>) -> Result<String> {
+    let Some(path) = file else { return Ok(FENCE.into()) };
+    let failed = |error: std::io::Error| SimError::Usage(format!("--admission {}: {error}", path.display()));
+    let mut text = String::new();
+    // Whatever is longer is refused as too long.
+    let most = MAX_TEXT as u64 + 1;
+    File::open(path).map_err(failed)?.take(most).read_to_string(&mut text).map_err(failed)?;
+    Ok(text)
 }
 
 /// Plays the world asked for and shows what it came to.

@@ -1,5 +1,6 @@
 //! What a run does, step by step.
 
+mod admission;
 mod envelopes;
 mod loss;
 mod membership;
@@ -108,6 +109,7 @@ impl<'w, S: Suite> Run<'w, S> {
         if self.world.plan.orders {
             self.second_phase().await?;
         }
+        self.pass_unnamed().await?;
         self.count_out();
         if self.world.plan.deputies > 0 {
             self.lose_leader().await?;

@@ -12,8 +12,10 @@ use quiver_net::{Multiaddr, NetError};
 use quiver_quorum::QuorumSuite;
 use quiver_role::attributes::KeyCentre;
 use quiver_role::{Leader, Route};
+use quiver_world::admission::Checkpoint;
 use quiver_world::conditional::Archive;
 
+use super::admission;
 use super::board::{Board, LeaderLog};
 use super::centres::{self, KgcHost};
 use super::crews::Crews;
@@ -72,6 +74,8 @@ pub(crate) struct World<S: Suite> {
     pub(crate) kgcs: Vec<Node<KeyCentre<S>>>,
     /// The master key of conditions, if there are orders that wait for one.
     pub(crate) archive: Option<Archive<S>>,
+    /// What drones without a name are to show, if they are to.
+    pub(crate) checkpoint: Option<Arc<Checkpoint<S>>>,
     /// How long several KGCs took to make their keys.
     pub(crate) generation: Option<Duration>,
 }
@@ -116,6 +120,7 @@ impl<S: Suite> World<S> {
         let token = tokens.remove(0);
         let (kgc_meter, leader_meter) = (CpuMeter::default(), CpuMeter::default());
         let archive = if plan.orders { Some(centres::archive(plan, &founder)?) } else { None };
+        let checkpoint = admission::checkpoint(plan, &founder, &setting)?.map(Arc::new);
         let (mut kgcs, mut kgc_addresses) = (Vec::new(), Vec::new());
         for kgc in 1..=plan.kgcs {
             let (listen, host) =
@@ -146,6 +151,7 @@ impl<S: Suite> World<S> {
             sent_before: 0,
             kgcs,
             archive,
+            checkpoint,
             generation: founder.generation,
         };
         world.await_leader().await?;
@@ -186,6 +192,11 @@ impl<S: Suite> World<S> {
             tokio::time::sleep(GLANCE).await;
         }
         Ok(true)
+    }
+
+    /// Where a further node may listen.
+    pub(crate) fn listen(&self) -> Result<Multiaddr> {
+        address(self.plan.transport, self.host)
     }
 
     /// Where the KGCs are.

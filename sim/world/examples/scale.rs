@@ -28,6 +28,7 @@ fn main() {
         kgcs: 1,
         threshold: 1,
         orders: false,
+        admission: None,
         restart_leader: true,
         air: None,
         depot: None,

@@ -60,6 +60,10 @@ pub enum Invariant {
     FewKgcsKnowNothing,
     /// What is sealed to a condition opens nowhere before its key was released.
     OpensWhenReleased,
+    /// Without a name exactly those get in whom the policy lets in, and they share a secret with the leader.
+    Admission,
+    /// Nothing that a leader sees tells that two runs without a name were one drone's.
+    Unlinkability,
 }
 
 impl fmt::Display for Invariant {
@@ -78,6 +82,8 @@ impl fmt::Display for Invariant {
             Self::OneIdentityPerToken => "one identity per token",
             Self::FewKgcsKnowNothing => "few KGCs know nothing",
             Self::OpensWhenReleased => "opens when released",
+            Self::Admission => "admission",
+            Self::Unlinkability => "unlinkability",
         })
     }
 }

@@ -31,6 +31,7 @@ mod toy;
 mod witness;
 mod world;
 
+pub mod admission;
 pub mod check;
 pub mod conditional;
 pub mod orders;

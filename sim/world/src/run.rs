@@ -1,5 +1,6 @@
 //! One life of a large group without faults, measured: enrol, form, expire, leave, join, talk, restart.
 
+mod admission;
 mod arrivals;
 mod orders;
 mod pace;
@@ -43,6 +44,8 @@ pub struct RunPlan {
     pub threshold: u16,
     /// Whether an order is sealed to the mission's second phase.
     pub orders: bool,
+    /// The policy that drones without a name are to satisfy: over [`admission::FIELDS`](crate::admission::FIELDS). None: nobody asks.
+    pub admission: Option<String>,
     /// Whether the leader is switched off and on again.
     pub restart_leader: bool,
     /// The radio; none: links as [`LinkFaults::SOUND`].

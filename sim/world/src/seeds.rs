@@ -32,6 +32,16 @@ pub(crate) enum Player {
     Orders,
     /// A KGC that lies.
     Liar(KgcId),
+    /// Whoever sets up a checkpoint.
+    Checkpoint,
+    /// The fields of a drone.
+    Fields(u32),
+    /// Whoever certifies them.
+    Certifier(u32),
+    /// The gate of a checkpoint.
+    Guard,
+    /// A drone before it, in one of its runs.
+    Visitor(u32, u32),
 }
 
 /// The key of one player's generator.
@@ -58,6 +68,11 @@ pub(crate) fn key(seed: u64, player: Player) -> [u8; 32] {
         Player::Archivist => hasher.u8(9),
         Player::Orders => hasher.u8(10),
         Player::Liar(id) => hasher.u8(11).u16(id),
+        Player::Checkpoint => hasher.u8(12),
+        Player::Fields(drone) => hasher.u8(13).u32(drone),
+        Player::Certifier(drone) => hasher.u8(14).u32(drone),
+        Player::Guard => hasher.u8(15),
+        Player::Visitor(drone, run) => hasher.u8(16).u32(drone).u32(run),
     };
     hasher.finish()
 }

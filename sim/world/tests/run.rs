@@ -26,6 +26,7 @@ fn plan(drones: u32, strategy: StrategyKind, radio: &str) -> RunPlan {
         kgcs: 1,
         threshold: 1,
         orders: false,
+        admission: None,
         restart_leader: true,
         air: Some(air(radio)),
         depot: None,

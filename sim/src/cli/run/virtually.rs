@@ -30,7 +30,7 @@ const ROOM_OF_TOY: u64 = 7_500;
 
 impl RunArgs {
     fn virtual_plan(&self) -> Result<RunPlan> {
-        let plan = self.unchecked_plan();
+        let plan = self.unchecked_plan()?;
         let refuse = |text: String| Err(SimError::Usage(text));
         if self.drones == 0 || self.drones > MAX_MEMBERS {
             return refuse(format!("{} drones: the virtual world takes 1 to {MAX_MEMBERS}", self.drones));
@@ -41,7 +41,10 @@ impl RunArgs {
         if self.share_verifications && self.suite != SuiteKind::Ristretto255 {
             return refuse("--share-verifications is for --suite ristretto255".into());
         }
-        plan.check_quorum().map_err(SimError::Usage)?;
+        plan.check_quorum().and_then(|()| plan.check_admission()).map_err(SimError::Usage)?;
+        if self.admission.is_some() && self.radio.is_some() {
+            return refuse("--admission and --radio: no radio carries the exchange here".into());
+        }
         if self.strict_paper || self.expiry.is_some() {
             return refuse("--strict-paper and --expiry are for --world live".into());
         }
@@ -68,6 +71,7 @@ impl RunArgs {
             kgcs: plan.kgcs,
             threshold: plan.threshold,
             orders: self.orders,
+            admission: plan.admission,
             restart_leader: plan.restart_leader,
             air: self.radio.as_deref().map(air).transpose()?,
             depot: self.depot.as_deref().map(air).transpose()?,

@@ -27,7 +27,7 @@ pub(super) struct Stage<'a, S: Suite> {
     progress: &'a mut dyn FnMut(Progress),
     pub(super) arrivals: Arrivals,
     rng: ChaCha8Rng,
-    rows: Vec<Row>,
+    pub(super) rows: Vec<Row>,
     pub(super) violations: Vec<String>,
     pub(super) checks: u64,
     /// Who is in the group.
@@ -38,7 +38,7 @@ pub(super) struct Stage<'a, S: Suite> {
 /// What a phase began with.
 pub(super) struct Mark {
     at: Duration,
-    cpu: ProcessTime,
+    pub(super) cpu: ProcessTime,
     leader: Duration,
     traffic: Traffic,
     radio: Option<RadioCost>,
@@ -76,7 +76,7 @@ impl<'a, S: Suite> Stage<'a, S> {
 
     /// Takes the phases in order; if drones got stuck in one, those after it make no sense.
     pub(super) fn play(mut self) -> Run {
-        let in_the_field: [fn(&mut Self) -> bool; 9] = [
+        let in_the_field: [fn(&mut Self) -> bool; 10] = [
             Self::enrol,
             Self::form,
             Self::expire,
@@ -85,9 +85,10 @@ impl<'a, S: Suite> Stage<'a, S> {
             Self::talk,
             Self::seal,
             Self::second_phase,
+            Self::pass_unnamed,
             Self::restart,
         ];
-        let from_a_depot: [fn(&mut Self) -> bool; 9] = [
+        let from_a_depot: [fn(&mut Self) -> bool; 10] = [
             Self::enrol,
             Self::form,
             Self::join_and_depart,
@@ -96,6 +97,7 @@ impl<'a, S: Suite> Stage<'a, S> {
             Self::talk,
             Self::seal,
             Self::second_phase,
+            Self::pass_unnamed,
             Self::restart,
         ];
         let phases = if self.plan.depot.is_some() { from_a_depot } else { in_the_field };
@@ -172,7 +174,7 @@ impl<'a, S: Suite> Stage<'a, S> {
         }
     }
 
-    fn show(&mut self, operation: &'static str, done: u32, of: u32) {
+    pub(super) fn show(&mut self, operation: &'static str, done: u32, of: u32) {
         (self.progress)(Progress { operation, done, of, at: self.world.time() });
     }
 

@@ -1,0 +1,108 @@
+//! What two runs of one drone have in common that runs of different drones have not.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::parties::Visit;
+
+/// How many bytes make a stretch: none so long is the same twice by chance.
+pub const STRETCH: usize = 12;
+/// Of how many drones at most all runs are compared: of every stretch there is some memory.
+pub const COMPARED: usize = 100;
+
+/// Where a stretch was seen so far.
+#[derive(Clone, Copy)]
+enum Places {
+    /// In one run.
+    Once { drone: u32, run: u32 },
+    /// In several runs of one drone.
+    Again(u32),
+    /// In runs of different drones: what everybody says tells nobody apart.
+    Everywhere,
+}
+
+/// The drones that can be told again: of which two runs have a stretch of [`STRETCH`] bytes in common that no two runs of different drones have. Of
+/// the first [`COMPARED`] drones, every byte that the leader saw is looked at. With fewer than two drones there is nothing to tell apart.
+pub fn linked(visits: &[Visit]) -> BTreeSet<u32> {
+    let mut places: HashMap<[u8; STRETCH], Places> = HashMap::new();
+    let all: BTreeSet<u32> = visits.iter().map(|visit| visit.drone).collect();
+    let drones: BTreeSet<u32> = all.into_iter().take(COMPARED).collect();
+    if drones.len() < 2 {
+        return BTreeSet::new();
+    }
+    for visit in visits.iter().filter(|visit| drones.contains(&visit.drone)) {
+        let (drone, run) = (visit.drone, visit.run);
+        for stretch in visit.seen.iter().flat_map(|bytes| bytes.windows(STRETCH)) {
+            let Ok(stretch) = <[u8; STRETCH]>::try_from(stretch) else { continue };
+            let place = places.entry(stretch).or_insert(Places::Once { drone, run });
+            *place = match *place {
+                Places::Once { drone: other, run: before } if other == drone && before == run => *place,
+                Places::Once { drone: other, .. } | Places::Again(other) if other == drone => {
+                    Places::Again(drone)
+                }
+                _ => Places::Everywhere,
+            };
+        }
+    }
+    let again = places.into_values().filter_map(|place| match place {
+        Places::Again(drone) => Some(drone),
+        Places::Once { .. } | Places::Everywhere => None,
+    });
+    again.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_role::admission::AdmissionError;
+
+    use super::*;
+
+    fn visit(drone: u32, run: u32, seen: &[&[u8]]) -> Visit {
+        let seen = seen.iter().map(|bytes| bytes.to_vec()).collect();
+        Visit { drone, run, outcome: Err(AdmissionError::Silent), seen }
+    }
+
+    #[test]
+    fn what_everybody_says_links_nobody() {
+        let same: &[u8] = b"the same for everybody";
+        let visits = [
+            visit(1, 0, &[same, b"one thing, said once"]),
+            visit(1, 1, &[same, b"another, said once too"]),
+            visit(2, 0, &[same]),
+            visit(2, 1, &[same]),
+        ];
+        assert!(linked(&visits).is_empty());
+    }
+
+    #[test]
+    fn twelve_bytes_of_one_drone_in_two_runs_link_them_and_eleven_do_not() {
+        let of = |length: usize| {
+            let name = &b"drone-00017's name"[..length];
+            let (first, second) = ([b"---", name, b"!!!"].concat(), [b"???", name, b"***"].concat());
+            linked(&[visit(17, 0, &[&first]), visit(17, 1, &[&second]), visit(18, 0, &[b"something else"])])
+        };
+        assert_eq!(of(STRETCH), BTreeSet::from([17]));
+        assert!(of(STRETCH - 1).is_empty());
+    }
+
+    #[test]
+    fn what_is_said_twice_in_one_run_links_nothing() {
+        let twice: &[u8] = b"again and again";
+        assert!(
+            linked(&[visit(1, 0, &[twice, twice]), visit(1, 1, &[b"no"]), visit(2, 0, &[b"no"])]).is_empty()
+        );
+    }
+
+    #[test]
+    fn order_of_the_runs_makes_no_difference() {
+        let mut visits = vec![
+            visit(1, 0, &[b"mine, all mine"]),
+            visit(2, 0, &[b"shared by these two"]),
+            visit(1, 1, &[b"mine, all mine", b"shared by these two"]),
+            visit(2, 1, &[b"shared by these two"]),
+        ];
+        for _ in 0..visits.len() {
+            visits.rotate_left(1);
+            assert_eq!(linked(&visits), BTreeSet::from([1]));
+        }
+    }
+}
