@@ -120,7 +120,7 @@ pub struct Gate<S: Suite> {
     /// When those who wait are verified.
     batch_at: Option<Duration>,
     /// Verified, and to be made an offer.
-    welcome: VecDeque<(Place, VerifiedHello)>,
+    welcome: VecDeque<(Place, Box<VerifiedHello>)>,
     runs: BTreeMap<Peer, Run>,
     sessions: BTreeMap<Peer, (Nonce, Session)>,
     /// Connections that have had their run, or are having it.
@@ -269,7 +269,7 @@ impl<S: Suite> Gate<S> {
                 for (place, verdict) in verdicts {
                     match verdict {
                         Err(error) => self.deny(place.peer, &place.nonce, error.into()),
-                        Ok(hello) => self.welcome.push_back((place, hello)),
+                        Ok(hello) => self.welcome.push_back((place, Box::new(hello))),
                     }
                 }
             }
@@ -282,7 +282,7 @@ impl<S: Suite> Gate<S> {
     }
 
     /// Sends the next tables, and waits for the drone to ask for more or, if that was all, to commit itself.
-    fn garble(&mut self, peer: Peer, nonce: Nonce, mut garbling: Garbling, until: Until) {
+    fn garble(&mut self, peer: Peer, nonce: Nonce, mut garbling: Box<Garbling>, until: Until) {
         for _ in 0..WINDOW {
             match garbling.next_tables() {
                 Err(error) => return self.deny(peer, &nonce, error.into()),
@@ -295,7 +295,7 @@ impl<S: Suite> Gate<S> {
                 }
             }
         }
-        self.go_on(peer, nonce, Stage::Garbling(Box::new(garbling)), until);
+        self.go_on(peer, nonce, Stage::Garbling(garbling), until);
     }
 
     fn go_on(&mut self, peer: Peer, nonce: Nonce, stage: Stage, (until, ends): Until) {
@@ -312,7 +312,7 @@ impl<S: Suite> Gate<S> {
         }
         let until = (until, ends);
         match (stage, message.step.as_slice()) {
-            (Stage::Garbling(garbling), []) => self.garble(from, nonce, *garbling, until),
+            (Stage::Garbling(garbling), []) => self.garble(from, nonce, garbling, until),
             (Stage::Garbling(garbling), step) => match garbling.finish() {
                 // All tables were taken, and nobody asked whether there are more.
                 Ok(awaiting) => self.commitment(from, nonce, awaiting, step, until),

@@ -16,6 +16,7 @@ use crate::{Now, Offence, Peer};
 
 /// Somebody who showed that he satisfies the policy and waits for the next epoch.
 #[derive(Debug)]
+#[cfg_attr(not(feature = "abke"), allow(dead_code, reason = "nobody shows anything then"))]
 pub(super) struct Unnamed {
     pub(super) peer: Peer,
     pub(super) nonce: Nonce,

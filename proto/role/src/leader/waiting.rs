@@ -92,12 +92,14 @@ impl<S: Suite> Waiting<S> {
         self.stir(now);
     }
 
+    #[cfg(feature = "abke")]
     pub(super) fn push_unnamed(&mut self, now: Now, unnamed: Unnamed) {
         self.unnamed.push(unnamed);
         self.stir(now);
     }
 
     /// Who hung up is not let in.
+    #[cfg(feature = "abke")]
     pub(super) fn forget_unnamed(&mut self, peer: Peer) {
         self.unnamed.retain(|one| one.peer != peer);
     }

@@ -3,6 +3,7 @@
 //! A piece has all that it needs and its own randomness, drawn by the gate when it was cut. So a gate that works in turns with other
 //! things holds them up for a piece at most, and what comes out does not depend on who does it when.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -44,14 +45,14 @@ pub(super) enum Work {
     /// Keys to be decoded and verified, in one product if all are good.
     Verify(Arc<Verifier>, Vec<Waiting>),
     /// An offer to be made.
-    Offer(Place, VerifiedHello),
+    Offer(Place, Box<VerifiedHello>),
 }
 
 /// What came of it.
 #[derive(Debug)]
 pub(super) enum Done {
     Verified(Vec<(Place, Result<VerifiedHello, AbkeError>)>),
-    Offered(Place, Result<(Garbling, Vec<u8>), AbkeError>),
+    Offered(Place, Result<(Box<Garbling>, Vec<u8>), AbkeError>),
 }
 
 impl Work {
@@ -65,7 +66,9 @@ impl Work {
         let mut rng = ChaCha20Rng::from_seed(*seed.expose());
         match self {
             Self::Verify(verifier, waiting) => Done::Verified(verify(&verifier, policy, waiting, &mut rng)),
-            Self::Offer(place, hello) => Done::Offered(place, offer(config, policy, &place, hello, &mut rng)),
+            Self::Offer(place, hello) => {
+                Done::Offered(place, offer(config, policy, &place, *hello, &mut rng))
+            }
         }
     }
 }
@@ -96,7 +99,7 @@ fn offer<S: Suite>(
     place: &Place,
     hello: VerifiedHello,
     rng: &mut ChaCha20Rng,
-) -> Result<(Garbling, Vec<u8>), AbkeError> {
+) -> Result<(Box<Garbling>, Vec<u8>), AbkeError> {
     let server = config.keypair.public().encode();
     let channel = [place.nonce.as_slice(), &place.cookie].concat();
     let terms = Terms { policy: config.policy.id(), server: &server, channel: &channel };
@@ -106,5 +109,6 @@ fn offer<S: Suite>(
     let sign = |context: &Digest| {
         config.keypair.sign(&config.deployment, Label::Abke, context, &mut signing).encode()
     };
-    hello.offer(&terms, Arc::clone(policy), rng, sign)
+    let (garbling, offer) = hello.offer(&terms, Arc::clone(policy), rng, sign)?;
+    Ok((Box::new(garbling), offer))
 }
