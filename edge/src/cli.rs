@@ -19,6 +19,7 @@ Examples:
   edge enroll --deployment deployment.toml --token edge-1.token        # once; `edge run` does it too
   edge run --leader /dns4/leader.example/tcp/7001                      # join and stay; prints messages
   edge run --leader /ip4/10.0.0.1/udp/7001/quic-v1 --group alpha --json
+  edge run --leader … --anonymous                                      # show what the leader demands, not who one is
   edge run --leader … --metrics 127.0.0.1:9466                         # with /metrics, /healthz, /readyz
   edge health --metrics 127.0.0.1:9466                                 # ready, or why not
   edge status
@@ -121,6 +122,17 @@ pub(crate) struct RunArgs {
     /// each period
     #[arg(long)]
     pub(crate) attributes: bool,
+    /// Join without a name: show the leader that this drone's certified fields satisfy what it demands (`leader serve --admission`), and
+    /// nothing else. Every membership has a transport key and connection of its own, ends with the credential's period, and signs nothing.
+    /// Credentials are fetched from the KGC in each period
+    #[arg(long)]
+    pub(crate) anonymous: bool,
+    /// With --anonymous: the authority that certified the fields, if there are several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) authority: Option<Name>,
+    /// With --anonymous: how often one leader's demand is answered in a period, restarts included [default: 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) answers: Option<u32>,
     #[command(flatten)]
     pub(crate) metrics: MetricsArgs,
     /// Print what happens as JSON, one object per line

@@ -47,6 +47,12 @@ pub(crate) struct Config {
     pub(crate) group: Option<String>,
     /// Whether to fetch attribute keys at the start.
     pub(crate) attributes: bool,
+    /// Whether to join without a name.
+    pub(crate) anonymous: bool,
+    /// Who certified the fields to be shown.
+    pub(crate) authority: Option<String>,
+    /// How often one leader's demand is answered in a period.
+    pub(crate) answers: u32,
     /// How long enrolling may take.
     #[serde(with = "humantime_serde")]
     pub(crate) enrol_timeout: Duration,
@@ -78,6 +84,9 @@ impl Default for Config {
             token_dir: None,
             group: None,
             attributes: false,
+            anonymous: false,
+            authority: None,
+            answers: 8,
             enrol_timeout: Duration::from_secs(60),
             retry: timing.retry,
             retry_max: timing.retry_max,
@@ -110,6 +119,12 @@ pub(crate) struct Given<'a> {
     group: Option<&'a str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     attributes: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    anonymous: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authority: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answers: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none", with = "humantime_serde::option")]
     enrol_timeout: Option<Duration>,
 }
@@ -136,7 +151,17 @@ impl<'a> Given<'a> {
     pub(crate) fn running(self, args: &'a RunArgs) -> Self {
         let group = args.group.as_ref().map(Name::as_str);
         let given = self.enrolling(&args.enrolling).monitoring(&args.metrics);
-        Self { leader: &args.leader, group, attributes: args.attributes, ..given }
+        let authority = args.authority.as_ref().map(Name::as_str);
+        let (anonymous, answers) = (args.anonymous, args.answers);
+        Self {
+            leader: &args.leader,
+            group,
+            attributes: args.attributes,
+            anonymous,
+            authority,
+            answers,
+            ..given
+        }
     }
 
     /// Where metrics and health are.

@@ -1,5 +1,6 @@
 //! What the other subcommands ask of the running edge, and the answers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Name, Suite};
@@ -15,7 +16,7 @@ use quiver_service::control::{Call, Patience, USUAL_TIME};
 use quiver_service::keyring::Keyring;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, watch};
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,6 +159,54 @@ pub(crate) async fn answer<S: Suite>(
         // Whoever asked may have gone.
         let _ = answer.send(answered);
     }
+}
+
+/// The same for an edge without a name, whose machine is another one in each membership.
+pub(crate) async fn answer_unnamed<S: Suite>(
+    mut calls: mpsc::Receiver<Call<Request>>,
+    running: watch::Receiver<Option<Handle<Edge<S>>>>,
+    failures: broadcast::Sender<SendFailed>,
+    desk: Desk<S>,
+    (keypair, group): (Arc<DroneKeypair<S>>, Name),
+) {
+    while let Some(Call { request, answer }) = calls.recv().await {
+        let machine = running.borrow().clone();
+        let answered = match (request, &machine) {
+            (Request::Status, Some(machine)) => match status(machine).await {
+                Err(_) => idle(&group),
+                known => known,
+            },
+            (Request::Status, None) => idle(&group),
+            (Request::Send { channel, text, signed }, Some(machine)) => {
+                send(machine, failures.subscribe(), &channel, text, signed).await
+            }
+            (Request::Keys, _) => keys(&desk, lines),
+            (Request::Certified, _) => keys(&desk, |keyring| certified(keyring, clock::unix_now())),
+            (Request::Fetch, _) => match desk.fetch(&keypair).await {
+                Ok(report) => serde_json::to_value(report).map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            },
+            _ => Err("not while this drone runs without a name (`edge run --anonymous`)".into()),
+        };
+        // Whoever asked may have gone.
+        let _ = answer.send(answered);
+    }
+}
+
+/// Between two memberships.
+fn idle(group: &Name) -> Result<Value, String> {
+    let status = Status {
+        name: None,
+        group: Some(group.to_string()),
+        synced: false,
+        term: None,
+        counter: None,
+        epoch_digest: None,
+        slot: None,
+        valid_until: None,
+        starts: 0,
+    };
+    serde_json::to_value(status).map_err(|error| error.to_string())
 }
 
 const ENDING: &str = "the edge is ending";

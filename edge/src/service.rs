@@ -4,6 +4,7 @@
 //! so in a group of thousands none of them keeps a connection to it.
 
 mod host;
+mod unnamed;
 
 use std::net::SocketAddr;
 
@@ -25,7 +26,7 @@ use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::timeout;
 
-use self::host::{EdgeHost, Enrolment, Milestone};
+use self::host::{EdgeHost, Enrolment, Keeping, Milestone};
 use crate::attributes;
 use crate::config::Config;
 use crate::control;
@@ -89,6 +90,9 @@ impl<S: QuorumSuite> Drone<'_, S> {
         }
         match task {
             Task::Enrol => Ok(()),
+            Task::Run { json } if self.config.anonymous => {
+                self.stay_unnamed(store, state, json, shutdown).await
+            }
             Task::Run { json } => self.stay(store, state, json, shutdown).await,
         }
     }
@@ -140,7 +144,8 @@ impl<S: QuorumSuite> Drone<'_, S> {
         node.dial = kgcs.into_iter().map(|address| (Route::Kgc, address)).collect();
         let (milestones, mut reached) = mpsc::channel(1);
         let (failures, _) = broadcast::channel(FAILURES);
-        let host = EdgeHost { store, json, milestones, failures, metrics: self.metrics.clone() };
+        let counted = self.metrics.clone();
+        let host = EdgeHost { store, keeping: Keeping::Own, json, milestones, failures, metrics: counted };
         let machine = Edge::new(self.settings(token, None), state.as_ref())?;
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         // Closed again before the endpoint of the running drone opens, whose counters of bytes are others.
@@ -199,7 +204,8 @@ impl<S: QuorumSuite> Drone<'_, S> {
         let plan = self.config.fetching(self.file, attributes::PATIENCE_OF_A_CALL)?;
         let desk = Desk::new(store.keys(&self.deployment), plan);
         let metrics = self.metrics.clone();
-        let host = EdgeHost { store, json, milestones, failures: failures.clone(), metrics };
+        let (keeping, told) = (Keeping::Own, failures.clone());
+        let host = EdgeHost { store, keeping, json, milestones, failures: told, metrics };
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         let _monitor = self.monitor(self.config.metrics, &handle, Some(node.dial.len())).await?;
         if former.is_some_and(|former| former != group) {

@@ -17,6 +17,8 @@ use crate::error::Result;
 const ROLE: &str = "edge";
 /// Note: the group to join.
 const GROUP: &str = "group";
+/// Attachment: the state of an edge without a name.
+const UNNAMED: &str = "unnamed";
 /// Note: the id of the token that the machine enrols with.
 const TOKEN: &str = "token";
 
@@ -69,6 +71,16 @@ impl Store {
     /// Makes the machine's state durable.
     pub(crate) fn persist(&self, state: &Snapshot) -> Result<()> {
         Ok(locked(&self.state).replace(&[state.as_bytes()])?)
+    }
+
+    /// What an edge without a name persisted: how often which leader was answered.
+    pub(crate) fn unnamed(&self) -> Option<Snapshot> {
+        locked(&self.state).attachment(UNNAMED).map(|bytes| Snapshot::new(bytes.to_vec()))
+    }
+
+    /// Makes that durable.
+    pub(crate) fn persist_unnamed(&self, state: &Snapshot) -> Result<()> {
+        Ok(locked(&self.state).attach(UNNAMED, state.as_bytes())?)
     }
 
     /// The drone's attribute keys, in the same file.

@@ -1,6 +1,8 @@
 //! The three services as separate processes on loopback: enrol, join, speak; `kill -9` of each role and recovery; metrics and health; what
 //! bad tokens, state files, passphrases and ports get; and a scan of everything logged for secrets.
 
+#[path = "three_processes/admitting.rs"]
+mod admitting;
 #[path = "three_processes/attributes.rs"]
 mod attributes;
 #[path = "three_processes/bench.rs"]

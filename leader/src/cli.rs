@@ -18,6 +18,7 @@ Examples:
   leader serve                                                         # every other start
   leader serve --peer /ip4/10.0.0.2/tcp/7001 --silence 10s             # one of several leaders
   leader serve --strategy tree                                         # a group of many thousands
+  leader serve --admission geofence.policy                             # who satisfies it joins, and nobody else
   leader serve --serial /dev/ttyACM0                                   # also a gateway for boards on this line
   leader serve --metrics 127.0.0.1:9465                                # with /metrics, /healthz, /readyz
   leader health --metrics 127.0.0.1:9465                               # ready, or why not
@@ -136,6 +137,10 @@ pub(crate) struct ServeArgs {
     /// How long the leader may be silent before another opens a term; those with higher ordinals wait longer [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) silence: Option<Duration>,
+    /// A policy that the KGC signed for this group (`kgc abke policy`): let in whoever shows, without a name, that his certified
+    /// fields satisfy it, and nobody by name. Members of before are out. Slot keys are fetched from the KGC in each period
+    #[arg(long, value_name = "FILE")]
+    pub(crate) admission: Option<PathBuf>,
     /// Fetch the attribute keys granted to this leader, and the authorities, at the start, in the background
     #[arg(long)]
     pub(crate) attributes: bool,

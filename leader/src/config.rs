@@ -39,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) kgc: Vec<String>,
     /// Whether to fetch attribute keys at the start.
     pub(crate) attributes: bool,
+    /// The policy to demand of whoever wants in.
+    pub(crate) admission: Option<PathBuf>,
     /// Where to listen, as multiaddresses.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) listen: Vec<String>,
@@ -92,6 +94,7 @@ impl Default for Config {
             deployment: None,
             kgc: Vec::new(),
             attributes: false,
+            admission: None,
             listen: vec!["/ip4/0.0.0.0/tcp/7001".into()],
             token: None,
             allow: Vec::new(),
@@ -126,6 +129,8 @@ struct Given<'a> {
     kgc: &'a [String],
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     attributes: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    admission: Option<&'a Path>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     listen: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,6 +170,7 @@ impl Config {
             deployment: serve.deployment.as_deref(),
             kgc: if serve.kgc.is_empty() { kgc } else { &serve.kgc },
             attributes: serve.attributes,
+            admission: serve.admission.as_deref(),
             listen: &serve.listen,
             token: serve.token.as_deref(),
             allow: &serve.allow,

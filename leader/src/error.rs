@@ -41,6 +41,14 @@ pub(crate) enum Error {
         /// Who we are to be.
         given: String,
     },
+    /// The policy cannot be demanded.
+    #[error("policy {path}: {reason}")]
+    Policy {
+        /// The file.
+        path: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
     /// The KGC refuses for good.
     #[error(
         "the KGC refuses to enrol this leader: {0}; get a fresh token (`kgc token issue`) and start with --token"
@@ -59,7 +67,7 @@ impl Error {
             Self::Attributes(error) => error.exit(),
             Self::Net(NetError::AddressInUse { .. }) => Exit::Busy,
             Self::Restore(_) | Self::OtherGroup { .. } => Exit::BadState,
-            Self::Config(_) | Self::NoToken => Exit::Usage,
+            Self::Config(_) | Self::NoToken | Self::Policy { .. } => Exit::Usage,
             Self::Refused(_) => Exit::Refused,
             _ => Exit::Failed,
         }

@@ -7,6 +7,7 @@ mod attributes;
 mod cli;
 mod config;
 mod control;
+mod demand;
 mod envelope;
 mod error;
 mod gateway;

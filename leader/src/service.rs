@@ -28,6 +28,7 @@ use tokio::sync::{broadcast, mpsc};
 use crate::attributes;
 use crate::config::Config;
 use crate::control;
+use crate::demand::{self, PolicyFile};
 use crate::error::{Error, Result};
 use crate::gateway;
 use crate::metrics::{Metrics, Wave};
@@ -48,12 +49,25 @@ async fn serve<S: QuorumSuite>(
     file: &DeploymentFile,
     json: bool,
 ) -> Result<()> {
-    let shutdown = Shutdown::listen()?;
+    let mut shutdown = Shutdown::listen()?;
     private_file::create_directory(&config.data_dir)?;
     let deployment = file.pin::<S>()?;
-    let (machine, store) = restore(config, protection, file, deployment.clone())?;
+    let (mut machine, mut store) = restore(config, protection, file, deployment.clone())?;
     file.keep(&config.data_dir)?;
     let group = machine.status().group;
+    let mut demanded = None;
+    if let Some(path) = &config.admission {
+        let wanted = PolicyFile::read(path, &deployment, &group)?;
+        if !wanted.is_known(&store.keys(&deployment).keyring()?) {
+            match learn(config, file, machine, store, &mut shutdown).await? {
+                Learnt::Interrupted => return Ok(()),
+                Learnt::Done => (machine, store) = restore(config, protection, file, deployment.clone())?,
+            }
+        }
+        let demand = wanted.demand(&store.keys(&deployment).keyring()?)?;
+        demanded = Some(*demand.authority.fingerprint());
+        machine = machine.demanding(demand, clock::unix_now()).map_err(|error| wanted.wrong(error))?;
+    }
     tracing::info!(%group, members = machine.status().members, "state read");
     let (events, _) = broadcast::channel(EVENTS);
     let (refused, refusal) = mpsc::channel(1);
@@ -77,7 +91,10 @@ async fn serve<S: QuorumSuite>(
     let _monitor = monitor(config, metrics, &handle).await?;
     envelope::hand_over(&handle, &desk).await;
     let (_control, calls) = Server::start(&config.data_dir)?;
-    let fetching = config.attributes.then(|| tokio::spawn(fetch(handle.clone(), desk.clone())));
+    let fetching = match demanded {
+        Some(authority) => Some(tokio::spawn(keep_open(handle.clone(), desk.clone(), authority))),
+        None => config.attributes.then(|| tokio::spawn(fetch(handle.clone(), desk.clone()))),
+    };
     let relaying = boards.map(|boards| tokio::spawn(gateway::serve(boards, handle.clone())));
     let answering = tokio::spawn(control::answer(calls, handle, events, desk));
     let (ended, reason) = tokio::sync::oneshot::channel();
@@ -119,6 +136,68 @@ async fn fetch<S: Suite>(machine: Handle<Leader<S>>, desk: Desk<S>) {
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
+}
+
+/// The same for a leader that demands a policy, which needs the slot keys of every period.
+async fn keep_open<S: Suite>(machine: Handle<Leader<S>>, desk: Desk<S>, authority: [u8; 32]) {
+    loop {
+        if let Some(keypair) = control::keypair(&machine, &desk).await {
+            return demand::keep_open(machine, desk, keypair, authority).await;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// What came of learning what a policy is about.
+enum Learnt {
+    Done,
+    Interrupted,
+}
+
+/// The first start with a policy: enrols if need be, and asks the KGC which authorities there are. Nobody can join meanwhile, because
+/// nothing listens.
+async fn learn<S: QuorumSuite>(
+    config: &Config,
+    file: &DeploymentFile,
+    machine: Leader<S>,
+    store: Store,
+    shutdown: &mut Shutdown,
+) -> Result<Learnt> {
+    let deployment = file.pin::<S>()?;
+    let group = machine.status().group;
+    let mut node = node(config, file, &store, &group)?;
+    (node.listen, node.topic) = (Vec::new(), None);
+    node.dial.retain(|(route, _)| *route == Route::Kgc);
+    let desk = Desk::new(store.keys(&deployment), config.fetching(file, attributes::PATIENCE_OF_A_CALL)?);
+    let (events, _) = broadcast::channel(EVENTS);
+    let (refused, mut refusal) = mpsc::channel(1);
+    let peer_id = node.key.peer_id();
+    let (metrics, wave) = (Metrics::default(), Wave::default());
+    let (group, json) = (group.to_string(), false);
+    let host = LeaderHost { store, peer_id, group, json, events, refused, metrics, wave };
+    let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
+    let (end, mut ended) = tokio::sync::oneshot::channel();
+    let asking = async {
+        let keypair = loop {
+            if let Some(keypair) = control::keypair(&handle, &desk).await {
+                break keypair;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        };
+        desk.fetch(&keypair).await
+    };
+    driver
+        .run(async {
+            let outcome = tokio::select! {
+                _ = shutdown.requested() => Ok(Learnt::Interrupted),
+                Some(reason) = refusal.recv() => Err(Error::Refused(reason)),
+                fetched = asking => fetched.map(|_| Learnt::Done).map_err(Error::from),
+            };
+            // The receiver lives until the driver has stopped.
+            let _ = end.send(outcome);
+        })
+        .await?;
+    ended.try_recv().unwrap_or(Ok(Learnt::Interrupted))
 }
 
 /// Waits for a signal, or for a refusal that no retry will change.

@@ -3,7 +3,9 @@
 use quiver_ainq::{Name, Suite};
 use quiver_drone::envelope::told;
 use quiver_net::{Host, HostError};
+use quiver_role::edge::Ending;
 use quiver_role::{Edge, EdgeEvent, Reason, Snapshot, Source};
+use quiver_service::clock;
 use quiver_service::terminal::{self, Message};
 use serde_json::json;
 use tokio::sync::{broadcast, mpsc};
@@ -30,9 +32,18 @@ pub(super) enum Milestone {
     Refused(Reason),
 }
 
+/// Whose state it keeps.
+pub(super) enum Keeping {
+    /// The drone's own.
+    Own,
+    /// That of an edge without a name; with whom to tell when it is over.
+    Unnamed(mpsc::Sender<Ending>),
+}
+
 /// The host.
 pub(super) struct EdgeHost {
     pub(super) store: Store,
+    pub(super) keeping: Keeping,
     pub(super) json: bool,
     pub(super) milestones: mpsc::Sender<Milestone>,
     pub(super) failures: broadcast::Sender<SendFailed>,
@@ -45,7 +56,11 @@ impl<S: Suite> Host<Edge<S>> for EdgeHost {
         let Some(newest) = records.last() else {
             return Ok(());
         };
-        tokio::task::block_in_place(|| self.store.persist(newest)).map_err(Into::into)
+        let persist = || match &self.keeping {
+            Keeping::Own => self.store.persist(newest),
+            Keeping::Unnamed(_) => self.store.persist_unnamed(newest),
+        };
+        tokio::task::block_in_place(persist).map_err(Into::into)
     }
 
     fn event(&mut self, machine: &Edge<S>, event: EdgeEvent) {
@@ -75,8 +90,14 @@ impl<S: Suite> Host<Edge<S>> for EdgeHost {
                 // Nobody may be waiting.
                 let _ = self.failures.send(reason);
             }
-            // Of edges without a name.
-            EdgeEvent::Admitted { .. } | EdgeEvent::Ended(_) => {}
+            EdgeEvent::Admitted { pseudonym, slot, until } => {
+                let (pseudonym, ends) = (pseudonym.to_string(), clock::format(until));
+                tracing::info!(pseudonym, slot, until = ends, "admitted without a name");
+                self.tell(
+                    &json!({"event": "admitted", "pseudonym": pseudonym, "slot": slot, "until": until}),
+                );
+            }
+            EdgeEvent::Ended(why) => self.ended(why),
             EdgeEvent::Left => {
                 tracing::info!("left the group");
                 self.tell(&json!({"event": "left"}));
@@ -109,6 +130,15 @@ impl EdgeHost {
         let _ = self.milestones.try_send(Milestone::Enrolled);
     }
 
+    fn ended(&self, why: Ending) {
+        tracing::info!(?why, "this membership without a name is over");
+        self.tell(&json!({"event": "ended", "why": describe(&why)}));
+        if let Keeping::Unnamed(ended) = &self.keeping {
+            // It is over once.
+            let _ = ended.try_send(why);
+        }
+    }
+
     fn refused<S: Suite>(&self, machine: &Edge<S>, reason: Reason) {
         let by = if machine.status().name.is_some() { "leader" } else { "kgc" };
         tracing::warn!(by, %reason, "refused");
@@ -132,6 +162,18 @@ impl EdgeHost {
             Source::Unauthenticated { slot } => (format!("slot {slot}"), false),
         };
         print(&Message { group, channel: channel.as_str(), from: &from, signed, data }.line(self.json));
+    }
+}
+
+/// For scripts.
+fn describe(why: &Ending) -> String {
+    match why {
+        Ending::Denied(error) => format!("not admitted: {error}"),
+        Ending::PeriodOver => "period over".into(),
+        Ending::Dropped => "forgotten by the leader".into(),
+        Ending::Evicted => "evicted".into(),
+        Ending::Left => "left".into(),
+        _ => "over".into(),
     }
 }
 

@@ -1,0 +1,147 @@
+//! `leader serve --admission`: the policy is read and checked at the start, and its gate gets the slot keys of each period.
+
+use std::path::Path;
+use std::time::Duration;
+
+use quiver_ainq::{Deployment, DroneKeypair, Name, Suite};
+use quiver_drone::fetching::Desk;
+use quiver_net::Handle;
+use quiver_role::admission::gate::GateTiming;
+use quiver_role::admission::{SignedPolicy, VerifiedPolicy};
+use quiver_role::attributes::certifying::{Certificate, KIND, Terms};
+use quiver_role::leader::Demand;
+use quiver_role::{Leader, LeaderCommand};
+use quiver_service::armour::{self, Kind};
+use quiver_service::clock;
+use quiver_service::keyring::{Entry, Keyring};
+use rand::rngs::OsRng;
+
+use crate::error::{Error, Result};
+
+/// How long to wait before the KGC is asked again for what nothing is held of.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// A policy as it came in a file.
+pub(crate) struct PolicyFile<S: Suite> {
+    path: String,
+    policy: VerifiedPolicy<S>,
+}
+
+impl<S: Suite> PolicyFile<S> {
+    /// Reads the file and checks all that can be checked without the authority: signature, group, end.
+    pub(crate) fn read(path: &Path, deployment: &Deployment<S>, group: &Name) -> Result<Self> {
+        let (suite, bytes) = armour::read(path, Kind::AdmissionPolicy)?;
+        let path = path.display().to_string();
+        let wrong = |reason: String| Error::Policy { path: path.clone(), reason };
+        if suite.id() != S::ID {
+            return Err(wrong(format!("for suite {}, and this deployment has {}", suite.id(), S::ID)));
+        }
+        let policy = SignedPolicy::decode(&bytes).and_then(|policy| policy.verify(deployment));
+        let policy =
+            policy.map_err(|error| wrong(format!("the KGC of this deployment did not sign it: {error}")))?;
+        if policy.group != *group {
+            return Err(wrong(format!("for leaders of {}, and this one leads {group}", policy.group)));
+        }
+        if clock::unix_now() >= policy.not_after {
+            let over = clock::format(policy.not_after);
+            return Err(wrong(format!(
+                "over since {over}; have the KGC sign another one (`kgc abke policy`)"
+            )));
+        }
+        Ok(Self { path, policy })
+    }
+
+    /// Whether what the policy is about is known already.
+    pub(crate) fn is_known(&self, keyring: &Keyring<S>) -> bool {
+        self.entry(keyring).is_some()
+    }
+
+    fn entry<'a>(&self, keyring: &'a Keyring<S>) -> Option<&'a Entry<S>> {
+        keyring.entries_of(KIND).find(|entry| *entry.authority.fingerprint() == self.policy.authority)
+    }
+
+    /// What the leader is to demand, once the authority is known.
+    pub(crate) fn demand(&self, keyring: &Keyring<S>) -> Result<Demand<S>> {
+        let unknown = || {
+            self.wrong("the KGC names no authority with this fingerprint: is the policy of this deployment?")
+        };
+        let authority = self.entry(keyring).ok_or_else(unknown)?.authority.clone();
+        Ok(Demand { policy: self.policy.clone(), authority, timing: GateTiming::default() })
+    }
+
+    /// The error of a policy that cannot be demanded.
+    pub(crate) fn wrong(&self, reason: impl std::fmt::Display) -> Error {
+        Error::Policy { path: self.path.clone(), reason: reason.to_string() }
+    }
+}
+
+/// Keeps the gate in slot keys: what is held at once, what is fetched as soon as it is stored.
+pub(crate) async fn keep_open<S: Suite>(
+    machine: Handle<Leader<S>>,
+    desk: Desk<S>,
+    keypair: DroneKeypair<S>,
+    authority: [u8; 32],
+) {
+    let mut changes = desk.keys().changes();
+    let handing_over = async {
+        let mut handed = None;
+        loop {
+            hand_over(&machine, &desk, &authority, &mut handed).await;
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    };
+    let fetching = async {
+        loop {
+            desk.keep_fetched(&keypair).await;
+            tokio::time::sleep(AGAIN).await;
+        }
+    };
+    tokio::select! {
+        () = handing_over => {}
+        () = fetching => {}
+    }
+}
+
+/// Gives the machine the slot keys that are held, unless it has those of that period.
+async fn hand_over<S: Suite>(
+    machine: &Handle<Leader<S>>,
+    desk: &Desk<S>,
+    authority: &[u8; 32],
+    handed: &mut Option<u64>,
+) {
+    let found = tokio::task::block_in_place(|| slot_keys(desk, authority, *handed));
+    match found {
+        Ok(None) => {}
+        Ok(Some((period, command))) => {
+            tracing::info!(period, "slot keys");
+            *handed = Some(period);
+            // If the machine has stopped, nobody needs keys.
+            let _ = machine.command(command).await;
+        }
+        Err(error) => tracing::error!(%error, "slot keys"),
+    }
+}
+
+type SlotKeys = Option<(u64, LeaderCommand)>;
+
+fn slot_keys<S: Suite>(
+    desk: &Desk<S>,
+    authority: &[u8; 32],
+    handed: Option<u64>,
+) -> std::result::Result<SlotKeys, String> {
+    let keyring = desk.keys().keyring().map_err(|error| error.to_string())?;
+    let mut entries = keyring.entries_of(KIND);
+    let Some(entry) = entries.find(|entry| entry.authority.fingerprint() == authority) else {
+        return Ok(None);
+    };
+    let Some(held) = &entry.key else { return Ok(None) };
+    let told = |error: quiver_role::attributes::certifying::CertifyError| error.to_string();
+    if Some(Certificate::period_of(&held.key).map_err(told)?) == handed {
+        return Ok(None);
+    }
+    let terms = Terms::of(&entry.authority).map_err(told)?;
+    let certificate = Certificate::decode(&held.key, &terms, &mut OsRng).map_err(told)?;
+    Ok(Some((certificate.key().period(), LeaderCommand::SlotKeys(certificate.key().clone()))))
+}
