@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`canonical`] | the one byte encoding behind hashes, signatures and files, written and read strictly |
 //! | [`aead`] | ChaCha20-Poly1305 |
-//! | (root) | [`Secret`], [`Hasher`] (SHA-256), [`Sha512`], [`prf`] (HMAC-SHA-256), [`extract`] (HKDF), [`expand_message`] (RFC 9380), [`ct_eq`], [`erasing_stack`] |
+//! | (root) | [`Secret`], [`Hasher`] (SHA-256), [`Sha512`], [`prf`] (HMAC-SHA-256), [`extract`] (HKDF), [`expand_message`] (RFC 9380), [`ct_eq`], [`erase`], [`erasing_stack`] |
 //!
 //! `lp(x)` means a four-byte big-endian length followed by x. No input shares a hash with another by accident: every
 //! hash starts with its domain, every chained key comes from a labelled PRF.
@@ -30,6 +30,7 @@ mod xmd;
 
 pub use hash::{Digest, Hasher};
 pub use kdf::{extract, prf, prf_each};
+pub use quiver_sha256::erase;
 pub use secret::{Secret, WrongLength, ct_eq};
 pub use spelled::Hex;
 pub use stack::erasing_stack;

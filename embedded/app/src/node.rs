@@ -67,6 +67,8 @@ pub(crate) struct Node<F, R> {
     loaded: bool,
     retry_at: Duration,
     patience: Duration,
+    /// How long to wait before the state before one that was too long is taken up again.
+    relapse: Duration,
     random: Randomness<R>,
     /// Whether the console knows that randomness fails.
     told_faulty: bool,
@@ -105,6 +107,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             loaded: false,
             retry_at: Duration::ZERO,
             patience: RETRY,
+            relapse: RETRY,
             random,
             told_faulty: false,
             clock: Clock::default(),

@@ -57,10 +57,14 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 true
             }
             Err(error) => {
-                // Trying wears the flash as well.
-                self.retry_at = now.saturating_add(self.patience);
-                self.patience = (2 * self.patience).min(RETRY_MAX);
                 self.tell_storage(&error);
+                if matches!(error, StorageError::Full { .. }) {
+                    self.give_up(now);
+                } else {
+                    // Trying wears the flash as well.
+                    self.retry_at = now.saturating_add(self.patience);
+                    self.patience = (2 * self.patience).min(RETRY_MAX);
+                }
                 false
             }
         }
@@ -70,6 +74,18 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     fn to_keep(&self) -> Option<Zeroizing<Vec<u8>>> {
         let state = self.unsaved.as_ref()?;
         Some(kept::encode(self.settings.as_ref()?, &self.attributes.encoded(), Some(state)))
+    }
+
+    /// Gives the state up that the flash has no room for, and goes back to the one that it holds: of the new one nothing was sent, so nobody
+    /// counts on it. Whatever made it so long comes again, each time after a longer while, since every start writes a state.
+    fn give_up(&mut self, now: Duration) {
+        (self.machine, self.unsaved, self.held, self.deadline) = (None, None, None, None);
+        self.attributes = Attributes::none();
+        self.loaded = false;
+        self.retry_at = now.saturating_add(self.relapse);
+        self.relapse = (2 * self.relapse).min(RETRY_MAX);
+        let seconds = self.relapse.as_secs() / 2;
+        self.tell_line(format_args!("fault back to the state before, in {seconds} s"));
     }
 
     /// Keeps new settings, with their token.

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, StrategyKind, TokenGrant,
+    Deployment, Handle, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, StrategyKind, TokenGrant,
 };
 use quiver_crypto::Secret;
 use quiver_firmware::{About, Board, Hooks, Memory, ResetCause, SerialLine, State, run};
@@ -20,8 +20,8 @@ use quiver_link::{
 use quiver_role::edge::Provisioning;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
-    Destination, Input, Kgc, KgcConfig, Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent, Machine, Now,
-    Output, Peer, Route,
+    Destination, Input, Kgc, KgcCommand, KgcConfig, Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent,
+    Machine, Now, Output, Peer, Route,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{CryptoRng, Error, RngCore, SeedableRng};
@@ -149,6 +149,11 @@ pub(crate) struct World {
 impl World {
     /// Everything runs, and the board is fresh from the factory.
     pub(crate) fn new(seed: u64, strategy: StrategyKind, timing: LeaderTiming) -> Self {
+        Self::with_flash(seed, strategy, timing, PAGES)
+    }
+
+    /// The same, with a region of so many pages for the state.
+    pub(crate) fn with_flash(seed: u64, strategy: StrategyKind, timing: LeaderTiming, pages: usize) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(name("alps"), master.public());
@@ -193,7 +198,7 @@ impl World {
             report: None,
             wire: Wire::new(seed),
             console: Wire::new(seed),
-            flash: Flash::new(PAGES, seed),
+            flash: Flash::new(pages, seed),
             knobs: Knobs::default(),
             board: None,
             starts: 0,
@@ -265,6 +270,12 @@ impl World {
 
     pub(crate) fn lead(&mut self, command: LeaderCommand) {
         self.feed_leader(Input::Command(command));
+    }
+
+    /// The KGC revokes so many keys of nobody here.
+    pub(crate) fn revoke(&mut self, count: u8) {
+        let handles = (0..count).map(|n| Handle([n; 32])).collect();
+        self.feed_kgc(Input::Command(KgcCommand::RevokeDrones { handles, serials: Vec::new() }));
     }
 
     /// Lets time pass until something holds; within an hour.
@@ -444,7 +455,7 @@ impl World {
         Now { monotonic: time::now(), unix: EPOCH_START + time::now().as_secs() }
     }
 
-    fn feed_kgc(&mut self, input: Input<'_, quiver_role::KgcCommand>) {
+    fn feed_kgc(&mut self, input: Input<'_, KgcCommand>) {
         self.kgc.handle_input(Self::times(), input, &mut self.rng);
         loop {
             match self.kgc.poll_output() {

@@ -234,6 +234,31 @@ fn worn_flash_holds_everything_back_and_is_reported() {
 }
 
 #[test]
+fn state_that_the_flash_has_no_room_for_is_given_up_and_keys_go_on() {
+    let mut world = World::with_flash(13, StrategyKind::Flat, LeaderTiming::default(), 6);
+    world.provision("board-1");
+    world.until("agreement", World::agree);
+    // 4,800 bytes of a list, where a state may have 4,080.
+    world.revoke(150);
+    world.lead(LeaderCommand::Rekey);
+    world.until("fault", |world| world.said.contains("\nfault flash is full: a state of "));
+    assert!(world.said.contains("\nfault back to the state before, in 5 s\n"), "{}", world.said);
+    assert_eq!(world.knobs.state.get(), Some(State::Trouble));
+    for _ in 0..3 {
+        world.lead(LeaderCommand::Rekey);
+        world.until("agreement", World::agree);
+    }
+    assert_eq!(world.said.matches("\nenrolled").count(), 1);
+    world.until("a report", |world| {
+        world.report.as_ref().is_some_and(|report| report.value(Counter::FlashFull) > 0)
+    });
+    let stored = world.flash.chip().erasures.iter().sum::<u32>();
+    world.run(Duration::from_secs(24 * 3_600));
+    let day = world.flash.chip().erasures.iter().sum::<u32>() - stored;
+    assert!(day < 400, "trying again wears as well: {day}");
+}
+
+#[test]
 fn bad_provisioning_is_refused_in_words() {
     let mut world = World::new(11, StrategyKind::Flat, LeaderTiming::default());
     let good = hex::encode(&*world.provisioning("board-1").encode());

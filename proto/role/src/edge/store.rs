@@ -7,8 +7,9 @@ use alloc::vec::Vec;
 use quiver_ainq::{
     DroneKeypair, DronePublicKey, Epoch, Handle, Header, Membership, Name, PendingEnrolment, SparePair, Suite,
 };
+use quiver_crypto::erase;
 use serde::{Deserialize, Serialize};
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::Zeroizing;
 
 use super::member::KeptHeader;
 use super::{Edge, EdgeConfig, Member, Standing};
@@ -20,7 +21,7 @@ const VERSION: u8 = 3;
 const LONGEST_NUMBER: usize = 10;
 
 /// Everything an edge persists; replaced as a whole, as it is small (about 1 KB). What everybody may know is not erased.
-#[derive(Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct Stored {
     version: u8,
     deployment: [u8; 32],
@@ -28,29 +29,31 @@ pub(super) struct Stored {
     #[serde(with = "serde_bytes")]
     pending: Option<Vec<u8>>,
     #[serde(with = "serde_bytes")]
-    #[zeroize(skip)]
     public: Option<Vec<u8>>,
     #[serde(with = "serde_bytes")]
     secret: Option<Vec<u8>>,
     #[serde(with = "serde_bytes")]
-    #[zeroize(skip)]
     revocations: Option<Vec<u8>>,
-    #[zeroize(skip)]
     wanted: Option<String>,
     #[serde(with = "serde_bytes")]
     spare: Option<Vec<u8>>,
     next_q: u64,
-    #[zeroize(skip)]
     newest: Option<(String, u64, u64)>,
     /// The newest header, also while no member.
     #[serde(with = "serde_bytes")]
-    #[zeroize(skip)]
     header: Option<Vec<u8>>,
     #[serde(with = "serde_bytes")]
     membership: Option<Vec<u8>>,
     /// Leaders that contradicted themselves: handle, and where the proof has its place in a leader's memory nothing.
-    #[zeroize(skip)]
     refused: Vec<([u8; 32], Vec<u8>)>,
+}
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        // Each was allocated to size, so nothing is behind its end.
+        let secrets = [&mut self.pending, &mut self.secret, &mut self.spare, &mut self.membership];
+        secrets.into_iter().flatten().for_each(|secret| erase(secret));
+    }
 }
 
 impl Stored {
