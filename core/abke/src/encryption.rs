@@ -45,9 +45,8 @@ impl Randomness {
 
     /// x_{j,0} and x_{j,1} for each attribute, in constant time where `quiver-pairing` has it.
     pub fn plaintexts(&self) -> Zeroizing<Vec<[G1; 2]>> {
-        let mut points = Zeroizing::new(Vec::with_capacity(self.plaintexts.len()));
-        points.extend(self.plaintexts.iter().map(|pair| pair.map(G1::multiply_generator_short)));
-        points
+        let points = Zeroizing::new(G1::multiply_generator_by_each(self.plaintexts.as_flattened()));
+        Zeroizing::new(points.as_chunks::<2>().0.to_vec())
     }
 }
 

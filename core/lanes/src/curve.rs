@@ -10,7 +10,7 @@
 //! | b₃ = 3b | 12 |
 
 use crate::Jacobian;
-use crate::field::{Constant, Tight, dot};
+use crate::field::{Constant, Tight, Wide, dot};
 use crate::words::{LANES, Mask};
 
 /// The cube root of one with which (x, y) ↦ (βx, y) multiplies points of order r by −z², z the absolute value of the curve's parameter.
@@ -102,18 +102,18 @@ impl Point {
         let xy = dot([[x1, y2], [x2, y1]]).carry();
         let yz = dot([[y1, z2], [y2, z1]]).carry();
         let xz = dot([[x1, z2], [x2, z1]]);
-        let b3zz = zz.tripled().shifted::<2>();
-        let (sum, difference) = (yy.plus(&b3zz).carry(), yy.minus(&b3zz).carry());
-        // 3·X₁X₂, and the opposites of it and of b₃(X₁Z₂ + X₂Z₁)
-        let three = xx.tripled();
-        let zero = Tight::zero().wide();
-        let (minus_three, three) = (zero.minus(&three).carry(), three.carry());
-        let minus_b3xz = zero.minus(&xz.tripled().shifted::<2>()).carry();
-        Self {
-            x: dot([[&xy, &difference], [&yz, &minus_b3xz]]).carry(),
-            y: dot([[&difference, &sum], [&minus_b3xz, &minus_three]]).carry(),
-            z: dot([[&sum, &yz], [&three, &xy]]).carry(),
-        }
+        sum(&xx, &yy, &zz, [&xy, &yz], &xz)
+    }
+
+    /// self + (x, y): algorithm 8.
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline(never)]
+    pub(crate) fn add_affine(&self, [x2, y2]: &[Tight; 2]) -> Self {
+        let Self { x: x1, y: y1, z: z1 } = self;
+        let xy = dot([[x1, y2], [x2, y1]]).carry();
+        let yz = dot([[y2, z1]]).plus(&y1.wide()).carry();
+        let xz = dot([[x2, z1]]).plus(&x1.wide());
+        sum(&dot([[x1, x2]]), &dot([[y1, y2]]), &z1.wide(), [&xy, &yz], &xz)
     }
 
     /// −self in the lanes of the mask, self in the others. Y must be below 2^10·p, as sums, doubles and what enters are.
@@ -157,5 +157,23 @@ impl Point {
             |a: &Tight, b: &Tight| a.mul(&other.z).wide().minus(&b.mul(&self.z).wide()).carry().is_zero();
         // Identities are equal to nothing but identities: 0·Y = 1·0 would hold for two with Z = 0 alone, where X is 0 too.
         same(&self.x, &other.x) & same(&self.y, &other.y) & !(self.z.is_zero() ^ other.z.is_zero())
+    }
+}
+
+/// What algorithms 7 and 8 have in common: the sum, from X₁X₂, Y₁Y₂, Z₁Z₂, X₁Y₂ + X₂Y₁, Y₁Z₂ + Y₂Z₁ and X₁Z₂ + X₂Z₁.
+#[target_feature(enable = "avx512f,avx512ifma")]
+#[inline]
+fn sum(xx: &Wide, yy: &Wide, zz: &Wide, [xy, yz]: [&Tight; 2], xz: &Wide) -> Point {
+    let b3zz = zz.tripled().shifted::<2>();
+    let (sum, difference) = (yy.plus(&b3zz).carry(), yy.minus(&b3zz).carry());
+    // 3·X₁X₂, and the opposites of it and of b₃(X₁Z₂ + X₂Z₁)
+    let three = xx.tripled();
+    let zero = Tight::zero().wide();
+    let (minus_three, three) = (zero.minus(&three).carry(), three.carry());
+    let minus_b3xz = zero.minus(&xz.tripled().shifted::<2>()).carry();
+    Point {
+        x: dot([[xy, &difference], [yz, &minus_b3xz]]).carry(),
+        y: dot([[&difference, &sum], [&minus_b3xz, &minus_three]]).carry(),
+        z: dot([[&sum, yz], [&three, xy]]).carry(),
     }
 }

@@ -20,9 +20,9 @@
 
 use core::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_cmplt_epi64_mask, _mm512_madd52hi_epu64,
-    _mm512_madd52lo_epu64, _mm512_mask_blend_epi64, _mm512_or_si512, _mm512_rol_epi64, _mm512_set1_epi64,
-    _mm512_setzero_si512, _mm512_slli_epi64, _mm512_srai_epi64, _mm512_srli_epi64, _mm512_sub_epi64,
-    _mm512_test_epi64_mask,
+    _mm512_madd52lo_epu64, _mm512_mask_blend_epi64, _mm512_or_si512, _mm512_permutex2var_epi64,
+    _mm512_rol_epi64, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_slli_epi64, _mm512_srai_epi64,
+    _mm512_srli_epi64, _mm512_sub_epi64, _mm512_test_epi64_mask,
 };
 
 use crate::Element;
@@ -163,13 +163,7 @@ pub(crate) fn dot<const N: usize>(pairs: [[&Tight; 2]; N]) -> Wide {
             each_limb!(J => columns[I + J + 1] = hi(columns[I + J + 1], a[I], b[J]));
         });
     }
-    Wide(reduced(columns))
-}
-
-/// The columns, divided by 2^416: Montgomery's reduction. Each step adds the multiple of p that makes the lowest column a multiple of 2^52.
-#[target_feature(enable = "avx512f,avx512ifma")]
-#[inline]
-fn reduced(mut columns: [__m512i; 2 * LIMBS]) -> Limbs {
+    // The columns, divided by 2^416: Montgomery's reduction. Each step adds the multiple of p that makes the lowest column a multiple of 2^52.
     let (zero, inverse) = (_mm512_setzero_si512(), _mm512_set1_epi64(MINUS_INVERSE));
     let p = broadcast(&P);
     each_limb!(I => {
@@ -178,7 +172,7 @@ fn reduced(mut columns: [__m512i; 2 * LIMBS]) -> Limbs {
         columns[I + 1] = _mm512_add_epi64(columns[I + 1], _mm512_srli_epi64::<52>(columns[I]));
         each_limb!(J => columns[I + J + 1] = hi(columns[I + J + 1], factor, p[J]));
     });
-    each_limb!(I => columns[I + LIMBS])
+    Wide(each_limb!(I => columns[I + LIMBS]))
 }
 
 impl Tight {
@@ -253,6 +247,14 @@ impl Tight {
     #[inline]
     pub(crate) fn select(&self, other: &Self, mask: Mask) -> Self {
         Self(each_limb!(I => _mm512_mask_blend_epi64(mask, self.0[I], other.0[I])))
+    }
+
+    /// In each lane one of sixteen elements, those in the lanes of `self` and then of `other`: that of its index, of which the lowest four bits count. Both are
+    /// in registers, so that nothing is addressed by an index.
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline]
+    pub(crate) fn look_up(&self, other: &Self, indices: __m512i) -> Self {
+        Self(each_limb!(I => _mm512_permutex2var_epi64(self.0[I], indices, other.0[I])))
     }
 
     /// The same elements, to be added.

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `field` | eight elements of the base field |
 //! | `curve` | eight points |
-//! | `scalar`, `multiply` | multiplying them |
+//! | `scalar`, `multiply`, `comb` | multiplying them |
 //! | `miller` | eight Miller loops |
 //! | `words` | loading and storing |
 //!
@@ -37,6 +37,7 @@ use self::curve::Point;
 use self::scalar::{DIGITS, Digits, WIDTH, split};
 pub use self::words::LANES;
 
+mod comb;
 mod curve;
 mod field;
 mod miller;
@@ -44,6 +45,7 @@ mod multiply;
 mod scalar;
 mod words;
 
+pub use comb::{Comb, ENTRIES};
 pub use miller::{LINES, Lines};
 
 /// An element of the base field: 2^384 times itself modulo p, six 64-bit words from the lowest.
@@ -141,6 +143,27 @@ impl Lanes {
         }
         let products = points.chunks(LANES);
         products.flat_map(|points| self.run(body, (points, integer)).into_iter().take(points.len())).collect()
+    }
+
+    /// Makes multiples of a point ready: in each row, 1 to 16 times 32^place times the point, in affine coordinates x and y; none of them may be the identity. 26
+    /// rows are enough for integers of 128 bits, and as many as are there are used.
+    #[must_use]
+    pub fn comb(self, rows: &[[[Element; 2]; ENTRIES]]) -> Comb {
+        self.run(Comb::new, rows)
+    }
+
+    /// integer · the comb's point, for each integer.
+    #[must_use]
+    pub fn multiply_short(self, comb: &Comb, integers: &[u128]) -> Vec<Jacobian> {
+        #[target_feature(enable = "avx512f,avx512ifma")]
+        fn body((comb, digits): (&Comb, &Digits)) -> [Jacobian; LANES] {
+            comb.multiply(digits).leave()
+        }
+        let products = integers.chunks(LANES).flat_map(|integers| {
+            let digits = Digits::new(integers.iter().copied());
+            self.run(body, (comb, &digits)).into_iter().take(integers.len())
+        });
+        products.collect()
     }
 
     /// Makes lines ready, those of each of the points: [`LINES`] each, by λ and μ, two coefficients for either, with which the line at (x, y) is

@@ -52,8 +52,10 @@ impl Multiples {
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(crate) fn multiply(point: &Point, [low, high]: [&Digits; 2], digits: usize) -> Point {
     let multiples = Multiples::new(point);
-    let mut sum = Point::identity();
-    for (low, high) in low.0.iter().zip(&high.0).take(digits).rev() {
+    let mut digits = low.0.iter().zip(&high.0).take(digits).rev();
+    let Some((low, high)) = digits.next() else { return Point::identity() };
+    let mut sum = multiples.add_to(&Point::identity(), [low, high]);
+    for (low, high) in digits {
         sum = multiples.add_to(&shifted(&sum), [low, high]);
     }
     sum

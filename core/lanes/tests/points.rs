@@ -6,7 +6,7 @@ use std::io::Write;
 use ark_bls12_381::{Fq, Fr, G1Affine, G1Projective};
 use ark_ec::{AdditiveGroup, AffineRepr, CurveGroup, PrimeGroup};
 use ark_ff::{BigInt, One, PrimeField, UniformRand, Zero};
-use quiver_lanes::{Jacobian, Lanes, Scalar};
+use quiver_lanes::{ENTRIES, Jacobian, Lanes, Scalar};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
@@ -191,5 +191,32 @@ fn sums_are_taken_column_by_column() {
             expected[at % columns] += *point * (Fr::from(*a) + Fr::from(*b) * z_squared);
         }
         assert_eq!(sums, expected);
+    }
+}
+
+#[test]
+fn combs_multiply_their_point_by_short_integers() {
+    let Some(lanes) = lanes() else { return };
+    let base = points(1)[0];
+    let rows: Vec<[[[u64; 6]; 2]; ENTRIES]> = (0..26)
+        .map(|row| {
+            let unit = (0..5 * row).fold(base, |unit, _| unit.double());
+            core::array::from_fn(|at| {
+                let entry = (unit * Fr::from(at as u64 + 1)).into_affine();
+                [entry.x.0.0, entry.y.0.0]
+            })
+        })
+        .collect();
+    let comb = lanes.comb(&rows);
+    let mut integers =
+        vec![0, 1, 16, 17, 31, 32, 33, u128::MAX, 1 << 127, u128::MAX - 15, 1 << 64, u128::MAX / 33];
+    // Each digit at each place.
+    integers.extend((0..26).flat_map(|place| (1..32).map(move |digit: u128| digit << (5 * place))));
+    for count in [integers.len(), 1, 0] {
+        let products = lanes.multiply_short(&comb, &integers[..count]);
+        assert_eq!(products.len(), count);
+        for (product, integer) in products.iter().zip(&integers) {
+            assert_eq!(point(product), base * Fr::from(*integer), "{integer:x}");
+        }
     }
 }

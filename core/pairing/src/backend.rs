@@ -60,6 +60,10 @@ pub trait Backend: Sized {
     fn multiply_generator(scalar: &Scalar) -> G1;
     /// integer · generator of G1.
     fn multiply_generator_short(integer: u128) -> G1;
+    /// integer · generator of G1, for each integer.
+    fn multiply_generator_by_each(integers: &[u128]) -> Vec<G1> {
+        integers.iter().map(|integer| Self::multiply_generator_short(*integer)).collect()
+    }
     /// scalar · the base that is chosen, for each scalar; what one slice has more than the other is left out.
     fn multiply_either(bases: [&G1; 2], choices: &[bool], scalars: &[Scalar]) -> Vec<G1>;
     /// scalar · point for each pair; what one slice has more than the other is left out.

@@ -22,6 +22,12 @@ impl G1 {
         Active::multiply_points(points, scalar)
     }
 
+    /// integer · generator for each integer, in constant time where multiplying a point takes it.
+    #[must_use]
+    pub fn multiply_generator_by_each(integers: &[u128]) -> Vec<Self> {
+        Active::multiply_generator_by_each(integers)
+    }
+
     /// Σ (a + b·z²) · point for weights [a, b], with z the absolute value of the curve's parameter: 2^128 different scalars, with
     /// half of the doublings that integers of 128 bits take. Not constant-time.
     ///

@@ -59,6 +59,12 @@ impl Backend for Blst {
         G1Curve::to_point(&comb::multiply_generator_short(integer))
     }
 
+    fn multiply_generator_by_each(integers: &[u128]) -> Vec<G1> {
+        lanes::multiply_generator_by_each(integers).unwrap_or_else(|| {
+            integers.iter().map(|integer| Self::multiply_generator_short(*integer)).collect()
+        })
+    }
+
     fn multiply_either([zero, one]: [&G1; 2], choices: &[bool], scalars: &[Scalar]) -> Vec<G1> {
         let bases =
             Zeroizing::new(choices.iter().map(|&choice| G1::select(zero, one, choice)).collect::<Vec<_>>());

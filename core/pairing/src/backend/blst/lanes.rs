@@ -16,7 +16,10 @@ mod points;
 #[cfg(target_arch = "x86_64")]
 pub(super) use miller::{prepare, prepared_product};
 #[cfg(target_arch = "x86_64")]
-pub(super) use points::{all_in_subgroup, clear_cofactors, multiply_each, multiply_points, sum_weighted};
+pub(super) use points::{
+    all_in_subgroup, clear_cofactors, multiply_each, multiply_generator_by_each, multiply_points,
+    sum_weighted,
+};
 #[cfg(target_arch = "x86_64")]
 pub(super) use quiver_lanes::Lines;
 
@@ -39,6 +42,10 @@ mod nowhere {
 
     pub(in super::super) fn prepared_product(lines: &Lines, _: &[G1]) -> Option<Gt> {
         match *lines {}
+    }
+
+    pub(in super::super) fn multiply_generator_by_each(_: &[u128]) -> Option<Vec<G1>> {
+        None
     }
 
     pub(in super::super) fn multiply_each(_: &[G1], _: &[Scalar]) -> Option<Vec<G1>> {

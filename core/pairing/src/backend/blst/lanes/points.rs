@@ -1,14 +1,17 @@
 //! From points and scalars to words, and back. Coordinates are in the same form.
 
+use std::sync::OnceLock;
+
 use ark_ec::AffineRepr as _;
 use ark_ec::short_weierstrass::Projective;
 use ark_ff::{BigInt, PrimeField as _};
 use quiver_crypto::Zeroizing;
-use quiver_lanes::{Jacobian, Lanes};
+use quiver_lanes::{Comb, ENTRIES, Element, Jacobian, Lanes};
 
 use super::{Affine, G1, Scalar, Vec, g1};
 use crate::parameters::Fq;
-use crate::{G1_COFACTOR, Point};
+use crate::point::affine;
+use crate::{G1_COFACTOR, Group as _, Point};
 
 /// A vector of eight costs about what two points cost one by one.
 const FEW: usize = 3;
@@ -49,6 +52,35 @@ pub(in super::super) fn all_in_subgroup(points: &[Affine<g1::Config>]) -> Option
 
 pub(in super::super) fn clear_cofactors(points: &[Affine<g1::Config>]) -> Option<Vec<G1>> {
     Some(finished(worthwhile(points.len())?.multiply_public(&raw_affine(points), G1_COFACTOR)))
+}
+
+/// Multiples of the generator of G1 for integers of 128 bits: made when first needed, and for good.
+static GENERATOR: OnceLock<Comb> = OnceLock::new();
+
+/// Rows of [`GENERATOR`]: digits of five bits.
+const ROWS: u32 = u128::BITS.div_ceil(5);
+
+pub(in super::super) fn multiply_generator_by_each(integers: &[u128]) -> Option<Vec<G1>> {
+    let lanes = worthwhile(integers.len())?;
+    let comb = GENERATOR.get_or_init(|| lanes.comb(&generator_rows()));
+    Some(finished(lanes.multiply_short(comb, integers)))
+}
+
+/// In each row 1 to 16 times 32^place times the generator.
+fn generator_rows() -> Vec<[[Element; 2]; ENTRIES]> {
+    let mut unit = G1::generator();
+    let mut multiples = Vec::with_capacity(ROWS as usize * ENTRIES);
+    for _ in 0..ROWS {
+        let row = (0..ENTRIES).scan(G1::identity(), |multiple, _| {
+            *multiple += unit;
+            Some(*multiple)
+        });
+        multiples.extend(row);
+        unit = (0..5).fold(unit, |unit, _| unit.double());
+    }
+    let entries: Vec<[Element; 2]> =
+        affine(&multiples).iter().map(|entry| [entry.x.0.0, entry.y.0.0]).collect();
+    entries.as_chunks().0.to_vec()
 }
 
 fn raw(points: &[G1]) -> Zeroizing<Vec<Jacobian>> {
