@@ -235,7 +235,7 @@ mod with_abke {
                 return self.refuse(from, Reason::NotReady, &nonce, self.ready_in(now));
             }
             if let Err(why) = self.open_gate(now, rng) {
-                self.out.event(LeaderEvent::Denied { peer: from, why: why.into() });
+                self.out.event(LeaderEvent::Denied { peer: from, why });
                 return self.refuse(from, Reason::NotReady, &nonce, Duration::ZERO);
             }
             if let Some(gate) = self.gate() {
