@@ -8,7 +8,7 @@
 //! | e(g1,g2)^α | `Public::y`, in the parameters |
 //! | H(u) for an attribute u | `attribute_point`: RFC 9380 with a domain of its own per scheme |
 //! | H(\|U\| + 1), which CP-ABE needs besides | b, `base_point`: hashed under another domain, so that no attribute has it |
-//! | (M, π, ρ) | a [`Formula`](quiver_policy::Formula): rows are leaves, π(i) the leaf's attribute, ρ(i) its use number |
+//! | (M, π, ρ) | a [`Formula`]: rows are leaves, π(i) the leaf's attribute, ρ(i) its use number |
 //! | τ | `formula.uses()`: how often the attribute that is used most is used |
 //! | γ_i | `Weights` |
 //! | M_i·(secret ‖ v) | `share` |
