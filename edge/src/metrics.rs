@@ -109,7 +109,8 @@ impl Metrics {
                 &counters.enrolment_troubles
             }
             EdgeEvent::Evicted => {
-                self.troubles.note("refusal", "evicted from the group");
+                let why = "put out of the group: evicted, or another process runs with a copy of this drone's state";
+                self.troubles.note("refusal", why);
                 &counters.evictions
             }
             EdgeEvent::Blamed { offence, .. } => {

@@ -1,5 +1,5 @@
-//! The three services as separate processes on loopback: enrol, join, speak; `kill -9` of each role and recovery; metrics and health; what
-//! bad tokens, state files, passphrases and ports get; and a scan of everything logged for secrets.
+//! The three services as separate processes on loopback: enrol, join, speak; `kill -9` of each role and recovery; metrics and health; two
+//! processes of one identity; what bad tokens, state files, passphrases and ports get; and a scan of everything logged for secrets.
 
 #[path = "three_processes/admitting.rs"]
 mod admitting;
@@ -11,6 +11,8 @@ mod bench;
 mod certifying;
 #[path = "three_processes/condition_files.rs"]
 mod condition_files;
+#[path = "three_processes/copies.rs"]
+mod copies;
 #[path = "three_processes/envelopes.rs"]
 mod envelopes;
 #[path = "three_processes/failover.rs"]

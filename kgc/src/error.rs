@@ -243,7 +243,9 @@ impl Error {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Service(error) => error.exit(),
-            Self::Net(NetError::AddressInUse { .. }) | Self::RegistryBusy { .. } => Exit::Busy,
+            Self::Net(NetError::AddressInUse { .. } | NetError::Twin { .. }) | Self::RegistryBusy { .. } => {
+                Exit::Busy
+            }
             Self::RegistryDamaged { .. }
             | Self::ForeignRegistry { .. }
             | Self::KeysMissing { .. }

@@ -1,5 +1,8 @@
 //! What a leader counts, and how it is doing.
 
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -13,6 +16,12 @@ use quiver_role::leader::Stance;
 use quiver_role::{Leader, LeaderEvent};
 use quiver_service::monitoring::Standing;
 use tokio::time::Instant;
+
+/// What a header of the leader's own means that it does not remember.
+pub(crate) const COPY: &str = "an epoch was signed with this leader's key that it did not make: another process leads with a copy of its \
+    state (end one of them), or its state was put back from an older backup";
+/// How long such a header keeps a leader from being ready. A copy shows itself again and again, a backup's past just after its start.
+const COPY_SUSPECTED: Duration = Duration::from_secs(300);
 
 /// What an epoch came about by: `Open` or `Rekey`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -35,6 +44,8 @@ pub(crate) struct Metrics {
     counters: Counters,
     gauges: Gauges,
     pub(crate) troubles: Troubles,
+    /// When a header of the leader's own was seen that it does not remember.
+    copy_seen: Arc<Mutex<Option<Instant>>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -50,6 +61,7 @@ struct Counters {
     send_failures: Counter,
     equivocations: Counter,
     blamed: Counter,
+    own_headers: Counter,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -76,6 +88,7 @@ impl Default for Metrics {
             counters: Counters::default(),
             gauges: Gauges::default(),
             troubles: Troubles::default(),
+            copy_seen: Arc::default(),
         }
     }
 }
@@ -122,6 +135,10 @@ impl Metrics {
             LeaderEvent::SendFailed(_) => &counters.send_failures,
             LeaderEvent::Equivocation { .. } => &counters.equivocations,
             LeaderEvent::Blamed { .. } => &counters.blamed,
+            LeaderEvent::OwnHeader { .. } => {
+                *self.copy_seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                &counters.own_headers
+            }
             _ => return self.note(event),
         };
         counter.inc();
@@ -155,19 +172,29 @@ impl Metrics {
         gauges.counter.set(wide(status.epoch.map_or(0, |epoch| epoch.counter)));
         gauges.revocation_list.set(wide(status.revocation_number));
         gauges.valid_until.set(wide(status.valid_until.unwrap_or_default()));
-        match status.stance {
-            Stance::Leading | Stance::StandingBy { leader: Some(_), .. } => Standing::ready(),
-            Stance::Enrolling if unreached.is_empty() => {
-                Standing::not_ready("not enrolled yet: waiting for the KGC's answer")
-            }
-            Stance::Enrolling => Standing::not_ready("not enrolled yet"),
-            Stance::StandingBy { leader: None, .. } => Standing::not_ready(
-                "standing by, and no leader of the group answers: it takes over when the silence has lasted long enough",
-            ),
-            Stance::Retired => Standing::not_ready(
-                "does not lead: another leader opened a higher term, or this one contradicted itself (see its log)",
-            ),
+        let seen = *self.copy_seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut standing = stance(&status.stance, unreached);
+        if seen.is_some_and(|seen| seen.elapsed() < COPY_SUSPECTED) {
+            standing.because(COPY);
         }
+        standing
+    }
+}
+
+/// Whether a leader does its work.
+fn stance(stance: &Stance, unreached: &[Unreached]) -> Standing {
+    match stance {
+        Stance::Leading | Stance::StandingBy { leader: Some(_), .. } => Standing::ready(),
+        Stance::Enrolling if unreached.is_empty() => {
+            Standing::not_ready("not enrolled yet: waiting for the KGC's answer")
+        }
+        Stance::Enrolling => Standing::not_ready("not enrolled yet"),
+        Stance::StandingBy { leader: None, .. } => Standing::not_ready(
+            "standing by, and no leader of the group answers: it takes over when the silence has lasted long enough",
+        ),
+        Stance::Retired => Standing::not_ready(
+            "does not lead: another leader opened a higher term, or this one contradicted itself (see its log)",
+        ),
     }
 }
 
@@ -189,6 +216,11 @@ impl Counters {
             ("send_failures", "Messages that could not be sent", &self.send_failures),
             ("equivocations", "Leaders seen to contradict themselves", &self.equivocations),
             ("blamed_peers", "Offences of peers", &self.blamed),
+            (
+                "own_headers",
+                "Epochs signed with this leader's key that it did not make: a copy leads, or its state is too old",
+                &self.own_headers,
+            ),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());

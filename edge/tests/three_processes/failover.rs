@@ -5,20 +5,22 @@ use std::net::TcpListener;
 use serde_json::Value;
 
 use crate::bench::{Bench, Process, eventually};
+use crate::monitoring::MONITORED;
 use crate::swarm::ANY;
 
 /// A group of three edges with two leaders, everything running.
-struct Twins {
-    bench: Bench,
-    kgc_at: String,
+pub(crate) struct Twins {
+    pub(crate) bench: Bench,
+    pub(crate) kgc_at: String,
     /// Where each leader listens, chosen beforehand: each has to know the other's.
-    sockets: [String; 2],
-    leaders: Vec<Process>,
-    running: Vec<Process>,
+    pub(crate) sockets: [String; 2],
+    pub(crate) leaders: Vec<Process>,
+    /// The KGC and the edges.
+    pub(crate) running: Vec<Process>,
 }
 
 impl Twins {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let bench = Bench::new();
         bench.token("leader-0", &["--leads", "alpha", "--ordinal", "0"]);
         bench.token("leader-1", &["--leads", "alpha", "--ordinal", "1"]);
@@ -26,12 +28,13 @@ impl Twins {
         let kgc_at = kgc.address();
         let sockets = [free_port(), free_port()].map(|port| format!("/ip4/127.0.0.1/tcp/{port}"));
         let mut twins = Self { bench, kgc_at, sockets, leaders: Vec::new(), running: vec![kgc] };
-        for leader in 0..2 {
-            let process = twins.leader(leader);
-            twins.leaders.push(process);
-        }
-        let at = [twins.leaders[0].address(), twins.leaders[1].address()];
+        let first = twins.leader(0);
+        twins.leaders.push(first);
+        // Whoever comes first leads; on a busy machine that could be either.
         twins.stands(0, "leading");
+        let second = twins.leader(1);
+        twins.leaders.push(second);
+        let at = [twins.leaders[0].address(), twins.leaders[1].address()];
         for edge in EDGES {
             let token = twins.bench.token(edge, &["--group", "alpha"]);
             let data = format!("{edge}-data");
@@ -48,7 +51,7 @@ impl Twins {
         let (own, other) = (&self.sockets[leader], &self.sockets[1 - leader]);
         let places = ["serve", "-d", &data, "--kgc", &self.kgc_at, "--listen", own, "--peer", other];
         let rest = ["--silence", "2s", "--deployment", "kgc-data/deployment.toml", "--token", &token];
-        self.bench.start("leader", &[&places[..], &rest].concat())
+        self.bench.start("leader", &[&places[..], &rest, &MONITORED].concat())
     }
 
     fn status(&self, leader: usize) -> Option<Value> {
@@ -65,7 +68,7 @@ impl Twins {
     }
 
     /// Waits until these edges hold the key of this leader's epoch; gives its term.
-    fn follow(&self, leader: usize, edges: &[&str]) -> u64 {
+    pub(crate) fn follow(&self, leader: usize, edges: &[&str]) -> u64 {
         eventually(&format!("{edges:?} follow leader {leader}"), || {
             let led = self.status(leader)?;
             let held = edges.iter().all(|edge| {
@@ -78,10 +81,10 @@ impl Twins {
     }
 }
 
-const EDGES: [&str; 3] = ["edge-1", "edge-2", "edge-3"];
+pub(crate) const EDGES: [&str; 3] = ["edge-1", "edge-2", "edge-3"];
 
 /// A port that was free a moment ago.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
 }
 

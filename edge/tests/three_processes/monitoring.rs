@@ -6,10 +6,10 @@ use std::net::TcpStream;
 use crate::bench::{Bench, Process, eventually, text};
 use crate::swarm::{ANY, socket_of};
 
-const MONITORED: [&str; 2] = ["--metrics", "127.0.0.1:0"];
+pub(crate) const MONITORED: [&str; 2] = ["--metrics", "127.0.0.1:0"];
 
 /// Where the process serves its health, the newest if there were several.
-fn endpoint(process: &Process) -> String {
+pub(crate) fn endpoint(process: &Process) -> String {
     eventually("an endpoint", || {
         let log = text(&process.err);
         let line = log.lines().rfind(|line| line.contains("serving metrics and health"))?;
@@ -18,7 +18,7 @@ fn endpoint(process: &Process) -> String {
 }
 
 /// What `health` says, and its exit code.
-fn health(bench: &Bench, name: &str, at: &str) -> (i32, String) {
+pub(crate) fn health(bench: &Bench, name: &str, at: &str) -> (i32, String) {
     let output = bench.run(name, &["health", "--metrics", at]);
     let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
     (output.status.code().expect("code"), String::from_utf8_lossy(&said).lines().last().unwrap_or("").into())

@@ -160,10 +160,15 @@ impl Pinned {
     /// The copy in a data directory, if there is one.
     ///
     /// # Errors
-    /// As [`QuorumFile::read`].
+    /// As [`QuorumFile::read`], or that the directory cannot be read.
     pub(crate) fn kept(data_dir: &Path) -> Result<Option<Self>> {
         let path = path_in(data_dir);
-        if path.exists() { QuorumFile::read(&path).map(Some) } else { Ok(None) }
+        match path.try_exists() {
+            Ok(true) => QuorumFile::read(&path).map(Some),
+            Ok(false) => Ok(None),
+            // Not to be taken for a directory without one.
+            Err(source) => Err(quiver_service::Error::io("read", data_dir, source).into()),
+        }
     }
 
     /// What the registry and the state file belong to: H(suite, name, n, t). The key that names a deployment is made later,

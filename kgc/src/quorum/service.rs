@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, KgcId, OperatorPublicKey};
 use quiver_crypto::Secret;
-use quiver_net::{Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport};
+use quiver_net::{Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, refuse_twin};
 use quiver_quorum::QuorumSuite;
 use quiver_role::attributes::{CentreCommand, KeyCentre};
 use quiver_role::quorum::{QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord};
@@ -21,7 +21,7 @@ use tokio::task::AbortHandle;
 
 use super::centre::{Opening, QuorumCentre, QuorumCentreCommand};
 use super::control::{self, Counter};
-use super::file::Pinned;
+use super::file::{Pinned, Seat};
 use super::host::QuorumHost;
 use super::sealed::{Held, QuorumState};
 use super::{found, release, status, transport};
@@ -62,6 +62,9 @@ pub(crate) async fn serve<S: QuorumSuite>(
     let view = node.view();
     tracing::info!(deployment = %pinned.name, kgc = id, version = ?view.version, "quorum read");
     let settings = node_config(config, &pinned, id, key.clone())?;
+    for own in pinned.file.kgc.iter().filter(|seat| seat.id == id) {
+        refuse_twin(&settings, &addresses(config, own)?).await?;
+    }
     let (events, _) = broadcast::channel(EVENTS);
     let (ready, readied) = mpsc::unbounded_channel();
     let metrics = Metrics::default();
@@ -119,18 +122,23 @@ fn node_config(config: &Config, pinned: &Pinned, id: KgcId, key: NodeKey) -> Res
     node.redial_ceiling = REDIAL;
     for (seat, peer) in pinned.file.kgc.iter().zip(&pinned.peers).filter(|(seat, _)| seat.id != id) {
         node.members.push((seat.id, *peer));
-        let mut entry = seat.entry();
-        if let Some(moved) = config.quorum.addresses.get(&seat.id.to_string()) {
-            entry.addresses.clone_from(moved);
-        }
-        for text in entry.pinned_addresses() {
-            let address: Multiaddr = text
-                .parse()
-                .map_err(|error| Error::Quorum(format!("address of KGC {}: {text}: {error}", seat.id)))?;
-            node.dial.push((Route::Member(seat.id), address));
-        }
+        let found = addresses(config, seat)?.into_iter().map(|address| (Route::Member(seat.id), address));
+        node.dial.extend(found);
     }
     Ok(node)
+}
+
+/// Where a KGC of the quorum is to be found, and under which transport key.
+fn addresses(config: &Config, seat: &Seat) -> Result<Vec<Multiaddr>> {
+    let mut entry = seat.entry();
+    if let Some(moved) = config.quorum.addresses.get(&seat.id.to_string()) {
+        entry.addresses.clone_from(moved);
+    }
+    let parsed = |text: String| {
+        text.parse::<Multiaddr>()
+            .map_err(|error| Error::Quorum(format!("address of KGC {}: {text}: {error}", seat.id)))
+    };
+    entry.pinned_addresses().map(parsed).collect()
 }
 
 impl<S: QuorumSuite> Premises<S> {

@@ -236,7 +236,7 @@ async fn prepare(
 }
 
 /// Replaces a name in front of the address by what the operating system says it stands for.
-async fn resolve(address: Multiaddr, choice: usize) -> io::Result<Multiaddr> {
+pub(crate) async fn resolve(address: Multiaddr, choice: usize) -> io::Result<Multiaddr> {
     let mut parts = address.iter();
     let (name, v4, v6) = match parts.next() {
         Some(Protocol::Dns(name)) => (name.into_owned(), true, true),

@@ -58,6 +58,14 @@ pub enum NetError {
     /// The limit of open files could not be read or raised.
     #[error("cannot read or raise the limit of open files: {0}")]
     FileLimitUnknown(#[source] io::Error),
+    /// Another process answers with this node's key.
+    #[error(
+        "another process answers at {address} with this one's transport key: it has a copy of this data directory; end one of the two"
+    )]
+    Twin {
+        /// Where.
+        address: Multiaddr,
+    },
     /// The 32 bytes are no Ed25519 secret key.
     #[error("the transport key is not a valid Ed25519 secret key")]
     InvalidKey,

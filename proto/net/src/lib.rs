@@ -33,6 +33,7 @@ mod outbox;
 mod peers;
 mod rate;
 mod transport;
+mod twin;
 
 pub use libp2p::{Multiaddr, PeerId};
 
@@ -47,3 +48,4 @@ pub use host::Host;
 pub use key::NodeKey;
 pub use metrics::NetMetrics;
 pub use rate::Rate;
+pub use twin::refuse_twin;

@@ -252,6 +252,12 @@ pub enum LeaderEvent {
         /// For which epoch.
         epoch: Epoch,
     },
+    /// A valid header of this leader's own, of an epoch that it does not remember: somebody leads with a copy of its state, or
+    /// that state is older than its group. It opens the next term.
+    OwnHeader {
+        /// The epoch.
+        epoch: Epoch,
+    },
     /// A peer did something wrong.
     Blamed {
         /// Who.

@@ -15,7 +15,8 @@ use crate::{Now, Offence, Peer};
 impl<S: Suite> Leader<S> {
     /// A header that somebody shows: if it validly belongs to a higher term, this leader leads no longer.
     ///
-    /// If it is this leader's own, its memory is older than its group (a backup was restored): it opens the next term.
+    /// If it is this leader's own, its memory is older than its group (a backup was restored), or somebody leads with a copy
+    /// of it: it opens the next term, and says so.
     pub(super) fn rival(&mut self, now: Now, from: Peer, header: &Header<S>, rng: &mut dyn CryptoRngCore) {
         if let Some(proof) = self.contradiction(header) {
             return self.equivocation(now, from, proof, rng);
@@ -31,6 +32,7 @@ impl<S: Suite> Leader<S> {
                 self.lead_above(now, rng);
             }
             Ok(()) if self.memory.keypair.as_ref().is_some_and(|own| *own.public() == header.core.leader) => {
+                self.out.event(LeaderEvent::OwnHeader { epoch: header.core.epoch });
                 self.own_header(now, rng);
             }
             Ok(()) => {

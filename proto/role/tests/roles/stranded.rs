@@ -123,6 +123,9 @@ fn a_restored_leader_that_opens_its_last_term_again_is_brought_above_it() {
     world.run(Duration::from_secs(60));
     assert!(world.agree(0..2), "{:?} {:?}", world.leader_epoch(), world.blamed_by_edge(0).last());
     assert!(world.leader_epoch().term > before.term);
+    // It cannot tell its own past from another that leads with a copy of its state.
+    let own = |event: &LeaderEvent| matches!(event, LeaderEvent::OwnHeader { .. });
+    assert!(world.leader_events.iter().any(own));
     for edge in &world.edges {
         assert!(!edge.events.iter().any(|event| matches!(event, EdgeEvent::Equivocation { .. })));
     }

@@ -1,0 +1,92 @@
+//! Whether somebody else answers in a node's own name: another process with a copy of its transport key.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use libp2p::core::Endpoint;
+use libp2p::core::transport::{DialOpts, PortUse};
+use libp2p::{Multiaddr, Transport as _};
+use tokio::time::timeout;
+
+use crate::config::NodeConfig;
+use crate::dial::resolve;
+use crate::error::NetError;
+use crate::transport;
+
+/// How long somebody who is there may take to answer. Where nobody is, most machines say so at once.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Fails if somebody with this node's key answers at one of these addresses, which are its own. To be asked before the node
+/// listens: then it cannot be the node itself.
+///
+/// # Errors
+///
+/// [`NetError::Twin`], or that the transport cannot be set up.
+pub async fn refuse_twin(config: &NodeConfig, addresses: &[Multiaddr]) -> Result<(), NetError> {
+    let mut questions = FuturesUnordered::new();
+    for address in addresses.iter().filter(|address| config.transport.supports(address)) {
+        questions.push(async move { is_twin(config, address).await.map(|twin| twin.then_some(address)) });
+    }
+    while let Some(answer) = questions.next().await {
+        if let Some(address) = answer? {
+            return Err(NetError::Twin { address: address.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Nobody, a name that does not resolve, or somebody else: no twin.
+async fn is_twin(config: &NodeConfig, address: &Multiaddr) -> Result<bool, NetError> {
+    let mut transport = transport::build(config)?;
+    let reached = async {
+        let address = resolve(address.clone(), 0).await.ok()?;
+        let dialled = DialOpts { role: Endpoint::Dialer, port_use: PortUse::New };
+        transport.dial(address, dialled).ok()?.await.ok()
+    };
+    let reached = timeout(PATIENCE, reached).await.ok().flatten();
+    Ok(reached.is_some_and(|(peer, _)| peer == config.key.peer_id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use libp2p::core::transport::ListenerId;
+
+    use super::*;
+    use crate::config::Transport;
+    use crate::key::NodeKey;
+
+    fn config(seed: u8) -> NodeConfig {
+        NodeConfig::registry(NodeKey::from_seed([seed; 32]).unwrap(), Transport::Tcp, 4)
+    }
+
+    /// Answers under this key for as long as the test runs.
+    async fn answering(config: &NodeConfig) -> Multiaddr {
+        let mut transport = transport::build(config).unwrap();
+        transport.listen_on(ListenerId::next(), "/ip4/127.0.0.1/tcp/0".parse().unwrap()).unwrap();
+        let address = transport.next().await.unwrap().into_new_address().unwrap();
+        tokio::spawn(async move {
+            while let Some(event) = transport.next().await {
+                if let Some((upgrade, _)) = event.into_incoming() {
+                    tokio::spawn(upgrade);
+                }
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn whoever_answers_with_the_nodes_own_key_is_a_twin() {
+        let address = answering(&config(1)).await;
+        let found = refuse_twin(&config(1), std::slice::from_ref(&address)).await;
+        assert!(matches!(found, Err(NetError::Twin { address: at }) if at == address));
+    }
+
+    #[tokio::test]
+    async fn others_and_nobody_are_none() {
+        let others = answering(&config(2)).await;
+        let nobody = "/ip4/127.0.0.1/tcp/1".parse().unwrap();
+        let nowhere = "/dns4/no-such-host.invalid/tcp/7000".parse().unwrap();
+        refuse_twin(&config(1), &[others, nobody, nowhere]).await.unwrap();
+    }
+}
