@@ -25,6 +25,8 @@ mod monitoring;
 mod secrets;
 #[path = "three_processes/swarm.rs"]
 mod swarm;
+#[path = "three_processes/watching.rs"]
+mod watching;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -23,6 +23,7 @@ Examples:
   leader serve --metrics 127.0.0.1:9465                                # with /metrics, /healthz, /readyz
   leader health --metrics 127.0.0.1:9465                               # ready, or why not
   leader status
+  leader status --watch                                                # live: the re-key wave, who is behind; q ends it
   leader rekey
   leader evict edge-7
   leader send --channel orders 'return to base'
@@ -52,11 +53,7 @@ pub(crate) enum Command {
     /// Whether the running leader does its work; exits with 1 and says why if it does not
     Health(HealthArgs),
     /// How the running leader and its group are doing
-    Status {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Status(StatusArgs),
     /// Put a drone out of the group, at once, and keep it out
     Evict {
         /// The drone's name
@@ -80,6 +77,30 @@ pub(crate) enum Command {
     /// Seal to whoever's attributes fit, and open what fits this leader's
     #[command(subcommand)]
     Envelope(EnvelopeArgs),
+}
+
+/// What to tell of the group, and how.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show it on this terminal, again and again, until `q` is pressed
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) watch: bool,
+    /// How many of the members that have not acknowledged the newest epoch to name, the worst first; as many as fit with --watch
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(0..=1000))]
+    pub(crate) laggards: u16,
+    /// How often to ask with --watch, such as 500ms
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval, requires = "watch")]
+    pub(crate) every: Duration,
+}
+
+/// Not so often that asking is work.
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let allowed = Duration::from_millis(100)..=Duration::from_secs(3600);
+    if allowed.contains(&interval) { Ok(interval) } else { Err("from 100ms to 1h".into()) }
 }
 
 /// How group keys travel from the next start on. Members follow either.

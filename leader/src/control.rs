@@ -8,7 +8,7 @@ use quiver_drone::envelope::{self, FILE_TIME, Job, SendJob};
 use quiver_drone::fetching::{Desk, copy};
 use quiver_drone::release::KeyCall;
 use quiver_net::Handle;
-use quiver_role::leader::Stance;
+use quiver_role::leader::{Laggard, Stance};
 use quiver_role::{Leader, LeaderCommand, LeaderEvent};
 use quiver_service::clock;
 use quiver_service::control::{Call, Patience, USUAL_TIME};
@@ -21,14 +21,21 @@ use tokio::time::timeout;
 /// How long a new epoch may take to come about.
 const EPOCH_TIME: Duration = Duration::from_secs(20);
 /// Members a status names; a larger group is cut short.
-const MEMBERS_SHOWN: usize = 10_000;
+pub(crate) const MEMBERS_SHOWN: usize = 10_000;
+/// Members that are behind and that a status names.
+pub(crate) const LAGGARDS_SHOWN: usize = 1_000;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Request {
     /// How things are.
-    Status,
+    Status {
+        /// How many members to name.
+        roster: usize,
+        /// How many of those that are behind to name.
+        laggards: usize,
+    },
     /// Put a drone out.
     Evict(String),
     /// Make a new key.
@@ -85,6 +92,8 @@ pub(crate) struct Status {
     pub(crate) counter: Option<u64>,
     /// First 8 bytes of the epoch's digest, hex: equal at all members that hold its key.
     pub(crate) epoch_digest: Option<String>,
+    /// When the epoch was made, seconds since 1970.
+    pub(crate) issued_at: Option<u64>,
     /// Until when the key is valid, seconds since 1970.
     pub(crate) valid_until: Option<u64>,
     /// Members on the roster.
@@ -92,9 +101,11 @@ pub(crate) struct Status {
     /// Of those, the ones without a name.
     #[serde(default)]
     pub(crate) anonymous: usize,
-    /// Of those, connected.
+    /// Of the members, the ones that have a key in this term; the others are away since before it.
+    pub(crate) keyed: usize,
+    /// Of the members, connected.
     pub(crate) connected: usize,
-    /// Of those, the ones that acknowledged the epoch.
+    /// Of the members, the ones that acknowledged the epoch.
     pub(crate) acknowledged: usize,
     /// Drones waiting to be let in.
     pub(crate) pending_joins: usize,
@@ -102,12 +113,36 @@ pub(crate) struct Status {
     pub(crate) revocation_list: u64,
     /// Names by slot.
     pub(crate) roster: Vec<(u32, String)>,
+    /// Members that have not acknowledged the epoch, the worst first.
+    pub(crate) laggards: Vec<Late>,
     /// Where it listens.
     pub(crate) listening: Vec<String>,
 }
 
+/// A member that has not acknowledged the epoch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Late {
+    /// Its slot.
+    pub(crate) slot: u32,
+    /// Its name; none if it joined without.
+    pub(crate) name: Option<String>,
+    /// Whether it is connected.
+    pub(crate) connected: bool,
+    /// The counter of the newest epoch of this term that it acknowledged.
+    pub(crate) acknowledged: Option<u64>,
+    /// When it was last heard, seconds since 1970; none since the leader started.
+    pub(crate) last_heard: Option<u64>,
+}
+
+impl From<Laggard> for Late {
+    fn from(laggard: Laggard) -> Self {
+        let Laggard { slot, name, connected, acknowledged, last_heard } = laggard;
+        Self { slot, name: name.map(|name| name.to_string()), connected, acknowledged, last_heard }
+    }
+}
+
 impl Status {
-    fn of<S: Suite>(machine: &Leader<S>) -> Self {
+    fn of<S: Suite>(machine: &Leader<S>, roster: usize, laggards: usize) -> Self {
         let status = machine.status();
         let (stance, stands_by_for, replica) = match &status.stance {
             Stance::Enrolling => ("enrolling", None, None),
@@ -128,19 +163,32 @@ impl Status {
             term: status.epoch.map(|epoch| epoch.term),
             counter: status.epoch.map(|epoch| epoch.counter),
             epoch_digest: status.digest.map(|digest| hex::encode(&digest[..8])),
+            issued_at: status.issued_at,
             valid_until: status.valid_until,
             members: status.members,
             anonymous: status.anonymous,
+            keyed: status.keyed,
             connected: status.connected,
             acknowledged: status.acknowledged,
             pending_joins: status.pending_joins,
             revocation_list: status.revocation_number,
             roster: machine
                 .members()
-                .take(MEMBERS_SHOWN)
+                .take(roster.min(MEMBERS_SHOWN))
                 .map(|(slot, name)| (slot, name.to_string()))
                 .collect(),
+            laggards: machine.laggards(laggards.min(LAGGARDS_SHOWN)).into_iter().map(Late::from).collect(),
             listening: Vec::new(),
+        }
+    }
+
+    /// What it does and for whom, for people.
+    pub(crate) fn role(&self) -> String {
+        match (&self.stands_by_for, &self.replica) {
+            (Some(leader), Some(epoch)) => format!("{} for {leader}, holding epoch {epoch}", self.stance),
+            (None, Some(epoch)) => format!("{}, holding epoch {epoch}; nobody answers", self.stance),
+            _ if self.deputies > 0 => format!("{}, {} standing by", self.stance, self.deputies),
+            _ => self.stance.clone(),
         }
     }
 
@@ -149,16 +197,10 @@ impl Status {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         let epoch =
             self.term.zip(self.counter).map(|(term, counter)| format!("term {term}, counter {counter}"));
-        let stance = match (&self.stands_by_for, &self.replica) {
-            (Some(leader), Some(epoch)) => format!("{} for {leader}, holding epoch {epoch}", self.stance),
-            (None, Some(epoch)) => format!("{}, holding epoch {epoch}; nobody answers", self.stance),
-            _ if self.deputies > 0 => format!("{}, {} standing by", self.stance, self.deputies),
-            _ => self.stance.clone(),
-        };
         let rows = [
             ("leader", or_dash(self.name.clone())),
             ("group", self.group.clone()),
-            ("role", stance),
+            ("role", self.role()),
             ("epoch", or_dash(epoch)),
             ("digest", or_dash(self.epoch_digest.clone())),
             ("valid until", or_dash(self.valid_until.map(clock::format))),
@@ -179,8 +221,39 @@ impl Status {
         if !members.is_empty() {
             lines.push(table(["SLOT", "MEMBER"], &members));
         }
+        if !self.laggards.is_empty() {
+            let rows: Vec<_> =
+                self.laggards.iter().map(|late| late.cells(self.counter, clock::unix_now())).collect();
+            lines.push(table(Late::HEADING, &rows));
+        }
         lines.join("\n")
     }
+}
+
+impl Late {
+    /// What the columns of [`Self::cells`] say.
+    pub(crate) const HEADING: [&'static str; 5] = ["SLOT", "BEHIND", "CONNECTED", "EPOCHS", "HEARD"];
+
+    /// For people, at a time when the epoch of this counter is in force.
+    pub(crate) fn cells(&self, counter: Option<u64>, now: u64) -> [String; 5] {
+        let behind = match (counter, self.acknowledged) {
+            (Some(counter), Some(acknowledged)) => counter.saturating_sub(acknowledged).to_string(),
+            _ => "all of the term".into(),
+        };
+        let heard = match self.last_heard {
+            Some(at) => format!("{} ago", span(now.saturating_sub(at))),
+            None => "never".into(),
+        };
+        let connected = if self.connected { "yes" } else { "no" };
+        let name = self.name.clone().unwrap_or_else(|| "without a name".into());
+        [self.slot.to_string(), name, connected.into(), behind, heard]
+    }
+}
+
+/// A time span as people read it: two units at most.
+pub(crate) fn span(seconds: u64) -> String {
+    let text = humantime::format_duration(Duration::from_secs(seconds)).to_string();
+    text.split(' ').take(2).collect::<Vec<_>>().join(" ")
 }
 
 /// Answers requests until the service ends.
@@ -194,7 +267,7 @@ pub(crate) async fn answer<S: Suite>(
         let (machine, events, desk) = (machine.clone(), events.subscribe(), desk.clone());
         tokio::spawn(async move {
             let answered = match request {
-                Request::Status => status(&machine).await,
+                Request::Status { roster, laggards } => status(&machine, roster, laggards).await,
                 Request::Evict(name) => evict(&machine, events, &name).await,
                 Request::Rekey => rekey(&machine, events).await,
                 Request::Fetch => fetch(&machine, &desk).await,
@@ -219,8 +292,9 @@ type Events = broadcast::Receiver<LeaderEvent>;
 const ENDING: &str = "the leader is ending";
 const NOT_LEADING: &str = "this leader does not lead; ask the one that does";
 
-async fn status<S: Suite>(machine: &Handle<Leader<S>>) -> Answered {
-    let mut status = machine.inspect(Status::of).await.map_err(|_| ENDING)?;
+async fn status<S: Suite>(machine: &Handle<Leader<S>>, roster: usize, laggards: usize) -> Answered {
+    let look = move |machine: &Leader<S>| Status::of(machine, roster, laggards);
+    let mut status = machine.inspect(look).await.map_err(|_| ENDING)?;
     let listening = machine.listening().await.map_err(|_| ENDING)?;
     let peer = machine.peer_id();
     status.listening = listening.iter().map(|address| format!("{address}/p2p/{peer}")).collect();

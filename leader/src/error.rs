@@ -28,6 +28,11 @@ pub(crate) enum Error {
     /// The configuration does not make sense.
     #[error("configuration: {0}")]
     Config(String),
+    /// There is nothing to draw on.
+    #[error(
+        "--watch draws on a terminal, and {0} is none; without --watch, `leader status --json` is for scripts"
+    )]
+    NoTerminal(&'static str),
     /// No state and no token.
     #[error("this leader has not enrolled yet: give --token FILE (from `kgc token issue --leads GROUP`)")]
     NoToken,
@@ -67,7 +72,7 @@ impl Error {
             Self::Attributes(error) => error.exit(),
             Self::Net(NetError::AddressInUse { .. }) => Exit::Busy,
             Self::Restore(_) | Self::OtherGroup { .. } => Exit::BadState,
-            Self::Config(_) | Self::NoToken | Self::Policy { .. } => Exit::Usage,
+            Self::Config(_) | Self::NoToken | Self::NoTerminal(_) | Self::Policy { .. } => Exit::Usage,
             Self::Refused(_) => Exit::Refused,
             _ => Exit::Failed,
         }

@@ -1,7 +1,8 @@
 //! Quiver's team leader.
 //!
 //! `main` reads the command line, `config` the settings; `service` runs the machine of `quiver-role` with the driver of
-//! `quiver-net`, and `gateway` connects boards on serial lines to it; `store` is the encrypted state file; through `control` the other subcommands reach the running leader.
+//! `quiver-net`, and `gateway` connects boards on serial lines to it; `store` is the encrypted state file; through `control` the other subcommands reach the running leader,
+//! and `watch` shows on a terminal what it says.
 
 mod attributes;
 mod cli;
@@ -15,6 +16,7 @@ mod ibe;
 mod metrics;
 mod service;
 mod store;
+mod watch;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -26,7 +28,7 @@ use serde::de::DeserializeOwned;
 
 use crate::cli::{Cli, Command};
 use crate::config::Config;
-use crate::control::{Request, Status};
+use crate::control::{MEMBERS_SHOWN, Request, Status};
 use crate::error::Result;
 
 fn main() -> ExitCode {
@@ -62,9 +64,11 @@ fn run(cli: Cli) -> Result<()> {
         Command::Health(args) => {
             Ok(terminal::line(&runtime.block_on(monitoring::ask("leader", config.metrics, args.live))?)?)
         }
-        Command::Status { json } => {
-            let status: Status = runtime.block_on(ask(&config, &Request::Status))?;
-            let text = if json { serde_json::to_string_pretty(&status) } else { Ok(status.describe()) };
+        Command::Status(args) if args.watch => watch::run(&runtime, &config, args.every),
+        Command::Status(args) => {
+            let request = Request::Status { roster: MEMBERS_SHOWN, laggards: args.laggards.into() };
+            let status: Status = runtime.block_on(ask(&config, &request))?;
+            let text = if args.json { serde_json::to_string_pretty(&status) } else { Ok(status.describe()) };
             Ok(terminal::line(&text.map_err(std::io::Error::from)?)?)
         }
         Command::Evict { name } => {

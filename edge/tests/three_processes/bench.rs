@@ -183,9 +183,20 @@ impl Bench {
 
     /// Starts a process whose output goes to files.
     pub(crate) fn start(&self, name: &str, args: &[&str]) -> Process {
-        let (out, err) = self.logs(name);
         let mut command = self.command(name, args);
-        command.stdout(File::create(&out).expect("create")).stderr(File::create(&err).expect("create"));
+        let (out, err) = self.logs(name);
+        command.stdout(File::create(&out).expect("create"));
+        Self::spawn(command, out, err)
+    }
+
+    /// Starts a process that has been told where its output goes.
+    pub(crate) fn launch(&self, name: &str, command: Command) -> Process {
+        let (out, err) = self.logs(name);
+        Self::spawn(command, out, err)
+    }
+
+    fn spawn(mut command: Command, out: PathBuf, err: PathBuf) -> Process {
+        command.stderr(File::create(&err).expect("create"));
         Process { child: command.spawn().expect("spawn"), out, err }
     }
 

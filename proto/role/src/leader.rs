@@ -52,7 +52,7 @@ pub use self::interface::{LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord
 use self::links::Links;
 use self::memory::{Change, Memory};
 use self::standby::Standby;
-pub use self::status::{LeaderStatus, Stance};
+pub use self::status::{Laggard, LeaderStatus, Stance};
 use self::waiting::Waiting;
 use crate::backoff::{due, earlier};
 use crate::cookie::CookieJar;
@@ -231,7 +231,7 @@ impl<S: Suite> Leader<S> {
             Message::Ack(ack) => self.acknowledged(now, from, &ack),
             Message::CatchUpRequest(request) => self.catch_up(now, from, &request, rng),
             Message::SparePublication(spare) if self.lead.is_none() => self.spare_shown(from, &spare),
-            Message::SparePublication(spare) => self.spare_published(from, &spare),
+            Message::SparePublication(spare) => self.spare_published(now, from, &spare),
             Message::Leave(leave) => self.leave(now, from, &leave),
             Message::AdmissionHello(_) | Message::AdmissionProof(_) | Message::AdmissionStep(_) => {
                 self.at_the_gate(now, from, &message, rng);

@@ -5,7 +5,7 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use quiver_ainq::Slot;
+use quiver_ainq::{Slot, UnixTime};
 
 use crate::Peer;
 
@@ -17,6 +17,17 @@ struct Link {
     number: u64,
     /// The mark of the newest epoch of this term that it acknowledged; 0 for none.
     acknowledged: u32,
+    /// When it was last heard, in seconds since 1970; 0 for never. They fit until the year 2106.
+    heard: u32,
+}
+
+/// What people are told of a member that has not acknowledged the newest epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Arrears {
+    pub(super) connected: bool,
+    /// The counter of the newest epoch of this term that it acknowledged.
+    pub(super) acknowledged: Option<u64>,
+    pub(super) heard: Option<UnixTime>,
 }
 
 /// The lower half of an epoch's counter: nobody mistakes one epoch for another 2^32 later.
@@ -121,6 +132,24 @@ impl Links {
         let links = self.by_slot.get(from as usize..).unwrap_or_default();
         let late = (from..).zip(links).filter(move |(_, link)| link.acknowledged != mark(counter));
         late.filter_map(|(slot, link)| Some((slot, link.peer?)))
+    }
+
+    /// This member said something that is certain to be its own.
+    pub(super) fn heard(&mut self, slot: Slot, at: UnixTime) {
+        if let Some(link) = self.entry(slot) {
+            link.heard = u32::try_from(at).unwrap_or(u32::MAX);
+        }
+    }
+
+    /// How a member stands that has not acknowledged the epoch of this counter; none if it has.
+    pub(super) fn arrears(&self, slot: Slot, counter: u64) -> Option<Arrears> {
+        let link = self.by_slot.get(slot as usize).copied().unwrap_or_default();
+        let behind = u64::from(mark(counter).wrapping_sub(link.acknowledged));
+        (behind != 0).then(|| Arrears {
+            connected: link.peer.is_some(),
+            acknowledged: (link.acknowledged != 0).then(|| counter.saturating_sub(behind)),
+            heard: (link.heard != 0).then_some(link.heard.into()),
+        })
     }
 
     /// Whether a member is not connected and acknowledged nothing in this term.

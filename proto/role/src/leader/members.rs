@@ -31,6 +31,7 @@ impl<S: Suite> Leader<S> {
             return self.blame(from, Offence::Mac("Ack"));
         }
         let epoch = ack.epoch;
+        self.links.heard(ack.slot, now.unix);
         // It may be replayed from elsewhere: only a question moves a link that stands.
         if self.links.peer(ack.slot).is_none() {
             self.links.connect(ack.slot, from);
@@ -79,7 +80,7 @@ impl<S: Suite> Leader<S> {
             if lead.opening.is_some() {
                 return self.replay_term(now, from, request, rng);
             }
-        } else if !self.note_question(from, request) {
+        } else if !self.note_question(now, from, request) {
             // Before anything is sealed: a question that is played again costs nothing.
             self.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
             return self.blame(from, quiver_ainq::Error::Replay);
@@ -124,9 +125,10 @@ impl<S: Suite> Leader<S> {
     }
 
     /// Notes where an authentic question came from. Returns false if it was asked before.
-    fn note_question(&mut self, from: Peer, request: &CatchUpRequest) -> bool {
+    fn note_question(&mut self, now: Now, from: Peer, request: &CatchUpRequest) -> bool {
         let asked = self.links.note_question(request.slot, statements::count(&request.number));
         if asked {
+            self.links.heard(request.slot, now.unix);
             self.links.connect(request.slot, from);
         }
         asked
@@ -139,7 +141,7 @@ impl<S: Suite> Leader<S> {
     }
 
     /// A member's spare point: durable before it is acknowledged.
-    pub(super) fn spare_published(&mut self, from: Peer, message: &SparePublication<S>) {
+    pub(super) fn spare_published(&mut self, now: Now, from: Peer, message: &SparePublication<S>) {
         let Some(lead) = self.lead.as_ref().filter(|_| message.group == self.config.group) else {
             return;
         };
@@ -170,6 +172,8 @@ impl<S: Suite> Leader<S> {
         }
         if held.is_none_or(|held| held.q < q) {
             self.keep_spare(message.slot, published);
+            // An older one may be played again by anybody.
+            self.links.heard(message.slot, now.unix);
         }
         self.out.send(&self.config.deployment, from, &Message::<S>::SpareAck(SpareAck { q, tag }));
         self.reach(message.slot, from);
@@ -213,6 +217,7 @@ impl<S: Suite> Leader<S> {
             return self.blame(from, error);
         }
         self.links.connect(message.slot, from);
+        self.links.heard(message.slot, now.unix);
         self.leaves.insert(message.slot);
         self.waiting.stir(now);
     }
