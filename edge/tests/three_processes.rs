@@ -21,6 +21,8 @@ mod failover;
 mod ibe;
 #[path = "three_processes/monitoring.rs"]
 mod monitoring;
+#[path = "three_processes/requests.rs"]
+mod requests;
 #[path = "three_processes/secrets.rs"]
 mod secrets;
 #[path = "three_processes/swarm.rs"]

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use crate::config::{NodeConfig, Tuning};
 use crate::error::NetError;
-use crate::frame::{Frames, MESSAGE_PROTOCOL};
+use crate::frame::{Frames, MESSAGE_PROTOCOLS};
 use crate::metrics::NetMetrics;
 
 /// What identify tells.
@@ -88,7 +88,8 @@ fn messages(config: &NodeConfig, metrics: &NetMetrics) -> request_response::Beha
         .with_request_timeout(config.request_timeout)
         .with_max_concurrent_streams(config.limits.streams);
     let frames = Frames::new(metrics.refused.clone());
-    request_response::Behaviour::with_codec(frames, [(MESSAGE_PROTOCOL, ProtocolSupport::Full)], settings)
+    let protocols = MESSAGE_PROTOCOLS.map(|protocol| (protocol, ProtocolSupport::Full));
+    request_response::Behaviour::with_codec(frames, protocols, settings)
 }
 
 fn identify(config: &NodeConfig) -> identify::Behaviour {

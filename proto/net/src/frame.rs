@@ -1,4 +1,5 @@
-//! How a message stands on a stream: its length in four bytes, big endian, then its bytes.
+//! How a message stands on a stream: its length in four bytes, big endian, the id of the request that it belongs to, then
+//! its bytes. Nodes that know of no ids speak a protocol of another name, without them.
 
 use std::io;
 
@@ -8,11 +9,22 @@ use libp2p::request_response::Codec;
 use prometheus_client::metrics::counter::Counter;
 use quiver_role::MAX_MESSAGE_LEN;
 
-/// The protocol on which messages to one peer travel.
-pub(crate) const MESSAGE_PROTOCOL: StreamProtocol = StreamProtocol::new("/quiver/1/message");
+use crate::request::RequestId;
+
+/// The protocols on which messages to one peer travel, the preferred one first.
+pub(crate) const MESSAGE_PROTOCOLS: [StreamProtocol; 2] = [WITH_ID, WITHOUT_ID];
+const WITH_ID: StreamProtocol = StreamProtocol::new("/quiver/1/request");
+const WITHOUT_ID: StreamProtocol = StreamProtocol::new("/quiver/1/message");
 
 /// How much of an announced length is believed before any of it has come.
 const TRUSTED_LEN: usize = 4096;
+
+/// A message and the request that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) request: RequestId,
+    pub(crate) message: Vec<u8>,
+}
 
 /// Reads and writes frames. An empty response says that there is no answer.
 #[derive(Clone, Debug, Default)]
@@ -26,8 +38,12 @@ impl Frames {
         Self { refused }
     }
 
-    async fn read(&self, io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<Vec<u8>> {
-        let frame = read_frame(io).await;
+    async fn read(
+        &self,
+        protocol: &StreamProtocol,
+        io: &mut (impl AsyncRead + Unpin + Send),
+    ) -> io::Result<Frame> {
+        let frame = read_frame(protocol, io).await;
         if let Err(error) = &frame
             && error.kind() == io::ErrorKind::InvalidData
         {
@@ -40,39 +56,52 @@ impl Frames {
 
 impl Codec for Frames {
     type Protocol = StreamProtocol;
-    type Request = Vec<u8>;
-    type Response = Vec<u8>;
+    type Request = Frame;
+    type Response = Frame;
 
-    async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Vec<u8>>
+    async fn read_request<T>(&mut self, protocol: &StreamProtocol, io: &mut T) -> io::Result<Frame>
     where
         T: AsyncRead + Unpin + Send,
     {
-        self.read(io).await
+        self.read(protocol, io).await
     }
 
-    async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Vec<u8>>
+    async fn read_response<T>(&mut self, protocol: &StreamProtocol, io: &mut T) -> io::Result<Frame>
     where
         T: AsyncRead + Unpin + Send,
     {
-        self.read(io).await
+        self.read(protocol, io).await
     }
 
-    async fn write_request<T>(&mut self, _: &StreamProtocol, io: &mut T, message: Vec<u8>) -> io::Result<()>
+    async fn write_request<T>(
+        &mut self,
+        protocol: &StreamProtocol,
+        io: &mut T,
+        frame: Frame,
+    ) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
-        write_frame(io, &message).await
+        write_frame(protocol, io, &frame).await
     }
 
-    async fn write_response<T>(&mut self, _: &StreamProtocol, io: &mut T, message: Vec<u8>) -> io::Result<()>
+    async fn write_response<T>(
+        &mut self,
+        protocol: &StreamProtocol,
+        io: &mut T,
+        frame: Frame,
+    ) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
-        write_frame(io, &message).await
+        write_frame(protocol, io, &frame).await
     }
 }
 
-async fn read_frame(io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<Vec<u8>> {
+async fn read_frame(
+    protocol: &StreamProtocol,
+    io: &mut (impl AsyncRead + Unpin + Send),
+) -> io::Result<Frame> {
     let mut announced = [0; 4];
     io.read_exact(&mut announced).await?;
     let announced = u32::from_be_bytes(announced);
@@ -81,23 +110,38 @@ async fn read_frame(io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<Vec<
         let reason = format!("a frame of {length} bytes is longer than the {MAX_MESSAGE_LEN} allowed");
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
     }
+    let request = if *protocol == WITH_ID {
+        let mut id = [0; RequestId::LEN];
+        io.read_exact(&mut id).await?;
+        RequestId::new(id)
+    } else {
+        // For our own log.
+        RequestId::random()
+    };
     let mut message = Vec::with_capacity(length.min(TRUSTED_LEN));
     io.take(u64::from(announced)).read_to_end(&mut message).await?;
     if message.len() < length {
         let reason = format!("a frame of {length} bytes ended after {}", message.len());
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
     }
-    Ok(message)
+    Ok(Frame { request, message })
 }
 
-async fn write_frame(io: &mut (impl AsyncWrite + Unpin + Send), message: &[u8]) -> io::Result<()> {
+async fn write_frame(
+    protocol: &StreamProtocol,
+    io: &mut (impl AsyncWrite + Unpin + Send),
+    Frame { request, message }: &Frame,
+) -> io::Result<()> {
     let too_long = || io::Error::new(io::ErrorKind::InvalidInput, "the message is longer than a frame");
     let length = u32::try_from(message.len()).map_err(|_| too_long())?;
     // One write, so that a small message is one packet.
-    let mut frame = Vec::with_capacity(message.len().saturating_add(4));
-    frame.extend_from_slice(&length.to_be_bytes());
-    frame.extend_from_slice(message);
-    io.write_all(&frame).await?;
+    let mut bytes = Vec::with_capacity(message.len().saturating_add(4 + RequestId::LEN));
+    bytes.extend_from_slice(&length.to_be_bytes());
+    if *protocol == WITH_ID {
+        bytes.extend_from_slice(request.as_bytes());
+    }
+    bytes.extend_from_slice(message);
+    io.write_all(&bytes).await?;
     io.flush().await
 }
 
@@ -108,29 +152,49 @@ mod tests {
 
     use super::*;
 
-    fn read(bytes: &[u8]) -> io::Result<Vec<u8>> {
-        block_on(read_frame(&mut Cursor::new(bytes)))
+    fn read(protocol: &StreamProtocol, bytes: &[u8]) -> io::Result<Frame> {
+        block_on(read_frame(protocol, &mut Cursor::new(bytes)))
+    }
+
+    fn written(protocol: &StreamProtocol, frame: &Frame) -> Vec<u8> {
+        let mut io = Cursor::new(Vec::new());
+        block_on(write_frame(protocol, &mut io, frame)).unwrap();
+        io.into_inner()
     }
 
     #[test]
     fn frame_reads_back_what_was_written() {
         for message in [vec![], vec![7], vec![9; MAX_MESSAGE_LEN]] {
-            let mut io = Cursor::new(Vec::new());
-            block_on(write_frame(&mut io, &message)).unwrap();
-            assert_eq!(read(io.get_ref()).unwrap(), message);
+            let frame = Frame { request: RequestId::random(), message };
+            assert_eq!(read(&WITH_ID, &written(&WITH_ID, &frame)).unwrap(), frame);
         }
+    }
+
+    #[test]
+    fn frame_without_an_id_is_what_it_was_before_there_were_ids() {
+        let frame = Frame { request: RequestId::random(), message: vec![1, 2, 3] };
+        let bytes = written(&WITHOUT_ID, &frame);
+        assert_eq!(bytes, [0, 0, 0, 3, 1, 2, 3]);
+        assert_eq!(read(&WITHOUT_ID, &bytes).unwrap().message, frame.message);
     }
 
     #[test]
     fn frame_over_the_limit_is_refused_before_its_body() {
         let announced = u32::try_from(MAX_MESSAGE_LEN + 1).unwrap().to_be_bytes();
-        assert_eq!(read(&announced).unwrap_err().kind(), io::ErrorKind::InvalidData);
-        assert_eq!(read(&[0xff; 4]).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        for protocol in &MESSAGE_PROTOCOLS {
+            assert_eq!(read(protocol, &announced).unwrap_err().kind(), io::ErrorKind::InvalidData);
+            assert_eq!(read(protocol, &[0xff; 4]).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        }
     }
 
     #[test]
     fn truncated_frame_is_malformed() {
-        assert_eq!(read(&[0, 0, 0, 3, 1, 2]).unwrap_err().kind(), io::ErrorKind::InvalidData);
-        assert_eq!(read(&[0, 0]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        let truncated = read(&WITHOUT_ID, &[0, 0, 0, 3, 1, 2]).unwrap_err();
+        assert_eq!(truncated.kind(), io::ErrorKind::InvalidData);
+        for length in [0, 2, 4, 19] {
+            let bytes = written(&WITH_ID, &Frame { request: RequestId::random(), message: vec![5] });
+            let truncated = read(&WITH_ID, &bytes[..length]).unwrap_err();
+            assert_eq!(truncated.kind(), io::ErrorKind::UnexpectedEof);
+        }
     }
 }

@@ -27,9 +27,11 @@ use crate::boxed::Boxed;
 use crate::config::{Limits, NodeConfig, Tuning};
 use crate::dial::{Attempt, Dialler, Unreached};
 use crate::error::NetError;
+use crate::frame::Frame;
 use crate::metrics::NetMetrics;
 use crate::outbox::Outbox;
 use crate::peers::Peers;
+use crate::request::RequestId;
 use crate::{listen, transport};
 
 /// How long after a group message was published it may still be on its way to the sockets when the node stops.
@@ -40,16 +42,29 @@ const EVENTS_AT_ONCE: usize = 256;
 
 /// Where the answer to a received message goes.
 pub(crate) struct Answer {
-    request: InboundRequestId,
-    channel: ResponseChannel<Vec<u8>>,
+    inbound: InboundRequestId,
+    channel: ResponseChannel<Frame>,
 }
 
 /// What the network has to report.
 pub(crate) enum Incoming {
-    Connected { peer: Peer, route: Route },
-    Disconnected { peer: Peer },
-    Message { from: Peer, bytes: Vec<u8>, answer: Option<Answer> },
-    Listening { address: Multiaddr },
+    Connected {
+        peer: Peer,
+        route: Route,
+    },
+    Disconnected {
+        peer: Peer,
+    },
+    /// One to the group belongs to no request.
+    Message {
+        from: Peer,
+        bytes: Vec<u8>,
+        request: Option<RequestId>,
+        answer: Option<Answer>,
+    },
+    Listening {
+        address: Multiaddr,
+    },
 }
 
 /// A swarm and what the driver remembers about it.
@@ -141,24 +156,30 @@ impl Network {
     }
 
     /// Sends a message to one peer.
-    pub(crate) fn send(&mut self, to: Peer, message: Vec<u8>) {
-        if self.is_sendable(&message) {
-            self.outbox.send(&mut self.peers, &mut self.swarm.behaviour_mut().messages, to, message);
+    pub(crate) fn send(&mut self, to: Peer, frame: Frame) {
+        if self.is_sendable(&frame.message) {
+            self.outbox.send(&mut self.peers, &mut self.swarm.behaviour_mut().messages, to, frame);
         }
     }
 
     /// Sends a message as the answer to one received, or an empty answer.
-    pub(crate) fn answer(&mut self, answer: Answer, message: Option<Vec<u8>>) {
+    pub(crate) fn answer(&mut self, answer: Answer, request: RequestId, message: Option<Vec<u8>>) {
         let message = message.filter(|message| self.is_sendable(message)).unwrap_or_default();
         let length = message.len();
-        if self.swarm.behaviour_mut().messages.send_response(answer.channel, message).is_err() {
+        if self
+            .swarm
+            .behaviour_mut()
+            .messages
+            .send_response(answer.channel, Frame { request, message })
+            .is_err()
+        {
             tracing::debug!("the peer did not wait for the answer");
             if length > 0 {
                 self.metrics.dropped.inc();
             }
             return;
         }
-        self.answering.insert(answer.request);
+        self.answering.insert(answer.inbound);
         if length > 0 {
             self.metrics.sent(length, 1);
         }

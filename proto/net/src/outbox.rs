@@ -10,7 +10,7 @@ use quiver_role::Peer;
 use tokio::time::Instant;
 
 use crate::config::NodeConfig;
-use crate::frame::Frames;
+use crate::frame::{Frame, Frames};
 use crate::metrics::NetMetrics;
 use crate::peers::Peers;
 
@@ -44,7 +44,7 @@ impl Outbox {
         peers: &mut Peers,
         streams: &mut Behaviour<Frames>,
         to: Peer,
-        message: Vec<u8>,
+        frame: Frame,
     ) {
         let Some(id) = peers.id(to) else {
             return self.dropped(to, "it is gone");
@@ -52,7 +52,7 @@ impl Outbox {
         let Some(partner) = peers.partner(&id).filter(|partner| !partner.blocked) else {
             return self.dropped(to, "it is blocked");
         };
-        partner.queue.push_back(message);
+        partner.queue.push_back(frame);
         if partner.queue.len() > self.queued {
             partner.queue.pop_front();
             self.dropped(to, "too many messages wait for it");
@@ -97,10 +97,10 @@ impl Outbox {
     fn pump(&mut self, peers: &mut Peers, streams: &mut Behaviour<Frames>, id: PeerId) {
         let Some(partner) = peers.partner(&id) else { return };
         while partner.in_flight.len() < self.in_flight
-            && let Some(message) = partner.queue.pop_front()
+            && let Some(frame) = partner.queue.pop_front()
         {
-            self.metrics.sent(message.len(), 1);
-            let request = streams.send_request(&id, message);
+            self.metrics.sent(frame.message.len(), 1);
+            let request = streams.send_request(&id, frame);
             partner.in_flight.push(request);
             self.deadlines.push_back((Instant::now() + self.patience, id, request));
         }

@@ -7,6 +7,7 @@ use libp2p::request_response::OutboundRequestId;
 use quiver_role::{Peer, Route};
 use tokio::time::Instant;
 
+use crate::frame::Frame;
 use crate::rate::{Bucket, Rate};
 
 /// A connected peer.
@@ -14,7 +15,7 @@ pub(crate) struct Partner {
     pub(crate) handle: Peer,
     pub(crate) route: Route,
     /// Messages waiting for their turn.
-    pub(crate) queue: VecDeque<Vec<u8>>,
+    pub(crate) queue: VecDeque<Frame>,
     /// Messages sent and not yet taken.
     pub(crate) in_flight: Vec<OutboundRequestId>,
     /// Blocked: the connection is about to close and nothing is exchanged any more.

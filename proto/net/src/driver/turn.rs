@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use quiver_role::{Destination, Input, Machine, Output, Peer, Route};
 use tokio::time::Instant;
+use tracing::Span;
 
 use super::Driver;
+use crate::frame::Frame;
 use crate::host::Host;
 use crate::network::{Answer, Incoming};
+use crate::request::RequestId;
 
 /// The shortest time between two wake-ups that a machine asked for: one that asks for the past does not spin.
 const SHORTEST_TIMEOUT: Duration = Duration::from_millis(1);
@@ -18,17 +21,56 @@ pub(super) enum Arrival<C> {
     Timeout,
     Connected { peer: Peer, route: Route },
     Disconnected { peer: Peer },
-    Message { from: Peer, bytes: Vec<u8>, answer: Option<Answer> },
+    Message { from: Peer, bytes: Vec<u8>, request: Option<RequestId>, answer: Option<Answer> },
     Command(C),
 }
 
 /// What is to be done once the records are durable.
 pub(super) enum Action<E> {
-    Answer { answer: Answer, message: Option<Vec<u8>> },
-    Send { to: Peer, message: Vec<u8> },
-    Publish { message: Vec<u8> },
-    Block { peer: Peer },
-    Event(E),
+    Answer {
+        answer: Answer,
+        request: RequestId,
+        message: Option<Vec<u8>>,
+    },
+    Send {
+        to: Peer,
+        frame: Frame,
+    },
+    Publish {
+        message: Vec<u8>,
+    },
+    Block {
+        peer: Peer,
+    },
+    /// With the request that it is about.
+    Event(E, Option<RequestId>),
+}
+
+/// What an input that came from a peer's request is answered with, and where.
+#[derive(Default)]
+struct Cause {
+    /// The request goes on with its own peer only.
+    request: Option<(Peer, RequestId)>,
+    /// Who waits for an answer.
+    asked: Option<(Peer, Answer)>,
+}
+
+impl Cause {
+    fn id(&self) -> Option<RequestId> {
+        self.request.map(|(_, id)| id)
+    }
+
+    /// The id of a message to this peer.
+    fn id_to(&self, to: Peer) -> RequestId {
+        if let Some((from, id)) = self.request
+            && from == to
+        {
+            return id;
+        }
+        let id = RequestId::random();
+        tracing::debug!(request = %id, to = to.0, "begins a request");
+        id
+    }
 }
 
 impl<M: Machine, H: Host<M>> Driver<M, H> {
@@ -51,7 +93,9 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         self.arrivals.push(match incoming {
             Incoming::Connected { peer, route } => Arrival::Connected { peer, route },
             Incoming::Disconnected { peer } => Arrival::Disconnected { peer },
-            Incoming::Message { from, bytes, answer } => Arrival::Message { from, bytes, answer },
+            Incoming::Message { from, bytes, request, answer } => {
+                Arrival::Message { from, bytes, request, answer }
+            }
             Incoming::Listening { address } => {
                 tracing::info!(%address, "listening");
                 self.host.listening(&address);
@@ -64,7 +108,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
     /// The machine has outputs before its first input.
     pub(super) fn drain_initial(&mut self) {
         self.host.before_inputs();
-        self.drain(None);
+        self.drain(Cause::default());
         self.host.after_inputs();
     }
 
@@ -81,46 +125,49 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
     }
 
     fn handle(&mut self, arrival: Arrival<M::Command>) {
-        let mut asked = None;
+        let mut cause = Cause::default();
         let received;
         let input = match arrival {
             Arrival::Timeout => Input::Timeout,
             Arrival::Connected { peer, route } => Input::Connected { peer, route },
             Arrival::Disconnected { peer } => Input::Disconnected { peer },
             Arrival::Command(command) => Input::Command(command),
-            Arrival::Message { from, bytes, answer } => {
-                asked = answer.map(|answer| (from, answer));
+            Arrival::Message { from, bytes, request, answer } => {
+                cause.request = request.map(|request| (from, request));
+                cause.asked = answer.map(|answer| (from, answer));
                 received = bytes;
                 Input::Received { from, bytes: &received }
             }
         };
+        let span = cause.id().map(|id| id.span());
+        let _within = span.as_ref().map(Span::enter);
         self.machine.handle_input(self.clock.now(), input, &mut *self.rng);
-        self.drain(asked);
+        self.drain(cause);
     }
 
     /// Collects the machine's outputs. The first message back to the peer that is waiting for an answer becomes that
     /// answer, which saves a stream; without one the answer is empty.
-    fn drain(&mut self, asked: Option<(Peer, Answer)>) {
-        let mut asked = asked;
+    fn drain(&mut self, mut cause: Cause) {
         loop {
             let action = match self.machine.poll_output() {
                 Output::Persist(record) => {
                     self.records.push(record);
                     continue;
                 }
-                Output::Transmit { to: Destination::Peer(to), payload } => match asked.take() {
+                Output::Transmit { to: Destination::Peer(to), payload } => match cause.asked.take() {
                     Some((from, answer))
                         if from == to && !payload.is_empty() && !self.network.has_queue(to) =>
                     {
-                        Action::Answer { answer, message: Some(payload) }
+                        Action::Answer { answer, request: cause.id_to(to), message: Some(payload) }
                     }
                     unanswered => {
-                        asked = unanswered;
-                        Action::Send { to, message: payload }
+                        cause.asked = unanswered;
+                        let frame = Frame { request: cause.id_to(to), message: payload };
+                        Action::Send { to, frame }
                     }
                 },
                 Output::Transmit { to: Destination::Group, payload } => Action::Publish { message: payload },
-                Output::Event(event) => Action::Event(event),
+                Output::Event(event) => Action::Event(event, cause.id()),
                 Output::Block(peer) => Action::Block { peer },
                 Output::Timeout(at) => {
                     self.deadline = at.and_then(|at| self.clock.instant(at));
@@ -129,8 +176,9 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
             };
             self.actions.push(action);
         }
-        if let Some((_, answer)) = asked {
-            self.actions.push(Action::Answer { answer, message: None });
+        if let Some((from, answer)) = cause.asked.take() {
+            let request = cause.id_to(from);
+            self.actions.push(Action::Answer { answer, request, message: None });
         }
         let soonest = Instant::now() + SHORTEST_TIMEOUT;
         self.deadline = self.deadline.map(|deadline| deadline.max(soonest));
@@ -141,11 +189,15 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
-                Action::Answer { answer, message } => self.network.answer(answer, message),
-                Action::Send { to, message } => self.network.send(to, message),
+                Action::Answer { answer, request, message } => self.network.answer(answer, request, message),
+                Action::Send { to, frame } => self.network.send(to, frame),
                 Action::Publish { message } => self.network.publish(&message),
                 Action::Block { peer } => self.network.block(peer),
-                Action::Event(event) => self.host.event(&self.machine, event),
+                Action::Event(event, request) => {
+                    let span = request.map(|id| id.span());
+                    let _within = span.as_ref().map(Span::enter);
+                    self.host.event(&self.machine, event);
+                }
             }
         }
         actions.shrink_to(SMALL_BATCH);

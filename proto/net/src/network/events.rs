@@ -12,7 +12,9 @@ use super::{Answer, Incoming, Network};
 use crate::behaviour::{NONCE_LEN, NodeEvent};
 use crate::config::Tuning;
 use crate::error::NetError;
+use crate::frame::Frame;
 use crate::peers::Arrived;
+use crate::request::RequestId;
 
 impl Network {
     pub(super) fn on_event(&mut self, event: SwarmEvent<NodeEvent>) -> Result<(), NetError> {
@@ -100,17 +102,17 @@ impl Network {
         }
     }
 
-    fn on_message_event(&mut self, event: request_response::Event<Vec<u8>, Vec<u8>>) {
+    fn on_message_event(&mut self, event: request_response::Event<Frame, Frame>) {
         use request_response::Event;
         match event {
             Event::Message { peer, message: Message::Request { request_id, request, channel }, .. } => {
-                let answer = Answer { request: request_id, channel };
-                self.deliver(&peer, request, Some(answer));
+                let answer = Answer { inbound: request_id, channel };
+                self.deliver(&peer, request.message, Some(request.request), Some(answer));
             }
             Event::Message { peer, message: Message::Response { request_id, response }, .. } => {
                 self.finished(peer, request_id);
-                if !response.is_empty() {
-                    self.deliver(&peer, response, None);
+                if !response.message.is_empty() {
+                    self.deliver(&peer, response.message, Some(response.request), None);
                 }
             }
             Event::OutboundFailure { peer, request_id, error, .. } => {
@@ -162,7 +164,7 @@ impl Network {
             self.metrics.refused.inc();
         } else if within_rate {
             data.drain(..NONCE_LEN);
-            self.deliver(&from, data, None);
+            self.deliver(&from, data, None, None);
         } else {
             self.metrics.group_throttled.inc();
         }
@@ -181,11 +183,11 @@ impl Network {
         }
     }
 
-    fn deliver(&mut self, from: &PeerId, bytes: Vec<u8>, answer: Option<Answer>) {
+    fn deliver(&mut self, from: &PeerId, bytes: Vec<u8>, request: Option<RequestId>, answer: Option<Answer>) {
         // Without a handle the peer has just left or is blocked: nobody is interested in its last words.
         if let Some(from) = self.peers.handle(from) {
             self.metrics.received(bytes.len());
-            self.incoming.push_back(Incoming::Message { from, bytes, answer });
+            self.incoming.push_back(Incoming::Message { from, bytes, request, answer });
         }
     }
 

@@ -1,0 +1,59 @@
+//! Which request a message belongs to, so that its log lines on both sides can be found.
+//!
+//! An id is sixteen random bytes, drawn anew for every message that does not answer another. It never goes on to anybody
+//! but the peer that it came from, so that it shows nobody more than the connection does on which it travels: what a drone
+//! says to two peers, or on two connections, has nothing in common. The protocol above does not authenticate it and
+//! decides nothing by it; whoever lies about it confuses a log.
+
+use std::fmt;
+
+/// The id of a request and of everything that answers it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RequestId([u8; Self::LEN]);
+
+impl RequestId {
+    /// Its length in bytes.
+    pub(crate) const LEN: usize = 16;
+
+    /// One that nobody has used.
+    pub(crate) fn random() -> Self {
+        Self(rand::random())
+    }
+
+    pub(crate) const fn new(bytes: [u8; Self::LEN]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) const fn as_bytes(&self) -> &[u8; Self::LEN] {
+        &self.0
+    }
+
+    /// What all log lines of the request are in.
+    pub(crate) fn span(&self) -> tracing::Span {
+        tracing::info_span!("request", id = %self)
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_told_apart_and_written_in_hexadecimal_digits() {
+        assert_ne!(RequestId::random(), RequestId::random());
+        let id = RequestId::new([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255]);
+        assert_eq!(id.to_string(), "000102030405060708090a0b0c0d0eff");
+    }
+}
