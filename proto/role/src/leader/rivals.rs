@@ -22,6 +22,8 @@ impl<S: Suite> Leader<S> {
             return self.equivocation(now, from, proof, rng);
         }
         let before = self.memory.newest.map_or(0, |(epoch, _)| epoch.term);
+        // Its own last one, from before a start, tells it nothing.
+        let known = self.is_known(header);
         match self.hear_of(now, header) {
             Err(Offence::Protocol(Error::Stale)) if self.is_known(header) => {}
             Err(offence) => {
@@ -32,7 +34,9 @@ impl<S: Suite> Leader<S> {
                 self.lead_above(now, rng);
             }
             Ok(()) if self.memory.keypair.as_ref().is_some_and(|own| *own.public() == header.core.leader) => {
-                self.out.event(LeaderEvent::OwnHeader { epoch: header.core.epoch });
+                if !known {
+                    self.out.event(LeaderEvent::OwnHeader { epoch: header.core.epoch });
+                }
                 self.own_header(now, rng);
             }
             Ok(()) => {
