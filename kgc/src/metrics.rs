@@ -1,15 +1,20 @@
 //! What a KGC counts, and how it is doing.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use quiver_ainq::Suite;
+use quiver_ainq::{KgcId, Purpose, Suite, UnixTime};
+use quiver_message::quorum::SignRefusalReason;
 use quiver_net::Handle;
 use quiver_role::attributes::{CentreEvent, KeyCentre, OfficeEvent};
+use quiver_role::quorum::QuorumEvent;
 use quiver_role::release::ReleaseEvent;
-use quiver_role::{KgcEvent, Machine, Reason};
+use quiver_role::{CLOCK_TOLERANCE, KgcEvent, Machine, Reason};
+use quiver_service::clock;
 use quiver_service::monitoring::{Monitor, Standing, registry};
 
 use crate::config::Config;
@@ -46,6 +51,8 @@ pub(crate) struct Metrics {
     pub(crate) quorum_threshold: Gauge,
     pub(crate) quorum_connected: Gauge,
     pub(crate) share_version: Gauge,
+    /// KGCs that did not sign a revocation list because its times are not theirs.
+    other_clocks: Arc<Mutex<Vec<KgcId>>>,
 }
 
 impl Metrics {
@@ -97,6 +104,44 @@ impl Metrics {
         }
     }
 
+    /// Notes what others think of this machine's clock, which dates what it wants signed.
+    pub(crate) fn compare_clocks(&self, event: &QuorumEvent) {
+        let refusing = match event {
+            QuorumEvent::NotSigned { purpose: Purpose::Revocation, unwilling, .. } => {
+                let of_another_time = unwilling.iter().filter(|(_, why)| *why == SignRefusalReason::Times);
+                of_another_time.map(|(kgc, _)| *kgc).collect()
+            }
+            QuorumEvent::RevocationList { .. } => Vec::new(),
+            _ => return,
+        };
+        *self.other_clocks() = refusing;
+    }
+
+    fn other_clocks(&self) -> MutexGuard<'_, Vec<KgcId>> {
+        // It is replaced as a whole: whoever panicked left it whole.
+        self.other_clocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds why this machine's clock cannot be right, if it cannot: what is signed is of the future, or most of the others
+    /// do not sign what is of now. `issued`: when the newest revocation list was signed.
+    pub(crate) fn judge_clock(&self, standing: &mut Standing, issued: Option<UnixTime>, now: UnixTime) {
+        let shown = clock::format(now);
+        if let Some(issued) = issued.filter(|issued| *issued > now.saturating_add(CLOCK_TOLERANCE)) {
+            standing.because(format!(
+                "the revocation list was signed at {}, and this machine's clock says {shown}: set the clocks right",
+                clock::format(issued)
+            ));
+        }
+        let refusing = self.other_clocks();
+        let others = usize::try_from(self.quorum_members.get()).unwrap_or_default().saturating_sub(1);
+        if refusing.len() * 2 > others {
+            let names = refusing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            standing.because(format!(
+                "this machine's clock says {shown}, and KGC {names} sign no revocation list of that time: set the clocks right"
+            ));
+        }
+    }
+
     fn count_enrolment(&self, event: &KgcEvent) {
         let counter = match event {
             KgcEvent::Issued { .. } => &self.keys_issued,
@@ -125,7 +170,9 @@ pub(crate) fn of_single<S: Suite>(machine: &KeyCentre<S>, metrics: &Metrics) -> 
     metrics.quorum_members.set(1);
     metrics.quorum_threshold.set(1);
     metrics.quorum_connected.set(1);
-    Standing::ready()
+    let mut standing = Standing::ready();
+    metrics.judge_clock(&mut standing, machine.kgc().revocations_issued(), clock::unix_now());
+    standing
 }
 
 /// Serves metrics and health of the running machine.
@@ -155,4 +202,52 @@ where
         })
     });
     Ok(monitor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_769_860_800;
+
+    fn reasons(metrics: &Metrics, issued: Option<u64>) -> Vec<String> {
+        let mut standing = Standing::ready();
+        metrics.judge_clock(&mut standing, issued, NOW);
+        standing.reasons
+    }
+
+    #[test]
+    fn revocation_list_of_the_future_tells_that_a_clock_is_off() {
+        let metrics = Metrics::default();
+        assert_eq!(reasons(&metrics, None), Vec::<String>::new());
+        assert_eq!(reasons(&metrics, Some(NOW + CLOCK_TOLERANCE)), Vec::<String>::new());
+        let told = reasons(&metrics, Some(NOW + 3600));
+        assert!(
+            matches!(&told[..], [reason] if reason.contains("signed at 2026-01-31T13:00:00Z") && reason.contains("clock says 2026-01-31T12:00:00Z")),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn clock_is_doubted_when_most_others_do_and_until_a_list_is_signed() {
+        let metrics = Metrics::default();
+        metrics.quorum_members.set(5);
+        let not_signed = |unwilling: &[(KgcId, SignRefusalReason)]| QuorumEvent::NotSigned {
+            purpose: Purpose::Revocation,
+            willing: vec![1],
+            unwilling: unwilling.to_vec(),
+            silent: vec![],
+        };
+        let times = SignRefusalReason::Times;
+        metrics.compare_clocks(&not_signed(&[(2, times), (3, times), (4, SignRefusalReason::Busy)]));
+        assert_eq!(reasons(&metrics, None), Vec::<String>::new());
+        metrics.compare_clocks(&not_signed(&[(2, times), (3, times), (5, times)]));
+        let told = reasons(&metrics, None);
+        assert!(
+            matches!(&told[..], [reason] if reason.contains("KGC 2, 3, 5 sign no revocation list")),
+            "{told:?}"
+        );
+        metrics.compare_clocks(&QuorumEvent::RevocationList { number: 7 });
+        assert_eq!(reasons(&metrics, None), Vec::<String>::new());
+    }
 }

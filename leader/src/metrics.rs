@@ -12,8 +12,9 @@ use prometheus_client::registry::{Registry, Unit};
 use quiver_ainq::{Epoch, Suite};
 use quiver_drone::health::Troubles;
 use quiver_net::Unreached;
-use quiver_role::leader::Stance;
+use quiver_role::leader::{ClockDoubt, ClockWitness, Stance};
 use quiver_role::{Leader, LeaderEvent};
+use quiver_service::clock;
 use quiver_service::monitoring::Standing;
 use tokio::time::Instant;
 
@@ -177,6 +178,9 @@ impl Metrics {
         if seen.is_some_and(|seen| seen.elapsed() < COPY_SUSPECTED) {
             standing.because(COPY);
         }
+        if let Some(doubt) = machine.clock_doubt(clock::unix_now()) {
+            standing.because(doubted(&doubt));
+        }
         standing
     }
 }
@@ -196,6 +200,19 @@ fn stance(stance: &Stance, unreached: &[Unreached]) -> Standing {
             "does not lead: another leader opened a higher term, or this one contradicted itself (see its log)",
         ),
     }
+}
+
+/// Why the clocks cannot both be right.
+fn doubted(ClockDoubt { witness, theirs, ours }: &ClockDoubt) -> String {
+    let (theirs, ours) = (clock::format(*theirs), clock::format(*ours));
+    let fact = match witness {
+        ClockWitness::RevocationList => format!("the KGC signed its revocation list at {theirs}"),
+        ClockWitness::Epoch(leader, _) => format!("leader {leader} made its newest group key at {theirs}"),
+        ClockWitness::Deputised(leader) => {
+            format!("leader {leader} is there, and its group key ran out at {theirs}")
+        }
+    };
+    format!("{fact}, and this machine's clock says {ours}: set the clocks right")
 }
 
 impl Counters {
@@ -275,6 +292,23 @@ impl Wave {
             }
             LeaderEvent::SteppedDown { .. } => self.0 = None,
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubt_about_the_clocks_names_who_signed_both_times_and_the_remedy() {
+        let doubt =
+            ClockDoubt { witness: ClockWitness::RevocationList, theirs: 1_769_864_400, ours: 1_769_860_800 };
+        let told = doubted(&doubt);
+        for part in
+            ["the KGC", "2026-01-31T13:00:00Z", "clock says 2026-01-31T12:00:00Z", "set the clocks right"]
+        {
+            assert!(told.contains(part), "`{part}` not in: {told}");
         }
     }
 }

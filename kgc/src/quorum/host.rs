@@ -40,6 +40,7 @@ impl QuorumHost {
             }
         }
         log_of_the_member(&event);
+        self.metrics.compare_clocks(&event);
         self.tell(Told::Event(event));
     }
 

@@ -11,6 +11,7 @@ use quiver_role::attributes::{CentreCommand, KeyCentre};
 use quiver_role::quorum::{QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord};
 use quiver_role::release::{Holding, ReleaseAuthority};
 use quiver_role::{Kgc, KgcCommand, KgcConfig, Route};
+use quiver_service::clock;
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::{Protection, ProtectionArgs};
@@ -75,8 +76,12 @@ pub(crate) async fn serve<S: QuorumSuite>(
         handle.command(QuorumCentreCommand::Node(QuorumCommand::Generate)).await.map_err(stopped)?;
     }
     let seat = pinned.clone();
-    let look =
-        move |machine: &QuorumCentre<S>, metrics: &Metrics| status::of(machine, &seat, id).look(metrics);
+    let look = move |machine: &QuorumCentre<S>, metrics: &Metrics| {
+        let mut standing = status::of(machine, &seat, id).look(metrics);
+        let issued = machine.centre().and_then(|centre| centre.kgc().revocations_issued());
+        metrics.judge_clock(&mut standing, issued, clock::unix_now());
+        standing
+    };
     let _monitor = metrics::monitor(config, metrics, handle.clone(), look).await?;
     let (_control, calls) = Server::start(&config.data_dir)?;
     let (machine, asked) = (handle.clone(), Arc::default());

@@ -10,7 +10,7 @@ mod sharing;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::Suite;
+use quiver_ainq::{Suite, UnixTime};
 use quiver_message::{Message, Reason, Refusal};
 use rand_core::CryptoRngCore;
 
@@ -104,6 +104,12 @@ impl<S: Suite> Kgc<S> {
     /// The number of the newest revocation list, 0 for none.
     pub fn revocation_number(&self) -> u64 {
         self.revocations.number()
+    }
+
+    /// When the newest revocation list was signed, by the clock of who did; none if there was none yet.
+    pub fn revocations_issued(&self) -> Option<UnixTime> {
+        let list = self.revocations.list();
+        (list.number > 0).then_some(list.issued)
     }
 
     /// The newest revocation list, signed and encoded; none if there was none yet.

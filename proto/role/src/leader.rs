@@ -7,6 +7,7 @@ mod admission;
 mod answers;
 mod backlog;
 mod broadcast;
+mod clocks;
 #[cfg(test)]
 mod crowd;
 mod deputies;
@@ -41,6 +42,7 @@ use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
 use self::backlog::Backlog;
+pub use self::clocks::{ClockDoubt, ClockWitness};
 use self::deputies::Deputies;
 use self::epochs::Lead;
 #[cfg(feature = "abke")]

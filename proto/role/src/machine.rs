@@ -29,6 +29,9 @@ pub struct Now {
     pub unix: UnixTime,
 }
 
+/// How far the clocks of two machines may be apart, in seconds. Beyond, people are told.
+pub const CLOCK_TOLERANCE: UnixTime = 600;
+
 /// A connection partner, named by the driver. A handle is not reused while the machine lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Peer(pub u64);

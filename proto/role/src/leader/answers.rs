@@ -7,6 +7,7 @@ use quiver_message::{Message, Refusal, Rekey, Replica, ReplicaChunk};
 use rand_core::CryptoRngCore;
 
 use super::Leader;
+use super::clocks::RanOut;
 use super::replica::Staged;
 use crate::{Now, Offence, Peer, statements};
 
@@ -41,6 +42,7 @@ impl<S: Suite> Leader<S> {
             Some(Err(error)) => return self.blame(from, error),
             Some(Ok(asked)) => asked,
         };
+        self.standby.ran_out = RanOut::of(&replica.header.core, now.unix);
         if let Err(offence) = self.hear_of(now, &replica.header) {
             return self.part_with(now, from, offence);
         }

@@ -11,6 +11,7 @@ use quiver_ainq::{DronePublicKey, Epoch, Error, Header, Label, Role, Suite};
 use quiver_message::{COOKIE_LEN, JoinChallenge, JoinHello, Message, Nonce, StandBy};
 use rand_core::CryptoRngCore;
 
+use super::clocks::RanOut;
 use super::memory::Change;
 use super::replica::Staged;
 use super::{Leader, LeaderEvent};
@@ -39,6 +40,8 @@ pub(super) struct Standby<S: Suite> {
     pub(super) overruled: u32,
     /// The newest header of another leader, verified.
     pub(super) seen: Option<Header<S>>,
+    /// By our clock, the key of the leader that answered last had run out long before.
+    pub(super) ran_out: Option<RanOut>,
     /// Whether the present leader is proven to be none: then there is nothing to wait for but one's turn.
     pub(super) void: bool,
     /// The connection to try first.
@@ -71,6 +74,7 @@ impl<S: Suite> Standby<S> {
             next: None,
             overruled: 0,
             seen: None,
+            ran_out: None,
             void: false,
             prefer: None,
             vacant: None,

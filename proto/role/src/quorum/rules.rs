@@ -17,9 +17,8 @@ use quiver_quorum::QuorumSuite;
 
 use super::interface::{approval, proposed, renewal_time};
 use super::{QuorumNode, ibe_name};
+use crate::CLOCK_TOLERANCE;
 
-/// How far clocks may be apart, in seconds.
-const CLOCKS: u64 = 600;
 /// How far a list's number may be ahead of the newest list: numbers of lists that came to nothing are not used again.
 pub(super) const MAX_AHEAD: u64 = 1024;
 
@@ -89,9 +88,9 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
         let new = list.handles.len() > known.handles.len() || list.serials.len() > known.serials.len();
         let life = list.next_update.checked_sub(list.issued);
-        let timely =
-            list.issued.abs_diff(now) <= CLOCKS && life == Some(self.config.revocation_validity.max(1));
-        if timely && (new || self.renewal_is_due(now.saturating_add(CLOCKS))) {
+        let timely = list.issued.abs_diff(now) <= CLOCK_TOLERANCE
+            && life == Some(self.config.revocation_validity.max(1));
+        if timely && (new || self.renewal_is_due(now.saturating_add(CLOCK_TOLERANCE))) {
             Ok(())
         } else {
             Err(refused(SignRefusalReason::Times))
