@@ -23,7 +23,7 @@ pub enum SimError {
     },
     /// This machine does not let the process open enough files.
     #[error(
-        "{0}\n(every drone over TCP takes two file descriptors in this process, over QUIC one; `--transport memory` takes none)"
+        "{0}\n(every drone takes two file descriptors in this process over TCP, one over QUIC; with `--workers` one over TCP, none over QUIC; `--transport memory` takes none)"
     )]
     FileLimit(NetError),
     /// A node ended by itself; the log says why.

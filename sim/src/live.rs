@@ -82,6 +82,8 @@ fn check_files(plan: &Plan) -> Result<()> {
         TransportKind::Tcp if plan.workers > 0 => {
             drones + u64::from(plan.kgcs) * world::ENROLLING_AT_ONCE as u64
         }
+        // All connections share the listeners' sockets; each drone's own is in the worker's process.
+        TransportKind::Quic if plan.workers > 0 => u64::from(plan.kgcs),
         TransportKind::Tcp => 2 * (drones + u64::from(plan.kgcs) * world::ENROLLING_AT_ONCE as u64),
         TransportKind::Quic => drones + u64::from(plan.kgcs) + world::ENROLLING_AT_ONCE as u64,
     };

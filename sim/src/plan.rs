@@ -221,7 +221,8 @@ impl Plan {
             return Err(format!("{} deputies are too many: at most {MAX_DEPUTIES} stand by", self.deputies));
         }
         let swarm = drones + self.newcomers();
-        if self.transport != TransportKind::Memory && swarm > MAX_SOCKET_DRONES {
+        // Workers may be on machines of their own, and have other addresses to dial from.
+        if self.transport != TransportKind::Memory && self.workers == 0 && swarm > MAX_SOCKET_DRONES {
             return Err(format!(
                 "{swarm} drones (newcomers included) are too many for real sockets, which take at most {MAX_SOCKET_DRONES}: one loopback address has about 28000 ports to dial from; use --transport memory"
             ));

@@ -193,11 +193,19 @@ struct Wait {
     standings: Vec<(u32, Standing)>,
     awaited: usize,
     crashed: usize,
+    /// Without whom nobody else gets there.
+    source: Option<u32>,
 }
 
 impl Wait {
     fn there(&self) -> usize {
         self.standings.len() - self.awaited
+    }
+
+    /// Whether there is nothing to wait for: all are there, or it is certain that not all will be.
+    fn is_over(&self, logs: &Logs) -> bool {
+        let lost = |drone: u32| logs.drones.get(drone as usize).is_some_and(|log| log.crashed);
+        self.awaited == 0 || self.source.is_some_and(lost)
     }
 }
 
@@ -310,7 +318,8 @@ impl Board {
             }
         }
         state.count_living();
-        if state.reconsider_all() {
+        let reached = state.reconsider_all();
+        if reached || state.wait.as_ref().is_some_and(|wait| wait.is_over(&state.logs)) {
             self.reached.notify_one();
         }
     }
@@ -347,6 +356,11 @@ impl Board {
 
     /// States what is waited for next, before it is set off.
     pub(crate) fn expect(&self, goal: Goal, drones: &[u32]) {
+        self.expect_by(goal, drones, None);
+    }
+
+    /// The same, where all depend on this drone: if it crashes, nobody is waited for any longer.
+    pub(crate) fn expect_by(&self, goal: Goal, drones: &[u32], source: Option<u32>) {
         let mut state = self.lock();
         let mut place = vec![None; state.logs.drones.len()];
         for (at, index) in drones.iter().enumerate() {
@@ -357,7 +371,7 @@ impl Board {
         let standings = drones.iter().map(|index| (*index, Standing::Awaited)).collect();
         let alive = |index: &&u32| state.logs.drones.get(**index as usize).is_none_or(|log| !log.crashed);
         let crashed = drones.len() - drones.iter().filter(alive).count();
-        state.wait = Some(Wait { goal, place, standings, awaited: drones.len(), crashed });
+        state.wait = Some(Wait { goal, place, standings, awaited: drones.len(), crashed, source });
         for index in drones {
             state.reconsider(*index);
         }
@@ -368,16 +382,16 @@ impl Board {
         self.lock().wait.as_ref().map_or(0, Wait::there)
     }
 
-    /// Waits until all drones are where they shall be, or until the time is over.
+    /// Waits until all drones are where they shall be, until who they depend on crashed, or until the time is over.
     pub(crate) async fn reached(&self, within: Duration, step: &Step) -> Reached {
         let deadline = measure::now() + within;
         loop {
-            let (done, remaining) = {
+            let (done, over) = {
                 let state = self.lock();
-                state.wait.as_ref().map_or((0, 0), |wait| (wait.there(), wait.awaited))
+                state.wait.as_ref().map_or((0, true), |wait| (wait.there(), wait.is_over(&state.logs)))
             };
             step.done(done);
-            if remaining == 0 || measure::now() >= deadline {
+            if over || measure::now() >= deadline {
                 return self.finish();
             }
             // Whoever is the last rings; the tick only moves the bar.
@@ -438,6 +452,29 @@ mod tests {
 
     fn hold(board: &Board, drone: u32, counter: u64) {
         board.drone(drone, |log, _| log.keys.push(held(counter)));
+    }
+
+    #[tokio::test]
+    async fn nobody_is_waited_for_once_the_drone_that_all_depend_on_has_crashed() {
+        let forever = Duration::from_secs(1 << 32);
+        let board = std::sync::Arc::new(Board::new(5));
+        board.expect_by(Goal::Heard(7), &[0, 1, 2], Some(4));
+        board.drone(1, |log, at| {
+            log.heard.insert(7, (1, at));
+        });
+        let waiting = tokio::spawn({
+            let board = board.clone();
+            async move { board.reached(forever, &step()).await }
+        });
+        tokio::task::yield_now().await;
+        // Others may crash.
+        board.crashed([2, 3]);
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        board.crashed([4]);
+        let reached = waiting.await.unwrap();
+        let there: Vec<u32> = reached.drones.iter().map(|(drone, _)| *drone).collect();
+        assert_eq!((there, reached.missing), (vec![1], vec![0]));
     }
 
     #[tokio::test]

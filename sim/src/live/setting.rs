@@ -78,6 +78,8 @@ impl<S: Suite> Setting<S> {
             },
             leader_timing: LeaderTiming {
                 resend: leader.resend * patience,
+                // Who has to wait for its turn that long shall not have to ask anew.
+                challenge: leader.challenge * patience,
                 silence: (terms.deputies > 0).then_some(SILENCE * patience),
                 ..leader
             },

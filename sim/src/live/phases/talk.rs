@@ -53,7 +53,7 @@ impl<S: Suite> Run<'_, S> {
         let list: Vec<u32> = audience.iter().copied().collect();
         self.sent.push(Sent { number, by: speaker, audience });
         let mark = self.mark();
-        self.world.board().expect(Goal::Heard(number), &list);
+        self.world.board().expect_by(Goal::Heard(number), &list, speaker);
         let (channel, data) = (name("telemetry")?, message_body(number));
         match speaker {
             None => self.world.leader.command(LeaderCommand::Send { channel, data }).await?,
@@ -67,7 +67,11 @@ impl<S: Suite> Run<'_, S> {
         let took = mark.at.elapsed();
         self.checker.after(&format!("message {number}"));
         tally.add(&self.mark(), &mark, took, &reached.drones);
-        if speaker.is_some_and(|speaker| self.crashed().contains(&speaker)) {
+        if let Some(speaker) = speaker.filter(|speaker| self.crashed().contains(speaker)) {
+            let heard = reached.drones.len();
+            self.world.progress.note(&format!(
+                "message {number} is not waited for: drone {speaker}, who was to say it, is lost with its worker; {heard} drones heard it"
+            ));
             return Ok(());
         }
         let heard = speaker.is_none() || self.world.leader_will(|log| log.heard.contains_key(&number)).await;
