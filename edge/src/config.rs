@@ -29,6 +29,8 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     /// How log lines look.
     pub(crate) log_format: LogFormat,
+    /// Collector of what a running service does about each request.
+    pub(crate) otlp: Option<String>,
     /// Where to serve metrics and health.
     pub(crate) metrics: Option<SocketAddr>,
     /// The public deployment file; after the first start the copy in the data directory.
@@ -76,6 +78,7 @@ impl Default for Config {
         Self {
             data_dir: "edge-data".into(),
             log_format: LogFormat::Text,
+            otlp: None,
             metrics: None,
             deployment: None,
             kgc: Vec::new(),
@@ -103,6 +106,8 @@ pub(crate) struct Given<'a> {
     data_dir: Option<&'a Path>,
     #[serde(skip_serializing_if = "Option::is_none")]
     log_format: Option<LogFormat>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    otlp: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<SocketAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,7 +137,12 @@ pub(crate) struct Given<'a> {
 impl<'a> Given<'a> {
     /// What every subcommand takes.
     pub(crate) fn common(common: &'a CommonArgs) -> Self {
-        Self { data_dir: common.data_dir.as_deref(), log_format: common.log_format, ..Self::default() }
+        Self {
+            data_dir: common.data_dir.as_deref(),
+            log_format: common.log_format,
+            otlp: common.otlp.as_deref(),
+            ..Self::default()
+        }
     }
 
     /// What enrolling takes.

@@ -54,7 +54,8 @@ fn run(cli: Cli) -> Result<()> {
         _ => given,
     };
     let config = Config::read(&cli.common, &given)?;
-    logging::start(config.log_format)?;
+    let otlp = config.otlp.as_deref().filter(|_| matches!(cli.command, Command::Run(_)));
+    let _export = logging::start("edge", config.log_format, otlp)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let protection = cli.common.protection;
     match cli.command {

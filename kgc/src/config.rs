@@ -28,6 +28,8 @@ pub(crate) struct Config {
     pub(crate) listen: Vec<String>,
     /// How log lines look.
     pub(crate) log_format: LogFormat,
+    /// Collector of what a running service does about each request.
+    pub(crate) otlp: Option<String>,
     /// Where to serve metrics and health.
     pub(crate) metrics: Option<SocketAddr>,
     /// Directory into which the first KGC of a quorum puts the public deployment file, besides the one in its own.
@@ -65,6 +67,7 @@ impl Default for Config {
             data_dir: "kgc-data".into(),
             listen: vec!["/ip4/0.0.0.0/tcp/7000".into()],
             log_format: LogFormat::Text,
+            otlp: None,
             metrics: None,
             publish: None,
             poll: Duration::from_secs(1),
@@ -84,6 +87,8 @@ struct Given<'a> {
     data_dir: Option<&'a Path>,
     #[serde(skip_serializing_if = "Option::is_none")]
     log_format: Option<LogFormat>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    otlp: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     listen: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,7 +99,7 @@ impl Config {
     /// Reads all layers.
     pub(crate) fn read(common: &CommonArgs, listen: &[String], metrics: Option<SocketAddr>) -> Result<Self> {
         let (data_dir, log_format) = (common.data_dir.as_deref(), common.log_format);
-        let given = Given { data_dir, log_format, listen, metrics };
+        let given = Given { data_dir, log_format, otlp: common.otlp.as_deref(), listen, metrics };
         Ok(layers(common.config.as_deref(), VARIABLES, &given)?)
     }
 

@@ -62,7 +62,8 @@ fn run(cli: Cli) -> Result<()> {
         _ => (&[][..], None),
     };
     let config = Config::read(&cli.common, listen, metrics)?;
-    logging::start(config.log_format)?;
+    let otlp = config.otlp.as_deref().filter(|_| matches!(cli.command, Command::Serve(_)));
+    let _export = logging::start("kgc", config.log_format, otlp)?;
     match cli.command {
         Command::Init(args) => init::run(&config, &cli.common.protection, &args),
         Command::Serve(_) => {

@@ -30,6 +30,8 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     /// How log lines look.
     pub(crate) log_format: LogFormat,
+    /// Collector of what a running service does about each request.
+    pub(crate) otlp: Option<String>,
     /// Where to serve metrics and health.
     pub(crate) metrics: Option<SocketAddr>,
     /// The public deployment file; after the first start the copy in the data directory.
@@ -90,6 +92,7 @@ impl Default for Config {
         Self {
             data_dir: "leader-data".into(),
             log_format: LogFormat::Text,
+            otlp: None,
             metrics: None,
             deployment: None,
             kgc: Vec::new(),
@@ -121,6 +124,8 @@ struct Given<'a> {
     data_dir: Option<&'a Path>,
     #[serde(skip_serializing_if = "Option::is_none")]
     log_format: Option<LogFormat>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    otlp: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<SocketAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,6 +171,7 @@ impl Config {
         let given = Given {
             data_dir: common.data_dir.as_deref(),
             log_format: common.log_format,
+            otlp: common.otlp.as_deref(),
             metrics: metrics.or(serve.metrics.metrics),
             deployment: serve.deployment.as_deref(),
             kgc: if serve.kgc.is_empty() { kgc } else { &serve.kgc },

@@ -57,7 +57,8 @@ fn run(cli: Cli) -> Result<()> {
         _ => None,
     };
     let config = Config::read(&cli.common, serve, kgc, metrics)?;
-    logging::start(config.log_format)?;
+    let otlp = config.otlp.as_deref().filter(|_| matches!(cli.command, Command::Serve(_)));
+    let _export = logging::start("leader", config.log_format, otlp)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match cli.command {
         Command::Serve(args) => runtime.block_on(service::run(config, cli.common.protection, args.json)),

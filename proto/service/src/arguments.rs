@@ -23,6 +23,11 @@ pub struct CommonArgs {
     #[arg(long, value_name = "FORMAT", global = true)]
     pub log_format: Option<LogFormat>,
 
+    /// Collector to which a running service sends what it does about each request, by OTLP over plain HTTP, such as
+    /// http://127.0.0.1:4318; for Jaeger, Tempo and the like
+    #[arg(long, value_name = "URL", global = true)]
+    pub otlp: Option<String>,
+
     /// What opens the state file.
     #[command(flatten)]
     pub protection: ProtectionArgs,

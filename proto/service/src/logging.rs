@@ -1,10 +1,17 @@
-//! Logging to standard error, as text or as JSON lines. Standard output belongs to results.
+//! Logging to standard error, as text or as JSON lines, and requests to a collector of traces. Standard output belongs to
+//! results.
+
+mod spans;
 
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+use tracing_subscriber::{EnvFilter, Layer, Registry};
+
+pub use self::spans::Export;
 
 use crate::{Error, Result};
 
@@ -22,23 +29,29 @@ pub enum LogFormat {
     Json,
 }
 
-/// Starts logging. RUST_LOG filters as usual (`RUST_LOG=debug`, `RUST_LOG=leader=trace,warn`).
-pub fn start(format: LogFormat) -> Result<()> {
+/// Starts logging. RUST_LOG filters as usual (`RUST_LOG=debug`, `RUST_LOG=leader=trace,warn`), also what is exported: with `otlp`, the
+/// URL of a collector, what `role` does about each request goes there as well, until the value that is returned is dropped.
+///
+/// # Errors
+/// [`Error::LogFilter`] for RUST_LOG, [`Error::Config`] for the URL.
+pub fn start(role: &str, format: LogFormat, otlp: Option<&str>) -> Result<Option<Export>> {
     let filter = match std::env::var("RUST_LOG") {
         Ok(text) if !text.is_empty() => {
             EnvFilter::try_new(text).map_err(|e| Error::LogFilter(e.to_string()))?
         }
         _ => EnvFilter::new(DEFAULT_FILTER),
     };
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let (spans, export) = otlp.map(|endpoint| spans::export(role, endpoint)).transpose()?.unzip();
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         // It would report that standard error cannot be written by writing to standard error, and panic: a log on a full
         // disk must not end a service.
         .log_internal_errors(false);
-    let started = match format {
-        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
+        LogFormat::Text => Box::new(lines.with_ansi(std::io::stderr().is_terminal())),
+        LogFormat::Json => Box::new(lines.json().flatten_event(true)),
     };
-    started.map_err(|error| Error::LogFilter(error.to_string()))
+    let started = tracing_subscriber::registry().with(lines).with(spans).with(filter).try_init();
+    started.map_err(|error: TryInitError| Error::LogFilter(error.to_string()))?;
+    Ok(export)
 }
