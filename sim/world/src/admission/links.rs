@@ -27,7 +27,7 @@ enum Places {
 /// the first [`COMPARED`] drones, every byte that the leader saw is looked at. With fewer than two drones there is nothing to tell apart.
 ///
 /// Of what everybody says and a random byte beside it, two runs of one drone in 256 have the same. So a stretch in which different drones have
-/// [`FAMILIAR`] bytes in common counts only if more than half of the drones can be told by such ones.
+/// six bytes in common counts only if more than half of the drones can be told by such ones.
 pub fn linked(visits: &[Visit]) -> BTreeSet<u32> {
     let all: BTreeSet<u32> = visits.iter().map(|visit| visit.drone).collect();
     let drones: BTreeSet<u32> = all.into_iter().take(COMPARED).collect();
