@@ -29,6 +29,7 @@ pub mod ibe;
 pub mod machine;
 pub mod measure;
 pub mod observer;
+mod reference;
 pub mod report;
 pub mod unit;
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use super::operation::{Host, Operation, Scheme};
-use crate::{ExperimentError, Result};
+use crate::Result;
+use crate::reference::rows;
 
 macro_rules! reference {
     ($file:literal) => {
@@ -70,31 +70,32 @@ pub(crate) struct FlashRow {
 impl Published {
     pub(crate) fn read() -> Result<Self> {
         let mut elements = BTreeMap::new();
-        for file in [
+        for (file, text) in [
             reference!("bn-smpl.csv"),
             reference!("bn-groupop.csv"),
             reference!("bn-groupexp.csv"),
             reference!("bn-pairing.csv"),
         ] {
-            let rows = rows::<ElementRow>(file)?.into_iter();
+            let rows = rows::<ElementRow>(file, text)?.into_iter();
             elements.extend(rows.map(|row| (row.op, (row.soc / 1e3, row.laptop / 1e3))));
         }
         let mut schemes = BTreeMap::new();
-        for (scheme, host, file) in [
+        for (scheme, host, (file, text)) in [
             (Scheme::Gpsw, Host::Laptop, reference!("gpsw06-laptop.csv")),
             (Scheme::Gpsw, Host::Soc, reference!("gpsw06-soc.csv")),
             (Scheme::Yct, Host::Laptop, reference!("yct14-laptop.csv")),
             (Scheme::Yct, Host::Soc, reference!("yct14-soc.csv")),
         ] {
-            let rows = rows::<SchemeRow>(file)?.into_iter();
+            let rows = rows::<SchemeRow>(file, text)?.into_iter();
             schemes.extend(rows.map(|row| ((scheme, host, row.atts), row)));
         }
-        let ram = rows::<RamRow>(reference!("ram.csv"))?;
+        let (ram, flash) = (reference!("ram.csv"), reference!("flash.csv"));
+        let ram = rows::<RamRow>(ram.0, ram.1)?;
         Ok(Self {
             elements,
             schemes,
             ram: ram.into_iter().map(|row| (row.layers, row)).collect(),
-            flash: rows(reference!("flash.csv"))?,
+            flash: rows(flash.0, flash.1)?,
         })
     }
 
@@ -138,13 +139,6 @@ impl Published {
             (_, Operation::Setup | Operation::KeyGen) => None,
         }
     }
-}
-
-fn rows<T: DeserializeOwned>((file, text): (&'static str, &str)) -> Result<Vec<T>> {
-    csv::Reader::from_reader(text.as_bytes())
-        .deserialize()
-        .collect::<Result<Vec<T>, csv::Error>>()
-        .map_err(|source| ExperimentError::Reference { file, source })
 }
 
 #[cfg(test)]

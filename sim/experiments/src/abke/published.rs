@@ -1,10 +1,10 @@
 //! The published figures.
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use super::plan::Size;
-use crate::{ExperimentError, Result};
+use crate::Result;
+use crate::reference::rows;
 
 /// What the authors measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,13 +80,6 @@ impl Published {
 
 fn seconds(milliseconds: Option<f64>) -> Option<f64> {
     milliseconds.map(|milliseconds| milliseconds / 1e3)
-}
-
-fn rows<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<Vec<T>> {
-    csv::Reader::from_reader(text.as_bytes())
-        .deserialize()
-        .collect::<Result<Vec<T>, csv::Error>>()
-        .map_err(|source| ExperimentError::Reference { file, source })
 }
 
 #[cfg(test)]

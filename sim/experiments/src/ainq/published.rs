@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
-use crate::{ExperimentError, Result};
+use crate::Result;
+use crate::reference::rows;
 
 /// What the authors of AinQ measured, in seconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,13 +73,6 @@ impl Published {
     pub(super) fn join(&self, existing: u32, new: u32) -> Option<f64> {
         self.join.get(&(existing, new)).copied()
     }
-}
-
-fn rows<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<Vec<T>> {
-    csv::Reader::from_reader(text.as_bytes())
-        .deserialize()
-        .collect::<Result<Vec<T>, csv::Error>>()
-        .map_err(|source| ExperimentError::Reference { file, source })
 }
 
 #[cfg(test)]

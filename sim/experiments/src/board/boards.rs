@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::{ExperimentError, Result};
+use crate::Result;
+use crate::reference::rows;
 
 const FILE: &str = "board/aes_rsa.csv";
 
@@ -41,11 +42,7 @@ pub(super) struct Boards(pub(super) Vec<BoardRow>);
 
 impl Boards {
     pub(super) fn read() -> Result<Self> {
-        csv::Reader::from_reader(include_str!("../../reference/board/aes_rsa.csv").as_bytes())
-            .deserialize()
-            .collect::<Result<_, csv::Error>>()
-            .map(Self)
-            .map_err(|source| ExperimentError::Reference { file: FILE, source })
+        rows(FILE, include_str!("../../reference/board/aes_rsa.csv")).map(Self)
     }
 }
 

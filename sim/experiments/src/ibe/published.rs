@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
+use crate::reference::rows;
 use crate::{ExperimentError, Result};
 
 /// What was measured, of which the files have figures.
@@ -104,13 +104,6 @@ impl Published {
     pub(super) fn parameters(&self, stage: Stage, bound: u32) -> Vec<u32> {
         self.0.range((stage, 0)..=(stage, bound)).map(|((_, parameter), _)| *parameter).collect()
     }
-}
-
-fn rows<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<Vec<T>> {
-    csv::Reader::from_reader(text.as_bytes())
-        .deserialize()
-        .collect::<Result<Vec<T>, csv::Error>>()
-        .map_err(|source| ExperimentError::Reference { file, source })
 }
 
 #[cfg(test)]
