@@ -30,9 +30,9 @@ use crate::{Label, LabelPair, Operand, Program, Result, Scheme, Step};
 /// assert_eq!(garbler.output(program.outputs()[0])?.decode(came_out), Some(true));
 /// # Ok::<(), quiver_garble::Error>(())
 /// ```
-pub struct Garbler<S> {
+pub struct Garbler<S: Scheme> {
     delta: Zeroizing<u128>,
-    walk: Walk,
+    walk: Walk<S::Garbled>,
     scheme: PhantomData<S>,
 }
 

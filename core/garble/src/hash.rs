@@ -5,7 +5,7 @@
 //! no others, in this or any other circuit (the multi-instance setting of Guo et al., Crypto 2020). AES is the `aes` crate's: instructions of the
 //! processor, or bit-sliced; constant-time either way.
 
-use aes::cipher::{BlockEncrypt as _, KeyInit as _};
+use aes::cipher::{BlockCipherEncrypt as _, KeyInit as _};
 use aes::{Aes128Enc, Block};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -42,22 +42,30 @@ impl Hash {
         }
     }
 
-    /// Hashes each x, with the tweak that belongs to its position.
-    pub(crate) fn many(&mut self, xs: &mut [u128], tweak: impl Fn(usize) -> u128) {
+    /// Hashes all that each gate hashes; the tweak is of the gate, counted from the first, and of the position.
+    pub(crate) fn many<H: AsRef<[u128]> + AsMut<[u128]>>(
+        &mut self,
+        gates: &mut [H],
+        tweak: impl Fn(usize, usize) -> u128,
+    ) {
+        let count: usize = gates.iter().map(|xs| xs.as_ref().len()).sum();
         // Whole lanes: a few blocks more cost less than one at a time.
-        let whole = xs.len().next_multiple_of(LANES).min(self.blocks.len());
+        let whole = count.next_multiple_of(LANES).min(self.blocks.len());
         let Some(blocks) = self.blocks.get_mut(..whole) else { return };
-        for (block, x) in blocks.iter_mut().zip(xs.iter()) {
+        for (block, x) in blocks.iter_mut().zip(gates.iter().flat_map(AsRef::as_ref)) {
             *block = x.to_le_bytes().into();
         }
         self.gates.encrypt_blocks(blocks);
-        for (at, (block, x)) in blocks.iter_mut().zip(xs.iter_mut()).enumerate() {
-            let once = u128::from_le_bytes((*block).into());
-            *x = once;
-            *block = (once ^ tweak(at)).to_le_bytes().into();
+        let mut rest = blocks.iter_mut();
+        for (gate, xs) in gates.iter_mut().enumerate() {
+            for (position, (x, block)) in xs.as_mut().iter_mut().zip(&mut rest).enumerate() {
+                let once = u128::from_le_bytes((*block).into());
+                *x = once;
+                *block = (once ^ tweak(gate, position)).to_le_bytes().into();
+            }
         }
         self.gates.encrypt_blocks(blocks);
-        for (block, x) in blocks.iter().zip(xs.iter_mut()) {
+        for (block, x) in blocks.iter().zip(gates.iter_mut().flat_map(AsMut::as_mut)) {
             *x ^= u128::from_le_bytes((*block).into());
         }
     }
@@ -96,17 +104,22 @@ mod tests {
 
     #[test]
     fn many_blocks_hash_as_one_at_a_time() {
-        let mut hash = Hash::new(&[7; 16], 20);
+        let mut hash = Hash::new(&[7; 16], 80);
         for gate in [0, 4095, 4096, 1 << 40] {
             hash.seek(gate);
-            for count in [1, 7, 8, 9, 20] {
-                let mut xs: Vec<u128> = (0..count).map(|x| x * 0x1234_5678_9abc_def0_1122_3344).collect();
-                let wanted: Vec<u128> = xs
+            for count in [1, 4, 5, 32, 33, 40] {
+                let tweak = |at: usize, position: usize| (at * 10 + position) as u128;
+                let mut xs: Vec<[u128; 2]> = (1..=count)
+                    .map(|x: u128| [x, !x].map(|x| x.wrapping_mul(0x1234_5678_9abc_def0_1122_3344)))
+                    .collect();
+                let wanted: Vec<[u128; 2]> = xs
                     .iter()
                     .enumerate()
-                    .map(|(at, &x)| defined(&[7; 16], gate, x, at as u128 + 5))
+                    .map(|(at, &[x, y])| {
+                        [(x, 0), (y, 1)].map(|(x, position)| defined(&[7; 16], gate, x, tweak(at, position)))
+                    })
                     .collect();
-                hash.many(&mut xs, |at| at as u128 + 5);
+                hash.many(&mut xs, tweak);
                 assert_eq!(xs, wanted);
             }
         }
@@ -117,9 +130,9 @@ mod tests {
         let one = |run: u8, gate, tweak| {
             let mut hash = Hash::new(&[run; 16], 1);
             hash.seek(gate);
-            let mut x = [99];
-            hash.many(&mut x, |_| tweak);
-            x[0]
+            let mut x = [[99]];
+            hash.many(&mut x, |_, _| tweak);
+            x[0][0]
         };
         let base = one(1, 0, 0);
         assert_eq!(base, one(1, 4095, 0));

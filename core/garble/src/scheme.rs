@@ -33,12 +33,24 @@ impl Scheme for PrivacyFree {
 
 /// What is not for others to implement.
 pub(crate) mod sealed {
+    use zeroize::Zeroize;
+
+    /// What is hashed for a gate, and its hashes.
+    pub trait Hashed: Copy + AsRef<[u128]> + AsMut<[u128]> + Zeroize {
+        /// How many.
+        const COUNT: usize;
+    }
+
+    impl<const N: usize> Hashed for [u128; N] {
+        const COUNT: usize = N;
+    }
+
     /// The arithmetic of one gate, around hashes that are computed for many gates at once.
     pub trait Sealed {
         /// What the garbler hashes for a gate, and where the hashes go.
-        type Garbled: Copy + Default + AsRef<[u128]> + AsMut<[u128]>;
+        type Garbled: Hashed;
         /// What the evaluator hashes for a gate.
-        type Evaluated: Copy + Default + AsRef<[u128]> + AsMut<[u128]>;
+        type Evaluated: Hashed;
         /// The ciphertexts of a gate.
         type Table: Copy + Default + AsRef<[u128]> + AsMut<[u128]>;
 

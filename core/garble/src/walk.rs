@@ -6,15 +6,14 @@ use zeroize::Zeroizing;
 
 use crate::hash::{GATES_PER_KEY, Hash};
 use crate::label::mask;
+use crate::scheme::sealed::Hashed;
 use crate::{Error, Label, Operand, Result, Step};
 
 /// AND gates that are hashed together at most.
-pub(crate) const BATCH: usize = 64;
-/// Hashes of a batch at most.
-const BATCH_HASHES: usize = 4 * BATCH;
+pub(crate) const BATCH: usize = 128;
 
-/// Where a side is in a program.
-pub(crate) struct Walk {
+/// Where a side is in a program. H is what it hashes for a gate.
+pub(crate) struct Walk<H: Hashed> {
     /// What NOT adds: on the evaluator's side the label of a wire that is always 1, on the garbler's its label of 0.
     one: Zeroizing<u128>,
     slots: Zeroizing<Vec<u128>>,
@@ -23,7 +22,7 @@ pub(crate) struct Walk {
     waiting: Zeroizing<Vec<Waiting>>,
     /// AND gates that are done.
     done: u64,
-    hashes: Zeroizing<Vec<u128>>,
+    hashes: Zeroizing<Vec<H>>,
     hash: Hash,
 }
 
@@ -38,7 +37,7 @@ pub(crate) struct Waiting {
 /// What a side does with a gate.
 pub(crate) trait Side {
     /// What it hashes.
-    type Hashed: Copy + Default + AsRef<[u128]> + AsMut<[u128]>;
+    type Hashed: Hashed;
 
     /// What has to be hashed.
     fn to_hash(&self, gate: &Waiting) -> Self::Hashed;
@@ -48,7 +47,7 @@ pub(crate) trait Side {
     fn set(&mut self, number: u64, gate: &Waiting, hashes: &Self::Hashed) -> Result<u128>;
 }
 
-impl Walk {
+impl<H: Hashed> Walk<H> {
     /// At the beginning, with the inputs in the first of so many slots.
     pub(crate) fn new(run: &[u8; 16], one: u128, slots: Zeroizing<Vec<u128>>) -> Self {
         Self {
@@ -57,8 +56,8 @@ impl Walk {
             slots,
             waiting: Zeroizing::new(Vec::with_capacity(BATCH)),
             done: 0,
-            hashes: Zeroizing::new(Vec::with_capacity(BATCH_HASHES)),
-            hash: Hash::new(run, BATCH_HASHES),
+            hashes: Zeroizing::new(Vec::with_capacity(BATCH)),
+            hash: Hash::new(run, BATCH * H::COUNT),
         }
     }
 
@@ -75,7 +74,7 @@ impl Walk {
     }
 
     /// Does the next steps. Nothing waits afterwards.
-    pub(crate) fn go<S: Side>(&mut self, side: &mut S, steps: &[Step]) -> Result<()> {
+    pub(crate) fn go<S: Side<Hashed = H>>(&mut self, side: &mut S, steps: &[Step]) -> Result<()> {
         for step in steps {
             let (Step::Xor { a, b, to } | Step::And { a, b, to }) = *step;
             if self.awaits(a.slot()) | self.awaits(b.slot()) | self.awaits(to) {
@@ -100,24 +99,18 @@ impl Walk {
     }
 
     /// Does what waits.
-    fn flush<S: Side>(&mut self, side: &mut S) -> Result<()> {
+    fn flush<S: Side<Hashed = H>>(&mut self, side: &mut S) -> Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
         }
         let first = self.done;
         self.done = first.saturating_add(self.waiting.len() as u64);
         self.hashes.clear();
-        for gate in self.waiting.iter() {
-            self.hashes.extend_from_slice(side.to_hash(gate).as_ref());
-        }
-        let each = S::Hashed::default().as_ref().len();
+        self.hashes.extend(self.waiting.iter().map(|gate| side.to_hash(gate)));
         self.hash.seek(first);
-        self.hash.many(&mut self.hashes, |at| S::tweak(first.saturating_add((at / each) as u64), at % each));
-        for ((number, gate), hashes) in (first..).zip(self.waiting.iter()).zip(self.hashes.chunks_exact(each))
-        {
-            let mut hashed = S::Hashed::default();
-            hashed.as_mut().copy_from_slice(hashes);
-            let label = side.set(number, gate, &hashed)?;
+        self.hash.many(&mut self.hashes, |at, position| S::tweak(first.saturating_add(at as u64), position));
+        for ((number, gate), hashes) in (first..).zip(self.waiting.iter()).zip(self.hashes.iter()) {
+            let label = side.set(number, gate, hashes)?;
             let slot = index(gate.to);
             if let (Some(to), Some(awaited)) = (self.slots.get_mut(slot), self.awaited.get_mut(slot)) {
                 (*to, *awaited) = (label, false);
