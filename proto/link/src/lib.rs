@@ -35,8 +35,8 @@
 //! ([`BoardEndpoint::set_served`]), so that nothing it was wrongly told keeps it out for good.
 //!
 //! # Transfers
-//! A message and its CRC-32 are cut into equal fragments. The receiver says which it has; the sender repeats the others, a
-//! few times at growing intervals, and then gives the message up: transmission may fail silently, and machines keep their own deadlines. One
+//! A message and its CRC-32 are cut into equal fragments. The receiver says which it has; the sender repeats the others, at
+//! growing intervals that begin with what answers were seen to take, and gives the message up after [`Limits::give_up_after`]: transmission may fail silently, and machines keep their own deadlines. One
 //! message at a time is under way in each direction. A side that gives up three messages in a row, or one that says who is
 //! connected, ends the session, so that no state of either side can keep the link useless.
 #![cfg_attr(not(feature = "std"), no_std)]

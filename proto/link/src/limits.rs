@@ -20,10 +20,11 @@ pub struct Limits {
     pub queued: usize,
     /// Bytes of messages waiting to be sent; beyond, the oldest is dropped.
     pub queued_bytes: usize,
-    /// How long to wait for an answer before repeating. Doubles with each repeat, up to eight times.
+    /// How long to wait for an answer before repeating, at least: longer if answers were seen to take longer. Doubles with each
+    /// repeat, up to 8 seconds.
     pub repeat_after: Duration,
-    /// How often to repeat without any answer before a message is given up.
-    pub repeats: u8,
+    /// How long to repeat without any answer before a message is given up.
+    pub give_up_after: Duration,
     /// How often a board says that it lives.
     pub ping_every: Duration,
     /// After how long without a word the other side is lost.
@@ -43,9 +44,10 @@ impl Limits {
             queued: 16,
             queued_bytes: 2 * max_message,
             repeat_after: Duration::from_secs(1),
-            repeats: 6,
+            // A board may compute for half a minute, and answers nothing meanwhile.
+            give_up_after: Duration::from_secs(40),
             ping_every: Duration::from_secs(10),
-            // A board may compute for half a minute.
+            // One that says nothing at all for longer is gone.
             lost_after: Duration::from_secs(65),
             // Enrolling and joining take less, even over a slow radio and with pairings on a small processor.
             patience: Duration::from_secs(180),
@@ -58,7 +60,6 @@ impl Limits {
             mtu: MAX_RADIO_DATAGRAM,
             window: 8,
             repeat_after: Duration::from_millis(250),
-            repeats: 8,
             ..Self::line(max_message)
         }
     }

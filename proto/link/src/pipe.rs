@@ -1,6 +1,7 @@
 //! Messages over datagrams within one session: in order, whole, at most once, or given up.
 
 mod assembly;
+mod pace;
 mod receiver;
 mod sender;
 mod transfer;
@@ -59,7 +60,7 @@ impl Pipe {
         match datagram {
             Datagram::Fragment { fragment, .. } => return self.receiver.handle(fragment, counters),
             Datagram::Have { id, bitmap, .. } => self.sender.handle_have(now, *id, bitmap, counters),
-            Datagram::Done { id, checksum, .. } => self.sender.handle_done(*id, *checksum, counters),
+            Datagram::Done { id, checksum, .. } => self.sender.handle_done(now, *id, *checksum, counters),
             _ => {}
         }
         None

@@ -31,11 +31,13 @@ struct Faults {
     lose: u64,
     repeat: u64,
     alter: u64,
+    /// Milliseconds that every datagram takes.
+    delay: u64,
     /// Milliseconds that a datagram may take longer than another.
     jitter: u64,
 }
 
-const PERFECT: Faults = Faults { lose: 0, repeat: 0, alter: 0, jitter: 0 };
+const PERFECT: Faults = Faults { lose: 0, repeat: 0, alter: 0, delay: 2, jitter: 0 };
 
 /// A board, its gateway, and what is between them.
 struct World {
@@ -73,7 +75,7 @@ impl World {
                 let place = usize::try_from(self.dice.roll(datagram.len() as u64)).unwrap();
                 datagram[place] ^= 1 << self.dice.roll(8);
             }
-            let delay = Duration::from_millis(2 + self.dice.roll(self.faults.jitter + 1));
+            let delay = Duration::from_millis(self.faults.delay + self.dice.roll(self.faults.jitter + 1));
             self.flying.push((self.now + delay, to_board, datagram.clone()));
         }
     }
@@ -202,7 +204,7 @@ fn message_nobody_answers_is_given_up_and_the_next_one_goes() {
     world.gateway.send(&to_board(1, 500)).unwrap();
     world.faults.lose = 100;
     // Pings would tell that the line is dead; here it is only deaf for shorter than that.
-    world.run(world.now + Duration::from_secs(15));
+    world.run(world.now + Duration::from_secs(50));
     world.faults.lose = 0;
     assert_eq!(world.gateway.counters().given_up, 1);
     world.gateway.send(&to_board(2, 500)).unwrap();
@@ -211,11 +213,47 @@ fn message_nobody_answers_is_given_up_and_the_next_one_goes() {
 }
 
 #[test]
+fn board_that_answers_nothing_for_half_a_minute_gets_everything() {
+    for limits in [Limits::line(MAX_MESSAGE), Limits::radio(MAX_MESSAGE)] {
+        let mut world = World::begun(limits, PERFECT, 1);
+        world.gateway.send(&ToBoard::Connected { peer: 3, route: Route::Leader }).unwrap();
+        (0..3).for_each(|number| world.gateway.send(&to_board(number, 500)).unwrap());
+        // It computes: what is sent to it waits.
+        world.faults.delay = 30_000;
+        world.settle();
+        world.faults = PERFECT;
+        world.faults.lose = 100;
+        world.run(world.now + Duration::from_secs(29));
+        world.faults = PERFECT;
+        world.run(world.now + Duration::from_secs(20));
+        assert_eq!(world.payloads_at_board(), (0..3).map(|n| payload(n, 500)).collect::<Vec<_>>());
+        let counters = world.gateway.counters();
+        assert_eq!((counters.given_up, counters.sessions_lost), (0, 0));
+    }
+}
+
+#[test]
+fn over_a_slow_medium_what_is_repeated_in_vain_is_little_once_it_is_known_to_be_slow() {
+    let slow = Faults { delay: 900, ..PERFECT };
+    let mut world = World::begun(Limits::radio(MAX_MESSAGE), slow, 1);
+    let mut repeated = Vec::new();
+    for round in 0..10 {
+        world.gateway.send(&to_board(round, 500)).unwrap();
+        world.board.send(&to_gateway(round, 500)).unwrap();
+        world.run(world.now + Duration::from_secs(30));
+        repeated.push(world.gateway.counters().repeated + world.board.counters().repeated);
+    }
+    assert!(repeated[0] > 0, "what nobody can know beforehand: {repeated:?}");
+    assert_eq!(repeated[3], repeated[9], "{repeated:?}");
+    assert_eq!(world.payloads_at_board().len() + world.payloads_at_gateway().len(), 20);
+}
+
+#[test]
 fn session_ends_if_the_board_cannot_be_told_who_is_connected() {
     let mut world = World::begun(Limits::radio(MAX_MESSAGE), PERFECT, 1);
     world.gateway.send(&ToBoard::Connected { peer: 3, route: Route::Leader }).unwrap();
     world.faults.lose = 100;
-    world.run(world.now + Duration::from_secs(15));
+    world.run(world.now + Duration::from_secs(50));
     assert_eq!(world.told_gateway, [GatewayEvent::Lost]);
     world.faults.lose = 0;
     world.run(world.now + Duration::from_secs(20));
@@ -355,6 +393,7 @@ fn faults() -> impl Strategy<Value = Faults> {
         lose,
         repeat,
         alter,
+        delay: 2,
         jitter,
     })
 }
@@ -398,7 +437,7 @@ proptest! {
     fn moderate_losses_cost_no_message(seed: u64, radio: bool) {
         let limits = if radio { Limits::radio(MAX_MESSAGE) } else { Limits::line(MAX_MESSAGE) };
         let limits = Limits { queued_bytes: 1 << 20, ..limits };
-        let mut world = World::begun(limits, Faults { lose: 10, repeat: 10, alter: 0, jitter: 30 }, seed);
+        let mut world = World::begun(limits, Faults { lose: 10, repeat: 10, alter: 0, delay: 2, jitter: 30 }, seed);
         (0..10).for_each(|number| world.gateway.send(&to_board(number, 1500)).unwrap());
         (0..10).for_each(|number| world.board.send(&to_gateway(number, 1500)).unwrap());
         world.run(world.now + Duration::from_secs(200));

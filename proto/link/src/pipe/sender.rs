@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Broken;
+use super::pace::Pace;
 use super::transfer::Transfer;
 use crate::checksum::CHECKSUM_LEN;
 use crate::datagram::{Datagram, FRAGMENT_OVERHEAD};
@@ -14,8 +15,8 @@ use crate::limits::{Limits, MAX_FRAGMENTS, PipeCounters};
 const MAX_VITAL: usize = 64;
 /// Messages given up one after the other before the session is.
 const MAX_IN_VAIN: u8 = 3;
-/// How often the time to wait for an answer doubles.
-const MAX_DOUBLINGS: u32 = 3;
+/// How often a message that is all there and not taken is sent from its beginning before it is given up.
+const MAX_RESTARTS: u8 = 6;
 
 /// A message to be sent.
 #[derive(Debug)]
@@ -41,6 +42,7 @@ pub(crate) struct Sender {
     queue: VecDeque<Outgoing>,
     queued_bytes: usize,
     current: Option<Current>,
+    pace: Pace,
     next_id: u16,
     /// Messages given up since the other side last took one.
     in_vain: u8,
@@ -50,8 +52,8 @@ pub(crate) struct Sender {
 struct Current {
     transfer: Transfer,
     vital: bool,
-    /// Repeats since the other side last showed that it got something new.
-    repeats: u8,
+    /// How long was waited since the other side last showed that it got something new.
+    waited: Duration,
     /// How often all fragments were there and the message was not taken.
     restarts: u8,
     deadline: Option<Duration>,
@@ -59,7 +61,16 @@ struct Current {
 
 impl Sender {
     pub(crate) fn new(limits: Limits, peer: Peer) -> Self {
-        Self { limits, peer, queue: VecDeque::new(), queued_bytes: 0, current: None, next_id: 0, in_vain: 0 }
+        Self {
+            limits,
+            peer,
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            current: None,
+            pace: Pace::new(limits.repeat_after),
+            next_id: 0,
+            in_vain: 0,
+        }
     }
 
     pub(crate) fn longest(&self) -> usize {
@@ -106,11 +117,16 @@ impl Sender {
         if self.current.is_none() {
             self.begin(session)?;
         }
-        let wait = self.wait();
         let current = self.current.as_mut()?;
+        let number = current.transfer.sent().wrapping_add(1);
         let (fragment, again) = current.transfer.next(self.peer.window.max(1))?;
         counters.repeated += u64::from(again);
-        current.deadline = Some(now.saturating_add(wait));
+        current.deadline = Some(now.saturating_add(self.pace.wait()));
+        if again {
+            self.pace.repeats();
+        } else if fragment.asks {
+            self.pace.asks(now, number);
+        }
         Some(Datagram::Fragment { session, fragment }.encode())
     }
 
@@ -119,15 +135,9 @@ impl Sender {
         self.queued_bytes = self.queued_bytes.saturating_sub(message.bytes.len());
         let transfer = Transfer::new(session, self.next_id, message.bytes, self.part_len());
         self.next_id = self.next_id.wrapping_add(1);
-        self.current =
-            Some(Current { transfer, vital: message.vital, repeats: 0, restarts: 0, deadline: None });
+        let (waited, vital) = (Duration::ZERO, message.vital);
+        self.current = Some(Current { transfer, vital, waited, restarts: 0, deadline: None });
         Some(())
-    }
-
-    /// How long to wait for an answer.
-    fn wait(&self) -> Duration {
-        let repeats = self.current.as_ref().map_or(0, |current| current.repeats);
-        self.limits.repeat_after.saturating_mul(1 << u32::from(repeats).min(MAX_DOUBLINGS))
     }
 
     pub(crate) fn handle_have(&mut self, now: Duration, id: u16, bitmap: &[u8], counters: &mut PipeCounters) {
@@ -135,19 +145,20 @@ impl Sender {
             return;
         };
         match current.transfer.mark(bitmap) {
-            Ok(true) => {
-                current.repeats = 0;
-                let wait = self.limits.repeat_after;
-                current.deadline = Some(now.saturating_add(wait));
+            Ok(Some(number)) => {
+                self.pace.answered(now, number);
+                current.deadline = Some(now.saturating_add(self.pace.wait()));
+                current.waited = Duration::ZERO;
             }
-            Ok(false) => {}
+            Ok(None) => {}
             Err(()) => counters.malformed += 1,
         }
     }
 
-    pub(crate) fn handle_done(&mut self, id: u16, checksum: u32, counters: &mut PipeCounters) {
-        if self.current.as_ref().is_some_and(|current| current.transfer.is(id, checksum)) {
-            self.current = None;
+    pub(crate) fn handle_done(&mut self, now: Duration, id: u16, checksum: u32, counters: &mut PipeCounters) {
+        if let Some(current) = self.current.take_if(|current| current.transfer.is(id, checksum)) {
+            self.pace.answered(now, current.transfer.sent());
+            self.pace.forget();
             self.in_vain = 0;
             counters.sent += 1;
         }
@@ -158,18 +169,19 @@ impl Sender {
         now: Duration,
         counters: &mut PipeCounters,
     ) -> Result<(), Broken> {
-        let limit = self.limits.repeats;
         let Some(current) = self.current.as_mut().filter(|c| c.deadline.is_some_and(|at| at <= now)) else {
             return Ok(());
         };
         current.deadline = None;
-        current.repeats = current.repeats.saturating_add(1);
         current.restarts = current.restarts.saturating_add(u8::from(current.transfer.repeat()));
-        if current.repeats.max(current.restarts) <= limit {
+        current.waited = current.waited.saturating_add(self.pace.wait());
+        self.pace.back_off();
+        if current.waited < self.limits.give_up_after && current.restarts <= MAX_RESTARTS {
             return Ok(());
         }
         let vital = current.vital;
         self.current = None;
+        self.pace.forget();
         self.in_vain = self.in_vain.saturating_add(1);
         counters.given_up += 1;
         if vital || self.in_vain >= MAX_IN_VAIN { Err(Broken) } else { Ok(()) }

@@ -50,6 +50,11 @@ impl Transfer {
         self.id == id && self.checksum == checksum
     }
 
+    /// How many fragments were sent, repeats included.
+    pub(crate) fn sent(&self) -> u32 {
+        self.sent
+    }
+
     /// The next fragment to send, and whether it was sent before; `None` while all are sent or `window` are under way.
     pub(crate) fn next(&mut self, window: u8) -> Option<(Fragment<'_>, bool)> {
         let under_way = self.places.iter().filter(|place| matches!(place, Place::UnderWay(_))).count();
@@ -78,12 +83,12 @@ impl Transfer {
         Some((fragment, again))
     }
 
-    /// Notes what the other side has; whether that is news. What was sent before the newest it has and is not there was
-    /// lost.
+    /// Notes what the other side has. If that is news, how many fragments had been sent with the newest of it. What was sent before that
+    /// one and is not there was lost.
     ///
     /// # Errors
     /// If it claims fragments that were not sent.
-    pub(crate) fn mark(&mut self, bitmap: &[u8]) -> Result<bool, ()> {
+    pub(crate) fn mark(&mut self, bitmap: &[u8]) -> Result<Option<u32>, ()> {
         let has = |index: usize| bitmap.get(index / 8).is_some_and(|byte| byte & (1 << (index % 8)) != 0);
         let claimed: u32 = bitmap.iter().map(|byte| byte.count_ones()).sum();
         let sent = (0..self.fresh).filter(|index| has(*index)).count();
@@ -104,7 +109,7 @@ impl Transfer {
                 *place = Place::Here;
             }
         }
-        Ok(newest.is_some())
+        Ok(newest.map(|number| number.wrapping_add(1)))
     }
 
     /// Sends again what is not known to be there; everything, if all is there and the message was not taken. Whether it
@@ -136,7 +141,7 @@ mod tests {
     fn window_bounds_what_is_under_way() {
         let mut transfer = Transfer::new(0, 0, vec![7; 96], 10);
         assert_eq!(indices(&mut transfer, 4), [(0, false), (1, true), (2, false), (3, true)]);
-        assert_eq!(transfer.mark(&[0b11]), Ok(true));
+        assert_eq!(transfer.mark(&[0b11]), Ok(Some(2)));
         assert_eq!(indices(&mut transfer, 4), [(4, false), (5, true)]);
     }
 
@@ -144,9 +149,9 @@ mod tests {
     fn gap_is_sent_again_at_once() {
         let mut transfer = Transfer::new(0, 0, vec![7; 96], 10);
         indices(&mut transfer, 4);
-        assert_eq!(transfer.mark(&[0b1010]), Ok(true));
+        assert_eq!(transfer.mark(&[0b1010]), Ok(Some(4)));
         assert_eq!(indices(&mut transfer, 4), [(0, false), (2, true), (4, false), (5, true)]);
-        assert_eq!(transfer.mark(&[0b1010]), Ok(false), "no news");
+        assert_eq!(transfer.mark(&[0b1010]), Ok(None), "no news");
         assert_eq!(indices(&mut transfer, 4), []);
     }
 

@@ -1,0 +1,142 @@
+//! How long to wait for an answer before a fragment is repeated: as RFC 6298 has it for TCP.
+//!
+//! A radio behind a slow line, a board that computes between two frames, a gateway on a busy host: what an answer takes is not known beforehand
+//! and changes, and who repeats too early makes a slow medium slower. So it is measured. An answer that could be one to a repetition
+//! measures nothing (Karn's algorithm); while there are only such answers, the time that was waited last stays, so that a message can
+//! be answered before it is repeated.
+//!
+//! | RFC 6298 | here |
+//! |---|---|
+//! | SRTT, RTTVAR | `mean`, `spread` |
+//! | RTO, at least 1 s | [`Pace::wait`], at least [`Limits::repeat_after`](crate::Limits::repeat_after), at most [`SLOWEST`] |
+
+use core::time::Duration;
+
+/// The longest time to wait for an answer, in milliseconds.
+const SLOWEST: u32 = 8_000;
+
+/// All times are in milliseconds.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    least: u32,
+    /// What answers take: mean and mean deviation. None until one was measured.
+    taken: Option<(u32, u32)>,
+    wait: u32,
+    /// When which fragment asked for an answer, and was not repeated since.
+    asked: Option<(Duration, u32)>,
+}
+
+impl Pace {
+    /// `least`: the shortest time to wait.
+    pub(crate) fn new(least: Duration) -> Self {
+        let least = milliseconds(least).clamp(1, SLOWEST);
+        Self { least, taken: None, wait: least, asked: None }
+    }
+
+    /// How long to wait for an answer.
+    pub(crate) fn wait(&self) -> Duration {
+        Duration::from_millis(u64::from(self.wait))
+    }
+
+    /// The `number`-th fragment of a message leaves for the first time, and asks for an answer.
+    pub(crate) fn asks(&mut self, now: Duration, number: u32) {
+        self.asked.get_or_insert((now, number));
+    }
+
+    /// A fragment is repeated: whatever answer comes may be one to its first time.
+    pub(crate) fn repeats(&mut self) {
+        self.asked = None;
+    }
+
+    /// The other side has the `number`-th fragment of the message.
+    pub(crate) fn answered(&mut self, now: Duration, number: u32) {
+        let Some((at, _)) = self.asked.take_if(|(_, asked)| *asked <= number) else { return };
+        let took = milliseconds(now.saturating_sub(at)).min(SLOWEST);
+        let (mean, spread) = match self.taken {
+            None => (took, took / 2),
+            // A quarter and an eighth of the difference.
+            Some((mean, spread)) => {
+                ((7 * mean + took).div_ceil(8), (3 * spread + mean.abs_diff(took)).div_ceil(4))
+            }
+        };
+        self.taken = Some((mean, spread));
+        self.wait = (mean + 4 * spread).clamp(self.least, SLOWEST);
+    }
+
+    /// Nothing came for as long as that.
+    pub(crate) fn back_off(&mut self) {
+        self.wait = (2 * self.wait).min(SLOWEST);
+        self.asked = None;
+    }
+
+    /// The next message begins.
+    pub(crate) fn forget(&mut self) {
+        self.asked = None;
+    }
+}
+
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(time: u64) -> Duration {
+        Duration::from_millis(time)
+    }
+
+    /// A message whose answer takes so long.
+    fn exchange(pace: &mut Pace, took: u64) {
+        pace.asks(ms(1_000), 1);
+        pace.answered(ms(1_000 + took), 1);
+        pace.forget();
+    }
+
+    #[test]
+    fn waits_longer_than_answers_take_and_never_shorter_than_the_least() {
+        let mut pace = Pace::new(ms(250));
+        assert_eq!(pace.wait(), ms(250));
+        exchange(&mut pace, 20);
+        assert_eq!(pace.wait(), ms(250));
+        for _ in 0..20 {
+            exchange(&mut pace, 1_200);
+        }
+        assert!(pace.wait() > ms(1_200) && pace.wait() < ms(2_000), "{pace:?}");
+        exchange(&mut pace, 60_000);
+        assert_eq!(pace.wait(), ms(8_000));
+        for _ in 0..60 {
+            exchange(&mut pace, 20);
+        }
+        assert_eq!(pace.wait(), ms(250), "and what was slow is forgotten");
+    }
+
+    #[test]
+    fn answer_to_what_was_repeated_measures_nothing_and_the_longer_wait_stays_until_one_does() {
+        let mut pace = Pace::new(ms(250));
+        for _ in 0..4 {
+            pace.asks(ms(0), 1);
+            pace.back_off();
+            pace.repeats();
+            pace.answered(ms(700), 2);
+            pace.forget();
+        }
+        assert_eq!((pace.wait(), pace.taken), (ms(4_000), None), "long enough to see the answer to the next");
+        exchange(&mut pace, 700);
+        assert_eq!(pace.wait(), ms(2_100));
+        (0..9).for_each(|_| pace.back_off());
+        assert_eq!(pace.wait(), ms(8_000));
+    }
+
+    #[test]
+    fn answer_to_an_earlier_fragment_is_none_to_a_later_one() {
+        let mut pace = Pace::new(ms(250));
+        pace.asks(ms(0), 4);
+        pace.asks(ms(500), 8);
+        pace.answered(ms(600), 3);
+        assert_eq!(pace.taken, None);
+        pace.answered(ms(800), 4);
+        assert_eq!(pace.taken, Some((800, 400)), "counted from the fragment that it answers");
+    }
+}
