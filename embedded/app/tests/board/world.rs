@@ -9,7 +9,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, Handle, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, StrategyKind, TokenGrant,
+    Deployment, Handle, IssuedToken, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, StrategyKind,
+    TokenGrant,
 };
 use quiver_crypto::Secret;
 use quiver_firmware::{About, Board, Hooks, Memory, ResetCause, SerialLine, State, run};
@@ -21,14 +22,18 @@ use quiver_role::edge::Provisioning;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
     Destination, Input, Kgc, KgcCommand, KgcConfig, Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent,
-    Machine, Now, Output, Peer, Route,
+    LeaderRecord, Machine, Now, Output, Peer, Route,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{CryptoRng, Error, RngCore, SeedableRng};
 
+use self::companions::Companion;
 use crate::flash::Flash;
 use crate::wire::Wire;
 use crate::{meter, time};
+
+#[path = "companions.rs"]
+mod companions;
 
 type S = Ristretto255;
 type Running = Pin<Box<dyn Future<Output = ()>>>;
@@ -111,6 +116,7 @@ enum Flight {
     Kgc(Peer, Vec<u8>),
     Leader(Peer, Vec<u8>),
     Board(u64, Vec<u8>),
+    Companion(usize, Peer, Vec<u8>),
 }
 
 pub(crate) struct World {
@@ -119,10 +125,14 @@ pub(crate) struct World {
     operator: OperatorSecretKey<S>,
     kgc: Kgc<S>,
     leader: Leader<S>,
+    leading: (StrategyKind, LeaderTiming),
+    /// What the leader keeps.
+    leader_records: Vec<LeaderRecord>,
     deadlines: [Option<Duration>; 2],
     pub(crate) leader_events: Vec<LeaderEvent>,
+    pub(crate) companions: Vec<Companion>,
     flights: VecDeque<Flight>,
-    gateway: GatewayEndpoint,
+    pub(crate) gateway: GatewayEndpoint,
     decoder: LineDecoder,
     /// Whether the gateway runs.
     pub(crate) gateway_up: bool,
@@ -168,19 +178,13 @@ impl World {
         };
         let role = Role::Leader { group: name(GROUP), ordinal: 0 };
         let token = operator.issue(&deployment, grant("leader", role), &mut rng).unwrap();
-        let leader = LeaderConfig {
-            deployment: deployment.clone(),
-            group: name(GROUP),
-            token: Some(token),
-            kgcs: Kgcs::single(),
-            allow: BTreeSet::new(),
-            max_members: 100,
-            strategy,
-            timing,
-        };
+        let leader = leader_config(&deployment, Some(token), strategy, timing);
         let mut world = Self {
             kgc: Kgc::new(kgc, Vec::new()).unwrap(),
+            leading: (strategy, timing),
             leader: Leader::new(leader, Vec::new()).unwrap(),
+            leader_records: Vec::new(),
+            companions: Vec::new(),
             rng,
             deployment,
             operator,
@@ -309,7 +313,8 @@ impl World {
             return;
         }
         let gateway = self.gateway.timeout().filter(|_| self.gateway_up);
-        let next = [Some(time::alarm()), gateway, self.deadlines[0], self.deadlines[1]];
+        let next =
+            [Some(time::alarm()), gateway, self.deadlines[0], self.deadlines[1], self.companions_due()];
         let next = next.into_iter().flatten().min().unwrap_or(end).min(end);
         time::set(next.max(time::now() + Duration::from_micros(1)));
         self.wake();
@@ -323,6 +328,7 @@ impl World {
         if self.deadlines[1].is_some_and(|at| at <= now) {
             self.feed_leader(Input::Timeout);
         }
+        self.wake_companions();
     }
 
     /// Whether anything came of it.
@@ -446,6 +452,9 @@ impl World {
                 Flight::Board(from, bytes) => {
                     let _ = self.gateway.send(&ToBoard::Received { from, bytes });
                 }
+                Flight::Companion(index, from, bytes) => {
+                    self.feed_companion(index, Input::Received { from, bytes: &bytes });
+                }
             }
         }
         busy
@@ -463,8 +472,8 @@ impl World {
                 Output::Transmit { to: Destination::Peer(COLLEAGUE), payload } => {
                     self.flights.push_back(Flight::Leader(COLLEAGUE, payload));
                 }
-                Output::Transmit { to: Destination::Peer(Peer(number)), payload } => {
-                    self.flights.push_back(Flight::Board(number, payload));
+                Output::Transmit { to: Destination::Peer(to), payload } => {
+                    self.flights.push_back(flight(to, companions::KGC, payload));
                 }
                 _ => {}
             }
@@ -479,18 +488,34 @@ impl World {
                 Output::Transmit { to: Destination::Peer(COLLEAGUE), payload } => {
                     self.flights.push_back(Flight::Kgc(COLLEAGUE, payload));
                 }
-                Output::Transmit { to: Destination::Peer(Peer(number)), payload } => {
-                    self.flights.push_back(Flight::Board(number, payload));
+                Output::Transmit { to: Destination::Peer(to), payload } => {
+                    self.flights.push_back(flight(to, companions::LEADER, payload));
                 }
                 Output::Transmit { to: Destination::Group, payload } => {
+                    for index in 0..self.companions.len() {
+                        let copy = payload.clone();
+                        self.flights.push_back(Flight::Companion(index, companions::LEADER, copy));
+                    }
                     if let Some(number) = self.to_leader.filter(|_| self.wants.group() == Some(GROUP)) {
                         self.flights.push_back(Flight::Board(number, payload));
                     }
                 }
                 Output::Event(event) => self.leader_events.push(event),
-                Output::Persist(_) | Output::Block(_) => {}
+                Output::Persist(record) => self.leader_records.push(record),
+                Output::Block(_) => {}
             }
         }
+    }
+
+    /// The leader starts again from what it keeps.
+    pub(crate) fn restart_leader(&mut self) {
+        self.hang_up();
+        let (strategy, timing) = self.leading;
+        let config = leader_config(&self.deployment, None, strategy, timing);
+        self.leader = Leader::new(config, self.leader_records.clone()).unwrap();
+        self.feed_leader(Input::Connected { peer: COLLEAGUE, route: Route::Kgc });
+        self.connect(self.wants.clone());
+        self.reconnect_companions();
     }
 
     /// The leader's epoch, as the console spells it: `term.counter`, and its digest.
@@ -510,6 +535,32 @@ impl World {
     /// Whether the board holds the leader's key.
     pub(crate) fn agree(&self) -> bool {
         self.board_epoch().is_some() && self.board_epoch() == self.epoch()
+    }
+}
+
+fn leader_config(
+    deployment: &Deployment<S>,
+    token: Option<IssuedToken<S>>,
+    strategy: StrategyKind,
+    timing: LeaderTiming,
+) -> LeaderConfig<S> {
+    LeaderConfig {
+        deployment: deployment.clone(),
+        group: name(GROUP),
+        token,
+        kgcs: Kgcs::single(),
+        allow: BTreeSet::new(),
+        max_members: 2_000,
+        strategy,
+        timing,
+    }
+}
+
+/// What KGC or leader says to whom they know by this number.
+fn flight(to: Peer, from: Peer, payload: Vec<u8>) -> Flight {
+    match companions::index(to) {
+        Some(index) => Flight::Companion(index, from, payload),
+        None => Flight::Board(to.0, payload),
     }
 }
 

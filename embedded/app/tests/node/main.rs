@@ -259,6 +259,50 @@ fn state_that_the_flash_has_no_room_for_is_given_up_and_keys_go_on() {
 }
 
 #[test]
+fn header_that_the_flash_has_no_room_for_is_given_up_and_a_later_key_taken() {
+    let mut world = World::with_flash(14, StrategyKind::Flat, LeaderTiming::default(), 6);
+    world.provision("board-1");
+    world.until("agreement", World::agree);
+    world.accompany(1_100);
+    world.silence_every_second();
+    // Their spare points are used up by the first start, so that the second opens a term without them, and names each in its header:
+    // 550 runs of 8 bytes, where a state may have 4,080.
+    world.restart_leader();
+    world.until("agreement", World::agree);
+    // The board publishes its next one.
+    world.run(Duration::from_secs(10));
+    assert!(!world.said.contains("\nfault"), "{}", world.said);
+    world.restart_leader();
+    world.until("fault", |world| world.said.contains("\nfault flash is full: a state of "));
+    assert!(world.said.contains("\nfault back to the state before, in 5 s\n"), "{}", world.said);
+    world.until("agreement", World::agree);
+    world.lead(LeaderCommand::Rekey);
+    world.until("agreement", World::agree);
+    world.until("a report", |world| {
+        world.report.as_ref().is_some_and(|report| report.value(Counter::FlashFull) > 0)
+    });
+    assert_eq!(world.said.matches("\nenrolled").count(), 1, "nobody enrolled anew");
+}
+
+#[test]
+fn re_key_longer_than_a_board_takes_is_refused_counted_and_caught_up_with() {
+    let mut world = World::new(15, StrategyKind::Tree, LeaderTiming::default());
+    world.provision("board-1");
+    world.until("agreement", World::agree);
+    world.accompany(700);
+    world.until("agreement", World::agree);
+    let refused = world.gateway.counters().too_long;
+    // Every second leaf of the tree goes: nearly all of its keys are new, and the message has two wraps of each.
+    world.revoke_every_second();
+    world.until("refusal", |world| world.gateway.counters().too_long > refused);
+    world.until("agreement", World::agree);
+    world.lead(LeaderCommand::Rekey);
+    world.until("agreement", World::agree);
+    assert_eq!(world.said.matches("\nenrolled").count(), 1, "nobody enrolled anew");
+    assert!(!world.said.contains("fault") && !world.said.contains("blamed"), "{}", world.said);
+}
+
+#[test]
 fn bad_provisioning_is_refused_in_words() {
     let mut world = World::new(11, StrategyKind::Flat, LeaderTiming::default());
     let good = hex::encode(&*world.provisioning("board-1").encode());

@@ -1,0 +1,117 @@
+//! Drones beside the board, as they really are: machines that nobody drives but this world, on perfect lines.
+
+use std::time::Duration;
+
+use quiver_ainq::Role;
+use quiver_role::edge::EdgeTiming;
+use quiver_role::{Destination, Edge, EdgeConfig, Input, KgcCommand, Kgcs, Machine, Output, Peer, Route};
+
+use super::{GROUP, S, World, grant, name};
+use crate::time;
+
+/// What companions know KGC and leader as.
+pub(super) const KGC: Peer = Peer(1);
+pub(super) const LEADER: Peer = Peer(2);
+/// KGC and leader know companions as this and what follows; nobody else has so high a number.
+const FIRST: u64 = 1 << 32;
+
+pub(crate) struct Companion {
+    serial: [u8; 16],
+    machine: Edge<S>,
+    deadline: Option<Duration>,
+    /// Hears nothing and says nothing.
+    silent: bool,
+}
+
+/// Which companion KGC and leader know as this, if any.
+pub(super) fn index(peer: Peer) -> Option<usize> {
+    peer.0.checked_sub(FIRST).and_then(|index| usize::try_from(index).ok())
+}
+
+fn peer(index: usize) -> Peer {
+    Peer(FIRST + index as u64)
+}
+
+impl World {
+    /// So many more drones enrol and join.
+    pub(crate) fn accompany(&mut self, count: usize) {
+        for index in self.companions.len()..self.companions.len() + count {
+            let grant = grant(&format!("companion-{index}"), Role::Edge);
+            let token = self.operator.issue(&self.deployment, grant, &mut self.rng).unwrap();
+            let serial = token.token.statement.identity().serial;
+            let config = EdgeConfig {
+                deployment: self.deployment.clone(),
+                group: Some(name(GROUP)),
+                token: Some(token),
+                kgcs: Kgcs::single(),
+                timing: EdgeTiming::default(),
+            };
+            let machine = Edge::new(config, None).unwrap();
+            self.companions.push(Companion { serial, machine, deadline: None, silent: false });
+            self.feed_kgc(Input::Connected { peer: peer(index), route: Route::Inbound });
+            self.feed_leader(Input::Connected { peer: peer(index), route: Route::Inbound });
+            self.feed_companion(index, Input::Connected { peer: KGC, route: Route::Kgc });
+            self.feed_companion(index, Input::Connected { peer: LEADER, route: Route::Leader });
+        }
+        self.until("all are members", |world| {
+            let epoch = world.leader.status().epoch;
+            world.companions.iter().all(|companion| companion.machine.status().epoch == epoch)
+        });
+    }
+
+    /// Those companions whose slot is odd fall silent.
+    pub(crate) fn silence_every_second(&mut self) {
+        for companion in &mut self.companions {
+            companion.silent = companion.machine.status().slot.is_some_and(|slot| slot % 2 == 1);
+        }
+    }
+
+    /// The KGC revokes those companions whose slot is odd.
+    pub(crate) fn revoke_every_second(&mut self) {
+        let odd = |companion: &&Companion| companion.machine.status().slot.is_some_and(|slot| slot % 2 == 1);
+        let serials = self.companions.iter().filter(odd).map(|companion| companion.serial).collect();
+        self.feed_kgc(Input::Command(KgcCommand::RevokeDrones { handles: Vec::new(), serials }));
+    }
+
+    /// Another leader, or the same after a start, has their lines.
+    pub(super) fn reconnect_companions(&mut self) {
+        for index in 0..self.companions.len() {
+            self.feed_companion(index, Input::Disconnected { peer: LEADER });
+            self.feed_companion(index, Input::Connected { peer: LEADER, route: Route::Leader });
+            if !self.companions[index].silent {
+                self.feed_leader(Input::Connected { peer: peer(index), route: Route::Inbound });
+            }
+        }
+    }
+
+    pub(super) fn companions_due(&self) -> Option<Duration> {
+        let awake = self.companions.iter().filter(|companion| !companion.silent);
+        awake.filter_map(|companion| companion.deadline).min()
+    }
+
+    pub(super) fn wake_companions(&mut self) {
+        for index in 0..self.companions.len() {
+            if self.companions[index].deadline.is_some_and(|at| at <= time::now()) {
+                self.feed_companion(index, Input::Timeout);
+            }
+        }
+    }
+
+    pub(super) fn feed_companion(&mut self, index: usize, input: Input<'_, quiver_role::EdgeCommand>) {
+        let companion = &mut self.companions[index];
+        if companion.silent {
+            return;
+        }
+        companion.machine.handle_input(Self::times(), input, &mut self.rng);
+        loop {
+            match companion.machine.poll_output() {
+                Output::Timeout(at) => return companion.deadline = at,
+                Output::Transmit { to: Destination::Peer(to), payload } => {
+                    let flight = if to == KGC { super::Flight::Kgc } else { super::Flight::Leader };
+                    self.flights.push_back(flight(peer(index), payload));
+                }
+                _ => {}
+            }
+        }
+    }
+}
