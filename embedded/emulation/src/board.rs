@@ -1,13 +1,11 @@
 //! An emulated board: an emulator, its console and its wire.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::thread;
-use std::time::Duration;
 
 use crate::console::Console;
-use crate::patience::{Deadline, PATIENCE};
+use crate::patience::eventually;
 use crate::process::Process;
 use crate::wire::{End, Wire};
 
@@ -48,22 +46,45 @@ impl Board {
     /// As [`start`](Self::start).
     #[must_use]
     pub fn start_on(wire: Wire, log: &Path, command: impl FnOnce(Ports) -> Command) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on loopback");
-        let console = listener.local_addr().expect("bound").port();
-        let mut emulator = Process::start(command(Ports { link: wire.port(End::Board), console }), log);
-        listener.set_nonblocking(true).expect("a socket option");
-        let deadline = Deadline::after(PATIENCE);
-        let line = loop {
-            if let Ok((line, _)) = listener.accept() {
-                break line;
-            }
-            let alive = emulator.is_running() && !deadline.left().is_zero();
-            assert!(alive, "the emulator does not dial: {}", emulator.story());
-            thread::sleep(Duration::from_millis(10));
-        };
-        line.set_nonblocking(false).expect("a socket option");
-        Self { emulator, console: Console::new(line, &log.with_extension("console")), wire }
+        let console = listener();
+        let ports = Ports { link: wire.port(End::Board), console: port(&console) };
+        let emulator = Process::start(command(ports), log);
+        Self::dialled(emulator, &console, wire, log)
     }
+
+    /// A board of an emulator that dials its console here.
+    pub(crate) fn dialled(emulator: Process, console: &TcpListener, wire: Wire, log: &Path) -> Self {
+        let line = accept(console, &emulator);
+        Self { console: Console::new(line, &log.with_extension("console")), emulator, wire }
+    }
+}
+
+/// Waits for what an emulator is to dial.
+pub(crate) fn listener() -> TcpListener {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on loopback");
+    listener.set_nonblocking(true).expect("a socket option");
+    listener
+}
+
+/// Where it is to dial.
+pub(crate) fn port(listener: &TcpListener) -> u16 {
+    listener.local_addr().expect("bound").port()
+}
+
+/// The emulator's connection.
+///
+/// # Panics
+/// If it dials nobody.
+pub(crate) fn accept(listener: &TcpListener, emulator: &Process) -> TcpStream {
+    let line = eventually("the emulator dials", || match listener.accept() {
+        Ok((line, _)) => Some(line),
+        Err(_) => {
+            assert!(emulator.is_running(), "the emulator does not dial: {}", emulator.story());
+            None
+        }
+    });
+    line.set_nonblocking(false).expect("a socket option");
+    line
 }
 
 /// How QEMU counts time.

@@ -1,8 +1,9 @@
 //! Programs and images, built by cargo as they are shipped; nothing is built that is up to date.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The target of all images.
 pub const TARGET: &str = "thumbv7em-none-eabihf";
@@ -33,7 +34,7 @@ pub fn program(name: &str) -> PathBuf {
 
 /// An image of a package in `embedded/`, as it is flashed: the binary `name`, with these features.
 ///
-/// Images of one name have one place, so each name stands for one set of features.
+/// It lies in a file of its own, because cargo puts all images of one name into one place, whatever their features.
 ///
 /// # Panics
 /// If it does not build.
@@ -51,7 +52,13 @@ pub fn image_of(profile: &str, package: &str, name: &str, features: &str) -> Pat
     let manifest = root().join("embedded/Cargo.toml");
     let what =
         ["--profile", profile, "--target", TARGET, "-p", package, "--bin", name, "--features", features];
-    named(&build(&manifest, &what), name)
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let built = named(&build(&manifest, &what), name);
+    let own = built.with_file_name(format!("{name}[{features}]"));
+    let copy = own.with_extension(std::process::id().to_string());
+    fs::copy(&built, &copy).and_then(|_| fs::rename(&copy, &own)).expect("the image can be copied");
+    own
 }
 
 fn named(built: &[PathBuf], name: &str) -> PathBuf {

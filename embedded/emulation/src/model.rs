@@ -1,14 +1,15 @@
 //! The nRF52840 in its model (`embedded/model`): a board whose surroundings take orders, such as a pressed button.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use crate::board::{Board, Ports};
+use crate::board::{Board, Ports, accept, listener, port};
 use crate::build::root;
-use crate::patience::{PATIENCE, eventually};
-use crate::wire::Wire;
+use crate::patience::PATIENCE;
+use crate::process::Process;
+use crate::wire::{End, Wire};
 
 /// The exit status of a model whose supply failed in the flash operation it was told to fail in.
 pub const POWER_LOST: i32 = 75;
@@ -20,8 +21,6 @@ pub struct Setup {
     pub flash: Option<PathBuf>,
     /// Of everything random: what the generator delivers, the chip's number, which frames are lost.
     pub seed: u64,
-    /// Whether it has a radio.
-    pub radio: bool,
     /// More options of the model's command line.
     pub options: Vec<String>,
 }
@@ -31,13 +30,6 @@ impl Setup {
     #[must_use]
     pub fn new(seed: u64, flash: &Path) -> Self {
         Self { flash: Some(flash.into()), seed, ..Self::default() }
-    }
-
-    /// The same, with a radio.
-    #[must_use]
-    pub fn on_air(mut self) -> Self {
-        self.radio = true;
-        self
     }
 
     /// The same, with these options.
@@ -77,21 +69,41 @@ impl Model {
     }
 
     fn start_on(wire: Wire, log: &Path, image: &Path, setup: &Setup) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on loopback");
-        listener.set_nonblocking(true).expect("a socket option");
-        let control = listener.local_addr().expect("bound").port();
-        let mut board = Board::start_on(wire, log, |ports| command(image, setup, ports, control));
-        let orders = eventually("the model asks for orders", || match listener.accept() {
-            Ok((socket, _)) => Some(socket),
-            Err(_) => {
-                assert!(board.emulator.is_running(), "{}", board.emulator.story());
-                None
-            }
+        let mut models = Self::start_all(vec![wire], &[(log, image, setup)]);
+        models.remove(0)
+    }
+
+    /// Starts several models on one clock, which hear each other by radio: what each is given is as for [`start`](Self::start). They
+    /// are one process, which ends for all.
+    ///
+    /// # Panics
+    /// If they cannot be started.
+    #[must_use]
+    pub fn together(chips: &[(&Path, &Path, &Setup)]) -> Vec<Self> {
+        let wires = chips.iter().map(|(_, _, setup)| Wire::new(setup.seed)).collect();
+        Self::start_all(wires, chips)
+    }
+
+    fn start_all(wires: Vec<Wire>, chips: &[(&Path, &Path, &Setup)]) -> Vec<Self> {
+        let sockets: Vec<_> = chips.iter().map(|_| [listener(), listener()]).collect();
+        let mut command = Command::new(python());
+        command.env("PYTHONPATH", root().join("embedded/model")).env("PYTHONUNBUFFERED", "1");
+        command.args(["-m", "nrf52840_model"]);
+        for (index, (_, image, setup)) in chips.iter().enumerate() {
+            let [console, control] = &sockets[index];
+            let ports = Ports { link: wires[index].port(End::Board), console: port(console) };
+            command.args((index > 0).then_some("+"));
+            arguments(&mut command, image, setup, ports, port(control));
+        }
+        let emulator = Process::start(command, chips[0].0);
+        let models = chips.iter().zip(wires).zip(&sockets).map(|(((log, ..), wire), [console, control])| {
+            let board = Board::dialled(emulator.clone(), console, wire, log);
+            let orders = accept(control, &emulator);
+            orders.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+            let answers = BufReader::new(orders.try_clone().expect("clone"));
+            Self { board, orders, answers }
         });
-        orders.set_nonblocking(false).expect("a socket option");
-        orders.set_read_timeout(Some(PATIENCE)).expect("a socket option");
-        let answers = BufReader::new(orders.try_clone().expect("clone"));
-        Self { board, orders, answers }
+        models.collect()
     }
 
     /// Gives an order and returns what the model answers to it, without the `ok`.
@@ -128,19 +140,6 @@ impl Model {
         status.split(' ').nth(2).and_then(|seconds| seconds.parse().ok()).expect("seconds")
     }
 
-    /// Lets radios hear each other, each all others.
-    pub fn share_the_air(models: &mut [&mut Self]) {
-        let ports: Vec<_> = models
-            .iter_mut()
-            .map(|model| model.order("radio").trim_start_matches("radio ").to_string())
-            .collect();
-        for (index, model) in models.iter_mut().enumerate() {
-            let others = ports.iter().enumerate().filter(|(other, _)| *other != index);
-            let others: Vec<_> = others.map(|(_, port)| port.as_str()).collect();
-            model.order(&format!("peers {}", others.join(",")));
-        }
-    }
-
     /// Lets the supply fail in the `number`-th flash operation from now.
     pub fn lose_power_at(&mut self, number: u64) {
         self.order(&format!("power-loss-at-write {number}"));
@@ -152,21 +151,15 @@ impl Model {
     }
 }
 
-fn command(image: &Path, setup: &Setup, ports: Ports, control: u16) -> Command {
-    let model = root().join("embedded/model");
-    let mut command = Command::new(python());
-    command.env("PYTHONPATH", &model).env("PYTHONUNBUFFERED", "1").args(["-m", "nrf52840_model"]).arg(image);
+fn arguments(command: &mut Command, image: &Path, setup: &Setup, ports: Ports, control: u16) {
+    command.arg(image);
     for (option, port) in [("--link", ports.link), ("--console", ports.console), ("--control", control)] {
         command.args([option, &format!("tcp:127.0.0.1:{port}")]);
     }
     if let Some(flash) = &setup.flash {
         command.arg("--flash").arg(flash);
     }
-    if setup.radio {
-        command.args(["--radio", "0"]);
-    }
     command.args(["--seed", &setup.seed.to_string()]).args(&setup.options);
-    command
 }
 
 /// A Python that has what the model needs.

@@ -3,15 +3,33 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::patience::eventually;
 
-/// A running program, whose output goes to files. Killed, by its own process id, when dropped.
-#[derive(Debug)]
+/// A running program, whose output goes to files. A clone is the same program, which is killed, by its own process id, when the last is
+/// dropped.
+#[derive(Clone, Debug)]
 pub struct Process {
-    child: Child,
+    child: Arc<Mutex<Running>>,
     out: PathBuf,
     err: PathBuf,
+}
+
+#[derive(Debug)]
+struct Running(Child);
+
+impl Running {
+    fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
 }
 
 impl Process {
@@ -28,23 +46,26 @@ impl Process {
             let program = command.get_program().to_string_lossy();
             panic!("cannot start {program}: {error}; docs/firmware.md says what emulation needs")
         });
-        Self { child, out, err }
+        Self { child: Arc::new(Mutex::new(Running(child))), out, err }
+    }
+
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// SIGKILL: no chance to tidy up.
-    pub fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    pub fn kill(&self) {
+        self.running().kill();
     }
 
     /// The exit status, once it has ended by itself.
-    pub fn wait(&mut self) -> ExitStatus {
-        eventually("the process ends", || self.child.try_wait().expect("wait"))
+    pub fn wait(&self) -> ExitStatus {
+        eventually("the process ends", || self.running().0.try_wait().expect("wait"))
     }
 
     /// Whether it still runs.
-    pub fn is_running(&mut self) -> bool {
-        self.child.try_wait().expect("wait").is_none()
+    pub fn is_running(&self) -> bool {
+        self.running().0.try_wait().expect("wait").is_none()
     }
 
     /// The first line of standard output that contains `part`.
@@ -73,12 +94,6 @@ impl Process {
         let log = text(&self.err);
         let lines: Vec<_> = log.lines().filter(|line| !line.contains("TRACE")).collect();
         format!("{}\n{}", self.err.display(), lines[lines.len().saturating_sub(15)..].join("\n"))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 

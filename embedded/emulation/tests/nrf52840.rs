@@ -3,6 +3,8 @@
 
 #[path = "nrf52840/air.rs"]
 mod air;
+#[path = "nrf52840/bench.rs"]
+mod bench;
 #[path = "nrf52840/stage.rs"]
 mod stage;
 #[path = "nrf52840/supply.rs"]

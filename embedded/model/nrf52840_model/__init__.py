@@ -11,6 +11,7 @@ ARM ARM). Register offsets are those of the Rust peripheral access crate `nrf-pa
     peripherals  one small module each, all of one shape (`peripherals.base`)
     flash        NOR semantics in a file that survives a killed process
     host         sockets and the pace of real time
-    machine      all of it together, resets, the main loop
+    machine      all of it together, resets
+    fleet        the main loop: one chip or several on one clock
     control      orders from a test on standard input: buttons, brown-out, peers
 """

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .control import Control
 from .faults import ModelFault, PowerLost
+from .fleet import Fleet
 from .flash import Storage
 from .host import Air, Host, Line
 from .image import ImageError, load
@@ -15,7 +16,10 @@ from .peripherals.rng import MODES
 
 USAGE_ERROR, FAULT, POWER_LOST = 64, 70, 75
 
-DESCRIPTION = "Runs an unmodified nRF52840 firmware image (ELF) on a model of the chip."
+# Between the arguments of one chip and those of the next.
+AND = "+"
+
+DESCRIPTION = "Runs an unmodified nRF52840 firmware image (ELF) on a model of the chip; several, with a + between them, on one clock."
 EPILOG = """\
 lines
   --link is UARTE0 and --console UARTE1. listen:127.0.0.1:0 takes a free port and prints it:
@@ -43,6 +47,8 @@ examples
   two radios that hear each other:
       python -m nrf52840_model edge.elf --radio 7001 --peers 7002
       python -m nrf52840_model edge.elf --radio 7002 --peers 7001 --seed 2
+  the same in one process and on one clock, so that no frame is lost because the host is busy:
+      python -m nrf52840_model edge.elf + edge.elf --seed 2
   an hour as fast as it goes:
       python -m nrf52840_model edge.elf --virtual-time --seconds 3600
 """
@@ -74,10 +80,25 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def build(options: argparse.Namespace) -> tuple[Machine, Control | None]:
+def each(given: list[str]) -> list[argparse.Namespace]:
+    """The options of each chip."""
+    parser, chips = arguments(), [[]]
+    for word in given:
+        if word == AND:
+            chips.append([])
+        else:
+            chips[-1].append(word)
+    first, *others = [parser.parse_args(chip) for chip in chips]
+    if any(chip.virtual_time or chip.speed != 1.0 or chip.seconds is not None for chip in others):
+        parser.error("--speed, --virtual-time and --seconds hold for all chips, and are said with the first")
+    if others and any(chip.radio is not None for chip in (first, *others)):
+        parser.error("chips of one process hear each other, and nobody else: no --radio")
+    return [first, *others]
+
+
+def build(options: argparse.Namespace, host: Host) -> tuple[Machine, Control | None]:
     """The machine with everything attached that the options ask for."""
     image = load(options.image)
-    host = Host(speed=0 if options.virtual_time else options.speed)
     storage = Storage(options.flash, options.seed)
     storage.supply.fail_at = options.power_loss_at_write
     machine = Machine(image, storage=storage, seed=options.seed, host=host)
@@ -101,24 +122,27 @@ def build(options: argparse.Namespace) -> tuple[Machine, Control | None]:
     return machine, Control(machine, host, air, options.control) if options.control else None
 
 
-def main(arguments_given: list[str] | None = None) -> int:
+def main(given: list[str] | None = None) -> int:
     """Runs the model; returns the exit status."""
-    options = arguments().parse_args(arguments_given)
+    options = each(sys.argv[1:] if given is None else given)
+    host = Host(speed=0 if options[0].virtual_time else options[0].speed)
     try:
-        machine, _control = build(options)
+        chips = [build(chip, host) for chip in options]
     except (ImageError, ModelFault, OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return USAGE_ERROR
+    machines = [machine for machine, _control in chips]
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: machine.quit())
+        signal.signal(number, lambda *_: machines[0].quit())
     try:
-        machine.run(options.seconds)
+        Fleet(machines).run(options[0].seconds)
     except PowerLost as lost:
-        machine.report(str(lost))
+        print(lost, flush=True)
         return POWER_LOST
     except ModelFault as fault:
-        machine.report(f"fault {fault}")
+        print(f"fault {fault}", flush=True)
         return FAULT
     finally:
-        machine.keep_up()
+        for machine in machines:
+            machine.keep_up()
     return 0

@@ -1,4 +1,4 @@
-"""The whole chip: peripherals on the bus, resets, and the loop that lets time pass."""
+"""The whole chip: peripherals on the bus, resets, and the work of its processor, slice by slice."""
 
 import sys
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from unicorn import Uc, UcError
 from .bus import Bus
 from .cpu import PC, Cpu
 from .faults import ModelFault, PowerLost
+from .fleet import NEVER, Fleet
 from .flash import Storage
 from .host import Host
 from .image import Image
@@ -27,7 +28,7 @@ from .peripherals.timer import Timer
 from .peripherals.uarte import Uarte
 from .peripherals.wdt import Wdt
 from .rtt import Rtt
-from .schedule import HZ, MILLISECOND, Schedule
+from .schedule import MILLISECOND, Schedule
 from .scs import SystemControl
 
 # The longest slice of instructions between two looks at the host.
@@ -60,6 +61,10 @@ class Machine:
         # The processor executes nothing until a reset.
         self.frozen = False
         self._over = False
+        self._upkeep = 0
+        self.slice = SLICE
+        # Goes before what is reported of this chip, where there are several.
+        self.name = ""
         self._ended: ModelFault | PowerLost | None = None
         self.resets: list[str] = []
         self.lines: dict[str, object] = {}
@@ -132,7 +137,7 @@ class Machine:
 
     def report(self, what: str) -> None:
         """One line on standard output for whoever runs the model."""
-        print(what, flush=True)
+        print(f"{self.name}{what}", flush=True)
 
     def fail(self, why: str) -> None:
         """The firmware did what no correct firmware does: the run ends."""
@@ -168,39 +173,55 @@ class Machine:
 
     # Time.
 
-    def step(self) -> None:
-        """What is due, then an exception if one is pending, then a slice of instructions or of idle time."""
+    @property
+    def over(self) -> bool:
+        """Whether the run is to end."""
+        return self._over
+
+    def ready_at(self) -> int:
+        """When this chip has something to do: now, at its next alarm, or `NEVER`."""
+        if self._reset is not None or not self.frozen and (not self.cpu.asleep or self.scs.waiting):
+            return self.schedule.now
+        due = self.schedule.next()
+        return NEVER if due is None else due
+
+    def work(self) -> None:
+        """What is due, then an exception if one is pending, then a slice of instructions if the processor is awake."""
+        try:
+            self._work()
+        except UcError as error:
+            # The stack pointer or the vector table is gone.
+            print(f"[model] lock-up: {error}", file=sys.stderr)
+            self.request_reset("lockup")
+        self.look_after()
+
+    def _work(self) -> None:
         self.schedule.run_due()
         if self._reset is not None:
             self._restart(self._reset)
-        if not self.frozen and self.cpu.wake():
-            horizon = self.schedule.now + SLICE
-            due = self.schedule.next()
-            self.schedule.stop_at = horizon if due is None else min(due, horizon)
-            self.cpu.run()
-            if self._ended is not None:
-                raise self._ended
-            self.memory.settle()
-            self.host.poll()
-        else:
-            due = self.schedule.next()
-            wait = None if due is None else max(due - self.schedule.now, 0)
-            self.schedule.now += self.host.idle(wait)
+        if self.frozen or not self.cpu.wake():
+            return
+        horizon = self.schedule.now + self.slice
+        due = self.schedule.next()
+        self.schedule.stop_at = horizon if due is None else min(due, horizon)
+        self.cpu.run()
+        if self._ended is not None:
+            raise self._ended
+        self.memory.settle()
+
+    def step(self) -> None:
+        """Some work, or some idle time."""
+        Fleet([self]).step()
 
     def run(self, seconds: float | None = None) -> None:
         """Runs until `quit`, or until `seconds` of virtual time have passed."""
-        end = None if seconds is None else self.schedule.now + int(seconds * HZ)
-        upkeep = 0
-        while not self._over and (end is None or self.schedule.now < end):
-            try:
-                self.step()
-            except UcError as error:
-                # The stack pointer or the vector table is gone.
-                print(f"[model] lock-up: {error}", file=sys.stderr)
-                self.request_reset("lockup")
-            if self.schedule.now >= upkeep:
-                upkeep = self.schedule.now + SLICE
-                self.keep_up()
+        Fleet([self]).run(seconds)
+
+    def look_after(self) -> None:
+        """Keeps up, if it is some time ago."""
+        if self.schedule.now >= self._upkeep:
+            self._upkeep = self.schedule.now + SLICE
+            self.keep_up()
 
     def keep_up(self) -> None:
         """Lines reconnect and flush, logs are drained."""

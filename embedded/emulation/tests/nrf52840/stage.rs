@@ -1,6 +1,6 @@
 //! One board that is a member of the leader's group, on its own line to the leader.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use quiver_emulation::build::image;
 use quiver_emulation::deployment::{Deployment, GROUP};
@@ -19,6 +19,7 @@ pub(crate) struct Stage {
     pub(crate) leader: Process,
     pub(crate) model: Model,
     pub(crate) setup: Setup,
+    image: PathBuf,
     /// The newest epoch that the board is known to hold: term and counter.
     pub(crate) epoch: (u64, u64),
 }
@@ -31,26 +32,31 @@ pub(crate) fn edge() -> PathBuf {
 impl Stage {
     /// A board of this seed that has been set up, has enrolled, and holds the group's key.
     pub(crate) fn new(seed: u64) -> Self {
-        let mut stage = Self::blank(seed);
+        Self::with(Deployment::new(), &edge(), seed)
+    }
+
+    /// The same with another image, in a deployment that something was set up in before.
+    pub(crate) fn with(deployment: Deployment, image: &Path, seed: u64) -> Self {
+        let mut stage = Self::blank(deployment, image, seed);
         stage.provision();
         stage.in_step();
         stage
     }
 
     /// A board as it comes from flashing.
-    pub(crate) fn blank(seed: u64) -> Self {
-        let deployment = Deployment::new();
+    fn blank(deployment: Deployment, image: &Path, seed: u64) -> Self {
         let setup = Setup::new(seed, &deployment.path("board-1.flash"));
-        let model = Model::start(&deployment.log(NAME), &edge(), &setup);
+        let model = Model::start(&deployment.log(NAME), image, &setup);
         let kgc = deployment.kgc();
         let leader = deployment.leader(&kgc, &[model.board.wire.port(End::Gateway)]);
-        Self { deployment, kgc, leader, model, setup, epoch: (0, 0) }
+        Self { deployment, kgc, leader, model, setup, image: image.into(), epoch: (0, 0) }
     }
 
-    /// Types in what the operator's program prints.
+    /// Types in what the operator's program prints, once the board listens.
     pub(crate) fn provision(&mut self) {
         let token = self.deployment.token(NAME, &["--group", GROUP]);
         let line = self.deployment.ok("edge", &provision(&token, &[]));
+        self.model.board.console.line("unprovisioned");
         self.model.board.console.type_line(line.trim());
     }
 
@@ -94,7 +100,7 @@ impl Stage {
     pub(crate) fn start_again(&mut self) {
         // A chip never draws the same numbers twice: by the first one, the gateway tells this start from the one before.
         self.setup.seed += 1_000;
-        self.model.restart(&self.deployment.log(NAME), &edge(), &self.setup);
+        self.model.restart(&self.deployment.log(NAME), &self.image, &self.setup);
     }
 }
 
