@@ -12,7 +12,7 @@ use quiver_ainq::{Deployment, IssuedToken, Name};
 use quiver_drone::envelope;
 use quiver_drone::fetching::Desk;
 use quiver_drone::health;
-use quiver_net::{Driver, Handle, NodeConfig, NodeKey, Transport, group_topic};
+use quiver_net::{Clocks, Driver, Handle, NodeConfig, NodeKey, Transport, group_topic};
 use quiver_role::{Edge, EdgeCommand, EdgeConfig, Kgcs, QuorumSuite, Route, Snapshot};
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
@@ -73,8 +73,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
         private_file::create_directory(&self.config.data_dir)?;
         let token = self.token()?;
         let by = protection.obtain(!NodeState::exists(&self.config.data_dir))?;
-        let (mut store, mut state) =
-            Store::open(&self.config.data_dir, &self.deployment, &by, Missing::Create)?;
+        let (store, mut state) = Store::open(&self.config.data_dir, &self.deployment, &by, Missing::Create)?;
         self.file.keep(&self.config.data_dir)?;
         if self.name(state.as_ref())?.is_none() {
             let json = matches!(task, Task::Run { json: true });
@@ -140,6 +139,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
         }
         let key = NodeKey::from_seed(store.seed())?;
         let mut node = NodeConfig::spoke(key, Transport::TcpAndQuic);
+        node.clocks = Clocks::Dialled;
         let kgcs = self.config.kgc_addresses(self.file)?;
         node.dial = kgcs.into_iter().map(|address| (Route::Kgc, address)).collect();
         let (milestones, mut reached) = mpsc::channel(1);
@@ -194,6 +194,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
         let group = self.group(&store)?;
         let key = NodeKey::from_seed(store.seed())?;
         let mut node = NodeConfig::spoke(key, Transport::TcpAndQuic);
+        node.clocks = Clocks::Dialled;
         let leaders = self.config.leader_addresses()?;
         node.dial = leaders.into_iter().map(|address| (Route::Leader, address)).collect();
         node.topic = Some(group_topic(group.as_str()));

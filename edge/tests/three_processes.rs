@@ -1,5 +1,5 @@
 //! The three services as separate processes on loopback: enrol, join, speak; `kill -9` of each role and recovery; metrics and health; two
-//! processes of one identity; what bad tokens, state files, passphrases and ports get; and a scan of everything logged for secrets.
+//! processes of one identity; what bad tokens, state files, passphrases, ports and clocks get; and a scan of everything logged for secrets.
 
 #[path = "three_processes/admitting.rs"]
 mod admitting;
@@ -9,6 +9,8 @@ mod attributes;
 mod bench;
 #[path = "three_processes/certifying.rs"]
 mod certifying;
+#[path = "three_processes/clocks.rs"]
+mod clocks;
 #[path = "three_processes/condition_files.rs"]
 mod condition_files;
 #[path = "three_processes/copies.rs"]

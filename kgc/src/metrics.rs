@@ -198,6 +198,11 @@ where
             if let Some(trouble) = handle.metrics().trouble() {
                 standing.because(trouble);
             }
+            let others = handle.other_clocks();
+            if others.differ() {
+                let apart = (others.apart, others.heard);
+                standing.because(clock::disagreement(clock::unix_now(), apart, others.ahead));
+            }
             standing
         })
     });

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, Suite};
 use quiver_crypto::Secret;
-use quiver_net::{Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, refuse_twin};
+use quiver_net::{
+    Clocks, Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, refuse_twin,
+};
 use quiver_role::attributes::{
     CentreEvent, CentreRecord, Grant, KeyCentre, Office, OfficeConfig, OfficeEvent,
 };
@@ -69,6 +71,7 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let metrics = Metrics::default();
     let host = KgcHost { store, peer_id: key.peer_id(), metrics: metrics.clone() };
     let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, PEERS);
+    node.clocks = Clocks::Everybody;
     node.listen = config.listen.iter().map(|text| address(text)).collect::<Result<_>>()?;
     let own = file.kgc_addresses();
     refuse_twin(&node, &own.iter().map(|text| address(text)).collect::<Result<Vec<_>>>()?).await?;
@@ -176,6 +179,11 @@ impl<S: Suite> Host<KeyCentre<S>> for KgcHost {
             CentreEvent::Office(event) => log_of_the_office(event),
             CentreEvent::Release(event) => log_of_the_release(event),
         }
+    }
+
+    fn voucher(&mut self, machine: &KeyCentre<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
+        let drone = machine.kgc().vouched(statement, signed).ok()?;
+        Some(drone.to_string())
     }
 
     fn listening(&mut self, address: &Multiaddr) {

@@ -7,10 +7,10 @@ use quiver_drone::envelope::{self, told};
 use quiver_drone::fetching::Desk;
 use quiver_drone::health;
 use quiver_net::{
-    Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic,
+    Clocks, Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic,
 };
 use quiver_role::{
-    Kgcs, Leader, LeaderConfig, LeaderEvent, LeaderRecord, QuorumSuite, Reason, Route, Source,
+    Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, QuorumSuite, Reason, Route, Source,
 };
 use quiver_service::config::parse_all;
 use quiver_service::control::Server;
@@ -95,6 +95,7 @@ async fn serve<S: QuorumSuite>(
         Some(authority) => Some(tokio::spawn(keep_open(handle.clone(), desk.clone(), authority))),
         None => config.attributes.then(|| tokio::spawn(fetch(handle.clone(), desk.clone()))),
     };
+    let confirming = tokio::spawn(confirm_clock(handle.clone()));
     let relaying = boards.map(|boards| tokio::spawn(gateway::serve(boards, handle.clone())));
     let answering = tokio::spawn(control::answer(calls, handle, events, desk));
     let (ended, reason) = tokio::sync::oneshot::channel();
@@ -105,7 +106,7 @@ async fn serve<S: QuorumSuite>(
         })
         .await;
     answering.abort();
-    for task in fetching.into_iter().chain(relaying) {
+    for task in fetching.into_iter().chain(relaying).chain([confirming]) {
         task.abort();
     }
     stopped?;
@@ -126,6 +127,19 @@ async fn monitor<S: Suite>(config: &Config, metrics: Metrics, handle: &Handle<Le
         metrics.look(machine, unreached)
     });
     Ok(monitor)
+}
+
+/// Tells the leader whether others have its time.
+async fn confirm_clock<S: Suite>(mut handle: Handle<Leader<S>>) {
+    let mut confirmed = false;
+    while let Ok(others) = handle.other_clocks_changed().await {
+        if others.agree() != confirmed {
+            confirmed = others.agree();
+            if handle.command(LeaderCommand::ClockConfirmed(confirmed)).await.is_err() {
+                return;
+            }
+        }
+    }
 }
 
 /// Fetches attribute keys as soon as the leader has enrolled.
@@ -294,6 +308,7 @@ pub(crate) fn leader_config<S: QuorumSuite>(
 fn node(config: &Config, file: &DeploymentFile, store: &Store, group: &Name) -> Result<NodeConfig> {
     let key = NodeKey::from_seed(store.seed())?;
     let mut node = NodeConfig::hub(key, Transport::TcpAndQuic, config.max_members as usize);
+    node.clocks = Clocks::Everybody;
     node.listen = parse_all("listen", &config.listen)?;
     let kgcs = if config.kgc.is_empty() { file.kgc_addresses() } else { config.kgc.clone() };
     if kgcs.is_empty() {
@@ -339,6 +354,15 @@ impl<S: Suite> Host<Leader<S>> for LeaderHost {
         }
         // Nobody may be waiting.
         let _ = self.events.send(event);
+    }
+
+    fn vouch(&mut self, machine: &Leader<S>, statement: &[u8]) -> Vec<u8> {
+        machine.vouch(statement, &mut OsRng).unwrap_or_default()
+    }
+
+    fn voucher(&mut self, machine: &Leader<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
+        let drone = machine.vouched(statement, signed).ok()?;
+        Some(drone.to_string())
     }
 
     fn listening(&mut self, address: &Multiaddr) {

@@ -48,6 +48,8 @@ pub enum Label {
     IbeRelease,
     /// An attribute-based key exchange.
     Abke,
+    /// What a drone's clock says, to who asked.
+    Clock,
 }
 
 impl Label {
@@ -68,6 +70,7 @@ impl Label {
             Self::Attributes => "attributes",
             Self::IbeRelease => "ibe-release",
             Self::Abke => "abke",
+            Self::Clock => "clock",
         }
     }
 }

@@ -7,6 +7,7 @@ use quiver_role::edge::Ending;
 use quiver_role::{Edge, EdgeEvent, Reason, Snapshot, Source};
 use quiver_service::clock;
 use quiver_service::terminal::{self, Message};
+use rand::rngs::OsRng;
 use serde_json::json;
 use tokio::sync::{broadcast, mpsc};
 
@@ -61,6 +62,10 @@ impl<S: Suite> Host<Edge<S>> for EdgeHost {
             Keeping::Unnamed(_) => self.store.persist_unnamed(newest),
         };
         tokio::task::block_in_place(persist).map_err(Into::into)
+    }
+
+    fn vouch(&mut self, machine: &Edge<S>, statement: &[u8]) -> Vec<u8> {
+        machine.vouch(statement, &mut OsRng).unwrap_or_default()
     }
 
     fn event(&mut self, machine: &Edge<S>, event: EdgeEvent) {

@@ -183,7 +183,11 @@ impl Bench {
 
     /// Starts a process whose output goes to files.
     pub(crate) fn start(&self, name: &str, args: &[&str]) -> Process {
-        let mut command = self.command(name, args);
+        self.begin(name, self.command(name, args))
+    }
+
+    /// The same with a command that was changed.
+    pub(crate) fn begin(&self, name: &str, mut command: Command) -> Process {
         let (out, err) = self.logs(name);
         command.stdout(File::create(&out).expect("create"));
         Self::spawn(command, out, err)

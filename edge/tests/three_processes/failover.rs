@@ -1,6 +1,7 @@
 //! Two leaders of one group, each a process: the one that leads is killed, the other takes over, the first comes back.
 
 use std::net::TcpListener;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -47,14 +48,19 @@ impl Twins {
     }
 
     fn leader(&self, leader: usize) -> Process {
+        self.bench.begin("leader", self.leader_command(leader))
+    }
+
+    /// What starts this leader.
+    pub(crate) fn leader_command(&self, leader: usize) -> Command {
         let (data, token) = (format!("leader-{leader}-data"), format!("leader-{leader}.token"));
         let (own, other) = (&self.sockets[leader], &self.sockets[1 - leader]);
         let places = ["serve", "-d", &data, "--kgc", &self.kgc_at, "--listen", own, "--peer", other];
         let rest = ["--silence", "2s", "--deployment", "kgc-data/deployment.toml", "--token", &token];
-        self.bench.start("leader", &[&places[..], &rest, &MONITORED].concat())
+        self.bench.command("leader", &[&places[..], &rest, &MONITORED].concat())
     }
 
-    fn status(&self, leader: usize) -> Option<Value> {
+    pub(crate) fn status(&self, leader: usize) -> Option<Value> {
         let data = format!("leader-{leader}-data");
         let output = self.bench.run("leader", &["status", "--json", "-d", &data]);
         output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("json"))

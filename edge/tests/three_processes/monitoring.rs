@@ -24,14 +24,14 @@ pub(crate) fn health(bench: &Bench, name: &str, at: &str) -> (i32, String) {
     (output.status.code().expect("code"), String::from_utf8_lossy(&said).lines().last().unwrap_or("").into())
 }
 
-fn becomes_ready(bench: &Bench, name: &str, process: &Process) {
+pub(crate) fn becomes_ready(bench: &Bench, name: &str, process: &Process) {
     eventually(&format!("{name} ready"), || {
         (health(bench, name, &endpoint(process)) == (0, "ready".into())).then_some(())
     });
 }
 
 /// Waits until it is not ready, with all of this in the reasons.
-fn becomes_unready(bench: &Bench, name: &str, process: &Process, parts: &[&str]) {
+pub(crate) fn becomes_unready(bench: &Bench, name: &str, process: &Process, parts: &[&str]) {
     eventually(&format!("{name} not ready: {parts:?}"), || {
         let (code, said) = health(bench, name, &endpoint(process));
         (code == 1 && parts.iter().all(|part| said.contains(part))).then_some(())

@@ -115,6 +115,11 @@ impl<S: QuorumSuite> Host<QuorumCentre<S>> for QuorumHost {
         }
     }
 
+    fn voucher(&mut self, machine: &QuorumCentre<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
+        let drone = machine.centre()?.kgc().vouched(statement, signed).ok()?;
+        Some(drone.to_string())
+    }
+
     fn listening(&mut self, address: &Multiaddr) {
         let line = format!("listening on {address}/p2p/{}", self.peer_id);
         if let Err(error) = terminal::line(&line) {

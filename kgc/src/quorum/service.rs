@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, KgcId, OperatorPublicKey};
 use quiver_crypto::Secret;
-use quiver_net::{Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, refuse_twin};
+use quiver_net::{Clocks, Driver, Handle, Multiaddr, NodeConfig, NodeKey, Transport, refuse_twin};
 use quiver_quorum::QuorumSuite;
 use quiver_role::attributes::{CentreCommand, KeyCentre};
 use quiver_role::quorum::{QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord};
@@ -123,6 +123,7 @@ fn stopped(error: quiver_net::Stopped) -> Error {
 /// The node among the other KGCs, and for drones.
 fn node_config(config: &Config, pinned: &Pinned, id: KgcId, key: NodeKey) -> Result<NodeConfig> {
     let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, PEERS);
+    node.clocks = Clocks::Everybody;
     node.listen = config.listen.iter().map(|text| address(text)).collect::<Result<_>>()?;
     node.redial_ceiling = REDIAL;
     for (seat, peer) in pinned.file.kgc.iter().zip(&pinned.peers).filter(|(seat, _)| seat.id != id) {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quiver_net::{Handle, Unreached};
 use quiver_role::{Machine, Route};
+use quiver_service::clock;
 use quiver_service::monitoring::{Monitor, Standing};
 
 /// What went wrong lately and has not gone right since, one text for each kind of trouble. Clones are of the same.
@@ -48,6 +49,13 @@ pub fn describe(unreached: &Unreached) -> String {
     format!("no connection to the {whom} at {}: {}", unreached.address, unreached.reason)
 }
 
+/// Why this machine's clock is in doubt, if most of those it asked have another time.
+fn disagreement<M: Machine>(handle: &Handle<M>) -> Option<String> {
+    let others = handle.other_clocks();
+    let apart = (others.apart, others.heard);
+    others.differ().then(|| clock::disagreement(clock::unix_now(), apart, others.ahead))
+}
+
 /// Lets the endpoint look at the running machine. `look` says what the machine itself lacks; if it lacks something, what went
 /// wrong around it is told besides.
 pub fn watch<M>(
@@ -72,6 +80,7 @@ pub fn watch<M>(
                 standing.reasons.extend(troubles.all());
             }
             standing.reasons.extend(handle.metrics().trouble());
+            standing.reasons.extend(disagreement(&handle));
             standing
         })
     });

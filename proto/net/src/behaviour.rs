@@ -16,6 +16,7 @@ use libp2p::{identify, ping};
 use quiver_role::MAX_MESSAGE_LEN;
 use sha2::{Digest, Sha256};
 
+use crate::clocks::{self, Clocks};
 use crate::config::{NodeConfig, Tuning};
 use crate::error::NetError;
 use crate::frame::{Frames, MESSAGE_PROTOCOLS};
@@ -39,6 +40,7 @@ pub(crate) struct Node {
     pub(crate) limits: connection_limits::Behaviour,
     pub(crate) blocked: allow_block_list::Behaviour<BlockedPeers>,
     pub(crate) messages: request_response::Behaviour<Frames>,
+    pub(crate) clocks: Toggle<clocks::Behaviour>,
     pub(crate) group: Toggle<Group>,
     pub(crate) identify: Toggle<identify::Behaviour>,
     pub(crate) ping: Toggle<ping::Behaviour>,
@@ -57,11 +59,13 @@ impl Node {
                 ping::Config::new().with_interval(interval).with_timeout(config.request_timeout),
             )
         });
+        let clocks = (config.clocks != Clocks::Off).then(|| clocks::behaviour(config.request_timeout));
         let group = config.topic.as_deref().map(|topic| group(config, topic)).transpose()?;
         Ok(Self {
             limits: connection_limits(config),
             blocked: allow_block_list::Behaviour::default(),
             messages: messages(config, metrics),
+            clocks: clocks.into(),
             group: group.into(),
             identify: identify.into(),
             ping: ping.into(),

@@ -10,6 +10,7 @@ use quiver_role::Route;
 use quiver_role::machine::KgcId;
 use tokio::sync::Semaphore;
 
+use crate::clocks::Clocks;
 use crate::key::NodeKey;
 use crate::rate::Rate;
 
@@ -170,6 +171,8 @@ pub struct NodeConfig {
     pub ping: Option<Duration>,
     /// Whether the node tells its peers what it speaks. Nothing of Quiver needs it; operators' tools do.
     pub identify: bool,
+    /// Whom it asks for the time.
+    pub clocks: Clocks,
 }
 
 impl NodeConfig {
@@ -201,6 +204,7 @@ impl NodeConfig {
             redial_ceiling: Duration::from_secs(30),
             ping: Some(Duration::from_secs(20)),
             identify: true,
+            clocks: Clocks::Off,
         }
     }
 

@@ -80,7 +80,8 @@ where
         let network = Box::new(Network::new(config, metrics.clone())?);
         let peer_id = config.key.peer_id();
         let commands = config.limits.commands;
-        let (handle, requests) = Handle::new(peer_id, metrics.clone(), network.unreached(), commands);
+        let (handle, requests) =
+            Handle::new(peer_id, metrics.clone(), network.unreached(), network.other_clocks(), commands);
         let driver = Self {
             machine,
             host,

@@ -7,6 +7,7 @@ use libp2p::{Multiaddr, PeerId};
 use quiver_role::Machine;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::clocks::OtherClocks;
 use crate::dial::Unreached;
 use crate::metrics::NetMetrics;
 
@@ -43,6 +44,7 @@ pub struct Handle<M: Machine> {
     listening: watch::Receiver<Vec<Multiaddr>>,
     metrics: Arc<NetMetrics>,
     unreached: watch::Receiver<Vec<Unreached>>,
+    other_clocks: watch::Receiver<OtherClocks>,
     peer_id: PeerId,
 }
 
@@ -51,6 +53,7 @@ impl<M: Machine> Handle<M> {
         peer_id: PeerId,
         metrics: Arc<NetMetrics>,
         unreached: watch::Receiver<Vec<Unreached>>,
+        other_clocks: watch::Receiver<OtherClocks>,
         commands: usize,
     ) -> (Self, Requests<M>) {
         let (commands_in, commands) = mpsc::channel(commands.max(1));
@@ -62,6 +65,7 @@ impl<M: Machine> Handle<M> {
             listening: listening_out,
             metrics,
             unreached,
+            other_clocks,
             peer_id,
         };
         (handle, Requests { commands, inspections, listening })
@@ -125,6 +129,20 @@ impl<M: Machine> Handle<M> {
         self.unreached.borrow().clone()
     }
 
+    /// What others' clocks say.
+    pub fn other_clocks(&self) -> OtherClocks {
+        *self.other_clocks.borrow()
+    }
+
+    /// The same each time that it changes.
+    ///
+    /// # Errors
+    /// [`Stopped`] if the driver has stopped.
+    pub async fn other_clocks_changed(&mut self) -> Result<OtherClocks, Stopped> {
+        self.other_clocks.changed().await.map_err(|_| Stopped)?;
+        Ok(*self.other_clocks.borrow_and_update())
+    }
+
     /// The node's name on the transport.
     pub fn peer_id(&self) -> PeerId {
         self.peer_id
@@ -139,6 +157,7 @@ impl<M: Machine> Clone for Handle<M> {
             listening: self.listening.clone(),
             metrics: self.metrics.clone(),
             unreached: self.unreached.clone(),
+            other_clocks: self.other_clocks.clone(),
             peer_id: self.peer_id,
         }
     }

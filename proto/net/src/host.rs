@@ -27,6 +27,18 @@ pub trait Host<M: Machine>: Send {
         let _ = address;
     }
 
+    /// Signs what this node says of its clock, for somebody that it dialled; empty if it has no key, or is not to be known.
+    fn vouch(&mut self, machine: &M, statement: &[u8]) -> Vec<u8> {
+        let _ = (machine, statement);
+        Vec::new()
+    }
+
+    /// Which drone signed what one that dialled this node says of its clock; none if it counts for nothing.
+    fn voucher(&mut self, machine: &M, statement: &[u8], signed: &[u8]) -> Option<String> {
+        let _ = (machine, statement, signed);
+        None
+    }
+
     /// Called right before the machine is given a batch of inputs.
     fn before_inputs(&mut self) {}
 

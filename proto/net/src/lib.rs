@@ -10,6 +10,7 @@
 //!   the id of the request that it belongs to: the span `request` around everything logged about it. A message
 //!   to the group goes over gossipsub, in a star: a [`Tuning::Hub`] relays at once to every other subscriber, a
 //!   [`Tuning::Spoke`] relays nothing.
+//! * Nodes that are set up for it ask one another for the time ([`Clocks`], [`Handle::other_clocks`]).
 //! * Configured addresses are dialled again for as long as the driver runs.
 //!
 //! What a batch of inputs wants persisted is made durable by one call of [`Host::persist`] before anything else that
@@ -18,6 +19,7 @@
 mod behaviour;
 mod boxed;
 mod clock;
+mod clocks;
 mod config;
 mod dial;
 mod driver;
@@ -40,6 +42,7 @@ mod twin;
 pub use libp2p::{Multiaddr, PeerId};
 
 pub use behaviour::group_topic;
+pub use clocks::{Clocks, OtherClocks};
 pub use config::{Limits, NodeConfig, Transport, Tuning};
 pub use dial::Unreached;
 pub use driver::Driver;

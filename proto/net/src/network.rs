@@ -24,6 +24,7 @@ use tokio::time::Instant;
 
 use crate::behaviour::{NONCE_LEN, Node};
 use crate::boxed::Boxed;
+use crate::clocks::{self, Asking, OtherClocks, Told};
 use crate::config::{Limits, NodeConfig, Tuning};
 use crate::dial::{Attempt, Dialler, Unreached};
 use crate::error::NetError;
@@ -46,6 +47,25 @@ pub(crate) struct Answer {
     channel: ResponseChannel<Frame>,
 }
 
+/// Who asks for the time.
+pub(crate) struct ClockQuestion {
+    asker: PeerId,
+    nonce: [u8; clocks::NONCE_LEN],
+    channel: ResponseChannel<Told>,
+    /// Whether we dialled it.
+    pub(crate) dialled: bool,
+}
+
+/// What a peer said of its clock.
+pub(crate) struct ClockAnswer {
+    teller: PeerId,
+    pub(crate) told: Told,
+    /// What its signature is over.
+    pub(crate) statement: Vec<u8>,
+    /// Whether we dialled it.
+    pub(crate) dialled: bool,
+}
+
 /// What the network has to report.
 pub(crate) enum Incoming {
     Connected {
@@ -65,6 +85,8 @@ pub(crate) enum Incoming {
     Listening {
         address: Multiaddr,
     },
+    ClockAsked(ClockQuestion),
+    ClockTold(ClockAnswer),
 }
 
 /// A swarm and what the driver remembers about it.
@@ -87,6 +109,8 @@ pub(crate) struct Network {
     /// Answers not yet on the wire.
     answering: HashSet<InboundRequestId>,
     published_at: Option<Instant>,
+    asking: Asking,
+    other_clocks: watch::Sender<OtherClocks>,
 }
 
 impl Network {
@@ -117,12 +141,43 @@ impl Network {
             incoming: VecDeque::new(),
             answering: HashSet::new(),
             published_at: None,
+            asking: Asking::new(config.clocks),
+            other_clocks: watch::Sender::new(OtherClocks::default()),
         })
     }
 
     /// The configured addresses that cannot be reached, as they are from now on.
     pub(crate) fn unreached(&self) -> watch::Receiver<Vec<Unreached>> {
         self.dialler.unreached()
+    }
+
+    /// What others' clocks say, as it is from now on.
+    pub(crate) fn other_clocks(&self) -> watch::Receiver<OtherClocks> {
+        self.other_clocks.subscribe()
+    }
+
+    /// What is to be signed about this answer's time.
+    pub(crate) fn statement_to(&self, question: &ClockQuestion, unix: u64) -> Vec<u8> {
+        clocks::statement(&question.nonce, &question.asker, self.swarm.local_peer_id(), unix)
+    }
+
+    /// Says what time it is.
+    pub(crate) fn tell_time(&mut self, question: ClockQuestion, told: Told) {
+        if let Some(clocks) = self.swarm.behaviour_mut().clocks.as_mut() {
+            // Whoever does not wait for it asks again.
+            let _ = clocks.send_response(question.channel, told);
+        }
+    }
+
+    /// Notes what a peer's clock says, which counts. `drone`: who signed it.
+    pub(crate) fn note_clock(&mut self, answer: &ClockAnswer, drone: Option<String>, ours: u64) {
+        self.asking.note(answer.teller, drone, answer.told.unix, ours);
+        self.compare_clocks();
+    }
+
+    fn compare_clocks(&self) {
+        let others = self.asking.others();
+        self.other_clocks.send_if_modified(|known| std::mem::replace(known, others) != others);
     }
 
     /// The next thing to report.
@@ -148,11 +203,12 @@ impl Network {
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Instant) {
         self.outbox.expire(&mut self.peers, &mut self.swarm.behaviour_mut().messages, now);
+        self.asking.tick(&self.peers, self.swarm.behaviour_mut().clocks.as_mut(), now);
     }
 
     /// When something is due next.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
-        [self.outbox.wake_at(), self.dialler.wake_at()].into_iter().flatten().min()
+        [self.outbox.wake_at(), self.dialler.wake_at(), self.asking.wake_at()].into_iter().flatten().min()
     }
 
     /// Sends a message to one peer.

@@ -85,6 +85,29 @@ impl Peers {
         self.by_id.get_mut(id)
     }
 
+    /// Those that we dialled, or that are KGCs of our quorum.
+    pub(crate) fn dialled(&self) -> Vec<PeerId> {
+        let dialled = self.by_id.iter().filter(|(_, partner)| partner.route != Route::Inbound);
+        dialled.filter(|(_, partner)| !partner.blocked).map(|(id, _)| *id).collect()
+    }
+
+    /// At most so many of those that dialled us, going round behind `last`.
+    pub(crate) fn inbound_after(&self, last: Option<&PeerId>, most: usize) -> Vec<PeerId> {
+        let inbound = self.by_id.iter().filter(|(_, partner)| partner.route == Route::Inbound);
+        let mut ids: Vec<PeerId> =
+            inbound.filter(|(_, partner)| !partner.blocked).map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        let start = ids.partition_point(|id| last.is_some_and(|last| id <= last));
+        ids.rotate_left(start);
+        ids.truncate(most);
+        ids
+    }
+
+    /// Why there is a connection to this peer.
+    pub(crate) fn route(&self, id: &PeerId) -> Option<Route> {
+        self.by_id.get(id).map(|partner| partner.route)
+    }
+
     /// The handle of a peer that may be listened to.
     pub(crate) fn handle(&self, id: &PeerId) -> Option<Peer> {
         self.by_id.get(id).filter(|partner| !partner.blocked).map(|partner| partner.handle)

@@ -200,6 +200,13 @@ impl<S: Suite> Edge<S> {
         self.keypair.as_ref()
     }
 
+    /// Signs what this drone's clock says, for whom it asks to be let in; none without a key, or if it is not to be known.
+    #[cfg(feature = "services")]
+    pub fn vouch(&self, statement: &[u8], rng: &mut dyn CryptoRngCore) -> Option<Vec<u8>> {
+        let keypair = self.keypair.as_ref().filter(|_| !self.is_anonymous())?;
+        Some(crate::voucher::vouch(&self.config.deployment, keypair, statement, rng))
+    }
+
     /// A secret that all synced members of the epoch can derive under this name; none unless synced.
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {
         let member = self.member().filter(|member| member.synced())?;

@@ -10,7 +10,7 @@ mod sharing;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Suite, UnixTime};
+use quiver_ainq::{Error, Name, Suite, UnixTime};
 use quiver_message::{Message, Reason, Refusal};
 use rand_core::CryptoRngCore;
 
@@ -22,6 +22,7 @@ use crate::cookie::{CookieJar, LIFETIME};
 use crate::outbox::Outbox;
 use crate::revocations::Revocations;
 pub use crate::snapshot::RestoreError;
+use crate::voucher::vouched;
 use crate::{Input, Machine, Master, MasterShare, Now, Offence, Output, Peer};
 
 /// The Key Generation Centre as a machine.
@@ -52,7 +53,7 @@ impl<S: Suite> Kgc<S> {
         records: impl IntoIterator<Item = KgcRecord>,
     ) -> Result<Self, RestoreError> {
         if matches!(&config.master, Master::Share(share) if share.kgc() != config.id) {
-            return Err(quiver_ainq::Error::WrongKgc.into());
+            return Err(Error::WrongKgc.into());
         }
         let mut kgc = Self {
             cookies: CookieJar::new(config.cookie_key.clone(), LIFETIME),
@@ -91,10 +92,10 @@ impl<S: Suite> Kgc<S> {
     /// Signs with this from now on: a share that was refreshed or repaired. Rounds that are open are over.
     ///
     /// # Errors
-    /// [`quiver_ainq::Error::WrongKgc`] if it is another KGC's; nothing changes then.
-    pub fn replace_share(&mut self, share: MasterShare<S>) -> Result<(), quiver_ainq::Error> {
+    /// [`Error::WrongKgc`] if it is another KGC's; nothing changes then.
+    pub fn replace_share(&mut self, share: MasterShare<S>) -> Result<(), Error> {
         if share.kgc() != self.config.id {
-            return Err(quiver_ainq::Error::WrongKgc);
+            return Err(Error::WrongKgc);
         }
         self.rounds.clear();
         self.config.master = Master::Share(share);
@@ -110,6 +111,14 @@ impl<S: Suite> Kgc<S> {
     pub fn revocations_issued(&self) -> Option<UnixTime> {
         let list = self.revocations.list();
         (list.number > 0).then_some(list.issued)
+    }
+
+    /// The drone that signed what its clock says ([`Edge::vouch`](crate::Edge::vouch)).
+    ///
+    /// # Errors
+    /// If that does not hold, or the drone is revoked.
+    pub fn vouched(&self, statement: &[u8], signed: &[u8]) -> Result<Name, Error> {
+        vouched(&self.config.deployment, &self.revocations, statement, signed)
     }
 
     /// The newest revocation list, signed and encoded; none if there was none yet.

@@ -279,6 +279,7 @@ impl<S: Suite> Leader<S> {
                 self.config.allow.insert(name);
             }
             LeaderCommand::Send { channel, data } => self.speak(now, channel, &data, rng),
+            LeaderCommand::ClockConfirmed(confirmed) => self.standby.clock_confirmed = confirmed,
             #[cfg(feature = "abke")]
             LeaderCommand::SlotKeys(key) => self.slot_keys(key),
             #[cfg(feature = "abe")]

@@ -52,6 +52,8 @@ mod speech;
 mod statements;
 #[cfg(feature = "threshold")]
 pub mod threshold;
+#[cfg(feature = "services")]
+mod voucher;
 
 pub use edge::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};
 pub use enrollee::EnrolmentTrouble;

@@ -24,6 +24,15 @@ pub fn format(time: UnixTime) -> String {
     humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(time)).to_string()
 }
 
+/// What `apart` of `heard` others have another time than this machine at `now`, the middle one of them `ahead` seconds ahead.
+pub fn disagreement(now: UnixTime, (apart, heard): (usize, usize), ahead: i64) -> String {
+    let theirs = format(now.saturating_add_signed(ahead));
+    let ours = format(now);
+    format!(
+        "{apart} of {heard} clocks heard of say {theirs}, and this machine's clock says {ours}: set the clocks right"
+    )
+}
+
 /// Reads a time: `2026-01-31T12:00:00Z`, or a duration from now such as `90d`, `12h`, `30m`.
 ///
 /// # Errors
@@ -47,6 +56,16 @@ mod tests {
         assert_eq!(format(1_769_860_800), "2026-01-31T12:00:00Z");
         assert_eq!(parse_time("2026-01-31T12:00:00Z"), Ok(1_769_860_800));
         assert_eq!(format(u64::MAX), "never");
+    }
+
+    #[test]
+    fn disagreement_names_both_times_and_the_remedy() {
+        let told = disagreement(1_769_860_800, (2, 3), -3600);
+        for part in
+            ["2 of 3", "say 2026-01-31T11:00:00Z", "clock says 2026-01-31T12:00:00Z", "set the clocks"]
+        {
+            assert!(told.contains(part), "`{part}` not in: {told}");
+        }
     }
 
     #[test]

@@ -8,9 +8,10 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use super::Driver;
+use crate::clocks::Told;
 use crate::frame::Frame;
 use crate::host::Host;
-use crate::network::{Answer, Incoming};
+use crate::network::{Answer, ClockAnswer, ClockQuestion, Incoming};
 use crate::request::RequestId;
 
 /// The shortest time between two wake-ups that a machine asked for: one that asks for the past does not spin.
@@ -96,6 +97,8 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
             Incoming::Message { from, bytes, request, answer } => {
                 Arrival::Message { from, bytes, request, answer }
             }
+            Incoming::ClockAsked(question) => return self.tell_time(question),
+            Incoming::ClockTold(answer) => return self.note_clock(&answer),
             Incoming::Listening { address } => {
                 tracing::info!(%address, "listening");
                 self.host.listening(&address);
@@ -103,6 +106,30 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 return;
             }
         });
+    }
+
+    /// Only those that this node dialled learn who says it: whom it did not look for could be anybody.
+    fn tell_time(&mut self, question: ClockQuestion) {
+        let unix = self.clock.now().unix;
+        let voucher = if question.dialled {
+            let statement = self.network.statement_to(&question, unix);
+            self.host.vouch(&self.machine, &statement)
+        } else {
+            Vec::new()
+        };
+        self.network.tell_time(question, Told { unix, voucher });
+    }
+
+    fn note_clock(&mut self, answer: &ClockAnswer) {
+        let drone = if answer.dialled {
+            None
+        } else {
+            match self.host.voucher(&self.machine, &answer.statement, &answer.told.voucher) {
+                Some(drone) => Some(drone),
+                None => return,
+            }
+        };
+        self.network.note_clock(answer, drone, self.clock.now().unix);
     }
 
     /// The machine has outputs before its first input.

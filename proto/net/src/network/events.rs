@@ -8,8 +8,9 @@ use libp2p::{Multiaddr, PeerId, gossipsub, ping};
 use quiver_role::Route;
 use tokio::time::Instant;
 
-use super::{Answer, Incoming, Network};
+use super::{Answer, ClockAnswer, ClockQuestion, Incoming, Network};
 use crate::behaviour::{NONCE_LEN, NodeEvent};
+use crate::clocks::{self, Told};
 use crate::config::Tuning;
 use crate::error::NetError;
 use crate::frame::Frame;
@@ -59,6 +60,7 @@ impl Network {
             // Who it is decides that, not at which address it was found.
             None => dialled.filter(|route| !matches!(route, Route::Member(_))).unwrap_or(Route::Inbound),
         };
+        self.asking.connected(route, Instant::now());
         match self.peers.arrived(id, route) {
             Arrived::New(peer) => self.incoming.push_back(Incoming::Connected { peer, route }),
             Arrived::Better { old, new } => {
@@ -82,6 +84,9 @@ impl Network {
         if remaining == 0
             && let Some(partner) = self.peers.left(&id)
         {
+            if self.asking.disconnected(&id) {
+                self.compare_clocks();
+            }
             let unsent = partner.queue.len() as u64;
             self.metrics.dropped.inc_by(unsent);
             self.incoming.push_back(Incoming::Disconnected { peer: partner.handle });
@@ -91,6 +96,7 @@ impl Network {
     fn on_node_event(&mut self, event: NodeEvent) {
         match event {
             NodeEvent::Messages(event) => self.on_message_event(event),
+            NodeEvent::Clocks(event) => self.on_clock_event(event),
             NodeEvent::Group(event) => self.on_group_event(event),
             NodeEvent::Ping(ping::Event { peer, connection, result: Err(failure) }) => {
                 if !matches!(failure, ping::Failure::Unsupported) {
@@ -126,6 +132,32 @@ impl Network {
             Event::ResponseSent { request_id, .. } => {
                 self.answering.remove(&request_id);
             }
+        }
+    }
+
+    fn on_clock_event(&mut self, event: request_response::Event<[u8; clocks::NONCE_LEN], Told>) {
+        use request_response::Event;
+        match event {
+            Event::Message { peer, message: Message::Request { request, channel, .. }, .. } => {
+                let dialled = self.peers.route(&peer).is_some_and(|route| route != Route::Inbound);
+                let question = ClockQuestion { asker: peer, nonce: request, channel, dialled };
+                self.incoming.push_back(Incoming::ClockAsked(question));
+            }
+            Event::Message { peer, message: Message::Response { request_id, response }, .. } => {
+                let (Some(nonce), Some(route)) = (self.asking.answered(request_id), self.peers.route(&peer))
+                else {
+                    return;
+                };
+                let statement = clocks::statement(&nonce, self.swarm.local_peer_id(), &peer, response.unix);
+                let dialled = route != Route::Inbound;
+                let answer = ClockAnswer { teller: peer, told: response, statement, dialled };
+                self.incoming.push_back(Incoming::ClockTold(answer));
+            }
+            Event::OutboundFailure { peer, request_id, error, .. } => {
+                tracing::debug!(%peer, "did not say what time it is: {error}");
+                self.asking.answered(request_id);
+            }
+            Event::InboundFailure { .. } | Event::ResponseSent { .. } => {}
         }
     }
 

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{Error, Label, Suite};
+use quiver_ainq::{Error, Header, Label, Suite};
 use quiver_message::{Message, Refusal, Rekey, Replica, ReplicaChunk};
 use rand_core::CryptoRngCore;
 
@@ -43,8 +43,11 @@ impl<S: Suite> Leader<S> {
             Some(Ok(asked)) => asked,
         };
         self.standby.ran_out = RanOut::of(&replica.header.core, now.unix);
-        if let Err(offence) = self.hear_of(now, &replica.header) {
-            return self.part_with(now, from, offence);
+        match self.hear_of(now, &replica.header) {
+            Ok(()) => {}
+            // It answers, so it is there: perhaps it is our clock that is wrong. Its members have the same key.
+            Err(Offence::Protocol(Error::Expired)) if self.may_be_of_our_clock(now, &replica.header) => {}
+            Err(offence) => return self.part_with(now, from, offence),
         }
         self.standby.alive = asked;
         self.standby.overruled = 0;
@@ -56,6 +59,11 @@ impl<S: Suite> Leader<S> {
                 self.standby.next = Some(now.monotonic + pause);
             }
         }
+    }
+
+    /// Whether it may be our clock alone by which a key has run out.
+    fn may_be_of_our_clock(&self, now: Now, header: &Header<S>) -> bool {
+        !self.standby.clock_confirmed && now.unix < header.core.leader.identity.not_after
     }
 
     /// When the question was asked that this answers, if the leader that was asked signed it; none if none waits for it.

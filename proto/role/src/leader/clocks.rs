@@ -4,10 +4,14 @@
 //! something only if the signature is known to be fresh: the answer of the leader that we stand by for is, and its key
 //! ran out before it gave it only if ours is ahead. Nothing is decided by this; people are told.
 
-use quiver_ainq::{Epoch, HeaderCore, Name, Suite, UnixTime};
+use alloc::vec::Vec;
+
+use quiver_ainq::{Epoch, Error, HeaderCore, Name, Suite, UnixTime};
+use rand_core::CryptoRngCore;
 
 use super::Leader;
 use crate::CLOCK_TOLERANCE;
+use crate::voucher::{vouch, vouched};
 
 /// A signed time that this machine's clock does not bear out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +55,19 @@ impl RanOut {
 }
 
 impl<S: Suite> Leader<S> {
+    /// The drone that signed what its clock says ([`Edge::vouch`](crate::Edge::vouch)).
+    ///
+    /// # Errors
+    /// If that does not hold, or the drone is revoked.
+    pub fn vouched(&self, statement: &[u8], signed: &[u8]) -> Result<Name, Error> {
+        vouched(&self.config.deployment, &self.memory.revocations, statement, signed)
+    }
+
+    /// Signs what this leader's clock says; none without a key.
+    pub fn vouch(&self, statement: &[u8], rng: &mut dyn CryptoRngCore) -> Option<Vec<u8>> {
+        Some(vouch(&self.config.deployment, self.memory.keypair.as_ref()?, statement, rng))
+    }
+
     /// Whether others' clocks say another time than this one, by more than [`CLOCK_TOLERANCE`].
     pub fn clock_doubt(&self, now: UnixTime) -> Option<ClockDoubt> {
         let ahead = |theirs: UnixTime| theirs > now.saturating_add(CLOCK_TOLERANCE);

@@ -100,6 +100,9 @@ pub enum LeaderCommand {
     /// The slot keys of the period, for a leader that demands a policy.
     #[cfg(feature = "abke")]
     SlotKeys(quiver_abke::AuthorityKey),
+    /// Whether this machine's clock is known to be right, because most of those who were asked have the same time. Until it
+    /// is told, a leader takes it that its clock may be wrong.
+    ClockConfirmed(bool),
     /// Envelopes, which need no membership.
     #[cfg(feature = "abe")]
     Envelope(EnvelopeCommand),

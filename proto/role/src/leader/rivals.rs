@@ -84,8 +84,8 @@ impl<S: Suite> Leader<S> {
             if refused {
                 return Err(Offence::RefusedLeader);
             }
-            // Known, perhaps from before a start: then it is verified here, so that it can be shown.
-            if self.standby.seen.is_none() {
+            // Known, perhaps from before a start, or as one that had run out: then it is verified here, so that it can be shown.
+            if self.standby.seen.as_ref().is_none_or(|seen| seen.core.epoch != header.core.epoch) {
                 header.clone().verify(deployment, &self.config.group, None, list, now.unix)?;
                 self.standby.seen = Some(header.clone());
             }

@@ -2,6 +2,10 @@
 //!
 //! Every question is fresh and every answer is signed over it, so nobody else can keep a dead leader alive. What counts is
 //! when a question was asked that was answered, not when the answer came.
+//!
+//! Silence is measured on the monotonic clock alone. If the key of a leader that answers has run out by our wall clock, one of
+//! the two is off: unless others confirm that it is not ours ([`LeaderCommand::ClockConfirmed`](super::LeaderCommand)), the
+//! leader goes on leading.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -40,6 +44,8 @@ pub(super) struct Standby<S: Suite> {
     pub(super) overruled: u32,
     /// The newest header of another leader, verified.
     pub(super) seen: Option<Header<S>>,
+    /// Whether most others are known to have our time.
+    pub(super) clock_confirmed: bool,
     /// By our clock, the key of the leader that answered last had run out long before.
     pub(super) ran_out: Option<RanOut>,
     /// Whether the present leader is proven to be none: then there is nothing to wait for but one's turn.
@@ -74,6 +80,7 @@ impl<S: Suite> Standby<S> {
             next: None,
             overruled: 0,
             seen: None,
+            clock_confirmed: false,
             ran_out: None,
             void: false,
             prefer: None,

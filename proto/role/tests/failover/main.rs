@@ -1,5 +1,6 @@
 //! Several leaders of one group on a virtual clock: replication, silence, takeover, return, partition, contradiction.
 
+mod clocks;
 mod contradicting;
 mod crashing;
 mod hostile;

@@ -93,6 +93,8 @@ pub(crate) struct World {
     pub(crate) tamper: Option<Tamper>,
     /// This node dies after so many more outputs: what it had yet to persist or send is lost.
     pub(crate) doom: Option<(Node, usize)>,
+    /// How many seconds these nodes' wall clocks are ahead.
+    pub(crate) ahead: BTreeMap<Node, u64>,
     /// Everything that was ever transmitted, for tests with an adversary that listens.
     pub(crate) recorded: Vec<Flight>,
     pub(crate) records_all: bool,
@@ -131,6 +133,7 @@ impl World {
             walls: BTreeSet::new(),
             tamper: None,
             doom: None,
+            ahead: BTreeMap::new(),
             recorded: Vec::new(),
             records_all: true,
         };
@@ -167,8 +170,9 @@ impl World {
         world
     }
 
-    pub(crate) fn now(&self) -> Now {
-        Now { monotonic: self.clock, unix: EPOCH_START + self.clock.as_secs() }
+    pub(crate) fn now_at(&self, node: Node) -> Now {
+        let ahead = self.ahead.get(&node).copied().unwrap_or_default();
+        Now { monotonic: self.clock, unix: EPOCH_START + self.clock.as_secs() + ahead }
     }
 
     fn start_kgc(&mut self) {

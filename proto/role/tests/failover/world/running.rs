@@ -28,14 +28,14 @@ impl<'a> Stimulus<'a> {
 
 impl World {
     pub(crate) fn command(&mut self, edge: usize, command: EdgeCommand) {
-        let now = self.now();
+        let now = self.now_at(Node::Edge(edge));
         let machine = self.edges[edge].machine.as_mut().unwrap();
         machine.handle_input(now, Input::Command(command), &mut self.rng);
         self.settle(Node::Edge(edge));
     }
 
     pub(crate) fn lead(&mut self, leader: usize, command: LeaderCommand) {
-        let now = self.now();
+        let now = self.now_at(Node::Leader(leader));
         // A dead leader takes no orders.
         if let Some(machine) = &mut self.leaders[leader].machine {
             machine.handle_input(now, Input::Command(command), &mut self.rng);
@@ -44,7 +44,7 @@ impl World {
     }
 
     pub(crate) fn rule(&mut self, command: KgcCommand) {
-        let now = self.now();
+        let now = self.now_at(Node::Kgc);
         self.kgc.as_mut().unwrap().handle_input(now, Input::Command(command), &mut self.rng);
         self.settle(Node::Kgc);
     }
@@ -61,7 +61,7 @@ impl World {
     }
 
     pub(super) fn feed(&mut self, node: Node, stimulus: Stimulus<'_>) {
-        let now = self.now();
+        let now = self.now_at(node);
         match node {
             Node::Kgc => {
                 if let Some(machine) = &mut self.kgc {

@@ -1,0 +1,345 @@
+//! What time it is elsewhere: nodes ask one another, so that a machine whose clock is off is told.
+//!
+//! Nothing is decided by the answers here. A node that is asked says what its clock says; one that was dialled by whoever asks
+//! is believed to be who was dialled. Anybody may connect to a KGC or a leader, so there an answer counts only if a drone of the
+//! deployment signed it, and only once for each drone: strangers can neither raise an alarm nor outvote one. What is signed names
+//! both ends and a fresh number, so an answer is of no use elsewhere or later.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::time::Duration;
+
+use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use libp2p::request_response::{self, Codec, OutboundRequestId, ProtocolSupport};
+use libp2p::{PeerId, StreamProtocol};
+use quiver_role::{CLOCK_TOLERANCE, Route};
+use tokio::time::Instant;
+
+use crate::peers::Peers;
+
+const PROTOCOL: StreamProtocol = StreamProtocol::new("/quiver/1/clock");
+/// Bytes of the number that an answer is for.
+pub(crate) const NONCE_LEN: usize = 16;
+/// The longest signature of a drone, its identity included.
+const MAX_VOUCHER_LEN: u64 = 16 * 1024;
+/// How often a node asks.
+const PAUSE: Duration = Duration::from_secs(60);
+/// How long after a connection was set up its other end is asked: it may have to be let in first, and more come together.
+const SOON: Duration = Duration::from_secs(1);
+/// How many of those who dialled us are asked at a time.
+const SAMPLE: usize = 32;
+
+/// Whom a node asks for the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clocks {
+    /// Nobody, and it tells nobody: for machines that share a clock, and for who must not be known again by his.
+    Off,
+    /// Whom it dialled.
+    Dialled,
+    /// Also those who dialled it, as far as they [vouch](crate::Host::vouch) for what they say.
+    Everybody,
+}
+
+/// What others' clocks say, going by their last answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OtherClocks {
+    /// How many told the time.
+    pub heard: usize,
+    /// How many of them are further off than [`CLOCK_TOLERANCE`].
+    pub apart: usize,
+    /// By how many seconds the middle one of these is ahead of this machine's clock.
+    pub ahead: i64,
+}
+
+impl OtherClocks {
+    /// Whether most of the others have another time than this machine.
+    #[must_use]
+    pub fn differ(&self) -> bool {
+        self.apart * 2 > self.heard
+    }
+
+    /// Whether there are others and most of them have this machine's time.
+    #[must_use]
+    pub fn agree(&self) -> bool {
+        self.heard > 0 && !self.differ()
+    }
+
+    fn of(offsets: impl Iterator<Item = i64>) -> Self {
+        let (mut heard, mut apart) = (0, Vec::new());
+        for offset in offsets {
+            heard += 1;
+            if offset.unsigned_abs() > CLOCK_TOLERANCE {
+                apart.push(offset);
+            }
+        }
+        apart.sort_unstable();
+        let ahead = apart.get(apart.len() / 2).copied().unwrap_or_default();
+        Self { heard, apart: apart.len(), ahead }
+    }
+}
+
+/// What a node says of its clock: the time, and a drone's signature if it gives one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// Seconds since 1970.
+    pub(crate) unix: u64,
+    pub(crate) voucher: Vec<u8>,
+}
+
+/// What is signed: the number asked with, who asked, who answers, the time.
+pub(crate) fn statement(nonce: &[u8; NONCE_LEN], asker: &PeerId, teller: &PeerId, unix: u64) -> Vec<u8> {
+    let mut bytes = nonce.to_vec();
+    for peer in [asker, teller] {
+        let peer = peer.to_bytes();
+        // Some forty bytes.
+        bytes.extend_from_slice(&u32::try_from(peer.len()).unwrap_or(u32::MAX).to_be_bytes());
+        bytes.extend_from_slice(&peer);
+    }
+    bytes.extend_from_slice(&unix.to_be_bytes());
+    bytes
+}
+
+pub(crate) type Behaviour = request_response::Behaviour<ClockCodec>;
+
+pub(crate) fn behaviour(timeout: Duration) -> Behaviour {
+    let settings =
+        request_response::Config::default().with_request_timeout(timeout).with_max_concurrent_streams(2);
+    Behaviour::with_codec(ClockCodec, [(PROTOCOL, ProtocolSupport::Full)], settings)
+}
+
+/// A question that waits for its answer.
+struct Question {
+    nonce: [u8; NONCE_LEN],
+}
+
+/// The last answer of a peer.
+struct Heard {
+    /// The drone that vouched for it; none for whom we dialled.
+    drone: Option<String>,
+    ahead: i64,
+}
+
+/// Whom to ask when, and what they said.
+pub(crate) struct Asking {
+    whom: Clocks,
+    due: Option<Instant>,
+    open: HashMap<OutboundRequestId, Question>,
+    heard: HashMap<PeerId, Heard>,
+    /// Of those who dialled us, who was asked last: the next round goes on behind.
+    last: Option<PeerId>,
+}
+
+impl Asking {
+    pub(crate) fn new(whom: Clocks) -> Self {
+        Self { whom, due: None, open: HashMap::new(), heard: HashMap::new(), last: None }
+    }
+
+    /// Somebody is there whom to ask.
+    pub(crate) fn connected(&mut self, route: Route, now: Instant) {
+        let asks = match self.whom {
+            Clocks::Off => false,
+            Clocks::Dialled => route != Route::Inbound,
+            Clocks::Everybody => true,
+        };
+        if asks {
+            let soon = now + SOON;
+            self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
+        }
+    }
+
+    pub(crate) fn disconnected(&mut self, peer: &PeerId) -> bool {
+        self.heard.remove(peer).is_some()
+    }
+
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Asks whom it is time to ask.
+    pub(crate) fn tick(&mut self, peers: &Peers, behaviour: Option<&mut Behaviour>, now: Instant) {
+        let Some(behaviour) = behaviour.filter(|_| self.due.is_some_and(|due| due <= now)) else {
+            return;
+        };
+        let mut asked = peers.dialled();
+        if self.whom == Clocks::Everybody {
+            let sample = peers.inbound_after(self.last.as_ref(), SAMPLE);
+            self.last = sample.last().copied();
+            asked.extend(sample);
+        }
+        self.due = (!asked.is_empty()).then(|| now + PAUSE);
+        for peer in asked {
+            let nonce = rand::random();
+            self.open.insert(behaviour.send_request(&peer, nonce), Question { nonce });
+        }
+    }
+
+    /// The number that this answer is for, if it was asked for.
+    pub(crate) fn answered(&mut self, request: OutboundRequestId) -> Option<[u8; NONCE_LEN]> {
+        self.open.remove(&request).map(|question| question.nonce)
+    }
+
+    /// Notes what a peer's clock said. `drone`: who vouches for it, for one that dialled us.
+    pub(crate) fn note(&mut self, peer: PeerId, drone: Option<String>, theirs: u64, ours: u64) {
+        let ahead = i64::try_from(theirs.abs_diff(ours)).unwrap_or(i64::MAX);
+        let ahead = if theirs < ours { -ahead } else { ahead };
+        self.heard.insert(peer, Heard { drone, ahead });
+    }
+
+    /// All of it. A drone has one voice, however many connections.
+    pub(crate) fn others(&self) -> OtherClocks {
+        let dialled = self.heard.values().filter(|heard| heard.drone.is_none()).map(|heard| heard.ahead);
+        let drones: BTreeMap<&str, i64> =
+            self.heard.values().filter_map(|heard| Some((heard.drone.as_deref()?, heard.ahead))).collect();
+        OtherClocks::of(dialled.chain(drones.into_values()))
+    }
+}
+
+/// Sixteen bytes there; eight of time and a signature, or none, back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClockCodec;
+
+impl Codec for ClockCodec {
+    type Protocol = StreamProtocol;
+    type Request = [u8; NONCE_LEN];
+    type Response = Told;
+
+    async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Self::Request>
+    where
+        T: AsyncRead + Unpin + Send,
+    {
+        let mut nonce = [0; NONCE_LEN];
+        io.read_exact(&mut nonce).await?;
+        Ok(nonce)
+    }
+
+    async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Told>
+    where
+        T: AsyncRead + Unpin + Send,
+    {
+        let mut unix = [0; 8];
+        io.read_exact(&mut unix).await?;
+        let mut voucher = Vec::new();
+        io.take(MAX_VOUCHER_LEN + 1).read_to_end(&mut voucher).await?;
+        if voucher.len() as u64 > MAX_VOUCHER_LEN {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the signature is too long"));
+        }
+        Ok(Told { unix: u64::from_be_bytes(unix), voucher })
+    }
+
+    async fn write_request<T>(
+        &mut self,
+        _: &StreamProtocol,
+        io: &mut T,
+        nonce: Self::Request,
+    ) -> io::Result<()>
+    where
+        T: AsyncWrite + Unpin + Send,
+    {
+        io.write_all(&nonce).await
+    }
+
+    async fn write_response<T>(&mut self, _: &StreamProtocol, io: &mut T, told: Told) -> io::Result<()>
+    where
+        T: AsyncWrite + Unpin + Send,
+    {
+        let mut bytes = told.unix.to_be_bytes().to_vec();
+        bytes.extend_from_slice(&told.voucher);
+        io.write_all(&bytes).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::executor::block_on;
+    use futures::io::Cursor;
+
+    use super::*;
+
+    const NOW: u64 = 1_769_860_800;
+    const HOUR: u64 = 3600;
+
+    fn asking() -> Asking {
+        Asking::new(Clocks::Everybody)
+    }
+
+    #[test]
+    fn nobody_heard_neither_agrees_nor_differs() {
+        let others = asking().others();
+        assert!(!others.agree() && !others.differ());
+    }
+
+    #[test]
+    fn clock_is_doubted_when_most_others_have_another_time() {
+        let mut asking = asking();
+        asking.note(PeerId::random(), None, NOW + CLOCK_TOLERANCE, NOW);
+        assert!(asking.others().agree());
+        asking.note(PeerId::random(), None, NOW - HOUR, NOW);
+        assert!(asking.others().agree(), "one of two is no majority");
+        asking.note(PeerId::random(), Some("edge-1".into()), NOW - HOUR - 5, NOW);
+        let others = asking.others();
+        assert!(others.differ());
+        assert_eq!((others.heard, others.apart, others.ahead), (3, 2, -(HOUR as i64)));
+    }
+
+    #[test]
+    fn drone_with_many_connections_has_one_voice() {
+        let mut asking = asking();
+        asking.note(PeerId::random(), Some("edge-1".into()), NOW, NOW);
+        for _ in 0..5 {
+            asking.note(PeerId::random(), Some("edge-2".into()), NOW + HOUR, NOW);
+        }
+        assert!(asking.others().agree());
+    }
+
+    #[test]
+    fn who_left_is_not_heard_any_more() {
+        let (mut asking, peer) = (asking(), PeerId::random());
+        asking.note(peer, None, u64::MAX, 0);
+        assert!(asking.others().differ());
+        assert!(asking.disconnected(&peer));
+        assert_eq!(asking.others(), OtherClocks::default());
+    }
+
+    #[test]
+    fn answer_reads_back_and_one_that_is_too_long_is_refused() {
+        for length in [0, 200, MAX_VOUCHER_LEN as usize] {
+            let told = Told { unix: NOW, voucher: vec![7; length] };
+            let mut io = Cursor::new(Vec::new());
+            block_on(ClockCodec.write_response(&PROTOCOL, &mut io, told.clone())).unwrap();
+            let bytes = io.into_inner();
+            assert_eq!(
+                block_on(ClockCodec.read_response(&PROTOCOL, &mut Cursor::new(&bytes))).unwrap(),
+                told
+            );
+            let short = ClockCodec.read_response(&PROTOCOL, &mut Cursor::new(&bytes[..7])).await_error();
+            assert_eq!(short, io::ErrorKind::UnexpectedEof);
+        }
+        let long = vec![0; 8 + MAX_VOUCHER_LEN as usize + 1];
+        let refused = ClockCodec.read_response(&PROTOCOL, &mut Cursor::new(&long)).await_error();
+        assert_eq!(refused, io::ErrorKind::InvalidData);
+    }
+
+    trait AwaitError {
+        fn await_error(self) -> io::ErrorKind;
+    }
+
+    impl<F: Future<Output = io::Result<Told>>> AwaitError for F {
+        fn await_error(self) -> io::ErrorKind {
+            block_on(self).unwrap_err().kind()
+        }
+    }
+
+    #[test]
+    fn what_is_signed_differs_with_each_of_its_parts() {
+        let (a, b) = (PeerId::random(), PeerId::random());
+        let one = statement(&[1; 16], &a, &b, NOW);
+        for other in [
+            statement(&[2; 16], &a, &b, NOW),
+            statement(&[1; 16], &b, &a, NOW),
+            statement(&[1; 16], &a, &a, NOW),
+            statement(&[1; 16], &a, &b, NOW + 1),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
+}
