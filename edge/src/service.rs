@@ -78,12 +78,13 @@ impl<S: QuorumSuite> Drone<'_, S> {
         if self.name(state.as_ref())?.is_none() {
             let json = matches!(task, Task::Run { json: true });
             let address = self.config.metrics.filter(|_| task != Task::Enrol);
-            if self.enrol(store, state, token, json, address, &mut shutdown).await? == Enrolment::Interrupted
-            {
+            let ended = self.enrol(store.clone(), state, token, json, address, &mut shutdown).await?;
+            if ended == Enrolment::Interrupted {
                 return Ok(());
             }
             self.spend_token();
-            (store, state) = Store::open(&self.config.data_dir, &self.deployment, &by, Missing::Refuse)?;
+            // Opening the file anew would stretch the passphrase once more.
+            state = store.newest()?;
         } else if task == Task::Enrol {
             terminal::line("already enrolled")?;
         }

@@ -41,6 +41,12 @@ impl Store {
         Ok((Self { state: Arc::new(Mutex::new(state)) }, newest))
     }
 
+    /// The machine's state as it was last persisted.
+    pub(crate) fn newest(&self) -> Result<Option<Snapshot>> {
+        let newest = locked(&self.state).machine()?.pop();
+        Ok(newest.map(|mut record| Snapshot::new(std::mem::take(&mut *record))))
+    }
+
     /// Seed of the transport key.
     pub(crate) fn seed(&self) -> [u8; 32] {
         *locked(&self.state).seed()

@@ -69,7 +69,7 @@ impl NodeState {
         let corrupt = |what| Error::Corrupt { path: path.clone(), offset: 0, what };
         let (mut seed, mut notes, mut machine) = (None, BTreeMap::new(), Records::new());
         let mut attachments = Attachments::new();
-        for mut record in records {
+        for record in records {
             let Some((&tag, bytes)) = record.split_first() else {
                 return Err(corrupt("a record is empty"));
             };
@@ -79,12 +79,7 @@ impl NodeState {
                     let undecodable = |_| corrupt("the notes do not decode");
                     notes = serde_json::from_slice(bytes).map_err(undecodable)?;
                 }
-                MACHINE => {
-                    record.copy_within(1.., 0);
-                    let length = record.len() - 1;
-                    record.truncate(length);
-                    machine.push(record);
-                }
+                MACHINE => machine.push(untagged(record)),
                 // A later one of the same name takes the place of those before.
                 ATTACHMENT => {
                     let (name, bytes) =
@@ -152,6 +147,15 @@ impl NodeState {
         self.file.append(&records)
     }
 
+    /// Reads back the machine's records, oldest first, without deriving the file's key once more.
+    ///
+    /// # Errors
+    /// Those of [`StateFile::records`].
+    pub fn machine(&mut self) -> Result<Records> {
+        let tagged = self.file.records()?.into_iter().filter(|record| record.first() == Some(&MACHINE));
+        Ok(tagged.map(untagged).collect())
+    }
+
     /// Whether replacing everything pays ([`StateFile::journal_outgrown`]).
     pub fn journal_outgrown(&self) -> bool {
         self.file.journal_outgrown()
@@ -180,6 +184,15 @@ fn read_attachment(bytes: &[u8]) -> Option<(String, Zeroizing<Vec<u8>>)> {
     Some((name, Zeroizing::new(rest.to_vec())))
 }
 
+/// In its place: no second copy of a secret is left behind.
+fn untagged(mut record: Zeroizing<Vec<u8>>) -> Zeroizing<Vec<u8>> {
+    let rest = 1..record.len();
+    let length = rest.len();
+    record.copy_within(rest, 0);
+    record.truncate(length);
+    record
+}
+
 fn tagged(tag: u8, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
     let mut record = Zeroizing::new(Vec::with_capacity(1 + bytes.len()));
     record.push(tag);
@@ -205,9 +218,11 @@ mod tests {
         state.attach("other", b"").expect("attach");
         state.append(&["two"]).expect("append");
         state.attach("keys", b"new").expect("attach");
+        let read_back = state.machine().expect("read back");
         drop(state);
         let (mut state, records) = open();
-        assert_eq!(records.len(), 2);
+        assert_eq!(records.iter().map(|record| &record[..]).collect::<Vec<_>>(), [b"one", b"two"]);
+        assert_eq!(records, read_back);
         assert_eq!(
             (state.attachment("keys"), state.attachment("other")),
             (Some(&b"new"[..]), Some(&b""[..]))
