@@ -55,7 +55,7 @@ pub fn image_of(profile: &str, package: &str, name: &str, features: &str) -> Pat
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let built = named(&build(&manifest, &what), name);
-    let own = built.with_file_name(format!("{name}[{features}]"));
+    let own = built.with_file_name(format!("{name}[{}]", features.replace(',', "+")));
     let copy = own.with_extension(std::process::id().to_string());
     fs::copy(&built, &copy).and_then(|_| fs::rename(&copy, &own)).expect("the image can be copied");
     own

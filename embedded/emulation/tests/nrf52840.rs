@@ -5,6 +5,8 @@
 mod air;
 #[path = "nrf52840/bench.rs"]
 mod bench;
+#[path = "nrf52840/envelopes.rs"]
+mod envelopes;
 #[path = "nrf52840/stage.rs"]
 mod stage;
 #[path = "nrf52840/supply.rs"]

@@ -1,8 +1,8 @@
 """Calls the functions in assembly of a linked image, on Unicorn's Cortex-M4, and compares what they do with what they stand for.
 
-    python functions.py IMAGE
+    python functions.py IMAGE [FUNCTION...]
 
-Exit status 0 if all agree; else it says which does not.
+The functions named must be there, beside those that every image has. Exit status 0 if all agree; else it says which does not.
 """
 
 import hashlib
@@ -19,6 +19,8 @@ AREA, BACK = RAM + 0x2000, 0xF_FFFE
 ARGUMENTS = [getattr(arm, f"UC_ARM_REG_R{n}") for n in range(4)]
 KEPT = [getattr(arm, f"UC_ARM_REG_R{n}") for n in range(4, 12)]
 START = (0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19)
+# The prime of the field that BLS12-381 is defined over.
+BLS12_381 = 0x1A0111EA397FE69A4B1BA7B6434BACD764774B84F38512BF6730D2A0F6B0F6241EABFFFEB153FFFFB9FEFFFFFFFFAAAB
 
 
 class Image:
@@ -125,15 +127,33 @@ def erasures(image: Image, chance: Random) -> None:
         assert not any(image.uc.mem_read(at, length)), f"quiver_erase of {length} bytes"
 
 
+def products(image: Image, chance: Random) -> None:
+    """Montgomery's product of random elements, and of those whose limbs are all zeros or all ones; from places that overlap nothing."""
+    one, two, out, modulus = (AREA + 0x40 * n for n in range(4))
+    image.uc.mem_write(modulus, BLS12_381.to_bytes(48, "little"))
+    extreme = [0, 1, BLS12_381 - 1, (1 << 380) - 1, (1 << 32) - 1, BLS12_381 - (1 << 32), (1 << 384) % BLS12_381]
+    pairs = [(a, b) for a in extreme for b in extreme]
+    pairs += [(chance.randrange(BLS12_381), chance.randrange(BLS12_381)) for _ in range(500)]
+    back = pow(1 << 384, -1, BLS12_381)
+    for a, b in pairs:
+        image.uc.mem_write(one, a.to_bytes(48, "little"))
+        image.uc.mem_write(two, b.to_bytes(48, "little"))
+        image.call("quiver_fp_multiply", out, one, two, modulus, writes=range(out, out + 48))
+        product = int.from_bytes(image.uc.mem_read(out, 48), "little")
+        assert product == a * b * back % BLS12_381, f"{a:#x} times {b:#x}: {product:#x}"
+
+
 def main() -> None:
     """All of it, of the image that the command line names."""
     image, chance = Image(sys.argv[1]), Random(7)
-    for name in ("memcpy", "memmove", "memcmp", "quiver_sha256_compress", "quiver_erase"):
+    for name in ("memcpy", "memmove", "memcmp", "quiver_sha256_compress", "quiver_erase", *sys.argv[2:]):
         assert name in image.functions, f"the image has no {name}"
     moves(image, chance)
     comparisons(image, chance)
     hashes(image, chance)
     erasures(image, chance)
+    if "quiver_fp_multiply" in image.functions:
+        products(image, chance)
 
 
 main()

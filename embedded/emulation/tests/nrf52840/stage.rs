@@ -14,7 +14,6 @@ pub(crate) const NAME: &str = "board-1";
 /// KGC, leader and a board.
 pub(crate) struct Stage {
     pub(crate) deployment: Deployment,
-    #[expect(dead_code, reason = "it runs as long as this lives")]
     pub(crate) kgc: Process,
     pub(crate) leader: Process,
     pub(crate) model: Model,
