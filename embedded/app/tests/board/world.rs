@@ -428,6 +428,12 @@ impl World {
         self.wants = Wants::default();
     }
 
+    /// The board hears these bytes as if its leader had said them.
+    pub(crate) fn pretend(&mut self, bytes: &[u8]) {
+        let from = self.to_leader.expect("a leader is connected");
+        self.gateway.send(&ToBoard::Received { from, bytes: bytes.into() }).unwrap();
+    }
+
     /// Another gateway takes this one's place.
     pub(crate) fn restart_gateway(&mut self) {
         self.hang_up();

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
 use quiver_firmware::State;
-use quiver_link::Counter;
+use quiver_link::{Counter, encode_line};
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{LeaderCommand, LeaderEvent};
 
@@ -159,6 +159,64 @@ fn garbage_on_both_lines_is_counted_and_keys_go_on() {
     let report = world.report.expect("a report");
     assert!(report.value(Counter::BadFrames) > 10 && report.value(Counter::TooLong) > 0, "{report}");
     assert!(world.knobs.starved.get() <= Duration::from_secs(1), "{:?}", world.knobs.starved.get());
+}
+
+/// A frame in good order, but of this version.
+fn frame_of_version(version: u8) -> Vec<u8> {
+    (0..=u8::MAX)
+        .map(|filler| {
+            let mut body = vec![version, 1, 1, filler, filler];
+            let crc = body.iter().fold(!0u32, |crc, byte| {
+                (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+                    crc >> 1 ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
+                })
+            });
+            body.extend((!crc).to_le_bytes());
+            body
+        })
+        // Without a zero, COBS is the length and the bytes themselves.
+        .find(|body| !body.contains(&0))
+        .map(|body| [&[0, 1 + u8::try_from(body.len()).unwrap()], &*body, &[0]].concat())
+        .unwrap()
+}
+
+#[test]
+fn each_bad_input_is_counted_under_its_name_on_the_console_and_over_the_link() {
+    let mut world = World::joined(16);
+    let told = |world: &mut World, counters: &[Counter]| {
+        world.report = None;
+        world.until("a report", |world| world.report.is_some());
+        let before = world.said.len();
+        world.type_line("status");
+        world.until("status", |world| world.said[before..].contains("\nend\n"));
+        let (report, said) = (world.report.take().unwrap(), world.said[before..].to_string());
+        for counter in counters {
+            assert!(report.value(*counter) > 0, "{counter:?}: {report}");
+            assert!(said.contains(&format!("{}=", counter.name())), "{counter:?}: {said}");
+        }
+    };
+    let nonsense = encode_line(0, b"\x77nonsense").unwrap();
+    let mut changed = nonsense.clone();
+    changed[6] ^= 1;
+    world.wire.say(&frame_of_version(2));
+    world.wire.say(&nonsense);
+    world.wire.say(&changed);
+    world.wire.say(&[&[0][..], &[1; 5_000], &[0]].concat());
+    world.pretend(b"no message of any version");
+    let wrong =
+        [Counter::WrongVersion, Counter::Malformed, Counter::BadFrames, Counter::TooLong, Counter::Offences];
+    told(&mut world, &wrong);
+    world.until("agreement", World::agree);
+    // A bit changes in everything that was ever stored and is still there.
+    world.stop_board();
+    for byte in
+        world.flash.chip().bytes[2 * flash::PAGE..].iter_mut().step_by(64).filter(|byte| **byte != 0xff)
+    {
+        *byte ^= 4;
+    }
+    world.start_board();
+    world.until("fault", |world| world.said.contains("\nfault "));
+    told(&mut world, &[Counter::StateDamaged]);
 }
 
 #[test]
