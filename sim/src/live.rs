@@ -1,6 +1,5 @@
 //! The live world: every drone is a libp2p node, in this process or with workers elsewhere; time is real.
 
-mod admission;
 mod board;
 mod centres;
 pub mod checks;
@@ -15,6 +14,7 @@ mod phases;
 mod services;
 mod setting;
 mod swarm;
+mod unnamed;
 mod wire;
 mod worker;
 mod world;
@@ -73,9 +73,7 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<Report> {
 
 /// Running out of descriptors shows only as handshakes that time out, so it is checked up front.
 fn check_files(plan: &Plan) -> Result<()> {
-    // Who comes without a name does so beside all others.
-    let unnamed = if plan.admission.is_some() { quiver_world::admission::AT_ONCE as u64 } else { 0 };
-    let drones = u64::from(plan.drones) + u64::from(plan.newcomers()) + unnamed;
+    let drones = u64::from(plan.drones) + u64::from(plan.newcomers());
     let needed = match plan.transport {
         TransportKind::Memory => return Ok(()),
         // Both ends of a connection are in this process.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use quiver_quorum::Parameters;
-use quiver_world::admission::{FIELDS, MAX_VISITORS};
+use quiver_world::admission::{FIELDS, MAX_UNNAMED};
 use serde::{Deserialize, Serialize};
 
 use crate::{Result, SimError};
@@ -258,11 +258,20 @@ impl Plan {
     /// Refuses policies that cannot be demanded, and more drones than there is patience for.
     pub(crate) fn check_admission(&self) -> Result<(), String> {
         let Some(policy) = &self.admission else { return Ok(()) };
-        if self.drones > MAX_VISITORS {
+        if self.drones > MAX_UNNAMED {
             return Err(format!(
-                "--admission: {} drones are too many: each makes two runs of the exchange; at most {MAX_VISITORS}",
+                "--admission: {} drones are too many: each makes several runs of the exchange; at most {MAX_UNNAMED}",
                 self.drones
             ));
+        }
+        if self.envelopes || self.orders {
+            return Err("--admission: drones without a name have no key to open --envelopes or to collect the keys of --orders with".into());
+        }
+        if self.strict_paper {
+            return Err(
+                "--admission: the algorithms as published, --strict-paper, know no members without a name"
+                    .into(),
+            );
         }
         quiver_world::admission::check(policy)
             .map_err(|error| format!("--admission: {error} (the fields are {FIELDS})"))

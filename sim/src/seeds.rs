@@ -26,10 +26,8 @@ pub(crate) enum Player {
     Collector = 8,
     /// A KGC that makes its keys with the others.
     Founding = 9,
-    /// The gate before which drones without a name come.
-    Gate = 10,
-    /// A drone before it: a node for each run.
-    Visitor = 11,
+    /// A drone without a name: a node for each of its lives.
+    Unnamed = 10,
 }
 
 /// What a player draws for.

@@ -55,22 +55,25 @@ fn twenty_drones_hold_every_invariant_over_memory() {
 }
 
 #[test]
-fn drones_without_a_name_get_in_exactly_if_they_are_inside_the_fence() {
+fn drones_without_a_name_are_members_exactly_if_they_are_inside_the_fence() {
     for transport in [TransportKind::Memory, TransportKind::Tcp] {
         let admission = Some(quiver_world::admission::FENCE.into());
-        let report = pass(&Plan { admission, transport, restart_leader: false, ..plan(12) });
-        let runs: Vec<_> =
-            report.operations.iter().filter(|run| run.name.starts_with("admission, run")).collect();
-        let [first, second] = runs.as_slice() else { panic!("{:?}", names(&report)) };
-        let let_in = |name: &str| name.split_once(": ").unwrap().1.to_string();
-        assert_eq!(let_in(&first.name), let_in(&second.name));
-        assert!(let_in(&first.name).ends_with(" of 12 let in"), "{}", first.name);
-        for run in runs {
-            assert_eq!(run.latencies.len(), 12);
+        let report = pass(&Plan { admission, transport, ..plan(12) });
+        let named = |beginning: &str| {
+            let found = report.operations.iter().find(|it| it.name.starts_with(beginning));
+            found.unwrap_or_else(|| panic!("{beginning} is not among {:?}", names(&report)))
+        };
+        let (first, again) = (named("form group: "), named("come again: "));
+        assert!(first.name.ends_with(" of 12 let in"), "{}", first.name);
+        // Some are inside and some are not.
+        assert!((1..12).contains(&first.drones), "{}", first.drones);
+        for admission in [first, again] {
+            assert_eq!(admission.latencies.len(), admission.drones);
             // An offer to each, at least.
-            assert!(run.leader_bytes.unwrap() > 12 * 8_000, "{:?}", run.leader_bytes);
-            assert!(run.leader_cpu.unwrap() > Duration::ZERO);
+            assert!(admission.leader_bytes.unwrap() > 12 * 8_000, "{:?}", admission.leader_bytes);
+            assert!(admission.leader_cpu.unwrap() > Duration::ZERO);
         }
+        assert_eq!(named("restart leader").drones, again.drones);
     }
 }
 
@@ -125,6 +128,16 @@ fn a_deputy_takes_over_from_a_leader_that_is_lost_for_good() {
     let last = report.operations.last().unwrap();
     assert_eq!(last.name, "leader lost: deputy opens a term");
     assert_eq!((last.drones, last.epochs), (last.latencies.len(), 1));
+}
+
+#[test]
+fn drones_without_a_name_apply_again_to_the_deputy_of_a_leader_that_is_lost_for_good() {
+    let admission = Some(quiver_world::admission::FENCE.into());
+    let strategy = quiver_sim::plan::StrategyChoice::Tree;
+    let report = pass(&Plan { admission, strategy, deputies: 1, ..plan(8) });
+    let last = report.operations.last().unwrap();
+    assert_eq!(last.name, "leader lost: deputy opens a term");
+    assert!(last.drones >= 1 && last.latencies.len() == last.drones);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The application's side of a driver.
 
-use libp2p::Multiaddr;
+use libp2p::{Multiaddr, PeerId};
 use quiver_role::Machine;
 
 use crate::error::HostError;
@@ -37,6 +37,13 @@ pub trait Host<M: Machine>: Send {
     fn voucher(&mut self, machine: &M, statement: &[u8], signed: &[u8]) -> Option<String> {
         let _ = (machine, statement, signed);
         None
+    }
+
+    /// Hears every frame between the node and one peer, in either direction: the id of the request that it belongs to (empty for a message to
+    /// the group) and the message, as they are on the wire; and, without a peer, what it says to the whole group. For whoever looks into what
+    /// a peer can be told by.
+    fn frame(&mut self, peer: Option<&PeerId>, request: &[u8], message: &[u8]) {
+        let _ = (peer, request, message);
     }
 
     /// Called right before the machine is given a batch of inputs.

@@ -211,6 +211,11 @@ impl Network {
         [self.outbox.wake_at(), self.dialler.wake_at(), self.asking.wake_at()].into_iter().flatten().min()
     }
 
+    /// The transport's name of a connected peer.
+    pub(crate) fn peer_id(&self, peer: Peer) -> Option<PeerId> {
+        self.peers.id(peer)
+    }
+
     /// Sends a message to one peer.
     pub(crate) fn send(&mut self, to: Peer, frame: Frame) {
         if self.is_sendable(&frame.message) {

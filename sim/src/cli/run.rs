@@ -86,9 +86,9 @@ pub(super) struct RunArgs {
     /// and everywhere afterwards
     #[arg(long)]
     orders: bool,
-    /// Let every drone come twice before a leader's gate without telling who it is, and check that exactly those get in whom a
-    /// policy lets in, and that nothing the leader sees tells one drone's two runs. The policy is in the file, over x and y (metres
-    /// from -1000 to 1000) and battery (percent); without a file it is a circle
+    /// Let drones join without telling who they are, and check that exactly those are members whom a policy lets in, and that
+    /// nothing the leader sees tells one drone's two memberships. The policy is in the file, over x and y (metres from -1000 to
+    /// 1000) and battery (percent); without a file it is a circle
     #[arg(long, value_name = "POLICYFILE")]
     admission: Option<Option<PathBuf>>,
     /// Do not kill and rebuild the leader at the end

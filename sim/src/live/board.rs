@@ -53,6 +53,8 @@ pub(crate) struct DroneLog {
     pub(crate) order: Option<(Vec<u8>, Instant)>,
     /// What it read in it, and when.
     pub(crate) read: Option<(Vec<u8>, Instant)>,
+    /// Whether it was let in or turned away when it came without a name last, and when.
+    pub(crate) let_in: Option<(bool, Instant)>,
     /// Whether it was put out of the group.
     pub(crate) evicted: bool,
     /// Whether the process that hosted it is gone. Nothing is expected of it any more.
@@ -72,6 +74,8 @@ impl DroneLog {
             Happening::Opened(number) => self.opened.entry(number).or_insert((0, at)).0 += 1,
             Happening::Unfit => self.unfit.push(at),
             Happening::Order(data) => self.order = Some((data, at)),
+            Happening::Admitted(_) => self.let_in = Some((true, at)),
+            Happening::Unsatisfied => self.let_in = Some((false, at)),
             Happening::Left => self.left = Some(at),
             Happening::Evicted => self.evicted = true,
             Happening::Refused => self.refused = Some(at),
@@ -88,6 +92,8 @@ pub(crate) struct LeaderEpoch {
     pub(crate) members: Vec<u32>,
     /// Members with names that are no drone's.
     pub(crate) strangers: Vec<String>,
+    /// Pseudonyms of members without a name of which nobody has said yet that they are his.
+    pub(crate) unnamed: Vec<[u8; 16]>,
 }
 
 /// What the leader reported.
@@ -110,12 +116,33 @@ pub(crate) struct Logs {
     pub(crate) drones: Vec<DroneLog>,
     /// The leader's.
     pub(crate) leader: LeaderLog,
+    /// Who said that he has which pseudonym.
+    pub(crate) pseudonyms: BTreeMap<[u8; 16], u32>,
     /// How many drones of the leader's newest epoch have not crashed.
     pub(crate) living: usize,
     /// What the KGC bound each name to: H(D, P).
     pub(crate) pins: BTreeMap<String, [u8; 32]>,
     /// Complaints of anybody about anybody, with how often they came.
     pub(crate) offences: BTreeMap<String, u64>,
+}
+
+impl Logs {
+    /// Counts those as members of an epoch who have said who they are.
+    fn recognise(&mut self) {
+        let Self { pseudonyms, leader, .. } = self;
+        for epoch in leader.epochs.iter_mut().filter(|epoch| !epoch.unnamed.is_empty()) {
+            let LeaderEpoch { members, unnamed, .. } = epoch;
+            unnamed.retain(|pseudonym| match pseudonyms.get(pseudonym) {
+                None => true,
+                Some(drone) => {
+                    if let Err(place) = members.binary_search(drone) {
+                        members.insert(place, *drone);
+                    }
+                    false
+                }
+            });
+        }
+    }
 }
 
 /// What a phase waits for.
@@ -138,6 +165,8 @@ pub(crate) enum Goal {
     HasOrder,
     /// The drone has read it.
     ReadOrder,
+    /// The drone was let in without a name, or turned away.
+    Decided,
     /// The drone left.
     Left,
     /// The drone was refused.
@@ -151,6 +180,7 @@ impl Goal {
             Self::Enrolled => drone.enrolled,
             Self::HasOrder => drone.order.as_ref().map(|(_, at)| *at),
             Self::ReadOrder => drone.read.as_ref().map(|(_, at)| *at),
+            Self::Decided => drone.let_in.map(|(_, at)| at),
             Self::Left => drone.left,
             Self::Refused => drone.refused,
             Self::Opened(number) => drone.opened.get(&number).map(|(_, at)| *at),
@@ -256,7 +286,8 @@ impl State {
     fn count_living(&mut self) {
         let alive = |index: &&u32| self.logs.drones.get(**index as usize).is_some_and(|log| !log.crashed);
         let newest = self.logs.leader.epochs.last();
-        self.logs.living = newest.map_or(0, |epoch| epoch.members.iter().filter(alive).count());
+        self.logs.living =
+            newest.map_or(0, |epoch| epoch.members.iter().filter(alive).count() + epoch.unnamed.len());
     }
 }
 
@@ -288,7 +319,23 @@ impl Board {
 
     /// Something happened to a drone elsewhere, at that time of this process's clock.
     pub(crate) fn happened_at(&self, index: u32, what: Happening, at: Instant) {
+        if let Happening::Admitted(pseudonym) = what {
+            let mut state = self.lock();
+            state.logs.pseudonyms.insert(pseudonym, index);
+            state.logs.recognise();
+            state.count_living();
+        }
         self.record(index, |log| log.note(what, at));
+    }
+
+    /// Whether these are let in or turned away is to be seen anew.
+    pub(crate) fn undecided(&self, drones: &[u32]) {
+        let mut state = self.lock();
+        for drone in drones {
+            if let Some(log) = state.logs.drones.get_mut(*drone as usize) {
+                log.let_in = None;
+            }
+        }
     }
 
     fn record(&self, index: u32, record: impl FnOnce(&mut DroneLog)) {
@@ -333,6 +380,7 @@ impl Board {
         if state.logs.leader.epochs.len() == epochs {
             return;
         }
+        state.logs.recognise();
         state.count_living();
         if state.reconsider_all() {
             self.reached.notify_one();
@@ -446,7 +494,7 @@ mod tests {
 
     fn lead(board: &Board, counter: u64, members: Vec<u32>) {
         board.leader(|log, _| {
-            log.epochs.push(LeaderEpoch { held: held(counter), members, strangers: vec![] });
+            log.epochs.push(LeaderEpoch { held: held(counter), members, strangers: vec![], unnamed: vec![] });
         });
     }
 

@@ -1,16 +1,17 @@
 //! An edge drone in its two lives: at the KGCs, and in the swarm.
 
-use std::sync::Arc;
-
 use quiver_ainq::{IssuedToken, Suite};
+use quiver_crypto::Secret;
 use quiver_net::Multiaddr;
 use quiver_role::{Edge, EdgeConfig, Route, Snapshot};
 use tokio::sync::oneshot;
 
 use super::drone_name;
-use super::host::{Disk, DroneHost};
+use super::host::{Disk, Purpose};
 use super::node::Node;
 use super::setting::Setting;
+use super::swarm::Request;
+use super::unnamed::Wanderer;
 use crate::seeds::{self, Player};
 use crate::{Result, SimError};
 
@@ -25,12 +26,14 @@ pub(crate) struct Drone<S: Suite> {
     /// How often it was started.
     lives: u32,
     node: Option<Node<Edge<S>>>,
+    /// What goes about without a name, in the place of that node.
+    unnamed: Option<Wanderer<S>>,
 }
 
 impl<S: Suite> Drone<S> {
     /// A drone that was given a token and nothing else.
     pub(crate) fn new(index: u32, token: IssuedToken<S>) -> Self {
-        Self { index, token: Some(token), disk: Disk::default(), lives: 0, node: None }
+        Self { index, token: Some(token), disk: Disk::default(), lives: 0, node: None, unnamed: None }
     }
 
     /// Its number.
@@ -49,8 +52,12 @@ impl<S: Suite> Drone<S> {
         Ok(())
     }
 
-    /// Starts from what it persisted and connects to the leaders.
+    /// Starts from what it persisted and connects to the leaders; where a policy is demanded, it waits to be told to, without its name.
     pub(crate) fn take_off(&mut self, setting: &Setting<S>, leaders: &[Multiaddr]) -> Result<()> {
+        if let Some(admission) = setting.admission.as_ref().filter(|admission| admission.is_for(self.index)) {
+            self.unnamed = Some(Wanderer::new(self.index, setting, admission, leaders)?);
+            return Ok(());
+        }
         let dial = leaders.iter().map(|leader| (Route::Leader, leader.clone()));
         self.node = Some(self.start(setting, None, dial.collect(), None)?);
         Ok(())
@@ -59,6 +66,29 @@ impl<S: Suite> Drone<S> {
     /// The running node.
     pub(crate) fn node(&self) -> Result<&Node<Edge<S>>> {
         self.node.as_ref().ok_or_else(|| SimError::Stopped { who: drone_name(self.index) })
+    }
+
+    /// Asks it to do something.
+    pub(crate) async fn ask(&self, setting: &Setting<S>, request: Request) -> Result<()> {
+        match &self.unnamed {
+            Some(unnamed) if request == Request::Join => unnamed.go().await,
+            Some(unnamed) => unnamed.command(request.command(setting)?).await,
+            None => self.node()?.command(request.command(setting)?).await,
+        }
+    }
+
+    /// What it can export now.
+    pub(crate) async fn export(&self, setting: &Setting<S>) -> Result<Option<Secret<32>>> {
+        let name = setting.export.clone();
+        let look = move |edge: &Edge<S>| edge.export(&name);
+        match &self.unnamed {
+            None => self.node()?.inspect(look).await,
+            Some(unnamed) => match unnamed.handle() {
+                None => Ok(None),
+                // It may be over just now, and its keys with it.
+                Some(handle) => Ok(handle.inspect(look).await.ok().flatten()),
+            },
+        }
     }
 
     fn start(
@@ -79,13 +109,7 @@ impl<S: Suite> Drone<S> {
         let state = self.disk.with(|stored| stored.clone());
         let machine = Edge::new(config, state.as_ref())
             .map_err(|source| SimError::Restore { who: who.clone(), source: Box::new(source) })?;
-        let host = DroneHost {
-            index: self.index,
-            reports: setting.reports.clone(),
-            disk: self.disk.clone(),
-            export: Arc::clone(&setting.export),
-            enrolled,
-        };
+        let host = Purpose::new(self.index, setting).host(self.disk.clone(), enrolled, None);
         let life = self.lives;
         self.lives += 1;
         let rng = seeds::generator(setting.seed, Player::Drone, self.index, life);

@@ -30,6 +30,10 @@ pub(crate) enum Happening {
     Unfit,
     /// It has the order for the second phase.
     Order(Vec<u8>),
+    /// It is a member without a name, under this pseudonym.
+    Admitted([u8; 16]),
+    /// It does not satisfy what is demanded.
+    Unsatisfied,
     /// It left.
     Left,
     /// It was put out of the group.

@@ -3,13 +3,17 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quiver_ainq::{Name, Suite};
-use quiver_net::{Host, HostError};
+use quiver_net::{Host, HostError, PeerId};
+use quiver_role::edge::Ending;
 use quiver_role::{Edge, EdgeEvent, EnvelopeEvent, Leader, LeaderEvent, LeaderRecord, Snapshot};
+use quiver_world::admission::is_unsatisfied;
 use quiver_world::conditional::CHANNEL;
 use tokio::sync::oneshot;
 
 use super::board::{Board, Held, LeaderEpoch};
 use super::happening::{Happening, Reports};
+use super::setting::Setting;
+use super::unnamed::Admission;
 use super::{drone_index, drone_name};
 use crate::measure::CpuProbe;
 
@@ -53,6 +57,37 @@ pub(crate) struct DroneHost {
     pub(crate) export: Arc<Name>,
     /// Told when the drone is enrolled.
     pub(crate) enrolled: Option<oneshot::Sender<()>>,
+    /// Told when a drone without a name is over.
+    pub(crate) over: Option<oneshot::Sender<Ending>>,
+}
+
+/// What the hosts of one drone's nodes have in common.
+pub(crate) struct Purpose {
+    index: u32,
+    reports: Arc<dyn Reports>,
+    export: Arc<Name>,
+}
+
+impl Purpose {
+    pub(crate) fn new<S: Suite>(index: u32, setting: &Setting<S>) -> Self {
+        Self { index, reports: setting.reports.clone(), export: setting.export.clone() }
+    }
+
+    /// The side of an edge without a name.
+    pub(crate) fn unnamed(&self, disk: Disk<Option<Snapshot>>, over: oneshot::Sender<Ending>) -> DroneHost {
+        self.host(disk, None, Some(over))
+    }
+
+    /// The side of an edge.
+    pub(crate) fn host(
+        &self,
+        disk: Disk<Option<Snapshot>>,
+        enrolled: Option<oneshot::Sender<()>>,
+        over: Option<oneshot::Sender<Ending>>,
+    ) -> DroneHost {
+        let Self { index, reports, export } = self;
+        DroneHost { index: *index, reports: reports.clone(), disk, export: export.clone(), enrolled, over }
+    }
 }
 
 impl<S: Suite> Host<Edge<S>> for DroneHost {
@@ -87,9 +122,10 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
                 self.reports.happened(index, heard);
             }
             EdgeEvent::Envelope(event) => self.envelope(&event),
-            EdgeEvent::Admitted { .. } | EdgeEvent::Ended(_) => {
-                tracing::debug!(drone = index, ?event, "without a name");
+            EdgeEvent::Admitted { pseudonym, .. } => {
+                self.reports.happened(index, Happening::Admitted(pseudonym.0));
             }
+            EdgeEvent::Ended(why) => self.ended(why),
             EdgeEvent::Left => self.reports.happened(index, Happening::Left),
             EdgeEvent::Evicted => self.reports.happened(index, Happening::Evicted),
             EdgeEvent::Refused(reason) => {
@@ -107,6 +143,23 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
 }
 
 impl DroneHost {
+    fn ended(&mut self, why: Ending) {
+        tracing::debug!(drone = self.index, ?why, "over");
+        match &why {
+            why if is_unsatisfied(why) => {
+                self.reports.happened(self.index, Happening::Unsatisfied);
+            }
+            Ending::Denied(error) if why.is_final() => {
+                self.reports.offence(&drone_name(self.index), &format!("was turned away: {error}"));
+            }
+            _ => {}
+        }
+        if let Some(over) = self.over.take() {
+            // Whoever waited may have given up.
+            let _ = over.send(why);
+        }
+    }
+
     fn envelope(&self, event: &EnvelopeEvent) {
         let happening = match event {
             EnvelopeEvent::Opened { data, author: Some(_), .. } => {
@@ -122,15 +175,16 @@ impl DroneHost {
 }
 
 /// The side of the leader.
-pub(crate) struct LeaderHost {
+pub(crate) struct LeaderHost<S: Suite> {
     pub(crate) board: Arc<Board>,
     pub(crate) disk: Disk<Vec<LeaderRecord>>,
     pub(crate) export: Arc<Name>,
     pub(crate) probe: CpuProbe,
+    pub(crate) admission: Option<Arc<Admission<S>>>,
 }
 
-impl LeaderHost {
-    fn activated<S: Suite>(&self, machine: &Leader<S>, epoch: quiver_ainq::Epoch) {
+impl<S: Suite> LeaderHost<S> {
+    fn activated(&self, machine: &Leader<S>, epoch: quiver_ainq::Epoch) {
         let key = machine.export(&self.export);
         let (mut members, mut strangers) = (Vec::new(), Vec::new());
         for (_, name) in machine.members() {
@@ -140,13 +194,14 @@ impl LeaderHost {
             }
         }
         members.sort_unstable();
+        let unnamed = machine.anonymous_members().map(|(_, member)| member.pseudonym.0).collect();
         self.board.leader(|log, at| {
-            log.epochs.push(LeaderEpoch { held: Held { epoch, key, at }, members, strangers });
+            log.epochs.push(LeaderEpoch { held: Held { epoch, key, at }, members, strangers, unnamed });
         });
     }
 }
 
-impl<S: Suite> Host<Leader<S>> for LeaderHost {
+impl<S: Suite> Host<Leader<S>> for LeaderHost<S> {
     fn persist(&mut self, records: &[LeaderRecord]) -> Result<(), HostError> {
         self.disk.with(|stored| stored.extend_from_slice(records));
         Ok(())
@@ -167,6 +222,12 @@ impl<S: Suite> Host<Leader<S>> for LeaderHost {
                 self.board.offence("leader", &format!("re-key failed: {error}"));
             }
             other => tracing::debug!(?other, "leader"),
+        }
+    }
+
+    fn frame(&mut self, peer: Option<&PeerId>, request: &[u8], message: &[u8]) {
+        if let Some(admission) = &self.admission {
+            admission.watch.saw(peer, request, message);
         }
     }
 

@@ -109,14 +109,16 @@ impl<'w, S: Suite> Run<'w, S> {
         if self.world.plan.orders {
             self.second_phase().await?;
         }
-        self.pass_unnamed().await?;
+        self.come_again().await?;
         self.count_out();
         if self.world.plan.deputies > 0 {
             self.lose_leader().await?;
         } else if self.world.plan.restart_leader {
             self.restart_leader().await?;
         }
-        self.final_look().await
+        self.final_look().await?;
+        self.look_for_links();
+        Ok(())
     }
 
     fn played(self) -> Played {

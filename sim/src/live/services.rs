@@ -12,7 +12,7 @@ use quiver_net::Multiaddr;
 use quiver_quorum::QuorumSuite;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::quorum::Ibe;
-use quiver_role::{Kgcs, Leader, LeaderConfig, LeaderRecord, Route};
+use quiver_role::{Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderRecord, Route};
 use quiver_world::Generated;
 use quiver_world::treasury::{Alone, Treasury};
 
@@ -21,6 +21,7 @@ use super::founding;
 use super::host::{Disk, LeaderHost};
 use super::node::Node;
 use super::setting::Setting;
+use super::unnamed::{Admission, refused, unix_time};
 use crate::measure::{CpuMeter, CpuProbe};
 use crate::plan::Plan;
 use crate::seeds::{self, Player};
@@ -112,7 +113,7 @@ impl<S: Suite> LeaderSeat<S> {
     }
 
     /// Starts the leader from what its former life persisted.
-    pub(crate) fn start(&mut self, setting: &Setting<S>, listen: Multiaddr) -> Result<Node<Leader<S>>> {
+    pub(crate) async fn start(&mut self, setting: &Setting<S>, listen: Multiaddr) -> Result<Node<Leader<S>>> {
         let config = LeaderConfig {
             deployment: setting.deployment.clone(),
             group: setting.group.clone(),
@@ -124,17 +125,26 @@ impl<S: Suite> LeaderSeat<S> {
             timing: LeaderTiming { validity: self.validity, ..setting.leader_timing },
         };
         let records = self.disk.with(|records| records.clone());
-        let machine = Leader::new(config, records)
+        let mut machine = Leader::new(config, records)
             .map_err(|source| SimError::Restore { who: "leader".into(), source: Box::new(source) })?;
+        if let Some(admission) = &setting.admission {
+            machine = machine.demanding(admission.checkpoint.demand(), unix_time()).map_err(refused)?;
+        }
         let host = LeaderHost {
             board: self.board.clone(),
             disk: self.disk.clone(),
             export: setting.export.clone(),
             probe: CpuProbe::new(self.meter.clone()),
+            admission: setting.admission.clone(),
         };
         let rng = seeds::generator(setting.seed, Player::Leader, self.ordinal, self.lives);
         self.lives += 1;
         let node = setting.hub(self.ordinal, listen, self.dial.clone(), self.max_members)?;
-        Node::start("leader".into(), &node, machine, host, rng)
+        let node = Node::start("leader".into(), &node, machine, host, rng)?;
+        if let Some(Admission { checkpoint, period, .. }) = setting.admission.as_deref() {
+            let keys = checkpoint.slot_keys(*period).map_err(refused)?;
+            node.command(LeaderCommand::SlotKeys(keys)).await?;
+        }
+        Ok(node)
     }
 }

@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::happening::Reports;
 use super::services::name;
+use super::unnamed::Admission;
 use super::world::ENROLLING_AT_ONCE;
 use crate::plan::TransportKind;
 use crate::seeds::{self, Player};
@@ -41,6 +42,8 @@ pub(crate) struct Setting<S: Suite> {
     pub(crate) reports: Arc<dyn Reports>,
     pub(crate) edge_timing: EdgeTiming,
     pub(crate) leader_timing: LeaderTiming,
+    /// What leaders demand, if they do.
+    pub(crate) admission: Option<Arc<Admission<S>>>,
     permits: Arc<Semaphore>,
 }
 
@@ -83,6 +86,7 @@ impl<S: Suite> Setting<S> {
                 silence: (terms.deputies > 0).then_some(SILENCE * patience),
                 ..leader
             },
+            admission: None,
             permits: Arc::new(Semaphore::new(DIALS_AT_ONCE)),
         })
     }

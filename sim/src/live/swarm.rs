@@ -42,7 +42,7 @@ pub(crate) enum Request {
 
 impl Request {
     /// As the drone's machine is told.
-    fn command<S: Suite>(self, setting: &Setting<S>) -> Result<EdgeCommand> {
+    pub(crate) fn command<S: Suite>(self, setting: &Setting<S>) -> Result<EdgeCommand> {
         Ok(match self {
             Self::Join => EdgeCommand::Join(setting.group.clone()),
             Self::Leave => EdgeCommand::Leave,
@@ -153,7 +153,7 @@ pub(crate) async fn ask<'a, S: Suite>(
     request: Request,
 ) -> Result<()> {
     for drone in drones {
-        drone.node()?.command(request.command(setting)?).await?;
+        drone.ask(setting, request).await?;
     }
     Ok(())
 }
@@ -165,9 +165,7 @@ pub(crate) async fn exports<'a, S: Suite>(
 ) -> Result<Vec<(u32, Option<Secret<32>>)>> {
     let mut exports = Vec::new();
     for drone in drones {
-        let name = setting.export.clone();
-        let key = drone.node()?.inspect(move |edge| edge.export(&name)).await?;
-        exports.push((drone.index(), key));
+        exports.push((drone.index(), drone.export(setting).await?));
     }
     Ok(exports)
 }

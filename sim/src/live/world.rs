@@ -12,10 +12,8 @@ use quiver_net::{Multiaddr, NetError};
 use quiver_quorum::QuorumSuite;
 use quiver_role::attributes::KeyCentre;
 use quiver_role::{Leader, Route};
-use quiver_world::admission::Checkpoint;
 use quiver_world::conditional::Archive;
 
-use super::admission;
 use super::board::{Board, LeaderLog};
 use super::centres::{self, KgcHost};
 use super::crews::Crews;
@@ -25,6 +23,7 @@ use super::node::Node;
 use super::services::{Founder, LeaderSeat};
 use super::setting::{Setting, Terms, address};
 use super::swarm::Swarm;
+use super::unnamed::Admission;
 use crate::measure::{self, CpuMeter};
 use crate::plan::Plan;
 use crate::progress::Progress;
@@ -74,8 +73,6 @@ pub(crate) struct World<S: Suite> {
     pub(crate) kgcs: Vec<Node<KeyCentre<S>>>,
     /// The master key of conditions, if there are orders that wait for one.
     pub(crate) archive: Option<Archive<S>>,
-    /// What drones without a name are to show, if they are to.
-    pub(crate) checkpoint: Option<Arc<Checkpoint<S>>>,
     /// How long several KGCs took to make their keys.
     pub(crate) generation: Option<Duration>,
 }
@@ -95,7 +92,7 @@ impl<S: Suite> World<S> {
         let terms =
             Terms { seed: plan.seed, transport: plan.transport, deputies: plan.deputies, drones: swarm + 1 };
         let known = (founder.deployment.clone(), founder.treasury.kgcs());
-        let setting = Setting::new(&terms, known, board.clone())?;
+        let mut setting = Setting::new(&terms, known, board.clone())?;
         let host = host(plan).await?;
         let groups = |index| {
             if index < swarm { vec![setting.group.clone()] } else { Vec::new() }
@@ -120,7 +117,7 @@ impl<S: Suite> World<S> {
         let token = tokens.remove(0);
         let (kgc_meter, leader_meter) = (CpuMeter::default(), CpuMeter::default());
         let archive = if plan.orders { Some(centres::archive(plan, &founder)?) } else { None };
-        let checkpoint = admission::checkpoint(plan, &founder, &setting)?.map(Arc::new);
+        setting.admission = Admission::found(plan, &founder, &setting, swarm)?;
         let (mut kgcs, mut kgc_addresses) = (Vec::new(), Vec::new());
         for kgc in 1..=plan.kgcs {
             let (listen, host) =
@@ -132,7 +129,7 @@ impl<S: Suite> World<S> {
         let dial = kgc_addresses.iter().map(|address| (Route::Kgc, address.clone())).collect();
         let heard = (board.clone(), leader_meter.clone());
         let mut seat = LeaderSeat::new(token, (setting.kgcs.clone(), dial), swarm + 1, plan, heard);
-        let leader = seat.start(&setting, address(plan.transport, host)?)?;
+        let leader = seat.start(&setting, address(plan.transport, host)?).await?;
         let leader_address = first_address(&leader, plan.timeout, "start of the leader").await?;
         let mut world = Self {
             plan: plan.clone(),
@@ -151,7 +148,6 @@ impl<S: Suite> World<S> {
             sent_before: 0,
             kgcs,
             archive,
-            checkpoint,
             generation: founder.generation,
         };
         world.await_leader().await?;
@@ -192,11 +188,6 @@ impl<S: Suite> World<S> {
             tokio::time::sleep(GLANCE).await;
         }
         Ok(true)
-    }
-
-    /// Where a further node may listen.
-    pub(crate) fn listen(&self) -> Result<Multiaddr> {
-        address(self.plan.transport, self.host)
     }
 
     /// Where the KGCs are.
@@ -247,6 +238,10 @@ impl<S: Suite> World<S> {
         let deputies = self.deputies.iter().map(|deputy| deputy.address.clone());
         let leaders: Vec<_> = [self.leader_address.clone()].into_iter().chain(deputies).collect();
         self.swarm.take_off(&self.setting, &leaders, drones).await?;
+        if self.setting.admission.is_some() {
+            // Who has no name connects when it wants in.
+            return Ok(0);
+        }
         let deadline = measure::now() + self.plan.timeout;
         loop {
             // Whoever crashes on the way, or was there before and crashes now, is not waited for.
@@ -278,7 +273,7 @@ impl<S: Suite> World<S> {
         self.leader.kill().await;
         let deadline = measure::now() + self.plan.timeout;
         self.leader = loop {
-            match self.seat.start(&self.setting, self.leader_address.clone()) {
+            match self.seat.start(&self.setting, self.leader_address.clone()).await {
                 // QUIC lets its socket go only when it has told all peers that their connections are over.
                 Err(SimError::Node { source: NetError::AddressInUse { .. }, .. })
                     if measure::now() < deadline =>
@@ -301,7 +296,7 @@ impl<S: Suite> World<S> {
         let kgcs = (self.setting.kgcs.clone(), dial);
         let heard = (self.board.clone(), meter.clone());
         let mut seat = LeaderSeat::new(token, kgcs, max_members, &self.plan, heard);
-        let node = seat.start(&self.setting, address(self.plan.transport, self.host)?)?;
+        let node = seat.start(&self.setting, address(self.plan.transport, self.host)?).await?;
         let address = first_address(&node, self.plan.timeout, "start of a deputy").await?;
         self.deputies.push_back(Deputy { node, address, seat, meter });
         let deadline = measure::now() + self.plan.timeout;

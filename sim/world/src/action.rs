@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::KgcId;
 
+use crate::admission::Fields;
 use crate::{AirSetup, DiskState, LinkFaults, Node, Partition};
 
 /// Something done to the world at a time.
@@ -33,6 +34,15 @@ pub enum Action {
     Revoke(u32),
     /// The operator tells the leaders to make a new group key.
     Rekey,
+    /// The operator says what a drone without a name has from now on: it shows that when it applies next.
+    Certify {
+        /// Whose.
+        edge: u32,
+        /// What.
+        fields: Fields,
+    },
+    /// The operator revokes what is certified for a drone without a name: it gets nothing from the next period on.
+    Decertify(u32),
     /// A node says something to the group.
     Talk {
         /// Who.
@@ -107,6 +117,8 @@ impl fmt::Display for Action {
             Self::Leave(edge) => write!(f, "edge-{edge} wants out of the group"),
             Self::Evict(edge) => write!(f, "the operator evicts edge-{edge}"),
             Self::Revoke(edge) => write!(f, "the operator revokes edge-{edge}"),
+            Self::Certify { edge, fields } => write!(f, "the operator certifies {fields} for edge-{edge}"),
+            Self::Decertify(edge) => write!(f, "the operator certifies nothing more for edge-{edge}"),
             Self::Rekey => write!(f, "the operator asks for a new key"),
             Self::Talk { node, number, signed } => {
                 write!(f, "{node} says {number}{}", if *signed { ", signed" } else { "" })

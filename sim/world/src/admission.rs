@@ -1,30 +1,38 @@
-//! Drones that pass a leader's gate without a name: what they have certified, what the leader demands, and what it may learn.
+//! Drones that join without a name: what they have certified, what leaders demand of them, and what leaders may learn.
 //!
-//! A [`Checkpoint`] is a certification authority, a policy that the KGCs signed, and a leader's gate. Every drone has fields that follow from the
-//! seed: where it is, and how much battery it has left. Each makes [`RUNS`] runs, every one over a connection of its own, by the very machines
-//! that a leader and a drone have for it ([`Guard`], [`Visitor`]); then a [`Verdict`] says whether exactly those got in whom the policy lets in,
-//! and whether anything of what the leader saw tells that two runs were one drone's.
+//! A [`Checkpoint`] is a certification authority and a policy that the KGCs signed. With it leaders are
+//! [demanding](quiver_role::Leader::demanding) and edges [anonymous](quiver_role::Edge::anonymous): the machines that the services run.
+//! Every drone has fields that follow from the seed: where it is, and how much battery it has left.
 //!
 //! | module | what it has |
 //! |---|---|
 //! | `checkpoint` | the authority, the policy, the drones' fields |
-//! | `parties` | both machines, and what came of a run |
-//! | `links` | looking for what two runs have in common |
-//! | `passage` | all runs in virtual time |
+//! | `incognito` | where a drone stands that has put its name away |
+//! | `sightings` | all that leaders receive and send, by drone and life |
+//! | `links` | looking for what two lives of one drone have in common |
 
 mod checkpoint;
+mod incognito;
 mod links;
-mod parties;
-mod passage;
-mod verdict;
+mod sightings;
 
-pub use self::checkpoint::{Checkpoint, CheckpointError, FENCE, FIELDS, Place, RUNS, check};
-pub use self::links::{COMPARED, STRETCH, linked};
-pub use self::parties::{Guard, GuardEvent, Outcome, Shown, Visit, Visitor, VisitorEvent};
-pub use self::passage::{AT_ONCE, Passage, pass};
-pub use self::verdict::Verdict;
+pub use self::checkpoint::{
+    ANSWERS, Checkpoint, CheckpointError, FENCE, FIELDS, Fields, PERIOD, Place, Rules, check,
+};
+pub(crate) use self::incognito::{Incognito, Next, Showing};
+pub use self::links::{COMPARED, EVERYBODY, STRETCH, Sighting, linked};
+pub use self::sightings::Sightings;
 
 pub use quiver_garble::policy::MAX_TEXT;
+use quiver_role::admission::AdmissionError;
+use quiver_role::edge::Ending;
 
-/// The most drones that may want in: each of their runs is two exchanges' worth of computing.
-pub const MAX_VISITORS: u32 = 10_000;
+/// Whether a drone's membership never began because it does not satisfy the policy.
+pub fn is_unsatisfied(why: &Ending) -> bool {
+    *why == Ending::Denied(AdmissionError::Exchange(quiver_abke::Error::Unsatisfied))
+}
+
+/// The most drones that may want in: each of their lives is two exchanges' worth of computing.
+pub const MAX_UNNAMED: u32 = 10_000;
+/// Drones that apply at a time, where it is for the simulator to say: a leader's gate has room for twice as many.
+pub const AT_ONCE: usize = 128;

@@ -16,9 +16,10 @@ use quiver_role::leader::LeaderTiming;
 use quiver_role::release::{
     Allowance, Approval, Audience, CollectTiming, Policy, ReleaseConfig, ReleaseOffice,
 };
-use quiver_role::{Edge, EdgeConfig, Kgc, KgcConfig, LeaderConfig, Snapshot};
+use quiver_role::{Edge, EdgeConfig, Kgc, KgcConfig, Leader, LeaderConfig, Snapshot};
 use rand_core::RngCore;
 
+use crate::admission::{Checkpoint, Place, Rules};
 use crate::centre::{Centre, CentreRecord};
 use crate::conditional::{Archive, SealedOrder, phase_two};
 use crate::drive::Sabotage;
@@ -65,6 +66,8 @@ pub struct Fleet<S: Suite> {
     treasury: Box<dyn Treasury<S>>,
     /// The master key of conditions, if there are orders that wait for one.
     archive: Option<Archive<S>>,
+    /// What leaders demand, if they do.
+    checkpoint: Option<Checkpoint<S>>,
     /// Strangers that all have the token of the first of them.
     one_token: Vec<u32>,
     operator: OperatorSecretKey<S>,
@@ -93,12 +96,18 @@ impl<S: QuorumSuite> Fleet<S> {
         };
         let operator = OperatorSecretKey::generate(&mut rng);
         let deployment = Deployment::new(name(DEPLOYMENT), treasury.public());
+        let checkpoint = setup
+            .admission
+            .as_ref()
+            .map(|rules| checkpoint(seed, rules, &deployment, &*treasury))
+            .transpose()?;
         let archive = if setup.orders { Some(archive(setup, &deployment, &*treasury)?) } else { None };
         Ok(Self {
             seed,
             deployment,
             treasury,
             archive,
+            checkpoint,
             one_token: setup.one_token.clone(),
             operator,
             group: name(GROUP),
@@ -192,6 +201,21 @@ impl<S: Suite> Fleet<S> {
         self.archive.as_ref()
     }
 
+    /// What leaders demand, if they do.
+    pub fn checkpoint(&self) -> Option<&Checkpoint<S>> {
+        self.checkpoint.as_ref()
+    }
+
+    /// A leader that demands what leaders of this world demand, if anything.
+    pub(crate) fn demanding(&self, leader: Leader<S>, now: UnixTime) -> Leader<S> {
+        match &self.checkpoint {
+            None => leader,
+            Some(checkpoint) => {
+                leader.demanding(checkpoint.demand(), now).expect("the policy is this group's and has no end")
+            }
+        }
+    }
+
     /// All that runs at a KGC, with what is durable there.
     pub(crate) fn centre(
         &self,
@@ -278,6 +302,18 @@ impl<S: Suite> Fleet<S> {
         let mut rng = seeds::generator(self.seed, Player::Token(node));
         self.operator.issue(&self.deployment, grant, &mut rng).expect("one group is not too many")
     }
+}
+
+/// Founds what leaders demand.
+fn checkpoint<S: Suite>(
+    seed: u64,
+    rules: &Rules,
+    deployment: &Deployment<S>,
+    treasury: &dyn Treasury<S>,
+) -> Result<Checkpoint<S>, WorldError> {
+    let group = name(GROUP);
+    let place = Place { deployment, treasury, group: &group, seed, now: EPOCH_START };
+    Checkpoint::found(&place, rules).map_err(|error| WorldError::Admission(error.to_string()))
 }
 
 /// Founds the master key of conditions.

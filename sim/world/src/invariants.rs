@@ -3,6 +3,7 @@
 //! [`Invariants`] looks at every step as a [`Witness`]. It knows what no node knows (every key, who asked for what, what
 //! became durable) and compares only what a step may have changed, so a step costs the same in a group of any size.
 
+mod admission;
 mod captives;
 mod convergence;
 mod durability;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Epoch, Name, Suite};
 
+use self::admission::Unnamed;
 use self::captives::Captives;
 pub use self::convergence::bound;
 use self::durability::Durability;
@@ -120,6 +122,8 @@ struct Made {
     key: Option<[u8; 32]>,
     /// Who is in it: numbers of edges. None if the leader died at once.
     members: Option<BTreeSet<u32>>,
+    /// Who is in it without a name: pseudonyms. None if the leader died at once.
+    unnamed: Option<BTreeSet<[u8; 16]>>,
     leader: u16,
 }
 
@@ -154,6 +158,7 @@ pub struct Invariants<S: Suite> {
     masks: Masks<S>,
     durability: Durability,
     captives: Captives<S>,
+    unnamed: Unnamed,
     speech: Speech,
     quorum: Quorum,
     orders: Orders,
@@ -183,6 +188,7 @@ impl<S: Suite> Invariants<S> {
                 usize::from(world.kgc_count()),
             ),
             captives: Captives::default(),
+            unnamed: Unnamed::default(),
             speech: Speech::default(),
             quorum: Quorum::default(),
             orders: Orders::default(),

@@ -15,6 +15,7 @@ use quiver_role::leader::LeaderTiming;
 
 use self::arrivals::Arrivals;
 pub use self::pace::Pace;
+use crate::admission::Rules;
 use crate::radio::Energy;
 use crate::{AirSetup, LinkFaults, Setup, World, WorldError};
 
@@ -143,6 +144,7 @@ pub fn run<S: QuorumSuite>(plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -
         kgcs: plan.kgcs,
         threshold: plan.threshold,
         orders: plan.orders,
+        admission: plan.admission.clone().map(Rules::of),
         strategy: plan.strategy,
         // Keys that outlive the run: that they expire is told to the leader.
         leader_timing: LeaderTiming { validity: VALIDITY, ..pace.leader_timing() },
@@ -151,7 +153,8 @@ pub fn run<S: QuorumSuite>(plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -
         air: plan.depot.clone().or_else(|| plan.air.clone()),
         metered: true,
         parallel: true,
-        durable: false,
+        // How often a drone without a name answered whom outlives its machines.
+        durable: plan.admission.is_some(),
         ..Setup::default()
     };
     let world = World::<S>::new(setup)?;

@@ -32,10 +32,11 @@
 //! | `[leader]`, `[edge]` | timings: `validity`, `batching`, `batching-max`, `resend`, `challenge`, `absence`, `silence`; `retry`, `retry-max`, `admission`, `overlap` |
 //! | `[radio]` | `preset`, `loss` or `burst = { rate, length }` of its frames, `rounds`, `ignore-duty-cycle`, `arithmetic` |
 //! | `[links]` | faults of whole messages, whatever the radio: `delay`, `jitter`, `loss`, `burst`, `duplicate`, `reorder`, `corrupt` |
+//! | `[admission]` | `policy` over `x`, `y` and `battery`, `period`, `answers`: edges then join without a name |
 //! | `[churn]` | `from`, `until`, `edges`, `leaves-per-minute`, `joins-per-minute`, `crashes-per-minute`, `down` |
 //! | `[mobility]` | `from`, `until`, `edges`, `side-metres`, `range-metres`, `metres-per-second`, `step` |
-//! | `[[event]]` | `at`, `over`, `repeat`, and one of `start`, `stop`, `crash`, `join`, `leave`, `evict`, `revoke`, `capture`, `rekey`, `talk`, `links`, `links-of`, `radio`, `part`, `heal`, `skew`, `disk`, `replay`, `usurp`, `lie`, `repent`, `seize`, `order`, `approve` |
-//! | `[expect]` | `members`, `outside`, `min-terms`, `min-epochs`, `min-crashes`, `min-stalls`, `min-lost`, `min-blamed`, `enrolled`, `opened`, `liars` |
+//! | `[[event]]` | `at`, `over`, `repeat`, and one of `start`, `stop`, `crash`, `join`, `leave`, `evict`, `revoke`, `capture`, `rekey`, `talk`, `links`, `links-of`, `radio`, `part`, `heal`, `skew`, `disk`, `replay`, `usurp`, `lie`, `repent`, `seize`, `order`, `approve`, `certify = { edges, x, y, battery }`, `decertify` |
+//! | `[expect]` | `members`, `outside`, `min-terms`, `min-epochs`, `min-admitted`, `min-crashes`, `min-stalls`, `min-lost`, `min-blamed`, `enrolled`, `opened`, `liars` |
 //!
 //! Nodes are named `kgc` (if there is one), `kgc-1`, `kgcs`, `leader-0`, `leaders`, `edge-7`, `edge-0..9` (both included), `edges` and `everyone`.
 //!
@@ -64,6 +65,7 @@ pub use self::error::ScenarioError;
 pub use self::expect::{Expectations, Tally};
 pub use self::play::Played;
 pub use self::shipped::{SHIPPED, shipped};
+use crate::admission::Rules;
 use crate::radio::cycles::Arithmetic;
 use crate::radio::{Loss, Preset};
 use crate::{Action, AirSetup, LinkFaults};
@@ -89,6 +91,8 @@ pub struct Scenario {
     pub threshold: u16,
     /// Whether there are orders that wait for a condition.
     pub orders: bool,
+    /// What leaders demand of whoever wants in, if they do.
+    pub admission: Option<Rules>,
     /// Strangers that race for one token.
     pub one_token: Vec<u32>,
     /// Leaders, one ordinal each.

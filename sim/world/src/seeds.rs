@@ -6,6 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{CryptoRng, Error, RngCore, SeedableRng};
 
 use crate::Node;
+use crate::admission::Fields;
 
 /// Who draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +37,10 @@ pub(crate) enum Player {
     Checkpoint,
     /// The fields of a drone.
     Fields(u32),
-    /// Whoever certifies them.
-    Certifier(u32),
-    /// The gate of a checkpoint.
-    Guard,
-    /// A drone before it, in one of its runs.
-    Visitor(u32, u32),
+    /// Whoever certifies these for a period.
+    Certifier(u32, u64, Fields),
+    /// How long a drone without a name waits before it comes back, in one of its lives.
+    Return(u32, u32),
 }
 
 /// The key of one player's generator.
@@ -70,9 +69,11 @@ pub(crate) fn key(seed: u64, player: Player) -> [u8; 32] {
         Player::Liar(id) => hasher.u8(11).u16(id),
         Player::Checkpoint => hasher.u8(12),
         Player::Fields(drone) => hasher.u8(13).u32(drone),
-        Player::Certifier(drone) => hasher.u8(14).u32(drone),
-        Player::Guard => hasher.u8(15),
-        Player::Visitor(drone, run) => hasher.u8(16).u32(drone).u32(run),
+        Player::Certifier(drone, period, Fields { x, y, battery }) => {
+            let place = [x.to_be_bytes(), y.to_be_bytes()].concat();
+            hasher.u8(14).u32(drone).u64(period).fixed(&place).u8(battery)
+        }
+        Player::Return(drone, life) => hasher.u8(15).u32(drone).u32(life),
     };
     hasher.finish()
 }

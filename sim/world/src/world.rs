@@ -9,6 +9,7 @@ mod masses;
 mod running;
 mod setup;
 mod turning;
+mod unnamed;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub use self::acting::spoken;
 use self::headers::Headers;
 use self::links::Links;
 pub use self::setup::{Disks, Setup, WorldError};
+use crate::admission::Incognito;
 use crate::air::Air;
 use crate::centre::Centre;
 use crate::drive::Sabotage;
@@ -53,6 +55,8 @@ pub struct World<S: Suite> {
     /// KGCs that lie, and those whose operators have approved the second phase.
     lying: BTreeSet<KgcId>,
     approved: BTreeSet<KgcId>,
+    /// Edges that have put their names away, where leaders demand a policy.
+    incognito: BTreeMap<u32, Incognito>,
     /// For how long nodes that are doomed stay down.
     returns: BTreeMap<Node, Duration>,
     air: Option<Air>,
@@ -71,4 +75,10 @@ enum Errand {
     Sever(Node, Node),
     /// A node that died comes back.
     Return(Node),
+    /// A drone without a name whose machine was over comes back.
+    ComeBack(u32),
+    /// A leader that was started is told the slot keys.
+    SlotKeys(u16),
+    /// A period of credentials begins.
+    Period,
 }

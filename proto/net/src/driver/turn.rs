@@ -29,6 +29,7 @@ pub(super) enum Arrival<C> {
 /// What is to be done once the records are durable.
 pub(super) enum Action<E> {
     Answer {
+        to: Peer,
         answer: Answer,
         request: RequestId,
         message: Option<Vec<u8>>,
@@ -163,6 +164,10 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 cause.request = request.map(|request| (from, request));
                 cause.asked = answer.map(|answer| (from, answer));
                 received = bytes;
+                let id = request.as_ref().map_or(&[][..], |request| request.as_bytes());
+                if let Some(peer) = self.network.peer_id(from) {
+                    self.host.frame(Some(&peer), id, &received);
+                }
                 Input::Received { from, bytes: &received }
             }
         };
@@ -185,7 +190,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                     Some((from, answer))
                         if from == to && !payload.is_empty() && !self.network.has_queue(to) =>
                     {
-                        Action::Answer { answer, request: cause.id_to(to), message: Some(payload) }
+                        Action::Answer { to, answer, request: cause.id_to(to), message: Some(payload) }
                     }
                     unanswered => {
                         cause.asked = unanswered;
@@ -205,7 +210,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         }
         if let Some((from, answer)) = cause.asked.take() {
             let request = cause.id_to(from);
-            self.actions.push(Action::Answer { answer, request, message: None });
+            self.actions.push(Action::Answer { to: from, answer, request, message: None });
         }
         let soonest = Instant::now() + SHORTEST_TIMEOUT;
         self.deadline = self.deadline.map(|deadline| deadline.max(soonest));
@@ -216,9 +221,26 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
-                Action::Answer { answer, request, message } => self.network.answer(answer, request, message),
-                Action::Send { to, frame } => self.network.send(to, frame),
-                Action::Publish { message } => self.network.publish(&message),
+                Action::Answer { to, answer, request, message } => {
+                    if let Some(peer) = self.network.peer_id(to) {
+                        self.host.frame(
+                            Some(&peer),
+                            request.as_bytes(),
+                            message.as_deref().unwrap_or_default(),
+                        );
+                    }
+                    self.network.answer(answer, request, message);
+                }
+                Action::Send { to, frame } => {
+                    if let Some(peer) = self.network.peer_id(to) {
+                        self.host.frame(Some(&peer), frame.request.as_bytes(), &frame.message);
+                    }
+                    self.network.send(to, frame);
+                }
+                Action::Publish { message } => {
+                    self.host.frame(None, &[], &message);
+                    self.network.publish(&message);
+                }
                 Action::Block { peer } => self.network.block(peer),
                 Action::Event(event, request) => {
                     let span = request.map(|id| id.span());

@@ -13,7 +13,7 @@ fn held(counter: u64, key: u8) -> Held {
 }
 
 fn led(counter: u64, key: u8, members: &[u32]) -> LeaderEpoch {
-    LeaderEpoch { held: held(counter, key), members: members.to_vec(), strangers: vec![] }
+    LeaderEpoch { held: held(counter, key), members: members.to_vec(), strangers: vec![], unnamed: vec![] }
 }
 
 /// Drones 0 and 1 form a group, 0 leaves, 2 joins; 3 never may. The key of epoch n is n.

@@ -61,6 +61,9 @@ impl<S: Suite> Run<'_, S> {
         let drones = self.world.plan.drones;
         let mark = self.mark();
         let missing = self.world.take_off(0..drones, "connect").await?;
+        if self.is_unnamed() {
+            return Ok(());
+        }
         let took = mark.at.elapsed();
         self.checker.after("connect");
         let now = self.mark();
@@ -81,6 +84,10 @@ impl<S: Suite> Run<'_, S> {
 
     /// All drones ask to join at once.
     pub(super) async fn form(&mut self) -> Step {
+        if self.is_unnamed() {
+            let drones: Vec<u32> = (0..self.world.plan.drones).collect();
+            return self.admit("form group", &drones).await;
+        }
         self.members = (0..self.world.plan.drones).collect();
         self.count_out();
         let mark = self.mark();
@@ -114,7 +121,9 @@ impl<S: Suite> Run<'_, S> {
 
     /// Some drones leave; all others get a key that these do not.
     pub(super) async fn leave(&mut self) -> Step {
-        let count = self.world.plan.leavers() as usize;
+        // Of those whom a policy lets in one stays as well.
+        let most = self.members.len().saturating_sub(1);
+        let count = (self.world.plan.leavers() as usize).min(most);
         if count == 0 {
             return Ok(());
         }
@@ -152,6 +161,10 @@ impl<S: Suite> Run<'_, S> {
         let count = outsider - first;
         if count == 0 {
             return Ok(());
+        }
+        if self.is_unnamed() {
+            let newcomers: Vec<u32> = (first..outsider).collect();
+            return self.admit("join", &newcomers).await;
         }
         self.members.extend(first..outsider);
         self.count_out();

@@ -58,7 +58,8 @@ impl<S: Suite> Run<'_, S> {
         match speaker {
             None => self.world.leader.command(LeaderCommand::Send { channel, data }).await?,
             Some(drone) => {
-                let request = Request::Say { number, signed: number % 4 == 1 };
+                // Who has no name has no key to sign with.
+                let request = Request::Say { number, signed: number % 4 == 1 && !self.is_unnamed() };
                 self.world.swarm.ask(&self.world.setting, &[drone], request).await?;
             }
         }

@@ -1,24 +1,25 @@
-//! The certification authority, the policy that the KGCs signed, the leader, and what drones have.
+//! The certification authority, the policy that the KGCs signed, and what drones have.
 
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use quiver_abke::{Authority, AuthorityKey};
+use quiver_abke::{Authority, AuthorityKey, Credential};
 use quiver_ainq::{
-    AuthorityStatement, Deployment, DroneKeypair, Identity, Name, Purpose, RevocationList, Role,
-    SecretScalar, SecretValue, SignedAuthority, Suite, UnixTime, VerifiedAuthority,
+    AuthorityStatement, Deployment, Name, Purpose, SecretScalar, SignedAuthority, Suite, UnixTime,
+    VerifiedAuthority,
 };
 use quiver_crypto::Secret;
 use quiver_garble::policy::{Policy, Schema};
-use quiver_role::admission::applicant::{Applicant, ApplicantConfig};
-use quiver_role::admission::gate::{Gate, GateConfig, GateTiming};
+use quiver_role::admission::gate::GateTiming;
 use quiver_role::admission::policy::MAX_ANDS;
-use quiver_role::admission::{Ledger, PolicyError, PolicyStatement, SignedPolicy, VerifiedPolicy};
-use quiver_role::attributes::certifying::{CertifyError, KIND, MAX_PERIOD, SCHEME, Terms};
+use quiver_role::admission::{PolicyError, PolicyStatement, SignedPolicy, VerifiedPolicy};
+use quiver_role::attributes::certifying::{CertifyError, KIND, SCHEME, Terms};
+use quiver_role::edge::{AnonymousConfig, EdgeTiming};
+use quiver_role::leader::Demand;
 use rand_chacha::ChaCha8Rng;
-use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
-use super::parties::{Guard, Visitor};
 use crate::seeds::{self, Player, below};
 use crate::treasury::Treasury;
 
@@ -26,8 +27,10 @@ use crate::treasury::Treasury;
 pub const FIELDS: &str = "x: i16, y: i16, battery: u7";
 /// What is demanded unless something else is said: to be inside a circle, with some battery left.
 pub const FENCE: &str = "(x - 200)^2 + (y + 100)^2 < 700^2 and battery >= 20";
-/// Runs of each drone; and how often it answers one leader in a period.
-pub const RUNS: u32 = 2;
+/// How long a period is unless something else is said.
+pub const PERIOD: Duration = Duration::from_secs(3600);
+/// How often a drone answers one leader in a period unless something else is said: as often as the service does.
+pub const ANSWERS: u32 = 8;
 
 /// How far from the origin drones are at most, in each direction.
 const REACH: u64 = 1000;
@@ -41,7 +44,7 @@ pub enum CheckpointError {
     /// The policy cannot be demanded.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The authority's terms cannot be; never with the fields of this module.
+    /// The authority's terms cannot be: a period that is too short or too long.
     #[error(transparent)]
     Terms(#[from] CertifyError),
     /// The exchange refuses; never with the fields of this module.
@@ -53,6 +56,41 @@ pub enum CheckpointError {
     /// A circuit refuses; never for values of its own fields.
     #[error(transparent)]
     Circuit(#[from] quiver_garble::Error),
+}
+
+/// What is demanded, and how credentials end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The policy, over [`FIELDS`].
+    pub policy: String,
+    /// For how long a credential is good: with the period all memberships end.
+    pub period: Duration,
+    /// How often a drone answers one leader in a period.
+    pub answers: u32,
+}
+
+impl Rules {
+    /// This policy, with periods and answers as usual.
+    pub fn of(policy: impl Into<String>) -> Self {
+        Self { policy: policy.into(), period: PERIOD, answers: ANSWERS }
+    }
+}
+
+/// What a drone has, and may have certified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fields {
+    /// Metres to the east.
+    pub x: i16,
+    /// Metres to the north.
+    pub y: i16,
+    /// Percent; at most 127.
+    pub battery: u8,
+}
+
+impl fmt::Display for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "x={} y={} battery={}", self.x, self.y, self.battery)
+    }
 }
 
 /// Where a checkpoint is founded.
@@ -69,17 +107,19 @@ pub struct Place<'a, S: Suite> {
     pub now: UnixTime,
 }
 
-/// An authority, a policy, a leader. Everything about it follows from a seed.
+/// An authority and a policy. Everything about them follows from a seed.
 pub struct Checkpoint<S: Suite> {
     deployment: Deployment<S>,
     group: Name,
-    leader: DroneKeypair<S>,
     authority: VerifiedAuthority<S>,
     terms: Terms,
-    slots: Authority,
-    period: u64,
+    /// All slot keys follow from it.
+    secret: Secret<32>,
+    /// Those of the period that was asked for last.
+    slots: Mutex<Option<Arc<Authority>>>,
     policy: VerifiedPolicy<S>,
     compiled: Policy,
+    answers: u32,
     seed: u64,
 }
 
@@ -97,16 +137,15 @@ pub fn check(policy: &str) -> Result<(), CheckpointError> {
 }
 
 impl<S: Suite> Checkpoint<S> {
-    /// Founds it, with this policy over [`FIELDS`].
+    /// Founds it.
     ///
     /// # Errors
     /// [`CheckpointError`]: the policy says what is wrong with it, and where.
-    pub fn found(place: &Place<'_, S>, policy: &str) -> Result<Self, CheckpointError> {
+    pub fn found(place: &Place<'_, S>, rules: &Rules) -> Result<Self, CheckpointError> {
         let Place { deployment, treasury, group, seed, now } = *place;
         let mut rng = seeds::generator(seed, Player::Checkpoint);
         let schema = Schema::parse(FIELDS).map_err(quiver_garble::Error::from)?;
-        // As long as can be, so that no run sees a period end.
-        let terms = Terms::new(schema, MAX_PERIOD)?;
+        let terms = Terms::new(schema, rules.period)?;
         let statement = AuthorityStatement {
             kind: Name::new(KIND)?,
             name: Name::new("positions")?,
@@ -122,23 +161,21 @@ impl<S: Suite> Checkpoint<S> {
             group: group.clone(),
             name: Name::new("checkpoint")?,
             not_after: UnixTime::MAX,
-            text: policy.into(),
+            text: rules.policy.clone(),
         };
         let signature = treasury.sign(deployment, Purpose::AbkePolicy, &statement.body(), &mut rng);
         let policy = SignedPolicy::new(statement, signature)?.verify(deployment)?;
         let compiled = policy.compile(group, &authority, now)?;
-        let period = terms.period_at(now);
-        let slots = Authority::derive(&Secret::random(&mut rng), period, terms.schema().bits())?;
         Ok(Self {
-            leader: leader(place, &mut rng)?,
             deployment: deployment.clone(),
             group: group.clone(),
             authority,
             terms,
-            slots,
-            period,
+            secret: Secret::random(&mut rng),
+            slots: Mutex::new(None),
             policy,
             compiled,
+            answers: rules.answers,
             seed,
         })
     }
@@ -153,81 +190,99 @@ impl<S: Suite> Checkpoint<S> {
         (self.compiled.statistics().and, self.terms.schema().bits())
     }
 
-    /// The public keys of the period, which the gate is told.
-    pub fn slot_keys(&self) -> AuthorityKey {
-        self.slots.key().clone()
+    /// How often a drone answers one leader in a period.
+    pub const fn answers(&self) -> u32 {
+        self.answers
     }
 
-    /// What a drone has.
-    pub fn values(&self, drone: u32) -> [(&'static str, i128); 3] {
-        let mut rng = seeds::generator(self.seed, Player::Fields(drone));
-        let metres = |rng: &mut ChaCha8Rng| i128::from(below(rng, 2 * REACH + 1)) - i128::from(REACH);
-        [("x", metres(&mut rng)), ("y", metres(&mut rng)), ("battery", below(&mut rng, 101).into())]
+    /// Which period it is.
+    pub fn period_at(&self, now: UnixTime) -> u64 {
+        self.terms.period_at(now)
     }
 
-    /// Whether the policy lets a drone in, evaluated in the clear.
-    ///
-    /// # Errors
-    /// [`CheckpointError::Circuit`], never.
-    pub fn lets_in(&self, drone: u32) -> Result<bool, CheckpointError> {
-        Ok(self.compiled.circuit().evaluate(&self.bits(drone)?)? == [true])
+    /// When a period ends.
+    pub fn end_of(&self, period: u64) -> UnixTime {
+        self.terms.end_of(period)
     }
 
-    fn bits(&self, drone: u32) -> Result<Zeroizing<Vec<bool>>, CheckpointError> {
-        let bits = self.terms.schema().encode(&self.values(drone)).map_err(quiver_garble::Error::from)?;
-        Ok(Zeroizing::new(bits.to_vec()))
+    fn slots(&self, period: u64) -> Result<Arc<Authority>, CheckpointError> {
+        // What was derived is whole even if somebody panicked.
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = slots.as_ref().filter(|known| known.key().period() == period) {
+            return Ok(Arc::clone(known));
+        }
+        let derived = Arc::new(Authority::derive(&self.secret, period, self.terms.schema().bits())?);
+        *slots = Some(Arc::clone(&derived));
+        Ok(derived)
     }
 
-    /// The leader's gate, to be told the slot keys.
-    ///
-    /// # Errors
-    /// [`CheckpointError`], never for a policy that this checkpoint was founded with.
-    pub fn guard(&self, now: UnixTime) -> Result<Guard<S>, CheckpointError> {
-        let mut rng = seeds::generator(self.seed, Player::Guard);
-        let (public, secret) = (self.leader.public().clone(), self.leader.to_bytes());
-        let config = GateConfig {
-            deployment: self.deployment.clone(),
-            group: self.group.clone(),
-            keypair: DroneKeypair::restore(&self.deployment, public, &secret)?,
-            policy: self.policy.clone(),
-            authority: self.authority.clone(),
-            timing: GateTiming { patience: PATIENCE, ..GateTiming::default() },
-        };
-        Ok(Guard::new(Gate::new(config, Secret::random(&mut rng), now)?))
-    }
-
-    /// A drone that has answered leaders as often as this says.
+    /// The public keys of a period, which leaders are told.
     ///
     /// # Errors
     /// [`CheckpointError`], never.
-    pub fn visitor(&self, drone: u32, ledger: Ledger) -> Result<Visitor<S>, CheckpointError> {
-        let mut rng = seeds::generator(self.seed, Player::Certifier(drone));
-        let credential = self.slots.certify(&self.bits(drone)?, &mut rng)?;
-        Ok(Visitor::new(Applicant::new(ApplicantConfig {
+    pub fn slot_keys(&self, period: u64) -> Result<AuthorityKey, CheckpointError> {
+        Ok(self.slots(period)?.key().clone())
+    }
+
+    /// What a leader of the group demands.
+    pub fn demand(&self) -> Demand<S> {
+        let timing = GateTiming { patience: PATIENCE, ..GateTiming::default() };
+        Demand { policy: self.policy.clone(), authority: self.authority.clone(), timing }
+    }
+
+    /// What a drone has at first.
+    pub fn fields(&self, drone: u32) -> Fields {
+        let mut rng = seeds::generator(self.seed, Player::Fields(drone));
+        // REACH is far inside of what the fields hold.
+        let metres = |rng: &mut ChaCha8Rng| {
+            i16::try_from(i64::try_from(below(rng, 2 * REACH + 1)).unwrap_or(0) - REACH as i64).unwrap_or(0)
+        };
+        let (x, y) = (metres(&mut rng), metres(&mut rng));
+        Fields { x, y, battery: u8::try_from(below(&mut rng, 101)).unwrap_or(0) }
+    }
+
+    /// Whether the policy lets in who has these, evaluated in the clear.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Circuit`], never for fields in their bounds.
+    pub fn lets_in(&self, fields: &Fields) -> Result<bool, CheckpointError> {
+        Ok(self.compiled.circuit().evaluate(&self.bits(fields)?)? == [true])
+    }
+
+    fn bits(&self, fields: &Fields) -> Result<Zeroizing<Vec<bool>>, CheckpointError> {
+        let values =
+            [("x", fields.x.into()), ("y", fields.y.into()), ("battery", i128::from(fields.battery))];
+        let bits = self.terms.schema().encode(&values).map_err(quiver_garble::Error::from)?;
+        Ok(Zeroizing::new(bits.to_vec()))
+    }
+
+    /// What the authority gives a drone for a period.
+    ///
+    /// # Errors
+    /// [`CheckpointError`], never for fields in their bounds.
+    pub fn certify(&self, drone: u32, fields: &Fields, period: u64) -> Result<Credential, CheckpointError> {
+        let mut rng = seeds::generator(self.seed, Player::Certifier(drone, period, *fields));
+        Ok(self.slots(period)?.certify(&self.bits(fields)?, &mut rng)?)
+    }
+
+    /// What an edge without a name is set up with.
+    pub fn unnamed(&self, credential: Credential, period: u64, timing: EdgeTiming) -> AnonymousConfig<S> {
+        AnonymousConfig {
             deployment: self.deployment.clone(),
             group: self.group.clone(),
             authority: self.authority.clone(),
             credential,
-            period: self.period,
-            revocations: RevocationList::empty(),
-            ledger,
-            most: RUNS,
+            period,
+            revocations: None,
+            most: self.answers,
             patience: PATIENCE,
-        })))
+            timing,
+        }
     }
 }
 
-/// The keypair of a leader of the group.
-fn leader<S: Suite>(
-    place: &Place<'_, S>,
-    rng: &mut impl CryptoRngCore,
-) -> Result<DroneKeypair<S>, CheckpointError> {
-    let mut serial = [0; 16];
-    rng.fill_bytes(&mut serial);
-    let role = Role::Leader { group: place.group.clone(), ordinal: 0 };
-    let identity =
-        Identity { serial, name: Name::new("gate")?, role, groups: Vec::new(), not_after: UnixTime::MAX };
-    let value = SecretValue::generate(rng);
-    let partial = place.treasury.issue(place.deployment, &identity, &value.public(), rng);
-    Ok(partial.verify(place.deployment, &identity, &value)?)
+impl<S: Suite> fmt::Debug for Checkpoint<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checkpoint").field("policy", &self.policy()).finish_non_exhaustive()
+    }
 }

@@ -31,6 +31,10 @@ impl<S: Suite> Invariants<S> {
         let key = key.map(|key| *key.expose());
         (0..world.edge_count())
             .filter_map(|number| {
+                if world.is_unnamed(number) {
+                    let wrong = self.out_of_place(world, number, newest, key)?;
+                    return Some((Node::Edge(number), wrong));
+                }
                 let edge = world.edge(number)?;
                 // Whether it is in may depend on when its leader or the KGC died.
                 // So may it on which leader heard of an eviction, if there are several: only revocation is final.

@@ -94,7 +94,9 @@ impl<S: Suite> Invariants<S> {
 
     fn edge_records(&mut self, world: &World<S>, turn: &Turn, number: u32, starts: bool) {
         let place = number as usize;
-        let now = world.edge(number).map(|edge| {
+        // What a drone without a name remembers is how often it answered whom, which is looked at elsewhere.
+        let named = world.edge(number).filter(|_| !world.is_unnamed(number));
+        let now = named.map(|edge| {
             let status = edge.status();
             EdgeMemory {
                 enrolled: status.name.is_some(),

@@ -39,7 +39,7 @@ impl<S: Suite> Invariants<S> {
 
     /// What can be seen of an epoch: everything if it is the leader's newest and the leader lives.
     fn made(&self, world: &World<S>, turn: &Turn, ordinal: u16, newest: bool) -> Made {
-        let nothing = Made { digest: None, key: None, members: None, leader: ordinal };
+        let nothing = Made { digest: None, key: None, members: None, unnamed: None, leader: ordinal };
         if !newest || died(turn) {
             return nothing;
         }
@@ -48,12 +48,14 @@ impl<S: Suite> Invariants<S> {
             digest: leader.status().digest,
             key: leader.export(&self.channel).map(|key| *key.expose()),
             members: Some(leader.members().filter_map(|(_, name)| number(name.as_str())).collect()),
+            unnamed: Some(leader.anonymous_members().map(|(_, member)| member.pseudonym.0).collect()),
             leader: ordinal,
         }
     }
 
     pub(super) fn saw_edge(&mut self, world: &World<S>, turn: &Turn, number: u32) {
         let place = number as usize;
+        self.saw_unnamed(world, turn, number);
         for event in turn.events() {
             if let NodeEvent::Edge(EdgeEvent::KeyActivated { epoch, .. }) = event {
                 self.rises(turn, place, *epoch, "went back");
@@ -92,13 +94,17 @@ impl<S: Suite> Invariants<S> {
 
     /// Compares a key with what the leader made.
     fn check_key(&mut self, turn: &Turn, number: u32, held: &Held) {
+        let pseudonym = self.unnamed.pseudonym(number);
         let Some(made) = self.epochs.get_mut(&held.epoch) else {
             let detail = format!("holds epoch {}, which no leader made", show(held.epoch));
             return self.violate(Invariant::Agreement, turn.at, Some(turn.node), detail);
         };
         // Of a leader that died at once the first member's word counts: the others must agree with it.
         let (digest, key) = (*made.digest.get_or_insert(held.digest), *made.key.get_or_insert(held.key));
-        let is_member = made.members.as_ref().is_none_or(|members| members.contains(&number));
+        let is_member = match pseudonym {
+            Some(pseudonym) => made.unnamed.as_ref().is_none_or(|members| members.contains(&pseudonym)),
+            None => made.members.as_ref().is_none_or(|members| members.contains(&number)),
+        };
         self.require(Invariant::Agreement, turn, digest == held.digest && key == held.key, || {
             format!("holds another key of epoch {} than the leader", show(held.epoch))
         });
@@ -111,7 +117,11 @@ impl<S: Suite> Invariants<S> {
 
     /// Which invariant an edge breaks that has the key of an epoch in which it is not.
     pub(super) fn outsider(&self, number: u32, epoch: Epoch) -> Invariant {
-        let is_in = |made: &Made| made.members.as_ref().is_some_and(|members| members.contains(&number));
+        let is_in = |made: &Made| {
+            let mut unnamed = made.unnamed.iter().flatten();
+            made.members.as_ref().is_some_and(|members| members.contains(&number))
+                || unnamed.any(|pseudonym| self.unnamed.whose(pseudonym) == Some(number))
+        };
         if self.epochs.range(..epoch).any(|(_, made)| is_in(made)) {
             Invariant::ForwardSecrecyAfterLeave
         } else if self.epochs.range(epoch..).any(|(_, made)| is_in(made)) {

@@ -28,6 +28,7 @@ impl<S: Suite> Invariants<S> {
                 wrong.push((name.to_string(), "is on the revocation list that the leader holds"));
             }
         }
+        self.check_unnamed(world, turn, ordinal);
         self.checks += 1;
         for (name, what) in wrong {
             let detail = format!("{name} is a member and {what}");

@@ -1,79 +1,201 @@
-//! Drones without a name before the leader's gate: exactly those get in whom the policy lets in, and nobody can be told again.
+//! A group that demands a policy: exactly those are members whom it lets in, without a name, and nobody can be told again.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::Suite;
+use quiver_role::edge::Ending;
+use quiver_role::{EdgeCommand, EdgeEvent, LeaderEvent};
 
 use super::phases::Stage;
-use super::{Percentiles, Row};
-use crate::admission::{Checkpoint, CheckpointError, Passage, Place, RUNS, Verdict, pass};
+use crate::admission::{AT_ONCE, CheckpointError, Sightings, is_unsatisfied, linked};
 use crate::fleet::EPOCH_START;
+use crate::{Action, Invariant};
 
-impl<S: Suite> Stage<'_, S> {
-    /// Lets every drone make all its runs, over connections of their own beside those of the group.
-    pub(super) fn pass_unnamed(&mut self) -> bool {
-        let Some(policy) = self.plan.admission.clone() else { return true };
-        match self.checkpoint(&policy) {
-            Ok(held) => held,
-            Err(error) => {
-                self.violations.push(format!("admission: {error}"));
-                false
+/// How long after the end of a period nobody is in any more, and nobody back yet: clocks count whole seconds.
+const BETWEEN_PERIODS: Duration = Duration::from_millis(1_500);
+
+/// Who is in without a name, as drones and leader report it.
+#[derive(Debug, Default)]
+pub(super) struct Unnamed {
+    inside: BTreeSet<u32>,
+    outside: BTreeSet<u32>,
+    /// Of drones and of the leader: all pseudonyms.
+    had: BTreeSet<[u8; 16]>,
+    given: BTreeSet<[u8; 16]>,
+    /// Who was turned away although nothing is wrong with what it showed: how.
+    troubles: Vec<String>,
+    pub(super) sightings: Sightings,
+}
+
+impl Unnamed {
+    pub(super) fn edge(&mut self, number: u32, event: &EdgeEvent) {
+        match event {
+            EdgeEvent::Admitted { pseudonym, .. } => {
+                self.had.insert(pseudonym.0);
+                self.outside.remove(&number);
+                self.inside.insert(number);
             }
+            EdgeEvent::Ended(why) => {
+                self.inside.remove(&number);
+                match why {
+                    why if is_unsatisfied(why) => {
+                        self.outside.insert(number);
+                    }
+                    Ending::Denied(error) if why.is_final() => {
+                        self.troubles
+                            .push(format!("edge-{number} was turned away for no good reason: {error}"));
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
         }
     }
 
-    fn checkpoint(&mut self, policy: &str) -> Result<bool, CheckpointError> {
-        let (mark, seed, drones) = (self.mark(), self.plan.seed, self.plan.drones);
-        let fleet = self.world.fleet();
-        let place = Place {
-            deployment: fleet.deployment(),
-            treasury: fleet.treasury(),
-            group: fleet.group(),
-            seed,
-            now: EPOCH_START,
-        };
-        let checkpoint = Checkpoint::<S>::found(&place, policy)?;
-        let of = drones.saturating_mul(RUNS);
-        let passage = pass(&checkpoint, drones, seed, &mut |done| self.show("admission", done, of))?;
-        let verdict = Verdict::of(&checkpoint, &passage.visits, &passage.admitted)?;
-        self.rows.push(row(drones, &passage, mark.cpu.elapsed()));
-        self.checks += verdict.checks;
-        if passage.blamed > 0 {
-            self.violations
-                .push(format!("admission: {} messages of honest nodes were blamed", passage.blamed));
+    pub(super) fn leader(&mut self, event: &LeaderEvent) {
+        if let LeaderEvent::Admitted { pseudonym, .. } = event {
+            self.given.insert(pseudonym.0);
         }
-        let complaints = verdict.complaints();
-        let held = complaints.is_empty() && passage.blamed == 0;
-        for (invariant, drones, what) in complaints {
-            let numbers: Vec<String> = drones.iter().take(20).map(ToString::to_string).collect();
-            self.violations.push(format!(
-                "{invariant}: {} drones ({}) {what}",
-                drones.len(),
-                numbers.join(", ")
-            ));
-        }
-        Ok(held)
+    }
+
+    fn decided(&self, drones: &[u32]) -> u32 {
+        let decided = |drone: &&u32| self.inside.contains(*drone) || self.outside.contains(*drone);
+        u32::try_from(drones.iter().filter(decided).count()).unwrap_or(u32::MAX)
     }
 }
 
-fn row(drones: u32, passage: &Passage, cpu: Duration) -> Row {
-    let mut times: Vec<Duration> = passage.times.iter().map(|(_, taken)| *taken).collect();
-    times.sort_unstable();
-    let at = |share: usize| times.get((times.len() * share).div_ceil(100).max(1) - 1).copied();
-    let to_all = || Some(Percentiles { p50: at(50)?, p99: at(99)?, max: at(100)? });
-    Row {
-        operation: format!(
-            "admission ({} of {} runs let in)",
-            Verdict::let_in(&passage.visits),
-            passage.visits.len()
-        ),
-        drones,
-        leader_cpu: passage.gate_cpu,
-        to_all: to_all(),
-        epochs: 0,
-        messages: passage.messages,
-        bytes: passage.bytes,
-        radio: None,
-        cpu,
+impl<S: Suite> Stage<'_, S> {
+    pub(super) fn is_unnamed(&self) -> bool {
+        self.plan.admission.is_some()
+    }
+
+    /// Whom of these the policy lets in, and whom it does not.
+    fn sorted(&self, drones: &[u32]) -> Result<(Vec<u32>, Vec<u32>), CheckpointError> {
+        let (mut inside, mut outside) = (Vec::new(), Vec::new());
+        for drone in drones {
+            let Some(checkpoint) = self.world.fleet().checkpoint() else { break };
+            let let_in = checkpoint.lets_in(&checkpoint.fields(*drone))?;
+            if let_in { inside.push(*drone) } else { outside.push(*drone) }
+        }
+        Ok((inside, outside))
+    }
+
+    /// Drones want in without a name: in waves as large as the gate has room for.
+    pub(super) fn admit_unnamed(&mut self, operation: &'static str, newcomers: &[u32]) -> bool {
+        let (inside, outside) = match self.sorted(newcomers) {
+            Ok(sorted) => sorted,
+            Err(error) => {
+                self.violations.push(format!("admission: {error}"));
+                return false;
+            }
+        };
+        let mark = self.mark();
+        self.members.extend(&inside);
+        for wave in newcomers.chunks(AT_ONCE) {
+            for drone in wave {
+                self.world.schedule(self.world.time(), Action::Join(*drone));
+            }
+            let of = u32::try_from(wave.len()).unwrap_or(u32::MAX);
+            if !self.until(operation, of, |stage| stage.arrivals.unnamed.decided(wave)) {
+                return false;
+            }
+        }
+        let there = inside.is_empty() || self.synced(operation, &mark);
+        self.row(format!("{operation} ({} of {} let in)", inside.len(), newcomers.len()), &mark, &inside);
+        there && self.check_keys(operation, &outside) && self.check_doors(operation)
+    }
+
+    /// Exactly the members are in, and only they were let in.
+    fn check_doors(&mut self, operation: &str) -> bool {
+        let (unnamed, members) = (&self.arrivals.unnamed, self.members.iter().copied().collect());
+        let mut wrong = unnamed.troubles.clone();
+        let intruders = unnamed.inside.difference(&members).count();
+        let shut_out = members.difference(&unnamed.inside).count();
+        let strangers = unnamed.given.symmetric_difference(&unnamed.had).count();
+        self.checks +=
+            unnamed.inside.len() as u64 + unnamed.outside.len() as u64 + unnamed.given.len() as u64;
+        if intruders > 0 {
+            wrong.push(format!("{intruders} are in although the policy keeps them out"));
+        }
+        if shut_out > 0 {
+            wrong.push(format!("{shut_out} are not in although the policy lets them in"));
+        }
+        if strangers > 0 {
+            wrong.push(format!("{strangers} pseudonyms are the leader's or a drone's alone"));
+        }
+        let held = wrong.is_empty();
+        let told =
+            wrong.into_iter().map(|what| format!("{}, after {operation}: {what}", Invariant::Admission));
+        self.violations.extend(told);
+        held
+    }
+
+    /// All members leave, and all drones that ever wanted in come again: with what they showed before, as somebody else.
+    pub(super) fn come_again(&mut self) -> bool {
+        if !self.is_unnamed() {
+            return true;
+        }
+        let (mark, before) = (self.mark(), self.arrivals.left);
+        let (members, all) =
+            (std::mem::take(&mut self.members), u32::try_from(self.arrivals.unnamed.inside.len()));
+        self.world.command_edges(members.iter().copied(), &EdgeCommand::Leave, &mut self.arrivals);
+        let all = all.unwrap_or(u32::MAX);
+        if !self.until("all leave", all, |stage| stage.arrivals.left - before) {
+            return false;
+        }
+        self.row(format!("all leave ({all})"), &mark, &members);
+        let mut drones: Vec<u32> = members.into_iter().chain(self.arrivals.unnamed.outside.clone()).collect();
+        drones.sort_unstable();
+        self.admit_unnamed("come again", &drones)
+    }
+
+    /// The period ends, and with it every membership. With the credentials of the next one all come back.
+    pub(super) fn end_of_period(&mut self) -> bool {
+        let Some(checkpoint) = self.world.fleet().checkpoint() else { return true };
+        let ends = checkpoint.end_of(checkpoint.period_at(self.world.unix())) - EPOCH_START;
+        self.world.run_until(Duration::from_secs(ends), &mut self.arrivals);
+        let (mark, members) = (self.mark(), std::mem::take(&mut self.members));
+        let tried: Vec<u32> = members.iter().chain(&self.arrivals.unnamed.outside).copied().collect();
+        self.world.run_for(BETWEEN_PERIODS, &mut self.arrivals);
+        let left = self.world.leader(0).map_or(0, |leader| leader.status().members);
+        if left > 0 {
+            self.violations
+                .push(format!("{}: {left} are in although their period is over", Invariant::Admission));
+        }
+        if !self.check_keys("end of a period", &tried) || left > 0 {
+            return false;
+        }
+        self.arrivals.unnamed.outside.clear();
+        let of = u32::try_from(tried.len()).unwrap_or(u32::MAX);
+        if !self.until("next period", of, |stage| stage.arrivals.unnamed.decided(&tried)) {
+            return false;
+        }
+        self.members = members;
+        let there = self.members.is_empty() || self.synced("next period", &mark);
+        let members = self.members.clone();
+        self.row(format!("next period ({} of {of} let in)", members.len()), &mark, &members);
+        there && self.check_keys("next period", &[]) && self.check_doors("next period")
+    }
+
+    /// After all of it: whether anything that the leader received or sent tells that two lives were one drone's.
+    pub(super) fn look_for_links(&mut self) -> bool {
+        if !self.is_unnamed() {
+            return true;
+        }
+        let lives = self.arrivals.unnamed.sightings.lives();
+        self.checks += lives.len() as u64;
+        let linked = linked(&lives);
+        if !linked.is_empty() {
+            let told = linked.iter().map(|(drone, stretch)| format!("edge-{drone} by {:02x?}", stretch));
+            let numbers: Vec<String> = told.collect();
+            self.violations.push(format!(
+                "{}: the leader can see of {} drones ({}) that two lives are theirs",
+                Invariant::Unlinkability,
+                linked.len(),
+                numbers.join(", ")
+            ));
+        }
+        linked.is_empty() && self.check_doors("all")
     }
 }

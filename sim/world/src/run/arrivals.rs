@@ -7,6 +7,7 @@ use quiver_ainq::{Epoch, Suite};
 use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent};
 
 use super::Percentiles;
+use super::admission::Unnamed;
 use super::sealing::Judged;
 use crate::conditional::CHANNEL;
 use crate::{Node, NodeEvent, Turn, Witness, World};
@@ -44,6 +45,8 @@ pub(super) struct Arrivals {
     pub(super) orders_heard: u32,
     pub(super) orders_opened: BTreeSet<u32>,
     pub(super) openings: u32,
+    /// Who is in without a name.
+    pub(super) unnamed: Unnamed,
 }
 
 impl Arrivals {
@@ -69,6 +72,7 @@ impl Arrivals {
     }
 
     fn edge(&mut self, number: u32, at: Duration, event: &EdgeEvent) {
+        self.unnamed.edge(number, event);
         let Some(place) = self.edges.get_mut(number as usize) else { return };
         let now = u32::try_from(at.as_millis()).unwrap_or(u32::MAX);
         match event {
@@ -88,6 +92,10 @@ impl Arrivals {
                 self.left += 1;
                 place.epoch = None;
                 place.at = now;
+            }
+            EdgeEvent::Ended(_) => {
+                self.current -= u32::from(place.epoch.is_some() && place.epoch == self.newest);
+                place.epoch = None;
             }
             EdgeEvent::Message { channel, .. } if channel.as_str() == CHANNEL => {
                 place.at = now;
@@ -115,6 +123,7 @@ impl Arrivals {
     }
 
     fn leader(&mut self, event: &LeaderEvent) {
+        self.unnamed.leader(event);
         match event {
             LeaderEvent::EpochActivated { epoch, .. } => {
                 self.made += 1;
@@ -131,7 +140,8 @@ impl Arrivals {
 }
 
 impl<S: Suite> Witness<S> for Arrivals {
-    fn saw(&mut self, _: &World<S>, turn: &Turn) {
+    fn saw(&mut self, world: &World<S>, turn: &Turn) {
+        self.unnamed.sightings.note(world, turn);
         for event in turn.events() {
             match (turn.node, event) {
                 (Node::Edge(number), NodeEvent::Edge(event)) => self.edge(number, turn.at, event),

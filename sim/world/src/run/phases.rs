@@ -76,7 +76,7 @@ impl<'a, S: Suite> Stage<'a, S> {
 
     /// Takes the phases in order; if drones got stuck in one, those after it make no sense.
     pub(super) fn play(mut self) -> Run {
-        let in_the_field: [fn(&mut Self) -> bool; 10] = [
+        let in_the_field: [fn(&mut Self) -> bool; 12] = [
             Self::enrol,
             Self::form,
             Self::expire,
@@ -85,10 +85,12 @@ impl<'a, S: Suite> Stage<'a, S> {
             Self::talk,
             Self::seal,
             Self::second_phase,
-            Self::pass_unnamed,
+            Self::come_again,
+            Self::end_of_period,
             Self::restart,
+            Self::look_for_links,
         ];
-        let from_a_depot: [fn(&mut Self) -> bool; 10] = [
+        let from_a_depot: [fn(&mut Self) -> bool; 12] = [
             Self::enrol,
             Self::form,
             Self::join_and_depart,
@@ -97,8 +99,10 @@ impl<'a, S: Suite> Stage<'a, S> {
             Self::talk,
             Self::seal,
             Self::second_phase,
-            Self::pass_unnamed,
+            Self::come_again,
+            Self::end_of_period,
             Self::restart,
+            Self::look_for_links,
         ];
         let phases = if self.plan.depot.is_some() { from_a_depot } else { in_the_field };
         let _ = phases.into_iter().all(|phase| phase(&mut self));
@@ -183,7 +187,7 @@ impl<'a, S: Suite> Stage<'a, S> {
     }
 
     /// Until a newer epoch than at the mark has reached every member and every member has said so.
-    fn synced(&mut self, operation: &'static str, mark: &Mark) -> bool {
+    pub(super) fn synced(&mut self, operation: &'static str, mark: &Mark) -> bool {
         let (all, made) = (self.all(), mark.made);
         let there =
             self.until(
@@ -242,6 +246,9 @@ impl<'a, S: Suite> Stage<'a, S> {
 
     /// Drones want in: in waves as large as a leader lets wait.
     fn admit(&mut self, operation: &'static str, newcomers: &[u32]) -> bool {
+        if self.is_unnamed() {
+            return self.admit_unnamed(operation, newcomers);
+        }
         let mark = self.mark();
         let command = EdgeCommand::Join(self.world.fleet().group().clone());
         let wave = self.world.fleet().wave();
@@ -306,7 +313,9 @@ impl<'a, S: Suite> Stage<'a, S> {
             wanted += if message == 0 { all } else { all - 1 };
             self.said += 1;
             let number = self.said;
-            self.world.schedule(self.world.time(), Action::Talk { node, number, signed: message % 2 == 1 });
+            // Who has no name has no key to sign with.
+            let signed = message % 2 == 1 && !self.is_unnamed();
+            self.world.schedule(self.world.time(), Action::Talk { node, number, signed });
         }
         let share = |heard: u64| u32::try_from(heard * all / wanted.max(1)).unwrap_or(u32::MAX);
         let done = self.until("talk", self.all(), |stage| share(stage.arrivals.heard - before));
@@ -329,7 +338,7 @@ impl<'a, S: Suite> Stage<'a, S> {
     }
 
     /// Every member exports the leader's key; who left exports none.
-    fn check_keys(&mut self, operation: &str, outsiders: &[u32]) -> bool {
+    pub(super) fn check_keys(&mut self, operation: &str, outsiders: &[u32]) -> bool {
         let name = Name::new("run").expect("a plain name");
         let world = &self.world;
         let Some(key) = world.leader(0).and_then(|leader| leader.export(&name)) else {

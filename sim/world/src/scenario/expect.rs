@@ -15,6 +15,8 @@ pub struct Expectations {
     pub min_terms: u64,
     /// Epochs activated by leaders.
     pub min_epochs: u64,
+    /// Memberships without a name.
+    pub min_admitted: u64,
     /// Deaths between two outputs.
     pub min_crashes: u64,
     /// Writes that a disk refused.
@@ -40,6 +42,8 @@ pub struct Tally {
     pub terms: u64,
     /// Epochs activated by leaders.
     pub epochs: u64,
+    /// Memberships without a name.
+    pub admitted: u64,
     /// Deaths between two outputs.
     pub crashes: u64,
     /// Writes that a disk refused.
@@ -80,6 +84,7 @@ impl Expectations {
         let bounds = [
             ("terms opened", self.min_terms, tally.terms),
             ("epochs", self.min_epochs, tally.epochs),
+            ("memberships without a name", self.min_admitted, tally.admitted),
             ("crashes", self.min_crashes, tally.crashes),
             ("refused writes", self.min_stalls, tally.stalls),
             ("messages lost", self.min_lost, tally.lost),

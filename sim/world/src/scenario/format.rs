@@ -38,6 +38,7 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) links: Links,
     pub(super) radio: Option<Spanned<Radio>>,
+    pub(super) admission: Option<Spanned<AdmissionTable>>,
     pub(super) churn: Option<Spanned<Churn>>,
     pub(super) mobility: Option<Spanned<Mobility>>,
     #[serde(default)]
@@ -149,6 +150,26 @@ pub(super) struct Radio {
     pub(super) arithmetic: ArithmeticWord,
 }
 
+/// What leaders demand of whoever wants in.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct AdmissionTable {
+    /// None: to be inside of a circle, with some battery left.
+    pub(super) policy: Option<Spanned<String>>,
+    pub(super) period: Option<Spanned<Span>>,
+    pub(super) answers: Option<u32>,
+}
+
+/// What some drones have from now on.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Certify {
+    pub(super) edges: Names,
+    pub(super) x: i16,
+    pub(super) y: i16,
+    pub(super) battery: Spanned<u8>,
+}
+
 /// Edges that come, go and die at random.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -192,6 +213,10 @@ pub(super) struct Event {
     pub(super) revoke: Option<Names>,
     pub(super) capture: Option<Names>,
     pub(super) rekey: Option<Spanned<bool>>,
+    /// What the operator certifies for edges without a name.
+    pub(super) certify: Option<Spanned<Certify>>,
+    /// Edges for which nothing more is certified.
+    pub(super) decertify: Option<Names>,
     pub(super) talk: Option<Spanned<Talk>>,
     pub(super) links: Option<Spanned<Links>>,
     pub(super) links_of: Option<Spanned<LinksOf>>,
@@ -308,6 +333,9 @@ pub(super) struct Expect {
     pub(super) min_terms: u64,
     #[serde(default)]
     pub(super) min_epochs: u64,
+    /// Memberships without a name.
+    #[serde(default)]
+    pub(super) min_admitted: u64,
     #[serde(default)]
     pub(super) min_crashes: u64,
     #[serde(default)]

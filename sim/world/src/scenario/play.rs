@@ -63,6 +63,7 @@ impl Scenario {
             kgcs: self.kgcs,
             threshold: self.threshold,
             orders: self.orders,
+            admission: self.admission.clone(),
             one_token: self.one_token.clone(),
             leaders: self.leaders,
             strategy: self.strategy,
@@ -110,6 +111,7 @@ impl Scenario {
         tally.members = holders(world);
         tally.lost = world.traffic().lost;
         tally.enrolled = u32::try_from(invariants.enrolled()).unwrap_or(u32::MAX);
+        tally.admitted = invariants.admitted() as u64;
         tally.opened = u32::try_from(invariants.opened()).unwrap_or(u32::MAX);
         let violations = invariants.violations().to_vec();
         // A world that was stopped early cannot have met its expectations.

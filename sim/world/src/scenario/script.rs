@@ -65,6 +65,7 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
         kgcs,
         threshold,
         orders,
+        admission: settings::admission(source, raw.admission.as_ref())?,
         one_token,
         leaders,
         strategy: match raw.fleet.strategy {
@@ -187,12 +188,18 @@ impl Scripter<'_> {
     }
 
     fn about_edges(&self, table: &format::Event) -> Read<Option<Vec<Action>>> {
+        if let Some(certify) = table.certify.as_ref().map(Spanned::get_ref) {
+            let fields = settings::fields(self.source, certify)?;
+            let edges = self.census.edges(self.source, &certify.edges)?;
+            return Ok(Some(edges.into_iter().map(|edge| Action::Certify { edge, fields }).collect()));
+        }
         let kinds = [
             (&table.join, Action::Join as fn(u32) -> Action),
             (&table.leave, Action::Leave),
             (&table.evict, Action::Evict),
             (&table.revoke, Action::Revoke),
             (&table.capture, Action::Capture),
+            (&table.decertify, Action::Decertify),
         ];
         let Some((names, action)) = kinds.iter().find_map(|(names, action)| Some((names.as_ref()?, action)))
         else {
@@ -318,6 +325,8 @@ fn count_actions(table: &format::Event) -> usize {
         table.evict.is_some(),
         table.revoke.is_some(),
         table.capture.is_some(),
+        table.certify.is_some(),
+        table.decertify.is_some(),
         table.rekey.is_some(),
         table.talk.is_some(),
         table.links.is_some(),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
+use quiver_role::attributes::certifying::{MAX_PERIOD, MIN_PERIOD};
 use quiver_role::edge::EdgeTiming;
 use quiver_role::leader::LeaderTiming;
 use toml::Spanned;
@@ -12,6 +13,7 @@ use super::error::SourceText;
 use super::format::{self, Span};
 use super::names::Census;
 use super::{Expectations, RadioPlan, Reading, ScenarioError, links};
+use crate::admission::{FENCE, Fields, Rules, check};
 use crate::fleet::check_quorum;
 use crate::radio::Preset;
 use crate::radio::cycles::Arithmetic;
@@ -169,6 +171,33 @@ pub(super) fn radio(source: &SourceText<'_>, table: Option<&Spanned<format::Radi
     Ok(RadioPlan { preset, loss, rounds, ignore_duty_cycle: table.ignore_duty_cycle, arithmetic })
 }
 
+/// What leaders demand.
+pub(super) fn admission(
+    source: &SourceText<'_>,
+    table: Option<&Spanned<format::AdmissionTable>>,
+) -> Read<Option<Rules>> {
+    let Some(table) = table.map(Spanned::get_ref) else { return Ok(None) };
+    let mut rules = Rules::of(FENCE);
+    if let Some(policy) = &table.policy {
+        check(policy.get_ref()).map_err(|error| source.at(policy.span(), error.to_string()))?;
+        rules.policy.clone_from(policy.get_ref());
+    }
+    if let Some(period) = &table.period {
+        rules.period = time(source, period, MIN_PERIOD..=MAX_PERIOD)?;
+    }
+    rules.answers = table.answers.unwrap_or(rules.answers);
+    Ok(Some(rules))
+}
+
+/// What an operator certifies.
+pub(super) fn fields(source: &SourceText<'_>, certify: &format::Certify) -> Read<Fields> {
+    let format::Certify { x, y, battery, .. } = certify;
+    match *battery.get_ref() {
+        battery @ 0..=100 => Ok(Fields { x: *x, y: *y, battery }),
+        other => Err(source.at(battery.span(), format!("{other} is not in 0 to 100"))),
+    }
+}
+
 /// What must be true at the end.
 pub(super) fn expectations(
     source: &SourceText<'_>,
@@ -188,6 +217,7 @@ pub(super) fn expectations(
         outside,
         min_terms: table.min_terms,
         min_epochs: table.min_epochs,
+        min_admitted: table.min_admitted,
         min_crashes: table.min_crashes,
         min_stalls: table.min_stalls,
         min_lost: table.min_lost,

@@ -14,6 +14,7 @@ scenarios![
     "clock_jumps",
     "deltas_lost_on_a_lora_link",
     "disk_full_at_the_kgc",
+    "drones_flying_into_and_out_of_a_fence",
     "drones_flying_out_of_range",
     "flapping_drone",
     "kgc_crashes_between_rounds",

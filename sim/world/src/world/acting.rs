@@ -45,6 +45,9 @@ impl<S: Suite> World<S> {
             Some(Errand::Connect(dialler, hub)) => self.connect(dialler, hub),
             Some(Errand::Sever(a, b)) => self.sever(a, b),
             Some(Errand::Return(node)) => turns.extend(self.start(node)),
+            Some(Errand::ComeBack(edge)) => turns.extend(self.come_back(edge)),
+            Some(Errand::SlotKeys(ordinal)) => turns.extend(self.tell_slot_keys(ordinal)),
+            Some(Errand::Period) => turns.extend(self.begin_period()),
             Some(Errand::Act(action)) => {
                 self.act(&action, &mut turns);
                 return (turns, Some(*action));
@@ -89,10 +92,11 @@ impl<S: Suite> World<S> {
 
     /// What operators and applications ask of nodes.
     fn command(&mut self, action: &Action, turns: &mut Vec<Turn>) {
-        let group = self.fleet.group().clone();
         match action {
-            Action::Join(edge) => turns.extend(self.tell_edge(*edge, EdgeCommand::Join(group), "join")),
-            Action::Leave(edge) => turns.extend(self.tell_edge(*edge, EdgeCommand::Leave, "leave")),
+            Action::Join(edge) => self.want_in(*edge, turns),
+            Action::Leave(edge) => turns.extend(self.want_out(*edge)),
+            Action::Certify { edge, fields } => self.certify(*edge, Some(*fields), turns),
+            Action::Decertify(edge) => self.certify(*edge, None, turns),
             Action::Evict(edge) => {
                 turns.extend(self.tell_leaders(&LeaderCommand::Evict(edge_name(*edge)), "evict"));
             }
@@ -101,6 +105,8 @@ impl<S: Suite> World<S> {
                 let serials = vec![self.fleet.token(Node::Edge(*edge)).token.statement.id];
                 let command = KgcCommand::RevokeDrones { handles: Vec::new(), serials };
                 turns.extend(self.tell_kgcs(&CentreCommand::Kgc(command), "revoke"));
+                // Who is revoked gets no credentials either.
+                self.certify(*edge, None, turns);
             }
             Action::Talk { node, number, signed } => {
                 let channel = Name::new(CHANNEL).expect("a plain name");
@@ -154,7 +160,7 @@ impl<S: Suite> World<S> {
         self.leader_turn(ordinal, Stimulus::Command(command), word)
     }
 
-    fn tell_edge(&mut self, edge: u32, command: EdgeCommand, word: &'static str) -> Option<Turn> {
+    pub(super) fn tell_edge(&mut self, edge: u32, command: EdgeCommand, word: &'static str) -> Option<Turn> {
         self.edge_turn(edge, Stimulus::Command(command), word)
     }
 }

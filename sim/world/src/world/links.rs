@@ -122,6 +122,12 @@ impl<S: Suite> World<S> {
         if !self.alive(dialler) || !self.alive(hub) {
             return;
         }
+        if let (Node::Edge(edge), Node::Kgc(_)) = (dialler, hub)
+            && self.is_unnamed(edge)
+        {
+            // Who has no name has no business with those who gave it one.
+            return;
+        }
         let open = self.network.reaches(dialler, hub) && self.network.reaches(hub, dialler);
         let Some(link) = self.links.link_mut(dialler, hub).filter(|link| !link.up && !link.blocked) else {
             return;

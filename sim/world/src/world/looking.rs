@@ -7,8 +7,8 @@ use quiver_ainq::{KgcId, Suite};
 use quiver_role::{Edge, Kgc, Leader, Now};
 use sha2::Digest;
 
-use super::World;
 use super::turning::take;
+use super::{Errand, World};
 use crate::air::Air;
 use crate::centre::Centre;
 use crate::drive::Sabotage;
@@ -114,6 +114,17 @@ impl<S: Suite> World<S> {
         }
     }
 
+    /// How often a node was started.
+    pub fn life(&self, node: Node) -> u32 {
+        let edge = |number: u32| self.edges.get(number as usize).and_then(Option::as_ref);
+        let life = match node {
+            Node::Kgc(id) => self.kgc_station(id).map(|kgc| kgc.life),
+            Node::Leader(ordinal) => self.leaders.get(usize::from(ordinal)).map(|leader| leader.life),
+            Node::Edge(number) => edge(number).map(|edge| edge.life),
+        };
+        life.unwrap_or_default()
+    }
+
     /// Whether a node stands still because its disk takes nothing.
     pub fn stalled(&self, node: Node) -> bool {
         match node {
@@ -131,6 +142,16 @@ impl<S: Suite> World<S> {
     /// Whether two nodes have a connection.
     pub fn connected(&self, a: Node, b: Node) -> bool {
         self.links.connection(a, b).is_some()
+    }
+
+    /// The number of the connection of two nodes, if they have one.
+    pub(crate) fn connection(&self, a: Node, b: Node) -> Option<u32> {
+        self.links.connection(a, b)
+    }
+
+    /// Who and which connection a machine's handle means.
+    pub(crate) fn behind(&self, peer: quiver_role::Peer) -> (Node, u32) {
+        self.row.behind(peer)
     }
 
     /// How many steps were taken.
@@ -179,9 +200,16 @@ impl<S: Suite> World<S> {
                 machine.map(|machine| station.power_on(now, machine, rng(station.life + 1)))
             }
             Node::Leader(ordinal) => {
+                let unix = self.clock(node).unix;
                 let station = self.leaders.get_mut(usize::from(ordinal))?;
                 let machine =
                     Leader::new(self.fleet.leader(ordinal, true), station.disk.records.iter().cloned());
+                let machine = machine.map(|machine| self.fleet.demanding(machine, unix));
+                machine.map(|machine| station.power_on(now, machine, rng(station.life + 1)))
+            }
+            Node::Edge(number) if self.is_unnamed(number) => {
+                let machine = self.unnamed(number)?;
+                let station = self.edges.get_mut(number as usize)?.as_deref_mut()?;
                 machine.map(|machine| station.power_on(now, machine, rng(station.life + 1)))
             }
             Node::Edge(number) => {
@@ -200,6 +228,9 @@ impl<S: Suite> World<S> {
             return Some(Turn { at, node, cause: Cause::Start, effects, cpu: Duration::ZERO, digest: None });
         }
         self.plan_connections(node);
+        if let (Node::Leader(ordinal), Some(_)) = (node, self.fleet.checkpoint()) {
+            self.plan(Duration::ZERO, Errand::SlotKeys(ordinal));
+        }
         self.start_turn(node)
     }
 

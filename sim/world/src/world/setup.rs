@@ -10,6 +10,7 @@ use quiver_role::{LeaderRecord, Snapshot};
 use sha2::{Digest, Sha256};
 
 use super::*;
+use crate::admission::Rules;
 use crate::centre::CentreRecord;
 use crate::disk::Keep;
 use crate::seeds::{self, Dormant, Player};
@@ -35,6 +36,8 @@ pub struct Setup {
     pub threshold: u16,
     /// Whether orders can be sealed that wait for a condition; the KGCs then release its key, and drones collect it.
     pub orders: bool,
+    /// What leaders demand of whoever wants in; none: edges join under their names.
+    pub admission: Option<Rules>,
     /// Strangers that race for one token: they all have that of the first.
     pub one_token: Vec<u32>,
     /// Leaders, one ordinal each.
@@ -75,6 +78,7 @@ impl Default for Setup {
             kgcs: 1,
             threshold: 1,
             orders: false,
+            admission: None,
             one_token: Vec::new(),
             leaders: 1,
             strategy: StrategyKind::Flat,
@@ -117,6 +121,9 @@ pub enum WorldError {
     /// The disks are another world's.
     #[error("the disks are of a world with other nodes")]
     OtherDisks,
+    /// What leaders shall demand cannot be.
+    #[error("{0}")]
+    Admission(String),
     /// The radio cannot carry what is asked of it.
     #[error("{0}")]
     Radio(String),
@@ -178,7 +185,7 @@ impl<S: Suite> World<S> {
         let kgc = |node| Station::new(log, Vec::new(), rng(node));
         let row = Row { kgcs: setup.kgcs, leaders: setup.leaders };
         let edges = u32::try_from(edges).unwrap_or(MAX_EDGES);
-        Ok(Self {
+        let mut world = Self {
             row,
             now: 0,
             queue: Queue::default(),
@@ -192,6 +199,7 @@ impl<S: Suite> World<S> {
             recorded: VecDeque::new(),
             lying: BTreeSet::new(),
             approved: BTreeSet::new(),
+            incognito: BTreeMap::new(),
             returns: BTreeMap::new(),
             air: setup.air.clone().map(|air| Air::new(air, edges, seeds::generator(setup.seed, Player::Air))),
             trace: setup.traced.then(Sha256::new),
@@ -199,7 +207,11 @@ impl<S: Suite> World<S> {
             leader_cpu: Duration::ZERO,
             fleet,
             setup,
-        })
+        };
+        if world.fleet.checkpoint().is_some() {
+            world.plan(Duration::ZERO, Errand::Period);
+        }
+        Ok(world)
     }
 
     /// What all nodes have made durable so far.

@@ -183,6 +183,7 @@ impl<S: Suite> World<S> {
             }
         }
         self.plan_wake(turn.node);
+        self.note_unnamed(turn);
     }
 
     /// A node died: its connections end, and it comes back if that was planned.
@@ -311,12 +312,21 @@ impl<S: Suite> World<S> {
     /// Hands a message to the network; `via` is whom the receiver has it from.
     fn carry(&mut self, at: u64, (from, via): (Node, Node), to: Node, payload: &Arc<[u8]>) {
         let Some(connection) = self.links.connection(via, to) else { return };
-        let (via, number) = (self.number(via), self.number(to));
+        let mut last = self.last_between(via, to).map(|last| *last);
+        let (hub, number) = (self.number(via), self.number(to));
         let queue = &mut self.queue;
         self.network.carry(from, to, payload, &mut |arrival| {
-            let due = Due::Message { via, connection, payload: arrival.payload };
-            queue.push(at.saturating_add(arrival.after), number, due);
+            let due = Due::Message { via: hub, connection, payload: arrival.payload };
+            let mut arrives = at.saturating_add(arrival.after);
+            if let Some(last) = &mut last {
+                arrives = arrives.max(*last);
+                *last = arrives;
+            }
+            queue.push(arrives, number, due);
         });
+        if let (Some(kept), Some(last)) = (self.last_between(via, to), last) {
+            *kept = last;
+        }
     }
 
     /// Whether something that is due can still happen: a message dies with its connection.

@@ -1,0 +1,245 @@
+//! Drones without a name: for every membership a node of its own, under a transport key that nobody has seen, and what leaders see of it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use quiver_ainq::Suite;
+use quiver_net::{Handle, Multiaddr, NodeConfig, NodeKey, PeerId, group_topic};
+use quiver_role::attributes::certifying::MAX_PERIOD;
+use quiver_role::edge::Ending;
+use quiver_role::{Edge, EdgeCommand, Route, Snapshot};
+use quiver_world::admission::{ANSWERS, COMPARED, Checkpoint, EVERYBODY, Place, Rules, Sighting};
+use rand::Rng;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+use super::drone_name;
+use super::host::{Disk, DroneHost, Purpose};
+use super::node::Node;
+use super::services::Founder;
+use super::setting::Setting;
+use crate::plan::Plan;
+use crate::seeds::{self, Player};
+use crate::{Result, SimError};
+
+/// How long a drone waits before it applies again, at first.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// What leaders demand, whom it is certified for, and what leaders see.
+pub(crate) struct Admission<S: Suite> {
+    pub(crate) checkpoint: Checkpoint<S>,
+    /// The period that it is; the run does not see its end.
+    pub(crate) period: u64,
+    /// Drones below this number have something certified, and show no name.
+    certified: u32,
+    pub(crate) watch: Watch,
+}
+
+impl<S: Suite> Admission<S> {
+    /// Founds what leaders demand, if they do, and certifies so many drones.
+    pub(super) fn found(
+        plan: &Plan,
+        founder: &Founder<S>,
+        setting: &Setting<S>,
+        certified: u32,
+    ) -> Result<Option<Arc<Self>>> {
+        let Some(policy) = plan.admission.clone() else { return Ok(None) };
+        let (deployment, group, now) = (&setting.deployment, &setting.group, unix_time());
+        let place = Place { deployment, treasury: &*founder.treasury, group, seed: plan.seed, now };
+        let rules = Rules { policy, period: MAX_PERIOD, answers: ANSWERS };
+        let checkpoint = Checkpoint::found(&place, &rules).map_err(refused)?;
+        let period = checkpoint.period_at(now);
+        Ok(Some(Arc::new(Self { checkpoint, period, certified, watch: Watch::default() })))
+    }
+
+    /// Whether a drone shows no name.
+    pub(crate) fn is_for(&self, drone: u32) -> bool {
+        drone < self.certified
+    }
+}
+
+pub(super) fn refused(error: impl std::fmt::Display) -> SimError {
+    SimError::Usage(format!("--admission: {error}"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "credentials are of the period that it is")]
+pub(super) fn unix_time() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Every frame between leaders and drones without a name, by the drones' transport keys.
+#[derive(Default)]
+pub(crate) struct Watch(Mutex<Seen>);
+
+#[derive(Default)]
+struct Seen {
+    lives: HashMap<PeerId, Sighting>,
+    /// What leaders said to the whole group.
+    told: Vec<Vec<u8>>,
+}
+
+impl Watch {
+    /// Whose key that is. What the transport tells a leader is seen as well.
+    fn expect(&self, peer: PeerId, drone: u32, life: u32) {
+        if (drone as usize) < COMPARED {
+            let seen = vec![peer.to_bytes()];
+            self.lock().lives.insert(peer, Sighting { drone, life, seen });
+        }
+    }
+
+    /// Something passed between a leader and a peer, or was said to all.
+    pub(crate) fn saw(&self, peer: Option<&PeerId>, request: &[u8], message: &[u8]) {
+        let mut seen = self.lock();
+        let Seen { lives, told } = &mut *seen;
+        match peer {
+            None => told.push(message.to_vec()),
+            Some(peer) => {
+                if let Some(sighting) = lives.get_mut(peer) {
+                    sighting.seen.push([request, message].concat());
+                }
+            }
+        }
+    }
+
+    /// All that was seen of each life, and what was said to all.
+    pub(crate) fn lives(&self) -> Vec<Sighting> {
+        let seen = self.lock();
+        let by_life: BTreeMap<(u32, u32), Sighting> =
+            seen.lives.values().map(|it| ((it.drone, it.life), it.clone())).collect();
+        let all = Sighting { drone: EVERYBODY, life: 0, seen: seen.told.clone() };
+        by_life.into_values().chain([all]).collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
+        // Frames are kept whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A drone that comes and goes without a name.
+#[derive(Debug)]
+pub(crate) struct Wanderer<S: Suite> {
+    /// Tells it to want in.
+    go: mpsc::Sender<()>,
+    running: watch::Receiver<Option<Handle<Edge<S>>>>,
+    task: JoinHandle<()>,
+}
+
+impl<S: Suite> Wanderer<S> {
+    /// A drone that waits to be told.
+    pub(crate) fn new(
+        index: u32,
+        setting: &Setting<S>,
+        admission: &Arc<Admission<S>>,
+        leaders: &[Multiaddr],
+    ) -> Result<Self> {
+        let fields = admission.checkpoint.fields(index);
+        let credential = admission.checkpoint.certify(index, &fields, admission.period).map_err(refused)?;
+        let config = admission.checkpoint.unnamed(credential, admission.period, setting.edge_timing);
+        let mut spoke = setting.spoke(index)?;
+        spoke.topic = Some(group_topic(setting.group.as_str()));
+        spoke.dial = leaders.iter().map(|leader| (Route::Leader, leader.clone())).collect();
+        let host = Purpose::new(index, setting);
+        let (go, told) = mpsc::channel(1);
+        let (shown, running) = watch::channel(None);
+        let journey = Journey {
+            index,
+            seed: setting.seed,
+            admission: Arc::clone(admission),
+            config,
+            spoke,
+            host,
+            ledger: Disk::default(),
+            lives: 0,
+            shown,
+        };
+        Ok(Self { go, running, task: tokio::spawn(journey.wander(told)) })
+    }
+
+    /// It wants in.
+    pub(crate) async fn go(&self) -> Result<()> {
+        self.go.send(()).await.map_err(|_| SimError::Stopped { who: "a drone without a name".into() })
+    }
+
+    /// The machine that runs, if one does.
+    pub(crate) fn handle(&self) -> Option<Handle<Edge<S>>> {
+        self.running.borrow().clone()
+    }
+
+    /// Tells the machine that runs to do something.
+    pub(crate) async fn command(&self, command: EdgeCommand) -> Result<()> {
+        if let Some(handle) = self.handle() {
+            // It may be over just now.
+            let _ = handle.command(command).await;
+        }
+        Ok(())
+    }
+}
+
+impl<S: Suite> Drop for Wanderer<S> {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What a drone has for all its lives.
+struct Journey<S: Suite> {
+    index: u32,
+    seed: u64,
+    admission: Arc<Admission<S>>,
+    config: quiver_role::edge::AnonymousConfig<S>,
+    spoke: NodeConfig,
+    host: Purpose,
+    /// How often it answered whom.
+    ledger: Disk<Option<Snapshot>>,
+    lives: u32,
+    shown: watch::Sender<Option<Handle<Edge<S>>>>,
+}
+
+impl<S: Suite> Journey<S> {
+    async fn wander(mut self, mut told: mpsc::Receiver<()>) {
+        while told.recv().await.is_some() {
+            let mut pause = PAUSE;
+            loop {
+                match self.live().await {
+                    Err(error) => {
+                        tracing::error!(drone = self.index, %error, "stopped");
+                        return;
+                    }
+                    Ok(ending) if ending.is_final() => break,
+                    Ok(_) => {
+                        let share = rand::thread_rng().gen_range(0.5..1.5);
+                        tokio::time::sleep(pause.mul_f64(share)).await;
+                        pause *= 2;
+                    }
+                }
+            }
+        }
+    }
+
+    /// One machine from its start to its end, on a node of its own.
+    async fn live(&mut self) -> Result<Ending> {
+        let (index, life) = (self.index, self.lives);
+        self.lives += 1;
+        let who = format!("{} without a name", drone_name(index));
+        let source = |source| SimError::Node { who: who.clone(), source };
+        // Drawn anew for every node.
+        let number = index.wrapping_mul(1 << 12).wrapping_add(life);
+        let key = NodeKey::from_seed(seeds::node_key(self.seed, Player::Unnamed, number)).map_err(source)?;
+        self.admission.watch.expect(key.peer_id(), index, life);
+        self.spoke.key = key;
+        let stored = self.ledger.with(|stored| stored.clone());
+        let machine = Edge::anonymous(self.config.clone(), stored.as_ref())
+            .map_err(|source| SimError::Restore { who: who.clone(), source: Box::new(source) })?;
+        let (over, ended) = oneshot::channel();
+        let host: DroneHost = self.host.unnamed(self.ledger.clone(), over);
+        let rng = seeds::generator(self.seed, Player::Unnamed, index, life);
+        let mut node = Node::start(who, &self.spoke, machine, host, rng)?;
+        self.shown.send_replace(Some(node.handle().clone()));
+        let ending = ended.await;
+        self.shown.send_replace(None);
+        node.kill().await;
+        ending.map_err(|_| node.stopped())
+    }
+}

@@ -1,0 +1,108 @@
+//! Where a drone stands that has put its name away: what it may show, and when it comes back.
+//!
+//! Its machine makes one run and has one membership, and is then over. What decides about the next one is here, as the service decides it.
+
+use std::time::Duration;
+
+use quiver_abke::Credential;
+use quiver_role::edge::Ending;
+
+use super::Fields;
+
+/// How long to wait before coming back at first, and at most.
+const PAUSE: Duration = Duration::from_secs(2);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// A credential, and what it says.
+#[derive(Clone)]
+pub(crate) struct Showing {
+    pub(crate) credential: Credential,
+    pub(crate) period: u64,
+    /// Whether the policy lets in who has this.
+    pub(crate) suffices: bool,
+}
+
+/// A drone without a name, from the first time that it wants in.
+pub(crate) struct Incognito {
+    /// Whether it wants to be in the group.
+    pub(crate) wants: bool,
+    /// What the operator says that it has.
+    pub(crate) fields: Fields,
+    /// Whether nothing is certified for it any more, from the next period on.
+    pub(crate) revoked: bool,
+    /// What it holds.
+    pub(crate) held: Option<Showing>,
+    /// Whether what its present machine shows satisfies the policy, or what its last one showed.
+    pub(crate) shown: Option<bool>,
+    /// The period whose credential it is of no use to show again.
+    pub(crate) spent: Option<u64>,
+    pause: Duration,
+    /// When the last message arrives that it sent, and the last one sent to it: nanoseconds of the world.
+    pub(crate) last_heard: [u64; 2],
+    /// Whether its return is planned.
+    pub(crate) returns: bool,
+}
+
+/// When a drone whose machine is over comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// After about this long.
+    After(Duration),
+    /// In the next period.
+    NextPeriod,
+    /// It does not.
+    Never,
+}
+
+impl Incognito {
+    pub(crate) const fn new(fields: Fields) -> Self {
+        Self {
+            wants: true,
+            fields,
+            revoked: false,
+            held: None,
+            shown: None,
+            spent: None,
+            pause: PAUSE,
+            last_heard: [0; 2],
+            returns: false,
+        }
+    }
+
+    /// What the operator says from now on. It is shown in the next run.
+    pub(crate) fn certified(&mut self, fields: Fields) {
+        (self.fields, self.revoked, self.held, self.spent) = (fields, false, None, None);
+    }
+
+    /// It is a member.
+    pub(crate) const fn admitted(&mut self) {
+        self.pause = PAUSE;
+    }
+
+    /// Its machine is over.
+    pub(crate) fn over(&mut self, why: &Ending) -> Next {
+        if *why == Ending::Left {
+            self.wants = false;
+        }
+        if !self.wants {
+            return Next::Never;
+        }
+        if why.is_final() {
+            self.spent = self.held.as_ref().map(|held| held.period);
+            return Next::NextPeriod;
+        }
+        let pause = self.pause;
+        self.pause = (pause * 2).min(LONGEST_PAUSE);
+        Next::After(pause)
+    }
+
+    /// What it can show in this period, without asking the authority.
+    pub(crate) fn shown_in(&self, period: u64) -> Option<&Showing> {
+        self.held.as_ref().filter(|held| held.period == period)
+    }
+
+    /// Whether there is anything of use to be shown in this period.
+    pub(crate) fn may_show(&self, period: u64) -> bool {
+        self.wants && self.spent != Some(period) && (!self.revoked || self.shown_in(period).is_some())
+    }
+}

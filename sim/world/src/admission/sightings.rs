@@ -1,0 +1,75 @@
+//! All that leaders receive from and send to drones without a name, by drone and life: what the simulator knows and they must not find out.
+
+use std::collections::BTreeMap;
+
+use quiver_ainq::Suite;
+use quiver_role::Destination;
+
+use super::links::{COMPARED, EVERYBODY, Sighting};
+use crate::{Cause, Effect, Node, Turn, World};
+
+/// Of the drones with the lowest numbers, as many as are compared.
+#[derive(Clone, Debug, Default)]
+pub struct Sightings {
+    seen: BTreeMap<(u32, u32), Vec<Vec<u8>>>,
+    /// What leaders said to the whole group.
+    told: Vec<Vec<u8>>,
+    /// In which life of a drone a connection was made, by drone, leader and number.
+    lives: BTreeMap<(u32, Node, u32), u32>,
+}
+
+impl Sightings {
+    /// Looks at a step of a leader: at every message that it got from a drone without a name, and at every one that it sends to one. What it
+    /// says to the whole group is the same for all.
+    pub fn note<S: Suite>(&mut self, world: &World<S>, turn: &Turn) {
+        let Node::Leader(_) = turn.node else { return };
+        if let Cause::Message { via: via @ Node::Edge(drone), payload } = &turn.cause
+            && let Some(connection) = world.connection(turn.node, *via)
+        {
+            self.keep(world, turn.node, (*drone, connection), payload);
+        }
+        for effect in &turn.effects {
+            match effect {
+                Effect::Sent { to: Destination::Peer(peer), payload } => {
+                    if let (Node::Edge(drone), connection) = world.behind(*peer) {
+                        self.keep(world, turn.node, (drone, connection), payload);
+                    }
+                }
+                Effect::Sent { to: Destination::Group, payload } if world.fleet().checkpoint().is_some() => {
+                    self.told.push(payload.to_vec());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn keep<S: Suite>(
+        &mut self,
+        world: &World<S>,
+        leader: Node,
+        (drone, connection): (u32, u32),
+        bytes: &[u8],
+    ) {
+        if drone as usize >= COMPARED || !world.is_unnamed(drone) {
+            return;
+        }
+        let node = Node::Edge(drone);
+        if world.connection(leader, node) == Some(connection) {
+            self.lives.insert((drone, leader, connection), world.life(node));
+        }
+        // What is said to a connection that is gone belongs to the life that it was of.
+        let Some(life) = self.lives.get(&(drone, leader, connection)) else { return };
+        self.seen.entry((drone, *life)).or_default().push(bytes.to_vec());
+    }
+
+    /// All lives, and what was said to all.
+    pub fn lives(&self) -> Vec<Sighting> {
+        let sighting = |((drone, life), seen): (&(u32, u32), &Vec<Vec<u8>>)| Sighting {
+            drone: *drone,
+            life: *life,
+            seen: seen.clone(),
+        };
+        let all = Sighting { drone: EVERYBODY, life: 0, seen: self.told.clone() };
+        self.seen.iter().map(sighting).chain([all]).collect()
+    }
+}

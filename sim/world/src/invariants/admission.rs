@@ -1,0 +1,138 @@
+//! Drones without a name: exactly those are in whom the policy lets in, for as long as their period lasts, and no leader asks more often than
+//! it may.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quiver_ainq::{Epoch, Suite};
+use quiver_message::Message;
+use quiver_role::{Destination, EdgeEvent, LeaderEvent};
+
+use super::keys::show;
+use super::{Invariant, Invariants, died};
+use crate::admission::is_unsatisfied;
+use crate::{Effect, Node, NodeEvent, Turn, World};
+
+/// What is known of drones without a name, and nobody else knows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unnamed {
+    /// Who was in under which pseudonym.
+    whose: BTreeMap<[u8; 16], u32>,
+    /// Under which pseudonym each was in last.
+    last: BTreeMap<u32, [u8; 16]>,
+    /// The lives in which something was answered already.
+    answering: BTreeSet<(u32, u32)>,
+    /// How often which leader was answered in which period.
+    answered: BTreeMap<(u32, Node, u64), u32>,
+}
+
+impl Unnamed {
+    pub(super) fn pseudonym(&self, edge: u32) -> Option<[u8; 16]> {
+        self.last.get(&edge).copied()
+    }
+
+    pub(super) fn whose(&self, pseudonym: &[u8; 16]) -> Option<u32> {
+        self.whose.get(pseudonym).copied()
+    }
+}
+
+impl<S: Suite> Invariants<S> {
+    /// How many memberships without a name there were.
+    pub fn admitted(&self) -> usize {
+        self.unnamed.whose.len()
+    }
+
+    /// A step of a drone without a name.
+    pub(super) fn saw_unnamed(&mut self, world: &World<S>, turn: &Turn, number: u32) {
+        if !world.is_unnamed(number) {
+            return;
+        }
+        let suffices = world.shows_enough(number);
+        for event in turn.events() {
+            match event {
+                NodeEvent::Edge(EdgeEvent::Admitted { pseudonym, .. }) => {
+                    self.require(Invariant::Admission, turn, suffices == Some(true), || {
+                        "got in although the policy keeps it out".into()
+                    });
+                    let first = self.unnamed.whose.insert(pseudonym.0, number).is_none();
+                    self.require(Invariant::Unlinkability, turn, first, || "has a pseudonym again".into());
+                    self.unnamed.last.insert(number, pseudonym.0);
+                }
+                NodeEvent::Edge(EdgeEvent::Ended(why)) if is_unsatisfied(why) => {
+                    self.require(Invariant::Admission, turn, suffices == Some(false), || {
+                        "was told that it does not satisfy the policy, and does".into()
+                    });
+                }
+                _ => {}
+            }
+        }
+        self.count_answers(world, turn, number);
+    }
+
+    /// The first step of the exchange that a drone takes after a leader's offer is an answer.
+    fn count_answers(&mut self, world: &World<S>, turn: &Turn, number: u32) {
+        let Some(checkpoint) = world.fleet().checkpoint() else { return };
+        for effect in &turn.effects {
+            let Effect::Sent { to: Destination::Peer(peer), payload } = effect else { continue };
+            let message = Message::<S>::decode(world.fleet().deployment(), payload);
+            if !matches!(message, Ok(Message::AdmissionStep(_)))
+                || !self.unnamed.answering.insert((number, world.life(turn.node)))
+            {
+                continue;
+            }
+            let period = checkpoint.period_at(world.clock(turn.node).unix);
+            let answers = self.unnamed.answered.entry((number, world.behind(*peer).0, period)).or_default();
+            *answers += 1;
+            let (answers, most) = (*answers, checkpoint.answers());
+            self.require(Invariant::Persistence, turn, answers <= most, || {
+                format!("answered one leader {answers} times in a period, and may {most} times")
+            });
+        }
+    }
+
+    /// The leader made an epoch: nobody is in by name where a policy is demanded, and nobody without one whose period is over.
+    pub(super) fn check_unnamed(&mut self, world: &World<S>, turn: &Turn, ordinal: u16) {
+        let Some(leader) = world.leader(ordinal).filter(|_| world.fleet().checkpoint().is_some()) else {
+            return;
+        };
+        let now = world.clock(turn.node).unix;
+        let named = leader.members().count();
+        let over = leader.anonymous_members().filter(|(_, member)| member.until <= now).count();
+        let ends = leader.anonymous_members().map(|(_, member)| member.until).min();
+        let valid_until = leader.status().valid_until;
+        self.require(Invariant::NoUnauthorisedMember, turn, named == 0, || {
+            format!("{named} are in by name, and a policy is demanded")
+        });
+        self.require(Invariant::Admission, turn, over == 0, || {
+            format!("{over} are in although their period is over")
+        });
+        let outlives = ends.zip(valid_until).is_some_and(|(ends, valid)| valid > ends);
+        self.require(Invariant::Admission, turn, !outlives || died(turn), || {
+            "has a key that is valid for longer than a membership lasts".into()
+        });
+        let stranger = |event: &NodeEvent| matches!(event, NodeEvent::Leader(LeaderEvent::Joined { .. }));
+        self.require(Invariant::NoUnauthorisedMember, turn, !turn.events().any(stranger), || {
+            "let somebody in by name, and a policy is demanded".into()
+        });
+    }
+
+    /// What is wrong with where a drone without a name is, once faults are over.
+    pub(super) fn out_of_place(
+        &self,
+        world: &World<S>,
+        number: u32,
+        newest: Epoch,
+        key: Option<[u8; 32]>,
+    ) -> Option<String> {
+        match self.holds(world, number) {
+            None => world
+                .may_be_admitted(number)
+                .then(|| format!("is not in although it may be; the newest epoch is {}", show(newest))),
+            Some(held) if !world.wants_in(number) => {
+                (held.epoch == newest).then(|| format!("is out and holds the newest epoch {}", show(newest)))
+            }
+            // Who may not come back is in for as long as the period lasts.
+            Some(held) => (held.epoch != newest || Some(held.key) != key)
+                .then(|| format!("holds epoch {}, the newest is {}", show(held.epoch), show(newest))),
+        }
+    }
+}

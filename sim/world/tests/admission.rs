@@ -1,0 +1,305 @@
+//! Groups that demand a policy, in virtual time: who is in without a name, what ends a membership, and what tells who it was.
+
+use std::time::Duration;
+
+use quiver_ainq::StrategyKind;
+use quiver_role::leader::LeaderTiming;
+use quiver_role::{EdgeEvent, LeaderEvent};
+use quiver_world::admission::{COMPARED, FENCE, Fields, PERIOD, Rules, Sightings, linked};
+use quiver_world::run::{RunPlan, run};
+use quiver_world::{Action, InsecureToy, Invariants, Node, NodeEvent, Setup, Turn, Witness, World};
+
+type S = InsecureToy;
+
+const BOTH: [StrategyKind; 2] = [StrategyKind::Flat, StrategyKind::Tree];
+const INSIDE: Fields = Fields { x: 200, y: -100, battery: 80 };
+const OUTSIDE: Fields = Fields { x: -900, y: 900, battery: 80 };
+
+fn setup(strategy: StrategyKind, seed: u64, members: u32) -> Setup {
+    let admission = Some(Rules::of(FENCE));
+    Setup { seed, fleet_seed: seed, members, strategy, admission, traced: true, ..Setup::default() }
+}
+
+/// A world with everything that looks on.
+struct Scene {
+    world: World<S>,
+    looker: Looker,
+}
+
+struct Looker {
+    invariants: Invariants<S>,
+    sightings: Sightings,
+    /// Everything that leaders and drones reported about memberships.
+    events: Vec<(Node, NodeEvent)>,
+}
+
+impl Witness<S> for Looker {
+    fn saw(&mut self, world: &World<S>, turn: &Turn) {
+        self.invariants.saw(world, turn);
+        self.sightings.note(world, turn);
+        self.events.extend(turn.events().map(|event| (turn.node, event.clone())));
+    }
+
+    fn acted(&mut self, world: &World<S>, at: Duration, action: &Action) {
+        self.invariants.acted(world, at, action);
+    }
+}
+
+impl Scene {
+    /// Everybody is enrolled, and the drones want in that shall.
+    fn new(setup: Setup, wanting: impl IntoIterator<Item = u32>) -> Self {
+        let mut world = World::<S>::new(setup).unwrap();
+        let looker = Looker {
+            invariants: Invariants::new(&world, false),
+            sightings: Sightings::default(),
+            events: Vec::new(),
+        };
+        world.start_everyone();
+        let mut scene = Self { world, looker };
+        scene.run(20);
+        for edge in wanting {
+            scene.act(Action::Join(edge));
+        }
+        scene.run(20);
+        scene
+    }
+
+    fn act(&mut self, action: Action) {
+        self.world.schedule(self.world.time(), action);
+    }
+
+    fn run(&mut self, seconds: u64) {
+        self.world.run_for(Duration::from_secs(seconds), &mut self.looker);
+        assert_eq!(self.looker.invariants.violations(), [], "{:?}", self.looker.events);
+    }
+
+    /// To the end of the period, and beyond the time in which drones fetch their credentials.
+    fn run_into_the_next_period(&mut self) {
+        let into = self.world.time().as_secs() % PERIOD.as_secs();
+        self.run(PERIOD.as_secs() - into + 100);
+    }
+
+    /// The drones that hold the key of this leader.
+    fn holders(&self, leader: u16) -> Vec<u32> {
+        let name = quiver_ainq::Name::new("test").unwrap();
+        let key = self.world.leader(leader).unwrap().export(&name).unwrap();
+        let holds =
+            |edge: &u32| self.world.edge(*edge).and_then(|edge| edge.export(&name)) == Some(key.clone());
+        (0..self.world.edge_count()).filter(holds).collect()
+    }
+
+    /// Whom the policy lets in of these, worked out here from the coordinates, not by the circuit.
+    fn inside(&self, drones: impl IntoIterator<Item = u32>) -> Vec<u32> {
+        let checkpoint = self.world.fleet().checkpoint().unwrap();
+        let inside = |drone: &u32| {
+            let Fields { x, y, battery } = checkpoint.fields(*drone);
+            (i64::from(x) - 200).pow(2) + (i64::from(y) + 100).pow(2) < 700 * 700 && battery >= 20
+        };
+        drones.into_iter().filter(inside).collect()
+    }
+
+    fn converged(&mut self) {
+        self.looker.invariants.demand_convergence(&self.world);
+        assert_eq!(self.looker.invariants.violations(), []);
+    }
+}
+
+#[test]
+fn exactly_those_inside_the_circle_are_members_and_follow() {
+    for strategy in BOTH {
+        let mut scene = Scene::new(setup(strategy, 1, 20), 0..20);
+        let inside = scene.inside(0..20);
+        assert!(!inside.is_empty() && inside.len() < 20, "{inside:?}");
+        assert_eq!(scene.holders(0), inside);
+        let leader = scene.world.leader(0).unwrap();
+        assert_eq!((leader.status().members, leader.members().count()), (inside.len(), 0));
+        for _ in 0..3 {
+            scene.act(Action::Rekey);
+            scene.run(5);
+        }
+        assert_eq!(scene.holders(0), inside);
+        scene.act(Action::Leave(inside[0]));
+        scene.run(10);
+        assert_eq!(scene.holders(0), inside[1..]);
+        scene.converged();
+        let told = |event: &(Node, NodeEvent)| {
+            matches!(event, (Node::Leader(_), NodeEvent::Leader(LeaderEvent::Joined { .. })))
+        };
+        assert!(!scene.looker.events.iter().any(told), "somebody was let in by name");
+    }
+}
+
+#[test]
+fn memberships_end_with_the_period_and_who_flew_out_or_was_revoked_stays_out() {
+    for strategy in BOTH {
+        let mut scene = Scene::new(setup(strategy, 2, 6), 0..6);
+        for edge in 0..6 {
+            scene.act(Action::Certify { edge, fields: INSIDE });
+        }
+        scene.run(30);
+        assert_eq!(scene.holders(0), [0, 1, 2, 3, 4, 5]);
+        scene.act(Action::Certify { edge: 1, fields: OUTSIDE });
+        scene.act(Action::Decertify(2));
+        scene.run(30);
+        // What was certified is worth something until the period ends.
+        assert_eq!(scene.holders(0), [0, 1, 2, 3, 4, 5]);
+        scene.run_into_the_next_period();
+        assert_eq!(scene.holders(0), [0, 3, 4, 5]);
+        // It flies back, and need not wait.
+        scene.act(Action::Certify { edge: 1, fields: INSIDE });
+        scene.run(30);
+        assert_eq!(scene.holders(0), [0, 1, 3, 4, 5]);
+        scene.run_into_the_next_period();
+        assert_eq!(scene.holders(0), [0, 1, 3, 4, 5]);
+        scene.converged();
+    }
+}
+
+#[test]
+fn leader_that_restarts_lets_everybody_in_again_and_nobody_else() {
+    for strategy in BOTH {
+        let mut scene = Scene::new(setup(strategy, 3, 12), 0..12);
+        let inside = scene.inside(0..12);
+        let before = scene.world.leader(0).unwrap().status().epoch;
+        scene.act(Action::Stop(Node::Leader(0)));
+        scene.run(1);
+        scene.act(Action::Start(Node::Leader(0)));
+        scene.run(60);
+        assert!(scene.world.leader(0).unwrap().status().epoch > before);
+        assert_eq!(scene.holders(0), inside);
+        scene.converged();
+    }
+}
+
+#[test]
+fn deputy_demands_the_same_and_everybody_applies_to_it_again() {
+    for strategy in BOTH {
+        let leader_timing = LeaderTiming { silence: Some(Duration::from_secs(4)), ..LeaderTiming::default() };
+        let setup = Setup { leaders: 2, leader_timing, ..setup(strategy, 4, 12) };
+        let mut scene = Scene::new(setup, 0..12);
+        scene.run(30);
+        let inside = scene.inside(0..12);
+        assert_eq!(scene.holders(0), inside);
+        scene.act(Action::Stop(Node::Leader(0)));
+        scene.run(90);
+        assert!(scene.world.leader(1).unwrap().status().epoch.is_some(), "it took over");
+        assert_eq!(scene.holders(1), inside);
+        assert_eq!(scene.world.leader(1).unwrap().members().count(), 0);
+        // The first one comes back, and follows.
+        scene.act(Action::Start(Node::Leader(0)));
+        scene.run(60);
+        scene.converged();
+    }
+}
+
+#[test]
+fn stranger_to_whom_nothing_is_certified_is_in_neither_by_name_nor_without_one() {
+    let strangers = Setup { strangers: 2, ..setup(StrategyKind::Tree, 5, 4) };
+    let mut scene = Scene::new(strangers, 0..6);
+    for edge in 0..4 {
+        scene.act(Action::Certify { edge, fields: INSIDE });
+    }
+    scene.run(30);
+    assert_eq!(scene.holders(0), [0, 1, 2, 3]);
+    let refused = |edge: u32| {
+        let refused = |event: &(Node, NodeEvent)| {
+            let (node, event) = event;
+            *node == Node::Edge(edge) && matches!(event, NodeEvent::Edge(EdgeEvent::Refused(_)))
+        };
+        scene.looker.events.iter().any(refused)
+    };
+    assert!(refused(4) && refused(5));
+}
+
+#[test]
+fn one_seed_gives_one_life() {
+    let trace = |seed| {
+        let mut scene = Scene::new(setup(StrategyKind::Flat, seed, 8), 0..8);
+        scene.act(Action::Crash { node: Node::Edge(1), after: 0, down_for: Duration::from_secs(3) });
+        scene.act(Action::Rekey);
+        scene.run(30);
+        scene.world.trace_hash().unwrap()
+    };
+    assert_eq!(trace(6), trace(6));
+    assert_ne!(trace(6), trace(7));
+}
+
+/// Two lives of each of twelve drones, with the same credential: the first ends because the leader restarts.
+fn twice(seed: u64) -> Scene {
+    let mut scene = Scene::new(setup(StrategyKind::Tree, seed, 12), 0..12);
+    scene.act(Action::Stop(Node::Leader(0)));
+    scene.run(1);
+    scene.act(Action::Start(Node::Leader(0)));
+    scene.run(60);
+    scene
+}
+
+#[test]
+fn two_lives_of_one_drone_have_nothing_in_common_that_a_leader_receives_or_sends() {
+    let scene = twice(7);
+    let lives = scene.looker.sightings.lives();
+    let inside = scene.inside(0..12);
+    for drone in &inside {
+        let own: Vec<_> = lives.iter().filter(|life| life.drone == *drone).collect();
+        assert_eq!(own.len(), 2, "drone {drone}");
+        // The exchange, an offer and tables among it, and what a member says and hears.
+        assert!(own.iter().all(|life| life.seen.iter().map(Vec::len).sum::<usize>() > 15_000));
+        assert!(own.iter().all(|life| life.seen.len() > 10), "{:?}", own[0].seen.len());
+    }
+    assert!(inside.len() >= 2 && inside.len() < COMPARED);
+    assert!(linked(&lives).is_empty());
+}
+
+#[test]
+fn drone_that_shows_the_same_twice_is_recognised() {
+    let mut lives = twice(8).looker.sightings.lives();
+    let tag = b"a serial number".to_vec();
+    let drone = lives
+        .iter()
+        .map(|life| life.drone)
+        .find(|drone| lives.iter().filter(|life| life.drone == *drone).count() == 2);
+    for life in lives.iter_mut().filter(|life| Some(life.drone) == drone) {
+        life.seen.push(tag.clone());
+    }
+    assert_eq!(linked(&lives).into_keys().collect::<Vec<_>>(), [drone.unwrap()]);
+}
+
+#[test]
+fn whole_run_joins_without_names_under_a_quorum_too() {
+    for ((kgcs, threshold), strategy) in [(1, 1), (3, 2)].into_iter().zip(BOTH) {
+        let plan = RunPlan {
+            drones: 12,
+            strategy,
+            seed: 1,
+            leavers: 1,
+            newcomers: 3,
+            messages: 4,
+            envelopes: false,
+            kgcs,
+            threshold,
+            orders: false,
+            admission: Some(FENCE.into()),
+            restart_leader: true,
+            air: None,
+            depot: None,
+        };
+        let run = run::<InsecureToy>(&plan, &mut |_| {}).unwrap();
+        assert_eq!(run.violations, Vec::<String>::new());
+        let rows: Vec<_> = run.rows.iter().map(|row| row.operation.as_str()).collect();
+        let beginnings = [
+            "enrol",
+            "form (",
+            "expire",
+            "leave (1",
+            "join (",
+            "talk",
+            "all leave (",
+            "come again (",
+            "next period (",
+            "leader restart",
+        ];
+        assert_eq!(rows.len(), beginnings.len(), "{rows:?}");
+        assert!(rows.iter().zip(beginnings).all(|(row, beginning)| row.starts_with(beginning)), "{rows:?}");
+        assert!(rows[1].ends_with("of 12 let in)"), "{rows:?}");
+    }
+}
