@@ -28,6 +28,8 @@ pub(crate) enum Player {
     Founding = 9,
     /// A drone without a name: a node for each of its lives.
     Unnamed = 10,
+    /// How long it waits between two of them.
+    Pause = 11,
 }
 
 /// What a player draws for.

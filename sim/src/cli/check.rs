@@ -26,6 +26,7 @@ Examples:
   sim check --seeds 20000              what a release has to pass
   sim check --seed 4711                one of them again, with its story if it fails
   sim check --leaders 3                with deputies that take over from each other
+  sim check --admission --seeds 50     with a policy that drones satisfy without a name
   sim check --kgcs 3                   with a quorum of KGCs that crash, lie and fall to the adversary
 
 Exit codes:
@@ -55,6 +56,9 @@ pub(super) struct CheckArgs {
     /// KGCs: with more than one, more than half of them issue a key, and some crash, lie or fall to the adversary
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     kgcs: u16,
+    /// Leaders demand a policy, and drones join without a name: credentials last 40 s, are renewed and revoked
+    #[arg(long)]
+    admission: bool,
     /// How leaders distribute keys; without it, every seed runs under both
     #[arg(long, value_enum)]
     strategy: Option<StrategyChoice>,
@@ -104,6 +108,9 @@ impl CheckArgs {
         if self.leaders != 1 {
             command += &format!(" --leaders {}", self.leaders);
         }
+        if self.admission {
+            command += " --admission";
+        }
         command
     }
 }
@@ -124,6 +131,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
     let mut outcome = Outcome::Passed;
     for strategy in args.strategies() {
         let setup = CheckSetup {
+            admission: args.admission,
             edges: args.drones,
             kgcs: args.kgcs,
             leaders: args.leaders,

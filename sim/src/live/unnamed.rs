@@ -209,7 +209,8 @@ impl<S: Suite> Journey<S> {
                     }
                     Ok(ending) if ending.is_final() => break,
                     Ok(_) => {
-                        let share = rand::thread_rng().gen_range(0.5..1.5);
+                        let mut dice = seeds::generator(self.seed, Player::Pause, self.index, self.lives);
+                        let share = dice.gen_range(0.5..1.5);
                         tokio::time::sleep(pause.mul_f64(share)).await;
                         pause *= 2;
                     }

@@ -19,7 +19,7 @@ mod sightings;
 pub use self::checkpoint::{
     ANSWERS, Checkpoint, CheckpointError, FENCE, FIELDS, Fields, PERIOD, Place, Rules, check,
 };
-pub(crate) use self::incognito::{Incognito, Next, Showing};
+pub(crate) use self::incognito::{Incognito, Return, Showing};
 pub use self::links::{COMPARED, EVERYBODY, STRETCH, Sighting, linked};
 pub use self::sightings::Sightings;
 

@@ -19,6 +19,7 @@ use quiver_role::leader::LeaderTiming;
 pub use self::generate::{Beginning, Plan};
 pub use self::shrink::shrink;
 pub use self::story::story;
+use crate::admission::{FENCE, Rules};
 use crate::drive::Sabotage;
 use crate::node::Row;
 use crate::{
@@ -26,6 +27,8 @@ use crate::{
 };
 use crate::{Turn, bound};
 
+/// How long credentials last, where a policy is demanded.
+const PERIOD: Duration = Duration::from_secs(40);
 /// How often it is looked whether everybody is there.
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -38,6 +41,8 @@ pub struct CheckSetup {
     pub kgcs: u16,
     /// Leaders.
     pub leaders: u16,
+    /// Whether they demand a policy: then edges join without a name.
+    pub admission: bool,
     /// How they key their group.
     pub strategy: StrategyKind,
     /// Whether drivers break their rules, to see that the invariants notice.
@@ -54,7 +59,14 @@ impl CheckSetup {
 
 impl Default for CheckSetup {
     fn default() -> Self {
-        Self { edges: 20, kgcs: 1, leaders: 1, strategy: StrategyKind::Flat, sabotage: Sabotage::None }
+        Self {
+            edges: 20,
+            kgcs: 1,
+            leaders: 1,
+            admission: false,
+            strategy: StrategyKind::Flat,
+            sabotage: Sabotage::None,
+        }
     }
 }
 
@@ -89,6 +101,8 @@ fn world_setup(check: &CheckSetup, seed: u64) -> Setup {
         kgcs: check.kgcs,
         threshold: check.threshold(),
         orders: check.kgcs > 1,
+        // So that a period or two end in most lives.
+        admission: check.admission.then(|| Rules { period: PERIOD, ..Rules::of(FENCE) }),
         one_token: if check.kgcs > 1 { vec![check.edges, check.edges + 1] } else { Vec::new() },
         leaders: check.leaders,
         strategy: check.strategy,
@@ -117,7 +131,9 @@ impl<S: QuorumSuite> Base<S> {
         let patience = Duration::from_secs(5) * u32::from(setup.leaders);
         world.run_until(patience, &mut Nobody);
         let enrolled = world.disks();
-        for edge in 0..setup.edges {
+        // Members without a name are on no disk: there, nobody is in.
+        let wanting = if setup.admission { 0 } else { setup.edges };
+        for edge in 0..wanting {
             world.schedule(world.time(), Action::Join(edge));
         }
         world.run_for(patience * 2, &mut Nobody);

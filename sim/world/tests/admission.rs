@@ -6,6 +6,7 @@ use quiver_ainq::StrategyKind;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{EdgeEvent, LeaderEvent};
 use quiver_world::admission::{COMPARED, FENCE, Fields, PERIOD, Rules, Sightings, linked};
+use quiver_world::check::{CheckSetup, Checker};
 use quiver_world::run::{RunPlan, run};
 use quiver_world::{Action, InsecureToy, Invariants, Node, NodeEvent, Setup, Turn, Witness, World};
 
@@ -209,6 +210,19 @@ fn stranger_to_whom_nothing_is_certified_is_in_neither_by_name_nor_without_one()
         scene.looker.events.iter().any(refused)
     };
     assert!(refused(4) && refused(5));
+}
+
+#[test]
+fn random_lives_under_faults_break_no_invariant() {
+    for (leaders, strategy) in [(1, StrategyKind::Flat), (2, StrategyKind::Tree)] {
+        let setup = CheckSetup { edges: 8, leaders, strategy, admission: true, ..CheckSetup::default() };
+        let checker = Checker::new(setup).unwrap();
+        for seed in 1..=5 {
+            let outcome = checker.check(seed).unwrap();
+            assert_eq!(outcome.violation, None, "seed {seed}, {leaders} leaders");
+            assert!(outcome.turns > 100 && outcome.epochs > 0);
+        }
+    }
 }
 
 #[test]

@@ -32,8 +32,8 @@ pub(crate) struct Incognito {
     pub(crate) revoked: bool,
     /// What it holds.
     pub(crate) held: Option<Showing>,
-    /// Whether what its present machine shows satisfies the policy, or what its last one showed.
-    pub(crate) shown: Option<bool>,
+    /// Whether what its present machine shows satisfies the policy, or what its last one showed, and of which period it is.
+    pub(crate) shown: Option<(bool, u64)>,
     /// The period whose credential it is of no use to show again.
     pub(crate) spent: Option<u64>,
     pause: Duration,
@@ -45,11 +45,11 @@ pub(crate) struct Incognito {
 
 /// When a drone whose machine is over comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum Return {
     /// After about this long.
     After(Duration),
     /// In the next period.
-    NextPeriod,
+    WithThePeriod,
     /// It does not.
     Never,
 }
@@ -80,20 +80,20 @@ impl Incognito {
     }
 
     /// Its machine is over.
-    pub(crate) fn over(&mut self, why: &Ending) -> Next {
+    pub(crate) fn over(&mut self, why: &Ending) -> Return {
         if *why == Ending::Left {
             self.wants = false;
         }
         if !self.wants {
-            return Next::Never;
+            return Return::Never;
         }
         if why.is_final() {
             self.spent = self.held.as_ref().map(|held| held.period);
-            return Next::NextPeriod;
+            return Return::WithThePeriod;
         }
         let pause = self.pause;
         self.pause = (pause * 2).min(LONGEST_PAUSE);
-        Next::After(pause)
+        Return::After(pause)
     }
 
     /// What it can show in this period, without asking the authority.

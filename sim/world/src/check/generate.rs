@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 
 use super::{CheckSetup, nodes};
+use crate::admission::Fields;
 use crate::seeds::{self, Player, below, unit};
 use crate::{Action, Burst, DiskState, LinkFaults, Node, NodeSet, Partition};
 
@@ -69,7 +70,8 @@ impl Plan {
             1 => Beginning::Nothing,
             // Where several KGCs issue keys, that is what goes wrong.
             5 | 9 | 13 if setup.kgcs > 1 => Beginning::Nothing,
-            _ if rng.next_u32().is_multiple_of(2) => Beginning::Enrolled,
+            // Members without a name are on no disk.
+            _ if rng.next_u32().is_multiple_of(2) || setup.admission => Beginning::Enrolled,
             _ => Beginning::Formed,
         };
         let end = 30_000 + below(&mut rng, 60_000);
@@ -157,6 +159,8 @@ impl Planner<'_> {
             13..15 => self.bad_links(at),
             15 => self.partition(at),
             16 => self.wrong_clock(at),
+            // What a drone without a name has is worth nothing to the adversary of the checks, which looks for keys and spare points.
+            18 if self.setup.admission => self.certify(at, edge),
             17 => self.bad_disk(at),
             18 => self.capture(at, edge),
             19 => {
@@ -302,6 +306,20 @@ impl Planner<'_> {
             }
             self.actions.push((later, Action::Disk(node, DiskState::Sound)));
         }
+    }
+
+    /// The operator says that a drone without a name is elsewhere, or takes back what was certified for it.
+    fn certify(&mut self, at: u64, edge: u32) {
+        let metres = |rng: &mut ChaCha8Rng| i16::try_from(below(rng, 2_001)).unwrap_or(0) - 1_000;
+        let action = match below(&mut self.rng, 4) {
+            0 => Action::Decertify(edge),
+            _ => {
+                let (x, y) = (metres(&mut self.rng), metres(&mut self.rng));
+                let battery = u8::try_from(below(&mut self.rng, 101)).unwrap_or(0);
+                Action::Certify { edge, fields: Fields { x, y, battery } }
+            }
+        };
+        self.actions.push((at, action));
     }
 
     /// The adversary takes a drone, which then leaves or is put out.

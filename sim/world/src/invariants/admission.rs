@@ -46,7 +46,7 @@ impl<S: Suite> Invariants<S> {
         if !world.is_unnamed(number) {
             return;
         }
-        let suffices = world.shows_enough(number);
+        let suffices = world.shows(number).map(|(suffices, _)| suffices);
         for event in turn.events() {
             match event {
                 NodeEvent::Edge(EdgeEvent::Admitted { pseudonym, .. }) => {
@@ -70,7 +70,9 @@ impl<S: Suite> Invariants<S> {
 
     /// The first step of the exchange that a drone takes after a leader's offer is an answer.
     fn count_answers(&mut self, world: &World<S>, turn: &Turn, number: u32) {
-        let Some(checkpoint) = world.fleet().checkpoint() else { return };
+        let Some((checkpoint, (_, period))) = world.fleet().checkpoint().zip(world.shows(number)) else {
+            return;
+        };
         for effect in &turn.effects {
             let Effect::Sent { to: Destination::Peer(peer), payload } = effect else { continue };
             let message = Message::<S>::decode(world.fleet().deployment(), payload);
@@ -79,7 +81,6 @@ impl<S: Suite> Invariants<S> {
             {
                 continue;
             }
-            let period = checkpoint.period_at(world.clock(turn.node).unix);
             let answers = self.unnamed.answered.entry((number, world.behind(*peer).0, period)).or_default();
             *answers += 1;
             let (answers, most) = (*answers, checkpoint.answers());

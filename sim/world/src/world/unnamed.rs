@@ -10,7 +10,7 @@ use quiver_role::edge::Ending;
 use quiver_role::{Edge, EdgeCommand, EdgeEvent, LeaderCommand};
 
 use super::{Errand, World};
-use crate::admission::{Checkpoint, Fields, Incognito, Next, Showing};
+use crate::admission::{Checkpoint, Fields, Incognito, Return, Showing};
 use crate::drone::Drone;
 use crate::fleet::EPOCH_START;
 use crate::seeds::{self, Player, below};
@@ -48,8 +48,9 @@ impl<S: Suite> World<S> {
         self.incognito.get(&edge).is_some_and(|drone| drone.wants)
     }
 
-    /// Whether what the machine of an edge without a name shows, or its last one showed, satisfies the policy; none if it had none yet.
-    pub(crate) fn shows_enough(&self, edge: u32) -> Option<bool> {
+    /// Whether what the machine of an edge without a name shows, or its last one showed, satisfies the policy, and of which period it is; none
+    /// if it had none yet.
+    pub(crate) fn shows(&self, edge: u32) -> Option<(bool, u64)> {
         self.incognito.get(&edge)?.shown
     }
 
@@ -139,7 +140,7 @@ impl<S: Suite> World<S> {
             drone.held = fetched(checkpoint, edge, &drone.fields, period);
         }
         let Showing { credential, suffices, .. } = drone.shown_in(period)?.clone();
-        drone.shown = Some(suffices);
+        drone.shown = Some((suffices, period));
         let config = checkpoint.unnamed(credential, period, self.setup.edge_timing);
         let station = self.edges.get(edge as usize)?.as_deref()?;
         Some(Edge::anonymous(config, station.disk.records.last()).map(|machine| Drone::new(machine, None)))
@@ -171,10 +172,10 @@ impl<S: Suite> World<S> {
 
     fn over(&mut self, edge: u32, why: &Ending) {
         self.stop(Node::Edge(edge));
-        match self.incognito.get_mut(&edge).map_or(Next::Never, |drone| drone.over(why)) {
-            Next::Never => {}
-            Next::NextPeriod => self.return_in_the_next_period(edge),
-            Next::After(pause) => {
+        match self.incognito.get_mut(&edge).map_or(Return::Never, |drone| drone.over(why)) {
+            Return::Never => {}
+            Return::WithThePeriod => self.return_in_the_next_period(edge),
+            Return::After(pause) => {
                 let life = self.life(Node::Edge(edge));
                 let mut rng = seeds::generator(self.setup.seed, Player::Return(edge, life));
                 let share = u32::try_from(below(&mut rng, 1_001)).unwrap_or(0);
