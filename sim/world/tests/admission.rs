@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use quiver_ainq::StrategyKind;
+use quiver_ainq::{Pseudonym, StrategyKind};
+use quiver_role::admission::AdmissionError;
+use quiver_role::edge::Ending;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{EdgeEvent, LeaderEvent};
 use quiver_world::admission::{COMPARED, FENCE, Fields, PERIOD, Rules, Sightings, linked};
 use quiver_world::check::{CheckSetup, Checker};
 use quiver_world::run::{RunPlan, run};
-use quiver_world::{Action, InsecureToy, Invariants, Node, NodeEvent, Setup, Turn, Witness, World};
+use quiver_world::{
+    Action, Cause, Effect, InsecureToy, Invariant, Invariants, Node, NodeEvent, Setup, Turn, Witness, World,
+};
 
 type S = InsecureToy;
 
@@ -223,6 +227,29 @@ fn random_lives_under_faults_break_no_invariant() {
             assert!(outcome.turns > 100 && outcome.epochs > 0);
         }
     }
+}
+
+#[test]
+fn whoever_is_wrongly_in_or_out_is_noticed() {
+    let mut scene = Scene::new(setup(StrategyKind::Flat, 1, 20), 0..20);
+    let inside = scene.inside(0..20);
+    let outside = (0..20).find(|drone| !inside.contains(drone)).unwrap();
+    let unsatisfied = AdmissionError::Exchange(quiver_abke::Error::Unsatisfied);
+    let mut reports = |drone: u32, event: EdgeEvent| {
+        let at = scene.world.time();
+        let effects = vec![Effect::Reported(Box::new(NodeEvent::Edge(event)))];
+        let cause = Cause::Deadline;
+        let turn = Turn { at, node: Node::Edge(drone), cause, effects, cpu: Duration::ZERO, digest: None };
+        let before = scene.looker.invariants.violations().len();
+        scene.looker.invariants.saw(&scene.world, &turn);
+        let found = &scene.looker.invariants.violations()[before..];
+        found.iter().map(|violation| violation.invariant).collect::<Vec<_>>()
+    };
+    let admitted = |byte| EdgeEvent::Admitted { pseudonym: Pseudonym([byte; 16]), slot: 0, until: u64::MAX };
+    assert_eq!(reports(outside, admitted(1)), [Invariant::Admission]);
+    assert_eq!(reports(inside[0], EdgeEvent::Ended(Ending::Denied(unsatisfied))), [Invariant::Admission]);
+    // A pseudonym that somebody had: and its key is none of an epoch in which it is.
+    assert!(reports(inside[0], admitted(1)).contains(&Invariant::Unlinkability));
 }
 
 #[test]
