@@ -1,5 +1,7 @@
 //! What a leader counts, and how it is doing.
 
+mod repeated;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use quiver_ainq::{Epoch, Suite};
+use quiver_ainq::{Epoch, Name, Suite};
 use quiver_drone::health::Troubles;
 use quiver_net::Unreached;
 use quiver_role::leader::{ClockDoubt, ClockWitness, Stance};
@@ -17,6 +19,8 @@ use quiver_role::{Leader, LeaderEvent};
 use quiver_service::clock;
 use quiver_service::monitoring::Standing;
 use tokio::time::Instant;
+
+use self::repeated::Joins;
 
 /// What a header of the leader's own means that it does not remember.
 pub(crate) const COPY: &str = "an epoch was signed with this leader's key that it did not make: another process leads with a copy of its \
@@ -47,6 +51,7 @@ pub(crate) struct Metrics {
     pub(crate) troubles: Troubles,
     /// When a header of the leader's own was seen that it does not remember.
     copy_seen: Arc<Mutex<Option<Instant>>>,
+    joins: Arc<Mutex<Joins>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -63,6 +68,7 @@ struct Counters {
     equivocations: Counter,
     blamed: Counter,
     own_headers: Counter,
+    repeated_joins: Counter,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -90,6 +96,7 @@ impl Default for Metrics {
             gauges: Gauges::default(),
             troubles: Troubles::default(),
             copy_seen: Arc::default(),
+            joins: Arc::default(),
         }
     }
 }
@@ -126,7 +133,11 @@ impl Metrics {
                 self.refusals.get_or_create(&Why { reason: "not admitted".into() }).inc();
                 return;
             }
-            LeaderEvent::Joined { .. } | LeaderEvent::Admitted { .. } => &counters.joined,
+            LeaderEvent::Joined { name, .. } => {
+                self.suspect_copies(name);
+                &counters.joined
+            }
+            LeaderEvent::Admitted { .. } => &counters.joined,
             LeaderEvent::Removed { evicted: true, .. } => &counters.evicted,
             LeaderEvent::Removed { .. } | LeaderEvent::Parted { .. } => &counters.left,
             LeaderEvent::Message { .. } => &counters.messages,
@@ -143,6 +154,19 @@ impl Metrics {
             _ => return self.note(event),
         };
         counter.inc();
+    }
+
+    /// Says so if a drone joins as only two of it would.
+    fn suspect_copies(&self, name: &Name) {
+        let mut joins = self.joins.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(times) = joins.note(name, Instant::now()) {
+            self.counters.repeated_joins.inc();
+            tracing::warn!(
+                drone = %name,
+                times,
+                "joins again and again: perhaps two processes run with copies of its state (end one), or it loses its state"
+            );
+        }
     }
 
     /// Notes what keeps the leader from its key, and that nothing does any more.
@@ -237,6 +261,11 @@ impl Counters {
                 "own_headers",
                 "Epochs signed with this leader's key that it did not make: a copy leads, or its state is too old",
                 &self.own_headers,
+            ),
+            (
+                "repeated_joins",
+                "Times that a drone joined which had done so again and again",
+                &self.repeated_joins,
             ),
         ];
         for (name, help, counter) in counters {

@@ -2,6 +2,7 @@
 
 mod clocks;
 mod contradicting;
+mod copies;
 mod crashing;
 mod hostile;
 mod measuring;

@@ -269,6 +269,15 @@ impl World {
         edge
     }
 
+    /// Starts another machine from a copy of what this edge persisted, beside it.
+    pub(crate) fn copy_edge(&mut self, edge: usize) -> usize {
+        let (token, state) = (copy(&self.edges[edge].token), self.edges[edge].state.clone());
+        let twin = self.edges.len();
+        self.edges.push(EdgeNode { machine: None, token, state, events: Vec::new(), deadline: None });
+        self.start(Node::Edge(twin));
+        twin
+    }
+
     pub(crate) fn edge_config(&self, edge: usize) -> EdgeConfig<S> {
         EdgeConfig {
             deployment: self.deployment.clone(),
