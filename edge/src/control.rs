@@ -279,11 +279,7 @@ async fn give<S: Suite>(
     failures: &mut broadcast::Receiver<SendFailed>,
     command: EdgeCommand,
 ) -> Result<Value, String> {
-    machine.command(command).await.map_err(|_| ENDING)?;
-    // The second look comes after the command was handled: the first may have overtaken it.
-    for _ in 0..2 {
-        machine.inspect(|_| ()).await.map_err(|_| ENDING)?;
-    }
+    machine.carry_out(command).await.map_err(|_| ENDING)?;
     match failures.try_recv() {
         Ok(reason) => Err(format!("not sent: {reason}")),
         Err(_) => Ok("sent".into()),

@@ -391,11 +391,7 @@ async fn give<S: Suite>(
     events: &mut Events,
     command: LeaderCommand,
 ) -> Answered {
-    machine.command(command).await.map_err(|_| ENDING)?;
-    // The second look comes after the command was handled: the first may have overtaken it.
-    for _ in 0..2 {
-        machine.inspect(|_| ()).await.map_err(|_| ENDING)?;
-    }
+    machine.carry_out(command).await.map_err(|_| ENDING)?;
     while let Ok(event) = events.try_recv() {
         if let LeaderEvent::SendFailed(reason) = event {
             return Err(format!("not sent: {reason}"));

@@ -30,16 +30,22 @@ pub enum Rejected<C> {
 /// Looks at the machine between two batches of inputs.
 pub(crate) type Inspection<M> = Box<dyn FnOnce(&M) + Send>;
 
+/// A command, and who waits until it is carried out.
+pub(crate) struct Order<C> {
+    pub(crate) command: C,
+    pub(crate) done: Option<oneshot::Sender<()>>,
+}
+
 /// The driver's ends of a handle's channels.
 pub(crate) struct Requests<M: Machine> {
-    pub(crate) commands: mpsc::Receiver<M::Command>,
+    pub(crate) commands: mpsc::Receiver<Order<M::Command>>,
     pub(crate) inspections: mpsc::Receiver<Inspection<M>>,
     pub(crate) listening: watch::Sender<Vec<Multiaddr>>,
 }
 
 /// Gives commands to a running machine and looks at it. Cheap to clone; the driver runs on when all handles are gone.
 pub struct Handle<M: Machine> {
-    commands: mpsc::Sender<M::Command>,
+    commands: mpsc::Sender<Order<M::Command>>,
     inspections: mpsc::Sender<Inspection<M>>,
     listening: watch::Receiver<Vec<Multiaddr>>,
     metrics: Arc<NetMetrics>,
@@ -77,7 +83,18 @@ impl<M: Machine> Handle<M> {
     /// # Errors
     /// [`Stopped`] if the driver has stopped.
     pub async fn command(&self, command: M::Command) -> Result<(), Stopped> {
-        self.commands.send(command).await.map_err(|_| Stopped)
+        self.commands.send(Order { command, done: None }).await.map_err(|_| Stopped)
+    }
+
+    /// As [`command`](Self::command), and waits until what it makes the machine want is carried out: its records are durable, its
+    /// messages handed to the network, its events heard by the host.
+    ///
+    /// # Errors
+    /// [`Stopped`] if the driver has stopped.
+    pub async fn carry_out(&self, command: M::Command) -> Result<(), Stopped> {
+        let (done, carried_out) = oneshot::channel();
+        self.commands.send(Order { command, done: Some(done) }).await.map_err(|_| Stopped)?;
+        carried_out.await.map_err(|_| Stopped)
     }
 
     /// Gives the machine a command if there is room for it.
@@ -85,9 +102,9 @@ impl<M: Machine> Handle<M> {
     /// # Errors
     /// [`Rejected`] with the command.
     pub fn try_command(&self, command: M::Command) -> Result<(), Rejected<M::Command>> {
-        self.commands.try_send(command).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(command) => Rejected::Full(command),
-            mpsc::error::TrySendError::Closed(command) => Rejected::Stopped(command),
+        self.commands.try_send(Order { command, done: None }).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(order) => Rejected::Full(order.command),
+            mpsc::error::TrySendError::Closed(order) => Rejected::Stopped(order.command),
         })
     }
 

@@ -4,12 +4,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use quiver_role::{Destination, Input, Machine, Output, Peer, Route};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tracing::Span;
 
 use super::Driver;
 use crate::clocks::Told;
 use crate::frame::Frame;
+use crate::handle::Order;
 use crate::host::Host;
 use crate::network::{Answer, ClockAnswer, ClockQuestion, Incoming};
 use crate::request::RequestId;
@@ -23,7 +25,7 @@ pub(super) enum Arrival<C> {
     Connected { peer: Peer, route: Route },
     Disconnected { peer: Peer },
     Message { from: Peer, bytes: Vec<u8>, request: Option<RequestId>, answer: Option<Answer> },
-    Command(C),
+    Command(Order<C>),
 }
 
 /// What is to be done once the records are durable.
@@ -46,6 +48,8 @@ pub(super) enum Action<E> {
     },
     /// With the request that it is about.
     Event(E, Option<RequestId>),
+    /// To say that all of a command that came before is carried out.
+    Done(oneshot::Sender<()>),
 }
 
 /// What an input that came from a peer's request is answered with, and where.
@@ -85,9 +89,9 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
 
     pub(super) fn take_commands(&mut self, cx: &mut Context<'_>) {
         while self.arrivals.len() < self.batch
-            && let Poll::Ready(Some(command)) = self.requests.commands.poll_recv(cx)
+            && let Poll::Ready(Some(order)) = self.requests.commands.poll_recv(cx)
         {
-            self.arrivals.push(Arrival::Command(command));
+            self.arrivals.push(Arrival::Command(order));
         }
     }
 
@@ -155,12 +159,16 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
 
     fn handle(&mut self, arrival: Arrival<M::Command>) {
         let mut cause = Cause::default();
+        let mut done = None;
         let received;
         let input = match arrival {
             Arrival::Timeout => Input::Timeout,
             Arrival::Connected { peer, route } => Input::Connected { peer, route },
             Arrival::Disconnected { peer } => Input::Disconnected { peer },
-            Arrival::Command(command) => Input::Command(command),
+            Arrival::Command(order) => {
+                done = order.done;
+                Input::Command(order.command)
+            }
             Arrival::Message { from, bytes, request, answer } => {
                 cause.request = request.map(|request| (from, request));
                 cause.asked = answer.map(|answer| (from, answer));
@@ -176,6 +184,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         let _within = span.as_ref().map(Span::enter);
         self.machine.handle_input(self.clock.now(), input, &mut *self.rng);
         self.drain(cause);
+        self.actions.extend(done.map(Action::Done));
     }
 
     /// Collects the machine's outputs. The first message back to the peer that is waiting for an answer becomes that
@@ -247,6 +256,10 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                     let span = request.map(|id| id.span());
                     let _within = span.as_ref().map(Span::enter);
                     self.host.event(&self.machine, event);
+                }
+                Action::Done(waiting) => {
+                    // Who gave the command may have stopped waiting.
+                    let _ = waiting.send(());
                 }
             }
         }

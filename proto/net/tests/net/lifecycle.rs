@@ -114,6 +114,22 @@ async fn node_that_cannot_persist_still_stops() {
 }
 
 #[tokio::test]
+async fn command_is_carried_out_when_its_records_are_durable_and_not_before() {
+    let (_leader, edge) = pair(Transport::Memory).await;
+    edge.disk.full.store(true, Ordering::SeqCst);
+    let handle = edge.handle.clone();
+    let carried_out = handle.carry_out(Order::Record(Route::Leader, b"precious".to_vec()));
+    tokio::pin!(carried_out);
+    assert!(tokio::time::timeout(Duration::from_millis(200), &mut carried_out).await.is_err());
+    assert_eq!(edge.handle.inspect(|toy| toy.peers.len()).await, Ok(1), "looks are answered meanwhile");
+    edge.disk.full.store(false, Ordering::SeqCst);
+    assert_eq!(carried_out.await, Ok(()));
+    assert_eq!(*edge.disk.records.lock().unwrap(), [b"precious".to_vec()]);
+    edge.stop().await;
+    assert_eq!(handle.carry_out(Order::Shout(vec![])).await, Err(Stopped));
+}
+
+#[tokio::test]
 async fn alarm_rings_when_the_machine_asked_for_it() {
     let mut node = start(&NodeConfig::spoke(key(1), Transport::Memory)).unwrap();
     let asked = tokio::time::Instant::now();
