@@ -86,14 +86,6 @@ pub(crate) struct Told {
     pub(crate) voucher: Vec<u8>,
 }
 
-impl Told {
-    /// What to answer, if anything. `voucher`: what was signed for somebody that was dialled, who disregards an answer without a signature.
-    pub(crate) fn new(unix: u64, voucher: Option<Vec<u8>>) -> Option<Self> {
-        let unsigned = voucher.as_ref().is_some_and(Vec::is_empty);
-        (!unsigned).then(|| Self { unix, voucher: voucher.unwrap_or_default() })
-    }
-}
-
 /// What is signed: the number asked with, who asked, who answers, the time.
 pub(crate) fn statement(nonce: &[u8; NONCE_LEN], asker: &PeerId, teller: &PeerId, unix: u64) -> Vec<u8> {
     let mut bytes = nonce.to_vec();
@@ -335,14 +327,6 @@ mod tests {
         fn await_error(self) -> io::ErrorKind {
             block_on(self).unwrap_err().kind()
         }
-    }
-
-    #[test]
-    fn whoever_is_not_to_be_known_shows_its_clock_to_nobody_that_it_dialled() {
-        let answer = |voucher: Option<Vec<u8>>| Told::new(NOW, voucher).map(|told| (told.unix, told.voucher));
-        assert_eq!(answer(None), Some((NOW, Vec::new())));
-        assert_eq!(answer(Some(vec![7])), Some((NOW, vec![7])));
-        assert_eq!(answer(Some(Vec::new())), None);
     }
 
     #[test]

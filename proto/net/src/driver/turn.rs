@@ -113,17 +113,16 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         });
     }
 
-    /// Only those that this node dialled learn who says it: whom it did not look for could be anybody. And whoever is not to be known tells
-    /// those that it dialled no time at all: by how far its clock is off, they would know it again.
+    /// Only those that this node dialled learn who says it: whom it did not look for could be anybody.
     fn tell_time(&mut self, question: ClockQuestion) {
         let unix = self.clock.now().unix;
-        let voucher = question.dialled.then(|| {
+        let voucher = if question.dialled {
             let statement = self.network.statement_to(&question, unix);
             self.host.vouch(&self.machine, &statement)
-        });
-        if let Some(told) = Told::new(unix, voucher) {
-            self.network.tell_time(question, told);
-        }
+        } else {
+            Vec::new()
+        };
+        self.network.tell_time(question, Told { unix, voucher });
     }
 
     fn note_clock(&mut self, answer: &ClockAnswer) {
