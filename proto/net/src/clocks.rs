@@ -107,11 +107,6 @@ pub(crate) fn behaviour(timeout: Duration) -> Behaviour {
     Behaviour::with_codec(ClockCodec, [(PROTOCOL, ProtocolSupport::Full)], settings)
 }
 
-/// A question that waits for its answer.
-struct Question {
-    nonce: [u8; NONCE_LEN],
-}
-
 /// The last answer of a peer.
 struct Heard {
     /// The drone that vouched for it; none for whom we dialled.
@@ -123,7 +118,8 @@ struct Heard {
 pub(crate) struct Asking {
     whom: Clocks,
     due: Option<Instant>,
-    open: HashMap<OutboundRequestId, Question>,
+    /// The numbers asked with, until they are answered.
+    open: HashMap<OutboundRequestId, [u8; NONCE_LEN]>,
     heard: HashMap<PeerId, Heard>,
     /// Of those who dialled us, who was asked last: the next round goes on behind.
     last: Option<PeerId>,
@@ -169,13 +165,13 @@ impl Asking {
         self.due = (!asked.is_empty()).then(|| now + PAUSE);
         for peer in asked {
             let nonce = rand::random();
-            self.open.insert(behaviour.send_request(&peer, nonce), Question { nonce });
+            self.open.insert(behaviour.send_request(&peer, nonce), nonce);
         }
     }
 
     /// The number that this answer is for, if it was asked for.
     pub(crate) fn answered(&mut self, request: OutboundRequestId) -> Option<[u8; NONCE_LEN]> {
-        self.open.remove(&request).map(|question| question.nonce)
+        self.open.remove(&request)
     }
 
     /// Notes what a peer's clock said. `drone`: who vouches for it, for one that dialled us.
