@@ -25,6 +25,7 @@ mod meter {
 
 use std::time::Duration;
 
+use crc::{CRC_32_ISO_HDLC, Crc};
 use quiver_ainq::StrategyKind;
 use quiver_firmware::State;
 use quiver_link::{Counter, encode_line};
@@ -163,21 +164,9 @@ fn garbage_on_both_lines_is_counted_and_keys_go_on() {
 
 /// A frame in good order, but of this version.
 fn frame_of_version(version: u8) -> Vec<u8> {
-    (0..=u8::MAX)
-        .map(|filler| {
-            let mut body = vec![version, 1, 1, filler, filler];
-            let crc = body.iter().fold(!0u32, |crc, byte| {
-                (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-                    crc >> 1 ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
-                })
-            });
-            body.extend((!crc).to_le_bytes());
-            body
-        })
-        // Without a zero, COBS is the length and the bytes themselves.
-        .find(|body| !body.contains(&0))
-        .map(|body| [&[0, 1 + u8::try_from(body.len()).unwrap()], &*body, &[0]].concat())
-        .unwrap()
+    let mut body = vec![version, 1, 1];
+    body.extend(Crc::<u32>::new(&CRC_32_ISO_HDLC).checksum(&body).to_le_bytes());
+    cobs::encode_vec_including_sentinels(&body)
 }
 
 #[test]
