@@ -37,11 +37,14 @@ def why_no_engine():
     return None
 
 
-def why_not(programs):
+def why_not(programs, tools):
     """Why this cannot run here, if so."""
     for role in ROLES:
         if not (programs / role).exists():
             return f"there is no program {programs / role} (cargo build)"
+    for tool in tools:
+        if not shutil.which(tool):
+            return f"there is no {tool} (on Debian: apt-get install {tool})"
     return why_no_engine()
 
 
@@ -60,6 +63,7 @@ class Engine:
             "QUIVER_PASSPHRASE": "correct horse battery staple",
             "QUIVER_IMAGES": "quiver-test",
             "QUIVER_TAG": "test",
+            "PROMETHEUS_IMAGE": "quiver-test/prometheus:test",
             "QUIVER_SILENCE": f"{SILENCE}s",
             "QUIVER_EDGE_TOKENS": str(edges + 20),
             # Dozens of containers at once take the engine some time.
@@ -283,10 +287,10 @@ def arguments(description):
     return parser
 
 
-def hosted(name, options, live):
-    """Calls `live` with a stack whose images are built and that does not run yet; returns the exit code."""
+def hosted(name, options, live, tools=()):
+    """Calls `live`, which needs these tools, with a stack whose images are built and that does not run yet; returns the exit code."""
     programs = options.programs.resolve()
-    reason = why_not(programs)
+    reason = why_not(programs, tools)
     if reason:
         print(f"{name}: skipped: {reason}", file=sys.stderr)
         return 1 if os.environ.get("CI") else 0

@@ -58,6 +58,10 @@ pub(crate) struct Metrics {
 impl Metrics {
     fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("kgc");
+        // There from the first, at 0: a rate over a counter that appears with its first count would miss that one.
+        for reason in Reason::all() {
+            let _ = self.refusals.get_or_create(&Why::of(reason));
+        }
         registry.register("refusals", "Enrolments refused, by reason", self.refusals.clone());
         let counters = [
             ("keys_issued", "Partial keys issued by this KGC alone", &self.keys_issued),

@@ -11,11 +11,11 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use quiver_ainq::{Epoch, Name, Suite};
+use quiver_ainq::{Epoch, Kind, Name, Suite};
 use quiver_drone::health::Troubles;
 use quiver_net::Unreached;
 use quiver_role::leader::{ClockDoubt, ClockWitness, Stance};
-use quiver_role::{Leader, LeaderEvent};
+use quiver_role::{Leader, LeaderEvent, Reason};
 use quiver_service::clock;
 use quiver_service::monitoring::Standing;
 use tokio::time::Instant;
@@ -34,10 +34,27 @@ struct EpochLabels {
     kind: String,
 }
 
+impl EpochLabels {
+    fn of(kind: Kind) -> Self {
+        Self { kind: format!("{kind:?}") }
+    }
+}
+
 /// Why something was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Why {
     reason: String,
+}
+
+impl Why {
+    fn of(reason: Reason) -> Self {
+        Self { reason: reason.to_string() }
+    }
+
+    /// A newcomer that did not show what is demanded.
+    fn not_admitted() -> Self {
+        Self { reason: "not admitted".into() }
+    }
 }
 
 /// Counters and gauges. Clones are of the same.
@@ -105,6 +122,13 @@ impl Metrics {
     /// Registers everything, under `leader`.
     pub(crate) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("leader");
+        // There from the first, at 0: a rate over a counter that appears with its first count would miss that one.
+        for kind in [Kind::Open, Kind::Rekey] {
+            let _ = self.epochs.get_or_create(&EpochLabels::of(kind));
+        }
+        for why in Reason::all().map(Why::of).chain([Why::not_admitted()]) {
+            let _ = self.refusals.get_or_create(&why);
+        }
         registry.register("epochs", "Epochs activated, by how they came about", self.epochs.clone());
         registry.register("refusals", "Drones refused, by reason", self.refusals.clone());
         registry.register_with_unit(
@@ -122,15 +146,15 @@ impl Metrics {
         let counters = &self.counters;
         let counter = match event {
             LeaderEvent::EpochActivated { kind, .. } => {
-                self.epochs.get_or_create(&EpochLabels { kind: format!("{kind:?}") }).inc();
+                self.epochs.get_or_create(&EpochLabels::of(*kind)).inc();
                 return;
             }
             LeaderEvent::Refused { reason, .. } => {
-                self.refusals.get_or_create(&Why { reason: reason.to_string() }).inc();
+                self.refusals.get_or_create(&Why::of(*reason)).inc();
                 return;
             }
             LeaderEvent::Denied { .. } => {
-                self.refusals.get_or_create(&Why { reason: "not admitted".into() }).inc();
+                self.refusals.get_or_create(&Why::not_admitted()).inc();
                 return;
             }
             LeaderEvent::Joined { name, .. } => {

@@ -58,6 +58,11 @@ const REASONS: [(Reason, wire::refusal::Reason); 20] = [
 ];
 
 impl Reason {
+    /// Each of them, once.
+    pub fn all() -> impl Iterator<Item = Self> {
+        REASONS.into_iter().map(|(reason, _)| reason)
+    }
+
     /// Whether trying the same thing again may work later.
     pub fn is_transient(self) -> bool {
         matches!(
