@@ -28,11 +28,12 @@ use std::time::Duration;
 use crc::{CRC_32_ISO_HDLC, Crc};
 use quiver_ainq::StrategyKind;
 use quiver_firmware::State;
+use quiver_ground::name;
 use quiver_link::{Counter, encode_line};
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{LeaderCommand, LeaderEvent};
 
-use self::world::{World, name};
+use self::world::World;
 
 #[test]
 fn board_enrols_joins_and_follows_ten_keys() {
@@ -218,6 +219,17 @@ fn lost_gateway_is_noticed_and_its_successor_taken() {
     world.gateway_up = true;
     world.restart_gateway();
     world.until("agreement", World::agree);
+}
+
+#[test]
+fn board_hears_the_group_of_a_leader_that_began_anew() {
+    let mut world = World::joined(17);
+    world.restart_leader();
+    world.until("agreement", World::agree);
+    world.lead(LeaderCommand::Send { channel: name("orders"), data: b"to all".to_vec() });
+    world.until("message", |world| world.last("message") == Some("message orders leader to all"));
+    assert_eq!(world.said.matches("\nenrolled").count(), 1);
+    assert!(!world.said.contains("gateway lost"), "{}", world.said);
 }
 
 #[test]

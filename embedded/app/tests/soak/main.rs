@@ -23,12 +23,13 @@ use quiver_ainq::StrategyKind;
 use quiver_crypto::Hex;
 use quiver_crypto::canonical::Reader;
 use quiver_firmware::storage::Storage;
+use quiver_ground::name;
 use quiver_role::edge::{EdgeConfig, EdgeTiming, Provisioning};
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{Edge, Kgcs, LeaderCommand, LeaderEvent, Snapshot};
 
 use self::flash::PAGE;
-use self::world::{World, name};
+use self::world::World;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 /// A new key comes every 8 minutes.

@@ -1,4 +1,4 @@
-//! Drones beside the board, as they really are: machines that nobody drives but this world, on perfect lines.
+//! Drones beside the board, as they really are: machines that nobody drives but the ground, on perfect lines.
 
 use std::time::Duration;
 
@@ -6,12 +6,11 @@ use quiver_ainq::Role;
 use quiver_role::edge::EdgeTiming;
 use quiver_role::{Destination, Edge, EdgeConfig, Input, KgcCommand, Kgcs, Machine, Output, Peer, Route};
 
-use super::{GROUP, S, World, grant, name};
-use crate::time;
+use crate::{Flight, GROUP, Ground, S, grant, name};
 
 /// What companions know KGC and leader as.
-pub(super) const KGC: Peer = Peer(1);
-pub(super) const LEADER: Peer = Peer(2);
+pub(crate) const KGC: Peer = Peer(1);
+pub(crate) const LEADER: Peer = Peer(2);
 /// KGC and leader know companions as this and what follows; nobody else has so high a number.
 const FIRST: u64 = 1 << 32;
 
@@ -24,7 +23,7 @@ pub(crate) struct Companion {
 }
 
 /// Which companion KGC and leader know as this, if any.
-pub(super) fn index(peer: Peer) -> Option<usize> {
+pub(crate) fn index(peer: Peer) -> Option<usize> {
     peer.0.checked_sub(FIRST).and_then(|index| usize::try_from(index).ok())
 }
 
@@ -32,9 +31,12 @@ fn peer(index: usize) -> Peer {
     Peer(FIRST + index as u64)
 }
 
-impl World {
-    /// So many more drones enrol and join.
-    pub(crate) fn accompany(&mut self, count: usize) {
+impl Ground {
+    /// There are so many more drones, which begin to enrol.
+    ///
+    /// # Panics
+    /// If the machines refuse their configuration.
+    pub fn accompany(&mut self, count: usize) {
         for index in self.companions.len()..self.companions.len() + count {
             let grant = grant(&format!("companion-{index}"), Role::Edge);
             let token = self.operator.issue(&self.deployment, grant, &mut self.rng).unwrap();
@@ -53,28 +55,31 @@ impl World {
             self.feed_companion(index, Input::Connected { peer: KGC, route: Route::Kgc });
             self.feed_companion(index, Input::Connected { peer: LEADER, route: Route::Leader });
         }
-        self.until("all are members", |world| {
-            let epoch = world.leader.status().epoch;
-            world.companions.iter().all(|companion| companion.machine.status().epoch == epoch)
-        });
+    }
+
+    /// Whether all of them hold the leader's key.
+    #[must_use]
+    pub fn companions_agree(&self) -> bool {
+        let epoch = self.leader.status().epoch;
+        self.companions.iter().all(|companion| companion.machine.status().epoch == epoch)
     }
 
     /// Those companions whose slot is odd fall silent.
-    pub(crate) fn silence_every_second(&mut self) {
+    pub fn silence_every_second(&mut self) {
         for companion in &mut self.companions {
             companion.silent = companion.machine.status().slot.is_some_and(|slot| slot % 2 == 1);
         }
     }
 
     /// The KGC revokes those companions whose slot is odd.
-    pub(crate) fn revoke_every_second(&mut self) {
+    pub fn revoke_every_second(&mut self) {
         let odd = |companion: &&Companion| companion.machine.status().slot.is_some_and(|slot| slot % 2 == 1);
         let serials = self.companions.iter().filter(odd).map(|companion| companion.serial).collect();
         self.feed_kgc(Input::Command(KgcCommand::RevokeDrones { handles: Vec::new(), serials }));
     }
 
     /// Another leader, or the same after a start, has their lines.
-    pub(super) fn reconnect_companions(&mut self) {
+    pub(crate) fn reconnect_companions(&mut self) {
         for index in 0..self.companions.len() {
             self.feed_companion(index, Input::Disconnected { peer: LEADER });
             self.feed_companion(index, Input::Connected { peer: LEADER, route: Route::Leader });
@@ -84,30 +89,31 @@ impl World {
         }
     }
 
-    pub(super) fn companions_due(&self) -> Option<Duration> {
+    pub(crate) fn companions_due(&self) -> Option<Duration> {
         let awake = self.companions.iter().filter(|companion| !companion.silent);
         awake.filter_map(|companion| companion.deadline).min()
     }
 
-    pub(super) fn wake_companions(&mut self) {
+    pub(crate) fn wake_companions(&mut self) {
         for index in 0..self.companions.len() {
-            if self.companions[index].deadline.is_some_and(|at| at <= time::now()) {
+            if self.companions[index].deadline.is_some_and(|at| at <= self.now) {
                 self.feed_companion(index, Input::Timeout);
             }
         }
     }
 
-    pub(super) fn feed_companion(&mut self, index: usize, input: Input<'_, quiver_role::EdgeCommand>) {
+    pub(crate) fn feed_companion(&mut self, index: usize, input: Input<'_, quiver_role::EdgeCommand>) {
+        let now = self.times();
         let companion = &mut self.companions[index];
         if companion.silent {
             return;
         }
-        companion.machine.handle_input(Self::times(), input, &mut self.rng);
+        companion.machine.handle_input(now, input, &mut self.rng);
         loop {
             match companion.machine.poll_output() {
                 Output::Timeout(at) => return companion.deadline = at,
                 Output::Transmit { to: Destination::Peer(to), payload } => {
-                    let flight = if to == KGC { super::Flight::Kgc } else { super::Flight::Leader };
+                    let flight = if to == KGC { Flight::Kgc } else { Flight::Leader };
                     self.flights.push_back(flight(peer(index), payload));
                 }
                 _ => {}

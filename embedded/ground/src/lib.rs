@@ -1,0 +1,333 @@
+//! What a board meets on the ground: a KGC, a leader and a gateway as they really are, and other drones, on one thread and in virtual
+//! time. For tests, whatever the board is: the firmware on the host, or an image in its model.
+//!
+//! Whoever has the board drives this: [`Ground::set_time`], [`Ground::work`] with what the board's line carries, until nothing is to be done,
+//! and again at [`Ground::due`]. One seed gives one course of things.
+#![forbid(unsafe_code)]
+
+mod companions;
+mod gateway;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use quiver_ainq::{
+    Deployment, Handle, IssuedToken, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, StrategyKind,
+    TokenGrant,
+};
+use quiver_crypto::Secret;
+use quiver_link::{GatewayEndpoint, Limits, LineDecoder, Report, Wants};
+use quiver_role::edge::Provisioning;
+use quiver_role::leader::LeaderTiming;
+use quiver_role::{
+    Destination, Input, Kgc, KgcCommand, KgcConfig, KgcEvent, Kgcs, Leader, LeaderCommand, LeaderConfig,
+    LeaderEvent, LeaderRecord, Machine, Now, Output, Peer, Route,
+};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use self::companions::Companion;
+
+type S = Ristretto255;
+
+/// 2027-01-01, in seconds since 1970: when virtual time is 0.
+pub const EPOCH_START: u64 = 1_798_761_600;
+/// The leader's group.
+pub const GROUP: &str = "alpha";
+/// What the leader and the KGC know each other as.
+const COLLEAGUE: Peer = Peer(1);
+
+/// Who a message on the ground is for, and from whom it is as its receiver knows them.
+enum Flight {
+    Kgc(Peer, Vec<u8>),
+    Leader(Peer, Vec<u8>),
+    Board(u64, Vec<u8>),
+    Companion(usize, Peer, Vec<u8>),
+}
+
+/// See the [crate](self).
+pub struct Ground {
+    /// Of everything random here.
+    pub rng: ChaCha20Rng,
+    /// The deployment that the KGC and everybody else belong to.
+    pub deployment: Deployment<S>,
+    operator: OperatorSecretKey<S>,
+    kgc: Kgc<S>,
+    leader: Leader<S>,
+    leading: (StrategyKind, LeaderTiming),
+    /// What the leader keeps.
+    leader_records: Vec<LeaderRecord>,
+    deadlines: [Option<Duration>; 2],
+    now: Duration,
+    /// What the leader has told so far.
+    pub leader_events: Vec<LeaderEvent>,
+    /// How many keys the KGC has issued.
+    pub keys_issued: usize,
+    companions: Vec<Companion>,
+    flights: VecDeque<Flight>,
+    /// The gateway's end of the link.
+    pub gateway: GatewayEndpoint,
+    decoder: LineDecoder,
+    /// Whether the gateway runs.
+    pub gateway_up: bool,
+    /// Whether the leader that the gateway speaks of is made up: what is for the leader, and what it says, goes nowhere.
+    pub leader_made_up: bool,
+    wants: Wants,
+    /// What the board knows KGC and leader as; they know it by the same number.
+    to_kgc: Option<u64>,
+    to_leader: Option<u64>,
+    last_number: u64,
+    /// The board's last report.
+    pub report: Option<Report>,
+    /// All datagrams that ever came from the board.
+    pub sent: Vec<u8>,
+    /// Bytes that wait for the board's line.
+    for_board: Vec<u8>,
+}
+
+impl Ground {
+    /// Everything runs, and nobody has enrolled.
+    ///
+    /// # Panics
+    /// If the machines refuse their configuration.
+    #[must_use]
+    pub fn new(seed: u64, strategy: StrategyKind, timing: LeaderTiming, now: Duration) -> Self {
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let master = MasterSecret::<S>::generate(&mut rng);
+        let deployment = Deployment::new(name("alps"), master.public());
+        let operator = OperatorSecretKey::<S>::generate(&mut rng);
+        let kgc = KgcConfig {
+            deployment: deployment.clone(),
+            master: master.into(),
+            id: 1,
+            operators: vec![operator.public()],
+            cookie_key: Secret::random(&mut rng),
+            revocation_validity: 86_400,
+        };
+        let role = Role::Leader { group: name(GROUP), ordinal: 0 };
+        let token = operator.issue(&deployment, grant("leader", role), &mut rng).unwrap();
+        let leader = leader_config(&deployment, Some(token), strategy, timing);
+        let mut ground = Self {
+            kgc: Kgc::new(kgc, Vec::new()).unwrap(),
+            leading: (strategy, timing),
+            leader: Leader::new(leader, Vec::new()).unwrap(),
+            leader_records: Vec::new(),
+            companions: Vec::new(),
+            rng,
+            deployment,
+            operator,
+            deadlines: [Some(Duration::ZERO); 2],
+            now,
+            leader_events: Vec::new(),
+            keys_issued: 0,
+            flights: VecDeque::new(),
+            gateway: GatewayEndpoint::new(Limits::line(1 << 17), 77),
+            decoder: LineDecoder::new(),
+            gateway_up: true,
+            leader_made_up: false,
+            wants: Wants::default(),
+            to_kgc: None,
+            to_leader: None,
+            last_number: 10,
+            report: None,
+            sent: Vec::new(),
+            for_board: Vec::new(),
+        };
+        ground.feed_kgc(Input::Connected { peer: COLLEAGUE, route: Route::Inbound });
+        ground.feed_leader(Input::Connected { peer: COLLEAGUE, route: Route::Kgc });
+        ground
+    }
+
+    /// What sets up a board of this name.
+    ///
+    /// # Panics
+    /// If it is no name.
+    #[must_use]
+    pub fn provisioning(&mut self, drone: &str) -> Provisioning<S> {
+        let token = self.operator.issue(&self.deployment, grant(drone, Role::Edge), &mut self.rng).unwrap();
+        Provisioning {
+            deployment: self.deployment.clone(),
+            kgcs: vec![1],
+            group: Some(name(GROUP)),
+            time: EPOCH_START,
+            radio: None,
+            token: Some(token),
+        }
+    }
+
+    /// Tells the leader to do something.
+    pub fn lead(&mut self, command: LeaderCommand) {
+        self.feed_leader(Input::Command(command));
+    }
+
+    /// The KGC revokes so many keys of nobody here.
+    pub fn revoke(&mut self, count: u8) {
+        let handles = (0..count).map(|n| Handle([n; 32])).collect();
+        self.feed_kgc(Input::Command(KgcCommand::RevokeDrones { handles, serials: Vec::new() }));
+    }
+
+    /// The leader starts again from what it keeps.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn restart_leader(&mut self) {
+        let wants = self.lose_leader();
+        let (strategy, timing) = self.leading;
+        let config = leader_config(&self.deployment, None, strategy, timing);
+        self.leader = Leader::new(config, self.leader_records.clone()).unwrap();
+        self.feed_leader(Input::Connected { peer: COLLEAGUE, route: Route::Kgc });
+        self.connect(wants);
+        self.reconnect_companions();
+    }
+
+    /// The leader's epoch, as the console of a board spells it: `term.counter`, and its digest.
+    #[must_use]
+    pub fn epoch(&self) -> Option<String> {
+        let status = self.leader.status();
+        let epoch = status.epoch?;
+        let digest = status.digest.map(hex::encode)?;
+        Some(format!("{}.{} digest {digest}", epoch.term, epoch.counter))
+    }
+
+    /// It is later now. Time never goes back.
+    pub fn set_time(&mut self, now: Duration) {
+        self.now = self.now.max(now);
+    }
+
+    /// When there is something to do that nobody from outside begins.
+    #[must_use]
+    pub fn due(&self) -> Option<Duration> {
+        let gateway = self.gateway.timeout().filter(|_| self.gateway_up);
+        let next = [gateway, self.deadlines[0], self.deadlines[1], self.companions_due()];
+        next.into_iter().flatten().min()
+    }
+
+    /// Does what is due by now, but for the gateway, which looks at the time whenever it [works](Self::work).
+    pub fn wake(&mut self) {
+        if self.deadlines[0].is_some_and(|at| at <= self.now) {
+            self.feed_kgc(Input::Timeout);
+        }
+        if self.deadlines[1].is_some_and(|at| at <= self.now) {
+            self.feed_leader(Input::Timeout);
+        }
+        self.wake_companions();
+    }
+
+    /// Takes what came over the board's line, and what is under way on the ground one message further. Whether anything came of it: then
+    /// there may be more to do.
+    pub fn work(&mut self, heard: &[u8]) -> bool {
+        self.work_gateway(heard) | self.deliver()
+    }
+
+    /// What goes onto the board's line.
+    #[must_use]
+    pub fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.for_board)
+    }
+
+    fn deliver(&mut self) -> bool {
+        let mut busy = false;
+        while let Some(flight) = self.flights.pop_front() {
+            busy = true;
+            match flight {
+                Flight::Leader(from, _) if self.leader_made_up && from != COLLEAGUE => {}
+                Flight::Board(from, _) if self.leader_made_up && self.to_leader == Some(from) => {}
+                Flight::Kgc(from, bytes) => self.feed_kgc(Input::Received { from, bytes: &bytes }),
+                Flight::Leader(from, bytes) => self.feed_leader(Input::Received { from, bytes: &bytes }),
+                Flight::Board(from, bytes) => self.pass_on(from, bytes),
+                Flight::Companion(index, from, bytes) => {
+                    self.feed_companion(index, Input::Received { from, bytes: &bytes });
+                }
+            }
+        }
+        busy
+    }
+
+    fn times(&self) -> Now {
+        Now { monotonic: self.now, unix: EPOCH_START + self.now.as_secs() }
+    }
+
+    fn feed_kgc(&mut self, input: Input<'_, KgcCommand>) {
+        self.kgc.handle_input(self.times(), input, &mut self.rng);
+        loop {
+            match self.kgc.poll_output() {
+                Output::Timeout(at) => return self.deadlines[0] = at,
+                Output::Transmit { to: Destination::Peer(COLLEAGUE), payload } => {
+                    self.flights.push_back(Flight::Leader(COLLEAGUE, payload));
+                }
+                Output::Transmit { to: Destination::Peer(to), payload } => {
+                    self.flights.push_back(flight(to, companions::KGC, payload));
+                }
+                Output::Event(KgcEvent::Issued { .. }) => self.keys_issued += 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn feed_leader(&mut self, input: Input<'_, LeaderCommand>) {
+        self.leader.handle_input(self.times(), input, &mut self.rng);
+        loop {
+            match self.leader.poll_output() {
+                Output::Timeout(at) => return self.deadlines[1] = at,
+                Output::Transmit { to: Destination::Peer(COLLEAGUE), payload } => {
+                    self.flights.push_back(Flight::Kgc(COLLEAGUE, payload));
+                }
+                Output::Transmit { to: Destination::Peer(to), payload } => {
+                    self.flights.push_back(flight(to, companions::LEADER, payload));
+                }
+                Output::Transmit { to: Destination::Group, payload } => {
+                    for index in 0..self.companions.len() {
+                        let copy = payload.clone();
+                        self.flights.push_back(Flight::Companion(index, companions::LEADER, copy));
+                    }
+                    if let Some(number) = self.to_leader.filter(|_| self.wants.group() == Some(GROUP)) {
+                        self.flights.push_back(Flight::Board(number, payload));
+                    }
+                }
+                Output::Event(event) => self.leader_events.push(event),
+                Output::Persist(record) => self.leader_records.push(record),
+                Output::Block(_) => {}
+            }
+        }
+    }
+}
+
+fn leader_config(
+    deployment: &Deployment<S>,
+    token: Option<IssuedToken<S>>,
+    strategy: StrategyKind,
+    timing: LeaderTiming,
+) -> LeaderConfig<S> {
+    LeaderConfig {
+        deployment: deployment.clone(),
+        group: name(GROUP),
+        token,
+        kgcs: Kgcs::single(),
+        allow: BTreeSet::new(),
+        max_members: 2_000,
+        strategy,
+        timing,
+    }
+}
+
+/// What KGC or leader says to whom they know by this number.
+fn flight(to: Peer, from: Peer, payload: Vec<u8>) -> Flight {
+    match companions::index(to) {
+        Some(index) => Flight::Companion(index, from, payload),
+        None => Flight::Board(to.0, payload),
+    }
+}
+
+/// A name that is one.
+///
+/// # Panics
+/// If it is none.
+#[must_use]
+pub fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn grant(drone: &str, role: Role) -> TokenGrant {
+    let (not_after, expiry) = (EPOCH_START + 10_000_000, EPOCH_START + 1_000_000);
+    TokenGrant { name: name(drone), role, groups: vec![name(GROUP)], not_after, expiry }
+}
