@@ -11,6 +11,7 @@ from .fleet import Fleet
 from .flash import Storage
 from .host import Air, Host, Line
 from .image import ImageError, load
+from .lockstep import Lockstep
 from .machine import Machine
 from .peripherals.rng import MODES
 
@@ -33,7 +34,7 @@ standard output
 orders (--control)
   press 1, release 1, leds, supply low, supply good, power-cycle, reset, freeze, flash stuck,
   power-loss-at-write N, rng silent, rng constant, rng ok, radio, peers P,P, loss 0.2, unplug link,
-  plug link, speed 10, status, quit
+  plug link, speed 10, status, wear, quit; with --lockstep also until MICROSECONDS, say link HEX
 
 exit status
    0  quit, or --seconds have passed
@@ -74,6 +75,7 @@ def arguments() -> argparse.ArgumentParser:
     pace = parser.add_mutually_exclusive_group()
     pace.add_argument("--speed", type=float, default=1.0, metavar="X", help="idle time passes X times as fast (default 1)")
     pace.add_argument("--virtual-time", action="store_true", help="idle time is skipped: as fast as possible")
+    pace.add_argument("--lockstep", action="store_true", help="time passes as orders let it, and lines are orders: see lockstep.py")
     parser.add_argument("--seconds", type=float, metavar="S", help="stop after S seconds of virtual time")
     parser.add_argument("--rtt", type=Path, metavar="FILE", help="append the image's RTT output (defmt frames) to FILE")
     parser.add_argument("--control", metavar="WHERE", help="take orders: stdin or tcp:HOST:PORT; the end of either ends the model")
@@ -93,6 +95,9 @@ def each(given: list[str]) -> list[argparse.Namespace]:
         parser.error("--speed, --virtual-time and --seconds hold for all chips, and are said with the first")
     if others and any(chip.radio is not None for chip in (first, *others)):
         parser.error("chips of one process hear each other, and nobody else: no --radio")
+    by_order = first.control and not (first.link or first.console or first.radio is not None or first.seconds is not None)
+    if any(chip.lockstep for chip in (first, *others)) and (others or not by_order):
+        parser.error("--lockstep is for one chip, whose --control has its lines and its time as well")
     return [first, *others]
 
 
@@ -119,13 +124,19 @@ def build(options: argparse.Namespace, host: Host) -> tuple[Machine, Control | N
         machine.radio.transmit = air.send
     if options.rtt:
         machine.attach_rtt(image, options.rtt)
-    return machine, Control(machine, host, air, options.control) if options.control else None
+    if not options.control:
+        return machine, None
+    if options.lockstep:
+        return machine, Lockstep(machine, options.control)
+    control = Control(machine, host, air, options.control)
+    control.watch()
+    return machine, control
 
 
 def main(given: list[str] | None = None) -> int:
     """Runs the model; returns the exit status."""
     options = each(sys.argv[1:] if given is None else given)
-    host = Host(speed=0 if options[0].virtual_time else options[0].speed)
+    host = Host(speed=0 if options[0].virtual_time or options[0].lockstep else options[0].speed)
     try:
         chips = [build(chip, host) for chip in options]
     except (ImageError, ModelFault, OSError, ValueError) as error:
@@ -135,7 +146,11 @@ def main(given: list[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: machines[0].quit())
     try:
-        Fleet(machines).run(options[0].seconds)
+        control = chips[0][1]
+        if isinstance(control, Lockstep):
+            control.run()
+        else:
+            Fleet(machines).run(options[0].seconds)
     except PowerLost as lost:
         print(lost, flush=True)
         return POWER_LOST

@@ -14,7 +14,8 @@
     unplug NAME / plug NAME    the cable of `link` or `console`
     speed FACTOR               of idle time against real time; 0 skips it
     radio                      the UDP port of this radio: `ok radio 40311`
-    status                     time, resets, flash operations, frames, overruns
+    status                     time, resets, flash operations, frames, overruns; how often the watchdog was fed, and the longest it was not, in ms
+    wear                       how often each page of flash was erased since the model began, those that were: `ok wear 246:3 247:2`
     quit                       ends the model; so does the end of input
 """
 
@@ -26,7 +27,7 @@ from collections.abc import Callable
 from .host import Air, Host, address_of
 from .machine import Machine
 from .peripherals.rng import MODES
-from .schedule import HZ
+from .schedule import HZ, MILLISECOND
 
 
 class Standard:
@@ -50,6 +51,8 @@ class Socket:
 
     def __init__(self, where: str):
         self._socket = socket.create_connection(address_of("control", where), timeout=10)
+        # Whoever gives orders may take their time.
+        self._socket.settimeout(None)
 
     def fileno(self) -> int:
         """What to wait for."""
@@ -95,9 +98,13 @@ class Control:
             "plug": lambda name: self._plug(name, True),
             "speed": self._speed,
             "status": self._status,
+            "wear": self._wear,
             "quit": self._quit,
         }
-        host.watch(self._channel, self._read)
+
+    def watch(self) -> None:
+        """Takes orders whenever they come."""
+        self.host.watch(self._channel, self._read)
 
     def _read(self) -> None:
         data = self._channel.read()
@@ -188,8 +195,13 @@ class Control:
             f"status seconds {machine.schedule.now / HZ:.3f} resets {len(machine.resets)} "
             f"flash-operations {machine.memory.supply.operations} frames-sent {radio.sent} "
             f"frames-received {radio.received} frames-lost {radio.lost} "
-            f"overruns {sum(uarte.overruns for uarte in machine.uartes)}"
+            f"overruns {sum(uarte.overruns for uarte in machine.uartes)} watchdog-feeds {machine.wdt.feeds} "
+            f"watchdog-longest {machine.wdt.longest // MILLISECOND}"
         )
+
+    def _wear(self, _: str) -> str:
+        erasures = enumerate(self.machine.memory.flash.erasures)
+        return " ".join(["wear", *(f"{page}:{count}" for page, count in erasures if count)])
 
     def _quit(self, _: str) -> str:
         self.machine.quit()

@@ -28,6 +28,8 @@ class Array:
         self.cells = cells
         self._writes = writes
         self._supply = supply
+        # How often each page was erased since the model began.
+        self.erasures = [0] * (len(cells) // PAGE)
 
     def word(self, address: int) -> int:
         """The word at `address`."""
@@ -50,6 +52,8 @@ class Array:
     def erase(self, address: int, size: int) -> None:
         """Sets every bit of `size` bytes at `address`."""
         at = address - self.base
+        for page in range(at // PAGE, (at + size) // PAGE):
+            self.erasures[page] += 1
         torn = self._supply.operate()
         if torn:
             end = at + torn.randrange(size // 4) * 4

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from unicorn import Uc, UcError
+from unicorn import UC_ERR_OK, UcError
+from unicorn.unicorn_py3.unicorn import MMIO_READ_CFUNC, MMIO_WRITE_CFUNC, uclib
 
 from .bus import Bus
 from .cpu import PC, Cpu
-from .faults import ModelFault, PowerLost
+from .faults import ModelFault
 from .fleet import NEVER, Fleet
 from .flash import Storage
 from .host import Host
@@ -65,7 +66,8 @@ class Machine:
         self.slice = SLICE
         # Goes before what is reported of this chip, where there are several.
         self.name = ""
-        self._ended: ModelFault | PowerLost | None = None
+        self._ended: Exception | None = None
+        self._callbacks: list[object] = []
         self.resets: list[str] = []
         self.lines: dict[str, object] = {}
         self.rtt: Rtt | None = None
@@ -113,25 +115,34 @@ class Machine:
             self._map(base, size, lambda _offset: 0, lambda _offset, _size, _value: None)
 
     def _map(self, base: int, size: int, read: Callable[[int], int], write: Callable[[int, int, int], None]) -> None:
-        """Maps registers. What ends the run is kept until Unicorn has returned: nothing may be thrown through it."""
+        """Maps registers. What ends the run, or is wrong with the model, is kept until Unicorn has returned: nothing may be thrown through it.
 
-        def on_read(uc: Uc, offset: int, _size: int, _data: object) -> int:
+        `Uc.mmio_map` wraps what it is given twice, which would take longer than most registers do.
+        """
+
+        def on_read(_engine: object, offset: int, _size: int, _data: object) -> int:
             try:
                 return read(offset) if self._ended is None else 0
-            except (ModelFault, PowerLost) as end:
-                self._ended = end
-                uc.emu_stop()
+            except Exception as end:
+                self._end(end)
                 return 0
 
-        def on_write(uc: Uc, offset: int, width: int, value: int, _data: object) -> None:
+        def on_write(_engine: object, offset: int, width: int, value: int, _data: object) -> None:
             try:
                 if self._ended is None:
                     write(offset, width, value)
-            except (ModelFault, PowerLost) as end:
-                self._ended = end
-                uc.emu_stop()
+            except Exception as end:
+                self._end(end)
 
-        self.cpu.uc.mmio_map(base, size, on_read, None, on_write, None)
+        callbacks = MMIO_READ_CFUNC(on_read), MMIO_WRITE_CFUNC(on_write)
+        self._callbacks.append(callbacks)
+        status = uclib.uc_mmio_map(self.cpu.uc._uch, base, size, callbacks[0], 0, callbacks[1], 0)
+        if status != UC_ERR_OK:
+            raise UcError(status)
+
+    def _end(self, end: Exception) -> None:
+        self._ended = end
+        self.cpu.uc.emu_stop()
 
     # What happens to the chip.
 

@@ -3,6 +3,7 @@
 import struct
 import time
 
+import pytest
 from thumb import Program, word
 
 from nrf52840_model.schedule import HZ
@@ -31,6 +32,17 @@ def test_wfe_sleeps_until_an_interrupt_and_time_passes_meanwhile():
     assert 325 <= ticks <= 328
     # Entry and return set the event register, so that each tick lets WFE pass twice at most.
     assert ticks <= loops <= 2 * ticks + 1
+
+
+def test_what_is_wrong_with_a_register_of_the_model_ends_the_run(monkeypatch):
+    machine = Program().label("main").read(2, RTC0 + 0x504).label("end").branch("end").machine()
+
+    def broken(_offset: int) -> int:
+        raise LookupError("no such register")
+
+    monkeypatch.setattr(machine.rtcs[0], "read", broken)
+    with pytest.raises(LookupError):
+        machine.run(0.001)
 
 
 def test_wfi_sleeps_until_an_interrupt():

@@ -46,6 +46,8 @@ def test_an_erase_takes_its_time_and_sets_every_bit():
     machine.bus.write(ERASE, PLACE)
     assert machine.schedule.now - before == 85 * MILLISECOND
     assert word(machine, PLACE) == word(machine, PLACE + 4) == 0xFFFF_FFFF
+    erasures = machine.memory.flash.erasures
+    assert (erasures[PLACE // PAGE], sum(erasures)) == (1, 1)
 
 
 def test_a_stuck_controller_is_busy_until_a_reset():

@@ -101,6 +101,43 @@ def test_orders_are_answered_and_wrong_ones_too(tmp_path):
         assert process.wait(20) == 0
 
 
+def test_in_lockstep_time_passes_and_bytes_come_only_as_ordered(tmp_path):
+    def order(process: subprocess.Popen, text: str) -> list[str]:
+        process.stdin.write(text + "\n")
+        process.stdin.flush()
+        return lines_until(process, "ok")[-1].split()[1:]
+
+    def life() -> list[list[str]]:
+        with run(tmp_path, echo(), "--lockstep", "--control", "stdin") as process:
+            story = [order(process, "until 1000"), order(process, "say link 616263"), order(process, "say console 00")]
+            story += [order(process, f"until {end}") for end in (1_005, 1_000_000, 1_000_000, 1_000_000)]
+            story += [order(process, f"until {end}") for end in (1_000_000, 1_000_000)]
+            process.stdin.close()
+            assert process.wait(20) == 0
+        return story
+
+    first = life()
+    times = [int(answer[1]) for answer in first if answer and answer[0] == "until"]
+    assert [answer[2:] for answer in first[3:]] == [
+        ["link", "-", "console", "-"],
+        ["link", "61", "console", "-"],
+        ["link", "62", "console", "-"],
+        ["link", "63", "console", "-"],
+        ["link", "-", "console", "-"],
+        ["link", "-", "console", "-"],
+    ]
+    assert times[0] in range(1_000, 1_010) and times[1] in range(1_005, 1_015)
+    assert times[2] < 2_000 and times[-1] in range(1_000_000, 1_000_010)
+    assert life() == first
+
+
+@pytest.mark.parametrize("wrong", [[], ["--control", "stdin", "--link", "listen:127.0.0.1:0"], ["--control", "stdin", "--speed", "2"]])
+def test_lockstep_has_no_other_lines_and_no_other_pace(tmp_path, wrong):
+    process = run(tmp_path, echo(), "--lockstep", *wrong)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 2 and "--lockstep" in err
+
+
 def test_orders_can_come_on_a_socket_whose_end_ends_the_model(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(20)

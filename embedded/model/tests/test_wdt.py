@@ -29,6 +29,7 @@ def test_a_fed_watchdog_keeps_quiet(machine):
         machine.bus.write(WDT + 0x600, RELOAD)
     machine.step()
     assert machine.resets == ["power-on"]
+    assert (machine.wdt.feeds, machine.wdt.longest) == (5, HZ), "as told to whoever asks"
 
 
 def test_every_enabled_register_must_be_written_and_with_the_right_value(machine):

@@ -28,34 +28,43 @@ class Port:
         """As after a reset."""
         self.out = self.direction = self.latch = self.detect_mode = 0
         self.configurations = [0x2] * 32
+        self._configured()
         self._detect = False
-        self._before = [self.level(pin) for pin in range(32)]
+        self._before = self.levels()
+
+    def _configured(self) -> None:
+        """What the pins' configurations say, pin by bit."""
+
+        def those(shift: int, mask: int, value: int) -> int:
+            return sum(1 << pin for pin, word in enumerate(self.configurations) if word >> shift & mask == value)
+
+        self._pulled_up = those(2, 3, PULL_UP)
+        self._sense_high, self._sense_low = those(16, 3, SENSE_HIGH), those(16, 3, SENSE_LOW)
+        self._connected = those(1, 1, 0)
+
+    def levels(self) -> int:
+        """What each pin reads, or what it drives."""
+        outside = self._pulled_up
+        for pin, level in self.driven.items():
+            outside = outside & ~(1 << pin) | level << pin
+        return self.out & self.direction | outside & ~self.direction & 0xFFFF_FFFF
 
     def level(self, pin: int) -> bool:
-        """What the pin reads, or what it drives."""
-        if self.direction >> pin & 1:
-            return bool(self.out >> pin & 1)
-        if pin in self.driven:
-            return self.driven[pin]
-        return self.configurations[pin] >> 2 & 3 == PULL_UP
-
-    def _sensed(self, pin: int) -> bool:
-        sense = self.configurations[pin] >> 16 & 3
-        return sense == (SENSE_HIGH if self.level(pin) else SENSE_LOW)
+        """What this pin reads, or what it drives."""
+        return bool(self.levels() >> pin & 1)
 
     def settle(self) -> None:
         """Reports changed levels, latches what is sensed, and raises DETECT."""
-        detect = False
-        for pin in range(32):
-            level = self.level(pin)
-            if level != self._before[pin]:
-                before, self._before[pin] = self._before[pin], level
-                self._changed(pin, before, level)
-            if self._sensed(pin):
-                self.latch |= 1 << pin
-                detect = True
-        if self.detect_mode & 1:
-            detect = self.latch != 0
+        levels = self.levels()
+        changed, self._before = levels ^ self._before, levels
+        while changed:
+            pin = (changed & -changed).bit_length() - 1
+            changed &= changed - 1
+            level = bool(levels >> pin & 1)
+            self._changed(pin, not level, level)
+        sensed = levels & self._sense_high | ~levels & self._sense_low
+        self.latch |= sensed
+        detect = self.latch != 0 if self.detect_mode & 1 else sensed != 0
         rising = detect and not self._detect
         self._detect = detect
         if rising:
@@ -66,7 +75,7 @@ class Port:
         if offset in (OUT, OUTSET, OUTCLR):
             return self.out
         if offset == IN:
-            return sum(1 << pin for pin in range(32) if self.level(pin) and not self.configurations[pin] & 2)
+            return self.levels() & self._connected
         if offset in (DIR, DIRSET, DIRCLR):
             return self.direction
         if offset == LATCH:
@@ -93,6 +102,7 @@ class Port:
         elif PIN_CNF <= offset < PIN_CNF + 128:
             pin = (offset - PIN_CNF) // 4
             self.configurations[pin] = value
+            self._configured()
             self.direction = self.direction & ~(1 << pin) | (value & 1) << pin
         self.settle()
 

@@ -18,6 +18,11 @@ RELOAD = 0x6E52_4635
 class Wdt(Peripheral):
     """WDT at 0x40010000, interrupt 16."""
 
+    def __init__(self, machine, base: int):
+        # How often it was fed in all, and the longest that it was not while it ran, in cycles.
+        self.feeds = self.longest = 0
+        super().__init__(machine, base)
+
     def clear(self) -> None:
         super().clear()
         self.registers = {CRV: 0xFFFF_FFFF, RREN: 1, CONFIG: 1}
@@ -52,6 +57,8 @@ class Wdt(Peripheral):
             if self.running and value == RELOAD:
                 self._requests &= ~(1 << (offset - RR) // 4)
                 if not self._requests:
+                    self.feeds += 1
+                    self.longest = max(self.longest, self.schedule.now - self._since)
                     self._reload()
         elif not self.running:
             super().set(offset, value)
@@ -59,6 +66,7 @@ class Wdt(Peripheral):
     def _reload(self) -> None:
         """The counter starts again, and every enabled register has to be written again."""
         self._requests = self.registers[RREN] & 0xFF
+        self._since = self.schedule.now
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm = self.schedule.after(from_lfclk(self.registers[CRV] + 1), self._timeout)
