@@ -12,6 +12,8 @@
 //! | [`swarm`] | all of them together |
 //! | [`size`] | what an image takes of flash and RAM |
 //! | [`model`] | a board in the model of the nRF52840, whose surroundings take orders |
+//! | [`lockstep`] | the same, whose time passes as the test lets it |
+//! | [`orders`] | orders to the model, and its answers |
 //! | [`patience`] | waiting, with an end |
 //!
 //! Everything listens on loopback, on ports that the system chooses; emulators dial the test. Whatever is not as a test
@@ -22,7 +24,9 @@ pub mod board;
 pub mod build;
 pub mod console;
 pub mod deployment;
+pub mod lockstep;
 pub mod model;
+pub mod orders;
 pub mod patience;
 pub mod process;
 pub mod size;

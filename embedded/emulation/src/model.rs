@@ -1,13 +1,12 @@
 //! The nRF52840 in its model (`embedded/model`): a board whose surroundings take orders, such as a pressed button.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use crate::board::{Board, Ports, accept, listener, port};
 use crate::build::root;
-use crate::patience::PATIENCE;
+use crate::orders::Orders;
 use crate::process::Process;
 use crate::wire::{End, Wire};
 
@@ -45,8 +44,7 @@ impl Setup {
 pub struct Model {
     /// Emulator, console and wire, as of any emulated board.
     pub board: Board,
-    orders: TcpStream,
-    answers: BufReader<TcpStream>,
+    orders: Orders,
 }
 
 impl Model {
@@ -86,22 +84,19 @@ impl Model {
 
     fn start_all(wires: Vec<Wire>, chips: &[(&Path, &Path, &Setup)]) -> Vec<Self> {
         let sockets: Vec<_> = chips.iter().map(|_| [listener(), listener()]).collect();
-        let mut command = Command::new(python());
-        command.env("PYTHONPATH", root().join("embedded/model")).env("PYTHONUNBUFFERED", "1");
-        command.args(["-m", "nrf52840_model"]);
+        let mut command = command();
         for (index, (_, image, setup)) in chips.iter().enumerate() {
             let [console, control] = &sockets[index];
             let ports = Ports { link: wires[index].port(End::Board), console: port(console) };
-            command.args((index > 0).then_some("+"));
-            arguments(&mut command, image, setup, ports, port(control));
+            command.args((index > 0).then_some("+")).args(chip(image, setup, port(control)));
+            for (option, port) in [("--link", ports.link), ("--console", ports.console)] {
+                command.args([option, &format!("tcp:127.0.0.1:{port}")]);
+            }
         }
         let emulator = Process::start(command, chips[0].0);
         let models = chips.iter().zip(wires).zip(&sockets).map(|(((log, ..), wire), [console, control])| {
             let board = Board::dialled(emulator.clone(), console, wire, log);
-            let orders = accept(control, &emulator);
-            orders.set_read_timeout(Some(PATIENCE)).expect("a socket option");
-            let answers = BufReader::new(orders.try_clone().expect("clone"));
-            Self { board, orders, answers }
+            Self { board, orders: Orders::new(accept(control, &emulator)) }
         });
         models.collect()
     }
@@ -111,24 +106,15 @@ impl Model {
     /// # Panics
     /// If the model refuses it or has ended.
     pub fn order(&mut self, order: &str) -> String {
-        self.orders.write_all(format!("{order}\n").as_bytes()).expect("the model listens");
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).expect("the model answers");
-        let answer = answer.trim();
-        let rest = answer.strip_prefix("ok").unwrap_or_else(|| panic!("{order}: {answer:?}"));
-        rest.trim().into()
+        self.orders.give(order)
     }
 
-    /// A number from the model's status: `resets`, `flash-operations`, `frames-sent`, `frames-received`, `frames-lost`,
-    /// `overruns`.
+    /// A number from the model's status, as [`Orders::status`].
     ///
     /// # Panics
     /// If there is no such number.
     pub fn status(&mut self, name: &str) -> u64 {
-        let status = self.order("status");
-        let mut words = status.split(' ').skip_while(|word| *word != name);
-        let number = words.nth(1).and_then(|number| number.parse().ok());
-        number.unwrap_or_else(|| panic!("no {name} in {status}"))
+        self.orders.status(name)
     }
 
     /// Seconds that have passed for the chip.
@@ -151,15 +137,23 @@ impl Model {
     }
 }
 
-fn arguments(command: &mut Command, image: &Path, setup: &Setup, ports: Ports, control: u16) {
-    command.arg(image);
-    for (option, port) in [("--link", ports.link), ("--console", ports.console), ("--control", control)] {
-        command.args([option, &format!("tcp:127.0.0.1:{port}")]);
-    }
+/// The model, without arguments.
+pub(crate) fn command() -> Command {
+    let mut command = Command::new(python());
+    command.env("PYTHONPATH", root().join("embedded/model")).env("PYTHONUNBUFFERED", "1");
+    command.args(["-m", "nrf52840_model"]);
+    command
+}
+
+/// Arguments for a chip that takes its orders from this port.
+pub(crate) fn chip(image: &Path, setup: &Setup, control: u16) -> Vec<OsString> {
+    let mut arguments = vec![image.into(), "--control".into(), format!("tcp:127.0.0.1:{control}").into()];
     if let Some(flash) = &setup.flash {
-        command.arg("--flash").arg(flash);
+        arguments.extend(["--flash".into(), flash.into()]);
     }
-    command.args(["--seed", &setup.seed.to_string()]).args(&setup.options);
+    arguments.extend(["--seed".into(), setup.seed.to_string().into()]);
+    arguments.extend(setup.options.iter().map(OsString::from));
+    arguments
 }
 
 /// A Python that has what the model needs.

@@ -43,12 +43,53 @@ pub struct Weather {
     pub losses: u32,
 }
 
+/// What weather does, as chance has it.
+#[derive(Clone, Debug)]
+pub struct Storm {
+    /// What it is like now.
+    pub weather: Weather,
+    chance: ChaCha8Rng,
+}
+
+impl Storm {
+    /// Fair weather. All that happens in any other follows from `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { weather: Weather::default(), chance: ChaCha8Rng::seed_from_u64(seed) }
+    }
+
+    fn happens(&mut self, every: u32) -> bool {
+        every > 0 && self.chance.next_u32().is_multiple_of(every)
+    }
+
+    /// What arrives of these bytes.
+    pub fn disturbed(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let weather = self.weather;
+        if weather.cut {
+            return Vec::new();
+        }
+        let mut arrives = Vec::with_capacity(bytes.len());
+        for &byte in bytes {
+            if self.happens(weather.garbage) {
+                let mut garbage = vec![0; 1 + self.chance.next_u32() as usize % 40];
+                self.chance.fill_bytes(&mut garbage);
+                arrives.extend(garbage);
+            }
+            if self.happens(weather.errors) {
+                arrives.push(self.chance.next_u32() as u8);
+            } else if !self.happens(weather.losses) {
+                arrives.push(byte);
+            }
+        }
+        arrives
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     sockets: [Option<TcpStream>; 2],
     seen: [Vec<u8>; 2],
-    weather: Weather,
-    chance: ChaCha8Rng,
+    storm: Storm,
     /// For what each end says, if it is to be garbled.
     ambushers: [Option<Ambusher>; 2],
     hit: BTreeSet<&'static str>,
@@ -68,8 +109,7 @@ impl Wire {
         let shared = Arc::new(Mutex::new(Shared {
             sockets: [None, None],
             seen: [Vec::new(), Vec::new()],
-            weather: Weather::default(),
-            chance: ChaCha8Rng::seed_from_u64(seed),
+            storm: Storm::new(seed),
             ambushers: [None, None],
             hit: BTreeSet::new(),
         }));
@@ -91,13 +131,13 @@ impl Wire {
 
     /// Changes what happens to bytes from now on.
     pub fn weather(&self, weather: Weather) {
-        self.lock().weather = weather;
+        self.lock().storm.weather = weather;
     }
 
     /// Puts garbage on the line, in both directions, wherever a step of the protocol is there for the first time from now on.
     pub fn ambush(&self, ambush: Ambush) {
         let mut shared = self.lock();
-        let chances = [shared.chance.next_u64(), shared.chance.next_u64()];
+        let chances = [shared.storm.chance.next_u64(), shared.storm.chance.next_u64()];
         shared.ambushers = chances.map(|seed| Some(Ambusher::new(ambush, ChaCha8Rng::seed_from_u64(seed))));
         shared.hit.clear();
     }
@@ -131,32 +171,6 @@ impl Shared {
             let _ = socket.write_all(bytes);
         }
     }
-
-    fn happens(&mut self, every: u32) -> bool {
-        every > 0 && self.chance.next_u32().is_multiple_of(every)
-    }
-
-    /// What arrives of these bytes.
-    fn disturbed(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let weather = self.weather;
-        if weather.cut {
-            return Vec::new();
-        }
-        let mut arrives = Vec::with_capacity(bytes.len());
-        for &byte in bytes {
-            if self.happens(weather.garbage) {
-                let mut garbage = vec![0; 1 + self.chance.next_u32() as usize % 40];
-                self.chance.fill_bytes(&mut garbage);
-                arrives.extend(garbage);
-            }
-            if self.happens(weather.errors) {
-                arrives.push(self.chance.next_u32() as u8);
-            } else if !self.happens(weather.losses) {
-                arrives.push(byte);
-            }
-        }
-        arrives
-    }
 }
 
 /// Takes whoever dials this end, one after another, and carries what they say to the other.
@@ -174,7 +188,7 @@ fn serve(listener: &TcpListener, end: End, shared: &Arc<Mutex<Shared>>) {
             while let Ok(len @ 1..) = reader.read(&mut buffer) {
                 let shared = &mut *shared.lock().expect("not poisoned");
                 shared.seen[end as usize].extend(&buffer[..len]);
-                let mut arrives = shared.disturbed(&buffer[..len]);
+                let mut arrives = shared.storm.disturbed(&buffer[..len]);
                 if let Some(ambusher) = &mut shared.ambushers[end as usize] {
                     arrives = ambusher.pass(&arrives, &mut shared.hit);
                 }
@@ -229,12 +243,11 @@ mod tests {
 
     #[test]
     fn bad_weather_adds_changes_and_loses_bytes_and_a_cut_line_is_silent() {
-        let wire = Wire::new(7);
-        let mut shared = wire.lock();
+        let mut storm = Storm::new(7);
         let clean = vec![b'x'; 10_000];
         let mut arrives = |weather| {
-            shared.weather = weather;
-            shared.disturbed(&clean)
+            storm.weather = weather;
+            storm.disturbed(&clean)
         };
         assert_eq!(arrives(Weather::default()), clean);
         assert!(arrives(Weather { cut: true, ..Weather::default() }).is_empty());

@@ -7,6 +7,8 @@ mod air;
 mod bench;
 #[path = "nrf52840/envelopes.rs"]
 mod envelopes;
+#[path = "nrf52840/soak.rs"]
+mod soak;
 #[path = "nrf52840/stage.rs"]
 mod stage;
 #[path = "nrf52840/supply.rs"]

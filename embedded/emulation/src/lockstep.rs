@@ -1,0 +1,83 @@
+//! The nRF52840 in its model on a leash: time passes for it only as far as the test lets it. So a test with a virtual time of its own lives in the
+//! chip's, idle time costs nothing, and everything happens in the same way in every run, however busy the host is.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::board::{accept, listener, port};
+use crate::model::{Setup, chip, command};
+use crate::orders::Orders;
+use crate::process::Process;
+
+/// A chip in lockstep with its test.
+#[derive(Debug)]
+pub struct Leashed {
+    /// For everything that happens to a chip besides: see [`give`](Orders::give).
+    pub orders: Orders,
+    /// Ended with the chip.
+    emulator: Process,
+}
+
+/// One of the chip's serial lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// To the gateway.
+    Link,
+    /// The console.
+    Console,
+}
+
+/// What came of letting time pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The time since the chip's power came, which is where time has stopped.
+    pub now: Duration,
+    /// What the chip sent on its link.
+    pub link: Vec<u8>,
+    /// What it said on its console.
+    pub console: Vec<u8>,
+}
+
+impl Leashed {
+    /// Starts the model with an image; nothing happens yet. What it says of itself goes to `log` with the endings `out` and `err`.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    #[must_use]
+    pub fn start(log: &Path, image: &Path, setup: &Setup) -> Self {
+        let (control, mut command) = (listener(), command());
+        command.args(chip(image, setup, port(&control))).arg("--lockstep");
+        let emulator = Process::start(command, log);
+        Self { orders: Orders::new(accept(&control, &emulator)), emulator }
+    }
+
+    /// Lets time pass until `at`, or until the chip has sent something. A few milliseconds more if the chip cannot be stopped there, as
+    /// in the middle of an operation of its flash.
+    ///
+    /// # Panics
+    /// If the model has ended, as it does when the firmware does what the hardware forbids.
+    pub fn until(&mut self, at: Duration) -> Sent {
+        assert!(self.emulator.is_running(), "{}", self.emulator.story());
+        let answer = self.orders.give(&format!("until {}", at.as_micros()));
+        let words: Vec<_> = answer.split(' ').collect();
+        let &["until", now, "link", link, "console", console] = &*words else { panic!("{answer}") };
+        let now = Duration::from_micros(now.parse().expect("microseconds"));
+        Sent { now, link: bytes(link), console: bytes(console) }
+    }
+
+    /// Puts bytes onto a line to the chip, where they arrive at the line's speed.
+    ///
+    /// # Panics
+    /// If the model has ended.
+    pub fn say(&mut self, line: Line, bytes: &[u8]) {
+        let name = match line {
+            Line::Link => "link",
+            Line::Console => "console",
+        };
+        self.orders.give(&format!("say {name} {}", hex::encode(bytes)));
+    }
+}
+
+fn bytes(text: &str) -> Vec<u8> {
+    if text == "-" { Vec::new() } else { hex::decode(text).expect("hexadecimal") }
+}

@@ -1,0 +1,305 @@
+//! A long time in the life of the image as it is flashed: hour after hour it follows every key, hears and says every message, on a line that spoils,
+//! loses and adds bytes and is cut for minutes. In its first hour it is reset in every way there is, and starts again with its state; from then on
+//! neither its heap nor its stack grow, its watchdog is fed, its clock is right, and its flash wears evenly.
+//!
+//! The chip and everybody it meets (a KGC, a leader, a gateway, other drones: the machines of the services, without their network) are on one virtual time,
+//! and idle time is skipped. CI takes the short form, `QUIVER_SOAK_HOURS` says otherwise; the long form, which is ignored by default, is a day.
+
+#[path = "soak/life.rs"]
+mod life;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use quiver_emulation::wire::{End, Weather};
+use quiver_ground::name;
+use quiver_role::{LeaderCommand, LeaderEvent};
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
+
+use self::life::Life;
+use crate::stage::NAME;
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// A byte in so many is changed, another lost, and garbage comes before a third.
+const BAD: Weather = Weather { cut: false, garbage: 20_000, errors: 20_000, losses: 20_000 };
+/// Other drones in the group.
+const COMPANIONS: usize = 3;
+/// In which minute of the first hour the board starts anew, and why.
+const RESETS: [(u64, &str); 4] = [(32, "pin"), (38, "software"), (44, "watchdog"), (50, "power")];
+/// Pages of flash that hold the state: two for keys, the others a ring.
+const STATE: std::ops::Range<usize> = 0xF6..0x100;
+const RING: std::ops::Range<usize> = 0xF8..0x100;
+
+#[test]
+fn some_hours_of_the_image_pass_without_growth_uneven_wear_or_a_missed_key() {
+    let hours = std::env::var("QUIVER_SOAK_HOURS").ok().and_then(|hours| hours.parse().ok());
+    soak(hours.unwrap_or(3));
+}
+
+#[test]
+#[ignore = "takes minutes: the same for a day"]
+fn a_day_of_the_image_passes_without_growth_uneven_wear_or_a_missed_key() {
+    soak(24);
+}
+
+#[test]
+fn one_seed_gives_one_course() {
+    let course = || {
+        let mut course = Course::new(2);
+        course.life.join(0);
+        course.life.storm.weather = BAD;
+        course.speak();
+        course.garbage(course.life.now);
+        (course.life.now, course.life.said, course.life.ground.sent)
+    };
+    let first = course();
+    assert!(first.1.len() > 5 && first == course());
+}
+
+#[expect(clippy::print_stdout, reason = "a measurement prints what it measured")]
+fn soak(hours: u64) {
+    let mut course = Course::new(1);
+    course.life.join(COMPANIONS);
+    course.life.storm.weather = BAD;
+    println!("{}", course.hour(0));
+    // The first whole hour since the last reset is what the others are held to.
+    let first = course.hour(1);
+    println!("{first}");
+    for hour in 2..hours {
+        let figures = course.hour(hour);
+        println!("{figures}");
+        figures.compare(&first);
+    }
+    course.start_again("power");
+    course.follow();
+    course.speak();
+}
+
+/// What happens to a board.
+struct Course {
+    life: Life,
+    chance: ChaCha8Rng,
+    /// What was said, to the board and by it.
+    orders: usize,
+    reports: usize,
+    /// When the board started last.
+    started: Duration,
+    resets: usize,
+    /// The longest that it took to get the leader's key, from when it was looked for.
+    behind: Duration,
+}
+
+impl Course {
+    fn new(seed: u64) -> Self {
+        let chance = ChaCha8Rng::seed_from_u64(seed);
+        let (started, behind) = (Duration::ZERO, Duration::ZERO);
+        Self { life: Life::new(seed), chance, orders: 0, reports: 0, started, resets: 0, behind }
+    }
+
+    fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.chance.next_u64() % (most - least + 1)
+    }
+
+    /// Seven or eight keys; messages; an outage; garbage; something on the ground that begins anew; in the first hour, resets.
+    fn hour(&mut self, hour: u64) -> Figures {
+        let start = self.life.now;
+        let cut = self.between(8, 15);
+        let mended = cut + self.between(1, 15);
+        for minute in 0..60 {
+            let at = start + MINUTE * minute as u32;
+            if minute == cut {
+                self.life.storm.weather = Weather { cut: true, ..BAD };
+            }
+            if minute == mended {
+                self.life.storm.weather = BAD;
+            }
+            if !(cut..mended).contains(&minute) {
+                self.follow();
+                if minute % 10 == 5 {
+                    self.speak();
+                }
+            }
+            if minute == 35 {
+                self.trouble_on_the_ground(hour);
+            }
+            for (_, cause) in RESETS.iter().filter(|(when, _)| hour == 0 && minute == *when) {
+                self.start_again(cause);
+            }
+            self.garbage(at);
+            self.life.run_to(at + MINUTE);
+        }
+        self.follow();
+        self.figures(hour + 1)
+    }
+
+    /// The board is connected and has the leader's key, or soon is and gets it.
+    fn follow(&mut self) {
+        let since = self.life.now;
+        self.life.until("agreement", |life| life.in_session() && life.agree());
+        self.behind = self.behind.max(self.life.now - since);
+    }
+
+    /// The board is told something, and tells something; each arrives once.
+    fn speak(&mut self) {
+        self.orders += 1;
+        self.reports += 1;
+        let (order, report) = (format!("order {}", self.orders), format!("report {}", self.reports));
+        self.life.ground.lead(LeaderCommand::Send { channel: name("orders"), data: order.into() });
+        self.life.type_line(&format!("send {report}"));
+        let (orders, reports) = (self.orders, self.reports);
+        self.life.until("both messages", |life| heard(life) >= reports && life.count("message ") >= orders);
+        let order = format!("message orders leader order {orders}");
+        assert_eq!(self.life.heard_line("message "), Some(&*order));
+        assert_eq!((heard(&self.life), self.life.count("message ")), (reports, orders), "each arrives once");
+    }
+
+    fn start_again(&mut self, cause: &str) {
+        let starts = self.life.count("start board ");
+        match cause {
+            "pin" => drop(self.life.chip.orders.give("reset")),
+            "software" => self.life.type_line("reset"),
+            // The program hangs.
+            "watchdog" => drop(self.life.chip.orders.give("freeze")),
+            _ => drop(self.life.chip.orders.give("power-cycle")),
+        }
+        self.life.until("another start", |life| life.count("start board ") > starts);
+        self.started = self.life.now;
+        self.resets += 1;
+        let line = self.life.heard_line("start board ").expect("a start");
+        assert!(line.ends_with(&format!("reset {cause}")), "{cause}: {line}");
+        let keys = self.life.count("key ");
+        self.life.until("its key", |life| life.count("key ") > keys && life.agree());
+        assert_eq!(self.life.ground.keys_issued, 2 + COMPANIONS, "nobody enrolled anew");
+    }
+
+    /// Another leader's term, another gateway, or a longer list of revoked keys.
+    fn trouble_on_the_ground(&mut self, hour: u64) {
+        match hour % 3 {
+            0 => self.life.ground.restart_gateway(),
+            1 => self.life.ground.restart_leader(),
+            _ => self.life.ground.revoke(hour as u8),
+        }
+    }
+
+    /// At any moment of the minute after `start`, once in four minutes, for either end.
+    fn garbage(&mut self, start: Duration) {
+        if self.between(0, 3) > 0 {
+            return;
+        }
+        let at = start + Duration::from_millis(self.between(0, 50_000));
+        self.life.run_to(at);
+        let mut garbage = vec![0; self.between(1, 3_000) as usize];
+        self.chance.fill_bytes(&mut garbage);
+        let towards = if self.between(0, 1) == 0 { End::Board } else { End::Gateway };
+        self.life.inject(towards, &garbage);
+    }
+
+    fn figures(&mut self, hour: u64) -> Figures {
+        let status = self.life.status();
+        let alive = (self.life.now - self.started).as_secs();
+        let uptime = status.number("uptime_s=");
+        assert!(
+            alive.abs_diff(uptime) <= 2,
+            "its clock says {uptime} s since the start, and it were {alive}"
+        );
+        assert_eq!(status.number(" start "), 1 + self.resets as u64, "each start was counted, and kept");
+        let faults = self.life.count("fault") + self.life.count("crash") + self.life.count("randomness");
+        assert_eq!(faults, 0, "{:?}", self.life.said);
+        let orders = &mut self.life.chip.orders;
+        let wear = orders.give("wear");
+        let wear = wear.split(' ').filter_map(|page| page.split_once(':'));
+        let wear = wear.map(|(page, count)| (page.parse().expect("a page"), count.parse().expect("a count")));
+        Figures {
+            hour,
+            fed: orders.status("watchdog-feeds"),
+            unfed: orders.status("watchdog-longest"),
+            overruns: orders.status("overruns"),
+            behind: self.behind,
+            wear: wear.collect(),
+            epochs: self.life.ground.leader_events.iter().filter(|event| is_epoch(event)).count(),
+            keys: self.life.keys().len(),
+            heard: self.life.count("message "),
+            said: heard(&self.life),
+            starts: 1 + self.resets,
+            heap: status.number("memory heap "),
+            heap_peak: status.number("memory heap-peak "),
+            stack_peak: status.number("memory stack-peak "),
+        }
+    }
+}
+
+fn is_epoch(event: &LeaderEvent) -> bool {
+    matches!(event, LeaderEvent::EpochActivated { .. })
+}
+
+/// What the leader has heard of the board.
+fn heard(life: &Life) -> usize {
+    let ours = |event: &&LeaderEvent| match event {
+        LeaderEvent::Message { data, source: quiver_role::Source::Signed { name, .. }, .. } => {
+            name.as_str() == NAME && data.starts_with(b"report ")
+        }
+        _ => false,
+    };
+    life.ground.leader_events.iter().filter(ours).count()
+}
+
+/// How a board stands after an hour.
+struct Figures {
+    hour: u64,
+    /// Epochs that the leader began and those whose key the board held, messages heard and said, since the beginning. During an outage
+    /// it misses some, and gets the last one's key.
+    epochs: usize,
+    keys: usize,
+    heard: usize,
+    said: usize,
+    starts: usize,
+    /// In bytes; the peaks are since the last start.
+    heap: u64,
+    heap_peak: u64,
+    stack_peak: u64,
+    /// How often the watchdog was fed since the beginning, and the longest that it was not, in ms.
+    fed: u64,
+    unfed: u64,
+    /// Bytes that came over a line and were lost in the chip.
+    overruns: u64,
+    /// The longest that the board took to get a key that it had missed.
+    behind: Duration,
+    /// Erasures of each page since the beginning.
+    wear: BTreeMap<usize, u32>,
+}
+
+impl Figures {
+    /// Nothing grows but by the list of revoked keys, which has 32 bytes for each and is there twice, and by what a longer message takes for
+    /// a moment.
+    fn compare(&self, first: &Self) {
+        for (what, now, then) in [
+            ("heap", self.heap, first.heap),
+            ("most heap", self.heap_peak, first.heap_peak),
+            ("most stack", self.stack_peak, first.stack_peak),
+        ] {
+            assert!(now <= then + 4_096, "the {what} grew from {then} to {now} bytes");
+        }
+        assert_eq!(self.overruns, 0, "bytes were lost because nobody took them");
+        assert!(self.unfed < 4_000, "the watchdog, which waits 8 s, was not fed for {} ms", self.unfed);
+        assert!(self.wear.keys().all(|page| STATE.contains(page)), "{:?}", self.wear);
+        let ring = RING.map(|page| self.wear.get(&page).copied().unwrap_or(0));
+        let (least, most) = (ring.clone().min(), ring.max());
+        assert!(most <= least.map(|least| least + 2), "{:?}", self.wear);
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { hour, epochs, keys, heard, said, starts, behind, overruns, .. } = self;
+        let Self { heap, heap_peak, stack_peak, fed, unfed, wear, .. } = self;
+        write!(
+            f,
+            "{hour} h: {keys} keys of {epochs} epochs, {heard} messages heard, {said} said, {starts} starts, "
+        )?;
+        write!(f, "at most {behind:.1?} behind, {overruns} overruns; ")?;
+        write!(f, "heap {heap}, at most {heap_peak}, stack at most {stack_peak} bytes; ")?;
+        write!(f, "watchdog fed {fed} times, {unfed} ms apart at most; erasures by page {wear:?}")
+    }
+}
