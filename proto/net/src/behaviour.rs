@@ -21,6 +21,7 @@ use crate::config::{NodeConfig, Tuning};
 use crate::error::NetError;
 use crate::frame::{Frames, MESSAGE_PROTOCOLS};
 use crate::metrics::NetMetrics;
+use crate::twins;
 
 /// What identify tells.
 const AGENT: &str = concat!("quiver/", env!("CARGO_PKG_VERSION"));
@@ -41,6 +42,7 @@ pub(crate) struct Node {
     pub(crate) blocked: allow_block_list::Behaviour<BlockedPeers>,
     pub(crate) messages: request_response::Behaviour<Frames>,
     pub(crate) clocks: Toggle<clocks::Behaviour>,
+    pub(crate) twins: Toggle<twins::Behaviour>,
     pub(crate) group: Toggle<Group>,
     pub(crate) identify: Toggle<identify::Behaviour>,
     pub(crate) ping: Toggle<ping::Behaviour>,
@@ -60,12 +62,14 @@ impl Node {
             )
         });
         let clocks = (config.clocks != Clocks::Off).then(|| clocks::behaviour(config.request_timeout));
+        let twins = config.twins.then(|| twins::behaviour(config.request_timeout));
         let group = config.topic.as_deref().map(|topic| group(config, topic)).transpose()?;
         Ok(Self {
             limits: connection_limits(config),
             blocked: allow_block_list::Behaviour::default(),
             messages: messages(config, metrics),
             clocks: clocks.into(),
+            twins: twins.into(),
             group: group.into(),
             identify: identify.into(),
             ping: ping.into(),

@@ -181,6 +181,11 @@ impl Asking {
         self.heard.insert(peer, Heard { drone, ahead });
     }
 
+    /// The drone that vouched for what this peer's clock said.
+    pub(crate) fn drone(&self, peer: &PeerId) -> Option<String> {
+        self.heard.get(peer)?.drone.clone()
+    }
+
     /// All of it. A drone has one voice, however many connections.
     pub(crate) fn others(&self) -> OtherClocks {
         let dialled = self.heard.values().filter(|heard| heard.drone.is_none()).map(|heard| heard.ahead);

@@ -173,6 +173,9 @@ pub struct NodeConfig {
     pub identify: bool,
     /// Whom it asks for the time.
     pub clocks: Clocks,
+    /// Whether it asks those that it dialled if another process uses its identity, and tells whoever asks the same. Not for
+    /// who must not be known again: the number that it draws when it starts is told.
+    pub twins: bool,
 }
 
 impl NodeConfig {
@@ -205,6 +208,7 @@ impl NodeConfig {
             ping: Some(Duration::from_secs(20)),
             identify: true,
             clocks: Clocks::Off,
+            twins: false,
         }
     }
 

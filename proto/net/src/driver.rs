@@ -80,8 +80,14 @@ where
         let network = Box::new(Network::new(config, metrics.clone())?);
         let peer_id = config.key.peer_id();
         let commands = config.limits.commands;
-        let (handle, requests) =
-            Handle::new(peer_id, metrics.clone(), network.unreached(), network.other_clocks(), commands);
+        let (handle, requests) = Handle::new(
+            peer_id,
+            metrics.clone(),
+            network.unreached(),
+            network.other_clocks(),
+            network.witnesses(),
+            commands,
+        );
         let driver = Self {
             machine,
             host,

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::clocks::OtherClocks;
 use crate::dial::Unreached;
 use crate::metrics::NetMetrics;
+use crate::twins::Witness;
 
 /// The driver has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +52,7 @@ pub struct Handle<M: Machine> {
     metrics: Arc<NetMetrics>,
     unreached: watch::Receiver<Vec<Unreached>>,
     other_clocks: watch::Receiver<OtherClocks>,
+    witnesses: watch::Receiver<Vec<Witness>>,
     peer_id: PeerId,
 }
 
@@ -60,6 +62,7 @@ impl<M: Machine> Handle<M> {
         metrics: Arc<NetMetrics>,
         unreached: watch::Receiver<Vec<Unreached>>,
         other_clocks: watch::Receiver<OtherClocks>,
+        witnesses: watch::Receiver<Vec<Witness>>,
         commands: usize,
     ) -> (Self, Requests<M>) {
         let (commands_in, commands) = mpsc::channel(commands.max(1));
@@ -72,6 +75,7 @@ impl<M: Machine> Handle<M> {
             metrics,
             unreached,
             other_clocks,
+            witnesses,
             peer_id,
         };
         (handle, Requests { commands, inspections, listening })
@@ -160,6 +164,18 @@ impl<M: Machine> Handle<M> {
         Ok(*self.other_clocks.borrow_and_update())
     }
 
+    /// Who says that another process uses this node's identity, for people; none if nobody does.
+    pub fn twin(&self) -> Option<String> {
+        let witnesses = self.witnesses.borrow();
+        let words: Vec<_> = witnesses.iter().map(Witness::to_string).collect();
+        (!words.is_empty()).then(|| {
+            format!(
+                "another process runs with a copy of this one's identity: both asked {}; end the copy",
+                words.join(" and ")
+            )
+        })
+    }
+
     /// The node's name on the transport.
     pub fn peer_id(&self) -> PeerId {
         self.peer_id
@@ -175,6 +191,7 @@ impl<M: Machine> Clone for Handle<M> {
             metrics: self.metrics.clone(),
             unreached: self.unreached.clone(),
             other_clocks: self.other_clocks.clone(),
+            witnesses: self.witnesses.clone(),
             peer_id: self.peer_id,
         }
     }

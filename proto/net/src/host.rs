@@ -1,7 +1,7 @@
 //! The application's side of a driver.
 
 use libp2p::{Multiaddr, PeerId};
-use quiver_role::Machine;
+use quiver_role::{Machine, Peer};
 
 use crate::error::HostError;
 
@@ -36,6 +36,12 @@ pub trait Host<M: Machine>: Send {
     /// Which drone signed what one that dialled this node says of its clock; none if it counts for nothing.
     fn voucher(&mut self, machine: &M, statement: &[u8], signed: &[u8]) -> Option<String> {
         let _ = (machine, statement, signed);
+        None
+    }
+
+    /// Which drone is behind this connection, as far as the machine knows: for people who are told of it.
+    fn drone(&mut self, machine: &M, peer: Peer) -> Option<String> {
+        let _ = (machine, peer);
         None
     }
 

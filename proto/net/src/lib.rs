@@ -10,7 +10,8 @@
 //!   the id of the request that it belongs to: the span `request` around everything logged about it. A message
 //!   to the group goes over gossipsub, in a star: a [`Tuning::Hub`] relays at once to every other subscriber, a
 //!   [`Tuning::Spoke`] relays nothing.
-//! * Nodes that are set up for it ask one another for the time ([`Clocks`], [`Handle::other_clocks`]).
+//! * Nodes that are set up for it ask one another for the time ([`Clocks`], [`Handle::other_clocks`]), and whether another process
+//!   uses their identity ([`NodeConfig::twins`], [`Handle::twin`]).
 //! * Configured addresses are dialled again for as long as the driver runs.
 //!
 //! What a batch of inputs wants persisted is made durable by one call of [`Host::persist`] before anything else that
@@ -38,6 +39,7 @@ mod rate;
 mod request;
 mod transport;
 mod twin;
+mod twins;
 
 pub use libp2p::{Multiaddr, PeerId};
 
@@ -54,3 +56,4 @@ pub use key::NodeKey;
 pub use metrics::NetMetrics;
 pub use rate::Rate;
 pub use twin::refuse_twin;
+pub use twins::Witness;

@@ -41,6 +41,10 @@ pub struct NetMetrics {
     pub persist_failures: Counter,
     /// Records that could not be made durable yet. Until they are, nothing is sent and no input is taken.
     pub unstored: Gauge,
+    /// Drones and KGCs of which two processes ask this node in turns whether they are the only one.
+    pub peers_with_twins: Gauge,
+    /// Peers that say so of this node.
+    pub twin_witnesses: Gauge,
 }
 
 impl NetMetrics {
@@ -81,6 +85,13 @@ impl NetMetrics {
             "Records that must survive a crash and cannot be stored at present; nothing is sent meanwhile",
             self.unstored.clone(),
         );
+        let twins = [
+            ("peers_with_twins", "Drones and KGCs of which two processes run", &self.peers_with_twins),
+            ("twin_witnesses", "Peers that say that two processes run of this one", &self.twin_witnesses),
+        ];
+        for (name, help, gauge) in twins {
+            registry.register(name, help, gauge.clone());
+        }
     }
 
     /// Why the node stands still, if it does: for people.

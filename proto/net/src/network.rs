@@ -1,6 +1,7 @@
 //! The network as the driver sees it: what came in, what to send. Everything here is independent of the machine.
 
 mod events;
+mod twins;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::Pin;
@@ -34,6 +35,7 @@ use crate::outbox::Outbox;
 use crate::peers::Peers;
 use crate::request::RequestId;
 use crate::{listen, transport};
+use twins::Twins;
 
 /// How long after a group message was published it may still be on its way to the sockets when the node stops.
 const PUBLISH_LINGER: Duration = Duration::from_millis(200);
@@ -87,6 +89,10 @@ pub(crate) enum Incoming {
     },
     ClockAsked(ClockQuestion),
     ClockTold(ClockAnswer),
+    /// Two processes run with this peer's identity; who it is is not known yet.
+    Twin {
+        peer: Peer,
+    },
 }
 
 /// A swarm and what the driver remembers about it.
@@ -111,6 +117,7 @@ pub(crate) struct Network {
     published_at: Option<Instant>,
     asking: Asking,
     other_clocks: watch::Sender<OtherClocks>,
+    twins: Twins,
 }
 
 impl Network {
@@ -143,6 +150,7 @@ impl Network {
             published_at: None,
             asking: Asking::new(config.clocks),
             other_clocks: watch::Sender::new(OtherClocks::default()),
+            twins: Twins::new(rand::rngs::OsRng.r#gen()),
         })
     }
 
@@ -204,11 +212,14 @@ impl Network {
     pub(crate) fn tick(&mut self, now: Instant) {
         self.outbox.expire(&mut self.peers, &mut self.swarm.behaviour_mut().messages, now);
         self.asking.tick(&self.peers, self.swarm.behaviour_mut().clocks.as_mut(), now);
+        self.look_for_twins(now);
     }
 
     /// When something is due next.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
-        [self.outbox.wake_at(), self.dialler.wake_at(), self.asking.wake_at()].into_iter().flatten().min()
+        let wanted =
+            [self.outbox.wake_at(), self.dialler.wake_at(), self.asking.wake_at(), self.twins.wake_at()];
+        wanted.into_iter().flatten().min()
     }
 
     /// The transport's name of a connected peer.

@@ -104,6 +104,10 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
             }
             Incoming::ClockAsked(question) => return self.tell_time(question),
             Incoming::ClockTold(answer) => return self.note_clock(&answer),
+            Incoming::Twin { peer } => {
+                let drone = self.host.drone(&self.machine, peer);
+                return self.network.name_twin(peer, drone);
+            }
             Incoming::Listening { address } => {
                 tracing::info!(%address, "listening");
                 self.host.listening(&address);

@@ -61,6 +61,7 @@ impl Network {
             None => dialled.filter(|route| !matches!(route, Route::Member(_))).unwrap_or(Route::Inbound),
         };
         self.asking.connected(route, Instant::now());
+        self.twins.asking.connected(route, Instant::now());
         match self.peers.arrived(id, route) {
             Arrived::New(peer) => self.incoming.push_back(Incoming::Connected { peer, route }),
             Arrived::Better { old, new } => {
@@ -87,6 +88,7 @@ impl Network {
             if self.asking.disconnected(&id) {
                 self.compare_clocks();
             }
+            self.forget_twins(&id);
             let unsent = partner.queue.len() as u64;
             self.metrics.dropped.inc_by(unsent);
             self.incoming.push_back(Incoming::Disconnected { peer: partner.handle });
@@ -97,6 +99,7 @@ impl Network {
         match event {
             NodeEvent::Messages(event) => self.on_message_event(event),
             NodeEvent::Clocks(event) => self.on_clock_event(event),
+            NodeEvent::Twins(event) => self.on_twin_event(event),
             NodeEvent::Group(event) => self.on_group_event(event),
             NodeEvent::Ping(ping::Event { peer, connection, result: Err(failure) }) => {
                 if !matches!(failure, ping::Failure::Unsupported) {

@@ -18,7 +18,7 @@ use crate::toy::{Order, PATIENCE, hub, key, pair, spoke, start};
 
 /// Writes any bytes where a frame should stand.
 #[derive(Clone, Default)]
-struct Raw;
+pub(crate) struct Raw;
 
 impl request_response::Codec for Raw {
     type Protocol = StreamProtocol;
@@ -66,15 +66,15 @@ impl request_response::Codec for Raw {
     }
 }
 
-/// A libp2p node that speaks the message protocol, badly.
-fn hostile_node() -> Swarm<request_response::Behaviour<Raw>> {
+/// A libp2p node that speaks this protocol, badly.
+pub(crate) fn hostile_node(protocol: &'static str) -> Swarm<request_response::Behaviour<Raw>> {
     let keypair = identity::Keypair::generate_ed25519();
     let transport = MemoryTransport::default()
         .upgrade(Version::V1Lazy)
         .authenticate(noise::Config::new(&keypair).unwrap())
         .multiplex(yamux::Config::default())
         .boxed();
-    let protocols = [(StreamProtocol::new("/quiver/1/message"), ProtocolSupport::Full)];
+    let protocols = [(StreamProtocol::new(protocol), ProtocolSupport::Full)];
     let behaviour = request_response::Behaviour::new(protocols, request_response::Config::default());
     let settings =
         libp2p::swarm::Config::with_tokio_executor().with_idle_connection_timeout(Duration::from_secs(60));
@@ -87,7 +87,7 @@ async fn oversized_and_malformed_frames_are_refused_and_nothing_dies() {
     let address = leader.address().await;
     let mut edge = start(&spoke(Transport::Memory, &address)).unwrap();
     edge.connects(Route::Leader).await;
-    let mut hostile = hostile_node();
+    let mut hostile = hostile_node("/quiver/1/message");
     hostile.dial(address).unwrap();
     let frames: [&[u8]; 4] = [&[0xff; 4], &[0, 0x10, 0, 1, 9], &[0, 0, 0, 9, 1], &[1]];
     let mut failures = 0;

@@ -6,3 +6,4 @@ mod lifecycle;
 mod members;
 mod messages;
 mod toy;
+mod twins;

@@ -1,6 +1,6 @@
 //! A machine that does what it is told, and a host that remembers what it heard.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -37,11 +37,12 @@ pub(crate) enum Heard {
     Alarm,
 }
 
-/// Answers `ask…` with `answer…`, blocks whoever says `block me`, reports everything.
+/// Answers `ask…` with `answer…`, blocks whoever says `block me`, knows whoever says `i am …`, reports everything.
 #[derive(Default)]
 pub(crate) struct Toy {
     pub(crate) peers: Vec<(Peer, Route)>,
     pub(crate) inputs: usize,
+    names: BTreeMap<Peer, String>,
     now: Duration,
     alarm: Option<Duration>,
     outputs: VecDeque<Output<Heard, Vec<u8>>>,
@@ -80,6 +81,9 @@ impl Toy {
         self.outputs.push_back(Output::Event(Heard::Message(from, bytes.to_vec())));
         if let Some(question) = bytes.strip_prefix(b"ask") {
             self.send(Destination::Peer(from), [b"answer", question].concat());
+        }
+        if let Some(name) = bytes.strip_prefix(b"i am ") {
+            self.names.insert(from, String::from_utf8_lossy(name).into_owned());
         }
         if bytes == b"block me" {
             self.outputs.push_back(Output::Block(from));
@@ -144,6 +148,10 @@ impl Host<Toy> for Ear {
     fn event(&mut self, _: &Toy, event: Heard) {
         // The test may have stopped listening.
         let _ = self.events.send(event);
+    }
+
+    fn drone(&mut self, machine: &Toy, peer: Peer) -> Option<String> {
+        machine.names.get(&peer).cloned()
     }
 }
 

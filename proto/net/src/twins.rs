@@ -1,0 +1,272 @@
+//! Whether another process uses this one's identity, while both run: a volume was cloned, and no lock sees it.
+//!
+//! Each process draws a number when it starts and tells it to those that it dialled, which answer whether others under the same
+//! identity told another one lately ([`sightings`]). Only whoever has an identity's transport key can speak for it, so nobody can make a twin of
+//! somebody else; who was dialled can claim one, which costs readiness and nothing else.
+
+mod sightings;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use libp2p::request_response::{self, Codec, ProtocolSupport};
+use libp2p::{PeerId, StreamProtocol};
+use quiver_role::Route;
+use tokio::time::Instant;
+
+use crate::peers::Peers;
+
+pub(crate) use sightings::Sightings;
+
+const PROTOCOL: StreamProtocol = StreamProtocol::new("/quiver/1/instance");
+/// Bytes of a process's number.
+const INSTANCE_LEN: usize = 16;
+/// How often a node asks that nobody suspects.
+const PAUSE: Duration = Duration::from_secs(60);
+/// How soon it asks again if it just connected, or if the answer says that another may run.
+const SOON: Duration = Duration::from_secs(5);
+/// How long after a connection was set up its other end is asked.
+const FIRST: Duration = Duration::from_secs(1);
+
+/// What a process has drawn.
+pub(crate) type Instance = [u8; INSTANCE_LEN];
+pub(crate) type Behaviour = request_response::Behaviour<InstanceCodec>;
+pub(crate) type Event = request_response::Event<Instance, Answer>;
+
+pub(crate) fn behaviour(timeout: Duration) -> Behaviour {
+    let settings =
+        request_response::Config::default().with_request_timeout(timeout).with_max_concurrent_streams(2);
+    Behaviour::with_codec(InstanceCodec, [(PROTOCOL, ProtocolSupport::Full)], settings)
+}
+
+/// What whoever asks is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Nobody else asked.
+    Alone,
+    /// Another process asked under the same identity, and may have ended since.
+    Perhaps,
+    /// Two processes asked in turns.
+    Twin,
+}
+
+impl Answer {
+    const fn byte(self) -> u8 {
+        match self {
+            Self::Alone => 0,
+            Self::Perhaps => 1,
+            Self::Twin => 2,
+        }
+    }
+
+    const fn of(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::Alone),
+            1 => Some(Self::Perhaps),
+            2 => Some(Self::Twin),
+            _ => None,
+        }
+    }
+}
+
+/// Somebody that heard two processes under this node's identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// What it is to this node.
+    pub route: Route,
+    /// Its name on the transport.
+    pub peer: PeerId,
+}
+
+impl fmt::Display for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { route, peer } = self;
+        match route {
+            Route::Member(kgc) => write!(f, "KGC {kgc}"),
+            Route::Kgc => write!(f, "the KGC {peer}"),
+            Route::Leader => write!(f, "the leader {peer}"),
+            Route::Inbound => write!(f, "{peer}"),
+        }
+    }
+}
+
+/// Whom to ask when, and who said that there is a twin.
+pub(crate) struct Asking {
+    own: Instance,
+    due: Option<Instant>,
+    /// How long after the next round the one behind it comes.
+    pause: Duration,
+    witnesses: BTreeMap<PeerId, Route>,
+}
+
+impl Asking {
+    pub(crate) fn new(own: Instance) -> Self {
+        Self { own, due: None, pause: PAUSE, witnesses: BTreeMap::new() }
+    }
+
+    /// Somebody is there who may have to be asked.
+    pub(crate) fn connected(&mut self, route: Route, now: Instant) {
+        if route != Route::Inbound {
+            self.pause = SOON;
+            self.ask_by(now + FIRST);
+        }
+    }
+
+    fn ask_by(&mut self, at: Instant) {
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+    }
+
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Asks whom it is time to ask.
+    pub(crate) fn tick(&mut self, peers: &Peers, behaviour: Option<&mut Behaviour>, now: Instant) {
+        let Some(behaviour) = behaviour.filter(|_| self.due.is_some_and(|due| due <= now)) else {
+            return;
+        };
+        let asked = peers.dialled();
+        let pause = std::mem::replace(&mut self.pause, PAUSE);
+        self.due = (!asked.is_empty()).then(|| now + pause);
+        for peer in asked {
+            behaviour.send_request(&peer, self.own);
+        }
+    }
+
+    /// Notes an answer. Returns whether the witnesses are others than before.
+    pub(crate) fn answered(&mut self, peer: PeerId, route: Route, answer: Answer, now: Instant) -> bool {
+        if answer != Answer::Alone {
+            self.ask_by(now + SOON);
+        }
+        match answer {
+            Answer::Twin => self.witnesses.insert(peer, route) != Some(route),
+            Answer::Alone | Answer::Perhaps => self.silent(&peer),
+        }
+    }
+
+    /// Nothing is known from this peer any more. Returns whether the witnesses are others than before.
+    pub(crate) fn silent(&mut self, peer: &PeerId) -> bool {
+        self.witnesses.remove(peer).is_some()
+    }
+
+    pub(crate) fn witnesses(&self) -> Vec<Witness> {
+        self.witnesses.iter().map(|(peer, route)| Witness { route: *route, peer: *peer }).collect()
+    }
+}
+
+/// Sixteen bytes there, one back, and nothing behind them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct InstanceCodec;
+
+/// Reads exactly so many bytes.
+async fn read_all<const N: usize>(io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    io.read_exact(&mut bytes).await?;
+    if io.read(&mut [0]).await? != 0 {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "too long"));
+    }
+    Ok(bytes)
+}
+
+impl Codec for InstanceCodec {
+    type Protocol = StreamProtocol;
+    type Request = Instance;
+    type Response = Answer;
+
+    async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Instance>
+    where
+        T: AsyncRead + Unpin + Send,
+    {
+        read_all(io).await
+    }
+
+    async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Answer>
+    where
+        T: AsyncRead + Unpin + Send,
+    {
+        let [byte] = read_all(io).await?;
+        Answer::of(byte).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no answer"))
+    }
+
+    async fn write_request<T>(&mut self, _: &StreamProtocol, io: &mut T, instance: Instance) -> io::Result<()>
+    where
+        T: AsyncWrite + Unpin + Send,
+    {
+        io.write_all(&instance).await
+    }
+
+    async fn write_response<T>(&mut self, _: &StreamProtocol, io: &mut T, answer: Answer) -> io::Result<()>
+    where
+        T: AsyncWrite + Unpin + Send,
+    {
+        io.write_all(&[answer.byte()]).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::executor::block_on;
+    use futures::io::Cursor;
+
+    use super::*;
+
+    fn request(bytes: &[u8]) -> io::Result<Instance> {
+        block_on(InstanceCodec.read_request(&PROTOCOL, &mut Cursor::new(bytes)))
+    }
+
+    fn response(bytes: &[u8]) -> io::Result<Answer> {
+        block_on(InstanceCodec.read_response(&PROTOCOL, &mut Cursor::new(bytes)))
+    }
+
+    #[test]
+    fn number_and_answers_read_back() {
+        let mut io = Cursor::new(Vec::new());
+        block_on(InstanceCodec.write_request(&PROTOCOL, &mut io, [7; 16])).unwrap();
+        assert_eq!(request(io.get_ref()).unwrap(), [7; 16]);
+        for answer in [Answer::Alone, Answer::Perhaps, Answer::Twin] {
+            let mut io = Cursor::new(Vec::new());
+            block_on(InstanceCodec.write_response(&PROTOCOL, &mut io, answer)).unwrap();
+            assert_eq!(response(io.get_ref()).unwrap(), answer);
+        }
+    }
+
+    #[test]
+    fn anything_but_a_number_and_an_answer_is_refused() {
+        let kind = |bytes: &[u8]| request(bytes).unwrap_err().kind();
+        assert_eq!(kind(&[]), io::ErrorKind::UnexpectedEof);
+        assert_eq!(kind(&[7; 15]), io::ErrorKind::UnexpectedEof);
+        assert_eq!(kind(&[7; 17]), io::ErrorKind::InvalidData);
+        let kind = |bytes: &[u8]| response(bytes).unwrap_err().kind();
+        assert_eq!(kind(&[]), io::ErrorKind::UnexpectedEof);
+        assert_eq!(kind(&[3]), io::ErrorKind::InvalidData);
+        assert_eq!(kind(&[2, 0]), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn who_is_told_of_a_twin_asks_sooner_until_nobody_says_so_any_more() {
+        let (mut asking, peer, start) = (Asking::new([1; 16]), PeerId::random(), Instant::now());
+        asking.due = Some(start + PAUSE);
+        assert!(!asking.answered(peer, Route::Kgc, Answer::Perhaps, start));
+        assert_eq!(asking.wake_at(), Some(start + SOON));
+        assert!(asking.answered(peer, Route::Kgc, Answer::Twin, start));
+        assert!(!asking.answered(peer, Route::Kgc, Answer::Twin, start));
+        assert_eq!(asking.witnesses(), [Witness { route: Route::Kgc, peer }]);
+        assert!(asking.answered(peer, Route::Kgc, Answer::Perhaps, start));
+        assert_eq!(asking.witnesses(), []);
+        assert!(asking.answered(peer, Route::Kgc, Answer::Twin, start));
+        assert!(asking.silent(&peer));
+        assert!(!asking.silent(&peer));
+    }
+
+    #[test]
+    fn whoever_dialled_us_is_not_asked() {
+        let (mut asking, now) = (Asking::new([1; 16]), Instant::now());
+        asking.connected(Route::Inbound, now);
+        assert_eq!(asking.wake_at(), None);
+        asking.connected(Route::Leader, now);
+        assert_eq!(asking.wake_at(), Some(now + FIRST));
+    }
+}
