@@ -72,6 +72,7 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let host = KgcHost { store, peer_id: key.peer_id(), metrics: metrics.clone() };
     let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, PEERS);
     node.clocks = Clocks::Everybody;
+    node.twins = true;
     node.listen = config.listen.iter().map(|text| address(text)).collect::<Result<_>>()?;
     let own = file.kgc_addresses();
     refuse_twin(&node, &own.iter().map(|text| address(text)).collect::<Result<Vec<_>>>()?).await?;

@@ -5,6 +5,8 @@
 mod bench;
 #[path = "quorum/collecting.rs"]
 mod collecting;
+#[path = "quorum/copies.rs"]
+mod copies;
 #[path = "quorum/drones.rs"]
 mod drones;
 #[path = "quorum/liar.rs"]

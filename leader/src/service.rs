@@ -10,7 +10,8 @@ use quiver_net::{
     Clocks, Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic,
 };
 use quiver_role::{
-    Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, QuorumSuite, Reason, Route, Source,
+    Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Peer, QuorumSuite, Reason, Route,
+    Source,
 };
 use quiver_service::config::parse_all;
 use quiver_service::control::Server;
@@ -309,6 +310,7 @@ fn node(config: &Config, file: &DeploymentFile, store: &Store, group: &Name) -> 
     let key = NodeKey::from_seed(store.seed())?;
     let mut node = NodeConfig::hub(key, Transport::TcpAndQuic, config.max_members as usize);
     node.clocks = Clocks::Everybody;
+    node.twins = true;
     node.listen = parse_all("listen", &config.listen)?;
     let kgcs = if config.kgc.is_empty() { file.kgc_addresses() } else { config.kgc.clone() };
     if kgcs.is_empty() {
@@ -363,6 +365,10 @@ impl<S: Suite> Host<Leader<S>> for LeaderHost {
     fn voucher(&mut self, machine: &Leader<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
         let drone = machine.vouched(statement, signed).ok()?;
         Some(drone.to_string())
+    }
+
+    fn drone(&mut self, machine: &Leader<S>, peer: Peer) -> Option<String> {
+        machine.drone_behind(peer).map(Name::to_string)
     }
 
     fn listening(&mut self, address: &Multiaddr) {

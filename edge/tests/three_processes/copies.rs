@@ -1,11 +1,16 @@
 //! Two processes of one identity, each with a data directory of its own: a volume was cloned. Locks cannot see it.
 
 use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
 
-use crate::bench::{Bench, Process, eventually};
+use crate::bench::{Bench, Process, eventually, text};
 use crate::failover::{EDGES, Twins, free_port};
-use crate::monitoring::{MONITORED, endpoint, health};
+use crate::monitoring::{MONITORED, becomes_ready, becomes_unready, counted, endpoint, health};
 use crate::swarm::ANY;
+
+/// What a leader or KGC logs that hears two.
+const HEARD_TWO: &str = "two processes run with one identity";
 
 /// The files of a data directory, while its process runs; none of them is ever half written.
 fn copy(bench: &Bench, from: &str, to: &str) {
@@ -57,6 +62,12 @@ fn leader_says_when_another_leads_with_a_copy_of_its_state() {
         bench.start("leader", &[&serve[..], &["--peer", &twins.sockets[1]], &MONITORED].concat());
     let why = "another process leads with a copy of its state";
     one_of_them_says_so(bench, [&twins.leaders[0], &leader], why);
+    for leader in [&twins.leaders[0], &leader] {
+        becomes_unready(bench, "leader", leader, &["both asked", "the KGC"]);
+    }
+    twins.running[0].logged(&format!(
+        "{HEARD_TWO}, and both ask: end the copy, and delete its volume drone=\"leader-0\""
+    ));
     leader.kill();
     eventually("the group goes on without the copy", || {
         let held: Vec<_> = EDGES.iter().filter_map(|edge| bench.edge_status(edge)).collect();
@@ -64,4 +75,82 @@ fn leader_says_when_another_leads_with_a_copy_of_its_state() {
             held.iter().all(|edge| edge["synced"] == true && edge["epoch_digest"] == held[0]["epoch_digest"]);
         (held.len() == EDGES.len() && same).then_some(())
     });
+}
+
+/// A KGC, a leader that is monitored, and what starts an edge of it with the state in this directory.
+struct Group {
+    bench: Bench,
+    _kgc: Process,
+    kgc_at: String,
+    leader: Process,
+}
+
+impl Group {
+    fn start() -> Self {
+        let bench = Bench::new();
+        let token = bench.token("leader-1", &["--leads", "alpha"]);
+        bench.token("edge-1", &["--group", "alpha"]);
+        let kgc = bench.kgc(ANY);
+        let kgc_at = kgc.address();
+        let serve = ["serve", "--kgc", &kgc_at, "--listen", ANY, "--token", &token];
+        let deployment = ["--deployment", "kgc-data/deployment.toml"];
+        let leader = bench.start("leader", &[&serve[..], &deployment, &MONITORED].concat());
+        leader.address();
+        Self { bench, _kgc: kgc, kgc_at, leader }
+    }
+
+    fn edge(&self, data: &str) -> Process {
+        let places = ["run", "--json", "-d", data, "--kgc", &self.kgc_at, "--leader", &self.leader.address()];
+        let rest = ["--deployment", "kgc-data/deployment.toml", "--token", "edge-1.token"];
+        self.bench.start("edge", &[&places[..], &rest, &MONITORED].concat())
+    }
+
+    /// Waits until the leader counts so many of whom two run.
+    fn twins(&self, number: f64) {
+        counted(&self.leader, "quiver_net_peers_with_twins", |value| value == number);
+    }
+}
+
+#[test]
+fn edges_with_copies_of_one_state_both_say_so_until_one_ends() {
+    let group = Group::start();
+    let bench = &group.bench;
+    let mut edge = group.edge("first");
+    becomes_ready(bench, "edge", &edge);
+    edge.kill();
+    copy(bench, "first", "second");
+
+    let (first, mut second) = (group.edge("first"), group.edge("second"));
+    let why = "another process runs with a copy of this one's identity: both asked the leader";
+    for edge in [&first, &second] {
+        becomes_unready(bench, "edge", edge, &[why]);
+        counted(edge, "quiver_net_twin_witnesses", |value| value == 1.0);
+    }
+    group.leader.logged(HEARD_TWO);
+    group.leader.logged("drone=\"edge-1\"");
+    group.twins(1.0);
+    becomes_ready(bench, "leader", &group.leader);
+
+    second.kill();
+    becomes_ready(bench, "edge", &first);
+    group.twins(0.0);
+    counted(&first, "quiver_net_twin_witnesses", |value| value == 0.0);
+}
+
+#[test]
+fn edge_that_is_killed_and_started_again_has_no_twin() {
+    let group = Group::start();
+    let mut edge = group.edge("first");
+    becomes_ready(&group.bench, "edge", &edge);
+    for _ in 0..2 {
+        edge.kill();
+        edge = group.edge("first");
+        becomes_ready(&group.bench, "edge", &edge);
+        // It has asked twice.
+        sleep(Duration::from_secs(7));
+        becomes_ready(&group.bench, "edge", &edge);
+        group.twins(0.0);
+    }
+    let said = [&edge, &group.leader].map(|process| text(&process.err));
+    assert!(said.iter().all(|log| !log.contains(HEARD_TWO) && !log.contains("another process runs")));
 }

@@ -48,10 +48,15 @@ fn metric(process: &Process, name: &str) -> Option<f64> {
     value.parse().ok()
 }
 
-fn counted(process: &Process, name: &str, least: f64) {
-    eventually(&format!("{name} of at least {least}"), || {
-        metric(process, name).filter(|value| *value >= least)
+/// Waits until a metric has a value such as this.
+pub(crate) fn counted(process: &Process, name: &str, wanted: impl Fn(f64) -> bool) {
+    eventually(&format!("{name} as wanted; {:?} at first", metric(process, name)), || {
+        metric(process, name).filter(|value| wanted(*value))
     });
+}
+
+fn counted_at_least(process: &Process, name: &str, least: f64) {
+    counted(process, name, |value| value >= least);
 }
 
 #[test]
@@ -84,13 +89,13 @@ fn every_service_says_whether_it_is_ready_and_what_it_counted() {
     let edge = bench.start("edge", &[&run[..], &given, &[&at], &MONITORED].concat());
     becomes_ready(&bench, "edge", &edge);
 
-    counted(&kgc, "quiver_kgc_keys_issued_total", 2.0);
+    counted_at_least(&kgc, "quiver_kgc_keys_issued_total", 2.0);
     bench.ok("leader", &["rekey"]);
-    counted(&leader, "quiver_leader_members", 1.0);
-    counted(&leader, "quiver_leader_epoch_delivery_seconds_count", 1.0);
-    counted(&leader, "quiver_net_sent_bytes_total", 100.0);
-    counted(&edge, "quiver_edge_synced", 1.0);
-    counted(&edge, "quiver_edge_keys_activated_total", 2.0);
+    counted_at_least(&leader, "quiver_leader_members", 1.0);
+    counted_at_least(&leader, "quiver_leader_epoch_delivery_seconds_count", 1.0);
+    counted_at_least(&leader, "quiver_net_sent_bytes_total", 100.0);
+    counted_at_least(&edge, "quiver_edge_synced", 1.0);
+    counted_at_least(&edge, "quiver_edge_keys_activated_total", 2.0);
 
     leader.kill();
     becomes_unready(&bench, "edge", &edge, &["no leader of the group is connected", socket_of(&leader_at)]);

@@ -124,6 +124,7 @@ fn stopped(error: quiver_net::Stopped) -> Error {
 fn node_config(config: &Config, pinned: &Pinned, id: KgcId, key: NodeKey) -> Result<NodeConfig> {
     let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, PEERS);
     node.clocks = Clocks::Everybody;
+    node.twins = true;
     node.listen = config.listen.iter().map(|text| address(text)).collect::<Result<_>>()?;
     node.redial_ceiling = REDIAL;
     for (seat, peer) in pinned.file.kgc.iter().zip(&pinned.peers).filter(|(seat, _)| seat.id != id) {

@@ -37,6 +37,12 @@ impl Process {
         let _ = self.child.wait();
     }
 
+    /// `STOP`: it does nothing any more until it is told `CONT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(sent.expect("kill").success());
+    }
+
     /// The first line of its standard output with this.
     pub(crate) fn said(&self, part: &str) -> String {
         let find = || {
@@ -46,10 +52,13 @@ impl Process {
         eventually(&format!("`{part}` in {}", self.out.display()), find)
     }
 
-    /// Waits until it has logged this.
-    pub(crate) fn logged(&self, part: &str) {
-        let find = || fs::read_to_string(&self.err).ok()?.contains(part).then_some(());
-        eventually(&format!("`{part}` in {}", self.err.display()), find);
+    /// The first line that it has logged with this.
+    pub(crate) fn logged(&self, part: &str) -> String {
+        let find = || {
+            let text = fs::read_to_string(&self.err).ok()?;
+            text.lines().find(|line| line.contains(part)).map(String::from)
+        };
+        eventually(&format!("`{part}` in {}", self.err.display()), find)
     }
 }
 
@@ -159,11 +168,16 @@ impl Bench {
         serde_json::from_str(&self.ok(id, args)).expect("json")
     }
 
+    /// Runs; its exit code, and what it complains of.
+    pub(crate) fn answer(&self, id: u16, args: &[&str]) -> (Option<i32>, String) {
+        let output = self.run(id, args);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
     /// Runs, and expects this exit code and a complaint that contains `part`.
     pub(crate) fn refused(&self, id: u16, args: &[&str], code: i32, part: &str) {
-        let output = self.run(id, args);
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "KGC {id}, {args:?}: {complaint}");
+        let (ended, complaint) = self.answer(id, args);
+        assert_eq!(ended, Some(code), "KGC {id}, {args:?}: {complaint}");
         assert!(complaint.contains(part), "KGC {id}, {args:?}: `{part}` is not in: {complaint}");
     }
 

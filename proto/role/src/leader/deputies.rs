@@ -70,6 +70,11 @@ impl<S: Suite> Deputies<S> {
         self.sessions.iter().map(|session| session.peer)
     }
 
+    /// The deputy behind this connection.
+    pub(super) fn behind(&self, peer: Peer) -> Option<&DronePublicKey<S>> {
+        self.sessions.iter().find(|session| session.peer == peer).map(|session| &session.deputy)
+    }
+
     /// Who sits in these slots, or their spare points, changed.
     pub(super) fn changed(&mut self, slots: &[Slot]) {
         for session in &mut self.sessions {

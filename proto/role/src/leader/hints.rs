@@ -33,9 +33,14 @@ impl Hints {
         self.by_handle.get(member).copied()
     }
 
-    pub(super) fn disconnect(&mut self, peer: Peer) {
+    /// The members that were last heard over this connection.
+    pub(super) fn behind(&self, peer: Peer) -> impl Iterator<Item = Handle> + '_ {
         let hinted = self.by_peer.range((peer, Handle([0; 32]))..=(peer, Handle([u8::MAX; 32])));
-        for (_, member) in hinted.copied().collect::<Vec<_>>() {
+        hinted.map(|(_, member)| *member)
+    }
+
+    pub(super) fn disconnect(&mut self, peer: Peer) {
+        for member in self.behind(peer).collect::<Vec<_>>() {
             self.by_peer.remove(&(peer, member));
             self.by_handle.remove(&member);
         }

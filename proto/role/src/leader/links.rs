@@ -75,7 +75,8 @@ impl Links {
         self.slots_of(peer).next().is_some()
     }
 
-    fn slots_of(&self, peer: Peer) -> impl Iterator<Item = Slot> + '_ {
+    /// The slots of the members that are reached over this connection.
+    pub(super) fn slots_of(&self, peer: Peer) -> impl Iterator<Item = Slot> + '_ {
         self.by_peer.range((peer, Slot::MIN)..=(peer, Slot::MAX)).map(|(_, slot)| *slot)
     }
 

@@ -8,6 +8,7 @@ use quiver_ainq::{Epoch, Name, Slot, Suite, UnixTime};
 
 use super::Leader;
 use super::epochs::Lead;
+use crate::Peer;
 
 /// How a leader is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +120,17 @@ impl<S: Suite> Leader<S> {
         self.roster().iter().map(|(slot, public)| (slot, &public.identity.name))
     }
 
+    /// Who is behind this connection: a member that was heard over it, or a deputy. One of them, if it carries several.
+    pub fn drone_behind(&self, peer: Peer) -> Option<&Name> {
+        let member = self.links.slots_of(peer).find_map(|slot| self.roster().get(slot));
+        let hinted = || {
+            let mut handles = self.hints.behind(peer);
+            handles.find_map(|handle| self.roster().get(self.roster().find(&handle)?))
+        };
+        let drone = member.or_else(hinted).or_else(|| self.deputies.behind(peer));
+        drone.map(|public| &public.identity.name)
+    }
+
     /// So many of the members that have not acknowledged the epoch in force, the worst first: those that are connected
     /// before those that are away, who is further behind before who is less, who was silent for longer before who was not.
     /// Costs as much time as the roster is long, and as much memory as it returns.
@@ -147,7 +159,6 @@ mod tests {
 
     use super::super::crowd::Crowd;
     use super::*;
-    use crate::Peer;
 
     #[test]
     fn worst_laggards_come_first_and_no_more_than_asked_for() {
@@ -185,6 +196,16 @@ mod tests {
         assert_eq!(crowd.leader.laggards(2), laggards[..2]);
         assert_eq!(crowd.leader.laggards(0), []);
         assert_eq!(crowd.leader.status().acknowledged, 996);
+    }
+
+    #[test]
+    fn member_is_behind_the_connection_that_it_was_heard_over() {
+        let mut crowd = Crowd::new(StrategyKind::Flat, 0..3);
+        crowd.leader.links.connect(1, Peer(7));
+        let handle = crowd.leader.roster().get(2).unwrap().handle();
+        crowd.leader.hints.insert(handle, Peer(8));
+        let behind = |peer| crowd.leader.drone_behind(Peer(peer)).map(Name::as_str);
+        assert_eq!([behind(7), behind(8), behind(9)], [Some("drone-1"), Some("drone-2"), None]);
     }
 
     #[test]
