@@ -24,6 +24,11 @@ use crate::stream::write_patiently;
 /// The longest message a board takes in bytes.
 pub(crate) const MAX_MESSAGE: usize = 16 * 1024;
 
+/// How long it goes without a leader's answer before it asks, and how old one may be for the board to count as served. A
+/// gateway may have told it of a leader that there is not.
+const PROBE: Duration = Duration::from_secs(5);
+const LATELY: Duration = Duration::from_secs(12);
+
 /// What a board has of its own, whatever becomes of its power.
 #[derive(Clone)]
 pub(crate) struct Parts {
@@ -177,6 +182,7 @@ impl Running {
             timing: EdgeTiming {
                 retry: Duration::from_millis(500),
                 retry_max: Duration::from_secs(3),
+                probe: Some(PROBE),
                 ..EdgeTiming::default()
             },
         };
@@ -282,8 +288,9 @@ impl Running {
             self.input(Input::Timeout);
         }
         let status = self.edge.status();
-        let led = self.partners.has(Route::Leader);
-        self.endpoint.set_served(self.elapsed(), status.name.is_some() && status.synced && led);
+        let answered = status.answered.is_some_and(|at| self.elapsed().saturating_sub(at) < LATELY);
+        let follows = status.synced && self.partners.has(Route::Leader) && answered;
+        self.endpoint.set_served(self.elapsed(), status.name.is_some() && follows);
         let mut seen = self.seen.lock().expect("lock");
         seen.status = Some(status);
         seen.frames_refused = self.decoder.counters().refused();

@@ -1,6 +1,6 @@
 //! A gateway that is somebody else's: it speaks the link on both sides and does as it likes with what it should relay.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io::{ErrorKind, Read};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +35,8 @@ pub(crate) enum Conduct {
     Hostile,
     /// An honest one has taken its place, which knows nothing of what it did.
     Replaced,
-    /// It has told the board one last lie, that everybody is gone, and is honest from then on as if nothing had happened.
+    /// It has told the board one last lie, that everybody is gone but a leader that there never was, while the leader was
+    /// there, and is honest from then on as if nothing had happened.
     Reformed,
 }
 
@@ -63,7 +64,9 @@ impl Hostile {
             let mut middle = Middle::new(board, leader, seed, deeds);
             while !end.load(Ordering::Relaxed) {
                 let conduct = *conduct.lock().expect("lock");
-                middle.turn(conduct).expect("both lines stay");
+                if middle.turn(conduct).is_err() {
+                    break;
+                }
                 sleep(Duration::from_millis(2));
             }
         });
@@ -74,7 +77,7 @@ impl Hostile {
         *self.conduct.lock().expect("lock") = conduct;
     }
 
-    /// Whether each deed was done so often to either side.
+    /// Whether each deed was done so often to either side, both of which must still be there.
     pub(crate) fn has_done(&self, times: usize) -> bool {
         let thread = self.thread.as_ref().expect("it runs");
         assert!(!thread.is_finished(), "the gateway has ended");
@@ -135,7 +138,8 @@ struct Middle {
     gateway: GatewayEndpoint,
     /// Faces the leader.
     pretender: Option<BoardEndpoint>,
-    peers: HashSet<u64>,
+    /// Who is connected, as the leader's gateway told.
+    peers: HashMap<u64, Route>,
     to_board: Vec<ToBoard>,
     to_leader: Vec<ToGateway>,
     dice: StdRng,
@@ -155,7 +159,7 @@ impl Middle {
             leader: End::new(leader),
             gateway: GatewayEndpoint::new(Limits::line(MAX_MESSAGE), 1),
             pretender: None,
-            peers: HashSet::new(),
+            peers: HashMap::new(),
             to_board: Vec::new(),
             to_leader: Vec::new(),
             dice: StdRng::seed_from_u64(seed),
@@ -169,10 +173,11 @@ impl Middle {
 
     fn turn(&mut self, conduct: Conduct) -> std::io::Result<()> {
         let at = self.started.elapsed();
-        if std::mem::replace(&mut self.conduct, conduct) != conduct {
+        if conduct != self.conduct && self.can_become(conduct) {
+            self.conduct = conduct;
             self.change(conduct);
         }
-        let hostile = conduct == Conduct::Hostile;
+        let hostile = self.conduct == Conduct::Hostile;
         for datagram in self.board.read()? {
             self.gateway.handle_datagram(at, &datagram);
             while let Some(event) = self.gateway.poll_event() {
@@ -205,6 +210,11 @@ impl Middle {
         Ok(())
     }
 
+    /// That everybody is gone is a lie only while the leader is there: who has not been told of it yet is told soon.
+    fn can_become(&self, conduct: Conduct) -> bool {
+        conduct != Conduct::Reformed || self.peers.values().any(|route| *route == Route::Leader)
+    }
+
     fn change(&mut self, conduct: Conduct) {
         match conduct {
             Conduct::Hostile => {}
@@ -213,9 +223,10 @@ impl Middle {
                 self.pretender = None;
             }
             Conduct::Reformed => {
-                for peer in self.peers.clone().into_iter().chain(INVENTED) {
+                for peer in self.peers.clone().into_keys().chain(INVENTED) {
                     self.say_to_board(&ToBoard::Disconnected { peer });
                 }
+                self.say_to_board(&ToBoard::Connected { peer: INVENTED.start, route: Route::Leader });
             }
         }
     }
@@ -273,7 +284,7 @@ impl Middle {
     fn hear_leader(&mut self, event: BoardEvent, hostile: bool) {
         let message = match event {
             BoardEvent::Connected { peer, route } => {
-                self.peers.insert(peer);
+                self.peers.insert(peer, route);
                 ToBoard::Connected { peer, route }
             }
             BoardEvent::Disconnected { peer } => {
