@@ -24,10 +24,30 @@ use crate::stream::write_patiently;
 /// The longest message a board takes in bytes.
 pub(crate) const MAX_MESSAGE: usize = 16 * 1024;
 
-/// How long it goes without a leader's answer before it asks, and how old one may be for the board to count as served. A
-/// gateway may have told it of a leader that there is not.
-const PROBE: Duration = Duration::from_secs(5);
-const LATELY: Duration = Duration::from_secs(12);
+/// How long a board bears what a gateway may have done to it.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience {
+    /// A session that does not get it what it wants, at first.
+    pub(crate) session: Duration,
+    /// Without a leader's answer before it asks.
+    pub(crate) probe: Duration,
+    /// Without a leader's answer before it counts as not served: there may be no such leader.
+    pub(crate) answer: Duration,
+}
+
+impl Patience {
+    /// The firmware's, but that a session gets a third of it, so that tests end.
+    pub(crate) const LONG: Self = Self {
+        session: Duration::from_secs(60),
+        probe: Duration::from_secs(300),
+        answer: Duration::from_secs(420),
+    };
+    pub(crate) const SHORT: Self = Self {
+        session: Duration::from_secs(2),
+        probe: Duration::from_secs(5),
+        answer: Duration::from_secs(12),
+    };
+}
 
 /// What a board has of its own, whatever becomes of its power.
 #[derive(Clone)]
@@ -38,8 +58,7 @@ pub(crate) struct Parts {
     pub(crate) group: &'static str,
     /// No time before this is believed.
     pub(crate) floor: u64,
-    /// How long it bears a session that does not get it what it wants, at first.
-    pub(crate) patience: Duration,
+    pub(crate) patience: Patience,
 }
 
 /// What a board has seen since it was made, through all of its starts.
@@ -182,7 +201,7 @@ impl Running {
             timing: EdgeTiming {
                 retry: Duration::from_millis(500),
                 retry_max: Duration::from_secs(3),
-                probe: Some(PROBE),
+                probe: Some(parts.patience.probe),
                 ..EdgeTiming::default()
             },
         };
@@ -192,7 +211,7 @@ impl Running {
         let boot = OsRng.r#gen();
         let limits = Limits {
             repeat_after: Duration::from_millis(300),
-            patience: parts.patience,
+            patience: parts.patience.session,
             ..Limits::line(MAX_MESSAGE)
         };
         let (endpoint, decoder) = (BoardEndpoint::new(limits, boot, wants), LineDecoder::new());
@@ -288,7 +307,8 @@ impl Running {
             self.input(Input::Timeout);
         }
         let status = self.edge.status();
-        let answered = status.answered.is_some_and(|at| self.elapsed().saturating_sub(at) < LATELY);
+        let patience = self.parts.patience.answer;
+        let answered = status.answered.is_some_and(|at| self.elapsed().saturating_sub(at) < patience);
         let follows = status.synced && self.partners.has(Route::Leader) && answered;
         self.endpoint.set_served(self.elapsed(), status.name.is_some() && follows);
         let mut seen = self.seen.lock().expect("lock");
