@@ -17,6 +17,7 @@ pub struct Hasher(Sha256);
 impl Hasher {
     /// Starts a hash of the given domain.
     #[must_use]
+    #[inline]
     pub fn new(domain: &str) -> Self {
         Self(Sha256::new()).lp(domain.as_bytes())
     }
@@ -29,6 +30,7 @@ impl Hasher {
 
     /// Adds `bytes` as they are; their length must be fixed by what was hashed before.
     #[must_use]
+    #[inline]
     pub fn fixed(mut self, bytes: &[u8]) -> Self {
         self.0.update(bytes);
         self
@@ -60,6 +62,7 @@ impl Hasher {
 
     /// The digest.
     #[must_use]
+    #[inline]
     pub fn finish(self) -> Digest {
         self.0.finalize().into()
     }

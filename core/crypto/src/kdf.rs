@@ -1,6 +1,6 @@
 //! Key derivation: HMAC-SHA-256 as the PRF of every key chain, HKDF-Extract where a secret is not yet uniform.
 
-use quiver_sha256::{Digest, Hmac, Sha256, erase};
+use quiver_sha256::{Digest, Hmac, Sha256};
 
 use crate::Secret;
 use crate::canonical::length;
@@ -10,7 +10,7 @@ use crate::canonical::length;
 /// The caller sees to it that one label is always used with inputs of one shape.
 #[must_use]
 pub fn prf(key: &Secret<32>, suite: &str, label: &str, input: &[&[u8]]) -> Secret<32> {
-    labelled(&keyed(key.expose()), suite, label, input)
+    PrfKey::new(key).prf(suite, label, input)
 }
 
 /// Several [`prf`]s under one key, each with its label and input; hashing the key itself is done once for all.
@@ -20,29 +20,35 @@ pub fn prf_each<const N: usize>(
     suite: &str,
     uses: [(&str, &[&[u8]]); N],
 ) -> [Secret<32>; N] {
-    let keyed = keyed(key.expose());
-    uses.map(|(label, input)| labelled(&keyed, suite, label, input))
+    let key = PrfKey::new(key);
+    uses.map(|(label, input)| key.prf(suite, label, input))
 }
 
-fn labelled(keyed: &Hmac, suite: &str, label: &str, input: &[&[u8]]) -> Secret<32> {
-    let (suite, label) = (suite.as_bytes(), label.as_bytes());
-    let mut mac = keyed.begin();
-    mac.update(length(suite));
-    mac.update(suite);
-    mac.update(length(label));
-    mac.update(label);
-    input.iter().for_each(|part| mac.update(part));
-    Secret::new(keyed.end(mac))
+/// A key of [`prf`]s, hashed once for all that are to come: 64 bytes.
+#[derive(Clone, Debug)]
+pub struct PrfKey(Hmac);
+
+impl PrfKey {
+    /// Hashes a key.
+    #[must_use]
+    pub fn new(key: &Secret<32>) -> Self {
+        Self(keyed(key.expose()))
+    }
+
+    /// [`prf`] under this key.
+    #[must_use]
+    pub fn prf(&self, suite: &str, label: &str, input: &[&[u8]]) -> Secret<32> {
+        let (suite, label) = (suite.as_bytes(), label.as_bytes());
+        let names: [&[u8]; 4] = [&length(suite), suite, &length(label), label];
+        Secret::new(self.0.tag(names.iter().chain(input).copied()))
+    }
 }
 
 /// HKDF-Extract of RFC 5869 with SHA-256: a uniform key out of `ikm`, bound to the public `salt`.
 #[must_use]
 pub fn extract(salt: &[u8], ikm: &[u8]) -> Secret<32> {
     // RFC 5869, 2.2: PRK = HMAC-Hash(salt, IKM)
-    let keyed = keyed(salt);
-    let mut mac = keyed.begin();
-    mac.update(ikm);
-    Secret::new(keyed.end(mac))
+    Secret::new(keyed(salt).tag([ikm].into_iter()))
 }
 
 /// RFC 2104: a key is filled up with zeros to one block of the hash, a longer one hashed first.
@@ -53,9 +59,7 @@ fn keyed(key: &[u8]) -> Hmac {
     } else if let Some(start) = block.first_chunk_mut::<32>() {
         *start = Sha256::digest(key).into();
     }
-    let keyed = Hmac::new(&block);
-    erase(&mut block);
-    keyed
+    Hmac::new(&mut block)
 }
 
 #[cfg(test)]
@@ -82,9 +86,7 @@ mod tests {
     fn prf_is_hmac_over_prefixed_suite_and_label() {
         let key = Secret::new([9; 32]);
         let keyed = keyed(key.expose());
-        let mut mac = keyed.begin();
-        mac.update(b"\0\0\0\x02su\0\0\0\x05label12");
-        let expected = keyed.end(mac);
+        let expected = keyed.tag([&b"\0\0\0\x02su\0\0\0\x05label12"[..]].into_iter());
         assert_eq!(*prf(&key, "su", "label", &[b"1", b"2"]).expose(), expected);
     }
 

@@ -29,7 +29,7 @@ mod wide;
 mod xmd;
 
 pub use hash::{Digest, Hasher};
-pub use kdf::{extract, prf, prf_each};
+pub use kdf::{PrfKey, extract, prf, prf_each};
 pub use quiver_sha256::erase;
 pub use secret::{Secret, WrongLength, ct_eq};
 pub use spelled::Hex;

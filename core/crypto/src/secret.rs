@@ -63,7 +63,12 @@ impl<const N: usize> Secret<N> {
     #[must_use]
     pub fn xor(&self, pad: &Self) -> [u8; N] {
         let mut masked = self.0;
-        for (byte, mask) in masked.iter_mut().zip(&pad.0) {
+        // Words first: most secrets have nothing else.
+        let ((words, rest), (masks, rest_of_pad)) = (masked.as_chunks_mut::<4>(), pad.0.as_chunks::<4>());
+        for (word, mask) in words.iter_mut().zip(masks) {
+            *word = (u32::from_ne_bytes(*word) ^ u32::from_ne_bytes(*mask)).to_ne_bytes();
+        }
+        for (byte, mask) in rest.iter_mut().zip(rest_of_pad) {
             *byte ^= mask;
         }
         masked

@@ -1,37 +1,50 @@
 //! HMAC-SHA-256, RFC 2104, under a key of whole blocks that is hashed once for all that is done with it.
 
-use sha2::digest::core_api::{CoreProxy, CoreWrapper, UpdateCore};
+use core::slice::from_ref;
 
-use crate::{Digest, Sha256, erase};
+use crate::backend::{compress, erase_state};
+use crate::erase;
+use crate::padded::{BLOCK, Padded, START, State};
 
-type Core = <Sha256 as CoreProxy>::Core;
+const IPAD: u8 = 0x36;
+const OPAD: u8 = 0x5C;
 
-/// A key, hashed: `H(K ⊕ ipad ‖` and `H(K ⊕ opad ‖`.
+/// A key, hashed: `H(K ⊕ ipad ‖` and `H(K ⊕ opad ‖`. Erased when dropped, as they are as good as the key.
 #[derive(Clone)]
 pub struct Hmac {
-    inner: Core,
-    outer: Core,
+    inner: State,
+    outer: State,
 }
 
 impl Hmac {
-    /// For a key that was filled up with zeros to one block.
+    /// For a key that was filled up with zeros to one block, which is erased.
     #[must_use]
-    pub fn new(key: &[u8; 64]) -> Self {
-        Self { inner: padded(key, 0x36), outer: padded(key, 0x5C) }
+    pub fn new(key: &mut [u8; BLOCK]) -> Self {
+        let mut keyed = Self { inner: START, outer: START };
+        mask(key, IPAD);
+        compress(&mut keyed.inner, from_ref(key));
+        mask(key, IPAD ^ OPAD);
+        compress(&mut keyed.outer, from_ref(key));
+        erase(key);
+        keyed
     }
 
-    /// Begins a message.
+    /// The authenticator of a message in parts.
     #[must_use]
-    pub fn begin(&self) -> Sha256 {
-        CoreWrapper::from_core(self.inner.clone())
+    pub fn tag<'a>(&self, parts: impl Iterator<Item = &'a [u8]>) -> [u8; 32] {
+        // H(K ⊕ opad ‖ H(K ⊕ ipad ‖ message))
+        let mut message = Padded::behind(1, self.inner);
+        parts.for_each(|part| message.update(part));
+        let tag = message.finish_behind(1, self.outer);
+        message.erase();
+        tag
     }
+}
 
-    /// The authenticator of a message that was [begun](Self::begin).
-    #[must_use]
-    pub fn end(&self, message: Sha256) -> [u8; 32] {
-        let mut outer: Sha256 = CoreWrapper::from_core(self.outer.clone());
-        outer.update(message.finalize());
-        outer.finalize().into()
+impl Drop for Hmac {
+    fn drop(&mut self) {
+        erase_state(&mut self.inner);
+        erase_state(&mut self.outer);
     }
 }
 
@@ -41,21 +54,25 @@ impl core::fmt::Debug for Hmac {
     }
 }
 
-/// `K ⊕ pad`, four bytes at a time, hashed.
-fn padded(key: &[u8; 64], pad: u8) -> Core {
-    let (mut block, mask) = ([0; 64], u32::from_ne_bytes([pad; 4]));
-    for (to, from) in block.as_chunks_mut::<4>().0.iter_mut().zip(key.as_chunks::<4>().0) {
-        *to = (u32::from_ne_bytes(*from) ^ mask).to_ne_bytes();
+/// `block ⊕ pad`, four bytes at a time.
+fn mask(block: &mut [u8; BLOCK], pad: u8) {
+    let mask = u32::from_ne_bytes([pad; 4]);
+    for bytes in block.as_chunks_mut::<4>().0 {
+        *bytes = (u32::from_ne_bytes(*bytes) ^ mask).to_ne_bytes();
     }
-    let mut core = Core::default();
-    core.update_blocks(&[block.into()]);
-    erase(&mut block);
-    core
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn keyed(key: &[u8]) -> Hmac {
+        let mut block = [0; BLOCK];
+        block[..key.len()].copy_from_slice(key);
+        let keyed = Hmac::new(&mut block);
+        assert_eq!(block, [0; BLOCK], "the key is erased");
+        keyed
+    }
 
     /// RFC 4231, 4.2, 4.3 and 4.6 (truncated there).
     #[test]
@@ -74,13 +91,10 @@ mod tests {
             ),
         ];
         for (key, message, expected) in cases {
-            let mut block = [0; 64];
-            block[..key.len()].copy_from_slice(key);
-            let keyed = Hmac::new(&block);
+            let keyed = keyed(key);
             for _ in 0..2 {
-                let mut mac = keyed.begin();
-                mac.update(message);
-                assert_eq!(keyed.end(mac)[..16], expected);
+                let parts = message.split_at(message.len() / 2);
+                assert_eq!(keyed.tag([parts.0, parts.1].into_iter())[..16], expected);
             }
         }
     }

@@ -12,16 +12,15 @@
 #[cfg(all(target_arch = "arm", target_os = "none"))]
 mod cortex_m;
 mod hmac;
+#[cfg(not(all(target_arch = "arm", target_os = "none")))]
+mod host;
+mod padded;
 
 #[cfg(all(target_arch = "arm", target_os = "none"))]
-pub use cortex_m::{Sha256, Sha256Core, erase};
-pub use hmac::Hmac;
+use cortex_m as backend;
 #[cfg(not(all(target_arch = "arm", target_os = "none")))]
-pub use sha2::Sha256;
-pub use sha2::digest::Digest;
+use host as backend;
 
-/// Overwrites a secret with zeros, which no compiler leaves out.
-#[cfg(not(all(target_arch = "arm", target_os = "none")))]
-pub fn erase(bytes: &mut [u8]) {
-    zeroize::Zeroize::zeroize(bytes);
-}
+pub use backend::{Sha256, erase};
+pub use hmac::Hmac;
+pub use sha2::digest::Digest;

@@ -1,6 +1,6 @@
 //! Copying and comparing memory on a Cortex-M4, 32 and 4 bytes at a time.
 //!
-//! What compilers make of `memcpy` for this processor moves a word with four instructions. Following a group copies some tens of
+//! What compilers make of `memcpy` for this processor moves a word with four instructions. Following a group copies some
 //! kilobytes for each new key, so an image that names this crate (`use quiver_copy as _`) copies with a quarter of an
 //! instruction for a byte: its functions take the place of the weak ones of `compiler_builtins`. On a host it is empty; the functions of a
 //! linked image are tested in emulation (`embedded/emulation/tests/assembly.rs`).
@@ -100,6 +100,8 @@ mod assembly {
         "subs r2, r2, #32",
         "bhs 5b",
         "6: adds r2, r2, #32",
+        "it eq",
+        "popeq {{r0, r4-r9, pc}}",
         "mov r12, r0",
         "pop {{r0, r4-r9, lr}}",
         "b 0b",

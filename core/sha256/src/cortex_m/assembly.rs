@@ -9,17 +9,13 @@
 //! | Ch(e, f, g) (4.2) | ((f ⊕ g) ∧ e) ⊕ g |
 //! | Maj(a, b, c) (4.3) | ((a ⊕ b) ∧ (b ⊕ c)) ⊕ b; what is a ⊕ b in this round is b ⊕ c in the next |
 //!
-//! Eighteen instructions for a round and twelve for a word of W; no branch and no address depends on what is hashed.
+//! Eighteen instructions for a round and ten or eleven for a word of W; no branch and no address depends on what is hashed.
 
-use super::{Block, Sha256Core};
+use crate::padded::{BLOCK, State};
 
 // SAFETY: of these types, see below.
 unsafe extern "C" {
-    pub(super) fn quiver_sha256_compress(
-        state: &mut [u32; 8],
-        blocks: *const Block<Sha256Core>,
-        count: usize,
-    );
+    pub(super) fn quiver_sha256_compress(state: &mut State, blocks: *const [u8; BLOCK], count: usize);
     pub(super) fn quiver_erase(bytes: *mut u8, len: usize);
 }
 
@@ -38,20 +34,32 @@ core::arch::global_asm!(
     ".word 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070",
     ".word 0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3",
     ".word 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2",
-    // W[t] from W[t-16], which it takes the place of, W[t-15], which is loaded, and W[t-2]. r0: the address of W[t-16].
-    ".macro quiver_sha256_word x16, x15, x2",
-    "ldr \\x15, [r0, #4]!",
-    "ldr r5, [r0, #32]",
-    "ror r6, \\x2, #17",
-    "eor r6, r6, \\x2, ror #19",
-    "eor r6, r6, \\x2, lsr #10",
-    "add \\x16, \\x16, r5",
-    "add \\x16, \\x16, r6",
-    "ror r6, \\x15, #7",
-    "eor r6, r6, \\x15, ror #18",
-    "eor r6, r6, \\x15, lsr #3",
-    "add \\x16, \\x16, r6",
-    "str \\x16, [r0, #60]",
+    // To w, which has W[t-16] + W[t-7], what makes it W[t]: sigma0(W[t-15]) and sigma1(W[t-2]).
+    ".macro quiver_sha256_word w, x15, x2",
+    "ror r9, \\x2, #17",
+    "eor r9, r9, \\x2, ror #19",
+    "eor r9, r9, \\x2, lsr #10",
+    "add \\w, \\w, r9",
+    "ror r9, \\x15, #7",
+    "eor r9, r9, \\x15, ror #18",
+    "eor r9, r9, \\x15, lsr #3",
+    "add \\w, \\w, r9",
+    ".endm",
+    // W[t] to W[t+3] in r5 to r8, which have the four words before. r0: the address of W[t-15]; r4: W[t-16], then W[t-12].
+    ".macro quiver_sha256_words",
+    "ldrd r5, r6, [r0, #32]",
+    "add r5, r5, r4",
+    "ldmia r0!, {{r1-r4}}",
+    "quiver_sha256_word r5, r1, r7",
+    "add r6, r6, r1",
+    "quiver_sha256_word r6, r2, r8",
+    "strd r5, r6, [r0, #44]",
+    "ldrd r7, r8, [r0, #24]",
+    "add r7, r7, r2",
+    "quiver_sha256_word r7, r3, r5",
+    "add r8, r8, r3",
+    "quiver_sha256_word r8, r4, r6",
+    "strd r7, r8, [r0, #52]",
     ".endm",
     // What follows the sums with K and W. h becomes a, d becomes e; bc is b ⊕ c, ab will be a ⊕ b.
     ".macro quiver_sha256_sums a, b, d, e, h, ab, bc",
@@ -109,15 +117,13 @@ core::arch::global_asm!(
     "bne 2b",
     "str r1, [sp, #260]",
     // 6.2.2, step 1: W[14] and W[15] are in r4 and r5 still.
+    "mov r7, r4",
+    "mov r8, r5",
     "mov r0, sp",
-    "add r12, sp, #192",
-    "ldr r1, [r0]",
-    "mov r3, r4",
-    "mov r4, r5",
-    "3: quiver_sha256_word r1, r2, r3",
-    "quiver_sha256_word r2, r3, r4",
-    "quiver_sha256_word r3, r4, r1",
-    "quiver_sha256_word r4, r1, r2",
+    "ldr r4, [r0], #4",
+    "add r12, sp, #196",
+    "3: quiver_sha256_words",
+    "quiver_sha256_words",
     "cmp r0, r12",
     "bne 3b",
     // Steps 2 and 3.
@@ -152,8 +158,6 @@ core::arch::global_asm!(
     "str r2, [sp, #264]",
     "bne 1b",
     // W may be a key's.
-    "mov r0, sp",
-    "add r12, sp, #256",
     "movs r1, #0",
     "movs r2, #0",
     "movs r3, #0",
@@ -162,12 +166,19 @@ core::arch::global_asm!(
     "movs r6, #0",
     "movs r7, #0",
     "mov r8, r7",
-    "5: stmia r0!, {{r1-r8}}",
-    "cmp r0, r12",
-    "bne 5b",
+    "mov r0, sp",
+    "stmia r0!, {{r1-r8}}",
+    "stmia r0!, {{r1-r8}}",
+    "stmia r0!, {{r1-r8}}",
+    "stmia r0!, {{r1-r8}}",
+    "stmia r0!, {{r1-r8}}",
+    "stmia r0!, {{r1-r8}}",
+    "stmia r0!, {{r1-r8}}",
+    "stmia r0!, {{r1-r8}}",
     "add sp, sp, #256",
     "pop {{r0-r2, r4-r11, pc}}",
     ".size quiver_sha256_compress, . - quiver_sha256_compress",
+    ".purgem quiver_sha256_words",
     ".purgem quiver_sha256_word",
     ".purgem quiver_sha256_sums",
     ".purgem quiver_sha256_choice",
