@@ -73,7 +73,7 @@ impl<S: Suite> Clone for Deployment<S> {
 
 impl<S: Suite> PartialEq for Deployment<S> {
     fn eq(&self, other: &Self) -> bool {
-        self.0.name == other.0.name && self.0.master == other.0.master
+        Arc::ptr_eq(&self.0, &other.0) || (self.0.name == other.0.name && self.0.master == other.0.master)
     }
 }
 

@@ -14,10 +14,12 @@ mod encoding;
 
 use core::fmt;
 
+use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Digest, Hasher};
 
 pub use self::acceptance::VerifiedHeader;
 pub(crate) use self::acceptance::check_leader;
+use self::encoding::{USUAL_LEN, encode_start};
 use crate::slots::{Slot, SlotSet};
 use crate::{Deployment, DronePublicKey, Element, Name, Signature, Suite, UnixTime};
 
@@ -126,7 +128,11 @@ impl<S: Suite> HeaderCore<S> {
     /// D0 = H("quiver/1 core", core).
     #[must_use]
     pub fn digest(&self, deployment: &Deployment<S>) -> Digest {
-        Hasher::new("quiver/1 core").fixed(&self.encode(deployment)).finish()
+        let begun = self.leader.begun_core(deployment, &self.group);
+        let begun = begun.unwrap_or_else(|| begin_core(deployment, &self.group, &self.leader));
+        let mut rest = Writer::with_capacity(USUAL_LEN);
+        self.write_rest(&mut rest);
+        begun.fixed(&rest.finish()).finish()
     }
 
     /// Whether this epoch makes a new pairwise key with the holder of a slot, given that the slot is held.
@@ -137,6 +143,15 @@ impl<S: Suite> HeaderCore<S> {
             Kind::Rekey => self.added.contains(slot),
         }
     }
+}
+
+/// D0 as far as the leader, the same in all headers of that leader.
+pub(crate) fn begin_core<S: Suite>(
+    deployment: &Deployment<S>,
+    group: &Name,
+    leader: &DronePublicKey<S>,
+) -> Hasher {
+    Hasher::new("quiver/1 core").fixed(&encode_start(deployment, group, leader).finish())
 }
 
 /// A header as it comes from outside; [`verify`](Self::verify) makes it a [`VerifiedHeader`].

@@ -6,12 +6,13 @@
 mod following;
 mod state;
 
+use alloc::sync::Arc;
 use core::fmt;
 
-use quiver_crypto::{Digest, Secret};
+use quiver_crypto::{Digest, PrfKey, Secret};
 use zeroize::Zeroizing;
 
-use crate::pairwise::{PairContext, Ratchet};
+use crate::pairwise::{PairContext, Ratchet, ack_tag_under};
 use crate::slots::Slot;
 use crate::tree::{HmacXor, Part, Path};
 use crate::{
@@ -29,11 +30,31 @@ pub struct Membership<S: Suite> {
     slot: Slot,
     epoch: Epoch,
     digest: Digest,
-    ratchet: Ratchet<S>,
+    pair: Pair<S>,
     path: Option<Path<HmacXor<S>>>,
     key: Option<GroupKey>,
     /// Made with the tag, for who asks first.
     traffic: Option<TrafficKey>,
+}
+
+/// What a member shares with the leader of the term.
+struct Pair<S: Suite> {
+    ratchet: Ratchet<S>,
+    /// A, hashed once for the acknowledgements of all epochs.
+    auth: Arc<PrfKey>,
+}
+
+impl<S: Suite> Pair<S> {
+    fn new(ratchet: Ratchet<S>) -> Self {
+        let auth = Arc::new(PrfKey::new(ratchet.auth()));
+        Self { ratchet, auth }
+    }
+}
+
+impl<S: Suite> Clone for Pair<S> {
+    fn clone(&self) -> Self {
+        Self { ratchet: self.ratchet.clone(), auth: Arc::clone(&self.auth) }
+    }
 }
 
 impl<S: Suite> Membership<S> {
@@ -85,8 +106,8 @@ impl<S: Suite> Membership<S> {
         part: &Part,
     ) -> Result<Self, Error> {
         let slot = added_slot(header, part)?;
-        let ratchet = agree(context, keypair, one_time, header, slot)?;
-        Self::open(header, part, ratchet)
+        let pair = agree(context, keypair, one_time, header, slot)?;
+        Self::open(header, part, pair)
     }
 
     /// Enters the group without a name, by the Welcome to somebody who showed what the group demands: the header of the epoch that
@@ -110,13 +131,13 @@ impl<S: Suite> Membership<S> {
         let pairs = PairContext::new(&context.deployment, &core.group, core.epoch, point, &core.leader);
         let mut ratchet = Ratchet::derive(secret, &pairs.anonymous(pseudonym, slot));
         ratchet.count_from(core.epoch.counter);
-        Self::open(header, part, ratchet)
+        Self::open(header, part, Pair::new(ratchet))
     }
 
-    fn open(header: &VerifiedHeader<S>, part: &Part, ratchet: Ratchet<S>) -> Result<Self, Error> {
+    fn open(header: &VerifiedHeader<S>, part: &Part, pair: Pair<S>) -> Result<Self, Error> {
         match part {
-            Part::Path(path) => Self::open_path(header, path, ratchet),
-            Part::Entry(entry) => Self::open_entry(header, entry, ratchet),
+            Part::Path(path) => Self::open_path(header, path, pair),
+            Part::Entry(entry) => Self::open_entry(header, entry, pair),
             Part::Delta(_) => Err(Error::UnsupportedStrategy),
         }
     }
@@ -148,7 +169,7 @@ impl<S: Suite> Membership<S> {
         }
     }
 
-    /// The same for a member without a name: within the term only, and without a key.
+    /// The same within the term only, for which neither a spare pair nor the drone's own key is needed: a member without a name has none.
     ///
     /// # Errors
     /// As [`advance`](Self::advance); [`Error::TermNotOpened`] for every other term.
@@ -221,7 +242,13 @@ impl<S: Suite> Membership<S> {
     /// A, shared with the term's leader.
     #[must_use]
     pub const fn auth_key(&self) -> &Secret<32> {
-        self.ratchet.auth()
+        self.pair.ratchet.auth()
+    }
+
+    /// [`ack_tag`](crate::ack_tag) of the epoch held.
+    #[must_use]
+    pub fn ack_tag(&self) -> [u8; 32] {
+        ack_tag_under::<S>(&self.pair.auth, &self.digest)
     }
 
     /// How keys travel in the term.
@@ -283,14 +310,14 @@ struct OneTime<'a, S: Suite> {
     point: Element<S>,
 }
 
-/// T = (y + e)·V and the chain that starts with it. The sum and T are erased on return.
+/// T = (y + e)·V and what starts with it. The sum and T are erased on return.
 fn agree<S: Suite>(
     context: &GroupContext<S>,
     keypair: &DroneKeypair<S>,
     one_time: &OneTime<'_, S>,
     header: &VerifiedHeader<S>,
     slot: Slot,
-) -> Result<Ratchet<S>, Error> {
+) -> Result<Pair<S>, Error> {
     let core = header.core();
     if core.group != context.group {
         return Err(Error::WrongGroup);
@@ -303,7 +330,7 @@ fn agree<S: Suite>(
     let ctx = pairs.digest(keypair.public(), slot, one_time.q, one_time.point.encoding());
     let mut ratchet = Ratchet::derive(&agreed, &ctx);
     ratchet.count_from(core.epoch.counter);
-    Ok(ratchet)
+    Ok(Pair::new(ratchet))
 }
 
 impl<S: Suite> fmt::Debug for Membership<S> {

@@ -12,8 +12,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
-use quiver_crypto::canonical::Reader;
-use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, extract, prf, prf_each};
+use quiver_crypto::canonical::{Reader, Writer};
+use quiver_crypto::{Digest, Hasher, PrfKey, Secret, Zeroizing, extract, prf, prf_each};
 
 use crate::slots::Slot;
 use crate::{AgreedSecret, Deployment, DronePublicKey, Element, Epoch, Error, Name, Pseudonym, Suite};
@@ -161,16 +161,14 @@ impl<S: Suite> Ratchet<S> {
     /// For the edge's encrypted state: u (8 bytes), W\[u\], A.
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
-        let mut bytes = Zeroizing::new(Vec::with_capacity(Self::ENCODED_LEN));
-        self.write(&mut bytes);
-        bytes
+        let mut writer = Writer::with_capacity(Self::ENCODED_LEN);
+        self.write(&mut writer);
+        Zeroizing::new(writer.finish())
     }
 
-    /// Appends what [`encode`](Self::encode) gives to a vector that has room for it.
-    pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&self.u.to_be_bytes());
-        bytes.extend_from_slice(self.chain.expose());
-        bytes.extend_from_slice(self.auth.expose());
+    /// Writes what [`encode`](Self::encode) gives where there is room for it.
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        writer.u64(self.u).fixed(self.chain.expose()).fixed(self.auth.expose());
     }
 
     /// Reads what [`encode`](Self::encode) wrote.
@@ -195,7 +193,12 @@ impl<S: Suite> fmt::Debug for Ratchet<S> {
 /// PRF(A, "ack", D): the member has persisted the epoch with header digest D.
 #[must_use]
 pub fn ack_tag<S: Suite>(auth: &Secret<32>, digest: &Digest) -> [u8; 32] {
-    *prf(auth, S::ID, "ack", &[digest]).expose()
+    ack_tag_under::<S>(&PrfKey::new(auth), digest)
+}
+
+/// [`ack_tag`] under A as it was hashed once.
+pub(crate) fn ack_tag_under<S: Suite>(auth: &PrfKey, digest: &Digest) -> [u8; 32] {
+    *auth.prf(S::ID, "ack", &[digest]).expose()
 }
 
 /// PRF(A, "catch-up", r ‖ D held): the member holds the epoch D and asks for the current one.

@@ -135,10 +135,13 @@ impl<S: Suite> SchnorrSignature<S> {
 
     /// The encoding: K, then z.
     pub fn encode(&self) -> Vec<u8> {
-        Writer::with_capacity(Self::LEN)
-            .fixed(self.commitment.as_bytes())
-            .fixed(&*S::scalar_encode(&self.response))
-            .finish()
+        let mut writer = Writer::with_capacity(Self::LEN);
+        self.write(&mut writer);
+        writer.finish()
+    }
+
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        writer.fixed(self.commitment.as_bytes()).fixed(&*S::scalar_encode(&self.response));
     }
 
     /// Reads [`LEN`](Self::LEN) bytes and nothing after them.

@@ -12,7 +12,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_crypto::canonical::Reader;
+use quiver_crypto::canonical::{Reader, Writer};
 use rand_core::CryptoRngCore;
 
 use crate::schnorr::Nonce;
@@ -136,6 +136,10 @@ impl<S: Suite> Signature<S> {
     /// The encoding: K, then z.
     pub fn encode(&self) -> Vec<u8> {
         self.0.encode()
+    }
+
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        self.0.write(writer);
     }
 
     /// Reads [`LEN`](Self::LEN) bytes.

@@ -35,6 +35,58 @@ impl Run {
     const fn end(&self) -> u32 {
         self.start.saturating_add(self.len)
     }
+
+    /// The run of all `slot / 2`.
+    const fn halved(&self) -> Self {
+        let (start, end) = (self.start / 2, (self.end() - 1) / 2 + 1);
+        Self { start, len: end - start }
+    }
+
+    /// Makes the run longer by one that begins in it or right behind it, or says that this one does not.
+    const fn join(&mut self, next: &Self) -> bool {
+        let joins = next.start <= self.end();
+        if joins {
+            self.len = next.end() - self.start;
+        }
+        joins
+    }
+}
+
+/// The runs of a set, wherever they are.
+#[derive(Clone, Copy)]
+pub(crate) struct Runs<'a>(pub(crate) &'a [Run]);
+
+impl<'a> Runs<'a> {
+    pub(crate) fn len(self) -> usize {
+        self.0.iter().map(|run| run.len as usize).sum()
+    }
+
+    pub(crate) fn contains(self, slot: Slot) -> bool {
+        let behind = self.0.partition_point(|run| run.start <= slot);
+        self.0.get(..behind).and_then(<[Run]>::last).is_some_and(|run| slot < run.end())
+    }
+
+    /// How many are below `slot`.
+    pub(crate) fn rank(self, slot: Slot) -> usize {
+        let below = self.0.iter().take_while(|run| run.start < slot);
+        below.map(|run| (run.end().min(slot) - run.start) as usize).sum()
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = Slot> + use<'a> {
+        self.0.iter().flat_map(|run| run.start..run.end())
+    }
+}
+
+/// Appends to runs the set of all `slot / 2` of those from this one on: the parents, if slots are the leaves of a binary tree.
+pub(crate) fn append_halved(runs: &mut Vec<Run>, from: usize) {
+    let end = runs.len();
+    for at in from..end {
+        let Some(halved) = runs.get(at).map(Run::halved) else { return };
+        let last = runs.get_mut(end..).and_then(<[Run]>::last_mut);
+        if !last.is_some_and(|last| last.join(&halved)) {
+            runs.push(halved);
+        }
+    }
 }
 
 /// A set of slots: runs in ascending order, none empty, none touching the next. One set has one form.
@@ -80,7 +132,7 @@ impl SlotSet {
     /// How many slots are in the set.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.runs.iter().map(|run| run.len as usize).sum()
+        Runs(&self.runs).len()
     }
 
     /// Whether no slot is in the set.
@@ -92,15 +144,13 @@ impl SlotSet {
     /// Whether `slot` is in the set.
     #[must_use]
     pub fn contains(&self, slot: Slot) -> bool {
-        let behind = self.runs.partition_point(|run| run.start <= slot);
-        self.runs.get(..behind).and_then(<[Run]>::last).is_some_and(|run| slot < run.end())
+        Runs(&self.runs).contains(slot)
     }
 
     /// How many of the set are below `slot`.
     #[must_use]
     pub fn rank(&self, slot: Slot) -> usize {
-        let below = self.runs.iter().take_while(|run| run.start < slot);
-        below.map(|run| (run.end().min(slot) - run.start) as usize).sum()
+        Runs(&self.runs).rank(slot)
     }
 
     /// The highest of the set.
@@ -111,20 +161,15 @@ impl SlotSet {
 
     /// The set of all `slot / 2`: the parents, if slots are the leaves of a binary tree.
     pub(crate) fn halved(&self) -> Self {
-        let mut halved = Self::new();
-        for run in &self.runs {
-            let (start, end) = (run.start / 2, (run.end() - 1) / 2 + 1);
-            match halved.runs.last_mut() {
-                Some(last) if start <= last.end() => last.len = end - last.start,
-                _ => halved.runs.push(Run { start, len: end - start }),
-            }
-        }
-        halved
+        let mut runs = self.runs.clone();
+        append_halved(&mut runs, 0);
+        runs.drain(..self.runs.len());
+        Self { runs }
     }
 
     /// The slots, ascending.
     pub fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
-        self.runs.iter().flat_map(|run| run.start..run.end())
+        Runs(&self.runs).iter()
     }
 
     /// Writes the number of runs and the runs, four bytes each number.
@@ -150,11 +195,6 @@ impl SlotSet {
             runs.push(Run { start: reader.u32()?, len: reader.u32()? });
         }
         Self::from_runs(runs)
-    }
-
-    /// The set {0}.
-    pub(crate) fn first_only() -> Self {
-        Self { runs: alloc::vec![Run { start: 0, len: 1 }] }
     }
 
     fn push(&mut self, slot: Slot) {

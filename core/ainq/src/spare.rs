@@ -75,7 +75,7 @@ impl<S: Suite> SparePair<S> {
         // Allocated once, so that no copy of the secret stays behind in memory that was outgrown.
         let mut bytes = Zeroizing::new(Vec::with_capacity(8 + S::SCALAR_LEN));
         bytes.extend_from_slice(&self.q.to_be_bytes());
-        bytes.extend_from_slice(&self.secret.to_bytes());
+        bytes.extend_from_slice(&*S::scalar_encode(self.secret.expose()));
         bytes
     }
 

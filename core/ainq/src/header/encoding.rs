@@ -9,7 +9,20 @@ use crate::slots::{MAX_SLOTS, SlotSet};
 use crate::{Deployment, DronePublicKey, Element, Error, Name, Signature, Suite};
 
 /// Room for a header that names few slots, in bytes.
-const USUAL_LEN: usize = 512;
+pub(super) const USUAL_LEN: usize = 512;
+
+/// What a core's canonical bytes begin with, the same in all headers of a leader: lp(suite) ‖ fingerprint ‖ lp(group) ‖ leader.
+pub(super) fn encode_start<S: Suite>(
+    deployment: &Deployment<S>,
+    group: &Name,
+    leader: &DronePublicKey<S>,
+) -> Writer {
+    let mut writer = Writer::with_capacity(USUAL_LEN);
+    writer.lp(S::ID.as_bytes()).fixed(&deployment.fingerprint());
+    writer.lp(group.as_bytes());
+    leader.write(&mut writer);
+    writer
+}
 
 impl Kind {
     /// The byte that stands for it.
@@ -58,13 +71,9 @@ impl StrategyKind {
 }
 
 impl<S: Suite> HeaderCore<S> {
-    /// The core's canonical bytes: lp(suite) ‖ fingerprint ‖ lp(group) ‖ leader ‖ term ‖ counter ‖ prev ‖ nonce ‖ issued_at
-    /// ‖ t_g ‖ strategy ‖ kind ‖ whether there is a V ‖ V ‖ height ‖ removed ‖ added ‖ absent ‖ roster_hash ‖ list number.
-    #[must_use]
-    pub fn encode(&self, deployment: &Deployment<S>) -> Vec<u8> {
-        let mut writer = Writer::with_capacity(USUAL_LEN);
-        writer.lp(S::ID.as_bytes()).fixed(&deployment.fingerprint());
-        writer.lp(self.group.as_bytes()).fixed(&self.leader.encode());
+    /// What of a core's canonical bytes is behind its leader: term ‖ counter ‖ prev ‖ nonce ‖ issued_at ‖ t_g ‖ strategy ‖ kind
+    /// ‖ whether there is a V ‖ V ‖ height ‖ removed ‖ added ‖ absent ‖ roster_hash ‖ list number.
+    pub(super) fn write_rest(&self, writer: &mut Writer) {
         writer.u64(self.epoch.term).u64(self.epoch.counter).fixed(&self.prev).fixed(&self.nonce);
         writer.u64(self.issued_at).u64(self.valid_until);
         writer.u8(self.strategy.code()).u8(self.kind.code()).u8(u8::from(self.point.is_some()));
@@ -73,10 +82,9 @@ impl<S: Suite> HeaderCore<S> {
         }
         writer.u8(self.height);
         for set in [&self.removed, &self.added, &self.absent] {
-            set.encode(&mut writer);
+            set.encode(writer);
         }
         writer.fixed(&self.roster_hash).u64(self.revocation_number);
-        writer.finish()
     }
 
     fn decode(reader: &mut Reader<'_>, deployment: &Deployment<S>) -> Result<Self, Error> {
@@ -115,10 +123,10 @@ impl<S: Suite> Header<S> {
     /// Canonical bytes: the core's, then entries_root (32), tag (32), signature.
     #[must_use]
     pub fn encode(&self, deployment: &Deployment<S>) -> Vec<u8> {
-        let core = self.core.encode(deployment);
-        let mut writer = Writer::with_capacity(core.len() + 64 + Signature::<S>::LEN);
-        writer.fixed(&core).fixed(&self.entries_root).fixed(&self.tag);
-        writer.fixed(&self.signature.encode());
+        let mut writer = encode_start(deployment, &self.core.group, &self.core.leader);
+        self.core.write_rest(&mut writer);
+        writer.fixed(&self.entries_root).fixed(&self.tag);
+        self.signature.write(&mut writer);
         writer.finish()
     }
 

@@ -1,5 +1,6 @@
 //! What others know of a drone: its identity and the two points its implicit key is made of.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -7,12 +8,13 @@ use core::fmt;
 use core::hash::Hash;
 
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_crypto::{Digest, Hasher, Hex};
+use quiver_crypto::{Hasher, Hex};
 
 use super::identity_message;
+use crate::header::begin_core;
 use crate::identity::MAX_IDENTITY_LEN;
 use crate::statement::challenge;
-use crate::{Deployment, Element, Error, Identity, Suite};
+use crate::{Deployment, Element, Error, Identity, Name, Role, Suite};
 
 /// (D_i, R_i, P_i): all that others need to know of a drone.
 ///
@@ -31,18 +33,20 @@ pub struct DronePublicKey<S: Suite> {
 enum Points<S: Suite> {
     /// R_i + P_i.
     Sum(S::Point),
-    /// Y_i itself.
-    Implicit(Implicit<S>),
+    /// Y_i itself. In a box, because most keys have no more than the sum.
+    Implicit(Box<Implicit<S>>),
 }
 
 /// Y_i in one deployment, and what else is asked of a key that is met again and again.
 struct Implicit<S: Suite> {
-    deployment: Digest,
+    deployment: Deployment<S>,
     /// D_i at that time: whoever changes it has another key, of which all of this is not true.
     identity: Identity,
     element: Element<S>,
     handle: Handle,
     encoded: Vec<u8>,
+    /// How D0 begins in the headers of the group that the drone leads, if it leads one.
+    core: Option<Hasher>,
 }
 
 /// H(D, R, P): names one key of one drone, in revocation lists and evictions. 32 bytes.
@@ -105,13 +109,14 @@ impl<S: Suite> DronePublicKey<S> {
     pub fn remember_implicit(&mut self, deployment: &Deployment<S>) -> Result<(), Error> {
         if !self.remembers_implicit(deployment) {
             let implicit = Implicit {
-                deployment: deployment.fingerprint(),
+                deployment: deployment.clone(),
                 identity: self.identity.clone(),
                 element: self.implicit(deployment)?,
                 handle: self.handle(),
                 encoded: self.encode(),
+                core: self.leads().map(|group| begin_core(deployment, group, self)),
             };
-            self.points = Some(Arc::new(Points::Implicit(implicit)));
+            self.points = Some(Arc::new(Points::Implicit(Box::new(implicit))));
         }
         Ok(())
     }
@@ -123,8 +128,24 @@ impl<S: Suite> DronePublicKey<S> {
     }
 
     fn known_implicit(&self, deployment: &Deployment<S>) -> Option<&Element<S>> {
-        let known = self.known().filter(|known| known.deployment == deployment.fingerprint())?;
-        Some(&known.element)
+        Some(&self.known_in(deployment)?.element)
+    }
+
+    /// How D0 begins in this drone's headers to a group, if that is remembered.
+    pub(crate) fn begun_core(&self, deployment: &Deployment<S>, group: &Name) -> Option<Hasher> {
+        let known = self.known_in(deployment)?;
+        known.core.clone().filter(|_| self.leads() == Some(group))
+    }
+
+    fn leads(&self) -> Option<&Name> {
+        match &self.identity.role {
+            Role::Leader { group, .. } => Some(group),
+            Role::Edge => None,
+        }
+    }
+
+    fn known_in(&self, deployment: &Deployment<S>) -> Option<&Implicit<S>> {
+        self.known().filter(|known| known.deployment == *deployment)
     }
 
     fn known(&self) -> Option<&Implicit<S>> {
@@ -158,6 +179,14 @@ impl<S: Suite> DronePublicKey<S> {
         let identity = self.identity.encode();
         let mut writer = Writer::with_capacity(4 + identity.len() + 2 * S::POINT_LEN);
         writer.lp(&identity).fixed(self.r()).fixed(self.p()).finish()
+    }
+
+    /// Writes what [`encode`](Self::encode) gives.
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        match self.known() {
+            Some(known) => writer.fixed(&known.encoded),
+            None => writer.fixed(&self.encode()),
+        };
     }
 
     /// Reads the canonical encoding. What it says is proven only by a signature under the implicit key.

@@ -2,8 +2,7 @@
 
 use quiver_crypto::ct_eq;
 
-use super::{Membership, OneTime, agree};
-use crate::pairwise::Ratchet;
+use super::{Membership, OneTime, Pair, agree};
 use crate::tree::{Algebra, Delta, HmacXor, Path, PathMessage, Touched, group_key};
 use crate::{
     DroneKeypair, Entry, Error, GroupContext, GroupKey, Kind, SparePair, StrategyKind, Suite, VerifiedHeader,
@@ -11,7 +10,7 @@ use crate::{
 
 /// What an epoch would make of a membership.
 struct Next<S: Suite> {
-    ratchet: Ratchet<S>,
+    pair: Pair<S>,
     path: Option<Path<HmacXor<S>>>,
     key: GroupKey,
 }
@@ -35,8 +34,8 @@ impl<S: Suite> Membership<S> {
         let q = entry.q.ok_or(Error::WrongSpare)?;
         let spare = spare.filter(|spare| spare.q() == q).ok_or(Error::WrongSpare)?;
         let one_time = OneTime { q, secret: spare.secret(), point: *spare.point() };
-        let ratchet = agree(context, keypair, &one_time, header, self.slot)?;
-        Self::open_entry(header, entry, ratchet)
+        let pair = agree(context, keypair, &one_time, header, self.slot)?;
+        Self::open_entry(header, entry, pair)
     }
 
     pub(super) fn follow_by_entry(&self, header: &VerifiedHeader<S>, entry: &Entry) -> Result<Self, Error> {
@@ -45,9 +44,9 @@ impl<S: Suite> Membership<S> {
             return Err(Error::Malformed("entry"));
         }
         // Never back, and at most 2^16 forward.
-        let mut ratchet = self.ratchet.clone();
-        ratchet.skip_to(header.core().epoch.counter)?;
-        Self::open_entry(header, entry, ratchet)
+        let mut pair = self.pair.clone();
+        pair.ratchet.skip_to(header.core().epoch.counter)?;
+        Self::open_entry(header, entry, pair)
     }
 
     pub(super) fn follow_by_path(
@@ -56,7 +55,7 @@ impl<S: Suite> Membership<S> {
         path: &PathMessage,
     ) -> Result<Self, Error> {
         self.check_in_term(header, StrategyKind::Tree)?;
-        Self::open_path(header, path, self.ratchet.clone())
+        Self::open_path(header, path, self.pair.clone())
     }
 
     pub(super) fn follow_by_wraps(&self, header: &VerifiedHeader<S>, delta: &Delta) -> Result<Self, Error> {
@@ -79,11 +78,11 @@ impl<S: Suite> Membership<S> {
         let touched = Touched::new(path.height(), core.height, &core.removed, &core.added, rules);
         let wraps = delta.view(&touched)?;
         let find = &|parent, child| wraps.find(parent, child);
-        let mut ratchet = self.ratchet.clone();
-        ratchet.skip_to(core.epoch.counter)?;
-        let path = path.follow(self.slot, &ratchet, &touched, header.d0(), find)?;
+        let mut pair = self.pair.clone();
+        pair.ratchet.skip_to(core.epoch.counter)?;
+        let path = path.follow(self.slot, &pair.ratchet, &touched, header.d0(), find)?;
         let key = group_key::<S>(path.root().ok_or(Error::MissingPath)?, header.d0());
-        Self::activate(header, self.slot, Next { ratchet, path: Some(path), key })
+        Self::activate(header, self.slot, Next { pair, path: Some(path), key })
     }
 
     /// Whether an epoch goes on with this member's term, by its strategy and its leader, and with this member.
@@ -110,31 +109,31 @@ impl<S: Suite> Membership<S> {
     pub(super) fn open_entry(
         header: &VerifiedHeader<S>,
         entry: &Entry,
-        mut ratchet: Ratchet<S>,
+        mut pair: Pair<S>,
     ) -> Result<Self, Error> {
         let pad = match header.core().strategy {
-            StrategyKind::Flat => ratchet.pad_and_step(header.d0(), entry.slot),
-            StrategyKind::Tree => ratchet.pad(header.d0(), entry.slot),
+            StrategyKind::Flat => pair.ratchet.pad_and_step(header.d0(), entry.slot),
+            StrategyKind::Tree => pair.ratchet.pad(header.d0(), entry.slot),
         };
         let key = GroupKey::unwrap(S::ID, &entry.wrap, &pad);
-        Self::activate(header, entry.slot, Next { ratchet, path: None, key })
+        Self::activate(header, entry.slot, Next { pair, path: None, key })
     }
 
     /// Goes to the epoch's key of the chain, never back, and stays there: another path of this epoch may be needed.
     pub(super) fn open_path(
         header: &VerifiedHeader<S>,
         path: &PathMessage,
-        mut ratchet: Ratchet<S>,
+        mut pair: Pair<S>,
     ) -> Result<Self, Error> {
-        ratchet.skip_to(header.core().epoch.counter)?;
+        pair.ratchet.skip_to(header.core().epoch.counter)?;
         let slot = path.slot;
-        let (path, key) = path.open(&ratchet, header.digest(), header.core().height)?;
-        Self::activate(header, slot, Next { ratchet, path: Some(path), key })
+        let (path, key) = path.open(&pair.ratchet, header.digest(), header.core().height)?;
+        Self::activate(header, slot, Next { pair, path: Some(path), key })
     }
 
     /// Tag, and everything new at once.
     fn activate(header: &VerifiedHeader<S>, slot: u32, next: Next<S>) -> Result<Self, Error> {
-        let Next { ratchet, path, key } = next;
+        let Next { pair, path, key } = next;
         let (tag, traffic) = key.tag_and_traffic(header.d0(), &header.header().entries_root, header.digest());
         if !ct_eq(tag.expose(), &header.header().tag) {
             return Err(Error::WrongTag);
@@ -147,7 +146,7 @@ impl<S: Suite> Membership<S> {
             slot,
             epoch: core.epoch,
             digest: *header.digest(),
-            ratchet,
+            pair,
             path,
             key: Some(key),
             traffic: Some(traffic),

@@ -6,17 +6,22 @@ use alloc::vec::Vec;
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
 
-use super::Membership;
+use super::{Membership, Pair};
 use crate::pairwise::Ratchet;
 use crate::slots::MAX_SLOTS;
 use crate::{Epoch, Error, Handle, Name, StrategyKind, Suite};
+
+/// Bytes of what is no secret, but for the names.
+const PUBLIC_LEN: usize = 4 + 4 + 32 + 1 + 4 + 8 + 8 + 32;
 
 impl<S: Suite> Membership<S> {
     /// For the edge's encrypted state: lp(suite) ‖ lp(group) ‖ leader's handle (32) ‖ strategy (1) ‖ slot (4) ‖ term (8) ‖
     /// counter (8) ‖ D (32) ‖ u (8) ‖ W\[u\] (32) ‖ A (32).
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
-        let mut writer = Writer::new();
+        let names = S::ID.len() + self.group.as_bytes().len();
+        // Allocated once, so that no copy of the secrets stays behind in memory that was outgrown.
+        let mut writer = Writer::with_capacity(names + PUBLIC_LEN + Ratchet::<S>::ENCODED_LEN);
         writer.lp(S::ID.as_bytes()).lp(self.group.as_bytes()).fixed(self.leader.as_bytes());
         writer
             .u8(self.strategy.code())
@@ -24,12 +29,8 @@ impl<S: Suite> Membership<S> {
             .u64(self.epoch.term)
             .u64(self.epoch.counter)
             .fixed(&self.digest);
-        let public = writer.finish();
-        // Allocated once, so that no copy of the secrets stays behind in memory that was outgrown.
-        let mut bytes = Zeroizing::new(Vec::with_capacity(public.len() + Ratchet::<S>::ENCODED_LEN));
-        bytes.extend_from_slice(&public);
-        self.ratchet.write(&mut bytes);
-        bytes
+        self.pair.ratchet.write(&mut writer);
+        Zeroizing::new(writer.finish())
     }
 
     /// Reads what [`encode`](Self::encode) wrote. The membership has no group key.
@@ -64,7 +65,7 @@ impl<S: Suite> Membership<S> {
             slot,
             epoch,
             digest,
-            ratchet,
+            pair: Pair::new(ratchet),
             path: None,
             key: None,
             traffic: None,

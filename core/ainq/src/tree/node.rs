@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::algebra::Rules;
-use crate::slots::{Slot, SlotSet};
+use crate::slots::{Run, Runs, Slot, SlotSet, append_halved};
 
 /// The greatest height a tree may have: one leaf for each of [`MAX_SLOTS`](crate::MAX_SLOTS).
 pub(crate) const MAX_HEIGHT: u8 = 20;
@@ -51,50 +51,36 @@ pub(crate) const fn height_for(slot: Slot) -> u8 {
 /// What an epoch touches, computed alike by the leader and by every member from the signed header: R, the nodes that get
 /// a fresh key, and A, the nodes above newcomers.
 pub(crate) struct Touched {
-    /// By level, from 1 on: the indices.
-    refreshed: Vec<SlotSet>,
-    added: Vec<SlotSet>,
+    refreshed: Levels,
+    added: Levels,
 }
-
-static NONE: SlotSet = SlotSet::new();
 
 impl Touched {
     /// For a tree that had the height `before` and has `height` now, which is no less.
     pub(crate) fn new(before: u8, height: u8, removed: &SlotSet, added: &SlotSet, rules: Rules) -> Self {
         // R = ancestors of removed slots, and every new root level; ...
-        let mut refreshed = above(removed, height);
-        if !rules.refresh_above_leaves
-            && let Some(first) = refreshed.first_mut()
-        {
-            *first = SlotSet::new();
-        }
-        for level in refreshed.iter_mut().skip(usize::from(before)) {
-            // Above the old root there is one node per level.
-            *level = SlotSet::first_only();
+        let mut refreshed = Levels::above(removed, height);
+        if !rules.refresh_above_leaves {
+            refreshed.clear_first();
         }
         // ... if nothing was removed or added, R = {root}.
-        if removed.is_empty()
-            && added.is_empty()
-            && let Some(root) = refreshed.last_mut()
-        {
-            *root = SlotSet::first_only();
-        }
-        Self { refreshed, added: above(added, height) }
+        let nothing = removed.is_empty() && added.is_empty();
+        refreshed.crown(if nothing { before.min(height.saturating_sub(1)) } else { before });
+        Self { refreshed, added: Levels::above(added, height) }
     }
 
     pub(crate) const fn height(&self) -> u8 {
-        // At most `MAX_HEIGHT`.
-        self.refreshed.len() as u8
+        self.refreshed.height
     }
 
     /// The indices of R on a level.
-    pub(crate) fn refreshed(&self, level: u8) -> &SlotSet {
-        on(&self.refreshed, level)
+    pub(crate) fn refreshed(&self, level: u8) -> Runs<'_> {
+        self.refreshed.on(level)
     }
 
     /// The indices of A on a level.
-    pub(crate) fn added(&self, level: u8) -> &SlotSet {
-        on(&self.added, level)
+    pub(crate) fn added(&self, level: u8) -> Runs<'_> {
+        self.added.on(level)
     }
 
     pub(crate) fn refreshes(&self, node: Node) -> bool {
@@ -107,27 +93,77 @@ impl Touched {
 
     /// How many nodes R has.
     pub(crate) fn refreshed_len(&self) -> usize {
-        self.refreshed.iter().map(SlotSet::len).sum()
+        self.refreshed.below(self.height() + 1).len()
     }
 
     /// How many nodes R has before `node`, in the order of level and index.
     pub(crate) fn rank(&self, node: Node) -> usize {
-        let below = usize::from(node.level).saturating_sub(1);
-        let lower: usize = self.refreshed.iter().take(below).map(SlotSet::len).sum();
-        lower + self.refreshed(node.level).rank(node.index)
+        self.refreshed.below(node.level).len() + self.refreshed(node.level).rank(node.index)
     }
 }
 
-fn on(levels: &[SlotSet], level: u8) -> &SlotSet {
-    usize::from(level).checked_sub(1).and_then(|level| levels.get(level)).unwrap_or(&NONE)
+/// Sets of nodes, by level from 1 on.
+struct Levels {
+    height: u8,
+    /// The indices of the leaves and of each level, one after the other.
+    runs: Vec<Run>,
+    /// How many runs there are up to each level, the leaves' first.
+    ends: [u32; MAX_HEIGHT as usize + 1],
 }
 
-/// The ancestors of a set of leaves, by level from 1 on.
-fn above(slots: &SlotSet, height: u8) -> Vec<SlotSet> {
-    let mut levels = Vec::with_capacity(height.into());
-    for _ in 0..height {
-        let next = levels.last().unwrap_or(slots).halved();
-        levels.push(next);
+impl Levels {
+    /// The ancestors of a set of leaves.
+    fn above(leaves: &SlotSet, height: u8) -> Self {
+        let leaves = leaves.runs();
+        if leaves.is_empty() {
+            return Self { height, runs: Vec::new(), ends: [0; _] };
+        }
+        let mut runs = Vec::with_capacity(leaves.len() + usize::from(height));
+        runs.extend_from_slice(leaves);
+        let (mut from, mut ends) = (0, [0; _]);
+        for (level, end) in (0..=height).zip(&mut ends) {
+            if level > 0 {
+                let beneath = core::mem::replace(&mut from, runs.len());
+                append_halved(&mut runs, beneath);
+            }
+            *end = runs.len() as u32;
+        }
+        Self { height, runs, ends }
     }
-    levels
+
+    /// Makes it one node, the first, on every level above this one.
+    fn crown(&mut self, level: u8) {
+        self.runs.truncate(self.end(level));
+        for end in self.ends.iter_mut().take(usize::from(self.height) + 1).skip(usize::from(level) + 1) {
+            self.runs.push(Run { start: 0, len: 1 });
+            *end = self.runs.len() as u32;
+        }
+    }
+
+    /// Takes out the nodes above the leaves.
+    fn clear_first(&mut self) {
+        let first = self.end(0)..self.end(1);
+        let cleared = first.len() as u32;
+        self.runs.drain(first);
+        self.ends.iter_mut().skip(1).for_each(|end| *end = end.saturating_sub(cleared));
+    }
+
+    /// How many runs there are up to a level.
+    fn end(&self, level: u8) -> usize {
+        self.ends.get(usize::from(level.min(self.height))).map_or(0, |end| *end as usize)
+    }
+
+    fn on(&self, level: u8) -> Runs<'_> {
+        self.between(level.saturating_sub(1), level)
+    }
+
+    /// Those of all lower levels.
+    fn below(&self, level: u8) -> Runs<'_> {
+        self.between(0, level.saturating_sub(1))
+    }
+
+    /// Those above one level, up to another.
+    fn between(&self, lower: u8, upper: u8) -> Runs<'_> {
+        Runs(self.runs.get(self.end(lower)..self.end(upper)).unwrap_or_default())
+    }
 }

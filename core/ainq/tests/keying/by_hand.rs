@@ -125,7 +125,17 @@ fn check_epoch(swarm: &Swarm<S>, header: &Header<S>, wrap: &[u8; 32], chain: &[u
     let key: [u8; 32] = std::array::from_fn(|i| wrap[i] ^ pad[i]);
     assert_eq!(header.tag, prf(&key, "confirm", &[&d0, &[0; 32]]));
     let digest = hash("quiver/1 header", &[&d0, &[0; 32], &header.tag]);
-    assert_eq!(header.digest(&swarm.deployment), digest);
+    let mut header = header.clone();
+    for _ in 0..2 {
+        assert_eq!(header.digest(&swarm.deployment), digest);
+        // The same if the leader's key remembers how D0 begins, ...
+        header.core.leader.remember_implicit(&swarm.deployment).unwrap();
+    }
+    // ... which is of no use for another leader or another group.
+    header.core.group = name("beta");
+    assert_eq!(header.core.digest(&swarm.deployment), core_digest(swarm, &header.core));
+    header.core.leader.identity.not_after += 1;
+    assert_eq!(header.core.digest(&swarm.deployment), core_digest(swarm, &header.core));
     key
 }
 

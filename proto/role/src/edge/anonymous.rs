@@ -6,7 +6,7 @@
 //! cannot sign; its boot number is 1 whenever it starts, because a number that counts starts would tell one drone from another, and no
 //! two runs ever have one epoch's key under one slot.
 
-use quiver_ainq::{Kind, Membership, Part, Suite, VerifiedHeader};
+use quiver_ainq::{Kind, Membership, Suite, VerifiedHeader};
 
 use super::Edge;
 
@@ -70,16 +70,6 @@ mod without_abke {
 }
 
 impl<S: Suite> Edge<S> {
-    /// What the membership of an edge without a name becomes; none for one that has a name.
-    pub(super) fn reach_unnamed(
-        &self,
-        membership: &Membership<S>,
-        header: &VerifiedHeader<S>,
-        part: &Part,
-    ) -> Option<Result<Membership<S>, quiver_ainq::Error>> {
-        self.is_anonymous().then(|| membership.advance_in_term(header, part))
-    }
-
     /// Whether an epoch is of a term that this edge is no member of.
     pub(super) fn is_beyond_the_term(&self, membership: &Membership<S>, header: &VerifiedHeader<S>) -> bool {
         let core = header.core();

@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 
 use quiver_ainq::{
-    DronePublicKey, Entry, Error, GroupContext, Header, Kind, Membership, Part, SparePair, StrategyKind,
-    Suite, VerifiedHeader, ack_tag,
+    Deployment, DronePublicKey, Entry, Error, GroupContext, Header, Kind, Membership, Part, SparePair,
+    StrategyKind, Suite, VerifiedHeader,
 };
 use quiver_message::{Ack, Message, Rekey, RevocationQuery};
 use rand_core::CryptoRngCore;
@@ -79,7 +79,7 @@ impl<S: Suite> Edge<S> {
                 return Ok(Step::Known);
             }
             let verified = header.clone().verify(deployment, group, None, list, now.unix)?;
-            header.core.leader.clone_from(&verified.core().leader);
+            remember_leader(header, &verified, deployment);
             return match path {
                 Some(path) if known => {
                     Ok(self.reach(member, &verified, None, path).map_or_else(Step::Spoilt, Step::Completed))
@@ -89,7 +89,7 @@ impl<S: Suite> Edge<S> {
             };
         }
         let verified = header.clone().verify(deployment, group, self.newest_in(group), list, now.unix)?;
-        header.core.leader.clone_from(&verified.core().leader);
+        remember_leader(header, &verified, deployment);
         let tree = header.core.strategy == StrategyKind::Tree;
         match self.meaning(member, &verified, part) {
             // The header says that there is a newer epoch; only what came with it is of no use.
@@ -155,11 +155,11 @@ impl<S: Suite> Edge<S> {
         spare: Option<&SparePair<S>>,
         part: &Part,
     ) -> Result<Membership<S>, Error> {
-        if let Some(reached) = self.reach_unnamed(&member.membership, header, part) {
-            return reached;
+        let core = header.core();
+        if core.kind == Kind::Rekey || self.is_anonymous() {
+            return member.membership.advance_in_term(header, part);
         }
         let keypair = self.keypair.as_ref().ok_or(Error::MissingEntry)?;
-        let core = header.core();
         let context = GroupContext {
             deployment: self.config.deployment.clone(),
             group: core.group.clone(),
@@ -314,8 +314,8 @@ impl<S: Suite> Edge<S> {
             return;
         };
         let membership = &member.membership;
-        let tag = ack_tag::<S>(membership.auth_key(), membership.digest());
-        let ack = Ack { slot: membership.slot(), epoch: membership.epoch(), tag };
+        let (slot, epoch) = (membership.slot(), membership.epoch());
+        let ack = Ack { slot, epoch, tag: membership.ack_tag() };
         self.out.send(&self.config.deployment, to, &Message::<S>::Ack(ack));
     }
 
@@ -336,5 +336,16 @@ impl<S: Suite> Edge<S> {
             self.show(from, &header);
         }
         self.blame(from, offence);
+    }
+}
+
+/// The leader's key in a header remembers what it remembers in the same header verified.
+fn remember_leader<S: Suite>(
+    header: &mut Header<S>,
+    verified: &VerifiedHeader<S>,
+    deployment: &Deployment<S>,
+) {
+    if !header.core.leader.remembers_implicit(deployment) {
+        header.core.leader.clone_from(&verified.core().leader);
     }
 }
