@@ -21,7 +21,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             leave_out(&mut descriptors, names);
         }
     }
-    prost_build::Config::new().compile_fds(descriptors)?;
+    // A header's fields are parts of the message that was received, not copies of them: of all messages it has the most.
+    prost_build::Config::new().bytes([".quiver.v1.Header"]).compile_fds(descriptors)?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use prost::bytes::Bytes;
 use quiver_ainq::{
     DronePublicKey, Epoch, Handle, Header, HeaderCore, Kind, Name, Part, Signature, Slot, SpareStatement,
     StrategyKind, Suite,
@@ -160,11 +161,11 @@ pub(crate) fn header_to_wire<S: Suite>(header: &Header<S>) -> wire::Header {
     let core = &header.core;
     wire::Header {
         group: core.group.as_str().into(),
-        leader: core.leader.encode(),
+        leader: core.leader.encode().into(),
         term: core.epoch.term,
         counter: core.epoch.counter,
-        prev: core.prev.to_vec(),
-        nonce: core.nonce.to_vec(),
+        prev: Bytes::copy_from_slice(&core.prev),
+        nonce: Bytes::copy_from_slice(&core.nonce),
         issued_at: core.issued_at,
         valid_until: core.valid_until,
         strategy: match core.strategy {
@@ -175,16 +176,16 @@ pub(crate) fn header_to_wire<S: Suite>(header: &Header<S>) -> wire::Header {
             Kind::Open => wire::Kind::Open,
             Kind::Rekey => wire::Kind::Rekey,
         } as i32,
-        point: core.point.as_ref().map(|point| point.as_bytes().to_vec()).unwrap_or_default(),
+        point: core.point.as_ref().map(|point| Bytes::copy_from_slice(point.as_bytes())).unwrap_or_default(),
         height: core.height.into(),
         removed: field::slots_to_wire(&core.removed),
         added: field::slots_to_wire(&core.added),
         absent: field::slots_to_wire(&core.absent),
-        roster_hash: core.roster_hash.to_vec(),
+        roster_hash: Bytes::copy_from_slice(&core.roster_hash),
         revocation_number: core.revocation_number,
-        entries_root: header.entries_root.to_vec(),
-        tag: header.tag.to_vec(),
-        signature: header.signature.encode(),
+        entries_root: Bytes::copy_from_slice(&header.entries_root),
+        tag: Bytes::copy_from_slice(&header.tag),
+        signature: header.signature.encode().into(),
     }
 }
 

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use prost::Message as _;
+use prost::bytes::Bytes;
 use quiver_ainq::{Deployment, DronePublicKey, EquivocationProof, Suite};
 
 use crate::wire::message::Body;
@@ -33,6 +34,14 @@ const SERVICES: bool = cfg!(feature = "services");
 
 pub(crate) fn fingerprint_prefix<S: Suite>(deployment: &Deployment<S>) -> Vec<u8> {
     deployment.fingerprint().iter().take(FINGERPRINT_LEN).copied().collect()
+}
+
+/// Into memory of its length: a vector would look for room with every byte.
+fn encoded(wire: &wire::Message) -> Vec<u8> {
+    let mut bytes = alloc::vec![0; wire.encoded_len()];
+    // There is room for it.
+    let _ = wire.encode(&mut bytes.as_mut_slice());
+    bytes
 }
 
 /// A message whose fields have been checked one by one; who said it has not.
@@ -126,15 +135,17 @@ impl<S: Suite> Message<S> {
         if bytes.len() > MAX_MESSAGE_LEN {
             return Err(MessageError::TooLong(bytes.len()));
         }
-        let wire = wire::Message::decode(bytes).map_err(|_| MessageError::NotProtobuf)?;
-        if wire.deployment != fingerprint_prefix(deployment) {
+        // Copied once, as fields are parts of what they are read from.
+        let shared = Bytes::copy_from_slice(bytes);
+        let wire = wire::Message::decode(shared).map_err(|_| MessageError::NotProtobuf)?;
+        if Some(&*wire.deployment) != deployment.fingerprint().get(..FINGERPRINT_LEN) {
             return Err(MessageError::ForeignDeployment);
         }
         // Before its form is looked at: what follows from a kind that is not known here is nobody's fault.
         if wire.body.is_none() {
             return Err(MessageError::NoBody);
         }
-        if wire.encode_to_vec() != bytes {
+        if encoded(&wire) != bytes {
             return Err(MessageError::NotCanonical);
         }
         Self::from_body(wire.body.ok_or(MessageError::NoBody)?, leader)
@@ -142,8 +153,7 @@ impl<S: Suite> Message<S> {
 
     /// Encodes a message for this deployment.
     pub fn encode(&self, deployment: &Deployment<S>) -> Vec<u8> {
-        wire::Message { deployment: fingerprint_prefix(deployment), body: Some(self.to_body()) }
-            .encode_to_vec()
+        encoded(&wire::Message { deployment: fingerprint_prefix(deployment), body: Some(self.to_body()) })
     }
 
     fn from_body(body: Body, leader: Option<&DronePublicKey<S>>) -> Result<Self, MessageError> {
