@@ -1,7 +1,6 @@
 //! What an edge must not forget, as bytes.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
@@ -20,11 +19,13 @@ const VERSION: u8 = 3;
 /// The longest encoding of a number or length: ten times seven bits.
 const LONGEST_NUMBER: usize = 10;
 
-/// Everything an edge persists; replaced as a whole, as it is small (about 1 KB). What everybody may know is not erased.
+/// What comes before the rest: the version (1 byte) and the deployment's fingerprint.
+const HEAD_LEN: usize = 1 + 32;
+
+/// Everything an edge persists behind version and deployment; replaced as a whole, as it is small (about 1 KB). What everybody may
+/// know is borrowed and not erased.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Stored {
-    version: u8,
-    deployment: [u8; 32],
+struct Stored<'a> {
     boot_no: u32,
     #[serde(with = "serde_bytes")]
     pending: Option<Vec<u8>>,
@@ -32,23 +33,24 @@ pub(super) struct Stored {
     public: Option<Vec<u8>>,
     #[serde(with = "serde_bytes")]
     secret: Option<Vec<u8>>,
-    #[serde(with = "serde_bytes")]
-    revocations: Option<Vec<u8>>,
-    wanted: Option<String>,
+    #[serde(borrow, with = "serde_bytes")]
+    revocations: Option<&'a [u8]>,
+    wanted: Option<&'a str>,
     #[serde(with = "serde_bytes")]
     spare: Option<Vec<u8>>,
     next_q: u64,
-    newest: Option<(String, u64, u64)>,
+    newest: Option<(&'a str, u64, u64)>,
     /// The newest header, also while no member.
-    #[serde(with = "serde_bytes")]
-    header: Option<Vec<u8>>,
+    #[serde(borrow, with = "serde_bytes")]
+    header: Option<&'a [u8]>,
     #[serde(with = "serde_bytes")]
     membership: Option<Vec<u8>>,
     /// Leaders that contradicted themselves: handle, and where the proof has its place in a leader's memory nothing.
-    refused: Vec<([u8; 32], Vec<u8>)>,
+    #[serde(borrow)]
+    refused: Vec<([u8; 32], &'a [u8])>,
 }
 
-impl Drop for Stored {
+impl Drop for Stored<'_> {
     fn drop(&mut self) {
         // Each was allocated to size, so nothing is behind its end.
         let secrets = [&mut self.pending, &mut self.secret, &mut self.spare, &mut self.membership];
@@ -56,16 +58,16 @@ impl Drop for Stored {
     }
 }
 
-impl Stored {
+impl Stored<'_> {
     /// Bytes that the encoding takes at most. It is allocated once, so that serialising leaves no copy of a secret in
     /// memory that was outgrown; and with little to spare, because all of it is erased.
     fn longest(&self) -> usize {
-        let lists = [&self.pending, &self.public, &self.secret, &self.revocations, &self.spare, &self.header];
-        let lists = lists.into_iter().chain([&self.membership]).flatten().map(Vec::len);
-        let names = self.wanted.iter().chain(self.newest.iter().map(|(group, ..)| group)).map(String::len);
+        let owned = [&self.pending, &self.public, &self.secret, &self.spare, &self.membership];
+        let owned = owned.into_iter().flatten().map(Vec::len);
+        let shared = [self.revocations, self.header].into_iter().flatten().map(<[u8]>::len);
+        let names = self.wanted.into_iter().chain(self.newest.map(|(group, ..)| group)).map(str::len);
         let refused = self.refused.iter().map(|(handle, proof)| handle.len() + proof.len() + LONGEST_NUMBER);
-        let fields = size_of_val(&self.deployment) + 20 * LONGEST_NUMBER;
-        fields + lists.chain(names).chain(refused).sum::<usize>()
+        20 * LONGEST_NUMBER + owned.chain(shared).chain(names).chain(refused).sum::<usize>()
     }
 }
 
@@ -100,58 +102,48 @@ impl<S: Suite> Edge<S> {
     pub(super) fn snapshot(&self) -> Snapshot {
         let (header, membership) = match &self.standing {
             // Without a name a membership does not outlive the process.
-            Standing::Member(member) if self.is_anonymous() => (Some(member.header.bytes().to_vec()), None),
-            Standing::Member(member) => {
-                (Some(member.header.bytes().to_vec()), Some(taken(member.membership.encode())))
-            }
-            _ => (self.last_header.as_ref().map(|header| header.bytes().to_vec()), None),
+            Standing::Member(member) if self.is_anonymous() => (Some(&member.header), None),
+            Standing::Member(member) => (Some(&member.header), Some(taken(member.membership.encode()))),
+            _ => (self.last_header.as_ref(), None),
         };
         let stored = Stored {
-            version: VERSION,
-            deployment: self.config.deployment.fingerprint(),
             boot_no: self.boot_no,
             pending: self.enrollee.as_ref().map(|enrollee| taken(enrollee.encode())),
             public: self.keypair.as_ref().map(|keypair| keypair.public().encode()),
             secret: self.keypair.as_ref().map(|keypair| taken(keypair.to_bytes())),
-            revocations: self.revocations.signed_bytes().map(<[u8]>::to_vec),
-            wanted: self.wanted.as_ref().map(|name| name.as_str().into()),
+            revocations: self.revocations.signed_bytes(),
+            wanted: self.wanted.as_ref().map(Name::as_str),
             spare: self.spares.current.as_ref().map(|spare| taken(spare.encode())),
             next_q: self.spares.next_q,
-            newest: self
-                .newest
-                .as_ref()
-                .map(|(group, epoch)| (group.as_str().into(), epoch.term, epoch.counter)),
-            header,
+            newest: self.newest.as_ref().map(|(group, epoch)| (group.as_str(), epoch.term, epoch.counter)),
+            header: header.map(KeptHeader::bytes),
             membership,
-            refused: self
-                .refused
-                .iter()
-                .map(|(handle, proof)| (*handle.as_bytes(), proof.to_vec()))
-                .collect(),
+            refused: self.refused.iter().map(|(handle, proof)| (*handle.as_bytes(), proof)).collect(),
         };
+        let mut room = Room(Vec::with_capacity(HEAD_LEN + stored.longest()));
+        room.0.push(VERSION);
+        room.0.extend_from_slice(&self.config.deployment.fingerprint());
         // Serialising plain fields into a vector has no way to fail.
-        let room = Room(Vec::with_capacity(stored.longest()));
         self.with_ledger(Snapshot::new(postcard::serialize_with_flavor(&stored, room).unwrap_or_default()))
     }
 
     /// Puts a machine together from what it persisted.
     pub(super) fn restore(config: EdgeConfig<S>, snapshot: &Snapshot) -> Result<Self, RestoreError> {
-        let stored: Stored = postcard::from_bytes(snapshot.as_bytes()).map_err(|_| RestoreError::Damaged)?;
-        if stored.version != VERSION {
-            return Err(RestoreError::Damaged);
-        }
-        if stored.deployment != config.deployment.fingerprint() {
+        let (head, rest) = snapshot.as_bytes().split_at_checked(HEAD_LEN).ok_or(RestoreError::Damaged)?;
+        let stored: Stored<'_> = postcard::from_bytes(rest).map_err(|_| RestoreError::Damaged)?;
+        let fingerprint = head.strip_prefix(&[VERSION]).ok_or(RestoreError::Damaged)?;
+        if fingerprint != config.deployment.fingerprint() {
             return Err(RestoreError::Foreign);
         }
         let mut edge = Self::fresh(config);
         edge.boot_no = stored.boot_no;
-        edge.wanted = stored.wanted.as_deref().map(Name::new).transpose()?;
+        edge.wanted = stored.wanted.map(Name::new).transpose()?;
         edge.spares.current = stored.spare.as_deref().map(SparePair::decode).transpose()?;
         edge.spares.next_q = stored.next_q;
-        if let Some((group, term, counter)) = &stored.newest {
-            edge.newest = Some((Name::new(group)?, Epoch { term: *term, counter: *counter }));
+        if let Some((group, term, counter)) = stored.newest {
+            edge.newest = Some((Name::new(group)?, Epoch { term, counter }));
         }
-        if let Some(list) = &stored.revocations {
+        if let Some(list) = stored.revocations {
             edge.revocations.offer(&edge.config.deployment, list)?;
         }
         for (handle, _) in &stored.refused {
@@ -162,7 +154,7 @@ impl<S: Suite> Edge<S> {
         Ok(edge)
     }
 
-    fn restore_keys(&mut self, stored: &Stored) -> Result<(), RestoreError> {
+    fn restore_keys(&mut self, stored: &Stored<'_>) -> Result<(), RestoreError> {
         if let Some(pending) = &stored.pending {
             let pending = PendingEnrolment::decode(pending)?;
             self.enrollee = Some(Box::new(Enrollee::resume(pending, &self.config.kgcs, self.backoff())));
@@ -174,8 +166,8 @@ impl<S: Suite> Edge<S> {
         Ok(())
     }
 
-    fn restore_membership(&mut self, stored: &Stored) -> Result<(), RestoreError> {
-        let Some(header) = &stored.header else { return Ok(()) };
+    fn restore_membership(&mut self, stored: &Stored<'_>) -> Result<(), RestoreError> {
+        let Some(header) = stored.header else { return Ok(()) };
         let header = Header::decode(header, &self.config.deployment)?;
         self.expected = Some(Box::new(header.core.leader.clone()));
         let header = KeptHeader::new(&header, &self.config.deployment);
