@@ -32,7 +32,7 @@ pub const LINES: [&str; 32] = [
     "bench rsa 1 100",
     "bench sha 3 256",
     "bench aead 3 256",
-    "bench ainq 3",
+    "bench ainq 7",
     "bench group 1",
     "bench pairing 1",
     "bench pairing 1 3",

@@ -14,11 +14,11 @@ fn scripts_are_recorded_again_byte_for_byte() {
 }
 
 #[test]
-fn script_has_one_welcome_and_three_rekeys_of_each_kind() {
+fn script_has_one_welcome_three_rekeys_and_seven_removals() {
     for script in [FLAT, TREE] {
         let decoded = Script::decode(script).unwrap();
         let count = |cue| decoded.steps.iter().filter(|step| step.cue == cue).count();
-        assert_eq!([Cue::Connected, Cue::Welcome, Cue::Rekey, Cue::Evict].map(count), [1, 1, 3, 3]);
+        assert_eq!([Cue::Connected, Cue::Welcome, Cue::Rekey, Cue::Evict].map(count), [1, 1, 3, 7]);
         assert_eq!(decoded.encode(), script);
     }
 }
