@@ -87,6 +87,8 @@ struct Course {
     /// When the board started last.
     started: Duration,
     resets: usize,
+    /// Keys on the KGC's list of revoked ones.
+    revoked: u64,
     /// The longest that it took to get the leader's key, from when it was looked for.
     behind: Duration,
 }
@@ -95,7 +97,8 @@ impl Course {
     fn new(seed: u64) -> Self {
         let chance = ChaCha8Rng::seed_from_u64(seed);
         let (started, behind) = (Duration::ZERO, Duration::ZERO);
-        Self { life: Life::new(seed), chance, orders: 0, reports: 0, started, resets: 0, behind }
+        let life = Life::new(seed);
+        Self { life, chance, orders: 0, reports: 0, started, resets: 0, revoked: 0, behind }
     }
 
     fn between(&mut self, least: u64, most: u64) -> u64 {
@@ -179,7 +182,10 @@ impl Course {
         match hour % 3 {
             0 => self.life.ground.restart_gateway(),
             1 => self.life.ground.restart_leader(),
-            _ => self.life.ground.revoke(hour as u8),
+            _ => {
+                self.life.ground.revoke(hour as u8);
+                self.revoked = hour;
+            }
         }
     }
 
@@ -223,6 +229,7 @@ impl Course {
             heard: self.life.count("message "),
             said: heard(&self.life),
             starts: 1 + self.resets,
+            revoked: self.revoked,
             heap: status.number("memory heap "),
             heap_peak: status.number("memory heap-peak "),
             stack_peak: status.number("memory stack-peak "),
@@ -255,6 +262,7 @@ struct Figures {
     heard: usize,
     said: usize,
     starts: usize,
+    revoked: u64,
     /// In bytes; the peaks are since the last start.
     heap: u64,
     heap_peak: u64,
@@ -271,15 +279,15 @@ struct Figures {
 }
 
 impl Figures {
-    /// Nothing grows but by the list of revoked keys, which has 32 bytes for each and is there twice, and by what a longer message takes for
-    /// a moment.
+    /// Nothing grows but by the list of revoked keys, which has 32 bytes for each, is there twice and may have room for as many again,
+    /// and by what the message that brings it takes for a moment. The stack's deepest moment may come late by chance.
     fn compare(&self, first: &Self) {
-        for (what, now, then) in [
-            ("heap", self.heap, first.heap),
-            ("most heap", self.heap_peak, first.heap_peak),
-            ("most stack", self.stack_peak, first.stack_peak),
+        for (what, now, then, growth) in [
+            ("heap", self.heap, first.heap, 512 + 128 * self.revoked),
+            ("most heap", self.heap_peak, first.heap_peak, 1_024 + 192 * self.revoked),
+            ("most stack", self.stack_peak, first.stack_peak, 1_024),
         ] {
-            assert!(now <= then + 4_096, "the {what} grew from {then} to {now} bytes");
+            assert!(now <= then + growth, "the {what} grew from {then} to {now} bytes");
         }
         assert_eq!(self.overruns, 0, "bytes were lost because nobody took them");
         assert!(self.unfed < 4_000, "the watchdog, which waits 8 s, was not fed for {} ms", self.unfed);
