@@ -97,6 +97,13 @@ pub(crate) enum Word {
     Failed { why: String },
 }
 
+impl Word {
+    /// Whether a worker says nothing after it.
+    pub(crate) const fn is_last(&self) -> bool {
+        matches!(self, Self::Finished { .. } | Self::Failed { .. })
+    }
+}
+
 /// Why a line could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WireError {

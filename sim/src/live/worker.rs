@@ -25,8 +25,8 @@ use crate::plan::SuiteKind;
 use crate::report::Outcome;
 use crate::{Result, SimError};
 
-/// How long the last words may take.
-const LAST_WORDS: Duration = Duration::from_secs(10);
+/// How long the last words may take: those that wait before them are many where all drones were at work to the end.
+const LAST_WORDS: Duration = Duration::from_secs(120);
 
 /// Works for the run at this address until that is over.
 ///
@@ -92,21 +92,27 @@ async fn host<S: QuorumSuite>(setup: &Setup, incoming: Incoming, out: Outgoing) 
         let _ = words.send(Word::Failed { why: why.clone() });
     }
     drop(words);
-    // The drones are going with the crew, and their ends of the channel.
-    let _ = tokio::time::timeout(LAST_WORDS, writing).await;
+    if tokio::time::timeout(LAST_WORDS, writing).await.is_err() {
+        return worked.and(Err(format!("it did not hear us out within {} s", LAST_WORDS.as_secs())));
+    }
     worked
 }
 
-/// Writes until nobody has anything to say any more.
+/// Writes until the last word, whatever drones say after it, or until nobody has anything to say any more.
 async fn write(mut out: Outgoing, mut words: mpsc::UnboundedReceiver<Word>) {
     while let Some(word) = words.recv().await {
+        let mut last = word.is_last();
         let mut written = out.feed(&word).await;
         // As many at once as there are.
-        while let (Ok(()), Ok(word)) = (&written, words.try_recv()) {
+        while !last && let (Ok(()), Ok(word)) = (&written, words.try_recv()) {
+            last = word.is_last();
             written = out.feed(&word).await;
         }
         if let (Err(error), _) | (_, Err(error)) = (written, out.flush().await) {
             tracing::error!(%error, "the run does not hear any more");
+            return;
+        }
+        if last {
             return;
         }
     }
@@ -228,4 +234,29 @@ fn addresses(texts: &[String]) -> Result<Vec<Multiaddr>> {
         text.parse().map_err(|error| SimError::Usage(format!("{text} is no address: {error}")))
     };
     texts.iter().map(address).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn last_word_is_said_while_drones_go_on_talking() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (_, out) = wire::ends(TcpStream::connect(listener.local_addr().unwrap()).await.unwrap());
+        let (mut incoming, _out) = wire::ends(listener.accept().await.unwrap().0);
+        let (drone, words) = mpsc::unbounded_channel();
+        let blamed = || Word::Blamed { who: "drone".into(), offence: "none".into() };
+        drone.send(blamed()).unwrap();
+        drone.send(Word::Finished { cpu: Duration::ZERO, peak_memory: None }).unwrap();
+        drone.send(blamed()).unwrap();
+        let written = tokio::time::timeout(LAST_WORDS, write(out, words)).await;
+        assert!(written.is_ok(), "it waits for the drone");
+        assert!(matches!(incoming.next().await, Ok(Word::Blamed { .. })));
+        assert!(matches!(incoming.next().await, Ok(Word::Finished { .. })));
+        assert!(matches!(incoming.next::<Word>().await, Err(WireError::Closed)));
+        drop(drone);
+    }
 }
