@@ -153,9 +153,12 @@ impl Asking {
 
     /// Asks whom it is time to ask.
     pub(crate) fn tick(&mut self, peers: &Peers, behaviour: Option<&mut Behaviour>, now: Instant) {
-        let Some(behaviour) = behaviour.filter(|_| self.due.is_some_and(|due| due <= now)) else {
+        if self.due.is_none_or(|due| due > now) {
             return;
-        };
+        }
+        // What is due is done, also by a node that asks nobody: else it would be woken for it for ever.
+        self.due = None;
+        let Some(behaviour) = behaviour else { return };
         let mut asked = peers.dialled();
         if self.whom == Clocks::Everybody {
             let sample = peers.inbound_after(self.last.as_ref(), SAMPLE);

@@ -189,11 +189,16 @@ where
         if !self.arrivals.is_empty() {
             return Poll::Ready(Ok(Turn::Work));
         }
-        self.set_timer(cx);
+        self.set_timer(cx, now);
         Poll::Pending
     }
 
-    fn set_timer(&mut self, cx: &mut Context<'_>) {
+    /// Everything that was due at this time is done.
+    fn set_timer(&mut self, cx: &mut Context<'_>, now: Instant) {
+        debug_assert!(
+            self.network.wake_at().is_none_or(|at| at > now),
+            "a node that is woken for what it does not do never sleeps"
+        );
         let Some(at) = [self.deadline, self.network.wake_at()].into_iter().flatten().min() else {
             return;
         };

@@ -125,9 +125,12 @@ impl Asking {
 
     /// Asks whom it is time to ask.
     pub(crate) fn tick(&mut self, peers: &Peers, behaviour: Option<&mut Behaviour>, now: Instant) {
-        let Some(behaviour) = behaviour.filter(|_| self.due.is_some_and(|due| due <= now)) else {
+        if self.due.is_none_or(|due| due > now) {
             return;
-        };
+        }
+        // What is due is done, also by a node that asks nobody: else it would be woken for it for ever.
+        self.due = None;
+        let Some(behaviour) = behaviour else { return };
         let asked = peers.dialled();
         let pause = std::mem::replace(&mut self.pause, PAUSE);
         self.due = (!asked.is_empty()).then(|| now + pause);
@@ -268,5 +271,13 @@ mod tests {
         assert_eq!(asking.wake_at(), None);
         asking.connected(Route::Leader, now);
         assert_eq!(asking.wake_at(), Some(now + FIRST));
+    }
+
+    #[test]
+    fn node_that_asks_nobody_is_not_woken_for_it() {
+        let (mut asking, now) = (Asking::new([1; 16]), Instant::now());
+        asking.connected(Route::Leader, now);
+        asking.tick(&Peers::default(), None, now + FIRST);
+        assert_eq!(asking.wake_at(), None);
     }
 }
