@@ -10,11 +10,16 @@ pub(crate) struct Backoff {
     first: Duration,
     longest: Duration,
     current: Duration,
+    /// How often an answer that may take its time did not come.
+    missed: u32,
 }
+
+/// How often patience doubles.
+const MAX_MISSED: u32 = 3;
 
 impl Backoff {
     pub(crate) fn new(first: Duration, longest: Duration) -> Self {
-        Self { first, longest, current: first }
+        Self { first, longest, current: first, missed: 0 }
     }
 
     /// The next wait: between three quarters and five quarters of the current one, which then doubles.
@@ -26,6 +31,17 @@ impl Backoff {
         wait
     }
 
+    /// An answer that may take its time did not come.
+    pub(crate) fn miss(&mut self) {
+        self.missed = (self.missed + 1).min(MAX_MISSED);
+    }
+
+    /// How long to wait for an answer that may take its time: twice as long after each that did not come, to eight times as
+    /// long. Thousands who all give up what is on its way to them, and ask anew, would never be served.
+    pub(crate) fn patience(&self, usual: Duration) -> Duration {
+        usual * (1 << self.missed)
+    }
+
     /// The first wait, without jitter.
     #[cfg(feature = "threshold")]
     pub(crate) fn first(&self) -> Duration {
@@ -34,7 +50,7 @@ impl Backoff {
 
     /// Start over: something worked.
     pub(crate) fn reset(&mut self) {
-        self.current = self.first;
+        (self.current, self.missed) = (self.first, 0);
     }
 }
 

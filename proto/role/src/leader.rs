@@ -336,7 +336,7 @@ impl<S: Suite> Leader<S> {
     }
 
     fn batch_deadline(&self) -> Option<Duration> {
-        self.waiting.deadline(self.config.timing.batching, self.config.timing.batching_max)
+        self.waiting.deadline(&self.config.timing, self.arriving())
     }
 
     fn deadline(&self) -> Option<Duration> {

@@ -32,7 +32,8 @@ pub struct EdgeTiming {
     pub retry: Duration,
     /// The longest wait between retries.
     pub retry_max: Duration,
-    /// How long to wait to be admitted after the request to join.
+    /// How long to wait to be admitted after the request to join; twice as long after each that was not answered, to eight
+    /// times as long.
     pub admission: Duration,
     /// How long the former key still receives after a re-key that removed nobody.
     pub overlap: Duration,

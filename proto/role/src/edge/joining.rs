@@ -60,7 +60,10 @@ impl<S: Suite> Edge<S> {
         if self.wanted.is_none() {
             return self.left();
         }
-        if let Standing::Joining(joining) = &self.standing {
+        if let Standing::Joining(joining) = &mut self.standing {
+            if joining.has_asked() {
+                joining.backoff.miss();
+            }
             self.standing = Standing::Outside { retry: None, backoff: joining.backoff.clone() };
             if !self.leaders.is_empty() {
                 self.leaders.rotate_left(1);
@@ -101,7 +104,7 @@ impl<S: Suite> Edge<S> {
         let Some(request) = self.join_request(group, message, ephemeral.point(), rng) else { return };
         if let Standing::Joining(joining) = &mut self.standing {
             joining.ephemeral = Some(ephemeral);
-            joining.deadline = now.monotonic + self.config.timing.admission;
+            joining.deadline = now.monotonic + joining.backoff.patience(self.config.timing.admission);
         }
         // The spare point is about to be public: its secret must survive a crash.
         self.persist();

@@ -41,7 +41,8 @@ pub struct LeaderTiming {
     pub validity: Duration,
     /// How long the first join or leave waits for company when little is going on.
     pub batching: Duration,
-    /// How long it waits at most, however many come.
+    /// How long it waits at most, however many come; [`ARRIVING`](Self::ARRIVING) times as long while the epoch before is
+    /// still on its way to most of a large group.
     pub batching_max: Duration,
     /// How long to wait for acknowledgements before sending an epoch again.
     pub resend: Duration,
@@ -61,6 +62,8 @@ pub struct LeaderTiming {
 impl LeaderTiming {
     /// The longest life of a challenge.
     pub const MAX_CHALLENGE: Duration = Duration::from_secs(3600);
+    /// How many times `batching_max` the first join or leave waits at most for the epoch before to arrive.
+    pub const ARRIVING: u32 = 8;
 
     pub(crate) fn challenge_lifetime(&self) -> Duration {
         self.challenge.min(Self::MAX_CHALLENGE)

@@ -39,6 +39,7 @@ impl<S: Suite> Leader<S> {
         if !self.links.acknowledge(ack.slot, epoch.counter) {
             return;
         }
+        lead.spreading.arrived(now);
         let members = lead.keyed();
         if lead.opening.is_none() && leadership.strategy() == StrategyKind::Tree {
             lead.spreading.owe_path(now, ack.slot);

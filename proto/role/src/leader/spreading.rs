@@ -27,6 +27,10 @@ const MAX_RESENT: usize = 2048;
 const SLICE: usize = 256;
 /// How long other work comes first between two slices.
 const PAUSE: Duration = Duration::from_millis(2);
+/// An epoch that so few members have not acknowledged holds nobody up: the next one costs little more than they do.
+const FEW: usize = 256;
+/// Nor does one that all but one in so many have: some are always slow, and a few may never answer.
+const STRAGGLERS: usize = 8;
 
 /// How far the newest epoch has got.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ pub(super) struct Spreading {
     pathless: VecDeque<Slot>,
     /// When to send the next of them theirs.
     paths: Option<Duration>,
+    /// When the epoch began, or a member last acknowledged it.
+    moved: Duration,
 }
 
 /// A round of sending an epoch again.
@@ -50,13 +56,20 @@ struct Resend {
 
 impl Spreading {
     pub(super) fn new(now: Now, timing: &LeaderTiming) -> Self {
-        let mut spreading = Self { resend: None, pathless: VecDeque::new(), paths: None };
+        let mut spreading =
+            Self { resend: None, pathless: VecDeque::new(), paths: None, moved: now.monotonic };
         spreading.start_epoch(now, timing);
         spreading
     }
 
     pub(super) fn start_epoch(&mut self, now: Now, timing: &LeaderTiming) {
         self.resend = Some(Resend { at: now.monotonic + timing.resend, from: 0, doublings: 0 });
+        self.moved = now.monotonic;
+    }
+
+    /// A member acknowledged the epoch.
+    pub(super) fn arrived(&mut self, now: Now) {
+        self.moved = now.monotonic;
     }
 
     /// Somebody took up how the term was opened and now needs a path.
@@ -83,6 +96,17 @@ impl<S: Suite> Leader<S> {
                 self.out.send_encoded(peer, lead.now.message(slot));
             }
         }
+    }
+
+    /// Until when the newest epoch is taken to be on its way still to many of those who are connected; none if most have it.
+    /// Where an epoch takes longer to arrive than joins wait for company, the next would come on top of it and nobody's
+    /// request would get through. Who waits then waits for it too, as long as acknowledgements keep coming.
+    pub(super) fn arriving(&self) -> Option<Duration> {
+        let lead = self.lead.as_ref()?;
+        let connected = self.links.connected();
+        let missing = connected.saturating_sub(self.links.acknowledged());
+        (missing > FEW.max(connected / STRAGGLERS))
+            .then(|| lead.spreading.moved + self.config.timing.batching_max)
     }
 
     /// Tells those who are out, and forgets them. Who was revoked has no connection to us any more.
@@ -186,5 +210,103 @@ impl<S: Suite> Leader<S> {
                 Some(Resend { at, from: 0, doublings })
             }
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::StrategyKind;
+
+    use super::super::crowd::{Crowd, name};
+    use super::super::{LeaderCommand, LeaderTiming};
+    use super::*;
+    use crate::{Input, Peer};
+
+    const MEMBERS: Slot = 4000;
+
+    /// A leader whose members are all connected and have just been sent an epoch, and somebody who wants to leave.
+    fn busy() -> (Crowd, u64) {
+        let mut crowd = Crowd::new(StrategyKind::Flat, 0..MEMBERS);
+        for slot in 0..MEMBERS {
+            crowd.leader.links.connect(slot, Peer(slot.into()));
+        }
+        crowd.command(LeaderCommand::Rekey);
+        crowd.leader.leaves.insert(7);
+        crowd.leader.waiting.stir(crowd.now);
+        let counter = crowd.leader.epoch().unwrap().counter;
+        (crowd, counter)
+    }
+
+    /// As an acknowledgement does that holds.
+    fn acknowledge(crowd: &mut Crowd, slots: impl IntoIterator<Item = Slot>) {
+        let counter = crowd.leader.epoch().unwrap().counter;
+        for slot in slots {
+            crowd.leader.links.acknowledge(slot, counter);
+        }
+        crowd.leader.lead.as_mut().unwrap().spreading.arrived(crowd.now);
+    }
+
+    /// Whether the leader has made another epoch after this time.
+    fn goes_on_after(crowd: &mut Crowd, time: Duration, counter: u64) -> bool {
+        crowd.now.monotonic += time;
+        crowd.input(Input::Timeout);
+        crowd.leader.epoch().unwrap().counter > counter
+    }
+
+    #[test]
+    fn next_epoch_waits_until_most_have_the_newest() {
+        let timing = LeaderTiming::default();
+        let (mut crowd, counter) = busy();
+        acknowledge(&mut crowd, 0..MEMBERS / 2);
+        assert!(!goes_on_after(&mut crowd, timing.batching * 2, counter));
+        acknowledge(&mut crowd, MEMBERS / 2..MEMBERS - MEMBERS / 8);
+        assert!(goes_on_after(&mut crowd, Duration::ZERO, counter));
+    }
+
+    #[test]
+    fn epoch_that_nobody_acknowledges_holds_up_the_next_no_longer_than_company_does() {
+        let timing = LeaderTiming::default();
+        let (mut crowd, counter) = busy();
+        assert!(!goes_on_after(&mut crowd, timing.batching_max - timing.batching, counter));
+        assert!(goes_on_after(&mut crowd, timing.batching, counter));
+    }
+
+    #[test]
+    fn acknowledgements_that_trickle_hold_up_the_next_epoch_for_a_bounded_time() {
+        let timing = LeaderTiming::default();
+        let (mut crowd, counter) = busy();
+        let mut waited = Duration::ZERO;
+        for slot in 0.. {
+            acknowledge(&mut crowd, [slot]);
+            if goes_on_after(&mut crowd, timing.batching_max / 2, counter) {
+                break;
+            }
+            waited += timing.batching_max / 2;
+        }
+        assert_eq!(waited, timing.batching_max * LeaderTiming::ARRIVING - timing.batching_max / 2);
+    }
+
+    #[test]
+    fn few_who_are_late_hold_up_nobody() {
+        let timing = LeaderTiming::default();
+        let (mut crowd, counter) = busy();
+        acknowledge(&mut crowd, 0..MEMBERS - 500);
+        assert!(goes_on_after(&mut crowd, timing.batching, counter));
+        // In a group of hundreds even half.
+        let mut crowd = Crowd::new(StrategyKind::Flat, 0..400);
+        (0..400).for_each(|slot| crowd.leader.links.connect(slot, Peer(slot.into())));
+        crowd.command(LeaderCommand::Rekey);
+        acknowledge(&mut crowd, 0..200);
+        crowd.leader.leaves.insert(7);
+        crowd.leader.waiting.stir(crowd.now);
+        let counter = crowd.leader.epoch().unwrap().counter;
+        assert!(goes_on_after(&mut crowd, timing.batching, counter));
+    }
+
+    #[test]
+    fn who_is_to_be_put_out_is_not_waited_for() {
+        let (mut crowd, counter) = busy();
+        crowd.command(LeaderCommand::Evict(name("drone-9")));
+        assert!(crowd.leader.epoch().unwrap().counter > counter);
     }
 }

@@ -8,6 +8,7 @@ use quiver_ainq::Suite;
 use quiver_message::{DecodedJoinRequest, Nonce};
 
 use super::gate::Unnamed;
+use super::interface::LeaderTiming;
 use crate::{Now, Peer};
 
 /// How many joins may wait in any group. In a large one an eighth of its places may: forming it takes a handful of epochs
@@ -114,8 +115,12 @@ impl<S: Suite> Waiting<S> {
         self.last = now.monotonic;
     }
 
-    pub(super) fn deadline(&self, batching: Duration, longest: Duration) -> Option<Duration> {
-        self.first.map(|first| (self.last + batching).min(first + longest))
+    /// While an epoch is arriving, not before it has, or the first has waited for much longer than that.
+    pub(super) fn deadline(&self, timing: &LeaderTiming, arriving: Option<Duration>) -> Option<Duration> {
+        let first = self.first?;
+        let closes = (self.last + timing.batching).min(first + timing.batching_max);
+        let patience = first + timing.batching_max * LeaderTiming::ARRIVING;
+        Some(arriving.map_or(closes, |arriving| closes.max(arriving.min(patience))))
     }
 
     /// When to tidy up.

@@ -142,3 +142,68 @@ fn a_challenge_admits_for_as_long_as_the_leader_is_told() {
         assert_eq!(world.blamed_by_leader(), [&Offence::Cookie]);
     }
 }
+
+#[test]
+fn leader_that_takes_its_time_is_given_more_of_it() {
+    const SLOW: Duration = Duration::from_secs(40);
+    let mut world = World::new(21);
+    let held = Rc::new(RefCell::new(Vec::new()));
+    let (keep, deployment) = (held.clone(), world.deployment.clone());
+    world.tamper = Some(Box::new(move |flight| {
+        if matches!(Message::<S>::decode(&deployment, &flight.bytes), Ok(Message::Welcome(_))) {
+            keep.borrow_mut().push(flight);
+            return vec![];
+        }
+        vec![flight]
+    }));
+    // Longer than the edge waits for its first request, as in a large group on a slow network.
+    let edge = world.add_edge("patient");
+    assert!(SLOW > world.edge_config(edge).timing.admission);
+    let mut welcomes = Vec::new();
+    while !world.synced(edge) {
+        assert!(world.clock < Duration::from_secs(300), "it never waited for long enough");
+        world.run(Duration::from_secs(1));
+        welcomes.extend(held.borrow_mut().drain(..).map(|flight| (world.clock + SLOW, flight)));
+        let now = world.clock;
+        for (_, flight) in welcomes.extract_if(.., |(due, _)| *due <= now) {
+            world.inject(flight.from, flight.to, &flight.bytes);
+        }
+    }
+    world.tamper = None;
+    world.run(Duration::from_secs(5));
+    assert!(world.agree([edge]));
+}
+
+#[test]
+fn joins_and_leaves_wait_as_long_as_acknowledgements_of_the_newest_epoch_keep_coming() {
+    const MEMBERS: usize = 600;
+    let mut world = World::grouped(22, MEMBERS);
+    let held = Rc::new(RefCell::new(Vec::new()));
+    let (keep, deployment) = (held.clone(), world.deployment.clone());
+    world.tamper = Some(Box::new(move |flight| {
+        if matches!(Message::<S>::decode(&deployment, &flight.bytes), Ok(Message::Ack(_))) {
+            keep.borrow_mut().push(flight);
+            return vec![];
+        }
+        vec![flight]
+    }));
+    world.lead(LeaderCommand::Rekey);
+    let newest = world.leader_epoch();
+    world.command(3, EdgeCommand::Leave);
+    world.run(Duration::from_secs(1));
+    let acks = held.take();
+    assert!(acks.len() >= MEMBERS - 1);
+    let (trickle, flood) = acks.split_at(10);
+    for ack in trickle {
+        world.inject(ack.from, ack.to, &ack.bytes);
+        world.run(Duration::from_secs(1));
+        assert_eq!(world.leader_epoch(), newest, "after {:?}", world.clock);
+    }
+    assert!(Duration::from_secs(10) > world.leader_timing.batching_max * 2);
+    for ack in flood {
+        world.inject(ack.from, ack.to, &ack.bytes);
+    }
+    world.run(world.leader_timing.batching);
+    assert!(world.leader_epoch() > newest);
+    assert_eq!(world.leader.as_ref().unwrap().status().members, MEMBERS - 1);
+}
