@@ -84,6 +84,26 @@ fn drones_of_three_workers_hold_every_invariant_and_the_keys_of_drones_in_one_pr
     assert_eq!(operations(&spread), operations(&together));
 }
 
+/// Reads what a run logs, until its workers have their drones.
+fn wait_until_all_are_at_work(log: &mut impl BufRead) {
+    let mut line = String::new();
+    while !line.contains("all workers are at work") {
+        line.clear();
+        assert_ne!(log.read_line(&mut line).unwrap(), 0, "the run ended early");
+    }
+}
+
+#[test]
+fn worker_ends_with_its_run_whatever_it_is_at() {
+    let address = free_address();
+    let mut command = run(&address, "1");
+    let mut running = Running(command.env("RUST_LOG", "quiver_sim=info").spawn().unwrap());
+    let mut worker = worker(&address);
+    wait_until_all_are_at_work(&mut BufReader::new(running.0.stderr.take().unwrap()));
+    running.0.kill().unwrap();
+    assert_eq!(worker.0.wait().unwrap().code(), Some(1));
+}
+
 #[test]
 fn drones_of_a_worker_that_dies_count_as_crashed_and_the_others_go_on() {
     let address = free_address();
@@ -93,11 +113,7 @@ fn drones_of_a_worker_that_dies_count_as_crashed_and_the_others_go_on() {
     let survivor = worker(&address);
     let mut victim = worker(&address);
     let mut log = BufReader::new(running.0.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("all workers are at work") {
-        line.clear();
-        assert_ne!(log.read_line(&mut line).unwrap(), 0, "the run ended early");
-    }
+    wait_until_all_are_at_work(&mut log);
     victim.0.kill().unwrap();
     let rest = thread::spawn(move || {
         let mut rest = String::new();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -172,12 +173,27 @@ impl<S: QuorumSuite> Crew<S> {
         Ok(Self { setting, drones: BTreeMap::new(), mouth })
     }
 
-    /// Does one order after the other.
+    /// Does one order after the other, until the last or until the run is gone.
     async fn work(mut self, mut incoming: Incoming) -> Result<(), String> {
+        let mut early = None;
         loop {
-            let order = incoming.next().await.map_err(|error| error.to_string())?;
+            let order = match early.take() {
+                Some(order) => order,
+                None => incoming.next().await.map_err(|error| error.to_string())?,
+            };
             let last = matches!(order, Order::Finish);
-            if let Some(answer) = self.obey(order).await.map_err(|error| error.to_string())? {
+            let obeyed = {
+                let mut obeying = pin!(self.obey(order));
+                tokio::select! {
+                    obeyed = &mut obeying => obeyed,
+                    // What is done may take for ever without a run. One that waits no longer gives its next order meanwhile.
+                    next = incoming.next() => {
+                        early = Some(next.map_err(|error| error.to_string())?);
+                        obeying.await
+                    }
+                }
+            };
+            if let Some(answer) = obeyed.map_err(|error| error.to_string())? {
                 self.mouth.words.send(answer).map_err(|_| "the run does not hear any more")?;
             }
             if last {
