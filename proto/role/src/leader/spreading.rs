@@ -225,9 +225,9 @@ mod tests {
     const MEMBERS: Slot = 4000;
 
     /// A leader whose members are all connected and have just been sent an epoch, and somebody who wants to leave.
-    fn busy() -> (Crowd, u64) {
-        let mut crowd = Crowd::new(StrategyKind::Flat, 0..MEMBERS);
-        for slot in 0..MEMBERS {
+    fn busy(members: Slot) -> (Crowd, u64) {
+        let mut crowd = Crowd::new(StrategyKind::Flat, 0..members);
+        for slot in 0..members {
             crowd.leader.links.connect(slot, Peer(slot.into()));
         }
         crowd.command(LeaderCommand::Rekey);
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn next_epoch_waits_until_most_have_the_newest() {
         let timing = LeaderTiming::default();
-        let (mut crowd, counter) = busy();
+        let (mut crowd, counter) = busy(MEMBERS);
         acknowledge(&mut crowd, 0..MEMBERS / 2);
         assert!(!goes_on_after(&mut crowd, timing.batching * 2, counter));
         acknowledge(&mut crowd, MEMBERS / 2..MEMBERS - MEMBERS / 8);
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn epoch_that_nobody_acknowledges_holds_up_the_next_no_longer_than_company_does() {
         let timing = LeaderTiming::default();
-        let (mut crowd, counter) = busy();
+        let (mut crowd, counter) = busy(MEMBERS);
         assert!(!goes_on_after(&mut crowd, timing.batching_max - timing.batching, counter));
         assert!(goes_on_after(&mut crowd, timing.batching, counter));
     }
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn acknowledgements_that_trickle_hold_up_the_next_epoch_for_a_bounded_time() {
         let timing = LeaderTiming::default();
-        let (mut crowd, counter) = busy();
+        let (mut crowd, counter) = busy(MEMBERS);
         let mut waited = Duration::ZERO;
         for slot in 0.. {
             acknowledge(&mut crowd, [slot]);
@@ -289,23 +289,18 @@ mod tests {
     #[test]
     fn few_who_are_late_hold_up_nobody() {
         let timing = LeaderTiming::default();
-        let (mut crowd, counter) = busy();
+        let (mut crowd, counter) = busy(MEMBERS);
         acknowledge(&mut crowd, 0..MEMBERS - 500);
         assert!(goes_on_after(&mut crowd, timing.batching, counter));
         // In a group of hundreds even half.
-        let mut crowd = Crowd::new(StrategyKind::Flat, 0..400);
-        (0..400).for_each(|slot| crowd.leader.links.connect(slot, Peer(slot.into())));
-        crowd.command(LeaderCommand::Rekey);
+        let (mut crowd, counter) = busy(400);
         acknowledge(&mut crowd, 0..200);
-        crowd.leader.leaves.insert(7);
-        crowd.leader.waiting.stir(crowd.now);
-        let counter = crowd.leader.epoch().unwrap().counter;
         assert!(goes_on_after(&mut crowd, timing.batching, counter));
     }
 
     #[test]
     fn who_is_to_be_put_out_is_not_waited_for() {
-        let (mut crowd, counter) = busy();
+        let (mut crowd, counter) = busy(MEMBERS);
         crowd.command(LeaderCommand::Evict(name("drone-9")));
         assert!(crowd.leader.epoch().unwrap().counter > counter);
     }

@@ -8,7 +8,7 @@ use quiver_message::Message;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Offence};
 
-use crate::world::{Node, S, World};
+use crate::world::{Flight, Node, S, World};
 
 #[test]
 fn drones_enrol_join_and_agree() {
@@ -101,21 +101,27 @@ fn one_seed_gives_one_history() {
     assert_ne!(bytes(7), bytes(8));
 }
 
+/// Keeps every message of this kind back from now on, for the test to deliver.
+fn hold_back(world: &mut World, is_kept: fn(&Message<S>) -> bool) -> Rc<RefCell<Vec<Flight>>> {
+    let held = Rc::new(RefCell::new(Vec::new()));
+    let (keep, deployment) = (held.clone(), world.deployment.clone());
+    world.tamper = Some(Box::new(move |flight| {
+        if Message::decode(&deployment, &flight.bytes).is_ok_and(|message| is_kept(&message)) {
+            keep.borrow_mut().push(flight);
+            return vec![];
+        }
+        vec![flight]
+    }));
+    held
+}
+
 /// What the leader makes of a request to join that comes so long after its challenge.
 fn asks_late(lifetime: Duration, late: Duration) -> World {
     let mut world = World::new(20);
     world.crash(Node::Leader);
     world.leader_timing.challenge = lifetime;
     world.start_leader();
-    let held = Rc::new(RefCell::new(Vec::new()));
-    let (keep, deployment) = (held.clone(), world.deployment.clone());
-    world.tamper = Some(Box::new(move |flight| {
-        if matches!(Message::<S>::decode(&deployment, &flight.bytes), Ok(Message::JoinRequest(_))) {
-            keep.borrow_mut().push(flight);
-            return vec![];
-        }
-        vec![flight]
-    }));
+    let held = hold_back(&mut world, |message| matches!(message, Message::JoinRequest(_)));
     world.add_edge("slow");
     world.run(late);
     let flight = held.borrow_mut().remove(0);
@@ -147,15 +153,7 @@ fn a_challenge_admits_for_as_long_as_the_leader_is_told() {
 fn leader_that_takes_its_time_is_given_more_of_it() {
     const SLOW: Duration = Duration::from_secs(40);
     let mut world = World::new(21);
-    let held = Rc::new(RefCell::new(Vec::new()));
-    let (keep, deployment) = (held.clone(), world.deployment.clone());
-    world.tamper = Some(Box::new(move |flight| {
-        if matches!(Message::<S>::decode(&deployment, &flight.bytes), Ok(Message::Welcome(_))) {
-            keep.borrow_mut().push(flight);
-            return vec![];
-        }
-        vec![flight]
-    }));
+    let held = hold_back(&mut world, |message| matches!(message, Message::Welcome(_)));
     // Longer than the edge waits for its first request, as in a large group on a slow network.
     let edge = world.add_edge("patient");
     assert!(SLOW > world.edge_config(edge).timing.admission);
@@ -178,15 +176,7 @@ fn leader_that_takes_its_time_is_given_more_of_it() {
 fn joins_and_leaves_wait_as_long_as_acknowledgements_of_the_newest_epoch_keep_coming() {
     const MEMBERS: usize = 600;
     let mut world = World::grouped(22, MEMBERS);
-    let held = Rc::new(RefCell::new(Vec::new()));
-    let (keep, deployment) = (held.clone(), world.deployment.clone());
-    world.tamper = Some(Box::new(move |flight| {
-        if matches!(Message::<S>::decode(&deployment, &flight.bytes), Ok(Message::Ack(_))) {
-            keep.borrow_mut().push(flight);
-            return vec![];
-        }
-        vec![flight]
-    }));
+    let held = hold_back(&mut world, |message| matches!(message, Message::Ack(_)));
     world.lead(LeaderCommand::Rekey);
     let newest = world.leader_epoch();
     world.command(3, EdgeCommand::Leave);
