@@ -73,6 +73,13 @@ impl Twins {
         })
     }
 
+    /// Waits until a leader hears of this one that it is there: on a busy machine it may ask anew now and then.
+    fn stands_by(&self, leader: usize, other: &str) -> Value {
+        eventually(&format!("leader {leader} stands by for {other}"), || {
+            self.status(leader).filter(|status| status["stands_by_for"] == other)
+        })
+    }
+
     /// Waits until these edges hold the key of this leader's epoch; gives its term.
     pub(crate) fn follow(&self, leader: usize, edges: &[&str]) -> u64 {
         eventually(&format!("{edges:?} follow leader {leader}"), || {
@@ -100,7 +107,7 @@ fn a_deputy_takes_over_from_a_killed_leader_which_stands_by_when_it_returns() {
     let first = twins.follow(0, &EDGES);
     twins.bench.ok("leader", &["evict", "-d", "leader-0-data", "edge-3"]);
     twins.leaders[0].logged("evictions replicated");
-    assert_eq!(twins.stands(1, "standing by")["stands_by_for"], "leader-0");
+    twins.stands_by(1, "leader-0");
     let keys_issued = twins.bench.ok("kgc", &["drone", "list", "--json"]);
 
     twins.leaders[0].kill();
@@ -110,9 +117,7 @@ fn a_deputy_takes_over_from_a_killed_leader_which_stands_by_when_it_returns() {
     assert!(twins.bench.edge_status("edge-3").is_none_or(|status| status["synced"] == false));
 
     twins.leaders[0] = twins.leader(0);
-    let status = eventually("the old leader stands by for the new one", || {
-        twins.status(0).filter(|status| status["stands_by_for"] == "leader-1")
-    });
+    let status = twins.stands_by(0, "leader-1");
     assert_eq!((&status["stance"], &status["members"]), (&"standing by".into(), &2.into()));
     assert_eq!(twins.follow(1, &EDGES[..2]), second, "nobody opened another term");
     twins.bench.ok("edge", &["send", "-d", "edge-1-data", "hello under the deputy"]);
