@@ -16,6 +16,7 @@ use quiver_role::{CLOCK_TOLERANCE, Route};
 use tokio::time::Instant;
 
 use crate::peers::Peers;
+use crate::round::Round;
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/quiver/1/clock");
 /// Bytes of the number that an answer is for.
@@ -117,7 +118,7 @@ struct Heard {
 /// Whom to ask when, and what they said.
 pub(crate) struct Asking {
     whom: Clocks,
-    due: Option<Instant>,
+    round: Round,
     /// The numbers asked with, until they are answered.
     open: HashMap<OutboundRequestId, [u8; NONCE_LEN]>,
     heard: HashMap<PeerId, Heard>,
@@ -127,7 +128,7 @@ pub(crate) struct Asking {
 
 impl Asking {
     pub(crate) fn new(whom: Clocks) -> Self {
-        Self { whom, due: None, open: HashMap::new(), heard: HashMap::new(), last: None }
+        Self { whom, round: Round::default(), open: HashMap::new(), heard: HashMap::new(), last: None }
     }
 
     /// Somebody is there whom to ask.
@@ -138,8 +139,7 @@ impl Asking {
             Clocks::Everybody => true,
         };
         if asks {
-            let soon = now + SOON;
-            self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
+            self.round.by(now + SOON);
         }
     }
 
@@ -148,16 +148,14 @@ impl Asking {
     }
 
     pub(crate) fn wake_at(&self) -> Option<Instant> {
-        self.due
+        self.round.wake_at()
     }
 
     /// Asks whom it is time to ask.
     pub(crate) fn tick(&mut self, peers: &Peers, behaviour: Option<&mut Behaviour>, now: Instant) {
-        if self.due.is_none_or(|due| due > now) {
+        if !self.round.begins(now) {
             return;
         }
-        // What is due is done, also by a node that asks nobody: else it would be woken for it for ever.
-        self.due = None;
         let Some(behaviour) = behaviour else { return };
         let mut asked = peers.dialled();
         if self.whom == Clocks::Everybody {
@@ -165,7 +163,9 @@ impl Asking {
             self.last = sample.last().copied();
             asked.extend(sample);
         }
-        self.due = (!asked.is_empty()).then(|| now + PAUSE);
+        if !asked.is_empty() {
+            self.round.by(now + PAUSE);
+        }
         for peer in asked {
             let nonce = rand::random();
             self.open.insert(behaviour.send_request(&peer, nonce), nonce);

@@ -37,6 +37,7 @@ mod outbox;
 mod peers;
 mod rate;
 mod request;
+mod round;
 mod transport;
 mod twin;
 mod twins;

@@ -18,6 +18,7 @@ use quiver_role::Route;
 use tokio::time::Instant;
 
 use crate::peers::Peers;
+use crate::round::Round;
 
 pub(crate) use sightings::Sightings;
 
@@ -96,7 +97,7 @@ impl fmt::Display for Witness {
 /// Whom to ask when, and who said that there is a twin.
 pub(crate) struct Asking {
     own: Instance,
-    due: Option<Instant>,
+    round: Round,
     /// How long after the next round the one behind it comes.
     pause: Duration,
     witnesses: BTreeMap<PeerId, Route>,
@@ -104,36 +105,32 @@ pub(crate) struct Asking {
 
 impl Asking {
     pub(crate) fn new(own: Instance) -> Self {
-        Self { own, due: None, pause: PAUSE, witnesses: BTreeMap::new() }
+        Self { own, round: Round::default(), pause: PAUSE, witnesses: BTreeMap::new() }
     }
 
     /// Somebody is there who may have to be asked.
     pub(crate) fn connected(&mut self, route: Route, now: Instant) {
         if route != Route::Inbound {
             self.pause = SOON;
-            self.ask_by(now + FIRST);
+            self.round.by(now + FIRST);
         }
     }
 
-    fn ask_by(&mut self, at: Instant) {
-        self.due = Some(self.due.map_or(at, |due| due.min(at)));
-    }
-
     pub(crate) fn wake_at(&self) -> Option<Instant> {
-        self.due
+        self.round.wake_at()
     }
 
     /// Asks whom it is time to ask.
     pub(crate) fn tick(&mut self, peers: &Peers, behaviour: Option<&mut Behaviour>, now: Instant) {
-        if self.due.is_none_or(|due| due > now) {
+        if !self.round.begins(now) {
             return;
         }
-        // What is due is done, also by a node that asks nobody: else it would be woken for it for ever.
-        self.due = None;
         let Some(behaviour) = behaviour else { return };
         let asked = peers.dialled();
         let pause = std::mem::replace(&mut self.pause, PAUSE);
-        self.due = (!asked.is_empty()).then(|| now + pause);
+        if !asked.is_empty() {
+            self.round.by(now + pause);
+        }
         for peer in asked {
             behaviour.send_request(&peer, self.own);
         }
@@ -142,7 +139,7 @@ impl Asking {
     /// Notes an answer. Returns whether the witnesses are others than before.
     pub(crate) fn answered(&mut self, peer: PeerId, route: Route, answer: Answer, now: Instant) -> bool {
         if answer != Answer::Alone {
-            self.ask_by(now + SOON);
+            self.round.by(now + SOON);
         }
         match answer {
             Answer::Twin => self.witnesses.insert(peer, route) != Some(route),
@@ -251,7 +248,7 @@ mod tests {
     #[test]
     fn who_is_told_of_a_twin_asks_sooner_until_nobody_says_so_any_more() {
         let (mut asking, peer, start) = (Asking::new([1; 16]), PeerId::random(), Instant::now());
-        asking.due = Some(start + PAUSE);
+        asking.round.by(start + PAUSE);
         assert!(!asking.answered(peer, Route::Kgc, Answer::Perhaps, start));
         assert_eq!(asking.wake_at(), Some(start + SOON));
         assert!(asking.answered(peer, Route::Kgc, Answer::Twin, start));

@@ -1,0 +1,49 @@
+//! When a node asks others the next time.
+
+use tokio::time::Instant;
+
+/// The next round of questions, if there is to be one.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    due: Option<Instant>,
+}
+
+impl Round {
+    /// It comes at this time at the latest.
+    pub(crate) fn by(&mut self, at: Instant) {
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+    }
+
+    /// When the node has to be woken for it.
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Whether it is time. What is due is over then, also for a node that asks nobody: else it would be woken for it for ever.
+    pub(crate) fn begins(&mut self, now: Instant) -> bool {
+        self.due.take_if(|due| *due <= now).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_soonest_of_all_times_counts_and_only_once() {
+        let now = Instant::now();
+        let [soon, late] = [1, 60].map(|seconds| now + Duration::from_secs(seconds));
+        let mut round = Round::default();
+        assert!(!round.begins(now), "none is to come");
+        for at in [late, soon, late] {
+            round.by(at);
+        }
+        assert_eq!(round.wake_at(), Some(soon));
+        assert!(!round.begins(now));
+        assert!(round.begins(soon));
+        assert_eq!(round.wake_at(), None);
+        assert!(!round.begins(late));
+    }
+}
