@@ -1,11 +1,15 @@
-//! A behaviour whose connection handlers live in boxes.
+//! A behaviour whose connection handlers live in boxes, and whose streams are given time.
 //!
 //! libp2p moves the handler of a connection into that connection's task, and the compiler keeps room there for the
 //! handler before and after the move. Together the handlers of all protocols take kilobytes, for each connection and at
 //! both ends; in a box they take them once.
+//!
+//! Both ends of a stream have ten seconds to agree on its protocol unless a handler says otherwise, and few of libp2p's let
+//! that be said. On a busy machine these go by before a connection has its turn, and what was to be sent is lost.
 
 use std::ops::{Deref, DerefMut};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use libp2p::core::Endpoint;
 use libp2p::core::transport::PortUse;
@@ -17,22 +21,39 @@ use libp2p::swarm::{
 use libp2p::{Multiaddr, PeerId};
 
 /// The behaviour within.
-pub(crate) struct Boxed<B>(pub(crate) B);
+pub(crate) struct Boxed<B> {
+    within: B,
+    /// How long two ends may take to agree on a stream's protocol.
+    negotiation: Duration,
+}
 
 /// A handler within a box.
-pub(crate) struct BoxedHandler<H>(Box<H>);
+pub(crate) struct BoxedHandler<H> {
+    within: Box<H>,
+    negotiation: Duration,
+}
+
+impl<B> Boxed<B> {
+    pub(crate) fn new(within: B, negotiation: Duration) -> Self {
+        Self { within, negotiation }
+    }
+
+    fn handler<H>(&self, within: H) -> BoxedHandler<H> {
+        BoxedHandler { within: Box::new(within), negotiation: self.negotiation }
+    }
+}
 
 impl<B> Deref for Boxed<B> {
     type Target = B;
 
     fn deref(&self) -> &B {
-        &self.0
+        &self.within
     }
 }
 
 impl<B> DerefMut for Boxed<B> {
     fn deref_mut(&mut self) -> &mut B {
-        &mut self.0
+        &mut self.within
     }
 }
 
@@ -46,7 +67,7 @@ impl<B: NetworkBehaviour> NetworkBehaviour for Boxed<B> {
         local: &Multiaddr,
         remote: &Multiaddr,
     ) -> Result<(), ConnectionDenied> {
-        self.0.handle_pending_inbound_connection(connection, local, remote)
+        self.within.handle_pending_inbound_connection(connection, local, remote)
     }
 
     fn handle_established_inbound_connection(
@@ -56,8 +77,8 @@ impl<B: NetworkBehaviour> NetworkBehaviour for Boxed<B> {
         local: &Multiaddr,
         remote: &Multiaddr,
     ) -> Result<THandler<Self>, ConnectionDenied> {
-        let handler = self.0.handle_established_inbound_connection(connection, peer, local, remote);
-        handler.map(|handler| BoxedHandler(Box::new(handler)))
+        let handler = self.within.handle_established_inbound_connection(connection, peer, local, remote);
+        handler.map(|handler| self.handler(handler))
     }
 
     fn handle_pending_outbound_connection(
@@ -67,7 +88,7 @@ impl<B: NetworkBehaviour> NetworkBehaviour for Boxed<B> {
         addresses: &[Multiaddr],
         role: Endpoint,
     ) -> Result<Vec<Multiaddr>, ConnectionDenied> {
-        self.0.handle_pending_outbound_connection(connection, peer, addresses, role)
+        self.within.handle_pending_outbound_connection(connection, peer, addresses, role)
     }
 
     fn handle_established_outbound_connection(
@@ -78,12 +99,13 @@ impl<B: NetworkBehaviour> NetworkBehaviour for Boxed<B> {
         role: Endpoint,
         port: PortUse,
     ) -> Result<THandler<Self>, ConnectionDenied> {
-        let handler = self.0.handle_established_outbound_connection(connection, peer, address, role, port);
-        handler.map(|handler| BoxedHandler(Box::new(handler)))
+        let handler =
+            self.within.handle_established_outbound_connection(connection, peer, address, role, port);
+        handler.map(|handler| self.handler(handler))
     }
 
     fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
-        self.0.on_swarm_event(event);
+        self.within.on_swarm_event(event);
     }
 
     fn on_connection_handler_event(
@@ -92,11 +114,11 @@ impl<B: NetworkBehaviour> NetworkBehaviour for Boxed<B> {
         connection: ConnectionId,
         event: THandlerOutEvent<Self>,
     ) {
-        self.0.on_connection_handler_event(peer, connection, event);
+        self.within.on_connection_handler_event(peer, connection, event);
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ToSwarm<B::ToSwarm, THandlerInEvent<Self>>> {
-        self.0.poll(cx)
+        self.within.poll(cx)
     }
 }
 
@@ -109,26 +131,34 @@ impl<H: ConnectionHandler> ConnectionHandler for BoxedHandler<H> {
     type OutboundOpenInfo = H::OutboundOpenInfo;
 
     fn listen_protocol(&self) -> SubstreamProtocol<H::InboundProtocol, H::InboundOpenInfo> {
-        self.0.listen_protocol()
+        self.within.listen_protocol().with_timeout(self.negotiation)
     }
 
     fn connection_keep_alive(&self) -> bool {
-        self.0.connection_keep_alive()
+        self.within.connection_keep_alive()
     }
 
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<ConnectionHandlerEvent<H::OutboundProtocol, H::OutboundOpenInfo, H::ToBehaviour>> {
-        self.0.poll(cx)
+        let event = self.within.poll(cx);
+        let patient = |event| match event {
+            ConnectionHandlerEvent::OutboundSubstreamRequest { protocol } => {
+                let protocol = protocol.with_timeout(self.negotiation);
+                ConnectionHandlerEvent::OutboundSubstreamRequest { protocol }
+            }
+            other => other,
+        };
+        event.map(patient)
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Option<H::ToBehaviour>> {
-        self.0.poll_close(cx)
+        self.within.poll_close(cx)
     }
 
     fn on_behaviour_event(&mut self, event: H::FromBehaviour) {
-        self.0.on_behaviour_event(event);
+        self.within.on_behaviour_event(event);
     }
 
     fn on_connection_event(
@@ -141,6 +171,45 @@ impl<H: ConnectionHandler> ConnectionHandler for BoxedHandler<H> {
             H::OutboundOpenInfo,
         >,
     ) {
-        self.0.on_connection_event(event);
+        self.within.on_connection_event(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use libp2p::core::upgrade::ReadyUpgrade;
+    use libp2p::swarm::OneShotHandler;
+    use libp2p::{Stream, StreamProtocol};
+
+    use super::*;
+
+    type Upgrade = ReadyUpgrade<StreamProtocol>;
+    type Handler = OneShotHandler<Upgrade, Upgrade, Opened>;
+
+    #[derive(Debug)]
+    struct Opened;
+
+    impl From<Stream> for Opened {
+        fn from(_: Stream) -> Self {
+            Self
+        }
+    }
+
+    #[test]
+    fn streams_either_way_have_the_time_they_are_given() {
+        let upgrade = || ReadyUpgrade::new(StreamProtocol::new("/test"));
+        let mut within = Handler::new(SubstreamProtocol::new(upgrade(), ()), Default::default());
+        within.send_request(upgrade());
+        let negotiation = Duration::from_secs(77);
+        let mut handler = Boxed::new((), negotiation).handler(within);
+        assert_eq!(*handler.listen_protocol().timeout(), negotiation);
+        let Poll::Ready(ConnectionHandlerEvent::OutboundSubstreamRequest { protocol }) =
+            handler.poll(&mut Context::from_waker(Waker::noop()))
+        else {
+            panic!("a stream is wanted");
+        };
+        assert_eq!(*protocol.timeout(), negotiation);
     }
 }

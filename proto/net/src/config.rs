@@ -159,7 +159,8 @@ pub struct NodeConfig {
     pub limits: Limits,
     /// Shared by the nodes of one process, it bounds how many of them are in a handshake at a time.
     pub dial_permits: Option<Arc<Semaphore>>,
-    /// How long a message may take until its receiver has taken it.
+    /// How long a message may take until its receiver has taken it, and half as long before that to agree with it on a stream's
+    /// protocol.
     pub request_timeout: Duration,
     /// How long a connection may take to be set up, from the first packet to the last of the handshake.
     pub handshake_timeout: Duration,
@@ -179,6 +180,11 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
+    /// How long two nodes may take to agree on a stream's protocol.
+    pub(crate) fn negotiation(&self) -> Duration {
+        self.request_timeout / 2
+    }
+
     /// A leader of at most `members` drones.
     pub fn hub(key: NodeKey, transport: Transport, members: usize) -> Self {
         Self {

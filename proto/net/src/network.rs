@@ -129,8 +129,8 @@ impl Network {
             .with_idle_connection_timeout(config.idle_timeout)
             .with_max_negotiating_inbound_streams(config.limits.streams);
         let peer_id = config.key.peer_id();
-        let mut swarm =
-            Swarm::new(transport::build(config)?, Boxed(Node::new(config, &metrics)?), peer_id, settings);
+        let node = Boxed::new(Node::new(config, &metrics)?, config.negotiation());
+        let mut swarm = Swarm::new(transport::build(config)?, node, peer_id, settings);
         let listeners = listen::listen(&mut swarm, config.transport, &config.listen)?;
         Ok(Self {
             swarm,

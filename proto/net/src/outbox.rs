@@ -14,9 +14,6 @@ use crate::frame::{Frame, Frames};
 use crate::metrics::NetMetrics;
 use crate::peers::Peers;
 
-/// The time libp2p takes at most to agree on a stream's protocol, ahead of the request's own time.
-const NEGOTIATION: Duration = Duration::from_secs(10);
-
 /// Sends messages and keeps track of those not yet taken.
 pub(crate) struct Outbox {
     in_flight: usize,
@@ -32,7 +29,7 @@ impl Outbox {
         Self {
             in_flight: config.limits.in_flight.max(1),
             queued: config.limits.queued.max(1),
-            patience: config.request_timeout.saturating_add(NEGOTIATION),
+            patience: config.negotiation().saturating_add(config.request_timeout),
             metrics,
             deadlines: VecDeque::new(),
         }

@@ -44,6 +44,8 @@ pub(crate) struct Setting<S: Suite> {
     pub(crate) leader_timing: LeaderTiming,
     /// What leaders demand, if they do.
     pub(crate) admission: Option<Arc<Admission<S>>>,
+    /// How many times as long as elsewhere everything may take.
+    patience: u32,
     permits: Arc<Semaphore>,
 }
 
@@ -87,6 +89,7 @@ impl<S: Suite> Setting<S> {
                 ..leader
             },
             admission: None,
+            patience,
             permits: Arc::new(Semaphore::new(DIALS_AT_ONCE)),
         })
     }
@@ -133,6 +136,8 @@ impl<S: Suite> Setting<S> {
         config.identify = false;
         config.ping = None;
         config.redial_ceiling = REDIAL_CEILING;
+        // A message that has to wait for its turn is not lost: whoever sent it would wait much longer before it asks anew.
+        config.request_timeout *= self.patience;
         config
     }
 
