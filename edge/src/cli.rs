@@ -104,7 +104,7 @@ pub(crate) struct EnrollArgs {
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) kgc: Vec<String>,
     /// How long enrolling may take [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]
     pub(crate) enrol_timeout: Option<Duration>,
 }
 

@@ -56,19 +56,19 @@ pub(crate) struct Config {
     /// How often one leader's demand is answered in a period.
     pub(crate) answers: u32,
     /// How long enrolling may take.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) enrol_timeout: Duration,
     /// How long to wait for an answer before the first retry.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) retry: Duration,
     /// The longest wait between retries.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) retry_max: Duration,
     /// How long to wait to be admitted.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) admission: Duration,
     /// How long the former key still receives after a re-key that removed nobody.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) overlap: Duration,
 }
 

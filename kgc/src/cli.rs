@@ -190,7 +190,7 @@ pub(crate) struct IssueArgs {
     #[arg(long, value_name = "N", requires = "out", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) count: Option<u16>,
     /// How long to wait for the deployment file if it is not there yet
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = quiver_service::duration::parse)]
     pub(crate) wait: Duration,
     /// When the drone's identity ends: from now (365d) or at a time (2026-12-31T00:00:00Z)
     #[arg(long, value_name = "TIME", default_value = "365d", value_parser = parse_time)]
@@ -306,7 +306,7 @@ pub(crate) struct SetupArgs {
     #[arg(long, visible_alias = "universe", value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
     /// In a quorum: how long to wait until enough of the other KGCs' operators approved it
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = quiver_service::duration::parse)]
     pub(crate) wait: Duration,
 }
 

@@ -35,18 +35,18 @@ pub(crate) struct Config {
     /// Directory into which the first KGC of a quorum puts the public deployment file, besides the one in its own.
     pub(crate) publish: Option<PathBuf>,
     /// How often revocations made on the command line are looked for.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) poll: Duration,
     /// For how long a revocation list counts as fresh.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) revocation_validity: Duration,
     /// How long a drone waits for its next key of one attribute authority.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) attribute_interval: Duration,
     /// How many key shares of encryption to conditions a drone gets at once.
     pub(crate) release_burst: u32,
     /// After which time it gets one more.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) release_interval: Duration,
     /// Of a KGC in a quorum.
     pub(crate) quorum: QuorumSettings,

@@ -98,7 +98,7 @@ pub(crate) struct StatusArgs {
 
 /// Not so often that asking is work.
 fn interval(text: &str) -> Result<Duration, String> {
-    let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let interval = quiver_service::duration::parse(text)?;
     let allowed = Duration::from_millis(100)..=Duration::from_secs(3600);
     if allowed.contains(&interval) { Ok(interval) } else { Err("from 100ms to 1h".into()) }
 }
@@ -149,14 +149,14 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_enum)]
     pub(crate) strategy: Option<StrategyName>,
     /// How long a group key is valid, such as 10m; a new one comes when four fifths have passed [default: 10m]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]
     pub(crate) validity: Option<Duration>,
     /// Address of another leader of the group, which takes over if this one is lost and the other way round; may be
     /// repeated. Without one this leader is alone
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) peer: Vec<String>,
     /// How long the leader may be silent before another opens a term; those with higher ordinals wait longer [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]
     pub(crate) silence: Option<Duration>,
     /// A policy that the KGC signed for this group (`kgc abke policy`): let in whoever shows, without a name, that his certified
     /// fields satisfy it, and nobody by name. Members of before are out. Slot keys are fetched from the KGC in each period

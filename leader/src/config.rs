@@ -56,28 +56,28 @@ pub(crate) struct Config {
     /// How group keys travel.
     pub(crate) strategy: StrategyName,
     /// How long a group key is valid.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) validity: Duration,
     /// How long the first join waits for company.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) batching: Duration,
     /// How long it waits at most.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) batching_max: Duration,
     /// How long to wait for acknowledgements before sending an epoch again.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) resend: Duration,
     /// For how long a challenge admits who asks to join.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) challenge: Duration,
     /// How long a member is kept that was never heard in a term.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) absence: Duration,
     /// Addresses of the group's other leaders.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) peer: Vec<String>,
     /// How long the leader may be silent before another takes over. Of no effect without other leaders.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "quiver_service::duration")]
     pub(crate) silence: Duration,
     /// Lines with boards for which to be a gateway.
     #[serde(deserialize_with = "quiver_service::config::list")]

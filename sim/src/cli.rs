@@ -10,6 +10,7 @@ mod showing;
 mod worker;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -47,6 +48,17 @@ Exit codes:
   0  every invariant held at every drone
   1  an invariant failed (the drones are listed), or the run could not be carried out
   2  wrong usage";
+
+/// The longest time that a flag may ask for: a length beyond all use would overflow where it is added to a time.
+const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+
+fn length_of_time(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(length) if length > LONGEST => Err("longer than 30 days".into()),
+        Ok(length) => Ok(length),
+        Err(error) => Err(format!("no length of time such as 90s or 1h: {error}")),
+    }
+}
 
 #[derive(Debug, Parser)]
 #[command(

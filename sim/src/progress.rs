@@ -1,28 +1,33 @@
-//! Progress bars on standard error, if it is a terminal.
+//! Progress on standard error: bars on a terminal, elsewhere a line now and then for what takes long.
 
 use std::borrow::Cow;
-use std::io::IsTerminal;
-use std::time::Duration;
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::measure;
+
 const TEMPLATE: &str = "{prefix:<24} {bar:30} {human_pos:>7}/{human_len:<7} {elapsed:>4}";
+
+/// How many seconds lie between two lines about a step.
+const LINES_APART: u64 = 15;
 
 /// Where progress is shown. Cheap to clone; clones share the terminal.
 #[derive(Clone, Debug)]
 pub struct Progress {
     bars: MultiProgress,
+    /// Whether lines stand in for the bars.
+    lines: bool,
 }
 
 impl Progress {
-    /// Shows bars if `wanted` and standard error is a terminal.
+    /// Shows it if `wanted`.
     pub fn new(wanted: bool) -> Self {
-        let target = if wanted && std::io::stderr().is_terminal() {
-            ProgressDrawTarget::stderr_with_hz(8)
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        Self { bars: MultiProgress::with_draw_target(target) }
+        let drawn = wanted && std::io::stderr().is_terminal();
+        let target = if drawn { ProgressDrawTarget::stderr_with_hz(8) } else { ProgressDrawTarget::hidden() };
+        Self { bars: MultiProgress::with_draw_target(target), lines: wanted && !drawn }
     }
 
     /// Shows nothing.
@@ -30,21 +35,27 @@ impl Progress {
         Self::new(false)
     }
 
-    /// A bar for one step.
+    /// Shows how far one step is.
     pub(crate) fn step(&self, name: impl Into<Cow<'static, str>>, length: usize) -> Step {
+        let name = name.into();
+        let lines = self.lines.then(|| Lines::new(name.clone(), length));
         let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = self.bars.add(ProgressBar::new(length as u64));
         bar.set_style(style.progress_chars("━╸ "));
         bar.set_prefix(name);
         bar.enable_steady_tick(Duration::from_millis(250));
-        Step { bar }
+        Step { bar, lines }
     }
 
     /// Tells what somebody has to do for it to go on: above the bars, and in the log.
     pub(crate) fn note(&self, text: &str) {
         tracing::info!("{text}");
-        // Hidden bars show nothing.
-        let _ = self.bars.println(text);
+        if self.lines {
+            say(text);
+        } else {
+            // Hidden bars show nothing.
+            let _ = self.bars.println(text);
+        }
     }
 
     /// Runs `print` while no bar is drawn, so that neither garbles the other.
@@ -53,21 +64,72 @@ impl Progress {
     }
 }
 
-/// One bar. It stays on the screen when it is dropped.
+/// One step. Its bar stays on the screen when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Step {
     bar: ProgressBar,
+    lines: Option<Lines>,
+}
+
+/// What is said of a step where no bars can be drawn.
+#[derive(Debug)]
+struct Lines {
+    name: Cow<'static, str>,
+    length: usize,
+    began: Instant,
+    /// The seconds after which the next line is due.
+    next: AtomicU64,
+}
+
+impl Lines {
+    fn new(name: Cow<'static, str>, length: usize) -> Self {
+        Self { name, length, began: measure::now(), next: AtomicU64::new(LINES_APART) }
+    }
+
+    /// The line that is due by now.
+    fn line(&self, count: usize, elapsed: u64) -> Option<String> {
+        let next = self.next.load(Ordering::Relaxed);
+        if elapsed < next {
+            return None;
+        }
+        self.next.store(elapsed.saturating_add(LINES_APART), Ordering::Relaxed);
+        Some(format!("{}: {count} of {} after {elapsed} s", self.name, self.length))
+    }
 }
 
 impl Step {
     /// So many are done.
     pub(crate) fn done(&self, count: usize) {
         self.bar.set_position(count as u64);
+        if let Some(lines) = &self.lines
+            && let Some(line) = lines.line(count, lines.began.elapsed().as_secs())
+        {
+            say(&line);
+        }
     }
 }
 
 impl Drop for Step {
     fn drop(&mut self) {
         self.bar.abandon();
+    }
+}
+
+fn say(line: &str) {
+    // Nobody may read it any more.
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_due_now_and_then_and_none_for_what_is_soon_done() {
+        let lines = Lines::new("joined".into(), 200);
+        assert_eq!(lines.line(3, LINES_APART - 1), None);
+        assert_eq!(lines.line(120, 20).as_deref(), Some("joined: 120 of 200 after 20 s"));
+        assert_eq!(lines.line(121, 20 + LINES_APART - 1), None);
+        assert!(lines.line(121, 20 + LINES_APART).is_some());
     }
 }

@@ -40,13 +40,13 @@ pub(crate) struct AbkeSetupArgs {
     #[arg(long, value_name = "FIELDS|FILE")]
     pub(crate) schema: String,
     /// How long a credential lasts at most. Periods are counted from 1970, so that one of a day begins at midnight, UTC
-    #[arg(long, value_name = "TIME", default_value = "1d", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "1d", value_parser = quiver_service::duration::parse)]
     pub(crate) period: Duration,
     /// The authority's name
     #[arg(long, value_name = "NAME", default_value = "abke")]
     pub(crate) name: Name,
     /// In a quorum: how long to wait until enough of the other KGCs' operators approved it
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = quiver_service::duration::parse)]
     pub(crate) wait: Duration,
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct PolicyArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// In a quorum: how long to wait until enough of the other KGCs' operators approved it
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = quiver_service::duration::parse)]
     pub(crate) wait: Duration,
 }
 

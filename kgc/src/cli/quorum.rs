@@ -94,7 +94,7 @@ pub(crate) struct FoundArgs {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) suite: SuiteChoice,
     /// How long to wait for the other KGCs' parts
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = quiver_service::duration::parse)]
     pub(crate) wait: Duration,
     /// Then serve, as `kgc serve` does, and put deployment.toml into the directory once there is a key
     #[arg(long)]
@@ -104,7 +104,7 @@ pub(crate) struct FoundArgs {
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
     /// How long to wait for the other KGCs. It goes on afterwards
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = quiver_service::duration::parse)]
     pub(crate) wait: Duration,
     /// Print JSON
     #[arg(long)]

@@ -11,6 +11,7 @@ pub mod clock;
 pub mod config;
 pub mod control;
 pub mod deployment_file;
+pub mod duration;
 mod error;
 mod exit;
 pub mod keyring;

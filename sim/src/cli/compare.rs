@@ -40,7 +40,7 @@ pub(super) struct CompareArgs {
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(i64::from(Plan::LEAST)..=i64::from(Plan::MOST)))]
     drones: Vec<u32>,
     /// CPU time that each system may take for each size, preparation included; beyond it is cut, and the report says so
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = super::length_of_time)]
     budget: Duration,
     /// Whence Quiver's keys come
     #[arg(long, default_value_t = 1)]

@@ -62,7 +62,7 @@ pub(super) struct RunArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Let group keys expire after this long and wait for it, rather than telling the leader to re-key
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = super::length_of_time)]
     expiry: Option<Duration>,
     /// How many of the drones leave, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
@@ -108,7 +108,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_BIND, requires = "workers")]
     bind: String,
     /// How long a single step may take
-    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = super::length_of_time)]
     timeout: Duration,
     /// Folder in which every run gets a folder of its own
     #[arg(long, value_name = "DIR", default_value = "results")]

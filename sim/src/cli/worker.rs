@@ -24,7 +24,7 @@ pub(super) struct WorkerArgs {
     #[arg(value_name = "HOST:PORT", default_value = DEFAULT_BIND, value_parser = host_and_port)]
     run: String,
     /// How long to try to reach it
-    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = super::length_of_time)]
     patience: Duration,
 }
 

@@ -50,7 +50,7 @@ pub enum KeyArgs {
         #[arg(long, value_name = "CONDITION")]
         condition: Condition,
         /// For how long to wait for the condition to be met
-        #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "0s")]
+        #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse, default_value = "0s")]
         wait: Duration,
         /// Print JSON
         #[arg(long)]

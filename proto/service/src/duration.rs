@@ -1,0 +1,54 @@
+//! Lengths of time as people write them, such as `90s`, `12h` or `30d`: in configurations (`#[serde(with = …)]`) and as flags.
+//!
+//! They are added to times and multiplied later, where one that is beyond all use would overflow: none is longer than ten years.
+
+use std::time::Duration;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serializer};
+
+/// The longest.
+pub const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
+
+/// Reads a length of time.
+///
+/// # Errors
+/// In words.
+pub fn parse(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(length) if length > LONGEST => Err(format!("{text} is longer than ten years")),
+        Ok(length) => Ok(length),
+        Err(error) => Err(format!("{text:?} is no length of time such as \"250ms\" or \"1m 30s\": {error}")),
+    }
+}
+
+/// Writes it as [`deserialize`] reads it.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn serialize<S: Serializer>(length: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&humantime::format_duration(*length))
+}
+
+/// Reads it.
+///
+/// # Errors
+/// As [`parse`].
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_beyond_all_use_is_refused() {
+        assert_eq!(parse("1m 30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse(&humantime::format_duration(LONGEST).to_string()), Ok(LONGEST));
+        assert_eq!(parse("11y").unwrap_err(), "11y is longer than ten years");
+        for text in ["", "5", "soon", "-3s", "999999999999999999999y"] {
+            assert!(parse(text).unwrap_err().contains("no length of time"), "{text}");
+        }
+    }
+}
