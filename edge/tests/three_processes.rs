@@ -388,7 +388,6 @@ fn configuration_mistakes_name_key_and_place() {
     bench.refused("leader", &["serve", "--config", "l.toml"], 2, &["l.toml", "validity"]);
     fs::write(bench.path("l.toml"), "batching_max = \"500000000000y\"").expect("write");
     bench.refused("leader", &["serve", "--config", "l.toml"], 2, &["l.toml", "batching_max", "ten years"]);
-    bench.refused("kgc", &["quorum", "refresh", "--wait", "11y"], 2, &["--wait", "ten years"]);
     bench.refused("edge", &["run", "--config", "none.toml"], 2, &["none.toml"]);
     let token = bench.token("leader-1", &["--leads", "alpha"]);
     let serve = ["serve", "--deployment", "kgc-data/deployment.toml", "--token", &token];
