@@ -3,11 +3,9 @@
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-use crate::measure;
 
 const TEMPLATE: &str = "{prefix:<24} {bar:30} {human_pos:>7}/{human_len:<7} {elapsed:>4}";
 
@@ -37,14 +35,12 @@ impl Progress {
 
     /// Shows how far one step is.
     pub(crate) fn step(&self, name: impl Into<Cow<'static, str>>, length: usize) -> Step {
-        let name = name.into();
-        let lines = self.lines.then(|| Lines::new(name.clone(), length));
         let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = self.bars.add(ProgressBar::new(length as u64));
         bar.set_style(style.progress_chars("━╸ "));
         bar.set_prefix(name);
         bar.enable_steady_tick(Duration::from_millis(250));
-        Step { bar, lines }
+        Step { bar, next_line: self.lines.then(|| AtomicU64::new(LINES_APART)) }
     }
 
     /// Tells what somebody has to do for it to go on: above the bars, and in the log.
@@ -68,44 +64,28 @@ impl Progress {
 #[derive(Debug)]
 pub(crate) struct Step {
     bar: ProgressBar,
-    lines: Option<Lines>,
-}
-
-/// What is said of a step where no bars can be drawn.
-#[derive(Debug)]
-struct Lines {
-    name: Cow<'static, str>,
-    length: usize,
-    began: Instant,
-    /// The seconds after which the next line is due.
-    next: AtomicU64,
-}
-
-impl Lines {
-    fn new(name: Cow<'static, str>, length: usize) -> Self {
-        Self { name, length, began: measure::now(), next: AtomicU64::new(LINES_APART) }
-    }
-
-    /// The line that is due by now.
-    fn line(&self, count: usize, elapsed: u64) -> Option<String> {
-        let next = self.next.load(Ordering::Relaxed);
-        if elapsed < next {
-            return None;
-        }
-        self.next.store(elapsed.saturating_add(LINES_APART), Ordering::Relaxed);
-        Some(format!("{}: {count} of {} after {elapsed} s", self.name, self.length))
-    }
+    /// Where lines stand in for it: after how many seconds the next is due.
+    next_line: Option<AtomicU64>,
 }
 
 impl Step {
     /// So many are done.
     pub(crate) fn done(&self, count: usize) {
         self.bar.set_position(count as u64);
-        if let Some(lines) = &self.lines
-            && let Some(line) = lines.line(count, lines.began.elapsed().as_secs())
-        {
+        if let Some(line) = self.line() {
             say(&line);
         }
+    }
+
+    /// The line that is due by now.
+    fn line(&self) -> Option<String> {
+        let (next, elapsed) = (self.next_line.as_ref()?, self.bar.elapsed().as_secs());
+        if elapsed < next.load(Ordering::Relaxed) {
+            return None;
+        }
+        next.store(elapsed.saturating_add(LINES_APART), Ordering::Relaxed);
+        let (name, count, length) = (self.bar.prefix(), self.bar.position(), self.bar.length()?);
+        Some(format!("{name}: {count} of {length} after {elapsed} s"))
     }
 }
 
@@ -126,10 +106,16 @@ mod tests {
 
     #[test]
     fn a_line_is_due_now_and_then_and_none_for_what_is_soon_done() {
-        let lines = Lines::new("joined".into(), 200);
-        assert_eq!(lines.line(3, LINES_APART - 1), None);
-        assert_eq!(lines.line(120, 20).as_deref(), Some("joined: 120 of 200 after 20 s"));
-        assert_eq!(lines.line(121, 20 + LINES_APART - 1), None);
-        assert!(lines.line(121, 20 + LINES_APART).is_some());
+        let progress = Progress { lines: true, ..Progress::hidden() };
+        let mut step = progress.step("joined", 200);
+        let mut line = |count, elapsed| {
+            step.bar.set_position(count);
+            step.bar = step.bar.clone().with_elapsed(Duration::from_secs(elapsed));
+            step.line()
+        };
+        assert_eq!(line(3, LINES_APART - 1), None);
+        assert_eq!(line(120, 20).as_deref(), Some("joined: 120 of 200 after 20 s"));
+        assert_eq!(line(121, 20 + LINES_APART - 1), None);
+        assert!(line(121, 20 + LINES_APART).is_some());
     }
 }

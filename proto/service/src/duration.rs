@@ -8,7 +8,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 
 /// The longest.
-pub const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
+const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
 /// Reads a length of time.
 ///
