@@ -8,6 +8,53 @@ use quiver_ainq::KgcId;
 use crate::admission::Fields;
 use crate::{AirSetup, DiskState, LinkFaults, Node, Partition};
 
+/// What somebody without an identity, or a member that uses none of its keys, makes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgery {
+    /// Asks the whole group for its revocation list, and every leader several times.
+    RevocationQuery,
+    /// Publishes a header of the group that it heard, and nothing with it.
+    KnownHeader,
+    /// Publishes the opening of a term that it heard, with an entry for a member that names a spare point which never was
+    /// (q = 0) or is gone.
+    Entry,
+    /// Publishes a message that it heard, with some of its last bytes altered: wraps, ciphertexts, signatures.
+    Altered,
+    /// Publishes a message to the group in a member's name, with a signature that is another's.
+    SignedMessage,
+    /// Asks to join in a member's name, with signatures that are another's.
+    JoinRequest,
+    /// Asks leaders which epoch they are in, in the names of many members.
+    CatchUps,
+}
+
+impl Forgery {
+    /// All there are.
+    pub const ALL: [Self; 7] = [
+        Self::RevocationQuery,
+        Self::KnownHeader,
+        Self::Entry,
+        Self::Altered,
+        Self::SignedMessage,
+        Self::JoinRequest,
+        Self::CatchUps,
+    ];
+}
+
+impl fmt::Display for Forgery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RevocationQuery => "asks everybody for a revocation list",
+            Self::KnownHeader => "publishes a header that it heard",
+            Self::Entry => "publishes a header that it heard, with an entry that it made up",
+            Self::Altered => "publishes a message that it heard, altered",
+            Self::SignedMessage => "publishes a message in a member's name",
+            Self::JoinRequest => "asks to join in a member's name",
+            Self::CatchUps => "asks for the newest epoch in the names of members",
+        })
+    }
+}
+
 /// Something done to the world at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -103,6 +150,25 @@ pub enum Action {
         /// How much newer than the newest round its term claims to be.
         rounds: u32,
     },
+    /// Somebody connected to leaders, without use of any identity, sends what it made up.
+    Forge {
+        /// Over whose connections.
+        by: u32,
+        /// What.
+        what: Forgery,
+        /// Whence it draws what it has to choose.
+        pick: u64,
+    },
+    /// A leader that has two keys under one serial opens one term under each of them. Some members get the one and some
+    /// the other; later everybody is handed both headers.
+    DoubleTerm {
+        /// How much newer than the newest round the term is.
+        rounds: u32,
+        /// Bit by bit, who gets which.
+        split: u64,
+        /// How long until everybody is handed both.
+        crossing: Duration,
+    },
 }
 
 impl fmt::Display for Action {
@@ -139,6 +205,11 @@ impl fmt::Display for Action {
             Self::Order(number) => write!(f, "the leader hands on order {number}, sealed to phase 2"),
             Self::Approve(kgc) => write!(f, "the operator of kgc-{kgc} approves phase 2"),
             Self::Replay { pick, to } => write!(f, "the adversary repeats message {pick} to {to}"),
+            Self::Forge { by, what, .. } => write!(f, "somebody on edge-{by}'s connections {what}"),
+            Self::DoubleTerm { rounds, crossing, .. } => write!(
+                f,
+                "a leader with two keys opens a term twice, {rounds} rounds ahead; {crossing:?} later both are known"
+            ),
             Self::Usurp { edge, rounds } => {
                 write!(f, "the adversary opens a term with edge-{edge}'s keys, {rounds} rounds ahead")
             }

@@ -26,6 +26,8 @@ pub enum Cause {
     Message {
         /// Who handed it over.
         via: Node,
+        /// Whether it was published to the group, not sent to this node alone.
+        by_group: bool,
         /// The message.
         payload: Arc<[u8]>,
     },
@@ -153,6 +155,10 @@ pub enum Sabotage {
     LowDegree,
     /// Let every KGC release the keys of conditions that no operator has approved.
     EarlyRelease,
+    /// Tell machines that what was published to the group was sent to them alone.
+    HideGroup,
+    /// Transmit no proof against a leader.
+    KeepProofs,
 }
 
 /// A machine's outputs on their way to the world.

@@ -5,8 +5,10 @@
 
 mod admission;
 mod captives;
+mod contradiction;
 mod convergence;
 mod durability;
+mod forgeries;
 mod keys;
 mod masks;
 mod orders;
@@ -22,8 +24,10 @@ use quiver_ainq::{Epoch, Name, Suite};
 
 use self::admission::Unnamed;
 use self::captives::Captives;
+use self::contradiction::Contradiction;
 pub use self::convergence::bound;
 use self::durability::Durability;
+use self::forgeries::Forgeries;
 use self::masks::Masks;
 use self::orders::Orders;
 use self::quorum::Quorum;
@@ -66,6 +70,14 @@ pub enum Invariant {
     Admission,
     /// Nothing that a leader sees tells that two runs without a name were one drone's.
     Unlinkability,
+    /// Nobody answers what came by the group from somebody without an identity; leaders answer what such a one asks them
+    /// rarely, and with nothing that only members could be told.
+    NoReflection,
+    /// What somebody without an identity says ends nobody's membership.
+    NoForgedEnd,
+    /// Who sees a leader sign two headers for one epoch, under whichever of its keys, follows none of its keys from then
+    /// on, and the KGC revokes it.
+    RefusedForGood,
 }
 
 impl fmt::Display for Invariant {
@@ -86,6 +98,9 @@ impl fmt::Display for Invariant {
             Self::OpensWhenReleased => "opens when released",
             Self::Admission => "admission",
             Self::Unlinkability => "unlinkability",
+            Self::NoReflection => "no reflection",
+            Self::NoForgedEnd => "no membership ended by a forgery",
+            Self::RefusedForGood => "refused for good",
         })
     }
 }
@@ -162,6 +177,8 @@ pub struct Invariants<S: Suite> {
     speech: Speech,
     quorum: Quorum,
     orders: Orders,
+    forgeries: Forgeries,
+    contradiction: Contradiction,
 }
 
 impl<S: Suite> Invariants<S> {
@@ -192,6 +209,8 @@ impl<S: Suite> Invariants<S> {
             speech: Speech::default(),
             quorum: Quorum::default(),
             orders: Orders::default(),
+            forgeries: Forgeries::default(),
+            contradiction: Contradiction::default(),
         }
     }
 
@@ -229,16 +248,8 @@ impl<S: Suite> Witness<S> for Invariants<S> {
             Node::Leader(ordinal) => self.saw_leader(world, turn, ordinal),
             Node::Edge(number) => self.saw_edge(world, turn, number),
         }
-        for event in turn.events() {
-            let proof = matches!(
-                event,
-                NodeEvent::Edge(quiver_role::EdgeEvent::Equivocation { .. })
-                    | NodeEvent::Leader(quiver_role::LeaderEvent::Equivocation { .. })
-            );
-            self.require(Invariant::Agreement, turn, !proof, || {
-                "has proof that a leader made an epoch twice".into()
-            });
-        }
+        self.saw_proofs(world, turn);
+        self.saw_answers(world, turn);
         self.saw_records(world, turn);
         self.saw_enrolment(world, turn);
         self.saw_speech(world, turn);

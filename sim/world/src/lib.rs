@@ -40,7 +40,7 @@ pub mod run;
 pub mod scenario;
 pub mod treasury;
 
-pub use self::action::Action;
+pub use self::action::{Action, Forgery};
 pub use self::air::{Air, AirSetup, labour, rekey_number};
 pub use self::disk::DiskState;
 #[doc(hidden)]

@@ -11,8 +11,8 @@ use quiver_role::Route;
 pub(crate) enum Due {
     /// Its deadline may have come.
     Wake,
-    /// A message arrives over a connection.
-    Message { via: u32, connection: u32, payload: Arc<[u8]> },
+    /// A message arrives over a connection, sent to this node alone or published to the group.
+    Message { via: u32, connection: u32, by_group: bool, payload: Arc<[u8]> },
     /// A connection stands.
     Connected { other: u32, connection: u32, route: Route },
     /// A connection is gone.

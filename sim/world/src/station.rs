@@ -26,7 +26,8 @@ pub(crate) enum Stimulus<C> {
     Deadline,
     Connected(Peer, Route),
     Disconnected(Peer),
-    Received(Peer, Arc<[u8]>),
+    /// Who handed the message over, whether it came by the group, and the message.
+    Received(Peer, bool, Arc<[u8]>),
     Command(C),
 }
 
@@ -163,7 +164,8 @@ where
             Stimulus::Deadline => drain.feed(clock, Input::Timeout, &mut rng),
             Stimulus::Connected(peer, route) => drain.feed(clock, Input::Connected { peer, route }, &mut rng),
             Stimulus::Disconnected(peer) => drain.feed(clock, Input::Disconnected { peer }, &mut rng),
-            Stimulus::Received(from, bytes) => {
+            // What the machine is not told is what `Sabotage::HideGroup` is about.
+            Stimulus::Received(from, _by_group, bytes) => {
                 drain.feed(clock, Input::Received { from, bytes: &bytes }, &mut rng)
             }
             Stimulus::Command(command) => drain.feed(clock, Input::Command(command), &mut rng),

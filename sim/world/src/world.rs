@@ -15,11 +15,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_ainq::{KgcId, Suite};
+use quiver_ainq::{Epoch, KgcId, Suite};
 use quiver_role::{Leader, edge::EdgeTiming, leader::LeaderTiming};
 use sha2::Sha256;
 
 pub use self::acting::spoken;
+use self::adversary::Adversary;
+pub(crate) use self::adversary::Doubled;
 use self::headers::Headers;
 use self::links::Links;
 pub use self::setup::{Disks, Setup, WorldError};
@@ -51,7 +53,9 @@ pub struct World<S: Suite> {
     leaders: Vec<Station<Leader<S>>>,
     edges: Vec<Option<Box<Station<Drone<S>>>>>,
     headers: Headers,
-    recorded: VecDeque<(Node, Arc<[u8]>)>,
+    /// Who sent it, whether to the group, and the message.
+    recorded: VecDeque<(Node, bool, Arc<[u8]>)>,
+    adversary: Adversary,
     /// KGCs that lie, and those whose operators have approved the second phase.
     lying: BTreeSet<KgcId>,
     approved: BTreeSet<KgcId>,
@@ -81,4 +85,6 @@ enum Errand {
     SlotKeys(u16),
     /// A period of credentials begins.
     Period,
+    /// Everybody is handed both headers that the leader with two keys signed for this epoch.
+    Cross(Epoch),
 }

@@ -23,7 +23,7 @@ impl Sightings {
     /// says to the whole group is the same for all.
     pub fn note<S: Suite>(&mut self, world: &World<S>, turn: &Turn) {
         let Node::Leader(_) = turn.node else { return };
-        if let Cause::Message { via: via @ Node::Edge(drone), payload } = &turn.cause
+        if let Cause::Message { via: via @ Node::Edge(drone), payload, .. } = &turn.cause
             && let Some(connection) = world.connection(turn.node, *via)
         {
             self.keep(world, turn.node, (*drone, connection), payload);

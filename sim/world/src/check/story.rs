@@ -90,7 +90,10 @@ fn told<S: Suite>(world: &World<S>, turn: &Turn) -> String {
         Cause::Deadline => ": deadline".into(),
         Cause::Connected(other) => format!(" meets {other}"),
         Cause::Disconnected(other) => format!(" loses {other}"),
-        Cause::Message { via, payload } => format!(" hears {} from {via}", kind(deployment, payload)),
+        Cause::Message { via, by_group, payload } => {
+            let way = if *by_group { "by the group, over" } else { "from" };
+            format!(" hears {} {way} {via}", kind(deployment, payload))
+        }
         Cause::Command(word) => format!(" is told to {word}"),
     };
     line.push_str(&cause);

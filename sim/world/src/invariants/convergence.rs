@@ -57,6 +57,7 @@ impl<S: Suite> Invariants<S> {
                 Some((Node::Edge(number), wrong))
             })
             .chain(self.unopened(world))
+            .chain(self.unrevoked(world))
             .collect()
     }
 

@@ -69,8 +69,13 @@ impl<S: Suite> Invariants<S> {
         }
         let before = self.held.get_mut(place).and_then(|before| std::mem::replace(before, held));
         if let Some(held) = held.filter(|held| before != Some(*held)) {
-            self.check_key(turn, number, &held);
+            match world.doubled(held.epoch) {
+                Some(doubled) => self.check_doubled(turn, doubled, &held),
+                None => self.check_key(turn, number, &held),
+            }
         }
+        self.saw_second_header(world, turn, number, before);
+        self.saw_forgery(world, turn, number, before);
     }
 
     /// An edge reported or can use this epoch: none before was newer.

@@ -48,6 +48,7 @@ impl<S: Suite> World<S> {
             Some(Errand::ComeBack(edge)) => turns.extend(self.come_back(edge)),
             Some(Errand::SlotKeys(ordinal)) => turns.extend(self.tell_slot_keys(ordinal)),
             Some(Errand::Period) => turns.extend(self.begin_period()),
+            Some(Errand::Cross(epoch)) => self.cross(epoch),
             Some(Errand::Act(action)) => {
                 self.act(&action, &mut turns);
                 return (turns, Some(*action));
@@ -86,6 +87,8 @@ impl<S: Suite> World<S> {
             Action::Lie { kgc, lies } => self.set_lying(*kgc, *lies),
             Action::Replay { pick, to } => self.replay(*pick, *to),
             Action::Usurp { edge, rounds } => self.usurp(*edge, *rounds),
+            Action::Forge { by, what, pick } => self.forge(*by, *what, *pick),
+            Action::DoubleTerm { rounds, split, crossing } => self.double_term(*rounds, *split, *crossing),
             command => self.command(command, turns),
         }
     }

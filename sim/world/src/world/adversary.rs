@@ -1,11 +1,14 @@
 //! What the adversary puts on the network.
 
-use std::collections::BTreeMap;
+mod forging;
+mod two_keys;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use quiver_ainq::{
-    Deployment, DroneKeypair, Element, Epoch, GroupContext, Identity, Label, Leadership, MasterSecret, Name,
-    Role, Roster, SecretValue, StrategyKind, Suite, Times, UnverifiedPartialKey,
+    Deployment, DroneKeypair, Element, Epoch, EpochOutput, GroupContext, Identity, Label, Leadership,
+    MasterSecret, Name, Role, Roster, SecretValue, Slot, Suite, Times, UnverifiedPartialKey,
 };
 use quiver_message::RekeyTemplate;
 use rand_chacha::ChaCha8Rng;
@@ -16,6 +19,19 @@ use crate::fleet::EPOCH_START;
 use crate::queue::Due;
 use crate::seeds::{self, Player};
 
+pub(crate) use self::two_keys::Doubled;
+
+/// What the adversary has sent.
+#[derive(Debug, Default)]
+pub(super) struct Adversary {
+    /// What nobody with an identity said, the newest last.
+    forged: VecDeque<Arc<[u8]>>,
+    /// Forged joins that wait for a challenge: by nonce, whose key they name.
+    joining: BTreeMap<[u8; 16], Vec<u8>>,
+    /// Epochs that the leader with two keys signed twice.
+    doubled: BTreeMap<Epoch, Doubled>,
+}
+
 impl<S: Suite> World<S> {
     /// Repeats a message to a node, over a connection that the node has.
     pub(super) fn replay(&mut self, pick: u64, to: Node) {
@@ -23,12 +39,12 @@ impl<S: Suite> World<S> {
         let Some(place) = pick.checked_rem(count).and_then(|place| usize::try_from(place).ok()) else {
             return;
         };
-        let Some((sender, payload)) = self.recorded.get(place).cloned() else { return };
-        self.insert(sender, to, payload);
+        let Some((sender, by_group, payload)) = self.recorded.get(place).cloned() else { return };
+        self.insert(sender, to, by_group, payload);
     }
 
     /// Puts a message on a connection of `to`: the one with `sender` if there is one.
-    fn insert(&mut self, sender: Node, to: Node, payload: Arc<[u8]>) {
+    fn insert(&mut self, sender: Node, to: Node, by_group: bool, payload: Arc<[u8]>) {
         let neighbours = self.neighbours(to);
         let via = [sender].into_iter().chain(neighbours).find_map(|via| {
             let connection = self.links.connection(via, to)?;
@@ -36,7 +52,7 @@ impl<S: Suite> World<S> {
         });
         if let Some((via, connection)) = via {
             let number = self.number(to);
-            self.queue.push(self.now, number, Due::Message { via, connection, payload });
+            self.queue.push(self.now, number, Due::Message { via, connection, by_group, payload });
         }
     }
 
@@ -50,7 +66,7 @@ impl<S: Suite> World<S> {
         for payload in [self.forged_term(term, ordinal), self.presumed_term(term, edge)].into_iter().flatten()
         {
             for to in (0..self.edge_count()).map(Node::Edge).chain((0..self.row.leaders).map(Node::Leader)) {
-                self.insert(Node::Leader(ordinal), to, Arc::clone(&payload));
+                self.insert(Node::Leader(ordinal), to, true, Arc::clone(&payload));
             }
         }
     }
@@ -64,7 +80,7 @@ impl<S: Suite> World<S> {
         let leader = issued(&own, "usurper", role, &mut rng, |identity, value, rng| {
             master.issue_partial_key(&own, identity, value, rng)
         })?;
-        let output = self.opened(term, &leader, &mut rng)?;
+        let output = self.opened(term, &leader, (Roster::new(), &BTreeMap::new()), &mut rng)?;
         let entry = output.entries.first().cloned().map(quiver_ainq::Part::Entry);
         let deployment = self.fleet.deployment();
         Some(RekeyTemplate::new(deployment, &output.header).message(entry.as_ref()).into())
@@ -81,7 +97,7 @@ impl<S: Suite> World<S> {
         };
         let model = issued(deployment, "model", role, &mut rng, issue)?;
         let drone = issued(deployment, &format!("captured-{edge}"), Role::Edge, &mut rng, issue)?;
-        let mut output = self.opened(term, &model, &mut rng)?;
+        let mut output = self.opened(term, &model, (Roster::new(), &BTreeMap::new()), &mut rng)?;
         output.header.core.leader = drone.public().clone();
         let entry = output.entries.first().cloned().map(quiver_ainq::Part::Entry);
         let digest = output.header.digest(deployment);
@@ -93,30 +109,26 @@ impl<S: Suite> World<S> {
         &self,
         term: u64,
         leader: &DroneKeypair<S>,
+        (roster, spares): (Roster<S>, &Spares<S>),
         rng: &mut ChaCha8Rng,
-    ) -> Option<quiver_ainq::EpochOutput<S>> {
+    ) -> Option<EpochOutput<S>> {
         let issued_at = EPOCH_START + self.now / 1_000_000_000;
-        let times = Times { issued_at, valid_until: issued_at + 600, revocation_number: 0 };
+        let valid_until = issued_at + self.setup.leader_timing.validity.as_secs().clamp(30, 600);
+        let times = Times { issued_at, valid_until, revocation_number: 0 };
         let context = GroupContext {
             deployment: self.fleet.deployment().clone(),
             group: self.fleet.group().clone(),
             leader: leader.public().clone(),
         };
-        let spares = BTreeMap::new();
-        let opened = Leadership::open_term(
-            context,
-            leader,
-            Roster::new(),
-            &spares,
-            term,
-            [0; 32],
-            &times,
-            StrategyKind::Flat,
-            rng,
-        );
+        let strategy = self.setup.strategy;
+        let opened =
+            Leadership::open_term(context, leader, roster, spares, term, [0; 32], &times, strategy, rng);
         opened.ok().map(|(_, output)| output)
     }
 }
+
+/// Members' spare points, with their numbers.
+type Spares<S> = BTreeMap<Slot, (u64, Element<S>)>;
 
 /// A keypair that a KGC, or a quorum, issued.
 fn issued<S: Suite>(

@@ -313,6 +313,7 @@ impl<S: Suite> World<S> {
             air.calm();
         }
         self.returns.clear();
+        self.cross_again();
         for id in std::mem::take(&mut self.lying) {
             self.set_lying(id, false);
         }

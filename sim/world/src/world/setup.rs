@@ -197,6 +197,7 @@ impl<S: Suite> World<S> {
             edges: (0..edges).map(edge).collect(),
             headers: Headers::default(),
             recorded: VecDeque::new(),
+            adversary: Adversary::default(),
             lying: BTreeSet::new(),
             approved: BTreeSet::new(),
             incognito: BTreeMap::new(),

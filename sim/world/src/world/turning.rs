@@ -54,7 +54,7 @@ fn print(turn: &Turn, row: Row, records: Sha256) -> [u8; 32] {
     hash.update(turn.at.as_nanos().to_be_bytes());
     hash.update(row.index(turn.node).to_be_bytes());
     match &turn.cause {
-        Cause::Message { via, payload } => {
+        Cause::Message { via, payload, .. } => {
             hash.update(row.index(*via).to_be_bytes());
             hash.update(payload);
         }
@@ -87,9 +87,9 @@ pub(super) fn stimulus<C>(row: Row, due: Due) -> Option<(Stimulus<C>, Cause)> {
     let peer = |number: u32, connection| row.peer(node(number), connection);
     Some(match due {
         Due::Wake => (Stimulus::Deadline, Cause::Deadline),
-        Due::Message { via, connection, payload } => (
-            Stimulus::Received(peer(via, connection), Arc::clone(&payload)),
-            Cause::Message { via: node(via), payload },
+        Due::Message { via, connection, by_group, payload } => (
+            Stimulus::Received(peer(via, connection), by_group, Arc::clone(&payload)),
+            Cause::Message { via: node(via), by_group, payload },
         ),
         Due::Connected { other, connection, route } => {
             (Stimulus::Connected(peer(other, connection), route), Cause::Connected(node(other)))
@@ -242,14 +242,20 @@ impl<S: Suite> World<S> {
             if self.recorded.len() == RECORDED {
                 self.recorded.pop_front();
             }
-            self.recorded.push_back((from, Arc::clone(payload)));
+            self.recorded.push_back((from, to == Destination::Group, Arc::clone(payload)));
+        }
+        if self.setup.sabotage == Sabotage::KeepProofs && self.is_proof(payload) {
+            return;
         }
         let at = u64::try_from(turn.at.as_nanos()).unwrap_or(NEVER);
         match to {
             Destination::Peer(peer) => {
                 let (node, connection) = self.row.behind(peer);
                 if self.links.connection(from, node) == Some(connection) {
-                    self.transmit(at, from, node, payload);
+                    if self.is_for_forger(node, payload) {
+                        return;
+                    }
+                    self.transmit(at, from, node, payload, false);
                 }
             }
             Destination::Group => self.spread(at, from, payload),
@@ -257,7 +263,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Gossip: a leader reaches everybody connected to it; an edge reaches its leader, which passes it on.
-    fn spread(&mut self, at: u64, from: Node, payload: &Arc<[u8]>) {
+    pub(super) fn spread(&mut self, at: u64, from: Node, payload: &Arc<[u8]>) {
         let hub = match from {
             Node::Leader(_) => from,
             _ => match self.links.hub_of(from) {
@@ -267,7 +273,7 @@ impl<S: Suite> World<S> {
         };
         let mut at = at;
         if hub != from {
-            let Some(heard) = self.transmit(at, from, hub, payload) else { return };
+            let Some(heard) = self.transmit(at, from, hub, payload, true) else { return };
             at = heard;
             if !self.network.reaches(from, hub) {
                 return;
@@ -282,19 +288,26 @@ impl<S: Suite> World<S> {
             match (&flight, &mut self.air) {
                 (Some(flight), Some(air)) if Air::joins(hub, to) => {
                     if air.hears(flight, to) {
-                        self.carry(at.saturating_add(nanos(flight.after)), (from, hub), to, payload);
+                        self.carry(at.saturating_add(nanos(flight.after)), (from, hub), to, payload, true);
                     } else {
                         self.network.lose(payload);
                     }
                 }
-                _ => self.carry(at, (from, hub), to, payload),
+                _ => self.carry(at, (from, hub), to, payload, true),
             }
         }
     }
 
     /// Sends a message to one node, over the radio if there is one between them. Gives when the radio is done with it,
     /// unless it was lost there.
-    fn transmit(&mut self, at: u64, from: Node, to: Node, payload: &Arc<[u8]>) -> Option<u64> {
+    pub(super) fn transmit(
+        &mut self,
+        at: u64,
+        from: Node,
+        to: Node,
+        payload: &Arc<[u8]>,
+        by_group: bool,
+    ) -> Option<u64> {
         let mut at = at;
         if let Some(air) = self.air.as_mut().filter(|_| Air::joins(from, to)) {
             match air.unicast(Duration::from_nanos(at), from, to, payload) {
@@ -305,18 +318,18 @@ impl<S: Suite> World<S> {
                 }
             }
         }
-        self.carry(at, (from, from), to, payload);
+        self.carry(at, (from, from), to, payload, by_group);
         Some(at)
     }
 
     /// Hands a message to the network; `via` is whom the receiver has it from.
-    fn carry(&mut self, at: u64, (from, via): (Node, Node), to: Node, payload: &Arc<[u8]>) {
+    fn carry(&mut self, at: u64, (from, via): (Node, Node), to: Node, payload: &Arc<[u8]>, by_group: bool) {
         let Some(connection) = self.links.connection(via, to) else { return };
         let mut last = self.last_between(via, to).map(|last| *last);
         let (hub, number) = (self.number(via), self.number(to));
         let queue = &mut self.queue;
         self.network.carry(from, to, payload, &mut |arrival| {
-            let due = Due::Message { via: hub, connection, payload: arrival.payload };
+            let due = Due::Message { via: hub, connection, by_group, payload: arrival.payload };
             let mut arrives = at.saturating_add(arrival.after);
             if let Some(last) = &mut last {
                 arrives = arrives.max(*last);

@@ -1,0 +1,107 @@
+//! A leader that signs two headers for one epoch, each under another of its keys: who sees both has proof, follows none of
+//! its keys from then on, and the KGC that is told revokes it.
+
+use std::collections::BTreeSet;
+
+use quiver_ainq::{SignedRevocationList, Suite};
+use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent};
+
+use super::keys::show;
+use super::{Held, Invariant, Invariants, died};
+use crate::world::Doubled;
+use crate::{Cause, Node, NodeEvent, Turn, World};
+
+/// What became of the leader with two keys.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Contradiction {
+    /// Who has proof.
+    refusing: BTreeSet<Node>,
+    /// A leader has: it keeps the proof for the KGCs.
+    kept: bool,
+    /// A KGC of several said that it is to be revoked.
+    wanted: bool,
+}
+
+impl<S: Suite> Invariants<S> {
+    /// How many nodes have had proof that a leader contradicted itself.
+    pub fn convinced(&self) -> usize {
+        self.contradiction.refusing.len()
+    }
+
+    /// Proof against a leader: there is none against those that are honest.
+    pub(super) fn saw_proofs(&mut self, world: &World<S>, turn: &Turn) {
+        for event in turn.events() {
+            let epoch = match event {
+                NodeEvent::Edge(EdgeEvent::Equivocation { epoch, .. }) => *epoch,
+                NodeEvent::Leader(LeaderEvent::Equivocation { epoch, .. }) => {
+                    self.contradiction.kept |= world.doubled(*epoch).is_some();
+                    *epoch
+                }
+                NodeEvent::Kgc(KgcEvent::RevocationListWanted(list)) => {
+                    self.contradiction.wanted |= list.serials.contains(&World::<S>::doubled_serial());
+                    continue;
+                }
+                _ => continue,
+            };
+            self.require(Invariant::Agreement, turn, world.doubled(epoch).is_some(), || {
+                "has proof that a leader made an epoch twice".into()
+            });
+            self.contradiction.refusing.insert(turn.node);
+        }
+    }
+
+    /// An edge took up an epoch of the leader with two keys.
+    pub(super) fn check_doubled(&mut self, turn: &Turn, doubled: &Doubled, held: &Held) {
+        self.require(Invariant::Agreement, turn, doubled.digests.contains(&held.digest), || {
+            format!("holds epoch {}, which its leader did not sign", show(held.epoch))
+        });
+        let refuses = self.contradiction.refusing.contains(&turn.node);
+        self.require(Invariant::RefusedForGood, turn, !refuses, || {
+            format!("follows to epoch {} a leader against which it had proof", show(held.epoch))
+        });
+    }
+
+    /// An edge that holds one header of an epoch and is handed the other has proof.
+    pub(super) fn saw_second_header(
+        &mut self,
+        world: &World<S>,
+        turn: &Turn,
+        number: u32,
+        before: Option<Held>,
+    ) {
+        let Cause::Message { payload, .. } = &turn.cause else { return };
+        let Some((held, (epoch, digest))) = before.zip(world.doubled_header(payload)) else { return };
+        let Some(doubled) = world.doubled(epoch) else { return };
+        let valid = world.clock(turn.node).unix < doubled.valid_until;
+        let concerned = held.epoch == epoch && held.digest != digest && valid && !world.is_unnamed(number);
+        // A list may say before the proof does that nothing it signs counts.
+        let known = self.contradiction.refusing.contains(&turn.node) || self.is_revoked(world);
+        if !concerned || known || died(turn) || world.stalled(turn.node) {
+            return;
+        }
+        let proven =
+            turn.events().any(|event| matches!(event, NodeEvent::Edge(EdgeEvent::Equivocation { .. })));
+        self.require(Invariant::RefusedForGood, turn, proven, || {
+            format!("has seen two headers of epoch {} under one serial and has no proof of it", show(epoch))
+        });
+    }
+
+    /// Whether the KGC has revoked the leader with two keys, or one of several wants to.
+    fn is_revoked(&self, world: &World<S>) -> bool {
+        let names = |bytes: &[u8]| {
+            let list = SignedRevocationList::<S>::decode(bytes).ok()?;
+            let list = list.verify(world.fleet().deployment()).ok()?;
+            Some(list.serials.contains(&World::<S>::doubled_serial()))
+        };
+        let listed = (1..=world.kgc_count())
+            .filter_map(|kgc| names(world.kgc(kgc)?.signed_revocations()?))
+            .any(|named| named);
+        self.contradiction.wanted || listed
+    }
+
+    /// A leader that has proof hands it to the KGC, which needs nobody's word to act on it.
+    pub(super) fn unrevoked(&self, world: &World<S>) -> Option<(Node, String)> {
+        let pending = self.contradiction.kept && !self.is_revoked(world);
+        pending.then(|| (Node::Kgc(1), "has not revoked a leader against which there is proof".into()))
+    }
+}

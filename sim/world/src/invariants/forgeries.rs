@@ -1,0 +1,104 @@
+//! What somebody without an identity gets by what it makes up: nothing that multiplies, and nobody's membership.
+
+use std::collections::BTreeMap;
+
+use quiver_ainq::{Header, Kind, Suite};
+use quiver_message::Message;
+use quiver_role::Destination;
+
+use super::keys::show;
+use super::{Held, Invariant, Invariants, died};
+use crate::{Cause, Effect, Node, Turn, World};
+
+/// How often one node answers unauthenticated questions of one peer at most, within a second.
+const MOST: u32 = 10;
+
+/// How often nodes answered.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Forgeries {
+    seen: u64,
+    /// By node and by whom it answered: in which second, and how often.
+    answered: BTreeMap<(Node, Node), (u64, u32)>,
+}
+
+impl<S: Suite> Invariants<S> {
+    /// How many forged messages arrived.
+    pub fn forgeries(&self) -> u64 {
+        self.forgeries.seen
+    }
+
+    /// A node took a forged message: who answers it, and how often.
+    pub(super) fn saw_answers(&mut self, world: &World<S>, turn: &Turn) {
+        let Cause::Message { via, by_group, payload } = &turn.cause else { return };
+        if !world.is_forged(payload) {
+            return;
+        }
+        self.forgeries.seen += 1;
+        let answers: Vec<Message<S>> =
+            turn.effects.iter().filter_map(|effect| answer(world, turn, *via, effect)).collect();
+        if *by_group {
+            self.require(Invariant::NoReflection, turn, answers.is_empty(), || {
+                format!("answers what came by the group, with {} messages", answers.len())
+            });
+            return;
+        }
+        for answer in &answers {
+            let told = matches!(answer, Message::CatchUpReply(reply) if reply.tag != [0; 32]);
+            self.require(Invariant::NoReflection, turn, !told, || {
+                "says under a fresh tag which epoch is the newest, to who has not shown to be a member".into()
+            });
+        }
+        let second = turn.at.as_secs();
+        let (since, count) = self.forgeries.answered.entry((turn.node, *via)).or_insert((second, 0));
+        if *since != second {
+            (*since, *count) = (second, 0);
+        }
+        *count += u32::try_from(answers.len()).unwrap_or(u32::MAX);
+        let count = *count;
+        self.require(Invariant::NoReflection, turn, count <= MOST, || {
+            format!("answers {via} {count} times within a second, and cannot know who it is")
+        });
+    }
+
+    /// An edge took a forged message: what it was a member of, it is.
+    pub(super) fn saw_forgery(&mut self, world: &World<S>, turn: &Turn, number: u32, before: Option<Held>) {
+        let Cause::Message { payload, .. } = &turn.cause else { return };
+        let Some(held) = before.filter(|_| world.is_forged(payload) && !died(turn)) else { return };
+        let message = Message::<S>::decode(world.fleet().deployment(), payload);
+        if let Ok(Message::Rekey(rekey)) = message
+            && ends(&rekey.header, &held)
+        {
+            return;
+        }
+        let now = world.edge(number).and_then(|edge| edge.status().epoch);
+        self.require(Invariant::NoForgedEnd, turn, now >= Some(held.epoch), || {
+            format!("gave up epoch {} for what somebody without an identity said", show(held.epoch))
+        });
+    }
+}
+
+/// Whether a header may well end the membership of who held this: it is newer, it is genuine, and says so itself.
+fn ends<S: Suite>(header: &Header<S>, held: &Held) -> bool {
+    let core = &header.core;
+    let says_so = core.kind == Kind::Rekey || !core.absent.is_empty();
+    core.epoch > held.epoch && says_so
+}
+
+/// What a node sends in answer, if an effect is one.
+fn answer<S: Suite>(world: &World<S>, turn: &Turn, via: Node, effect: &Effect) -> Option<Message<S>> {
+    let Effect::Sent { to: Destination::Peer(peer), payload } = effect else { return None };
+    let to = world.behind(*peer).0;
+    let message = Message::<S>::decode(world.fleet().deployment(), payload).ok()?;
+    let answers = match &message {
+        // Leaders resend to members in the same step: to them, not to who asks.
+        Message::Rekey(_) => to == via,
+        Message::Ack(_) | Message::RevocationList(_) => to == via || matches!(turn.node, Node::Edge(_)),
+        Message::CatchUpReply(_)
+        | Message::JoinChallenge(_)
+        | Message::Refusal(_)
+        | Message::SpareAck(_)
+        | Message::Welcome(_) => to == via,
+        _ => false,
+    };
+    answers.then_some(message)
+}

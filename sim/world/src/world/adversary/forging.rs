@@ -1,0 +1,240 @@
+//! What somebody without an identity can make up: questions, headers with other entries, altered messages, forged
+//! signatures, joins in others' names.
+//!
+//! It goes over the connections of an edge: of a stranger, or of a member none of whose keys are used.
+
+use std::sync::Arc;
+
+use quiver_ainq::{
+    DroneKeypair, Entry, Frame, Header, Identity, Label, Name, Part, Role, SecretValue, Suite,
+};
+use quiver_message::{
+    CatchUpRequest, GroupMessage, JoinChallenge, JoinHello, JoinRequest, Message, Rekey, RevocationQuery,
+    Source,
+};
+use rand_chacha::ChaCha8Rng;
+use rand_core::RngCore;
+
+use super::{World, issued};
+use crate::seeds::{self, Player, below};
+use crate::{Forgery, Node};
+
+/// How many forged messages are known as such at a time.
+const KEPT: usize = 512;
+/// How many messages back it looks for something to alter.
+const HEARD: usize = 256;
+/// How often it asks leaders at once.
+pub(crate) const QUESTIONS: u32 = 16;
+
+impl<S: Suite> World<S> {
+    /// Whether nobody with an identity said this.
+    pub(crate) fn is_forged(&self, payload: &Arc<[u8]>) -> bool {
+        self.adversary.forged.iter().any(|forged| Arc::ptr_eq(forged, payload))
+    }
+
+    /// Sends what somebody made up.
+    pub(in crate::world) fn forge(&mut self, by: u32, what: Forgery, pick: u64) {
+        let mut rng = seeds::generator(self.setup.seed ^ pick, Player::Adversary);
+        match what {
+            Forgery::RevocationQuery => {
+                self.publish(by, self.encoded(&Message::RevocationQuery(RevocationQuery { number: 0 })));
+                for _ in 0..QUESTIONS {
+                    self.ask_leaders(
+                        by,
+                        self.encoded(&Message::RevocationQuery(RevocationQuery { number: 0 })),
+                    );
+                }
+            }
+            Forgery::KnownHeader => {
+                let header = self.heard_header(&mut rng, |_| true);
+                self.publish_header(by, header, None);
+            }
+            Forgery::Entry => {
+                let header =
+                    self.heard_header(&mut rng, |header| header.core.kind == quiver_ainq::Kind::Open);
+                let slot = u32::try_from(below(&mut rng, u64::from(self.edge_count()))).unwrap_or(0);
+                let q = Some(below(&mut rng, 3));
+                self.publish_header(by, header, Some(Part::Entry(Entry { slot, q, wrap: [0; 32] })));
+            }
+            Forgery::Altered => {
+                if let Some(bytes) = self.altered(&mut rng) {
+                    self.publish(by, bytes);
+                }
+            }
+            Forgery::SignedMessage => {
+                if let Some(message) = self.signed_message(&mut rng) {
+                    self.publish(by, self.encoded(&Message::GroupMessage(message)));
+                }
+            }
+            Forgery::JoinRequest => self.forge_join(by, &mut rng),
+            Forgery::CatchUps => {
+                for slot in 0..QUESTIONS {
+                    let request = self.catch_up_request(slot, &mut rng);
+                    self.ask_leaders(by, self.encoded(&Message::CatchUpRequest(request)));
+                }
+            }
+        }
+    }
+
+    fn encoded(&self, message: &Message<S>) -> Vec<u8> {
+        message.encode(self.fleet.deployment())
+    }
+
+    /// Notes who did not say it.
+    fn forged(&mut self, bytes: Vec<u8>) -> Arc<[u8]> {
+        let payload: Arc<[u8]> = bytes.into();
+        if self.adversary.forged.len() == KEPT {
+            self.adversary.forged.pop_front();
+        }
+        self.adversary.forged.push_back(Arc::clone(&payload));
+        payload
+    }
+
+    fn publish(&mut self, by: u32, bytes: Vec<u8>) {
+        let payload = self.forged(bytes);
+        self.spread(self.now, Node::Edge(by), &payload);
+    }
+
+    fn ask_leaders(&mut self, by: u32, bytes: Vec<u8>) {
+        let payload = self.forged(bytes);
+        for leader in (0..self.row.leaders).map(Node::Leader) {
+            if self.links.connection(Node::Edge(by), leader).is_some() {
+                self.transmit(self.now, Node::Edge(by), leader, &payload, false);
+            }
+        }
+    }
+
+    fn publish_header(&mut self, by: u32, header: Option<Header<S>>, part: Option<Part>) {
+        if let Some(header) = header {
+            self.publish(by, self.encoded(&Message::Rekey(Rekey { header, part })));
+        }
+    }
+
+    /// A header that leaders sent: most often the newest, else one before it.
+    fn heard_header(&self, rng: &mut ChaCha8Rng, wanted: impl Fn(&Header<S>) -> bool) -> Option<Header<S>> {
+        let deployment = self.fleet.deployment();
+        let skipped = if rng.next_u32().is_multiple_of(4) { below(rng, 64) } else { 0 };
+        let heard = self.recorded.iter().rev().take(HEARD);
+        let headers =
+            heard.filter_map(|(from, _, payload)| match (from, Message::<S>::decode(deployment, payload)) {
+                (Node::Leader(_), Ok(Message::Rekey(rekey))) => Some(rekey.header),
+                (Node::Leader(_), Ok(Message::CatchUpReply(reply))) => Some(reply.header),
+                (Node::Leader(_), Ok(Message::Welcome(welcome))) => Some(welcome.header),
+                _ => None,
+            });
+        headers.filter(wanted).take(usize::try_from(skipped).unwrap_or(0) + 1).last()
+    }
+
+    /// Something that was published, with up to eight bits of its last third flipped.
+    fn altered(&self, rng: &mut ChaCha8Rng) -> Option<Vec<u8>> {
+        let published: Vec<&Arc<[u8]>> =
+            self.recorded.iter().rev().take(HEARD).filter(|it| it.1).map(|(_, _, payload)| payload).collect();
+        let place = usize::try_from(below(rng, published.len() as u64)).ok()?;
+        let mut bytes = published.get(place)?.to_vec();
+        let first = bytes.len() - bytes.len() / 3;
+        for _ in 0..1 + rng.next_u32() % 8 {
+            let at = first + usize::try_from(below(rng, (bytes.len() - first) as u64)).unwrap_or(0);
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte ^= 1 << (rng.next_u32() % 8);
+            }
+        }
+        Some(bytes)
+    }
+
+    /// A drone that was enrolled elsewhere, for signatures that are well-formed.
+    fn nobody(&self, rng: &mut ChaCha8Rng) -> Option<DroneKeypair<S>> {
+        let deployment = self.fleet.deployment();
+        issued(deployment, "nobody", Role::Edge, rng, |identity: &Identity, value, rng| {
+            self.fleet.treasury().issue(deployment, identity, value, rng)
+        })
+    }
+
+    /// A member whose name is used.
+    fn victim(&self, rng: &mut ChaCha8Rng) -> Option<quiver_ainq::DronePublicKey<S>> {
+        let victims =
+            (0..self.edge_count()).filter_map(|edge| Some(self.edge(edge)?.keypair()?.public().clone()));
+        let victims: Vec<_> = victims.collect();
+        let place = usize::try_from(below(rng, victims.len() as u64)).ok()?;
+        victims.get(place).cloned()
+    }
+
+    fn signed_message(&self, rng: &mut ChaCha8Rng) -> Option<GroupMessage<S>> {
+        let epochs = (0..self.row.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch);
+        let mut frame = Frame {
+            slot: u32::try_from(below(rng, u64::from(self.edge_count()))).ok()?,
+            boot_no: u32::MAX,
+            salt: Default::default(),
+            counter: 0,
+            ciphertext: vec![0; 40],
+        };
+        rng.fill_bytes(&mut frame.salt);
+        rng.fill_bytes(&mut frame.ciphertext);
+        let signature =
+            self.nobody(rng)?.sign(self.fleet.deployment(), Label::Command, &frame.ciphertext, rng);
+        let source = Some(Source { drone: self.victim(rng)?, signature });
+        let channel = Name::new("talk").ok()?;
+        let (group, epoch) = (self.fleet.group().clone(), epochs.max()?);
+        Some(GroupMessage { group, epoch, channel, frame, source })
+    }
+
+    fn catch_up_request(&self, slot: u32, rng: &mut ChaCha8Rng) -> CatchUpRequest {
+        let (mut number, mut held, mut tag) = ([0; 16], [0; 32], [0; 32]);
+        rng.fill_bytes(&mut number);
+        rng.fill_bytes(&mut held);
+        rng.fill_bytes(&mut tag);
+        CatchUpRequest { group: self.fleet.group().clone(), slot, number, held, tag }
+    }
+
+    /// Asks for a challenge in a member's name.
+    fn forge_join(&mut self, by: u32, rng: &mut ChaCha8Rng) {
+        let Some(victim) = self.victim(rng) else { return };
+        let mut nonce = [0; 16];
+        rng.fill_bytes(&mut nonce);
+        let drone = victim.encode();
+        self.adversary.joining.insert(nonce, drone.clone());
+        let hello = JoinHello { group: self.fleet.group().clone(), drone, nonce };
+        self.ask_leaders(by, self.encoded(&Message::JoinHello(hello)));
+    }
+
+    /// Whether a message is the challenge for a forged join; then that goes on.
+    pub(in crate::world) fn is_for_forger(&mut self, to: Node, payload: &[u8]) -> bool {
+        let Node::Edge(by) = to else { return false };
+        if self.adversary.joining.is_empty() {
+            return false;
+        }
+        let Ok(Message::JoinChallenge(challenge)) = Message::<S>::decode(self.fleet.deployment(), payload)
+        else {
+            return false;
+        };
+        let Some(drone) = self.adversary.joining.get(&challenge.nonce).cloned() else { return false };
+        if let Some(request) = self.forged_request(&challenge, drone) {
+            self.ask_leaders(by, self.encoded(&Message::JoinRequest(request)));
+        }
+        true
+    }
+
+    fn forged_request(&self, challenge: &JoinChallenge<S>, drone: Vec<u8>) -> Option<JoinRequest> {
+        let seed = u64::from_be_bytes(*challenge.nonce.first_chunk()?);
+        let mut rng = seeds::generator(self.setup.seed ^ seed, Player::Adversary);
+        let (nobody, point) = (self.nobody(&mut rng)?, SecretValue::<S>::generate(&mut rng));
+        let mut sign =
+            |label| nobody.sign(self.fleet.deployment(), label, &challenge.nonce, &mut rng).encode();
+        let (spare_signature, signature) = (sign(Label::Spare), sign(Label::Join));
+        Some(JoinRequest {
+            group: self.fleet.group().clone(),
+            drone,
+            nonce: challenge.nonce,
+            challenge: challenge.challenge,
+            ephemeral: point.public().as_bytes().to_vec(),
+            spare_q: 1,
+            spare_point: point.public().as_bytes().to_vec(),
+            spare_signature,
+            signature,
+        })
+    }
+
+    /// Whether a message is proof against a leader.
+    pub(in crate::world) fn is_proof(&self, payload: &[u8]) -> bool {
+        matches!(Message::<S>::decode(self.fleet.deployment(), payload), Ok(Message::EquivocationProof(_)))
+    }
+}

@@ -1,0 +1,185 @@
+//! A leader that has two keys under one serial: it opens one term under each of them, and tells some members the one and
+//! some the other.
+//!
+//! Several KGCs give a drone as many keys as it runs rounds for one token: same identity, same P, another R. Both terms
+//! are valid; that they contradict each other shows only by the serial in both identities.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiver_ainq::{
+    DroneKeypair, Entry, Epoch, EpochOutput, Identity, Name, Part, Role, Roster, SecretValue, SparePair,
+    Suite, UnixTime,
+};
+use quiver_message::RekeyTemplate;
+use rand_chacha::ChaCha8Rng;
+
+use super::{Spares, World};
+use crate::Node;
+use crate::fleet::EPOCH_START;
+use crate::network::nanos;
+use crate::queue::Due;
+use crate::seeds::{self, Player};
+use crate::world::Errand;
+
+/// The id of the token that all keys of the leader were issued for.
+const SERIAL: [u8; 16] = [0x2d; 16];
+/// How long after the end of all faults everybody is handed both headers once more.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// An epoch that was signed twice.
+#[derive(Clone, Debug)]
+pub(crate) struct Doubled {
+    /// D of both headers.
+    pub(crate) digests: [[u8; 32]; 2],
+    pub(crate) valid_until: UnixTime,
+    /// Both headers, without anybody's entry.
+    headers: [Arc<[u8]>; 2],
+    /// Every message in which the first of them was sent, and the second.
+    sent: [Vec<Arc<[u8]>>; 2],
+}
+
+impl<S: Suite> World<S> {
+    /// The epoch, if the leader with two keys signed it.
+    pub(crate) fn doubled(&self, epoch: Epoch) -> Option<&Doubled> {
+        self.adversary.doubled.get(&epoch)
+    }
+
+    /// The id of the token of the leader with two keys.
+    pub(crate) const fn doubled_serial() -> [u8; 16] {
+        SERIAL
+    }
+
+    /// Which of the two headers of which epoch a message carries, if it is one of the leader with two keys.
+    pub(crate) fn doubled_header(&self, payload: &Arc<[u8]>) -> Option<(Epoch, [u8; 32])> {
+        let carries = |(epoch, doubled): (&Epoch, &Doubled)| {
+            let same = |sent: &Vec<Arc<[u8]>>| sent.iter().any(|known| Arc::ptr_eq(known, payload));
+            let which = doubled.sent.iter().position(same)?;
+            Some((*epoch, *doubled.digests.get(which)?))
+        };
+        self.adversary.doubled.iter().find_map(carries)
+    }
+
+    /// Opens a term under both keys.
+    pub(in crate::world) fn double_term(&mut self, rounds: u32, split: u64, crossing: Duration) {
+        let edges = (0..self.edge_count()).filter_map(|edge| self.edge(edge)?.status().epoch);
+        let leaders = (0..self.row.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch);
+        let newest = edges.chain(leaders).max().map_or(0, |epoch| epoch.round());
+        let ordinal = self.row.leaders;
+        let term = Epoch::term_of(newest.saturating_add(u64::from(rounds.max(1))), ordinal);
+        let mut rng = seeds::generator(self.setup.seed ^ term ^ split, Player::Adversary);
+        let Some(keys) = self.two_keys(ordinal, &mut rng) else { return };
+        let (roster, spares, seats) = self.seats();
+        let mut open = |key| self.opened(term, key, (roster.clone(), &spares), &mut rng);
+        let [Some(first), Some(second)] = keys.each_ref().map(&mut open) else { return };
+        let epoch = Epoch { term, counter: 1 };
+        let outputs = [first, second];
+        let deployment = self.fleet.deployment();
+        let templates = outputs.each_ref().map(|output| RekeyTemplate::new(deployment, &output.header));
+        let headers = templates.each_ref().map(|template| Arc::<[u8]>::from(template.message(None)));
+        let mut doubled = Doubled {
+            digests: outputs.each_ref().map(|output| output.digest),
+            valid_until: outputs.iter().map(|output| output.header.core.valid_until).min().unwrap_or(0),
+            sent: headers.each_ref().map(|header| vec![Arc::clone(header)]),
+            headers,
+        };
+        let mut told = Vec::new();
+        for (edge, slot) in seats {
+            let which = usize::from(split >> (edge % 63) & 1 == 1);
+            let (Some(output), Some(template)) = (outputs.get(which), templates.get(which)) else { continue };
+            let Some(entry) = entry(output, slot) else { continue };
+            let payload: Arc<[u8]> = template.message(Some(&Part::Entry(entry))).into();
+            if let Some(sent) = doubled.sent.get_mut(which) {
+                sent.push(Arc::clone(&payload));
+            }
+            told.push((Node::Edge(edge), payload));
+        }
+        // Leaders learn of one of them at once; who has deputies is told by whichever comes first.
+        let which = usize::from(split >> 63 == 1);
+        if let Some(header) = doubled.headers.get(which) {
+            told.extend((0..self.row.leaders).map(|leader| (Node::Leader(leader), Arc::clone(header))));
+        }
+        self.adversary.doubled.insert(epoch, doubled);
+        for (to, payload) in told {
+            self.hand(to, payload);
+        }
+        self.plan(crossing, Errand::Cross(epoch));
+    }
+
+    /// Both keys: one identity, one P, two R.
+    fn two_keys(&self, ordinal: u16, rng: &mut ChaCha8Rng) -> Option<[DroneKeypair<S>; 2]> {
+        let deployment = self.fleet.deployment();
+        let identity = Identity {
+            serial: SERIAL,
+            name: Name::new("two-keys").ok()?,
+            role: Role::Leader { group: self.fleet.group().clone(), ordinal },
+            groups: Vec::new(),
+            not_after: EPOCH_START * 2,
+        };
+        let secret = SecretValue::generate(rng);
+        let mut issue = || {
+            let partial = self.fleet.treasury().issue(deployment, &identity, &secret.public(), rng);
+            partial.verify(deployment, &identity, &secret).ok()
+        };
+        Some([issue()?, issue()?])
+    }
+
+    /// Who sits where and has published which spare point: whoever stood by for a leader of the group knows it.
+    fn seats(&self) -> (Roster<S>, Spares<S>, Vec<(u32, u32)>) {
+        let (mut roster, mut spares, mut seats) = (Roster::new(), BTreeMap::new(), Vec::new());
+        for edge in 0..self.edge_count() {
+            let Some(machine) = self.edge(edge) else { continue };
+            let Some((slot, state)) = machine.status().slot.zip(machine.captured()) else { continue };
+            // The current one comes first.
+            let spare = state.spares.first().and_then(|spare| SparePair::<S>::decode(spare).ok());
+            let Some(spare) = spare else { continue };
+            // Two memberships of one slot, in different terms: one of them is over.
+            if roster.insert(slot, state.public.clone()).is_ok() {
+                spares.insert(slot, (spare.q(), *spare.point()));
+                seats.push((edge, slot));
+            }
+        }
+        (roster, spares, seats)
+    }
+
+    /// Everybody is handed both headers of an epoch.
+    pub(in crate::world) fn cross(&mut self, epoch: Epoch) {
+        let Some(doubled) = self.adversary.doubled.get(&epoch) else { return };
+        let headers = doubled.headers.clone();
+        let leaders = (0..self.row.leaders).map(Node::Leader);
+        let all: Vec<Node> = leaders.chain((0..self.edge_count()).map(Node::Edge)).collect();
+        for to in all {
+            for header in &headers {
+                self.hand(to, Arc::clone(header));
+            }
+        }
+    }
+
+    /// Once all faults are over, nobody can be kept from seeing both.
+    pub(in crate::world) fn cross_again(&mut self) {
+        let epochs: Vec<Epoch> = self.adversary.doubled.keys().copied().collect();
+        for epoch in epochs {
+            self.plan(AGAIN, Errand::Cross(epoch));
+        }
+    }
+
+    /// Hands a message to a node, as gossip that comes over the hub, or over any neighbour if it is the hub.
+    fn hand(&mut self, to: Node, payload: Arc<[u8]>) {
+        let hub = self.links.hub_of(to);
+        let via = hub.or_else(|| {
+            let edges = (0..self.edge_count()).map(Node::Edge);
+            edges.into_iter().find(|edge| self.links.connection(*edge, to).is_some())
+        });
+        let Some((via, connection)) = via.and_then(|via| Some((via, self.links.connection(via, to)?))) else {
+            return;
+        };
+        let (via, number) = (self.number(via), self.number(to));
+        let at = self.now + nanos(self.setup.faults.delay);
+        self.queue.push(at, number, Due::Message { via, connection, by_group: true, payload });
+    }
+}
+
+fn entry<S: Suite>(output: &EpochOutput<S>, slot: u32) -> Option<Entry> {
+    output.entries.iter().find(|entry| entry.slot == slot).cloned()
+}
