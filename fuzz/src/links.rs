@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quiver_link::{
     BoardEndpoint, Destination, GatewayEndpoint, Limits, LineDecoder, MAX_LINE_FRAME, RadioFrame, Report,
-    Route, ToBoard, ToGateway, Wants, encode_line,
+    Route, ToBoard, ToGateway, Via, Wants, encode_line,
 };
 
 /// The longest message of the endpoints here.
@@ -58,7 +58,7 @@ pub fn endpoints(bytes: &[u8]) {
     let mut pair = Pair { now: Duration::ZERO, board: board(), gateway: gateway() };
     pair.exchange();
     let _ = pair.board.send(&ToGateway::Transmit { to: Destination::Group, payload: vec![1; 1500] });
-    let _ = pair.gateway.send(&ToBoard::Received { from: 1, bytes: vec![2; 1500] });
+    let _ = pair.gateway.send(&ToBoard::Received { from: 1, via: Via::Peer, bytes: vec![2; 1500] });
     let mut input = bytes;
     while let Some((&head, rest)) = input.split_first() {
         let (datagram, rest) = rest.split_at(usize::from(head / 2).min(rest.len()));
@@ -133,7 +133,7 @@ pub fn message_seeds() -> Vec<Vec<u8>> {
         ToGateway::Report(Report::default()).encode(),
         ToBoard::Connected { peer: 1, route: Route::Kgc }.encode(),
         ToBoard::Disconnected { peer: 1 }.encode(),
-        ToBoard::Received { from: 1, bytes: b"heard".to_vec() }.encode(),
+        ToBoard::Received { from: 1, via: Via::Peer, bytes: b"heard".to_vec() }.encode(),
     ]
 }
 

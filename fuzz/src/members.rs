@@ -11,7 +11,7 @@ use quiver_quorum::PublicShares;
 use quiver_role::quorum::{Charter, Ibe};
 use quiver_role::{
     Destination, Input, Machine, Now, Output, Peer, QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord,
-    Route,
+    Route, Via,
 };
 use rand_chacha::ChaCha20Rng;
 
@@ -131,7 +131,7 @@ impl Past {
                 tell(
                     &mut past,
                     to,
-                    Input::Received { from: Peer(from as u64), bytes: &bytes },
+                    Input::Received { from: Peer(from as u64), via: Via::Peer, bytes: &bytes },
                     second,
                     &mut queue,
                 );
@@ -234,16 +234,28 @@ fn play(u: &mut Unstructured<'_>) -> arbitrary::Result<()> {
             3 => {
                 let bytes = mutate(u, heard.clone(), heard)?;
                 let from = Peer(u64::from(u.int_in_range(1..=4_u16)?));
-                node.handle_input(now(seconds), Input::Received { from, bytes: &bytes }, &mut rng);
+                node.handle_input(
+                    now(seconds),
+                    Input::Received { from, via: Via::Peer, bytes: &bytes },
+                    &mut rng,
+                );
             }
             4 => node.handle_input(now(seconds), Input::Timeout, &mut rng),
             5..=9 => {
                 let (from, bytes) = (Peer(u64::from(*from)), mutate(u, heard.clone(), heard)?);
-                node.handle_input(now(seconds), Input::Received { from, bytes: &bytes }, &mut rng);
+                node.handle_input(
+                    now(seconds),
+                    Input::Received { from, via: Via::Peer, bytes: &bytes },
+                    &mut rng,
+                );
             }
             _ => {
                 let from = Peer(u64::from(*from));
-                node.handle_input(now(seconds), Input::Received { from, bytes: heard }, &mut rng);
+                node.handle_input(
+                    now(seconds),
+                    Input::Received { from, via: Via::Peer, bytes: heard },
+                    &mut rng,
+                );
             }
         }
         drain(&mut node, &mut stored);

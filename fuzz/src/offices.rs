@@ -14,7 +14,7 @@ use quiver_role::attributes::{
     Answer, Authority, FetchEvent, FetchTiming, Fetcher, FetcherConfig, KeyMaker, MakeError, Office,
     OfficeConfig, Question,
 };
-use quiver_role::{Input, Machine, Now, Output, Peer, Route};
+use quiver_role::{Input, Machine, Now, Output, Peer, Route, Via};
 use quiver_service::keyring::{Entry, HeldKey, Keyring};
 use rand_chacha::rand_core::CryptoRngCore;
 
@@ -168,7 +168,7 @@ const PEER: Peer = Peer(1);
 
 /// Feeds a machine with one message and drains it.
 fn feed<M: Machine>(machine: &mut M, bytes: &[u8]) -> (Vec<Vec<u8>>, Vec<M::Event>) {
-    machine.handle_input(NOW, Input::Received { from: PEER, bytes }, &mut rng(71));
+    machine.handle_input(NOW, Input::Received { from: PEER, via: Via::Peer, bytes }, &mut rng(71));
     drain(machine)
 }
 

@@ -11,7 +11,7 @@ use quiver_quorum::{Parameters, PublicShares, SecretShare, dealer};
 use quiver_role::edge::EdgeTiming;
 use quiver_role::{
     Destination, Edge, EdgeConfig, Input, Kgc, KgcConfig, KgcRecord, Kgcs, Machine, MasterShare, Now, Output,
-    Peer, Route, Snapshot,
+    Peer, Route, Snapshot, Via,
 };
 use rand_chacha::ChaCha20Rng;
 
@@ -256,7 +256,7 @@ impl Stimulus {
             Self::Timeout => Input::Timeout,
             Self::Connected(peer, route) => Input::Connected { peer: *peer, route: *route },
             Self::Disconnected(peer) => Input::Disconnected { peer: *peer },
-            Self::Received(from, bytes) => Input::Received { from: *from, bytes },
+            Self::Received(from, bytes) => Input::Received { from: *from, via: Via::Peer, bytes },
         }
     }
 }

@@ -10,7 +10,7 @@ use quiver_role::release::{
     Policy, ReleaseAnswer, ReleaseAuthority, ReleaseConfig, ReleaseEvent, ReleaseOffice, ReleaseParameters,
     ReleaseQuestion,
 };
-use quiver_role::{Input, Machine, Now, Output, Peer, Route};
+use quiver_role::{Input, Machine, Now, Output, Peer, Route, Via};
 use std::time::Duration;
 
 use crate::scene::{START, Staged, name, rng};
@@ -77,7 +77,7 @@ fn office() -> (ReleaseOffice<S>, ReleaseAuthority<S>) {
 }
 
 fn feed<M: Machine>(machine: &mut M, bytes: &[u8]) -> (Vec<Vec<u8>>, Vec<M::Event>) {
-    machine.handle_input(NOW, Input::Received { from: PEER, bytes }, &mut rng(75));
+    machine.handle_input(NOW, Input::Received { from: PEER, via: Via::Peer, bytes }, &mut rng(75));
     drain(machine)
 }
 

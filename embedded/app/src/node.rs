@@ -22,7 +22,7 @@ use quiver_ainq::Ristretto255;
 use quiver_link::{BoardEndpoint, BoardEvent, Limits, Report, Route as LinkRoute, Wants};
 use quiver_role::edge::{EdgeStatus, EdgeTiming, Provisioning};
 use quiver_role::{
-    Destination, Edge, EdgeCommand, EdgeConfig, Input, Kgcs, Machine, Now, Output, Peer, Route, Snapshot,
+    Destination, Edge, EdgeCommand, EdgeConfig, Input, Kgcs, Machine, Now, Output, Peer, Route, Snapshot, Via,
 };
 use rand_core::CryptoRngCore;
 
@@ -254,11 +254,15 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                     self.part_with(now, peer).await;
                 }
             }
-            BoardEvent::Received { from, bytes } => {
+            BoardEvent::Received { from, via, bytes } => {
                 if let Some(from) = self.partners.peer(from)
                     && !self.fetched(now, from, &bytes).await
                 {
-                    self.input(now, Input::Received { from, bytes: &bytes }).await;
+                    let via = match via {
+                        quiver_link::Via::Peer => Via::Peer,
+                        quiver_link::Via::Group => Via::Group,
+                    };
+                    self.input(now, Input::Received { from, via, bytes: &bytes }).await;
                 }
             }
             BoardEvent::Lost => {

@@ -79,10 +79,10 @@ fn steps(heard: &[Heard], cues: Vec<Cue>) -> Vec<Step<'_>> {
         let (cue, bytes): (_, &[u8]) = match told {
             Told::Timeout => (Cue::Timeout, &[]),
             Told::Connected(Node::Leader, Route::Leader) => (Cue::Connected, &[]),
-            Told::Received(Node::Leader, bytes) if *activates => {
+            Told::Received(Node::Leader, _, bytes) if *activates => {
                 (cues.next().expect("a cue for every key"), bytes)
             }
-            Told::Received(Node::Leader, bytes) => (Cue::Message, bytes),
+            Told::Received(Node::Leader, _, bytes) => (Cue::Message, bytes),
             other => panic!("a drone in a group hears {other:?}"),
         };
         steps.push(Step { at: at.as_millis().try_into().unwrap(), cue, bytes });

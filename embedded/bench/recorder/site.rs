@@ -12,7 +12,7 @@ use quiver_role::edge::EdgeTiming;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
     Destination, Edge, EdgeConfig, EdgeEvent, Input, Kgc, KgcConfig, Kgcs, Leader, LeaderCommand,
-    LeaderConfig, Machine, Now, Output, Peer, Route, Snapshot,
+    LeaderConfig, Machine, Now, Output, Peer, Route, Snapshot, Via,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -49,7 +49,7 @@ impl Node {
 pub(super) enum Told {
     Timeout,
     Connected(Node, Route),
-    Received(Node, Vec<u8>),
+    Received(Node, Via, Vec<u8>),
 }
 
 /// One input of a drone.
@@ -214,17 +214,18 @@ impl Site {
         }
         for (to, bytes) in sent {
             let nodes = [Node::Kgc, Node::Leader].into_iter().chain((0..self.drones.len()).map(Node::Drone));
+            let via = if to == Destination::Group { Via::Group } else { Via::Peer };
             let to = nodes.filter(|other| match to {
                 Destination::Peer(peer) => other.handle() == peer,
                 Destination::Group => matches!(other, Node::Drone(_)) && *other != node,
             });
-            self.queue.extend(to.map(|to| (node, to, bytes.clone())));
+            self.queue.extend(to.map(|to| (node, to, via, bytes.clone())));
         }
     }
 
     fn deliver(&mut self) {
-        while let Some((from, to, bytes)) = self.queue.pop_front() {
-            self.tell(to, &Told::Received(from, bytes));
+        while let Some((from, to, via, bytes)) = self.queue.pop_front() {
+            self.tell(to, &Told::Received(from, via, bytes));
         }
     }
 
@@ -251,7 +252,7 @@ fn input<C>(told: &Told) -> Input<'_, C> {
     match told {
         Told::Timeout => Input::Timeout,
         Told::Connected(node, route) => Input::Connected { peer: node.handle(), route: *route },
-        Told::Received(from, bytes) => Input::Received { from: from.handle(), bytes },
+        Told::Received(from, via, bytes) => Input::Received { from: from.handle(), via: *via, bytes },
     }
 }
 

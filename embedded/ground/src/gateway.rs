@@ -98,8 +98,8 @@ impl Ground {
     }
 
     /// A message of a KGC or leader for the board.
-    pub(crate) fn pass_on(&mut self, from: u64, bytes: Vec<u8>) {
-        let _ = self.gateway.send(&ToBoard::Received { from, bytes });
+    pub(crate) fn pass_on(&mut self, from: u64, via: quiver_link::Via, bytes: Vec<u8>) {
+        let _ = self.gateway.send(&ToBoard::Received { from, via, bytes });
     }
 
     /// The board hears these bytes as if its leader had said them.
@@ -108,7 +108,9 @@ impl Ground {
     /// If it is connected to none.
     pub fn pretend(&mut self, bytes: &[u8]) {
         let from = self.to_leader.expect("a leader is connected");
-        self.gateway.send(&ToBoard::Received { from, bytes: bytes.into() }).unwrap();
+        self.gateway
+            .send(&ToBoard::Received { from, via: quiver_link::Via::Peer, bytes: bytes.into() })
+            .unwrap();
     }
 
     /// Another gateway takes this one's place.

@@ -21,7 +21,7 @@ use quiver_role::edge::Provisioning;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
     Destination, Input, Kgc, KgcCommand, KgcConfig, KgcEvent, Kgcs, Leader, LeaderCommand, LeaderConfig,
-    LeaderEvent, LeaderRecord, Machine, Now, Output, Peer, Route,
+    LeaderEvent, LeaderRecord, Machine, Now, Output, Peer, Route, Via,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -41,7 +41,7 @@ const COLLEAGUE: Peer = Peer(1);
 enum Flight {
     Kgc(Peer, Vec<u8>),
     Leader(Peer, Vec<u8>),
-    Board(u64, Vec<u8>),
+    Board(u64, quiver_link::Via, Vec<u8>),
     Companion(usize, Peer, Vec<u8>),
 }
 
@@ -231,12 +231,16 @@ impl Ground {
             busy = true;
             match flight {
                 Flight::Leader(from, _) if self.leader_made_up && from != COLLEAGUE => {}
-                Flight::Board(from, _) if self.leader_made_up && self.to_leader == Some(from) => {}
-                Flight::Kgc(from, bytes) => self.feed_kgc(Input::Received { from, bytes: &bytes }),
-                Flight::Leader(from, bytes) => self.feed_leader(Input::Received { from, bytes: &bytes }),
-                Flight::Board(from, bytes) => self.pass_on(from, bytes),
+                Flight::Board(from, ..) if self.leader_made_up && self.to_leader == Some(from) => {}
+                Flight::Kgc(from, bytes) => {
+                    self.feed_kgc(Input::Received { from, via: Via::Peer, bytes: &bytes })
+                }
+                Flight::Leader(from, bytes) => {
+                    self.feed_leader(Input::Received { from, via: Via::Peer, bytes: &bytes })
+                }
+                Flight::Board(from, via, bytes) => self.pass_on(from, via, bytes),
                 Flight::Companion(index, from, bytes) => {
-                    self.feed_companion(index, Input::Received { from, bytes: &bytes });
+                    self.feed_companion(index, Input::Received { from, via: Via::Peer, bytes: &bytes });
                 }
             }
         }
@@ -281,7 +285,7 @@ impl Ground {
                         self.flights.push_back(Flight::Companion(index, companions::LEADER, copy));
                     }
                     if let Some(number) = self.to_leader.filter(|_| self.wants.group() == Some(GROUP)) {
-                        self.flights.push_back(Flight::Board(number, payload));
+                        self.flights.push_back(Flight::Board(number, quiver_link::Via::Group, payload));
                     }
                 }
                 Output::Event(event) => self.leader_events.push(event),
@@ -314,7 +318,7 @@ fn leader_config(
 fn flight(to: Peer, from: Peer, payload: Vec<u8>) -> Flight {
     match companions::index(to) {
         Some(index) => Flight::Companion(index, from, payload),
-        None => Flight::Board(to.0, payload),
+        None => Flight::Board(to.0, quiver_link::Via::Peer, payload),
     }
 }
 

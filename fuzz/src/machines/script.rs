@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use arbitrary::Unstructured;
 use quiver_ainq::StrategyKind;
-use quiver_role::{Now, Peer, Route};
+use quiver_role::{Now, Peer, Route, Via};
 
 use super::rogue;
 use super::roles::Player;
@@ -76,11 +76,11 @@ fn act<M: Player>(
         }
         7 => {
             let len = u.int_in_range(0..=64)?;
-            Step::Received(some_peer(u)?, u.bytes(len)?.to_vec())
+            Step::Received(some_peer(u)?, some_way(u)?, u.bytes(len)?.to_vec())
         }
         8..=10 => own_message(tape, u)?,
-        11..=12 => Step::Received(some_peer(u)?, rogue::message(u)?),
-        _ => Step::Received(some_peer(u)?, any_message(u)?),
+        11..=12 => Step::Received(some_peer(u)?, some_way(u)?, rogue::message(u)?),
+        _ => Step::Received(some_peer(u)?, some_way(u)?, any_message(u)?),
     };
     deck.take(*now, &step);
     Ok(())
@@ -115,13 +115,17 @@ fn some_peer(u: &mut Unstructured<'_>) -> arbitrary::Result<Peer> {
     Ok(Peer(u.int_in_range(0..=40)?))
 }
 
+fn some_way(u: &mut Unstructured<'_>) -> arbitrary::Result<Via> {
+    Ok(*u.choose(&[Via::Peer, Via::Group])?)
+}
+
 /// A step of the machine's own tape, from the past or from what would have come; its message perhaps changed.
 fn own_message<M: Player>(tape: &Tape<M>, u: &mut Unstructured<'_>) -> arbitrary::Result<Step<M::Command>> {
     let (_, step) = &tape.steps[u.choose_index(tape.steps.len())?];
     Ok(match step {
-        Step::Received(from, bytes) => {
+        Step::Received(from, via, bytes) => {
             let other = any_message(u)?;
-            Step::Received(*from, mutate(u, bytes.clone(), &other)?)
+            Step::Received(*from, *via, mutate(u, bytes.clone(), &other)?)
         }
         other => other.clone(),
     })

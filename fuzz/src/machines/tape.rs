@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
-use quiver_role::{Destination, Input, MAX_MESSAGE_LEN, Now, Output, Peer, Route};
+use quiver_role::{Destination, Input, MAX_MESSAGE_LEN, Now, Output, Peer, Route, Via};
 use rand_chacha::ChaCha20Rng;
 
 use super::roles::{Player, Witness};
@@ -18,7 +18,7 @@ pub(crate) enum Step<C> {
     Timeout,
     Connected(Peer, Route),
     Disconnected(Peer),
-    Received(Peer, Vec<u8>),
+    Received(Peer, Via, Vec<u8>),
     Command(C),
 }
 
@@ -87,7 +87,7 @@ impl<M: Player> Deck<M> {
             Step::Timeout => Input::Timeout,
             Step::Connected(peer, route) => Input::Connected { peer: *peer, route: *route },
             Step::Disconnected(peer) => Input::Disconnected { peer: *peer },
-            Step::Received(from, bytes) => Input::Received { from: *from, bytes },
+            Step::Received(from, via, bytes) => Input::Received { from: *from, via: *via, bytes },
             Step::Command(command) => Input::Command(command.clone()),
         };
         self.machine.handle_input(now, input, &mut self.rng);

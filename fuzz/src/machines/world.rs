@@ -6,7 +6,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use quiver_ainq::{Role, StrategyKind};
-use quiver_role::{Destination, Edge, EdgeCommand, Kgc, KgcCommand, Leader, LeaderCommand, Now, Peer, Route};
+use quiver_role::{
+    Destination, Edge, EdgeCommand, Kgc, KgcCommand, Leader, LeaderCommand, Now, Peer, Route, Via,
+};
 
 use super::S;
 use super::deputy::Deputy;
@@ -99,7 +101,7 @@ struct World {
     /// Who sees whom under which handle.
     handles: BTreeMap<(Node, Node), Peer>,
     next_peer: u64,
-    queue: VecDeque<(Node, Node, Vec<u8>)>,
+    queue: VecDeque<(Node, Node, Via, Vec<u8>)>,
     messages: Vec<Vec<u8>>,
     digests: BTreeSet<[u8; 32]>,
 }
@@ -247,6 +249,7 @@ impl World {
     fn send(&mut self, from: Node, sent: Vec<Sent>) {
         for (to, bytes) in sent {
             self.messages.push(bytes.clone());
+            let way = if to == Destination::Group { Via::Group } else { Via::Peer };
             let targets: Vec<Node> = match to {
                 Destination::Peer(peer) => {
                     let known = self.handles.iter().find(|((at, _), handle)| *at == from && **handle == peer);
@@ -258,23 +261,23 @@ impl World {
                     members.chain([Node::Leader, Node::Deputy]).filter(|to| *to != from).collect()
                 }
             };
-            self.queue.extend(targets.into_iter().map(|to| (from, to, bytes.clone())));
+            self.queue.extend(targets.into_iter().map(|to| (from, to, way, bytes.clone())));
         }
     }
 
-    fn deliver(&mut self, from: Node, to: Node, bytes: Vec<u8>) {
+    fn deliver(&mut self, from: Node, to: Node, way: Via, bytes: Vec<u8>) {
         // Gossip comes from whoever passed it on: the leader is the hub of the star.
         let via = if self.handles.contains_key(&(to, from)) { from } else { Node::Leader };
         if let Some(peer) = self.handles.get(&(to, via)).copied() {
-            self.give(to, Step::Received(peer, bytes));
+            self.give(to, Step::Received(peer, way, bytes));
         }
     }
 
     fn run(&mut self, time: Duration) {
         let end = self.clock + time;
         loop {
-            if let Some((from, to, bytes)) = self.queue.pop_front() {
-                self.deliver(from, to, bytes);
+            if let Some((from, to, way, bytes)) = self.queue.pop_front() {
+                self.deliver(from, to, way, bytes);
                 continue;
             }
             let edges = self.edges.iter().enumerate().map(|(at, edge)| (Node::Edge(at), edge.deck.deadline));
@@ -315,7 +318,7 @@ fn retype<C>(step: Step<Infallible>) -> Step<C> {
         Step::Timeout => Step::Timeout,
         Step::Connected(peer, route) => Step::Connected(peer, route),
         Step::Disconnected(peer) => Step::Disconnected(peer),
-        Step::Received(from, bytes) => Step::Received(from, bytes),
+        Step::Received(from, via, bytes) => Step::Received(from, via, bytes),
         Step::Command(never) => match never {},
     }
 }

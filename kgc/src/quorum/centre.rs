@@ -14,7 +14,7 @@ use quiver_message::quorum::QuorumMessage;
 use quiver_quorum::{QuorumSuite, SecretShare};
 use quiver_role::attributes::{CentreCommand, CentreEvent, CentreRecord, KeyCentre};
 use quiver_role::quorum::{QuorumCommand, QuorumEvent, QuorumNode, QuorumRecord};
-use quiver_role::{Input, KgcCommand, KgcEvent, Machine, MasterShare, Now, Output, Peer, Route};
+use quiver_role::{Input, KgcCommand, KgcEvent, Machine, MasterShare, Now, Output, Peer, Route, Via};
 use rand_core::CryptoRngCore;
 
 use super::release;
@@ -189,9 +189,9 @@ impl<S: QuorumSuite> QuorumCentre<S> {
 
     fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
         match (QuorumMessage::is_framed_as(bytes), self.members.contains(&from)) {
-            (true, true) => self.node.handle_input(now, Input::Received { from, bytes }, rng),
+            (true, true) => self.node.handle_input(now, Input::Received { from, via: Via::Peer, bytes }, rng),
             (true, false) => self.out.push_back(Output::Event(QuorumCentreEvent::Stranger(from))),
-            (false, _) => self.tell_centre(now, Input::Received { from, bytes }, rng),
+            (false, _) => self.tell_centre(now, Input::Received { from, via: Via::Peer, bytes }, rng),
         }
     }
 
@@ -277,7 +277,7 @@ impl<S: QuorumSuite> Machine for QuorumCentre<S> {
                 self.node.handle_input(now, Input::Disconnected { peer }, rng);
                 self.tell_centre(now, Input::Disconnected { peer }, rng);
             }
-            Input::Received { from, bytes } => {
+            Input::Received { from, bytes, .. } => {
                 heard = bytes;
                 self.received(now, from, bytes, rng);
             }

@@ -12,7 +12,8 @@ use quiver_ainq::{Deployment, IssuedToken, Name, Ristretto255};
 use quiver_link::{BoardEndpoint, BoardEvent, Limits, LineDecoder, ToGateway, Wants, encode_line};
 use quiver_role::edge::{EdgeStatus, EdgeTiming};
 use quiver_role::{
-    Destination, Edge, EdgeCommand, EdgeConfig, EdgeEvent, Input, Kgcs, Machine, Now, Output, Route, Snapshot,
+    Destination, Edge, EdgeCommand, EdgeConfig, EdgeEvent, Input, Kgcs, Machine, Now, Output, Route,
+    Snapshot, Via,
 };
 use rand::Rng;
 use rand::rngs::OsRng;
@@ -347,9 +348,13 @@ impl Running {
                         self.input(Input::Disconnected { peer });
                     }
                 }
-                BoardEvent::Received { from, bytes } => {
+                BoardEvent::Received { from, via, bytes } => {
+                    let via = match via {
+                        quiver_link::Via::Peer => Via::Peer,
+                        quiver_link::Via::Group => Via::Group,
+                    };
                     if let Some(from) = self.partners.peer(from) {
-                        self.input(Input::Received { from, bytes: &bytes });
+                        self.input(Input::Received { from, via, bytes: &bytes });
                     }
                 }
                 BoardEvent::Lost => {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use quiver_link::{
     BoardEndpoint, BoardEvent, Destination, GatewayEndpoint, GatewayEvent, Limits, LineDecoder, Report,
-    Route, ToBoard, ToGateway, Wants, encode_line,
+    Route, ToBoard, ToGateway, Via, Wants, encode_line,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -291,7 +291,7 @@ impl Middle {
                 self.peers.remove(&peer);
                 ToBoard::Disconnected { peer }
             }
-            BoardEvent::Received { from, bytes } => ToBoard::Received { from, bytes },
+            BoardEvent::Received { from, via, bytes } => ToBoard::Received { from, via, bytes },
             BoardEvent::Begun { .. } | BoardEvent::Time { .. } | BoardEvent::Lost => return,
         };
         remember(&mut self.to_board, &message, &mut self.dice);
@@ -321,9 +321,9 @@ impl Middle {
 
     fn altered_for_board(&mut self, message: ToBoard) -> ToBoard {
         match message {
-            ToBoard::Received { from, mut bytes } => {
+            ToBoard::Received { from, via, mut bytes } => {
                 self.alter(&mut bytes);
-                ToBoard::Received { from, bytes }
+                ToBoard::Received { from, via, bytes }
             }
             ToBoard::Connected { peer, route: Route::Kgc } => {
                 ToBoard::Connected { peer, route: Route::Leader }
@@ -347,7 +347,7 @@ impl Middle {
                 self.say_to_board(&ToBoard::Connected { peer, route: Route::Leader });
             }
             1 => self.say_to_board(&ToBoard::Disconnected { peer }),
-            2 => self.say_to_board(&ToBoard::Received { from: peer, bytes }),
+            2 => self.say_to_board(&ToBoard::Received { from: peer, via: Via::Peer, bytes }),
             3 => self.say_to_leader(&ToGateway::Transmit { to: Destination::Peer(peer), payload: bytes }),
             _ => self.say_to_leader(&ToGateway::Transmit { to: Destination::Group, payload: bytes }),
         }

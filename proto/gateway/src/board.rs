@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_link::{GatewayEndpoint, GatewayEvent, Limits, LinkError, MESSAGE_OVERHEAD, ToBoard, Wants};
-use quiver_role::{Destination, Route};
+use quiver_role::{Destination, Route, Via};
 use rand::Rng;
 use rand::rngs::OsRng;
 use tokio::sync::mpsc;
@@ -309,9 +309,13 @@ impl Board {
                     self.tell(&ToBoard::Disconnected { peer });
                 }
             }
-            Heard::Received { from, bytes } => {
+            Heard::Received { from, via, bytes } => {
+                let via = match via {
+                    Via::Peer => quiver_link::Via::Peer,
+                    Via::Group => quiver_link::Via::Group,
+                };
                 if let Some(from) = self.peers.number(side, from) {
-                    self.tell(&ToBoard::Received { from, bytes });
+                    self.tell(&ToBoard::Received { from, via, bytes });
                 }
             }
             Heard::TooLong { bytes } => self.too_long(bytes),

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use quiver_net::{
     Driver, Handle, Host, HostError, Multiaddr, NetError, NodeConfig, NodeKey, Transport, group_topic,
 };
-use quiver_role::{Destination, Input, Machine, Now, Output, Peer, Route};
+use quiver_role::{Destination, Input, Machine, Now, Output, Peer, Route, Via};
 use rand::rngs::OsRng;
 use rand_core::CryptoRngCore;
 use tokio::sync::{mpsc, oneshot};
@@ -33,6 +33,7 @@ pub(crate) enum Heard {
     },
     Received {
         from: Peer,
+        via: Via,
         bytes: Vec<u8>,
     },
     /// A message that is longer than the board takes.
@@ -58,8 +59,8 @@ impl Machine for Relay {
             Input::Timeout => return,
             Input::Connected { peer, route } => Output::Event(Heard::Connected { peer, route }),
             Input::Disconnected { peer } => Output::Event(Heard::Disconnected { peer }),
-            Input::Received { from, bytes } if bytes.len() <= self.longest => {
-                Output::Event(Heard::Received { from, bytes: bytes.into() })
+            Input::Received { from, via, bytes } if bytes.len() <= self.longest => {
+                Output::Event(Heard::Received { from, via, bytes: bytes.into() })
             }
             Input::Received { bytes, .. } => Output::Event(Heard::TooLong { bytes: bytes.len() }),
             Input::Command(Order::Transmit { to, payload }) => Output::Transmit { to, payload },

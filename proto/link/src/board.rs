@@ -8,7 +8,7 @@ use crate::datagram::Datagram;
 use crate::hello::{Hello, Wants, Welcome};
 use crate::limits::{Limits, PipeCounters};
 use crate::pipe::{Broken, Outgoing, Peer, Pipe};
-use crate::{LinkError, Route, ToBoard, ToGateway};
+use crate::{LinkError, Route, ToBoard, ToGateway, Via};
 
 /// The longest time between two hellos.
 const SLOWEST_HELLO: Duration = Duration::from_secs(8);
@@ -46,6 +46,8 @@ pub enum BoardEvent {
     Received {
         /// Who handed it over.
         from: u64,
+        /// By which way.
+        via: Via,
         /// What; not empty.
         bytes: Vec<u8>,
     },
@@ -286,7 +288,7 @@ impl BoardEndpoint {
         self.events.push_back(match ToBoard::decode(message) {
             Ok(ToBoard::Connected { peer, route }) => BoardEvent::Connected { peer, route },
             Ok(ToBoard::Disconnected { peer }) => BoardEvent::Disconnected { peer },
-            Ok(ToBoard::Received { from, bytes }) => BoardEvent::Received { from, bytes },
+            Ok(ToBoard::Received { from, via, bytes }) => BoardEvent::Received { from, via, bytes },
             Err(_) => {
                 self.counters.malformed += 1;
                 return;

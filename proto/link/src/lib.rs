@@ -67,6 +67,6 @@ pub use gateway::{GatewayEndpoint, GatewayEvent};
 pub use hello::{Hello, MAX_GROUP_LEN, Wants, Welcome};
 pub use limits::{Limits, MAX_FRAGMENTS, PipeCounters};
 pub use line::{LineCounters, LineDecoder, LineFrame, MAX_DATAGRAM, MAX_LINE_FRAME, VERSION, encode_line};
-pub use message::{Destination, MESSAGE_OVERHEAD, Route, ToBoard, ToGateway};
+pub use message::{Destination, MESSAGE_OVERHEAD, Route, ToBoard, ToGateway, Via};
 pub use radio::{BROADCAST, MAX_PSDU, MAX_RADIO_DATAGRAM, RadioFrame};
 pub use report::{Counter, Report};

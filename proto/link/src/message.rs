@@ -17,6 +17,7 @@ mod kind {
     pub(super) const CONNECTED: u8 = 1;
     pub(super) const DISCONNECTED: u8 = 2;
     pub(super) const RECEIVED: u8 = 3;
+    pub(super) const PUBLISHED: u8 = 4;
 }
 
 /// Why there is a connection.
@@ -26,6 +27,15 @@ pub enum Route {
     Kgc,
     /// The peer is a leader.
     Leader,
+}
+
+/// By which way a message came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// Over the connection with the peer.
+    Peer,
+    /// By the group: the peer passed it on.
+    Group,
 }
 
 /// Where a payload goes.
@@ -75,6 +85,8 @@ pub enum ToBoard {
     Received {
         /// Who handed it over.
         from: u64,
+        /// By which way.
+        via: Via,
         /// What; not empty.
         bytes: Vec<u8>,
     },
@@ -138,8 +150,12 @@ impl ToBoard {
             Self::Disconnected { peer } => {
                 writer.u8(kind::DISCONNECTED).u64(*peer);
             }
-            Self::Received { from, bytes } => {
-                writer.u8(kind::RECEIVED).u64(*from).fixed(bytes);
+            Self::Received { from, via, bytes } => {
+                let kind = match via {
+                    Via::Peer => kind::RECEIVED,
+                    Via::Group => kind::PUBLISHED,
+                };
+                writer.u8(kind).u64(*from).fixed(bytes);
             }
         }
         writer.finish()
@@ -158,7 +174,10 @@ impl ToBoard {
         let message = match reader.u8()? {
             kind::CONNECTED => Self::Connected { peer: reader.u64()?, route: route(reader.u8()?)? },
             kind::DISCONNECTED => Self::Disconnected { peer: reader.u64()? },
-            kind::RECEIVED => Self::Received { from: reader.u64()?, bytes: rest(&mut reader)? },
+            kind @ (kind::RECEIVED | kind::PUBLISHED) => {
+                let via = if kind == kind::RECEIVED { Via::Peer } else { Via::Group };
+                Self::Received { from: reader.u64()?, via, bytes: rest(&mut reader)? }
+            }
             _ => return Err(Malformed("kind")),
         };
         reader.end()?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use quiver_link::{
     BoardEndpoint, Counter, Destination, GatewayEndpoint, Limits, LineDecoder, MAX_DATAGRAM, MAX_LINE_FRAME,
-    RadioFrame, Report, Route, ToBoard, ToGateway, Wants, encode_line,
+    RadioFrame, Report, Route, ToBoard, ToGateway, Via, Wants, encode_line,
 };
 
 /// Everything that a board and its gateway say on the way to a message in each direction, in order.
@@ -19,7 +19,7 @@ fn conversation() -> Vec<(&'static str, Vec<u8>)> {
     for step in 0..6 {
         if step == 1 {
             board.send(&ToGateway::Block { peer: 1 }).unwrap();
-            gateway.send(&ToBoard::Received { from: 7, bytes: vec![0xEE; 100] }).unwrap();
+            gateway.send(&ToBoard::Received { from: 7, via: Via::Peer, bytes: vec![0xEE; 100] }).unwrap();
         }
         loop {
             let before = said.len();
@@ -66,7 +66,8 @@ fn messages() -> (Vec<ToGateway>, Vec<ToBoard>) {
         ToBoard::Connected { peer: 1, route: Route::Kgc },
         ToBoard::Connected { peer: u64::MAX, route: Route::Leader },
         ToBoard::Disconnected { peer: 1 },
-        ToBoard::Received { from: 1, bytes: b"heard".to_vec() },
+        ToBoard::Received { from: 1, via: Via::Peer, bytes: b"heard".to_vec() },
+        ToBoard::Received { from: 1, via: Via::Group, bytes: b"heard".to_vec() },
     ];
     (to_gateway, to_board)
 }

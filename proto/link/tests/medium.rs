@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use quiver_link::{
     BoardEndpoint, BoardEvent, Destination, GatewayEndpoint, GatewayEvent, Limits, LinkError, Route, ToBoard,
-    ToGateway, Wants,
+    ToGateway, Via, Wants,
 };
 
 const MAX_MESSAGE: usize = 4096;
@@ -131,7 +131,7 @@ impl World {
 
     fn payloads_at_board(&self) -> Vec<Vec<u8>> {
         let received = |event: &BoardEvent| match event {
-            BoardEvent::Received { from: 3, bytes } => Some(bytes.clone()),
+            BoardEvent::Received { from: 3, via: Via::Group, bytes } => Some(bytes.clone()),
             _ => None,
         };
         self.told_board.iter().filter_map(received).collect()
@@ -151,7 +151,7 @@ fn payload(number: u32, len: usize) -> Vec<u8> {
 }
 
 fn to_board(number: u32, len: usize) -> ToBoard {
-    ToBoard::Received { from: 3, bytes: payload(number, len) }
+    ToBoard::Received { from: 3, via: Via::Group, bytes: payload(number, len) }
 }
 
 fn to_gateway(number: u32, len: usize) -> ToGateway {

@@ -59,7 +59,7 @@ impl Machine for Counter {
                     self.tally.connected.fetch_add(1, Ordering::SeqCst);
                 }
             }
-            Input::Received { from, bytes } if self.answers && bytes.first() == Some(&b'?') => {
+            Input::Received { from, bytes, .. } if self.answers && bytes.first() == Some(&b'?') => {
                 self.send(Destination::Peer(from), vec![b'!'; bytes.len()]);
             }
             Input::Received { .. } => {

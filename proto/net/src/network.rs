@@ -18,7 +18,7 @@ use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{self, Swarm};
 use libp2p::{Multiaddr, PeerId};
 use quiver_role::machine::KgcId;
-use quiver_role::{MAX_MESSAGE_LEN, Peer, Route};
+use quiver_role::{MAX_MESSAGE_LEN, Peer, Route, Via};
 use rand::Rng;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -80,6 +80,7 @@ pub(crate) enum Incoming {
     /// One to the group belongs to no request.
     Message {
         from: Peer,
+        via: Via,
         bytes: Vec<u8>,
         request: Option<RequestId>,
         answer: Option<Answer>,

@@ -17,7 +17,7 @@ use quiver_quorum::{Parameters, dealer};
 use quiver_role::edge::EdgeTiming;
 use quiver_role::{
     Destination, Edge, EdgeConfig, Input, Kgc, KgcConfig, Kgcs, Machine, Master, MasterShare, Now, Output,
-    Peer, Route,
+    Peer, Route, Via,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -98,13 +98,13 @@ impl Site {
             drain(&mut drone, |to, bytes| sent.entry(to.0 as usize).or_default().push(bytes));
             for (place, messages) in sent {
                 for bytes in messages {
-                    let received = Input::Received { from: here, bytes: &bytes };
+                    let received = Input::Received { from: here, via: Via::Peer, bytes: &bytes };
                     self.kgcs[place].handle_input(NOW, received, &mut self.rng);
                     drain(&mut self.kgcs[place], |_, bytes| queue.push_back((place, bytes)));
                 }
             }
             let Some((place, bytes)) = queue.pop_front() else { break };
-            let received = Input::Received { from: Peer(place as u64), bytes: &bytes };
+            let received = Input::Received { from: Peer(place as u64), via: Via::Peer, bytes: &bytes };
             drone.handle_input(NOW, received, &mut self.rng);
         }
         for kgc in &mut self.kgcs {

@@ -178,7 +178,7 @@ impl<S: Suite> Machine for Kgc<S> {
                 self.listeners.remove(&peer);
                 self.rounds.disconnected(peer);
             }
-            Input::Received { from, bytes } => self.received(now, from, bytes, rng),
+            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
             Input::Command(KgcCommand::RevokeDrones { handles, serials }) => {
                 self.revoke_drones(now, handles, serials, rng);
                 self.renew_list(now, rng);

@@ -380,7 +380,7 @@ impl<S: Suite> Machine for Leader<S> {
             Input::Timeout => {}
             Input::Connected { peer, route } => self.connected(now, peer, route, rng),
             Input::Disconnected { peer } => self.disconnected(now, peer, rng),
-            Input::Received { from, bytes } => self.received(now, from, bytes, rng),
+            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
             Input::Command(command) => self.command(now, command, rng),
         }
         self.tick(now, rng);

@@ -67,7 +67,9 @@ pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord};
 pub use kgcs::Kgcs;
 #[cfg(feature = "services")]
 pub use leader::{Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord};
-pub use machine::{CLOCK_TOLERANCE, Destination, Input, MAX_MESSAGE_LEN, Machine, Now, Output, Peer, Route};
+pub use machine::{
+    CLOCK_TOLERANCE, Destination, Input, MAX_MESSAGE_LEN, Machine, Now, Output, Peer, Route, Via,
+};
 pub use offence::Offence;
 pub use quiver_message::Reason;
 #[cfg(feature = "quorum")]

@@ -50,6 +50,15 @@ pub enum Route {
     Member(KgcId),
 }
 
+/// By which way a message came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Via {
+    /// Over the connection with the peer that it is said to be from: that peer sent it.
+    Peer,
+    /// By the group's topic: the peer passed it on, and is not known to have written it.
+    Group,
+}
+
 /// What a driver tells a machine.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a, C> {
@@ -71,6 +80,8 @@ pub enum Input<'a, C> {
     Received {
         /// Who handed it over (not necessarily who wrote it).
         from: Peer,
+        /// By which way: what came by the group may have been published by anybody.
+        via: Via,
         /// The encoded message.
         bytes: &'a [u8],
     },

@@ -202,7 +202,7 @@ impl<S: QuorumSuite> Machine for QuorumNode<S> {
             Input::Connected { peer, route: Route::Member(member) } => self.connected(peer, member),
             Input::Connected { .. } => {}
             Input::Disconnected { peer } => self.links.retain(|_, link| *link != peer),
-            Input::Received { from, bytes } => self.received(now, from, bytes, rng),
+            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
             Input::Command(command) => self.command(now, command, rng),
         }
         self.wake(now, rng);

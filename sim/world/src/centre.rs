@@ -3,7 +3,9 @@
 use quiver_ainq::{Deployment, KgcId, OperatorPublicKey, Suite};
 use quiver_message::Message;
 use quiver_role::release::{ReleaseCommand, ReleaseEvent, ReleaseOffice, ShareReleased};
-use quiver_role::{Destination, Input, Kgc, KgcCommand, KgcEvent, KgcRecord, Machine, Now, Output, Peer};
+use quiver_role::{
+    Destination, Input, Kgc, KgcCommand, KgcEvent, KgcRecord, Machine, Now, Output, Peer, Via,
+};
 use rand_core::CryptoRngCore;
 
 use crate::NodeEvent;
@@ -47,7 +49,7 @@ impl<S: Suite> Centre<S> {
 
     fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
         if self.office.is_none() && self.liar.is_none() {
-            return self.kgc.handle_input(now, Input::Received { from, bytes }, rng);
+            return self.kgc.handle_input(now, Input::Received { from, via: Via::Peer, bytes }, rng);
         }
         let message = Message::decode(&self.deployment, bytes).ok();
         if let (Some(liar), Some(message)) = (&mut self.liar, &message) {
@@ -55,8 +57,8 @@ impl<S: Suite> Centre<S> {
         }
         let about_release = matches!(message, Some(Message::ReleaseHello(_) | Message::ReleaseRequest(_)));
         match self.office.as_mut().filter(|_| about_release) {
-            Some(office) => office.handle_input(now, Input::Received { from, bytes }, rng),
-            None => self.kgc.handle_input(now, Input::Received { from, bytes }, rng),
+            Some(office) => office.handle_input(now, Input::Received { from, via: Via::Peer, bytes }, rng),
+            None => self.kgc.handle_input(now, Input::Received { from, via: Via::Peer, bytes }, rng),
         }
     }
 
@@ -96,7 +98,7 @@ impl<S: Suite> Machine for Centre<S> {
                 }
                 self.kgc.handle_input(now, Input::Disconnected { peer }, rng);
             }
-            Input::Received { from, bytes } => self.received(now, from, bytes, rng),
+            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
             Input::Command(CentreCommand::Kgc(command)) => {
                 self.kgc.handle_input(now, Input::Command(command), rng);
             }

@@ -73,8 +73,8 @@ impl<S: Suite> Desk<S> {
                 Input::Disconnected { peer }
             }
             Input::Timeout => Input::Timeout,
-            Input::Received { from, bytes } if self.is_about_keys(from, bytes) => {
-                Input::Received { from, bytes }
+            Input::Received { from, via, bytes } if self.is_about_keys(from, bytes) => {
+                Input::Received { from, via, bytes }
             }
             Input::Connected { .. } | Input::Received { .. } | Input::Command(_) => return false,
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cpu_time::ThreadTime;
-use quiver_role::{Input, Machine, Now, Peer, Route};
+use quiver_role::{Input, Machine, Now, Peer, Route, Via};
 
 use crate::disk::{Disk, Keep, Stored};
 use crate::drive::{Drain, Ending, Outcome, Sabotage};
@@ -164,9 +164,10 @@ where
             Stimulus::Deadline => drain.feed(clock, Input::Timeout, &mut rng),
             Stimulus::Connected(peer, route) => drain.feed(clock, Input::Connected { peer, route }, &mut rng),
             Stimulus::Disconnected(peer) => drain.feed(clock, Input::Disconnected { peer }, &mut rng),
-            // What the machine is not told is what `Sabotage::HideGroup` is about.
-            Stimulus::Received(from, _by_group, bytes) => {
-                drain.feed(clock, Input::Received { from, bytes: &bytes }, &mut rng)
+            Stimulus::Received(from, by_group, bytes) => {
+                let told = by_group && manner.sabotage != Sabotage::HideGroup;
+                let via = if told { Via::Group } else { Via::Peer };
+                drain.feed(clock, Input::Received { from, via, bytes: &bytes }, &mut rng)
             }
             Stimulus::Command(command) => drain.feed(clock, Input::Command(command), &mut rng),
         };

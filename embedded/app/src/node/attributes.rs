@@ -20,7 +20,7 @@ use quiver_role::attributes::{
 };
 use quiver_role::{
     AttributeAccess, AttributeKeys, Destination, Edge, EdgeCommand, EnvelopeCommand, EnvelopeLimits, Input,
-    Machine, Now, Output, Peer, Route, Snapshot,
+    Machine, Now, Output, Peer, Route, Snapshot, Via,
 };
 use rand_core::CryptoRngCore;
 
@@ -224,7 +224,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         if !self.attributes.is_fetching() || !self.partners.on(Route::Kgc).any(|kgc| kgc == from) {
             return false;
         }
-        self.fetch_input(now, Input::Received { from, bytes }).await;
+        self.fetch_input(now, Input::Received { from, via: Via::Peer, bytes }).await;
         true
     }
 

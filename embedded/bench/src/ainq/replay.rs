@@ -5,7 +5,7 @@ use alloc::format;
 use quiver_ainq::{Error, Header, Label, RevocationList, Ristretto255, Signature, VerifiedHeader};
 use quiver_message::Message;
 use quiver_role::edge::EdgeTiming;
-use quiver_role::{Edge, EdgeConfig, EdgeEvent, Input, Kgcs, Machine, Output, Peer, Route};
+use quiver_role::{Edge, EdgeConfig, EdgeEvent, Input, Kgcs, Machine, Output, Peer, Route, Via};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
@@ -121,7 +121,8 @@ impl Replay {
         let input = match step.cue {
             Cue::Timeout => Input::Timeout,
             Cue::Connected => Input::Connected { peer: LEADER, route: Route::Leader },
-            _ => Input::Received { from: LEADER, bytes: step.bytes },
+            // A script does not say by which way: what brings a key is taken alike.
+            _ => Input::Received { from: LEADER, via: Via::Peer, bytes: step.bytes },
         };
         self.edge.handle_input(script.now(step), input, &mut self.rng);
     }

@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use quiver_role::{Destination, Input, Machine, Output, Peer, Route};
+use quiver_role::{Destination, Input, Machine, Output, Peer, Route, Via};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tracing::Span;
@@ -24,7 +24,7 @@ pub(super) enum Arrival<C> {
     Timeout,
     Connected { peer: Peer, route: Route },
     Disconnected { peer: Peer },
-    Message { from: Peer, bytes: Vec<u8>, request: Option<RequestId>, answer: Option<Answer> },
+    Message { from: Peer, via: Via, bytes: Vec<u8>, request: Option<RequestId>, answer: Option<Answer> },
     Command(Order<C>),
 }
 
@@ -99,8 +99,8 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         self.arrivals.push(match incoming {
             Incoming::Connected { peer, route } => Arrival::Connected { peer, route },
             Incoming::Disconnected { peer } => Arrival::Disconnected { peer },
-            Incoming::Message { from, bytes, request, answer } => {
-                Arrival::Message { from, bytes, request, answer }
+            Incoming::Message { from, via, bytes, request, answer } => {
+                Arrival::Message { from, via, bytes, request, answer }
             }
             Incoming::ClockAsked(question) => return self.tell_time(question),
             Incoming::ClockTold(answer) => return self.note_clock(&answer),
@@ -172,7 +172,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 done = order.done;
                 Input::Command(order.command)
             }
-            Arrival::Message { from, bytes, request, answer } => {
+            Arrival::Message { from, via, bytes, request, answer } => {
                 cause.request = request.map(|request| (from, request));
                 cause.asked = answer.map(|answer| (from, answer));
                 received = bytes;
@@ -180,7 +180,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 if let Some(peer) = self.network.peer_id(from) {
                     self.host.frame(Some(&peer), id, &received);
                 }
-                Input::Received { from, bytes: &received }
+                Input::Received { from, via, bytes: &received }
             }
         };
         let span = cause.id().map(|id| id.span());

@@ -5,7 +5,7 @@ use std::error::Error;
 use libp2p::request_response::{self, Message};
 use libp2p::swarm::{ConnectionError, ConnectionId, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, gossipsub, ping};
-use quiver_role::Route;
+use quiver_role::{Route, Via};
 use tokio::time::Instant;
 
 use super::{Answer, ClockAnswer, ClockQuestion, Incoming, Network};
@@ -116,12 +116,12 @@ impl Network {
         match event {
             Event::Message { peer, message: Message::Request { request_id, request, channel }, .. } => {
                 let answer = Answer { inbound: request_id, channel };
-                self.deliver(&peer, request.message, Some(request.request), Some(answer));
+                self.deliver(&peer, Via::Peer, request.message, Some(request.request), Some(answer));
             }
             Event::Message { peer, message: Message::Response { request_id, response }, .. } => {
                 self.finished(peer, request_id);
                 if !response.message.is_empty() {
-                    self.deliver(&peer, response.message, Some(response.request), None);
+                    self.deliver(&peer, Via::Peer, response.message, Some(response.request), None);
                 }
             }
             Event::OutboundFailure { peer, request_id, error, .. } => {
@@ -199,7 +199,7 @@ impl Network {
             self.metrics.refused.inc();
         } else if within_rate {
             data.drain(..NONCE_LEN);
-            self.deliver(&from, data, None, None);
+            self.deliver(&from, Via::Group, data, None, None);
         } else {
             self.metrics.group_throttled.inc();
         }
@@ -218,11 +218,18 @@ impl Network {
         }
     }
 
-    fn deliver(&mut self, from: &PeerId, bytes: Vec<u8>, request: Option<RequestId>, answer: Option<Answer>) {
+    fn deliver(
+        &mut self,
+        from: &PeerId,
+        via: Via,
+        bytes: Vec<u8>,
+        request: Option<RequestId>,
+        answer: Option<Answer>,
+    ) {
         // Without a handle the peer has just left or is blocked: nobody is interested in its last words.
         if let Some(from) = self.peers.handle(from) {
             self.metrics.received(bytes.len());
-            self.incoming.push_back(Incoming::Message { from, bytes, request, answer });
+            self.incoming.push_back(Incoming::Message { from, via, bytes, request, answer });
         }
     }
 

@@ -114,7 +114,7 @@ impl Machine for Toy {
                 self.peers.retain(|(other, _)| *other != peer);
                 self.outputs.push_back(Output::Event(Heard::Disconnected(peer)));
             }
-            Input::Received { from, bytes } => self.receive(from, bytes),
+            Input::Received { from, bytes, .. } => self.receive(from, bytes),
             Input::Command(order) => self.obey(order),
         }
     }

@@ -390,7 +390,7 @@ impl<S: Suite> Machine for Applicant<S> {
             }
             Input::Timeout | Input::Connected { .. } => {}
             Input::Disconnected { peer } => self.disconnected(peer),
-            Input::Received { from, bytes } => self.received(now, from, bytes, rng),
+            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
             Input::Command(never) => match never {},
         }
         if due(self.deadline, now.monotonic) {

@@ -406,7 +406,7 @@ impl<S: Suite> Machine for Gate<S> {
         match input {
             Input::Timeout | Input::Connected { .. } => {}
             Input::Disconnected { peer } => self.disconnected(peer),
-            Input::Received { from, bytes } => match Message::decode(&self.config.deployment, bytes) {
+            Input::Received { from, bytes, .. } => match Message::decode(&self.config.deployment, bytes) {
                 Err(error) => self.out.event(GateEvent::Blamed { peer: from, offence: error.into() }),
                 Ok(message) => {
                     if !self.hear(now, from, &message) {

@@ -172,7 +172,7 @@ impl<S: Suite> Machine for KeyCentre<S> {
                 self.kgc.handle_input(now, Input::Connected { peer, route }, rng);
             }
             Input::Disconnected { peer } => self.kgc.handle_input(now, Input::Disconnected { peer }, rng),
-            Input::Received { from, bytes } => {
+            Input::Received { from, bytes, .. } => {
                 self.received(now, from, bytes, rng);
                 self.kgc.wake(now, rng);
             }

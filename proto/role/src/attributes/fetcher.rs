@@ -302,7 +302,7 @@ impl<S: Suite> Machine for Fetcher<S> {
             }
             Input::Connected { .. } => {}
             Input::Disconnected { peer } => self.disconnected(now, peer, rng),
-            Input::Received { from, bytes } => self.received(now, from, bytes, rng),
+            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
             Input::Command(FetchCommand::Fetch) => {
                 if self.is_idle() {
                     self.answered.clear();

@@ -99,7 +99,7 @@ mod tests {
 
     use super::super::crowd::{Crowd, S};
     use super::*;
-    use crate::{Input, Peer};
+    use crate::{Input, Peer, Via};
 
     const HOUR: u64 = 3600;
 
@@ -139,7 +139,7 @@ mod tests {
             let signed = crowd.master.sign_revocations(&crowd.deployment, list, &mut crowd.rng).unwrap();
             let message = quiver_message::RevocationList { list: signed.encode() };
             let bytes = Message::<S>::RevocationList(message).encode(&crowd.deployment);
-            crowd.input(Input::Received { from: Peer(1), bytes: &bytes });
+            crowd.input(Input::Received { from: Peer(1), via: Via::Peer, bytes: &bytes });
             let doubt = crowd.leader.clock_doubt(now);
             assert_eq!(doubt.is_some(), doubted, "{doubt:?}");
         }

@@ -98,7 +98,7 @@ mod tests {
     use super::super::crowd::{Crowd, S, name};
     use super::super::{LeaderCommand, LeaderEvent};
     use super::*;
-    use crate::{Input, Output};
+    use crate::{Input, Output, Via};
 
     /// Three epochs of a tree are not enough to remove as many.
     const CROWD: u32 = 3 * MAX_REMOVED_TREE as u32 + 10;
@@ -122,7 +122,7 @@ mod tests {
         for checkpoint in [false, true] {
             let mut crowd = Crowd::new(StrategyKind::Tree, 0..CROWD);
             let list = revoke_all_but(&mut crowd, 2);
-            crowd.input(Input::Received { from: Peer(1), bytes: &list });
+            crowd.input(Input::Received { from: Peer(1), via: Via::Peer, bytes: &list });
             // The operator's word waits behind those, and nothing but a record remembers it.
             crowd.command(LeaderCommand::Evict(name("drone-1")));
             assert!(!put_out(&crowd, &name("drone-1")));
@@ -144,7 +144,7 @@ mod tests {
             crowd.leader.links.connect(slot, Peer(u64::from(slot / 2)));
         }
         let list = revoke_all_but(&mut crowd, 1);
-        let mut outputs = crowd.input(Input::Received { from: Peer(u64::MAX), bytes: &list });
+        let mut outputs = crowd.input(Input::Received { from: Peer(u64::MAX), via: Via::Peer, bytes: &list });
         while crowd.leader.roster().len() > 1 {
             outputs.extend(crowd.input(Input::Timeout));
         }
@@ -160,7 +160,7 @@ mod tests {
     fn a_leader_speaks_under_no_key_that_those_to_be_put_out_hold() {
         let mut crowd = Crowd::new(StrategyKind::Tree, 0..CROWD);
         let list = revoke_all_but(&mut crowd, 2);
-        crowd.input(Input::Received { from: Peer(1), bytes: &list });
+        crowd.input(Input::Received { from: Peer(1), via: Via::Peer, bytes: &list });
         assert!(crowd.leader.backlog.evicts());
         let outputs = crowd.command(LeaderCommand::Send { channel: name("orders"), data: alloc::vec![1] });
         assert_eq!(crowd.leader.roster().len(), 2);

@@ -313,7 +313,7 @@ impl<S: Suite> Machine for Collector<S> {
             Input::Connected { peer, route: Route::Kgc } => self.connected(peer, rng),
             Input::Connected { .. } => {}
             Input::Disconnected { peer } => self.disconnected(peer),
-            Input::Received { from, bytes } => self.received(now, from, bytes, rng),
+            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
             Input::Command(CollectCommand::Collect { condition, patience, wait }) => {
                 self.collect(now, condition, patience, wait);
             }

@@ -10,7 +10,7 @@ use quiver_message::{AdmissionChallenge, AdmissionHello, AdmissionProof, Admissi
 use quiver_role::admission::applicant::ApplicantEvent;
 use quiver_role::admission::gate::{Gate, GateCommand, GateConfig, GateEvent, GateTiming};
 use quiver_role::admission::{AdmissionError, Ledger, PolicyError};
-use quiver_role::{Input, Machine, Output, Peer};
+use quiver_role::{Input, Machine, Output, Peer, Via};
 
 use crate::world::{Flight, Outcome, PERIOD, S, World, name};
 
@@ -197,7 +197,7 @@ fn sent(gate: &mut Gate<S>) -> Vec<(Peer, Vec<u8>)> {
 /// Gives a gate a message, and time to verify.
 fn give(world: &mut World, gate: &mut Gate<S>, from: Peer, message: &Message<S>) -> Vec<Message<S>> {
     let bytes = message.encode(&world.deployment);
-    gate.handle_input(world.now(), Input::Received { from, bytes: &bytes }, &mut world.rng);
+    gate.handle_input(world.now(), Input::Received { from, via: Via::Peer, bytes: &bytes }, &mut world.rng);
     world.clock += Duration::from_millis(60);
     // One piece of work with each input.
     for _ in 0..3 {
@@ -235,7 +235,7 @@ fn run_that_is_relayed_to_another_leader_ends_at_its_signature() {
         let (nonce, cookie) = (far_challenge.nonce, far_challenge.cookie);
         let passed = Message::AdmissionProof(AdmissionProof { nonce, cookie, step: proof.step });
         let bytes = passed.encode(&deployment);
-        far.handle_input(now, Input::Received { from: at_far, bytes: &bytes }, &mut rng);
+        far.handle_input(now, Input::Received { from: at_far, via: Via::Peer, bytes: &bytes }, &mut rng);
         let later = quiver_role::Now { monotonic: now.monotonic + Duration::from_secs(1), ..now };
         far.handle_input(later, Input::Timeout, &mut rng);
         far.handle_input(later, Input::Timeout, &mut rng);
@@ -286,7 +286,11 @@ fn strangers_cost_nothing_before_their_cookie_and_one_run_afterwards() {
     // Steps of no run, and bytes that are nothing.
     let step = Message::AdmissionStep(AdmissionStep { nonce: [1; 16], step: vec![3; 33] });
     assert!(give(&mut world, &mut gate, peer, &step).is_empty());
-    gate.handle_input(world.now(), Input::Received { from: peer, bytes: &[1, 2, 3] }, &mut world.rng);
+    gate.handle_input(
+        world.now(),
+        Input::Received { from: peer, via: Via::Peer, bytes: &[1, 2, 3] },
+        &mut world.rng,
+    );
     assert!(sent(&mut gate).is_empty());
 }
 

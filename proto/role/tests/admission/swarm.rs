@@ -12,7 +12,7 @@ use quiver_role::edge::{AnonymousConfig, EdgeTiming, Ending};
 use quiver_role::leader::{Demand, LeaderTiming};
 use quiver_role::{
     Destination, Edge, EdgeCommand, EdgeConfig, EdgeEvent, Input, Kgc, KgcConfig, Kgcs, Leader,
-    LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Output, Peer, Route, Snapshot,
+    LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Output, Peer, Route, Snapshot, Via,
 };
 
 use crate::world::{MOST, PERIOD, S, START, World, name};
@@ -48,7 +48,7 @@ pub(crate) struct Swarm {
     deadline: Option<Duration>,
     pub(crate) drones: Vec<Drone>,
     /// To a drone, or from one to the leader.
-    queue: VecDeque<(Option<usize>, usize, Vec<u8>)>,
+    queue: VecDeque<(Option<usize>, usize, Via, Vec<u8>)>,
     pub(crate) said: Vec<Said>,
     pub(crate) validity: Duration,
 }
@@ -211,11 +211,15 @@ impl Swarm {
             }
             assert!(!up.is_empty(), "it asks");
             for bytes in up {
-                kgc.handle_input(now, Input::Received { from: there, bytes: &bytes }, rng);
+                kgc.handle_input(now, Input::Received { from: there, via: Via::Peer, bytes: &bytes }, rng);
             }
             while let Some(output) = next(&mut kgc) {
                 if let Output::Transmit { to: Destination::Peer(_), payload } = output {
-                    machine.handle_input(now, Input::Received { from: here, bytes: &payload }, rng);
+                    machine.handle_input(
+                        now,
+                        Input::Received { from: here, via: Via::Peer, bytes: &payload },
+                        rng,
+                    );
                 }
             }
         }
@@ -234,7 +238,7 @@ impl Swarm {
 
     pub(crate) fn hang_up(&mut self, drone: usize) {
         if let Some((at_leader, at_drone)) = self.drones[drone].peers.take() {
-            self.queue.retain(|(to, of, _)| *to != Some(drone) && *of != drone);
+            self.queue.retain(|(to, of, ..)| *to != Some(drone) && *of != drone);
             self.feed_leader(Input::Disconnected { peer: at_leader });
             self.feed(drone, Input::Disconnected { peer: at_drone });
         }
@@ -250,7 +254,7 @@ impl Swarm {
 
     /// Something said to the leader over a drone's connection.
     pub(crate) fn say(&mut self, drone: usize, bytes: &[u8]) {
-        self.queue.push_back((None, drone, bytes.to_vec()));
+        self.queue.push_back((None, drone, Via::Peer, bytes.to_vec()));
     }
 
     fn feed_leader(&mut self, input: Input<'_, LeaderCommand>) {
@@ -262,13 +266,14 @@ impl Swarm {
                 Output::Persist(record) => self.records.push(record),
                 Output::Event(event) => self.events.push(event),
                 Output::Transmit { to, payload } => {
+                    let by = way(to);
                     let connected =
                         self.drones.iter().enumerate().filter_map(|(drone, it)| Some((drone, it.peers?)));
                     let to = connected.filter(|(_, (at_leader, _))| match to {
                         Destination::Peer(peer) => peer == *at_leader,
                         Destination::Group => true,
                     });
-                    self.queue.extend(to.map(|(drone, _)| (Some(drone), usize::MAX, payload.clone())));
+                    self.queue.extend(to.map(|(drone, _)| (Some(drone), usize::MAX, by, payload.clone())));
                 }
                 Output::Block(_) => {}
                 Output::Timeout(deadline) => break self.deadline = deadline,
@@ -288,10 +293,10 @@ impl Swarm {
                 Output::Transmit { to, payload } => {
                     let Some((connection, _)) = it.peers else { continue };
                     self.said.push(Said { drone, connection, bytes: payload.clone() });
-                    self.queue.push_back((None, drone, payload.clone()));
+                    self.queue.push_back((None, drone, way(to), payload.clone()));
                     if to == Destination::Group {
                         // The leader is the hub of the star.
-                        self.queue.push_back((Some(usize::MAX), drone, payload));
+                        self.queue.push_back((Some(usize::MAX), drone, Via::Group, payload));
                     }
                 }
                 Output::Block(_) => {}
@@ -303,17 +308,17 @@ impl Swarm {
     /// Delivers one message or goes on to the next deadline, not beyond `end`.
     fn step(&mut self, end: Duration) -> bool {
         match self.queue.pop_front() {
-            Some((None, drone, bytes)) => {
+            Some((None, drone, via, bytes)) => {
                 if let Some((from, _)) = self.drones[drone].peers {
-                    self.feed_leader(Input::Received { from, bytes: &bytes });
+                    self.feed_leader(Input::Received { from, via, bytes: &bytes });
                 }
                 return true;
             }
-            Some((Some(to), of, bytes)) => {
+            Some((Some(to), of, via, bytes)) => {
                 let receivers = if to == usize::MAX { 0..self.drones.len() } else { to..to + 1 };
                 for drone in receivers.filter(|drone| *drone != of) {
                     if let Some((_, from)) = self.drones[drone].peers {
-                        self.feed(drone, Input::Received { from, bytes: &bytes });
+                        self.feed(drone, Input::Received { from, via, bytes: &bytes });
                     }
                 }
                 return true;
@@ -400,6 +405,10 @@ fn token(world: &mut World, operator: &OperatorSecretKey<S>, text: &str, role: R
     let (not_after, expiry) = (START + 1000 * PERIOD, START + 1000 * PERIOD);
     let grant = TokenGrant { name: name(text), role, groups, not_after, expiry };
     operator.issue(&world.deployment, grant, &mut world.rng).unwrap()
+}
+
+fn way(to: Destination) -> Via {
+    if to == Destination::Group { Via::Group } else { Via::Peer }
 }
 
 fn next<M: Machine>(machine: &mut M) -> Option<Output<M::Event, M::Record>> {

@@ -16,7 +16,7 @@ use quiver_role::admission::applicant::{Applicant, ApplicantConfig, ApplicantEve
 use quiver_role::admission::gate::{Gate, GateCommand, GateConfig, GateEvent, GateTiming};
 use quiver_role::admission::{Ledger, PolicyStatement, SignedPolicy, VerifiedPolicy};
 use quiver_role::attributes::certifying::{KIND, SCHEME, Terms};
-use quiver_role::{Destination, Input, Machine, Now, Output, Peer, Route};
+use quiver_role::{Destination, Input, Machine, Now, Output, Peer, Route, Via};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -229,10 +229,18 @@ impl World {
             let now = self.now();
             match queue.pop_front() {
                 Some(Flight { by_drone: true, bytes }) => {
-                    gate.handle_input(now, Input::Received { from: peer, bytes: &bytes }, &mut self.rng);
+                    gate.handle_input(
+                        now,
+                        Input::Received { from: peer, via: Via::Peer, bytes: &bytes },
+                        &mut self.rng,
+                    );
                 }
                 Some(Flight { by_drone: false, bytes }) => {
-                    drone.handle_input(now, Input::Received { from: LEADER, bytes: &bytes }, &mut self.rng);
+                    drone.handle_input(
+                        now,
+                        Input::Received { from: LEADER, via: Via::Peer, bytes: &bytes },
+                        &mut self.rng,
+                    );
                 }
                 None if self.pass(gate, drone) => {}
                 None => break,

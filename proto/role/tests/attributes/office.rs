@@ -3,7 +3,7 @@
 use quiver_crypto::Secret;
 use quiver_message::{AttributeHello, Message, RevocationQuery};
 use quiver_role::attributes::{Answer, Authority, Office, OfficeConfig, OfficeError, Question};
-use quiver_role::{Input, Machine, Output, Peer};
+use quiver_role::{Input, Machine, Output, Peer, Via};
 
 use crate::world::{INTERVAL, S, Toy, World, name};
 
@@ -43,7 +43,7 @@ fn office_without_a_kgc_answers_and_blames() {
     let mut answers = Vec::new();
     for message in [hello, query] {
         let bytes = message.encode(&world.deployment);
-        let input = Input::Received { from: Peer(1), bytes: &bytes };
+        let input = Input::Received { from: Peer(1), via: Via::Peer, bytes: &bytes };
         office.handle_input(now, input, &mut world.rng);
         match office.poll_output() {
             Output::Transmit { payload, .. } => {

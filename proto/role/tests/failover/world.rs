@@ -16,7 +16,7 @@ use quiver_role::edge::EdgeTiming;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
     Edge, EdgeConfig, EdgeEvent, Kgc, KgcConfig, KgcEvent, KgcRecord, Kgcs, Leader, LeaderConfig,
-    LeaderEvent, LeaderRecord, Now, Peer, Route, Snapshot,
+    LeaderEvent, LeaderRecord, Now, Peer, Route, Snapshot, Via,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -43,6 +43,7 @@ pub(crate) enum Node {
 pub(crate) struct Flight {
     pub(crate) from: Node,
     pub(crate) to: Node,
+    pub(crate) via: Via,
     pub(crate) bytes: Vec<u8>,
 }
 

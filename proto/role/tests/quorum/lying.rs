@@ -234,7 +234,14 @@ fn strangers_and_garbage_are_reported_and_change_nothing() {
     world.generate();
     let before = holdings(&world);
     let status = world.sent[0].message.encode(world.charter.fingerprint());
-    world.input(1, quiver_role::Input::Received { from: quiver_role::Peer(999_999), bytes: &status });
+    world.input(
+        1,
+        quiver_role::Input::Received {
+            from: quiver_role::Peer(999_999),
+            via: quiver_role::Via::Peer,
+            bytes: &status,
+        },
+    );
     assert_eq!(world.events(1).last(), Some(&QuorumEvent::Stranger(quiver_role::Peer(999_999))));
     let route = quiver_role::Route::Member(4);
     let peer = quiver_role::Peer(888_888);

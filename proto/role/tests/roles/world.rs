@@ -17,7 +17,7 @@ use quiver_role::kgc::RestoreError;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
     Edge, EdgeConfig, EdgeEvent, Kgc, KgcConfig, KgcEvent, KgcRecord, Kgcs, Leader, LeaderConfig,
-    LeaderEvent, LeaderRecord, Now, Peer, Route, Snapshot,
+    LeaderEvent, LeaderRecord, Now, Peer, Route, Snapshot, Via,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -42,6 +42,7 @@ pub(crate) enum Node {
 pub(crate) struct Flight {
     pub(crate) from: Node,
     pub(crate) to: Node,
+    pub(crate) via: Via,
     pub(crate) bytes: Vec<u8>,
 }
 

@@ -173,7 +173,7 @@ proptest! {
                 flight.bytes[at] = value;
                 let Flight { from, to, bytes } = world.queue.remove(0);
                 if let Some(from) = world.peer(to, from) {
-                    world.feed(to, quiver_role::Input::Received { from, bytes: &bytes });
+                    world.feed(to, quiver_role::Input::Received { from, via: quiver_role::Via::Peer, bytes: &bytes });
                 }
             } else {
                 world.deliver(0);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quiver_ainq::{EnrolmentRequest, PendingEnrolment, Ristretto255};
 use quiver_message::{EnrolCommitment, EnrolHello, EnrolRequest, EnrolSigning, Message};
-use quiver_role::{Destination, Input, Machine, Output, Peer, Reason, Route};
+use quiver_role::{Destination, Input, Machine, Output, Peer, Reason, Route, Via};
 
 use crate::world::World;
 
@@ -34,7 +34,11 @@ impl Bench {
         let now = self.world.now();
         let seat = &mut self.world.seats[place];
         let machine = seat.machine.as_mut().unwrap();
-        machine.handle_input(now, Input::Received { from, bytes: &bytes }, &mut self.world.rng);
+        machine.handle_input(
+            now,
+            Input::Received { from, via: Via::Peer, bytes: &bytes },
+            &mut self.world.rng,
+        );
         let mut answers = Vec::new();
         loop {
             match machine.poll_output() {

@@ -13,7 +13,7 @@ use quiver_quorum::{Parameters, PublicShares, SecretShare, SigningPackage};
 use quiver_role::edge::EdgeTiming;
 use quiver_role::{
     Destination, Edge, EdgeConfig, EdgeEvent, EnrolmentTrouble, Input, Kgc, KgcConfig, KgcEvent, KgcRecord,
-    Kgcs, Machine, MasterShare, Now, Output, Peer, QuorumSuite, Reason, Route, Snapshot,
+    Kgcs, Machine, MasterShare, Now, Output, Peer, QuorumSuite, Reason, Route, Snapshot, Via,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -260,7 +260,7 @@ impl<S: QuorumSuite> World<S> {
             match *input {
                 Input::Connected { peer, route } => Input::Connected { peer, route },
                 Input::Disconnected { peer } => Input::Disconnected { peer },
-                Input::Received { from, bytes } => Input::Received { from, bytes },
+                Input::Received { from, via, bytes } => Input::Received { from, via, bytes },
                 Input::Timeout | Input::Command(_) => Input::Timeout,
             }
         }
@@ -375,7 +375,7 @@ impl<S: QuorumSuite> World<S> {
             self.seats[seat].seen.insert(from, verified);
         }
         if let Some(from) = self.peer(to, from) {
-            self.feed(to, Input::Received { from, bytes: &bytes });
+            self.feed(to, Input::Received { from, via: Via::Peer, bytes: &bytes });
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_message::Message;
 use quiver_role::attributes::{Answer, CentreEvent, CentreRecord, FetchCommand, FetchEvent, OfficeEvent};
-use quiver_role::{Destination, Input, Machine, Output, Peer, Reason, Route};
+use quiver_role::{Destination, Input, Machine, Output, Peer, Reason, Route, Via};
 
 use super::{Flight, Node, S, World, name};
 
@@ -24,7 +24,7 @@ impl<'a> Stimulus<'a> {
             Self::Timeout => Input::Timeout,
             Self::Connected(peer, route) => Input::Connected { peer, route },
             Self::Disconnected(peer) => Input::Disconnected { peer },
-            Self::Received(from, bytes) => Input::Received { from, bytes },
+            Self::Received(from, bytes) => Input::Received { from, via: Via::Peer, bytes },
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use quiver_role::{Destination, EdgeCommand, Input, KgcCommand, LeaderCommand, Machine, Output, Peer, Route};
+use quiver_role::{
+    Destination, EdgeCommand, Input, KgcCommand, LeaderCommand, Machine, Output, Peer, Route, Via,
+};
 
 use super::{Flight, Node, World};
 
@@ -12,7 +14,7 @@ pub(super) enum Stimulus<'a> {
     Timeout,
     Connected(Peer, Route),
     Disconnected(Peer),
-    Received(Peer, &'a [u8]),
+    Received(Peer, Via, &'a [u8]),
 }
 
 impl<'a> Stimulus<'a> {
@@ -21,7 +23,7 @@ impl<'a> Stimulus<'a> {
             Self::Timeout => Input::Timeout,
             Self::Connected(peer, route) => Input::Connected { peer, route },
             Self::Disconnected(peer) => Input::Disconnected { peer },
-            Self::Received(from, bytes) => Input::Received { from, bytes },
+            Self::Received(from, via, bytes) => Input::Received { from, via, bytes },
         }
     }
 }
@@ -51,7 +53,7 @@ impl World {
 
     /// Gives bytes to a machine as if `from` had sent them.
     pub(crate) fn inject(&mut self, from: Node, to: Node, bytes: &[u8]) {
-        let flight = Flight { from, to, bytes: bytes.to_vec() };
+        let flight = Flight { from, to, via: Via::Peer, bytes: bytes.to_vec() };
         self.enqueue(flight);
     }
 
@@ -108,8 +110,9 @@ impl World {
         }
         let Drained { budget, flights } = drained;
         for (to, bytes) in flights {
+            let via = if to == Destination::Group { Via::Group } else { Via::Peer };
             for to in self.targets(node, to) {
-                self.transmit(Flight { from: node, to, bytes: bytes.clone() });
+                self.transmit(Flight { from: node, to, via, bytes: bytes.clone() });
             }
         }
         if let Some((_, left)) = self.doom.as_mut().filter(|(doomed, _)| *doomed == node) {
@@ -183,7 +186,7 @@ impl World {
     }
 
     fn deliver(&mut self, flight: &Flight) {
-        let Flight { from, to, bytes } = flight;
+        let Flight { from, to, via, bytes } = flight;
         if self.walls.contains(&(*from, *to)) {
             return;
         }
@@ -192,7 +195,7 @@ impl World {
         let mut neighbours = self.handles.range((*to, Node::Kgc)..=(*to, Node::Edge(usize::MAX)));
         let peer = direct.or_else(|| neighbours.next_back().map(|(_, peer)| *peer));
         if let Some(peer) = peer {
-            self.feed(*to, Stimulus::Received(peer, bytes));
+            self.feed(*to, Stimulus::Received(peer, *via, bytes));
         }
     }
 

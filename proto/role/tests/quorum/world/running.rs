@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quiver_ainq::KgcId;
 use quiver_message::quorum::QuorumMessage;
-use quiver_role::{Destination, Input, Machine, Output, Peer, QuorumCommand, QuorumNode, Route};
+use quiver_role::{Destination, Input, Machine, Output, Peer, QuorumCommand, QuorumNode, Route, Via};
 use rand_chacha::rand_core::RngCore;
 
 use super::{Flight, Node, World, kind};
@@ -136,7 +136,7 @@ impl World {
             (Some(when), timer) if timer.is_none_or(|(deadline, _)| when <= deadline) && when <= end => {
                 let (_, (to, from, bytes)) = self.queue.pop_first().unwrap();
                 self.clock = self.clock.max(when);
-                self.input(to, Input::Received { from, bytes: &bytes });
+                self.input(to, Input::Received { from, via: Via::Peer, bytes: &bytes });
             }
             (_, Some((deadline, id))) if deadline <= end => {
                 self.clock = self.clock.max(deadline);

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use quiver_role::{Destination, EdgeCommand, Input, KgcCommand, LeaderCommand, Machine, Output, Peer, Route};
+use quiver_role::{
+    Destination, EdgeCommand, Input, KgcCommand, LeaderCommand, Machine, Output, Peer, Route, Via,
+};
 
 use super::{Flight, Node, World};
 
@@ -12,7 +14,7 @@ pub(super) enum Stimulus<'a> {
     Timeout,
     Connected(Peer, Route),
     Disconnected(Peer),
-    Received(Peer, &'a [u8]),
+    Received(Peer, Via, &'a [u8]),
 }
 
 impl<'a> Stimulus<'a> {
@@ -21,7 +23,7 @@ impl<'a> Stimulus<'a> {
             Self::Timeout => Input::Timeout,
             Self::Connected(peer, route) => Input::Connected { peer, route },
             Self::Disconnected(peer) => Input::Disconnected { peer },
-            Self::Received(from, bytes) => Input::Received { from, bytes },
+            Self::Received(from, via, bytes) => Input::Received { from, via, bytes },
         }
     }
 }
@@ -51,7 +53,7 @@ impl World {
 
     /// Gives bytes to a machine as if `from` had sent them.
     pub(crate) fn inject(&mut self, from: Node, to: Node, bytes: &[u8]) {
-        self.queue.push_back(Flight { from, to, bytes: bytes.to_vec() });
+        self.queue.push_back(Flight { from, to, via: Via::Peer, bytes: bytes.to_vec() });
     }
 
     pub(super) fn feed(&mut self, node: Node, stimulus: Stimulus<'_>) {
@@ -114,8 +116,9 @@ impl World {
             }
         }
         for (to, bytes) in flights {
+            let via = if to == Destination::Group { Via::Group } else { Via::Peer };
             for to in self.targets(node, to) {
-                let flight = Flight { from: node, to, bytes: bytes.clone() };
+                let flight = Flight { from: node, to, via, bytes: bytes.clone() };
                 self.recorded.push(flight.clone());
                 let delivered = match &mut self.tamper {
                     Some(tamper) => tamper(flight),
@@ -153,7 +156,7 @@ impl World {
     /// Delivers one message or advances the clock to the next deadline, not beyond `end`. Returns false at the end.
     fn step(&mut self, end: Duration) -> bool {
         if let Some(flight) = self.queue.pop_front() {
-            let Flight { from, to, bytes } = flight;
+            let Flight { from, to, via: way, bytes } = flight;
             if self.cut.contains(&from) || self.cut.contains(&to) {
                 return true;
             }
@@ -162,7 +165,7 @@ impl World {
             let Some(peer) = self.handles.get(&(to, via)).copied() else {
                 return true;
             };
-            self.feed(to, Stimulus::Received(peer, &bytes));
+            self.feed(to, Stimulus::Received(peer, way, &bytes));
             return true;
         }
         let edges = self.edges.iter().enumerate().map(|(index, edge)| (Node::Edge(index), edge.deadline));
