@@ -5,8 +5,10 @@
 //! | s, t; x_{j,b} = ρ_{j,b}·G | [`Randomness`], all of it from one seed and the context |
 //! | s·g, t·h, c_{j,0} = s·e_j + x_{j,0}, c_{j,1} = t·e_j + x_{j,1} | [`Ciphertext`], 192 + 192·m bytes |
 //!
-//! ρ has 128 bits, which makes x in half the time. Nothing is asked of an x but that nobody guesses it: what it is added to, s·e_j or t·e_j, is a random point to
-//! whoever cannot decrypt (by the Diffie-Hellman assumption), so that there is no equation to solve for ρ, and x is hashed.
+//! ρ is uniform modulo r, and has to be: what x_{j,1} is added to, t·e_j, is r_j·T for each attribute of value 0, with one and the same T = t·g that the client does
+//! not know, but with r_j that it does (and likewise s·e_j for those of value 1). Small integers a with Σ a_j·r_j = 0 modulo r are found by reducing a lattice, and
+//! Σ a_j·c_{j,1} = (Σ a_j·ρ_{j,1})·G has no T in it: as many equations as there are such attributes. Of short ρ each would be a discrete logarithm in an interval, which is
+//! found in the square root of its length. Of uniform ρ, the n points c_{j,1} are uniform but for the one dimension T, and x is hashed.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -14,7 +16,7 @@ use core::fmt;
 use quiver_crypto::{Digest, Secret, Zeroizing, prf};
 use quiver_pairing::{CurvePoint, G1, Scalar, UNCOMPRESSED_LEN, scalar_random};
 use rand_chacha::ChaCha20Rng;
-use rand_core::{CryptoRngCore, RngCore as _, SeedableRng as _};
+use rand_core::{CryptoRngCore, SeedableRng as _};
 
 use crate::scalars::{weight, weight_scalar};
 use crate::{DOMAIN, Element, Error, Presentation, PublicKey};
@@ -23,7 +25,7 @@ use crate::{DOMAIN, Element, Error, Presentation, PublicKey};
 pub struct Randomness {
     s: Zeroizing<Scalar>,
     t: Zeroizing<Scalar>,
-    plaintexts: Zeroizing<Vec<[u128; 2]>>,
+    plaintexts: Zeroizing<Vec<[Scalar; 2]>>,
 }
 
 impl Randomness {
@@ -33,13 +35,7 @@ impl Randomness {
         let mut rng = ChaCha20Rng::from_seed(*seed.expose());
         let (s, t) = (Zeroizing::new(scalar_random(&mut rng)), Zeroizing::new(scalar_random(&mut rng)));
         let mut plaintexts = Zeroizing::new(Vec::with_capacity(attributes));
-        plaintexts.extend((0..attributes).map(|_| {
-            [(); 2].map(|()| {
-                let mut bytes = Zeroizing::new([0; 16]);
-                rng.fill_bytes(&mut *bytes);
-                u128::from_le_bytes(*bytes)
-            })
-        }));
+        plaintexts.extend((0..attributes).map(|_| [(); 2].map(|()| scalar_random(&mut rng))));
         Self { s, t, plaintexts }
     }
 
@@ -166,8 +162,7 @@ impl Ciphertext {
             return Ok(false);
         };
         let terms = plaintexts.as_flattened().iter().zip(weights.as_flattened());
-        let sum =
-            terms.fold(Scalar::from(0_u64), |sum, (rho, w)| sum + Scalar::from(*rho) * weight_scalar(w));
+        let sum = terms.fold(Scalar::from(0_u64), |sum, (rho, w)| sum + *rho * weight_scalar(w));
         let [zero, one] = [0, 1].map(|at: usize| -> Vec<[u64; 2]> {
             weights.iter().filter_map(|pair| pair.get(at)).copied().collect()
         });
@@ -184,5 +179,34 @@ impl Ciphertext {
 impl fmt::Debug for Ciphertext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Ciphertext({} attributes)", self.halves.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_pairing::scalar_encode;
+
+    use super::*;
+
+    /// Sums of few plaintexts with small coefficients must be no shorter than one alone: then no relation among the secrets of a
+    /// credential makes a discrete logarithm short.
+    #[test]
+    fn plaintexts_are_multiples_by_uniform_scalars() {
+        let attributes = 200;
+        let randomness = Randomness::derive(&Secret::new([5; 32]), &[6; 32], attributes);
+        let points = randomness.plaintexts();
+        for (scalars, points) in randomness.plaintexts.iter().zip(points.iter()) {
+            assert_eq!(scalars.map(|scalar| G1::generator() * scalar), *points);
+        }
+        let scalars = randomness.plaintexts.as_flattened();
+        // One in 115 is below 2^248: three or four of 400.
+        let short = scalars.iter().filter(|scalar| scalar_encode(scalar)[0] == 0).count();
+        assert!(short <= 20, "{short} of 400 plaintexts have a short logarithm");
+        // Each of the 31 bytes below has all but a few of its values.
+        for place in 1..32 {
+            let values = scalars.iter().map(|scalar| scalar_encode(scalar)[place]);
+            let values: alloc::collections::BTreeSet<u8> = values.collect();
+            assert!(values.len() > 150, "byte {place} has {} values", values.len());
+        }
     }
 }

@@ -36,6 +36,7 @@ use alloc::vec::Vec;
 use self::curve::Point;
 use self::scalar::{DIGITS, Digits, WIDTH, split};
 pub use self::words::LANES;
+use self::words::Mask;
 
 mod comb;
 mod curve;
@@ -145,23 +146,27 @@ impl Lanes {
         products.flat_map(|points| self.run(body, (points, integer)).into_iter().take(points.len())).collect()
     }
 
-    /// Makes multiples of a point ready: in each row, 1 to 16 times 32^place times the point, in affine coordinates x and y; none of them may be the identity. 26
-    /// rows are enough for integers of 128 bits, and as many as are there are used.
+    /// Makes multiples of a point of order r ready: in each row, 1 to 16 times 32^place times the point, in affine coordinates x and y; none of them may be the
+    /// identity. 26 rows are what [`multiply_comb`](Self::multiply_comb) needs, and as many as are there are used.
     #[must_use]
     pub fn comb(self, rows: &[[[Element; 2]; ENTRIES]]) -> Comb {
         self.run(Comb::new, rows)
     }
 
-    /// integer · the comb's point, for each integer.
+    /// scalar · the comb's point, for each scalar: both halves of a scalar k₀ + k₁·z² by the same rows, the higher one's product through the endomorphism.
     #[must_use]
-    pub fn multiply_short(self, comb: &Comb, integers: &[u128]) -> Vec<Jacobian> {
+    pub fn multiply_comb(self, comb: &Comb, scalars: &[Scalar]) -> Vec<Jacobian> {
         #[target_feature(enable = "avx512f,avx512ifma")]
-        fn body((comb, digits): (&Comb, &Digits)) -> [Jacobian; LANES] {
-            comb.multiply(digits).leave()
+        fn body((comb, [low, high]): (&Comb, &[Digits; 2])) -> [Jacobian; LANES] {
+            // The endomorphism multiplies by −z².
+            let high = comb.multiply(high).endomorphism().negate_if(Mask::MAX);
+            comb.multiply(low).add(&high).leave()
         }
-        let products = integers.chunks(LANES).flat_map(|integers| {
-            let digits = Digits::new(integers.iter().copied());
-            self.run(body, (comb, &digits)).into_iter().take(integers.len())
+        let products = scalars.chunks(LANES).flat_map(|scalars| {
+            let halves = [0, 1].map(|half: usize| {
+                Digits::new(scalars.iter().map(|scalar| split(scalar).get(half).copied().unwrap_or(0)))
+            });
+            self.run(body, (comb, &halves)).into_iter().take(scalars.len())
         });
         products.collect()
     }

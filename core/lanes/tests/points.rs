@@ -195,7 +195,7 @@ fn sums_are_taken_column_by_column() {
 }
 
 #[test]
-fn combs_multiply_their_point_by_short_integers() {
+fn combs_multiply_their_point_by_scalars_of_full_size() {
     let Some(lanes) = lanes() else { return };
     let base = points(1)[0];
     let rows: Vec<[[[u64; 6]; 2]; ENTRIES]> = (0..26)
@@ -208,15 +208,20 @@ fn combs_multiply_their_point_by_short_integers() {
         })
         .collect();
     let comb = lanes.comb(&rows);
-    let mut integers =
-        vec![0, 1, 16, 17, 31, 32, 33, u128::MAX, 1 << 127, u128::MAX - 15, 1 << 64, u128::MAX / 33];
-    // Each digit at each place.
-    integers.extend((0..26).flat_map(|place| (1..32).map(move |digit: u128| digit << (5 * place))));
-    for count in [integers.len(), 1, 0] {
-        let products = lanes.multiply_short(&comb, &integers[..count]);
+    let z_squared = Fr::from(0xac45_a401_0001_a402_0000_0001_0000_0000_u128);
+    let mut multiples = scalars();
+    for short in [15, 31, 32, 33, u128::MAX - 15, 1 << 127, 1 << 64, u128::MAX / 33] {
+        multiples.extend([Fr::from(short), Fr::from(short) * z_squared]);
+    }
+    // Each digit at each place of either half.
+    let digits = (0..26).flat_map(|place| (1..32).map(move |digit: u128| Fr::from(digit << (5 * place))));
+    multiples.extend(digits.flat_map(|digit| [digit, digit * z_squared]));
+    for count in [multiples.len(), 1, 0] {
+        let words: Vec<_> = multiples[..count].iter().map(words).collect();
+        let products = lanes.multiply_comb(&comb, &words);
         assert_eq!(products.len(), count);
-        for (product, integer) in products.iter().zip(&integers) {
-            assert_eq!(point(product), base * Fr::from(*integer), "{integer:x}");
+        for (product, scalar) in products.iter().zip(&multiples) {
+            assert_eq!(point(product), base * scalar, "{scalar}");
         }
     }
 }

@@ -58,11 +58,9 @@ pub trait Backend: Sized {
     fn multiply<C: Curve>(point: &Point<C>, scalar: &Scalar) -> Point<C>;
     /// scalar · generator of G1.
     fn multiply_generator(scalar: &Scalar) -> G1;
-    /// integer · generator of G1.
-    fn multiply_generator_short(integer: u128) -> G1;
-    /// integer · generator of G1, for each integer.
-    fn multiply_generator_by_each(integers: &[u128]) -> Vec<G1> {
-        integers.iter().map(|integer| Self::multiply_generator_short(*integer)).collect()
+    /// scalar · generator of G1, for each scalar.
+    fn multiply_generator_by_each(scalars: &[Scalar]) -> Vec<G1> {
+        scalars.iter().map(Self::multiply_generator).collect()
     }
     /// scalar · the base that is chosen, for each scalar; what one slice has more than the other is left out.
     fn multiply_either(bases: [&G1; 2], choices: &[bool], scalars: &[Scalar]) -> Vec<G1>;

@@ -142,12 +142,6 @@ fn encode(point: &Affine<g1::Config>) -> [u8; UNCOMPRESSED_LEN] {
 }
 
 impl G1 {
-    /// integer · generator, in constant time where [`multiply_generator`](Self::multiply_generator) takes it, and in half the time.
-    #[must_use]
-    pub fn multiply_generator_short(integer: u128) -> Self {
-        Active::multiply_generator_short(integer)
-    }
-
     /// For each scalar, scalar · base, where the base is the second if that is chosen, and else the first; in constant time, the choices included,
     /// where [`multiply_all`](Self::multiply_all) takes it.
     ///

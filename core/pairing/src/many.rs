@@ -22,10 +22,10 @@ impl G1 {
         Active::multiply_points(points, scalar)
     }
 
-    /// integer · generator for each integer, in constant time where multiplying a point takes it.
+    /// scalar · generator for each scalar, in constant time where multiplying a point takes it.
     #[must_use]
-    pub fn multiply_generator_by_each(integers: &[u128]) -> Vec<Self> {
-        Active::multiply_generator_by_each(integers)
+    pub fn multiply_generator_by_each(scalars: &[Scalar]) -> Vec<Self> {
+        Active::multiply_generator_by_each(scalars)
     }
 
     /// Σ (a + b·z²) · point for weights [a, b], with z the absolute value of the curve's parameter: 2^128 different scalars, with

@@ -127,10 +127,14 @@ proptest! {
     }
 
     #[test]
-    fn short_multiples_of_the_generator_are_what_long_ones_are(integer: u128, shift in 0_u32..128) {
-        for integer in [integer >> shift, !(integer >> shift), 0, 1, u128::MAX] {
-            prop_assert_eq!(G1::multiply_generator_short(integer), G1::generator() * Scalar::from(integer));
-        }
+    fn multiples_of_the_generator_by_many_scalars_are_what_those_by_one_are(
+        scalars in prop::collection::vec(scalar(), 0..12), short: u128
+    ) {
+        let z = Scalar::from(G1_COFACTOR - 1);
+        let edges = [Scalar::from(0), Scalar::from(1), -Scalar::from(1), z * z, -z * z, Scalar::from(short)];
+        let scalars: Vec<Scalar> = scalars.into_iter().chain(edges).collect();
+        let wanted: Vec<G1> = scalars.iter().map(|scalar| G1::generator() * scalar).collect();
+        prop_assert_eq!(G1::multiply_generator_by_each(&scalars), wanted);
     }
 
     #[test]

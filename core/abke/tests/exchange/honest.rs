@@ -124,8 +124,8 @@ fn a_run_is_determined_by_its_randomness() {
     assert_eq!(of_run, [TRANSCRIPT, KEY_OF_RUN]);
 }
 
-const TRANSCRIPT: &str = "ea2d74a817b7068c78aba7dd0bf58dedf9ff21e425015b9ccad915e3e6e80eaf";
-const KEY_OF_RUN: &str = "4f5860881da08eadc4edfed23b539823707c4093e10cad4d050f93876d6e4b10";
+const TRANSCRIPT: &str = "ec7f6940c4a69fe6d72d0b78ddc3c888fb434fa044e68e777da09534da58d6b3";
+const KEY_OF_RUN: &str = "c48175216d48b9c746c517208ef7a888789747d5a27c530fd08da3c773e9bfea";
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]

@@ -45,10 +45,6 @@ impl Backend for Arkworks {
         Self::multiply(&G1::generator(), scalar)
     }
 
-    fn multiply_generator_short(integer: u128) -> G1 {
-        Self::multiply_generator(&Scalar::from(integer))
-    }
-
     fn multiply_either([zero, one]: [&G1; 2], choices: &[bool], scalars: &[Scalar]) -> Vec<G1> {
         let multiply =
             |(choice, scalar): (&bool, &Scalar)| Self::multiply(if *choice { one } else { zero }, scalar);

@@ -55,14 +55,9 @@ impl Backend for Blst {
         }
     }
 
-    fn multiply_generator_short(integer: u128) -> G1 {
-        G1Curve::to_point(&comb::multiply_generator_short(integer))
-    }
-
-    fn multiply_generator_by_each(integers: &[u128]) -> Vec<G1> {
-        lanes::multiply_generator_by_each(integers).unwrap_or_else(|| {
-            integers.iter().map(|integer| Self::multiply_generator_short(*integer)).collect()
-        })
+    fn multiply_generator_by_each(scalars: &[Scalar]) -> Vec<G1> {
+        lanes::multiply_generator_by_each(scalars)
+            .unwrap_or_else(|| scalars.iter().map(Self::multiply_generator).collect())
     }
 
     fn multiply_either([zero, one]: [&G1; 2], choices: &[bool], scalars: &[Scalar]) -> Vec<G1> {

@@ -40,12 +40,6 @@ pub(super) fn multiply_all<C: Curve>(point: &Point<C>, scalars: &[Scalar]) -> Ve
     scalars.iter().map(|scalar| C::to_point(&comb.multiply(scalar))).collect()
 }
 
-/// integer · generator of G1, in constant time, and in half of it.
-pub(super) fn multiply_generator_short(integer: u128) -> blst_p1 {
-    let comb = GENERATOR.get_or_init(|| Comb::new(&G1::generator(), GENERATOR_WIDTH));
-    comb.multiply_short(&Scalar::from(integer), u128::BITS)
-}
-
 /// scalar · the base that is chosen, for each scalar, in constant time.
 pub(super) fn multiply_either<C: Curve>(
     bases: [&Point<C>; 2],
@@ -90,13 +84,7 @@ impl<C: Curve> Comb<C> {
     }
 
     fn multiply(&self, scalar: &Scalar) -> C::Jacobian {
-        self.multiply_short(scalar, 255)
-    }
-
-    /// For a scalar of at most so many bits.
-    fn multiply_short(&self, scalar: &Scalar, bits: u32) -> C::Jacobian {
-        let digits = signed_windows(scalar, self.width).take((bits / self.width) as usize + 1);
-        let entries = self.rows().zip(digits).map(|(row, digit)| {
+        let entries = self.rows().zip(signed_windows(scalar, self.width)).map(|(row, digit)| {
             let mut entry = C::Normalised::default();
             select(&mut entry, row, digit.unsigned_abs(), true);
             entry.negate_if(digit < 0);

@@ -44,7 +44,7 @@ mod nowhere {
         match *lines {}
     }
 
-    pub(in super::super) fn multiply_generator_by_each(_: &[u128]) -> Option<Vec<G1>> {
+    pub(in super::super) fn multiply_generator_by_each(_: &[Scalar]) -> Option<Vec<G1>> {
         None
     }
 

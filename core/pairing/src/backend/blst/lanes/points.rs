@@ -54,16 +54,17 @@ pub(in super::super) fn clear_cofactors(points: &[Affine<g1::Config>]) -> Option
     Some(finished(worthwhile(points.len())?.multiply_public(&raw_affine(points), G1_COFACTOR)))
 }
 
-/// Multiples of the generator of G1 for integers of 128 bits: made when first needed, and for good.
+/// Multiples of the generator of G1 for the halves of a scalar, of 128 bits each: made when first needed, and for good.
 static GENERATOR: OnceLock<Comb> = OnceLock::new();
 
 /// Rows of [`GENERATOR`]: digits of five bits.
 const ROWS: u32 = u128::BITS.div_ceil(5);
 
-pub(in super::super) fn multiply_generator_by_each(integers: &[u128]) -> Option<Vec<G1>> {
-    let lanes = worthwhile(integers.len())?;
+pub(in super::super) fn multiply_generator_by_each(scalars: &[Scalar]) -> Option<Vec<G1>> {
+    let lanes = worthwhile(scalars.len())?;
     let comb = GENERATOR.get_or_init(|| lanes.comb(&generator_rows()));
-    Some(finished(lanes.multiply_short(comb, integers)))
+    let words = Zeroizing::new(scalars.iter().map(words).collect::<Vec<_>>());
+    Some(finished(lanes.multiply_comb(comb, &words)))
 }
 
 /// In each row 1 to 16 times 32^place times the generator.
