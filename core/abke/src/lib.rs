@@ -67,7 +67,7 @@
 //!   a server that spoils one half which attribute it has.
 //!
 //! # Time
-//! What secrets are multiplied by takes constant time where `quiver-pairing` is built with blst; which half is decrypted is selected in constant time
+//! What secrets are multiplied by, and encoding what comes of it, takes constant time where `quiver-pairing` is built with blst; which half is decrypted is selected in constant time
 //! everywhere. Checks take time that depends on what is public, or opened, or on weights that are used once.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(

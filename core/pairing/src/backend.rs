@@ -11,7 +11,9 @@
 
 use alloc::vec::Vec;
 
-use ark_ec::short_weierstrass::Affine;
+use ark_ec::CurveGroup as _;
+use ark_ec::short_weierstrass::{Affine, Projective};
+use zeroize::Zeroize as _;
 
 use crate::parameters::g1;
 use crate::{Curve, G1, G2, Gt, PairingError, Point, Scalar};
@@ -54,6 +56,17 @@ pub trait Backend: Sized {
     /// Its name.
     const NAME: &'static str;
 
+    /// Affine coordinates of many points, at the price of one inversion.
+    fn normalise<C: Curve>(points: &[Point<C>]) -> Vec<Affine<C::Config>> {
+        let mut projective: Vec<_> = points.iter().map(|point| point.0).collect();
+        let affine = Projective::normalize_batch(&projective);
+        projective.zeroize();
+        affine
+    }
+    /// Those of one.
+    fn normalise_one<C: Curve>(point: &Point<C>) -> Affine<C::Config> {
+        point.0.into_affine()
+    }
     /// scalar · point.
     fn multiply<C: Curve>(point: &Point<C>, scalar: &Scalar) -> Point<C>;
     /// scalar · generator of G1.

@@ -31,6 +31,9 @@ pub(crate) mod sealed {
         /// `hash_to_field(msg, 2)` of RFC 9380, section 5.2, with SHA-256 and m coefficients of 64 bytes each.
         fn hash_to_field(domain: &str, parts: &[&[u8]]) -> [Self::Field; 2];
 
+        /// 1/element, or 0 of 0, by that of one element of Fp.
+        fn invert_by(element: &Self::Field, invert: impl FnOnce(&Fq) -> Fq) -> Self::Field;
+
         /// As [`Point::multiply_generator`].
         fn multiply_generator(scalar: &Fr) -> Point<Self>
         where
@@ -95,6 +98,10 @@ impl Parameters for G1Curve {
         [(); 2].map(|()| coefficients.next().unwrap_or_default())
     }
 
+    fn invert_by(element: &Fq, invert: impl FnOnce(&Fq) -> Fq) -> Fq {
+        invert(element)
+    }
+
     fn multiply_generator(scalar: &Fr) -> G1 {
         Active::multiply_generator(scalar)
     }
@@ -111,6 +118,12 @@ impl Parameters for G2Curve {
         let mut coefficients = uniform.chunks(COEFFICIENT).map(Fq::from_be_bytes_mod_order);
         let mut next = || coefficients.next().unwrap_or_default();
         [(); 2].map(|()| Fq2::new(next(), next()))
+    }
+
+    fn invert_by(Fq2 { c0, c1, .. }: &Fq2, invert: impl FnOnce(&Fq) -> Fq) -> Fq2 {
+        // 1/(a + b·u) = (a − b·u)/(a² + b²), for u² = −1.
+        let inverse = invert(&(c0.square() + c1.square()));
+        Fq2::new(*c0 * inverse, -(*c1 * inverse))
     }
 
     fn multiply_generator(scalar: &Fr) -> G2 {

@@ -26,7 +26,7 @@
 //! ```
 //!
 //! # Time
-//! On [`backend::Active`] = `Blst`, multiplying a point by a scalar is constant-time, G1's generator too. Nothing else is, on any back end: not
+//! On [`backend::Active`] = `Blst`, multiplying a point by a scalar is constant-time, G1's generator too, and so is encoding what comes out. Nothing else is, on any back end: not
 //! combinations of many points, tables of a fixed base, powers in the target group; and over arkworks nothing at all.
 //!
 //! # Features

@@ -5,8 +5,8 @@ use core::fmt;
 use core::iter::Sum;
 use core::ops::{Add, AddAssign, Mul, Neg, Sub, SubAssign};
 
+use ark_ec::PrimeGroup;
 use ark_ec::short_weierstrass::{Affine, Projective};
-use ark_ec::{CurveGroup, PrimeGroup};
 use ark_ff::{AdditiveGroup, Zero};
 use zeroize::Zeroize;
 
@@ -92,10 +92,7 @@ pub(crate) fn same_length(elements: usize, coefficients: usize) -> Result<(), Pa
 
 /// Affine coordinates of many points, at the price of one inversion.
 pub(crate) fn affine<C: Curve>(points: &[Point<C>]) -> Vec<Affine<C::Config>> {
-    let mut projective: Vec<_> = points.iter().map(|point| point.0).collect();
-    let affine = Projective::normalize_batch(&projective);
-    projective.zeroize();
-    affine
+    Active::normalise(points)
 }
 
 impl<C: Curve> Group for Point<C> {
@@ -115,7 +112,7 @@ impl<C: Curve> Group for Point<C> {
     }
 
     fn encode(&self) -> C::Encoding {
-        compress::<C>(&self.0.into_affine())
+        compress::<C>(&Active::normalise_one(self))
     }
 
     fn decode_or_identity(bytes: &[u8]) -> Result<Self, PairingError> {

@@ -9,14 +9,15 @@ use alloc::vec::Vec;
 use ::blst::{BLST_ERROR, blst_fp12, blst_p1_affine, min_pk, p1_affines, p2_affines};
 use ark_ec::AffineRepr as _;
 use ark_ec::short_weierstrass::Affine;
-use ark_ff::{BigInt, BigInteger, PrimeField};
+use ark_ff::{BigInt, BigInteger, Field as _, PrimeField};
 use quiver_crypto::Zeroizing;
 use zeroize::Zeroize;
 
 use super::{Arkworks, Backend};
 use convert::Coordinate as _;
 
-use crate::parameters::g1;
+use crate::curve::sealed::Parameters;
+use crate::parameters::{Fq, g1};
 use crate::{Curve, G1, G1_COFACTOR, G1Curve, G2, G2Curve, Group, Gt, PairingError, Point, Scalar};
 
 mod comb;
@@ -37,8 +38,43 @@ pub enum Blst {}
 /// and with fewer points than this and integers of at most a word.
 const FEW_POINTS: usize = 64;
 
+/// p − 2, to whose power an element of Fp is inverted.
+const MINUS_TWO: [u64; 6] = {
+    let mut limbs = Fq::MODULUS.0;
+    // Its lowest limb is far above two.
+    limbs[0] -= 2;
+    limbs
+};
+
 impl Backend for Blst {
     const NAME: &'static str = "blst";
+
+    /// Montgomery's trick, over an inversion by a power: what is divided by depends on secrets, and arkworks' own inversion takes a time that tells it.
+    fn normalise<C: Curve>(points: &[Point<C>]) -> Vec<Affine<C::Config>> {
+        let mut product = <C as Parameters>::Field::ONE;
+        let mut before = Vec::with_capacity(points.len());
+        for point in points.iter().filter(|point| !point.is_identity()) {
+            before.push(product);
+            product *= point.0.z;
+        }
+        let mut inverse = C::invert_by(&product, |element| element.pow(MINUS_TWO));
+        let mut affine = alloc::vec![Affine::identity(); points.len()];
+        let places = points.iter().zip(&mut affine).filter(|(point, _)| !point.is_identity());
+        for ((point, place), before) in places.rev().zip(before.iter().rev()) {
+            let own = inverse * before;
+            inverse *= point.0.z;
+            let squared = own.square();
+            *place = Affine::new_unchecked(point.0.x * squared, point.0.y * squared * own);
+        }
+        before.zeroize();
+        product.zeroize();
+        inverse.zeroize();
+        affine
+    }
+
+    fn normalise_one<C: Curve>(point: &Point<C>) -> Affine<C::Config> {
+        Self::normalise(core::slice::from_ref(point)).pop().unwrap_or_else(Affine::identity)
+    }
 
     fn multiply<C: Curve>(point: &Point<C>, scalar: &Scalar) -> Point<C> {
         C::to_point(&C::multiply(&C::to_native(point), &little_endian(scalar)))
