@@ -3,7 +3,8 @@
 //! A key is known up to a factor: all its points times one scalar are a key with the same secrets. So whoever receives one
 //! multiplies it once more, by the cofactor (`1 − x`, 64 bits), and works with what comes out, which lies in the subgroup whatever was sent.
 //! This is done for each point of its own and takes half the time of a check. A point whose order divides the cofactor becomes the
-//! identity, and is refused with it.
+//! identity, and is refused with it. g, h and u are moved when a key is read; the e_j, which are hundreds, when it is known that the
+//! authority signed those three: whoever sends points at random has nothing else computed for him.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -49,12 +50,12 @@ fn signed(key: &[G1]) -> Vec<G1> {
 /// A key that somebody sent: its points are points of the group and not the identity, but nobody knows yet who signed them.
 #[derive(Clone)]
 pub struct UnverifiedPublicKey {
-    /// In the subgroup.
-    key: Vec<G1>,
-    /// What is signed.
-    signed: Vec<G1>,
+    /// g, h and u, in the subgroup.
+    fixed: Vec<G1>,
+    /// e_1, …, e_m, on the curve.
+    raw: Vec<CurvePoint>,
     /// On the curve. That is enough: see [`Verifier`](crate::Verifier).
-    pub(crate) signatures: Vec<CurvePoint>,
+    signatures: Vec<CurvePoint>,
     digest: Digest,
 }
 
@@ -64,11 +65,11 @@ impl UnverifiedPublicKey {
         UNCOMPRESSED_LEN * 2 * (attributes + FIXED_SLOTS)
     }
 
-    /// Reads 2m + 6 uncompressed points and clears the cofactors of those that are not signatures.
+    /// Reads 2m + 6 uncompressed points and clears the cofactors of g, h and u.
     ///
     /// # Errors
     /// [`Error::Malformed`] unless there are as many bytes as m attributes take, before anything is computed. [`Error::InvalidPoint`] for what is
-    /// not on the curve, the identity, points that become the identity, and e_j = −u.
+    /// not on the curve, the identity, and those of g, h and u that become the identity. Of the others [`Verifier`](crate::Verifier) says so.
     pub fn decode(bytes: &[u8], attributes: usize) -> Result<Self, Error> {
         if bytes.len() != Self::encoded_len(attributes) {
             return Err(Error::Malformed("a key of another length"));
@@ -84,24 +85,14 @@ impl UnverifiedPublicKey {
         };
         // All that is cheap first.
         let (raw, signatures) = (read(Element::Key)?, read(Element::Signature)?);
-        let key = CurvePoint::clear_cofactors(&raw);
-        if let Some(at) = key.iter().position(Group::is_identity) {
-            return Err(Error::InvalidPoint {
-                element: Element::Key(at),
-                reason: PairingError::WrongSubgroup,
-            });
-        }
-        let signed = signed(&key);
-        if let Some(slot) = signed.iter().position(Group::is_identity) {
-            let element = Element::Signed(slot.saturating_sub(FIXED_SLOTS));
-            return Err(Error::InvalidPoint { element, reason: PairingError::Identity });
-        }
-        Ok(Self { key, signed, signatures, digest: digest(bytes) })
+        let (fixed, raw) = raw.split_at_checked(FIXED_SLOTS).unwrap_or_default();
+        let fixed = cleared(fixed, 0)?;
+        Ok(Self { fixed, raw: raw.to_vec(), signatures, digest: digest(bytes) })
     }
 
     /// How many attributes it has.
     pub fn attributes(&self) -> usize {
-        self.key.len().saturating_sub(FIXED_SLOTS)
+        self.raw.len()
     }
 
     /// SHA-256 of the encoding, with a domain.
@@ -109,9 +100,54 @@ impl UnverifiedPublicKey {
         self.digest
     }
 
-    /// What is signed, slot by slot.
-    pub(crate) fn signed(&self) -> &[G1] {
-        &self.signed
+    /// g, h and u, which are what is signed, and the signatures on them.
+    pub(crate) fn fixed(&self) -> (&[G1], &[CurvePoint]) {
+        (&self.fixed, self.signatures.get(..FIXED_SLOTS).unwrap_or_default())
+    }
+
+    /// Moves the e_j into the subgroup, too.
+    ///
+    /// # Errors
+    /// [`Error::InvalidPoint`] for those that become the identity, and for e_j = −u.
+    pub(crate) fn clear(self) -> Result<ClearedKey, Error> {
+        let Self { fixed: mut key, raw, signatures, digest } = self;
+        key.extend(cleared(&raw, FIXED_SLOTS)?);
+        let signed = signed(&key).split_off(FIXED_SLOTS.min(key.len()));
+        if let Some(attribute) = signed.iter().position(Group::is_identity) {
+            return Err(Error::InvalidPoint {
+                element: Element::Signed(attribute),
+                reason: PairingError::Identity,
+            });
+        }
+        Ok(ClearedKey { key, signed, signatures, digest })
+    }
+}
+
+/// Points moved into the subgroup, the first of which has this place in its key.
+fn cleared(points: &[CurvePoint], first: usize) -> Result<Vec<G1>, Error> {
+    let cleared = CurvePoint::clear_cofactors(points);
+    match cleared.iter().position(Group::is_identity) {
+        None => Ok(cleared),
+        Some(at) => {
+            let element = Element::Key(first.saturating_add(at));
+            Err(Error::InvalidPoint { element, reason: PairingError::WrongSubgroup })
+        }
+    }
+}
+
+/// A key all of whose points are in the subgroup, and of which nobody knows yet who signed the e_j.
+pub(crate) struct ClearedKey {
+    key: Vec<G1>,
+    /// u + e_1, …, u + e_m.
+    signed: Vec<G1>,
+    signatures: Vec<CurvePoint>,
+    digest: Digest,
+}
+
+impl ClearedKey {
+    /// u + e_1, …, u + e_m, and the signatures on them.
+    pub(crate) fn attributes(&self) -> (&[G1], &[CurvePoint]) {
+        (&self.signed, self.signatures.get(FIXED_SLOTS..).unwrap_or_default())
     }
 
     /// The key, once its signatures are verified.

@@ -61,8 +61,8 @@
 //! # What is different from the source
 //! * **Decoding.** All checks of a key are linear, so the key of identities is valid and decrypts everything, and points of small order
 //!   pass a batch's check once in so many times. So each point of a key is moved into the subgroup and refused if it becomes the
-//!   identity, on its own and before any pairing ([`UnverifiedPublicKey`]); what a server sends is checked point by point ([`Ciphertext`]).
-//! * **Verification** of many keys in one equation, of m + 4 Miller loops ([`Verifier`]).
+//!   identity, on its own and before any pairing with it ([`UnverifiedPublicKey`]); what a server sends is checked point by point ([`Ciphertext`]).
+//! * **Verification** of many keys in two equations, of 4 and m + 1 Miller loops ([`Verifier`]): the short one first.
 //! * **Both halves** of each ciphertext are checked when the server opens its seeds. A client that checks the one it could not read tells
 //!   a server that spoils one half which attribute it has.
 //!
@@ -95,7 +95,7 @@ pub use exchange::{
     VerifiedHello,
 };
 pub use key::{PublicKey, UnverifiedPublicKey};
-pub use verification::Verifier;
+pub use verification::{Effort, Verifier};
 
 /// Attributes at most: as many as a schema of `quiver-garble` has bits.
 pub const MAX_ATTRIBUTES: usize = quiver_garble::policy::MAX_BITS;

@@ -1,8 +1,8 @@
 //! Attribute-selective encryption: what a credential reads, and what it does not.
 
 use quiver_abke::{
-    Authority, Ciphertext, Credential, Error, Presentation, PublicKey, Randomness, UnverifiedCredential,
-    UnverifiedPublicKey, Verifier,
+    Authority, Ciphertext, Credential, Effort, Error, Presentation, PublicKey, Randomness,
+    UnverifiedCredential, UnverifiedPublicKey, Verifier,
 };
 use quiver_crypto::Secret;
 use rand_chacha::ChaCha20Rng;
@@ -87,4 +87,59 @@ fn two_presentations_have_no_point_in_common() {
         assert_ne!(one.encoded()[range.clone()], other.encoded()[range]);
     }
     assert_eq!(one.encoded().len(), UnverifiedPublicKey::encoded_len(ATTRIBUTES.len()));
+}
+
+/// Of so many attributes: an authority's verifier and keys, the first few of which it signed.
+fn keys(attributes: usize, signed: usize, foreign: usize) -> (Verifier, Vec<UnverifiedPublicKey>) {
+    let bits: Vec<bool> = (0..attributes).map(|at| at % 3 == 0).collect();
+    let [own, other] = [1, 8].map(|seed| Authority::derive(&Secret::new([seed; 32]), 7, attributes).unwrap());
+    let issuers = core::iter::repeat_n(&own, signed).chain(core::iter::repeat_n(&other, foreign));
+    let keys = issuers.zip(0..).map(|(issuer, seed)| {
+        let key = issuer.certify(&bits, &mut rng(seed)).unwrap().unlink(&mut rng(100 + seed));
+        UnverifiedPublicKey::decode(key.encoded(), attributes).unwrap()
+    });
+    let keys = keys.collect();
+    (Verifier::new(own.key().clone()), keys)
+}
+
+#[test]
+fn keys_that_nobody_signed_are_told_by_four_miller_loops_however_many_attributes_there_are() {
+    for attributes in [1, 40] {
+        let (verifier, keys) = keys(attributes, 0, 4);
+        let (verdicts, effort) = verifier.verify_batch_counting(keys, &mut rng(9));
+        assert!(verdicts.iter().all(|verdict| *verdict.as_ref().unwrap_err() == Error::InvalidSignature));
+        // All at once, then each.
+        assert_eq!(effort, Effort { miller_loops: 4 + 4 * 4, cleared: 0 });
+    }
+}
+
+#[test]
+fn good_keys_take_two_equations_and_forged_ones_beside_them_no_more_than_one_each() {
+    let m = 40;
+    let (verifier, good) = keys(m, 4, 0);
+    let (verdicts, effort) = verifier.verify_batch_counting(good, &mut rng(9));
+    assert!(verdicts.iter().all(Result::is_ok));
+    assert_eq!(effort, Effort { miller_loops: 4 + (m + 1), cleared: 4 * m });
+    let (_, mixed) = keys(m, 2, 2);
+    let (verdicts, effort) = verifier.verify_batch_counting(mixed, &mut rng(9));
+    assert_eq!(verdicts.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false, false]);
+    assert_eq!(effort, Effort { miller_loops: (4 + 4 * 4) + (m + 1), cleared: 2 * m });
+}
+
+/// Who has seen a key has its first three signatures: the most that somebody without a credential can have computed for him.
+#[test]
+fn what_altered_attributes_cost_grows_with_the_number_of_keys_and_no_faster() {
+    let m = 5;
+    let keys: Vec<UnverifiedPublicKey> = (0..8)
+        .map(|seed| {
+            let key = credential(seed).unlink(&mut rng(30 + seed));
+            let mut altered = key.encoded().to_vec();
+            // e_1 in the place of e_2.
+            altered.copy_within(3 * 96..4 * 96, 4 * 96);
+            UnverifiedPublicKey::decode(&altered, m).unwrap()
+        })
+        .collect();
+    let (verdicts, effort) = authority(1).1.verify_batch_counting(keys, &mut rng(9));
+    assert!(verdicts.iter().all(|verdict| *verdict.as_ref().unwrap_err() == Error::InvalidSignature));
+    assert_eq!(effort, Effort { miller_loops: 4 + (m + 1) * (1 + 8), cleared: 8 * m });
 }
