@@ -344,16 +344,18 @@ impl<S: Suite> Host<Leader<S>> for LeaderHost {
         tokio::task::block_in_place(|| self.store.persist(records)).map_err(Into::into)
     }
 
-    fn event(&mut self, machine: &Leader<S>, event: LeaderEvent) {
+    fn persist_of(
+        &mut self,
+        machine: &Leader<S>,
+        records: &[LeaderRecord],
+    ) -> std::result::Result<(), HostError> {
+        tokio::task::block_in_place(|| self.store.persist_of(machine, records)).map_err(Into::into)
+    }
+
+    fn event(&mut self, _: &Leader<S>, event: LeaderEvent) {
         self.log(&event);
         self.wave.follow(&event, &self.metrics);
         self.metrics.count(&event);
-        if let LeaderEvent::EpochActivated { .. } = &event
-            && let Err(error) = tokio::task::block_in_place(|| self.store.compact(machine))
-        {
-            // The journal only grows for longer; it is tried again with the next epoch.
-            tracing::warn!(%error, "compacting the state file");
-        }
         // Nobody may be waiting.
         let _ = self.events.send(event);
     }

@@ -10,7 +10,7 @@ use quiver_service::deployment_file::owner;
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::Protection;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 const ROLE: &str = "leader";
 /// Note: the group led.
@@ -77,12 +77,26 @@ impl Store {
         Keys::new(Arc::clone(&self.state), deployment.clone())
     }
 
-    /// Puts the machine's checkpoint in place of all records, if they have grown well beyond it.
-    pub(crate) fn compact<S: Suite>(&self, machine: &Leader<S>) -> Result<()> {
-        if !self.journal_outgrown() {
-            return Ok(());
+    /// Makes records durable that this machine has made, and puts its checkpoint in place of all records if they have grown
+    /// well beyond it: whether it leads or stands by, the file is bounded by what there is to remember.
+    pub(crate) fn persist_of<S: Suite>(&self, machine: &Leader<S>, records: &[LeaderRecord]) -> Result<()> {
+        match self.persist(records) {
+            // The checkpoint has these records already, so it takes their place as well.
+            Err(error) if matches!(error, Error::Service(quiver_service::Error::JournalFull { .. })) => {
+                self.replace(&machine.checkpoint())
+            }
+            Ok(()) if self.journal_outgrown() => {
+                if let Err(error) = self.replace(&machine.checkpoint()) {
+                    // What was to be durable is: the journal only grows for longer.
+                    tracing::warn!(
+                        %error,
+                        "the state file was not compacted; it is tried again with the next records"
+                    );
+                }
+                Ok(())
+            }
+            stored => stored,
         }
-        self.replace(&machine.checkpoint())
     }
 
     fn journal_outgrown(&self) -> bool {
@@ -125,20 +139,46 @@ mod tests {
         let machine = leader(&deployment, records);
         store.begin("alpha", &[1; 16]).expect("begin");
         store.persist(&machine.checkpoint()).expect("persist");
-        store.compact(&machine).expect("too small to pay");
+        assert!(!store.journal_outgrown(), "too small to pay");
         let small = std::fs::metadata(directory.path().join("drone.state")).expect("metadata").len();
         // Changes may be applied twice, so the same ones over and over make a long journal.
         let many: Vec<_> = std::iter::repeat_with(|| machine.checkpoint()).take(5000).flatten().collect();
         while !store.journal_outgrown() {
             store.persist(&many).expect("persist");
         }
-        store.compact(&machine).expect("compact");
+        store.persist_of(&machine, &machine.checkpoint()).expect("persist and compact");
         drop(store);
         let size = std::fs::metadata(directory.path().join("drone.state")).expect("metadata").len();
         assert!(size <= small, "{size} bytes");
         let (store, records) = open();
         assert_eq!(store.group().as_deref(), Some("alpha"));
         assert!(store.began_with_another(&[2; 16]) && !store.began_with_another(&[1; 16]));
+        assert_eq!(leader(&deployment, records).status(), machine.status());
+    }
+
+    #[test]
+    fn file_of_a_leader_that_never_leads_stays_within_a_bound() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let name = Name::new("alps").expect("name");
+        let deployment = Deployment::new(name, MasterSecret::generate(&mut OsRng).public());
+        let by = Protection::from_key_text("ab".repeat(32).as_bytes(), "test").expect("key");
+        let open = || Store::open(directory.path(), &deployment, &by, Missing::Create).expect("open");
+        let (store, records) = open();
+        let machine = leader(&deployment, records);
+        store.begin("alpha", &[1; 16]).expect("begin");
+        let session: Vec<_> = std::iter::repeat_with(|| machine.checkpoint()).take(1000).flatten().collect();
+        let (mut written, mut largest) = (0, 0);
+        let of_a_session: u64 = session.iter().map(|record| record.as_bytes().len() as u64).sum();
+        // No epoch of its own is ever activated.
+        while written < 8 << 20 {
+            store.persist_of(&machine, &session).expect("persist");
+            written += of_a_session;
+            let size = std::fs::metadata(directory.path().join("drone.state")).expect("metadata").len();
+            largest = largest.max(size);
+        }
+        assert!(largest < 3 << 19, "{largest} bytes");
+        drop(store);
+        let (_, records) = open();
         assert_eq!(leader(&deployment, records).status(), machine.status());
     }
 }

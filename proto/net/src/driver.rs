@@ -140,7 +140,7 @@ where
     /// Makes the records durable, however long it takes. Until then nothing is sent and no input is taken.
     async fn persist(&mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> Turn {
         while !self.records.is_empty() {
-            match self.host.persist(&self.records) {
+            match self.host.persist_of(&self.machine, &self.records) {
                 Ok(()) => {
                     self.records.clear();
                     self.metrics.unstored.set(0);

@@ -19,6 +19,16 @@ pub trait Host<M: Machine>: Send {
     /// records every second until it succeeds or the driver is shut down.
     fn persist(&mut self, records: &[M::Record]) -> Result<(), HostError>;
 
+    /// The same with the machine at hand, which has taken the inputs that the records are of: a host that keeps a journal may put the
+    /// machine's whole state in place of one that has grown long. The driver calls this one.
+    ///
+    /// # Errors
+    /// As [`persist`](Self::persist).
+    fn persist_of(&mut self, machine: &M, records: &[M::Record]) -> Result<(), HostError> {
+        let _ = machine;
+        self.persist(records)
+    }
+
     /// Hears an event. The machine may already be ahead of it by the rest of the batch.
     fn event(&mut self, machine: &M, event: M::Event);
 

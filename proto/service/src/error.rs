@@ -55,6 +55,17 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A state file that has no room for what is to be appended.
+    #[error(
+        "{path} would become longer than the {limit} bytes that are read at a start, so nothing was appended to it; it has room again once a \
+         snapshot has taken the place of its journal, which needs room for a second file in the same directory"
+    )]
+    JournalFull {
+        /// The file.
+        path: PathBuf,
+        /// The bound in bytes.
+        limit: u64,
+    },
     /// A file larger than anything that belongs there.
     #[error("{path} is larger than {limit} bytes, so it is not what it should be")]
     TooLarge {
@@ -235,6 +246,7 @@ impl Error {
             | Self::NotAStateFile { .. }
             | Self::NewerFormat { .. }
             | Self::TooLarge { .. }
+            | Self::JournalFull { .. }
             | Self::Corrupt { .. } => Exit::BadState,
             Self::NotRunning { .. } | Self::NoAnswer { .. } => Exit::NotRunning,
             Self::Refused(_) => Exit::Refused,

@@ -13,7 +13,9 @@
 //! * [`StateFile::replace`] writes a new file beside the old one, syncs, renames and syncs the directory.
 //! * [`StateFile::append`] adds one frame with any number of records and syncs once. A leader needs it: it records a few
 //!   hundred bytes per drone that joins, and rewriting megabytes of roster for each would make joining quadratic. When the
-//!   journal has outgrown the snapshot ([`StateFile::journal_outgrown`]) the owner replaces both by a new snapshot.
+//!   journal has outgrown the snapshot ([`StateFile::journal_outgrown`]) the owner replaces both by a new snapshot. A file is
+//!   read back whole, and none larger than 1 GiB is: an append that would lead there is refused ([`Error::JournalFull`]), so
+//!   that what was acknowledged can always be read.
 //!   **What must be forgotten must not be appended**: a superseded secret stays readable in the journal until the next
 //!   replacement. So an edge, whose state holds ratchets and one-time points, replaces each time; a leader's records hold no
 //!   group secret.
@@ -43,7 +45,7 @@ use crate::{Error, Result};
 use frame::{Chain, Next};
 use header::{Header, Seal};
 
-/// The largest state file, in bytes.
+/// The largest state file, in bytes: what is larger is not read, so nothing makes it larger.
 const FILE_LIMIT: u64 = 1 << 30;
 /// A journal below this size, in bytes, is never called outgrown.
 const SMALL_JOURNAL: u64 = 1 << 20;
@@ -80,6 +82,8 @@ pub struct StateFile {
     /// Bytes acknowledged; anything behind them is the rest of a failed append.
     acknowledged: u64,
     snapshot: u64,
+    /// How long the file may become, in bytes.
+    limit: u64,
     /// The file was replaced, but the directory may not know it for good yet.
     directory_unsynced: bool,
     _lock: Lock,
@@ -150,8 +154,19 @@ impl StateFile {
 
     fn over(path: &Path, file: File, header: Header, root: Secret<32>, chain: Chain, lock: Lock) -> Self {
         let (acknowledged, snapshot, directory_unsynced) = (0, 0, false);
-        let path = path.into();
-        Self { path, file, header, root, chain, acknowledged, snapshot, directory_unsynced, _lock: lock }
+        let (path, limit) = (path.into(), FILE_LIMIT);
+        Self {
+            path,
+            file,
+            header,
+            root,
+            chain,
+            acknowledged,
+            snapshot,
+            limit,
+            directory_unsynced,
+            _lock: lock,
+        }
     }
 
     /// Replaces everything by `records`, atomically and durably. If it fails, the file is what it was, or holds `records`
@@ -179,6 +194,7 @@ impl StateFile {
     /// again.
     ///
     /// # Errors
+    /// [`Error::JournalFull`] if the file would become longer than [`Self::open`] reads: [`Self::replace`] makes room;
     /// [`Error::DiskFull`], [`Error::Io`], [`Error::TooLarge`].
     pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<()> {
         if records.is_empty() {
@@ -187,6 +203,9 @@ impl StateFile {
         // What is appended to a file that the directory forgets would be lost with it.
         self.sync_directory()?;
         let (frame, chain) = self.chain.seal(&self.path, records, random())?;
+        if self.acknowledged.saturating_add(frame.len() as u64) > self.limit {
+            return Err(Error::JournalFull { path: self.path.clone(), limit: self.limit });
+        }
         if let Err(source) = self.write_frame(&frame) {
             // Whatever part of it arrived is cut off now or, if even that fails, before the next attempt or by `open`.
             let _ = self.file.set_len(self.acknowledged);

@@ -280,6 +280,58 @@ fn journal_is_outgrown_only_beyond_a_megabyte_and_the_snapshot() {
     assert!(!state.journal_outgrown());
 }
 
+#[test]
+fn file_is_never_appended_to_beyond_what_is_read_at_a_start() {
+    let bench = Bench::new();
+    let mut expected = bench.filled();
+    let (mut state, _) = bench.open().expect("open");
+    let frame = 32 + 4 + 5 + 16;
+    state.limit = state.acknowledged + frame;
+    state.append(&["seven"]).expect("just fits");
+    expected.push(b"seven".to_vec());
+    let error = state.append(&["8"]).expect_err("no room");
+    assert!(matches!(error, Error::JournalFull { .. }), "{error}");
+    drop(state);
+    assert_eq!(bench.records(), expected, "what was acknowledged is read");
+    let (mut state, _) = bench.open().expect("open");
+    state.limit = bench.bytes().len() as u64;
+    state.append(&["8"]).expect_err("no room");
+    state.replace(&["all of it"]).expect("a snapshot makes room");
+    state.append(&["8"]).expect("there is room");
+    drop(state);
+    assert_eq!(bench.records(), [b"all of it".to_vec(), b"8".to_vec()]);
+}
+
+#[test]
+fn kill_at_any_point_of_a_replacement_loses_nothing_acknowledged() {
+    let bench = Bench::new();
+    let before = bench.filled();
+    let old = bench.bytes();
+    let (mut state, _) = bench.open().expect("open");
+    state.replace(&["all of it"]).expect("replace");
+    drop(state);
+    let new = bench.bytes();
+    let beside = private_file::beside(&bench.path(), ".new");
+    // Until it is renamed, the new file is beside the old one, as long as it got.
+    for length in 0..=new.len() {
+        bench.set_bytes(&old);
+        fs::write(&beside, &new[..length]).expect("write");
+        let (mut state, records) = bench.open().expect("open");
+        assert_eq!(plain(&records), before, "killed after {length} bytes");
+        if length % 16 == 0 {
+            state.append(&["after"]).expect("the old file goes on");
+            state.replace(&["all of it", "after"]).expect("a leftover is in nobody's way");
+            drop(state);
+            assert_eq!(bench.records(), [b"all of it".to_vec(), b"after".to_vec()]);
+        }
+    }
+    // Renamed, and killed before anything was appended, or in the middle of that.
+    for rest in 0..40 {
+        bench.set_bytes(&[new.clone(), vec![0; rest]].concat());
+        assert_eq!(bench.records(), [b"all of it".to_vec()]);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
