@@ -53,6 +53,7 @@ use self::hints::Hints;
 pub use self::interface::{LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming};
 use self::links::Links;
 use self::memory::{Change, Memory};
+use self::rivals::Outbidding;
 use self::standby::Standby;
 pub use self::status::{Laggard, LeaderStatus, Stance};
 use self::waiting::Waiting;
@@ -80,6 +81,7 @@ pub struct Leader<S: Suite> {
     /// Leaders of the same group that we dialled.
     leaders: BTreeSet<Peer>,
     standby: Standby<S>,
+    outbidding: Outbidding,
     deputies: Deputies<S>,
     hints: Hints,
     links: Links,
@@ -131,6 +133,7 @@ impl<S: Suite> Leader<S> {
             lead: None,
             leaders: BTreeSet::new(),
             standby: Standby::new(),
+            outbidding: Outbidding::default(),
             deputies: Deputies::new(),
             hints: Hints::default(),
             links: Links::default(),
@@ -232,7 +235,7 @@ impl<S: Suite> Leader<S> {
             Message::JoinRequest(request) => self.join_request(now, from, &request),
             Message::Ack(ack) => self.acknowledged(now, from, &ack),
             Message::CatchUpRequest(request) => self.catch_up(now, from, &request, rng),
-            Message::SparePublication(spare) if self.lead.is_none() => self.spare_shown(from, &spare),
+            Message::SparePublication(spare) if self.lead.is_none() => self.spare_shown(now, from, &spare),
             Message::SparePublication(spare) => self.spare_published(now, from, &spare),
             Message::Leave(leave) => self.leave(now, from, &leave),
             Message::AdmissionHello(_) | Message::AdmissionProof(_) | Message::AdmissionStep(_) => {

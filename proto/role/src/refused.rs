@@ -38,6 +38,12 @@ impl Refused {
         room
     }
 
+    /// The proof against a leader as a message, if one is kept.
+    #[cfg(feature = "services")]
+    pub(crate) fn proof<S: Suite>(&self, leader: &DronePublicKey<S>) -> Option<&[u8]> {
+        self.proofs.get(&leader.handle()).map(Vec::as_slice)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Handle, &[u8])> {
         self.proofs.iter().map(|(handle, proof)| (handle, proof.as_slice()))
     }

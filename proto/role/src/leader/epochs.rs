@@ -47,6 +47,10 @@ pub(super) struct Lead<S: Suite> {
     pub(super) first_end: UnixTime,
     /// On the monotonic clock: when the first anonymous membership ends.
     pub(super) parting: Option<Duration>,
+    /// The epoch whose roster the term was opened with, which may be older than the term before.
+    pub(super) opened_with: Option<Epoch>,
+    /// Slots that somebody joined in this term.
+    pub(super) joined: BTreeSet<Slot>,
 }
 
 impl<S: Suite> Lead<S> {
@@ -119,7 +123,7 @@ impl<S: Suite> Leader<S> {
     ) -> Voice {
         let (epoch, digest) = (leadership.epoch(), output.digest);
         self.memory.newest = Some((epoch, digest));
-        self.memory.held = self.memory.newest;
+        self.memory.hold(epoch, digest);
         changes.extend([epoch_change(epoch, digest), held_change(epoch, digest)]);
         self.persist(&changes);
         let facts = EpochFacts { epoch, digest, valid_until: output.header.core.valid_until };
@@ -264,6 +268,7 @@ impl<S: Suite> Leader<S> {
         for slot in &output.dropped {
             lead.absent.remove(slot);
         }
+        lead.joined.extend(&output.assigned);
         // Who is out could still speak as anyone under the former key.
         let former = output.dropped.is_empty().then_some(lead.voice);
         let ends = made.candidates.iter().map(|candidate| candidate.request.drone.identity.not_after);

@@ -11,7 +11,7 @@ use quiver_message::SparePublication;
 
 use super::Leader;
 use super::memory::Spare;
-use crate::Peer;
+use crate::{Now, Peer};
 
 /// The connection that each member was last heard from.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ impl Hints {
 
 impl<S: Suite> Leader<S> {
     /// A member shows a deputy its spare point: kept if it is the newest, though only the leader in office answers.
-    pub(super) fn spare_shown(&mut self, from: Peer, message: &SparePublication<S>) {
+    pub(super) fn spare_shown(&mut self, now: Now, from: Peer, message: &SparePublication<S>) {
         if message.group != self.config.group {
             return;
         }
@@ -68,19 +68,16 @@ impl<S: Suite> Leader<S> {
         };
         let (handle, spare) = (public.handle(), &message.spare);
         let known = self.memory.spare(message.slot);
-        if known.is_some_and(|known| known.q > spare.q) {
-            return;
-        }
-        let same = known.is_some_and(|known| known.is(&Spare::of(spare)));
-        if !same {
+        if known.is_none_or(|known| !known.is(&Spare::of(spare))) {
+            // Older, spent, or two points under one number; or a newer one so soon that it costs neither curve arithmetic nor a record.
+            let old = known.is_some_and(|known| known.q >= spare.q);
+            let Some(used) = self.memory.spare_allowance(message.slot, spare.q, now).filter(|_| !old) else {
+                return;
+            };
             if let Err(error) = spare.verify(&self.config.deployment, &message.group, public) {
                 return self.blame(from, error);
             }
-            if known.is_some_and(|known| known.q == spare.q) {
-                // Spent, or two points under one number.
-                return;
-            }
-            self.keep_spare(message.slot, Spare::of(spare));
+            self.keep_spare(message.slot, Spare::of(spare).with_allowance(used));
         }
         self.hints.insert(handle, from);
     }

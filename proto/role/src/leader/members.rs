@@ -149,6 +149,9 @@ impl<S: Suite> Leader<S> {
         let Some(public) = lead.leadership.roster().get(message.slot) else {
             return self.blame(from, quiver_ainq::Error::WrongSlot);
         };
+        let q = message.spare.q;
+        // News that comes too often costs neither curve arithmetic nor a record; whoever gets no answer shows it again.
+        let Some(used) = self.memory.spare_allowance(message.slot, q, now) else { return };
         let (deployment, group) = (&self.config.deployment, &message.group);
         let verified = match lead.leadership.roster().implicit(message.slot) {
             Some(implicit) => message.spare.verify_implicit(deployment, group, public, &implicit),
@@ -160,7 +163,7 @@ impl<S: Suite> Leader<S> {
         let Some(auth) = lead.leadership.auth_key(message.slot) else {
             return;
         };
-        let (q, tag) = (message.spare.q, statements::spare_ack_tag::<S>(auth, message.spare.q));
+        let tag = statements::spare_ack_tag::<S>(auth, q);
         let held = self.memory.spare(message.slot);
         if held.is_some_and(|held| held.q > q || (held.q == q && held.point.is_none())) {
             return self.blame(from, quiver_ainq::Error::Stale);
@@ -168,11 +171,11 @@ impl<S: Suite> Leader<S> {
         let published = Spare::of(&message.spare);
         if held.is_some_and(|held| held.q == q && !held.is(&published)) {
             // Two points under one number: its memory was rolled back. Neither is used.
-            self.keep_spare(message.slot, Spare::spent(q));
+            self.keep_spare(message.slot, Spare::spent(q).with_allowance(used));
             return self.blame(from, quiver_ainq::Error::WrongSpare);
         }
         if held.is_none_or(|held| held.q < q) {
-            self.keep_spare(message.slot, published);
+            self.keep_spare(message.slot, published.with_allowance(used));
             // An older one may be played again by anybody.
             self.links.heard(message.slot, now.unix);
         }

@@ -17,12 +17,20 @@ use quiver_ainq::{
 };
 
 pub(super) use self::change::{
-    Change, VERSION, away_change, enrolled, epoch_change, held_change, refused_change, spare_change,
+    Change, VERSION, away_change, departed_change, enrolled, epoch_change, held_change, refused_change,
+    spare_change,
 };
 use super::notices::Notices;
 use super::{Leader, LeaderRecord};
+use crate::Now;
 use crate::refused::Refused;
 use crate::revocations::Revocations;
+
+/// How often a member's newer spare point is recorded, in seconds on the monotonic clock. An honest one shows one for each term
+/// that it follows, and shows it again after as long.
+const SPARE_PACE: u32 = 5;
+/// How many seconds a member may be ahead of that: three points at once, for terms that follow each other quickly.
+const SPARE_AHEAD: u32 = 2 * SPARE_PACE;
 
 /// A member's spare point, or the number of the last one that was spent. Kept encoded: a decoded point is six times as
 /// large, and needed only when a term opens.
@@ -33,17 +41,19 @@ pub(super) struct Spare<S: Suite> {
     pub(super) point: Option<S::Encoding>,
     /// The member's, encoded, for deputies, who believe no one else. Empty without a point, and at a leader that is alone.
     signature: Box<[u8]>,
+    /// Up to when, in seconds on the monotonic clock, this member's allowance of records is used.
+    used: u32,
 }
 
 impl<S: Suite> Spare<S> {
     pub(super) fn spent(q: u64) -> Self {
-        Self { q, point: None, signature: Box::default() }
+        Self { q, point: None, signature: Box::default(), used: 0 }
     }
 
     /// The spare point that a statement, already verified, names.
     pub(super) fn of(statement: &SpareStatement<S>) -> Self {
         let signature = statement.signature.encode().into_boxed_slice();
-        Self { q: statement.q, point: Some(*statement.point.encoding()), signature }
+        Self { q: statement.q, point: Some(*statement.point.encoding()), signature, used: 0 }
     }
 
     /// As the member published it, unless it is spent.
@@ -51,6 +61,16 @@ impl<S: Suite> Spare<S> {
         let signature = Signature::decode(&self.signature).ok()?;
         let point = Element::decode(self.point.as_ref()?.as_ref()).ok()?;
         Some(SpareStatement { q: self.q, point, signature })
+    }
+
+    /// The same with this much of its member's allowance used.
+    pub(super) fn with_allowance(self, used: u32) -> Self {
+        Self { used, ..self }
+    }
+
+    /// Whether a record that says the one says the other.
+    pub(super) fn is_recorded_as(&self, other: &Self) -> bool {
+        self.is(other) && self.signature.is_empty() == other.signature.is_empty()
     }
 
     /// Whether both are the same point.
@@ -79,6 +99,9 @@ pub(super) struct Memory<S: Suite> {
     pub(super) newest: Option<(Epoch, [u8; 32])>,
     /// The epoch whose roster is held, and its D; older than the newest while standing by and not up to date.
     pub(super) held: Option<(Epoch, [u8; 32])>,
+    /// Slots whose holder on the roster is out since an epoch after the one held, as a header says. At most one for each slot
+    /// on the roster.
+    departed: BTreeMap<Slot, Epoch>,
     pub(super) notices: Notices<S>,
     pub(super) refused: Refused,
     /// Signed requests under a second key of one identity.
@@ -99,6 +122,7 @@ impl<S: Suite> Memory<S> {
             pins: BTreeMap::new(),
             newest: None,
             held: None,
+            departed: BTreeMap::new(),
             notices: Notices::new(),
             refused: Refused::new(),
             evidence: Vec::new(),
@@ -108,6 +132,15 @@ impl<S: Suite> Memory<S> {
     /// The spare point of a member, or the number of its last one.
     pub(super) fn spare(&self, slot: Slot) -> Option<&Spare<S>> {
         self.spares.get(slot as usize).filter(|spare| spare.q > 0)
+    }
+
+    /// How much of a member's allowance is used once its spare point of this number is recorded now; none if it is a newer one
+    /// too soon. So a member that signs one after another makes a record in [`SPARE_PACE`] seconds, and no more.
+    pub(super) fn spare_allowance(&self, slot: Slot, q: u64, now: Now) -> Option<u32> {
+        let (known, now) = (self.spare(slot), u32::try_from(now.monotonic.as_secs()).unwrap_or(u32::MAX));
+        let used = known.map_or(0, |known| known.used).max(now);
+        let newer = known.is_none_or(|known| known.q < q);
+        (!newer || used - now <= SPARE_AHEAD).then(|| used.saturating_add(SPARE_PACE))
     }
 
     pub(super) fn set_spare(&mut self, slot: Slot, mut spare: Spare<S>) {
@@ -121,6 +154,35 @@ impl<S: Suite> Memory<S> {
         if let Some(place) = self.spares.get_mut(index) {
             *place = spare;
         }
+    }
+
+    /// The roster is the one of this epoch: who was out until then is not on it.
+    pub(super) fn hold(&mut self, epoch: Epoch, digest: [u8; 32]) {
+        self.held = Some((epoch, digest));
+        self.departed.retain(|_, since| *since > epoch);
+    }
+
+    pub(super) fn departed(&mut self, slots: &[Slot], since: Epoch) {
+        for slot in slots {
+            let known = self.departed.entry(*slot).or_insert(since);
+            *known = since.max(*known);
+        }
+    }
+
+    pub(super) fn is_departed(&self, slot: Slot, since: Epoch) -> bool {
+        self.departed.get(&slot).is_some_and(|known| *known >= since)
+    }
+
+    /// Takes those off the roster who are out since it was copied.
+    pub(super) fn unseat_the_departed(&mut self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for slot in core::mem::take(&mut self.departed).into_keys() {
+            if self.roster.remove(slot).is_some() {
+                self.remove_spare(slot);
+                changes.push(Change::Vacated(slot));
+            }
+        }
+        changes
     }
 
     pub(super) fn remove_spare(&mut self, slot: Slot) {
@@ -169,6 +231,11 @@ impl<S: Suite> Leader<S> {
         changes.extend(memory.evidence.iter().cloned().map(Change::Evidence));
         changes.extend(memory.newest.map(|(epoch, digest)| epoch_change(epoch, digest)));
         changes.extend(memory.held.map(|(epoch, digest)| held_change(epoch, digest)));
+        let mut departed = BTreeMap::<Epoch, Vec<Slot>>::new();
+        for (slot, since) in &memory.departed {
+            departed.entry(*since).or_default().push(*slot);
+        }
+        changes.extend(departed.into_iter().map(|(since, slots)| departed_change(since, slots)));
         changes.extend(memory.notices.iter().map(|notice| self.notice_change(notice)));
         changes.extend(memory.refused.iter().map(|(handle, proof)| refused_change(handle, proof)));
         changes.chunks(256).map(Change::record).collect()

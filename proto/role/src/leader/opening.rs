@@ -18,8 +18,10 @@ use crate::Now;
 
 /// A round has 48 bits.
 const LAST_ROUND: u64 = (1 << 48) - 1;
-/// How far a leader opens its first term above the one it remembers. Members follow a leap of 2^20 rounds.
-const MAX_LEAP: u64 = 256;
+/// How far a leader opens its first term above the one it remembers. A leader that was restored convicts itself in about one of so
+/// many cases; but leaps add up, and a member that was away while its leader started again and again follows 2^20 rounds at most: with
+/// this, 512 starts.
+const MAX_LEAP: u64 = 1 << 12;
 
 /// What a term opens with, beside the roster and its members' spare points.
 struct Opening<S: Suite> {
@@ -39,6 +41,7 @@ impl<S: Suite> Leader<S> {
             Some(Err(error)) => return self.out.event(LeaderEvent::RekeyFailed(error)),
         };
         let mut changes = self.unseat_the_named();
+        changes.extend(self.memory.unseat_the_departed());
         let (invalid, first_end) = self.unseat_the_invalid(now);
         changes.extend(invalid);
         let spares = self.memory.unspent();
@@ -115,6 +118,7 @@ impl<S: Suite> Leader<S> {
         first_end: UnixTime,
         rng: &mut dyn CryptoRngCore,
     ) {
+        let opened_with = self.memory.held.map(|(epoch, _)| epoch);
         let voice = self.secure(&leadership, &output, changes, rng);
         self.links.start_term();
         self.report(Kind::Open, &output, leadership.roster().len());
@@ -129,6 +133,8 @@ impl<S: Suite> Leader<S> {
             unsettled: true,
             first_end,
             parting: None,
+            opened_with,
+            joined: BTreeSet::new(),
             leadership,
         });
         self.follow_hints();

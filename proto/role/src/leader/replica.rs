@@ -104,6 +104,15 @@ impl<S: Suite> Staged<S> {
     }
 }
 
+/// What is to be written down of a copy.
+struct News {
+    /// Whether it takes the place of everything.
+    anew: bool,
+    /// Slots whose holder is another now.
+    seats: Vec<Slot>,
+    evicted: Vec<Handle>,
+}
+
 /// Whether every member signed its own spare point. A leader that could name one itself would know the secret of the next
 /// term's pair.
 fn check_spares<S: Suite>(
@@ -145,32 +154,55 @@ impl<S: Suite> Leader<S> {
                 spares.insert(*slot, spare);
             }
         }
+        let News { anew, seats, evicted } = self.news(staged);
         staged.apply(&mut self.memory.roster, &header.core.roster_hash)?;
         let mut changes = Vec::new();
-        if staged.whole {
+        if anew {
             changes.push(Change::Anew);
             self.memory.forget_spares();
             self.memory.away.clear();
         }
-        for (slot, seat) in &staged.seats {
-            changes.push(match &seat.holder {
-                Some(holder) => Change::Member { slot: *slot, public: holder.encode() },
-                None => Change::Vacated(*slot),
+        for slot in seats {
+            let holder = staged.seats.get(&slot).and_then(|seat| seat.holder.as_ref());
+            changes.push(match holder {
+                Some(holder) => Change::Member { slot, public: holder.encode() },
+                None => Change::Vacated(slot),
             });
-            self.memory.remove_spare(*slot);
+            self.memory.remove_spare(slot);
         }
-        changes.extend(staged.evicted.iter().map(|handle| Change::Evicted(*handle.as_bytes())));
+        changes.extend(evicted.iter().map(|handle| Change::Evicted(*handle.as_bytes())));
         for (slot, spare) in spares {
-            changes.push(spare_change(slot, &spare));
-            self.memory.set_spare(slot, spare);
+            if self.memory.spare(slot).is_none_or(|known| !known.is_recorded_as(&spare)) {
+                changes.push(spare_change(slot, &spare));
+                self.memory.set_spare(slot, spare);
+            }
         }
         let epoch = header.core.epoch;
-        self.memory.held = Some((epoch, digest));
+        self.memory.hold(epoch, digest);
         changes.push(held_change(epoch, digest));
         self.persist(&changes);
         let (leader, members) = (header.core.leader.identity.name.clone(), self.memory.roster.len());
         self.out.event(LeaderEvent::StandingBy { leader, epoch, members });
         Ok(())
+    }
+
+    /// What a copy says that the disk does not: who comes back to its leader a hundred times writes down what changed
+    /// meanwhile, not the group a hundred times.
+    fn news(&self, staged: &Staged<S>) -> News {
+        let roster = &self.memory.roster;
+        let goes_on = self.memory.away.is_empty() && roster.evicted().all(|one| staged.evicted.contains(one));
+        if staged.whole && !goes_on {
+            let seats = staged.seats.keys().copied().collect();
+            return News { anew: true, seats, evicted: staged.evicted.iter().copied().collect() };
+        }
+        let seats = staged.seats.values().filter(|seat| roster.get(seat.slot) != seat.holder.as_ref());
+        let mut seats: Vec<Slot> = seats.map(|seat| seat.slot).collect();
+        if staged.whole {
+            let gone = roster.iter().map(|(slot, _)| slot).filter(|slot| !staged.seats.contains_key(slot));
+            seats.extend(gone);
+        }
+        let evicted = staged.evicted.iter().filter(|one| !roster.is_evicted(one)).copied().collect();
+        News { anew: false, seats, evicted }
     }
 
     /// The spare point with the higher number: the leader's, or one that the same member gave us itself.

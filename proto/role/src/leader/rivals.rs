@@ -1,16 +1,44 @@
 //! Other leaders of the same group: their headers, and proof against them.
 
-use quiver_ainq::{DronePublicKey, EquivocationProof, Error, Header, Suite};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{DronePublicKey, EquivocationProof, Error, Header, Slot, Suite};
 use quiver_message::{Message, Rekey};
 use rand_core::CryptoRngCore;
 
 use super::backlog::Backlog;
 use super::deputies::Deputies;
 use super::links::Links;
-use super::memory::{epoch_change, refused_change};
+use super::memory::{departed_change, epoch_change, refused_change};
 use super::{Leader, LeaderEvent};
 use crate::refused::encode_proof;
 use crate::{Now, Offence, Peer};
+
+/// How long no further term is opened above somebody's who must not lead. It doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_secs(60);
+/// How long at most; after as long without, the pause is the first one again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+
+/// Paces the terms that are opened because somebody went ahead whom nobody should follow.
+#[derive(Debug, Default)]
+pub(super) struct Outbidding {
+    next: Duration,
+    pause: Duration,
+}
+
+impl Outbidding {
+    fn allows(&self, now: Now) -> bool {
+        now.monotonic >= self.next
+    }
+
+    fn note(&mut self, now: Now) {
+        let quiet = now.monotonic >= self.next.saturating_add(LONGEST_PAUSE);
+        let pause = if quiet { FIRST_PAUSE } else { self.pause * 2 };
+        self.pause = pause.clamp(FIRST_PAUSE, LONGEST_PAUSE);
+        self.next = now.monotonic.saturating_add(self.pause);
+    }
+}
 
 impl<S: Suite> Leader<S> {
     /// A header that somebody shows: if it validly belongs to a higher term, this leader leads no longer.
@@ -18,6 +46,9 @@ impl<S: Suite> Leader<S> {
     /// If it is this leader's own, its memory is older than its group (a backup was restored), or somebody leads with a copy
     /// of it: it opens the next term, and says so.
     pub(super) fn rival(&mut self, now: Now, from: Peer, header: &Header<S>, rng: &mut dyn CryptoRngCore) {
+        if let Some(offence) = self.discredits(&header.core.leader) {
+            return self.went_ahead(now, from, header, offence, rng);
+        }
         if let Some(proof) = self.contradiction(header) {
             return self.equivocation(now, from, proof, rng);
         }
@@ -27,8 +58,9 @@ impl<S: Suite> Leader<S> {
         match self.hear_of(now, header) {
             Err(Offence::Protocol(Error::Stale)) if self.is_known(header) => {}
             Err(offence) => {
-                // That keys have run out is no offence of who shows that they were there.
-                if offence != Offence::Protocol(Error::Expired) || !self.is_known(header) {
+                // That keys have run out, which is looked at last, is no offence of who shows that they were there.
+                let ran_out = now.unix < header.core.leader.identity.not_after;
+                if offence != Offence::Protocol(Error::Expired) || !ran_out {
                     self.behind(now, from, header, offence);
                 }
                 self.lead_above(now, rng);
@@ -37,10 +69,11 @@ impl<S: Suite> Leader<S> {
                 if !known {
                     self.out.event(LeaderEvent::OwnHeader { epoch: header.core.epoch });
                 }
-                self.own_header(now, rng);
+                self.own_header(now, header, rng);
             }
             Ok(()) => {
                 self.step_down(now, header, rng);
+                self.note_departures(now, header);
                 self.await_vacancy(now, header);
                 if header.core.epoch.term > before {
                     self.turn_to(now, from);
@@ -52,19 +85,66 @@ impl<S: Suite> Leader<S> {
     }
 
     /// Our own header of an epoch that we do not remember.
-    fn own_header(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    fn own_header(&mut self, now: Now, header: &Header<S>, rng: &mut dyn CryptoRngCore) {
         let led = self.lead.is_some();
         self.set_down();
+        self.note_departures(now, header);
         // While it stands by, another may have led since.
         if led || self.config.timing.silence.is_none() {
             self.open_term(now, rng);
         }
     }
 
-    /// A refused leader went ahead of our term, and some members with it: they follow nothing that is not above.
+    /// Why nobody is to follow this leader, if so.
+    fn discredits(&self, leader: &DronePublicKey<S>) -> Option<Offence> {
+        let revoked = self.memory.revocations.names(leader).then_some(Offence::Protocol(Error::Revoked));
+        if self.memory.refused.names(leader) { Some(Offence::RefusedLeader) } else { revoked }
+    }
+
+    /// A header of a leader that is refused or revoked. It tells us nothing, and whoever brings it is blamed.
+    ///
+    /// But a member that followed it before it heard of the proof or the list follows nothing that is not above (Failover,
+    /// "Going ahead"). So what comes over a member's connection counts, and not more often than [`Outbidding`] says: the term
+    /// is opened above, once for all who strayed so far, and the group is shown the proof, after which nobody strays again.
+    fn went_ahead(
+        &mut self,
+        now: Now,
+        from: Peer,
+        header: &Header<S>,
+        offence: Offence,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        if self.lead.is_none() || !self.links.carries(from) {
+            return self.blame(from, offence);
+        }
+        let newest = self.memory.newest.map(|(epoch, _)| epoch);
+        if !self.outbidding.allows(now) || newest >= Some(header.core.epoch) {
+            return;
+        }
+        let (deployment, list) = (&self.config.deployment, self.memory.revocations.list());
+        match header.clone().verify(deployment, &self.config.group, newest, list, now.unix) {
+            // Everything else about it holds.
+            Ok(_) | Err(Error::Revoked | Error::Expired) => {}
+            Err(error) => return self.blame(from, error),
+        }
+        self.remember_epoch(header);
+        let leader = header.core.leader.clone();
+        let proof = self.memory.refused.proof(&leader).map(<[u8]>::to_vec);
+        self.lead_above(now, rng);
+        self.tell_of_equivocation(&proof.unwrap_or_default());
+    }
+
+    fn remember_epoch(&mut self, header: &Header<S>) {
+        let (epoch, digest) = (header.core.epoch, header.digest(&self.config.deployment));
+        self.memory.newest = Some((epoch, digest));
+        self.persist(&[epoch_change(epoch, digest)]);
+    }
+
+    /// Somebody went ahead of our term who does not lead, and some members with him: they follow nothing that is not above.
     fn lead_above(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let newest = self.memory.newest.map(|(epoch, _)| epoch);
         if self.lead.is_some() && newest > self.epoch() {
+            self.outbidding.note(now);
             self.set_down();
             self.open_term(now, rng);
             self.announce();
@@ -74,16 +154,15 @@ impl<S: Suite> Leader<S> {
 
     /// Verifies a header of a newer epoch than any known, or of the newest one, and remembers it.
     ///
-    /// That a refused leader's epoch exists is remembered too, or one whose keys have run out: the next term has to be
-    /// above it, or nobody who held it would follow.
+    /// That an epoch exists whose keys have run out is remembered too: the next term has to be above it, or nobody who held it
+    /// would follow. Who leads remembers it, and so opens the next term, not more often than [`Outbidding`] says.
     pub(super) fn hear_of(&mut self, now: Now, header: &Header<S>) -> Result<(), Offence> {
-        let refused = self.memory.refused.names(&header.core.leader);
+        if self.memory.refused.names(&header.core.leader) {
+            return Err(Offence::RefusedLeader);
+        }
         let (deployment, list) = (&self.config.deployment, self.memory.revocations.list());
         let newest = self.memory.newest;
         if self.lead.is_none() && newest == Some((header.core.epoch, header.digest(deployment))) {
-            if refused {
-                return Err(Offence::RefusedLeader);
-            }
             // Known, perhaps from before a start, or as one that had run out: then it is verified here, so that it can be shown.
             if self.standby.seen.as_ref().is_none_or(|seen| seen.core.epoch != header.core.epoch) {
                 header.clone().verify(deployment, &self.config.group, None, list, now.unix)?;
@@ -93,15 +172,16 @@ impl<S: Suite> Leader<S> {
         }
         let newest = newest.map(|(epoch, _)| epoch);
         let verified = match header.clone().verify(deployment, &self.config.group, newest, list, now.unix) {
+            Err(Error::Expired) if self.lead.is_some() && !self.outbidding.allows(now) => {
+                return Err(Error::Expired.into());
+            }
             // Looked at last: everything else about it holds.
             Err(Error::Expired) if now.unix < header.core.leader.identity.not_after => None,
             verified => Some(verified?),
         };
-        let (epoch, digest) = (header.core.epoch, header.digest(deployment));
-        self.memory.newest = Some((epoch, digest));
-        self.persist(&[epoch_change(epoch, digest)]);
-        if refused {
-            return Err(Offence::RefusedLeader);
+        self.remember_epoch(header);
+        if self.lead.is_none() {
+            self.note_departures(now, header);
         }
         self.standby.seen = Some(verified.ok_or(Error::Expired)?.into_header());
         Ok(())
@@ -126,6 +206,11 @@ impl<S: Suite> Leader<S> {
         if offence != Offence::Protocol(Error::Stale) {
             return self.blame(from, offence);
         }
+        let (deployment, list) = (&self.config.deployment, self.memory.revocations.list());
+        let held = header.clone().verify(deployment, &self.config.group, None, list, now.unix);
+        if let Ok(_) | Err(Error::Expired) = held {
+            self.note_departures(now, header);
+        }
         let another_leader = self.leaders.contains(&from) || self.deputies.peers().any(|peer| peer == from);
         if another_leader {
             if let Some(header) = self.newest_header().cloned() {
@@ -134,11 +219,42 @@ impl<S: Suite> Leader<S> {
             }
             return;
         }
-        let (deployment, list) = (&self.config.deployment, self.memory.revocations.list());
-        let held = header.clone().verify(deployment, &self.config.group, None, list, now.unix);
         match held {
             Ok(_) | Err(Error::Expired | Error::Revoked) => {}
             Err(error) => self.blame(from, error),
+        }
+    }
+
+    /// Heeds who is out since the roster was copied, as a leader's header says, already verified. So a leave that a leader
+    /// acknowledged, with a header, holds against its deputy too, if that header reaches it by anybody: members show theirs to
+    /// leaders that do not lead. Who has a slot that somebody else was given since is out of it as well.
+    ///
+    /// Who leads by then puts them out with the next batch, unless they joined in its own term.
+    fn note_departures(&mut self, now: Now, header: &Header<S>) {
+        let core = &header.core;
+        let with = match &self.lead {
+            Some(lead) => lead.opened_with,
+            None => self.memory.held.map(|(epoch, _)| epoch),
+        };
+        // Without a roster of before there is nothing to tell it.
+        if with.is_none_or(|with| core.epoch <= with) || (core.removed.is_empty() && core.added.is_empty()) {
+            return;
+        }
+        let slots = self.roster().iter().map(|(slot, _)| slot);
+        let out = slots.filter(|slot| core.removed.contains(*slot) || core.added.contains(*slot));
+        if let Some(lead) = &self.lead {
+            let out: Vec<Slot> = out.filter(|slot| !lead.joined.contains(slot)).collect();
+            if !out.is_empty() {
+                self.leaves.extend(out);
+                self.waiting.stir(now);
+            }
+            return;
+        }
+        let out = out.filter(|slot| !self.memory.is_departed(*slot, core.epoch));
+        let out: Vec<Slot> = out.collect();
+        if !out.is_empty() {
+            self.memory.departed(&out, core.epoch);
+            self.persist(&[departed_change(core.epoch, out)]);
         }
     }
 

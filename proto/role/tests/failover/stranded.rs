@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_role::{EdgeCommand, EdgeEvent, LeaderEvent};
+use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent};
 
 use crate::world::{Node, World};
 
@@ -38,6 +38,9 @@ fn who_left_unknown_to_the_deputy_is_not_on_its_roster_for_ever() {
     world.command(0, EdgeCommand::Leave);
     world.run(Duration::from_millis(800));
     assert!(world.edges[0].events.contains(&EdgeEvent::Left));
+    // The header that says so is not the newest any more, and no member shows it.
+    world.lead(0, LeaderCommand::Rekey);
+    world.run(Duration::from_millis(500));
     world.crash(Node::Leader(0));
     world.crash(Node::Edge(0));
     world.walls.clear();

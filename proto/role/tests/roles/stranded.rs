@@ -116,7 +116,7 @@ fn a_restored_leader_that_opens_its_last_term_again_is_brought_above_it() {
     assert!(world.agree(0..2));
     let before = world.leader_epoch();
     world.crash(Node::Leader);
-    // One leap in 256 leads to the same term again.
+    // One leap in 4,096 leads to the same term again.
     (world.leader_records, world.rng) = (old, luck);
     world.start_leader();
     assert_eq!(world.leader_epoch().term, before.term, "opened twice");

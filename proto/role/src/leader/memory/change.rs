@@ -70,6 +70,12 @@ pub(in crate::leader) enum Change {
         name: Vec<u8>,
         handle: [u8; 32],
     },
+    /// A header of this epoch, which is after the roster held, says that whoever the roster has in these slots is out.
+    Departed {
+        term: u64,
+        counter: u64,
+        slots: Vec<Slot>,
+    },
 }
 
 impl Change {
@@ -91,6 +97,7 @@ impl Change {
             Self::Notice(bytes) => bytes.len() + 16,
             Self::Refused { proof, .. } => proof.len() + 64,
             Self::Away { name, .. } => name.len() + 64,
+            Self::Departed { slots, .. } => 5 * slots.len() + 32,
             _ => 192,
         }
     }
@@ -107,6 +114,10 @@ pub(in crate::leader) fn spare_change<S: Suite>(slot: Slot, spare: &Spare<S>) ->
 
 pub(in crate::leader) fn away_change(name: &Name, handle: &Handle) -> Change {
     Change::Away { name: name.as_bytes().to_vec(), handle: *handle.as_bytes() }
+}
+
+pub(in crate::leader) fn departed_change(since: Epoch, slots: Vec<Slot>) -> Change {
+    Change::Departed { term: since.term, counter: since.counter, slots }
 }
 
 pub(in crate::leader) fn held_change(epoch: Epoch, digest: [u8; 32]) -> Change {

@@ -37,6 +37,7 @@ impl<S: Suite> Memory<S> {
             | Change::Spare { .. }
             | Change::Anew
             | Change::Away { .. }
+            | Change::Departed { .. }
             | Change::Held { .. } => self.apply_to_group(change),
             Change::Pin { .. }
             | Change::Epoch { .. }
@@ -86,7 +87,7 @@ impl<S: Suite> Memory<S> {
                 let point = (!point.is_empty()).then(|| Element::<S>::decode(point)).transpose()?;
                 let point = point.map(|point| *point.encoding());
                 let signature: Box<[u8]> = signature.clone().into_boxed_slice();
-                self.set_spare(*slot, Spare { q: *q, point, signature });
+                self.set_spare(*slot, Spare { q: *q, point, signature, used: 0 });
             }
             Change::Anew => {
                 (self.roster, self.spares) = (Roster::new(), Vec::new());
@@ -96,7 +97,10 @@ impl<S: Suite> Memory<S> {
                 self.away.insert(Name::from_bytes(name)?, Handle(*handle));
             }
             Change::Held { term, counter, digest } => {
-                self.held = Some((Epoch { term: *term, counter: *counter }, *digest));
+                self.hold(Epoch { term: *term, counter: *counter }, *digest);
+            }
+            Change::Departed { term, counter, slots } => {
+                self.departed(slots, Epoch { term: *term, counter: *counter });
             }
             _ => {}
         }
