@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod compare;
+mod flood;
 mod reproduce;
 mod run;
 mod scenario;
@@ -17,6 +18,7 @@ use clap::{Parser, Subcommand};
 use self::bench::BenchArgs;
 use self::check::CheckArgs;
 use self::compare::CompareArgs;
+use self::flood::FloodArgs;
 use self::reproduce::ReproduceArgs;
 use self::run::RunArgs;
 use self::scenario::ScenarioArgs;
@@ -41,6 +43,7 @@ Examples:
   sim run --kgcs 5 --threshold 3 --orders     any three of five KGCs issue keys, and release an order's
   sim run -n 5000 --transport tcp --workers 4   four `sim worker 127.0.0.1:7400` host the drones
   sim check --seeds 1000               random faults, every invariant after every step
+  sim flood                            strangers flood a leader of 1,000 drones: what its re-keys take
   sim scenario flapping_drone          a world with faults, its airtime and energy
   RUST_LOG=quiver_net=debug sim -n 3   with logs, on standard error
 
@@ -92,6 +95,8 @@ enum Command {
     Check(CheckArgs),
     /// Live through a scenario in the virtual world: faults, radio, energy, all invariants
     Scenario(ScenarioArgs),
+    /// Flood a leader over loopback, and measure what its members notice: re-keys quiet and under each flood, in one run
+    Flood(FloodArgs),
     /// Host part of the drones of a `sim run --workers N` that goes on elsewhere
     #[command(long_about = worker::ABOUT)]
     Worker(WorkerArgs),
@@ -113,6 +118,7 @@ impl Command {
             Self::Compare(args) => compare::compare(args),
             Self::Check(args) => check::check(args),
             Self::Scenario(args) => scenario::scenario(args),
+            Self::Flood(args) => flood::flood(args),
             Self::Worker(args) => worker::worker(args),
         }
     }

@@ -5,6 +5,7 @@ mod centres;
 pub mod checks;
 mod crews;
 mod drone;
+pub mod flood;
 mod founding;
 mod happening;
 mod host;

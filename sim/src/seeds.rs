@@ -30,6 +30,8 @@ pub(crate) enum Player {
     Unnamed = 10,
     /// How long it waits between two of them.
     Pause = 11,
+    /// Somebody who floods a leader.
+    Attacker = 12,
 }
 
 /// What a player draws for.

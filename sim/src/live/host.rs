@@ -227,7 +227,7 @@ impl<S: Suite> Host<Leader<S>> for LeaderHost<S> {
 
     fn frame(&mut self, peer: Option<&PeerId>, request: &[u8], message: &[u8]) {
         if let Some(admission) = &self.admission {
-            admission.watch.saw(peer, request, message);
+            admission.saw(peer, request, message);
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod admission;
 mod envelopes;
+mod flooded;
 mod loss;
 mod membership;
 mod orders;
@@ -39,6 +40,8 @@ pub(crate) async fn play<S: Suite>(world: &mut World<S>) -> Result<Played> {
         Err(Halt::Error(error)) => Err(error),
     }
 }
+
+pub(crate) use self::flooded::flood;
 
 /// Why the steps end early.
 enum Halt {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use quiver_ainq::Suite;
+use quiver_ainq::{Deployment, Suite};
+use quiver_message::Message;
 use quiver_net::{Handle, Multiaddr, NodeConfig, NodeKey, PeerId, group_topic};
 use quiver_role::attributes::certifying::MAX_PERIOD;
 use quiver_role::edge::Ending;
@@ -34,6 +35,9 @@ pub(crate) struct Admission<S: Suite> {
     /// Drones below this number have something certified, and show no name.
     certified: u32,
     pub(crate) watch: Watch,
+    deployment: Deployment<S>,
+    /// The first key that a drone showed to a leader, with what it began its run with.
+    shown: Mutex<Option<Vec<u8>>>,
 }
 
 impl<S: Suite> Admission<S> {
@@ -50,7 +54,24 @@ impl<S: Suite> Admission<S> {
         let rules = Rules { policy, period: MAX_PERIOD, answers: ANSWERS };
         let checkpoint = Checkpoint::found(&place, &rules).map_err(refused)?;
         let period = checkpoint.period_at(now);
-        Ok(Some(Arc::new(Self { checkpoint, period, certified, watch: Watch::default() })))
+        let (watch, deployment) = (Watch::default(), deployment.clone());
+        Ok(Some(Arc::new(Self { checkpoint, period, certified, watch, deployment, shown: Mutex::default() })))
+    }
+
+    /// Something passed between a leader and a peer, or was said to all.
+    pub(crate) fn saw(&self, peer: Option<&PeerId>, request: &[u8], message: &[u8]) {
+        self.watch.saw(peer, request, message);
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.is_none()
+            && let Ok(Message::AdmissionProof(proof)) = Message::<S>::decode(&self.deployment, message)
+        {
+            *shown = Some(proof.step);
+        }
+    }
+
+    /// What a drone began a run with, if any did.
+    pub(crate) fn shown(&self) -> Option<Vec<u8>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether a drone shows no name.

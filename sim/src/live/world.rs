@@ -190,6 +190,11 @@ impl<S: Suite> World<S> {
         Ok(true)
     }
 
+    /// Where the leader is.
+    pub(crate) fn leader_address(&self) -> &Multiaddr {
+        &self.leader_address
+    }
+
     /// Where the KGCs are.
     pub(crate) fn kgc_addresses(&self) -> &[Multiaddr] {
         &self.kgc_addresses

@@ -1,0 +1,168 @@
+//! `sim flood`: what members notice of floods.
+
+use std::time::Duration;
+
+use clap::Args;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{Cell, CellAlignment, Table};
+
+use super::{complain, length_of_time, print};
+use crate::Result;
+use crate::live::flood::{self, BAR, Flood, FloodPlan, FloodReport, Line};
+use crate::plan::{StrategyChoice, TransportKind};
+use crate::progress::Progress;
+use crate::report::Outcome;
+use crate::report::table::{bytes, duration};
+
+const EXAMPLES: &str = "\
+Examples:
+  sim flood                            a leader of 1,000 drones over TCP on loopback, under every flood
+  sim flood --only gossip --rate 500   strangers that publish 500 messages per second each
+  sim flood -n 200 --anonymous 200     a smaller group
+  sim flood --json > flood.json        for scripts
+
+Everything runs in this process and over loopback: leader, members, attackers. Attackers send what was built before;
+what they send per second is in the table.
+
+Exit codes:
+  0  under every flood the 99th percentile of re-keys stays below twice that of the quiet group
+  1  it does not, or a member was without a key for too long
+  2  wrong usage";
+
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct FloodArgs {
+    /// Members of the group that drones join by name
+    #[arg(short = 'n', long, value_name = "N", default_value_t = FloodPlan::default().members)]
+    members: u32,
+    /// Members of the group whose leader demands a policy
+    #[arg(long, value_name = "N", default_value_t = FloodPlan::default().anonymous)]
+    anonymous: u32,
+    /// Drones that come without a name at once
+    #[arg(long, value_name = "N", default_value_t = FloodPlan::default().joiners)]
+    joiners: u32,
+    /// These floods alone
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Flood>,
+    /// Nodes that attack at a time
+    #[arg(long, value_name = "N", default_value_t = FloodPlan::default().attackers)]
+    attackers: u32,
+    /// Messages that each of them sends in a second; one that shows forged keys shows two
+    #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().rate)]
+    rate: u32,
+    /// How often the key is renewed for each line of the table
+    #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().rekeys)]
+    rekeys: u32,
+    /// How long the leader rests between two of them
+    #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = length_of_time)]
+    pause: Duration,
+    /// Network the drones are on
+    #[arg(long, value_enum, default_value_t = FloodPlan::default().transport)]
+    transport: TransportKind,
+    /// How the leader brings group keys to the drones
+    #[arg(long, value_enum, default_value_t)]
+    strategy: StrategyChoice,
+    /// Whence all keys come
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How long a single step may take
+    #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = length_of_time)]
+    timeout: Duration,
+    /// Print the figures as JSON in place of the table
+    #[arg(long)]
+    json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl FloodArgs {
+    fn plan(&self) -> FloodPlan {
+        FloodPlan {
+            members: self.members,
+            anonymous: self.anonymous,
+            joiners: self.joiners,
+            floods: if self.only.is_empty() { Flood::ALL.to_vec() } else { self.only.clone() },
+            attackers: self.attackers,
+            rate: self.rate,
+            rekeys: self.rekeys,
+            pause: self.pause,
+            transport: self.transport,
+            strategy: self.strategy,
+            seed: self.seed,
+            timeout: self.timeout,
+        }
+    }
+}
+
+/// Measures, and prints what came of it.
+pub(super) fn flood(args: &FloodArgs) -> Result<Outcome> {
+    let report = flood::run(&args.plan(), &Progress::new(!args.quiet && !args.json))?;
+    if args.json {
+        print(&serde_json::to_string_pretty(&report).unwrap_or_default());
+    } else if !args.quiet {
+        print(&table(&report));
+    }
+    report.violations.iter().for_each(|violation| complain(violation));
+    Ok(report.outcome())
+}
+
+fn table(report: &FloodReport) -> String {
+    let mut table = Table::new();
+    table.load_preset(UTF8_FULL_CONDENSED);
+    table.set_header([
+        "group and flood",
+        "members",
+        "sent per second",
+        "answers",
+        "joined",
+        "re-key: p50",
+        "p99",
+        "max",
+        "p99 to quiet",
+    ]);
+    for line in &report.lines {
+        table.add_row(row(line));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let (plan, machine) = (&report.plan, &report.machine);
+    format!(
+        "{table}\n{} attackers, {} re-keys for each line; the bar is {BAR}\n{}, {} cores, {}{}",
+        plan.attackers,
+        plan.rekeys,
+        machine.cpu,
+        machine.cores,
+        machine.system,
+        if machine.optimised { "" } else { " (built without optimisation: times mean nothing)" },
+    )
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "for people"
+)]
+fn row(line: &Line) -> Vec<Cell> {
+    let rate = |count: u64| count as f64 / line.seconds.max(f64::MIN_POSITIVE);
+    let sent = format!("{:.0} messages, {}", rate(line.messages), bytes(rate(line.bytes) as u64));
+    let time = |pick: fn(&crate::measure::Spread) -> Duration| {
+        line.latencies.as_ref().map(pick).map_or_else(|| "–".into(), duration)
+    };
+    vec![
+        Cell::new(line.name()),
+        Cell::new(match line.missing {
+            0 => line.members.to_string(),
+            missing => format!("{} ({missing} keys MISSING)", line.members),
+        }),
+        Cell::new(if line.messages == 0 { "–".into() } else { sent }),
+        Cell::new(line.answers),
+        Cell::new(line.joined),
+        Cell::new(time(|spread| spread.p50)),
+        Cell::new(time(|spread| spread.p99)),
+        Cell::new(time(|spread| spread.max)),
+        Cell::new(line.growth.map_or_else(|| "–".into(), |growth| format!("{growth:.2}"))),
+    ]
+}

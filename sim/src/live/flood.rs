@@ -1,0 +1,318 @@
+//! Floods of a leader over loopback: what its members notice of strangers that publish, ask to join, or show forged keys,
+//! and of many drones that come without a name at once.
+//!
+//! Everything runs in one process: leader, members, attackers. Attackers are nodes of their own, with keys that nobody
+//! knows, send what was built before, and keep to a rate as somebody behind a line of their own would. Every group is
+//! measured quiet first, and then under each flood; what counts is by how much the 99th percentile grows.
+
+mod attacker;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use quiver_ainq::Ristretto255;
+use serde::Serialize;
+
+pub(crate) use self::attacker::Onslaught;
+use super::check_files;
+use super::phases;
+use super::world::World;
+use crate::measure::{MachineDescription, Spread};
+use crate::plan::{Plan, StrategyChoice, TransportKind};
+use crate::progress::Progress;
+use crate::report::Outcome;
+use crate::{Result, SimError};
+
+/// By how much the 99th percentile may grow.
+pub const BAR: f64 = 2.0;
+/// The most members, attackers, joiners and re-keys, and the highest rate of one attacker.
+pub const MAX_MEMBERS: u32 = 10_000;
+/// The most attackers.
+pub const MAX_ATTACKERS: u32 = 256;
+/// The most messages that one attacker sends in a second.
+pub const MAX_RATE: u32 = 1_000;
+/// The most re-keys for each line of the table.
+pub const MAX_REKEYS: u32 = 1_000;
+/// A policy that lets everybody in.
+const EVERYBODY: &str = "x >= -1000 and y >= -1000 and battery <= 120";
+
+/// What befalls a leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Flood {
+    /// Strangers publish questions for revocation lists, known headers, forged messages and junk.
+    Gossip,
+    /// Strangers ask to join, with forged signatures.
+    Joins,
+    /// Strangers show forged keys to a leader that demands a policy.
+    Keys,
+    /// Drones that satisfy the policy come without a name, all at once.
+    Anonymous,
+}
+
+impl Flood {
+    /// All there are.
+    pub const ALL: [Self; 4] = [Self::Gossip, Self::Joins, Self::Keys, Self::Anonymous];
+
+    /// Whether the leader demands a policy.
+    pub fn is_anonymous(self) -> bool {
+        matches!(self, Self::Keys | Self::Anonymous)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Gossip => "strangers publish",
+            Self::Joins => "forged joins",
+            Self::Keys => "forged keys",
+            Self::Anonymous => "anonymous joins",
+        }
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FloodPlan {
+    /// Members of the group that drones join by name.
+    pub members: u32,
+    /// Members of the group whose leader demands a policy.
+    pub anonymous: u32,
+    /// How many come at once without a name.
+    pub joiners: u32,
+    /// Which floods there are.
+    pub floods: Vec<Flood>,
+    /// Nodes that attack at a time.
+    pub attackers: u32,
+    /// Messages that each of them sends in a second.
+    pub rate: u32,
+    /// How often the key is renewed for each line of the table.
+    pub rekeys: u32,
+    /// How long the leader rests between two of them.
+    #[serde(skip)]
+    pub pause: Duration,
+    /// Which network they are on.
+    pub transport: TransportKind,
+    /// How group keys travel.
+    pub strategy: StrategyChoice,
+    /// Whence all keys come.
+    pub seed: u64,
+    /// How long a step may take.
+    #[serde(skip)]
+    pub timeout: Duration,
+}
+
+impl Default for FloodPlan {
+    fn default() -> Self {
+        Self {
+            members: 1000,
+            anonymous: 1000,
+            joiners: 100,
+            floods: Flood::ALL.to_vec(),
+            attackers: 8,
+            rate: 64,
+            rekeys: 30,
+            pause: Duration::from_millis(200),
+            transport: TransportKind::Tcp,
+            strategy: StrategyChoice::Flat,
+            seed: 1,
+            timeout: Duration::from_secs(300),
+        }
+    }
+}
+
+impl FloodPlan {
+    /// Refuses what cannot be done, saying why.
+    ///
+    /// # Errors
+    /// [`SimError::Usage`].
+    pub fn check(&self) -> Result<()> {
+        let bounded = [
+            ("members", self.members, MAX_MEMBERS),
+            ("anonymous members", self.anonymous, MAX_MEMBERS),
+            ("joiners", self.joiners, MAX_MEMBERS),
+            ("attackers", self.attackers, MAX_ATTACKERS),
+            ("messages per second", self.rate, MAX_RATE),
+            ("re-keys", self.rekeys, MAX_REKEYS),
+        ];
+        for (what, count, most) in bounded {
+            if count == 0 || count > most {
+                return Err(SimError::Usage(format!("{count} {what}: give 1 to {most}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The run that makes the group, without or with a policy.
+    fn group(&self, anonymous: bool) -> Plan {
+        let drones = if anonymous { self.anonymous } else { self.members };
+        let joiners = if anonymous { self.joiners } else { 0 };
+        Plan {
+            drones,
+            transport: self.transport,
+            strategy: self.strategy,
+            seed: self.seed,
+            // Rounded up, which is why a little less is asked for.
+            join_percent: (f64::from(joiners) - 0.5).max(0.0) * 100.0 / f64::from(drones),
+            messages: 0,
+            admission: anonymous.then(|| EVERYBODY.into()),
+            timeout: self.timeout,
+            ..Plan::default()
+        }
+    }
+}
+
+/// What attackers sent, counted while they do.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    messages: AtomicU64,
+    bytes: AtomicU64,
+    answers: AtomicU64,
+}
+
+impl Tally {
+    fn sent(&self, bytes: usize) {
+        self.messages.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn answered(&self) {
+        self.answers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn look(&self) -> (u64, u64, u64) {
+        let [messages, bytes, answers] =
+            [&self.messages, &self.bytes, &self.answers].map(|count| count.load(Ordering::Relaxed));
+        (messages, bytes, answers)
+    }
+}
+
+/// A line of the table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// The flood; none for the quiet run that it is compared with.
+    pub flood: Option<Flood>,
+    /// Whether the leader demands a policy.
+    pub anonymous: bool,
+    /// Members whose keys were waited for.
+    pub members: usize,
+    /// Seconds that it was measured.
+    pub seconds: f64,
+    /// What attackers sent.
+    pub messages: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// What they got in answer.
+    pub answers: u64,
+    /// Drones that came in meanwhile.
+    pub joined: usize,
+    /// From the command to re-key until a member holds the key, over all members and re-keys, in seconds.
+    #[serde(serialize_with = "in_seconds")]
+    pub latencies: Option<Spread>,
+    /// Members that had no key in time.
+    pub missing: usize,
+    /// p99 over that of the quiet run.
+    pub growth: Option<f64>,
+}
+
+#[expect(clippy::ref_option, reason = "serde gives a reference to the field")]
+fn in_seconds<S: serde::Serializer>(spread: &Option<Spread>, out: S) -> Result<S::Ok, S::Error> {
+    spread.map(|it| [it.p50, it.p99, it.max].map(|time| time.as_secs_f64())).serialize(out)
+}
+
+impl Line {
+    /// What it is called.
+    pub fn name(&self) -> String {
+        let group = if self.anonymous { "policy" } else { "by name" };
+        format!("{group}: {}", self.flood.map_or("quiet", Flood::name))
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct FloodReport {
+    /// What was measured.
+    pub plan: FloodPlan,
+    /// On what.
+    pub machine: MachineDescription,
+    /// The lines of the table.
+    pub lines: Vec<Line>,
+    /// Invariants that did not hold.
+    pub violations: Vec<String>,
+}
+
+impl FloodReport {
+    /// Whether everybody had every key in time, and no flood made the 99th percentile grow beyond the bar.
+    pub fn outcome(&self) -> Outcome {
+        let fails = |line: &Line| line.missing > 0 || line.growth.is_some_and(|growth| growth >= BAR);
+        let failed = self.lines.iter().any(fails) || !self.violations.is_empty();
+        if failed { Outcome::Failed } else { Outcome::Passed }
+    }
+}
+
+/// Measures.
+///
+/// # Errors
+/// If the run could not be carried out.
+pub fn run(plan: &FloodPlan, progress: &Progress) -> Result<FloodReport> {
+    plan.check()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(SimError::Runtime)?;
+    let report = runtime.block_on(play(plan, progress));
+    // Thousands of nodes need not be taken down one by one.
+    runtime.shutdown_background();
+    report
+}
+
+async fn play(plan: &FloodPlan, progress: &Progress) -> Result<FloodReport> {
+    let (mut lines, mut violations) = (Vec::new(), Vec::new());
+    for anonymous in [false, true] {
+        let floods: Vec<Flood> =
+            plan.floods.iter().copied().filter(|flood| flood.is_anonymous() == anonymous).collect();
+        if floods.is_empty() {
+            continue;
+        }
+        let group = plan.group(anonymous);
+        group.check()?;
+        check_files(&group)?;
+        let mut world = World::<Ristretto255>::build(&group, progress).await?;
+        let (played, measured) = phases::flood(&mut world, plan, &floods).await?;
+        lines.extend(measured);
+        violations.extend(played.violations.iter().map(ToString::to_string));
+    }
+    Ok(FloodReport { plan: plan.clone(), machine: MachineDescription::here(), lines, violations })
+}
+
+/// What attackers are told of the leader they attack.
+pub(crate) struct Target<'w> {
+    pub(crate) plan: &'w FloodPlan,
+    pub(crate) tally: Arc<Tally>,
+    /// What a drone began an admission with.
+    pub(crate) shown: Option<Vec<u8>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_beyond_their_bounds_are_refused() {
+        FloodPlan::default().check().unwrap();
+        for plan in [
+            FloodPlan { members: 0, ..FloodPlan::default() },
+            FloodPlan { attackers: MAX_ATTACKERS + 1, ..FloodPlan::default() },
+            FloodPlan { rate: MAX_RATE + 1, ..FloodPlan::default() },
+        ] {
+            assert!(matches!(plan.check(), Err(SimError::Usage(_))), "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn as_many_come_without_a_name_as_were_asked_for() {
+        for (anonymous, joiners) in [(1000, 100), (7, 3), (300, 1), (10, 40)] {
+            let plan = FloodPlan { anonymous, joiners, ..FloodPlan::default() }.group(true);
+            assert_eq!(plan.newcomers(), joiners);
+            plan.check().unwrap();
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Who floods: nodes with transport keys that nobody knows and no identity.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiver_ainq::{
+    Deployment, DroneKeypair, Frame, Identity, Label, MasterSecret, Name, Role, SecretValue, SparePair, Suite,
+};
+use quiver_message::{
+    AdmissionHello, AdmissionProof, CatchUpRequest, GroupMessage, JoinHello, JoinRequest, Message, Rekey,
+    RevocationQuery, Source,
+};
+use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey, group_topic};
+use quiver_role::{Destination, Input, Machine, Now, Output, Peer, Route};
+use rand_chacha::ChaCha20Rng;
+use rand_core::{CryptoRngCore, RngCore};
+use tokio::task::JoinHandle;
+
+use super::{Flood, Tally, Target};
+use crate::live::node::Node;
+use crate::live::setting::Setting;
+use crate::seeds::{self, Player};
+use crate::{Result, SimError};
+
+/// Bytes of junk in a forged message.
+const JUNK: usize = 1024;
+/// Bytes of an uncompressed point of a key.
+const POINT: usize = 96;
+/// How long an attacker that shows keys stays connected.
+const STAY: Duration = Duration::from_millis(500);
+/// Until when an identity that nobody issued claims to be valid: 2100-01-01.
+const END_OF_TIME: u64 = 4_102_444_800;
+
+/// Attackers at work. Dropping it ends the attack.
+pub(crate) struct Onslaught<S: Suite> {
+    _nodes: Vec<Node<Attacker<S>>>,
+    comers: Vec<JoinHandle<()>>,
+}
+
+impl<S: Suite> Drop for Onslaught<S> {
+    fn drop(&mut self) {
+        self.comers.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl<S: Suite> Onslaught<S> {
+    /// Lets attackers loose.
+    pub(crate) fn begin(
+        flood: Flood,
+        target: &Target<'_>,
+        setting: &Setting<S>,
+        leader: &Multiaddr,
+    ) -> Result<Self> {
+        let (mut nodes, mut comers) = (Vec::new(), Vec::new());
+        for index in 0..target.plan.attackers {
+            let mut rng = seeds::generator(setting.seed, Player::Attacker, index, 0);
+            let arms = Arms::new(setting, target.shown.as_deref(), &mut rng)?;
+            let every = Duration::from_secs(1) / target.plan.rate;
+            let attacker = move |tally| Attacker::new(flood, arms.clone(), every, tally);
+            let config = |number| config(setting, leader, number);
+            match flood {
+                Flood::Anonymous => {}
+                Flood::Gossip | Flood::Joins => {
+                    let machine = attacker(target.tally.clone());
+                    nodes.push(Node::start("attacker".into(), &config(index)?, machine, Deaf, rng)?);
+                }
+                // A leader hears one key over each connection.
+                Flood::Keys => {
+                    let (tally, seed) = (target.tally.clone(), setting.seed);
+                    let mut lives = Vec::new();
+                    for life in 0..target.plan.rate.min(64) {
+                        lives.push(config((index + 1) << 12 | life)?);
+                    }
+                    comers.push(tokio::spawn(async move {
+                        for (life, config) in (1..).zip(lives.iter().cycle()) {
+                            let rng = seeds::generator(seed, Player::Attacker, index, life);
+                            let machine = attacker(tally.clone());
+                            let Ok(mut node) = Node::start("attacker".into(), config, machine, Deaf, rng)
+                            else {
+                                return;
+                            };
+                            tokio::time::sleep(STAY).await;
+                            node.kill().await;
+                        }
+                    }));
+                }
+            }
+        }
+        Ok(Self { _nodes: nodes, comers })
+    }
+}
+
+fn config<S: Suite>(setting: &Setting<S>, leader: &Multiaddr, number: u32) -> Result<NodeConfig> {
+    let key = NodeKey::from_seed(seeds::node_key(setting.seed, Player::Attacker, number))
+        .map_err(|source| SimError::Node { who: "attacker".into(), source })?;
+    let mut config = setting.lean(NodeConfig::spoke(key, setting.transport()));
+    config.topic = Some(group_topic(setting.group.as_str()));
+    config.dial = vec![(Route::Leader, leader.clone())];
+    Ok(config)
+}
+
+/// What attackers have built before they begin.
+#[derive(Clone)]
+struct Arms<S: Suite> {
+    deployment: Deployment<S>,
+    group: Name,
+    /// A key that another KGC issued.
+    drone: Vec<u8>,
+    ephemeral: Vec<u8>,
+    spare: Vec<u8>,
+    spare_signature: Vec<u8>,
+    /// Of something else.
+    signature: Vec<u8>,
+    /// Encoded messages for the group.
+    published: Vec<Vec<u8>>,
+    /// A key in which two points have changed places.
+    step: Option<Vec<u8>>,
+}
+
+impl<S: Suite> Arms<S> {
+    fn new(setting: &Setting<S>, shown: Option<&[u8]>, rng: &mut ChaCha20Rng) -> Result<Self> {
+        let (deployment, group) = (setting.deployment.clone(), setting.group.clone());
+        let keypair = elsewhere(&deployment, &group, rng)
+            .map_err(|source| SimError::Protocol { what: "key of an attacker", source })?;
+        let spare = SparePair::generate(1, rng).statement(&keypair, &deployment, &group, rng);
+        let signature = keypair.sign(&deployment, Label::Join, b"something else", rng);
+        let query = Message::RevocationQuery(RevocationQuery { number: 0 }).encode(&deployment);
+        let mut frame =
+            Frame { slot: 0, boot_no: u32::MAX, salt: [0; 8], counter: 0, ciphertext: vec![0; JUNK] };
+        rng.fill_bytes(&mut frame.ciphertext);
+        let channel = Name::new("telemetry")
+            .map_err(|source| SimError::Protocol { what: "name of a channel", source })?;
+        let source = Some(Source { drone: keypair.public().clone(), signature: signature.clone() });
+        let epoch = quiver_ainq::Epoch { term: 1 << 16, counter: 1 };
+        let forged = GroupMessage { group: group.clone(), epoch, channel, frame, source };
+        let forged = Message::GroupMessage(forged).encode(&deployment);
+        Ok(Self {
+            drone: keypair.public().encode(),
+            ephemeral: SecretValue::<S>::generate(rng).public().as_bytes().to_vec(),
+            spare: spare.point.as_bytes().to_vec(),
+            spare_signature: spare.signature.encode(),
+            signature: signature.encode(),
+            published: vec![query, forged],
+            step: shown.map(forge),
+            deployment,
+            group,
+        })
+    }
+}
+
+/// A key for a drone of the group, issued by a KGC that nobody knows.
+fn elsewhere<S: Suite>(
+    deployment: &Deployment<S>,
+    group: &Name,
+    rng: &mut ChaCha20Rng,
+) -> Result<DroneKeypair<S>, quiver_ainq::Error> {
+    let master = MasterSecret::<S>::generate(rng);
+    let own = Deployment::new(deployment.name().clone(), master.public());
+    let mut serial = [0; 16];
+    rng.fill_bytes(&mut serial);
+    let identity = Identity {
+        serial,
+        name: Name::new("stranger")?,
+        role: Role::Edge,
+        groups: vec![group.clone()],
+        not_after: END_OF_TIME,
+    };
+    let secret = SecretValue::generate(rng);
+    master.issue_partial_key(&own, &identity, &secret.public(), rng).verify(&own, &identity, &secret)
+}
+
+/// The same points, the last two of them in each other's place: every point is one, and no signature holds.
+fn forge(step: &[u8]) -> Vec<u8> {
+    let mut forged = step.to_vec();
+    if let Some(first) = forged.len().checked_sub(2 * POINT)
+        && let Some((one, other)) = forged.get_mut(first..).map(|points| points.split_at_mut(POINT))
+    {
+        one.swap_with_slice(other);
+    }
+    forged
+}
+
+/// Sends what was built before, so often.
+pub(crate) struct Attacker<S: Suite> {
+    flood: Flood,
+    arms: Arms<S>,
+    every: Duration,
+    next: Option<Duration>,
+    leader: Option<Peer>,
+    round: u64,
+    /// The newest header that it was shown.
+    header: Option<Vec<u8>>,
+    out: VecDeque<(Destination, Vec<u8>)>,
+    tally: Arc<Tally>,
+}
+
+impl<S: Suite> Attacker<S> {
+    fn new(flood: Flood, arms: Arms<S>, every: Duration, tally: Arc<Tally>) -> Self {
+        Self {
+            flood,
+            arms,
+            every,
+            next: None,
+            leader: None,
+            round: 0,
+            header: None,
+            out: VecDeque::new(),
+            tally,
+        }
+    }
+
+    fn tell(&mut self, to: Destination, message: Vec<u8>) {
+        self.tally.sent(message.len());
+        self.out.push_back((to, message));
+    }
+
+    fn ask(&mut self, leader: Peer, message: &Message<S>) {
+        let encoded = message.encode(&self.arms.deployment);
+        self.tell(Destination::Peer(leader), encoded);
+    }
+
+    fn nonce(&self) -> [u8; 16] {
+        let mut nonce = [0; 16];
+        nonce.iter_mut().zip(self.round.to_be_bytes()).for_each(|(to, byte)| *to = byte);
+        nonce
+    }
+
+    fn strike(&mut self, leader: Peer) {
+        self.round += 1;
+        match self.flood {
+            Flood::Gossip => self.publish(leader),
+            Flood::Joins => {
+                let (group, drone) = (self.arms.group.clone(), self.arms.drone.clone());
+                let hello = JoinHello { group, drone, nonce: self.nonce() };
+                self.ask(leader, &Message::JoinHello(hello));
+            }
+            Flood::Keys if self.round == 1 => {
+                let hello = AdmissionHello { nonce: self.nonce(), group: self.arms.group.clone() };
+                self.ask(leader, &Message::AdmissionHello(hello));
+            }
+            Flood::Keys | Flood::Anonymous => {}
+        }
+    }
+
+    fn publish(&mut self, leader: Peer) {
+        let choices = self.arms.published.len() as u64 + 2;
+        let place = usize::try_from(self.round % choices).unwrap_or(0);
+        if let Some(message) = self.arms.published.get(place).cloned() {
+            return self.tell(Destination::Group, message);
+        }
+        match self.header.clone().filter(|_| place == self.arms.published.len()) {
+            Some(header) => self.tell(Destination::Group, header),
+            None => {
+                let slot = u32::try_from(self.round % 1024).unwrap_or(0);
+                let (group, number) = (self.arms.group.clone(), self.nonce());
+                let request = CatchUpRequest { group, slot, number, held: [0; 32], tag: [0; 32] };
+                self.ask(leader, &Message::CatchUpRequest(request));
+            }
+        }
+    }
+
+    fn received(&mut self, from: Peer, bytes: &[u8]) {
+        self.tally.answered();
+        let header = match Message::<S>::decode(&self.arms.deployment, bytes) {
+            Ok(Message::JoinChallenge(challenge)) => {
+                let arms = &self.arms;
+                let request = JoinRequest {
+                    group: arms.group.clone(),
+                    drone: arms.drone.clone(),
+                    nonce: challenge.nonce,
+                    challenge: challenge.challenge,
+                    ephemeral: arms.ephemeral.clone(),
+                    spare_q: 1,
+                    spare_point: arms.spare.clone(),
+                    spare_signature: arms.spare_signature.clone(),
+                    signature: arms.signature.clone(),
+                };
+                return self.ask(from, &Message::JoinRequest(request));
+            }
+            Ok(Message::AdmissionChallenge(challenge)) => {
+                let Some(step) = self.arms.step.clone() else { return };
+                let (nonce, cookie) = (challenge.nonce, challenge.cookie);
+                return self.ask(from, &Message::AdmissionProof(AdmissionProof { nonce, cookie, step }));
+            }
+            Ok(Message::Rekey(rekey)) => rekey.header,
+            Ok(Message::CatchUpReply(reply)) => reply.header,
+            _ => return,
+        };
+        let known = Message::Rekey(Rekey { header, part: None });
+        self.header = Some(known.encode(&self.arms.deployment));
+    }
+}
+
+impl<S: Suite> Machine for Attacker<S> {
+    type Command = ();
+    type Event = ();
+    type Record = ();
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, ()>, _: &mut dyn CryptoRngCore) {
+        match input {
+            Input::Connected { peer, .. } => {
+                (self.leader, self.next) = (Some(peer), Some(now.monotonic));
+            }
+            Input::Disconnected { .. } => (self.leader, self.next) = (None, None),
+            Input::Received { from, bytes, .. } => self.received(from, bytes),
+            _ => {}
+        }
+        if let (Some(leader), Some(_)) = (self.leader, self.next.filter(|next| *next <= now.monotonic)) {
+            self.strike(leader);
+            // Who is held up does not make up for it.
+            self.next = Some(now.monotonic + self.every);
+        }
+    }
+
+    fn poll_output(&mut self) -> Output<(), ()> {
+        match self.out.pop_front() {
+            Some((to, payload)) => Output::Transmit { to, payload },
+            None => Output::Timeout(self.next),
+        }
+    }
+}
+
+/// The side of an attacker.
+struct Deaf;
+
+impl<S: Suite> Host<Attacker<S>> for Deaf {
+    fn persist(&mut self, _: &[()]) -> std::result::Result<(), HostError> {
+        Ok(())
+    }
+
+    fn event(&mut self, _: &Attacker<S>, (): ()) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forged_key_has_the_same_points_in_another_order() {
+        let step: Vec<u8> = (0..=u8::MAX).cycle().take(33 + 4 * POINT).collect();
+        let forged = forge(&step);
+        assert_eq!(forged.len(), step.len());
+        assert_eq!(forged[..33 + 2 * POINT], step[..33 + 2 * POINT]);
+        assert_eq!(forged[33 + 2 * POINT..][..POINT], step[33 + 3 * POINT..]);
+        assert_eq!(forged[33 + 3 * POINT..], step[33 + 2 * POINT..][..POINT]);
+    }
+}

@@ -1,0 +1,152 @@
+//! Re-keys of a group that nobody disturbs, and of the same group under floods.
+
+use std::time::Duration;
+
+use quiver_ainq::Suite;
+use quiver_role::KgcCommand;
+use quiver_role::LeaderCommand;
+use quiver_role::attributes::CentreCommand;
+
+use super::{Halt, Played, Run, Step};
+use crate::Result;
+use crate::live::flood::{Flood, FloodPlan, Line, Onslaught, Tally, Target};
+use crate::live::swarm::Request;
+use crate::live::world::{GLANCE, World};
+use crate::measure::{self, Spread};
+
+/// Drones that are revoked before it begins, so that there is a list to ask for.
+const REVOKED: u8 = 100;
+/// How long a flood goes on before it is measured.
+const RISING: Duration = Duration::from_secs(2);
+
+/// Forms the group, measures it quiet, then under each flood.
+pub(crate) async fn flood<S: Suite>(
+    world: &mut World<S>,
+    plan: &FloodPlan,
+    floods: &[Flood],
+) -> Result<(Played, Vec<Line>)> {
+    let (mut run, mut lines) = (Run::new(world), Vec::new());
+    match run.floods(plan, floods, &mut lines).await {
+        Ok(()) | Err(Halt::Stuck) => Ok((run.played(), lines)),
+        Err(Halt::Error(error)) => Err(error),
+    }
+}
+
+impl<S: Suite> Run<'_, S> {
+    async fn floods(&mut self, plan: &FloodPlan, floods: &[Flood], lines: &mut Vec<Line>) -> Step {
+        self.enrol().await?;
+        self.revoke_some().await?;
+        self.connect().await?;
+        self.form().await?;
+        let quiet = self.measured(plan, None).await?;
+        let calm = quiet.latencies.map(|spread| spread.p99);
+        lines.push(quiet);
+        for flood in floods {
+            let mut line = self.measured(plan, Some(*flood)).await?;
+            let ratio = |(flooded, calm): (Spread, Duration)| {
+                flooded.p99.as_secs_f64() / calm.as_secs_f64().max(f64::MIN_POSITIVE)
+            };
+            line.growth = line.latencies.zip(calm).map(ratio);
+            lines.push(line);
+        }
+        Ok(())
+    }
+
+    /// Serials that no drone has: a list like that of an old deployment.
+    async fn revoke_some(&self) -> Step {
+        let serials = (0..REVOKED).map(|number| [number; 16]).collect();
+        for kgc in &self.world.kgcs {
+            let command = KgcCommand::RevokeDrones { handles: Vec::new(), serials: Vec::clone(&serials) };
+            kgc.command(CentreCommand::Kgc(command)).await?;
+        }
+        Ok(())
+    }
+
+    /// Re-keys, while a flood goes on if there is one.
+    async fn measured(&mut self, plan: &FloodPlan, flood: Option<Flood>) -> Step<Line> {
+        let shown = self.world.setting.admission.as_ref().and_then(|admission| admission.shown());
+        let target = Target { plan, tally: Tally::default().into(), shown };
+        let onslaught = match flood {
+            Some(flood) => {
+                Some(Onslaught::begin(flood, &target, &self.world.setting, self.world.leader_address())?)
+            }
+            None => None,
+        };
+        let newcomers: Vec<u32> = (self.world.plan.drones..self.world.outsider()).collect();
+        if flood == Some(Flood::Anonymous) {
+            self.world.take_off(self.world.plan.drones..self.world.outsider(), "newcomers").await?;
+            self.world.board().undecided(&newcomers);
+            self.world.swarm.ask(&self.world.setting, &newcomers, Request::Join).await?;
+        } else {
+            tokio::time::sleep(RISING).await;
+        }
+        let (begin, before) = (measure::now(), target.tally.look());
+        let (latencies, missing) = self.rekeys(plan).await?;
+        let (seconds, after) = (begin.elapsed().as_secs_f64(), target.tally.look());
+        drop(onslaught);
+        let joined = self.joined(&newcomers);
+        Ok(Line {
+            flood,
+            anonymous: self.is_unnamed(),
+            members: self.members.len(),
+            seconds,
+            messages: after.0 - before.0,
+            bytes: after.1 - before.1,
+            answers: after.2 - before.2,
+            joined,
+            latencies: Spread::of(latencies),
+            missing,
+            growth: None,
+        })
+    }
+
+    fn joined(&self, newcomers: &[u32]) -> usize {
+        let is_in = |log: Option<&crate::live::board::DroneLog>| {
+            log.and_then(|log| log.let_in).is_some_and(|(let_in, _)| let_in)
+        };
+        self.world
+            .board()
+            .look(|logs| newcomers.iter().filter(|drone| is_in(logs.drones.get(**drone as usize))).count())
+    }
+
+    /// From each command to re-key until every member holds the next key. Members without it in time are counted.
+    async fn rekeys(&self, plan: &FloodPlan) -> Step<(Vec<Duration>, usize)> {
+        let members = self.member_list();
+        let step = self.world.progress.step("re-keys", plan.rekeys as usize);
+        let (mut latencies, mut missing) = (Vec::new(), 0);
+        for count in 1..=plan.rekeys {
+            let epochs = self.world.board().look(|logs| logs.leader.epochs.len());
+            let begin = measure::now();
+            self.world.leader.command(LeaderCommand::Rekey).await?;
+            let deadline = begin + plan.timeout;
+            loop {
+                // The first key of which each member reports that it has it, of those made since.
+                let held: Option<Vec<Option<Duration>>> = self.world.board().look(|logs| {
+                    let made = logs.leader.epochs.get(epochs)?.held.epoch;
+                    let since = |drone: &u32| {
+                        let keys = logs.drones.get(*drone as usize)?.keys.iter().rev();
+                        let first = keys.take_while(|held| held.epoch >= made).last()?;
+                        Some(first.at.saturating_duration_since(begin))
+                    };
+                    Some(members.iter().map(since).collect())
+                });
+                let late = measure::now() >= deadline;
+                match held {
+                    Some(held) if late || held.iter().all(Option::is_some) => {
+                        missing += held.iter().filter(|since| since.is_none()).count();
+                        latencies.extend(held.into_iter().flatten());
+                        break;
+                    }
+                    None if late => {
+                        missing += members.len();
+                        break;
+                    }
+                    _ => tokio::time::sleep(GLANCE).await,
+                }
+            }
+            step.done(count as usize);
+            tokio::time::sleep(plan.pause).await;
+        }
+        Ok((latencies, missing))
+    }
+}

@@ -1,0 +1,53 @@
+//! Floods of a small group, in this process. Times are for whoever measures on a quiet machine.
+
+use std::time::Duration;
+
+use quiver_sim::live::flood::{self, Flood, FloodPlan, FloodReport};
+use quiver_sim::progress::Progress;
+
+fn flooded(floods: &[Flood]) -> FloodReport {
+    let plan = FloodPlan {
+        members: 12,
+        anonymous: 4,
+        joiners: 3,
+        floods: floods.to_vec(),
+        attackers: 2,
+        rate: 40,
+        rekeys: 3,
+        pause: Duration::from_millis(300),
+        timeout: Duration::from_secs(60),
+        ..FloodPlan::default()
+    };
+    let report = flood::run(&plan, &Progress::hidden()).unwrap();
+    assert_eq!(report.violations, Vec::<String>::new());
+    assert_eq!(report.lines.len(), 1 + floods.len());
+    for line in &report.lines {
+        assert_eq!(line.missing, 0, "{}", line.name());
+        assert!(line.latencies.is_some(), "{}", line.name());
+        assert_eq!(line.growth.is_some(), line.flood.is_some(), "{}", line.name());
+    }
+    report
+}
+
+#[test]
+fn members_have_every_key_while_strangers_publish_and_ask_to_join() {
+    let report = flooded(&[Flood::Gossip, Flood::Joins]);
+    let quiet = report.lines.first().unwrap();
+    assert_eq!((quiet.members, quiet.messages, quiet.answers), (12, 0, 0));
+    for line in &report.lines[1..] {
+        assert_eq!(line.members, 12, "{}", line.name());
+        assert!(line.messages > 20, "{}: {}", line.name(), line.messages);
+        // One answer to one question, and none of it from the group.
+        assert!(line.answers <= 2 * line.messages, "{}: {} answers", line.name(), line.answers);
+    }
+}
+
+#[test]
+fn members_have_every_key_while_forged_keys_are_shown_and_drones_come_without_a_name() {
+    let report = flooded(&[Flood::Keys, Flood::Anonymous]);
+    let [quiet, keys, anonymous] = &report.lines[..] else { panic!("{:?}", report.lines) };
+    assert!(quiet.anonymous && quiet.members == 4);
+    assert!(keys.messages > 2 && keys.joined == 0, "{keys:?}");
+    assert_eq!((anonymous.members, anonymous.messages), (4, 0));
+    assert!(anonymous.joined <= 3);
+}
