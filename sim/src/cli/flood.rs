@@ -129,14 +129,30 @@ fn table(report: &FloodReport) -> String {
     }
     let (plan, machine) = (&report.plan, &report.machine);
     format!(
-        "{table}\n{} attackers, {} re-keys for each line; the bar is {BAR}\n{}, {} cores, {}{}",
+        "{table}\n{} attackers, {} re-keys for each line; the bar is {BAR}\n{} ({}), {} cores, {}{}",
         plan.attackers,
         plan.rekeys,
         machine.cpu,
+        instruction_sets().join(", "),
         machine.cores,
         machine.system,
         if machine.optimised { "" } else { " (built without optimisation: times mean nothing)" },
     )
+}
+
+/// Of those that arithmetic is faster with.
+fn instruction_sets() -> Vec<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    let sets = [
+        ("avx2", std::arch::is_x86_feature_detected!("avx2")),
+        ("bmi2", std::arch::is_x86_feature_detected!("bmi2")),
+        ("adx", std::arch::is_x86_feature_detected!("adx")),
+        ("sha", std::arch::is_x86_feature_detected!("sha")),
+        ("avx512ifma", std::arch::is_x86_feature_detected!("avx512ifma")),
+    ];
+    #[cfg(not(target_arch = "x86_64"))]
+    let sets: [(&str, bool); 0] = [];
+    sets.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect()
 }
 
 #[expect(
