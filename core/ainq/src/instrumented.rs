@@ -1,5 +1,5 @@
 //! A suite that counts: the same keys and bytes as the suite inside it, and a count of the scalar multiplications made by
-//! the calling thread. For tests that hold the protocol to the number of multiplications the paper promises.
+//! the calling thread, and of the points that it decoded. For tests that hold the protocol to the number of multiplications the paper promises.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -11,6 +11,7 @@ use crate::{AgreedSecret, Element, Error, Suite};
 
 std::thread_local! {
     static MULTIPLICATIONS: Cell<u64> = const { Cell::new(0) };
+    static DECODINGS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Multiplications of a point by a scalar that this thread asked for since the last [`reset`].
@@ -21,9 +22,16 @@ pub fn multiplications() -> u64 {
     MULTIPLICATIONS.get()
 }
 
+/// Points that this thread had decoded since the last [`reset`]: a square root each.
+#[must_use]
+pub fn decodings() -> u64 {
+    DECODINGS.get()
+}
+
 /// Starts counting from zero, in this thread.
 pub fn reset() {
     MULTIPLICATIONS.set(0);
+    DECODINGS.set(0);
 }
 
 fn count(multiplications: usize) {
@@ -61,6 +69,7 @@ impl<S: Suite> Suite for Counting<S> {
     }
 
     fn decode(bytes: &[u8]) -> Option<S::Point> {
+        DECODINGS.set(DECODINGS.get().saturating_add(1));
         S::decode(bytes)
     }
 

@@ -1,17 +1,27 @@
 //! Messages of a group under its traffic key.
 //!
-//! K_snd = PRF(K_tr, "sender", slot ‖ boot_no ‖ salt), nonce = 4 zero bytes ‖ counter, ChaCha20-Poly1305, at most 2^32
-//! messages, AAD = D ‖ slot ‖ boot_no ‖ salt ‖ counter ‖ lp(channel).
+//! ```text
+//! K_snd   = PRF(K_tr, "sender", slot ‖ boot_no ‖ salt)          at most 2^32 messages
+//! K_hedge = PRF(K_tr, "hedge", slot ‖ boot_no ‖ salt)
+//! AAD     = D ‖ slot ‖ boot_no ‖ salt ‖ counter ‖ lp(channel) ‖ (0 | 1 ‖ the signer's handle)
+//! hedge   = the first 8 bytes of PRF(K_hedge, "nonce", AAD ‖ plaintext)
+//! sealed  = ChaCha20-Poly1305 under K_snd, nonce = hedge ‖ counter (4 bytes), AAD
+//! ```
 //!
 //! A sender counts its starts in `boot_no`, made durable before the first frame after each, and draws `salt` afresh for
-//! every start and epoch. So a restart in the middle of an epoch repeats no pair of key and nonce, not even if its memory
+//! every start and epoch. So a restart in the middle of an epoch repeats no pair of key and nonce, not even if its storage
 //! was rolled back. If `boot_no` cannot be read it must not send but join again.
 //!
+//! A snapshot of a *running* machine brings back key, salt and counter without a start. The hedge covers it: copies of one
+//! sender repeat a nonce only for the same message, which is then the same frame, or with a probability of 2^-64.
+//!
 //! The seal says "a member sent this", not which one: every member knows K_tr. Whatever must have a certain source carries
-//! that source's signature besides. For the same reason a hostile member can silence another one until the next epoch, with a
-//! frame in its name that claims a later start; nothing short of a signature on every frame would prevent that.
+//! that source's signature besides, and the seal binds whose: the signature cannot be cut off. For the same reason a hostile
+//! member can silence the *unsigned* messages of another until the next epoch, with a frame in its name that claims a later
+//! start; nothing short of a signature on every frame would prevent that. Signed ones are counted by signer, apart.
 
 mod receiver;
+mod senders;
 mod window;
 
 use alloc::vec::Vec;
@@ -20,15 +30,19 @@ use core::fmt;
 use quiver_crypto::{Digest, Secret, aead, prf};
 use rand_core::CryptoRngCore;
 
-pub use self::receiver::{Ceiling, MAX_SENDERS, Receiver};
+pub use self::receiver::{Opened, Receiver};
+pub use self::senders::{Ceiling, MAX_SENDERS, REMEMBERED_PER_SENDER, SenderId};
 use crate::slots::Slot;
-use crate::{Error, Name};
+use crate::{Error, Handle, Name};
 
 /// How many messages one sender seals under one key.
 pub const MAX_FRAMES: u64 = 1 << 32;
 
 /// Bytes of a salt.
 pub const SALT_LEN: usize = 8;
+
+/// Bytes of a nonce that depend on the message.
+pub const HEDGE_LEN: usize = 8;
 
 /// K_tr = PRF(K_g, "traffic", D). Erased when dropped.
 #[derive(Clone)]
@@ -42,8 +56,19 @@ impl TrafficKey {
         Self { suite, key }
     }
 
-    fn sender(&self, slot: Slot, boot_no: u32, salt: &[u8; SALT_LEN]) -> Secret<32> {
-        prf(&self.key, self.suite, "sender", &[&slot.to_be_bytes(), &boot_no.to_be_bytes(), salt])
+    /// K_snd.
+    fn sender(&self, start: &Start) -> Secret<32> {
+        self.of_start("sender", start)
+    }
+
+    /// K_hedge.
+    fn hedge(&self, start: &Start) -> Secret<32> {
+        self.of_start("hedge", start)
+    }
+
+    fn of_start(&self, label: &str, start: &Start) -> Secret<32> {
+        let Start { slot, boot_no, salt } = start;
+        prf(&self.key, self.suite, label, &[&slot.to_be_bytes(), &boot_no.to_be_bytes(), salt])
     }
 }
 
@@ -64,23 +89,43 @@ pub struct Frame {
     pub salt: [u8; SALT_LEN],
     /// The number of the message, from 0.
     pub counter: u64,
+    /// The part of the nonce that depends on the message.
+    pub hedge: [u8; HEDGE_LEN],
     /// The sealed message, 16 bytes longer than the plaintext.
     pub ciphertext: Vec<u8>,
 }
 
 impl Frame {
+    const fn start(&self) -> Start {
+        Start { slot: self.slot, boot_no: self.boot_no, salt: self.salt }
+    }
+
+    /// hedge ‖ counter.
     fn nonce(&self) -> [u8; 12] {
-        nonce(self.counter)
+        let mut nonce = [0; 12];
+        // Below 2^32, so that its upper half is zero.
+        let [_, _, _, _, counter @ ..] = self.counter.to_be_bytes();
+        let bytes = self.hedge.iter().chain(&counter);
+        nonce.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        nonce
     }
 }
 
-/// Seals one member's messages in one epoch. Not to be copied: two of the same would repeat nonces.
-pub struct Sender {
-    key: Secret<32>,
-    digest: Digest,
+/// One start of a sender in one epoch: what K_snd is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Start {
     slot: Slot,
     boot_no: u32,
     salt: [u8; SALT_LEN],
+}
+
+/// Seals one member's messages in one epoch. Not to be copied: a receiver takes of two copies' messages one of each number.
+pub struct Sender {
+    suite: &'static str,
+    key: Secret<32>,
+    hedge: Secret<32>,
+    digest: Digest,
+    start: Start,
     next: u64,
 }
 
@@ -89,8 +134,8 @@ impl Sender {
     /// [`with_fresh_salt`](Self::with_fresh_salt). `boot_no` must be durable already.
     #[must_use]
     pub fn new(key: &TrafficKey, digest: Digest, slot: Slot, boot_no: u32, salt: [u8; SALT_LEN]) -> Self {
-        let key = key.sender(slot, boot_no, &salt);
-        Self { key, digest, slot, boot_no, salt, next: 0 }
+        let start = Start { slot, boot_no, salt };
+        Self { suite: key.suite, key: key.sender(&start), hedge: key.hedge(&start), digest, start, next: 0 }
     }
 
     /// As [`new`](Self::new) with a salt drawn here.
@@ -107,25 +152,28 @@ impl Sender {
         Self::new(key, digest, slot, boot_no, salt)
     }
 
-    /// Seals the next message.
+    /// Seals the next message, bound to the key that is going to sign it, if one is.
     ///
     /// # Errors
     /// [`Error::Exhausted`] after 2^32 messages; the next epoch brings a new key.
-    pub fn seal(&mut self, channel: &Name, plaintext: &[u8]) -> Result<Frame, Error> {
+    pub fn seal(
+        &mut self,
+        channel: &Name,
+        signer: Option<&Handle>,
+        plaintext: &[u8],
+    ) -> Result<Frame, Error> {
         if self.next >= MAX_FRAMES {
             return Err(Error::Exhausted);
         }
         let counter = self.next;
-        // Counted before it is used: whatever happens below, this nonce does not come again.
+        // Counted before it is used: whatever happens below, this number does not come again.
         self.next += 1;
-        let mut frame = Frame {
-            slot: self.slot,
-            boot_no: self.boot_no,
-            salt: self.salt,
-            counter,
-            ciphertext: Vec::new(),
-        };
-        let aad = associated_data(&self.digest, &frame, channel);
+        let Start { slot, boot_no, salt } = self.start;
+        let mut frame = Frame { slot, boot_no, salt, counter, hedge: [0; HEDGE_LEN], ciphertext: Vec::new() };
+        let aad = associated_data(&self.digest, &frame, channel, signer);
+        // The AAD says itself where it ends, so that the input has one reading.
+        let hedge = prf(&self.hedge, self.suite, "nonce", &[&aad, plaintext]);
+        frame.hedge.iter_mut().zip(hedge.expose()).for_each(|(to, from)| *to = *from);
         frame.ciphertext = aead::seal(&self.key, &frame.nonce(), &aad, plaintext);
         Ok(frame)
     }
@@ -155,22 +203,20 @@ impl Sender {
 impl fmt::Debug for Sender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Sender");
-        debug.field("slot", &self.slot).field("boot_no", &self.boot_no).field("next", &self.next);
+        let Start { slot, boot_no, .. } = &self.start;
+        debug.field("slot", slot).field("boot_no", boot_no).field("next", &self.next);
         debug.finish_non_exhaustive()
     }
 }
 
-/// 4 zero bytes ‖ counter.
-fn nonce(counter: u64) -> [u8; 12] {
-    let mut nonce = [0; 12];
-    nonce.iter_mut().skip(4).zip(counter.to_be_bytes()).for_each(|(to, from)| *to = from);
-    nonce
-}
-
-/// D ‖ slot ‖ boot_no ‖ salt ‖ counter ‖ lp(channel).
-fn associated_data(digest: &Digest, frame: &Frame, channel: &Name) -> Vec<u8> {
+/// D ‖ slot ‖ boot_no ‖ salt ‖ counter ‖ lp(channel) ‖ (0 | 1 ‖ the signer's handle).
+fn associated_data(digest: &Digest, frame: &Frame, channel: &Name, signer: Option<&Handle>) -> Vec<u8> {
     let mut writer = quiver_crypto::canonical::Writer::new();
     writer.fixed(digest).u32(frame.slot).u32(frame.boot_no).fixed(&frame.salt).u64(frame.counter);
     writer.lp(channel.as_bytes());
+    match signer {
+        None => writer.u8(0),
+        Some(signer) => writer.u8(1).fixed(signer.as_bytes()),
+    };
     writer.finish()
 }

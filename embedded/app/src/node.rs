@@ -50,6 +50,9 @@ const RETRY_MAX: Duration = Duration::from_secs(600);
 const PROBE: Duration = Duration::from_secs(300);
 /// How old a leader's last answer may be at most for the board to count as served: time for a few tries after [`PROBE`].
 const LATELY: Duration = Duration::from_secs(420);
+/// Of how many senders of group messages the board keeps windows in an epoch: at worst 21 KB, and as much again while the
+/// epoch before is still heard.
+const SENDERS: u32 = 32;
 /// How often the gateway is told what was counted.
 const REPORT: Duration = Duration::from_secs(60);
 
@@ -307,7 +310,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.settings = Some(settings);
         self.take_attributes(&keyring, state.as_ref());
         match Edge::new(config, state.as_ref()) {
-            Ok(machine) => self.machine = Some(Box::new(limited(machine))),
+            Ok(machine) => self.machine = Some(Box::new(limited(machine.with_senders(SENDERS)))),
             Err(error) => self.tell_damage(&error),
         }
     }

@@ -66,7 +66,7 @@ pub enum Message<S: Suite> {
     SpareAck(SpareAck),
     Leave(Leave<S>),
     EvictionNotice(EvictionNotice<S>),
-    GroupMessage(GroupMessage<S>),
+    GroupMessage(GroupMessage),
     RevocationQuery(RevocationQuery),
     RevocationList(RevocationList),
     #[cfg(feature = "services")]
@@ -177,7 +177,7 @@ impl<S: Suite> Message<S> {
             Body::SpareAck(wire) => Self::SpareAck(SpareAck::from_wire(&wire)?),
             Body::Leave(wire) if SERVICES => Self::Leave(Leave::from_wire(&wire)?),
             Body::EvictionNotice(wire) => Self::EvictionNotice(EvictionNotice::from_wire(&wire, leader)?),
-            Body::GroupMessage(wire) => Self::GroupMessage(GroupMessage::from_wire(wire, leader)?),
+            Body::GroupMessage(wire) => Self::GroupMessage(GroupMessage::from_wire(wire)?),
             Body::RevocationQuery(wire) => Self::RevocationQuery(RevocationQuery::from_wire(wire)),
             Body::RevocationList(wire) => Self::RevocationList(RevocationList::from_wire(wire)?),
             #[cfg(feature = "services")]

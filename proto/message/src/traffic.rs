@@ -1,15 +1,20 @@
 //! What members say to their group.
 
-use quiver_ainq::{DronePublicKey, Epoch, Frame, Name, Signature, Suite};
+use alloc::vec::Vec;
+
+use quiver_ainq::{DronePublicKey, Epoch, Frame, Handle, Name, Signature, Suite};
 
 use crate::{MessageError, field, wire};
 
 /// Longest plaintext of a group message in bytes.
 pub const MAX_PAYLOAD_LEN: usize = 65_536;
 
+/// Longest encoding of a signature: a point and a scalar.
+const MAX_SIGNATURE_LEN: usize = 128;
+
 /// A sealed message to the group.
 #[derive(Clone, Debug)]
-pub struct GroupMessage<S: Suite> {
+pub struct GroupMessage {
     /// The group.
     pub group: Name,
     /// The epoch whose key seals it.
@@ -18,29 +23,47 @@ pub struct GroupMessage<S: Suite> {
     pub channel: Name,
     /// Sender's slot, nonce parts and ciphertext.
     pub frame: Frame,
-    /// Who sent it, if the sender says so under its own key.
-    pub source: Option<Source<S>>,
+    /// Who sent it, if the sender says so under its own key. Bound by the seal.
+    pub source: Option<Source>,
 }
 
-/// The sender's own word for a group message.
-#[derive(Clone, Debug)]
-pub struct Source<S: Suite> {
-    /// Who.
-    pub drone: DronePublicKey<S>,
+/// The sender's own word for a group message. As bytes: whoever has no group key can write what it likes here, so that no
+/// point is decoded before the seal has opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Who: (D, R, P), encoded.
+    pub drone: Vec<u8>,
     /// Signature `command` over group, epoch, sender, message number and the ciphertext's hash.
-    pub signature: Signature<S>,
+    pub signature: Vec<u8>,
 }
 
-impl<S: Suite> GroupMessage<S> {
-    pub(crate) fn from_wire(
-        wire: wire::GroupMessage,
-        leader: Option<&DronePublicKey<S>>,
-    ) -> Result<Self, MessageError> {
-        let source = match &wire.source {
+impl Source {
+    /// The handle of the key, if it is one.
+    pub fn handle<S: Suite>(&self) -> Handle {
+        Handle::of_encoded::<S>(&self.drone)
+    }
+
+    /// The key and the signature, once the seal has opened. The points of the key are not decoded again if it is the one
+    /// that is expected.
+    ///
+    /// # Errors
+    /// [`MessageError::Field`] if one of the two is none, or [`MessageError::Invalid`].
+    pub fn decode<S: Suite>(
+        &self,
+        expected: Option<&DronePublicKey<S>>,
+    ) -> Result<(DronePublicKey<S>, Signature<S>), MessageError> {
+        let drone = field::drone_expecting("source.drone", &self.drone, expected)?;
+        Ok((drone, field::signature("source.signature", &self.signature)?))
+    }
+}
+
+impl GroupMessage {
+    pub(crate) fn from_wire(wire: wire::GroupMessage) -> Result<Self, MessageError> {
+        let source = match wire.source {
             None => None,
             Some(source) => Some(Source {
-                drone: field::drone_expecting("source.drone", &source.drone, leader)?,
-                signature: field::signature("source.signature", &source.signature)?,
+                drone: field::undecoded_drone("source.drone", source.drone)?,
+                signature: field::bounded("source.signature", source.signature, MAX_SIGNATURE_LEN)?,
             }),
         };
         Ok(Self {
@@ -52,6 +75,7 @@ impl<S: Suite> GroupMessage<S> {
                 boot_no: wire.boot_no,
                 salt: field::array("salt", &wire.salt)?,
                 counter: wire.number,
+                hedge: wire.hedge.to_be_bytes(),
                 ciphertext: field::bounded("ciphertext", wire.ciphertext, MAX_PAYLOAD_LEN + 16)?,
             },
             source,
@@ -69,9 +93,10 @@ impl<S: Suite> GroupMessage<S> {
             number: self.frame.counter,
             channel: self.channel.as_str().into(),
             ciphertext: self.frame.ciphertext.clone(),
+            hedge: u64::from_be_bytes(self.frame.hedge),
             source: self.source.as_ref().map(|source| wire::Source {
-                drone: source.drone.encode(),
-                signature: source.signature.encode(),
+                drone: source.drone.clone(),
+                signature: source.signature.clone(),
             }),
         }
     }

@@ -127,9 +127,15 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     let list = f.master.sign_revocations(&f.deployment, list, &mut f.rng).unwrap().encode();
     let point = *SecretScalar::<S>::generate(&mut f.rng).public().encoding();
     let drone = f.edge.public().encode();
-    let frame =
-        quiver_ainq::Frame { slot: 8, boot_no: 2, salt: [6; 8], counter: 77, ciphertext: vec![9; 20] };
-    let source = m::Source { drone: f.edge.public().clone(), signature };
+    let frame = quiver_ainq::Frame {
+        slot: 8,
+        boot_no: 2,
+        salt: [6; 8],
+        counter: 77,
+        hedge: [5; 8],
+        ciphertext: vec![9; 20],
+    };
+    let source = m::Source { drone: f.edge.public().encode(), signature: signature.encode() };
     let epoch = header.core.epoch;
     let joined = m::JoinRequest {
         group: group.clone(),

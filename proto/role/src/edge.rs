@@ -26,6 +26,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use quiver_ainq::traffic::MAX_SENDERS;
 use quiver_ainq::{
     Deployment, DroneKeypair, DronePublicKey, Epoch, IssuedToken, Name, Slot, Suite, UnixTime,
 };
@@ -78,6 +79,8 @@ pub struct Edge<S: Suite> {
     expected: Option<Box<DronePublicKey<S>>>,
     standing: Standing<S>,
     spares: Spares<S>,
+    /// How many senders of each kind it keeps windows of in an epoch.
+    senders: u32,
     /// Once there are parameters or keys. In a box, because most edges of a swarm have none.
     #[cfg(feature = "abe")]
     envelopes: Option<Box<crate::envelopes::Envelopes>>,
@@ -164,6 +167,7 @@ impl<S: Suite> Edge<S> {
             expected: None,
             standing: Standing::Outside { retry: None, backoff },
             spares: Spares::new(),
+            senders: MAX_SENDERS,
             #[cfg(feature = "abe")]
             envelopes: None,
             #[cfg(feature = "abe")]
@@ -172,6 +176,16 @@ impl<S: Suite> Edge<S> {
             anonymous: None,
             config,
         }
+    }
+
+    /// Keeps track of fewer senders in an epoch than a service does: full windows of so many that sign and as many that do
+    /// not, some 200 bytes each; of [eight times](quiver_ainq::traffic::REMEMBERED_PER_SENDER) as many, their last number, 16 bytes each. Twice
+    /// that for as long as the epoch before is still heard. Who is heard least recently is forgotten first, and nothing of
+    /// it that was received is received again.
+    #[must_use]
+    pub const fn with_senders(mut self, senders: u32) -> Self {
+        self.senders = senders;
+        self
     }
 
     /// How it is doing.

@@ -54,6 +54,13 @@ struct Implicit<S: Suite> {
 pub struct Handle(pub [u8; 32]);
 
 impl Handle {
+    /// The handle of the key that has this encoding, without decoding it. Of other bytes it is nobody's.
+    #[must_use]
+    pub fn of_encoded<S: Suite>(encoded: &[u8]) -> Self {
+        // The encoding is lp(D) ‖ R ‖ P.
+        Self(Hasher::new("quiver/1 handle").lp(S::ID.as_bytes()).fixed(encoded).finish())
+    }
+
     /// The bytes.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {

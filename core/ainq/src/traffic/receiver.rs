@@ -1,95 +1,91 @@
-//! The receiving side of one epoch.
+//! The receiving side of one epoch: open, then accept.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 
-use quiver_crypto::{Digest, Secret, Zeroizing, aead};
+use quiver_crypto::{Digest, Zeroizing, aead};
 
-use super::window::Window;
-use super::{Frame, MAX_FRAMES, SALT_LEN, TrafficKey, associated_data};
-use crate::slots::{LEADER_SLOT, Slot};
-use crate::{Error, Name};
-
-/// How many senders a receiver keeps track of in one epoch.
-pub const MAX_SENDERS: usize = 1 << 16;
-
-/// How far apart the ceilings of one sender are.
-const CEILING_STEP: u64 = 64;
-
-/// What a receiver that wants to go on with an epoch after a restart must have made durable before it acts on a message:
-/// nothing of this sender's start below `counter` will be accepted again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ceiling {
-    /// The sender.
-    pub slot: Slot,
-    /// Its start.
-    pub boot_no: u32,
-    /// Its salt.
-    pub salt: [u8; SALT_LEN],
-    /// The lowest message number that a restored receiver accepts.
-    pub counter: u64,
-}
+use super::senders::{Ceiling, MAX_SENDERS, SenderId, Senders, Source};
+use super::{Frame, MAX_FRAMES, Start, TrafficKey, associated_data};
+use crate::slots::{LEADER_SLOT, MAX_SLOTS, Slot};
+use crate::{Error, Handle, Name};
 
 /// Opens the messages of one epoch, each once.
+///
+/// [`open`](Self::open) decrypts and changes nothing; only what is [accepted](Self::accept) moves a window. Between the two
+/// the caller verifies the signature, if there is to be one: a message whose signature is forged silences nobody.
 ///
 /// A receiver belongs to the run that activated the epoch. After a restart there must not be another for the same epoch,
 /// unless it is [`restore`](Self::restore)d from durable ceilings.
 pub struct Receiver {
     key: TrafficKey,
     digest: Digest,
-    /// In boxes: a map makes room for eleven at once, and most receivers hear from one or two.
-    senders: BTreeMap<Slot, Box<Source>>,
-    risen: BTreeSet<Slot>,
+    leader: Handle,
+    /// Nobody sits here and above.
+    slots: Slot,
+    /// Of its own, so that nobody else's messages push it out.
+    from_leader: Option<Box<Source>>,
+    signed: Senders,
+    unsigned: Senders,
 }
 
-/// The newest start of a sender.
-struct Source {
-    boot_no: u32,
-    salt: [u8; SALT_LEN],
-    key: Secret<32>,
-    window: Window,
-    ceiling: u64,
-}
-
-impl Source {
-    fn new(traffic: &TrafficKey, slot: Slot, boot_no: u32, salt: [u8; SALT_LEN], floor: u64) -> Self {
-        let key = traffic.sender(slot, boot_no, &salt);
-        Self { boot_no, salt, key, window: Window::from(floor), ceiling: floor }
-    }
-
-    /// A lower start, or the same with another salt, is dropped.
-    fn supersedes(&self, frame: &Frame) -> bool {
-        frame.boot_no < self.boot_no || (frame.boot_no == self.boot_no && frame.salt != self.salt)
-    }
-
-    /// Marks a message that opened; whether the ceiling rose with it.
-    fn mark(&mut self, number: u64) -> bool {
-        self.window.mark(number);
-        let risen = self.window.next() > self.ceiling;
-        if risen {
-            self.ceiling = self.window.next().next_multiple_of(CEILING_STEP);
-        }
-        risen
-    }
+/// A message that opened, not yet accepted: if it claims a signer, the signature is still to be verified.
+#[must_use = "a message is received once it is accepted"]
+pub struct Opened {
+    sender: SenderId,
+    start: Start,
+    counter: u64,
+    plaintext: Zeroizing<Vec<u8>>,
 }
 
 impl Receiver {
-    /// A receiver for the epoch with header digest D, just activated.
+    /// A receiver for the epoch with header digest D, just activated, of a term of this leader.
     #[must_use]
-    pub const fn new(key: TrafficKey, digest: Digest) -> Self {
-        Self { key, digest, senders: BTreeMap::new(), risen: BTreeSet::new() }
+    pub const fn new(key: TrafficKey, digest: Digest, leader: Handle) -> Self {
+        Self {
+            key,
+            digest,
+            leader,
+            slots: MAX_SLOTS,
+            from_leader: None,
+            signed: Senders::new(MAX_SENDERS),
+            unsigned: Senders::new(MAX_SENDERS),
+        }
+    }
+
+    /// Keeps windows of no more than so many senders of each kind.
+    #[must_use]
+    pub const fn with_senders(mut self, limit: u32) -> Self {
+        self.signed.limit(limit);
+        self.unsigned.limit(limit);
+        self
+    }
+
+    /// Refuses slots from this one on, which nobody holds. The leader's is none of them.
+    #[must_use]
+    pub const fn with_slots(mut self, slots: Slot) -> Self {
+        self.slots = slots;
+        self
     }
 
     /// A receiver for an epoch that was current when the program stopped. `ceilings` must be all that
     /// [`take_risen_ceilings`](Self::take_risen_ceilings) ever gave for this epoch, the newest per sender.
     #[must_use]
-    pub fn restore(key: TrafficKey, digest: Digest, ceilings: impl IntoIterator<Item = Ceiling>) -> Self {
-        let mut receiver = Self::new(key, digest);
-        for Ceiling { slot, boot_no, salt, counter } in ceilings {
-            let source = Source::new(&receiver.key, slot, boot_no, salt, counter);
-            receiver.senders.insert(slot, Box::new(source));
+    pub fn restore(
+        key: TrafficKey,
+        digest: Digest,
+        leader: Handle,
+        ceilings: impl IntoIterator<Item = Ceiling>,
+    ) -> Self {
+        let mut receiver = Self::new(key, digest, leader);
+        for Ceiling { sender, slot, boot_no, salt, counter } in ceilings {
+            let source = Source::new(&receiver.key, Start { slot, boot_no, salt }, counter);
+            match sender {
+                SenderId::Leader => receiver.from_leader = Some(Box::new(source)),
+                SenderId::Signer(_) => receiver.signed.insert(sender, source),
+                SenderId::Slot(_) => receiver.unsigned.insert(sender, source),
+            }
         }
         receiver
     }
@@ -100,66 +96,101 @@ impl Receiver {
         &self.digest
     }
 
-    /// Opens a message. The source is a member; which one, only a signature inside can tell.
+    /// Of how many senders there are windows.
+    #[must_use]
+    pub fn senders(&self) -> usize {
+        usize::from(self.from_leader.is_some()) + self.signed.len() + self.unsigned.len()
+    }
+
+    /// Decrypts a message that claims this signer, or none. Costs no curve arithmetic and changes nothing.
     ///
     /// # Errors
-    /// [`Error::WrongSlot`] or [`Error::Malformed`] for a slot or number no sender has; [`Error::Replay`] if it was received
-    /// before, may have been, or its sender has started anew since; [`Error::SealBroken`] if it is not of this epoch,
-    /// sender and channel; [`Error::Exhausted`] beyond [`MAX_SENDERS`]. Nothing has changed then.
-    pub fn open(&mut self, frame: &Frame, channel: &Name) -> Result<Zeroizing<Vec<u8>>, Error> {
-        if frame.slot > LEADER_SLOT {
+    /// [`Error::WrongSlot`] or [`Error::Malformed`] for a slot or number no sender has, and for the leader's slot unless it is
+    /// the leader that signs; [`Error::Replay`] if it was received before, may have been, or its sender has started anew since;
+    /// [`Error::SealBroken`] if it is not of this epoch, sender, channel and signer; [`Error::Exhausted`] for a sender not
+    /// heard before when there is no room for more.
+    pub fn open(&self, frame: &Frame, channel: &Name, signer: Option<&Handle>) -> Result<Opened, Error> {
+        // The leader signs all that it says, in its own slot; nobody else's message is from there.
+        let by_leader = signer == Some(&self.leader);
+        if (frame.slot == LEADER_SLOT) != by_leader || (frame.slot >= self.slots && !by_leader) {
             return Err(Error::WrongSlot);
         }
         if frame.counter >= MAX_FRAMES {
             return Err(Error::Malformed("frame number"));
         }
-        let aad = associated_data(&self.digest, frame, channel);
-        let known = self.senders.get_mut(&frame.slot);
-        if let Some(source) = known {
-            if source.supersedes(frame) {
-                return Err(Error::Replay);
-            }
-            if source.boot_no == frame.boot_no {
-                if !source.window.accepts(frame.counter) {
-                    return Err(Error::Replay);
-                }
-                let plaintext = aead::open(&source.key, &frame.nonce(), &aad, &frame.ciphertext)?;
-                if source.mark(frame.counter) {
-                    self.risen.insert(frame.slot);
-                }
-                return Ok(plaintext);
-            }
-        }
-        self.open_first(frame, &aad)
+        let sender = match signer {
+            _ if by_leader => SenderId::Leader,
+            Some(signer) => SenderId::signer(signer),
+            None => SenderId::Slot(frame.slot),
+        };
+        let start = frame.start();
+        self.check(sender, &start, frame.counter)?;
+        let aad = associated_data(&self.digest, frame, channel, signer);
+        let plaintext = match self.source(sender).filter(|source| source.is(&start)) {
+            Some(source) => aead::open(&source.key, &frame.nonce(), &aad, &frame.ciphertext)?,
+            None => aead::open(&self.key.sender(&start), &frame.nonce(), &aad, &frame.ciphertext)?,
+        };
+        Ok(Opened { sender, start, counter: frame.counter, plaintext })
     }
 
-    /// The first message of a sender's start: its window is created only after the message opened.
-    fn open_first(&mut self, frame: &Frame, aad: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error> {
-        let mut source = Source::new(&self.key, frame.slot, frame.boot_no, frame.salt, 0);
-        let plaintext = aead::open(&source.key, &frame.nonce(), aad, &frame.ciphertext)?;
-        if self.senders.len() >= MAX_SENDERS && !self.senders.contains_key(&frame.slot) {
-            return Err(Error::Exhausted);
+    /// Takes a message that opened, and whose signature holds if it claims one: it is received now, and never again.
+    ///
+    /// # Errors
+    /// [`Error::Replay`] or [`Error::Exhausted`], as [`open`](Self::open), if another one was accepted in between.
+    pub fn accept(&mut self, opened: Opened) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let Opened { sender, start, counter, plaintext } = opened;
+        self.check(sender, &start, counter)?;
+        match sender {
+            SenderId::Leader => {
+                let source = self.from_leader.take().filter(|source| source.is(&start));
+                let mut source = source.unwrap_or_else(|| Box::new(Source::new(&self.key, start, 0)));
+                source.mark(counter);
+                self.from_leader = Some(source);
+            }
+            SenderId::Signer(_) => self.signed.mark(&self.key, sender, start, counter),
+            SenderId::Slot(_) => self.unsigned.mark(&self.key, sender, start, counter),
         }
-        source.mark(frame.counter);
-        self.senders.insert(frame.slot, Box::new(source));
-        self.risen.insert(frame.slot);
         Ok(plaintext)
     }
 
+    fn source(&self, sender: SenderId) -> Option<&Source> {
+        match sender {
+            SenderId::Leader => self.from_leader.as_deref(),
+            SenderId::Signer(_) => self.signed.get(sender),
+            SenderId::Slot(_) => self.unsigned.get(sender),
+        }
+    }
+
+    fn check(&self, sender: SenderId, start: &Start, counter: u64) -> Result<(), Error> {
+        match sender {
+            SenderId::Leader => match &self.from_leader {
+                Some(source) if !source.accepts(start, counter) => Err(Error::Replay),
+                _ => Ok(()),
+            },
+            SenderId::Signer(_) => self.signed.check(sender, start, counter),
+            SenderId::Slot(_) => self.unsigned.check(sender, start, counter),
+        }
+    }
+
     /// The ceilings that rose since the last call, one per sender: every 64 messages, and with a sender's first. Who wants
-    /// to restore this receiver makes them durable before acting on what was opened.
+    /// to restore this receiver asks after each message, and makes them durable before acting on what was opened.
     pub fn take_risen_ceilings(&mut self) -> Vec<Ceiling> {
-        let risen = core::mem::take(&mut self.risen);
-        let ceiling = |slot| {
-            let source = self.senders.get(&slot)?;
-            Some(Ceiling { slot, boot_no: source.boot_no, salt: source.salt, counter: source.ceiling })
-        };
-        risen.into_iter().filter_map(ceiling).collect()
+        let leader = self.from_leader.as_mut().and_then(|source| source.take_risen(SenderId::Leader));
+        let signed = self.signed.take_risen(SenderId::Signer);
+        let unsigned =
+            self.unsigned.take_risen(|slot| SenderId::Slot(Slot::try_from(slot).unwrap_or(Slot::MAX)));
+        leader.into_iter().chain(signed).chain(unsigned).collect()
     }
 }
 
 impl fmt::Debug for Receiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver").field("senders", &self.senders.len()).finish_non_exhaustive()
+        f.debug_struct("Receiver").field("senders", &self.senders()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened").field("sender", &self.sender).finish_non_exhaustive()
     }
 }

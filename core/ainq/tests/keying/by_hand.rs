@@ -149,16 +149,26 @@ fn check_use(swarm: &Swarm<S>, key: &[u8; 32]) {
     let k_tr = prf(key, "traffic", &[&digest]);
     let salt = *b"saltsalt";
     let mut sender = Sender::new(&group_key.traffic(&digest), digest, 1, 3, salt);
-    sender.seal(&name("news"), b"first").unwrap();
-    let frame = sender.seal(&name("news"), b"second").unwrap();
+    sender.seal(&name("news"), None, b"first").unwrap();
+    let frame = sender.seal(&name("news"), None, b"second").unwrap();
     let place = [&1u32.to_be_bytes()[..], &3u32.to_be_bytes(), &salt].concat();
     let k_snd = prf(&k_tr, "sender", &[&place]);
-    let nonce = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-    let aad = [&digest[..], &place, &1u64.to_be_bytes(), &lp(b"news")].concat();
+    let aad = [&digest[..], &place, &1u64.to_be_bytes(), &lp(b"news"), &[0]].concat();
+    let hedge = prf(&prf(&k_tr, "hedge", &[&place]), "nonce", &[&aad, b"second"]);
+    let hedge: [u8; 8] = hedge[..8].try_into().unwrap();
+    let nonce: [u8; 12] = [&hedge[..], &1u32.to_be_bytes()].concat().try_into().unwrap();
     let sealed = quiver_crypto::aead::seal(&quiver_crypto::Secret::new(k_snd), &nonce, &aad, b"second");
-    assert_eq!(frame, Frame { slot: 1, boot_no: 3, salt, counter: 1, ciphertext: sealed });
-    let mut receiver = Receiver::new(group_key.traffic(&digest), digest);
-    assert_eq!(*receiver.open(&frame, &name("news")).unwrap(), b"second");
+    assert_eq!(frame, Frame { slot: 1, boot_no: 3, salt, counter: 1, hedge, ciphertext: sealed });
+    let leader = swarm.last().header.core.leader.handle();
+    let mut receiver = Receiver::new(group_key.traffic(&digest), digest, leader);
+    let opened = receiver.open(&frame, &name("news"), None).unwrap();
+    assert_eq!(*receiver.accept(opened).unwrap(), b"second");
+    // Signed: what is sealed names the signer.
+    let frame = sender.seal(&name("news"), Some(&leader), b"third").unwrap();
+    let aad = [&digest[..], &place, &2u64.to_be_bytes(), &lp(b"news"), &[1], leader.as_bytes()].concat();
+    let nonce: [u8; 12] = [&frame.hedge[..], &2u32.to_be_bytes()].concat().try_into().unwrap();
+    let sealed = quiver_crypto::aead::seal(&quiver_crypto::Secret::new(k_snd), &nonce, &aad, b"third");
+    assert_eq!(frame.ciphertext, sealed);
 }
 
 #[test]

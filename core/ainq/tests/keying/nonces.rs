@@ -59,8 +59,38 @@ fn a_sender_refuses_to_go_on_when_its_numbers_are_used_up() {
     let mut sender = Sender::new(&key, *member.digest(), 0, 1, [0; 8]);
     sender.skip_to(quiver_ainq::MAX_FRAMES - 1).unwrap();
     assert_eq!(sender.skip_to(7), Err(Error::Stale));
-    assert_eq!(sender.seal(&name("news"), b"last").unwrap().counter, u64::from(u32::MAX));
-    assert_eq!(sender.seal(&name("news"), b"one too many").unwrap_err(), Error::Exhausted);
+    assert_eq!(sender.seal(&name("news"), None, b"last").unwrap().counter, u64::from(u32::MAX));
+    assert_eq!(sender.seal(&name("news"), None, b"one too many").unwrap_err(), Error::Exhausted);
+}
+
+#[test]
+fn a_forked_sender_sealing_different_messages_never_repeats_key_and_nonce() {
+    let swarm = Swarm::<Ristretto255>::formed(75, 1);
+    let member = swarm.edges[0].membership.as_ref().unwrap();
+    let key = member.group_key().unwrap().traffic(member.digest());
+    // A snapshot of a running machine: key, salt and counter come back, and no start is counted.
+    let fork = || Sender::new(&key, *member.digest(), 0, 1, [9; 8]);
+    let signer = quiver_ainq::Handle([3; 32]);
+    let mut nonces = BTreeSet::new();
+    let mut sealed = 0;
+    for copy in 0..64 {
+        let mut sender = fork();
+        for number in 0..16 {
+            let plaintext = format!("copy {copy}, message {number}");
+            let frame = sender.seal(&name("news"), None, plaintext.as_bytes()).unwrap();
+            assert_eq!(frame.counter, number);
+            nonces.insert((frame.hedge, frame.counter));
+            sealed += 1;
+        }
+    }
+    assert_eq!(nonces.len(), sealed);
+    // Of the same plaintext, what is authenticated beside it tells the nonces apart.
+    let of = |channel, signer| fork().seal(&name(channel), signer, b"same").unwrap();
+    let frames = [of("news", None), of("olds", None), of("news", Some(&signer))];
+    let hedges: BTreeSet<_> = frames.iter().map(|frame| frame.hedge).collect();
+    assert_eq!(hedges.len(), frames.len());
+    // What is the same altogether is the same frame.
+    assert_eq!(of("news", None), frames[0]);
 }
 
 /// What survives a restart.
@@ -100,9 +130,9 @@ fn no_key_meets_a_nonce_twice_over_thousands_of_restarts() {
         let k_tr = member.group_key().unwrap().traffic(&digest);
         let mut sender = Sender::with_fresh_salt(&k_tr, digest, 0, boot_no, &mut swarm.rng);
         for _ in 0..3 {
-            let frame = sender.seal(&name("news"), b"same plaintext").unwrap();
-            // Key and nonce are functions of these alone.
-            recorder.insert((digest, frame.slot, frame.boot_no, frame.salt, frame.counter));
+            let frame = sender.seal(&name("news"), None, b"same plaintext").unwrap();
+            // The key is a function of the first four, the nonce of the rest.
+            recorder.insert((digest, frame.slot, frame.boot_no, frame.salt, frame.hedge, frame.counter));
             frames += 1;
         }
     }

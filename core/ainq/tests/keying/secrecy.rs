@@ -134,7 +134,7 @@ fn nothing_secret_is_printed() {
     let key = member.group_key().unwrap();
     let (traffic, digest) = (key.traffic(member.digest()), *member.digest());
     let sender = quiver_ainq::Sender::new(&traffic, digest, 0, 1, [0; 8]);
-    let receiver = quiver_ainq::Receiver::new(traffic.clone(), digest);
+    let receiver = quiver_ainq::Receiver::new(traffic.clone(), digest, edge.keypair.public().handle());
     let printed = format!(
         "{:?} {key:?} {traffic:?} {sender:?} {receiver:?} {:?} {member:?} {:?}",
         swarm.leadership, edge.spare, edge.keypair

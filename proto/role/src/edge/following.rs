@@ -280,7 +280,7 @@ impl<S: Suite> Edge<S> {
         let slot = member.membership.slot();
         let former = member.voice.take().filter(|_| overlap);
         if let Some(traffic) = member.membership.take_traffic() {
-            let facts = EpochFacts { epoch, digest, valid_until: core.valid_until };
+            let facts = EpochFacts::new(header, digest, self.senders);
             let voice = Voice::new(traffic, facts, Seat { slot, boot_no: self.boot_no }, rng);
             member.voice = Some(voice.overlap(former, now.monotonic + self.config.timing.overlap));
         }

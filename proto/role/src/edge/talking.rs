@@ -5,6 +5,7 @@ use quiver_message::{GroupMessage, Message};
 use rand_core::CryptoRngCore;
 
 use super::{Edge, EdgeEvent, Standing};
+use crate::speech::Audience;
 use crate::{Now, Peer};
 
 impl<S: Suite> Edge<S> {
@@ -26,25 +27,16 @@ impl<S: Suite> Edge<S> {
         let Some(voice) = member.voice.as_mut().filter(|_| synced) else {
             return self.out.event(EdgeEvent::SendFailed("not yet in step with the group"));
         };
-        match voice.speak(now, member.membership.group(), channel, data) {
+        let deployment = &self.config.deployment;
+        let signing = self.keypair.as_ref().filter(|_| signed).map(|keypair| (deployment, keypair));
+        match voice.speak(now, (member.membership.group(), channel), data, signing, rng) {
             Err(reason) => self.out.event(EdgeEvent::SendFailed(reason)),
-            Ok(mut message) => {
-                if let Some(keypair) = self.keypair.as_ref().filter(|_| signed) {
-                    message = voice.sign(&self.config.deployment, keypair, message, rng);
-                }
-                self.out.send_to_group(&self.config.deployment, &Message::GroupMessage(message));
-            }
+            Ok(message) => self.out.send_to_group(deployment, &Message::<S>::GroupMessage(message)),
         }
     }
 
     #[inline(never)]
-    pub(super) fn hear(
-        &mut self,
-        now: Now,
-        from: Peer,
-        message: &GroupMessage<S>,
-        rng: &mut dyn CryptoRngCore,
-    ) {
+    pub(super) fn hear(&mut self, now: Now, from: Peer, message: &GroupMessage, rng: &mut dyn CryptoRngCore) {
         let Standing::Member(member) = &mut self.standing else {
             return;
         };
@@ -56,7 +48,14 @@ impl<S: Suite> Edge<S> {
         let Some(voice) = member.voice.as_mut().filter(|_| synced) else {
             return;
         };
-        match voice.hear(&self.config.deployment, &self.revocations, now, message) {
+        let audience = Audience {
+            deployment: &self.config.deployment,
+            revocations: &self.revocations,
+            refused: &self.refused,
+            expected: self.expected.as_deref(),
+            roster: None,
+        };
+        match voice.hear(&audience, now, message) {
             Err(error) => self.blame(from, error),
             Ok(Some((data, source))) => {
                 let channel = message.channel.clone();

@@ -4,6 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use quiver_ainq::traffic::MAX_SENDERS;
 use quiver_ainq::{
     Anonymous, Batch, Epoch, EpochOutput, Handle, Kind, LEADER_SLOT, Leadership, Name, Roster, Slot, Suite,
     Times, UnixTime,
@@ -126,7 +127,7 @@ impl<S: Suite> Leader<S> {
         self.memory.hold(epoch, digest);
         changes.extend([epoch_change(epoch, digest), held_change(epoch, digest)]);
         self.persist(&changes);
-        let facts = EpochFacts { epoch, digest, valid_until: output.header.core.valid_until };
+        let facts = EpochFacts::new(&output.header, digest, MAX_SENDERS);
         let seat = Seat { slot: LEADER_SLOT, boot_no: self.memory.boot_no };
         Voice::new(leadership.group_key().traffic(&facts.digest), facts, seat, rng)
     }

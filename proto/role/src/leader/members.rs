@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{Label, Part, PathNonce, Slot, StrategyKind, Suite, ack_tag, catch_up_tag, fresh_tag};
+use quiver_ainq::{
+    LEADER_SLOT, Label, Part, PathNonce, Slot, StrategyKind, Suite, ack_tag, catch_up_tag, fresh_tag,
+};
 use quiver_crypto::ct_eq;
 use quiver_message::{
     Ack, CatchUpReply, CatchUpRequest, GroupMessage, Leave, Message, Reason, SpareAck, SparePublication,
@@ -11,6 +13,7 @@ use rand_core::CryptoRngCore;
 
 use super::memory::{Spare, spare_change};
 use super::{Leader, LeaderEvent};
+use crate::speech::Audience;
 use crate::{Now, Offence, Peer, statements};
 
 /// How often at most a member's restart makes the leader renew the key.
@@ -226,11 +229,22 @@ impl<S: Suite> Leader<S> {
         self.waiting.stir(now);
     }
 
-    pub(super) fn hear(&mut self, now: Now, from: Peer, message: &GroupMessage<S>) {
+    pub(super) fn hear(&mut self, now: Now, from: Peer, message: &GroupMessage) {
         let Some(lead) = self.lead.as_mut().filter(|_| message.group == self.config.group) else {
             return;
         };
-        match lead.voice.hear(&self.config.deployment, &self.memory.revocations, now, message) {
+        if message.frame.slot == LEADER_SLOT {
+            // Our own, come back; or somebody else's, who is not the leader.
+            return;
+        }
+        let audience = Audience {
+            deployment: &self.config.deployment,
+            revocations: &self.memory.revocations,
+            refused: &self.memory.refused,
+            expected: None,
+            roster: Some(lead.leadership.roster()),
+        };
+        match lead.voice.hear(&audience, now, message) {
             Err(error) => self.blame(from, error),
             Ok(None) => {}
             Ok(Some((data, source))) => {
@@ -253,12 +267,11 @@ impl<S: Suite> Leader<S> {
         let (Some(lead), Some(keypair)) = (&mut self.lead, &self.memory.keypair) else {
             return self.out.event(LeaderEvent::SendFailed("no term is open yet"));
         };
-        match lead.voice.speak(now, &self.config.group, channel, data) {
+        let deployment = &self.config.deployment;
+        let signing = Some((deployment, keypair));
+        match lead.voice.speak(now, (&self.config.group, channel), data, signing, rng) {
             Err(reason) => self.out.event(LeaderEvent::SendFailed(reason)),
-            Ok(message) => {
-                let message = lead.voice.sign(&self.config.deployment, keypair, message, rng);
-                self.out.send_to_group(&self.config.deployment, &Message::GroupMessage(message));
-            }
+            Ok(message) => self.out.send_to_group(deployment, &Message::<S>::GroupMessage(message)),
         }
     }
 

@@ -264,11 +264,18 @@ fn a_copied_nonce_keeps_nobody_out() {
 fn hearsay_costs_the_leader_little() {
     let mut world = World::grouped(22, 5);
     let mark = world.recorded.len();
-    let forged = quiver_message::GroupMessage::<S> {
+    let forged = quiver_message::GroupMessage {
         group: name(GROUP),
         epoch: quiver_ainq::Epoch { term: u64::MAX, counter: 1 },
         channel: name("c"),
-        frame: quiver_ainq::Frame { slot: 0, boot_no: 1, salt: [0; 8], counter: 0, ciphertext: vec![0; 17] },
+        frame: quiver_ainq::Frame {
+            slot: 0,
+            boot_no: 1,
+            salt: [0; 8],
+            counter: 0,
+            hedge: [0; 8],
+            ciphertext: vec![0; 17],
+        },
         source: None,
     };
     let bytes = Message::<S>::GroupMessage(forged).encode(&world.deployment);
