@@ -79,7 +79,7 @@ pub fn ledger_seeds() -> Vec<Vec<u8>> {
     let mut ledger = Ledger::default();
     let empty = ledger.encode();
     for leader in 0..3 {
-        ledger.take(&[1; 32], &[leader; 32], 5, 2).expect("the first");
+        ledger.take(&[1; 32], &[leader; 16], 5, 2).expect("the first");
     }
     vec![empty, ledger.encode()]
 }

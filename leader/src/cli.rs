@@ -138,8 +138,9 @@ pub(crate) struct ServeArgs {
     /// choose; may be repeated
     #[arg(short, long, value_name = "MULTIADDR")]
     pub(crate) listen: Vec<String>,
-    /// A drone that may join although its identity does not list the group; may be repeated
-    #[arg(long, value_name = "NAME")]
+    /// A drone that may join although its identity does not list the group, by its serial as `kgc drone list` shows it; may be
+    /// repeated
+    #[arg(long, value_name = "SERIAL")]
     pub(crate) allow: Vec<String>,
     /// The most members [default: 4096]
     #[arg(long, value_name = "N")]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quiver_ainq::Name;
+use quiver_ainq::Serial;
 use quiver_drone::fetching::Plan;
 use quiver_gateway::LineAddress;
 use quiver_role::attributes::FetchTiming;
@@ -48,7 +48,7 @@ pub(crate) struct Config {
     pub(crate) listen: Vec<String>,
     /// The token to enrol with.
     pub(crate) token: Option<PathBuf>,
-    /// Drones that may join although their identity does not list the group.
+    /// Drones that may join although their identity does not list the group: serials, in hexadecimal.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) allow: Vec<String>,
     /// The most members.
@@ -248,10 +248,15 @@ impl Config {
     }
 
     /// The operator's list of drones that may join.
-    pub(crate) fn allow_list(&self) -> Result<BTreeSet<Name>> {
-        let name = |text: &String| {
-            Name::new(text).map_err(|error| Error::Config(format!("`allow`: {text}: {error}")))
+    pub(crate) fn allow_list(&self) -> Result<BTreeSet<Serial>> {
+        let serial = |text: &String| {
+            let mut serial = [0; 16];
+            hex::decode_to_slice(text, &mut serial).map(|()| serial).map_err(|_| {
+                Error::Config(format!(
+                    "`allow`: {text} is no serial; give the 32 hexadecimal digits that `kgc drone list` shows for the drone"
+                ))
+            })
         };
-        self.allow.iter().map(name).collect()
+        self.allow.iter().map(serial).collect()
     }
 }

@@ -415,8 +415,11 @@ impl LeaderHost {
                     self.print(&line);
                 }
             }
-            LeaderEvent::SecondKey { name, handle } => {
-                tracing::error!(%name, %handle, "a second key was presented for one identity: evidence against the KGC");
+            LeaderEvent::SecondKey { name, handle, evident: true } => {
+                tracing::error!(%name, %handle, "a second key was presented for one identity and refused: evidence against the KGC, kept");
+            }
+            LeaderEvent::SecondKey { name, handle, evident: false } => {
+                tracing::warn!(%name, %handle, "a second key was presented for one identity and refused: revoke the drone if it goes on");
             }
             LeaderEvent::RekeyFailed(error) => tracing::error!(%error, "no new key; trying again"),
             LeaderEvent::SendFailed(reason) => tracing::warn!(reason, "message not sent"),

@@ -1,4 +1,4 @@
-//! Evidence against a leader that signed two different headers for one epoch.
+//! Evidence against a leader that signed two different headers for one epoch, under one of its keys or under two.
 
 use crate::{Deployment, DronePublicKey, Error, Header, Name, Suite};
 
@@ -12,17 +12,20 @@ pub struct EquivocationProof<S: Suite> {
 }
 
 impl<S: Suite> EquivocationProof<S> {
-    /// Checks the evidence and says who is to blame.
+    /// Checks the evidence and says who is to blame: the drone with this key's serial, whatever other keys it has.
+    ///
+    /// Two leaders contradict each other if their serials are equal. A drone of a quorum can make itself any of several keys,
+    /// so two signatures under two keys of one serial are one drone's word as much as two under one key.
     ///
     /// # Errors
     /// [`Error::WrongGroup`] if a header is of another group; [`Error::Malformed`] if the headers are of different
     /// leaders or epochs or say the same; [`Error::InvalidSignature`] or [`Error::NotALeader`] if one of them is none.
     pub fn verify(self, deployment: &Deployment<S>, group: &Name) -> Result<DronePublicKey<S>, Error> {
-        let (first, second) = (self.first.core.epoch, self.second.core.epoch);
-        if self.first.core.group != *group || self.second.core.group != *group {
+        let (first, second) = (&self.first.core, &self.second.core);
+        if first.group != *group || second.group != *group {
             return Err(Error::WrongGroup);
         }
-        if first != second || self.first.core.leader.handle() != self.second.core.leader.handle() {
+        if first.epoch != second.epoch || first.leader.identity.serial != second.leader.identity.serial {
             return Err(Error::Malformed("headers that do not contradict each other"));
         }
         let first = self.first.verify_signer(deployment)?;

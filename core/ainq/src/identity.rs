@@ -9,6 +9,12 @@ use crate::{Error, Name};
 /// Seconds since 1970-01-01T00:00:00Z.
 pub type UnixTime = u64;
 
+/// Names a drone: the id of the token it was issued for, unique in the deployment.
+///
+/// A drone of a quorum can make itself several keys, each with a handle of its own, but all under one serial. So whatever is
+/// held against a drone, or counted per drone, is held against its serial.
+pub type Serial = [u8; 16];
+
 /// Groups one identity may name.
 pub const MAX_GROUPS: usize = 16;
 
@@ -37,7 +43,7 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// Unique in the deployment: the id of the token it was issued for.
-    pub serial: [u8; 16],
+    pub serial: Serial,
     /// What people call it.
     pub name: Name,
     /// What it does.

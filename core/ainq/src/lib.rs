@@ -75,7 +75,7 @@ pub use deployment::Deployment;
 pub use element::{Element, SecretScalar};
 pub use enrolment::{EnrolmentRequest, KgcId, PendingEnrolment, SealedReply, SealedShare, VerifiedRequest};
 pub use error::Error;
-pub use identity::{Identity, MAX_GROUPS, MAX_IDENTITY_LEN, Role, UnixTime};
+pub use identity::{Identity, MAX_GROUPS, MAX_IDENTITY_LEN, Role, Serial, UnixTime};
 pub use keys::{
     DroneKeypair, DronePublicKey, Handle, MasterSecret, SecretValue, UnverifiedPartialKey, identity_statement,
 };

@@ -1,7 +1,7 @@
 //! Who is in the group: slot → public key, and who was thrown out of it.
 //!
 //! A roster is public and replicated. Its hash stands in every header, so whoever holds a roster with that hash can take
-//! over the group. It is a Merkle root over the slots, bound to the set of evicted handles; a change costs O(log N).
+//! over the group. It is a Merkle root over the slots, bound to the set of evicted serials; a change costs O(log N).
 //! Spare points are not part of it, nor are [anonymous](crate::anonymous) members: they hold slots, but only in the term of the leader
 //! that let them in.
 
@@ -17,18 +17,18 @@ use quiver_crypto::{Digest, Hasher};
 use self::merkle::MerkleTree;
 use self::vacancies::Vacancies;
 use crate::slab::Slab;
-use crate::slots::{MAX_SLOTS, Slot};
-use crate::{Anonymous, Deployment, DronePublicKey, Element, Error, Handle, Suite};
+use crate::slots::Slot;
+use crate::{Anonymous, Deployment, DronePublicKey, Element, Error, Serial, Suite};
 
 /// The members of a group, and the drones evicted from it.
 #[derive(Clone, Debug)]
 pub struct Roster<S: Suite> {
     members: Slab<Member<S>>,
     anonymous: BTreeMap<Slot, Anonymous>,
-    /// The start of each member's handle, and its slot: a million whole handles are not worth their memory.
-    index: BTreeSet<(u64, Slot)>,
+    /// Each member's slot: a drone holds one, whatever keys it has.
+    index: BTreeMap<Serial, Slot>,
     vacancies: Vacancies,
-    evicted: BTreeSet<Handle>,
+    evicted: BTreeSet<Serial>,
     /// The hash over them, unless it has to be computed anew.
     evictions: Option<Digest>,
     tree: MerkleTree,
@@ -61,7 +61,7 @@ impl<S: Suite> Roster<S> {
         Self {
             members: Slab::new(),
             anonymous: BTreeMap::new(),
-            index: BTreeSet::new(),
+            index: BTreeMap::new(),
             vacancies: Vacancies::all(),
             evicted: BTreeSet::new(),
             evictions: None,
@@ -85,15 +85,15 @@ impl<S: Suite> Roster<S> {
         mut public: DronePublicKey<S>,
         implicit: Option<S::Point>,
     ) -> Result<(), Error> {
-        let handle = public.handle();
-        if self.evicted.contains(&handle) {
+        let serial = public.identity.serial;
+        if self.evicted.contains(&serial) {
             return Err(Error::Revoked);
         }
-        if self.find(&handle).is_some() || !self.vacancies.take(slot) {
+        if self.index.contains_key(&serial) || !self.vacancies.take(slot) {
             return Err(Error::WrongSlot);
         }
         self.tree.set(slot, Some(hash_leaf(slot, &public)));
-        self.index.insert((start_of(&handle), slot));
+        self.index.insert(serial, slot);
         if implicit.is_some() {
             public.forget_points();
         }
@@ -149,26 +149,26 @@ impl<S: Suite> Roster<S> {
     /// Frees a slot and gives back who held it; not that of somebody without a name.
     pub fn remove(&mut self, slot: Slot) -> Option<DronePublicKey<S>> {
         let member = self.members.take(slot)?;
-        self.index.remove(&(start_of(&member.public.handle()), slot));
+        self.index.remove(&member.public.identity.serial);
         self.vacancies.give_back(slot);
         self.tree.set(slot, None);
         Some(member.public)
     }
 
     /// Bars a drone for good and frees its slot, which is given back if it had one.
-    pub fn evict(&mut self, handle: Handle) -> Option<Slot> {
-        if self.evicted.insert(handle) {
+    pub fn evict(&mut self, serial: Serial) -> Option<Slot> {
+        if self.evicted.insert(serial) {
             self.evictions = None;
         }
-        let slot = self.find(&handle)?;
+        let slot = self.find(&serial)?;
         self.remove(slot);
         Some(slot)
     }
 
     /// Bars several drones; the set is hashed once.
-    pub(crate) fn evict_all(&mut self, handles: impl IntoIterator<Item = Handle>) {
-        for handle in handles {
-            self.evict(handle);
+    pub(crate) fn evict_all(&mut self, serials: impl IntoIterator<Item = Serial>) {
+        for serial in serials {
+            self.evict(serial);
         }
         self.hash_evictions();
     }
@@ -211,10 +211,8 @@ impl<S: Suite> Roster<S> {
 
     /// The slot of a drone.
     #[must_use]
-    pub fn find(&self, handle: &Handle) -> Option<Slot> {
-        let start = start_of(handle);
-        let alike = self.index.range((start, 0)..=(start, MAX_SLOTS)).map(|(_, slot)| *slot);
-        alike.into_iter().find(|slot| self.get(*slot).is_some_and(|public| public.handle() == *handle))
+    pub fn find(&self, serial: &Serial) -> Option<Slot> {
+        self.index.get(serial).copied()
     }
 
     /// The members with a name, by ascending slot.
@@ -245,12 +243,12 @@ impl<S: Suite> Roster<S> {
 
     /// Whether the drone was evicted from this group.
     #[must_use]
-    pub fn is_evicted(&self, handle: &Handle) -> bool {
-        self.evicted.contains(handle)
+    pub fn is_evicted(&self, serial: &Serial) -> bool {
+        self.evicted.contains(serial)
     }
 
     /// The drones evicted from this group, ascending.
-    pub fn evicted(&self) -> impl Iterator<Item = &Handle> {
+    pub fn evicted(&self) -> impl Iterator<Item = &Serial> {
         self.evicted.iter()
     }
 
@@ -282,7 +280,7 @@ impl<S: Suite> Roster<S> {
         impossible
     }
 
-    /// The hash that headers carry: over slots and members that have a name, and over the set of evicted handles.
+    /// The hash that headers carry: over slots and members that have a name, and over the set of evicted serials.
     #[must_use]
     pub fn hash(&self) -> Digest {
         let height = self.highest_named().map_or(0, |slot| u32::BITS - slot.leading_zeros());
@@ -298,19 +296,14 @@ impl<S: Suite> Roster<S> {
     }
 }
 
-/// The first eight bytes.
-fn start_of(Handle(handle): &Handle) -> u64 {
-    handle.first_chunk().map_or(0, |start| u64::from_be_bytes(*start))
-}
-
 fn hash_leaf<S: Suite>(slot: Slot, public: &DronePublicKey<S>) -> Digest {
     // encode() is lp(D) ‖ R ‖ P.
     Hasher::new("quiver/1 roster leaf").lp(S::ID.as_bytes()).u32(slot).fixed(&public.encode()).finish()
 }
 
-fn hash_evictions<S: Suite>(evicted: &BTreeSet<Handle>) -> Digest {
+fn hash_evictions<S: Suite>(evicted: &BTreeSet<Serial>) -> Digest {
     let hasher = Hasher::new("quiver/1 roster evictions").lp(S::ID.as_bytes()).u64(evicted.len() as u64);
-    evicted.iter().fold(hasher, |hasher, handle| hasher.fixed(handle.as_bytes())).finish()
+    evicted.iter().fold(hasher, |hasher, serial| hasher.fixed(serial)).finish()
 }
 
 #[cfg(test)]
@@ -329,7 +322,7 @@ mod tests {
         // Its name of 16 characters, and one group's.
         let names = 16 + size_of::<Name>() + 8;
         // A set is at least half full.
-        let index = 2 * size_of::<(u64, Slot)>();
+        let index = 2 * size_of::<(Serial, Slot)>();
         let hashes = 2 * size_of::<Digest>();
         let chain = size_of::<Option<Ratchet<S>>>();
         let node = size_of::<Option<quiver_crypto::Secret<32>>>();

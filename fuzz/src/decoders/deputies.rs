@@ -1,6 +1,6 @@
 //! What a leader tells its deputies, undecoded until its signature holds; here without one.
 
-use quiver_ainq::{Bls12381G1, Handle, Ristretto255, SparePair, Suite};
+use quiver_ainq::{Bls12381G1, Ristretto255, SparePair, Suite};
 use quiver_message::{ReplicaChunk, Seat};
 
 use crate::scene::{GROUP, Scene, Staged, name, rng};
@@ -34,5 +34,5 @@ fn seed<S: Suite>(scene: &Scene<S>) -> Vec<u8> {
         Seat { slot: 5, holder, spare: None, spent: 4 },
         Seat { slot: 700, holder: None, spare: None, spent: 0 },
     ];
-    ReplicaChunk { number: 1, first: true, last: false, seats, evicted: vec![Handle([8; 32])] }.encode()
+    ReplicaChunk { number: 1, first: true, last: false, seats, evicted: vec![[8; 16]] }.encode()
 }

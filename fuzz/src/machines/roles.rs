@@ -151,7 +151,7 @@ impl Player for Leader<S> {
         Ok(match u.int_in_range(0..=3_u8)? {
             0 => LeaderCommand::Rekey,
             1 => LeaderCommand::Evict(some_name(u)?),
-            2 => LeaderCommand::Allow(some_name(u)?),
+            2 => LeaderCommand::Allow(u.arbitrary()?),
             _ => LeaderCommand::Send { channel: some_name(u)?, data: some_data(u)? },
         })
     }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use prost::Message as _;
-use quiver_ainq::{DronePublicKey, Epoch, Handle, Header, Name, Signature, Slot, SpareStatement, Suite};
+use quiver_ainq::{DronePublicKey, Epoch, Header, Name, Serial, Signature, Slot, SpareStatement, Suite};
 
 use crate::enrolment::{COOKIE_LEN, Nonce};
 use crate::epoch::{header_from_wire, header_to_wire, spare_to_wire};
@@ -11,7 +11,7 @@ use crate::{MAX_MESSAGE_LEN, MessageError, field, wire};
 
 /// How many slots one chunk of a replica carries at most.
 pub const MAX_SEATS: usize = 2048;
-/// How many evicted handles one chunk of a replica carries at most.
+/// How many evicted drones one chunk of a replica carries at most.
 pub const MAX_REPLICA_EVICTED: usize = 2048;
 
 const MAX_SIGNATURE_LEN: usize = 128;
@@ -65,8 +65,8 @@ pub struct ReplicaChunk<S: Suite> {
     pub last: bool,
     /// Slots as they are now, ascending; at most 2048.
     pub seats: Vec<Seat<S>>,
-    /// Who was evicted; at most 2048.
-    pub evicted: Vec<Handle>,
+    /// Who was evicted, by serial; at most 2048.
+    pub evicted: Vec<Serial>,
 }
 
 /// One slot as it is now.
@@ -163,7 +163,7 @@ impl<S: Suite> ReplicaChunk<S> {
         if !seats.is_sorted_by(|a, b| a.slot < b.slot) {
             return Err(MessageError::Invalid("seats"));
         }
-        let evicted = wire.evicted.iter().map(|handle| field::array("evicted", handle).map(Handle));
+        let evicted = wire.evicted.iter().map(|serial| field::array("evicted", serial));
         let evicted = evicted.collect::<Result<Vec<_>, _>>()?;
         Ok(Self { number: wire.number, first: wire.first, last: wire.last, seats, evicted })
     }
@@ -175,7 +175,7 @@ impl<S: Suite> ReplicaChunk<S> {
             first: self.first,
             last: self.last,
             seats: self.seats.iter().map(Seat::to_wire).collect(),
-            evicted: self.evicted.iter().map(|handle| handle.as_bytes().to_vec()).collect(),
+            evicted: self.evicted.iter().map(|serial| serial.to_vec()).collect(),
         };
         chunk.encode_to_vec()
     }

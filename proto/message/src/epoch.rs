@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use prost::bytes::Bytes;
 use quiver_ainq::{
-    DronePublicKey, Epoch, Handle, Header, HeaderCore, Kind, Name, Part, Signature, Slot, SpareStatement,
+    DronePublicKey, Epoch, Header, HeaderCore, Kind, Name, Part, Serial, Signature, Slot, SpareStatement,
     StrategyKind, Suite,
 };
 
@@ -108,8 +108,8 @@ pub struct EvictionNotice<S: Suite> {
     pub leader: DronePublicKey<S>,
     /// The epoch from which on they are out.
     pub epoch: Epoch,
-    /// Who; at most 1024.
-    pub handles: Vec<Handle>,
+    /// Who, by serial; at most 1024.
+    pub serials: Vec<Serial>,
     /// Signature `evict`.
     pub signature: Signature<S>,
 }
@@ -331,15 +331,15 @@ impl<S: Suite> EvictionNotice<S> {
         wire: &wire::EvictionNotice,
         leader: Option<&DronePublicKey<S>>,
     ) -> Result<Self, MessageError> {
-        if wire.handles.is_empty() || wire.handles.len() > MAX_EVICTED {
-            return Err(MessageError::Invalid("handles"));
+        if wire.serials.is_empty() || wire.serials.len() > MAX_EVICTED {
+            return Err(MessageError::Invalid("serials"));
         }
-        let handles = wire.handles.iter().map(|handle| Ok(Handle(field::array("handles", handle)?)));
+        let serials = wire.serials.iter().map(|serial| field::array("serials", serial));
         Ok(Self {
             group: field::name("group", &wire.group)?,
             leader: field::drone_expecting("leader", &wire.leader, leader)?,
             epoch: Epoch { term: wire.term, counter: wire.counter },
-            handles: handles.collect::<Result<_, MessageError>>()?,
+            serials: serials.collect::<Result<_, MessageError>>()?,
             signature: field::signature("signature", &wire.signature)?,
         })
     }
@@ -350,7 +350,7 @@ impl<S: Suite> EvictionNotice<S> {
             leader: self.leader.encode(),
             term: self.epoch.term,
             counter: self.epoch.counter,
-            handles: self.handles.iter().map(|handle| handle.as_bytes().to_vec()).collect(),
+            serials: self.serials.iter().map(|serial| serial.to_vec()).collect(),
             signature: self.signature.encode(),
         }
     }

@@ -213,7 +213,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
                 group: group.clone(),
                 leader,
                 epoch,
-                handles: vec![Handle([3; 32])],
+                serials: vec![[3; 16]],
                 signature,
             }),
         ),
@@ -459,7 +459,7 @@ fn chunk(f: &mut Fixture) -> m::ReplicaChunk<S> {
         m::Seat { slot: 4, holder: Some(holder), spare: None, spent: 8 },
         m::Seat { slot: 9, holder: None, spare: None, spent: 0 },
     ];
-    m::ReplicaChunk { number: 2, first: false, last: true, seats, evicted: vec![Handle([3; 32])] }
+    m::ReplicaChunk { number: 2, first: false, last: true, seats, evicted: vec![[3; 16]] }
 }
 
 #[test]
@@ -488,7 +488,7 @@ fn a_chunk_out_of_bounds_is_refused() {
     let free = |slot| m::Seat { slot, holder: None, spare: None, spent: 0 };
     let decode = |chunk: m::ReplicaChunk<S>| m::ReplicaChunk::<S>::decode(&chunk.encode()).map(drop);
     let many = (0..=m::MAX_SEATS as u32).map(free).collect();
-    let out = vec![Handle([1; 32]); m::MAX_REPLICA_EVICTED + 1];
+    let out = vec![[1; 16]; m::MAX_REPLICA_EVICTED + 1];
     let bad = [
         (m::ReplicaChunk { number: 0, ..good.clone() }, "chunk"),
         (m::ReplicaChunk { seats: many, ..good.clone() }, "chunk"),

@@ -278,8 +278,8 @@ impl<S: Suite> Leader<S> {
                 None => self.evict_one_away(now, name, rng),
                 Some(slot) => self.evict(now, &[slot], rng),
             },
-            LeaderCommand::Allow(name) => {
-                self.config.allow.insert(name);
+            LeaderCommand::Allow(serial) => {
+                self.config.allow.insert(serial);
             }
             LeaderCommand::Send { channel, data } => self.speak(now, channel, &data, rng),
             LeaderCommand::ClockConfirmed(confirmed) => self.standby.clock_confirmed = confirmed,

@@ -1,22 +1,22 @@
-//! Leaders that contradicted themselves: refused for good, by everybody who saw the proof.
+//! Leaders that contradicted themselves: refused for good, by everybody who saw the proof, under whatever key they sign next.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use quiver_ainq::{Deployment, DronePublicKey, EquivocationProof, Handle, Suite};
+use quiver_ainq::{Deployment, DronePublicKey, EquivocationProof, Serial, Suite};
 use quiver_message::{MAX_MESSAGE_LEN, Message};
 
-/// How many leaders are refused at most. Each has a key that the KGC issued for leading a group.
+/// How many leaders are refused at most. Each had a token for leading a group: more keys of one leader take no more room.
 const MAX_REFUSED: usize = 64;
 /// How long a proof may be that is kept to be handed on.
 const MAX_KEPT: usize = 1 << 16;
 
 /// The leaders refused, with the proofs as messages where somebody will ask for them: an edge hands a proof on once, when it is news,
-/// and keeps none of it, so that it has at most 64 handles of 32 bytes to remember.
+/// and keeps none of it, so that it has at most 64 serials of 16 bytes to remember.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    proofs: BTreeMap<Handle, Vec<u8>>,
+    proofs: BTreeMap<Serial, Vec<u8>>,
 }
 
 impl Refused {
@@ -25,11 +25,11 @@ impl Refused {
     }
 
     pub(crate) fn names<S: Suite>(&self, leader: &DronePublicKey<S>) -> bool {
-        !self.proofs.is_empty() && self.proofs.contains_key(&leader.handle())
+        self.proofs.contains_key(&leader.identity.serial)
     }
 
     /// Refuses a leader from now on; `proof` is empty where none is kept. Returns false if it was refused before, or if there is no room.
-    pub(crate) fn insert(&mut self, leader: Handle, proof: Vec<u8>) -> bool {
+    pub(crate) fn insert(&mut self, leader: Serial, proof: Vec<u8>) -> bool {
         let room = self.proofs.len() < MAX_REFUSED && !self.proofs.contains_key(&leader);
         if room {
             let proof = if proof.len() <= MAX_KEPT { proof } else { Vec::new() };
@@ -41,11 +41,11 @@ impl Refused {
     /// The proof against a leader as a message, if one is kept.
     #[cfg(feature = "services")]
     pub(crate) fn proof<S: Suite>(&self, leader: &DronePublicKey<S>) -> Option<&[u8]> {
-        self.proofs.get(&leader.handle()).map(Vec::as_slice)
+        self.proofs.get(&leader.identity.serial).map(Vec::as_slice)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Handle, &[u8])> {
-        self.proofs.iter().map(|(handle, proof)| (handle, proof.as_slice()))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Serial, &[u8])> {
+        self.proofs.iter().map(|(serial, proof)| (serial, proof.as_slice()))
     }
 }
 

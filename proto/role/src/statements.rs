@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{DronePublicKey, Element, Epoch, Handle, Name, SpareStatement, Suite};
+use quiver_ainq::{DronePublicKey, Element, Epoch, Name, Serial, SpareStatement, Suite};
 #[cfg(feature = "services")]
 use quiver_crypto::Hasher;
 use quiver_crypto::canonical::Writer;
@@ -36,12 +36,12 @@ pub(crate) fn leave<S: Suite>(group: &Name, drone: &DronePublicKey<S>, held: &[u
     writer.finish()
 }
 
-/// Signed `evict`: group, epoch from which on they are out, and who.
-pub(crate) fn evict(group: &Name, epoch: Epoch, handles: &[Handle]) -> Vec<u8> {
+/// Signed `evict`: group, epoch from which on they are out, and who, by serial.
+pub(crate) fn evict(group: &Name, epoch: Epoch, serials: &[Serial]) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.lp(group.as_bytes()).u64(epoch.term).u64(epoch.counter);
-    for handle in handles {
-        writer.fixed(handle.as_bytes());
+    for serial in serials {
+        writer.fixed(serial);
     }
     writer.finish()
 }

@@ -49,7 +49,7 @@ struct Implicit<S: Suite> {
     core: Option<Hasher>,
 }
 
-/// H(D, R, P): names one key of one drone, in revocation lists and evictions. 32 bytes.
+/// H(D, R, P): names one key, of which a drone may have several; [`Serial`](crate::Serial) names the drone. 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Handle(pub [u8; 32]);
 

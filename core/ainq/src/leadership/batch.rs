@@ -6,7 +6,7 @@ use core::fmt;
 
 use crate::roster::Member;
 use crate::slots::Slot;
-use crate::{Admission, Deployment, DronePublicKey, Element, Error, Handle, Roster, Suite};
+use crate::{Admission, Deployment, DronePublicKey, Element, Error, Roster, Serial, Suite};
 
 /// A drone that joins with the ephemeral point of its request.
 #[derive(Clone)]
@@ -81,7 +81,7 @@ pub struct Batch<S: Suite> {
     /// Whose slots are freed.
     pub removals: Vec<Slot>,
     /// Who is barred from the group for good, member or not.
-    pub evictions: Vec<Handle>,
+    pub evictions: Vec<Serial>,
 }
 
 impl<S: Suite> Default for Batch<S> {
@@ -105,9 +105,8 @@ impl<S: Suite> Batch<S> {
         if self.removals.iter().any(|slot| !roster.holds(*slot)) {
             return Err(Error::WrongSlot);
         }
-        let again = self.joins.iter().map(|join| join.public.handle());
-        let leaving = self.evictions.iter().copied().chain(again);
-        let leaving = leaving.filter_map(|handle| roster.find(&handle));
+        let again = self.joins.iter().map(|join| &join.public.identity.serial);
+        let leaving = self.evictions.iter().chain(again).filter_map(|serial| roster.find(serial));
         Ok(self.removals.iter().copied().chain(leaving).collect())
     }
 
@@ -119,11 +118,11 @@ impl<S: Suite> Batch<S> {
     ) -> Result<(Vec<Newcomer<'a, S>>, Vec<Slot>), Error> {
         let mut seen = BTreeSet::new();
         for join in &self.joins {
-            let handle = join.public.handle();
-            if roster.is_evicted(&handle) || self.evictions.contains(&handle) {
+            let serial = &join.public.identity.serial;
+            if roster.is_evicted(serial) || self.evictions.contains(serial) {
                 return Err(Error::Revoked);
             }
-            if !seen.insert(handle) {
+            if !seen.insert(serial) {
                 return Err(Error::Malformed("a drone joins twice in one batch"));
             }
         }

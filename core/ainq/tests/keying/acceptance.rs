@@ -1,9 +1,9 @@
 //! What an edge does not believe: forged, replayed, foreign and corrupted headers and entries.
 
 use quiver_ainq::{
-    Batch, DroneKeypair, Element, Entry, Epoch, EquivocationProof, Error, Header, Label, Leadership,
-    Membership, Part, RevocationList, Role, Run, SecretScalar, SlotSet, SparePair, SpareStatement,
-    StrategyKind, Suite, VerifiedHeader,
+    Batch, DroneKeypair, Element, Entry, Epoch, EquivocationProof, Error, Header, Identity, Label,
+    Leadership, Membership, Part, RevocationList, Role, Run, SecretScalar, SecretValue, SlotSet, SparePair,
+    SpareStatement, StrategyKind, Suite, VerifiedHeader,
 };
 
 use crate::swarm::{Broadcast, NOW, Swarm, context_of, leader_role, name, times};
@@ -17,6 +17,7 @@ for_each_suite! {
     a_header_of_another_deployment_is_refused;
     headers_and_entries_survive_encoding;
     two_headers_for_one_epoch_convict_the_leader;
+    two_headers_under_two_keys_of_one_serial_convict_the_leader;
     a_spare_statement_holds_for_one_member_and_group;
     a_terms_opening_needs_the_spare_it_names;
     a_welcome_needs_its_own_ephemeral_secret;
@@ -276,6 +277,33 @@ fn two_headers_for_one_epoch_convict_the_leader<S: Suite>() {
     let mut forged = first.clone();
     forged.tag[1] ^= 1;
     assert_eq!(judge(&first, &forged, &swarm).unwrap_err(), Error::InvalidSignature);
+}
+
+fn two_headers_under_two_keys_of_one_serial_convict_the_leader<S: Suite>() {
+    let mut swarm = Swarm::<S>::formed(29, 1);
+    let first = swarm.last().header.clone();
+    let identity = swarm.leader.public().identity.clone();
+    let another = |swarm: &mut Swarm<S>, identity: &Identity| {
+        let secret = SecretValue::generate(&mut swarm.rng);
+        let partial =
+            swarm.master.issue_partial_key(&swarm.deployment, identity, &secret.public(), &mut swarm.rng);
+        partial.verify(&swarm.deployment, identity, &secret).unwrap()
+    };
+    let convicted = |swarm: &mut Swarm<S>, by: &DroneKeypair<S>| {
+        let mut second = first.clone();
+        second.core.leader = by.public().clone();
+        let second = sign(swarm, by, &second);
+        EquivocationProof { first: first.clone(), second }.verify(&swarm.deployment, &name("alpha"))
+    };
+    let second_key = another(&mut swarm, &identity);
+    assert_ne!(second_key.public().handle(), swarm.leader.public().handle());
+    // Whose key it names makes no difference: the serial is the drone.
+    assert_eq!(convicted(&mut swarm, &second_key).unwrap().identity.serial, identity.serial);
+    // Another drone of the same name and role says nothing against this one.
+    let other = Identity { serial: [9; 16], ..identity };
+    let other = another(&mut swarm, &other);
+    let harmless = Error::Malformed("headers that do not contradict each other");
+    assert_eq!(convicted(&mut swarm, &other).unwrap_err(), harmless);
 }
 
 fn a_spare_statement_holds_for_one_member_and_group<S: Suite>() {

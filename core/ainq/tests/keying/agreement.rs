@@ -85,8 +85,8 @@ impl<S: Suite> History<S> {
             Step::Leave(index) if self.expected[index].member => {
                 // It keeps its state and goes on listening.
                 self.expected[index].member = false;
-                let handle = self.swarm.edges[index].keypair.public().handle();
-                self.rekey(None, self.swarm.leadership.roster().find(&handle));
+                let serial = self.swarm.edges[index].keypair.public().identity.serial;
+                self.rekey(None, self.swarm.leadership.roster().find(&serial));
             }
             Step::Leave(_) => {}
             Step::Expire => self.rekey(None, None),

@@ -45,7 +45,7 @@ fn every_difference_changes_the_hash() {
         roster
     };
     let mut evicted = roster(&[(0, 0)]);
-    evicted.evict(drones[2].handle());
+    evicted.evict(drones[2].identity.serial);
     let all = [
         roster(&[]),
         roster(&[(0, 0)]),
@@ -70,9 +70,25 @@ fn a_slot_is_held_by_one_drone_and_a_drone_holds_one_slot() {
     assert_eq!(roster.insert(1, drones[0].clone()), Err(Error::WrongSlot));
     assert_eq!(roster.insert(quiver_ainq::MAX_SLOTS, drones[1].clone()), Err(Error::WrongSlot));
     assert_eq!(roster.hash(), hash);
-    assert_eq!(roster.evict(drones[0].handle()), Some(0));
+    assert_eq!(roster.evict(drones[0].identity.serial), Some(0));
     assert_eq!(roster.insert(0, drones[0].clone()), Err(Error::Revoked));
-    assert!(roster.is_empty() && roster.is_evicted(&drones[0].handle()));
+    assert!(roster.is_empty() && roster.is_evicted(&drones[0].identity.serial));
+}
+
+#[test]
+fn a_drone_with_two_keys_holds_one_slot_and_is_evicted_under_both() {
+    let mut drones = publics::<Ristretto255>(7, 2);
+    // Another key under the serial of the first.
+    drones[1].identity = drones[0].identity.clone();
+    let serial = drones[0].identity.serial;
+    assert_ne!(drones[0].handle(), drones[1].handle());
+    let mut roster = Roster::new();
+    roster.insert(0, drones[0].clone()).unwrap();
+    assert_eq!(roster.insert(1, drones[1].clone()), Err(Error::WrongSlot));
+    assert_eq!((roster.find(&serial), roster.evict(serial)), (Some(0), Some(0)));
+    for drone in drones {
+        assert_eq!(roster.insert(2, drone), Err(Error::Revoked));
+    }
 }
 
 #[test]
@@ -93,8 +109,8 @@ fn joins_take_the_lowest_free_slots_and_those_freed_with_them() {
 #[test]
 fn a_batch_that_cannot_be_carried_out_changes_nothing() {
     let mut swarm = Swarm::<Ristretto255>::formed(5, 2);
-    let handle = swarm.edges[1].keypair.public().handle();
-    let batch = Batch { evictions: vec![handle], ..Batch::default() };
+    let serial = swarm.edges[1].keypair.public().identity.serial;
+    let batch = Batch { evictions: vec![serial], ..Batch::default() };
     swarm.leadership.rekey(&swarm.leader, batch, &times(), &mut swarm.rng).unwrap();
     swarm.add_edge();
     let join = |swarm: &mut Swarm<_>, index: usize| {

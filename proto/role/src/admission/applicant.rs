@@ -246,7 +246,7 @@ impl<S: Suite> Applicant<S> {
         // It is the leader, and it will learn a bit. Counted before it does.
         let authority = self.config.authority.fingerprint();
         let (period, most) = (self.config.period, self.config.most);
-        self.config.ledger.take(authority, leader.handle().as_bytes(), period, most)?;
+        self.config.ledger.take(authority, &leader.identity.serial, period, most)?;
         self.out.persist(self.config.ledger.clone());
         self.go_on(run, evaluating, 0, rng)
     }

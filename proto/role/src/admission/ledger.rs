@@ -6,15 +6,16 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use quiver_ainq::Serial;
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 
 /// Leaders that are remembered. When they are full, whose period is over is forgotten; if none is, nobody new is answered.
 pub const MAX_LEADERS: usize = 256;
 
 /// First byte of the encoding.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Bytes of an entry: authority, leader, period, count.
-const ENTRY: usize = 32 + 32 + 8 + 4;
+const ENTRY: usize = 32 + 16 + 8 + 4;
 
 /// Why a leader is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,9 +32,9 @@ pub enum Exhausted {
     Past,
 }
 
-/// The answers given, by the authority's fingerprint and the handle of the leader's key: in which period, and how many.
+/// The answers given, by the authority's fingerprint and the leader's serial, whatever keys it has: in which period, and how many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ledger(BTreeMap<([u8; 32], [u8; 32]), (u64, u32)>);
+pub struct Ledger(BTreeMap<([u8; 32], Serial), (u64, u32)>);
 
 impl Ledger {
     /// Counts an answer, if there may be one more. The caller makes the ledger durable before it answers.
@@ -43,7 +44,7 @@ impl Ledger {
     pub fn take(
         &mut self,
         authority: &[u8; 32],
-        leader: &[u8; 32],
+        leader: &Serial,
         period: u64,
         most: u32,
     ) -> Result<(), Exhausted> {
@@ -109,23 +110,23 @@ mod tests {
     fn leader_is_answered_so_often_in_a_period_and_again_in_the_next() {
         let mut ledger = Ledger::default();
         for _ in 0..3 {
-            assert_eq!(ledger.take(&CA, &[2; 32], 7, 3), Ok(()));
+            assert_eq!(ledger.take(&CA, &[2; 16], 7, 3), Ok(()));
         }
         // Across a restart too.
         let mut ledger = Ledger::decode(&ledger.encode()).unwrap();
-        assert_eq!(ledger.take(&CA, &[2; 32], 7, 3), Err(Exhausted::Leader(3)));
-        assert_eq!(ledger.take(&CA, &[3; 32], 7, 3), Ok(()));
-        assert_eq!(ledger.take(&[9; 32], &[2; 32], 7, 3), Ok(()));
-        assert_eq!(ledger.take(&CA, &[2; 32], 8, 3), Ok(()));
+        assert_eq!(ledger.take(&CA, &[2; 16], 7, 3), Err(Exhausted::Leader(3)));
+        assert_eq!(ledger.take(&CA, &[3; 16], 7, 3), Ok(()));
+        assert_eq!(ledger.take(&[9; 32], &[2; 16], 7, 3), Ok(()));
+        assert_eq!(ledger.take(&CA, &[2; 16], 8, 3), Ok(()));
         // A clock that is put back gives nothing back.
-        assert_eq!(ledger.take(&CA, &[2; 32], 7, 3), Err(Exhausted::Past));
+        assert_eq!(ledger.take(&CA, &[2; 16], 7, 3), Err(Exhausted::Past));
     }
 
     #[test]
     fn memory_is_bounded_and_freed_by_the_next_period() {
         let mut ledger = Ledger::default();
         let leader = |number: usize| {
-            let mut leader = [0; 32];
+            let mut leader = [0; 16];
             leader[..8].copy_from_slice(&number.to_be_bytes());
             leader
         };
@@ -142,8 +143,8 @@ mod tests {
     #[test]
     fn cut_disordered_and_overfull_ledgers_are_refused() {
         let mut ledger = Ledger::default();
-        ledger.take(&CA, &[2; 32], 1, 1).unwrap();
-        ledger.take(&CA, &[3; 32], 1, 1).unwrap();
+        ledger.take(&CA, &[2; 16], 1, 1).unwrap();
+        ledger.take(&CA, &[3; 16], 1, 1).unwrap();
         let bytes = ledger.encode();
         for length in 0..bytes.len() {
             assert!(Ledger::decode(&bytes[..length]).is_err());

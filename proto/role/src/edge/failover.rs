@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{EquivocationProof, Header, Suite};
+use quiver_ainq::{DronePublicKey, EquivocationProof, Header, Suite};
 use quiver_message::{Message, Rekey};
 use rand_core::CryptoRngCore;
 
@@ -126,10 +126,10 @@ impl<S: Suite> Edge<S> {
                 return false;
             }
         };
-        if !self.refused.insert(leader.handle(), Vec::new()) {
+        if !self.refused.insert(leader.identity.serial, Vec::new()) {
             return false;
         }
-        let led = self.member().is_some_and(|member| *member.membership.leader() == leader.handle());
+        let led = self.leading().is_some_and(|leading| leading.identity.serial == leader.identity.serial);
         if let Standing::Member(member) = &mut self.standing
             && led
         {
@@ -142,6 +142,12 @@ impl<S: Suite> Edge<S> {
             self.catch_up(now, rng);
         }
         true
+    }
+
+    /// The leader that signed the epoch held.
+    fn leading(&self) -> Option<DronePublicKey<S>> {
+        let header = self.member()?.header.header(&self.config.deployment)?;
+        Some(header.core.leader)
     }
 
     /// Leaders that do not lead may do so one day, and then they should know where we are. They are shown the spare point

@@ -71,7 +71,7 @@ impl<S: Suite> Edge<S> {
             return;
         };
         let group = member.membership.group();
-        if notice.group != *group || !notice.handles.contains(&keypair.public().handle()) {
+        if notice.group != *group || !notice.serials.contains(&keypair.public().identity.serial) {
             return;
         }
         let leads = match &notice.leader.identity.role {
@@ -86,7 +86,7 @@ impl<S: Suite> Edge<S> {
         if notice.epoch <= member.membership.epoch() {
             return self.blame(from, quiver_ainq::Error::Stale);
         }
-        let statement = statements::evict(group, notice.epoch, &notice.handles);
+        let statement = statements::evict(group, notice.epoch, &notice.serials);
         match notice.signature.verify(&self.config.deployment, &notice.leader, Label::Evict, &statement) {
             Err(error) => self.blame(from, error),
             Ok(()) => {

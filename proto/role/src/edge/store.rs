@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    DroneKeypair, DronePublicKey, Epoch, Handle, Header, Membership, Name, PendingEnrolment, SparePair, Suite,
+    DroneKeypair, DronePublicKey, Epoch, Header, Membership, Name, PendingEnrolment, Serial, SparePair, Suite,
 };
 use quiver_crypto::erase;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use super::{Edge, EdgeConfig, Member, Standing};
 use crate::enrollee::Enrollee;
 use crate::snapshot::{RestoreError, Snapshot};
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 /// The longest encoding of a number or length: ten times seven bits.
 const LONGEST_NUMBER: usize = 10;
 
@@ -45,9 +45,9 @@ struct Stored<'a> {
     header: Option<&'a [u8]>,
     #[serde(with = "serde_bytes")]
     membership: Option<Vec<u8>>,
-    /// Leaders that contradicted themselves: handle, and where the proof has its place in a leader's memory nothing.
+    /// Leaders that contradicted themselves: serial, and where the proof has its place in a leader's memory nothing.
     #[serde(borrow)]
-    refused: Vec<([u8; 32], &'a [u8])>,
+    refused: Vec<(Serial, &'a [u8])>,
 }
 
 impl Drop for Stored<'_> {
@@ -66,7 +66,7 @@ impl Stored<'_> {
         let owned = owned.into_iter().flatten().map(Vec::len);
         let shared = [self.revocations, self.header].into_iter().flatten().map(<[u8]>::len);
         let names = self.wanted.into_iter().chain(self.newest.map(|(group, ..)| group)).map(str::len);
-        let refused = self.refused.iter().map(|(handle, proof)| handle.len() + proof.len() + LONGEST_NUMBER);
+        let refused = self.refused.iter().map(|(serial, proof)| serial.len() + proof.len() + LONGEST_NUMBER);
         20 * LONGEST_NUMBER + owned.chain(shared).chain(names).chain(refused).sum::<usize>()
     }
 }
@@ -118,7 +118,7 @@ impl<S: Suite> Edge<S> {
             newest: self.newest.as_ref().map(|(group, epoch)| (group.as_str(), epoch.term, epoch.counter)),
             header: header.map(KeptHeader::bytes),
             membership,
-            refused: self.refused.iter().map(|(handle, proof)| (*handle.as_bytes(), proof)).collect(),
+            refused: self.refused.iter().map(|(serial, proof)| (*serial, proof)).collect(),
         };
         let mut room = Room(Vec::with_capacity(HEAD_LEN + stored.longest()));
         room.0.push(VERSION);
@@ -146,8 +146,8 @@ impl<S: Suite> Edge<S> {
         if let Some(list) = stored.revocations {
             edge.revocations.offer(&edge.config.deployment, list)?;
         }
-        for (handle, _) in &stored.refused {
-            edge.refused.insert(Handle(*handle), Vec::new());
+        for (serial, _) in &stored.refused {
+            edge.refused.insert(*serial, Vec::new());
         }
         edge.restore_keys(&stored)?;
         edge.restore_membership(&stored)?;

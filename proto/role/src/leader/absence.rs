@@ -32,9 +32,9 @@ impl<S: Suite> Leader<S> {
     }
 
     fn note_as_away(&mut self, member: &DronePublicKey<S>) -> Change {
-        let (name, handle) = (&member.identity.name, member.handle());
-        self.memory.away.insert(name.clone(), handle);
-        away_change(name, &handle)
+        let (name, serial) = (&member.identity.name, member.identity.serial);
+        self.memory.away.insert(name.clone(), serial);
+        away_change(name, &serial)
     }
 
     /// Puts out the members that were never heard in this term, now and then.
@@ -55,11 +55,11 @@ impl<S: Suite> Leader<S> {
 
     /// Keeps out a drone that is no member just now, but was one before it lost its slot by being away.
     pub(super) fn evict_one_away(&mut self, now: Now, name: Name, rng: &mut dyn CryptoRngCore) {
-        let Some(handle) = self.memory.away.get(&name).copied() else {
+        let Some(serial) = self.memory.away.get(&name).copied() else {
             return self.out.event(LeaderEvent::NoSuchMember(name));
         };
-        if !self.roster().is_evicted(&handle) {
-            self.backlog.evict([handle]);
+        if !self.roster().is_evicted(&serial) {
+            self.backlog.evict([serial]);
             self.rekey(now, rng);
         }
         if self.put_out_the_rest(now, rng) {

@@ -88,14 +88,14 @@ impl<S: Suite> Leader<S> {
     pub(super) fn may_join(&self, now: Now, request: &DecodedJoinRequest<S>) -> Result<(), Reason> {
         let identity = &request.drone.identity;
         let allowed =
-            identity.groups.contains(&self.config.group) || self.config.allow.contains(&identity.name);
+            identity.groups.contains(&self.config.group) || self.config.allow.contains(&identity.serial);
         if identity.role != Role::Edge || !allowed {
             Err(Reason::NotAuthorised)
         } else if now.unix >= identity.not_after {
             Err(Reason::Expired)
         } else if self.memory.revocations.names(&request.drone) {
             Err(Reason::Revoked)
-        } else if self.roster().is_evicted(&request.drone.handle()) {
+        } else if self.roster().is_evicted(&identity.serial) {
             Err(Reason::Evicted)
         } else if request.spare.q == 0 {
             Err(Reason::Malformed)

@@ -4,7 +4,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Handle, Roster, Slot, StrategyKind, Suite, UnixTime};
+use quiver_ainq::{Roster, Serial, Slot, StrategyKind, Suite, UnixTime};
 
 use super::gate::Unnamed;
 use super::vetting::Vetted;
@@ -19,8 +19,8 @@ pub(super) const MAX_REMOVED_FLAT: usize = 1 << 15;
 /// holder it is to be taken from.
 #[derive(Debug)]
 pub(super) struct Backlog<S: Suite> {
-    /// Who is put out and kept out, member or not.
-    evictions: VecDeque<Handle>,
+    /// Who is evicted and kept out, member or not.
+    evictions: VecDeque<Serial>,
     /// How many of them, the last ones, no record names yet.
     unwritten: usize,
     leaves: BTreeSet<Slot>,
@@ -33,7 +33,7 @@ pub(super) struct Backlog<S: Suite> {
 /// As much of it as one epoch takes.
 #[derive(Debug)]
 pub(super) struct Portion<S: Suite> {
-    pub(super) evictions: Vec<Handle>,
+    pub(super) evictions: Vec<Serial>,
     /// Slots of members.
     pub(super) leaves: Vec<Slot>,
     pub(super) joins: Vec<Vetted<S>>,
@@ -63,19 +63,19 @@ impl<S: Suite> Backlog<S> {
         !self.evictions.is_empty()
     }
 
-    pub(super) fn evict(&mut self, handles: impl IntoIterator<Item = Handle>) {
+    pub(super) fn evict(&mut self, serials: impl IntoIterator<Item = Serial>) {
         let before = self.evictions.len();
-        self.evictions.extend(handles);
+        self.evictions.extend(serials);
         self.unwritten += self.evictions.len() - before;
     }
 
     /// Everybody who is to be put out.
-    pub(super) fn evictions(&self) -> impl Iterator<Item = &Handle> {
+    pub(super) fn evictions(&self) -> impl Iterator<Item = &Serial> {
         self.evictions.iter()
     }
 
     /// Who is to be put out and stands in no record yet. From here on they do.
-    pub(super) fn write_down(&mut self) -> impl Iterator<Item = &Handle> {
+    pub(super) fn write_down(&mut self) -> impl Iterator<Item = &Serial> {
         let written = self.evictions.len() - core::mem::take(&mut self.unwritten);
         self.evictions.range(written..)
     }
@@ -87,8 +87,9 @@ impl<S: Suite> Backlog<S> {
     /// A later request of the same drone takes the place of an earlier one.
     pub(super) fn admit(&mut self, joins: Vec<Vetted<S>>) {
         if !self.joins.is_empty() {
-            let again: BTreeSet<Handle> = joins.iter().map(|(_, join)| join.public().handle()).collect();
-            self.joins.retain(|(_, join)| !again.contains(&join.public().handle()));
+            let again: BTreeSet<Serial> =
+                joins.iter().map(|(_, join)| join.public().identity.serial).collect();
+            self.joins.retain(|(_, join)| !again.contains(&join.public().identity.serial));
         }
         self.joins.extend(joins);
     }
@@ -113,12 +114,12 @@ impl<S: Suite> Backlog<S> {
     /// What was taken goes to the front again, to be tried at this time.
     pub(super) fn give_back(
         &mut self,
-        evictions: &[Handle],
+        evictions: &[Serial],
         leaves: impl Iterator<Item = Slot>,
         retry: Duration,
     ) {
-        for handle in evictions.iter().rev() {
-            self.evictions.push_front(*handle);
+        for serial in evictions.iter().rev() {
+            self.evictions.push_front(*serial);
         }
         // Perhaps all of them; twice is as good as once.
         self.unwritten = self.evictions.len();
@@ -133,7 +134,7 @@ impl<S: Suite> Backlog<S> {
             StrategyKind::Flat => MAX_REMOVED_FLAT,
             StrategyKind::Tree => MAX_REMOVED_TREE,
         };
-        let evictions: Vec<Handle> = self.evictions.drain(..room.min(self.evictions.len())).collect();
+        let evictions: Vec<Serial> = self.evictions.drain(..room.min(self.evictions.len())).collect();
         room -= evictions.len();
         self.unwritten = self.unwritten.min(self.evictions.len());
         let mut leaves = Vec::new();
@@ -152,7 +153,7 @@ impl<S: Suite> Backlog<S> {
             && let Some(vetted) = self.joins.pop_front()
         {
             // A member that joins again frees a slot first.
-            let frees = usize::from(roster.find(&vetted.1.public().handle()).is_some());
+            let frees = usize::from(roster.find(&vetted.1.public().identity.serial).is_some());
             if frees > room {
                 self.joins.push_front(vetted);
                 break;

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{
-    DronePublicKey, Epoch, EpochOutput, Error, Handle, Label, Name, Role, Roster, Slot, Suite,
+    DronePublicKey, Epoch, EpochOutput, Error, Label, Name, Role, Roster, Serial, Slot, Suite,
 };
 use quiver_message::{
     MAX_REPLICA_EVICTED, MAX_SEATS, Message, Nonce, Reason, Replica, ReplicaChunk, Seat, StandBy,
@@ -47,13 +47,13 @@ struct Session<S: Suite> {
     /// Whether that chunk completed the copy.
     complete: bool,
     /// What it carried, until it is confirmed.
-    flight: (Vec<Slot>, Vec<Handle>),
+    flight: (Vec<Slot>, Vec<Serial>),
     /// Where the first pass over the roster goes on; none once it is through.
     scan: Option<Slot>,
     /// Slots to tell (again).
     changed: BTreeSet<Slot>,
     /// Evicted drones to tell.
-    barred: BTreeSet<Handle>,
+    barred: BTreeSet<Serial>,
 }
 
 impl<S: Suite> Deputies<S> {
@@ -85,12 +85,12 @@ impl<S: Suite> Deputies<S> {
     }
 
     /// These drones were put out with this epoch.
-    pub(super) fn evicted(&mut self, epoch: Epoch, handles: &[Handle], names: Vec<Name>) {
-        if handles.is_empty() {
+    pub(super) fn evicted(&mut self, epoch: Epoch, serials: &[Serial], names: Vec<Name>) {
+        if serials.is_empty() {
             return;
         }
         for session in &mut self.sessions {
-            session.barred.extend(handles);
+            session.barred.extend(serials);
         }
         if self.unconfirmed.len() >= MAX_UNCONFIRMED {
             self.unconfirmed.pop_front();
@@ -147,14 +147,14 @@ impl<S: Suite> Session<S> {
     }
 
     /// What the next chunk is about.
-    fn pick(&mut self, roster: &Roster<S>, memory: &Memory<S>) -> (Vec<Slot>, Vec<Handle>) {
+    fn pick(&mut self, roster: &Roster<S>, memory: &Memory<S>) -> (Vec<Slot>, Vec<Serial>) {
         let mut barred = Vec::new();
-        while let Some(handle) =
+        while let Some(serial) =
             (barred.len() < MAX_REPLICA_EVICTED).then(|| self.barred.pop_first()).flatten()
         {
-            barred.push(handle);
+            barred.push(serial);
         }
-        let (mut slots, mut len) = (BTreeSet::new(), 32 * barred.len());
+        let (mut slots, mut len) = (BTreeSet::new(), 16 * barred.len());
         while slots.len() < MAX_SEATS && len < CHUNK_LEN {
             let Some(slot) = self.changed.pop_first() else { break };
             len += seat(slot, roster, memory).holder.map_or(8, |holder| holder.encode().len() + 128);
@@ -262,8 +262,9 @@ impl<S: Suite> Leader<S> {
         question: &StandBy,
         deputy: DronePublicKey<S>,
     ) -> Result<(), (Reason, Offence)> {
-        // Its newest session is the one that counts.
-        self.deputies.sessions.retain(|session| session.deputy != deputy);
+        // Its newest session is the one that counts, whatever other key it came under: a drone takes one place.
+        let serial = deputy.identity.serial;
+        self.deputies.sessions.retain(|session| session.deputy.identity.serial != serial);
         if self.deputies.sessions.len() >= MAX_DEPUTIES {
             return Err((Reason::Busy, Offence::OutOfPlace("StandBy")));
         }
@@ -294,7 +295,7 @@ impl<S: Suite> Leader<S> {
     }
 
     /// Notes for the deputies what this epoch changed, and tells them that there is something to fetch.
-    pub(super) fn tell_deputies(&mut self, output: &EpochOutput<S>, evicted: &[Handle], names: Vec<Name>) {
+    pub(super) fn tell_deputies(&mut self, output: &EpochOutput<S>, evicted: &[Serial], names: Vec<Name>) {
         self.deputies.evicted(output.header.core.epoch, evicted, names);
         let changed: Vec<Slot> = output.dropped.iter().chain(&output.assigned).copied().collect();
         self.deputies.changed(&changed);

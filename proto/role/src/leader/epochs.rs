@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use quiver_ainq::traffic::MAX_SENDERS;
 use quiver_ainq::{
-    Anonymous, Batch, Epoch, EpochOutput, Handle, Kind, LEADER_SLOT, Leadership, Name, Roster, Slot, Suite,
+    Anonymous, Batch, Epoch, EpochOutput, Kind, LEADER_SLOT, Leadership, Name, Roster, Serial, Slot, Suite,
     Times, UnixTime,
 };
 use quiver_message::{Nonce, Reason};
@@ -91,7 +91,7 @@ pub(super) struct Made<S: Suite> {
     pub(super) unnamed: Vec<(Peer, Nonce, Anonymous)>,
     /// Of those who go, the ones without a name.
     pub(super) parting: BTreeMap<Slot, Anonymous>,
-    evictions: Vec<Handle>,
+    evictions: Vec<Serial>,
     pub(super) leaving: BTreeMap<Slot, Name>,
     pub(super) evicted: BTreeSet<Slot>,
     /// Of those, the ones that the KGC revoked.
@@ -189,7 +189,7 @@ impl<S: Suite> Leader<S> {
         let joins = self.still_welcome(now, portion.joins, &evictions);
         let unnamed = self.unnamed_still_welcome(now, portion.unnamed);
         let roster = self.roster();
-        let evicted: BTreeSet<Slot> = evictions.iter().filter_map(|handle| roster.find(handle)).collect();
+        let evicted: BTreeSet<Slot> = evictions.iter().filter_map(|serial| roster.find(serial)).collect();
         let is_revoked =
             |slot: &Slot| roster.get(*slot).is_some_and(|holder| self.memory.revocations.names(holder));
         let revoked = evicted.iter().copied().filter(is_revoked).collect();
@@ -206,11 +206,11 @@ impl<S: Suite> Leader<S> {
     }
 
     /// Much may have happened since their signatures were verified.
-    fn still_welcome(&mut self, now: Now, joins: Vec<Vetted<S>>, evictions: &[Handle]) -> Vec<Vetted<S>> {
+    fn still_welcome(&mut self, now: Now, joins: Vec<Vetted<S>>, evictions: &[Serial]) -> Vec<Vetted<S>> {
         let mut welcome = Vec::with_capacity(joins.len());
         for (candidate, join) in joins {
             let allowed = match self.may_join(now, &candidate.request) {
-                Ok(()) if evictions.contains(&join.public().handle()) => Err(Reason::Evicted),
+                Ok(()) if evictions.contains(&join.public().identity.serial) => Err(Reason::Evicted),
                 allowed => allowed,
             };
             match allowed {
@@ -232,7 +232,7 @@ impl<S: Suite> Leader<S> {
     ) {
         let mut changes = changes(&output, made);
         // A crash between the epochs of a mass eviction lets nobody stay.
-        changes.extend(self.backlog.write_down().map(|handle| Change::Evicted(*handle.as_bytes())));
+        changes.extend(self.backlog.write_down().map(|serial| Change::Evicted(*serial)));
         let voice = self.secure(&lead.leadership, &output, changes, rng);
         for slot in output.assigned.iter().chain(&output.admitted) {
             // A leave that was asked for in this slot was of the membership before.
@@ -302,7 +302,7 @@ impl<S: Suite> Leader<S> {
 /// What the new epoch changes about the group, to be durable before anybody hears of it.
 fn changes<S: Suite>(output: &EpochOutput<S>, made: &Made<S>) -> Vec<Change> {
     let mut changes: Vec<Change> = output.dropped.iter().map(|slot| Change::Vacated(*slot)).collect();
-    changes.extend(made.evictions.iter().map(|handle| Change::Evicted(*handle.as_bytes())));
+    changes.extend(made.evictions.iter().map(|serial| Change::Evicted(*serial)));
     for (slot, candidate) in output.assigned.iter().zip(&made.candidates) {
         let request = &candidate.request;
         let (serial, handle) = (request.drone.identity.serial, *request.drone.handle().as_bytes());

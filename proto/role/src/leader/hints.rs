@@ -6,7 +6,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use quiver_ainq::{Handle, Suite};
+use quiver_ainq::{Serial, Suite};
 use quiver_message::SparePublication;
 
 use super::Leader;
@@ -16,33 +16,33 @@ use crate::{Now, Peer};
 /// The connection that each member was last heard from.
 #[derive(Debug, Default)]
 pub(super) struct Hints {
-    by_handle: BTreeMap<Handle, Peer>,
+    by_serial: BTreeMap<Serial, Peer>,
     /// The same the other way round: connections come and go, and few of them are anybody's.
-    by_peer: BTreeSet<(Peer, Handle)>,
+    by_peer: BTreeSet<(Peer, Serial)>,
 }
 
 impl Hints {
-    pub(super) fn insert(&mut self, member: Handle, peer: Peer) {
-        if let Some(before) = self.by_handle.insert(member, peer) {
+    pub(super) fn insert(&mut self, member: Serial, peer: Peer) {
+        if let Some(before) = self.by_serial.insert(member, peer) {
             self.by_peer.remove(&(before, member));
         }
         self.by_peer.insert((peer, member));
     }
 
-    pub(super) fn get(&self, member: &Handle) -> Option<Peer> {
-        self.by_handle.get(member).copied()
+    pub(super) fn get(&self, member: &Serial) -> Option<Peer> {
+        self.by_serial.get(member).copied()
     }
 
     /// The members that were last heard over this connection.
-    pub(super) fn behind(&self, peer: Peer) -> impl Iterator<Item = Handle> + '_ {
-        let hinted = self.by_peer.range((peer, Handle([0; 32]))..=(peer, Handle([u8::MAX; 32])));
+    pub(super) fn behind(&self, peer: Peer) -> impl Iterator<Item = Serial> + '_ {
+        let hinted = self.by_peer.range((peer, [0; 16])..=(peer, [u8::MAX; 16]));
         hinted.map(|(_, member)| *member)
     }
 
     pub(super) fn disconnect(&mut self, peer: Peer) {
         for member in self.behind(peer).collect::<Vec<_>>() {
             self.by_peer.remove(&(peer, member));
-            self.by_handle.remove(&member);
+            self.by_serial.remove(&member);
         }
     }
 
@@ -66,7 +66,7 @@ impl<S: Suite> Leader<S> {
         let Some(public) = self.memory.roster.get(message.slot) else {
             return;
         };
-        let (handle, spare) = (public.handle(), &message.spare);
+        let (serial, spare) = (public.identity.serial, &message.spare);
         let known = self.memory.spare(message.slot);
         if known.is_none_or(|known| !known.is(&Spare::of(spare))) {
             // Older, spent, or two points under one number; or a newer one so soon that it costs neither curve arithmetic nor a record.
@@ -79,7 +79,7 @@ impl<S: Suite> Leader<S> {
             }
             self.keep_spare(message.slot, Spare::of(spare).with_allowance(used));
         }
-        self.hints.insert(handle, from);
+        self.hints.insert(serial, from);
     }
 
     /// A term of ours opens: whoever was hinted at is sent its entry.
@@ -87,7 +87,7 @@ impl<S: Suite> Leader<S> {
         let Some(lead) = &self.lead else { return };
         for (slot, public) in lead.leadership.roster().iter() {
             if self.links.peer(slot).is_none()
-                && let Some(peer) = self.hints.get(&public.handle())
+                && let Some(peer) = self.hints.get(&public.identity.serial)
             {
                 self.links.connect(slot, peer);
             }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_goes_takes_its_own_hints_along() {
-        let member = |n| Handle([n; 32]);
+        let member = |n| [n; 16];
         let mut hints = Hints::default();
         for (n, peer) in [(0, 1), (1, 1), (255, 1), (2, 2), (1, 2)] {
             hints.insert(member(n), Peer(peer));

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{
-    Deployment, Epoch, Error, Handle, IssuedToken, Kind, Name, Pseudonym, Slot, StrategyKind, Suite, UnixTime,
+    Deployment, Epoch, Error, Handle, IssuedToken, Kind, Name, Pseudonym, Serial, Slot, StrategyKind, Suite,
+    UnixTime,
 };
 use quiver_message::Reason;
 
@@ -24,8 +25,9 @@ pub struct LeaderConfig<S: Suite> {
     pub token: Option<IssuedToken<S>>,
     /// The KGCs to enrol with.
     pub kgcs: Kgcs<S>,
-    /// Drones that may join although their identity does not list the group.
-    pub allow: BTreeSet<Name>,
+    /// Drones that may join although their identity does not list the group, by serial: who enrols later under the name of one that
+    /// was revoked is not meant.
+    pub allow: BTreeSet<Serial>,
     /// The most members, at most 2^20.
     pub max_members: u32,
     /// How group keys travel, from the next opening of a term on. Members follow either.
@@ -92,7 +94,7 @@ pub enum LeaderCommand {
     /// Remove this drone now and keep it out.
     Evict(Name),
     /// Let this drone join although its identity does not list the group.
-    Allow(Name),
+    Allow(Serial),
     /// Say something to the group, signed.
     Send {
         /// The application's channel.
@@ -209,12 +211,14 @@ pub enum LeaderEvent {
     Envelope(EnvelopeEvent),
     /// A message could not be sent.
     SendFailed(&'static str),
-    /// A second key of one identity signed validly: evidence against the KGC, kept. The key first seen stays in force.
+    /// A second key of one identity signed validly, and was refused. The key first seen stays in force.
     SecondKey {
         /// The identity's name.
         name: Name,
         /// The second key.
         handle: Handle,
+        /// Whether that is evidence against the KGC, which was kept: where a quorum issues, a drone can make itself several keys.
+        evident: bool,
     },
     /// A new epoch could not be made; the old one stays in force.
     RekeyFailed(Error),

@@ -12,7 +12,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    DroneKeypair, Element, Epoch, Handle, MAX_SLOTS, Name, PendingEnrolment, Roster, Signature, Slot,
+    DroneKeypair, Element, Epoch, Handle, MAX_SLOTS, Name, PendingEnrolment, Roster, Serial, Signature, Slot,
     SpareStatement, Suite,
 };
 
@@ -92,9 +92,9 @@ pub(super) struct Memory<S: Suite> {
     /// Whether members' signatures on their spare points are kept: a leader that is alone does without.
     keeps_signatures: bool,
     /// Members that lost their slots because they are away, so that they can be evicted all the same.
-    pub(super) away: BTreeMap<Name, Handle>,
-    /// The first key seen for each identity, by serial: a second one is evidence against the KGC.
-    pub(super) pins: BTreeMap<[u8; 16], Handle>,
+    pub(super) away: BTreeMap<Name, Serial>,
+    /// The first key seen for each identity, by serial: a second one is refused, and evidence against a KGC that issues alone.
+    pub(super) pins: BTreeMap<Serial, Handle>,
     /// The newest epoch made or seen, and its D.
     pub(super) newest: Option<(Epoch, [u8; 32])>,
     /// The epoch whose roster is held, and its D; older than the newest while standing by and not up to date.
@@ -221,10 +221,10 @@ impl<S: Suite> Leader<S> {
         let roster = self.roster();
         changes.extend(roster.iter().map(|(slot, public)| Change::Member { slot, public: public.encode() }));
         let evicted = roster.evicted().chain(self.backlog.evictions());
-        changes.extend(evicted.map(|handle| Change::Evicted(*handle.as_bytes())));
+        changes.extend(evicted.map(|serial| Change::Evicted(*serial)));
         changes.extend(memory.spares().map(|(slot, spare)| spare_change(slot, spare)));
-        let away = memory.away.iter().filter(|(_, handle)| !roster.is_evicted(handle));
-        changes.extend(away.map(|(name, handle)| away_change(name, handle)));
+        let away = memory.away.iter().filter(|(_, serial)| !roster.is_evicted(serial));
+        changes.extend(away.map(|(name, serial)| away_change(name, serial)));
         let pins = memory.pins.iter();
         changes
             .extend(pins.map(|(serial, handle)| Change::Pin { serial: *serial, handle: *handle.as_bytes() }));
@@ -237,7 +237,7 @@ impl<S: Suite> Leader<S> {
         }
         changes.extend(departed.into_iter().map(|(since, slots)| departed_change(since, slots)));
         changes.extend(memory.notices.iter().map(|notice| self.notice_change(notice)));
-        changes.extend(memory.refused.iter().map(|(handle, proof)| refused_change(handle, proof)));
+        changes.extend(memory.refused.iter().map(|(serial, proof)| refused_change(serial, proof)));
         changes.chunks(256).map(Change::record).collect()
     }
 

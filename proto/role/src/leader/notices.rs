@@ -6,7 +6,7 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use quiver_ainq::{Deployment, Epoch, Error, Handle, Label, Role, Roster, Suite};
+use quiver_ainq::{Deployment, Epoch, Error, Label, Role, Roster, Serial, Suite};
 use quiver_message::{EvictionNotice, MAX_EVICTED, Message};
 use rand_core::CryptoRngCore;
 
@@ -14,10 +14,10 @@ use super::memory::Change;
 use super::{Leader, RestoreError};
 use crate::{Now, Peer, statements};
 
-/// How much room notices take at most, in handles (32 bytes): 2 MiB.
-const MAX_ROOM: usize = 1 << 16;
-/// What a notice takes beside its handles: the leader's key, its signature, the epoch.
-const ROOM_OF_NOTICE: usize = 12;
+/// How much room notices take at most, in serials (16 bytes): 2 MiB.
+const MAX_ROOM: usize = 1 << 17;
+/// What a notice takes beside its serials: the leader's key, its signature, the epoch.
+const ROOM_OF_NOTICE: usize = 24;
 /// How many drones that are no members a leader bars at most on the word of others.
 const MAX_STRANGERS: usize = 1 << 16;
 
@@ -25,7 +25,7 @@ const MAX_STRANGERS: usize = 1 << 16;
 #[derive(Debug)]
 pub(super) struct Notices<S: Suite> {
     kept: VecDeque<EvictionNotice<S>>,
-    /// What they take, in handles.
+    /// What they take, in serials.
     room: usize,
 }
 
@@ -39,13 +39,13 @@ impl<S: Suite> Notices<S> {
     }
 
     /// Everybody named.
-    pub(super) fn handles(&self) -> impl Iterator<Item = &Handle> {
-        self.kept.iter().flat_map(|notice| &notice.handles)
+    pub(super) fn serials(&self) -> impl Iterator<Item = &Serial> {
+        self.kept.iter().flat_map(|notice| &notice.serials)
     }
 
     fn knows(&self, notice: &EvictionNotice<S>) -> bool {
         self.kept.iter().any(|kept| {
-            kept.epoch == notice.epoch && kept.handles == notice.handles && kept.leader == notice.leader
+            kept.epoch == notice.epoch && kept.serials == notice.serials && kept.leader == notice.leader
         })
     }
 
@@ -63,7 +63,7 @@ impl<S: Suite> Notices<S> {
         let excess = |room: usize| room > MAX_ROOM;
         let mut room_left = self.room;
         self.kept.retain(|notice| {
-            let spare = excess(room_left) && notice.handles.iter().all(|handle| roster.is_evicted(handle));
+            let spare = excess(room_left) && notice.serials.iter().all(|serial| roster.is_evicted(serial));
             room_left -= if spare { room(notice) } else { 0 };
             !spare
         });
@@ -96,9 +96,9 @@ impl<S: Suite> Notices<S> {
     }
 }
 
-/// What a notice takes, in handles.
+/// What a notice takes, in serials.
 fn room<S: Suite>(notice: &EvictionNotice<S>) -> usize {
-    ROOM_OF_NOTICE + notice.handles.len()
+    ROOM_OF_NOTICE + notice.serials.len()
 }
 
 impl<S: Suite> Leader<S> {
@@ -113,14 +113,14 @@ impl<S: Suite> Leader<S> {
     }
 
     /// Signs and spreads who was put out, for deputies and for the evicted themselves.
-    pub(super) fn give_notice(&mut self, epoch: Epoch, handles: &[Handle], rng: &mut dyn CryptoRngCore) {
-        for handles in handles.chunks(MAX_EVICTED) {
+    pub(super) fn give_notice(&mut self, epoch: Epoch, serials: &[Serial], rng: &mut dyn CryptoRngCore) {
+        for serials in serials.chunks(MAX_EVICTED) {
             let Some(keypair) = &self.memory.keypair else { return };
             let group = self.config.group.clone();
-            let statement = statements::evict(&group, epoch, handles);
+            let statement = statements::evict(&group, epoch, serials);
             let signature = keypair.sign(&self.config.deployment, Label::Evict, &statement, rng);
             let leader = keypair.public().clone();
-            let notice = EvictionNotice { group, leader, epoch, handles: handles.to_vec(), signature };
+            let notice = EvictionNotice { group, leader, epoch, serials: serials.to_vec(), signature };
             self.keep_notice(notice.clone());
             self.out.send_to_group(&self.config.deployment, &Message::EvictionNotice(notice));
         }
@@ -138,8 +138,8 @@ impl<S: Suite> Leader<S> {
             return;
         }
         let roster = self.roster();
-        let news = notice.handles.iter().filter(|handle| !roster.is_evicted(handle));
-        let mut news: Vec<Handle> = news.copied().collect();
+        let news = notice.serials.iter().filter(|serial| !roster.is_evicted(serial));
+        let mut news: Vec<Serial> = news.copied().collect();
         // Our own notice passed on by the group, or one known long since, costs no curve arithmetic.
         if news.is_empty() || (self.lead.is_none() && self.memory.notices.knows(&notice)) {
             return;
@@ -152,7 +152,7 @@ impl<S: Suite> Leader<S> {
         }
         let roster = self.roster();
         if roster.evicted().nth(MAX_STRANGERS).is_some() {
-            news.retain(|handle| roster.find(handle).is_some());
+            news.retain(|serial| roster.find(serial).is_some());
         }
         if !news.is_empty() {
             self.backlog.evict(news);
@@ -175,22 +175,22 @@ impl<S: Suite> Leader<S> {
         if now.unix >= leader.identity.not_after {
             return Err(Error::Expired);
         }
-        let statement = statements::evict(&notice.group, notice.epoch, &notice.handles);
+        let statement = statements::evict(&notice.group, notice.epoch, &notice.serials);
         notice.signature.verify(&self.config.deployment, leader, Label::Evict, &statement)
     }
 
     /// What a deputy takes over, less everybody whom a notice names.
     pub(super) fn unseat_the_evicted(&mut self) -> Vec<Change> {
         let memory = &mut self.memory;
-        let named = memory.notices.handles().filter(|handle| !memory.roster.is_evicted(handle));
-        let named: Vec<Handle> = named.copied().collect();
+        let named = memory.notices.serials().filter(|serial| !memory.roster.is_evicted(serial));
+        let named: Vec<Serial> = named.copied().collect();
         let mut changes = Vec::new();
-        for handle in named {
-            if let Some(slot) = memory.roster.evict(handle) {
+        for serial in named {
+            if let Some(slot) = memory.roster.evict(serial) {
                 memory.remove_spare(slot);
                 changes.push(Change::Vacated(slot));
             }
-            changes.push(Change::Evicted(*handle.as_bytes()));
+            changes.push(Change::Evicted(serial));
         }
         changes
     }
@@ -199,7 +199,7 @@ impl<S: Suite> Leader<S> {
     pub(super) fn show_notices(&mut self, to: Peer) {
         let roster = &self.memory.roster;
         let unheard =
-            |notice: &&EvictionNotice<S>| notice.handles.iter().any(|handle| !roster.is_evicted(handle));
+            |notice: &&EvictionNotice<S>| notice.serials.iter().any(|serial| !roster.is_evicted(serial));
         let messages = self
             .memory
             .notices
@@ -234,21 +234,21 @@ mod tests {
     }
 
     /// The notice number `n` of a leader, about as many drones as this; its signature is another's.
-    fn notice(ordinal: u16, n: u64, handles: usize) -> EvictionNotice<S> {
+    fn notice(ordinal: u16, n: u64, serials: usize) -> EvictionNotice<S> {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let keypair = leader(ordinal, &mut rng);
         let deployment =
             Deployment::new(Name::new("test").unwrap(), MasterSecret::generate(&mut rng).public());
-        let handle = |place: usize| {
-            let mut handle = [u8::try_from(ordinal).unwrap(); 32];
-            handle[..8].copy_from_slice(&(n * 10_000 + place as u64).to_be_bytes());
-            Handle(handle)
+        let serial = |place: usize| {
+            let mut serial = [u8::try_from(ordinal).unwrap(); 16];
+            serial[..8].copy_from_slice(&(n * 10_000 + place as u64).to_be_bytes());
+            serial
         };
         EvictionNotice {
             group: Name::new("alpha").unwrap(),
             leader: keypair.public().clone(),
             epoch: Epoch { term: Epoch::term_of(1, ordinal), counter: n },
-            handles: (0..handles).map(handle).collect(),
+            serials: (0..serials).map(serial).collect(),
             signature: keypair.sign(&deployment, Label::Evict, &[], &mut rng),
         }
     }
@@ -271,17 +271,17 @@ mod tests {
     #[test]
     fn a_notice_that_the_roster_makes_needless_is_the_first_to_go() {
         let (mut notices, mut roster) = (Notices::new(), Roster::new());
-        for n in 0..63 {
+        for n in 0..125 {
             notices.keep(notice(0, n, 1024), &roster);
         }
-        notice(0, 7, 1024).handles.into_iter().for_each(|handle| assert_eq!(roster.evict(handle), None));
-        assert_eq!(kept(&notices).len(), 63);
-        notices.keep(notice(0, 63, 1024), &roster);
-        let expected: Vec<_> = (0..64).filter(|n| *n != 7).map(|n| (0, n)).collect();
+        notice(0, 7, 1024).serials.into_iter().for_each(|serial| assert_eq!(roster.evict(serial), None));
+        assert_eq!(kept(&notices).len(), 125);
+        notices.keep(notice(0, 125, 1024), &roster);
+        let expected: Vec<_> = (0..126).filter(|n| *n != 7).map(|n| (0, n)).collect();
         assert_eq!(kept(&notices), expected);
         // Then the oldest.
-        notices.keep(notice(0, 64, 1024), &roster);
-        assert_eq!(kept(&notices), (1..65).filter(|n| *n != 7).map(|n| (0, n)).collect::<Vec<_>>());
+        notices.keep(notice(0, 126, 1024), &roster);
+        assert_eq!(kept(&notices), (1..127).filter(|n| *n != 7).map(|n| (0, n)).collect::<Vec<_>>());
         assert_eq!(notices.room, notices.iter().map(room).sum::<usize>());
     }
 
@@ -293,6 +293,6 @@ mod tests {
             notices.keep(notice(1, n, 1024), &roster);
         }
         assert!(notices.room <= MAX_ROOM);
-        assert_eq!(kept(&notices)[..2], [(0, 1), (1, 138)]);
+        assert_eq!(kept(&notices)[..2], [(0, 1), (1, 76)]);
     }
 }

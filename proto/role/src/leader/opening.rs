@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    Element, Epoch, EpochOutput, Error, GroupContext, Handle, Kind, Leadership, Role, Slot, StrategyKind,
+    Element, Epoch, EpochOutput, Error, GroupContext, Kind, Leadership, Role, Serial, Slot, StrategyKind,
     Suite, Times, UnixTime,
 };
 use rand_core::CryptoRngCore;
@@ -147,16 +147,17 @@ impl<S: Suite> Leader<S> {
         let memory = &mut self.memory;
         let (ended, first_end) = ended(&memory.roster, now.unix);
         let named = memory.roster.iter().filter(|(_, public)| memory.revocations.names(public));
-        let revoked: Vec<(Slot, Handle)> = named.map(|(slot, public)| (slot, public.handle())).collect();
+        let revoked: Vec<(Slot, Serial)> =
+            named.map(|(slot, public)| (slot, public.identity.serial)).collect();
         let mut changes = Vec::new();
         for slot in revoked.iter().map(|(slot, _)| *slot).chain(ended) {
             memory.roster.remove(slot);
             memory.remove_spare(slot);
             changes.push(Change::Vacated(slot));
         }
-        for (_, handle) in revoked {
-            memory.roster.evict(handle);
-            changes.push(Change::Evicted(*handle.as_bytes()));
+        for (_, serial) in revoked {
+            memory.roster.evict(serial);
+            changes.push(Change::Evicted(serial));
         }
         (changes, first_end)
     }

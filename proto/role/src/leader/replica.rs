@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    Deployment, DronePublicKey, Error, Handle, Header, Label, Name, Roster, SignedItem, Slot, Suite,
+    Deployment, DronePublicKey, Error, Header, Label, Name, Roster, Serial, SignedItem, Slot, Suite,
     verify_batch,
 };
 use quiver_message::{ReplicaChunk, Seat};
@@ -26,7 +26,7 @@ pub(super) struct Staged<S: Suite> {
     /// Whether they make up all of a group, not only what changed.
     whole: bool,
     seats: BTreeMap<Slot, Seat<S>>,
-    evicted: BTreeSet<Handle>,
+    evicted: BTreeSet<Serial>,
 }
 
 impl<S: Suite> Staged<S> {
@@ -61,11 +61,11 @@ impl<S: Suite> Staged<S> {
 
     /// The roster that results. `roster` is as it was if that is not the one with this hash.
     fn apply(&self, roster: &mut Roster<S>, hash: &[u8; 32]) -> Result<(), Error> {
-        if self.whole || self.evicted.iter().any(|handle| !roster.is_evicted(handle)) {
+        if self.whole || self.evicted.iter().any(|serial| !roster.is_evicted(serial)) {
             let mut changed = if self.whole { Roster::new() } else { roster.clone() };
             self.seat_all(&mut changed)?;
-            for handle in &self.evicted {
-                changed.evict(*handle);
+            for serial in &self.evicted {
+                changed.evict(*serial);
             }
             if changed.hash() != *hash {
                 return Err(Error::Malformed("roster"));
@@ -110,7 +110,7 @@ struct News {
     anew: bool,
     /// Slots whose holder is another now.
     seats: Vec<Slot>,
-    evicted: Vec<Handle>,
+    evicted: Vec<Serial>,
 }
 
 /// Whether every member signed its own spare point. A leader that could name one itself would know the secret of the next
@@ -170,7 +170,7 @@ impl<S: Suite> Leader<S> {
             });
             self.memory.remove_spare(slot);
         }
-        changes.extend(evicted.iter().map(|handle| Change::Evicted(*handle.as_bytes())));
+        changes.extend(evicted.iter().map(|serial| Change::Evicted(*serial)));
         for (slot, spare) in spares {
             if self.memory.spare(slot).is_none_or(|known| !known.is_recorded_as(&spare)) {
                 changes.push(spare_change(slot, &spare));

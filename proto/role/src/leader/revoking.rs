@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{Handle, Slot, Suite};
+use quiver_ainq::{Serial, Slot, Suite};
 use quiver_message::{Message, RevocationQuery};
 use rand_core::CryptoRngCore;
 
@@ -18,10 +18,13 @@ const ASK_EVERY: Duration = Duration::from_secs(60);
 impl<S: Suite> Leader<S> {
     /// Puts members out and keeps them out. Waits for no batch.
     pub(super) fn evict(&mut self, now: Now, slots: &[Slot], rng: &mut dyn CryptoRngCore) {
-        let handles: Vec<_> =
-            slots.iter().filter_map(|slot| self.roster().get(*slot)).map(|public| public.handle()).collect();
-        if !handles.is_empty() {
-            self.backlog.evict(handles);
+        let serials: Vec<_> = slots
+            .iter()
+            .filter_map(|slot| self.roster().get(*slot))
+            .map(|public| public.identity.serial)
+            .collect();
+        if !serials.is_empty() {
+            self.backlog.evict(serials);
             self.rekey(now, rng);
         }
     }
@@ -41,7 +44,7 @@ impl<S: Suite> Leader<S> {
 
     /// Who is still to be put out when another leader's term is seen: the notice of it is for that one.
     pub(super) fn hand_over_evictions(&mut self, rng: &mut dyn CryptoRngCore) {
-        let left: Vec<Handle> = self.backlog.evictions().copied().collect();
+        let left: Vec<Serial> = self.backlog.evictions().copied().collect();
         if let Some(epoch) = self.epoch() {
             self.give_notice(epoch, &left, rng);
         }

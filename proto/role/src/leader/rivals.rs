@@ -65,7 +65,7 @@ impl<S: Suite> Leader<S> {
                 }
                 self.lead_above(now, rng);
             }
-            Ok(()) if self.memory.keypair.as_ref().is_some_and(|own| *own.public() == header.core.leader) => {
+            Ok(()) if self.is_this(&header.core.leader) => {
                 if !known {
                     self.out.event(LeaderEvent::OwnHeader { epoch: header.core.epoch });
                 }
@@ -283,8 +283,8 @@ impl<S: Suite> Leader<S> {
         self.memory.roster.forget_anonymous();
         self.close_gate();
         // As the records say.
-        for handle in self.backlog.evictions() {
-            if let Some(slot) = self.memory.roster.evict(*handle) {
+        for serial in self.backlog.evictions() {
+            if let Some(slot) = self.memory.roster.evict(*serial) {
                 self.memory.remove_spare(slot);
             }
         }
@@ -299,16 +299,23 @@ impl<S: Suite> Leader<S> {
     fn links_to_hints(&mut self) {
         for (slot, peer) in self.links.reached() {
             if let Some(public) = self.memory.roster.get(slot) {
-                self.hints.insert(public.handle(), peer);
+                self.hints.insert(public.identity.serial, peer);
             }
         }
         self.links = Links::default();
     }
 
-    /// Another header for the newest epoch, by the same leader.
+    /// Whether this is our own identity, under whichever key.
+    fn is_this(&self, leader: &DronePublicKey<S>) -> bool {
+        let own = self.memory.keypair.as_ref().map(|own| own.public().identity.serial);
+        own == Some(leader.identity.serial)
+    }
+
+    /// Another header for the newest epoch, by the same leader, under whichever of its keys.
     fn contradiction(&self, header: &Header<S>) -> Option<EquivocationProof<S>> {
         let known = self.newest_header()?;
-        let same = known.core.epoch == header.core.epoch && known.core.leader == header.core.leader;
+        let same = known.core.epoch == header.core.epoch
+            && known.core.leader.identity.serial == header.core.leader.identity.serial;
         let deployment = &self.config.deployment;
         (same && known.digest(deployment) != header.digest(deployment))
             .then(|| EquivocationProof { first: known.clone(), second: header.clone() })
@@ -333,10 +340,10 @@ impl<S: Suite> Leader<S> {
             Err(error) => return self.blame(from, error),
         };
         let encoded = encoded.unwrap_or_default();
-        if !self.memory.refused.insert(leader.handle(), encoded.clone()) {
+        if !self.memory.refused.insert(leader.identity.serial, encoded.clone()) {
             return;
         }
-        self.persist(&[refused_change(&leader.handle(), &encoded)]);
+        self.persist(&[refused_change(&leader.identity.serial, &encoded)]);
         self.out.event(LeaderEvent::Equivocation { leader: leader.identity.name.clone(), epoch });
         self.tell_of_equivocation(&encoded);
         self.go_on_without(now, &leader, rng);
@@ -354,14 +361,14 @@ impl<S: Suite> Leader<S> {
 
     /// If it led, its deputies take over, one after the other; if it was ourselves, we lead no more.
     fn go_on_without(&mut self, now: Now, leader: &DronePublicKey<S>, rng: &mut dyn CryptoRngCore) {
-        let own = self.memory.keypair.as_ref().is_some_and(|own| own.public() == leader);
-        if own {
+        if self.is_this(leader) {
             if let Some(epoch) = self.epoch() {
                 self.set_down();
                 self.out.event(LeaderEvent::SteppedDown { term: epoch.term });
             }
         } else if self.lead.is_none() {
-            let led = self.standby.seen.as_ref().is_some_and(|seen| seen.core.leader == *leader);
+            let led = self.standby.seen.as_ref();
+            let led = led.is_some_and(|seen| seen.core.leader.identity.serial == leader.identity.serial);
             if led {
                 self.leaderless(now);
                 self.tick_standby(now, rng);

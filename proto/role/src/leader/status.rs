@@ -124,8 +124,8 @@ impl<S: Suite> Leader<S> {
     pub fn drone_behind(&self, peer: Peer) -> Option<&Name> {
         let member = self.links.slots_of(peer).find_map(|slot| self.roster().get(slot));
         let hinted = || {
-            let mut handles = self.hints.behind(peer);
-            handles.find_map(|handle| self.roster().get(self.roster().find(&handle)?))
+            let mut serials = self.hints.behind(peer);
+            serials.find_map(|serial| self.roster().get(self.roster().find(&serial)?))
         };
         let drone = member.or_else(hinted).or_else(|| self.deputies.behind(peer));
         drone.map(|public| &public.identity.name)
@@ -202,8 +202,8 @@ mod tests {
     fn member_is_behind_the_connection_that_it_was_heard_over() {
         let mut crowd = Crowd::new(StrategyKind::Flat, 0..3);
         crowd.leader.links.connect(1, Peer(7));
-        let handle = crowd.leader.roster().get(2).unwrap().handle();
-        crowd.leader.hints.insert(handle, Peer(8));
+        let serial = crowd.leader.roster().get(2).unwrap().identity.serial;
+        crowd.leader.hints.insert(serial, Peer(8));
         let behind = |peer| crowd.leader.drone_behind(Peer(peer)).map(Name::as_str);
         assert_eq!([behind(7), behind(8), behind(9)], [Some("drone-1"), Some("drone-2"), None]);
     }

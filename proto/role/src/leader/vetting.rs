@@ -16,7 +16,7 @@ use crate::Now;
 /// A drone that waits to join, with what the epoch needs of it.
 pub(super) type Vetted<S> = (Candidate<S>, Join<S>);
 
-/// How much evidence against the KGC is kept.
+/// How much evidence against a single KGC is kept.
 const MAX_EVIDENCE: usize = 64;
 
 impl<S: Suite> Leader<S> {
@@ -80,21 +80,24 @@ impl<S: Suite> Leader<S> {
         verify_batch_implicit(&self.config.deployment, &items, &implicit, rng)
     }
 
-    /// Whether this is the first key seen for its identity. A second one that signs validly was issued by the KGC too,
-    /// which binds a token to one key for ever: the request is kept as evidence against it, and refused.
+    /// Whether this is the first key seen for its identity. A second one that signs validly is refused.
+    ///
+    /// Where one KGC issues, it issued this one too, though it binds a token to one key for ever: the request is kept as evidence
+    /// against it. Of a quorum every drone can make itself a second key, which says nothing against anybody but the drone.
     fn first_key(&mut self, candidate: &Candidate<S>, handle: Handle, before: Handle) -> bool {
         let drone = &candidate.request.drone;
         let pinned = self.memory.pins.get(&drone.identity.serial).copied().unwrap_or(before);
         if pinned == handle {
             return true;
         }
-        if self.memory.evidence.len() < MAX_EVIDENCE {
+        let evident = self.config.kgcs.frost().is_none();
+        if evident && self.memory.evidence.len() < MAX_EVIDENCE {
             let mut evidence = candidate.statement.clone();
             evidence.extend_from_slice(&candidate.request.signature.encode());
             self.persist(&[Change::Evidence(evidence.clone())]);
             self.memory.evidence.push(evidence);
         }
-        self.out.event(LeaderEvent::SecondKey { name: drone.identity.name.clone(), handle });
+        self.out.event(LeaderEvent::SecondKey { name: drone.identity.name.clone(), handle, evident });
         self.refuse(candidate.peer, Reason::NotAuthorised, &candidate.nonce, Duration::ZERO);
         false
     }

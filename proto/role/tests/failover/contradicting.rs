@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{EquivocationProof, Error, Label};
+use quiver_ainq::{DroneKeypair, Epoch, EquivocationProof, Error, Header, Label, Role};
 use quiver_message::{Message, Rekey};
 use quiver_role::leader::Stance;
 use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent, Offence};
 
-use crate::world::{Flight, Node, S, World, decode, name};
+use crate::world::{Flight, GROUP, Node, S, World, decode, name};
 
 /// A second header for the epoch in force, signed by the leader 0 itself, whose key its disk gives away.
 fn second_header(world: &mut World) -> Message<S> {
@@ -20,7 +20,17 @@ fn second_header(world: &mut World) -> Message<S> {
     Message::Rekey(Rekey { header: second, part: None })
 }
 
-fn newest_header(world: &World) -> quiver_ainq::Header<S> {
+/// A header like this one with another nonce, signed under one more key of the leader 0.
+fn signed_by(world: &mut World, keypair: &DroneKeypair<S>, header: &Header<S>, nonce: u8) -> Header<S> {
+    let mut header = header.clone();
+    header.core.leader = keypair.public().clone();
+    header.core.nonce = [nonce; 32];
+    let digest = header.digest(&world.deployment);
+    header.signature = keypair.sign(&world.deployment, Label::Header, &digest, &mut world.rng);
+    header
+}
+
+fn newest_header(world: &World) -> Header<S> {
     let headers = world.recorded.iter().rev().find_map(|flight| match decode(world, flight) {
         Message::Welcome(welcome) if flight.from == Node::Leader(0) => Some(welcome.header),
         _ => None,
@@ -77,6 +87,64 @@ fn an_equivocating_leader_is_refused_by_everybody_and_the_deputy_takes_over() {
         world.run(Duration::from_secs(1));
         assert_eq!(world.blamed_by(node).last(), Some(&&Offence::RefusedLeader), "{node:?}");
     }
+}
+
+#[test]
+fn a_leader_that_contradicts_itself_under_two_keys_is_refused_whatever_key_it_takes_next() {
+    let mut world = World::grouped(5, 2, 4);
+    let identity = world.leader_public(0).identity;
+    let [second_key, third_key] = [(); 2].map(|()| world.another_key(&identity));
+    let first = newest_header(&world);
+    let second = signed_by(&mut world, &second_key, &first, 7);
+    let second = Message::Rekey(Rekey { header: second, part: None }).encode(&world.deployment);
+    // One member follows the first key, another is shown the second.
+    world.inject(Node::Leader(0), Node::Edge(2), &second);
+    world.run_until("the deputy's term", |world| world.follow(1, 0..4));
+    world.run(Duration::from_secs(5));
+    refused_by_everybody(&world, 4);
+    assert_eq!(world.leading(), [1], "the culprit leads no more");
+    assert_eq!(world.status(0).unwrap().stance, Stance::Retired);
+    // A third key of one serial is refused as well, also after a restart.
+    for node in [Node::Edge(0), Node::Leader(1)] {
+        world.crash(node);
+        world.start(node);
+    }
+    world.run_until("all follow the deputy", |world| world.leading() == [1] && world.follow(1, 0..4));
+    let mut later = first;
+    later.core.epoch.term = Epoch::term_of(world.epoch(1).unwrap().round() + 1, 0);
+    later.core.epoch.counter = 2;
+    let later = signed_by(&mut world, &third_key, &later, 8);
+    let later = Message::Rekey(Rekey { header: later, part: None }).encode(&world.deployment);
+    for node in [Node::Edge(0), Node::Leader(1)] {
+        world.inject(Node::Leader(0), node, &later);
+        world.run(Duration::from_secs(1));
+        assert_eq!(world.blamed_by(node).last(), Some(&&Offence::RefusedLeader), "{node:?}");
+    }
+}
+
+#[test]
+fn a_leader_with_65_keys_takes_one_place_among_the_refused() {
+    let mut world = World::grouped(6, 2, 1);
+    let header = newest_header(&world);
+    let identity = world.leader_public(0).identity;
+    let contradict = |world: &mut World, identity: &_, header: &Header<S>| {
+        let keypair = world.another_key(identity);
+        let [first, second] = [1, 2].map(|nonce| signed_by(world, &keypair, header, nonce));
+        let proof = Message::EquivocationProof(Box::new(EquivocationProof { first, second }));
+        world.inject(Node::Edge(0), Node::Leader(1), &proof.encode(&world.deployment));
+        world.run(Duration::from_millis(10));
+        let found = |event: &&LeaderEvent| matches!(event, LeaderEvent::Equivocation { .. });
+        world.leaders[1].events.iter().filter(found).count()
+    };
+    for _ in 0..65 {
+        assert_eq!(contradict(&mut world, &identity, &header), 1, "one drone, refused once");
+    }
+    // So there is room for whoever contradicts itself next.
+    let mut other = identity;
+    (other.serial, other.role) = ([2; 16], Role::Leader { group: name(GROUP), ordinal: 2 });
+    let mut header = header;
+    header.core.epoch.term = Epoch::term_of(header.core.epoch.round(), 2);
+    assert_eq!(contradict(&mut world, &other, &header), 2);
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn another_members_spare_point_is_no_deputys() {
 fn a_roster_with_another_hash_than_the_headers_is_refused() {
     let lies: [fn(&mut ReplicaChunk<S>); 3] = [
         |chunk| drop(chunk.seats.pop()),
-        |chunk| chunk.evicted.push(quiver_ainq::Handle([3; 32])),
+        |chunk| chunk.evicted.push([3; 16]),
         |chunk| {
             let mut seat = chunk.seats.pop().unwrap();
             seat.slot += 5;
@@ -254,32 +254,51 @@ fn a_question_of_one_that_may_not_lead_is_blamed_and_told_nothing() {
     let rival = world.issued("same-ordinal", quiver_ainq::Role::Leader { group: name(GROUP), ordinal: 0 });
     let foreign = world.issued("foreign", quiver_ainq::Role::Leader { group: name("bravo"), ordinal: 3 });
     for (nonce, keypair) in [(1, edge), (2, rival), (3, foreign)] {
-        let nonce = [nonce; 16];
-        let key = keypair.public().encode();
-        let hello = JoinHello { group: name(GROUP), drone: key.clone(), nonce };
-        let hello = Message::<S>::JoinHello(hello).encode(&world.deployment);
-        world.inject(Node::Edge(0), Node::Leader(0), &hello);
-        world.run(Duration::from_millis(10));
-        let challenge = world.recorded.iter().rev().find_map(|flight| match decode(&world, flight) {
-            Message::JoinChallenge(challenge) if challenge.nonce == nonce => Some(challenge),
-            _ => None,
-        });
-        let challenge = challenge.unwrap();
-        let mut asked =
-            StandBy { deputy: key, nonce, challenge: challenge.challenge, number: 1, ..honest.clone() };
-        let mut writer = Writer::new();
-        writer.lp(GROUP.as_bytes()).lp(&challenge.leader.encode()).lp(&asked.deputy);
-        writer.fixed(&nonce).fixed(&asked.challenge).u64(asked.number).u64(asked.received);
-        writer.u64(asked.held.term).u64(asked.held.counter).fixed(&asked.digest);
-        let signature = keypair.sign(&world.deployment, Label::StandBy, &writer.finish(), &mut world.rng);
-        asked.signature = signature.encode();
         let told = answers(&world);
-        let bytes = Message::<S>::StandBy(asked).encode(&world.deployment);
-        world.inject(Node::Edge(0), Node::Leader(0), &bytes);
-        world.run(Duration::from_millis(10));
+        ask(&mut world, nonce, &keypair, &honest);
         assert_eq!(world.blamed_by(Node::Leader(0)).last(), Some(&&Offence::Protocol(Error::NotALeader)));
         assert!(answers(&world) <= told + 1, "beyond the honest deputy's");
         assert_eq!(world.status(0).unwrap().deputies, 1);
+    }
+}
+
+/// Asks the leader 0 as a deputy does, from the connection of the edge 0.
+fn ask(world: &mut World, nonce: u8, keypair: &DroneKeypair<S>, honest: &StandBy) {
+    let nonce = [nonce; 16];
+    let key = keypair.public().encode();
+    let hello = JoinHello { group: name(GROUP), drone: key.clone(), nonce };
+    let hello = Message::<S>::JoinHello(hello).encode(&world.deployment);
+    world.inject(Node::Edge(0), Node::Leader(0), &hello);
+    world.run(Duration::from_millis(10));
+    let challenge = world.recorded.iter().rev().find_map(|flight| match decode(world, flight) {
+        Message::JoinChallenge(challenge) if challenge.nonce == nonce => Some(challenge),
+        _ => None,
+    });
+    let challenge = challenge.unwrap();
+    let mut asked =
+        StandBy { deputy: key, nonce, challenge: challenge.challenge, number: 1, ..honest.clone() };
+    asked.received = 0;
+    let mut writer = Writer::new();
+    writer.lp(GROUP.as_bytes()).lp(&challenge.leader.encode()).lp(&asked.deputy);
+    writer.fixed(&nonce).fixed(&asked.challenge).u64(asked.number).u64(asked.received);
+    writer.u64(asked.held.term).u64(asked.held.counter).fixed(&asked.digest);
+    let signature = keypair.sign(&world.deployment, Label::StandBy, &writer.finish(), &mut world.rng);
+    asked.signature = signature.encode();
+    let bytes = Message::<S>::StandBy(asked).encode(&world.deployment);
+    world.inject(Node::Edge(0), Node::Leader(0), &bytes);
+    world.run(Duration::from_millis(10));
+}
+
+#[test]
+fn a_deputy_with_many_keys_takes_one_place() {
+    let mut world = World::grouped(14, 2, 3);
+    let (_, honest) = question(&world);
+    let role = quiver_ainq::Role::Leader { group: name(GROUP), ordinal: 3 };
+    for nonce in 1..=10 {
+        // The same serial each time.
+        let keypair = world.issued("deputy", role.clone());
+        ask(&mut world, nonce, &keypair, &honest);
+        assert_eq!(world.status(0).unwrap().deputies, 2, "it and the honest one");
     }
 }
 

@@ -79,6 +79,21 @@ fn a_deputy_that_only_heard_the_notice_keeps_the_evicted_out() {
 }
 
 #[test]
+fn evicted_drone_does_not_come_back_under_another_key_after_a_failover() {
+    let mut world = World::grouped(44, 2, 3);
+    world.lead(0, LeaderCommand::Evict(name("edge-1")));
+    world.run_until("the deputy knows", |world| world.held(1) == world.epoch(0));
+    world.crash(Node::Leader(0));
+    world.run_until("the others follow", |world| world.follow(1, [0, 2]));
+    let again = world.add_edge_under_another_key(1);
+    world.run(Duration::from_secs(60));
+    let enrolled = |event: &EdgeEvent| matches!(event, EdgeEvent::Enrolled { .. });
+    assert!(world.edges[again].events.iter().any(enrolled), "{:?}", world.edges[again].events);
+    assert!(world.key(again).is_none() && !world.synced(again), "it is back");
+    assert_eq!(world.status(1).unwrap().members, 2);
+}
+
+#[test]
 fn a_revoked_member_is_on_no_deputys_roster() {
     let mut world = World::grouped(5, 2, 3);
     let serial = world.edges[0].token.token.statement.id;

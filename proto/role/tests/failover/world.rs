@@ -264,6 +264,22 @@ impl World {
 
     pub(crate) fn add_edge(&mut self, text: &str) -> usize {
         let token = self.token(text, Role::Edge);
+        self.add_edge_with(token)
+    }
+
+    /// Another machine that enrols with the token of this edge, at a KGC that has forgotten it: a second key for one drone,
+    /// as every drone of a quorum can make itself.
+    pub(crate) fn add_edge_under_another_key(&mut self, edge: usize) -> usize {
+        let serial = self.edges[edge].token.token.statement.id;
+        self.kgc_records
+            .retain(|record| !matches!(record, KgcRecord::Issued { token_id, .. } if *token_id == serial));
+        self.crash(Node::Kgc);
+        self.start(Node::Kgc);
+        let token = copy(&self.edges[edge].token);
+        self.add_edge_with(token)
+    }
+
+    fn add_edge_with(&mut self, token: IssuedToken<S>) -> usize {
         let edge = self.edges.len();
         self.edges.push(EdgeNode { machine: None, token, state: None, events: Vec::new(), deadline: None });
         self.start(Node::Edge(edge));
@@ -330,6 +346,14 @@ impl World {
         let secret = SecretValue::generate(&mut self.rng);
         let partial = master.issue_partial_key(&self.deployment, &identity, &secret.public(), &mut self.rng);
         partial.verify(&self.deployment, &identity, &secret).unwrap()
+    }
+
+    /// Another key of a drone, as every drone of a quorum can make itself any of several.
+    pub(crate) fn another_key(&mut self, identity: &Identity) -> DroneKeypair<S> {
+        let master = MasterSecret::<S>::decode(&self.master).unwrap();
+        let secret = SecretValue::generate(&mut self.rng);
+        let partial = master.issue_partial_key(&self.deployment, identity, &secret.public(), &mut self.rng);
+        partial.verify(&self.deployment, identity, &secret).unwrap()
     }
 
     /// The public key of a leader, as it tells everybody.

@@ -88,9 +88,14 @@ fn a_drone_without_the_group_in_its_identity_needs_the_operators_word() {
         expiry: crate::world::EPOCH_START + 1_000_000,
     };
     let token = world.operator.issue(&world.deployment, grant, &mut world.rng).unwrap();
+    let serial = token.token.statement.id;
     let guest = world.add_edge_with(token);
     world.run(Duration::from_secs(10));
     assert!(world.edges[guest].events.contains(&EdgeEvent::Refused(Reason::NotAuthorised)));
-    world.lead(LeaderCommand::Allow(Name::new("guest").unwrap()));
+    // Somebody of that name was meant once: what was allowed to it is not allowed to whoever has the name now.
+    world.lead(LeaderCommand::Allow([9; 16]));
+    world.run(Duration::from_secs(30));
+    assert!(!world.synced(guest));
+    world.lead(LeaderCommand::Allow(serial));
     world.run_until("let in", |world| world.synced(guest));
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{DroneKeypair, Epoch, Handle, Name, Slot, Suite};
+use quiver_ainq::{DroneKeypair, Epoch, Name, Serial, Slot, Suite};
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -10,7 +10,7 @@ use super::{LeaderRecord, Spare};
 use crate::snapshot::Snapshot;
 
 /// The form that records have.
-pub(in crate::leader) const VERSION: u8 = 2;
+pub(in crate::leader) const VERSION: u8 = 3;
 
 /// One change. Public keys, points and lists are in their canonical encodings.
 #[derive(Clone, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
@@ -32,7 +32,7 @@ pub(in crate::leader) enum Change {
         public: Vec<u8>,
     },
     Vacated(Slot),
-    Evicted([u8; 32]),
+    Evicted(Serial),
     /// A spare point, or (empty) that the one of this number is spent.
     Spare {
         slot: Slot,
@@ -41,7 +41,7 @@ pub(in crate::leader) enum Change {
         signature: Vec<u8>,
     },
     Pin {
-        serial: [u8; 16],
+        serial: Serial,
         handle: [u8; 32],
     },
     Epoch {
@@ -62,13 +62,13 @@ pub(in crate::leader) enum Change {
     Notice(Vec<u8>),
     /// A leader that contradicted itself, and the proof as a message.
     Refused {
-        handle: [u8; 32],
+        serial: Serial,
         proof: Vec<u8>,
     },
     /// A member that lost its slot because it is away.
     Away {
         name: Vec<u8>,
-        handle: [u8; 32],
+        serial: Serial,
     },
     /// A header of this epoch, which is after the roster held, says that whoever the roster has in these slots is out.
     Departed {
@@ -112,8 +112,8 @@ pub(in crate::leader) fn spare_change<S: Suite>(slot: Slot, spare: &Spare<S>) ->
     Change::Spare { slot, q: spare.q, point, signature: spare.signature.to_vec() }
 }
 
-pub(in crate::leader) fn away_change(name: &Name, handle: &Handle) -> Change {
-    Change::Away { name: name.as_bytes().to_vec(), handle: *handle.as_bytes() }
+pub(in crate::leader) fn away_change(name: &Name, serial: &Serial) -> Change {
+    Change::Away { name: name.as_bytes().to_vec(), serial: *serial }
 }
 
 pub(in crate::leader) fn departed_change(since: Epoch, slots: Vec<Slot>) -> Change {
@@ -124,8 +124,8 @@ pub(in crate::leader) fn held_change(epoch: Epoch, digest: [u8; 32]) -> Change {
     Change::Held { term: epoch.term, counter: epoch.counter, digest }
 }
 
-pub(in crate::leader) fn refused_change(handle: &Handle, proof: &[u8]) -> Change {
-    Change::Refused { handle: *handle.as_bytes(), proof: proof.to_vec() }
+pub(in crate::leader) fn refused_change(serial: &Serial, proof: &[u8]) -> Change {
+    Change::Refused { serial: *serial, proof: proof.to_vec() }
 }
 
 pub(in crate::leader) fn epoch_change(epoch: Epoch, digest: [u8; 32]) -> Change {

@@ -77,9 +77,9 @@ impl<S: Suite> Memory<S> {
                 self.roster.remove(*slot);
                 self.remove_spare(*slot);
             }
-            Change::Evicted(handle) => {
+            Change::Evicted(serial) => {
                 // Of one whose turn had not come there is no record of the slot.
-                if let Some(slot) = self.roster.evict(Handle(*handle)) {
+                if let Some(slot) = self.roster.evict(*serial) {
                     self.remove_spare(slot);
                 }
             }
@@ -93,8 +93,8 @@ impl<S: Suite> Memory<S> {
                 (self.roster, self.spares) = (Roster::new(), Vec::new());
                 self.away.clear();
             }
-            Change::Away { name, handle } => {
-                self.away.insert(Name::from_bytes(name)?, Handle(*handle));
+            Change::Away { name, serial } => {
+                self.away.insert(Name::from_bytes(name)?, *serial);
             }
             Change::Held { term, counter, digest } => {
                 self.hold(Epoch { term: *term, counter: *counter }, *digest);
@@ -120,8 +120,8 @@ impl<S: Suite> Memory<S> {
             Change::Evidence(request) if self.evidence.contains(request) => {}
             Change::Evidence(request) => self.evidence.push(request.clone()),
             Change::Notice(message) => self.notices.recall(deployment, message, &self.roster)?,
-            Change::Refused { handle, proof } => {
-                self.refused.insert(Handle(*handle), proof.clone());
+            Change::Refused { serial, proof } => {
+                self.refused.insert(*serial, proof.clone());
             }
             _ => {}
         }
@@ -129,12 +129,12 @@ impl<S: Suite> Memory<S> {
     }
 
     fn seat(&mut self, slot: Slot, public: DronePublicKey<S>) -> Result<(), RestoreError> {
-        if self.roster.is_evicted(&public.handle()) {
+        if self.roster.is_evicted(&public.identity.serial) {
             // An old change, applied once more over a compacted log: the drone was put out since.
             return Ok(());
         }
         self.away.remove(&public.identity.name);
-        if let Some(former) = self.roster.find(&public.handle()) {
+        if let Some(former) = self.roster.find(&public.identity.serial) {
             self.roster.remove(former);
         }
         self.roster.remove(slot);
