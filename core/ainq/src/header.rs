@@ -33,6 +33,17 @@ pub struct Epoch {
 }
 
 impl Epoch {
+    /// The highest round that anybody believes. Rounds have 48 bits; those above leave room to count on.
+    pub const MAX_ROUND: u64 = 1 << 40;
+    /// The highest counter that anybody believes: no honest term comes near it, and no ratchet that starts at one wraps.
+    pub const MAX_COUNTER: u64 = 1 << 48;
+
+    /// Whether the round and the counter are within their bounds.
+    #[must_use]
+    pub const fn is_within_bounds(&self) -> bool {
+        self.round() <= Self::MAX_ROUND && self.counter <= Self::MAX_COUNTER
+    }
+
     /// The term of a round and a leader's ordinal. A round has 48 bits; those above are cut off.
     #[must_use]
     pub const fn term_of(round: u64, ordinal: u16) -> u64 {

@@ -145,8 +145,11 @@ impl<S: Suite> Leadership<S> {
     ) -> Result<EpochOutput<S>, Error> {
         check_signer(&self.context, keypair, self.epoch.term)?;
         check_times(times)?;
-        let counter = self.epoch.counter.checked_add(1).ok_or(Error::Exhausted)?;
+        let counter = self.epoch.counter.saturating_add(1);
         let epoch = Epoch { term: self.epoch.term, counter };
+        if !epoch.is_within_bounds() {
+            return Err(Error::Exhausted);
+        }
         let freed = batch.freed(&self.roster)?;
         if self.strategy() == StrategyKind::Tree && freed.len() > MAX_TREE_REMOVALS {
             return Err(Error::TooLong { what: "removals of one epoch", limit: MAX_TREE_REMOVALS });

@@ -20,6 +20,8 @@ use crate::{AgreedSecret, Deployment, DronePublicKey, Element, Epoch, Error, Nam
 
 /// How far a ratchet skips forward at once.
 pub const MAX_SKIP: u64 = 1 << 16;
+/// The last step of a ratchet: one behind the last epoch, as `flat` steps after the wrap.
+const LAST: u64 = Epoch::MAX_COUNTER + 1;
 
 /// What is the same in the contexts of all pairs of one epoch that adds members.
 #[derive(Clone, Debug)]
@@ -119,7 +121,13 @@ impl<S: Suite> Ratchet<S> {
         if !S::STRICT_PAPER {
             self.chain = prf(&self.chain, S::ID, "step", &[]);
         }
-        self.u += 1;
+        self.count();
+    }
+
+    /// One step further. It starts at a counter of at most [`Epoch::MAX_COUNTER`], so the end is never reached; there the
+    /// count would stand still, not begin anew.
+    const fn count(&mut self) {
+        self.u = self.u.saturating_add(1);
     }
 
     /// [`pad`](Self::pad), then [`step`](Self::step), with the chain's key hashed once for both.
@@ -129,7 +137,7 @@ impl<S: Suite> Ratchet<S> {
         if !S::STRICT_PAPER {
             self.chain = stepped;
         }
-        self.u += 1;
+        self.count();
         pad
     }
 
@@ -148,10 +156,11 @@ impl<S: Suite> Ratchet<S> {
     /// The chain at `u`.
     ///
     /// # Errors
-    /// [`Error::Stale`] if it is past that, [`Error::Exhausted`] if `u` is more than [`MAX_SKIP`] ahead. Nothing changes then.
+    /// [`Error::Stale`] if it is past that, [`Error::Exhausted`] if `u` is more than [`MAX_SKIP`] ahead or no epoch's. Nothing
+    /// changes then.
     pub fn skip_to(&mut self, u: u64) -> Result<(), Error> {
         let ahead = u.checked_sub(self.u).ok_or(Error::Stale)?;
-        if ahead > MAX_SKIP {
+        if ahead > MAX_SKIP || u > LAST {
             return Err(Error::Exhausted);
         }
         (0..ahead).for_each(|_| self.step());
@@ -174,10 +183,13 @@ impl<S: Suite> Ratchet<S> {
     /// Reads what [`encode`](Self::encode) wrote.
     ///
     /// # Errors
-    /// [`Error::Malformed`].
+    /// [`Error::Malformed`], also for a step that no epoch leads to.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         let u = reader.u64()?;
+        if u > LAST {
+            return Err(Error::Malformed("ratchet"));
+        }
         let (chain, auth) = (Secret::new(reader.array()?), Secret::new(reader.array()?));
         reader.end()?;
         Ok(Self { chain, auth, u, suite: PhantomData })

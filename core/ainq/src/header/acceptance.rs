@@ -121,6 +121,10 @@ pub(crate) fn check_leader(role: &Role, group: &Name, term: u64) -> Result<(), E
 impl<S: Suite> HeaderCore<S> {
     /// Whether the fields fit each other.
     pub(crate) fn check_shape(&self, entries_root: &Digest) -> Result<(), Error> {
+        // Every kind: what is persisted after this counts on from it.
+        if !self.epoch.is_within_bounds() {
+            return Err(Error::Malformed("epoch"));
+        }
         if self.strategy == StrategyKind::Tree && S::STRICT_PAPER {
             return Err(Error::UnsupportedStrategy);
         }

@@ -16,8 +16,8 @@ use super::spreading::Spreading;
 use super::{Leader, LeaderEvent};
 use crate::Now;
 
-/// A round has 48 bits.
-const LAST_ROUND: u64 = (1 << 48) - 1;
+/// Members believe no round above it.
+const LAST_ROUND: u64 = Epoch::MAX_ROUND;
 /// How far a leader opens its first term above the one it remembers. A leader that was restored convicts itself in about one of so
 /// many cases; but leaps add up, and a member that was away while its leader started again and again follows 2^20 rounds at most: with
 /// this, 512 starts.
