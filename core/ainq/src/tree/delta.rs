@@ -69,16 +69,10 @@ impl Delta {
         self.root
     }
 
-    /// Writes the wraps of an epoch down.
+    /// Writes the wraps of an epoch down, which come in their order.
     pub(crate) fn pack(touched: &Touched, wraps: &[Wrapped<[u8; WRAP_LEN]>]) -> Self {
-        let mut masks = alloc::vec![0; masks_len(touched)];
-        for (parent, child) in wraps.iter().map(|wrapped| (wrapped.parent, wrapped.child)) {
-            let bit = bit_of(touched, parent, child);
-            if let Some(byte) = masks.get_mut(bit / 8) {
-                *byte |= 1 << (bit % 8);
-            }
-        }
-        let mut bytes = masks;
+        let mut bytes = alloc::vec![0; masks_len(touched)];
+        set_bits(&mut bytes, touched.refreshed_nodes(), wraps);
         bytes.reserve_exact(wraps.len() * WRAP_LEN);
         wraps.iter().for_each(|wrapped| bytes.extend(wrapped.wrap));
         Self::new(bytes)
@@ -119,12 +113,30 @@ impl View<'_> {
     }
 }
 
+/// Sets the bit of every wrap, in one pass over the nodes of R: their ranks are counted on the way.
+fn set_bits(masks: &mut [u8], nodes: impl Iterator<Item = Node>, wraps: &[Wrapped<[u8; WRAP_LEN]>]) {
+    let mut ranked = (0_usize..).zip(nodes).peekable();
+    for Wrapped { parent, child, .. } in wraps {
+        while ranked.next_if(|(_, node)| node != parent).is_some() {}
+        let Some((rank, _)) = ranked.peek() else { return };
+        let bit = bit_at(*rank, *child);
+        if let Some(byte) = masks.get_mut(bit / 8) {
+            *byte |= 1 << (bit % 8);
+        }
+    }
+}
+
 fn masks_len(touched: &Touched) -> usize {
     (2 * touched.refreshed_len()).div_ceil(8)
 }
 
 fn bit_of(touched: &Touched, parent: Node, child: Node) -> usize {
-    2 * touched.rank(parent) + (child.index & 1) as usize
+    bit_at(touched.rank(parent), child)
+}
+
+/// Two bits for the parent of this rank, of which the second is the right child's.
+const fn bit_at(rank: usize, child: Node) -> usize {
+    2 * rank + (child.index & 1) as usize
 }
 
 /// How many of the first `bits` bits are set.
@@ -133,4 +145,40 @@ fn ones_before(bytes: &[u8], bits: usize) -> usize {
     let ones: u32 = whole.iter().map(|byte| byte.count_ones()).sum();
     let last = rest.first().map_or(0, |byte| (byte & ((1 << (bits % 8)) - 1)).count_ones());
     (ones + last) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::Cell;
+
+    use super::super::algebra::Rules;
+    use super::*;
+    use crate::slots::SlotSet;
+
+    #[test]
+    fn packing_a_thousand_scattered_removals_looks_at_every_node_once() {
+        const HEIGHT: u8 = 17;
+        let removed: SlotSet = (0..1024_u32).map(|number| number * 128 + number % 97).collect();
+        let touched = Touched::new(HEIGHT, HEIGHT, &removed, &SlotSet::new(), Rules::ALL);
+        // Every third child has nobody beneath.
+        let children =
+            touched.refreshed_nodes().flat_map(|parent| parent.children().map(|child| (parent, child)));
+        let wraps: Vec<_> = children
+            .enumerate()
+            .filter(|(number, _)| number % 3 > 0)
+            .map(|(number, (parent, child))| Wrapped { parent, child, wrap: [number as u8; WRAP_LEN] })
+            .collect();
+        let looked_at = Cell::new(0);
+        let counted = touched.refreshed_nodes().inspect(|_| looked_at.set(looked_at.get() + 1));
+        let mut masks = alloc::vec![0; masks_len(&touched)];
+        set_bits(&mut masks, counted, &wraps);
+        assert!(wraps.len() > 10_000);
+        assert!(looked_at.get() <= touched.refreshed_len(), "{} nodes", looked_at.get());
+        let delta = Delta::pack(&touched, &wraps);
+        assert_eq!(delta.as_bytes()[..masks.len()], masks);
+        let view = delta.view(&touched).unwrap();
+        for Wrapped { parent, child, wrap } in wraps.iter().step_by(501) {
+            assert_eq!(view.find(*parent, *child).as_ref(), Some(wrap));
+        }
+    }
 }

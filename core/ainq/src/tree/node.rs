@@ -96,6 +96,12 @@ impl Touched {
         self.refreshed.below(self.height() + 1).len()
     }
 
+    /// R, in the order of level and index.
+    pub(crate) fn refreshed_nodes(&self) -> impl Iterator<Item = Node> + '_ {
+        (1..=self.height())
+            .flat_map(|level| self.refreshed(level).iter().map(move |index| Node { level, index }))
+    }
+
     /// How many nodes R has before `node`, in the order of level and index.
     pub(crate) fn rank(&self, node: Node) -> usize {
         self.refreshed.below(node.level).len() + self.refreshed(node.level).rank(node.index)
