@@ -30,7 +30,7 @@ impl GroupKey {
 
     /// K_g = C ⊕ pad. Nothing says yet that this is the group's key.
     pub(crate) fn unwrap(suite: &'static str, wrap: &[u8; 32], pad: &Secret<32>) -> Self {
-        Self::new(suite, Secret::new(Secret::new(*wrap).xor(pad)))
+        Self::new(suite, pad.unmask(wrap))
     }
 
     /// tag = PRF(K_g, "confirm", D0 ‖ entries_root).

@@ -194,8 +194,8 @@ impl<S: Suite> UnverifiedPartialKey<S> {
         // The drone checks s_i·P = R_i + H0(D_i,R_i,P_i)·P_pub; with P_i on both sides that is (s_i + x_i)·P = Y_i, ...
         let implicit = public.implicit(deployment).map_err(|_| Error::InvalidPartialKey)?;
         // ... whose secret y_i = s_i + x_i is checked against it.
-        let secret = SecretScalar::new(*self.s + *secret_value.scalar().expose())
-            .map_err(|_| Error::InvalidPartialKey)?;
+        let sum = Zeroizing::new(*self.s + *secret_value.scalar().expose());
+        let secret = SecretScalar::new(*sum).map_err(|_| Error::InvalidPartialKey)?;
         if S::mul_base(secret.expose()) != *implicit.point() {
             return Err(Error::InvalidPartialKey);
         }

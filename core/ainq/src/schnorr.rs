@@ -55,7 +55,8 @@ impl<S: Suite> Nonce<S> {
 
     /// k + c·x, using the nonce up.
     pub(crate) fn respond(self, challenge: &S::Scalar, key: &SecretScalar<S>) -> S::Scalar {
-        *self.secret.expose() + *challenge * *key.expose()
+        let product = Zeroizing::new(*challenge * *key.expose());
+        *self.secret.expose() + *product
     }
 
     /// The whole signature, for a challenge that is a function of the commitment.

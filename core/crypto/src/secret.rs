@@ -63,15 +63,28 @@ impl<const N: usize> Secret<N> {
     #[must_use]
     pub fn xor(&self, pad: &Self) -> [u8; N] {
         let mut masked = self.0;
+        pad.apply(&mut masked);
+        masked
+    }
+
+    /// The secret that is `masked` under this one-time pad: `masked ⊕ self`. It is in no place that is not erased.
+    #[must_use]
+    pub fn unmask(&self, masked: &[u8; N]) -> Self {
+        let mut secret = Self(*masked);
+        self.apply(&mut secret.0);
+        secret
+    }
+
+    /// Puts this pad over some bytes.
+    fn apply(&self, masked: &mut [u8; N]) {
         // Words first: most secrets have nothing else.
-        let ((words, rest), (masks, rest_of_pad)) = (masked.as_chunks_mut::<4>(), pad.0.as_chunks::<4>());
+        let ((words, rest), (masks, rest_of_pad)) = (masked.as_chunks_mut::<4>(), self.0.as_chunks::<4>());
         for (word, mask) in words.iter_mut().zip(masks) {
             *word = (u32::from_ne_bytes(*word) ^ u32::from_ne_bytes(*mask)).to_ne_bytes();
         }
         for (byte, mask) in rest.iter_mut().zip(rest_of_pad) {
             *byte ^= mask;
         }
-        masked
     }
 }
 

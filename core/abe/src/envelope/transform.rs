@@ -52,7 +52,7 @@ pub(super) fn decapsulate<K: Kem>(
     let ciphertext = K::decode(parameters, &opening.ciphertext)?;
     let target = K::target(&ciphertext).clone();
     let shared = K::decapsulate(parameters, key, &ciphertext)?;
-    let seed = Secret::new(Secret::new(opening.masked).xor(&mask(&shared, &opening.ciphertext)));
+    let seed = mask(&shared, &opening.ciphertext).unmask(&opening.masked);
     let mut coins = coins::<K>(&seed, &opening.prelude, &target);
     let (again, _) =
         K::encapsulate(parameters, &target, &mut coins).map_err(|_| EnvelopeError::DoesNotOpen)?;

@@ -72,7 +72,7 @@ pub fn key_retrieval<S: Suite>(
     let wrapped = broadcast.wrapped.get(index).ok_or(Error::MissingEntry)?;
     let t = S::agree(own.y.expose(), &broadcast.v)?;
     let mask = mask(&parameters.oracles, leader, &own.member, &broadcast.v, &t, broadcast.t_g);
-    Ok(Secret::new(Secret::new(*wrapped).xor(&mask)))
+    Ok(mask.unmask(wrapped))
 }
 
 impl<S: Suite> GroupState<S> {

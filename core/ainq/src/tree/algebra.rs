@@ -97,13 +97,12 @@ impl<S: Suite> Algebra for HmacXor<S> {
 
     fn unwrap(place: &Place<'_>, under: &Secret<32>, wrap: &[u8; 32]) -> (Secret<32>, Secret<32>) {
         let [pad, stepped] = Self::pad_and_step(place, under);
-        (Secret::new(pad.xor(&Secret::new(*wrap))), stepped)
+        (pad.unmask(wrap), stepped)
     }
 
     fn open(place: &Place<'_>, under: &Secret<32>, wrap: &[u8; 32]) -> Secret<32> {
         let (parent, child) = (place.parent.encode(), place.child.encode());
-        let pad = prf(under, S::ID, WRAP, &[place.d0, &parent, &child]);
-        Secret::new(pad.xor(&Secret::new(*wrap)))
+        prf(under, S::ID, WRAP, &[place.d0, &parent, &child]).unmask(wrap)
     }
 
     fn step(node: Node, key: &Secret<32>) -> Secret<32> {
