@@ -40,6 +40,7 @@ struct Counters {
     send_failures: Counter,
     enrolment_troubles: Counter,
     equivocations: Counter,
+    memberships_dropped: Counter,
     blamed: Counter,
 }
 
@@ -69,6 +70,11 @@ impl Metrics {
                 &self.counters.enrolment_troubles,
             ),
             ("equivocations", "Leaders seen to contradict themselves", &self.counters.equivocations),
+            (
+                "memberships_dropped",
+                "Stored memberships that could not be restored; the drone joined anew",
+                &self.counters.memberships_dropped,
+            ),
             ("blamed_peers", "Offences of peers", &self.counters.blamed),
         ];
         for (name, help, counter) in counters {
@@ -126,6 +132,7 @@ impl Metrics {
             EdgeEvent::Message { .. } => &counters.messages,
             EdgeEvent::SendFailed(_) => &counters.send_failures,
             EdgeEvent::Equivocation { .. } => &counters.equivocations,
+            EdgeEvent::MembershipDropped { .. } => &counters.memberships_dropped,
             _ => return,
         };
         counter.inc();

@@ -114,6 +114,9 @@ impl<S: Suite> Host<Edge<S>> for EdgeHost {
             EdgeEvent::Refused(reason) => self.refused(machine, reason),
             EdgeEvent::EnrolmentTrouble(trouble) => tracing::warn!(%trouble, "enrolment"),
             EdgeEvent::RevocationList { number } => tracing::info!(number, "revocation list in force"),
+            EdgeEvent::MembershipDropped { error } => {
+                tracing::warn!(%error, "the stored membership cannot be restored and is dropped: the drone keeps its key and joins its group anew");
+            }
             EdgeEvent::Equivocation { leader, epoch } => {
                 tracing::error!(%leader, %epoch, "a leader signed two headers for one epoch and is refused for good");
                 self.tell(&json!({"event": "leader refused", "leader": leader.as_str()}));

@@ -10,7 +10,7 @@
 //! | [`EnrolCookie`] | KGC → drone | `EnrolHello` | – (echoes the nonce) |
 //! | [`EnrolRequest`] | drone → KGC | `EnrolCookie` | operator's token, proofs under tsk and x_i |
 //! | [`EnrolReply`] | KGC → drone | `EnrolRequest` | sealed to the drone; the partial key verifies or not |
-//! | [`Refusal`] | service → drone | any request | – (never changes state, only the pace of retries) |
+//! | [`Refusal`] | service → drone | any request | – (sets the pace of retries; `Rejoin` makes a member join anew) |
 //! | [`JoinHello`] | edge → leader | – | – |
 //! | [`JoinChallenge`] | leader → edge | `JoinHello` | – (the header of the welcome is signed) |
 //! | [`JoinRequest`] | edge → leader | `JoinChallenge` | signature `join`, challenge |

@@ -6,7 +6,8 @@ use core::time::Duration;
 
 use crate::{MessageError, wire};
 
-/// Why a service refuses. Never authenticated: a receiver changes no state on it, only the pace of its retries.
+/// Why a service refuses. Never authenticated: it sets the pace of a receiver's retries and, as [`Rejoin`](Self::Rejoin) in
+/// answer to a member's own question, makes it give up its membership and join anew. It ends no enrolment and costs no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the Display text of each variant says it")]

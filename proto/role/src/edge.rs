@@ -11,6 +11,7 @@ mod enrolling;
 mod enveloping;
 mod failover;
 mod following;
+mod history;
 mod holding;
 mod interface;
 mod joining;
@@ -40,9 +41,10 @@ use self::anonymous::Unnamed;
 pub use self::anonymous::{AnonymousConfig, Ending};
 #[cfg(feature = "captured")]
 pub use self::captured::CapturedState;
+use self::history::History;
 pub use self::interface::{EdgeCommand, EdgeConfig, EdgeEvent, EdgeTiming};
 use self::joining::Joining;
-use self::member::{KeptHeader, Member};
+use self::member::Member;
 pub use self::provisioning::{MAX_PROVISIONING_LEN, Provisioning, ProvisioningError, RadioPlace};
 use self::spares::Spares;
 use crate::backoff::{Backoff, due, earlier};
@@ -70,10 +72,8 @@ pub struct Edge<S: Suite> {
     /// Connected leaders, the one to talk to first.
     leaders: Vec<Peer>,
     wanted: Option<Name>,
-    /// The newest epoch ever accepted in a group: epochs never go back, also across memberships.
-    newest: Option<(Name, Epoch)>,
-    /// The newest header, while no member: to be shown to a leader that has forgotten how far its group is.
-    last_header: Option<KeptHeader<S>>,
+    /// How far each group was when this drone was in it.
+    history: History<S>,
     /// The leader that is likely to speak next, with its Y once a header of it was believed: decoding its key and computing
     /// Y for every header would be most of what following costs. What is believed does not depend on it.
     expected: Option<Box<DronePublicKey<S>>>,
@@ -139,7 +139,8 @@ impl<S: Suite> Edge<S> {
     /// An edge that starts from what it persisted, or from nothing.
     ///
     /// # Errors
-    /// If the stored state is damaged, of another deployment, or does not hold.
+    /// If the stored state is damaged, of another version or deployment, or does not hold. A membership that cannot be restored is
+    /// no error: it is dropped, as [`EdgeEvent::MembershipDropped`] says, and the edge joins anew.
     pub fn new(config: EdgeConfig<S>, state: Option<&Snapshot>) -> Result<Self, RestoreError> {
         match state {
             Some(snapshot) => Self::restore(config, snapshot),
@@ -162,8 +163,7 @@ impl<S: Suite> Edge<S> {
             refused: Refused::new(),
             leaders: Vec::new(),
             wanted: config.group.clone(),
-            newest: None,
-            last_header: None,
+            history: History::new(),
             expected: None,
             standing: Standing::Outside { retry: None, backoff },
             spares: Spares::new(),
@@ -317,7 +317,7 @@ impl<S: Suite> Edge<S> {
     fn stand_outside_until(&mut self, retry: Option<Duration>, backoff: Backoff) {
         let outside = Standing::Outside { retry, backoff };
         if let Standing::Member(member) = core::mem::replace(&mut self.standing, outside) {
-            self.last_header = Some(member.header);
+            self.history.keep(member.header);
         }
     }
 

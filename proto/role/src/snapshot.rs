@@ -32,9 +32,19 @@ impl fmt::Debug for Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
-    /// Not what this version wrote.
-    #[error("the stored state is damaged or of another version")]
+    /// Not what any version wrote.
+    #[error("the stored state is damaged")]
     Damaged,
+    /// Written in another form than this program reads.
+    #[error(
+        "the stored state has form {found}, and this program reads form {expected}: start the version that wrote it, or enrol anew"
+    )]
+    OtherVersion {
+        /// The form that it has.
+        found: u8,
+        /// The form that is read.
+        expected: u8,
+    },
     /// Written for another suite or deployment.
     #[error("the stored state belongs to another deployment or suite")]
     Foreign,

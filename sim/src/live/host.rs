@@ -135,6 +135,9 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
             EdgeEvent::SendFailed(why) => self.reports.offence(&drone_name(index), &why),
             EdgeEvent::Blamed { offence, .. } => self.reports.offence(&drone_name(index), &offence),
             EdgeEvent::RevocationList { .. } => {}
+            EdgeEvent::MembershipDropped { error } => {
+                self.reports.offence(&drone_name(index), &format!("membership dropped: {error}"));
+            }
             EdgeEvent::Equivocation { leader, epoch } => {
                 self.reports.offence(&drone_name(index), &format!("{leader} contradicted itself at {epoch}"));
             }

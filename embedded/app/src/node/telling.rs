@@ -69,6 +69,9 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 self.tell_line(format_args!("trouble {trouble:?}"));
             }
             EdgeEvent::RevocationList { number } => self.tell_line(format_args!("revocations {number}")),
+            EdgeEvent::MembershipDropped { error } => {
+                self.tell_line(format_args!("fault membership dropped: {error}"));
+            }
             EdgeEvent::Equivocation { leader, epoch } => {
                 let (term, counter) = (epoch.term, epoch.counter);
                 self.tell_line(format_args!("equivocation {leader} {term}.{counter}"));

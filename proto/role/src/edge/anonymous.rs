@@ -431,7 +431,6 @@ mod with_abke {
             member.answered(now, self.config.timing.probe);
             let slot = member.membership.slot();
             self.standing = Standing::Member(member);
-            self.last_header = None;
             if let Some(unnamed) = &mut self.anonymous {
                 unnamed.run = Run::Member;
             }

@@ -51,8 +51,13 @@ impl<S: Suite> Edge<S> {
         match self.step(now, &mut rekey.header, rekey.part.as_ref()) {
             Err(Offence::Equivocation) => self.contradicted(now, from, &rekey.header, rng),
             Err(offence) => {
+                // A genuine header, but an entry of no use: the leader is asked, for nobody signs entries.
+                let asks = offence == Offence::Protocol(Error::WrongSpare);
                 self.of_no_use(from, &offence);
                 self.behind(now, from, &rekey.header, offence);
+                if asks {
+                    self.catch_up(now, rng);
+                }
             }
             Ok(step) => self.take(now, from, step, &rekey.header, rng),
         }
@@ -115,8 +120,14 @@ impl<S: Suite> Edge<S> {
         if matches!(part, Some(Part::Delta(_) | Part::Path(_))) && !tree {
             return Err(Error::UnsupportedStrategy);
         }
+        // Before any of them is kept: the header binds its wraps, whichever term it is of.
+        if let Some(Part::Delta(delta)) = part
+            && delta.root() != header.header().entries_root
+        {
+            return Err(Error::WrongWraps);
+        }
         match (core.kind, part) {
-            (Kind::Rekey, Some(Part::Delta(delta))) if !same_term || !builds_on(member, header, delta)? => {
+            (Kind::Rekey, Some(Part::Delta(delta))) if !same_term || !builds_on(member, header) => {
                 let removed = same_term && core.removed.contains(slot);
                 let early = || Step::Early(Early { header: header.clone(), delta: delta.clone() });
                 return Ok(if removed { Step::Removed } else { early() });
@@ -128,22 +139,22 @@ impl<S: Suite> Edge<S> {
         }
         let Some(part) = part else { return Ok(Step::Ask) };
         let spare = match part {
+            // Nobody signs entries: another member's says nothing about us.
+            Part::Entry(entry) if entry.slot != slot => return Err(Error::WrongSlot),
             Part::Entry(entry) => self.spare_for(core.kind, entry)?,
             _ => None,
         };
-        if matches!(part, Part::Entry(Entry { q: Some(_), .. })) && spare.is_none() {
-            return Ok(Step::TooFar);
-        }
         self.reach(member, header, spare, part).map(Step::Newer)
     }
 
-    /// The spare pair that an entry asks for; none if it asks for none, or for one that is gone.
+    /// The spare pair that an entry asks for; `None` if it asks for none.
     fn spare_for(&self, kind: Kind, entry: &Entry) -> Result<Option<&SparePair<S>>, Error> {
         match entry.q {
             Some(_) if kind == Kind::Rekey => Err(Error::Malformed("entry")),
-            // Never published by us: the entry, which nobody signs, was altered.
-            Some(q) if q >= self.spares.next_q => Err(Error::WrongSpare),
-            q => Ok(q.and_then(|q| self.spares.numbered(q))),
+            None => Ok(None),
+            // Never published by us, or gone: the entry was altered, or the leader's copy of the group is old. Which of the two
+            // shows when the leader is asked.
+            Some(q) => self.spares.numbered(q).map(Some).ok_or(Error::WrongSpare),
         }
     }
 
@@ -266,7 +277,7 @@ impl<S: Suite> Edge<S> {
         rng: &mut dyn CryptoRngCore,
     ) {
         let core = &header.core;
-        self.newest = Some((core.group.clone(), core.epoch));
+        self.history.accept(&core.group, core.epoch);
         self.expect(&core.leader);
         self.persist();
         let Standing::Member(member) = &mut self.standing else {

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{Delta, Error, Part, Suite, VerifiedHeader};
+use quiver_ainq::{Delta, Part, Suite, VerifiedHeader};
 use rand_core::CryptoRngCore;
 
 use super::{Edge, Member, Standing};
@@ -49,17 +49,10 @@ impl<S: Suite> HeldBack<S> {
     }
 }
 
-/// Whether these wraps can be of use to the member as it is; and they are those that the header binds.
-pub(super) fn builds_on<S: Suite>(
-    member: &Member<S>,
-    header: &VerifiedHeader<S>,
-    delta: &Delta,
-) -> Result<bool, Error> {
-    if delta.root() != header.header().entries_root {
-        return Err(Error::WrongWraps);
-    }
+/// Whether the wraps of this epoch can be of use to the member as it is.
+pub(super) fn builds_on<S: Suite>(member: &Member<S>, header: &VerifiedHeader<S>) -> bool {
     let membership = &member.membership;
-    Ok(membership.has_path() && header.core().prev == *membership.digest())
+    membership.has_path() && header.core().prev == *membership.digest()
 }
 
 impl<S: Suite> Edge<S> {

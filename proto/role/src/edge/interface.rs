@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, Epoch, IssuedToken, Name, Slot, Suite};
+use quiver_ainq::{Deployment, Epoch, Error, IssuedToken, Name, Slot, Suite};
 use quiver_message::Reason;
 
 #[cfg(feature = "abe")]
@@ -130,6 +130,12 @@ pub enum EdgeEvent {
     RevocationList {
         /// Its number.
         number: u64,
+    },
+    /// The stored membership cannot be restored and is dropped. The drone keeps its key and what it knows of its groups, and joins
+    /// anew.
+    MembershipDropped {
+        /// What is wrong with it.
+        error: Error,
     },
     /// A leader signed two different headers for one epoch. It is refused for good.
     Equivocation {

@@ -165,7 +165,6 @@ impl<S: Suite> Edge<S> {
                 member.anchored = true;
                 member.answered(now, self.config.timing.probe);
                 self.standing = Standing::Member(member);
-                self.last_header = None;
                 self.spares.delivered();
                 self.activated(now, from, &welcome.header, false, rng);
                 self.prefer(from);
@@ -180,7 +179,9 @@ impl<S: Suite> Edge<S> {
 
     /// A leader that lets us in with an epoch below one that we held has forgotten how far its group is: it is shown.
     fn show_last(&mut self, from: Peer, offence: &Offence) {
-        let header = self.last_header.clone().filter(|_| *offence == Offence::Protocol(Error::Stale));
+        let Standing::Joining(joining) = &self.standing else { return };
+        let header = self.history.header_in(&joining.group).cloned();
+        let header = header.filter(|_| *offence == Offence::Protocol(Error::Stale));
         if let Some(header) = header.filter(|_| self.leaders.contains(&from)) {
             self.show(from, &header);
         }
@@ -210,7 +211,7 @@ impl<S: Suite> Edge<S> {
 
     /// The newest epoch ever accepted in this group.
     pub(super) fn newest_in(&self, group: &Name) -> Option<Epoch> {
-        self.newest.as_ref().filter(|(seen, _)| seen == group).map(|(_, epoch)| *epoch)
+        self.history.newest_in(group)
     }
 
     /// A refusal is not authenticated: it sets the pace of retries and may make a member ask to join again, no more.

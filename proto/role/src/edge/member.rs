@@ -55,6 +55,11 @@ impl<S: Suite> KeptHeader<S> {
         Self { bytes: header.encode(deployment).into(), suite: PhantomData }
     }
 
+    /// A header that was stored. Nothing says yet that it decodes.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.into(), suite: PhantomData }
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -17,7 +17,7 @@ impl<S: Suite> Edge<S> {
         self.expected = None;
         let header = match &mut self.standing {
             Standing::Member(member) => Some(&mut member.header),
-            _ => self.last_header.as_mut(),
+            _ => self.history.last_header(),
         };
         if let Some(header) = header {
             header.share(shared);

@@ -114,8 +114,10 @@ impl<S: Suite> Edge<S> {
         if to.is_empty() {
             return;
         }
+        // Only who persists draws one: what is shown here is durable.
+        let Some(current) = &self.spares.current else { return };
         let (group, slot) = (member.membership.group().clone(), member.membership.slot());
-        let spare = self.spares.current(rng).statement(keypair, &self.config.deployment, &group, rng);
+        let spare = current.statement(keypair, &self.config.deployment, &group, rng);
         let message = Message::SparePublication(SparePublication { group, slot, spare });
         let message = message.encode(&self.config.deployment);
         for peer in to {

@@ -4,14 +4,16 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    DroneKeypair, DronePublicKey, Epoch, Header, Membership, Name, PendingEnrolment, Serial, SparePair, Suite,
+    DroneKeypair, DronePublicKey, Epoch, Error, Header, Membership, Name, PendingEnrolment, Serial,
+    SparePair, Suite,
 };
 use quiver_crypto::erase;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use super::history::Past;
 use super::member::KeptHeader;
-use super::{Edge, EdgeConfig, Member, Standing};
+use super::{Edge, EdgeConfig, EdgeEvent, Member, Standing};
 use crate::enrollee::Enrollee;
 use crate::snapshot::{RestoreError, Snapshot};
 
@@ -39,10 +41,9 @@ struct Stored<'a> {
     #[serde(with = "serde_bytes")]
     spare: Option<Vec<u8>>,
     next_q: u64,
-    newest: Option<(&'a str, u64, u64)>,
-    /// The newest header, also while no member.
-    #[serde(borrow, with = "serde_bytes")]
-    header: Option<&'a [u8]>,
+    /// The newest epoch of each group, and its header, which may be missing; that of the membership at the end.
+    #[serde(borrow)]
+    newest: Vec<(&'a str, u64, u64, &'a [u8])>,
     #[serde(with = "serde_bytes")]
     membership: Option<Vec<u8>>,
     /// Leaders that contradicted themselves: serial, and where the proof has its place in a leader's memory nothing.
@@ -64,10 +65,12 @@ impl Stored<'_> {
     fn longest(&self) -> usize {
         let owned = [&self.pending, &self.public, &self.secret, &self.spare, &self.membership];
         let owned = owned.into_iter().flatten().map(Vec::len);
-        let shared = [self.revocations, self.header].into_iter().flatten().map(<[u8]>::len);
-        let names = self.wanted.into_iter().chain(self.newest.map(|(group, ..)| group)).map(str::len);
+        let shared =
+            self.revocations.into_iter().chain([self.wanted.unwrap_or_default().as_bytes()]).map(<[u8]>::len);
+        let newest =
+            self.newest.iter().map(|(group, _, _, header)| group.len() + header.len() + 4 * LONGEST_NUMBER);
         let refused = self.refused.iter().map(|(serial, proof)| serial.len() + proof.len() + LONGEST_NUMBER);
-        20 * LONGEST_NUMBER + owned.chain(shared).chain(names).chain(refused).sum::<usize>()
+        20 * LONGEST_NUMBER + owned.chain(shared).chain(newest).chain(refused).sum::<usize>()
     }
 }
 
@@ -100,12 +103,18 @@ fn taken(mut secret: Zeroizing<Vec<u8>>) -> Vec<u8> {
 impl<S: Suite> Edge<S> {
     /// The state to make durable before anything that depends on it is sent.
     pub(super) fn snapshot(&self) -> Snapshot {
-        let (header, membership) = match &self.standing {
+        let (held, membership) = match &self.standing {
             // Without a name a membership does not outlive the process.
-            Standing::Member(member) if self.is_anonymous() => (Some(&member.header), None),
-            Standing::Member(member) => (Some(&member.header), Some(taken(member.membership.encode()))),
-            _ => (self.last_header.as_ref(), None),
+            Standing::Member(member) if self.is_anonymous() => (Some(member), None),
+            Standing::Member(member) => (Some(member), Some(taken(member.membership.encode()))),
+            _ => (None, None),
         };
+        let newest = self.history.iter().map(|past| {
+            let held = held.filter(|member| *member.membership.group() == past.group);
+            let header = held.map(|member| &member.header).or(past.header.as_ref());
+            let header = header.map(KeptHeader::bytes).unwrap_or_default();
+            (past.group.as_str(), past.epoch.term, past.epoch.counter, header)
+        });
         let stored = Stored {
             boot_no: self.boot_no,
             pending: self.enrollee.as_ref().map(|enrollee| taken(enrollee.encode())),
@@ -115,8 +124,7 @@ impl<S: Suite> Edge<S> {
             wanted: self.wanted.as_ref().map(Name::as_str),
             spare: self.spares.current.as_ref().map(|spare| taken(spare.encode())),
             next_q: self.spares.next_q,
-            newest: self.newest.as_ref().map(|(group, epoch)| (group.as_str(), epoch.term, epoch.counter)),
-            header: header.map(KeptHeader::bytes),
+            newest: newest.collect(),
             membership,
             refused: self.refused.iter().map(|(serial, proof)| (*serial, proof)).collect(),
         };
@@ -130,8 +138,11 @@ impl<S: Suite> Edge<S> {
     /// Puts a machine together from what it persisted.
     pub(super) fn restore(config: EdgeConfig<S>, snapshot: &Snapshot) -> Result<Self, RestoreError> {
         let (head, rest) = snapshot.as_bytes().split_at_checked(HEAD_LEN).ok_or(RestoreError::Damaged)?;
+        let (found, fingerprint) = head.split_first().ok_or(RestoreError::Damaged)?;
+        if *found != VERSION {
+            return Err(RestoreError::OtherVersion { found: *found, expected: VERSION });
+        }
         let stored: Stored<'_> = postcard::from_bytes(rest).map_err(|_| RestoreError::Damaged)?;
-        let fingerprint = head.strip_prefix(&[VERSION]).ok_or(RestoreError::Damaged)?;
         if fingerprint != config.deployment.fingerprint() {
             return Err(RestoreError::Foreign);
         }
@@ -140,8 +151,10 @@ impl<S: Suite> Edge<S> {
         edge.wanted = stored.wanted.map(Name::new).transpose()?;
         edge.spares.current = stored.spare.as_deref().map(SparePair::decode).transpose()?;
         edge.spares.next_q = stored.next_q;
-        if let Some((group, term, counter)) = stored.newest {
-            edge.newest = Some((Name::new(group)?, Epoch { term, counter }));
+        for (group, term, counter, header) in &stored.newest {
+            let epoch = Epoch { term: *term, counter: *counter };
+            let header = (!header.is_empty()).then(|| KeptHeader::from_bytes(header));
+            edge.history.push(Past { group: Name::new(group)?, epoch, header });
         }
         if let Some(list) = stored.revocations {
             edge.revocations.offer(&edge.config.deployment, list)?;
@@ -150,7 +163,10 @@ impl<S: Suite> Edge<S> {
             edge.refused.insert(*serial, Vec::new());
         }
         edge.restore_keys(&stored)?;
-        edge.restore_membership(&stored)?;
+        // What a leader had a part in costs the membership at most, never the key or what else is known.
+        if let Err(error) = edge.restore_membership(&stored) {
+            edge.out.event(EdgeEvent::MembershipDropped { error });
+        }
         Ok(edge)
     }
 
@@ -166,18 +182,17 @@ impl<S: Suite> Edge<S> {
         Ok(())
     }
 
-    fn restore_membership(&mut self, stored: &Stored<'_>) -> Result<(), RestoreError> {
-        let Some(header) = stored.header else { return Ok(()) };
-        let header = Header::decode(header, &self.config.deployment)?;
-        self.expected = Some(Box::new(header.core.leader.clone()));
-        let header = KeptHeader::new(&header, &self.config.deployment);
-        let Some(membership) = &stored.membership else {
-            self.last_header = Some(header);
-            return Ok(());
+    /// The membership, and who is likely to speak next. Nothing changes if it does not hold.
+    fn restore_membership(&mut self, stored: &Stored<'_>) -> Result<(), Error> {
+        let Some(kept) = self.history.last_header().cloned() else {
+            return stored.membership.as_ref().map_or(Ok(()), |_| Err(Error::Malformed("header")));
         };
-        let membership = Membership::restore(membership)?;
+        let header = Header::decode(kept.bytes(), &self.config.deployment)?;
+        let membership = stored.membership.as_deref().map(Membership::restore).transpose()?;
+        self.expected = Some(Box::new(header.core.leader));
+        let Some(membership) = membership else { return Ok(()) };
         let backoff = self.backoff();
-        let mut member = Member::new(membership, header, backoff);
+        let mut member = Member::new(membership, kept, backoff);
         member.leaving = stored.wanted.is_none().then_some(core::time::Duration::ZERO);
         self.standing = Standing::Member(member);
         // It may not have been acknowledged.

@@ -6,6 +6,7 @@ mod enrolling;
 mod evicting;
 mod grouping;
 mod hostile;
+mod hostile_leader;
 mod misled;
 mod recovering;
 mod restarting;

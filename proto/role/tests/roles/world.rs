@@ -66,7 +66,7 @@ pub(crate) struct World {
     pub(crate) rng: ChaCha20Rng,
     pub(crate) deployment: Deployment<S>,
     pub(crate) operator: OperatorSecretKey<S>,
-    master: Vec<u8>,
+    pub(crate) master: Vec<u8>,
     pub(crate) kgc: Option<Kgc<S>>,
     pub(crate) kgc_records: Vec<KgcRecord>,
     pub(crate) kgc_events: Vec<KgcEvent>,

@@ -50,7 +50,9 @@ impl<S: Suite> Memory<S> {
     /// Whose memory this is, and what the KGC said.
     fn apply_to_self(&mut self, deployment: &Deployment<S>, change: &Change) -> Result<(), RestoreError> {
         match change {
-            Change::Origin { version, .. } if *version != VERSION => return Err(RestoreError::Damaged),
+            Change::Origin { version, .. } if *version != VERSION => {
+                return Err(RestoreError::OtherVersion { found: *version, expected: VERSION });
+            }
             Change::Origin { deployment: origin, .. } if *origin != deployment.fingerprint() => {
                 return Err(RestoreError::Foreign);
             }

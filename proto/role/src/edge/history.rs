@@ -1,0 +1,124 @@
+//! How far each group was when this drone was in it: epochs never go back, also across memberships (docs/protocol.md, "Epochs").
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{Epoch, MAX_GROUPS, Name, Suite};
+
+use super::member::KeptHeader;
+
+/// Bytes of the longest header that is kept of a group that was left for another. A usual one has 400 to 600.
+const MAX_HEADER_LEN: usize = 1024;
+
+/// The newest epoch ever accepted in each group, the group that the drone was in last at the end. As many as an identity names;
+/// of more the one it was in the longest ago is forgotten.
+#[derive(Debug)]
+pub(super) struct History<S: Suite>(Vec<Past<S>>);
+
+/// What is remembered of a group.
+#[derive(Debug)]
+pub(super) struct Past<S: Suite> {
+    pub(super) group: Name,
+    pub(super) epoch: Epoch,
+    /// The header of that epoch, while no member of the group: to be shown to a leader that has forgotten how far its group is.
+    pub(super) header: Option<KeptHeader<S>>,
+}
+
+impl<S: Suite> History<S> {
+    pub(super) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Past<S>> {
+        self.0.iter()
+    }
+
+    fn find(&self, group: &Name) -> Option<&Past<S>> {
+        self.0.iter().find(|past| past.group == *group)
+    }
+
+    /// The newest epoch ever accepted in this group.
+    pub(super) fn newest_in(&self, group: &Name) -> Option<Epoch> {
+        self.find(group).map(|past| past.epoch)
+    }
+
+    /// Its header, unless the drone is a member there.
+    pub(super) fn header_in(&self, group: &Name) -> Option<&KeptHeader<S>> {
+        self.find(group)?.header.as_ref()
+    }
+
+    /// The header of the group that the drone was in last, unless it is a member there.
+    pub(super) fn last_header(&mut self) -> Option<&mut KeptHeader<S>> {
+        self.0.last_mut()?.header.as_mut()
+    }
+
+    /// Remembers an epoch of the group that the drone is in now; its header is the member's.
+    pub(super) fn accept(&mut self, group: &Name, epoch: Epoch) {
+        if let Some(last) = self.0.last_mut().filter(|last| last.group == *group) {
+            (last.epoch, last.header) = (epoch, None);
+            return;
+        }
+        self.0.retain(|past| past.group != *group);
+        if let Some(last) = self.0.last_mut() {
+            last.header.take_if(|header| header.bytes().len() > MAX_HEADER_LEN);
+        }
+        self.push(Past { group: group.clone(), epoch, header: None });
+    }
+
+    /// Takes in what was stored, in its order.
+    pub(super) fn push(&mut self, past: Past<S>) {
+        if self.0.len() >= MAX_GROUPS {
+            self.0.remove(0);
+        }
+        // Mostly there is one, and a list grows to four.
+        self.0.reserve_exact(1);
+        self.0.push(past);
+    }
+
+    /// The membership in the last group has ended with this header.
+    pub(super) fn keep(&mut self, header: KeptHeader<S>) {
+        if let Some(last) = self.0.last_mut() {
+            last.header = Some(header);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use quiver_ainq::Ristretto255;
+
+    use super::*;
+
+    fn group(number: u64) -> Name {
+        Name::new(&format!("group-{number}")).unwrap()
+    }
+
+    fn epoch(counter: u64) -> Epoch {
+        Epoch { term: 1 << 16, counter }
+    }
+
+    #[test]
+    fn of_more_groups_than_an_identity_names_the_one_left_longest_ago_is_forgotten() {
+        let mut history = History::<Ristretto255>::new();
+        let groups = MAX_GROUPS as u64;
+        (0..groups).for_each(|number| history.accept(&group(number), epoch(number)));
+        history.accept(&group(0), epoch(100));
+        history.accept(&group(groups), epoch(1));
+        assert_eq!(history.iter().count(), MAX_GROUPS);
+        assert_eq!(history.newest_in(&group(1)), None);
+        assert_eq!(history.newest_in(&group(0)), Some(epoch(100)));
+        assert_eq!(history.newest_in(&group(2)), Some(epoch(2)));
+    }
+
+    #[test]
+    fn long_headers_are_kept_of_the_last_group_alone() {
+        let mut history = History::<Ristretto255>::new();
+        for (number, len) in [(0, 500), (1, MAX_HEADER_LEN + 1), (2, MAX_HEADER_LEN + 1)] {
+            history.accept(&group(number), epoch(1));
+            history.keep(KeptHeader::from_bytes(&alloc::vec![0; len]));
+        }
+        let kept = |number| history.header_in(&group(number)).is_some();
+        assert_eq!([0, 1, 2].map(kept), [true, false, true]);
+    }
+}
