@@ -72,7 +72,9 @@ fn drain(node: &mut QuorumNode<S>, stored: &mut Stored) -> Vec<(Peer, Vec<u8>)> 
         match node.poll_output() {
             Output::Timeout(_) => return sent,
             Output::Transmit { to: Destination::Peer(peer), payload } => sent.push((peer, payload)),
-            Output::Transmit { .. } | Output::Block(_) => panic!("members talk to members alone"),
+            Output::Transmit { .. } | Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {
+                panic!("members talk to members alone")
+            }
             Output::Persist(record) => drop(stored.insert(kind(&record), record)),
             Output::Event(_) => {}
         }

@@ -179,7 +179,7 @@ fn drain<M: Machine>(machine: &mut M) -> (Vec<Vec<u8>>, Vec<M::Event>) {
             Output::Timeout(_) => return (sent, events),
             Output::Transmit { payload, .. } => sent.push(payload),
             Output::Event(event) => events.push(event),
-            Output::Persist(_) | Output::Block(_) => {}
+            Output::Persist(_) | Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {}
         }
     }
 }

@@ -225,6 +225,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 Output::Transmit { to, payload } => self.held = Some((to, payload)),
                 Output::Event(event) => self.tell(event),
                 Output::Block(peer) => self.block(peer),
+                // A board serves nobody.
+                Output::Relay { .. } | Output::Penalize { .. } => {}
                 Output::Timeout(at) => {
                     self.deadline = at;
                     return self.save(now).await;

@@ -265,7 +265,8 @@ fn outputs<M: Machine>(machine: &mut M, sent: &mut Vec<(Destination, Vec<u8>)>) 
             Output::Persist(record) => records.push(record),
             Output::Transmit { to, payload } => sent.push((to, payload)),
             Output::Event(event) => events.push(event),
-            Output::Block(peer) => panic!("{peer:?} is blocked"),
+            Output::Block(peer) | Output::Penalize { peer, .. } => panic!("{peer:?} is cut off"),
+            Output::Relay { .. } => {}
             Output::Timeout(deadline) => return (events, records, deadline),
         }
     }

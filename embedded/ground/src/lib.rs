@@ -290,7 +290,7 @@ impl Ground {
                 }
                 Output::Event(event) => self.leader_events.push(event),
                 Output::Persist(record) => self.leader_records.push(record),
-                Output::Block(_) => {}
+                Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {}
             }
         }
     }

@@ -104,7 +104,7 @@ impl<M: Player> Deck<M> {
                     sent.push((to, payload));
                 }
                 Output::Event(event) => M::observe(&mut self.witness, &event),
-                Output::Block(_) => {}
+                Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {}
                 Output::Timeout(deadline) => {
                     self.deadline = deadline;
                     return sent;

@@ -212,6 +212,8 @@ impl<S: QuorumSuite> QuorumCentre<S> {
                 Output::Persist(record) => Output::Persist(QuorumCentreRecord::Node(record)),
                 Output::Transmit { to, payload } => Output::Transmit { to, payload },
                 Output::Block(peer) => Output::Block(peer),
+                Output::Relay { peer, allowed } => Output::Relay { peer, allowed },
+                Output::Penalize { peer, misdeed } => Output::Penalize { peer, misdeed },
                 Output::Event(event) => {
                     self.react(now, &event, rng);
                     Output::Event(QuorumCentreEvent::Node(event))
@@ -240,6 +242,8 @@ impl<S: QuorumSuite> QuorumCentre<S> {
                 Output::Persist(record) => Output::Persist(QuorumCentreRecord::Centre(record)),
                 Output::Transmit { to, payload } => Output::Transmit { to, payload },
                 Output::Block(peer) => Output::Block(peer),
+                Output::Relay { peer, allowed } => Output::Relay { peer, allowed },
+                Output::Penalize { peer, misdeed } => Output::Penalize { peer, misdeed },
                 Output::Event(event) => {
                     if matches!(event, CentreEvent::Kgc(KgcEvent::Equivocation { .. })) {
                         let prove = QuorumCommand::Prove(heard.to_vec());

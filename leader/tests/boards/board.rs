@@ -390,6 +390,7 @@ impl Running {
                     let _ = to.map(|to| self.endpoint.send(&ToGateway::Transmit { to, payload }));
                 }
                 Output::Event(event) => self.note(event),
+                Output::Relay { .. } | Output::Penalize { .. } => {}
                 Output::Block(peer) => {
                     let number = self.partners.number(peer);
                     let _ = number.map(|peer| self.endpoint.send(&ToGateway::Block { peer }));

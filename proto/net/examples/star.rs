@@ -55,6 +55,7 @@ impl Machine for Counter {
         match input {
             Input::Connected { peer, route } => {
                 self.partner = Some(peer);
+                self.outputs.push_back(Output::Relay { peer, allowed: true });
                 if route == Route::Leader {
                     self.tally.connected.fetch_add(1, Ordering::SeqCst);
                 }

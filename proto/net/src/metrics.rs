@@ -1,8 +1,17 @@
 //! Counters of a node.
 
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
+
+/// What a peer was disconnected for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Misconduct {
+    /// `forgery` or `garbage`.
+    pub kind: &'static str,
+}
 
 /// What a node has done so far. Bytes are bytes of messages, without what transports add.
 ///
@@ -23,6 +32,10 @@ pub struct NetMetrics {
     pub group_relayed: Counter,
     /// Group messages not relayed because their source exceeded its rate.
     pub group_throttled: Counter,
+    /// Group messages neither relayed nor taken because the machine does not know their source.
+    pub group_ignored: Counter,
+    /// Peers disconnected and refused for a while, by what they did.
+    pub penalties: Family<Misconduct, Counter>,
     /// Connection attempts to configured addresses.
     pub dials: Counter,
     /// Attempts that failed.
@@ -68,6 +81,11 @@ impl NetMetrics {
                 "Group messages not relayed for their source's rate",
                 &self.group_throttled,
             ),
+            (
+                "group_messages_ignored",
+                "Group messages neither relayed nor taken: their source has not shown who it is",
+                &self.group_ignored,
+            ),
             ("dials", "Connection attempts to configured addresses", &self.dials),
             ("dial_failures", "Failed connection attempts to configured addresses", &self.dial_failures),
             ("connections_opened", "Connections opened, either way", &self.connections_opened),
@@ -80,6 +98,11 @@ impl NetMetrics {
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
         }
+        registry.register(
+            "penalties",
+            "Peers disconnected and refused for a while, by what they did",
+            self.penalties.clone(),
+        );
         registry.register(
             "unstored_records",
             "Records that must survive a crash and cannot be stored at present; nothing is sent meanwhile",

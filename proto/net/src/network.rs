@@ -18,7 +18,7 @@ use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{self, Swarm};
 use libp2p::{Multiaddr, PeerId};
 use quiver_role::machine::KgcId;
-use quiver_role::{MAX_MESSAGE_LEN, Peer, Route, Via};
+use quiver_role::{MAX_MESSAGE_LEN, Misdeed, Peer, Route, Via};
 use rand::Rng;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -30,9 +30,10 @@ use crate::config::{Limits, NodeConfig, Tuning};
 use crate::dial::{Attempt, Dialler, Unreached};
 use crate::error::NetError;
 use crate::frame::Frame;
-use crate::metrics::NetMetrics;
+use crate::metrics::{Misconduct, NetMetrics};
 use crate::outbox::Outbox;
 use crate::peers::Peers;
+use crate::penalties::Penalties;
 use crate::request::RequestId;
 use crate::{listen, transport};
 use twins::Twins;
@@ -111,6 +112,7 @@ pub(crate) struct Network {
     members: HashMap<PeerId, KgcId>,
     /// Blocked peers, oldest first.
     blocked: VecDeque<PeerId>,
+    penalties: Penalties,
     listeners: Vec<ListenerId>,
     incoming: VecDeque<Incoming>,
     /// Answers not yet on the wire.
@@ -145,6 +147,7 @@ impl Network {
             nonce: rand::rngs::OsRng.r#gen(),
             members: config.members.iter().map(|(kgc, peer)| (*peer, *kgc)).collect(),
             blocked: VecDeque::new(),
+            penalties: Penalties::new(config.limits.blocked),
             listeners,
             incoming: VecDeque::new(),
             answering: HashSet::new(),
@@ -214,12 +217,20 @@ impl Network {
         self.outbox.expire(&mut self.peers, &mut self.swarm.behaviour_mut().messages, now);
         self.asking.tick(&self.peers, self.swarm.behaviour_mut().clocks.as_mut(), now);
         self.look_for_twins(now);
+        for id in self.penalties.ended(now) {
+            self.admit_again(id);
+        }
     }
 
     /// When something is due next.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
-        let wanted =
-            [self.outbox.wake_at(), self.dialler.wake_at(), self.asking.wake_at(), self.twins.wake_at()];
+        let wanted = [
+            self.outbox.wake_at(),
+            self.dialler.wake_at(),
+            self.asking.wake_at(),
+            self.twins.wake_at(),
+            self.penalties.wake_at(),
+        ];
         wanted.into_iter().flatten().min()
     }
 
@@ -301,7 +312,8 @@ impl Network {
             partner.queue.clear();
         }
         let list = &mut self.swarm.behaviour_mut().blocked;
-        if !list.block_peer(id) {
+        // It may serve a penalty.
+        if !list.block_peer(id) && self.blocked.contains(&id) {
             return;
         }
         self.metrics.blocked.inc();
@@ -312,6 +324,40 @@ impl Network {
             list.unblock_peer(oldest);
         }
         tracing::info!(peer = peer.0, %id, "blocked");
+    }
+
+    /// Whether a peer's group messages are passed on.
+    pub(crate) fn set_relayed(&mut self, peer: Peer, relayed: bool) {
+        if let Some(partner) = self.peers.id(peer).and_then(|id| self.peers.partner(&id)) {
+            partner.relayed = relayed;
+        }
+    }
+
+    /// Disconnects a peer that dialled us and refuses it for a while. Those that we dialled are needed.
+    pub(crate) fn penalize(&mut self, peer: Peer, misdeed: Misdeed) {
+        let Some(id) = self.peers.id(peer) else { return };
+        let Some(partner) = self.peers.partner(&id) else { return };
+        if partner.route != Route::Inbound || partner.blocked {
+            return;
+        }
+        partner.blocked = true;
+        partner.queue.clear();
+        let (pause, released) = self.penalties.add(id, Instant::now());
+        self.swarm.behaviour_mut().blocked.block_peer(id);
+        if let Some(released) = released {
+            self.admit_again(released);
+        }
+        let kind = misdeed.as_str();
+        self.metrics.penalties.get_or_create(&Misconduct { kind }).inc();
+        let seconds = pause.as_secs();
+        tracing::warn!(peer = peer.0, %id, kind, seconds, "peer disconnected and refused for a while");
+    }
+
+    /// A penalty is over. Who is blocked for good stays so.
+    fn admit_again(&mut self, id: PeerId) {
+        if !self.blocked.contains(&id) {
+            self.swarm.behaviour_mut().blocked.unblock_peer(id);
+        }
     }
 
     /// Whether all that was to be sent has left, as far as can be known.

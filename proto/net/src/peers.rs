@@ -20,6 +20,8 @@ pub(crate) struct Partner {
     pub(crate) in_flight: Vec<OutboundRequestId>,
     /// Blocked: the connection is about to close and nothing is exchanged any more.
     pub(crate) blocked: bool,
+    /// Whether the machine has the peer's group messages passed on.
+    pub(crate) relayed: bool,
     subscribed: bool,
     bucket: Option<Bucket>,
 }
@@ -52,6 +54,8 @@ impl Peers {
             Some(partner) if partner.route == Route::Inbound && route != Route::Inbound => {
                 let old = std::mem::replace(&mut partner.handle, fresh);
                 partner.route = route;
+                // The machine knows nothing of the new handle yet.
+                partner.relayed = false;
                 self.by_handle.remove(&old);
                 Arrived::Better { old, new: fresh }
             }
@@ -143,6 +147,7 @@ impl Partner {
             queue: VecDeque::new(),
             in_flight: Vec::new(),
             blocked: false,
+            relayed: false,
             subscribed: false,
             bucket: None,
         }

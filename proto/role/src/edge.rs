@@ -32,7 +32,7 @@ use quiver_ainq::{
     Deployment, DroneKeypair, DronePublicKey, Epoch, IssuedToken, Name, Slot, Suite, UnixTime,
 };
 use quiver_crypto::Secret;
-use quiver_message::{Message, MessageError, RevocationQuery};
+use quiver_message::{Message, MessageError};
 use rand_core::CryptoRngCore;
 
 #[cfg(feature = "abke")]
@@ -49,11 +49,11 @@ pub use self::provisioning::{MAX_PROVISIONING_LEN, Provisioning, ProvisioningErr
 use self::spares::Spares;
 use crate::backoff::{Backoff, due, earlier};
 use crate::enrollee::Enrollee;
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, is_publication};
 use crate::refused::Refused;
 use crate::revocations::Revocations;
 pub use crate::snapshot::RestoreError;
-use crate::{Input, Kgcs, Machine, Now, Offence, Output, Peer, Route, Snapshot};
+use crate::{Input, Kgcs, Machine, Now, Offence, Output, Peer, Route, Snapshot, Via};
 
 /// An edge drone as a machine.
 #[derive(Debug)]
@@ -322,7 +322,7 @@ impl<S: Suite> Edge<S> {
     }
 
     #[inline(never)]
-    fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
+    fn received(&mut self, now: Now, (from, via): (Peer, Via), bytes: &[u8], rng: &mut dyn CryptoRngCore) {
         let deployment = &self.config.deployment;
         let message = match Message::decode_expecting(deployment, bytes, self.expected.as_deref()) {
             Ok(message) => message,
@@ -330,6 +330,10 @@ impl<S: Suite> Edge<S> {
             Err(MessageError::NoBody) if cfg!(not(feature = "services")) => return,
             Err(error) => return self.blame(from, error),
         };
+        // docs/protocol.md, "What comes by the group": nobody is answered for it.
+        if via == Via::Group && !is_publication(&message) {
+            return;
+        }
         match message {
             Message::EnrolCookie(_) | Message::EnrolReply(_) => self.enrolling(now, from, &message, rng),
             #[cfg(feature = "threshold")]
@@ -344,7 +348,7 @@ impl<S: Suite> Edge<S> {
             Message::Refusal(refusal) => self.refused(now, from, &refusal, rng),
             Message::JoinChallenge(challenge) => self.challenged(now, from, &challenge, rng),
             Message::Welcome(mut welcome) => self.welcomed(now, from, &mut welcome, rng),
-            Message::Rekey(mut rekey) => self.rekeyed(now, from, &mut rekey, rng),
+            Message::Rekey(mut rekey) => self.rekeyed(now, (from, via), &mut rekey, rng),
             Message::CatchUpReply(mut reply) => self.caught_up(now, from, &mut reply, rng),
             Message::SpareAck(ack) => self.spare_acknowledged(from, &ack),
             Message::EvictionNotice(notice) => self.eviction_notice(now, from, &notice),
@@ -354,17 +358,10 @@ impl<S: Suite> Edge<S> {
             Message::OpeningRequest(request) => self.opening_request(now, &request),
             Message::GroupMessage(message) => self.hear(now, from, &message, rng),
             Message::RevocationList(list) => self.revocation_list(now, from, &list.list),
-            Message::RevocationQuery(query) => self.revocation_query(from, &query),
             Message::EquivocationProof(proof) => {
                 let _ = self.equivocation(now, from, *proof, rng);
             }
             _ => self.blame(from, Offence::OutOfPlace("message to an edge")),
-        }
-    }
-
-    fn revocation_query(&mut self, from: Peer, query: &RevocationQuery) {
-        if let Some(list) = self.revocations.answer(query) {
-            self.out.send(&self.config.deployment, from, &list);
         }
     }
 
@@ -463,7 +460,7 @@ impl<S: Suite> Machine for Edge<S> {
             Input::Timeout => {}
             Input::Connected { peer, route } => self.connected(now, peer, route, rng),
             Input::Disconnected { peer } => self.disconnected(now, peer, rng),
-            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
+            Input::Received { from, via, bytes } => self.received(now, (from, via), bytes, rng),
             Input::Command(command) => self.command(now, command, rng),
         }
         self.tick(now, rng);

@@ -19,11 +19,13 @@ use self::registry::Registry;
 use self::rounds::Rounds;
 use crate::backoff::{due, earlier};
 use crate::cookie::{CookieJar, LIFETIME};
+use crate::misdeeds::Misdeeds;
 use crate::outbox::Outbox;
-use crate::revocations::Revocations;
+use crate::revocations::{ANSWERS, Revocations};
 pub use crate::snapshot::RestoreError;
+use crate::token_bucket::TokenBuckets;
 use crate::voucher::vouched;
-use crate::{Input, Machine, Master, MasterShare, Now, Offence, Output, Peer};
+use crate::{Input, Machine, Master, MasterShare, Now, Offence, Output, Peer, Via};
 
 /// The Key Generation Centre as a machine.
 #[derive(Debug)]
@@ -36,6 +38,9 @@ pub struct Kgc<S: Suite> {
     revocations: Revocations<S>,
     /// Who asked for revocation lists and is still connected: told when a new one is signed.
     listeners: alloc::collections::BTreeSet<Peer>,
+    /// Revocation lists that each peer may be sent.
+    answers: TokenBuckets,
+    misdeeds: Misdeeds,
     /// When to renew the revocation list, once the time is known.
     renewal: Option<Duration>,
     started: bool,
@@ -61,6 +66,8 @@ impl<S: Suite> Kgc<S> {
             rounds: Rounds::new(),
             revocations: Revocations::new(),
             listeners: alloc::collections::BTreeSet::new(),
+            answers: TokenBuckets::new(ANSWERS),
+            misdeeds: Misdeeds::default(),
             renewal: None,
             started: false,
             out: Outbox::new(),
@@ -140,7 +147,11 @@ impl<S: Suite> Kgc<S> {
             Message::EnrolHello(hello) => self.enrol_hello(now, from, &hello),
             Message::EnrolRequest(request) => self.enrol_request(now, from, &request, rng),
             Message::EnrolSigning(signing) => self.enrol_signing(now, from, &signing, rng),
-            Message::RevocationQuery(query) => self.revocation_query(from, &query),
+            Message::RevocationQuery(query) => {
+                if self.answers.take(now.monotonic, from) {
+                    self.revocation_query(from, &query);
+                }
+            }
             Message::EquivocationProof(proof) => self.equivocation(now, from, *proof, rng),
             _ => self.blame(from, Offence::OutOfPlace("message to a KGC")),
         }
@@ -162,6 +173,9 @@ impl<S: Suite> Kgc<S> {
     }
 
     pub(crate) fn blame(&mut self, peer: Peer, offence: Offence) {
+        if let Some(misdeed) = self.misdeeds.weigh(peer, &offence) {
+            self.out.penalize(peer, misdeed);
+        }
         self.out.event(KgcEvent::Blamed { peer, offence });
     }
 }
@@ -175,9 +189,13 @@ impl<S: Suite> Machine for Kgc<S> {
         match input {
             Input::Timeout | Input::Connected { .. } => {}
             Input::Disconnected { peer } => {
+                self.answers.disconnected(peer);
+                self.misdeeds.disconnected(peer);
                 self.listeners.remove(&peer);
                 self.rounds.disconnected(peer);
             }
+            // A KGC is in no group.
+            Input::Received { via: Via::Group, .. } => {}
             Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
             Input::Command(KgcCommand::RevokeDrones { handles, serials }) => {
                 self.revoke_drones(now, handles, serials, rng);

@@ -22,6 +22,7 @@ mod members;
 mod memory;
 mod notices;
 mod opening;
+mod relays;
 mod replica;
 mod revoking;
 mod rivals;
@@ -53,6 +54,7 @@ use self::hints::Hints;
 pub use self::interface::{LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming};
 use self::links::Links;
 use self::memory::{Change, Memory};
+use self::relays::Relays;
 use self::rivals::Outbidding;
 use self::standby::Standby;
 pub use self::status::{Laggard, LeaderStatus, Stance};
@@ -60,10 +62,13 @@ use self::waiting::Waiting;
 use crate::backoff::{due, earlier};
 use crate::cookie::CookieJar;
 use crate::enrollee::Enrollee;
-use crate::outbox::Outbox;
+use crate::misdeeds::Misdeeds;
+use crate::outbox::{Outbox, is_publication};
+use crate::revocations::ANSWERS;
 pub use crate::snapshot::RestoreError;
 use crate::speech::Voice;
-use crate::{Input, Machine, Now, Offence, Output, Peer, Route};
+use crate::token_bucket::TokenBuckets;
+use crate::{Input, Machine, Now, Offence, Output, Peer, Route, Via};
 
 /// A team leader as a machine.
 #[derive(Debug)]
@@ -86,6 +91,15 @@ pub struct Leader<S: Suite> {
     hints: Hints,
     links: Links,
     waiting: Waiting<S>,
+    /// By which way the message came that is being taken.
+    via: Via,
+    relays: Relays,
+    misdeeds: Misdeeds,
+    /// Revocation lists that each peer may be sent.
+    list_answers: TokenBuckets,
+    /// Questions of each peer that are answered: all, and those that nothing authenticates.
+    catch_ups: TokenBuckets,
+    bare_catch_ups: TokenBuckets,
     leaves: BTreeSet<Slot>,
     /// Changes that the next epochs make, one after another and at once.
     backlog: Backlog<S>,
@@ -138,6 +152,12 @@ impl<S: Suite> Leader<S> {
             hints: Hints::default(),
             links: Links::default(),
             waiting: Waiting::new(config.max_members, config.timing.challenge_lifetime()),
+            via: Via::Peer,
+            relays: Relays::default(),
+            misdeeds: Misdeeds::default(),
+            list_answers: TokenBuckets::new(ANSWERS),
+            catch_ups: TokenBuckets::new(members::CATCH_UPS),
+            bare_catch_ups: TokenBuckets::new(members::BARE_CATCH_UPS),
             leaves: BTreeSet::new(),
             backlog: Backlog::new(),
             restart_renewal: None,
@@ -167,6 +187,13 @@ impl<S: Suite> Leader<S> {
     }
 
     fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
+        let offence = offence.into();
+        self.penalize(peer, &offence);
+        self.report_offence(peer, offence);
+    }
+
+    /// Blames a peer for what an honest one may have sent too, because it could not know better.
+    fn report_offence(&mut self, peer: Peer, offence: impl Into<Offence>) {
         self.out.event(LeaderEvent::Blamed { peer, offence: offence.into() });
     }
 
@@ -214,6 +241,7 @@ impl<S: Suite> Leader<S> {
     fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) {
         self.kgcs.remove(&peer);
         self.leaders.remove(&peer);
+        self.forget_stranger(peer);
         self.deputies.disconnected(peer);
         self.standby.disconnected(now, peer);
         self.hints.disconnect(peer);
@@ -230,6 +258,10 @@ impl<S: Suite> Leader<S> {
             Ok(message) => message,
             Err(error) => return self.blame(from, error),
         };
+        // docs/protocol.md, "What comes by the group": nobody is answered for it.
+        if self.via == Via::Group && !is_publication(&message) {
+            return;
+        }
         match message {
             Message::JoinHello(hello) => self.join_hello(now, from, &hello),
             Message::JoinRequest(request) => self.join_request(now, from, &request),
@@ -245,7 +277,7 @@ impl<S: Suite> Leader<S> {
             Message::Envelope(envelope) => self.envelope(now, from, &envelope),
             Message::OpeningRequest(request) => self.opening_request(now, &request),
             Message::GroupMessage(message) => self.hear(now, from, &message),
-            Message::RevocationQuery(query) => self.revocation_query(from, &query),
+            Message::RevocationQuery(query) => self.revocation_query(now, from, &query),
             Message::RevocationList(list) => self.revocation_list(now, from, &list.list, rng),
             Message::Rekey(rekey) => self.rival(now, from, &rekey.header, rng),
             Message::StandBy(question) => self.stand_by(now, from, &question, rng),
@@ -383,10 +415,15 @@ impl<S: Suite> Machine for Leader<S> {
             Input::Timeout => {}
             Input::Connected { peer, route } => self.connected(now, peer, route, rng),
             Input::Disconnected { peer } => self.disconnected(now, peer, rng),
-            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
+            Input::Received { from, via, bytes } => {
+                self.via = via;
+                self.received(now, from, bytes, rng);
+                self.via = Via::Peer;
+            }
             Input::Command(command) => self.command(now, command, rng),
         }
         self.tick(now, rng);
+        self.settle_relays();
     }
 
     fn poll_output(&mut self) -> Output<LeaderEvent, LeaderRecord> {

@@ -39,6 +39,8 @@ mod kgcs;
 #[cfg(feature = "services")]
 pub mod leader;
 pub mod machine;
+#[cfg(feature = "services")]
+mod misdeeds;
 mod offence;
 mod outbox;
 #[cfg(feature = "quorum")]
@@ -52,6 +54,8 @@ mod speech;
 mod statements;
 #[cfg(feature = "threshold")]
 pub mod threshold;
+#[cfg(feature = "services")]
+mod token_bucket;
 #[cfg(feature = "services")]
 mod voucher;
 
@@ -68,7 +72,7 @@ pub use kgcs::Kgcs;
 #[cfg(feature = "services")]
 pub use leader::{Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord};
 pub use machine::{
-    CLOCK_TOLERANCE, Destination, Input, MAX_MESSAGE_LEN, Machine, Now, Output, Peer, Route, Via,
+    CLOCK_TOLERANCE, Destination, Input, MAX_MESSAGE_LEN, Machine, Misdeed, Now, Output, Peer, Route, Via,
 };
 pub use offence::Offence;
 pub use quiver_message::Reason;

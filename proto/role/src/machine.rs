@@ -98,6 +98,26 @@ pub enum Destination {
     Group,
 }
 
+/// What a peer is disconnected for: no honest one does it, whenever its messages come and whatever was said to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Misdeed {
+    /// It sent, over its own connection, a signature that is none.
+    Forgery,
+    /// It sent many messages that cannot be read, or whose authentication codes do not verify.
+    Garbage,
+}
+
+impl Misdeed {
+    /// Its name in metrics and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Forgery => "forgery",
+            Self::Garbage => "garbage",
+        }
+    }
+}
+
 /// What a machine wants done, in order.
 #[derive(Debug)]
 pub enum Output<E, R> {
@@ -114,6 +134,21 @@ pub enum Output<E, R> {
     Event(E),
     /// Disconnect this peer and never talk to it again.
     Block(Peer),
+    /// Whether a hub passes this peer's group messages on, and takes them itself. Nobody's are unless the machine says so;
+    /// it ends with the connection.
+    Relay {
+        /// Whose.
+        peer: Peer,
+        /// Whether it is.
+        allowed: bool,
+    },
+    /// Disconnect this peer and refuse it for a while: for longer each time. A driver disconnects nobody whom it dialled.
+    Penalize {
+        /// Whom.
+        peer: Peer,
+        /// For what.
+        misdeed: Misdeed,
+    },
     /// Nothing more to do until an input comes or the monotonic clock reaches the deadline.
     Timeout(Option<Duration>),
 }
@@ -126,6 +161,8 @@ impl<E, R> Output<E, R> {
             Self::Transmit { to, payload } => Output::Transmit { to, payload },
             Self::Event(what) => Output::Event(event(what)),
             Self::Block(peer) => Output::Block(peer),
+            Self::Relay { peer, allowed } => Output::Relay { peer, allowed },
+            Self::Penalize { peer, misdeed } => Output::Penalize { peer, misdeed },
             Self::Timeout(deadline) => Output::Timeout(deadline),
         }
     }

@@ -7,7 +7,32 @@ use core::time::Duration;
 use quiver_ainq::{Deployment, Suite};
 use quiver_message::Message;
 
+#[cfg(feature = "services")]
+use crate::Misdeed;
 use crate::{Destination, Output, Peer};
+
+/// Whether a message may come by the group: others are for one peer, and who publishes them wants many to answer.
+pub(crate) const fn is_publication<S: Suite>(message: &Message<S>) -> bool {
+    let envelope = {
+        #[cfg(feature = "abe")]
+        {
+            matches!(message, Message::Envelope(_) | Message::OpeningRequest(_))
+        }
+        #[cfg(not(feature = "abe"))]
+        {
+            false
+        }
+    };
+    envelope
+        || matches!(
+            message,
+            Message::Rekey(_)
+                | Message::GroupMessage(_)
+                | Message::EvictionNotice(_)
+                | Message::RevocationList(_)
+                | Message::EquivocationProof(_)
+        )
+}
 
 /// The queue behind `poll_output`.
 #[derive(Debug)]
@@ -52,6 +77,16 @@ impl<E, R> Outbox<E, R> {
     #[cfg(feature = "services")]
     pub(crate) fn block(&mut self, peer: Peer) {
         self.queue.push_back(Output::Block(peer));
+    }
+
+    #[cfg(feature = "services")]
+    pub(crate) fn relay(&mut self, peer: Peer, allowed: bool) {
+        self.queue.push_back(Output::Relay { peer, allowed });
+    }
+
+    #[cfg(feature = "services")]
+    pub(crate) fn penalize(&mut self, peer: Peer, misdeed: Misdeed) {
+        self.queue.push_back(Output::Penalize { peer, misdeed });
     }
 
     /// The next output, or the deadline to wait for.

@@ -5,10 +5,16 @@ use alloc::boxed::Box;
 use quiver_ainq::{
     Deployment, DronePublicKey, Error, RevocationList, SignedRevocationList, Suite, VerifiedRevocationList,
 };
+#[cfg(feature = "services")]
 use quiver_message::{Message, RevocationQuery};
 
 /// What is held before any list was seen.
 static NONE: RevocationList = RevocationList::empty();
+
+/// How often a peer is sent the list: it is up to 1 MiB for a question of a few bytes.
+#[cfg(feature = "services")]
+pub(crate) const ANSWERS: crate::token_bucket::Rate =
+    crate::token_bucket::Rate { burst: 4, refill: core::time::Duration::from_secs(15) };
 
 /// The newest verified list seen, if any. Its number never goes back.
 #[derive(Debug)]
@@ -37,6 +43,7 @@ impl<S: Suite> Revocations<S> {
         self.newest.as_deref().map(VerifiedRevocationList::bytes)
     }
 
+    #[cfg(feature = "services")]
     /// What to answer to somebody who holds the list of this number: ours, if it is newer.
     pub(crate) fn answer(&self, query: &RevocationQuery) -> Option<Message<S>> {
         let newer = self.newest.as_ref().filter(|list| list.number > query.number)?;
@@ -50,7 +57,12 @@ impl<S: Suite> Revocations<S> {
 
     /// Takes a list from anywhere: kept if it verifies and is newer. Returns whether it was.
     pub(crate) fn offer(&mut self, deployment: &Deployment<S>, bytes: &[u8]) -> Result<bool, Error> {
-        let list = SignedRevocationList::<S>::decode(bytes)?.verify(deployment)?;
+        let list = SignedRevocationList::<S>::decode(bytes)?;
+        // What is not newer, or does not claim to be, costs no curve arithmetic.
+        if list.claimed_number() <= self.number() {
+            return Ok(false);
+        }
+        let list = list.verify(deployment)?;
         let newer = list.number > self.number();
         if newer {
             self.newest = Some(Box::new(list));

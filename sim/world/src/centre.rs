@@ -118,6 +118,8 @@ impl<S: Suite> Machine for Centre<S> {
             Output::Transmit { to, payload } => return self.transmit(to, payload),
             Output::Event(event) => return Output::Event(event.into()),
             Output::Block(peer) => return Output::Block(peer),
+            Output::Relay { peer, allowed } => return Output::Relay { peer, allowed },
+            Output::Penalize { peer, misdeed } => return Output::Penalize { peer, misdeed },
             Output::Timeout(_) => {}
         }
         match self.kgc.poll_output() {
@@ -125,6 +127,8 @@ impl<S: Suite> Machine for Centre<S> {
             Output::Transmit { to, payload } => self.transmit(to, payload),
             Output::Event(event) => Output::Event(event.into()),
             Output::Block(peer) => Output::Block(peer),
+            Output::Relay { peer, allowed } => Output::Relay { peer, allowed },
+            Output::Penalize { peer, misdeed } => Output::Penalize { peer, misdeed },
             Output::Timeout(deadline) => Output::Timeout(deadline),
         }
     }

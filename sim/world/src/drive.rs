@@ -71,6 +71,15 @@ pub enum Effect {
     Reported(Box<NodeEvent>),
     /// It cut a connection for good.
     Blocked(Peer),
+    /// It cut a connection for a while.
+    Penalized(Peer),
+    /// It passes on a peer's group messages from now on, or no more.
+    Relayed {
+        /// Whose.
+        peer: Peer,
+        /// Whether it does.
+        allowed: bool,
+    },
     /// Its disk took a record not: it stands still until it does.
     Stalled,
     /// It died before its next output.
@@ -234,6 +243,8 @@ where
             Output::Transmit { to, payload } => Effect::Sent { to, payload: payload.into() },
             Output::Event(event) => Effect::Reported(Box::new(event.into())),
             Output::Block(peer) => Effect::Blocked(peer),
+            Output::Penalize { peer, .. } => Effect::Penalized(peer),
+            Output::Relay { peer, allowed } => Effect::Relayed { peer, allowed },
             Output::Timeout(_) => return Ok(()),
         };
         self.outcome.effects.push(effect);

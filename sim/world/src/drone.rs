@@ -154,6 +154,8 @@ impl<S: Suite> Desk<S> {
                 Ok(Output::Event(NodeEvent::Collector(event)))
             }
             Output::Block(peer) => Ok(Output::Block(peer)),
+            Output::Relay { peer, allowed } => Ok(Output::Relay { peer, allowed }),
+            Output::Penalize { peer, misdeed } => Ok(Output::Penalize { peer, misdeed }),
             Output::Timeout(deadline) => Err(deadline),
         }
     }
@@ -184,6 +186,8 @@ impl<S: Suite> Machine for Drone<S> {
                 return Output::Event(event.into());
             }
             Output::Block(peer) => return Output::Block(peer),
+            Output::Relay { peer, allowed } => return Output::Relay { peer, allowed },
+            Output::Penalize { peer, misdeed } => return Output::Penalize { peer, misdeed },
             Output::Timeout(deadline) => deadline,
         };
         let Some(desk) = &mut self.desk else { return Output::Timeout(edge) };

@@ -236,6 +236,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 Output::Transmit { to: Destination::Group, .. } => {}
                 Output::Transmit { to, payload } => self.transmit(to, payload),
                 Output::Block(peer) => self.block(peer),
+                // A board serves nobody.
+                Output::Relay { .. } | Output::Penalize { .. } => {}
                 Output::Event(event) => self.fetch_event(now, event).await,
                 Output::Timeout(at) => {
                     self.attributes.deadline = at;

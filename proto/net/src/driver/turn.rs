@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use quiver_role::{Destination, Input, Machine, Output, Peer, Route, Via};
+use quiver_role::{Destination, Input, Machine, Misdeed, Output, Peer, Route, Via};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tracing::Span;
@@ -45,6 +45,14 @@ pub(super) enum Action<E> {
     },
     Block {
         peer: Peer,
+    },
+    Relay {
+        peer: Peer,
+        allowed: bool,
+    },
+    Penalize {
+        peer: Peer,
+        misdeed: Misdeed,
     },
     /// With the request that it is about.
     Event(E, Option<RequestId>),
@@ -214,6 +222,8 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 Output::Transmit { to: Destination::Group, payload } => Action::Publish { message: payload },
                 Output::Event(event) => Action::Event(event, cause.id()),
                 Output::Block(peer) => Action::Block { peer },
+                Output::Relay { peer, allowed } => Action::Relay { peer, allowed },
+                Output::Penalize { peer, misdeed } => Action::Penalize { peer, misdeed },
                 Output::Timeout(at) => {
                     self.deadline = at.and_then(|at| self.clock.instant(at));
                     break;
@@ -255,6 +265,8 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                     self.network.publish(&message);
                 }
                 Action::Block { peer } => self.network.block(peer),
+                Action::Relay { peer, allowed } => self.network.set_relayed(peer, allowed),
+                Action::Penalize { peer, misdeed } => self.network.penalize(peer, misdeed),
                 Action::Event(event, request) => {
                     let span = request.map(|id| id.span());
                     let _within = span.as_ref().map(Span::enter);

@@ -181,7 +181,8 @@ impl Network {
     fn on_group_message(&mut self, from: PeerId, id: &gossipsub::MessageId, mut data: Vec<u8>) {
         use gossipsub::MessageAcceptance;
         let well_formed = data.len() >= NONCE_LEN && data.len() - NONCE_LEN <= quiver_role::MAX_MESSAGE_LEN;
-        let within_rate = well_formed && self.is_within_rate(&from, data.len());
+        let known = self.is_relayed(&from);
+        let within_rate = well_formed && known && self.is_within_rate(&from, data.len());
         let acceptance = match self.tuning {
             _ if !well_formed => MessageAcceptance::Reject,
             Tuning::Hub { .. } if within_rate => MessageAcceptance::Accept,
@@ -197,11 +198,21 @@ impl Network {
         }
         if !well_formed {
             self.metrics.refused.inc();
+        } else if !known {
+            self.metrics.group_ignored.inc();
         } else if within_rate {
             data.drain(..NONCE_LEN);
             self.deliver(&from, Via::Group, data, None, None);
         } else {
             self.metrics.group_throttled.inc();
+        }
+    }
+
+    /// A hub takes and passes on group messages of those whom its machine knows.
+    fn is_relayed(&mut self, from: &PeerId) -> bool {
+        match self.tuning {
+            Tuning::Spoke => true,
+            Tuning::Hub { .. } => self.peers.partner(from).is_some_and(|partner| partner.relayed),
         }
     }
 

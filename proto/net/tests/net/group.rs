@@ -150,3 +150,35 @@ async fn group_message_without_listeners_is_no_error() {
     leader.order(Order::TellAll(b"still here".to_vec())).await;
     edge.hears_message(b"still here").await;
 }
+
+/// Two spokes, the first of which the hub's machine does not know.
+async fn stranger_and_member(transport: Transport) -> (Running, Running, Running) {
+    let (mut leader, mut edges) = star(transport, 2).await;
+    let (member, stranger) = (edges.pop().unwrap(), edges.pop().unwrap());
+    stranger.order(Order::Tell(Route::Leader, b"do not know me".to_vec())).await;
+    leader.hears_message(b"do not know me").await;
+    (leader, stranger, member)
+}
+
+#[tokio::test]
+async fn group_messages_of_a_stranger_are_neither_relayed_nor_taken() {
+    let (mut leader, stranger, mut member) = stranger_and_member(Transport::Tcp).await;
+    let relayed = leader.handle.metrics().group_relayed.get();
+    for number in 0..20_u8 {
+        stranger.order(Order::Shout(vec![b's', number])).await;
+    }
+    sleep(Duration::from_millis(500)).await;
+    let strange = |events: Vec<Heard>| {
+        let strange =
+            |event: &&Heard| matches!(event, Heard::Message(_, bytes) if bytes.first() == Some(&b's'));
+        events.iter().filter(strange).count()
+    };
+    assert_eq!((strange(leader.heard()), strange(member.heard())), (0, 0));
+    assert_eq!(leader.handle.metrics().group_relayed.get(), relayed);
+    assert_eq!(leader.handle.metrics().group_ignored.get(), 20);
+    // It still listens, and members are still heard by it.
+    let mut stranger = stranger;
+    member.order(Order::Shout(b"a member".to_vec())).await;
+    leader.hears_message(b"a member").await;
+    stranger.hears_message(b"a member").await;
+}

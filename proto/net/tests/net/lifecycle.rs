@@ -178,3 +178,26 @@ async fn node_that_both_sides_dial_is_one_peer_with_the_better_route() {
     two.hears_message(b"ask").await;
     one.hears_message(b"answer").await;
 }
+
+#[tokio::test]
+async fn penalised_peer_is_cut_off_for_a_while_and_comes_back() {
+    let (mut leader, mut edge) = pair(Transport::Tcp).await;
+    edge.order(Order::Tell(Route::Leader, b"penalize me".to_vec())).await;
+    leader.disconnects().await;
+    edge.disconnects().await;
+    let kind = quiver_net::Misconduct { kind: "forgery" };
+    assert_eq!(leader.handle.metrics().penalties.get_or_create(&kind).get(), 1);
+    // It dials on, in vain until the penalty is over.
+    leader.connects(Route::Inbound).await;
+    assert!(edge.handle.metrics().dials.get() > 2);
+}
+
+#[tokio::test]
+async fn who_was_dialled_is_not_penalised() {
+    let (mut leader, mut edge) = pair(Transport::Tcp).await;
+    leader.order(Order::TellAll(b"penalize me".to_vec())).await;
+    edge.hears_message(b"penalize me").await;
+    edge.order(Order::Tell(Route::Leader, b"still here".to_vec())).await;
+    leader.hears_message(b"still here").await;
+    assert_eq!(edge.handle.metrics().connections_closed.get(), 0);
+}

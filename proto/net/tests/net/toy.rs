@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quiver_net::{Driver, Handle, Host, HostError, Multiaddr, NetError, NodeConfig, NodeKey, Transport};
-use quiver_role::{Destination, Input, Machine, Now, Output, Peer, Route};
+use quiver_role::{Destination, Input, Machine, Misdeed, Now, Output, Peer, Route};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRngCore, SeedableRng};
 use tokio::sync::{mpsc, oneshot};
@@ -37,7 +37,8 @@ pub(crate) enum Heard {
     Alarm,
 }
 
-/// Answers `ask…` with `answer…`, blocks whoever says `block me`, knows whoever says `i am …`, reports everything.
+/// Answers `ask…` with `answer…`, blocks whoever says `block me`, penalises whoever says `penalize me`, passes on the group
+/// messages of all but those who say `do not know me`, knows whoever says `i am …`, reports everything.
 #[derive(Default)]
 pub(crate) struct Toy {
     pub(crate) peers: Vec<(Peer, Route)>,
@@ -85,6 +86,12 @@ impl Toy {
         if let Some(name) = bytes.strip_prefix(b"i am ") {
             self.names.insert(from, String::from_utf8_lossy(name).into_owned());
         }
+        if bytes == b"do not know me" {
+            self.outputs.push_back(Output::Relay { peer: from, allowed: false });
+        }
+        if bytes == b"penalize me" {
+            self.outputs.push_back(Output::Penalize { peer: from, misdeed: Misdeed::Forgery });
+        }
         if bytes == b"block me" {
             self.outputs.push_back(Output::Block(from));
         }
@@ -108,6 +115,7 @@ impl Machine for Toy {
             }
             Input::Connected { peer, route } => {
                 self.peers.push((peer, route));
+                self.outputs.push_back(Output::Relay { peer, allowed: true });
                 self.outputs.push_back(Output::Event(Heard::Connected(peer, route)));
             }
             Input::Disconnected { peer } => {

@@ -345,7 +345,10 @@ mod with_abke {
                     Output::Event(event) => heard.push(event),
                     Output::Timeout(_) => break,
                     // It does neither.
-                    Output::Transmit { to: Destination::Group, .. } | Output::Block(_) => {}
+                    Output::Transmit { to: Destination::Group, .. }
+                    | Output::Block(_)
+                    | Output::Relay { .. }
+                    | Output::Penalize { .. } => {}
                 }
             }
             for event in heard {

@@ -13,7 +13,7 @@ use super::holding::{Early, builds_on};
 use super::member::KeptHeader;
 use super::{Edge, EdgeEvent, Member, Standing};
 use crate::speech::{EpochFacts, Seat, Voice};
-use crate::{Now, Offence, Peer};
+use crate::{Now, Offence, Peer, Via};
 
 /// What a new header means for this member.
 #[expect(clippy::large_enum_variant, reason = "short-lived, and most often the large one")]
@@ -41,7 +41,7 @@ impl<S: Suite> Edge<S> {
     pub(super) fn rekeyed(
         &mut self,
         now: Now,
-        from: Peer,
+        (from, via): (Peer, Via),
         rekey: &mut Rekey<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
@@ -54,11 +54,17 @@ impl<S: Suite> Edge<S> {
                 // A genuine header, but an entry of no use: the leader is asked, for nobody signs entries.
                 let asks = offence == Offence::Protocol(Error::WrongSpare);
                 self.of_no_use(from, &offence);
+                if via == Via::Group {
+                    // Anybody may publish what its leader signed long ago: that leader is shown nothing for it.
+                    return self.blame(from, offence);
+                }
                 self.behind(now, from, &rekey.header, offence);
                 if asks {
                     self.catch_up(now, rng);
                 }
             }
+            // No news: who publishes an epoch again is not to make all members acknowledge it again.
+            Ok(Step::Known) if via == Via::Group => {}
             Ok(step) => self.take(now, from, step, &rekey.header, rng),
         }
     }

@@ -1,4 +1,5 @@
-//! Letting drones in: challenge, then the checks that cost nothing. Signatures are verified when the batch closes.
+//! Letting drones in: challenge, then the checks that cost nothing. The signatures of a connection's first request are verified
+//! at once, those of the ones behind it when the batch closes.
 
 use core::time::Duration;
 
@@ -44,7 +45,7 @@ impl<S: Suite> Leader<S> {
             self.refuse(from, Reason::BadCookie, &request.nonce, Duration::ZERO);
             return self.blame(from, Offence::Cookie);
         }
-        if self.waiting.knows(&request.challenge) {
+        if self.waiting.knows(from, &request.challenge) {
             return self.blame(from, quiver_ainq::Error::Replay);
         }
         if let Err((reason, wait)) = self.serves(now, from, &request.group) {
@@ -74,13 +75,21 @@ impl<S: Suite> Leader<S> {
             &decoded.ephemeral,
             &decoded.spare,
         );
-        let candidate = Candidate {
+        let mut candidate = Candidate {
             peer: from,
             nonce: request.nonce,
             challenge: request.challenge,
             request: decoded,
             statement,
+            implicit: None,
         };
+        // A stranger's request neither waits nor takes room before it has shown that it is one.
+        if !self.waiting.trusts(from) {
+            match self.verify_join(&candidate) {
+                Err(error) => return self.turn_away(&candidate, error),
+                Ok(implicit) => candidate.implicit = Some(implicit),
+            }
+        }
         self.waiting.push(now, candidate);
     }
 

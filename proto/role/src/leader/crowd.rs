@@ -103,7 +103,7 @@ fn config(deployment: &Deployment<S>, strategy: StrategyKind) -> LeaderConfig<S>
     }
 }
 
-fn identity(serial: [u8; 16], text: &str, role: Role) -> Identity {
+pub(super) fn identity(serial: [u8; 16], text: &str, role: Role) -> Identity {
     Identity { serial, name: name(text), role, groups: alloc::vec![name("alpha")], not_after: 1 << 40 }
 }
 

@@ -263,6 +263,7 @@ impl<S: Suite> Leader<S> {
         deputy: DronePublicKey<S>,
     ) -> Result<(), (Reason, Offence)> {
         // Its newest session is the one that counts, whatever other key it came under: a drone takes one place.
+        self.relays.changed(self.deputies.peers().chain([from]));
         let serial = deputy.identity.serial;
         self.deputies.sessions.retain(|session| session.deputy.identity.serial != serial);
         if self.deputies.sessions.len() >= MAX_DEPUTIES {
@@ -282,6 +283,7 @@ impl<S: Suite> Leader<S> {
         let fits = [Some(session.sent), session.sent.checked_sub(1)].contains(&Some(question.received));
         if !fits {
             self.deputies.disconnected(from);
+            self.relays.changed([from]);
             self.refuse(from, Reason::BadCookie, &question.nonce, Duration::ZERO);
             return None;
         }

@@ -306,7 +306,10 @@ mod with_abke {
                     Output::Timeout(_) => break,
                     Output::Persist(never) => match never {},
                     // It does neither.
-                    Output::Transmit { to: Destination::Group, .. } | Output::Block(_) => {}
+                    Output::Transmit { to: Destination::Group, .. }
+                    | Output::Block(_)
+                    | Output::Relay { .. }
+                    | Output::Penalize { .. } => {}
                 }
             }
             for event in heard {

@@ -19,14 +19,23 @@ pub(super) struct Hints {
     by_serial: BTreeMap<Serial, Peer>,
     /// The same the other way round: connections come and go, and few of them are anybody's.
     by_peer: BTreeSet<(Peer, Serial)>,
+    /// Connections that members came to or left.
+    changed: Vec<Peer>,
 }
 
 impl Hints {
     pub(super) fn insert(&mut self, member: Serial, peer: Peer) {
         if let Some(before) = self.by_serial.insert(member, peer) {
             self.by_peer.remove(&(before, member));
+            self.changed.push(before);
         }
         self.by_peer.insert((peer, member));
+        self.changed.push(peer);
+    }
+
+    /// The connections that members came to or left since this was asked.
+    pub(super) fn take_changed(&mut self) -> Vec<Peer> {
+        core::mem::take(&mut self.changed)
     }
 
     pub(super) fn get(&self, member: &Serial) -> Option<Peer> {
@@ -75,7 +84,8 @@ impl<S: Suite> Leader<S> {
                 return;
             };
             if let Err(error) = spare.verify(&self.config.deployment, &message.group, public) {
-                return self.blame(from, error);
+                // The slot may be another's by now.
+                return self.report_offence(from, error);
             }
             self.keep_spare(message.slot, Spare::of(spare).with_allowance(used));
         }
@@ -93,6 +103,7 @@ impl<S: Suite> Leader<S> {
             }
         }
         self.hints.clear();
+        self.relays.all_changed();
     }
 }
 

@@ -43,6 +43,8 @@ pub(super) struct Links {
     connected: usize,
     /// How many acknowledged the newest epoch.
     acknowledged: usize,
+    /// Connections over which members came or went.
+    changed: Vec<Peer>,
 }
 
 impl Links {
@@ -62,12 +64,20 @@ impl Links {
     /// The member in this slot proved to be behind this connection. One connection may carry many (a gateway).
     pub(super) fn connect(&mut self, slot: Slot, peer: Peer) {
         let before = self.entry(slot).and_then(|link| link.peer.replace(peer));
+        if before != Some(peer) {
+            self.changed.extend(before.into_iter().chain([peer]));
+        }
         if let Some(before) = before {
             self.by_peer.remove(&(before, slot));
         } else {
             self.connected += 1;
         }
         self.by_peer.insert((peer, slot));
+    }
+
+    /// The connections over which members came or went since this was asked.
+    pub(super) fn take_changed(&mut self) -> Vec<Peer> {
+        core::mem::take(&mut self.changed)
     }
 
     /// Whether members are reached over this connection.
@@ -97,6 +107,7 @@ impl Links {
         let peer = core::mem::take(self.by_slot.get_mut(slot as usize)?).peer?;
         self.connected -= 1;
         self.by_peer.remove(&(peer, slot));
+        self.changed.push(peer);
         Some(peer)
     }
 

@@ -14,8 +14,13 @@ use rand_core::CryptoRngCore;
 use super::memory::{Spare, spare_change};
 use super::{Leader, LeaderEvent};
 use crate::speech::Audience;
+use crate::token_bucket::Rate;
 use crate::{Now, Offence, Peer, statements};
 
+/// How often a connection's questions are answered: a gateway may carry many members.
+pub(super) const CATCH_UPS: Rate = Rate { burst: 256, refill: Duration::from_millis(50) };
+/// Those that nothing authenticates: a stranger asks them too.
+pub(super) const BARE_CATCH_UPS: Rate = Rate { burst: 4, refill: Duration::from_secs(1) };
 /// How often at most a member's restart makes the leader renew the key.
 const RESTART_PAUSE: Duration = Duration::from_secs(10);
 
@@ -55,7 +60,7 @@ impl<S: Suite> Leader<S> {
     /// A member asks which epoch is current.
     ///
     /// If the term is newer than what the member holds, no key is shared that could authenticate the question. The
-    /// answer then is what a broadcast would have said, and useless to anyone else.
+    /// answer then is what a broadcast would have said, without a tag, and useless to anyone else.
     pub(super) fn catch_up(
         &mut self,
         now: Now,
@@ -63,28 +68,26 @@ impl<S: Suite> Leader<S> {
         request: &CatchUpRequest,
         rng: &mut dyn CryptoRngCore,
     ) {
-        if request.group != self.config.group {
-            return self.refuse(from, Reason::WrongGroup, &request.number, Duration::ZERO);
+        if !self.catch_ups.take(now.monotonic, from) {
+            return;
         }
-        let Some(lead) = &self.lead else {
-            return self.refuse(from, Reason::NotReady, &request.number, self.ready_in(now));
-        };
+        if let Err((reason, wait)) = self.serves_slot(now, request) {
+            return self.refuse_bare(now, from, reason, (&request.number, wait));
+        }
+        let Some(lead) = &self.lead else { return };
         let leadership = &lead.leadership;
-        let Some(auth) = leadership.auth_key(request.slot) else {
-            return self.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
-        };
+        let Some(auth) = leadership.auth_key(request.slot) else { return };
         let (digest, strategy) = (*leadership.digest(), leadership.strategy());
-        let tag = fresh_tag::<S>(auth, &digest, &request.number);
         let holds_newest = request.held == digest;
         let lacks_keys = holds_newest && statements::lacks_keys(&request.number);
         if !ct_eq(&catch_up_tag::<S>(auth, &request.number, &request.held), &request.tag) {
             if holds_newest {
                 return self.blame(from, Offence::Mac("CatchUpRequest"));
             }
-            if lead.opening.is_some() {
-                return self.replay_term(now, from, request, rng);
-            }
-        } else if !self.note_question(now, from, request) {
+            return self.replay_term(now, from, request, rng);
+        }
+        let tag = fresh_tag::<S>(auth, &digest, &request.number);
+        if !self.note_question(now, from, request) {
             // Before anything is sealed: a question that is played again costs nothing.
             self.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
             return self.blame(from, quiver_ainq::Error::Replay);
@@ -103,18 +106,43 @@ impl<S: Suite> Leader<S> {
         self.out.send(&self.config.deployment, from, &Message::CatchUpReply(reply));
     }
 
+    /// Whether there is a member in the slot that a question is about, so that it can be authenticated.
+    fn serves_slot(&self, now: Now, request: &CatchUpRequest) -> Result<(), (Reason, Duration)> {
+        if request.group != self.config.group {
+            return Err((Reason::WrongGroup, Duration::ZERO));
+        }
+        let lead = self.lead.as_ref().ok_or_else(|| (Reason::NotReady, self.ready_in(now)))?;
+        let auth = lead.leadership.auth_key(request.slot);
+        auth.map(|_| ()).ok_or((Reason::Rejoin, Duration::ZERO))
+    }
+
+    /// Refuses what nothing authenticates, but no oftener than it would be answered.
+    fn refuse_bare(&mut self, now: Now, from: Peer, reason: Reason, (number, wait): (&[u8; 16], Duration)) {
+        if self.bare_catch_ups.take(now.monotonic, from) {
+            self.refuse(from, reason, number, wait);
+        }
+    }
+
     /// For a member that missed how the term was opened: that first, then the newest epoch. From the first it has the key
     /// that the second is wrapped under.
     ///
     /// Nothing shows that the question is authentic. It changes nothing here.
     fn replay_term(&mut self, now: Now, from: Peer, request: &CatchUpRequest, rng: &mut dyn CryptoRngCore) {
+        if !self.bare_catch_ups.take(now.monotonic, from) {
+            return;
+        }
         let Some(lead) = &self.lead else { return };
         let slot = request.slot;
-        let opening = lead.opening.as_ref().filter(|opening| now.unix < opening.header.core.valid_until);
+        let newest = lead.opening.is_none();
+        let opening = lead.opening.as_ref().unwrap_or(&lead.now);
+        let opening = Some(opening).filter(|opening| now.unix < opening.header.core.valid_until);
         let Some(opening) = opening.filter(|opening| opening.entry(slot).is_some()) else {
             return self.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
         };
         self.out.send_encoded(from, opening.message(slot));
+        if newest {
+            return;
+        }
         let part = match lead.leadership.strategy() {
             StrategyKind::Flat => lead.now.entry(slot).cloned().map(Part::Entry),
             StrategyKind::Tree => {
@@ -161,7 +189,8 @@ impl<S: Suite> Leader<S> {
             None => message.spare.verify(deployment, group, public),
         };
         if let Err(error) = verified {
-            return self.blame(from, error);
+            // The slot may be another's by now.
+            return self.report_offence(from, error);
         }
         let Some(auth) = lead.leadership.auth_key(message.slot) else {
             return;
@@ -221,7 +250,7 @@ impl<S: Suite> Leader<S> {
         let statement = statements::leave(&message.group, public, &message.held);
         let deployment = &self.config.deployment;
         if let Err(error) = message.signature.verify(deployment, public, Label::Leave, &statement) {
-            return self.blame(from, error);
+            return self.report_offence(from, error);
         }
         self.links.connect(message.slot, from);
         self.links.heard(message.slot, now.unix);

@@ -59,7 +59,10 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    pub(super) fn revocation_query(&mut self, from: Peer, query: &RevocationQuery) {
+    pub(super) fn revocation_query(&mut self, now: Now, from: Peer, query: &RevocationQuery) {
+        if !self.list_answers.take(now.monotonic, from) {
+            return;
+        }
         if let Some(list) = self.memory.revocations.answer(query) {
             self.out.send(&self.config.deployment, from, &list);
         }

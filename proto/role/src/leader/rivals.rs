@@ -13,7 +13,7 @@ use super::links::Links;
 use super::memory::{departed_change, epoch_change, refused_change};
 use super::{Leader, LeaderEvent};
 use crate::refused::encode_proof;
-use crate::{Now, Offence, Peer};
+use crate::{Now, Offence, Peer, Via};
 
 /// How long no further term is opened above somebody's who must not lead. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
@@ -77,7 +77,7 @@ impl<S: Suite> Leader<S> {
                 self.await_vacancy(now, header);
                 if header.core.epoch.term > before {
                     self.turn_to(now, from);
-                } else {
+                } else if self.via == Via::Peer || !known {
                     self.ask_soon(now, from);
                 }
             }
@@ -213,6 +213,9 @@ impl<S: Suite> Leader<S> {
         }
         let another_leader = self.leaders.contains(&from) || self.deputies.peers().any(|peer| peer == from);
         if another_leader {
+            if self.via == Via::Group {
+                return;
+            }
             if let Some(header) = self.newest_header().cloned() {
                 let rekey = Rekey { header, part: None };
                 self.out.send(&self.config.deployment, from, &Message::Rekey(rekey));
@@ -303,6 +306,7 @@ impl<S: Suite> Leader<S> {
             }
         }
         self.links = Links::default();
+        self.relays.all_changed();
     }
 
     /// Whether this is our own identity, under whichever key.

@@ -119,6 +119,7 @@ impl<S: Suite> Leader<S> {
     /// Another leader was dialled: it is asked, or shown who leads.
     pub(super) fn leader_connected(&mut self, now: Now, peer: Peer) {
         self.leaders.insert(peer);
+        self.relays.changed([peer]);
         match &self.lead {
             Some(lead) => self.out.send_encoded(peer, lead.now.message_with(None)),
             None if self.standby.session.is_none() => self.standby.next = Some(now.monotonic),

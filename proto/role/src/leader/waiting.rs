@@ -1,10 +1,10 @@
 //! Joins that wait for the next epoch.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::Suite;
+use quiver_ainq::{Element, Suite};
 use quiver_message::{DecodedJoinRequest, Nonce};
 
 use super::gate::Unnamed;
@@ -17,6 +17,14 @@ const ALWAYS_WAITING: usize = 16_384;
 /// How many of them from one connection (a gateway carries many drones).
 const MAX_PER_PEER: usize = 256;
 
+/// How many challenges of one connection are remembered.
+const MAX_TAKEN: usize = 4 * MAX_PER_PEER;
+/// How many requests may wait whose signatures are not verified: that much a batch verifies at once.
+const MAX_UNVERIFIED: usize = 4096;
+
+/// The challenges of requests that came over one connection, and when.
+type Taken = BTreeMap<[u8; quiver_message::COOKIE_LEN], Duration>;
+
 /// Joins that wait for the next epoch, in the order they came. Their signatures are verified together when it is made, so
 /// until then a name on a request means nothing: two requests in one name wait side by side.
 #[derive(Debug)]
@@ -27,7 +35,16 @@ pub(super) struct Waiting<S: Suite> {
     per_peer: BTreeMap<Peer, usize>,
     /// Nonces of requests that were taken, for as long as their challenge would admit them again: a request that is
     /// replayed would end its sender's membership.
-    taken: BTreeMap<[u8; quiver_message::COOKIE_LEN], Duration>,
+    taken: BTreeMap<Peer, Taken>,
+    /// How many those are.
+    all_taken: usize,
+    /// Connections over which a request came whose signatures verify. What follows over them is verified with the batch.
+    trusted: BTreeSet<Peer>,
+    /// How many of those who wait are not verified.
+    unverified: usize,
+    /// How many signatures were checked.
+    #[cfg(test)]
+    pub(super) checks: core::cell::Cell<usize>,
     /// When some of them are old enough to be forgotten.
     forget: Option<Duration>,
     first: Option<Duration>,
@@ -46,6 +63,8 @@ pub(super) struct Candidate<S: Suite> {
     pub(super) request: DecodedJoinRequest<S>,
     /// What the signature `join` is over.
     pub(super) statement: Vec<u8>,
+    /// Y of the drone, if its signatures were verified.
+    pub(super) implicit: Option<Element<S>>,
 }
 
 impl<S: Suite> Waiting<S> {
@@ -55,6 +74,11 @@ impl<S: Suite> Waiting<S> {
             unnamed: Vec::new(),
             per_peer: BTreeMap::new(),
             taken: BTreeMap::new(),
+            all_taken: 0,
+            trusted: BTreeSet::new(),
+            unverified: 0,
+            #[cfg(test)]
+            checks: core::cell::Cell::new(0),
             forget: None,
             first: None,
             last: Duration::ZERO,
@@ -70,23 +94,53 @@ impl<S: Suite> Waiting<S> {
 
     /// Whether no more fit.
     pub(super) fn is_full(&mut self, now: Now) -> bool {
-        if self.taken.len() >= 8 * self.capacity {
+        if self.all_taken >= 8 * self.capacity {
             self.forget_old(now);
         }
-        self.joins.len() >= self.capacity || self.taken.len() >= 8 * self.capacity
+        self.joins.len() >= self.capacity || self.all_taken >= 8 * self.capacity
     }
 
     /// Whether no more fit from this connection.
     pub(super) fn is_full_for(&self, peer: Peer) -> bool {
         self.per_peer.get(&peer).is_some_and(|count| *count >= MAX_PER_PEER)
+            || self.taken.get(&peer).is_some_and(|taken| taken.len() >= MAX_TAKEN)
+            || (self.trusts(peer) && self.unverified >= MAX_UNVERIFIED)
     }
 
-    pub(super) fn knows(&self, nonce: &[u8; quiver_message::COOKIE_LEN]) -> bool {
-        self.taken.contains_key(nonce)
+    /// Whether a challenge was answered before. It holds for one connection alone.
+    pub(super) fn knows(&self, peer: Peer, nonce: &[u8; quiver_message::COOKIE_LEN]) -> bool {
+        self.taken.get(&peer).is_some_and(|taken| taken.contains_key(nonce))
+    }
+
+    /// Whether a request came over this connection whose signatures verify.
+    pub(super) fn trusts(&self, peer: Peer) -> bool {
+        self.trusted.contains(&peer)
+    }
+
+    #[cfg(test)]
+    pub(super) fn remembered_challenges(&self) -> usize {
+        self.all_taken
+    }
+
+    /// What comes next over this connection is verified at once.
+    pub(super) fn distrust(&mut self, peer: Peer) {
+        self.trusted.remove(&peer);
+    }
+
+    /// The connection is gone: no challenge of it holds any more.
+    pub(super) fn disconnected(&mut self, peer: Peer) {
+        self.trusted.remove(&peer);
+        let taken = self.taken.remove(&peer).map_or(0, |taken| taken.len());
+        self.all_taken = self.all_taken.saturating_sub(taken);
     }
 
     pub(super) fn push(&mut self, now: Now, candidate: Candidate<S>) {
-        self.taken.insert(candidate.challenge, now.monotonic);
+        let taken = self.taken.entry(candidate.peer).or_default();
+        self.all_taken += usize::from(taken.insert(candidate.challenge, now.monotonic).is_none());
+        match &candidate.implicit {
+            Some(_) => drop(self.trusted.insert(candidate.peer)),
+            None => self.unverified += 1,
+        }
         self.forget.get_or_insert(now.monotonic + self.remembered);
         *self.per_peer.entry(candidate.peer).or_default() += 1;
         self.joins.push(candidate);
@@ -131,13 +185,17 @@ impl<S: Suite> Waiting<S> {
     /// Forgets what no challenge would admit any more.
     pub(super) fn forget_old(&mut self, now: Now) {
         let remembered = self.remembered;
-        self.taken.retain(|_, taken| *taken + remembered > now.monotonic);
-        self.forget = self.taken.values().min().map(|taken| *taken + remembered);
+        self.taken.retain(|_, taken| {
+            taken.retain(|_, at| *at + remembered > now.monotonic);
+            !taken.is_empty()
+        });
+        self.all_taken = self.taken.values().map(BTreeMap::len).sum();
+        self.forget = self.taken.values().flat_map(BTreeMap::values).min().map(|at| *at + remembered);
     }
 
     /// Nobody waits any more. The requests are known as long as their challenges admit them.
     pub(super) fn abandon(&mut self) {
-        (self.joins, self.first) = (Vec::new(), None);
+        (self.joins, self.first, self.unverified) = (Vec::new(), None, 0);
         self.unnamed = Vec::new();
         self.per_peer.clear();
     }
@@ -145,7 +203,7 @@ impl<S: Suite> Waiting<S> {
     /// Ends the batch and gives everyone who waited.
     pub(super) fn take(&mut self, now: Now) -> Vec<Candidate<S>> {
         self.forget_old(now);
-        self.first = None;
+        (self.first, self.unverified) = (None, 0);
         self.per_peer.clear();
         core::mem::take(&mut self.joins)
     }

@@ -275,7 +275,7 @@ impl Swarm {
                     });
                     self.queue.extend(to.map(|(drone, _)| (Some(drone), usize::MAX, by, payload.clone())));
                 }
-                Output::Block(_) => {}
+                Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {}
                 Output::Timeout(deadline) => break self.deadline = deadline,
             }
         }
@@ -299,7 +299,7 @@ impl Swarm {
                         self.queue.push_back((Some(usize::MAX), drone, Via::Group, payload));
                     }
                 }
-                Output::Block(_) => {}
+                Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {}
                 Output::Timeout(deadline) => break it.deadline = deadline,
             }
         }

@@ -185,6 +185,17 @@ fn request_in_the_name_of(world: &mut World, drone: Vec<u8>) -> quiver_message::
     }
 }
 
+/// `Edge(1)` asks to join in the name of another member, with signatures that are none.
+pub(crate) fn forge_request(world: &mut World) {
+    let drone = drone_of(world, 0);
+    let mut request = request_in_the_name_of(world, drone);
+    // A valid point as commitment, so that the signature decodes and only then fails.
+    request.signature[..32].copy_from_slice(&request.ephemeral);
+    request.spare_signature[..32].copy_from_slice(&request.ephemeral);
+    let bytes = Message::<S>::JoinRequest(request).encode(&world.deployment);
+    world.inject(Node::Edge(1), Node::Leader, &bytes);
+}
+
 /// The public key that a drone joins with.
 fn drone_of(world: &World, edge: usize) -> Vec<u8> {
     let hellos = world.recorded.iter().filter(|f| f.from == Node::Edge(edge));

@@ -12,4 +12,5 @@ mod recovering;
 mod restarting;
 mod speaking;
 mod stranded;
+mod strangers;
 pub(crate) mod world;

@@ -17,7 +17,7 @@ use quiver_role::kgc::RestoreError;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
     Edge, EdgeConfig, EdgeEvent, Kgc, KgcConfig, KgcEvent, KgcRecord, Kgcs, Leader, LeaderConfig,
-    LeaderEvent, LeaderRecord, Now, Peer, Route, Snapshot, Via,
+    LeaderEvent, LeaderRecord, Misdeed, Now, Peer, Route, Snapshot, Via,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -88,6 +88,8 @@ pub(crate) struct World {
     /// This node dies after so many more outputs: what it had yet to persist or send is lost.
     pub(crate) doom: Option<(Node, usize)>,
     pub(crate) blocked: Vec<(Node, Node)>,
+    /// Who was to be cut off for a while, by whom and for what. It is not, so that the test goes on.
+    pub(crate) penalized: Vec<(Node, Node, Misdeed)>,
     /// Everything that was ever transmitted, for tests with an adversary that listens.
     pub(crate) recorded: Vec<Flight>,
 }
@@ -126,6 +128,7 @@ impl World {
             tamper: None,
             doom: None,
             blocked: Vec::new(),
+            penalized: Vec::new(),
             recorded: Vec::new(),
         };
         world.start_kgc();

@@ -179,8 +179,8 @@ fn forged_questions_keep_nobody_out() {
         let flights = &world.recorded[mark..];
         paths.push(flights.iter().filter(|flight| pushed_path(&world, flight).is_some()).count());
     }
-    // Each is answered by what only the member can open.
-    assert_eq!(paths, [2, 2, 2]);
+    // Each is answered by what only the member can open, until the connection has had what nothing authenticates often enough.
+    assert_eq!(paths, [2, 2, 0]);
     world.connect(Node::Edge(0), Node::Leader, Route::Leader);
     world.run(Duration::from_secs(1));
     assert!(world.agree(0..3));
@@ -191,12 +191,17 @@ fn a_delta_that_overtakes_the_path_that_it_needs_is_applied_after_it() {
     let mut world = World::grouped(9, 4);
     world.crash(Node::Leader);
     world.start_leader_alone();
-    let held = withhold(&mut world, 0, |message| matches!(message, Message::Rekey(_)));
+    // Nothing but how the term was opened gets through.
+    let held = withhold(&mut world, 0, |message| match message {
+        Message::Rekey(rekey) => !matches!(rekey.part, Some(Part::Entry(_))),
+        message => matches!(message, Message::CatchUpReply(_)),
+    });
     (0..4).for_each(|edge| world.connect(Node::Edge(edge), Node::Leader, Route::Leader));
     world.run(A_MOMENT);
     assert!(world.agree(0..4));
-    let pushed: Vec<_> = held.borrow_mut().drain(..).collect();
-    assert_eq!(pushed.iter().filter(|flight| pushed_path(&world, flight).is_some()).count(), 1);
+    let mut pushed: Vec<_> = held.borrow_mut().drain(..).collect();
+    pushed.retain(|flight| pushed_path(&world, flight).is_some());
+    assert_eq!(pushed.len(), 1);
     // Questions are not answered either: only what was pushed can help.
     let _answers = withhold(&mut world, 0, |message| matches!(message, Message::CatchUpReply(_)));
     world.lead(LeaderCommand::Rekey);

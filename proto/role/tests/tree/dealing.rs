@@ -55,7 +55,9 @@ fn a_restarted_leader_opens_flat_and_gives_everybody_a_path() {
         let to_it = world.recorded[mark..].iter().filter(|flight| flight.to == Node::Edge(edge));
         let paths = to_it.clone().filter(|flight| pushed_path(&world, flight).is_some());
         assert_eq!(paths.count(), 1, "edge {edge}");
-        let opening = |message| matches!(message, Message::CatchUpReply(reply) if matches!(reply.part, Some(Part::Entry(_))));
+        // Nothing authenticates the question, so that the answer is a re-key as any, without a tag.
+        let opening =
+            |message| matches!(message, Message::Rekey(rekey) if matches!(rekey.part, Some(Part::Entry(_))));
         assert_eq!(to_it.filter(|flight| opening(decode(&world, flight))).count(), 1, "edge {edge}");
     }
     // So the next delta is of use to everybody, and nobody has to ask.

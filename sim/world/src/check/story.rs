@@ -109,6 +109,11 @@ fn told<S: Suite>(world: &World<S>, turn: &Turn) -> String {
             Effect::Persisted { bytes } => write!(line, "; stores {bytes} bytes"),
             Effect::Reported(event) => write!(line, "; “{}”", report(event)),
             Effect::Blocked(peer) => write!(line, "; blocks {}", row.behind(*peer).0),
+            Effect::Penalized(peer) => write!(line, "; refuses {} for a while", row.behind(*peer).0),
+            Effect::Relayed { peer, allowed } => {
+                let relays = if *allowed { "relays for" } else { "relays no more for" };
+                write!(line, "; {relays} {}", row.behind(*peer).0)
+            }
             Effect::Stalled => write!(line, "; its disk is full"),
             Effect::Died => write!(line, "; dies"),
             Effect::Broken => write!(line, " and cannot be restored"),

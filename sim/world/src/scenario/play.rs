@@ -161,7 +161,12 @@ impl<S: Suite> Witness<S> for Looker<S> {
                 Effect::Died => self.tally.crashes += 1,
                 Effect::Stalled => self.tally.stalls += 1,
                 Effect::Reported(event) => self.heard(turn, event),
-                Effect::Sent { .. } | Effect::Persisted { .. } | Effect::Blocked(_) | Effect::Broken => {}
+                Effect::Sent { .. }
+                | Effect::Persisted { .. }
+                | Effect::Blocked(_)
+                | Effect::Penalized(_)
+                | Effect::Relayed { .. }
+                | Effect::Broken => {}
             }
         }
     }

@@ -16,6 +16,8 @@ const DIAL: Duration = Duration::from_millis(20);
 const REDIAL: Duration = Duration::from_secs(1);
 /// How long it takes to notice that the other end is not heard any more.
 const NOTICE: Duration = Duration::from_secs(10);
+/// How long a forger is refused.
+const PENALTY: Duration = Duration::from_secs(5);
 
 /// What two nodes have between them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,6 +26,8 @@ struct Link {
     connection: u32,
     up: bool,
     blocked: bool,
+    /// Whether the end with the lower number passes on the other's group messages, and the other way round.
+    relays: [bool; 2],
 }
 
 /// All links.
@@ -67,6 +71,22 @@ impl Links {
             Node::Kgc(id) => (1..id).map(Node::Kgc).collect(),
             Node::Leader(ordinal) => self.row.kgcs().chain((0..ordinal).map(Node::Leader)).collect(),
             Node::Edge(_) => self.row.kgcs().chain(self.row.leaders()).collect(),
+        }
+    }
+
+    /// Whether a hub passes on a node's group messages.
+    pub(super) fn relays(&self, hub: Node, from: Node) -> bool {
+        let [lower, higher] = self.link(hub, from).map(|link| link.relays).unwrap_or_default();
+        if self.row.index(hub) < self.row.index(from) { lower } else { higher }
+    }
+
+    /// A hub passes on a node's group messages from now on, or no more.
+    pub(super) fn set_relays(&mut self, hub: Node, from: Node, connection: u32, allowed: bool) {
+        let hub_is_lower = self.row.index(hub) < self.row.index(from);
+        let link = self.link_mut(hub, from).filter(|link| link.up && link.connection == connection);
+        if let Some(link) = link {
+            let [lower, higher] = &mut link.relays;
+            *(if hub_is_lower { lower } else { higher }) = allowed;
         }
     }
 
@@ -136,6 +156,7 @@ impl<S: Suite> World<S> {
             return self.plan_connect(dialler, hub, REDIAL);
         }
         link.up = true;
+        link.relays = [false; 2];
         link.connection += 1;
         let connection = link.connection;
         let route = if let Node::Kgc(_) = hub { Route::Kgc } else { Route::Leader };
@@ -170,6 +191,14 @@ impl<S: Suite> World<S> {
     pub(super) fn disconnect_all(&mut self, node: Node) {
         for other in self.neighbours(node) {
             self.disconnect(node, other);
+        }
+    }
+
+    /// Cuts a connection for a while.
+    pub(super) fn penalize(&mut self, node: Node, other: Node, connection: u32) {
+        if self.links.connection(node, other) == Some(connection) {
+            self.disconnect(node, other);
+            self.plan_connect(node, other, PENALTY);
         }
     }
 

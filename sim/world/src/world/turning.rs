@@ -178,6 +178,14 @@ impl<S: Suite> World<S> {
                     let (other, connection) = self.row.behind(*peer);
                     self.block(turn.node, other, connection);
                 }
+                Effect::Penalized(peer) => {
+                    let (other, connection) = self.row.behind(*peer);
+                    self.penalize(turn.node, other, connection);
+                }
+                Effect::Relayed { peer, allowed } => {
+                    let (other, connection) = self.row.behind(*peer);
+                    self.links.set_relays(turn.node, other, connection, *allowed);
+                }
                 Effect::Died => self.bury(turn.node),
                 Effect::Persisted { .. } | Effect::Reported(_) | Effect::Stalled | Effect::Broken => {}
             }
@@ -262,7 +270,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Gossip: a leader reaches everybody connected to it; an edge reaches its leader, which passes it on.
+    /// Gossip: a leader reaches everybody connected to it; an edge reaches its leader, which passes it on if it knows it.
     pub(super) fn spread(&mut self, at: u64, from: Node, payload: &Arc<[u8]>) {
         let hub = match from {
             Node::Leader(_) => from,
@@ -273,6 +281,9 @@ impl<S: Suite> World<S> {
         };
         let mut at = at;
         if hub != from {
+            if !self.links.relays(hub, from) {
+                return;
+            }
             let Some(heard) = self.transmit(at, from, hub, payload, true) else { return };
             at = heard;
             if !self.network.reaches(from, hub) {

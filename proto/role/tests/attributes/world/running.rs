@@ -86,7 +86,10 @@ impl World {
                 Output::Transmit { to: Destination::Peer(peer), payload } => {
                     self.send(Node::Centre, peer, payload);
                 }
-                Output::Transmit { .. } | Output::Block(_) => unreachable!("a centre speaks to single peers"),
+                Output::Transmit { .. }
+                | Output::Block(_)
+                | Output::Relay { .. }
+                | Output::Penalize { .. } => unreachable!("a centre speaks to single peers"),
                 Output::Timeout(_) => return,
             }
         }
@@ -100,7 +103,10 @@ impl World {
                 Output::Transmit { to: Destination::Peer(peer), payload } => {
                     self.send(Node::Drone(drone), peer, payload);
                 }
-                Output::Transmit { .. } | Output::Block(_) => unreachable!("a fetcher speaks to KGCs"),
+                Output::Transmit { .. }
+                | Output::Block(_)
+                | Output::Relay { .. }
+                | Output::Penalize { .. } => unreachable!("a fetcher speaks to KGCs"),
                 Output::Timeout(deadline) => return self.drones[drone].deadline = deadline,
             }
         }

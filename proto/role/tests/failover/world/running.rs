@@ -249,7 +249,7 @@ impl Drained {
                 Output::Persist(record) => records.push(record),
                 Output::Transmit { to, payload } => self.flights.push((to, payload)),
                 Output::Event(event) => events.push(event),
-                Output::Block(_) => {}
+                Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {}
                 Output::Timeout(_) => unreachable!(),
             }
         }

@@ -80,7 +80,10 @@ impl World {
                 Output::Transmit { to: Destination::Peer(peer), payload } => {
                     self.send(Node::Kgc(kgc), peer, payload);
                 }
-                Output::Transmit { .. } | Output::Block(_) => unreachable!("a KGC speaks to single peers"),
+                Output::Transmit { .. }
+                | Output::Block(_)
+                | Output::Relay { .. }
+                | Output::Penalize { .. } => unreachable!("a KGC speaks to single peers"),
                 Output::Timeout(_) => return,
             }
         }
@@ -94,7 +97,10 @@ impl World {
                 Output::Transmit { to: Destination::Peer(peer), payload } => {
                     self.send(Node::Drone(drone), peer, payload);
                 }
-                Output::Transmit { .. } | Output::Block(_) => unreachable!("a collector speaks to KGCs"),
+                Output::Transmit { .. }
+                | Output::Block(_)
+                | Output::Relay { .. }
+                | Output::Penalize { .. } => unreachable!("a collector speaks to KGCs"),
                 Output::Timeout(deadline) => return self.drones[drone].deadline = deadline,
             }
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_role::{
-    Destination, EdgeCommand, Input, KgcCommand, LeaderCommand, Machine, Output, Peer, Route, Via,
+    Destination, EdgeCommand, Input, KgcCommand, LeaderCommand, Machine, Misdeed, Output, Peer, Route, Via,
 };
 
 use super::{Flight, Node, World};
@@ -56,6 +56,13 @@ impl World {
         self.queue.push_back(Flight { from, to, via: Via::Peer, bytes: bytes.to_vec() });
     }
 
+    /// Gives bytes to all members as if the hub had passed on what `from` published.
+    pub(crate) fn publish(&mut self, from: Node, bytes: &[u8]) {
+        for to in self.targets(from, Destination::Group) {
+            self.queue.push_back(Flight { from, to, via: Via::Group, bytes: bytes.to_vec() });
+        }
+    }
+
     pub(super) fn feed(&mut self, node: Node, stimulus: Stimulus<'_>) {
         let now = self.now();
         match node {
@@ -80,7 +87,8 @@ impl World {
 
     /// Drains a machine's outputs as a driver would.
     pub(super) fn settle(&mut self, node: Node) {
-        let mut drained = Drained { budget: usize::MAX, flights: Vec::new(), blocked: Vec::new() };
+        let mut drained =
+            Drained { budget: usize::MAX, flights: Vec::new(), blocked: Vec::new(), penalized: Vec::new() };
         if let Some((doomed, budget)) = self.doom.filter(|(doomed, _)| *doomed == node) {
             drained.budget = budget;
             self.doom = Some((doomed, 0));
@@ -103,12 +111,17 @@ impl World {
                 edge.state = states.pop().or(edge.state.take());
             }
         }
-        let Drained { budget, flights, blocked } = drained;
+        let Drained { budget, flights, blocked, penalized } = drained;
         let dies = self.doom.is_some_and(|(doomed, _)| doomed == node) && budget == 0;
         if let Some((doomed, left)) = &mut self.doom
             && *doomed == node
         {
             *left = budget;
+        }
+        for (peer, misdeed) in penalized {
+            if let Some(other) = self.node(node, peer) {
+                self.penalized.push((node, other, misdeed));
+            }
         }
         for peer in blocked {
             if let Some(other) = self.node(node, peer) {
@@ -220,6 +233,7 @@ struct Drained {
     budget: usize,
     flights: Vec<(Destination, Vec<u8>)>,
     blocked: Vec<Peer>,
+    penalized: Vec<(Peer, Misdeed)>,
 }
 
 impl Drained {
@@ -243,6 +257,8 @@ impl Drained {
                 Output::Transmit { to, payload } => self.flights.push((to, payload)),
                 Output::Event(event) => events.push(event),
                 Output::Block(peer) => self.blocked.push(peer),
+                Output::Penalize { peer, misdeed } => self.penalized.push((peer, misdeed)),
+                Output::Relay { .. } => {}
                 Output::Timeout(_) => unreachable!(),
             }
         }

@@ -1,0 +1,66 @@
+//! Limits how often a peer is answered: one token bucket for each.
+
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+use crate::Peer;
+
+/// How often something may happen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    /// At once.
+    pub(crate) burst: u32,
+    /// How long it takes until one more may happen.
+    pub(crate) refill: Duration,
+}
+
+/// A token bucket per peer. Those that are full are not kept.
+#[derive(Debug)]
+pub(crate) struct TokenBuckets {
+    rate: Rate,
+    /// When the bucket of a peer will be full again.
+    full: BTreeMap<Peer, Duration>,
+}
+
+impl TokenBuckets {
+    pub(crate) const fn new(rate: Rate) -> Self {
+        Self { rate, full: BTreeMap::new() }
+    }
+
+    /// Takes a token. Returns whether there was one.
+    pub(crate) fn take(&mut self, clock: Duration, peer: Peer) -> bool {
+        let full = self.full.get(&peer).copied().unwrap_or_default().max(clock);
+        let next = full.saturating_add(self.rate.refill);
+        let room = clock.saturating_add(self.rate.refill.saturating_mul(self.rate.burst));
+        if next > room {
+            return false;
+        }
+        self.full.insert(peer, next);
+        true
+    }
+
+    /// The peer is gone, and its handle is not used again.
+    pub(crate) fn disconnected(&mut self, peer: Peer) {
+        self.full.remove(&peer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_takes_its_burst_and_then_the_rate_whatever_others_take() {
+        let mut buckets = TokenBuckets::new(Rate { burst: 3, refill: Duration::from_secs(2) });
+        let take = |buckets: &mut TokenBuckets, second, peer| {
+            (0..9).filter(|_| buckets.take(Duration::from_secs(second), Peer(peer))).count()
+        };
+        assert_eq!(take(&mut buckets, 100, 1), 3);
+        assert_eq!(take(&mut buckets, 100, 2), 3);
+        assert_eq!(take(&mut buckets, 101, 1), 0);
+        assert_eq!(take(&mut buckets, 104, 1), 2);
+        assert_eq!(take(&mut buckets, 10_000, 1), 3);
+        buckets.disconnected(Peer(1));
+        assert_eq!(take(&mut buckets, 10_000, 1), 3);
+    }
+}
