@@ -145,6 +145,10 @@ impl<S: Suite> Leader<S> {
         self.standby.next = Some(now.monotonic);
         self.standby.alive = now.monotonic;
         self.standby.void = true;
+        // A leader that is alone need not wait until the key runs out: that leader said itself when it does.
+        if let Some(vacant) = &mut self.standby.vacant {
+            *vacant = now.monotonic;
+        }
     }
 
     /// Another term is in force that a leader that is alone was not told of: its own from before it lost its state, or one

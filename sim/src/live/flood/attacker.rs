@@ -126,12 +126,18 @@ impl<S: Suite> Arms<S> {
         let spare = SparePair::generate(1, rng).statement(&keypair, &deployment, &group, rng);
         let signature = keypair.sign(&deployment, Label::Join, b"something else", rng);
         let query = Message::RevocationQuery(RevocationQuery { number: 0 }).encode(&deployment);
-        let mut frame =
-            Frame { slot: 0, boot_no: u32::MAX, salt: [0; 8], counter: 0, ciphertext: vec![0; JUNK] };
+        let mut frame = Frame {
+            slot: 0,
+            boot_no: u32::MAX,
+            salt: [0; 8],
+            hedge: Default::default(),
+            counter: 0,
+            ciphertext: vec![0; JUNK],
+        };
         rng.fill_bytes(&mut frame.ciphertext);
         let channel = Name::new("telemetry")
             .map_err(|source| SimError::Protocol { what: "name of a channel", source })?;
-        let source = Some(Source { drone: keypair.public().clone(), signature: signature.clone() });
+        let source = Some(Source { drone: keypair.public().encode(), signature: signature.encode() });
         let epoch = quiver_ainq::Epoch { term: 1 << 16, counter: 1 };
         let forged = GroupMessage { group: group.clone(), epoch, channel, frame, source };
         let forged = Message::GroupMessage(forged).encode(&deployment);

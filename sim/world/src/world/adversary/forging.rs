@@ -158,12 +158,13 @@ impl<S: Suite> World<S> {
         victims.get(place).cloned()
     }
 
-    fn signed_message(&self, rng: &mut ChaCha8Rng) -> Option<GroupMessage<S>> {
+    fn signed_message(&self, rng: &mut ChaCha8Rng) -> Option<GroupMessage> {
         let epochs = (0..self.row.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch);
         let mut frame = Frame {
             slot: u32::try_from(below(rng, u64::from(self.edge_count()))).ok()?,
             boot_no: u32::MAX,
             salt: Default::default(),
+            hedge: Default::default(),
             counter: 0,
             ciphertext: vec![0; 40],
         };
@@ -171,7 +172,7 @@ impl<S: Suite> World<S> {
         rng.fill_bytes(&mut frame.ciphertext);
         let signature =
             self.nobody(rng)?.sign(self.fleet.deployment(), Label::Command, &frame.ciphertext, rng);
-        let source = Some(Source { drone: self.victim(rng)?, signature });
+        let source = Some(Source { drone: self.victim(rng)?.encode(), signature: signature.encode() });
         let channel = Name::new("talk").ok()?;
         let (group, epoch) = (self.fleet.group().clone(), epochs.max()?);
         Some(GroupMessage { group, epoch, channel, frame, source })

@@ -1,0 +1,69 @@
+//! What adversaries with little in their hands get: a leader with two keys under one serial is refused, strangers are not answered.
+
+use std::time::Duration;
+
+use quiver_ainq::StrategyKind;
+use quiver_role::leader::LeaderTiming;
+use quiver_world::{Action, InsecureToy, Invariants, Node, Sabotage, Setup, World};
+
+const MEMBERS: u32 = 6;
+const STRATEGIES: [StrategyKind; 2] = [StrategyKind::Flat, StrategyKind::Tree];
+
+fn setup(strategy: StrategyKind, leaders: u16, sabotage: Sabotage) -> Setup {
+    let silence = (leaders > 1).then(|| Duration::from_secs(4));
+    Setup {
+        members: MEMBERS,
+        strangers: 2,
+        leaders,
+        recording: true,
+        strategy,
+        leader_timing: LeaderTiming { silence, ..LeaderTiming::default() },
+        sabotage,
+        ..Setup::default()
+    }
+}
+
+/// A group that stands, and what befalls it from the twentieth second on.
+fn befallen(
+    setup: Setup,
+    actions: impl IntoIterator<Item = (u64, Action)>,
+) -> (World<InsecureToy>, Invariants<InsecureToy>) {
+    let mut world = World::<InsecureToy>::new(setup).unwrap();
+    let mut invariants = Invariants::new(&world, false);
+    world.start_everyone();
+    for edge in 0..MEMBERS {
+        world.schedule(Duration::from_secs(10), Action::Join(edge));
+    }
+    for (after, action) in actions {
+        world.schedule(Duration::from_secs(20 + after), action);
+    }
+    world.run_until(Duration::from_secs(120), &mut invariants);
+    (world, invariants)
+}
+
+fn two_keys() -> [(u64, Action); 2] {
+    let again = |split| Action::DoubleTerm { rounds: 1, split, crossing: Duration::from_secs(3) };
+    // The second time under two other keys: of those who have seen both before, nobody follows.
+    [(0, again(0b10_1010)), (40, again(0b01_0101))]
+}
+
+#[test]
+fn lone_leader_leads_again_as_soon_as_it_has_proof_against_the_one_it_made_way_for() {
+    for strategy in STRATEGIES {
+        let (world, invariants) = befallen(setup(strategy, 1, Sabotage::None), two_keys());
+        assert!(invariants.convinced() > MEMBERS as usize / 2, "{}", invariants.convinced());
+        // The other leader's keys are valid for minutes.
+        let newest = world.leader(0).unwrap().status().epoch;
+        assert!(newest.is_some(), "{strategy:?}");
+        assert!((0..MEMBERS).all(|edge| world.edge(edge).unwrap().status().epoch == newest), "{strategy:?}");
+        assert_eq!(invariants.violations(), [], "{strategy:?}");
+    }
+}
+
+#[test]
+fn proof_that_no_kgc_hears_of_is_noticed() {
+    let (world, mut invariants) = befallen(setup(StrategyKind::Flat, 1, Sabotage::KeepProofs), two_keys());
+    invariants.demand_convergence(&world);
+    let at_kgc = |it: &&quiver_world::Violation| it.node == Some(Node::Kgc(1));
+    assert_eq!(invariants.violations().iter().filter(at_kgc).count(), 1, "{:?}", invariants.violations());
+}
