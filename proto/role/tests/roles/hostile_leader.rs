@@ -10,9 +10,11 @@ use quiver_ainq::{
     HeaderCore, Identity, Kind, Label, MasterSecret, Name, PairContext, Part, PathMessage, RevocationList,
     Role, SecretValue, SlotSet, StrategyKind, Suite,
 };
+use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Secret, aead, extract, prf};
 use quiver_message::{
-    CatchUpReply, JoinChallenge, JoinRequest, Message, Reason, Refusal, Rekey, SpareAck, Welcome,
+    CatchUpReply, EvictionNotice, JoinChallenge, JoinRequest, Message, Reason, Refusal, Rekey, SpareAck,
+    Welcome,
 };
 use quiver_role::edge::EdgeStatus;
 use quiver_role::{
@@ -589,6 +591,7 @@ enum Act {
     Entry { slot: u32, q: Option<u64> },
     SpareAck,
     List { number: u64, names_leader: bool },
+    Notice { round: u64, counter: u64, names_edge: bool },
     Proof,
     Rejoin,
     Visit { bravo: bool },
@@ -623,6 +626,8 @@ fn acts() -> impl Strategy<Value = Act> {
         2 => (slots(), maybe()).prop_map(|(slot, q)| Act::Entry { slot, q }),
         1 => Just(Act::SpareAck),
         1 => (numbers(), any::<bool>()).prop_map(|(number, names_leader)| Act::List { number, names_leader }),
+        1 => (numbers(), numbers(), any::<bool>())
+            .prop_map(|(round, counter, names_edge)| Act::Notice { round, counter, names_edge }),
         1 => Just(Act::Proof),
         1 => Just(Act::Rejoin),
         1 => any::<bool>().prop_map(|bravo| Act::Visit { bravo }),
@@ -697,6 +702,17 @@ impl Lair {
                 let signed = self.master.sign_revocations(&self.deployment, list, &mut self.rng).unwrap();
                 let list = quiver_message::RevocationList { list: signed.encode() };
                 self.say(&Message::RevocationList(list));
+            }
+            Act::Notice { round, counter, names_edge } => {
+                let own = self.drone.as_ref().map(|drone| drone.identity.serial);
+                let serials = vec![own.filter(|_| names_edge).unwrap_or([7; 16])];
+                let epoch = Epoch { term: round << 16, counter };
+                let mut statement = Writer::new();
+                statement.lp(GROUP.as_bytes()).u64(epoch.term).u64(epoch.counter).fixed(&serials[0]);
+                let (statement, leader) = (statement.finish(), self.keys[0].public().clone());
+                let signature = self.keys[0].sign(&self.deployment, Label::Evict, &statement, &mut self.rng);
+                let notice = EvictionNotice { group: name(GROUP), leader, epoch, serials, signature };
+                self.say(&Message::EvictionNotice(notice));
             }
             Act::Proof => {
                 let Some(first) = self.newest.clone() else { return };
