@@ -33,7 +33,7 @@ impl<S: Suite> Leader<S> {
 
     fn note_as_away(&mut self, member: &DronePublicKey<S>) -> Change {
         let (name, serial) = (&member.identity.name, member.identity.serial);
-        self.memory.away.insert(name.clone(), serial);
+        self.memory.note_away(name.clone(), serial);
         away_change(name, &serial)
     }
 

@@ -104,7 +104,7 @@ impl<S: Suite> Leader<S> {
             Err(Reason::Expired)
         } else if self.memory.revocations.names(&request.drone) {
             Err(Reason::Revoked)
-        } else if self.roster().is_evicted(&identity.serial) {
+        } else if self.roster().is_evicted(&identity.serial) || self.backlog.is_barred(&identity.serial) {
             Err(Reason::Evicted)
         } else if request.spare.q == 0 {
             Err(Reason::Malformed)

@@ -141,7 +141,7 @@ impl<S: Suite> Leader<S> {
         let news = !replica.chunk.is_empty() || self.memory.held != Some((epoch, digest));
         if last && news {
             let staged = core::mem::replace(&mut session.staged, Staged::next());
-            self.commit(&staged, &replica.header, digest)?;
+            self.commit(&staged, &replica.header, digest, rng)?;
             self.show_notices(from);
         }
         Ok(news)

@@ -1,6 +1,6 @@
 //! What is still to be changed about the group. Most often one epoch takes all of it; a mass departure takes several.
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -15,6 +15,9 @@ pub(super) const MAX_REMOVED_TREE: usize = 1024;
 /// How many members one epoch of the flat strategy removes at most: a header lists at most 65,536 runs of slots.
 pub(super) const MAX_REMOVED_FLAT: usize = 1 << 15;
 
+/// How many drones that are no members the next epoch bars at most on the word of one leader.
+pub(super) const MAX_BARRED: usize = 4096;
+
 /// Changes that wait for an epoch. Evictions go first, then leaves, then joins: a slot that is to be freed still has the
 /// holder it is to be taken from.
 #[derive(Debug)]
@@ -23,6 +26,9 @@ pub(super) struct Backlog<S: Suite> {
     evictions: VecDeque<Serial>,
     /// How many of them, the last ones, no record names yet.
     unwritten: usize,
+    /// Drones that are no members and are to be kept out: by the next epoch, which is not made for their sake, since they hold no
+    /// key. With the ordinal of the leader that said so. A record names them as soon as they are here.
+    barred: BTreeMap<Serial, u16>,
     leaves: BTreeSet<Slot>,
     joins: VecDeque<Vetted<S>>,
     unnamed: Vec<Unnamed>,
@@ -46,6 +52,7 @@ impl<S: Suite> Backlog<S> {
         Self {
             evictions: VecDeque::new(),
             unwritten: 0,
+            barred: BTreeMap::new(),
             leaves: BTreeSet::new(),
             joins: VecDeque::new(),
             unnamed: Vec::new(),
@@ -72,6 +79,29 @@ impl<S: Suite> Backlog<S> {
     /// Everybody who is to be put out.
     pub(super) fn evictions(&self) -> impl Iterator<Item = &Serial> {
         self.evictions.iter()
+    }
+
+    /// Takes as many of these drones, which are no members, as may be barred on this leader's word; gives those that are news.
+    pub(super) fn bar(&mut self, leader: u16, serials: impl IntoIterator<Item = Serial>) -> Vec<Serial> {
+        let mut room = MAX_BARRED.saturating_sub(self.barred.values().filter(|by| **by == leader).count());
+        let mut news = Vec::new();
+        for serial in serials {
+            if room > 0 && !self.barred.contains_key(&serial) {
+                self.barred.insert(serial, leader);
+                news.push(serial);
+                room -= 1;
+            }
+        }
+        news
+    }
+
+    pub(super) fn is_barred(&self, serial: &Serial) -> bool {
+        self.barred.contains_key(serial)
+    }
+
+    /// Everybody who is to be kept out by the next epoch and is no member.
+    pub(super) fn barred(&self) -> impl Iterator<Item = &Serial> {
+        self.barred.keys()
     }
 
     /// Who is to be put out and stands in no record yet. From here on they do.
@@ -134,8 +164,10 @@ impl<S: Suite> Backlog<S> {
             StrategyKind::Flat => MAX_REMOVED_FLAT,
             StrategyKind::Tree => MAX_REMOVED_TREE,
         };
-        let evictions: Vec<Serial> = self.evictions.drain(..room.min(self.evictions.len())).collect();
+        let mut evictions: Vec<Serial> = self.evictions.drain(..room.min(self.evictions.len())).collect();
         room -= evictions.len();
+        // They free no slot.
+        evictions.extend(core::mem::take(&mut self.barred).into_keys());
         self.unwritten = self.unwritten.min(self.evictions.len());
         let mut leaves = Vec::new();
         while room > 0

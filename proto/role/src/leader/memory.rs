@@ -26,6 +26,11 @@ use crate::Now;
 use crate::refused::Refused;
 use crate::revocations::Revocations;
 
+/// How many that lost their slots because they are away are remembered by name. Beyond, one can be evicted once it is back.
+const MAX_AWAY: usize = 1 << 16;
+/// How many identities' first keys are remembered: twice as many as a group has members. Beyond, no further one's is.
+const MAX_PINS: usize = 1 << 21;
+
 /// How often a member's newer spare point is recorded, in seconds on the monotonic clock. An honest one shows one for each term
 /// that it follows, and shows it again after as long.
 const SPARE_PACE: u32 = 5;
@@ -156,6 +161,20 @@ impl<S: Suite> Memory<S> {
         }
     }
 
+    /// Remembers a member that lost its slot because it is away, if there is room.
+    pub(super) fn note_away(&mut self, name: Name, member: Serial) {
+        if self.away.len() < MAX_AWAY || self.away.contains_key(&name) {
+            self.away.insert(name, member);
+        }
+    }
+
+    /// Remembers the first key seen for an identity, if there is room.
+    pub(super) fn pin(&mut self, serial: Serial, handle: Handle) {
+        if self.pins.len() < MAX_PINS || self.pins.contains_key(&serial) {
+            self.pins.insert(serial, handle);
+        }
+    }
+
     /// The roster is the one of this epoch: who was out until then is not on it.
     pub(super) fn hold(&mut self, epoch: Epoch, digest: [u8; 32]) {
         self.held = Some((epoch, digest));
@@ -220,7 +239,7 @@ impl<S: Suite> Leader<S> {
         changes.extend(memory.revocations.signed_bytes().map(|list| Change::Revocations(list.to_vec())));
         let roster = self.roster();
         changes.extend(roster.iter().map(|(slot, public)| Change::Member { slot, public: public.encode() }));
-        let evicted = roster.evicted().chain(self.backlog.evictions());
+        let evicted = roster.evicted().chain(self.backlog.evictions()).chain(self.backlog.barred());
         changes.extend(evicted.map(|serial| Change::Evicted(*serial)));
         changes.extend(memory.spares().map(|(slot, spare)| spare_change(slot, spare)));
         let away = memory.away.iter().filter(|(_, serial)| !roster.is_evicted(serial));

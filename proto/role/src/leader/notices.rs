@@ -5,6 +5,7 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use quiver_ainq::{Deployment, Epoch, Error, Label, Role, Roster, Serial, Suite};
 use quiver_message::{EvictionNotice, MAX_EVICTED, Message};
@@ -18,6 +19,9 @@ use crate::{Now, Peer, statements};
 const MAX_ROOM: usize = 1 << 17;
 /// What a notice takes beside its serials: the leader's key, its signature, the epoch.
 const ROOM_OF_NOTICE: usize = 24;
+/// One notice of each other leader is taken in so long, and so many at once: a mass eviction takes some dozens.
+const PACE: Duration = Duration::from_secs(1);
+const AHEAD: u32 = 128;
 /// How many drones that are no members a leader bars at most on the word of others.
 const MAX_STRANGERS: usize = 1 << 16;
 
@@ -27,11 +31,13 @@ pub(super) struct Notices<S: Suite> {
     kept: VecDeque<EvictionNotice<S>>,
     /// What they take, in serials.
     room: usize,
+    /// By ordinal of those that signed what was taken: up to when, on the monotonic clock, their allowance is used.
+    used: BTreeMap<u16, Duration>,
 }
 
 impl<S: Suite> Notices<S> {
     pub(super) fn new() -> Self {
-        Self { kept: VecDeque::new(), room: 0 }
+        Self { kept: VecDeque::new(), room: 0, used: BTreeMap::new() }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &EvictionNotice<S>> {
@@ -41,6 +47,13 @@ impl<S: Suite> Notices<S> {
     /// Everybody named.
     pub(super) fn serials(&self) -> impl Iterator<Item = &Serial> {
         self.kept.iter().flat_map(|notice| &notice.serials)
+    }
+
+    /// How much of a leader's allowance is used with one more notice now; none if there were too many. One too many is shown
+    /// again by whoever signed it, to the leader it stands by for.
+    fn allowance(&self, leader: u16, now: Now) -> Option<Duration> {
+        let used = self.used.get(&leader).copied().unwrap_or_default().max(now.monotonic);
+        (used - now.monotonic <= PACE * AHEAD).then(|| used.saturating_add(PACE))
     }
 
     fn knows(&self, notice: &EvictionNotice<S>) -> bool {
@@ -137,25 +150,36 @@ impl<S: Suite> Leader<S> {
         if notice.group != self.config.group {
             return;
         }
-        let roster = self.roster();
-        let news = notice.serials.iter().filter(|serial| !roster.is_evicted(serial));
-        let mut news: Vec<Serial> = news.copied().collect();
+        let (roster, backlog) = (self.roster(), &self.backlog);
+        let news = notice.serials.iter().copied();
+        let news = news.filter(|serial| !roster.is_evicted(serial) && !backlog.is_barred(serial));
+        let (members, mut strangers): (Vec<Serial>, Vec<Serial>) =
+            news.partition(|serial| roster.find(serial).is_some());
+        if self.lead.is_some() && roster.evicted().nth(MAX_STRANGERS).is_some() {
+            strangers.clear();
+        }
         // Our own notice passed on by the group, or one known long since, costs no curve arithmetic.
-        if news.is_empty() || (self.lead.is_none() && self.memory.notices.knows(&notice)) {
+        let old = members.is_empty() && strangers.is_empty();
+        if old || (self.lead.is_none() && self.memory.notices.knows(&notice)) {
             return;
         }
+        let leader = notice.epoch.ordinal();
+        let Some(used) = self.memory.notices.allowance(leader, now) else { return };
         if let Err(error) = self.believe(now, &notice) {
             return self.blame(from, error);
         }
+        self.memory.notices.used.insert(leader, used);
         if self.lead.is_none() {
             return self.keep_notice(notice);
         }
-        let roster = self.roster();
-        if roster.evicted().nth(MAX_STRANGERS).is_some() {
-            news.retain(|serial| roster.find(serial).is_some());
+        // Who holds no key of the group needs no new one made to be kept out: the next epoch says so, whatever it is for.
+        let strangers = self.backlog.bar(leader, strangers);
+        if !strangers.is_empty() {
+            let changes = strangers.into_iter().map(Change::Evicted);
+            self.persist(&changes.collect::<Vec<_>>());
         }
-        if !news.is_empty() {
-            self.backlog.evict(news);
+        if !members.is_empty() {
+            self.backlog.evict(members);
             self.rekey(now, rng);
         }
     }

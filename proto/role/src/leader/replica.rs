@@ -7,12 +7,13 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    Deployment, DronePublicKey, Error, Header, Label, Name, Roster, Serial, SignedItem, Slot, Suite,
+    Deployment, DronePublicKey, Epoch, Error, Header, Label, Name, Roster, Serial, SignedItem, Slot, Suite,
     verify_batch,
 };
 use quiver_message::{ReplicaChunk, Seat};
 use rand_core::CryptoRngCore;
 
+use super::backlog::MAX_BARRED;
 use super::memory::{Change, Spare, held_change, spare_change};
 use super::{Leader, LeaderEvent};
 use crate::Offence;
@@ -147,6 +148,7 @@ impl<S: Suite> Leader<S> {
         staged: &Staged<S>,
         header: &Header<S>,
         digest: [u8; 32],
+        rng: &mut dyn CryptoRngCore,
     ) -> Result<(), Offence> {
         let mut spares = BTreeMap::new();
         for (slot, seat) in &staged.seats {
@@ -155,6 +157,7 @@ impl<S: Suite> Leader<S> {
             }
         }
         let News { anew, seats, evicted } = self.news(staged);
+        let forgotten = self.forgotten(staged);
         staged.apply(&mut self.memory.roster, &header.core.roster_hash)?;
         let mut changes = Vec::new();
         if anew {
@@ -183,7 +186,25 @@ impl<S: Suite> Leader<S> {
         self.persist(&changes);
         let (leader, members) = (header.core.leader.identity.name.clone(), self.memory.roster.len());
         self.out.event(LeaderEvent::StandingBy { leader, epoch, members });
+        // From the next round on, by our own ordinal: what this leader has not heard of it is shown, and others are.
+        let next =
+            Epoch { term: Epoch::term_of(epoch.round().saturating_add(1), self.own_ordinal()), counter: 1 };
+        self.give_notice(next, &forgotten, rng);
         Ok(())
+    }
+
+    /// Who is evicted by the roster held and not by the one that takes its place, another side's after a partition, nor by a notice
+    /// that is kept. As many as a leader bars with one epoch on another's word.
+    fn forgotten(&self, staged: &Staged<S>) -> Vec<Serial> {
+        if !staged.whole {
+            return Vec::new();
+        }
+        let mut lost: BTreeSet<Serial> = self.memory.roster.evicted().copied().collect();
+        lost.retain(|serial| !staged.evicted.contains(serial));
+        for serial in self.memory.notices.serials() {
+            lost.remove(serial);
+        }
+        lost.into_iter().take(MAX_BARRED).collect()
     }
 
     /// What a copy says that the disk does not: who comes back to its leader a hundred times writes down what changed

@@ -44,7 +44,7 @@ impl<S: Suite> Leader<S> {
 
     /// Who is still to be put out when another leader's term is seen: the notice of it is for that one.
     pub(super) fn hand_over_evictions(&mut self, rng: &mut dyn CryptoRngCore) {
-        let left: Vec<Serial> = self.backlog.evictions().copied().collect();
+        let left: Vec<Serial> = self.backlog.evictions().chain(self.backlog.barred()).copied().collect();
         if let Some(epoch) = self.epoch() {
             self.give_notice(epoch, &left, rng);
         }

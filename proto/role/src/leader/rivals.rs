@@ -286,7 +286,7 @@ impl<S: Suite> Leader<S> {
         self.memory.roster.forget_anonymous();
         self.close_gate();
         // As the records say.
-        for serial in self.backlog.evictions() {
+        for serial in self.backlog.evictions().chain(self.backlog.barred()) {
             if let Some(slot) = self.memory.roster.evict(*serial) {
                 self.memory.remove_spare(slot);
             }

@@ -142,7 +142,7 @@ impl<S: Suite> Leader<S> {
             let request = &candidate.request;
             self.links.connect(*slot, candidate.peer);
             self.memory.set_spare(*slot, Spare::of(&request.spare));
-            self.memory.pins.insert(request.drone.identity.serial, request.drone.handle());
+            self.memory.pin(request.drone.identity.serial, request.drone.handle());
             self.memory.away.remove(&request.drone.identity.name);
             let Some(part) = self.part_for(*slot, &candidate.nonce) else { continue };
             let welcome = Welcome { nonce: candidate.nonce, header: output.header.clone(), part };

@@ -165,9 +165,9 @@ impl<S: Suite> Leader<S> {
         self.standby.vacant.filter(|_| self.lead.is_none() && self.may_lead())
     }
 
-    fn own_ordinal(&self) -> u32 {
+    pub(super) fn own_ordinal(&self) -> u16 {
         match self.memory.keypair.as_ref().map(|keypair| &keypair.public().identity.role) {
-            Some(Role::Leader { ordinal, .. }) => u32::from(*ordinal),
+            Some(Role::Leader { ordinal, .. }) => *ordinal,
             _ => 0,
         }
     }
@@ -176,7 +176,7 @@ impl<S: Suite> Leader<S> {
     fn takeover(&self) -> Option<Duration> {
         let silence = self.config.timing.silence.filter(|_| self.stands_by())?;
         let standby = &self.standby;
-        let turn = silence / 2 * self.own_ordinal().min(LAST_IN_LINE);
+        let turn = silence / 2 * u32::from(self.own_ordinal()).min(LAST_IN_LINE);
         if standby.void {
             return Some(standby.alive.saturating_add(turn));
         }
@@ -251,13 +251,13 @@ impl<S: Suite> Leader<S> {
     /// The keys on a copied roster are the first ones seen for their identities, unless others were.
     fn pin_the_copied(&mut self) -> Vec<Change> {
         let memory = &mut self.memory;
-        let mut changes = Vec::new();
-        for (_, public) in memory.roster.iter() {
-            let (serial, handle) = (public.identity.serial, public.handle());
-            memory.pins.entry(serial).or_insert_with(|| {
-                changes.push(Change::Pin { serial, handle: *handle.as_bytes() });
-                handle
-            });
+        let unpinned = |public: &&DronePublicKey<S>| !memory.pins.contains_key(&public.identity.serial);
+        let copied = memory.roster.iter().map(|(_, public)| public).filter(unpinned);
+        let copied: Vec<_> = copied.map(|public| (public.identity.serial, public.handle())).collect();
+        let mut changes = Vec::with_capacity(copied.len());
+        for (serial, handle) in copied {
+            memory.pin(serial, handle);
+            changes.push(Change::Pin { serial, handle: *handle.as_bytes() });
         }
         changes
     }

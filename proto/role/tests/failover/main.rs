@@ -1,5 +1,6 @@
 //! Several leaders of one group on a virtual clock: replication, silence, takeover, return, partition, contradiction.
 
+mod barring;
 mod clocks;
 mod contradicting;
 mod copies;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_role::{EdgeEvent, LeaderCommand};
+use quiver_role::{EdgeEvent, LeaderCommand, LeaderEvent};
 
 use crate::world::{Node, SILENCE, World, name};
 
@@ -86,4 +86,28 @@ fn leaders_that_cannot_reach_each_other_do_not_take_turns_for_ever() {
     assert_eq!(world.leading().len(), 1);
     let leader = world.leading()[0];
     assert!(world.follow(leader, 0..4));
+}
+
+#[test]
+fn eviction_that_nothing_but_a_deputys_copy_knows_of_holds_against_a_leader_that_has_not_heard() {
+    let mut world = World::grouped(5, 2, 4);
+    world.part(&[Node::Leader(1)], &[0, 1, 2, 3].map(Node::Edge));
+    world.part(&[Node::Leader(1)], &[Node::Leader(0)]);
+    world.lead(0, LeaderCommand::Evict(name("edge-0")));
+    world.run(Duration::from_millis(500));
+    // Nor does the newest header say so any more.
+    world.lead(0, LeaderCommand::Rekey);
+    // One that comes later copies the roster. It heard no notice.
+    world.part(&[Node::Leader(1)], &[Node::Leader(2)]);
+    let token = world.leader_token("leader-2", 2);
+    world.add_leader(token);
+    world.run_until("it has a copy", |world| world.held(2) == world.epoch(0));
+    world.crash(Node::Leader(0));
+    world.walls.clear();
+    world.run_until("who has not heard leads", |world| world.leading() == [1] && world.follow(1, 1..4));
+    world.run(SILENCE * 5);
+    assert_eq!((world.leading(), world.status(1).unwrap().members), (vec![1], 3));
+    let removed = |event: &&LeaderEvent| matches!(event, LeaderEvent::Removed { name: out, evicted: true, .. } if *out == name("edge-0"));
+    assert_eq!(world.leaders[1].events.iter().filter(removed).count(), 1);
+    assert_eq!(world.held(2), world.epoch(1));
 }

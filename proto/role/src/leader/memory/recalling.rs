@@ -96,7 +96,7 @@ impl<S: Suite> Memory<S> {
                 self.away.clear();
             }
             Change::Away { name, serial } => {
-                self.away.insert(Name::from_bytes(name)?, *serial);
+                self.note_away(Name::from_bytes(name)?, *serial);
             }
             Change::Held { term, counter, digest } => {
                 self.hold(Epoch { term: *term, counter: *counter }, *digest);
@@ -113,7 +113,7 @@ impl<S: Suite> Memory<S> {
     fn apply_to_history(&mut self, deployment: &Deployment<S>, change: &Change) -> Result<(), RestoreError> {
         match change {
             Change::Pin { serial, handle } => {
-                self.pins.insert(*serial, Handle(*handle));
+                self.pin(*serial, Handle(*handle));
             }
             Change::Epoch { term, counter, digest } => {
                 self.newest = Some((Epoch { term: *term, counter: *counter }, *digest));
