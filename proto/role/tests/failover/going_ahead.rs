@@ -76,6 +76,25 @@ fn refused_leader_that_signs_term_after_term_makes_nobody_open_one_for_each() {
 }
 
 #[test]
+fn headers_whose_keys_have_run_out_make_a_leader_open_a_term_once_in_a_minute() {
+    let mut world = World::grouped(3, 2, 3);
+    let deputy = world.stolen_key(1);
+    let mut like = newest_header(&world, 0);
+    let now = world.now_at(Node::Leader(0)).unix;
+    (like.core.issued_at, like.core.valid_until) = (now - 100, now - 10);
+    (like.core.leader, like.core.epoch.term) = (deputy.public().clone(), Epoch::term_of(1, 1));
+    let (before, first) = (world.terms(), world.epoch(0).unwrap().round());
+    for round in 1..=300 {
+        let bytes = ahead(&mut world, &deputy, &like, first + 100 * round);
+        world.inject(Node::Edge(0), Node::Leader(0), &bytes);
+        world.run(Duration::from_millis(100));
+    }
+    assert_eq!(world.terms() - before, 1, "whoever held such an epoch is brought above it, once");
+    assert_eq!(world.leading(), [0]);
+    assert!(world.follow(0, 0..3));
+}
+
+#[test]
 fn members_that_a_revoked_leader_led_far_ahead_are_brought_back() {
     let mut world = World::grouped(2, 2, 4);
     let (here, there) = (
