@@ -281,6 +281,10 @@ impl<S: QuorumSuite> Machine for QuorumCentre<S> {
                 self.node.handle_input(now, Input::Disconnected { peer }, rng);
                 self.tell_centre(now, Input::Disconnected { peer }, rng);
             }
+            Input::Resumed => {
+                self.node.handle_input(now, Input::Resumed, rng);
+                self.tell_centre(now, Input::Resumed, rng);
+            }
             Input::Received { from, bytes, .. } => {
                 heard = bytes;
                 self.received(now, from, bytes, rng);

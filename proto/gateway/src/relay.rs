@@ -56,7 +56,7 @@ impl Machine for Relay {
 
     fn handle_input(&mut self, _: Now, input: Input<'_, Order>, _: &mut dyn CryptoRngCore) {
         self.outputs.push_back(match input {
-            Input::Timeout => return,
+            Input::Timeout | Input::Resumed => return,
             Input::Connected { peer, route } => Output::Event(Heard::Connected { peer, route }),
             Input::Disconnected { peer } => Output::Event(Heard::Disconnected { peer }),
             Input::Received { from, via, bytes } if bytes.len() <= self.longest => {

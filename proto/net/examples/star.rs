@@ -72,7 +72,7 @@ impl Machine for Counter {
                     self.send(Destination::Peer(partner), message);
                 }
             }
-            Input::Timeout | Input::Disconnected { .. } => {}
+            Input::Timeout | Input::Disconnected { .. } | Input::Resumed => {}
         }
     }
 

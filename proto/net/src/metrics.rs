@@ -52,6 +52,8 @@ pub struct NetMetrics {
     pub blocked: Counter,
     /// Failed attempts to make records durable.
     pub persist_failures: Counter,
+    /// Jumps between the clocks, each treated as a start of the machine.
+    pub clock_jumps: Counter,
     /// Records that could not be made durable yet. Until they are, nothing is sent and no input is taken.
     pub unstored: Gauge,
     /// Drones and KGCs of which two processes ask this node in turns whether they are the only one.
@@ -94,6 +96,7 @@ impl NetMetrics {
             ("refused_frames", "Frames refused as too long or malformed", &self.refused),
             ("blocked_peers", "Peers blocked", &self.blocked),
             ("persist_failures", "Failed attempts to make records durable", &self.persist_failures),
+            ("clock_jumps", "Jumps between the clocks, each treated as a start", &self.clock_jumps),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());

@@ -108,6 +108,11 @@ impl Asking {
         Self { own, round: Round::default(), pause: PAUSE, witnesses: BTreeMap::new() }
     }
 
+    /// This process may be a copy of one that goes on: under another number the two are told apart.
+    pub(crate) const fn renew(&mut self, own: Instance) {
+        self.own = own;
+    }
+
     /// Somebody is there who may have to be asked.
     pub(crate) fn connected(&mut self, route: Route, now: Instant) {
         if route != Route::Inbound {

@@ -262,6 +262,22 @@ impl<S: Suite> Edge<S> {
         self.persist();
     }
 
+    /// As after a start: a new boot number, durable first, and unsynced until a leader's answer shows what is current. The
+    /// group key goes, because the receiver that goes with it may have accepted messages before that it does not know of.
+    #[cfg(feature = "services")]
+    fn resumed(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        self.boot_no = self.boot_no.saturating_add(1);
+        let backoff = self.backoff();
+        if let Standing::Member(member) = &mut self.standing {
+            member.stand_still();
+            member.backoff = backoff;
+        }
+        self.persist();
+        if self.member().is_some() {
+            self.catch_up(now, rng);
+        }
+    }
+
     #[inline(never)]
     fn connected(&mut self, now: Now, peer: Peer, route: Route, rng: &mut dyn CryptoRngCore) {
         match route {
@@ -461,6 +477,11 @@ impl<S: Suite> Machine for Edge<S> {
             Input::Connected { peer, route } => self.connected(now, peer, route, rng),
             Input::Disconnected { peer } => self.disconnected(now, peer, rng),
             Input::Received { from, via, bytes } => self.received(now, (from, via), bytes, rng),
+            #[cfg(feature = "services")]
+            Input::Resumed => self.resumed(now, rng),
+            // No board is brought back with its memory.
+            #[cfg(not(feature = "services"))]
+            Input::Resumed => {}
             Input::Command(command) => self.command(now, command, rng),
         }
         self.tick(now, rng);

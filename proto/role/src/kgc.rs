@@ -197,6 +197,8 @@ impl<S: Suite> Machine for Kgc<S> {
             // A KGC is in no group.
             Input::Received { via: Via::Group, .. } => {}
             Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
+            // Another copy may sign with the same nonces.
+            Input::Resumed => self.rounds.clear(),
             Input::Command(KgcCommand::RevokeDrones { handles, serials }) => {
                 self.revoke_drones(now, handles, serials, rng);
                 self.renew_list(now, rng);

@@ -205,12 +205,23 @@ impl<S: Suite> Leader<S> {
         self.memory.boot_no = self.memory.boot_no.saturating_add(1);
         self.leaps = self.memory.newest.is_some();
         changes.push(Change::Boot(self.memory.boot_no));
-        if self.memory.keypair.is_none() {
+        if self.memory.keypair.is_none() && self.enrollee.is_none() {
             self.enrollee = self.enrolment_to_make(rng);
             changes.extend(self.enrollee.iter().map(|enrollee| Change::Pending(enrollee.encode().to_vec())));
         }
         self.persist(&changes);
         self.begin(now, rng);
+    }
+
+    /// As after a start: another copy may have gone on with this term, so that the next epoch of it would be a second one. The
+    /// term ends, and the next leaps above what either knows.
+    fn resumed(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let led = self.epoch();
+        self.set_down();
+        self.boot(now, rng);
+        if let (Some(epoch), None) = (led, &self.lead) {
+            self.out.event(LeaderEvent::SteppedDown { term: epoch.term });
+        }
     }
 
     /// An enrolled leader that is alone leads at once; one among others listens first.
@@ -420,6 +431,7 @@ impl<S: Suite> Machine for Leader<S> {
                 self.received(now, from, bytes, rng);
                 self.via = Via::Peer;
             }
+            Input::Resumed => self.resumed(now, rng),
             Input::Command(command) => self.command(now, command, rng),
         }
         self.tick(now, rng);

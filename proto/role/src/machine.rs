@@ -85,6 +85,9 @@ pub enum Input<'a, C> {
         /// The encoded message.
         bytes: &'a [u8],
     },
+    /// The machine may be a copy of what it was before, brought back with its memory, and another copy may be running: the
+    /// clocks have jumped apart. Treated as a start is, but for connections: what must not happen twice begins anew.
+    Resumed,
     /// The operator or the application wants something.
     Command(C),
 }

@@ -203,6 +203,11 @@ impl<S: QuorumSuite> Machine for QuorumNode<S> {
             Input::Connected { .. } => {}
             Input::Disconnected { peer } => self.links.retain(|_, link| *link != peer),
             Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
+            // Another copy may sign with the same nonces, or help with the same deltas.
+            Input::Resumed => {
+                self.signing.forget();
+                self.helping.forget();
+            }
             Input::Command(command) => self.command(now, command, rng),
         }
         self.wake(now, rng);

@@ -99,6 +99,7 @@ impl<S: Suite> Machine for Centre<S> {
                 self.kgc.handle_input(now, Input::Disconnected { peer }, rng);
             }
             Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
+            Input::Resumed => self.kgc.handle_input(now, Input::Resumed, rng),
             Input::Command(CentreCommand::Kgc(command)) => {
                 self.kgc.handle_input(now, Input::Command(command), rng);
             }

@@ -76,7 +76,9 @@ impl<S: Suite> Desk<S> {
             Input::Received { from, via, bytes } if self.is_about_keys(from, bytes) => {
                 Input::Received { from, via, bytes }
             }
-            Input::Connected { .. } | Input::Received { .. } | Input::Command(_) => return false,
+            Input::Connected { .. } | Input::Received { .. } | Input::Resumed | Input::Command(_) => {
+                return false;
+            }
         };
         let Some(collector) = &mut self.collector else { return false };
         let taken = matches!(input, Input::Received { .. });

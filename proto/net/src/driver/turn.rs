@@ -24,6 +24,7 @@ pub(super) enum Arrival<C> {
     Timeout,
     Connected { peer: Peer, route: Route },
     Disconnected { peer: Peer },
+    Resumed,
     Message { from: Peer, via: Via, bytes: Vec<u8>, request: Option<RequestId>, answer: Option<Answer> },
     Command(Order<C>),
 }
@@ -159,6 +160,15 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
     pub(super) fn handle_arrivals(&mut self) {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         self.host.before_inputs();
+        if self.clock.jumped() {
+            self.metrics.clock_jumps.inc();
+            tracing::warn!(
+                "the wall clock has jumped: this machine may have been brought back from a snapshot of its memory, so that \
+                 the node goes on as after a start; if the clock was merely set, nothing else is to be done"
+            );
+            self.network.renew_instance();
+            self.handle(Arrival::Resumed);
+        }
         for arrival in arrivals.drain(..) {
             self.handle(arrival);
         }
@@ -176,6 +186,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
             Arrival::Timeout => Input::Timeout,
             Arrival::Connected { peer, route } => Input::Connected { peer, route },
             Arrival::Disconnected { peer } => Input::Disconnected { peer },
+            Arrival::Resumed => Input::Resumed,
             Arrival::Command(order) => {
                 done = order.done;
                 Input::Command(order.command)

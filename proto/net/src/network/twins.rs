@@ -3,6 +3,7 @@
 use libp2p::PeerId;
 use libp2p::request_response::Message;
 use quiver_role::{Peer, Route};
+use rand::Rng;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -33,6 +34,11 @@ impl Network {
     /// Who says that another process uses this node's identity, as it is from now on.
     pub(crate) fn witnesses(&self) -> watch::Receiver<Vec<Witness>> {
         self.twins.witnesses.subscribe()
+    }
+
+    /// Asks under another number from now on, as after a start.
+    pub(crate) fn renew_instance(&mut self) {
+        self.twins.asking.renew(rand::rngs::OsRng.r#gen());
     }
 
     pub(super) fn look_for_twins(&mut self, now: Instant) {

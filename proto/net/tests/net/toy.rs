@@ -123,6 +123,7 @@ impl Machine for Toy {
                 self.outputs.push_back(Output::Event(Heard::Disconnected(peer)));
             }
             Input::Received { from, bytes, .. } => self.receive(from, bytes),
+            Input::Resumed => {}
             Input::Command(order) => self.obey(order),
         }
     }

@@ -388,7 +388,7 @@ impl<S: Suite> Machine for Applicant<S> {
             Input::Connected { peer, route: Route::Leader } if matches!(self.stage, Stage::Waiting) => {
                 self.greet(now, peer, rng);
             }
-            Input::Timeout | Input::Connected { .. } => {}
+            Input::Timeout | Input::Connected { .. } | Input::Resumed => {}
             Input::Disconnected { peer } => self.disconnected(peer),
             Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
             Input::Command(never) => match never {},

@@ -404,7 +404,7 @@ impl<S: Suite> Machine for Gate<S> {
 
     fn handle_input(&mut self, now: Now, input: Input<'_, GateCommand>, rng: &mut dyn CryptoRngCore) {
         match input {
-            Input::Timeout | Input::Connected { .. } => {}
+            Input::Timeout | Input::Connected { .. } | Input::Resumed => {}
             Input::Disconnected { peer } => self.disconnected(peer),
             Input::Received { from, bytes, .. } => match Message::decode(&self.config.deployment, bytes) {
                 Err(error) => self.out.event(GateEvent::Blamed { peer: from, offence: error.into() }),

@@ -176,6 +176,7 @@ impl<S: Suite> Machine for KeyCentre<S> {
                 self.received(now, from, bytes, rng);
                 self.kgc.wake(now, rng);
             }
+            Input::Resumed => self.kgc.handle_input(now, Input::Resumed, rng),
             Input::Command(CentreCommand::Kgc(command)) => {
                 self.kgc.handle_input(now, Input::Command(command), rng);
             }

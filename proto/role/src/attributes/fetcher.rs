@@ -293,7 +293,7 @@ impl<S: Suite> Machine for Fetcher<S> {
 
     fn handle_input(&mut self, now: Now, input: Input<'_, FetchCommand>, rng: &mut dyn CryptoRngCore) {
         match input {
-            Input::Timeout => {}
+            Input::Timeout | Input::Resumed => {}
             Input::Connected { peer, route: Route::Kgc } => {
                 self.kgcs.push(peer);
                 if matches!(self.stage, Stage::Waiting) && self.deadline.is_none() {

@@ -280,7 +280,7 @@ impl<S: Suite> Leader<S> {
     }
 
     /// What belongs to leading goes; what is public stays.
-    fn set_down(&mut self) {
+    pub(super) fn set_down(&mut self) {
         let Some(lead) = self.lead.take() else { return };
         self.memory.roster = lead.leadership.roster().clone();
         self.memory.roster.forget_anonymous();

@@ -309,7 +309,7 @@ impl<S: Suite> Machine for Collector<S> {
 
     fn handle_input(&mut self, now: Now, input: Input<'_, CollectCommand>, rng: &mut dyn CryptoRngCore) {
         match input {
-            Input::Timeout => {}
+            Input::Timeout | Input::Resumed => {}
             Input::Connected { peer, route: Route::Kgc } => self.connected(peer, rng),
             Input::Connected { .. } => {}
             Input::Disconnected { peer } => self.disconnected(peer),

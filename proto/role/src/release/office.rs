@@ -288,7 +288,7 @@ impl<S: Suite> Machine for ReleaseOffice<S> {
 
     fn handle_input(&mut self, now: Now, input: Input<'_, ReleaseCommand>, rng: &mut dyn CryptoRngCore) {
         match input {
-            Input::Timeout | Input::Connected { .. } | Input::Disconnected { .. } => {}
+            Input::Timeout | Input::Connected { .. } | Input::Disconnected { .. } | Input::Resumed => {}
             Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
             Input::Command(command) => self.command(command),
         }

@@ -10,10 +10,10 @@ use quiver_ainq::{
 };
 use quiver_crypto::canonical::Writer;
 use quiver_message::Message;
-use quiver_message::quorum::{QuorumMessage, SignProposal, SignRefusalReason};
+use quiver_message::quorum::{QuorumMessage, SignPackage, SignProposal, SignRefusalReason, SignerCommitment};
 use quiver_quorum::SigningPackage;
 use quiver_role::quorum::{approval, ibe_name};
-use quiver_role::{QuorumCommand, QuorumEvent};
+use quiver_role::{Input, QuorumCommand, QuorumEvent};
 
 use crate::generating::holdings;
 use crate::world::{Flight, S, START, VALIDITY, Weather, World};
@@ -193,6 +193,29 @@ fn answer(world: &mut World, version: u32, purpose: &str, body: Vec<u8>) -> Opti
             _ => None,
         })
         .expect("it answers")
+}
+
+#[test]
+fn nonces_do_not_outlive_a_member_that_is_brought_back_with_its_memory() {
+    let mut world = quorum(16, 3, 2);
+    let shares = holdings(&world)[0].ainq().public().encode();
+    assert_eq!(answer(&mut world, 0, "quorum", shares), None);
+    // Another copy of it may sign with them.
+    world.input(1, Input::Resumed);
+    let commitment = world.sent.iter().rev().find_map(|flight| match &flight.message {
+        QuorumMessage::SignCommitment(commitment) if flight.from == 1 => Some(commitment.commitment.clone()),
+        _ => None,
+    });
+    let part = |kgc| SignerCommitment { kgc, commitment: commitment.clone().expect("it answered") };
+    let package = SignPackage { session: [9; 16], commitments: vec![part(1), part(2)] };
+    let sent = world.sent.len();
+    world.fly(&Flight { from: 2, to: 1, message: QuorumMessage::SignPackage(package) });
+    world.pass(Duration::from_millis(100));
+    let unknown = |flight: &Flight| {
+        let QuorumMessage::SignRefusal(refusal) = &flight.message else { return false };
+        flight.from == 1 && refusal.reason == SignRefusalReason::UnknownSession
+    };
+    assert!(world.sent[sent..].iter().any(unknown));
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
+use quiver_message::Message;
 use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand};
 
-use crate::world::{Node, World};
+use crate::world::{Node, World, decode, name};
 
 #[test]
 fn a_restarted_leader_serves_the_group_again_without_new_joins_or_enrolments() {
@@ -179,4 +180,67 @@ fn stored_state_of_another_deployment_or_damaged_is_refused() {
     }
     let foreign = quiver_role::Leader::new(world.leader_config(), other.leader_records);
     assert_eq!(foreign.err(), Some(RestoreError::Foreign));
+}
+
+fn joined(world: &World) -> usize {
+    let events = world.leader_events.iter();
+    events.filter(|event| matches!(event, quiver_role::LeaderEvent::Joined { .. })).count()
+}
+
+#[test]
+fn an_edge_brought_back_with_its_memory_is_unsynced_and_sends_as_after_a_start() {
+    let mut world = World::grouped(31, 5);
+    let joins = joined(&world);
+    let say = |world: &mut World| {
+        let mark = world.recorded.len();
+        let send = EdgeCommand::Send { channel: name("chat"), data: b"words".to_vec(), signed: false };
+        world.command(2, send);
+        let said = world.recorded[mark..].iter().filter(|flight| flight.from == Node::Edge(2));
+        said.filter_map(|flight| match decode(world, flight) {
+            Message::GroupMessage(message) => Some((message.frame.boot_no, message.frame.salt)),
+            _ => None,
+        })
+        .next()
+    };
+    let before = say(&mut world).unwrap();
+    world.resume(Node::Edge(2));
+    let status = world.edges[2].machine.as_ref().unwrap().status();
+    assert!(!status.synced && status.boot_no == before.0 + 1);
+    assert_eq!(say(&mut world), None, "nothing before a leader has said what is current");
+    world.run_until("in step again", |world| world.agree(0..5));
+    let after = say(&mut world).unwrap();
+    assert!(after.0 == before.0 + 1 && after.1 != before.1);
+    // Durable: a start counts on from there. And nobody had to join.
+    world.crash(Node::Edge(2));
+    world.start_edge(2);
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.edges[2].machine.as_ref().unwrap().status().boot_no, before.0 + 2);
+    assert_eq!(joined(&world), joins);
+}
+
+#[test]
+fn a_leader_brought_back_with_its_memory_signs_no_further_epoch_of_its_term() {
+    let mut world = World::grouped(32, 5);
+    world.lead(LeaderCommand::Rekey);
+    world.run(Duration::from_secs(1));
+    let (before, joins, mark) = (world.leader_epoch(), joined(&world), world.recorded.len());
+    // As long as a copy of it goes on with the term, the next epoch is that one's.
+    world.resume(Node::Leader);
+    assert!(world.leader_epoch().round() > before.round());
+    world.lead(LeaderCommand::Rekey);
+    world.run_until("all follow", |world| world.agree(0..5));
+    let headers = world.recorded[mark..].iter().filter_map(|flight| match decode(&world, flight) {
+        Message::Rekey(rekey) => Some(rekey.header.core.epoch),
+        _ => None,
+    });
+    assert!(headers.into_iter().all(|epoch| epoch <= before || epoch.round() > before.round()));
+    assert_eq!(joined(&world), joins);
+    // Again and again it does no harm.
+    for _ in 0..3 {
+        world.run(Duration::from_secs(60));
+        world.resume(Node::Leader);
+        (0..5).for_each(|edge| world.resume(Node::Edge(edge)));
+        world.run_until("all follow", |world| world.agree(0..5));
+    }
+    assert_eq!(joined(&world), joins);
 }

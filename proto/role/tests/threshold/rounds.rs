@@ -140,6 +140,19 @@ fn nonces_end_after_a_minute_with_the_connection_and_with_the_process() {
 }
 
 #[test]
+fn nonces_do_not_outlive_a_machine_that_is_brought_back_with_its_memory() {
+    let mut bench = Bench::new(6);
+    let (one, two) = (bench.commit(0, Peer(1)), bench.commit(1, Peer(1)));
+    let now = bench.world.now();
+    let machine = bench.world.seats[0].machine.as_mut().unwrap();
+    machine.handle_input(now, Input::Resumed, &mut bench.world.rng);
+    assert_eq!(bench.open(0), 0, "erased: another copy may sign with them");
+    assert!(is_over(&bench.sign(0, Peer(1), &[&one, &two])));
+    let fresh = bench.commit(0, Peer(1));
+    assert!(matches!(bench.sign(0, Peer(1), &[&fresh, &two]), Message::EnrolShare(_)));
+}
+
+#[test]
 fn a_token_has_four_rounds_open_at_most_and_a_peer_one() {
     let mut bench = Bench::new(5);
     let two = bench.commit(1, Peer(1));

@@ -261,7 +261,7 @@ impl<S: QuorumSuite> World<S> {
                 Input::Connected { peer, route } => Input::Connected { peer, route },
                 Input::Disconnected { peer } => Input::Disconnected { peer },
                 Input::Received { from, via, bytes } => Input::Received { from, via, bytes },
-                Input::Timeout | Input::Command(_) => Input::Timeout,
+                Input::Timeout | Input::Resumed | Input::Command(_) => Input::Timeout,
             }
         }
         let now = self.now();

@@ -15,6 +15,7 @@ pub(super) enum Stimulus<'a> {
     Connected(Peer, Route),
     Disconnected(Peer),
     Received(Peer, Via, &'a [u8]),
+    Resumed,
 }
 
 impl<'a> Stimulus<'a> {
@@ -24,6 +25,7 @@ impl<'a> Stimulus<'a> {
             Self::Connected(peer, route) => Input::Connected { peer, route },
             Self::Disconnected(peer) => Input::Disconnected { peer },
             Self::Received(from, via, bytes) => Input::Received { from, via, bytes },
+            Self::Resumed => Input::Resumed,
         }
     }
 }
@@ -61,6 +63,11 @@ impl World {
         for to in self.targets(from, Destination::Group) {
             self.queue.push_back(Flight { from, to, via: Via::Group, bytes: bytes.to_vec() });
         }
+    }
+
+    /// Tells a machine that it may be a copy of what it was before.
+    pub(crate) fn resume(&mut self, node: Node) {
+        self.feed(node, Stimulus::Resumed);
     }
 
     pub(super) fn feed(&mut self, node: Node, stimulus: Stimulus<'_>) {
