@@ -13,25 +13,16 @@ use crate::{Destination, Output, Peer};
 
 /// Whether a message may come by the group: others are for one peer, and who publishes them wants many to answer.
 pub(crate) const fn is_publication<S: Suite>(message: &Message<S>) -> bool {
-    let envelope = {
+    match message {
+        Message::Rekey(_)
+        | Message::GroupMessage(_)
+        | Message::EvictionNotice(_)
+        | Message::RevocationList(_)
+        | Message::EquivocationProof(_) => true,
         #[cfg(feature = "abe")]
-        {
-            matches!(message, Message::Envelope(_) | Message::OpeningRequest(_))
-        }
-        #[cfg(not(feature = "abe"))]
-        {
-            false
-        }
-    };
-    envelope
-        || matches!(
-            message,
-            Message::Rekey(_)
-                | Message::GroupMessage(_)
-                | Message::EvictionNotice(_)
-                | Message::RevocationList(_)
-                | Message::EquivocationProof(_)
-        )
+        Message::Envelope(_) | Message::OpeningRequest(_) => true,
+        _ => false,
+    }
 }
 
 /// The queue behind `poll_output`.

@@ -48,7 +48,8 @@ impl<S: Suite> Leader<S> {
         for peer in changed {
             let proven = self.is_proven(peer);
             let allowed = &mut self.relays.allowed;
-            if if proven { allowed.insert(peer) } else { allowed.remove(&peer) } {
+            let news = if proven { allowed.insert(peer) } else { allowed.remove(&peer) };
+            if news {
                 self.out.relay(peer, proven);
             }
         }

@@ -126,7 +126,6 @@ impl<S: Suite> Leader<S> {
     }
 
     #[cfg(not(test))]
-    #[expect(clippy::unused_self, reason = "tests count")]
     const fn count_checks(&self, _: usize) {}
 
     /// Whether this is the first key seen for its identity. A second one that signs validly is refused.

@@ -152,7 +152,7 @@ impl Lair {
                 Output::Transmit { payload, .. } => {
                     self.said.push(Message::decode(&self.deployment, &payload).unwrap());
                 }
-                Output::Block(_) => {}
+                Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {}
             }
         }
         for message in self.said[from..].to_vec() {
