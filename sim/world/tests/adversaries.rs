@@ -1,10 +1,11 @@
 //! What adversaries with little in their hands get: a leader with two keys under one serial is refused, strangers are not answered.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
 use quiver_role::leader::LeaderTiming;
-use quiver_world::{Action, InsecureToy, Invariants, Node, Sabotage, Setup, World};
+use quiver_world::{Action, Forgery, InsecureToy, Invariant, Invariants, Node, Sabotage, Setup, World};
 
 const MEMBERS: u32 = 6;
 const STRATEGIES: [StrategyKind; 2] = [StrategyKind::Flat, StrategyKind::Tree];
@@ -41,6 +42,10 @@ fn befallen(
     (world, invariants)
 }
 
+fn broken(invariants: &Invariants<InsecureToy>) -> BTreeSet<Invariant> {
+    invariants.violations().iter().map(|violation| violation.invariant).collect()
+}
+
 fn two_keys() -> [(u64, Action); 2] {
     let again = |split| Action::DoubleTerm { rounds: 1, split, crossing: Duration::from_secs(3) };
     // The second time under two other keys: of those who have seen both before, nobody follows.
@@ -66,4 +71,34 @@ fn proof_that_no_kgc_hears_of_is_noticed() {
     invariants.demand_convergence(&world);
     let at_kgc = |it: &&quiver_world::Violation| it.node == Some(Node::Kgc(1));
     assert_eq!(invariants.violations().iter().filter(at_kgc).count(), 1, "{:?}", invariants.violations());
+}
+
+fn forgeries(by: u32) -> impl Iterator<Item = (u64, Action)> {
+    let renewed = [(0, Action::Revoke(MEMBERS + 1)), (1, Action::Rekey)];
+    let forged = (0_u64..).zip(Forgery::ALL).flat_map(move |(place, what)| {
+        (0..4).map(move |time| (5 + 8 * place + time, Action::Forge { by, what, pick: 100 * place + time }))
+    });
+    renewed.into_iter().chain(forged)
+}
+
+#[test]
+fn nobody_answers_what_a_stranger_publishes_and_nobody_loses_a_membership_by_it() {
+    for strategy in STRATEGIES {
+        for leaders in [1, 3] {
+            // A stranger's own, and what a member relays for one.
+            for by in [MEMBERS, 2] {
+                let (world, mut invariants) =
+                    befallen(setup(strategy, leaders, Sabotage::None), forgeries(by));
+                invariants.demand_convergence(&world);
+                assert_eq!(invariants.violations(), [], "{strategy:?}, {leaders} leaders, by {by}");
+                assert!(invariants.forgeries() > 40, "{}", invariants.forgeries());
+            }
+        }
+    }
+}
+
+#[test]
+fn machines_that_are_not_told_what_came_by_the_group_are_noticed() {
+    let (_, invariants) = befallen(setup(StrategyKind::Flat, 1, Sabotage::HideGroup), forgeries(2));
+    assert!(broken(&invariants).contains(&Invariant::NoReflection), "{:?}", invariants.violations());
 }

@@ -9,7 +9,7 @@ use rand_core::RngCore;
 use super::{CheckSetup, nodes};
 use crate::admission::Fields;
 use crate::seeds::{self, Player, below, unit};
-use crate::{Action, Burst, DiskState, LinkFaults, Node, NodeSet, Partition};
+use crate::{Action, Burst, DiskState, Forgery, LinkFaults, Node, NodeSet, Partition};
 
 /// Where a life begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl Planner<'_> {
     fn happening(&mut self) {
         let at = self.time();
         let edge = self.edge();
-        match below(&mut self.rng, 21) {
+        match below(&mut self.rng, 23) {
             0..2 => self.actions.push((at, Action::Join(edge))),
             2..4 => self.actions.push((at, Action::Leave(edge))),
             4 => self.actions.push((at, Action::Evict(edge))),
@@ -163,6 +163,7 @@ impl Planner<'_> {
             18 if self.setup.admission => self.certify(at, edge),
             17 => self.bad_disk(at),
             18 => self.capture(at, edge),
+            20 | 21 => self.forge(at),
             19 => {
                 for _ in 0..8 {
                     let (pick, to) = (self.rng.next_u64() >> 16, self.node());
@@ -320,6 +321,19 @@ impl Planner<'_> {
             }
         };
         self.actions.push((at, action));
+    }
+
+    /// Somebody without an identity, or a member that uses none of its keys, makes up a few things.
+    fn forge(&mut self, at: u64) {
+        let stranger = self.setup.edges + u32::from(self.one_in(2));
+        let by = if self.one_in(2) { stranger } else { self.edge() };
+        let mut at = at;
+        for _ in 0..=below(&mut self.rng, 4) {
+            let place = usize::try_from(below(&mut self.rng, Forgery::ALL.len() as u64)).unwrap_or(0);
+            let (what, pick) = (Forgery::ALL.get(place).copied(), self.rng.next_u64());
+            self.actions.extend(what.map(|what| (at, Action::Forge { by, what, pick })));
+            at = self.later(at, 3_000);
+        }
     }
 
     /// The adversary takes a drone, which then leaves or is put out.
