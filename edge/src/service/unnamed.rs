@@ -1,8 +1,8 @@
 //! `edge run --anonymous`: one membership without a name after another.
 //!
 //! Each has a machine, a transport key and connections of its own, and none of them knows who this drone is: only the fetches of
-//! credentials do, which go to the KGC over connections of theirs. What is kept between memberships is in the state file: how often which
-//! leader was answered.
+//! credentials and revocation lists do, which go to the KGC over connections of theirs. What is kept between memberships is in the state
+//! file: how often which leader was answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,6 @@ struct Plan<S: QuorumSuite> {
     group: Name,
     leaders: Vec<Multiaddr>,
     desk: Desk<S>,
-    revocations: Option<Vec<u8>>,
     json: bool,
     failures: broadcast::Sender<SendFailed>,
     /// The machine that runs, for whoever asks.
@@ -72,7 +71,6 @@ impl<S: QuorumSuite> Drone<'_, S> {
             group: self.group(&store)?,
             leaders: self.config.leader_addresses()?,
             desk: Desk::new(store.keys(&self.deployment), fetching),
-            revocations: named.signed_revocations().map(<[u8]>::to_vec),
             store,
             json,
             failures,
@@ -214,7 +212,7 @@ impl<S: QuorumSuite> Drone<'_, S> {
             authority: held.entry.authority.clone(),
             credential: certificate.into_credential()?,
             period,
-            revocations: plan.revocations.clone(),
+            revocations: plan.desk.keys().revocations(),
             most: self.config.answers,
             patience: PATIENCE,
             timing: self.config.timing(),

@@ -187,6 +187,7 @@ async fn fetch<S: Suite>(keys: &Keys<S>, keypair: DroneKeypair<S>, plan: &Plan) 
     let deployment = keys.deployment().clone();
     let config = FetcherConfig { deployment, keypair, held: keys.held()?, timing: plan.timing };
     let fetcher = Fetcher::new(config).map_err(Error::Keyring)?;
+    let fetcher = fetcher.asking_for_revocations(keys.revocation_number()?);
     let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
     node.dial = plan.kgcs.iter().map(|address| (Route::Kgc, address.clone())).collect();
     let (events, mut heard) = mpsc::unbounded_channel();
@@ -238,6 +239,10 @@ impl Collected {
                         tokio::task::block_in_place(|| store(keys, &authority, &statement, answer))?;
                     tracing::info!(%authority, outcome = outcome.describe(), "attribute authority answered");
                     self.report.answered.push((authority.to_string(), outcome));
+                }
+                FetchEvent::RevocationList { number, list } => {
+                    tokio::task::block_in_place(|| keys.put_revocations(&list))?;
+                    tracing::info!(number, "revocation list fetched");
                 }
                 FetchEvent::Refused(reason) => {
                     tracing::warn!(%reason, "the KGC refuses an attribute key");

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use quiver_ainq::{Deployment, Suite};
+use quiver_ainq::{Deployment, SignedRevocationList, Suite};
 use quiver_role::attributes::Held;
 use quiver_service::keyring::{ATTACHMENT, Entry, Keyring};
 use quiver_service::node_state::NodeState;
@@ -10,6 +10,9 @@ use tokio::sync::watch;
 
 use crate::release::IdentityKeys;
 use crate::{Error, Result};
+
+/// Attachment: the newest revocation list that was fetched from the KGC.
+const REVOCATIONS: &str = "revocations";
 
 /// A state file that several tasks use.
 pub type SharedState = Arc<Mutex<NodeState>>;
@@ -72,6 +75,29 @@ impl<S: Suite> Keys<S> {
             self.changes.send_modify(|count| *count += 1);
         }
         Ok(changed)
+    }
+
+    /// The newest revocation list that was fetched from the KGC, as it was signed; none before the first.
+    pub fn revocations(&self) -> Option<Vec<u8>> {
+        locked(&self.state).attachment(REVOCATIONS).map(<[u8]>::to_vec)
+    }
+
+    /// Its number, 0 for none.
+    ///
+    /// # Errors
+    /// [`Error::Keyring`] if what is stored is no list of this deployment.
+    pub(crate) fn revocation_number(&self) -> Result<u64> {
+        let Some(list) = self.revocations() else { return Ok(0) };
+        let list = SignedRevocationList::<S>::decode(&list).and_then(|list| list.verify(&self.deployment));
+        Ok(list.map_err(Error::Keyring)?.number)
+    }
+
+    /// Takes a verified list, durably.
+    ///
+    /// # Errors
+    /// Those of writing the file.
+    pub(crate) fn put_revocations(&self, list: &[u8]) -> Result<()> {
+        Ok(locked(&self.state).attach(REVOCATIONS, list)?)
     }
 
     /// What a fetcher is to know of it.

@@ -55,6 +55,11 @@ pub enum AdmissionError {
     /// The other side fell silent, or left.
     #[error("the other side fell silent")]
     Silent,
+    /// The leader's welcome does not hold: another than this run's, or the drone's clock is wrong.
+    #[error(
+        "the welcome of the leader does not hold; if that happens with every leader, check this drone's clock"
+    )]
+    Welcome,
     /// Refused, by the other side or somebody in its name, or before there was a run.
     #[error("refused: {0}")]
     Refused(Reason),

@@ -238,8 +238,12 @@ impl<S: Suite> Edge<S> {
         Backoff::new(self.config.timing.retry, self.config.timing.retry_max)
     }
 
+    /// Makes the state durable. An edge without a name has none but its ledger, which is made durable when it changes.
     #[inline(never)]
     fn persist(&mut self) {
+        if self.is_anonymous() {
+            return;
+        }
         let snapshot = self.snapshot();
         self.out.persist(snapshot);
     }
@@ -383,6 +387,10 @@ impl<S: Suite> Edge<S> {
 
     #[inline(never)]
     fn revocation_list(&mut self, now: Now, from: Peer, bytes: &[u8]) {
+        // Without a name it has the list that it was made with: one that a leader gives to some drones only would tell them from others.
+        if self.is_anonymous() {
+            return;
+        }
         match self.revocations.offer(&self.config.deployment, bytes) {
             Ok(false) => {}
             Err(error) => self.blame(from, error),

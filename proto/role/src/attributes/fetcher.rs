@@ -11,6 +11,8 @@ use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::time::Duration;
 
+#[cfg(feature = "services")]
+use quiver_ainq::SignedRevocationList;
 use quiver_ainq::{
     DeliveryRequest, Deployment, DroneKeypair, Error, Label, PendingDelivery, SealedDelivery,
     SignedAuthority, Suite, VerifiedAuthority,
@@ -44,6 +46,9 @@ pub struct Fetcher<S: Suite> {
     answered: Vec<[u8; 32]>,
     /// Authorities for which somebody refused in this fetch: nobody vouches for that.
     refused: Vec<[u8; 32]>,
+    /// The number of the revocation list that is held, if newer ones are asked for.
+    #[cfg(feature = "services")]
+    revocations: Option<u64>,
     deadline: Option<Duration>,
     backoff: Backoff,
     out: Outbox<FetchEvent, Infallible>,
@@ -94,10 +99,21 @@ impl<S: Suite> Fetcher<S> {
             stage: Stage::Waiting,
             answered: Vec::new(),
             refused: Vec::new(),
+            #[cfg(feature = "services")]
+            revocations: None,
             deadline: None,
             backoff: Backoff::new(timing.retry, timing.retry_max),
             out: Outbox::new(),
         })
+    }
+
+    /// Asks for the revocation list as well, if there is a newer one than that of this number, which is held; 0 for none. For a drone that
+    /// joins groups without its name: it takes lists from nobody else.
+    #[cfg(feature = "services")]
+    #[must_use]
+    pub fn asking_for_revocations(mut self, held: u64) -> Self {
+        self.revocations = Some(held);
+        self
     }
 
     /// Whether it has nothing to do.
@@ -119,7 +135,29 @@ impl<S: Suite> Fetcher<S> {
         rng.fill_bytes(&mut nonce);
         self.stage = Stage::Greeting { kgc, nonce };
         self.deadline = Some(now.monotonic + self.backoff.next(rng));
+        // Before the keys: the answer is there before anything is shown that depends on it.
+        #[cfg(feature = "services")]
+        if let Some(number) = self.revocations {
+            let query = quiver_message::RevocationQuery { number };
+            self.out.send(&self.deployment, kgc, &Message::<S>::RevocationQuery(query));
+        }
         self.out.send(&self.deployment, kgc, &Message::AttributeHello(AttributeHello { nonce }));
+    }
+
+    /// A revocation list that was asked for: any KGC may have signed it, and its number says whether it is newer.
+    #[cfg(feature = "services")]
+    fn revocation_list(&mut self, from: Peer, list: Vec<u8>) {
+        let Some(held) = self.revocations else { return };
+        let verified =
+            SignedRevocationList::<S>::decode(&list).and_then(|list| list.verify(&self.deployment));
+        match verified {
+            Err(error) => self.blame(from, error),
+            Ok(verified) if verified.number > held => {
+                self.revocations = Some(verified.number);
+                self.out.event(FetchEvent::RevocationList { number: verified.number, list });
+            }
+            Ok(_) => {}
+        }
     }
 
     fn challenged(&mut self, now: Now, from: Peer, message: AttributeChallenge, rng: &mut dyn CryptoRngCore) {
@@ -253,7 +291,10 @@ impl<S: Suite> Fetcher<S> {
             Ok(Message::AttributeChallenge(message)) => self.challenged(now, from, message, rng),
             Ok(Message::AttributeReply(reply)) => self.replied(now, from, &reply, rng),
             Ok(Message::Refusal(refusal)) => self.refused(now, from, &refusal, rng),
+            #[cfg(feature = "services")]
+            Ok(Message::RevocationList(message)) => self.revocation_list(from, message.list),
             // A KGC tells whoever it knows of a new revocation list; this is not the place for it.
+            #[cfg(not(feature = "services"))]
             Ok(Message::RevocationList(_)) => {}
             Ok(_) => self.blame(from, Offence::OutOfPlace("message to a drone that fetches its keys")),
         }

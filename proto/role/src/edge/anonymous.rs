@@ -2,9 +2,16 @@
 //!
 //! Such an edge has no identity to tell: neither key nor spare points are in this machine. It makes one run of the exchange over one
 //! connection, follows its group within the term, and then is over: whoever drives it makes another one for the next run, over another
-//! connection. What is kept of it is how often which leader was answered, and what everybody may know. It may hear and speak, but it
-//! cannot sign; its boot number is 1 whenever it starts, because a number that counts starts would tell one drone from another, and no
-//! two runs ever have one epoch's key under one slot.
+//! connection.
+//!
+//! It begins with nothing but its ledger (how often which leader was answered), which alone is stored, and the revocation list that its
+//! drone fetched from the KGC under its name. An epoch that it must not fall behind, a leader that it refuses, a list that a leader gave
+//! it: whatever a leader can write into a drone and read back in its next membership links the two, however little is said. For the same
+//! reason it neither asks leaders for revocation lists nor tells them of its own, takes one welcome in a run, and ends with one that does not
+//! hold. Nothing older can be played to it: the pairwise secret is fresh in each run.
+//!
+//! It may hear and speak, but it cannot sign; its boot number is 1 whenever it starts, because a number that counts starts would tell one
+//! drone from another, and no two runs ever have one epoch's key under one slot.
 
 use quiver_ainq::{Kind, Membership, Suite, VerifiedHeader};
 
@@ -26,8 +33,8 @@ mod without_abke {
             false
         }
 
-        pub(in crate::edge) const fn with_ledger(&self, stored: crate::Snapshot) -> crate::Snapshot {
-            stored
+        pub(in crate::edge) const fn anonymous_snapshot(&self) -> Option<crate::Snapshot> {
+            None
         }
 
         pub(in crate::edge) const fn begin_run(&self, _: Now, _: &mut dyn CryptoRngCore) {}
@@ -105,8 +112,8 @@ mod with_abke {
     use crate::backoff::{Backoff, due, earlier};
     use crate::{Destination, Input, Kgcs, Machine, Now, Offence, Output, Peer, Route, Snapshot};
 
-    /// Of the form that such an edge's state has.
-    const VERSION: u8 = 1;
+    /// Of the form that such an edge's state has: version ‖ fingerprint of the deployment ‖ lp(ledger).
+    const VERSION: u8 = 2;
     /// Bytes that a ledger has at most.
     const MAX_LEDGER: usize = 1 << 16;
 
@@ -123,7 +130,7 @@ mod with_abke {
         pub credential: Credential,
         /// The period that the credential is of.
         pub period: u64,
-        /// A signed revocation list, in place of an older one that is remembered.
+        /// The signed revocation list that the drone fetched from the KGC, under its name. No other is ever taken.
         pub revocations: Option<Vec<u8>>,
         /// How often a leader is answered in a period.
         pub most: u32,
@@ -156,7 +163,10 @@ mod with_abke {
             match self {
                 Self::Dropped
                 | Self::Denied(
-                    AdmissionError::Silent | AdmissionError::Refused(_) | AdmissionError::OutOfTurn(_),
+                    AdmissionError::Silent
+                    | AdmissionError::Refused(_)
+                    | AdmissionError::OutOfTurn(_)
+                    | AdmissionError::Welcome,
                 ) => false,
                 Self::Denied(AdmissionError::Exchange(error)) => *error == quiver_abke::Error::Unsatisfied,
                 Self::Denied(_) | Self::PeriodOver | Self::Evicted | Self::Left => true,
@@ -215,13 +225,11 @@ mod with_abke {
             let terms = Terms::of(&authority).map_err(|_| RestoreError::Foreign)?;
             let (kgcs, backoff) = (Kgcs::single(), Backoff::new(timing.retry, timing.retry_max));
             let settings = EdgeConfig { deployment, group: Some(group), token: None, kgcs, timing };
-            let (mut edge, ledger) = match state {
-                None => (Self::new(settings, None)?, Ledger::default()),
-                Some(state) => {
-                    let (ledger, rest) = parted(state.as_bytes()).ok_or(RestoreError::Damaged)?;
-                    (Self::new(settings, Some(&Snapshot::new(rest.to_vec())))?, ledger)
-                }
+            let ledger = match state {
+                None => Ledger::default(),
+                Some(state) => restored(state.as_bytes(), &settings.deployment)?,
             };
+            let mut edge = Self::fresh(settings);
             if let Some(list) = &config.revocations {
                 edge.revocations.offer(&edge.config.deployment, list)?;
             }
@@ -244,19 +252,11 @@ mod with_abke {
             self.anonymous.is_some()
         }
 
-        /// The newest revocation list known, as the KGC signed it: for an edge without a name beside this one.
-        pub fn signed_revocations(&self) -> Option<&[u8]> {
-            self.revocations.signed_bytes()
-        }
-
-        /// Whether a state is of an edge without a name, and with what in front of it.
-        pub(in crate::edge) fn with_ledger(&self, stored: Snapshot) -> Snapshot {
-            match &self.anonymous {
-                None => stored,
-                Some(unnamed) => Snapshot::new(
-                    Writer::new().u8(VERSION).lp(&unnamed.ledger.encode()).fixed(stored.as_bytes()).finish(),
-                ),
-            }
+        /// All that an edge without a name stores: its ledger. None for others.
+        pub(in crate::edge) fn anonymous_snapshot(&self) -> Option<Snapshot> {
+            let ledger = self.anonymous.as_ref()?.ledger.encode();
+            let fingerprint = self.config.deployment.fingerprint();
+            Some(Snapshot::new(Writer::new().u8(VERSION).fixed(&fingerprint).lp(&ledger).finish()))
         }
 
         /// Greets the first connected leader, unless that was done already.
@@ -337,7 +337,8 @@ mod with_abke {
                         if let Some(unnamed) = &mut self.anonymous {
                             unnamed.ledger = ledger;
                         }
-                        self.persist();
+                        let snapshot = self.snapshot();
+                        self.out.persist(snapshot);
                     }
                     Output::Transmit { to: Destination::Peer(peer), payload } => {
                         self.out.send_encoded(peer, payload);
@@ -426,7 +427,11 @@ mod with_abke {
             let (pseudonym, until) = (admitted.pseudonym, unnamed.until);
             let entered = self.unless_refused(&welcome.header).and_then(|()| Ok(self.enter(now, welcome)?));
             let mut member = match entered {
-                Err(offence) => return self.blame(from, offence),
+                // Once: which of several welcomes a drone takes would say what it has seen before, or what its clock says.
+                Err(offence) => {
+                    self.blame(from, offence);
+                    return self.end(Ending::Denied(AdmissionError::Welcome));
+                }
                 Ok(member) => member,
             };
             // The secret is fresh and the header adds it: nothing older could have been made for it.
@@ -449,8 +454,8 @@ mod with_abke {
             };
             let Run::Admitted(admitted) = &unnamed.run else { return Err(Error::WrongGroup) };
             let (deployment, list) = (self.config.deployment.clone(), self.revocations.list());
-            let newest = self.newest_in(group);
-            let header = welcome.header.clone().verify(&deployment, group, newest, list, now.unix)?;
+            // No epoch is too old: the secret is of this run, so no other header can have been made for it.
+            let header = welcome.header.clone().verify(&deployment, group, None, list, now.unix)?;
             welcome.header.core.leader.clone_from(&header.core().leader);
             if matches!(&welcome.part, Part::Path(path) if path.r != admitted.nonce) {
                 return Err(Error::Replay);
@@ -501,7 +506,6 @@ mod with_abke {
             }
             unnamed.run = Run::Over;
             self.stand_outside();
-            self.persist();
             self.out.event(EdgeEvent::Ended(why));
         }
 
@@ -550,13 +554,19 @@ mod with_abke {
         }
     }
 
-    /// A ledger and what follows it.
-    fn parted(bytes: &[u8]) -> Option<(Ledger, &[u8])> {
+    /// The ledger in a stored state.
+    fn restored<S: Suite>(bytes: &[u8], deployment: &Deployment<S>) -> Result<Ledger, RestoreError> {
         let mut reader = Reader::new(bytes);
-        if reader.u8().ok()? != VERSION {
-            return None;
+        let mut read = || -> Result<_, quiver_crypto::canonical::Malformed> {
+            let (version, fingerprint) = (reader.u8()?, reader.array::<32>()?);
+            let ledger = Ledger::decode(reader.lp(MAX_LEDGER)?)?;
+            reader.end()?;
+            Ok((version, fingerprint, ledger))
+        };
+        match read() {
+            Ok((VERSION, fingerprint, ledger)) if fingerprint == deployment.fingerprint() => Ok(ledger),
+            Ok((VERSION, ..)) => Err(RestoreError::Foreign),
+            _ => Err(RestoreError::Damaged),
         }
-        let ledger = Ledger::decode(reader.lp(MAX_LEDGER).ok()?).ok()?;
-        Some((ledger, reader.take(reader.remaining()).ok()?))
     }
 }

@@ -309,7 +309,7 @@ impl<S: Suite> Edge<S> {
             // Signed, but perhaps not the newest there is: find out before using it.
             self.catch_up(now, rng);
         }
-        if core.revocation_number > self.revocations.number() {
+        if core.revocation_number > self.revocations.number() && !self.is_anonymous() {
             let query = RevocationQuery { number: self.revocations.number() };
             self.out.send(&self.config.deployment, from, &Message::<S>::RevocationQuery(query));
         }

@@ -103,9 +103,11 @@ fn taken(mut secret: Zeroizing<Vec<u8>>) -> Vec<u8> {
 impl<S: Suite> Edge<S> {
     /// The state to make durable before anything that depends on it is sent.
     pub(super) fn snapshot(&self) -> Snapshot {
+        // What outlives a membership without a name would tell it from those of other drones.
+        if let Some(ledger) = self.anonymous_snapshot() {
+            return ledger;
+        }
         let (held, membership) = match &self.standing {
-            // Without a name a membership does not outlive the process.
-            Standing::Member(member) if self.is_anonymous() => (Some(member), None),
             Standing::Member(member) => (Some(member), Some(taken(member.membership.encode()))),
             _ => (None, None),
         };
@@ -132,7 +134,7 @@ impl<S: Suite> Edge<S> {
         room.0.push(VERSION);
         room.0.extend_from_slice(&self.config.deployment.fingerprint());
         // Serialising plain fields into a vector has no way to fail.
-        self.with_ledger(Snapshot::new(postcard::serialize_with_flavor(&stored, room).unwrap_or_default()))
+        Snapshot::new(postcard::serialize_with_flavor(&stored, room).unwrap_or_default())
     }
 
     /// Puts a machine together from what it persisted.

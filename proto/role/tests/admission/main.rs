@@ -3,6 +3,7 @@
 mod admitting;
 mod hostile;
 mod joining;
+mod lives;
 mod parting;
 mod swarm;
 mod world;

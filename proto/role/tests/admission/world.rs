@@ -262,7 +262,11 @@ impl World {
     }
 
     pub(crate) fn decode(&self, flight: &Flight) -> Message<S> {
-        Message::decode(&self.deployment, &flight.bytes).unwrap()
+        self.decode_bytes(&flight.bytes)
+    }
+
+    pub(crate) fn decode_bytes(&self, bytes: &[u8]) -> Message<S> {
+        Message::decode(&self.deployment, bytes).unwrap()
     }
 }
 

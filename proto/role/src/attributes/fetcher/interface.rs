@@ -66,6 +66,14 @@ pub enum FetchEvent {
         /// The answer: a key is to be stored; if the grant is withdrawn, a key that is held is to be erased.
         answer: Answer,
     },
+    /// A newer revocation list than the fetcher was told is held; that the KGC signed it is certain.
+    #[cfg(feature = "services")]
+    RevocationList {
+        /// Its number.
+        number: u64,
+        /// The list, as it was signed.
+        list: Vec<u8>,
+    },
     /// The KGC, or somebody in its name, refuses. `BadCookie` and `Busy` are tried again.
     Refused(Reason),
     /// All authorities have been asked that the KGC, or somebody in its name, lists, and all whose keys are held. The list
