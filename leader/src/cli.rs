@@ -26,6 +26,7 @@ Examples:
   leader status --watch                                                # live: the re-key wave, who is behind; q ends it
   leader rekey
   leader evict edge-7
+  leader evict --slot 12                                               # also somebody who is in without a name
   leader send --channel orders 'return to base'
   leader envelope seal order.txt --policy 'scout and sector:7' --out order.env
   leader envelope send --policy 'scout and sector:7' 'go north'         # to the group; only scouts there read it
@@ -45,6 +46,17 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// Whom to put out.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct EvictArgs {
+    /// The drone's name
+    pub(crate) name: Option<Name>,
+    /// The slot that it sits in: for a drone that is in without a name, which may come back as long as its credential is good
+    #[arg(long)]
+    pub(crate) slot: Option<u32>,
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -55,10 +67,7 @@ pub(crate) enum Command {
     /// How the running leader and its group are doing
     Status(StatusArgs),
     /// Put a drone out of the group, at once, and keep it out
-    Evict {
-        /// The drone's name
-        name: Name,
-    },
+    Evict(EvictArgs),
     /// Make a new group key now
     Rekey,
     /// Say something to the group, signed

@@ -38,6 +38,8 @@ pub(crate) enum Request {
     },
     /// Put a drone out.
     Evict(String),
+    /// Put out whoever sits in a slot.
+    EvictSlot(u32),
     /// Make a new key.
     Rekey,
     /// Fetch attribute keys.
@@ -269,6 +271,7 @@ pub(crate) async fn answer<S: Suite>(
             let answered = match request {
                 Request::Status { roster, laggards } => status(&machine, roster, laggards).await,
                 Request::Evict(name) => evict(&machine, events, &name).await,
+                Request::EvictSlot(slot) => evict_slot(&machine, events, slot).await,
                 Request::Rekey => rekey(&machine, events).await,
                 Request::Fetch => fetch(&machine, &desk).await,
                 Request::Keys => keys(&desk),
@@ -342,6 +345,27 @@ async fn evict<S: Suite>(machine: &Handle<Leader<S>>, events: Events, name: &str
         }
         LeaderEvent::NoSuchMember(unknown) if unknown == name => {
             Some(Err(format!("{name} is no member of the group")))
+        }
+        LeaderEvent::NotLeading => Some(Err(NOT_LEADING.into())),
+        _ => None,
+    })
+    .await
+}
+
+async fn evict_slot<S: Suite>(machine: &Handle<Leader<S>>, events: Events, slot: u32) -> Answered {
+    serving(machine).await?;
+    machine.command(LeaderCommand::EvictSlot(slot)).await.map_err(|_| ENDING)?;
+    expect(events, |event| match event {
+        LeaderEvent::Removed { name, slot: freed, evicted: true, .. } if freed == slot => {
+            Some(Ok(format!("{name}, in slot {slot}, is out of the group and stays out").into()))
+        }
+        LeaderEvent::Parted { pseudonym, slot: freed } if freed == slot => Some(Ok(format!(
+            "{pseudonym}, in slot {slot}, is out of the group; its credential is good until the period ends, and \
+             nobody but the certification authority can end it before (kgc abke revoke)"
+        )
+        .into())),
+        LeaderEvent::NobodyInSlot(empty) if empty == slot => {
+            Some(Err(format!("nobody sits in slot {slot}")))
         }
         LeaderEvent::NotLeading => Some(Err(NOT_LEADING.into())),
         _ => None,

@@ -26,7 +26,7 @@ use quiver_drone::command::AbeCommand;
 use quiver_service::{Exit, control::call, logging, monitoring, terminal};
 use serde::de::DeserializeOwned;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, EvictArgs};
 use crate::config::Config;
 use crate::control::{MEMBERS_SHOWN, Request, Status};
 use crate::error::Result;
@@ -72,8 +72,11 @@ fn run(cli: Cli) -> Result<()> {
             let text = if args.json { serde_json::to_string_pretty(&status) } else { Ok(status.describe()) };
             Ok(terminal::line(&text.map_err(std::io::Error::from)?)?)
         }
-        Command::Evict { name } => {
+        Command::Evict(EvictArgs { name: Some(name), .. }) => {
             runtime.block_on(ask_and_print(&config, &Request::Evict(name.to_string())))
+        }
+        Command::Evict(EvictArgs { slot, .. }) => {
+            runtime.block_on(ask_and_print(&config, &Request::EvictSlot(slot.unwrap_or_default())))
         }
         Command::Rekey => runtime.block_on(ask_and_print(&config, &Request::Rekey)),
         Command::Send { channel, text } => {

@@ -404,6 +404,7 @@ impl LeaderHost {
             LeaderEvent::Denied { peer, why } => tracing::warn!(peer = peer.0, %why, "not admitted"),
             LeaderEvent::Removed { name, slot, evicted } => tracing::info!(%name, slot, evicted, "removed"),
             LeaderEvent::Barred(name) => tracing::info!(%name, "away, and evicted"),
+            LeaderEvent::NobodyInSlot(slot) => tracing::warn!(slot, "nobody sits in this slot"),
             LeaderEvent::NoSuchMember(name) => tracing::warn!(%name, "no such member"),
             LeaderEvent::NotLeading => tracing::warn!("not done: this leader does not lead"),
             LeaderEvent::Refused { peer, reason } => tracing::warn!(peer = peer.0, %reason, "refused"),

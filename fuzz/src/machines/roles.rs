@@ -148,10 +148,11 @@ impl Player for Leader<S> {
     }
 
     fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<LeaderCommand> {
-        Ok(match u.int_in_range(0..=3_u8)? {
+        Ok(match u.int_in_range(0..=4_u8)? {
             0 => LeaderCommand::Rekey,
             1 => LeaderCommand::Evict(some_name(u)?),
             2 => LeaderCommand::Allow(u.arbitrary()?),
+            3 => LeaderCommand::EvictSlot(u.int_in_range(0..=7)?),
             _ => LeaderCommand::Send { channel: some_name(u)?, data: some_data(u)? },
         })
     }

@@ -313,7 +313,9 @@ impl<S: Suite> Leader<S> {
 
     fn command(&mut self, now: Now, command: LeaderCommand, rng: &mut dyn CryptoRngCore) {
         match command {
-            LeaderCommand::Rekey | LeaderCommand::Evict(_) if self.lead.is_none() => {
+            LeaderCommand::Rekey | LeaderCommand::Evict(_) | LeaderCommand::EvictSlot(_)
+                if self.lead.is_none() =>
+            {
                 self.out.event(LeaderEvent::NotLeading);
             }
             LeaderCommand::Rekey => self.rekey(now, rng),
@@ -321,6 +323,7 @@ impl<S: Suite> Leader<S> {
                 None => self.evict_one_away(now, name, rng),
                 Some(slot) => self.evict(now, &[slot], rng),
             },
+            LeaderCommand::EvictSlot(slot) => self.evict_slot(now, slot, rng),
             LeaderCommand::Allow(serial) => {
                 self.config.allow.insert(serial);
             }

@@ -93,6 +93,9 @@ pub enum LeaderCommand {
     Rekey,
     /// Remove this drone now and keep it out.
     Evict(Name),
+    /// Remove whoever sits in this slot now. A drone that is in by name is kept out, as with [`Evict`](Self::Evict); one without a name cannot be: whoever holds
+    /// its credential may show it again.
+    EvictSlot(Slot),
     /// Let this drone join although its identity does not list the group.
     Allow(Serial),
     /// Say something to the group, signed.
@@ -157,7 +160,7 @@ pub enum LeaderEvent {
         /// When this membership ends.
         until: UnixTime,
     },
-    /// Somebody without a name is out, because he left or his time was over.
+    /// Somebody without a name is out, because he left, was put out, or his time was over.
     Parted {
         /// As whom he was in.
         pseudonym: Pseudonym,
@@ -185,6 +188,8 @@ pub enum LeaderEvent {
     Barred(Name),
     /// The name is not a member's, nor of one that is away.
     NoSuchMember(Name),
+    /// Nobody sits in this slot.
+    NobodyInSlot(Slot),
     /// Only the leader in office makes epochs: this one does not lead, or not yet. Nothing was done.
     NotLeading,
     /// A request was refused.

@@ -29,6 +29,18 @@ impl<S: Suite> Leader<S> {
         }
     }
 
+    /// Puts out whoever sits in a slot, in by name or without one.
+    pub(super) fn evict_slot(&mut self, now: Now, slot: Slot, rng: &mut dyn CryptoRngCore) {
+        if self.roster().get(slot).is_some() {
+            return self.evict(now, &[slot], rng);
+        }
+        if self.roster().anonymous(slot).is_none() {
+            return self.out.event(LeaderEvent::NobodyInSlot(slot));
+        }
+        self.backlog.remove([slot]);
+        self.rekey(now, rng);
+    }
+
     /// Makes the epochs that are left of a mass eviction, so that nobody who is to be put out reads what is said next.
     /// Returns whether they were made.
     pub(super) fn put_out_the_rest(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> bool {

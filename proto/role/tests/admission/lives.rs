@@ -410,5 +410,5 @@ fn edge_without_a_name_stores_its_ledger_and_nothing_else() {
     let marked = Plan { welcomes: vec![epoch(40)], tagged: Some(7) };
     hostile.life(&mut drone, &marked);
     // Version, fingerprint, and a ledger of one leader.
-    assert_eq!(drone.state.as_ref().unwrap().as_bytes().len(), 1 + 32 + 4 + 5 + (32 + 32 + 8 + 4));
+    assert_eq!(drone.state.as_ref().unwrap().as_bytes().len(), 1 + 32 + 4 + 5 + (32 + 16 + 8 + 4));
 }

@@ -140,3 +140,30 @@ fn drone_that_loses_its_connection_in_the_middle_of_a_run_is_over_and_the_leader
     swarm.assert_in(&[]);
     assert!(!swarm.drones[drone].events.iter().any(|event| matches!(event, EdgeEvent::Admitted { .. })));
 }
+
+#[test]
+fn drone_without_a_name_is_put_out_by_its_slot_and_holds_no_later_key() {
+    for strategy in BOTH {
+        let mut swarm = Swarm::new(7, strategy);
+        let drones = [swarm.add(100, -50, false), swarm.add(100, -51, false)];
+        swarm.run(A_WHILE);
+        swarm.assert_in(&drones);
+        let slot = swarm.drones[drones[0]].machine.as_ref().unwrap().status().slot.unwrap();
+        swarm.lead(LeaderCommand::EvictSlot(slot));
+        swarm.run(A_WHILE);
+        swarm.assert_in(&drones[1..]);
+        assert_eq!(swarm.ending(drones[0]), Some(&Ending::Evicted));
+        let parted = swarm
+            .events
+            .iter()
+            .any(|event| matches!(event, LeaderEvent::Parted { slot: of, .. } if *of == slot));
+        assert!(parted, "{:?}", swarm.events);
+        swarm.lead(LeaderCommand::EvictSlot(slot));
+        assert_eq!(swarm.events.last(), Some(&LeaderEvent::NobodyInSlot(slot)));
+        // What is not to be had without a name of it: whoever holds its credential may show it again.
+        let credential = swarm.world.credential(100, -50, false);
+        swarm.apply(drones[0], &credential);
+        swarm.run(A_WHILE);
+        swarm.assert_in(&drones);
+    }
+}
