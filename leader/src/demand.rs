@@ -1,5 +1,6 @@
 //! `leader serve --admission`: the policy is read and checked at the start, and its gate gets the slot keys of each period.
 
+use std::num::NonZero;
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,6 +21,9 @@ use crate::error::{Error, Result};
 
 /// How long to wait before the KGC is asked again for what nothing is held of.
 const AGAIN: Duration = Duration::from_secs(60);
+
+/// Pieces of the gate's work that are done at a time, at most.
+const MAX_WORKERS: usize = 4;
 
 /// A policy as it came in a file.
 pub(crate) struct PolicyFile<S: Suite> {
@@ -66,7 +70,11 @@ impl<S: Suite> PolicyFile<S> {
             self.wrong("the KGC names no authority with this fingerprint: is the policy of this deployment?")
         };
         let authority = self.entry(keyring).ok_or_else(unknown)?.authority.clone();
-        Ok(Demand { policy: self.policy.clone(), authority, timing: GateTiming::default() })
+        // The loop has a processor for itself, if there are two.
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let workers = processors.saturating_sub(1).clamp(1, MAX_WORKERS);
+        let timing = GateTiming { workers, ..GateTiming::default() };
+        Ok(Demand { policy: self.policy.clone(), authority, timing })
     }
 
     /// The error of a policy that cannot be demanded.

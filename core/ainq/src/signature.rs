@@ -48,6 +48,8 @@ pub enum Label {
     IbeRelease,
     /// An attribute-based key exchange.
     Abke,
+    /// What a leader demands of whoever wants in without a name.
+    Admission,
     /// What a drone's clock says, to who asked.
     Clock,
 }
@@ -70,6 +72,7 @@ impl Label {
             Self::Attributes => "attributes",
             Self::IbeRelease => "ibe-release",
             Self::Abke => "abke",
+            Self::Admission => "admission",
             Self::Clock => "clock",
         }
     }

@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{DronePublicKey, Name, Slot, Suite};
+use quiver_ainq::{DronePublicKey, Name, Signature, Slot, Suite};
 
 use crate::{COOKIE_LEN, MessageError, Nonce, field, wire};
 
@@ -33,6 +33,8 @@ pub struct AdmissionChallenge<S: Suite> {
     pub leader: DronePublicKey<S>,
     /// The policy, signed by the KGC; at most [`MAX_ADMISSION_POLICY_LEN`] bytes.
     pub policy: Vec<u8>,
+    /// Signature `admission` by the leader, over the group and the policy: a drone computes nothing for a policy that no leader of its group demands.
+    pub signature: Signature<S>,
 }
 
 /// The first step of the exchange: a fresh key that no other run has.
@@ -88,6 +90,7 @@ impl<S: Suite> AdmissionChallenge<S> {
             cookie: field::array("cookie", &wire.cookie)?,
             leader: field::drone_expecting("leader", &wire.leader, leader)?,
             policy: field::bounded("policy", wire.policy, MAX_ADMISSION_POLICY_LEN)?,
+            signature: field::signature("signature", &wire.signature)?,
         })
     }
 
@@ -97,6 +100,7 @@ impl<S: Suite> AdmissionChallenge<S> {
             cookie: self.cookie.to_vec(),
             leader: self.leader.encode(),
             policy: self.policy.clone(),
+            signature: self.signature.encode(),
         }
     }
 }

@@ -38,7 +38,7 @@
 //! | [`ReleaseRequest`] | drone → KGC | `ReleaseChallenge` | signature `ibe-release`, challenge |
 //! | [`ReleaseReply`] | KGC → drone | `ReleaseRequest` | sealed to the drone; the identity key verifies or not |
 //! | [`AdmissionHello`] | drone without a name → leader | – | – |
-//! | [`AdmissionChallenge`] | leader → drone | `AdmissionHello` | – (echoes the nonce); the policy is signed by the KGC |
+//! | [`AdmissionChallenge`] | leader → drone | `AdmissionHello` | signature `admission`; the policy is signed by the KGC |
 //! | [`AdmissionProof`] | drone → leader | `AdmissionChallenge` | challenge; the certification authority signed the key in it |
 //! | [`AdmissionStep`] | both ways | `AdmissionProof` | the exchange: signature `abke`, then confirmations |
 //! | [`AdmissionLeave`] | member without a name → leader | – | tag under A, names the epoch held |

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use quiver_ainq::{
     Batch, Deployment, DroneKeypair, DronePublicKey, EpochOutput, GroupContext, Handle, Identity, Join,
     Label, Leadership, MasterSecret, Name, Part, RevocationList, Ristretto255, Role, Roster, SecretScalar,
-    SecretValue, SparePair, StrategyKind, Times,
+    SecretValue, Signature, SparePair, StrategyKind, Times,
 };
 use quiver_message as m;
 use quiver_message::{Message, MessageError};
@@ -235,7 +235,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     all.extend(with_the_attribute_authority());
     all.extend(with_a_quorum());
     all.extend(with_a_kgc_that_releases());
-    all.extend(with_a_gate(f.leader.public()));
+    all.extend(with_a_gate(f.leader.public(), signature));
     all.push(("Envelope", Message::Envelope(m::Envelope { sealed: vec![8; 70] })));
     all.push(("OpeningRequest", Message::OpeningRequest(m::OpeningRequest { session: [9; 32] })));
     (f.deployment, all)
@@ -296,9 +296,9 @@ fn release_messages_out_of_bounds_are_refused() {
 }
 
 /// What a drone without a name and a leader that demands a policy say to each other.
-fn with_a_gate(leader: &DronePublicKey<S>) -> Vec<(&'static str, Message<S>)> {
+fn with_a_gate(leader: &DronePublicKey<S>, signature: Signature<S>) -> Vec<(&'static str, Message<S>)> {
     let (nonce, cookie, leader) = ([1; 16], [2; 40], leader.clone());
-    let challenge = m::AdmissionChallenge { nonce, cookie, leader, policy: vec![3; 90] };
+    let challenge = m::AdmissionChallenge { nonce, cookie, leader, policy: vec![3; 90], signature };
     let proof = m::AdmissionProof { nonce, cookie, step: vec![1; 60] };
     let leave = m::AdmissionLeave { group: name("alpha"), slot: 3, held: [4; 32], tag: [5; 32] };
     vec![

@@ -10,8 +10,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use libp2p::PeerId;
-use quiver_role::Machine;
+use quiver_role::{Finished, Machine};
 use rand_core::CryptoRngCore;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::clock::Clock;
@@ -45,6 +46,9 @@ pub struct Driver<M: Machine, H> {
     records: Vec<M::Record>,
     /// What the machine wants done, in order.
     actions: Vec<Action<M::Event>>,
+    /// What comes of the machine's jobs, which threads of their own do; and where those threads put it.
+    finished: mpsc::UnboundedReceiver<Finished>,
+    finishing: mpsc::UnboundedSender<Finished>,
     /// When the machine wants to be woken.
     deadline: Option<Instant>,
     timer: Pin<Box<Sleep>>,
@@ -88,7 +92,11 @@ where
             network.witnesses(),
             commands,
         );
+        // Unbounded, and never longer than the jobs that the machine gives out at a time.
+        let (finishing, finished) = mpsc::unbounded_channel();
         let driver = Self {
+            finished,
+            finishing,
             machine,
             host,
             rng: Box::new(rng),
@@ -176,6 +184,7 @@ where
         self.network.tick(now);
         self.serve_inspections(cx);
         self.take_commands(cx);
+        self.take_finished(cx);
         while self.arrivals.len() < self.batch {
             match self.network.poll_incoming(cx) {
                 Poll::Ready(incoming) => self.take_incoming(incoming?),

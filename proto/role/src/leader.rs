@@ -68,7 +68,7 @@ use crate::revocations::ANSWERS;
 pub use crate::snapshot::RestoreError;
 use crate::speech::Voice;
 use crate::token_bucket::TokenBuckets;
-use crate::{Input, Machine, Now, Offence, Output, Peer, Route, Via};
+use crate::{Finished, Input, Job, Machine, Now, Offence, Output, Peer, Route, Via};
 
 /// A team leader as a machine.
 #[derive(Debug)]
@@ -381,7 +381,6 @@ impl<S: Suite> Leader<S> {
         }
         self.tick_standby(now, rng);
         self.tick_envelopes(now);
-        self.tick_gate(now, rng);
     }
 
     fn batch_deadline(&self) -> Option<Duration> {
@@ -425,6 +424,7 @@ impl<S: Suite> Machine for Leader<S> {
             self.boot(now, rng);
         }
         self.go_on(now, rng);
+        let timeout = matches!(input, Input::Timeout);
         match input {
             Input::Timeout => {}
             Input::Connected { peer, route } => self.connected(now, peer, route, rng),
@@ -438,7 +438,17 @@ impl<S: Suite> Machine for Leader<S> {
             Input::Command(command) => self.command(now, command, rng),
         }
         self.tick(now, rng);
+        // Last, and with a timeout alone: no message of a member waits for the curve arithmetic of somebody who wants in.
+        self.tick_gate(now, timeout, rng);
         self.settle_relays();
+    }
+
+    fn take_job(&mut self) -> Option<Job> {
+        self.gate_job()
+    }
+
+    fn finish_job(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
+        self.gate_done(now, done, rng);
     }
 
     fn poll_output(&mut self) -> Output<LeaderEvent, LeaderRecord> {

@@ -33,6 +33,7 @@ mod enrollee;
 mod envelope_event;
 #[cfg(feature = "abe")]
 mod envelopes;
+mod job;
 #[cfg(feature = "services")]
 pub mod kgc;
 mod kgcs;
@@ -66,6 +67,7 @@ pub use envelope_event::{Author, EnvelopeEvent};
 pub use envelopes::{
     AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand, EnvelopeLimits,
 };
+pub use job::{Finished, Job};
 #[cfg(feature = "services")]
 pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord};
 pub use kgcs::Kgcs;

@@ -20,6 +20,8 @@ use quiver_ainq::UnixTime;
 pub use quiver_message::MAX_MESSAGE_LEN;
 use rand_core::CryptoRngCore;
 
+use crate::job::{Finished, Job};
+
 /// What the driver's clocks say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
@@ -185,4 +187,13 @@ pub trait Machine {
 
     /// The next thing to do. Ends with [`Output::Timeout`].
     fn poll_output(&mut self) -> Output<Self::Event, Self::Record>;
+
+    /// Work to be done elsewhere, if the machine was set up to let its driver do some: the driver asks after every input until there is none, does the work where
+    /// it holds nobody up, and gives each result to [`finish_job`](Self::finish_job).
+    fn take_job(&mut self) -> Option<Job> {
+        None
+    }
+
+    /// Takes what came of a job. To be followed by what follows an input.
+    fn finish_job(&mut self, _now: Now, _done: Finished, _rng: &mut dyn CryptoRngCore) {}
 }

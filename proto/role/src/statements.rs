@@ -36,6 +36,12 @@ pub(crate) fn leave<S: Suite>(group: &Name, drone: &DronePublicKey<S>, held: &[u
     writer.finish()
 }
 
+/// Signed `admission`: group, and the policy as the KGC signed it.
+#[cfg(feature = "abke")]
+pub(crate) fn demand(group: &Name, policy: &[u8]) -> Vec<u8> {
+    Writer::new().lp(group.as_bytes()).lp(policy).finish()
+}
+
 /// Signed `evict`: group, epoch from which on they are out, and who, by serial.
 pub(crate) fn evict(group: &Name, epoch: Epoch, serials: &[Serial]) -> Vec<u8> {
     let mut writer = Writer::new();

@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use quiver_role::{Destination, Input, Machine, Misdeed, Output, Peer, Route, Via};
+use quiver_role::{Destination, Finished, Input, Machine, Misdeed, Output, Peer, Route, Via};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tracing::Span;
@@ -27,6 +27,7 @@ pub(super) enum Arrival<C> {
     Resumed,
     Message { from: Peer, via: Via, bytes: Vec<u8>, request: Option<RequestId>, answer: Option<Answer> },
     Command(Order<C>),
+    Finished(Finished),
 }
 
 /// What is to be done once the records are durable.
@@ -101,6 +102,25 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
             && let Poll::Ready(Some(order)) = self.requests.commands.poll_recv(cx)
         {
             self.arrivals.push(Arrival::Command(order));
+        }
+    }
+
+    pub(super) fn take_finished(&mut self, cx: &mut Context<'_>) {
+        while self.arrivals.len() < self.batch
+            && let Poll::Ready(Some(done)) = self.finished.poll_recv(cx)
+        {
+            self.arrivals.push(Arrival::Finished(done));
+        }
+    }
+
+    /// Work that takes long is done beside the loop, on threads that may be blocked.
+    fn hand_out_jobs(&mut self) {
+        while let Some(job) = self.machine.take_job() {
+            let finishing = self.finishing.clone();
+            tokio::task::spawn_blocking(move || {
+                // A node that has stopped wants no results.
+                let _ = finishing.send(job.run());
+            });
         }
     }
 
@@ -187,6 +207,10 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
             Arrival::Connected { peer, route } => Input::Connected { peer, route },
             Arrival::Disconnected { peer } => Input::Disconnected { peer },
             Arrival::Resumed => Input::Resumed,
+            Arrival::Finished(finished) => {
+                self.machine.finish_job(self.clock.now(), finished, &mut *self.rng);
+                return self.drain(cause);
+            }
             Arrival::Command(order) => {
                 done = order.done;
                 Input::Command(order.command)
@@ -246,6 +270,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
             let request = cause.id_to(from);
             self.actions.push(Action::Answer { to: from, answer, request, message: None });
         }
+        self.hand_out_jobs();
         let soonest = Instant::now() + SHORTEST_TIMEOUT;
         self.deadline = self.deadline.map(|deadline| deadline.max(soonest));
     }

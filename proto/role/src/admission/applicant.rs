@@ -24,7 +24,7 @@ use super::{AdmissionError, WINDOW};
 use crate::attributes::certifying::Terms as Certified;
 use crate::backoff::due;
 use crate::outbox::Outbox;
-use crate::{Input, Machine, Now, Offence, Output, Peer, Route};
+use crate::{Input, Machine, Now, Offence, Output, Peer, Route, statements};
 
 /// What an applicant is set up with.
 #[derive(Debug)]
@@ -191,13 +191,18 @@ impl<S: Suite> Applicant<S> {
         if self.config.revocations.names(leader) {
             return Err(AdmissionError::Leader("it is revoked"));
         }
-        let policy = SignedPolicy::decode(&challenge.policy).and_then(|policy| policy.verify(deployment));
-        let policy = policy.map_err(super::PolicyError::from)?;
-        let program = policy.exchangeable(group, authority, now.unix)?;
         let certified = Certified::of(authority).map_err(super::PolicyError::from)?;
         if certified.period_at(now.unix) != self.config.period {
             return Err(AdmissionError::Expired);
         }
+        // Policies that the KGC signed are public, and compiling one takes long: a leader has to stand by it.
+        let demand = statements::demand(group, &challenge.policy);
+        if challenge.signature.verify(deployment, leader, Label::Admission, &demand).is_err() {
+            return Err(AdmissionError::Leader("it did not sign what it demands"));
+        }
+        let policy = SignedPolicy::decode(&challenge.policy).and_then(|policy| policy.verify(deployment));
+        let policy = policy.map_err(super::PolicyError::from)?;
+        let program = policy.exchangeable(group, authority, now.unix)?;
         let channel = [challenge.nonce.as_slice(), &challenge.cookie].concat();
         let server = leader.encode();
         let terms = Terms { policy: policy.id(), server: &server, channel: &channel };

@@ -3,8 +3,9 @@
 //! Order matters: cookie before anything is decoded; lengths before any curve arithmetic; keys verified many at a time; nothing garbled for a
 //! key that the authority did not sign. A connection has one run. Whatever goes wrong from the proof on, the other side is told the same: refused.
 //!
-//! Verifying a few keys or making an offer is a piece of work; with each input a gate does one at most, and asks to be woken at once for the
-//! next: whoever it is a part of goes on with other things in between.
+//! Verifying a few keys, making an offer, garbling four pieces of a circuit: each is a piece of work. A gate whose driver has threads to spare
+//! ([`GateTiming::workers`]) lets it do them, as [jobs](crate::Job). Without, it does one at most with each timeout, none with any other input, and asks
+//! to be woken at once for the next: whoever it is a part of goes on with other things in between.
 
 mod work;
 
@@ -17,21 +18,23 @@ use core::time::Duration;
 
 use quiver_abke::exchange::{Awaiting, Garbling, Hello, Policy, Seeded, Session, VerifiedHello};
 use quiver_abke::{AuthorityKey, Verifier};
-use quiver_ainq::{Deployment, DroneKeypair, Name, Suite, UnixTime, VerifiedAuthority};
-use quiver_crypto::Secret;
+use quiver_ainq::{Deployment, DroneKeypair, Label, Name, Signature, Suite, UnixTime, VerifiedAuthority};
+use quiver_crypto::{Secret, prf};
 use quiver_message::{
     AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, Message, Nonce, Reason, Refusal,
 };
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
 use rand_core::CryptoRngCore;
 
 use self::work::{Done, Place, Waiting, Work};
+use super::AdmissionError;
 use super::policy::{PolicyError, VerifiedPolicy};
-use super::{AdmissionError, WINDOW};
 use crate::attributes::certifying::Terms as Certified;
 use crate::backoff::due;
 use crate::cookie::{CookieJar, LIFETIME};
 use crate::outbox::Outbox;
-use crate::{Input, Machine, Now, Offence, Output, Peer};
+use crate::{Finished, Input, Job, Machine, Now, Offence, Output, Peer, statements};
 
 /// What tells these cookies from those of other machines that may have the same key.
 const COOKIE: &[u8] = b"admission";
@@ -39,6 +42,8 @@ const COOKIE: &[u8] = b"admission";
 pub const MAX_RUNS: usize = 256;
 /// Keys that are verified at once at most: a piece of work holds others up.
 const BATCH: usize = 4;
+/// The same where it holds nobody up.
+const WORKERS_BATCH: usize = 16;
 
 /// What a gate is set up with.
 #[derive(Debug)]
@@ -64,11 +69,13 @@ pub struct GateTiming {
     pub batching: Duration,
     /// How long a run may take.
     pub patience: Duration,
+    /// Pieces of work that the driver does at a time ([`Machine::take_job`]); 0 if the gate does them itself, one with each timeout.
+    pub workers: usize,
 }
 
 impl Default for GateTiming {
     fn default() -> Self {
-        Self { batching: Duration::from_millis(50), patience: Duration::from_secs(60) }
+        Self { batching: Duration::from_millis(50), patience: Duration::from_secs(60), workers: 0 }
     }
 }
 
@@ -111,9 +118,13 @@ pub enum GateEvent {
 /// The gate as a machine.
 #[derive(Debug)]
 pub struct Gate<S: Suite> {
-    config: GateConfig<S>,
+    config: Arc<GateConfig<S>>,
+    /// Tells its jobs from those of gates before it.
+    generation: u64,
     terms: Certified,
     policy: Arc<Policy>,
+    /// On what is demanded.
+    signature: Signature<S>,
     cookies: CookieJar,
     verifier: Option<Arc<Verifier>>,
     waiting: VecDeque<Waiting>,
@@ -121,6 +132,16 @@ pub struct Gate<S: Suite> {
     batch_at: Option<Duration>,
     /// Verified, and to be made an offer.
     welcome: VecDeque<(Place, Box<VerifiedHello>)>,
+    /// Waiting for tables.
+    asking: VecDeque<(Place, Box<Garbling>)>,
+    /// Work for the driver.
+    jobs: VecDeque<Job>,
+    /// Jobs so far.
+    numbers: u64,
+    /// Whose work is done elsewhere, by the number of the job.
+    busy: BTreeMap<u64, Vec<Place>>,
+    /// Pieces of work done here.
+    pieces: u64,
     runs: BTreeMap<Peer, Run>,
     sessions: BTreeMap<Peer, (Nonce, Session)>,
     /// Connections that have had their run, or are having it.
@@ -128,16 +149,17 @@ pub struct Gate<S: Suite> {
     out: Outbox<GateEvent, Infallible>,
 }
 
-/// How long a run may take, on the monotonic clock, and when the period ends of what is shown.
-type Until = (Duration, UnixTime);
-
 #[derive(Debug)]
 struct Run {
-    nonce: Nonce,
+    place: Place,
     stage: Stage,
-    until: Duration,
-    /// When the period ends of what is shown.
-    ends: UnixTime,
+}
+
+/// What came of a job.
+struct Returned {
+    generation: u64,
+    number: u64,
+    done: Done,
 }
 
 #[derive(Debug)]
@@ -155,15 +177,37 @@ impl<S: Suite> Gate<S> {
     /// [`PolicyError`] if the policy is not for this group, not about these fields, over, or too large.
     pub fn new(config: GateConfig<S>, cookie_key: Secret<32>, now: UnixTime) -> Result<Self, PolicyError> {
         let policy = config.policy.exchangeable(&config.group, &config.authority, now)?;
+        Self::compiled(config, policy, cookie_key, 0)
+    }
+
+    /// The same with a policy that was compiled before: it takes long.
+    pub(crate) fn compiled(
+        config: GateConfig<S>,
+        policy: Arc<Policy>,
+        cookie_key: Secret<32>,
+        generation: u64,
+    ) -> Result<Self, PolicyError> {
+        // One signature for all who ask: what it says is the same for everybody, and a first message costs no curve.
+        let coins = prf(&cookie_key, "quiver/1", "admission demand", &[]);
+        let mut rng = ChaCha20Rng::from_seed(*coins.expose());
+        let demand = statements::demand(&config.group, &config.policy.bytes());
+        let signature = config.keypair.sign(&config.deployment, Label::Admission, &demand, &mut rng);
         Ok(Self {
             terms: Certified::of(&config.authority)?,
+            signature,
             cookies: CookieJar::new(cookie_key, LIFETIME),
-            config,
+            config: Arc::new(config),
+            generation,
             policy,
             verifier: None,
             waiting: VecDeque::new(),
             batch_at: None,
             welcome: VecDeque::new(),
+            asking: VecDeque::new(),
+            jobs: VecDeque::new(),
+            numbers: 0,
+            busy: BTreeMap::new(),
+            pieces: 0,
             runs: BTreeMap::new(),
             sessions: BTreeMap::new(),
             spent: BTreeSet::new(),
@@ -179,6 +223,12 @@ impl<S: Suite> Gate<S> {
     /// The same with the nonce of its run.
     pub(crate) fn take_run(&mut self, peer: Peer) -> Option<(Nonce, Session)> {
         self.sessions.remove(&peer)
+    }
+
+    /// Pieces of work that the gate did itself.
+    #[must_use]
+    pub const fn pieces(&self) -> u64 {
+        self.pieces
     }
 
     /// Takes a message that is already decoded. Returns false if it is none for a gate.
@@ -211,6 +261,7 @@ impl<S: Suite> Gate<S> {
             cookie: self.cookies.bake(now.monotonic, from, &[COOKIE, &hello.nonce]),
             leader: self.config.keypair.public().clone(),
             policy: self.config.policy.bytes(),
+            signature: self.signature,
         };
         self.out.send(&self.config.deployment, from, &Message::AdmissionChallenge(answer));
     }
@@ -227,7 +278,7 @@ impl<S: Suite> Gate<S> {
         let Some(period) = self.verifier(now).map(|verifier| verifier.authority().period()) else {
             return self.refuse(from, Reason::NotReady, &proof.nonce);
         };
-        if self.waiting.len() + self.welcome.len() + self.runs.len() >= MAX_RUNS {
+        if self.places() >= MAX_RUNS {
             return self.refuse(from, Reason::Busy, &proof.nonce);
         }
         self.spent.insert(from);
@@ -241,102 +292,131 @@ impl<S: Suite> Gate<S> {
         self.batch_at.get_or_insert(now.monotonic + self.config.timing.batching);
     }
 
-    /// The next piece of work, if there is any: offers first, for those who wait for one wait longest.
+    /// Runs under way, and those that wait for one.
+    fn places(&self) -> usize {
+        let busy: usize = self.busy.values().map(Vec::len).sum();
+        self.waiting.len() + self.welcome.len() + self.asking.len() + self.runs.len() + busy
+    }
+
+    fn batch(&self) -> usize {
+        if self.config.timing.workers == 0 { BATCH } else { WORKERS_BATCH }
+    }
+
+    /// The next piece of work, if there is any: first for those whose runs are furthest.
     fn next_work(&mut self, now: Now) -> Option<Work> {
+        if let Some((place, garbling)) = self.asking.pop_front() {
+            return Some(Work::Garble(place, garbling));
+        }
         if let Some((place, hello)) = self.welcome.pop_front() {
             return Some(Work::Offer(place, hello));
         }
-        if !due(self.batch_at, now.monotonic) && self.waiting.len() < BATCH {
+        if !due(self.batch_at, now.monotonic) && self.waiting.len() < self.batch() {
             return None;
         }
-        let next: Vec<Waiting> = self.waiting.drain(..BATCH.min(self.waiting.len())).collect();
+        let next: Vec<Waiting> = self.waiting.drain(..self.batch().min(self.waiting.len())).collect();
         if self.waiting.is_empty() {
             self.batch_at = None;
         }
-        match self.verifier(now).cloned() {
-            Some(verifier) if !next.is_empty() => Some(Work::Verify(verifier, next)),
-            _ => {
-                // The period ended while they waited.
-                next.iter().for_each(|one| self.refuse(one.place.peer, Reason::NotReady, &one.place.nonce));
-                None
-            }
+        let verifier = self.verifier(now).cloned();
+        let ends = verifier.as_ref().map(|verifier| self.terms.end_of(verifier.authority().period()));
+        let (next, late): (Vec<_>, Vec<_>) = next.into_iter().partition(|one| Some(one.place.ends) == ends);
+        // The period ended while they waited.
+        late.iter().for_each(|one| self.refuse(one.place.peer, Reason::NotReady, &one.place.nonce));
+        verifier.filter(|_| !next.is_empty()).map(|verifier| Work::Verify(verifier, next))
+    }
+
+    /// Gives the driver work, as much as it does at a time.
+    fn hand_out(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        while self.busy.len() < self.config.timing.workers {
+            let Some(work) = self.next_work(now) else { return };
+            let (number, generation) = (self.numbers, self.generation);
+            self.numbers += 1;
+            self.busy.insert(number, work.places());
+            let (config, policy) = (Arc::clone(&self.config), Arc::clone(&self.policy));
+            let seed = Secret::random(rng);
+            self.jobs.push_back(Job::new(move || {
+                let done = work.run(&config, &policy, &seed);
+                Returned { generation, number, done }
+            }));
         }
     }
 
-    fn done(&mut self, done: Done) {
+    pub(crate) fn next_job(&mut self) -> Option<Job> {
+        self.jobs.pop_front()
+    }
+
+    /// Takes what came of a job, unless nobody waits for it any more.
+    pub(crate) fn finish(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
+        let Some(Returned { generation, number, done }) = done.open() else { return };
+        if generation == self.generation
+            && let Some(awaited) = self.busy.remove(&number)
+        {
+            self.done(done, &awaited);
+        }
+        self.tick(now, false, rng);
+    }
+
+    /// Goes on with those who are still there and whose time is not over.
+    fn done(&mut self, done: Done, awaited: &[Place]) {
+        let awaited = |gate: &Self, place: &Place| {
+            gate.spent.contains(&place.peer) && awaited.iter().any(|one| one.peer == place.peer)
+        };
         match done {
             Done::Verified(verdicts) => {
                 for (place, verdict) in verdicts {
                     match verdict {
+                        _ if !awaited(self, &place) => {}
                         Err(error) => self.deny(place.peer, &place.nonce, error.into()),
                         Ok(hello) => self.welcome.push_back((place, Box::new(hello))),
                     }
                 }
             }
-            Done::Offered(place, Err(error)) => self.deny(place.peer, &place.nonce, error.into()),
-            Done::Offered(place, Ok((garbling, offer))) => {
-                self.send(place.peer, place.nonce, offer);
-                self.garble(place.peer, place.nonce, garbling, (place.until, place.ends));
-            }
-        }
-    }
-
-    /// Sends the next tables, and waits for the drone to ask for more or, if that was all, to commit itself.
-    fn garble(&mut self, peer: Peer, nonce: Nonce, mut garbling: Box<Garbling>, until: Until) {
-        for _ in 0..WINDOW {
-            match garbling.next_tables() {
-                Err(error) => return self.deny(peer, &nonce, error.into()),
-                Ok(Some(tables)) => self.send(peer, nonce, tables),
-                Ok(None) => {
-                    return match garbling.finish() {
-                        Err(error) => self.deny(peer, &nonce, error.into()),
-                        Ok(awaiting) => self.go_on(peer, nonce, Stage::Awaiting(awaiting), until),
-                    };
+            Done::Garbled(place, _) if !awaited(self, &place) => {}
+            Done::Garbled(place, Err(error)) => self.deny(place.peer, &place.nonce, error.into()),
+            Done::Garbled(place, Ok((stage, steps))) => {
+                for step in steps {
+                    self.send(place.peer, place.nonce, step);
                 }
+                self.runs.insert(place.peer, Run { place, stage });
             }
         }
-        self.go_on(peer, nonce, Stage::Garbling(garbling), until);
-    }
-
-    fn go_on(&mut self, peer: Peer, nonce: Nonce, stage: Stage, (until, ends): Until) {
-        self.runs.insert(peer, Run { nonce, stage, until, ends });
     }
 
     fn step(&mut self, from: Peer, message: &AdmissionStep) {
-        let Some(Run { nonce, stage, until, ends }) = self.runs.remove(&from) else {
+        let Some(Run { place, stage }) = self.runs.remove(&from) else {
             let offence = Offence::OutOfPlace("AdmissionStep");
             return self.out.event(GateEvent::Blamed { peer: from, offence });
         };
+        let nonce = place.nonce;
         if nonce != message.nonce {
             return self.deny(from, &nonce, AdmissionError::OutOfTurn("a step of another run"));
         }
-        let until = (until, ends);
         match (stage, message.step.as_slice()) {
-            (Stage::Garbling(garbling), []) => self.garble(from, nonce, garbling, until),
+            (Stage::Garbling(garbling), []) => self.asking.push_back((place, garbling)),
             (Stage::Garbling(garbling), step) => match garbling.finish() {
                 // All tables were taken, and nobody asked whether there are more.
-                Ok(awaiting) => self.commitment(from, nonce, awaiting, step, until),
+                Ok(awaiting) => self.commitment(place, awaiting, step),
                 Err(error) => self.deny(from, &nonce, error.into()),
             },
-            (Stage::Awaiting(awaiting), step) => self.commitment(from, nonce, awaiting, step, until),
+            (Stage::Awaiting(awaiting), step) => self.commitment(place, awaiting, step),
             (Stage::Seeded(seeded), step) => match seeded.opening(step) {
                 Err(error) => self.deny(from, &nonce, error.into()),
                 Ok((session, confirmation)) => {
                     self.send(from, nonce, confirmation);
                     let pseudonym = session.pseudonym();
                     self.sessions.insert(from, (nonce, session));
-                    self.out.event(GateEvent::Admitted { peer: from, pseudonym, until: ends });
+                    self.out.event(GateEvent::Admitted { peer: from, pseudonym, until: place.ends });
                 }
             },
         }
     }
 
-    fn commitment(&mut self, peer: Peer, nonce: Nonce, awaiting: Awaiting, step: &[u8], until: Until) {
+    fn commitment(&mut self, place: Place, awaiting: Awaiting, step: &[u8]) {
         match awaiting.commitment(step) {
-            Err(error) => self.deny(peer, &nonce, error.into()),
+            Err(error) => self.deny(place.peer, &place.nonce, error.into()),
             Ok((seeded, seeds)) => {
-                self.send(peer, nonce, seeds);
-                self.go_on(peer, nonce, Stage::Seeded(seeded), until);
+                self.send(place.peer, place.nonce, seeds);
+                self.runs.insert(place.peer, Run { place, stage: Stage::Seeded(seeded) });
             }
         }
     }
@@ -365,6 +445,7 @@ impl<S: Suite> Gate<S> {
     pub(crate) fn disconnected(&mut self, peer: Peer) {
         self.waiting.retain(|one| one.place.peer != peer);
         self.welcome.retain(|(place, _)| place.peer != peer);
+        self.asking.retain(|(place, _)| place.peer != peer);
         self.runs.remove(&peer);
         self.sessions.remove(&peer);
         self.spent.remove(&peer);
@@ -377,23 +458,62 @@ impl<S: Suite> Gate<S> {
         }
     }
 
-    /// Does what is due, and one piece of work at most.
-    pub(crate) fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if let Some(work) = self.next_work(now) {
-            let done = work.run(&self.config, &self.policy, &Secret::random(rng));
-            self.done(done);
+    /// Does what is due, and one piece of work if it is time for that and nobody else does it.
+    pub(crate) fn tick(&mut self, now: Now, timeout: bool, rng: &mut dyn CryptoRngCore) {
+        // Nothing is computed for those whose time is over.
+        self.expire(now);
+        if self.config.timing.workers > 0 {
+            return self.hand_out(now, rng);
         }
-        let silent = |(peer, run): (&Peer, &Run)| (run.until <= now.monotonic).then_some((*peer, run.nonce));
-        for (peer, nonce) in self.runs.iter().filter_map(silent).collect::<Vec<_>>() {
-            self.runs.remove(&peer);
-            self.deny(peer, &nonce, AdmissionError::Silent);
+        if timeout && let Some(work) = self.next_work(now) {
+            self.pieces += 1;
+            let places = work.places();
+            let done = work.run(&self.config, &self.policy, &Secret::random(rng));
+            self.done(done, &places);
+        }
+    }
+
+    /// All places, wherever they stand.
+    fn all_places(&self) -> impl Iterator<Item = &Place> {
+        let waiting = self.waiting.iter().map(|one| &one.place);
+        let queued =
+            self.welcome.iter().map(|(place, _)| place).chain(self.asking.iter().map(|(place, _)| place));
+        waiting
+            .chain(queued)
+            .chain(self.runs.values().map(|run| &run.place))
+            .chain(self.busy.values().flatten())
+    }
+
+    /// Ends the runs that have taken too long.
+    fn expire(&mut self, now: Now) {
+        let over = |place: &Place| place.until <= now.monotonic;
+        let silent: Vec<Place> = self.all_places().filter(|place| over(place)).copied().collect();
+        if silent.is_empty() {
+            return;
+        }
+        self.waiting.retain(|one| !over(&one.place));
+        self.welcome.retain(|(place, _)| !over(place));
+        self.asking.retain(|(place, _)| !over(place));
+        self.runs.retain(|_, run| !over(&run.place));
+        // A job all of whose runs are over is not waited for.
+        self.busy.retain(|_, places| {
+            places.retain(|place| !over(place));
+            !places.is_empty()
+        });
+        if self.waiting.is_empty() {
+            self.batch_at = None;
+        }
+        for place in silent {
+            self.deny(place.peer, &place.nonce, AdmissionError::Silent);
         }
     }
 
     pub(crate) fn deadline(&self) -> Option<Duration> {
-        let work = !self.welcome.is_empty() || self.waiting.len() >= BATCH;
-        let at_once = work.then_some(Duration::ZERO);
-        self.runs.values().map(|run| run.until).chain(self.batch_at).chain(at_once).min()
+        let timing = &self.config.timing;
+        let ready = !self.asking.is_empty() || !self.welcome.is_empty() || self.waiting.len() >= self.batch();
+        let at_once = (ready && timing.workers == 0).then_some(Duration::ZERO);
+        let batch = self.batch_at.filter(|_| timing.workers == 0 || self.busy.len() < timing.workers);
+        self.all_places().map(|place| place.until).chain(batch).chain(at_once).min()
     }
 }
 
@@ -403,6 +523,7 @@ impl<S: Suite> Machine for Gate<S> {
     type Record = Infallible;
 
     fn handle_input(&mut self, now: Now, input: Input<'_, GateCommand>, rng: &mut dyn CryptoRngCore) {
+        let timeout = matches!(input, Input::Timeout);
         match input {
             Input::Timeout | Input::Connected { .. } | Input::Resumed => {}
             Input::Disconnected { peer } => self.disconnected(peer),
@@ -417,7 +538,15 @@ impl<S: Suite> Machine for Gate<S> {
             },
             Input::Command(GateCommand::SlotKeys(key)) => self.take_slot_keys(&key),
         }
-        self.tick(now, rng);
+        self.tick(now, timeout, rng);
+    }
+
+    fn take_job(&mut self) -> Option<Job> {
+        self.next_job()
+    }
+
+    fn finish_job(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
+        self.finish(now, done, rng);
     }
 
     fn poll_output(&mut self) -> Output<GateEvent, Infallible> {

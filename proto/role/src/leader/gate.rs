@@ -135,7 +135,14 @@ impl<S: Suite> Leader<S> {
 
     pub(super) const fn close_gate(&self) {}
 
-    pub(super) const fn tick_gate(&self, _: Now, _: &mut dyn rand_core::CryptoRngCore) {}
+    pub(super) const fn tick_gate(&self, _: Now, _: bool, _: &mut dyn rand_core::CryptoRngCore) {}
+
+    pub(super) const fn gate_job(&self) -> Option<crate::Job> {
+        None
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "it takes it where there is a gate")]
+    pub(super) fn gate_done(&self, _: Now, _: crate::Finished, _: &mut dyn rand_core::CryptoRngCore) {}
 
     pub(super) const fn gate_deadline(&self) -> Option<core::time::Duration> {
         None
@@ -152,10 +159,12 @@ pub use with_abke::Demand;
 #[cfg(feature = "abke")]
 mod with_abke {
     use alloc::boxed::Box;
+    use alloc::sync::Arc;
     use alloc::vec::Vec;
     use core::time::Duration;
 
     use quiver_abke::AuthorityKey;
+    use quiver_abke::exchange::Policy;
     use quiver_ainq::{
         Admission, AgreedSecret, Anonymous, DroneKeypair, Pseudonym, Suite, UnixTime, VerifiedAuthority,
     };
@@ -167,7 +176,7 @@ mod with_abke {
     use super::Unnamed;
     use crate::admission::gate::{Gate, GateConfig, GateEvent, GateTiming};
     use crate::admission::{AdmissionError, PolicyError, VerifiedPolicy};
-    use crate::{Destination, Machine, Now, Offence, Output, Peer};
+    use crate::{Destination, Finished, Job, Machine, Now, Offence, Output, Peer};
 
     /// What a leader demands of whoever wants in.
     #[derive(Clone, Debug)]
@@ -184,8 +193,12 @@ mod with_abke {
     #[derive(Debug)]
     pub(in crate::leader) struct Admissions<S: Suite> {
         demand: Demand<S>,
+        /// The policy of the demand, which takes long to compile.
+        compiled: Arc<Policy>,
         /// While it leads, from the first who asks on.
         gate: Option<Gate<S>>,
+        /// Gates so far.
+        gates: u64,
         slot_keys: Option<AuthorityKey>,
     }
 
@@ -196,8 +209,9 @@ mod with_abke {
         /// # Errors
         /// [`PolicyError`] if the policy is not for this group, not about these fields, over at `now`, or too large.
         pub fn demanding(mut self, demand: Demand<S>, now: UnixTime) -> Result<Self, PolicyError> {
-            demand.policy.compile(&self.config.group, &demand.authority, now)?;
-            self.admissions = Some(Box::new(Admissions { demand, gate: None, slot_keys: None }));
+            let compiled = demand.policy.exchangeable(&self.config.group, &demand.authority, now)?;
+            let admissions = Admissions { demand, compiled, gate: None, gates: 0, slot_keys: None };
+            self.admissions = Some(Box::new(admissions));
             Ok(self)
         }
 
@@ -234,7 +248,7 @@ mod with_abke {
             if self.lead.is_none() {
                 return self.refuse(from, Reason::NotReady, &nonce, self.ready_in(now));
             }
-            if let Err(why) = self.open_gate(now, rng) {
+            if let Err(why) = self.open_gate(rng) {
                 self.out.event(LeaderEvent::Denied { peer: from, why });
                 return self.refuse(from, Reason::NotReady, &nonce, Duration::ZERO);
             }
@@ -249,7 +263,7 @@ mod with_abke {
         }
 
         /// Opens the gate, if that was not done in this term.
-        fn open_gate(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Result<(), AdmissionError> {
+        fn open_gate(&mut self, rng: &mut dyn CryptoRngCore) -> Result<(), AdmissionError> {
             let Self { config, admissions, memory, .. } = self;
             let (Some(admissions), Some(own)) = (admissions, &memory.keypair) else { return Ok(()) };
             if admissions.gate.is_some() {
@@ -261,7 +275,9 @@ mod with_abke {
             let Demand { policy, authority, timing } = admissions.demand.clone();
             let config =
                 GateConfig { deployment, group: config.group.clone(), keypair, policy, authority, timing };
-            let mut gate = Gate::new(config, Secret::random(rng), now.unix)?;
+            admissions.gates += 1;
+            let compiled = Arc::clone(&admissions.compiled);
+            let mut gate = Gate::compiled(config, compiled, Secret::random(rng), admissions.gates)?;
             if let Some(key) = &admissions.slot_keys {
                 gate.take_slot_keys(key);
             }
@@ -283,11 +299,28 @@ mod with_abke {
             }
         }
 
-        pub(in crate::leader) fn tick_gate(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        pub(in crate::leader) fn tick_gate(&mut self, now: Now, timeout: bool, rng: &mut dyn CryptoRngCore) {
             if let Some(gate) = self.gate() {
-                gate.tick(now, rng);
+                gate.tick(now, timeout, rng);
                 self.drain_gate(now);
             }
+        }
+
+        pub(in crate::leader) fn gate_job(&mut self) -> Option<Job> {
+            self.gate()?.next_job()
+        }
+
+        pub(in crate::leader) fn gate_done(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
+            if let Some(gate) = self.gate() {
+                gate.finish(now, done, rng);
+                self.drain_gate(now);
+            }
+        }
+
+        /// Pieces of work that this machine did itself for those who show that they satisfy the policy, since it leads: 0 if its driver does them.
+        pub fn admission_work(&self) -> u64 {
+            let gate = self.admissions.as_ref().and_then(|admissions| admissions.gate.as_ref());
+            gate.map_or(0, Gate::pieces)
         }
 
         pub(in crate::leader) fn gate_deadline(&self) -> Option<Duration> {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use quiver_abke::Error as AbkeError;
 use quiver_abke::exchange::Hello;
-use quiver_ainq::{Error as AinqError, RevocationList, Role};
+use quiver_ainq::{Error as AinqError, Label, RevocationList, Role};
 use quiver_crypto::Secret;
+use quiver_crypto::canonical::Writer;
 use quiver_message::{AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, Message, Reason};
 use quiver_role::admission::applicant::ApplicantEvent;
 use quiver_role::admission::gate::{Gate, GateCommand, GateConfig, GateEvent, GateTiming};
@@ -132,14 +133,20 @@ fn drones_answer_only_policies_that_the_kgc_signed_for_the_group_and_that_are_no
         (other_kgc.policy(FENCE, "alpha").bytes(), PolicyError::Statement(AinqError::InvalidSignature)),
     ];
     let run = |world: &mut World, policy: Option<&[u8]>| {
-        let mut gate = world.gate(FENCE);
+        let (demanded, keypair) = (world.policy(FENCE, "alpha"), world.leader(1));
+        // Whatever it demands, it stands by it.
+        let signature = policy.map(|policy| {
+            let statement = Writer::new().lp(b"alpha").lp(policy).finish();
+            keypair.sign(&world.deployment, Label::Admission, &statement, &mut world.rng)
+        });
+        let mut gate = world.gate_with(demanded, keypair);
         let credential = inside(world);
         let mut drone = world.applicant(&credential, Ledger::default());
         let deployment = world.deployment.clone();
         let outcome = world.apply_through(&mut gate, &mut drone, |flight, _| {
-            match (Message::<S>::decode(&deployment, &flight.bytes).unwrap(), policy) {
-                (Message::AdmissionChallenge(challenge), Some(policy)) => {
-                    let challenge = AdmissionChallenge { policy: policy.to_vec(), ..challenge };
+            match (Message::<S>::decode(&deployment, &flight.bytes).unwrap(), policy.zip(signature)) {
+                (Message::AdmissionChallenge(challenge), Some((policy, signature))) => {
+                    let challenge = AdmissionChallenge { policy: policy.to_vec(), signature, ..challenge };
                     let bytes = Message::AdmissionChallenge(challenge).encode(&deployment);
                     vec![Flight { bytes, ..flight }]
                 }
@@ -151,6 +158,30 @@ fn drones_answer_only_policies_that_the_kgc_signed_for_the_group_and_that_are_no
     };
     for (policy, why) in replaced {
         assert_eq!(run(&mut world, Some(&policy)), [ApplicantEvent::Failed(AdmissionError::Policy(why))]);
+    }
+    // Nobody else's word is enough: neither the KGC's, on a policy that the leader does not demand, nor another leader's.
+    let (policy, other) = (world.policy("medic or x > 5", "alpha").bytes(), world.leader(2));
+    let statement = Writer::new().lp(b"alpha").lp(&policy).finish();
+    let others = other.sign(&world.deployment, Label::Admission, &statement, &mut world.rng);
+    for forge in [false, true] {
+        let mut gate = world.gate(FENCE);
+        let credential = inside(&mut world);
+        let mut drone = world.applicant(&credential, Ledger::default());
+        let deployment = world.deployment.clone();
+        let outcome = world.apply_through(&mut gate, &mut drone, |flight, _| {
+            match Message::<S>::decode(&deployment, &flight.bytes).unwrap() {
+                Message::AdmissionChallenge(challenge) => {
+                    let signature = if forge { others } else { challenge.signature };
+                    let challenge = AdmissionChallenge { policy: policy.clone(), signature, ..challenge };
+                    let bytes = Message::AdmissionChallenge(challenge).encode(&deployment);
+                    vec![Flight { bytes, ..flight }]
+                }
+                _ => vec![flight],
+            }
+        });
+        let unsigned = AdmissionError::Leader("it did not sign what it demands");
+        assert_eq!(outcome.drone, [ApplicantEvent::Failed(unsigned)]);
+        assert_eq!(outcome.said.len(), 2, "nothing was shown");
     }
     // A gate notices that its policy is over, and demands nothing any more.
     let mut gate = world.gate(FENCE);
@@ -318,4 +349,78 @@ fn gate_takes_no_policy_that_is_not_for_it_and_no_keys_for_other_fields() {
     let command = Input::Command(GateCommand::SlotKeys(foreign.key().clone()));
     gate.handle_input(world.now(), command, &mut world.rng);
     assert!(apply(&mut world, &mut gate).admitted(), "it goes on with those that it has");
+}
+
+/// A proof of the right length behind a good cookie, as anybody can make one.
+fn worthless(world: &mut World, gate: &mut Gate<S>, nonce: u8) -> Peer {
+    let peer = world.fresh_peer();
+    let nonce = [nonce; 16];
+    let hello = Message::<S>::AdmissionHello(AdmissionHello { nonce, group: name("alpha") });
+    let bytes = hello.encode(&world.deployment);
+    gate.handle_input(
+        world.now(),
+        Input::Received { from: peer, via: Via::Peer, bytes: &bytes },
+        &mut world.rng,
+    );
+    let cookie =
+        sent(gate).into_iter().find_map(|(_, bytes)| match Message::<S>::decode(&world.deployment, &bytes) {
+            Ok(Message::AdmissionChallenge(challenge)) => Some(challenge.cookie),
+            _ => None,
+        });
+    let cookie = cookie.expect("it answers");
+    let length = Hello::encoded_len(world.terms.schema().bits());
+    let proof = Message::<S>::AdmissionProof(AdmissionProof { nonce, cookie, step: vec![1; length] });
+    let bytes = proof.encode(&world.deployment);
+    gate.handle_input(
+        world.now(),
+        Input::Received { from: peer, via: Via::Peer, bytes: &bytes },
+        &mut world.rng,
+    );
+    peer
+}
+
+#[test]
+fn keys_of_drones_whose_time_is_over_are_not_verified() {
+    let mut world = World::new(9);
+    let mut gate = world.gate(FENCE);
+    let peers: Vec<Peer> = (0..3).map(|nonce| worthless(&mut world, &mut gate, nonce)).collect();
+    assert_eq!(gate.pieces(), 0, "no message costs curve work");
+    // The gate was held up for longer than their patience.
+    world.clock += GateTiming::default().patience;
+    gate.handle_input(world.now(), Input::Timeout, &mut world.rng);
+    assert_eq!(gate.pieces(), 0);
+    let mut silent = Vec::new();
+    loop {
+        match gate.poll_output() {
+            Output::Event(GateEvent::Denied { peer, why: AdmissionError::Silent }) => silent.push(peer),
+            Output::Timeout(deadline) => break assert_eq!(deadline, None, "nothing is left to be done"),
+            _ => {}
+        }
+    }
+    silent.sort_unstable();
+    assert_eq!(silent, peers);
+}
+
+#[test]
+fn gate_does_one_piece_of_work_with_a_timeout_and_none_with_a_message() {
+    let mut world = World::new(10);
+    let mut gate = world.gate(FENCE);
+    for nonce in 0..9 {
+        worthless(&mut world, &mut gate, nonce);
+    }
+    world.clock += GateTiming::default().batching;
+    for piece in 1..=3 {
+        // Whoever else talks to the machine waits for nothing.
+        let hello = Message::<S>::AdmissionHello(AdmissionHello { nonce: [99; 16], group: name("alpha") });
+        let (peer, bytes) = (world.fresh_peer(), hello.encode(&world.deployment));
+        let before = gate.pieces();
+        gate.handle_input(
+            world.now(),
+            Input::Received { from: peer, via: Via::Peer, bytes: &bytes },
+            &mut world.rng,
+        );
+        assert_eq!(gate.pieces(), before);
+        gate.handle_input(world.now(), Input::Timeout, &mut world.rng);
+        assert_eq!(gate.pieces(), piece, "nine keys, four at a time");
+    }
 }

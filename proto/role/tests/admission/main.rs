@@ -6,4 +6,5 @@ mod joining;
 mod lives;
 mod parting;
 mod swarm;
+mod working;
 mod world;

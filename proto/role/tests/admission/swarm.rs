@@ -11,7 +11,7 @@ use quiver_role::admission::gate::GateTiming;
 use quiver_role::edge::{AnonymousConfig, EdgeTiming, Ending};
 use quiver_role::leader::{Demand, LeaderTiming};
 use quiver_role::{
-    Destination, Edge, EdgeCommand, EdgeConfig, EdgeEvent, Input, Kgc, KgcConfig, Kgcs, Leader,
+    Destination, Edge, EdgeCommand, EdgeConfig, EdgeEvent, Input, Job, Kgc, KgcConfig, Kgcs, Leader,
     LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Output, Peer, Route, Snapshot, Via,
 };
 
@@ -51,6 +51,11 @@ pub(crate) struct Swarm {
     queue: VecDeque<(Option<usize>, usize, Via, Vec<u8>)>,
     pub(crate) said: Vec<Said>,
     pub(crate) validity: Duration,
+    /// Pieces of the gate's work that are done beside the leader's loop, and those under way.
+    pub(crate) workers: usize,
+    pub(crate) jobs: VecDeque<Job>,
+    /// Whether jobs are left undone.
+    pub(crate) held: bool,
 }
 
 impl Swarm {
@@ -73,6 +78,9 @@ impl Swarm {
             queue: VecDeque::new(),
             said: Vec::new(),
             validity: Duration::from_secs(600),
+            workers: 0,
+            jobs: VecDeque::new(),
+            held: false,
         };
         // Enrolled without demanding anything: with a KGC that is not needed afterwards.
         let mut leader = Leader::new(swarm.leader_config(), []).unwrap();
@@ -104,7 +112,11 @@ impl Swarm {
     pub(crate) fn start_leader_without_slot_keys(&mut self) {
         let policy = self.world.policy(FENCE, "alpha");
         let authority = self.world.authority.clone();
-        let demand = Demand { policy, authority, timing: GateTiming::default() };
+        let demand = Demand {
+            policy,
+            authority,
+            timing: GateTiming { workers: self.workers, ..GateTiming::default() },
+        };
         let leader = Leader::new(self.leader_config(), self.records.clone()).unwrap();
         self.leader = Some(leader.demanding(demand, self.world.now().unix).unwrap());
         self.feed_leader(Input::Timeout);
@@ -260,7 +272,31 @@ impl Swarm {
     fn feed_leader(&mut self, input: Input<'_, LeaderCommand>) {
         let now = self.world.now();
         let Some(leader) = &mut self.leader else { return };
+        let (before, timeout) = (leader.admission_work(), matches!(input, Input::Timeout));
         leader.handle_input(now, input, &mut self.world.rng);
+        // What one input can hold the leader up: no message of anybody costs curve work at the gate, and a timeout one piece of it.
+        let done = leader.admission_work().saturating_sub(before);
+        assert!(done <= u64::from(timeout && self.workers == 0), "{done} pieces of work with one input");
+        self.drain_leader();
+    }
+
+    /// Does the oldest job of the leader's gate. Returns false if there is none.
+    pub(crate) fn work(&mut self) -> bool {
+        let (Some(job), now) = (self.jobs.pop_front(), self.world.now()) else { return false };
+        let done = job.run();
+        if let Some(leader) = &mut self.leader {
+            leader.finish_job(now, done, &mut self.world.rng);
+            self.drain_leader();
+        }
+        true
+    }
+
+    fn drain_leader(&mut self) {
+        let Some(leader) = &mut self.leader else { return };
+        while let Some(job) = leader.take_job() {
+            self.jobs.push_back(job);
+        }
+        assert!(self.jobs.len() <= self.workers);
         loop {
             match leader.poll_output() {
                 Output::Persist(record) => self.records.push(record),
@@ -323,6 +359,7 @@ impl Swarm {
                 }
                 return true;
             }
+            None if !self.held && self.work() => return true,
             None => {}
         }
         let drones = self.drones.iter().enumerate().filter(|(_, drone)| drone.machine.is_some());

@@ -16,7 +16,8 @@ use quiver_message::{COOKIE_LEN, Nonce};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::GateConfig;
+use super::super::WINDOW;
+use super::{GateConfig, Stage};
 use crate::Peer;
 
 /// Whose run a piece of work is of, and what binds the run to its connection.
@@ -44,18 +45,29 @@ pub(super) struct Waiting {
 pub(super) enum Work {
     /// Keys to be decoded and verified, in one product if all are good.
     Verify(Arc<Verifier>, Vec<Waiting>),
-    /// An offer to be made.
+    /// An offer to be made, with the first tables.
     Offer(Place, Box<VerifiedHello>),
+    /// The next tables.
+    Garble(Place, Box<Garbling>),
 }
 
 /// What came of it.
 #[derive(Debug)]
 pub(super) enum Done {
     Verified(Vec<(Place, Result<VerifiedHello, AbkeError>)>),
-    Offered(Place, Result<(Box<Garbling>, Vec<u8>), AbkeError>),
+    /// How the run goes on, and what the drone is sent.
+    Garbled(Place, Result<(Stage, Vec<Vec<u8>>), AbkeError>),
 }
 
 impl Work {
+    /// Whose it is.
+    pub(super) fn places(&self) -> Vec<Place> {
+        match self {
+            Self::Verify(_, waiting) => waiting.iter().map(|one| one.place).collect(),
+            Self::Offer(place, _) | Self::Garble(place, _) => [*place].into(),
+        }
+    }
+
     /// Does it.
     pub(super) fn run<S: Suite>(
         self,
@@ -67,8 +79,10 @@ impl Work {
         match self {
             Self::Verify(verifier, waiting) => Done::Verified(verify(&verifier, policy, waiting, &mut rng)),
             Self::Offer(place, hello) => {
-                Done::Offered(place, offer(config, policy, &place, *hello, &mut rng))
+                let offered = offer(config, policy, &place, *hello, &mut rng);
+                Done::Garbled(place, offered.and_then(|(garbling, offer)| garble(garbling, [offer].into())))
             }
+            Self::Garble(place, garbling) => Done::Garbled(place, garble(garbling, Vec::new())),
         }
     }
 }
@@ -111,4 +125,15 @@ fn offer<S: Suite>(
     };
     let (garbling, offer) = hello.offer(&terms, Arc::clone(policy), rng, sign)?;
     Ok((Box::new(garbling), offer))
+}
+
+/// Makes the next tables, after what else there is to send, and waits for the drone to ask for more or, if that was all, to commit itself.
+fn garble(mut garbling: Box<Garbling>, mut steps: Vec<Vec<u8>>) -> Result<(Stage, Vec<Vec<u8>>), AbkeError> {
+    for _ in 0..WINDOW {
+        match garbling.next_tables()? {
+            Some(tables) => steps.push(tables),
+            None => return Ok((Stage::Awaiting(garbling.finish()?), steps)),
+        }
+    }
+    Ok((Stage::Garbling(garbling), steps))
 }
