@@ -163,8 +163,8 @@ mod with_abke {
     use alloc::vec::Vec;
     use core::time::Duration;
 
-    use quiver_abke::AuthorityKey;
     use quiver_abke::exchange::Policy;
+    use quiver_abke::{AuthorityKey, Error as AbkeError};
     use quiver_ainq::{
         Admission, AgreedSecret, Anonymous, DroneKeypair, Pseudonym, Suite, UnixTime, VerifiedAuthority,
     };
@@ -176,7 +176,7 @@ mod with_abke {
     use super::Unnamed;
     use crate::admission::gate::{Gate, GateConfig, GateEvent, GateTiming};
     use crate::admission::{AdmissionError, PolicyError, VerifiedPolicy};
-    use crate::{Destination, Finished, Job, Machine, Now, Offence, Output, Peer};
+    use crate::{Destination, Finished, Job, Machine, Misdeed, Now, Offence, Output, Peer};
 
     /// What a leader demands of whoever wants in.
     #[derive(Clone, Debug)]
@@ -350,7 +350,21 @@ mod with_abke {
                     GateEvent::Admitted { peer, pseudonym, until } => {
                         self.let_in(now, peer, Anonymous { pseudonym: Pseudonym(pseudonym), until });
                     }
-                    GateEvent::Denied { peer, why } => self.out.event(LeaderEvent::Denied { peer, why }),
+                    GateEvent::Denied { peer, why } => {
+                        // A key that nobody signed cost arithmetic: the next one costs its sender a connection, and a while.
+                        let forged = matches!(
+                            why,
+                            AdmissionError::Exchange(
+                                AbkeError::InvalidSignature
+                                    | AbkeError::InvalidPoint { .. }
+                                    | AbkeError::Malformed(_)
+                            )
+                        );
+                        self.out.event(LeaderEvent::Denied { peer, why });
+                        if forged {
+                            self.out.penalize(peer, Misdeed::Forgery);
+                        }
+                    }
                     GateEvent::Blamed { peer, offence } => self.blame(peer, offence),
                 }
             }
