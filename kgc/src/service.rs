@@ -207,6 +207,9 @@ pub(crate) fn log(event: KgcEvent) {
         KgcEvent::Contributed { token_id, name, handle } => {
             tracing::info!(%name, serial = hex::encode(token_id), %handle, "contributed to a key");
         }
+        KgcEvent::Enrolled { token_id, handle } => {
+            tracing::info!(serial = hex::encode(token_id), %handle, "the drone holds its key: no more shares for its token");
+        }
         KgcEvent::Repeated { token_id } => {
             tracing::info!(serial = hex::encode(token_id), "reply repeated");
         }

@@ -174,6 +174,7 @@ impl Change<'_> {
             KgcRecord::Issued { .. } => self.issued(record),
             KgcRecord::Pinned { .. } => self.pinned(record),
             KgcRecord::Contributed { token_id, handle, at } => self.contributed(token_id, handle, *at),
+            KgcRecord::Enrolled { token_id, handle, at } => self.enrolled(token_id, handle, *at),
             KgcRecord::RevocationList { number, list } => {
                 let insert = "INSERT OR IGNORE INTO revocation_list (number, list, at) VALUES (?1, ?2, ?3)";
                 self.sql(self.transaction.execute(insert, params![number, list, self.at]))?;

@@ -6,7 +6,7 @@ use prost_types::FileDescriptorSet;
 const OPTIONAL: [(&str, &[&str]); 3] = [
     ("SERVICES", &["StandBy", "Replica", "Seat", "Release", "Quorum", "Admission"]),
     ("ENVELOPES", &["Attribute", "Envelope", "OpeningRequest"]),
-    ("THRESHOLD", &["EnrolCommitment", "EnrolSigning", "EnrolPart", "EnrolShare"]),
+    ("THRESHOLD", &["EnrolCommitment", "EnrolSigning", "EnrolPart", "EnrolShare", "EnrolDone"]),
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -52,6 +52,8 @@ pub enum Label {
     Admission,
     /// What a drone's clock says, to who asked.
     Clock,
+    /// That a drone holds a key, to the KGCs of a quorum.
+    Enrolled,
 }
 
 impl Label {
@@ -74,6 +76,7 @@ impl Label {
             Self::Abke => "abke",
             Self::Admission => "admission",
             Self::Clock => "clock",
+            Self::Enrolled => "enrolled",
         }
     }
 }

@@ -68,6 +68,7 @@ pub(crate) enum Checked {
 pub(super) const ISSUED: &str = "key issued";
 pub(super) const PINNED: &str = "token bound";
 pub(super) const CONTRIBUTED: &str = "contributed to a key";
+pub(super) const ENROLLED: &str = "key proven by its drone";
 pub(super) const ATTRIBUTE_KEY_ISSUED: &str = "attribute key issued";
 pub(super) const KEY_SHARE_RELEASED: &str = "key share released";
 
@@ -134,6 +135,7 @@ impl Store {
             ("keys", "SELECT count(*) FROM issued", ISSUED),
             ("tokens", "SELECT count(*) FROM pinned", PINNED),
             ("contributions", "SELECT count(*) FROM contributed", CONTRIBUTED),
+            ("keys proven", "SELECT count(*) FROM proven", ENROLLED),
             ("attribute keys", "SELECT count(*) FROM attribute_key", ATTRIBUTE_KEY_ISSUED),
             ("key shares", "SELECT count(*) FROM ibe_share", KEY_SHARE_RELEASED),
         ];

@@ -1,10 +1,11 @@
-//! What a KGC of a quorum must not forget of enrolments: which request a token is bound to, and which keys it contributed to.
+//! What a KGC of a quorum must not forget of enrolments: which request a token is bound to, which keys it contributed to, and
+//! which one the drone proved that it holds.
 
 use quiver_ainq::UnixTime;
 use quiver_role::KgcRecord;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::audit::{CONTRIBUTED, PINNED};
+use super::audit::{CONTRIBUTED, ENROLLED, PINNED};
 use super::{Change, Store};
 use crate::error::{Error, Result};
 
@@ -21,6 +22,10 @@ fn pinned_record(row: &Row<'_>) -> rusqlite::Result<KgcRecord> {
 
 fn contributed_record(row: &Row<'_>) -> rusqlite::Result<KgcRecord> {
     Ok(KgcRecord::Contributed { token_id: row.get(0)?, handle: row.get(1)?, at: row.get(2)? })
+}
+
+fn enrolled_record(row: &Row<'_>) -> rusqlite::Result<KgcRecord> {
+    Ok(KgcRecord::Enrolled { token_id: row.get(0)?, handle: row.get(1)?, at: row.get(2)? })
 }
 
 impl Change<'_> {
@@ -48,10 +53,22 @@ impl Change<'_> {
         if self.sql(self.transaction.execute(insert, params![handle, token_id, at]))? == 0 {
             return Ok(());
         }
+        self.audit_of_a_key(CONTRIBUTED, token_id, handle)
+    }
+
+    pub(super) fn enrolled(&self, token_id: &[u8; 16], handle: &[u8; 32], at: UnixTime) -> Result<()> {
+        let insert = "INSERT OR IGNORE INTO proven (token_id, handle, at) VALUES (?1, ?2, ?3)";
+        if self.sql(self.transaction.execute(insert, params![token_id, handle, at]))? == 0 {
+            return Ok(());
+        }
+        self.audit_of_a_key(ENROLLED, token_id, handle)
+    }
+
+    fn audit_of_a_key(&self, action: &str, token_id: &[u8; 16], handle: &[u8; 32]) -> Result<()> {
         let detail = format!("serial {} handle {}", hex::encode(token_id), hex::encode(handle));
         let name = "SELECT name FROM pinned WHERE token_id = ?1";
         let name: String = self.sql(self.transaction.query_row(name, params![token_id], |row| row.get(0)))?;
-        self.audit(CONTRIBUTED, &name, &detail)
+        self.audit(action, &name, &detail)
     }
 }
 
@@ -59,11 +76,16 @@ impl Store {
     pub(super) fn pinned_records(&self) -> Result<Vec<KgcRecord>> {
         let pinned = "SELECT token_id, name, identity, pin, request, at FROM pinned ORDER BY at, token_id";
         let contributed = "SELECT token_id, handle, at FROM contributed ORDER BY at, handle";
+        let proven = "SELECT token_id, handle, at FROM proven ORDER BY at, token_id";
         self.read(|db| {
             let mut records: Vec<KgcRecord> =
                 db.prepare(pinned)?.query_map([], pinned_record)?.collect::<rusqlite::Result<_>>()?;
             let mut statement = db.prepare(contributed)?;
             for record in statement.query_map([], contributed_record)? {
+                records.push(record?);
+            }
+            let mut statement = db.prepare(proven)?;
+            for record in statement.query_map([], enrolled_record)? {
                 records.push(record?);
             }
             Ok(records)

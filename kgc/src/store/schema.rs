@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// In the file's header: what kind of SQLite file this is ("QVRR").
 const APPLICATION_ID: i32 = 0x5156_5252;
 /// In the file's header: which tables it has.
-const VERSION: i32 = 5;
+const VERSION: i32 = 6;
 
 const TABLES: &str = "
 CREATE TABLE deployment (
@@ -198,8 +198,18 @@ CREATE TABLE admission_policy (
 ) STRICT;
 ";
 
+/// What version 6 brought: which keys drones proved that they hold.
+const PROVEN_TABLES: &str = "
+-- A drone proved that it holds this key: its token is good for no other.
+CREATE TABLE proven (
+    token_id BLOB PRIMARY KEY REFERENCES pinned (token_id),
+    handle   BLOB NOT NULL CHECK (length(handle) = 32),
+    at       INTEGER NOT NULL
+) STRICT;
+";
+
 /// What each later version brought, from the second on.
-const STEPS: [&str; 4] = [ATTRIBUTE_TABLES, QUORUM_TABLES, IBE_TABLES, POLICY_TABLES];
+const STEPS: [&str; 5] = [ATTRIBUTE_TABLES, QUORUM_TABLES, IBE_TABLES, POLICY_TABLES, PROVEN_TABLES];
 
 /// Creates the tables, within a transaction.
 pub(super) fn create(connection: &Connection, fingerprint: &[u8; 32]) -> Result<()> {
@@ -258,6 +268,7 @@ pub(super) fn check(connection: &Connection, path: &Path, fingerprint: &[u8; 32]
 #[cfg(test)]
 pub(super) fn make_version(connection: &Connection, version: i32) -> rusqlite::Result<()> {
     let tables = [
+        (6, "DROP TABLE proven;"),
         (5, "DROP TABLE admission_policy;"),
         (
             4,

@@ -102,10 +102,11 @@ fn pinned(serial: u8, name: &str) -> KgcRecord {
 fn pins_and_contributions_survive_reopening_and_a_token_is_bound_once() {
     let (bench, mut store) = Bench::new();
     let contributed = |handle| KgcRecord::Contributed { token_id: [1; 16], handle: [handle; 32], at: NOW };
-    let records = [pinned(1, "edge-1"), pinned(2, "edge-2"), contributed(7), contributed(8)];
+    let proven = KgcRecord::Enrolled { token_id: [1; 16], handle: [8; 32], at: NOW };
+    let records = [pinned(1, "edge-1"), pinned(2, "edge-2"), contributed(7), contributed(8), proven.clone()];
     store.persist(&of_the_kgc(records.clone()), NOW).expect("persist");
     // The very same once more is fine, another request for the token is not, nor is a signature for none.
-    store.persist(&of_the_kgc([pinned(1, "edge-1"), contributed(7)]), NOW).expect("once more");
+    store.persist(&of_the_kgc([pinned(1, "edge-1"), contributed(7), proven]), NOW).expect("once more");
     let mut other = pinned(1, "edge-1");
     if let KgcRecord::Pinned { request, .. } = &mut other {
         *request = [99; 32];
@@ -119,7 +120,8 @@ fn pins_and_contributions_survive_reopening_and_a_token_is_bound_once() {
     assert_eq!(store.records().expect("records"), records);
     assert_eq!(checked(&store), Checked::Whole);
     let actions: Vec<_> = store.audit_lines().expect("lines").into_iter().map(|line| line.action).collect();
-    assert_eq!(actions[1..], ["token bound", "token bound", "contributed to a key", "contributed to a key"]);
+    let contributed = ["contributed to a key"; 2];
+    assert_eq!(actions[1..], [&["token bound"; 2][..], &contributed, &["key proven by its drone"]].concat());
 }
 
 #[test]

@@ -6,13 +6,14 @@
 use alloc::vec::Vec;
 
 use quiver_ainq::enrolment::MAX_KGCS;
-use quiver_ainq::{KgcId, MAX_QUORUM_STATEMENT_LEN};
+use quiver_ainq::{DronePublicKey, KgcId, MAX_QUORUM_STATEMENT_LEN, Serial, Signature, Suite};
 
 use crate::{MessageError, field, wire};
 
 /// Two points of the longest suite, twice over.
 const MAX_COMMITMENT_LEN: usize = 192;
 const MAX_SHARE_LEN: usize = 512;
+const MAX_SIGNATURE_LEN: usize = 128;
 
 /// What a KGC will sign with, once, if the drone comes back with a package that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,15 @@ pub struct EnrolShare {
     pub package_digest: [u8; 32],
     /// An encoded [`quiver_ainq::SealedShare`] of at most 512 bytes.
     pub share: Vec<u8>,
+}
+
+/// The drone holds a key: no more shares are made for its token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnrolDone {
+    /// The drone's public key, encoded; at most 2048 bytes.
+    pub drone: Vec<u8>,
+    /// Signature `enrolled` over the drone's serial, encoded.
+    pub signature: Vec<u8>,
 }
 
 fn kgc(number: u32) -> Result<KgcId, MessageError> {
@@ -108,5 +118,32 @@ impl EnrolShare {
 
     pub(crate) fn to_wire(&self) -> wire::EnrolShare {
         wire::EnrolShare { package_digest: self.package_digest.to_vec(), share: self.share.clone() }
+    }
+}
+
+impl EnrolDone {
+    /// The serial that the key claims, without decoding the key: it opens lp(D), and D opens with it.
+    #[must_use]
+    pub fn serial(&self) -> Option<Serial> {
+        self.drone.get(4..)?.first_chunk().copied()
+    }
+
+    /// Decodes the drone's key and its signature.
+    ///
+    /// # Errors
+    /// With the name of the field that is wrong.
+    pub fn decode<S: Suite>(&self) -> Result<(DronePublicKey<S>, Signature<S>), MessageError> {
+        Ok((field::drone("drone", &self.drone)?, field::signature("signature", &self.signature)?))
+    }
+
+    pub(crate) fn from_wire(wire: wire::EnrolDone) -> Result<Self, MessageError> {
+        Ok(Self {
+            drone: field::undecoded_drone("drone", wire.drone)?,
+            signature: field::bounded("signature", wire.signature, MAX_SIGNATURE_LEN)?,
+        })
+    }
+
+    pub(crate) fn to_wire(&self) -> wire::EnrolDone {
+        wire::EnrolDone { drone: self.drone.clone(), signature: self.signature.clone() }
     }
 }

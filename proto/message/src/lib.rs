@@ -110,7 +110,7 @@ pub use attributes::{AttributeChallenge, AttributeHello, AttributeReply, Attribu
 pub use deputy::{MAX_REPLICA_EVICTED, MAX_SEATS, Replica, ReplicaChunk, Seat, StandBy};
 pub use enrolment::{COOKIE_LEN, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Nonce};
 #[cfg(feature = "threshold")]
-pub use enrolment_share::{EnrolCommitment, EnrolShare, EnrolSigning};
+pub use enrolment_share::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning};
 #[cfg(feature = "envelopes")]
 pub use envelope::{Envelope, MAX_ENVELOPE_LEN, OpeningRequest};
 pub use epoch::{

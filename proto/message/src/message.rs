@@ -18,7 +18,7 @@ use crate::{AdmissionChallenge, AdmissionHello, AdmissionLeave, AdmissionProof, 
 #[cfg(feature = "envelopes")]
 use crate::{AttributeChallenge, AttributeHello, AttributeReply, AttributeRequest, Envelope, OpeningRequest};
 #[cfg(feature = "threshold")]
-use crate::{EnrolCommitment, EnrolShare, EnrolSigning};
+use crate::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning};
 #[cfg(feature = "services")]
 use crate::{ReleaseChallenge, ReleaseHello, ReleaseReply, ReleaseRequest, Replica, StandBy};
 
@@ -92,6 +92,8 @@ pub enum Message<S: Suite> {
     EnrolSigning(EnrolSigning),
     #[cfg(feature = "threshold")]
     EnrolShare(EnrolShare),
+    #[cfg(feature = "threshold")]
+    EnrolDone(EnrolDone),
     #[cfg(feature = "services")]
     ReleaseHello(ReleaseHello),
     #[cfg(feature = "services")]
@@ -205,6 +207,8 @@ impl<S: Suite> Message<S> {
             Body::EnrolSigning(wire) if SERVICES => Self::EnrolSigning(EnrolSigning::from_wire(wire)?),
             #[cfg(feature = "threshold")]
             Body::EnrolShare(wire) => Self::EnrolShare(EnrolShare::from_wire(wire)?),
+            #[cfg(feature = "threshold")]
+            Body::EnrolDone(wire) if SERVICES => Self::EnrolDone(EnrolDone::from_wire(wire)?),
             #[cfg(feature = "services")]
             Body::ReleaseHello(wire) => Self::ReleaseHello(ReleaseHello::from_wire(&wire)?),
             #[cfg(feature = "services")]
@@ -275,6 +279,8 @@ impl<S: Suite> Message<S> {
             Self::EnrolSigning(message) => Body::EnrolSigning(message.to_wire()),
             #[cfg(feature = "threshold")]
             Self::EnrolShare(message) => Body::EnrolShare(message.to_wire()),
+            #[cfg(feature = "threshold")]
+            Self::EnrolDone(message) => Body::EnrolDone(message.to_wire()),
             #[cfg(feature = "services")]
             Self::ReleaseHello(message) => Body::ReleaseHello(message.to_wire()),
             #[cfg(feature = "services")]

@@ -32,10 +32,11 @@ pub enum Reason {
     UnknownAuthority,
     RoundOver,
     AdmissionOnly,
+    TokenSpent,
 }
 
 /// The reasons beside their numbers on the wire: one list for both directions.
-const REASONS: [(Reason, wire::refusal::Reason); 20] = [
+const REASONS: [(Reason, wire::refusal::Reason); 21] = [
     (Reason::BadCookie, wire::refusal::Reason::BadCookie),
     (Reason::TokenExpired, wire::refusal::Reason::TokenExpired),
     (Reason::TokenReused, wire::refusal::Reason::TokenReused),
@@ -56,6 +57,7 @@ const REASONS: [(Reason, wire::refusal::Reason); 20] = [
     (Reason::UnknownAuthority, wire::refusal::Reason::UnknownAuthority),
     (Reason::RoundOver, wire::refusal::Reason::RoundOver),
     (Reason::AdmissionOnly, wire::refusal::Reason::AdmissionOnly),
+    (Reason::TokenSpent, wire::refusal::Reason::TokenSpent),
 ];
 
 impl Reason {
@@ -96,6 +98,7 @@ impl fmt::Display for Reason {
             Self::UnknownAuthority => "no such authority here",
             Self::RoundOver => "no such signing round is open any more",
             Self::AdmissionOnly => "the group demands a policy and lets nobody in by name",
+            Self::TokenSpent => "the enrolment token is used up: revoke it and issue another",
         })
     }
 }

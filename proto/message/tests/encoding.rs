@@ -350,6 +350,7 @@ fn with_a_quorum() -> Vec<(&'static str, Message<S>)> {
         ("EnrolCommitment", Message::EnrolCommitment(commitment)),
         ("EnrolSigning", Message::EnrolSigning(signing)),
         ("EnrolShare", Message::EnrolShare(share)),
+        ("EnrolDone", Message::EnrolDone(m::EnrolDone { drone: vec![7; 150], signature: vec![8; 64] })),
     ]
 }
 

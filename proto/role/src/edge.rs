@@ -290,6 +290,10 @@ impl<S: Suite> Edge<S> {
                     let steps = enrollee.connected(now, peer, rng);
                     self.enrolment(now, steps, rng);
                 }
+                #[cfg(feature = "threshold")]
+                if !self.is_anonymous() {
+                    self.prove_enrolment(peer, rng);
+                }
             }
             Route::Leader => {
                 // Mostly there is one, and a list grows to four.

@@ -13,9 +13,11 @@ mod trouble;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-#[cfg(feature = "threshold")]
-use quiver_ainq::KgcId;
 use quiver_ainq::{Deployment, DroneKeypair, Error, IssuedToken, PendingEnrolment, SealedReply, Suite};
+#[cfg(feature = "threshold")]
+use quiver_ainq::{KgcId, Label};
+#[cfg(feature = "threshold")]
+use quiver_message::EnrolDone;
 use quiver_message::{EnrolCookie, EnrolReply, EnrolRequest, Message, Reason};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
@@ -113,6 +115,15 @@ impl<S: Suite> Enrollee<S> {
         self.asking.pending.encode()
     }
 
+    /// The KGCs of a quorum that are connected: they are told when there is a key.
+    #[cfg(feature = "threshold")]
+    pub(crate) fn quorum(&self) -> Vec<Peer> {
+        match &self.course {
+            Course::Single(_) => Vec::new(),
+            Course::Quorum(coordinator) => coordinator.peers().collect(),
+        }
+    }
+
     pub(crate) fn deadline(&self) -> Option<Duration> {
         match &self.course {
             Course::Single(single) => single.deadline(),
@@ -162,6 +173,18 @@ impl<S: Suite> Enrollee<S> {
             }
         }
     }
+}
+
+/// What an enrolled drone tells the KGCs of a quorum: it holds a key, so no more shares are to be made for its token.
+#[cfg(feature = "threshold")]
+pub(crate) fn done<S: Suite>(
+    deployment: &Deployment<S>,
+    keypair: &DroneKeypair<S>,
+    rng: &mut dyn CryptoRngCore,
+) -> Message<S> {
+    let public = keypair.public();
+    let signature = keypair.sign(deployment, Label::Enrolled, &public.identity.serial, rng);
+    Message::EnrolDone(EnrolDone { drone: public.encode(), signature: signature.encode() })
 }
 
 impl<S: Suite> Course<S> {

@@ -147,6 +147,7 @@ impl<S: Suite> Kgc<S> {
             Message::EnrolHello(hello) => self.enrol_hello(now, from, &hello),
             Message::EnrolRequest(request) => self.enrol_request(now, from, &request, rng),
             Message::EnrolSigning(signing) => self.enrol_signing(now, from, &signing, rng),
+            Message::EnrolDone(done) => self.enrol_done(now, from, &done),
             Message::RevocationQuery(query) => {
                 if self.answers.take(now.monotonic, from) {
                     self.revocation_query(from, &query);

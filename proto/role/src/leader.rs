@@ -246,6 +246,7 @@ impl<S: Suite> Leader<S> {
             let steps = enrollee.connected(now, peer, rng);
             self.enrolment(now, steps, rng);
         }
+        self.prove_enrolment(peer, rng);
         self.ask_revocations = Some(now.monotonic);
     }
 

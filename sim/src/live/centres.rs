@@ -124,6 +124,7 @@ impl KgcHost {
             KgcEvent::Issued { .. }
             | KgcEvent::Pinned { .. }
             | KgcEvent::Contributed { .. }
+            | KgcEvent::Enrolled { .. }
             | KgcEvent::Repeated { .. }
             | KgcEvent::RevocationListWanted(_)
             | KgcEvent::RevocationListSigned { .. } => {}

@@ -46,7 +46,7 @@ impl Stored for KgcRecord {
                 16 + name.len() + identity.len() + 96 + reply.len() + 8
             }
             Self::Pinned { name, identity, .. } => 16 + name.len() + identity.len() + 64 + 8,
-            Self::Contributed { .. } => 16 + 32 + 8,
+            Self::Contributed { .. } | Self::Enrolled { .. } => 16 + 32 + 8,
             Self::RevocationList { list, .. } => 8 + list.len(),
             Self::TokenRevoked { token_id } => token_id.len(),
         }
@@ -64,7 +64,7 @@ impl Stored for KgcRecord {
             Self::Pinned { token_id, pin, request, .. } => {
                 [&token_id[..], &pin[..], &request[..]].into_iter().for_each(sink);
             }
-            Self::Contributed { token_id, handle, .. } => {
+            Self::Contributed { token_id, handle, .. } | Self::Enrolled { token_id, handle, .. } => {
                 [&token_id[..], &handle[..]].into_iter().for_each(sink);
             }
             Self::RevocationList { list, .. } => sink(list),

@@ -7,6 +7,8 @@ use quiver_message::{Message, Reason};
 use rand_core::CryptoRngCore;
 
 use super::{Edge, EdgeEvent};
+#[cfg(feature = "threshold")]
+use crate::enrollee::done;
 use crate::enrollee::{Enrollee, Step, Steps};
 use crate::{Now, Peer};
 
@@ -49,10 +51,24 @@ impl<S: Suite> Edge<S> {
     fn enrolled(&mut self, now: Now, keypair: DroneKeypair<S>, rng: &mut dyn CryptoRngCore) {
         let name = keypair.public().identity.name.clone();
         self.keypair = Some(keypair);
+        #[cfg(feature = "threshold")]
+        let quorum = self.enrollee.as_ref().map(|enrollee| enrollee.quorum()).unwrap_or_default();
         self.enrollee = None;
         self.token = None;
         self.persist();
+        #[cfg(feature = "threshold")]
+        quorum.into_iter().for_each(|kgc| self.prove_enrolment(kgc, rng));
         self.out.event(EdgeEvent::Enrolled { name });
         self.approach(now, rng);
+    }
+
+    /// §Enrolment, with a quorum: a KGC makes no more shares for the token of a drone that proved to hold a key. Said at every
+    /// contact, for nothing answers it.
+    #[cfg(feature = "threshold")]
+    pub(super) fn prove_enrolment(&mut self, kgc: Peer, rng: &mut dyn CryptoRngCore) {
+        if let (Some(keypair), Some(_)) = (&self.keypair, self.config.kgcs.frost()) {
+            let message = done(&self.config.deployment, keypair, rng);
+            self.out.send(&self.config.deployment, kgc, &message);
+        }
     }
 }

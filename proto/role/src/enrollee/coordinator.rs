@@ -31,6 +31,9 @@ use crate::{Now, Peer};
 /// Statements of the quorum that are remembered: more than one only while shares are being refreshed.
 const MAX_KNOWN: usize = 8;
 
+/// How often those of a round who are silent are told again what to sign.
+const MAX_REPEATS: u8 = 3;
+
 /// How long a KGC that refuses may make a drone wait.
 const LONGEST_REST: Duration = Duration::from_secs(240);
 
@@ -60,6 +63,10 @@ impl<S: Suite> Coordinator<S> {
             told_too_few: false,
             told_refused: false,
         }
+    }
+
+    pub(super) fn peers(&self) -> impl Iterator<Item = Peer> + '_ {
+        self.contacts.iter().map(|contact| contact.peer)
     }
 
     pub(super) fn deadline(&self) -> Option<Duration> {
@@ -104,6 +111,10 @@ impl<S: Suite> Coordinator<S> {
             self.deadline = None;
             return Vec::new();
         }
+        let again = self.repeat(asking, now);
+        if !again.is_empty() {
+            return again;
+        }
         let mut steps = Vec::new();
         let silent: Culprits = self.round.iter().flat_map(Round::silent).collect();
         for (kgc, peer) in &silent {
@@ -116,6 +127,25 @@ impl<S: Suite> Coordinator<S> {
         }
         steps.extend(self.attempt(now, rng));
         steps
+    }
+
+    /// Tells those whose shares have not come what to sign once more: a package may get lost, or a share, and another round would use
+    /// up one more of the few that a KGC contributes to.
+    fn repeat(&mut self, asking: &Asking<S>, now: Now) -> Steps<S> {
+        let slice = self.slice();
+        let Some(round) = self.round.as_mut().filter(|round| round.repeats < MAX_REPEATS) else {
+            return Vec::new();
+        };
+        round.repeats += 1;
+        self.deadline = Some(now.monotonic + slice);
+        let order = round.order(asking);
+        let send = |(_, peer)| Step::Send(peer, Message::EnrolSigning(order.clone()));
+        round.silent().map(send).collect()
+    }
+
+    /// The part of a round's time after which those who are silent are told again.
+    fn slice(&self) -> Duration {
+        self.backoff.first() / (u32::from(MAX_REPEATS) + 1)
     }
 
     pub(super) fn hear(
@@ -221,7 +251,7 @@ impl<S: Suite> Coordinator<S> {
             contact.stage = Stage::Signing;
         }
         self.round = Some(round);
-        self.deadline = Some(now.monotonic + self.backoff.first());
+        self.deadline = Some(now.monotonic + self.slice());
         steps
     }
 

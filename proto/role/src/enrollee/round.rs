@@ -22,6 +22,8 @@ pub(super) struct Round<S: Suite> {
     /// Who handed over the commitment of the part at the same place.
     peers: Vec<Peer>,
     shares: Vec<(KgcId, Zeroizing<Vec<u8>>)>,
+    /// How often those who are silent were told again.
+    pub(super) repeats: u8,
 }
 
 /// Why a round came to nothing: whose shares are wrong.
@@ -38,7 +40,7 @@ impl<S: Suite> Round<S> {
         let peers = signers.iter().map(|(_, peer, _)| *peer).collect();
         let parts: Vec<_> = signers.into_iter().map(|(kgc, _, commitment)| (kgc, commitment)).collect();
         let package = verifier.package(&message, &parts).ok()?;
-        Some(Self { verifier, message, package, parts, peers, shares: Vec::new() })
+        Some(Self { verifier, message, package, parts, peers, shares: Vec::new(), repeats: 0 })
     }
 
     pub(super) fn package(&self) -> &Digest {

@@ -71,6 +71,7 @@ impl<S: Suite> Kgc<S> {
         }
         match self.registry.find(token_id) {
             Some(issue) if issue.request != *digest => Err(Reason::TokenReused),
+            _ if self.registry.is_spent(token_id) => Err(Reason::TokenSpent),
             _ => Ok(()),
         }
     }

@@ -72,6 +72,13 @@ pub enum KgcEvent {
         /// The handle of the public key to come.
         handle: Handle,
     },
+    /// A drone proved to a KGC of a quorum that it holds a key: its token is good for no more shares.
+    Enrolled {
+        /// The token's id.
+        token_id: [u8; 16],
+        /// The handle of the public key it holds.
+        handle: Handle,
+    },
     /// A byte-identical request got the stored reply again.
     Repeated {
         /// The token's id.
@@ -151,12 +158,21 @@ pub enum KgcRecord {
         /// When.
         at: UnixTime,
     },
-    /// A KGC of a quorum contributed to a signature for a token that it had pinned. There may be several for one token, of
-    /// which the drone has used one: each round gives another R.
+    /// A KGC of a quorum contributed to a signature for a token that it had pinned. There are a few for one token at most, of
+    /// which the drone uses one: each round gives another R.
     Contributed {
         /// The token's id.
         token_id: [u8; 16],
         /// The handle of the public key to come.
+        handle: [u8; 32],
+        /// When.
+        at: UnixTime,
+    },
+    /// A drone proved to a KGC of a quorum that it holds a key.
+    Enrolled {
+        /// The token's id.
+        token_id: [u8; 16],
+        /// The handle of the public key it holds.
         handle: [u8; 32],
         /// When.
         at: UnixTime,

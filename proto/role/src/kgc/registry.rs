@@ -4,6 +4,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use quiver_ainq::Serial;
+
 use super::KgcRecord;
 
 /// Tokens that were used, and by which key.
@@ -11,15 +13,17 @@ use super::KgcRecord;
 pub(crate) struct Registry {
     by_token: BTreeMap<[u8; 16], Issue>,
     by_name: BTreeMap<String, [u8; 16]>,
-    /// How many signatures for a token were contributed to and remembered.
-    contributions: BTreeMap<[u8; 16], u32>,
+    /// How many signatures for a token were contributed to, for ever.
+    contributions: BTreeMap<Serial, u32>,
+    /// Tokens whose drones proved that they hold a key.
+    enrolled: BTreeSet<Serial>,
     revoked_tokens: BTreeSet<[u8; 16]>,
     revoked_serials: BTreeSet<[u8; 16]>,
 }
 
-/// Signatures for one token that are remembered by the key they belong to. Every round gives another key, and a drone can
-/// begin as many as it likes.
-const MAX_REMEMBERED: u32 = 64;
+/// To how many rounds for one token a KGC contributes, for ever. Every round gives another key. One is enough where every KGC does as
+/// it should; the others are for KGCs that send wrong shares or none, and for drones that crash in between.
+pub(super) const MAX_ROUNDS: u32 = 8;
 
 /// A token that is bound to a request.
 #[derive(Debug)]
@@ -41,6 +45,9 @@ impl Registry {
             KgcRecord::Contributed { token_id, .. } => {
                 *self.contributions.entry(*token_id).or_default() += 1;
             }
+            KgcRecord::Enrolled { token_id, .. } => {
+                self.enrolled.insert(*token_id);
+            }
             KgcRecord::RevocationList { .. } => {}
             KgcRecord::TokenRevoked { token_id } => self.revoke_tokens(&[*token_id]),
         }
@@ -58,14 +65,15 @@ impl Registry {
         self.by_token.len()
     }
 
-    /// Counts a contribution. Returns whether it is one to remember.
-    pub(crate) fn contribute(&mut self, record: &KgcRecord) -> bool {
-        let KgcRecord::Contributed { token_id, .. } = record else { return false };
-        let room = self.contributions.get(token_id).is_none_or(|count| *count < MAX_REMEMBERED);
-        if room {
-            self.apply(record);
-        }
-        room
+    /// Whether no more shares are made for this token: its drone holds a key, or it had all its rounds.
+    pub(crate) fn is_spent(&self, token_id: &Serial) -> bool {
+        let rounds = self.contributions.get(token_id).copied().unwrap_or_default();
+        rounds >= MAX_ROUNDS || self.enrolled.contains(token_id)
+    }
+
+    /// Whether a proof that its drone holds a key would be news.
+    pub(crate) fn awaits_proof(&self, token_id: &Serial) -> bool {
+        self.by_token.contains_key(token_id) && !self.enrolled.contains(token_id)
     }
 
     pub(crate) fn find(&self, token_id: &[u8; 16]) -> Option<&Issue> {

@@ -4,7 +4,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Suite, VerifiedRequest};
+use quiver_ainq::{KgcId, Suite, VerifiedRequest};
+use quiver_message::EnrolShare;
 
 use crate::Peer;
 use crate::threshold::SignOnce;
@@ -24,12 +25,24 @@ pub(super) struct Round<S: Suite> {
     pub(super) sign: SignOnce<S>,
 }
 
+/// A round that was opened, until its time is over.
+struct Open<S: Suite> {
+    number: u64,
+    /// Until it is taken.
+    round: Option<Round<S>>,
+    /// Once it was signed for: the package, and the share that was given.
+    answer: Option<(Parts, EnrolShare)>,
+}
+
+/// Whose commitments a package is made of.
+pub(super) type Parts = Vec<(KgcId, Vec<u8>)>;
+
 /// A round is one peer's about one request. A token is bound to one request, so the latter names the token as well.
 type Key = (Peer, [u8; 32]);
 
 /// The open rounds.
 pub(super) struct Rounds<S: Suite> {
-    open: BTreeMap<Key, (u64, Round<S>)>,
+    open: BTreeMap<Key, Open<S>>,
     /// Who has a round open about a request, the oldest first.
     holders: BTreeMap<[u8; 32], VecDeque<Peer>>,
     /// When each ends, in the order in which they began; also of rounds that are over.
@@ -45,16 +58,16 @@ impl<S: Suite> Rounds<S> {
     /// Opens a round. An earlier one of the same peer for the same request is over; if there are too many, the oldest is.
     pub(super) fn open(&mut self, now: Duration, request: [u8; 32], round: Round<S>) {
         let key = (round.peer, request);
-        drop(self.remove(&key));
+        self.remove(&key);
         let holders = self.holders.entry(request).or_default();
         let oldest = (holders.len() >= MAX_PER_TOKEN).then(|| holders.front().copied()).flatten();
         if let Some(oldest) = oldest {
-            drop(self.remove(&(oldest, request)));
+            self.remove(&(oldest, request));
         }
         self.holders.entry(request).or_default().push_back(round.peer);
         let number = self.next;
         self.next = self.next.wrapping_add(1);
-        self.open.insert(key, (number, round));
+        self.open.insert(key, Open { number, round: Some(round), answer: None });
         self.ends.push_back((now.saturating_add(LIFETIME), number, key));
         while self.open.len() > MAX_OPEN || self.ends.len() > 2 * MAX_OPEN {
             let Some((_, number, key)) = self.ends.pop_front() else { break };
@@ -64,7 +77,21 @@ impl<S: Suite> Rounds<S> {
 
     /// Takes the round that was opened for this peer and request: it is over, whatever comes of it.
     pub(super) fn take(&mut self, peer: Peer, request: &[u8; 32]) -> Option<Round<S>> {
-        self.remove(&(peer, *request))
+        self.open.get_mut(&(peer, *request))?.round.take()
+    }
+
+    /// Remembers the share that was given for this package, as long as the round would have been open: the message may get lost, and
+    /// another round would give another key.
+    pub(super) fn answered(&mut self, peer: Peer, request: [u8; 32], parts: &Parts, share: EnrolShare) {
+        if let Some(open) = self.open.get_mut(&(peer, request)) {
+            open.answer = Some((parts.clone(), share));
+        }
+    }
+
+    /// The share that was given to this peer for this very package.
+    pub(super) fn answer(&self, peer: Peer, request: &[u8; 32], parts: &Parts) -> Option<&EnrolShare> {
+        let (package, share) = self.open.get(&(peer, *request))?.answer.as_ref()?;
+        (package == parts).then_some(share)
     }
 
     /// Ends what has been open for too long.
@@ -88,7 +115,7 @@ impl<S: Suite> Rounds<S> {
         let keys: Vec<Key> =
             self.open.range((peer, [0; 32])..=(peer, [255; 32])).map(|(key, _)| *key).collect();
         for key in keys {
-            drop(self.remove(&key));
+            self.remove(&key);
         }
     }
 
@@ -97,18 +124,21 @@ impl<S: Suite> Rounds<S> {
         *self = Self { next: self.next, ..Self::new() };
     }
 
+    /// How many wait for their package.
     pub(super) fn len(&self) -> usize {
-        self.open.len()
+        self.open.values().filter(|open| open.round.is_some()).count()
     }
 
     fn end(&mut self, number: u64, key: &Key) {
-        if self.open.get(key).is_some_and(|(open, _)| *open == number) {
-            drop(self.remove(key));
+        if self.open.get(key).is_some_and(|open| open.number == number) {
+            self.remove(key);
         }
     }
 
-    fn remove(&mut self, key: &Key) -> Option<Round<S>> {
-        let (_, round) = self.open.remove(key)?;
+    fn remove(&mut self, key: &Key) {
+        if self.open.remove(key).is_none() {
+            return;
+        }
         let (peer, request) = key;
         if let Some(holders) = self.holders.get_mut(request) {
             holders.retain(|holder| holder != peer);
@@ -116,7 +146,6 @@ impl<S: Suite> Rounds<S> {
                 self.holders.remove(request);
             }
         }
-        Some(round)
     }
 }
 

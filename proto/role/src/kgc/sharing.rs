@@ -3,10 +3,12 @@
 //! The drone is FROST's coordinator, and a stranger. Of what it sends a KGC signs no byte: identity and P_i are those of
 //! the request that the token is pinned to, P_pub is the deployment's; the coordinator chooses the commitments alone.
 //! Because every KGC pins the first request it sees for a token, before its first answer, and t KGCs are more than half
-//! of them, no two requests for one token get t shares of KGCs that keep to this.
+//! of them, no two requests for one token get t shares of KGCs that keep to this. Every round gives another key for the same
+//! drone, so a KGC contributes to [few](super::registry::MAX_ROUNDS) per token, and to none once the drone proved that it holds
+//! one.
 
-use quiver_ainq::{Suite, VerifiedRequest};
-use quiver_message::{EnrolCommitment, EnrolShare, EnrolSigning, Message, Reason};
+use quiver_ainq::{Handle, Label, Suite, VerifiedRequest};
+use quiver_message::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, Message, Reason};
 use rand_core::CryptoRngCore;
 
 use super::rounds::Round;
@@ -69,6 +71,10 @@ impl<S: Suite> Kgc<S> {
     ) {
         let digest = message.request_digest;
         self.rounds.expire(now.monotonic);
+        // The answer got lost: the same one again, which says nothing new.
+        if let Some(share) = self.rounds.answer(from, &digest, &message.parts).cloned() {
+            return self.out.send(&self.config.deployment, from, &Message::EnrolShare(share));
+        }
         // Taken out of what is open before anything else: no second try with the same nonces.
         let Some(Round { request, sign, .. }) = self.rounds.take(from, &digest) else {
             return self.refuse(from, None, Reason::RoundOver, &digest);
@@ -79,7 +85,12 @@ impl<S: Suite> Kgc<S> {
             return self.refuse(from, Some(token_id), reason, &digest);
         }
         match sign(request.identity_statement(&self.config.deployment), &message.parts) {
-            Ok(contribution) => self.contribute(now, from, &request, &contribution, rng),
+            Ok(contribution) => {
+                let answer = self.contribute(now, &request, &contribution, rng);
+                let Some(answer) = answer else { return };
+                self.rounds.answered(from, digest, &message.parts, answer.clone());
+                self.out.send(&self.config.deployment, from, &Message::EnrolShare(answer));
+            }
             Err(_) => {
                 self.refuse(from, Some(token_id), Reason::Malformed, &digest);
                 self.blame(from, Offence::OutOfPlace("signing package"));
@@ -87,24 +98,49 @@ impl<S: Suite> Kgc<S> {
         }
     }
 
+    /// §Enrolment, with a quorum: whose key a share makes is durable before the share leaves.
     fn contribute(
         &mut self,
         now: Now,
-        from: Peer,
         request: &VerifiedRequest<S>,
         contribution: &Contribution<S>,
         rng: &mut dyn CryptoRngCore,
-    ) {
+    ) -> Option<EnrolShare> {
         let token_id = *request.token_id();
         let sealed = request.seal_share(self.config.id, &contribution.package, &contribution.share, rng);
-        let Ok(sealed) = sealed else { return };
+        let sealed = sealed.ok()?;
         let handle = request.public_key(contribution.r).handle();
         let record = KgcRecord::Contributed { token_id, handle: *handle.as_bytes(), at: now.unix };
-        if self.registry.contribute(&record) {
-            self.out.persist(record);
-        }
-        let answer = EnrolShare { package_digest: contribution.package, share: sealed.encode() };
-        self.out.send(&self.config.deployment, from, &Message::EnrolShare(answer));
+        self.registry.apply(&record);
+        self.out.persist(record);
         self.out.event(KgcEvent::Contributed { token_id, name: request.identity().name.clone(), handle });
+        Some(EnrolShare { package_digest: contribution.package, share: sealed.encode() })
+    }
+
+    /// §Enrolment, with a quorum: the drone proves that it holds a key, and its token is good for no more of them.
+    ///
+    /// Only who holds a key under the token's serial can say so. A token that is not bound here, or is closed already, costs no
+    /// curve arithmetic.
+    pub(super) fn enrol_done(&mut self, now: Now, from: Peer, message: &EnrolDone) {
+        let serial = message.serial().filter(|serial| self.registry.awaits_proof(serial));
+        let Some(token_id) = serial.filter(|_| matches!(self.config.master, Master::Share(_))) else {
+            return;
+        };
+        match self.proven(message) {
+            Err(offence) => self.blame(from, offence),
+            Ok(handle) => {
+                let record = KgcRecord::Enrolled { token_id, handle: *handle.as_bytes(), at: now.unix };
+                self.registry.apply(&record);
+                self.out.persist(record);
+                self.out.event(KgcEvent::Enrolled { token_id, handle });
+            }
+        }
+    }
+
+    fn proven(&self, message: &EnrolDone) -> Result<Handle, Offence> {
+        let (drone, signature) = message.decode::<S>()?;
+        let serial = &drone.identity.serial;
+        signature.verify(&self.config.deployment, &drone, Label::Enrolled, serial)?;
+        Ok(drone.handle())
     }
 }

@@ -8,9 +8,9 @@ use rand_core::CryptoRngCore;
 
 use super::memory::enrolled;
 use super::{Leader, LeaderEvent};
-use crate::Now;
 use crate::backoff::Backoff;
-use crate::enrollee::{Enrollee, Step, Steps};
+use crate::enrollee::{Enrollee, Step, Steps, done};
+use crate::{Now, Peer};
 
 impl<S: Suite> Leader<S> {
     pub(super) fn enrolment_to_make(&mut self, rng: &mut dyn CryptoRngCore) -> Option<Enrollee<S>> {
@@ -48,7 +48,17 @@ impl<S: Suite> Leader<S> {
         self.persist(&[enrolled(&keypair)]);
         self.memory.keypair = Some(keypair);
         self.enrollee = None;
+        self.kgcs.clone().into_iter().for_each(|kgc| self.prove_enrolment(kgc, rng));
         self.out.event(LeaderEvent::Enrolled { name });
         self.begin(now, rng);
+    }
+
+    /// §Enrolment, with a quorum: a KGC makes no more shares for the token of a drone that proved to hold a key. Said at every
+    /// contact, for nothing answers it.
+    pub(super) fn prove_enrolment(&mut self, kgc: Peer, rng: &mut dyn CryptoRngCore) {
+        if let (Some(keypair), Some(_)) = (&self.memory.keypair, self.config.kgcs.frost()) {
+            let message = done(&self.config.deployment, keypair, rng);
+            self.out.send(&self.config.deployment, kgc, &message);
+        }
     }
 }

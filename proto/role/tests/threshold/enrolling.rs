@@ -49,6 +49,51 @@ fn a_drone_gets_a_key_of_all_where_all_are_needed() {
 }
 
 #[test]
+fn every_kgc_that_contributed_learns_that_its_drone_holds_a_key() {
+    let mut world = World::<Ristretto255>::new(21, 5, 3);
+    let drone = world.add("wren");
+    world.run(Duration::from_secs(1));
+    let held = world.drones[drone].machine.as_ref().unwrap().keypair().unwrap().public().handle();
+    let proven = |world: &World<Ristretto255>, place: usize| {
+        let events = world.seats[place].events.iter();
+        events.filter(|event| matches!(event, KgcEvent::Enrolled { handle, .. } if *handle == held)).count()
+    };
+    assert!((0..5).all(|place| proven(&world, place) == 1));
+    // Said again at the next contact, where it is no news; one that was away hears it then.
+    world.crash(Node::Drone(drone));
+    world.start_drone(drone);
+    world.run(Duration::from_secs(1));
+    assert!((0..5).all(|place| proven(&world, place) == 1));
+}
+
+#[test]
+fn a_drone_whose_shares_get_lost_enrols_in_one_round() {
+    let mut world = World::<Ristretto255>::new(22, 3, 3);
+    let lost = std::rc::Rc::new(std::cell::Cell::new(0));
+    let drone = world.add("wren");
+    while !world.is_enrolled(drone) && lost.get() < 3 {
+        let share = world.queue.iter().position(|flight| {
+            flight.to == Node::Drone(drone) && matches!(world.decode(&flight.bytes), Message::EnrolShare(_))
+        });
+        match share {
+            Some(place) => {
+                world.queue.remove(place);
+                lost.set(lost.get() + 1);
+            }
+            None if world.queue.is_empty() => {
+                let next = world.clock + Duration::from_millis(100);
+                world.wait(next);
+            }
+            None => world.deliver(0),
+        }
+    }
+    world.run(Duration::from_secs(5));
+    assert!(world.is_enrolled(drone));
+    let contributed = world.seats.iter().flat_map(|seat| &seat.events).filter_map(handle).count();
+    assert_eq!((lost.get(), contributed), (3, 3), "three shares got lost, and no second round was opened");
+}
+
+#[test]
 fn a_quorum_of_sixty_four_serves_a_drone() {
     a_drone_gets_a_key::<Ristretto255>(64, 33);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use quiver_ainq::{Ristretto255, Suite};
 use quiver_message::{EnrolCommitment, EnrolSigning, Message};
-use quiver_role::{EdgeEvent, EnrolmentTrouble, KgcRecord};
+use quiver_role::{EdgeEvent, EnrolmentTrouble, KgcEvent, KgcRecord, Reason};
 
 use crate::world::{Flight, Node, World};
 
@@ -45,7 +45,11 @@ fn nobody_on_the_way_learns_the_partial_key() {
     }
     // What a KGC stores has no secret in it either: pins and handles alone.
     for record in world.seats.iter().flat_map(|seat| &seat.records) {
-        assert!(matches!(record, KgcRecord::Pinned { .. } | KgcRecord::Contributed { .. }), "{record:?}");
+        let public = matches!(
+            record,
+            KgcRecord::Pinned { .. } | KgcRecord::Contributed { .. } | KgcRecord::Enrolled { .. }
+        );
+        assert!(public, "{record:?}");
     }
 }
 
@@ -139,7 +143,7 @@ fn more_liars_than_the_others_can_make_up_for_stop_nothing_but_this() {
 }
 
 #[test]
-fn contributions_are_remembered_up_to_a_bound() {
+fn a_drone_gets_no_more_than_eight_shares_of_a_kgc_and_is_told_so() {
     let mut world = World::<S>::new(6, 3, 3);
     world.seats[0].mute = true;
     let drone = world.add("wren");
@@ -147,8 +151,10 @@ fn contributions_are_remembered_up_to_a_bound() {
     assert!(!world.is_enrolled(drone));
     let contributed = |record: &&KgcRecord| matches!(record, KgcRecord::Contributed { .. });
     let kept = world.seats[1].records.iter().filter(contributed).count();
-    assert_eq!(kept, 64);
-    assert!(world.seats[1].events.len() > 64 + 1, "reported all the same");
+    assert_eq!(kept, 8);
+    let made = |event: &&KgcEvent| matches!(event, KgcEvent::Contributed { .. });
+    assert_eq!(world.seats[1].events.iter().filter(made).count(), 8, "no share that no record tells of");
+    assert!(world.refused(drone).contains(&Reason::TokenSpent));
 }
 
 proptest! {

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{EnrolmentRequest, PendingEnrolment, Ristretto255};
-use quiver_message::{EnrolCommitment, EnrolHello, EnrolRequest, EnrolSigning, Message};
-use quiver_role::{Destination, Input, Machine, Output, Peer, Reason, Route, Via};
+use quiver_ainq::{
+    Deployment, DroneKeypair, EnrolmentRequest, Label, MasterSecret, PendingEnrolment, Ristretto255,
+    SecretValue,
+};
+use quiver_message::{EnrolCommitment, EnrolDone, EnrolHello, EnrolRequest, EnrolSigning, Message};
+use quiver_role::{Destination, Input, KgcRecord, Machine, Output, Peer, Reason, Route, Via};
+use rand_chacha::ChaCha20Rng;
 
 use crate::world::World;
 
@@ -71,6 +75,22 @@ impl Bench {
         answers.remove(0)
     }
 
+    /// Why the KGC at `place` does not commit itself.
+    fn refused_commitment(&mut self, place: usize, from: Peer) -> Reason {
+        let hello = Message::EnrolHello(EnrolHello { nonce: [3; 16] });
+        let [Message::EnrolCookie(cookie)] = &self.say(place, from, &hello)[..] else { panic!("no cookie") };
+        let request = EnrolRequest { nonce: [3; 16], cookie: cookie.cookie, request: self.request.clone() };
+        let answers = self.say(place, from, &Message::EnrolRequest(request));
+        let [Message::Refusal(refusal)] = &answers[..] else { panic!("{answers:?}") };
+        refusal.reason
+    }
+
+    /// How many contributions the KGC at `place` has on its disk.
+    fn contributions(&self, place: usize) -> usize {
+        let records = self.world.seats[place].records.iter();
+        records.filter(|record| matches!(record, KgcRecord::Contributed { .. })).count()
+    }
+
     fn open(&self, place: usize) -> usize {
         self.world.seats[place].machine.as_ref().unwrap().open_rounds()
     }
@@ -84,9 +104,108 @@ fn is_over(message: &Message<S>) -> bool {
 fn a_commitment_is_good_for_one_share() {
     let mut bench = Bench::new(1);
     let (one, two) = (bench.commit(0, Peer(1)), bench.commit(1, Peer(1)));
-    assert!(matches!(bench.sign(0, Peer(1), &[&one, &two]), Message::EnrolShare(_)));
-    assert!(is_over(&bench.sign(0, Peer(1), &[&one, &two])));
-    assert_eq!(bench.open(0), 0);
+    let Message::EnrolShare(share) = bench.sign(0, Peer(1), &[&one, &two]) else { panic!("no share") };
+    // The same once more if it got lost, byte for byte: no other share, to nobody else and for no other package.
+    let Message::EnrolShare(again) = bench.sign(0, Peer(1), &[&one, &two]) else { panic!("no share") };
+    assert_eq!(again, share);
+    let other = bench.commit(1, Peer(2));
+    assert!(is_over(&bench.sign(0, Peer(1), &[&one, &other])));
+    assert!(is_over(&bench.sign(0, Peer(2), &[&one, &two])));
+    assert_eq!((bench.open(0), bench.contributions(0)), (0, 1));
+    bench.world.clock += Duration::from_secs(61);
+    assert!(is_over(&bench.sign(0, Peer(1), &[&one, &two])), "a minute later it is gone");
+}
+
+#[test]
+fn a_ninth_round_for_a_token_is_refused_for_ever() {
+    let mut bench = Bench::new(8);
+    for contributed in 1..=8 {
+        let (one, two) = (bench.commit(0, Peer(1)), bench.commit(1, Peer(1)));
+        assert!(matches!(bench.sign(0, Peer(1), &[&one, &two]), Message::EnrolShare(_)));
+        // Each was on the disk before its share left.
+        assert_eq!(bench.contributions(0), contributed);
+    }
+    for _ in 0..2 {
+        assert_eq!(bench.refused_commitment(0, Peer(1)), Reason::TokenSpent);
+        // The KGC is killed and starts again from its records.
+        bench.world.start_kgc(0);
+    }
+    assert_eq!(bench.contributions(0), 8);
+}
+
+#[test]
+fn rounds_open_beside_one_another_are_counted_as_well() {
+    let mut bench = Bench::new(9);
+    let two = bench.commit(1, Peer(1));
+    let mut shares = 0;
+    for _ in 0..3 {
+        let open: Vec<_> = (1..=4).map(|peer| bench.commit(0, Peer(peer))).collect();
+        for (peer, one) in (1..=4).zip(&open) {
+            let answer = bench.sign(0, Peer(peer), &[one, &two]);
+            shares += usize::from(matches!(answer, Message::EnrolShare(_)));
+        }
+        if shares == 8 {
+            assert_eq!(bench.refused_commitment(0, Peer(1)), Reason::TokenSpent);
+            break;
+        }
+        // One more, so that the last four find room for three.
+        if shares == 4 {
+            let one = bench.commit(0, Peer(9));
+            shares += usize::from(matches!(bench.sign(0, Peer(9), &[&one, &two]), Message::EnrolShare(_)));
+        }
+    }
+    assert_eq!((shares, bench.contributions(0)), (8, 8));
+}
+
+#[test]
+fn no_share_is_made_for_a_drone_that_proved_its_key_and_nobody_else_can_say_so() {
+    // A drone whose word that it holds a key gets lost.
+    let mut world = World::<S>::new(10, 3, 2);
+    let drone = world.add("wren");
+    while !world.is_enrolled(drone) {
+        world.deliver(0);
+    }
+    world.queue.clear();
+    let requests = world.sent.iter().filter_map(|flight| match world.decode(&flight.bytes) {
+        Message::EnrolRequest(request) => Some(request.request),
+        _ => None,
+    });
+    let request = requests.last().unwrap();
+    let digest = EnrolmentRequest::<S>::decode(&request).unwrap().digest();
+    let held = world.drones[drone].machine.as_ref().unwrap().keypair().unwrap();
+    let drone = DroneKeypair::restore(&world.deployment, held.public().clone(), &held.to_bytes()).unwrap();
+    let mut bench = Bench { world, request, digest };
+    let (deployment, mut rng) = (bench.world.deployment.clone(), bench.world.rng.clone());
+    let done = |keypair: &DroneKeypair<S>, rng: &mut ChaCha20Rng| {
+        let serial = keypair.public().identity.serial;
+        let signature = keypair.sign(&deployment, Label::Enrolled, &serial, rng).encode();
+        Message::<S>::EnrolDone(EnrolDone { drone: keypair.public().encode(), signature })
+    };
+    // Strangers: a key under the token's serial that no KGC made, and the drone's own without its signature.
+    let foreign = MasterSecret::generate(&mut rng);
+    let theirs = Deployment::new(deployment.name().clone(), foreign.public());
+    let secret = SecretValue::generate(&mut rng);
+    let identity = &drone.public().identity;
+    let partial = foreign.issue_partial_key(&theirs, identity, &secret.public(), &mut rng);
+    let stranger = partial.verify(&theirs, identity, &secret).unwrap();
+    let unsigned = EnrolDone { drone: drone.public().encode(), signature: vec![1; 64] };
+    let peer = Peer(900);
+    for message in [done(&stranger, &mut rng), Message::EnrolDone(unsigned)] {
+        let (one, two) = (bench.commit(0, peer), bench.commit(1, peer));
+        assert!(bench.say(0, Peer(901), &message).is_empty());
+        assert!(matches!(bench.sign(0, peer, &[&one, &two]), Message::EnrolShare(_)), "a stranger ended it");
+    }
+    // The drone itself, from wherever it is.
+    let (one, two) = (bench.commit(0, peer), bench.commit(1, peer));
+    assert!(bench.say(0, Peer(901), &done(&drone, &mut rng)).is_empty());
+    let Message::Refusal(refusal) = bench.sign(0, peer, &[&one, &two]) else { panic!("signed") };
+    assert_eq!(refusal.reason, Reason::TokenSpent);
+    // Durable, and said again it is no news.
+    let records = bench.world.seats[0].records.len();
+    bench.world.start_kgc(0);
+    assert!(bench.say(0, Peer(901), &done(&drone, &mut rng)).is_empty());
+    assert_eq!(bench.refused_commitment(0, peer), Reason::TokenSpent);
+    assert_eq!(bench.world.seats[0].records.len(), records);
 }
 
 #[test]
