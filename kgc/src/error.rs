@@ -87,6 +87,16 @@ pub(crate) enum Error {
         /// By what, and what to do.
         by: String,
     },
+    /// Two leaders of one group under one ordinal: both may open the same term, and neither is the higher one.
+    #[error("ordinal {ordinal} of the group {group} is taken by {by}")]
+    OrdinalTaken {
+        /// The group.
+        group: String,
+        /// The ordinal.
+        ordinal: u16,
+        /// By what, and what to do.
+        by: String,
+    },
     /// Nobody of that name or serial.
     #[error(
         "no drone `{which}` has enrolled; see `kgc drone list` (for a token not yet used: `kgc token revoke`)"
@@ -261,6 +271,7 @@ impl Error {
             | Self::Fields { .. }
             | Self::NoMasterKey => Exit::Usage,
             Self::NameTaken { .. }
+            | Self::OrdinalTaken { .. }
             | Self::MasterKeyExists(_)
             | Self::AlreadyRevoked { .. }
             | Self::AlreadyWished { .. }

@@ -82,6 +82,7 @@ impl<S: Suite> Issuer<'_, S> {
             Some(mut store) => {
                 let now = clock::unix_now();
                 store.refuse_taken_name(statement.name.as_str(), now)?;
+                store.refuse_taken_ordinal::<S>(&statement.role, now)?;
                 write()?;
                 store.record_token(statement, now)?;
                 "recorded here"

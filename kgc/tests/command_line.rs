@@ -145,6 +145,28 @@ fn recorded_tokens_are_listed_and_revoked_and_audited() {
 }
 
 #[test]
+fn second_leader_token_for_an_ordinal_is_refused_until_the_first_is_revoked() {
+    let bench = Bench::initialised();
+    let issue = |name, group, ordinal| {
+        let terms = ["--name", name, "--leads", group, "--ordinal", ordinal];
+        bench.run(&[&["token", "issue", "--operator", "operator.key"][..], &terms].concat())
+    };
+    assert!(issue("leader-1", "alpha", "0").status.success());
+    let refused = issue("leader-2", "alpha", "0");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(3), "{said}");
+    for part in ["ordinal 0", "alpha", "leader-1", "kgc token revoke", "--ordinal"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!bench.path("leader-2.token").exists());
+    // Another ordinal, another group.
+    assert!(issue("leader-3", "alpha", "1").status.success());
+    assert!(issue("leader-4", "bravo", "0").status.success());
+    bench.ok(&["token", "revoke", "leader-1"]);
+    assert!(issue("leader-2", "alpha", "0").status.success(), "free again");
+}
+
+#[test]
 fn tampered_audit_table_is_shown() {
     let bench = Bench::initialised();
     let registry = rusqlite::Connection::open(bench.path("kgc-data/registry.sqlite")).expect("open");

@@ -2,11 +2,12 @@
 //!
 //! A token issued elsewhere (the operator's key need not be on the KGC's machine) is known only once it is used.
 
-use quiver_ainq::{Suite, TokenStatement, UnixTime};
+use quiver_ainq::{Role, Suite, TokenStatement, UnixTime};
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 
-use super::{Change, Store};
+use super::drones::describe_role;
+use super::{Change, Drone, Store};
 use crate::error::{Error, Result};
 
 /// What became of a token.
@@ -92,6 +93,41 @@ impl Store {
         let open = |token: &Token| token.state == TokenState::Open && token.name.as_deref() == Some(name);
         if self.tokens(now)?.iter().any(open) {
             return taken("an open token; revoke that one first (kgc token revoke)");
+        }
+        Ok(())
+    }
+
+    /// Refuses an ordinal that another leader of the group holds or may still enrol under: two leaders with one ordinal open the same
+    /// terms, and members who follow the one do not follow the other.
+    pub(crate) fn refuse_taken_ordinal<S: Suite>(&self, role: &Role, now: UnixTime) -> Result<()> {
+        let Role::Leader { group, ordinal } = role else { return Ok(()) };
+        let taken = |by: String| Err(Error::OrdinalTaken { group: group.to_string(), ordinal: *ordinal, by });
+        let described = describe_role(role);
+        let leads = |drone: &Drone| {
+            drone.role == described && !drone.revoked && !drone.wanted && drone.not_after > now
+        };
+        if let Some(leader) = self.drones()?.into_iter().find(leads) {
+            let (name, serial) = (leader.name, leader.serial);
+            return taken(format!(
+                "the leader {name}; revoke it first (kgc drone revoke {serial}), or issue another ordinal (--ordinal)"
+            ));
+        }
+        let query = "SELECT statement FROM token LEFT JOIN enrolled USING (token_id) LEFT JOIN revoked_token USING (token_id)
+                     WHERE enrolled.token_id IS NULL AND revoked_token.token_id IS NULL AND expiry >= ?1";
+        // SQLite's integers are signed.
+        let until = now.min(i64::MAX as u64);
+        let open = self.read(|db| {
+            let read = |row: &Row<'_>| row.get::<_, Vec<u8>>(0);
+            db.prepare(query)?.query_map(params![until], read)?.collect::<rusqlite::Result<Vec<_>>>()
+        })?;
+        for statement in open {
+            let statement = TokenStatement::<S>::decode(&statement)?;
+            if statement.role == *role {
+                let (name, id) = (statement.name, hex::encode(statement.id));
+                return taken(format!(
+                    "an open token for {name}; revoke it first (kgc token revoke {id}), or issue another ordinal (--ordinal)"
+                ));
+            }
         }
         Ok(())
     }
