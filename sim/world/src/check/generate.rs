@@ -147,7 +147,7 @@ impl Planner<'_> {
     fn happening(&mut self) {
         let at = self.time();
         let edge = self.edge();
-        match below(&mut self.rng, 23) {
+        match below(&mut self.rng, 24) {
             0..2 => self.actions.push((at, Action::Join(edge))),
             2..4 => self.actions.push((at, Action::Leave(edge))),
             4 => self.actions.push((at, Action::Evict(edge))),
@@ -164,6 +164,8 @@ impl Planner<'_> {
             17 => self.bad_disk(at),
             18 => self.capture(at, edge),
             20 | 21 => self.forge(at),
+            // Members without a name are in no term of another leader's.
+            22 if !self.setup.admission => self.double_term(at),
             19 => {
                 for _ in 0..8 {
                     let (pick, to) = (self.rng.next_u64() >> 16, self.node());
@@ -334,6 +336,13 @@ impl Planner<'_> {
             self.actions.extend(what.map(|what| (at, Action::Forge { by, what, pick })));
             at = self.later(at, 3_000);
         }
+    }
+
+    /// A leader with two keys opens a term twice.
+    fn double_term(&mut self, at: u64) {
+        let (rounds, split) = (1 + self.rng.next_u32() % 3, self.rng.next_u64());
+        let crossing = Duration::from_millis(100 + below(&mut self.rng, 15_000));
+        self.actions.push((at, Action::DoubleTerm { rounds, split, crossing }));
     }
 
     /// The adversary takes a drone, which then leaves or is put out.

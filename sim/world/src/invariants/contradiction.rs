@@ -20,6 +20,8 @@ pub(super) struct Contradiction {
     kept: bool,
     /// A KGC of several said that it is to be revoked.
     wanted: bool,
+    /// A KGC has verified the proof.
+    told: bool,
 }
 
 impl<S: Suite> Invariants<S> {
@@ -39,6 +41,10 @@ impl<S: Suite> Invariants<S> {
                 }
                 NodeEvent::Kgc(KgcEvent::RevocationListWanted(list)) => {
                     self.contradiction.wanted |= list.serials.contains(&World::<S>::doubled_serial());
+                    continue;
+                }
+                NodeEvent::Kgc(KgcEvent::Equivocation { .. }) => {
+                    self.contradiction.told = true;
                     continue;
                 }
                 _ => continue,
@@ -101,7 +107,9 @@ impl<S: Suite> Invariants<S> {
 
     /// A leader that has proof hands it to the KGC, which needs nobody's word to act on it.
     pub(super) fn unrevoked(&self, world: &World<S>) -> Option<(Node, String)> {
-        let pending = self.contradiction.kept && !self.is_revoked(world);
-        pending.then(|| (Node::Kgc(1), "has not revoked a leader against which there is proof".into()))
+        let heard = self.contradiction.told || self.is_revoked(world);
+        // A proof that was lost on its way is repeated when the leader connects again, which may be long after.
+        let pending = self.contradiction.kept && !heard && world.traffic().lost == 0;
+        pending.then(|| (Node::Kgc(1), "has not heard of the proof that there is against a leader".into()))
     }
 }
