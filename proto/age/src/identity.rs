@@ -178,10 +178,11 @@ impl FromStr for Identity {
 
 impl age::Identity for Identity {
     fn unwrap_stanza(&self, stanza: &Stanza) -> Option<std::result::Result<FileKey, DecryptError>> {
-        let refused = |error| match error {
-            Error::AlteredHeader => DecryptError::DecryptionFailed,
-            _ => DecryptError::InvalidHeader,
-        };
-        Some(self.unwrap(stanza)?.map_err(refused))
+        match self.unwrap(stanza)? {
+            Ok(key) => Some(Ok(key)),
+            // An error would be the end, although another stanza or another identity may open the file.
+            Err(Error::AlteredHeader) => None,
+            Err(_) => Some(Err(DecryptError::InvalidHeader)),
+        }
     }
 }

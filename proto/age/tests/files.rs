@@ -81,6 +81,18 @@ fn key_of_any_condition_opens() {
 }
 
 #[test]
+fn stanza_that_does_not_open_leaves_other_identities_their_try() {
+    let kgc = Kgc::new(5);
+    let file_key = age_core::format::FileKey::new(Box::new([7; 16]));
+    let mut stanza = kgc.recipient(PHASE).wrap(&file_key).expect("a stanza");
+    *stanza.body.last_mut().expect("a body") ^= 1;
+    let identity = kgc.identity(&[PHASE]);
+    assert!(matches!(identity.unwrap(&stanza), Some(Err(Error::AlteredHeader))));
+    // Anything but none would be the end of it, whoever else could open the file.
+    assert!(age::Identity::unwrap_stanza(&identity, &stanza).is_none());
+}
+
+#[test]
 fn missing_keys_and_other_masters_are_told_apart() {
     let (kgc, other) = (Kgc::new(5), Kgc::new(6));
     let file = sealed(&[kgc.recipient(PHASE), kgc.recipient(DAWN)], Format::Binary, b"orders");

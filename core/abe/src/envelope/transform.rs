@@ -12,6 +12,9 @@
 //! Opening computes K, σ, the coins and the ciphertext again, and compares all its bytes before anything is released. So no
 //! ciphertext opens that an honest sender would not have made, and a relay that strips attributes or exchanges the sender
 //! makes another header, whose coins give another ciphertext.
+//!
+//! The coins are not bound to the authority and its parameters, which they need not be: C carries the authority's
+//! fingerprint, is made with its parameters, and is compared as a whole.
 
 use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Hasher, Secret, ct_eq, prf};

@@ -107,16 +107,20 @@ impl IdentityPluginV1 for Unwrapping {
 impl Unwrapping {
     /// The key of one file; none if it is for nobody whose key is here.
     fn unwrap(&self, file_index: usize, stanzas: &[Stanza]) -> Option<Result<FileKey, Vec<identity::Error>>> {
+        let mut wrongs = Vec::new();
         for identity in &self.identities {
             for (stanza_index, stanza) in stanzas.iter().enumerate() {
                 let wrong = |error: quiver_age::Error| {
                     vec![identity::Error::Stanza { file_index, stanza_index, message: error.to_string() }]
                 };
-                if let Some(unwrapped) = identity.unwrap(stanza) {
-                    return Some(unwrapped.map_err(wrong));
+                match identity.unwrap(stanza) {
+                    Some(Ok(key)) => return Some(Ok(key)),
+                    // Another stanza, or another identity, may open it all the same.
+                    Some(Err(error)) => wrongs.extend(wrong(error)),
+                    None => {}
                 }
             }
         }
-        None
+        (!wrongs.is_empty()).then_some(Err(wrongs))
     }
 }
