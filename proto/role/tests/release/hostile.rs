@@ -269,6 +269,27 @@ fn forged_refusals_end_one_attempt_and_no_more() {
 }
 
 #[test]
+fn challenge_that_somebody_altered_once_ends_no_collection() {
+    let mut world = World::new(18, 2, 3);
+    let drone = world.add_drone();
+    world.collect(drone, &not_before(1)).unwrap();
+    // The next one needs new challenges.
+    world.run(Duration::from_secs(120));
+    let (deployment, mut altered) = (world.deployment.clone(), std::collections::BTreeSet::new());
+    world.tamper = Some(Box::new(move |mut flight| {
+        if let Ok(Message::ReleaseChallenge(mut challenge)) = Message::<S>::decode(&deployment, &flight.bytes)
+            && altered.insert(challenge.kgc)
+        {
+            challenge.master[0] ^= 1;
+            flight.bytes = Message::<S>::ReleaseChallenge(challenge).encode(&deployment);
+        }
+        vec![flight]
+    }));
+    let key = world.collect(drone, &not_before(2)).unwrap();
+    assert!(world.opens(&key, &not_before(2)));
+}
+
+#[test]
 fn loss_and_repetition_are_got_over() {
     let mut world = World::new(15, 3, 5);
     let drone = world.add_drone();
@@ -294,7 +315,7 @@ fn loss_and_repetition_are_got_over() {
 fn messages_out_of_place_are_blamed() {
     let mut world = World::new(16, 1, 1);
     let drone = world.add_drone();
-    let query = Message::<S>::RevocationQuery(quiver_message::RevocationQuery { number: 0 });
+    let query = Message::<S>::RevocationQuery(quiver_message::RevocationQuery { number: 0, max_len: 0 });
     let bytes = query.encode(&world.deployment);
     world.inject(Node::Drone(drone), Node::Kgc(1), &bytes);
     world.inject(Node::Kgc(1), Node::Drone(drone), &bytes);

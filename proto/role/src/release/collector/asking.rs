@@ -115,7 +115,7 @@ impl<S: Suite> Collector<S> {
     ) {
         let known = self.authority.as_ref().map(ReleaseAuthority::version);
         if self.authority.as_ref().is_some_and(|known| known.fingerprint() != open.master) {
-            return self.told(peer, wanted, Verdict::Refused(Reason::UnknownAuthority));
+            return self.doubt_key(now, peer, wanted, rng);
         }
         let statement = wanted.is_none() || known.is_none_or(|version| version < open.version);
         let question = ReleaseQuestion { kgc: open.kgc, statement, condition: wanted.clone() };
@@ -138,6 +138,19 @@ impl<S: Suite> Collector<S> {
         let (nonce, cookie) = (open.nonce, open.cookie);
         let message = ReleaseRequest { nonce, cookie, request: request.encode() };
         self.out.send(&self.deployment, peer, &Message::ReleaseRequest(message));
+    }
+
+    /// A challenge is signed by nobody: somebody on the way may have named another master key, and must not end with one
+    /// message what this KGC could do for the collection.
+    fn doubt_key(&mut self, now: Now, peer: Peer, wanted: &Option<Condition>, rng: &mut dyn CryptoRngCore) {
+        let Some(link) = self.links.iter_mut().find(|link| link.peer == peer) else { return };
+        let until = now.monotonic + link.backoff.next(rng);
+        link.stage = Stage::Fresh;
+        link.rests_until = until;
+        let verdict = Some(Verdict::Refused(Reason::UnknownAuthority));
+        if let Some(collection) = self.collections.get_mut(wanted) {
+            collection.asked.insert(peer, Asked::Resting { until, pending: None, kgc: link.kgc, verdict });
+        }
     }
 
     fn next_deadline(&self, time: Duration) -> Option<Duration> {
