@@ -70,6 +70,8 @@ pub(crate) struct Config {
     /// How long the former key still receives after a re-key that removed nobody.
     #[serde(with = "quiver_service::duration")]
     pub(crate) overlap: Duration,
+    /// Whether to join nobody under a revocation list that is past its next update.
+    pub(crate) refuse_stale_revocations: bool,
 }
 
 impl Default for Config {
@@ -95,6 +97,7 @@ impl Default for Config {
             retry_max: timing.retry_max,
             admission: timing.admission,
             overlap: timing.overlap,
+            refuse_stale_revocations: false,
         }
     }
 }

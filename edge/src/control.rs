@@ -76,6 +76,12 @@ pub(crate) struct Status {
     pub(crate) slot: Option<u32>,
     /// Until when the key is valid, seconds since 1970.
     pub(crate) valid_until: Option<u64>,
+    /// Number of the newest revocation list, 0 for none.
+    #[serde(default)]
+    pub(crate) revocation_list: u64,
+    /// When that list is stale, seconds since 1970; none without a list.
+    #[serde(default)]
+    pub(crate) revocations_next_update: Option<u64>,
     /// How often it was started.
     pub(crate) starts: u32,
 }
@@ -92,6 +98,8 @@ impl Status {
             epoch_digest: status.digest.map(|digest| hex::encode(&digest[..8])),
             slot: status.slot,
             valid_until: status.valid_until,
+            revocation_list: status.revocation_number,
+            revocations_next_update: status.revocations_next_update,
             starts: status.boot_no,
         }
     }
@@ -110,6 +118,7 @@ impl Status {
             ("epoch", or_dash(epoch)),
             ("digest", or_dash(self.epoch_digest.clone())),
             ("valid until", or_dash(self.valid_until.map(clock::format))),
+            ("revocations", clock::describe_list(self.revocation_list, self.revocations_next_update)),
             ("starts", self.starts.to_string()),
         ];
         rows.iter().map(|(key, value)| format!("{key:<12} {value}")).collect::<Vec<_>>().join("\n")
@@ -204,6 +213,8 @@ fn idle(group: &Name) -> Result<Value, String> {
         epoch_digest: None,
         slot: None,
         valid_until: None,
+        revocation_list: 0,
+        revocations_next_update: None,
         starts: 0,
     };
     serde_json::to_value(status).map_err(|error| error.to_string())

@@ -51,6 +51,8 @@ struct Gauges {
     term: Gauge,
     counter: Gauge,
     valid_until: Gauge,
+    revocation_list: Gauge,
+    revocations_next_update: Gauge,
     starts: Gauge,
 }
 
@@ -85,6 +87,16 @@ impl Metrics {
             ("synced", "1 if it holds the group's key and knows it to be current", &self.gauges.synced),
             ("epoch_term", "Term of the epoch held", &self.gauges.term),
             ("epoch_counter", "Counter of the epoch held, within its term", &self.gauges.counter),
+            (
+                "revocation_list_number",
+                "Number of the newest revocation list held",
+                &self.gauges.revocation_list,
+            ),
+            (
+                "revocation_list_next_update_timestamp_seconds",
+                "When the revocation list held is stale, since 1970; 0 without one",
+                &self.gauges.revocations_next_update,
+            ),
             ("starts", "How often it was started", &self.gauges.starts),
         ];
         for (name, help, gauge) in gauges {
@@ -129,6 +141,11 @@ impl Metrics {
                 }
                 &counters.blamed
             }
+            EdgeEvent::RevocationsStale => {
+                let why = "the revocation list is past its next update, and `refuse_stale_revocations` is set: bring the leader and a KGC together, or unset it";
+                self.troubles.note("revocations", why);
+                return;
+            }
             EdgeEvent::Message { .. } => &counters.messages,
             EdgeEvent::SendFailed(_) => &counters.send_failures,
             EdgeEvent::Equivocation { .. } => &counters.equivocations,
@@ -153,6 +170,8 @@ impl Metrics {
         self.gauges.term.set(wide(status.epoch.map_or(0, |epoch| epoch.term)));
         self.gauges.counter.set(wide(status.epoch.map_or(0, |epoch| epoch.counter)));
         self.gauges.valid_until.set(wide(status.valid_until.unwrap_or_default()));
+        self.gauges.revocation_list.set(wide(status.revocation_number));
+        self.gauges.revocations_next_update.set(wide(status.revocations_next_update.unwrap_or_default()));
         self.gauges.starts.set(status.boot_no.into());
         let Some(leaders) = leaders else {
             return Standing::not_ready("enrolling: no key from the KGCs yet");
@@ -202,6 +221,8 @@ mod tests {
             synced,
             valid_until: Some(NOW + 600),
             answered: None,
+            revocation_number: 0,
+            revocations_next_update: None,
             boot_no: 1,
         }
     }

@@ -201,7 +201,10 @@ impl<S: QuorumSuite> Drone<'_, S> {
         let leaders = self.config.leader_addresses()?;
         node.dial = leaders.into_iter().map(|address| (Route::Leader, address)).collect();
         node.topic = Some(group_topic(group.as_str()));
-        let machine = Edge::new(self.settings(None, Some(group.clone())), state.as_ref())?;
+        let mut machine = Edge::new(self.settings(None, Some(group.clone())), state.as_ref())?;
+        if self.config.refuse_stale_revocations {
+            machine = machine.with_stale_lists_refused();
+        }
         let former = machine.status().group;
         let (milestones, _unheard) = mpsc::channel(1);
         let (failures, _) = broadcast::channel(FAILURES);

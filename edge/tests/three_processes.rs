@@ -184,7 +184,9 @@ fn evicted_and_revoked_drones_are_put_out_and_stay_out() {
     bench.refused("kgc", &["drone", "revoke", "edge-1"], 3, &["revoked already"]);
     bench.served(0, (0, 0));
     let status = bench.leader_status().expect("status");
-    assert_eq!((&status["members"], &status["revocation_list"]), (&0.into(), &1.into()), "{status}");
+    assert_eq!(status["members"], 0, "{status}");
+    // At least the time when it was signed.
+    assert!(status["revocation_list"].as_u64() > Some(1_700_000_000), "{status}");
     let (kgc_at, leader_at) = (swarm.kgc_at.clone(), swarm.leader_at.clone());
     swarm.edges[0].kill();
     swarm.edges[0] = bench.edge("edge-1", &kgc_at, &leader_at);

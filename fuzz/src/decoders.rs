@@ -78,7 +78,7 @@ pub fn bls_message_seeds() -> Vec<Vec<u8>> {
     let (header, entry) = (honest.header.clone(), Part::Entry(honest.entry.clone()));
     let list = quiver_message::RevocationList { list: honest.list.clone() };
     let messages = [
-        Message::RevocationQuery(RevocationQuery { number: 7 }),
+        Message::RevocationQuery(RevocationQuery { number: 7, max_len: 0 }),
         Message::RevocationList(list),
         Message::Rekey(quiver_message::Rekey { header: header.clone(), part: Some(entry.clone()) }),
         Message::Welcome(quiver_message::Welcome { nonce: [3; 16], header, part: entry }),
@@ -177,8 +177,10 @@ fn revocation_lists<S: Staged>(bytes: &[u8]) {
     let scene = S::scene();
     let list = canonical(bytes, SignedRevocationList::<S>::decode(bytes), SignedRevocationList::encode);
     if let Some(verified) = list.and_then(|list| list.verify(&scene.deployment).ok()) {
-        assert_eq!(verified.bytes(), scene.honest().list, "a list that no KGC signed");
-        assert!(verified.names_handle(&Handle([7; 32])));
+        let honest = scene.honest().list.as_slice();
+        let signed = if verified.is_whole() { verified.bytes() == honest } else { honest.starts_with(verified.bytes()) };
+        assert!(signed, "a list that no KGC signed");
+        assert!(verified.names_serial(&[7; 16]));
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use arbitrary::Unstructured;
-use quiver_ainq::{KgcId, Ristretto255};
+use quiver_ainq::{Revoked, KgcId, Ristretto255};
 use quiver_message::QuorumMessage;
 use quiver_quorum::PublicShares;
 use quiver_role::quorum::{Charter, Ibe};
@@ -116,7 +116,7 @@ impl Past {
         }
         for second in 2..400 {
             for id in 0..3 {
-                let revoke = QuorumCommand::Revoke { handles: Vec::new(), serials: vec![[second as u8; 16]] };
+                let revoke = QuorumCommand::Revoke(vec![Revoked::unknown([second as u8; 16])]);
                 match second {
                     3 => tell(&mut past, id, Input::Command(QuorumCommand::Generate), second, &mut queue),
                     100 if id == 1 => {
@@ -275,7 +275,10 @@ fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<QuorumCommand> {
         2 => QuorumCommand::Abandon,
         3 => QuorumCommand::Recover,
         4 => QuorumCommand::HelpRecover(u.int_in_range(0..=4)?),
-        5 => QuorumCommand::Revoke { handles: Vec::new(), serials: u.arbitrary()? },
+        5 => {
+            let (serial, not_after, leader) = (u.arbitrary()?, u.arbitrary()?, u.arbitrary()?);
+            QuorumCommand::Revoke(vec![Revoked { serial, not_after, leader }])
+        }
         6 => QuorumCommand::Prove(u.arbitrary()?),
         7 => QuorumCommand::Approve(u.arbitrary()?),
         _ => QuorumCommand::Propose(u.arbitrary()?),

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use quiver_ainq::Handle as KeyHandle;
 use quiver_net::Handle;
 use quiver_role::attributes::{CentreCommand, Grant, OfficeCommand};
 use quiver_role::release::ReleaseCommand;
@@ -79,15 +78,14 @@ impl Changes {
         let drones = self.store.drones_revoked_after(seen.drones)?;
         if let Some(last) = drones.last() {
             seen.drones = last.seq;
-            let handles = drones.iter().map(|drone| KeyHandle(drone.handle)).collect();
-            let serials = drones.iter().map(|drone| drone.serial).collect();
-            commands.push(CentreCommand::Kgc(KgcCommand::RevokeDrones { handles, serials }));
+            let drones = drones.iter().map(|drone| drone.revoked).collect();
+            commands.push(CentreCommand::Kgc(KgcCommand::RevokeDrones(drones)));
         }
         let wishes = self.store.wishes_after(seen.wishes)?;
         if let Some((last, _)) = wishes.last() {
             seen.wishes = *last;
-            let serials = wishes.iter().map(|(_, serial)| *serial).collect();
-            commands.push(CentreCommand::Kgc(KgcCommand::RevokeDrones { handles: Vec::new(), serials }));
+            let drones = wishes.iter().map(|(_, drone)| *drone).collect();
+            commands.push(CentreCommand::Kgc(KgcCommand::RevokeDrones(drones)));
         }
         let tokens = self.store.revoked_tokens()?;
         if let Some(new) = tokens.get(seen.tokens..).filter(|new| !new.is_empty()) {
@@ -118,8 +116,8 @@ impl Changes {
 /// A command for the log.
 pub(crate) fn describe(command: &CentreCommand) -> String {
     match command {
-        CentreCommand::Kgc(KgcCommand::RevokeDrones { serials, .. }) => {
-            format!("drones revoked in the registry: {}", serials.len())
+        CentreCommand::Kgc(KgcCommand::RevokeDrones(drones)) => {
+            format!("drones revoked in the registry: {}", drones.len())
         }
         CentreCommand::Kgc(KgcCommand::TakeRevocations(_)) => "revocation list of the quorum".into(),
         CentreCommand::Kgc(KgcCommand::RevokeTokens(ids)) => {

@@ -230,6 +230,14 @@ pub(crate) enum DroneCommand {
         /// The drone's name or serial
         #[arg(value_name = "NAME|SERIAL")]
         which: String,
+        /// In a quorum, of a drone that this KGC does not know: when its identity ends, as another KGC's `kgc drone list`
+        /// says; without this it stays in revocation lists for ever
+        #[arg(long, value_name = "TIME", value_parser = parse_time)]
+        not_after: Option<UnixTime>,
+        /// In a quorum, of a drone that this KGC does not know: it is an edge; without this boards are told of it as of a
+        /// leader
+        #[arg(long, requires = "not_after")]
+        edge: bool,
     },
 }
 

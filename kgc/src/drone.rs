@@ -1,7 +1,7 @@
 //! Enrolled drones: `kgc drone list|revoke`.
 
-use quiver_ainq::{SignedRevocationList, Suite};
-use quiver_role::KgcRecord;
+use quiver_ainq::{SignedRevocationList, Suite, UnixTime};
+use quiver_role::{KgcRecord, RevocationUsage};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::{clock, terminal, with_suite};
 
@@ -38,7 +38,41 @@ pub(crate) fn list(config: &Config, json: bool) -> Result<()> {
         })
         .collect();
     terminal::line(&terminal::table(["NAME", "ROLE", "GROUPS", "STATE", "NOT AFTER", "SERIAL"], &rows))?;
+    for remark in remarks_on_kept(config, &store, now)? {
+        terminal::line(&remark)?;
+    }
     Ok(())
+}
+
+/// What of the newest revocation list is worth a look, and what to do about it.
+pub(crate) fn remarks(usage: &RevocationUsage, now: UnixTime) -> Vec<String> {
+    let mut remarks: Vec<_> = usage
+        .fills()
+        .map(|(what, len, limit)| {
+            format!(
+                "the {what} has {len} of {limit} bytes: entries leave it as identities end, so issue tokens for shorter \
+                 lifetimes"
+            )
+        })
+        .collect();
+    if usage.next_update > 0 && usage.next_update < now {
+        remarks.push(format!(
+            "the revocation list has been stale since {}: is `kgc serve` running, at as many KGCs as it takes?",
+            clock::format(usage.next_update)
+        ));
+    }
+    remarks
+}
+
+/// The same of the list in the registry.
+fn remarks_on_kept(config: &Config, store: &Store, now: UnixTime) -> Result<Vec<String>> {
+    let Some(KgcRecord::RevocationList { list, .. }) = store.newest_revocation_list()? else {
+        return Ok(Vec::new());
+    };
+    let suite = DeploymentFile::read(&config.existing_deployment()?)?.suite()?;
+    // It was verified before it was kept.
+    let usage = with_suite!(suite, S => RevocationUsage::of(&SignedRevocationList::<S>::decode(&list)?));
+    Ok(remarks(&usage, now))
 }
 
 /// In a quorum a drone is revoked once it is on the list that enough KGCs signed.
@@ -48,14 +82,14 @@ fn mark_revoked<S: Suite>(config: &Config, store: &Store, drones: &mut [Drone]) 
     };
     let deployment = DeploymentFile::read(&config.existing_deployment()?)?.pin::<S>()?;
     let list = SignedRevocationList::decode(&list)?.verify(&deployment)?;
-    let serials: Vec<_> = list.serials.iter().map(hex::encode).collect();
+    let serials: Vec<_> = list.revoked.iter().map(|drone| hex::encode(drone.serial)).collect();
     drones.iter_mut().for_each(|drone| drone.revoked |= serials.contains(&drone.serial));
     Ok(())
 }
 
 /// Has a drone revoked by the quorum, as soon as enough operators want it.
-fn want_revoked(config: &Config, quorum: &Pinned, which: &str) -> Result<()> {
-    let (serial, name) = registry::open(config)?.wish_revoked(which, clock::unix_now())?;
+fn want_revoked(config: &Config, quorum: &Pinned, which: &str, told: Option<(UnixTime, bool)>) -> Result<()> {
+    let (serial, name) = registry::open(config)?.wish_revoked(which, told, clock::unix_now())?;
     let (serial, threshold) = (hex::encode(serial), quorum.parameters.threshold());
     terminal::line(&format!(
         "wanted here: that drone {name} (serial {serial}) is revoked; the quorum does it as soon as {threshold} of its \
@@ -65,9 +99,10 @@ fn want_revoked(config: &Config, quorum: &Pinned, which: &str) -> Result<()> {
 }
 
 /// Revokes a drone for good.
-pub(crate) fn revoke(config: &Config, which: &str) -> Result<()> {
+/// `told`, in a quorum, of a drone that this KGC does not know: when its identity ends, and whether it may lead.
+pub(crate) fn revoke(config: &Config, which: &str, told: Option<(UnixTime, bool)>) -> Result<()> {
     if let Some(quorum) = Pinned::kept(&config.data_dir)? {
-        return want_revoked(config, &quorum, which);
+        return want_revoked(config, &quorum, which, told);
     }
     let drone = registry::open(config)?.revoke_drone(which, clock::unix_now())?;
     terminal::line(&format!(

@@ -84,7 +84,9 @@ fn run(cli: Cli) -> Result<()> {
         Command::Token(TokenCommand::List { json }) => token::list(&config, json),
         Command::Token(TokenCommand::Revoke { which }) => token::revoke(&config, &which),
         Command::Drone(DroneCommand::List { json }) => drone::list(&config, json),
-        Command::Drone(DroneCommand::Revoke { which }) => drone::revoke(&config, &which),
+        Command::Drone(DroneCommand::Revoke { which, not_after, edge }) => {
+            drone::revoke(&config, &which, not_after.map(|not_after| (not_after, !edge)))
+        }
         Command::Quorum(command) => quorum::run(&config, &cli.common.protection, command),
         Command::Abe(command) => attributes::run(&config, &cli.common.protection, &command),
         Command::Abke(command) => abke::run(&config, &cli.common.protection, &command),

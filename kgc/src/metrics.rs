@@ -13,7 +13,7 @@ use quiver_net::Handle;
 use quiver_role::attributes::{CentreEvent, KeyCentre, OfficeEvent};
 use quiver_role::quorum::QuorumEvent;
 use quiver_role::release::ReleaseEvent;
-use quiver_role::{CLOCK_TOLERANCE, KgcEvent, Machine, Reason};
+use quiver_role::{CLOCK_TOLERANCE, KgcEvent, Machine, Reason, RevocationUsage};
 use quiver_service::clock;
 use quiver_service::monitoring::{Monitor, Standing, registry};
 
@@ -46,6 +46,11 @@ pub(crate) struct Metrics {
     pub(crate) serving: Gauge,
     pub(crate) tokens: Gauge,
     pub(crate) revocation_list: Gauge,
+    revocation_list_bytes: Gauge,
+    revocation_list_board_bytes: Gauge,
+    revocation_list_next_update: Gauge,
+    revocation_lists_claimed: Counter,
+    revocation_lists_adopted: Counter,
     pub(crate) wishes: Gauge,
     pub(crate) quorum_members: Gauge,
     pub(crate) quorum_threshold: Gauge,
@@ -71,6 +76,16 @@ impl Metrics {
             ("attribute_keys_issued", "Attribute keys issued", &self.attribute_keys),
             ("key_shares_released", "Shares of keys of conditions released", &self.released),
             ("blamed_peers", "Offences of peers", &self.blamed),
+            (
+                "revocation_lists_claimed",
+                "Peers that claimed a newer revocation list than this KGC held",
+                &self.revocation_lists_claimed,
+            ),
+            (
+                "revocation_lists_adopted",
+                "Newer revocation lists that peers held and this KGC lacked, as after a backup was put back",
+                &self.revocation_lists_adopted,
+            ),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
@@ -79,6 +94,21 @@ impl Metrics {
             ("serving", "1 if drones can enrol here", &self.serving),
             ("tokens", "Tokens in the registry that are bound to a key", &self.tokens),
             ("revocation_list_number", "Number of the newest revocation list", &self.revocation_list),
+            (
+                "revocation_list_bytes",
+                "Bytes of the newest revocation list, of 1000000 that it may have",
+                &self.revocation_list_bytes,
+            ),
+            (
+                "revocation_list_board_bytes",
+                "Bytes of the newest revocation list without edges, of 8192 that boards take",
+                &self.revocation_list_board_bytes,
+            ),
+            (
+                "revocation_list_next_update_timestamp_seconds",
+                "When the newest revocation list is stale, since 1970; 0 without one",
+                &self.revocation_list_next_update,
+            ),
             ("revocations_wanted", "Drones this operator wants revoked, and not enough others", &self.wishes),
             ("quorum_members", "KGCs in the quorum; 1 without one", &self.quorum_members),
             ("quorum_threshold", "KGCs that it takes", &self.quorum_threshold),
@@ -146,6 +176,14 @@ impl Metrics {
         }
     }
 
+    /// Brings what is said of the newest revocation list up to date.
+    pub(crate) fn show_list(&self, usage: RevocationUsage) {
+        let wide = |len: usize| i64::try_from(len).unwrap_or(i64::MAX);
+        self.revocation_list_bytes.set(wide(usage.len));
+        self.revocation_list_board_bytes.set(wide(usage.leaders_len));
+        self.revocation_list_next_update.set(i64::try_from(usage.next_update).unwrap_or(i64::MAX));
+    }
+
     fn count_enrolment(&self, event: &KgcEvent) {
         let counter = match event {
             KgcEvent::Issued { .. } => &self.keys_issued,
@@ -156,6 +194,11 @@ impl Metrics {
             KgcEvent::Refused { reason, .. } => {
                 self.refusals.get_or_create(&Why::of(*reason)).inc();
                 return;
+            }
+            KgcEvent::RevocationListClaimed { .. } => &self.revocation_lists_claimed,
+            KgcEvent::RevocationListAdopted { number } => {
+                self.revocation_list.set(i64::try_from(*number).unwrap_or(i64::MAX));
+                &self.revocation_lists_adopted
             }
             KgcEvent::RevocationListSigned { number } => {
                 self.revocation_list.set(i64::try_from(*number).unwrap_or(i64::MAX));
@@ -176,6 +219,8 @@ pub(crate) fn of_single<S: Suite>(machine: &KeyCentre<S>, metrics: &Metrics) -> 
     metrics.quorum_connected.set(1);
     let mut standing = Standing::ready();
     metrics.judge_clock(&mut standing, machine.kgc().revocations_issued(), clock::unix_now());
+    metrics.revocation_list.set(i64::try_from(machine.kgc().revocation_number()).unwrap_or(i64::MAX));
+    metrics.show_list(machine.kgc().revocation_usage());
     standing
 }
 

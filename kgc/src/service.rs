@@ -218,11 +218,39 @@ pub(crate) fn log(event: KgcEvent) {
             tracing::warn!(peer = peer.0, token, %reason, "refused");
         }
         KgcEvent::RevocationListSigned { number } => tracing::info!(number, "revocation list signed"),
+        KgcEvent::RevocationListClaimed { peer, claimed, held } => {
+            tracing::warn!(
+                peer = peer.0,
+                claimed,
+                held,
+                "a peer claims to hold a newer revocation list than this KGC, and is asked for it; was this KGC put back from a backup?"
+            );
+        }
+        KgcEvent::RevocationListAdopted { number } => {
+            tracing::warn!(
+                number,
+                "a peer held a newer revocation list of this deployment: in force here again; tokens and grants since the backup are not back"
+            );
+        }
+        KgcEvent::RevocationDeferred { wait } => {
+            tracing::warn!(
+                seconds = wait.as_secs(),
+                "a peer claims to hold a newer revocation list: revocations are signed when it comes, or after this time"
+            );
+        }
+        KgcEvent::RevocationListFills { what, len, limit } => {
+            tracing::warn!(
+                what,
+                len,
+                limit,
+                "more than 80 % full: entries leave as identities end, so issue tokens for shorter lifetimes"
+            );
+        }
         KgcEvent::RevocationListWanted(list) => {
             tracing::info!(number = list.number, "revocation list to be signed by the quorum");
         }
         KgcEvent::RevocationFailed(error) => {
-            tracing::error!(%error, "no revocation list could be signed");
+            tracing::error!(%error, "no revocation list could be signed: it is tried again with the next revocation or renewal");
         }
         KgcEvent::Equivocation { name, handle, epoch } => {
             tracing::error!(%name, %handle, %epoch, "a leader signed two headers for one epoch: revoked");

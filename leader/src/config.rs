@@ -73,6 +73,8 @@ pub(crate) struct Config {
     /// How long a member is kept that was never heard in a term.
     #[serde(with = "quiver_service::duration")]
     pub(crate) absence: Duration,
+    /// Whether nobody is let in by name while the revocation list is past its next update.
+    pub(crate) refuse_stale_revocations: bool,
     /// Addresses of the group's other leaders.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) peer: Vec<String>,
@@ -109,6 +111,7 @@ impl Default for Config {
             resend: timing.resend,
             challenge: timing.challenge,
             absence: timing.absence,
+            refuse_stale_revocations: false,
             peer: Vec::new(),
             silence: Duration::from_secs(10),
             serial: Vec::new(),

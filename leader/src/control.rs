@@ -113,6 +113,9 @@ pub(crate) struct Status {
     pub(crate) pending_joins: usize,
     /// Number of the newest revocation list.
     pub(crate) revocation_list: u64,
+    /// When that list is stale, seconds since 1970; none without a list.
+    #[serde(default)]
+    pub(crate) revocations_next_update: Option<u64>,
     /// Names by slot.
     pub(crate) roster: Vec<(u32, String)>,
     /// Members that have not acknowledged the epoch, the worst first.
@@ -174,6 +177,7 @@ impl Status {
             acknowledged: status.acknowledged,
             pending_joins: status.pending_joins,
             revocation_list: status.revocation_number,
+            revocations_next_update: status.revocations_next_update,
             roster: machine
                 .members()
                 .take(roster.min(MEMBERS_SHOWN))
@@ -214,7 +218,7 @@ impl Status {
                 ),
             ),
             ("waiting to join", self.pending_joins.to_string()),
-            ("revocation list", self.revocation_list.to_string()),
+            ("revocation list", clock::describe_list(self.revocation_list, self.revocations_next_update)),
             ("listening", self.listening.join(" ")),
         ];
         let mut lines: Vec<_> = rows.iter().map(|(key, value)| format!("{key:<16} {value}")).collect();

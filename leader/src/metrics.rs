@@ -99,6 +99,7 @@ struct Gauges {
     term: Gauge,
     counter: Gauge,
     revocation_list: Gauge,
+    revocations_next_update: Gauge,
     valid_until: Gauge,
 }
 
@@ -220,6 +221,7 @@ impl Metrics {
         gauges.term.set(wide(status.epoch.map_or(0, |epoch| epoch.term)));
         gauges.counter.set(wide(status.epoch.map_or(0, |epoch| epoch.counter)));
         gauges.revocation_list.set(wide(status.revocation_number));
+        gauges.revocations_next_update.set(wide(status.revocations_next_update.unwrap_or_default()));
         gauges.valid_until.set(wide(status.valid_until.unwrap_or_default()));
         let seen = *self.copy_seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut standing = stance(&status.stance, unreached);
@@ -310,6 +312,11 @@ impl Gauges {
             ("epoch_term", "Term of the epoch in force", &self.term),
             ("epoch_counter", "Counter of the epoch in force, within its term", &self.counter),
             ("revocation_list_number", "Number of the newest revocation list held", &self.revocation_list),
+            (
+                "revocation_list_next_update_timestamp_seconds",
+                "When the revocation list held is stale, since 1970; 0 without one",
+                &self.revocations_next_update,
+            ),
         ];
         for (name, help, gauge) in gauges {
             registry.register(name, help, gauge.clone());

@@ -261,7 +261,10 @@ fn restore<S: QuorumSuite>(
         return Err(Error::NoToken);
     }
     let group = store.group().ok_or(Error::NoToken)?;
-    let machine = Leader::new(leader_config(config, file, deployment, &group, token)?, records)?;
+    let mut machine = Leader::new(leader_config(config, file, deployment, &group, token)?, records)?;
+    if config.refuse_stale_revocations {
+        machine = machine.with_stale_lists_refused();
+    }
     Ok((machine, store))
 }
 

@@ -81,7 +81,10 @@ pub use keys::{
 };
 pub use name::Name;
 pub use quorum::{MAX_QUORUM_STATEMENT_LEN, QuorumStatement, VerifiedQuorum};
-pub use revocation::{MAX_REVOCATION_LIST_LEN, RevocationList, SignedRevocationList, VerifiedRevocationList};
+pub use revocation::{
+    BOARD_REVOCATION_LIST_LEN, MAX_REVOCATION_LIST_LEN, REVOCATION_MARGIN, RevocationList, Revoked,
+    SignedRevocationList, VerifiedRevocationList,
+};
 pub use schnorr::SchnorrSignature;
 pub use signature::{Label, Signature, SignedItem, verify_batch, verify_batch_implicit};
 pub use statement::{Purpose, StatementSignature};

@@ -29,8 +29,6 @@ pub enum Purpose {
     Parameters,
     /// An attribute-based key exchange policy.
     AbkePolicy,
-    /// A KGC's start after its state was lost.
-    Incarnation,
     /// Who holds shares of x, and the public parts of these shares.
     Quorum,
 }
@@ -44,7 +42,6 @@ impl Purpose {
             Self::Revocation => "revocation",
             Self::Parameters => "parameters",
             Self::AbkePolicy => "abke-policy",
-            Self::Incarnation => "incarnation",
             Self::Quorum => "quorum",
         }
     }

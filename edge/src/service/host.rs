@@ -113,6 +113,11 @@ impl<S: Suite> Host<Edge<S>> for EdgeHost {
             }
             EdgeEvent::Refused(reason) => self.refused(machine, reason),
             EdgeEvent::EnrolmentTrouble(trouble) => tracing::warn!(%trouble, "enrolment"),
+            EdgeEvent::RevocationsStale => {
+                tracing::warn!(
+                    "not joining under a revocation list that is past its next update; asked the leader for a newer one"
+                );
+            }
             EdgeEvent::RevocationList { number } => tracing::info!(number, "revocation list in force"),
             EdgeEvent::MembershipDropped { error } => {
                 tracing::warn!(%error, "the stored membership cannot be restored and is dropped: the drone keeps its key and joins its group anew");

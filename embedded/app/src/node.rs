@@ -42,6 +42,9 @@ pub(crate) type S = Ristretto255;
 
 /// The longest message that a board takes, in bytes.
 pub(crate) const MAX_MESSAGE: usize = 16 * 1024;
+/// The longest revocation list that a board takes, in bytes: without its edges, it has some 330 leaders.
+const MAX_LIST: u32 = 8 * 1024;
+const _: () = assert!(MAX_LIST as usize == quiver_ainq::BOARD_REVOCATION_LIST_LEN);
 /// How long to wait before something that failed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 /// The same for writes to flash that fail again and again.
@@ -312,7 +315,10 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.settings = Some(settings);
         self.take_attributes(&keyring, state.as_ref());
         match Edge::new(config, state.as_ref()) {
-            Ok(machine) => self.machine = Some(Box::new(limited(machine.with_senders(SENDERS)))),
+            Ok(machine) => {
+                let machine = machine.with_senders(SENDERS).with_list_limit(MAX_LIST);
+                self.machine = Some(Box::new(limited(machine)));
+            }
             Err(error) => self.tell_damage(&error),
         }
     }

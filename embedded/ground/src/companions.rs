@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::Role;
+use quiver_ainq::{Revoked, Role};
 use quiver_role::edge::EdgeTiming;
 use quiver_role::{Destination, Edge, EdgeConfig, Input, KgcCommand, Kgcs, Machine, Output, Peer, Route};
 
@@ -74,8 +74,9 @@ impl Ground {
     /// The KGC revokes those companions whose slot is odd.
     pub fn revoke_every_second(&mut self) {
         let odd = |companion: &&Companion| companion.machine.status().slot.is_some_and(|slot| slot % 2 == 1);
-        let serials = self.companions.iter().filter(odd).map(|companion| companion.serial).collect();
-        self.feed_kgc(Input::Command(KgcCommand::RevokeDrones { handles: Vec::new(), serials }));
+        let revoked = self.companions.iter().filter(odd).map(|companion| Revoked::unknown(companion.serial));
+        let revoked = revoked.collect();
+        self.feed_kgc(Input::Command(KgcCommand::RevokeDrones(revoked)));
     }
 
     /// Another leader, or the same after a start, has their lines.

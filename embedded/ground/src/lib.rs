@@ -12,8 +12,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, Handle, IssuedToken, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, StrategyKind,
-    TokenGrant,
+    Deployment, Handle, IssuedToken, MasterSecret, Name, OperatorSecretKey, Revoked, Ristretto255, Role,
+    StrategyKind, TokenGrant,
 };
 use quiver_crypto::Secret;
 use quiver_link::{GatewayEndpoint, Limits, LineDecoder, Report, Wants};
@@ -160,10 +160,10 @@ impl Ground {
         self.feed_leader(Input::Command(command));
     }
 
-    /// The KGC revokes so many keys of nobody here.
+    /// The KGC revokes so many leaders that are nobody here.
     pub fn revoke(&mut self, count: u8) {
-        let handles = (0..count).map(|n| Handle([n; 32])).collect();
-        self.feed_kgc(Input::Command(KgcCommand::RevokeDrones { handles, serials: Vec::new() }));
+        let drones = (0..count).map(|n| Revoked::unknown([n; 16])).collect();
+        self.feed_kgc(Input::Command(KgcCommand::RevokeDrones(drones)));
     }
 
     /// The leader starts again from what it keeps.

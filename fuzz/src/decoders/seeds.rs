@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quiver_ainq::{
+use quiver_ainq::{Revoked, 
     Batch, Bls12381G1, Entry, GroupContext, Handle, Header, Identity, Join, Label, Leadership, Membership,
     Part, RevocationList, Ristretto255, Role, Roster, SecretScalar, SlotSet, SparePair, StrategyKind, Suite,
     Times,
@@ -102,9 +102,9 @@ impl<S: Suite> Honest<S> {
         let edge = scene.enrol("edge-0", Role::Edge);
         let leader = scene.enrol("leader", Scene::<S>::leader_role());
         let statements = [&edge, &leader].map(|drone| drone.token.token.statement.encode());
-        let handles = vec![Handle([7; 32]), Handle([9; 32])];
-        let serials = vec![[1; 16], [2; 16]];
-        let list = RevocationList { number: 5, issued: START, next_update: START + 86_400, handles, serials };
+        let leader = Revoked { serial: [7; 16], not_after: START + 86_400, leader: true };
+        let revoked = vec![leader, Revoked { serial: [1; 16], not_after: START, leader: false }];
+        let list = RevocationList { number: 5, issued: START, next_update: START + 86_400, revoked };
         let list =
             scene.master.sign_revocations(&scene.deployment, list, &mut rng(4)).expect("a list").encode();
         let (header, entry, ephemeral) = epoch(scene, &leader, &edge);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use arbitrary::Unstructured;
-use quiver_ainq::{Epoch, Handle, MasterSecret, Name, Role, StrategyKind};
+use quiver_ainq::{Revoked, Epoch, Handle, MasterSecret, Name, Role, StrategyKind};
 use quiver_crypto::Secret;
 use quiver_role::edge::{EdgeTiming, RestoreError};
 use quiver_role::leader::LeaderTiming;
@@ -105,8 +105,11 @@ impl Player for Kgc<S> {
             S::scene().token(&edge_name(u.int_in_range(0..=EDGES - 1)?), Role::Edge).token.statement.id;
         Ok(match u.int_in_range(0..=2_u8)? {
             0 => KgcCommand::RevokeTokens(vec![serial, u.arbitrary()?]),
-            1 => KgcCommand::RevokeDrones { handles: vec![Handle(u.arbitrary()?)], serials: vec![serial] },
-            _ => KgcCommand::RevokeDrones { handles: vec![], serials: vec![u.arbitrary()?] },
+            1 => KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]),
+            _ => {
+                let (serial, not_after, leader) = (u.arbitrary()?, u.arbitrary()?, u.arbitrary()?);
+                KgcCommand::RevokeDrones(vec![Revoked { serial, not_after, leader }])
+            }
         })
     }
 

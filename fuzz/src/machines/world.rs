@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use quiver_ainq::{Role, StrategyKind};
+use quiver_ainq::{Revoked, Role, StrategyKind};
 use quiver_role::{
     Destination, Edge, EdgeCommand, Kgc, KgcCommand, Leader, LeaderCommand, Now, Peer, Route, Via,
 };
@@ -167,7 +167,7 @@ impl World {
         self.run(Duration::from_secs(5));
         self.command_leader(LeaderCommand::Evict(name(&edge_name(2))));
         let serial = S::scene().token(&edge_name(2), Role::Edge).token.statement.id;
-        let revoke = KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] };
+        let revoke = KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]);
         let sent = self.kgc.take(self.now(), Step::Command(revoke));
         self.send(Node::Kgc, sent);
         self.run(Duration::from_secs(1));

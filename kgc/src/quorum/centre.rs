@@ -181,6 +181,15 @@ impl<S: QuorumSuite> QuorumCentre<S> {
         }
     }
 
+    /// The centre had a list from a drone that the member lacks, as after a backup was put back everywhere.
+    fn give_revocations(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let list = self.centre.as_ref().and_then(|centre| centre.kgc().signed_revocations());
+        if let Some(list) = list.map(<[u8]>::to_vec) {
+            self.node.handle_input(now, Input::Command(QuorumCommand::TakeRevocations(list)), rng);
+            self.drain_node(now, rng);
+        }
+    }
+
     fn tell_centre(&mut self, now: Now, input: Input<'_, CentreCommand>, rng: &mut dyn CryptoRngCore) {
         if let Some(centre) = &mut self.centre {
             centre.handle_input(now, input, rng);
@@ -245,6 +254,9 @@ impl<S: QuorumSuite> QuorumCentre<S> {
                 Output::Relay { peer, allowed } => Output::Relay { peer, allowed },
                 Output::Penalize { peer, misdeed } => Output::Penalize { peer, misdeed },
                 Output::Event(event) => {
+                    if matches!(event, CentreEvent::Kgc(KgcEvent::RevocationListAdopted { .. })) {
+                        self.give_revocations(now, rng);
+                    }
                     if matches!(event, CentreEvent::Kgc(KgcEvent::Equivocation { .. })) {
                         let prove = QuorumCommand::Prove(heard.to_vec());
                         self.node.handle_input(now, Input::Command(prove), rng);

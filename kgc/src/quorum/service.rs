@@ -80,6 +80,7 @@ pub(crate) async fn serve<S: QuorumSuite>(
         let mut standing = status::of(machine, &seat, id).look(metrics);
         let issued = machine.centre().and_then(|centre| centre.kgc().revocations_issued());
         metrics.judge_clock(&mut standing, issued, clock::unix_now());
+        metrics.show_list(machine.centre().map(|centre| centre.kgc().revocation_usage()).unwrap_or_default());
         standing
     };
     let _monitor = metrics::monitor(config, metrics, handle.clone(), look).await?;
@@ -113,7 +114,13 @@ fn member<S: QuorumSuite>(
         revocation_validity: config.revocation_validity.as_secs(),
         ibe_parameters: release::parameters,
     };
-    Ok(QuorumNode::new(settings, records)?)
+    let node = QuorumNode::new(settings, records)?;
+    // A KGC that lost everything and was given the public file takes shares of that key alone.
+    let path = config.deployment_path();
+    if !path.exists() {
+        return Ok(node);
+    }
+    Ok(node.with_master(*DeploymentFile::read(&path)?.pin::<S>()?.master()))
 }
 
 fn stopped(error: quiver_net::Stopped) -> Error {
@@ -249,8 +256,8 @@ impl<S: QuorumSuite> Premises<S> {
 /// What a single KGC would revoke by itself, this one wants the quorum to revoke.
 fn wrap<S: QuorumSuite>(command: CentreCommand) -> QuorumCentreCommand<S> {
     match command {
-        CentreCommand::Kgc(KgcCommand::RevokeDrones { handles, serials }) => {
-            QuorumCentreCommand::Node(QuorumCommand::Revoke { handles, serials })
+        CentreCommand::Kgc(KgcCommand::RevokeDrones(drones)) => {
+            QuorumCentreCommand::Node(QuorumCommand::Revoke(drones))
         }
         command => QuorumCentreCommand::Centre(command),
     }

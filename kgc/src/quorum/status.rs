@@ -4,12 +4,13 @@ use quiver_ainq::KgcId;
 use quiver_quorum::QuorumSuite;
 use quiver_role::quorum::{QuorumView, Stage};
 use quiver_service::monitoring::Standing;
-use quiver_service::terminal;
+use quiver_service::{clock, terminal};
 use serde::{Deserialize, Serialize};
 
 use super::centre::QuorumCentre;
 use super::file::Pinned;
 use super::words;
+use crate::drone::remarks;
 use crate::metrics::Metrics;
 
 /// Where it stands.
@@ -37,6 +38,9 @@ pub(crate) struct Status {
     pub(crate) tokens: usize,
     /// The newest revocation list; 0 for none.
     pub(crate) revocation_list: u64,
+    /// What of the newest revocation list is worth a look: how full it is, or that it is stale.
+    #[serde(default)]
+    pub(crate) revocation_remarks: Vec<String>,
     /// Drones that this operator wants revoked and not yet enough others.
     pub(crate) wishes: usize,
     /// What is under way among the KGCs.
@@ -88,6 +92,10 @@ pub(crate) fn of<S: QuorumSuite>(machine: &QuorumCentre<S>, pinned: &Pinned, id:
         serving: machine.centre().is_some(),
         tokens: machine.centre().map_or(0, |centre| centre.kgc().issued()),
         revocation_list: view.list,
+        revocation_remarks: machine
+            .centre()
+            .map(|centre| remarks(&centre.kgc().revocation_usage(), clock::unix_now()))
+            .unwrap_or_default(),
         wishes: view.wishes,
         ceremony: ceremony(&view),
         repairing: view.recovering,
@@ -142,6 +150,7 @@ impl Status {
         lines.push(self.doing());
         if self.version.is_some() {
             lines.push(format!("revocation list {}", self.revocation_list));
+            lines.extend(self.revocation_remarks.iter().cloned());
         }
         if self.wishes > 0 {
             lines.push(format!(

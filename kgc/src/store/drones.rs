@@ -1,6 +1,6 @@
 //! Drones: identities a key was issued for.
 
-use quiver_ainq::{Identity, Role, UnixTime};
+use quiver_ainq::{Identity, Revoked, Role, UnixTime};
 use quiver_role::KgcRecord;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
@@ -38,8 +38,8 @@ impl Drone {
     pub(crate) fn state(&self, now: UnixTime) -> &'static str {
         match self {
             Self { revoked: true, .. } => "revoked",
-            Self { wanted: true, .. } => "revocation wanted",
             Self { not_after, .. } if *not_after < now => "expired",
+            Self { wanted: true, .. } => "revocation wanted",
             _ => "active",
         }
     }
@@ -58,10 +58,14 @@ pub(crate) fn describe_role(role: &Role) -> String {
 pub(crate) struct RevokedDrone {
     /// The order in which they were made.
     pub(crate) seq: u64,
-    /// The drone's serial.
-    pub(crate) serial: [u8; 16],
-    /// Its key's handle.
-    pub(crate) handle: [u8; 32],
+    /// What the list has to say of the drone.
+    pub(crate) revoked: Revoked,
+}
+
+/// What a revocation list has to say of a drone, by its encoded identity if that is known.
+pub(super) fn revoked(serial: [u8; 16], identity: Option<Vec<u8>>) -> Revoked {
+    let identity = identity.and_then(|identity| Identity::decode(&identity).ok());
+    identity.as_ref().map_or(Revoked::unknown(serial), Revoked::from)
 }
 
 /// What stands beside the encoded identity.
@@ -177,11 +181,11 @@ impl Store {
     /// Revocations of drones made after the one numbered `seq`.
     pub(crate) fn drones_revoked_after(&self, seq: u64) -> Result<Vec<RevokedDrone>> {
         let query =
-            "SELECT revoked_drone.seq, token_id, handle FROM revoked_drone JOIN issued USING (token_id)
+            "SELECT revoked_drone.seq, token_id, identity FROM revoked_drone JOIN issued USING (token_id)
                      WHERE revoked_drone.seq > ?1 ORDER BY revoked_drone.seq";
         self.read(|db| {
             let read = |row: &Row<'_>| {
-                Ok(RevokedDrone { seq: row.get(0)?, serial: row.get(1)?, handle: row.get(2)? })
+                Ok(RevokedDrone { seq: row.get(0)?, revoked: revoked(row.get(1)?, row.get(2)?) })
             };
             db.prepare(query)?.query_map(params![seq], read)?.collect()
         })

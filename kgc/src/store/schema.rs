@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// In the file's header: what kind of SQLite file this is ("QVRR").
 const APPLICATION_ID: i32 = 0x5156_5252;
 /// In the file's header: which tables it has.
-const VERSION: i32 = 6;
+const VERSION: i32 = 7;
 
 const TABLES: &str = "
 CREATE TABLE deployment (
@@ -208,8 +208,19 @@ CREATE TABLE proven (
 ) STRICT;
 ";
 
+/// What version 7 brought: until when a drone has to stay in revocation lists.
+const WISH_TABLES: &str = "
+-- What the operator of a KGC of a quorum knows of a drone that is to be revoked and was enrolled with the help of others.
+CREATE TABLE wished_drone (
+    token_id  BLOB PRIMARY KEY CHECK (length(token_id) = 16),
+    not_after INTEGER NOT NULL,
+    leader    INTEGER NOT NULL
+) STRICT;
+";
+
 /// What each later version brought, from the second on.
-const STEPS: [&str; 5] = [ATTRIBUTE_TABLES, QUORUM_TABLES, IBE_TABLES, POLICY_TABLES, PROVEN_TABLES];
+const STEPS: [&str; 6] =
+    [ATTRIBUTE_TABLES, QUORUM_TABLES, IBE_TABLES, POLICY_TABLES, PROVEN_TABLES, WISH_TABLES];
 
 /// Creates the tables, within a transaction.
 pub(super) fn create(connection: &Connection, fingerprint: &[u8; 32]) -> Result<()> {
@@ -268,6 +279,7 @@ pub(super) fn check(connection: &Connection, path: &Path, fingerprint: &[u8; 32]
 #[cfg(test)]
 pub(super) fn make_version(connection: &Connection, version: i32) -> rusqlite::Result<()> {
     let tables = [
+        (7, "DROP TABLE wished_drone;"),
         (6, "DROP TABLE proven;"),
         (5, "DROP TABLE admission_policy;"),
         (

@@ -4,10 +4,9 @@ mod attributes;
 
 use std::os::unix::fs::PermissionsExt;
 
-use quiver_ainq::{Identity, Name, Role};
+use quiver_ainq::{Identity, Name, Revoked, Role};
 use tempfile::TempDir;
 
-use super::drones::RevokedDrone;
 use super::tokens::TokenState;
 use super::*;
 
@@ -147,7 +146,8 @@ fn revoked_drone_is_handed_over_once_and_frees_its_name() {
     store.revoke_drone("edge-1", NOW).expect("revoke");
     store.refuse_taken_name("edge-1", NOW).expect("free again");
     let revoked = store.drones_revoked_after(0).expect("revoked");
-    assert_eq!(revoked, [RevokedDrone { seq: 1, serial: [1; 16], handle: [1; 32] }]);
+    let revoked: Vec<_> = revoked.iter().map(|drone| (drone.seq, drone.revoked.serial)).collect();
+    assert_eq!(revoked, [(1, [1; 16])]);
     assert!(store.drones_revoked_after(1).expect("none").is_empty());
     assert!(matches!(store.revoke_drone("edge-1", NOW), Err(Error::AlreadyRevoked { .. })));
     assert!(matches!(store.revoke_drone("edge-9", NOW), Err(Error::NoSuchDrone { .. })));
@@ -269,16 +269,21 @@ fn bound(serial: u8, name: &str) -> KgcRecord {
 fn operator_of_a_quorum_wants_a_drone_revoked_once_known_here_or_not() {
     let (_bench, mut store) = Bench::new();
     store.persist(&of_the_kgc([bound(1, "edge-1")]), NOW).expect("persist");
-    assert_eq!(store.wish_revoked("edge-1", NOW).expect("by name"), ([1; 16], "edge-1".into()));
-    let again = store.wish_revoked(&hex::encode([1; 16]), NOW).expect_err("the same, by serial");
+    assert_eq!(store.wish_revoked("edge-1", None, NOW).expect("by name"), ([1; 16], "edge-1".into()));
+    let again = store.wish_revoked(&hex::encode([1; 16]), None, NOW).expect_err("the same, by serial");
     assert!(matches!(again, Error::AlreadyWished { .. }), "{again}");
     let elsewhere = hex::encode([9; 16]);
-    assert_eq!(store.wish_revoked(&elsewhere, NOW).expect("by serial"), ([9; 16], elsewhere));
-    let unknown = store.wish_revoked("edge-9", NOW).expect_err("a name that nobody here has");
+    assert_eq!(
+        store.wish_revoked(&elsewhere, Some((NOW + 60, false)), NOW).expect("by serial"),
+        ([9; 16], elsewhere)
+    );
+    let unknown = store.wish_revoked("edge-9", None, NOW).expect_err("a name that nobody here has");
     assert!(unknown.to_string().contains("serial"), "{unknown}");
-    let serials: Vec<_> =
-        store.wishes_after(0).expect("wishes").into_iter().map(|(_, serial)| serial).collect();
-    assert_eq!(serials, [[1; 16], [9; 16]]);
+    let wishes: Vec<_> = store.wishes_after(0).expect("wishes").into_iter().map(|(_, drone)| drone).collect();
+    let [known, told] = wishes[..] else { panic!("{wishes:?}") };
+    assert_eq!((known.serial, known.leader), ([1; 16], false));
+    assert_ne!(known.not_after, u64::MAX, "as its identity says");
+    assert_eq!(told, Revoked { serial: [9; 16], not_after: NOW + 60, leader: false }, "as the operator says");
     let (first, _) = store.wishes_after(0).expect("wishes")[0];
     assert_eq!(store.wishes_after(first).expect("wishes").len(), 1);
     let drone = &store.drones().expect("drones")[0];

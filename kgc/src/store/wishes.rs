@@ -1,18 +1,29 @@
 //! What the operator of a KGC of a quorum wants revoked. The quorum does it once t operators want it.
 
-use quiver_ainq::UnixTime;
+use quiver_ainq::{Revoked, UnixTime};
 use rusqlite::{Row, params};
 
 use super::Store;
-use super::drones::Drone;
+use super::drones::{Drone, revoked};
 use crate::error::{Error, Result};
 
 impl Store {
     /// Notes that this KGC's operator wants a drone revoked, named by its name, or by its serial even if it is not known
     /// here. Returns serial and name, which is the serial if the drone is not known.
-    pub(crate) fn wish_revoked(&mut self, which: &str, at: UnixTime) -> Result<([u8; 16], String)> {
+    /// `told` is what the operator says of a drone that is not: until when its identity is valid, and whether it may lead.
+    pub(crate) fn wish_revoked(
+        &mut self,
+        which: &str,
+        told: Option<(UnixTime, bool)>,
+        at: UnixTime,
+    ) -> Result<([u8; 16], String)> {
         let (serial, name) = self.serial_of(which)?;
         self.change(at, |change| {
+            if let Some((not_after, leader)) = told {
+                let insert =
+                    "INSERT OR IGNORE INTO wished_drone (token_id, not_after, leader) VALUES (?1, ?2, ?3)";
+                change.sql(change.transaction.execute(insert, params![serial, not_after, leader]))?;
+            }
             let insert = "INSERT OR IGNORE INTO revocation_wish (token_id, at) VALUES (?1, ?2)";
             if change.sql(change.transaction.execute(insert, params![serial, at]))? == 0 {
                 return Err(Error::AlreadyWished { which: which.into() });
@@ -42,11 +53,22 @@ impl Store {
         }
     }
 
-    /// Serials wanted revoked after the wish numbered `seq`, each with its number.
-    pub(crate) fn wishes_after(&self, seq: u64) -> Result<Vec<(u64, [u8; 16])>> {
-        let query = "SELECT seq, token_id FROM revocation_wish WHERE seq > ?1 ORDER BY seq";
+    /// Drones wanted revoked after the wish numbered `seq`, each with its number.
+    pub(crate) fn wishes_after(&self, seq: u64) -> Result<Vec<(u64, Revoked)>> {
+        let query = "SELECT seq, token_id, identity, not_after, leader
+                     FROM revocation_wish LEFT JOIN enrolled USING (token_id) LEFT JOIN wished_drone USING (token_id)
+                     WHERE seq > ?1 ORDER BY seq";
         self.read(|db| {
-            let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            let read = |row: &Row<'_>| {
+                let (serial, identity, not_after) =
+                    (row.get(1)?, row.get::<_, Option<Vec<u8>>>(2)?, row.get(3)?);
+                let told: Option<UnixTime> = not_after;
+                let drone = match (identity, told) {
+                    (None, Some(not_after)) => Revoked { serial, not_after, leader: row.get(4)? },
+                    (identity, _) => revoked(serial, identity),
+                };
+                Ok((row.get(0)?, drone))
+            };
             db.prepare(query)?.query_map(params![seq], read)?.collect()
         })
     }

@@ -172,6 +172,7 @@ mod tests {
             acknowledged: 1500,
             pending_joins: 7,
             revocation_list: 2,
+            revocations_next_update: None,
             roster: Vec::new(),
             laggards,
             listening: Vec::new(),

@@ -10,6 +10,8 @@ use crate::{MessageError, field, wire};
 pub struct RevocationQuery {
     /// The number of the list held, 0 for none.
     pub number: u64,
+    /// The most bytes of a list that the asker takes: a longer one without its edges. 0 of who takes whole lists alone.
+    pub max_len: u32,
 }
 
 /// A signed revocation list.
@@ -21,11 +23,11 @@ pub struct RevocationList {
 
 impl RevocationQuery {
     pub(crate) fn from_wire(wire: wire::RevocationQuery) -> Self {
-        Self { number: wire.number }
+        Self { number: wire.number, max_len: wire.max_len }
     }
 
     pub(crate) fn to_wire(&self) -> wire::RevocationQuery {
-        wire::RevocationQuery { number: self.number }
+        wire::RevocationQuery { number: self.number, max_len: self.max_len }
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use quiver_ainq::{
-    Batch, Deployment, DroneKeypair, DronePublicKey, EpochOutput, GroupContext, Handle, Identity, Join,
-    Label, Leadership, MasterSecret, Name, Part, RevocationList, Ristretto255, Role, Roster, SecretScalar,
+    Batch, Deployment, DroneKeypair, DronePublicKey, EpochOutput, GroupContext, Identity, Join, Label,
+    Leadership, MasterSecret, Name, Part, RevocationList, Revoked, Ristretto255, Role, Roster, SecretScalar,
     SecretValue, Signature, SparePair, StrategyKind, Times,
 };
 use quiver_message as m;
@@ -121,8 +121,10 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
         number: 4,
         issued: 1_800_000_000,
         next_update: 1_800_086_400,
-        handles: vec![Handle([3; 32])],
-        serials: vec![[2; 16]],
+        revoked: vec![
+            Revoked { serial: [2; 16], not_after: 1000, leader: true },
+            Revoked { serial: [1; 16], not_after: 2000, leader: false },
+        ],
     };
     let list = f.master.sign_revocations(&f.deployment, list, &mut f.rng).unwrap().encode();
     let point = *SecretScalar::<S>::generate(&mut f.rng).public().encoding();
@@ -227,7 +229,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
                 source: Some(source),
             }),
         ),
-        ("RevocationQuery", Message::RevocationQuery(m::RevocationQuery { number: 4 })),
+        ("RevocationQuery", Message::RevocationQuery(m::RevocationQuery { number: 4, max_len: 8192 })),
         ("RevocationList", Message::RevocationList(m::RevocationList { list })),
     ];
     all.extend(f.tree_messages());

@@ -1,7 +1,7 @@
 //! Every message between the KGCs of a quorum: its encoding is fixed by a snapshot, it survives the way there and back,
 //! what is out of bounds is refused, and nothing that differs from it by one byte passes for it.
 
-use quiver_ainq::{Deployment, Handle, MasterSecret, Name, Ristretto255};
+use quiver_ainq::{Deployment, MasterSecret, Name, Revoked, Ristretto255};
 use quiver_crypto::Zeroizing;
 use quiver_message::quorum::{
     Both, Ceremony, CeremonyAbort, CeremonyKind, Echo, Helper, MAX_BODY_LEN, MAX_COMMITMENTS_LEN,
@@ -34,8 +34,10 @@ fn status() -> QuorumStatus {
         list: 7,
         statement: true,
         asks: true,
-        handles: vec![Handle([2; 32]), Handle([3; 32])],
-        serials: vec![[4; 16]],
+        wishes: vec![
+            Revoked { serial: [2; 16], not_after: 1000, leader: true },
+            Revoked { serial: [4; 16], not_after: u64::MAX, leader: false },
+        ],
     }
 }
 
@@ -147,7 +149,7 @@ fn neither_frame_passes_for_the_other() {
     for (name, message) in messages() {
         assert!(Message::decode(&deployment, &message.encode(&QUORUM)).is_err(), "{name}");
     }
-    let query = quiver_message::RevocationQuery { number: 4 };
+    let query = quiver_message::RevocationQuery { number: 4, max_len: 0 };
     let bytes = Message::<Ristretto255>::RevocationQuery(query).encode(&deployment);
     assert!(!QuorumMessage::is_framed_as(&bytes));
     assert!(QuorumMessage::decode(&QUORUM, &bytes).is_err());
@@ -172,9 +174,10 @@ fn statuses_and_ceremonies_out_of_bounds_are_refused() {
     use QuorumMessage as Q;
     refused(&Q::Status(QuorumStatus { keys: None, ..status() }), "version");
     let many = (0..=MAX_WISHES as u16).map(|number| [number.to_be_bytes(); 8].concat().try_into().unwrap());
-    refused(&Q::Status(QuorumStatus { serials: many.collect(), ..status() }), "serials");
-    for handles in [vec![Handle([2; 32]); 2], vec![Handle([3; 32]), Handle([2; 32])]] {
-        refused(&Q::Status(QuorumStatus { handles, ..status() }), "handles");
+    refused(&Q::Status(QuorumStatus { wishes: many.map(Revoked::unknown).collect(), ..status() }), "wishes");
+    for serials in [[2, 2], [3, 2]] {
+        let wishes = serials.map(|serial| Revoked::unknown([serial; 16])).to_vec();
+        refused(&Q::Status(QuorumStatus { wishes, ..status() }), "wishes");
     }
     refused(&Q::Ceremony(Ceremony { keys: None, ..ceremony() }), "keys");
     refused(&Q::Ceremony(Ceremony { kind: CeremonyKind::Generation, ..ceremony() }), "keys");

@@ -131,6 +131,10 @@ pub struct EdgeStatus {
     pub valid_until: Option<UnixTime>,
     /// On the monotonic clock: when a leader last answered a question of ours, so that the answer cannot be older than it.
     pub answered: Option<Duration>,
+    /// The newest revocation list held, 0 for none.
+    pub revocation_number: u64,
+    /// When that list is stale; none without a list.
+    pub revocations_next_update: Option<UnixTime>,
     /// How often it was started.
     pub boot_no: u32,
 }
@@ -188,6 +192,23 @@ impl<S: Suite> Edge<S> {
         self
     }
 
+    /// The same with revocation lists of so many bytes at most: longer ones come without their edges, of which an edge loses
+    /// nothing but that their signed messages are told from others'. For boards.
+    #[must_use]
+    pub fn with_list_limit(mut self, max_len: u32) -> Self {
+        self.revocations.limit(max_len);
+        self
+    }
+
+    /// The same, but that it joins nobody under a revocation list that is past its next update. It asks the leader for a newer
+    /// one, and tries again.
+    #[cfg(feature = "services")]
+    #[must_use]
+    pub const fn with_stale_lists_refused(mut self) -> Self {
+        self.revocations.refuse_stale = true;
+        self
+    }
+
     /// How it is doing.
     pub fn status(&self) -> EdgeStatus {
         let member = self.member();
@@ -200,6 +221,8 @@ impl<S: Suite> Edge<S> {
             synced: member.is_some_and(Member::synced),
             valid_until: member.and_then(|member| member.valid_until),
             answered: member.and_then(|member| member.answered),
+            revocation_number: self.revocations.number(),
+            revocations_next_update: self.revocations.next_update(),
             boot_no: self.boot_no,
         }
     }

@@ -1,21 +1,27 @@
 //! The KGC: hands out cookies, binds tokens to keys, issues sealed partial keys, signs revocation lists.
 
+mod catching_up;
 mod enrolling;
 mod interface;
 mod registry;
 mod revoking;
 mod rounds;
 mod sharing;
+#[cfg(test)]
+mod tests;
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Error, Name, Suite, UnixTime};
+use quiver_ainq::{Error, Name, Revoked, Suite, UnixTime};
 use quiver_message::{Message, Reason, Refusal};
 use rand_core::CryptoRngCore;
 
+use self::catching_up::CatchingUp;
 pub use self::interface::{KgcCommand, KgcConfig, KgcEvent, KgcRecord};
 use self::registry::Registry;
+pub use self::revoking::RevocationUsage;
 use self::rounds::Rounds;
 use crate::backoff::{due, earlier};
 use crate::cookie::{CookieJar, LIFETIME};
@@ -36,8 +42,12 @@ pub struct Kgc<S: Suite> {
     /// Of a KGC in a quorum.
     rounds: Rounds<S>,
     revocations: Revocations<S>,
-    /// Who asked for revocation lists and is still connected: told when a new one is signed.
-    listeners: alloc::collections::BTreeSet<Peer>,
+    /// Drones to be revoked that no list names yet.
+    wanted: BTreeMap<[u8; 16], Revoked>,
+    /// Lists above our own that peers claim to hold.
+    catching_up: CatchingUp,
+    /// Who asked for revocation lists and is still connected, and the longest it takes: told when a new one is signed.
+    listeners: BTreeMap<Peer, u32>,
     /// Revocation lists that each peer may be sent.
     answers: TokenBuckets,
     misdeeds: Misdeeds,
@@ -65,7 +75,9 @@ impl<S: Suite> Kgc<S> {
             registry: Registry::default(),
             rounds: Rounds::new(),
             revocations: Revocations::new(),
-            listeners: alloc::collections::BTreeSet::new(),
+            wanted: BTreeMap::new(),
+            catching_up: CatchingUp::new(),
+            listeners: BTreeMap::new(),
             answers: TokenBuckets::new(ANSWERS),
             misdeeds: Misdeeds::default(),
             renewal: None,
@@ -81,7 +93,7 @@ impl<S: Suite> Kgc<S> {
             }
         }
         // Before the keys, because a revoked identity no longer holds its name.
-        kgc.registry.revoke_serials(&kgc.revocations.list().serials);
+        kgc.registry.revoke_drones(&kgc.revocations.list().revoked);
         others.iter().for_each(|record| kgc.registry.apply(record));
         Ok(kgc)
     }
@@ -150,19 +162,30 @@ impl<S: Suite> Kgc<S> {
             Message::EnrolDone(done) => self.enrol_done(now, from, &done),
             Message::RevocationQuery(query) => {
                 if self.answers.take(now.monotonic, from) {
-                    self.revocation_query(from, &query);
+                    self.revocation_query(now, from, &query);
                 }
             }
+            Message::RevocationList(list) => self.revocation_list(now, from, &list.list, rng),
             Message::EquivocationProof(proof) => self.equivocation(now, from, *proof, rng),
             _ => self.blame(from, Offence::OutOfPlace("message to a KGC")),
+        }
+    }
+
+    /// Before the first input is heeded.
+    fn start(&mut self, now: Now) {
+        if !self.started {
+            self.started = true;
+            self.renewal = Some(now.monotonic);
+            self.defer_renewal(now);
         }
     }
 
     /// What is due whatever came in.
     pub(crate) fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.rounds.expire(now.monotonic);
-        if !self.started || due(self.renewal, now.monotonic) {
-            self.started = true;
+        self.start(now);
+        if self.catching_up.has_waited(now.monotonic) || due(self.renewal, now.monotonic) {
+            self.sign_wanted(now, rng);
             self.renew_list(now, rng);
         }
     }
@@ -187,12 +210,14 @@ impl<S: Suite> Machine for Kgc<S> {
     type Record = KgcRecord;
 
     fn handle_input(&mut self, now: Now, input: Input<'_, KgcCommand>, rng: &mut dyn CryptoRngCore) {
+        self.start(now);
         match input {
             Input::Timeout | Input::Connected { .. } => {}
             Input::Disconnected { peer } => {
                 self.answers.disconnected(peer);
                 self.misdeeds.disconnected(peer);
                 self.listeners.remove(&peer);
+                self.catching_up.disconnected(peer);
                 self.rounds.disconnected(peer);
             }
             // A KGC is in no group.
@@ -200,8 +225,8 @@ impl<S: Suite> Machine for Kgc<S> {
             Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
             // Another copy may sign with the same nonces.
             Input::Resumed => self.rounds.clear(),
-            Input::Command(KgcCommand::RevokeDrones { handles, serials }) => {
-                self.revoke_drones(now, handles, serials, rng);
+            Input::Command(KgcCommand::RevokeDrones(drones)) => {
+                self.revoke_drones(now, drones, rng);
                 self.renew_list(now, rng);
             }
             Input::Command(KgcCommand::TakeRevocations(list)) => self.take_list(list),
@@ -211,7 +236,7 @@ impl<S: Suite> Machine for Kgc<S> {
     }
 
     fn poll_output(&mut self) -> Output<KgcEvent, KgcRecord> {
-        let due = earlier(self.renewal, self.rounds.deadline());
+        let due = earlier(earlier(self.renewal, self.rounds.deadline()), self.catching_up.deadline());
         let deadline = if self.started { due } else { Some(Duration::ZERO) };
         self.out.poll(deadline)
     }

@@ -171,6 +171,13 @@ impl<S: Suite> Leader<S> {
         })
     }
 
+    /// The same, but that it lets nobody in by name while its revocation list is past its next update.
+    #[must_use]
+    pub const fn with_stale_lists_refused(mut self) -> Self {
+        self.memory.revocations.refuse_stale = true;
+        self
+    }
+
     /// The leader's own key, once enrolled.
     pub fn keypair(&self) -> Option<&quiver_ainq::DroneKeypair<S>> {
         self.memory.keypair.as_ref()

@@ -69,7 +69,7 @@ pub use envelopes::{
 };
 pub use job::{Finished, Job};
 #[cfg(feature = "services")]
-pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord};
+pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, RevocationUsage};
 pub use kgcs::Kgcs;
 #[cfg(feature = "services")]
 pub use leader::{Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord};
@@ -86,3 +86,7 @@ pub use speech::Source;
 pub use threshold::QuorumSuite;
 #[cfg(feature = "services")]
 pub use threshold::{Master, MasterShare};
+
+/// How encryption to conditions calls itself in statements.
+#[cfg(any(feature = "ibe", feature = "quorum"))]
+pub(crate) const IBE_SCHEME: &str = "bf-fullident-bls12381";

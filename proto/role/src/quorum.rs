@@ -32,7 +32,7 @@ mod wishing;
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, KgcId, Name};
+use quiver_ainq::{Deployment, Element, KgcId, Name};
 use quiver_message::quorum::{CeremonyKind, QuorumMessage};
 use quiver_quorum::QuorumSuite;
 use rand_core::CryptoRngCore;
@@ -60,6 +60,8 @@ pub struct QuorumNode<S: QuorumSuite> {
     keys: Option<QuorumKeys<S>>,
     /// Of the quorum's key, once there is one.
     deployment: Option<Deployment<S>>,
+    /// P_pub as the operator knows it: a member that lost everything takes no shares of another key.
+    master: Option<Element<S>>,
     ceremonies: Ceremonies<S>,
     /// While the shares are being asked for.
     recovery: Option<Recovery<S>>,
@@ -77,6 +79,14 @@ pub fn ibe_name(member: KgcId) -> Option<Name> {
 }
 
 impl<S: QuorumSuite> QuorumNode<S> {
+    /// The same with P_pub, as in the deployment's public file. A member that lost all its shares has nothing else by which to
+    /// tell that t helpers offer those of this quorum; without it, t honest ones are assumed.
+    #[must_use]
+    pub const fn with_master(mut self, master: Element<S>) -> Self {
+        self.master = Some(master);
+        self
+    }
+
     /// The shares in force, of both keys.
     #[must_use]
     pub const fn keys(&self) -> Option<&QuorumKeys<S>> {
@@ -120,7 +130,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
             QuorumCommand::Adopt => self.adopt(now),
             QuorumCommand::Recover => self.recover(now, rng),
             QuorumCommand::HelpRecover(member) => self.help(now, member),
-            QuorumCommand::Revoke { handles, serials } => self.wish(now, &handles, &serials),
+            QuorumCommand::Revoke(drones) => self.wish(now, &drones),
+            QuorumCommand::TakeRevocations(list) => self.take_list(now, &list),
             QuorumCommand::Prove(proof) => self.prove(now, None, &proof),
             QuorumCommand::Approve(digest) => self.approve(digest),
             QuorumCommand::Withdraw(digest) => self.withdraw(&digest),

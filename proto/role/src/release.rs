@@ -41,4 +41,4 @@ pub use policy::{Approval, Audience, Pattern, Policy};
 /// The kind that the KGC's statements about master keys of identity-based encryption have.
 pub const KIND: &str = "ibe";
 /// The scheme that those statements name.
-pub const SCHEME: &str = "bf-fullident-bls12381";
+pub const SCHEME: &str = crate::IBE_SCHEME;

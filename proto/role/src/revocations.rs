@@ -3,10 +3,12 @@
 use alloc::boxed::Box;
 
 use quiver_ainq::{
-    Deployment, DronePublicKey, Error, RevocationList, SignedRevocationList, Suite, VerifiedRevocationList,
+    Deployment, DronePublicKey, Error, RevocationList, SignedRevocationList, Suite, UnixTime,
+    VerifiedRevocationList,
 };
 #[cfg(feature = "services")]
-use quiver_message::{Message, RevocationQuery};
+use quiver_message::Message;
+use quiver_message::RevocationQuery;
 
 /// What is held before any list was seen.
 static NONE: RevocationList = RevocationList::empty();
@@ -21,11 +23,26 @@ pub(crate) const ANSWERS: crate::token_bucket::Rate =
 pub(crate) struct Revocations<S: Suite> {
     /// In a box, because most of the time there is none.
     newest: Option<Box<VerifiedRevocationList<S>>>,
+    /// The most bytes of a list that are asked for; 0 where lists are taken whole or not at all.
+    max_len: u32,
+    /// Whether nobody is to join under a list that is past its next update.
+    #[cfg(feature = "services")]
+    pub(crate) refuse_stale: bool,
 }
 
 impl<S: Suite> Revocations<S> {
     pub(crate) fn new() -> Self {
-        Self { newest: None }
+        Self {
+            newest: None,
+            max_len: 0,
+            #[cfg(feature = "services")]
+            refuse_stale: false,
+        }
+    }
+
+    /// Asks for lists of so many bytes at most, without their edges if need be, and takes such.
+    pub(crate) fn limit(&mut self, max_len: u32) {
+        self.max_len = max_len;
     }
 
     /// The number of the list held, 0 for none.
@@ -38,35 +55,76 @@ impl<S: Suite> Revocations<S> {
         self.newest.as_deref().map_or(&NONE, |list| list)
     }
 
+    /// The list held with its signature.
+    #[cfg(feature = "quorum")]
+    pub(crate) fn newest(&self) -> Option<&VerifiedRevocationList<S>> {
+        self.newest.as_deref()
+    }
+
     /// The signed bytes to pass on.
     pub(crate) fn signed_bytes(&self) -> Option<&[u8]> {
         self.newest.as_deref().map(VerifiedRevocationList::bytes)
     }
 
+    /// The signed bytes of the list without its edges.
     #[cfg(feature = "services")]
-    /// What to answer to somebody who holds the list of this number: ours, if it is newer.
-    pub(crate) fn answer(&self, query: &RevocationQuery) -> Option<Message<S>> {
-        let newer = self.newest.as_ref().filter(|list| list.number > query.number)?;
-        Some(Message::RevocationList(quiver_message::RevocationList { list: newer.bytes().to_vec() }))
+    pub(crate) fn leaders_only(&self) -> Option<&[u8]> {
+        self.newest.as_deref().map(VerifiedRevocationList::leaders_only)
     }
 
-    /// Whether the list names this key.
+    /// What to ask for.
+    pub(crate) fn query(&self) -> RevocationQuery {
+        RevocationQuery { number: self.number(), max_len: self.max_len }
+    }
+
+    #[cfg(feature = "services")]
+    /// What to answer to somebody who holds the list of this number: ours, if it is newer, in the longest form that the asker
+    /// takes.
+    pub(crate) fn answer(&self, query: &RevocationQuery) -> Option<Message<S>> {
+        let newer = self.newest.as_ref().filter(|list| list.number > query.number)?;
+        let takes = |list: &&[u8]| u32::try_from(list.len()).is_ok_and(|len| len <= query.max_len);
+        let list = if query.max_len == 0 {
+            Some(newer.bytes()).filter(|_| newer.is_whole())
+        } else {
+            Some(newer.bytes()).filter(takes).or_else(|| Some(newer.leaders_only()).filter(takes))
+        };
+        Some(Message::RevocationList(quiver_message::RevocationList { list: list?.to_vec() }))
+    }
+
+    /// When the list held is stale; none without a list.
+    pub(crate) fn next_update(&self) -> Option<UnixTime> {
+        let list = self.list();
+        (list.number > 0).then_some(list.next_update)
+    }
+
+    /// Whether a join must wait for a newer list.
+    #[cfg(feature = "services")]
+    pub(crate) fn forbids_joins(&self, now: UnixTime) -> bool {
+        self.refuse_stale && self.list().is_stale(now)
+    }
+
+    /// Whether the list names this key's drone.
     pub(crate) fn names(&self, public: &DronePublicKey<S>) -> bool {
         self.list().names(public)
     }
 
-    /// Takes a list from anywhere: kept if it verifies and is newer. Returns whether it was.
+    /// Takes a list from anywhere: kept if it is newer and verifies. Returns whether it was. One without its edges is kept
+    /// where such are asked for; elsewhere it would take the place of what says more.
     pub(crate) fn offer(&mut self, deployment: &Deployment<S>, bytes: &[u8]) -> Result<bool, Error> {
+        self.take(deployment, bytes, self.max_len > 0)
+    }
+
+    /// Takes back what was stored, in either form.
+    pub(crate) fn restore(&mut self, deployment: &Deployment<S>, bytes: &[u8]) -> Result<(), Error> {
+        self.take(deployment, bytes, true).map(drop)
+    }
+
+    fn take(&mut self, deployment: &Deployment<S>, bytes: &[u8], short: bool) -> Result<bool, Error> {
         let list = SignedRevocationList::<S>::decode(bytes)?;
-        // What is not newer, or does not claim to be, costs no curve arithmetic.
-        if list.claimed_number() <= self.number() {
+        if list.claimed_number() <= self.number() || !(short || list.is_whole()) {
             return Ok(false);
         }
-        let list = list.verify(deployment)?;
-        let newer = list.number > self.number();
-        if newer {
-            self.newest = Some(Box::new(list));
-        }
-        Ok(newer)
+        self.newest = Some(Box::new(list.verify(deployment)?));
+        Ok(true)
     }
 }

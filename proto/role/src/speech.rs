@@ -491,8 +491,7 @@ mod tests {
             number: 1,
             issued: NOW.unix,
             next_update: NOW.unix + 1,
-            handles: alloc::vec![],
-            serials: alloc::vec![[1; 16]],
+            revoked: alloc::vec![quiver_ainq::Revoked::unknown([1; 16])],
         };
         let list = scene.master.sign_revocations(&scene.deployment, list, &mut scene.rng).unwrap().encode();
         assert!(scene.revocations.offer(&scene.deployment, &list).unwrap());

@@ -33,6 +33,15 @@ pub fn disagreement(now: UnixTime, (apart, heard): (usize, usize), ahead: i64) -
     )
 }
 
+/// A revocation list by its number and when it is stale, as people read it.
+pub fn describe_list(number: u64, next_update: Option<UnixTime>) -> String {
+    match next_update {
+        Some(due) if due < unix_now() => format!("{number}, stale since {}", format(due)),
+        Some(due) => format!("{number}, fresh until {}", format(due)),
+        None => "none".into(),
+    }
+}
+
 /// Reads a time: `2026-01-31T12:00:00Z`, or a duration from now such as `90d`, `12h`, `30m`.
 ///
 /// # Errors

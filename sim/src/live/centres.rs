@@ -127,7 +127,11 @@ impl KgcHost {
             | KgcEvent::Enrolled { .. }
             | KgcEvent::Repeated { .. }
             | KgcEvent::RevocationListWanted(_)
-            | KgcEvent::RevocationListSigned { .. } => {}
+            | KgcEvent::RevocationListSigned { .. }
+            | KgcEvent::RevocationListClaimed { .. }
+            | KgcEvent::RevocationListAdopted { .. }
+            | KgcEvent::RevocationDeferred { .. }
+            | KgcEvent::RevocationListFills { .. } => {}
         }
     }
 }

@@ -134,7 +134,7 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
             }
             EdgeEvent::SendFailed(why) => self.reports.offence(&drone_name(index), &why),
             EdgeEvent::Blamed { offence, .. } => self.reports.offence(&drone_name(index), &offence),
-            EdgeEvent::RevocationList { .. } => {}
+            EdgeEvent::RevocationList { .. } | EdgeEvent::RevocationsStale => {}
             EdgeEvent::MembershipDropped { error } => {
                 self.reports.offence(&drone_name(index), &format!("membership dropped: {error}"));
             }

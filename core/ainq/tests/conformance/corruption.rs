@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use quiver_ainq::{
     DronePublicKey, EnrolmentRequest, Identity, IssuedToken, Label, Name, OperatorPublicKey,
-    PendingEnrolment, Purpose, RevocationList, Ristretto255, Role, SealedReply, Signature,
+    PendingEnrolment, Purpose, RevocationList, Revoked, Ristretto255, Role, SealedReply, Signature,
     SignedRevocationList, StatementSignature, Token,
 };
 
@@ -44,8 +44,11 @@ static HONEST: LazyLock<Honest> = LazyLock::new(|| {
         number: 1,
         issued: NOW,
         next_update: NOW + 60,
-        handles: vec![public.handle()],
-        serials: vec![[1; 16], [2; 16]],
+        revoked: vec![
+            Revoked::from(&public.identity),
+            Revoked { serial: [2; 16], not_after: NOW, leader: true },
+            Revoked { serial: [3; 16], not_after: NOW, leader: false },
+        ],
     };
     let revocations = world.master.sign_revocations(&world.deployment, list, &mut world.rng).unwrap();
     Honest {
@@ -93,7 +96,8 @@ impl Honest {
     }
 
     fn revocations_pass(&self, bytes: &[u8]) -> bool {
-        SignedRevocationList::<S>::decode(bytes).is_ok_and(|list| list.verify(&self.world.deployment).is_ok())
+        SignedRevocationList::<S>::decode(bytes)
+            .is_ok_and(|list| list.is_whole() && list.verify(&self.world.deployment).is_ok())
     }
 }
 

@@ -4,7 +4,7 @@ use quiver_ainq::authority::{MAX_PARAMETERS_LEN, MAX_SCHEMA_LEN};
 use quiver_ainq::delivery::{MAX_DELIVERY_REQUEST_LEN, MAX_QUESTION_LEN, MAX_SECRET_LEN};
 use quiver_ainq::{
     AuthorityStatement, DeliveryRequest, Deployment, DroneKeypair, Error, Label, MAX_AUTHORITY_LEN,
-    PendingDelivery, Purpose, RevocationList, SealedDelivery, SecretScalar, SignedAuthority, Suite,
+    PendingDelivery, Purpose, RevocationList, Revoked, SealedDelivery, SecretScalar, SignedAuthority, Suite,
     VerifiedAuthority,
 };
 
@@ -197,10 +197,11 @@ fn expired_and_revoked_drones_get_nothing<S: Suite>() {
     };
     assert_eq!(at(ends - 1, &RevocationList::empty()), Ok(()));
     assert_eq!(at(ends, &RevocationList::empty()), Err(Error::Expired));
-    let by_serial = RevocationList { serials: vec![[1; 16]], ..RevocationList::empty() };
-    let by_handle = RevocationList { handles: vec![drone.public().handle()], ..RevocationList::empty() };
+    let by_serial = RevocationList { revoked: vec![Revoked::unknown([1; 16])], ..RevocationList::empty() };
+    let by_entry = Revoked::from(&drone.public().identity);
+    let by_entry = RevocationList { revoked: vec![by_entry], ..RevocationList::empty() };
     assert_eq!(at(NOW, &by_serial), Err(Error::Revoked));
-    assert_eq!(at(NOW, &by_handle), Err(Error::Revoked));
+    assert_eq!(at(NOW, &by_entry), Err(Error::Revoked));
 }
 
 fn only_the_authority_asked_can_answer<S: Suite>() {

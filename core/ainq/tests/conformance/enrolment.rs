@@ -2,10 +2,10 @@
 
 use quiver_ainq::enrolment::MAX_KGCS;
 use quiver_ainq::{
-    DronePublicKey, EnrolmentRequest, Error, Handle, Label, MAX_QUORUM_STATEMENT_LEN,
-    MAX_REVOCATION_LIST_LEN, Name, OperatorPublicKey, OperatorSecretKey, PendingEnrolment, Purpose,
-    QuorumStatement, RevocationList, Role, SealedReply, SealedShare, SignedRevocationList,
-    StatementSignature, Suite, Token, TokenGrant,
+    DronePublicKey, EnrolmentRequest, Error, Label, MAX_QUORUM_STATEMENT_LEN, MAX_REVOCATION_LIST_LEN, Name,
+    OperatorPublicKey, OperatorSecretKey, PendingEnrolment, Purpose, QuorumStatement, REVOCATION_MARGIN,
+    RevocationList, Revoked, Role, SealedReply, SealedShare, SignedRevocationList, StatementSignature, Suite,
+    Token, TokenGrant,
 };
 
 use crate::fixture::{NOW, World, name};
@@ -29,6 +29,8 @@ for_each_suite![
     a_reply_of_a_kgc_that_was_not_asked_is_refused,
     a_drone_may_not_name_too_many_groups,
     a_revocation_list_names_whom_it_names,
+    a_revocation_list_holds_without_its_edges_and_with_no_others,
+    an_identity_stays_in_lists_for_a_day_after_its_end,
     an_overlong_revocation_list_is_refused,
 ];
 
@@ -200,13 +202,11 @@ fn a_drone_may_not_name_too_many_groups<S: Suite>() {
 fn a_revocation_list_names_whom_it_names<S: Suite>() {
     let mut world = World::<S>::new(14);
     let drones: Vec<DronePublicKey<S>> = (1..=4).map(|serial| world.drone(serial).public().clone()).collect();
-    let list = RevocationList {
-        number: 7,
-        issued: NOW,
-        next_update: NOW + 60,
-        handles: vec![drones[1].handle(), drones[0].handle(), drones[1].handle()],
-        serials: vec![[0xff; 16], drones[2].identity.serial],
-    };
+    let edge = |drone: &DronePublicKey<S>| Revoked::from(&drone.identity);
+    let leader = Revoked::unknown(drones[1].identity.serial);
+    let revoked =
+        vec![edge(&drones[2]), edge(&drones[1]), leader, edge(&drones[0]), Revoked::unknown([0xff; 16])];
+    let list = RevocationList { number: 7, issued: NOW, next_update: NOW + 60, revoked };
     let signed = world.master.sign_revocations(&world.deployment, list, &mut world.rng).unwrap();
     let signed = SignedRevocationList::<S>::decode(&signed.encode()).unwrap();
     assert_eq!(signed.claimed_number(), 7);
@@ -215,24 +215,75 @@ fn a_revocation_list_names_whom_it_names<S: Suite>() {
     let named: Vec<bool> = drones.iter().map(|drone| list.names(drone)).collect();
     assert_eq!(named, [true, true, true, false]);
     assert!(!RevocationList::empty().names(&drones[0]));
-    // A new key for a revoked handle is another handle; for a revoked serial it is revoked too.
-    assert!(!list.names(world.drone(1).public()));
-    assert!(list.names(world.drone(3).public()));
+    // With all the keys that the drone ever had, and named once although it was given twice.
+    assert!(list.names(world.drone(1).public()));
+    assert_eq!(list.revoked.len(), 4);
+    assert_eq!(list.find(&drones[1].identity.serial), Some(&leader));
+    assert_eq!(RevocationList::decode(&list.encode()).as_ref(), Ok(&*list));
     let elsewhere = signed.verify(&World::<S>::new(15).deployment);
     assert_eq!(elsewhere.map(|_| ()), Err(Error::InvalidSignature));
 }
 
+fn a_revocation_list_holds_without_its_edges_and_with_no_others<S: Suite>() {
+    let mut world = World::<S>::new(17);
+    let edges = (0..5_000_u64).map(|n| Revoked { serial: serial(n), not_after: NOW, leader: false });
+    let leaders = (9_000..9_300_u64).map(|n| Revoked { serial: serial(n), not_after: NOW, leader: true });
+    let list = RevocationList {
+        number: 7,
+        issued: NOW,
+        next_update: NOW + 60,
+        revoked: edges.chain(leaders).collect(),
+    };
+    let signed = world.master.sign_revocations(&world.deployment, list, &mut world.rng).unwrap();
+    let whole = signed.verify(&world.deployment).unwrap();
+    assert!(whole.is_whole() && whole.names_serial(&serial(4_999)) && whole.bytes().len() > 120_000);
+
+    let short = whole.leaders_only();
+    assert!(short.len() < 8 * 1024, "{} bytes", short.len());
+    let decoded = SignedRevocationList::<S>::decode(short).unwrap().verify(&world.deployment).unwrap();
+    assert!(!decoded.is_whole() && decoded.number == 7);
+    assert!(decoded.names_serial(&serial(9_299)) && !decoded.names_serial(&serial(4_999)));
+    assert_eq!((decoded.bytes(), decoded.leaders_only()), (short, short));
+
+    let mut other = whole.bytes().to_vec();
+    *other.last_mut().unwrap() ^= 1;
+    assert!(matches!(SignedRevocationList::<S>::decode(&other), Err(Error::Malformed(_))));
+    let cut = &whole.bytes()[..whole.bytes().len() - 24];
+    assert!(matches!(SignedRevocationList::<S>::decode(cut), Err(Error::Malformed(_))));
+    // Leaders cannot be left out: they are under the signature.
+    let mut fewer = (*whole).clone();
+    fewer.revoked.remove(0);
+    let forged = SignedRevocationList::new(fewer, *whole.signature()).unwrap();
+    assert_eq!(forged.verify(&world.deployment).map(|_| ()), Err(Error::InvalidSignature));
+}
+
+fn an_identity_stays_in_lists_for_a_day_after_its_end<S: Suite>() {
+    let ends = Revoked { serial: [1; 16], not_after: NOW, leader: false };
+    assert!(!ends.has_ended(NOW + REVOCATION_MARGIN) && ends.has_ended(NOW + REVOCATION_MARGIN + 1));
+    let unknown = Revoked::unknown([1; 16]);
+    assert!(!unknown.has_ended(u64::MAX) && unknown.covers(&ends) && !ends.covers(&unknown));
+    assert_eq!(ends.and(&unknown), unknown);
+}
+
+fn serial(n: u64) -> [u8; 16] {
+    let mut serial = [0; 16];
+    serial[..8].copy_from_slice(&n.to_be_bytes());
+    serial
+}
+
 fn an_overlong_revocation_list_is_refused<S: Suite>() {
     let mut world = World::<S>::new(16);
-    let handles = (0..33_000_u64).map(|i| {
-        let mut handle = [0; 32];
-        handle[..8].copy_from_slice(&i.to_be_bytes());
-        Handle(handle)
-    });
-    let list = RevocationList { handles: handles.collect(), ..RevocationList::empty() };
-    let refused = world.master.sign_revocations(&world.deployment, list, &mut world.rng).map(|_| ());
+    let fits = (MAX_REVOCATION_LIST_LEN - 4 - 24 - 4 - 32 - StatementSignature::<S>::LEN - 4) / 24;
+    let mut sign = |count: usize| {
+        let revoked = (0..count as u64).map(|n| Revoked { serial: serial(n), not_after: NOW, leader: false });
+        let list = RevocationList { revoked: revoked.collect(), ..RevocationList::empty() };
+        world.master.sign_revocations(&world.deployment, list, &mut world.rng)
+    };
+    let signed = sign(fits).unwrap().encode();
+    assert!(fits > 41_000 && signed.len() <= MAX_REVOCATION_LIST_LEN, "{fits} entries");
+    assert!(SignedRevocationList::<S>::decode(&signed).is_ok());
     let limit = MAX_REVOCATION_LIST_LEN;
-    assert_eq!(refused, Err(Error::TooLong { what: "revocation list", limit }));
+    assert_eq!(sign(fits + 1).map(|_| ()), Err(Error::TooLong { what: "revocation list", limit }));
     let decoded = SignedRevocationList::<S>::decode(&vec![0; limit + 1]).map(|_| ());
     assert_eq!(decoded, Err(Error::TooLong { what: "revocation list", limit }));
     let list = RevocationList { issued: 2, next_update: 1, ..RevocationList::empty() };

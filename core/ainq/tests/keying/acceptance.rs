@@ -2,8 +2,8 @@
 
 use quiver_ainq::{
     Batch, DroneKeypair, Element, Entry, Epoch, EquivocationProof, Error, Header, Identity, Label,
-    Leadership, Membership, Part, RevocationList, Role, Run, SecretScalar, SecretValue, SlotSet, SparePair,
-    SpareStatement, StrategyKind, Suite, VerifiedHeader,
+    Leadership, Membership, Part, RevocationList, Revoked, Role, Run, SecretScalar, SecretValue, SlotSet,
+    SparePair, SpareStatement, StrategyKind, Suite, VerifiedHeader,
 };
 
 use crate::swarm::{Broadcast, NOW, Swarm, context_of, leader_role, name, times};
@@ -184,11 +184,8 @@ fn old_foreign_expired_and_revoked_headers_are_refused<S: Suite>() {
     assert_eq!(at(alpha.clone(), &none, NOW), Ok(()));
     assert_eq!(at(alpha.clone(), &none, next.core.valid_until - 1), Ok(()));
     assert_eq!(at(alpha.clone(), &none, next.core.valid_until), Err(Error::Expired));
-    let by_handle =
-        RevocationList { handles: vec![swarm.leader.public().handle()], ..RevocationList::empty() };
-    assert_eq!(at(alpha.clone(), &by_handle, NOW), Err(Error::Revoked));
     let serial = swarm.leader.public().identity.serial;
-    let by_serial = RevocationList { serials: vec![serial], ..RevocationList::empty() };
+    let by_serial = RevocationList { revoked: vec![Revoked::unknown(serial)], ..RevocationList::empty() };
     assert_eq!(at(alpha, &by_serial, NOW), Err(Error::Revoked));
     // The signature is looked at before role, revocation and validity: an outsider learns nothing about those.
     let mut unsigned = next.clone();

@@ -177,15 +177,15 @@ fn look_that_fails_halfway_loses_no_revocation() {
     bench.tamper("ALTER TABLE elsewhere RENAME TO attribute_grant");
     let (commands, seen) = changes.look().expect("look");
     let [
-        CentreCommand::Kgc(KgcCommand::RevokeDrones { serials, .. }),
+        CentreCommand::Kgc(KgcCommand::RevokeDrones(drones)),
         CentreCommand::Office(OfficeCommand::Grant(grant)),
     ] = &commands[..]
     else {
         panic!("{commands:?}");
     };
     assert_eq!(
-        (&serials[..], grant.revision),
-        (&[[1; 16]][..], second),
+        (drones.iter().map(|drone| drone.serial).collect::<Vec<_>>(), grant.revision),
+        (vec![[1; 16]], second),
         "nothing that was known at the start"
     );
     // Not handed over yet: the next look finds the same.

@@ -2,12 +2,12 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::Handle;
+use quiver_ainq::Revoked;
 
 use super::optional;
 use crate::{MessageError, field, wire};
 
-/// Handles, and serials, that a member may wish revoked at one time.
+/// Drones that a member may wish revoked at one time.
 pub const MAX_WISHES: usize = 1024;
 
 /// Where a member stands: said when a connection stands, after every change, and when asked.
@@ -23,10 +23,8 @@ pub struct QuorumStatus {
     pub statement: bool,
     /// The sender wants to hear the same of the receiver.
     pub asks: bool,
-    /// Keys to be revoked; ascending, at most [`MAX_WISHES`].
-    pub handles: Vec<Handle>,
-    /// Drones to be revoked; ascending, at most [`MAX_WISHES`].
-    pub serials: Vec<[u8; 16]>,
+    /// Drones to be revoked; their serials ascend, at most [`MAX_WISHES`].
+    pub wishes: Vec<Revoked>,
 }
 
 impl QuorumStatus {
@@ -41,8 +39,7 @@ impl QuorumStatus {
             list: wire.list,
             statement: wire.statement,
             asks: wire.asks,
-            handles: ascending("handles", &wire.handles, Handle)?,
-            serials: ascending("serials", &wire.serials, |serial| serial)?,
+            wishes: wishes(&wire.wishes)?,
         })
     }
 
@@ -53,21 +50,24 @@ impl QuorumStatus {
             list: self.list,
             statement: self.statement,
             asks: self.asks,
-            handles: self.handles.iter().map(|handle| handle.as_bytes().to_vec()).collect(),
-            serials: self.serials.iter().map(|serial| serial.to_vec()).collect(),
+            wishes: self.wishes.iter().map(wish).collect(),
         }
     }
 }
 
-fn ascending<T: Ord, const N: usize>(
-    field: &'static str,
-    items: &[Vec<u8>],
-    of: impl Fn([u8; N]) -> T,
-) -> Result<Vec<T>, MessageError> {
-    if items.len() > MAX_WISHES {
-        return Err(MessageError::Invalid(field));
+fn wishes(wire: &[wire::Wish]) -> Result<Vec<Revoked>, MessageError> {
+    if wire.len() > MAX_WISHES {
+        return Err(MessageError::Invalid("wishes"));
     }
-    let items = items.iter().map(|bytes| field::array(field, bytes).map(&of));
-    let items = items.collect::<Result<Vec<_>, _>>()?;
-    if items.is_sorted_by(|a, b| a < b) { Ok(items) } else { Err(MessageError::Invalid(field)) }
+    let wish = |wish: &wire::Wish| {
+        let serial = field::array("wishes", &wish.serial)?;
+        Ok(Revoked { serial, not_after: wish.not_after, leader: wish.leader })
+    };
+    let wishes = wire.iter().map(wish).collect::<Result<Vec<_>, MessageError>>()?;
+    let ascending = wishes.is_sorted_by(|a, b| a.serial < b.serial);
+    if ascending { Ok(wishes) } else { Err(MessageError::Invalid("wishes")) }
+}
+
+fn wish(wish: &Revoked) -> wire::Wish {
+    wire::Wish { serial: wish.serial.to_vec(), not_after: wish.not_after, leader: wish.leader }
 }

@@ -138,7 +138,7 @@ impl<S: Suite> Fetcher<S> {
         // Before the keys: the answer is there before anything is shown that depends on it.
         #[cfg(feature = "services")]
         if let Some(number) = self.revocations {
-            let query = quiver_message::RevocationQuery { number };
+            let query = quiver_message::RevocationQuery { number, max_len: 0 };
             self.out.send(&self.deployment, kgc, &Message::<S>::RevocationQuery(query));
         }
         self.out.send(&self.deployment, kgc, &Message::AttributeHello(AttributeHello { nonce }));

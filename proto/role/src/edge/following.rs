@@ -6,7 +6,7 @@ use quiver_ainq::{
     Deployment, DronePublicKey, Entry, Error, GroupContext, Header, Kind, Membership, Part, SparePair,
     StrategyKind, Suite, VerifiedHeader,
 };
-use quiver_message::{Ack, Message, Rekey, RevocationQuery};
+use quiver_message::{Ack, Message, Rekey};
 use rand_core::CryptoRngCore;
 
 use super::holding::{Early, builds_on};
@@ -310,8 +310,8 @@ impl<S: Suite> Edge<S> {
             self.catch_up(now, rng);
         }
         if core.revocation_number > self.revocations.number() && !self.is_anonymous() {
-            let query = RevocationQuery { number: self.revocations.number() };
-            self.out.send(&self.config.deployment, from, &Message::<S>::RevocationQuery(query));
+            let query = Message::<S>::RevocationQuery(self.revocations.query());
+            self.out.send(&self.config.deployment, from, &query);
         }
     }
 

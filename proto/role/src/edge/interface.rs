@@ -126,6 +126,9 @@ pub enum EdgeEvent {
     Refused(Reason),
     /// KGCs of a quorum do not do their part; enrolment goes on.
     EnrolmentTrouble(EnrolmentTrouble),
+    /// The revocation list is past its next update, and this edge joins nobody under such: it asked the leader for a newer
+    /// one.
+    RevocationsStale,
     /// A newer revocation list is in force.
     RevocationList {
         /// Its number.

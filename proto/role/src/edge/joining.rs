@@ -97,6 +97,13 @@ impl<S: Suite> Edge<S> {
         if self.refused.names(&message.leader) {
             return self.blame(from, Offence::RefusedLeader);
         }
+        #[cfg(feature = "services")]
+        if self.revocations.forbids_joins(now.unix) {
+            // Tried again when the wait for this attempt is over. By then the leader may have sent a newer one.
+            let query = Message::<S>::RevocationQuery(self.revocations.query());
+            self.out.send(&self.config.deployment, from, &query);
+            return self.out.event(EdgeEvent::RevocationsStale);
+        }
         self.expect(&message.leader);
         let ephemeral = SparePair::<S>::ephemeral(rng);
         // A term that we never followed may have been opened with the pair published before.

@@ -159,7 +159,7 @@ impl<S: Suite> Edge<S> {
             edge.history.push(Past { group: Name::new(group)?, epoch, header });
         }
         if let Some(list) = stored.revocations {
-            edge.revocations.offer(&edge.config.deployment, list)?;
+            edge.revocations.restore(&edge.config.deployment, list)?;
         }
         for (serial, _) in &stored.refused {
             edge.refused.insert(*serial, Vec::new());

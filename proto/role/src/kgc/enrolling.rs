@@ -41,11 +41,12 @@ impl<S: Suite> Kgc<S> {
         // A request has one encoding, so this tells a byte-identical repeat.
         let digest = request.digest();
         let token_id = request.statement().id;
-        if let Err(reason) = self.may_answer(&token_id, &digest) {
-            return self.refuse(from, Some(token_id), reason, &digest);
-        }
         let issue = self.registry.find(&token_id).filter(|issue| issue.request == digest);
+        // Byte-identical to a request that was verified: its sender may know how the token stands.
         if let Some(reply) = issue.and_then(|issue| issue.reply.clone()) {
+            if let Err(reason) = self.may_answer(&token_id, &digest) {
+                return self.refuse(from, Some(token_id), reason, &digest);
+            }
             let reply = EnrolReply { request_digest: digest, reply };
             self.out.send(&self.config.deployment, from, &Message::EnrolReply(reply));
             self.out.event(KgcEvent::Repeated { token_id });
@@ -85,7 +86,11 @@ impl<S: Suite> Kgc<S> {
         rng: &mut dyn CryptoRngCore,
     ) {
         let token_id = *request.token_id();
-        if self.registry.name_is_taken(request.identity().name.as_str(), &token_id) {
+        // Not before the signatures hold: who knows no more than a token's id does not learn how it stands.
+        if let Err(reason) = self.may_answer(&token_id, &digest) {
+            return self.refuse(from, Some(token_id), reason, &digest);
+        }
+        if self.registry.name_is_taken(request.identity().name.as_str(), &token_id, now.unix) {
             return self.refuse(from, Some(token_id), Reason::NameTaken, &digest);
         }
         match &self.config.master {

@@ -2,9 +2,11 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use quiver_ainq::{
-    Deployment, Epoch, Error, Handle, KgcId, Name, OperatorPublicKey, RevocationList, Suite, UnixTime,
+    Deployment, Epoch, Error, Handle, KgcId, Name, OperatorPublicKey, RevocationList, Revoked, Suite,
+    UnixTime,
 };
 use quiver_crypto::Secret;
 use quiver_message::Reason;
@@ -31,13 +33,9 @@ pub struct KgcConfig<S: Suite> {
 /// What the operator asks of a KGC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KgcCommand {
-    /// Sign and spread a revocation list that also names these.
-    RevokeDrones {
-        /// Keys to revoke.
-        handles: Vec<Handle>,
-        /// Identities to revoke, by serial (the token's id).
-        serials: Vec<[u8; 16]>,
-    },
+    /// Sign and spread a revocation list that also names these. Of those that were enrolled here the KGC goes by its own
+    /// records. What waits to be signed is not durable: the caller has it so, and says it again after a start.
+    RevokeDrones(Vec<Revoked>),
     /// A revocation list that the quorum signed, encoded: kept and spread if it holds and is newer.
     TakeRevocations(Vec<u8>),
     /// Honour these tokens no longer. The caller has made it durable.
@@ -98,12 +96,41 @@ pub enum KgcEvent {
         /// Its number.
         number: u64,
     },
+    /// A peer claims to hold a list with a number above this KGC's own, as if this KGC had been put back from a backup: the
+    /// peer is asked for it.
+    RevocationListClaimed {
+        /// Who.
+        peer: Peer,
+        /// Of the list it claims to hold.
+        claimed: u64,
+        /// Of the list held here.
+        held: u64,
+    },
+    /// A peer had a newer list that this KGC, or its quorum, once signed: it is in force here again.
+    RevocationListAdopted {
+        /// Its number.
+        number: u64,
+    },
+    /// Revocations are not signed for now, because a peer claims to hold a newer list; in this time at the latest they are.
+    RevocationDeferred {
+        /// How long that is.
+        wait: Duration,
+    },
+    /// The newest list takes four fifths of what a list may, or of what boards take.
+    RevocationListFills {
+        /// Which of both.
+        what: &'static str,
+        /// Bytes.
+        len: usize,
+        /// Bytes it may have.
+        limit: usize,
+    },
     /// A revocation list that this KGC wants and only the quorum can sign; it comes back by
     /// [`KgcCommand::TakeRevocations`].
     RevocationListWanted(RevocationList),
     /// A revocation list could not be signed: it names too many.
     RevocationFailed(Error),
-    /// A leader signed two different headers for one epoch: its key is revoked.
+    /// A leader signed two different headers for one epoch: the drone is revoked.
     Equivocation {
         /// Its name.
         name: Name,

@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use quiver_ainq::Serial;
+use quiver_ainq::{Identity, Revoked, Serial, UnixTime};
 
 use super::KgcRecord;
 
@@ -29,6 +29,8 @@ pub(super) const MAX_ROUNDS: u32 = 8;
 #[derive(Debug)]
 pub(crate) struct Issue {
     pub(crate) request: [u8; 32],
+    /// What a revocation list says of the drone, if it has to.
+    drone: Revoked,
     /// The answer, sealed; none from a KGC of a quorum, whose answers are never the same.
     pub(crate) reply: Option<Vec<u8>>,
 }
@@ -36,11 +38,11 @@ pub(crate) struct Issue {
 impl Registry {
     pub(crate) fn apply(&mut self, record: &KgcRecord) {
         match record {
-            KgcRecord::Issued { token_id, name, request, reply, .. } => {
-                self.bind(token_id, name, *request, Some(reply.clone()));
+            KgcRecord::Issued { token_id, name, identity, request, reply, .. } => {
+                self.bind(token_id, name, identity, *request, Some(reply.clone()));
             }
-            KgcRecord::Pinned { token_id, name, request, .. } => {
-                self.bind(token_id, name, *request, None);
+            KgcRecord::Pinned { token_id, name, identity, request, .. } => {
+                self.bind(token_id, name, identity, *request, None);
             }
             KgcRecord::Contributed { token_id, .. } => {
                 *self.contributions.entry(*token_id).or_default() += 1;
@@ -53,8 +55,17 @@ impl Registry {
         }
     }
 
-    fn bind(&mut self, token_id: &[u8; 16], name: &str, request: [u8; 32], reply: Option<Vec<u8>>) {
-        self.by_token.insert(*token_id, Issue { request, reply });
+    fn bind(
+        &mut self,
+        token_id: &[u8; 16],
+        name: &str,
+        identity: &[u8],
+        request: [u8; 32],
+        reply: Option<Vec<u8>>,
+    ) {
+        let identity = Identity::decode(identity);
+        let drone = identity.as_ref().map_or(Revoked::unknown(*token_id), Revoked::from);
+        self.by_token.insert(*token_id, Issue { request, drone, reply });
         if !self.revoked_serials.contains(token_id) {
             self.by_name.insert(name.into(), *token_id);
         }
@@ -80,11 +91,19 @@ impl Registry {
         self.by_token.get(token_id)
     }
 
-    /// Whether another identity that was not revoked holds this name.
-    pub(crate) fn name_is_taken(&self, name: &str, token_id: &[u8; 16]) -> bool {
-        self.by_name
-            .get(name)
-            .is_some_and(|holder| holder != token_id && !self.revoked_serials.contains(holder))
+    /// What a revocation list has to say of a drone that was enrolled here.
+    pub(crate) fn drone(&self, serial: &[u8; 16]) -> Option<Revoked> {
+        self.by_token.get(serial).map(|issue| issue.drone)
+    }
+
+    /// Whether another identity holds this name that was not revoked and has not ended. Revocation lists do not name those
+    /// that have.
+    pub(crate) fn name_is_taken(&self, name: &str, token_id: &[u8; 16], now: UnixTime) -> bool {
+        let free = |holder: &[u8; 16]| {
+            self.revoked_serials.contains(holder)
+                || self.drone(holder).is_some_and(|drone| drone.has_ended(now))
+        };
+        self.by_name.get(name).is_some_and(|holder| holder != token_id && !free(holder))
     }
 
     pub(crate) fn revoke_tokens(&mut self, ids: &[[u8; 16]]) {
@@ -92,8 +111,8 @@ impl Registry {
     }
 
     /// A revoked identity frees its name, so that a replacement can carry it.
-    pub(crate) fn revoke_serials(&mut self, serials: &[[u8; 16]]) {
-        self.revoked_serials.extend(serials);
+    pub(crate) fn revoke_drones<'a>(&mut self, drones: impl IntoIterator<Item = &'a Revoked>) {
+        self.revoked_serials.extend(drones.into_iter().map(|drone| drone.serial));
     }
 
     pub(crate) fn token_is_revoked(&self, id: &[u8; 16]) -> bool {

@@ -10,6 +10,9 @@ use super::waiting::Candidate;
 use super::{Leader, LeaderEvent};
 use crate::{Now, Offence, Peer, statements};
 
+/// When to come again to a leader that waits for a newer revocation list.
+const STALE_WAIT: Duration = Duration::from_secs(60);
+
 impl<S: Suite> Leader<S> {
     pub(super) fn join_hello(&mut self, now: Now, from: Peer, hello: &JoinHello) {
         if let Err((reason, wait)) = self.serves(now, from, &hello.group) {
@@ -30,6 +33,8 @@ impl<S: Suite> Leader<S> {
     fn serves(&mut self, now: Now, from: Peer, group: &Name) -> Result<(), (Reason, Duration)> {
         if *group != self.config.group {
             Err((Reason::WrongGroup, Duration::ZERO))
+        } else if self.memory.revocations.forbids_joins(now.unix) {
+            Err((Reason::NotReady, STALE_WAIT))
         } else if self.lead.is_none() {
             Err((Reason::NotReady, self.ready_in(now)))
         } else if self.waiting.is_full(now) || self.waiting.is_full_for(from) {

@@ -129,13 +129,7 @@ mod tests {
         let mut crowd = Crowd::new(StrategyKind::Flat, 0..3);
         let now = crowd.now.unix;
         for (number, issued, doubted) in [(1, now + CLOCK_TOLERANCE, false), (2, now + HOUR, true)] {
-            let list = RevocationList {
-                number,
-                issued,
-                next_update: issued + 1000,
-                handles: alloc::vec![],
-                serials: alloc::vec![],
-            };
+            let list = RevocationList { number, issued, next_update: issued + 1000, revoked: alloc::vec![] };
             let signed = crowd.master.sign_revocations(&crowd.deployment, list, &mut crowd.rng).unwrap();
             let message = quiver_message::RevocationList { list: signed.encode() };
             let bytes = Message::<S>::RevocationList(message).encode(&crowd.deployment);

@@ -64,8 +64,7 @@ impl<S: Suite> Leader<S> {
 
     pub(super) fn ask_for_revocations(&mut self, now: Now) {
         self.ask_revocations = (!self.kgcs.is_empty()).then(|| now.monotonic + ASK_EVERY);
-        let query =
-            Message::<S>::RevocationQuery(RevocationQuery { number: self.memory.revocations.number() });
+        let query = Message::<S>::RevocationQuery(self.memory.revocations.query());
         for kgc in &self.kgcs {
             self.out.send(&self.config.deployment, *kgc, &query);
         }
@@ -110,23 +109,22 @@ impl<S: Suite> Leader<S> {
 
 #[cfg(test)]
 mod tests {
-    use quiver_ainq::{Name, RevocationList, StrategyKind};
+    use quiver_ainq::{Name, RevocationList, Revoked, StrategyKind};
 
     use super::super::backlog::MAX_REMOVED_TREE;
     use super::super::crowd::{Crowd, S, name};
     use super::super::{LeaderCommand, LeaderEvent};
     use super::*;
-    use crate::{Input, Output, Via};
+    use crate::{Input, Output, Reason, Via};
 
     /// Three epochs of a tree are not enough to remove as many.
     const CROWD: u32 = 3 * MAX_REMOVED_TREE as u32 + 10;
 
     /// A list by which everybody but the first so many is revoked.
     fn revoke_all_but(crowd: &mut Crowd, left: Slot) -> Vec<u8> {
-        let handle = |(_, public): (Slot, &quiver_ainq::DronePublicKey<S>)| public.handle();
-        let handles = crowd.leader.roster().iter().skip(left as usize).map(handle).collect();
-        let list =
-            RevocationList { number: 1, issued: 1, next_update: 2_000_000, handles, serials: Vec::new() };
+        let drone = |(_, public): (Slot, &quiver_ainq::DronePublicKey<S>)| Revoked::from(&public.identity);
+        let revoked = crowd.leader.roster().iter().skip(left as usize).map(drone).collect();
+        let list = RevocationList { number: 1, issued: 1, next_update: 2_000_000, revoked };
         let list = crowd.master.sign_revocations(&crowd.deployment, list, &mut crowd.rng).unwrap().encode();
         Message::<S>::RevocationList(quiver_message::RevocationList { list }).encode(&crowd.deployment)
     }
@@ -193,5 +191,36 @@ mod tests {
         let failed =
             |output: &Output<LeaderEvent, _>| matches!(output, Output::Event(LeaderEvent::SendFailed(_)));
         assert!(!outputs.iter().any(failed));
+    }
+
+    #[test]
+    fn nobody_is_let_in_under_a_stale_list_where_that_is_refused() {
+        for (refused, stale) in [(false, true), (true, false), (true, true)] {
+            let mut crowd = Crowd::new(StrategyKind::Flat, 0..2);
+            if refused {
+                let leader =
+                    core::mem::replace(&mut crowd.leader, Crowd::new(StrategyKind::Flat, 0..1).leader);
+                crowd.leader = leader.with_stale_lists_refused();
+            }
+            let next_update = if stale { crowd.now.unix - 1 } else { crowd.now.unix };
+            let list = RevocationList { number: 1, issued: 1, next_update, revoked: Vec::new() };
+            let list =
+                crowd.master.sign_revocations(&crowd.deployment, list, &mut crowd.rng).unwrap().encode();
+            let list = Message::<S>::RevocationList(quiver_message::RevocationList { list });
+            crowd.input(Input::Received {
+                from: Peer(1),
+                via: Via::Peer,
+                bytes: &list.encode(&crowd.deployment.clone()),
+            });
+            let hello =
+                quiver_message::JoinHello { group: name("alpha"), drone: alloc::vec![2; 16], nonce: [1; 16] };
+            let hello = Message::<S>::JoinHello(hello).encode(&crowd.deployment);
+            let outputs = crowd.input(Input::Received { from: Peer(2), via: Via::Peer, bytes: &hello });
+            let not_ready = |output: &Output<LeaderEvent, _>| {
+                matches!(output, Output::Event(LeaderEvent::Refused { reason: Reason::NotReady, .. }))
+            };
+            assert_eq!(outputs.iter().any(not_ready), refused && stale, "{refused} {stale}");
+            assert_eq!(crowd.leader.status().revocations_next_update, Some(next_update));
+        }
     }
 }

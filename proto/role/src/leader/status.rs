@@ -39,6 +39,8 @@ pub struct LeaderStatus {
     pub valid_until: Option<UnixTime>,
     /// The newest revocation list held, 0 for none.
     pub revocation_number: u64,
+    /// When that list is stale; none without a list.
+    pub revocations_next_update: Option<UnixTime>,
     /// Whether it leads.
     pub stance: Stance,
     /// How many deputies stand by for it.
@@ -97,6 +99,7 @@ impl<S: Suite> Leader<S> {
             pending_joins: self.waiting.len() + self.backlog.joins(),
             valid_until: self.lead.as_ref().map(|lead| lead.now.header.core.valid_until),
             revocation_number: self.memory.revocations.number(),
+            revocations_next_update: self.memory.revocations.next_update(),
             stance: self.stance(),
             deputies: self.deputies.len(),
         }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{Handle, KgcId, Name, Purpose, UnixTime};
+use quiver_ainq::{Handle, KgcId, Name, Purpose, Revoked, UnixTime};
 use quiver_crypto::Hasher;
 use quiver_crypto::canonical::Reader;
 use quiver_message::quorum::{CeremonyKind, SignRefusalReason};
@@ -45,13 +45,10 @@ pub enum QuorumCommand {
     /// answers for this member now is the right one.
     HelpRecover(KgcId),
     /// Have these revoked. They are as soon as t operators want it.
-    Revoke {
-        /// Keys to revoke.
-        handles: Vec<Handle>,
-        /// Identities to revoke, by serial (the token's id).
-        serials: Vec<[u8; 16]>,
-    },
-    /// A leader's key shall be revoked that signed two headers for one epoch: an encoded
+    Revoke(Vec<Revoked>),
+    /// A revocation list that the quorum has signed, from somebody who is no member: kept if it holds and is newer.
+    TakeRevocations(Vec<u8>),
+    /// A leader shall be revoked that signed two headers for one epoch: an encoded
     /// [`Message::EquivocationProof`](quiver_message::Message::EquivocationProof). Needs no operator.
     Prove(Vec<u8>),
     /// Sign the statement with this digest, if somebody proposes it: see [`approval`].
@@ -172,7 +169,7 @@ pub enum QuorumEvent {
     },
     /// A list of what to revoke that is too long to be signed, or to be wished for at one time.
     TooMany,
-    /// A leader has signed two headers for one epoch: its key will be revoked.
+    /// A leader has signed two headers for one epoch: it will be revoked.
     Equivocation {
         /// Its name.
         name: Name,
@@ -263,7 +260,7 @@ pub struct QuorumView {
     pub recovering: bool,
     /// The other members.
     pub members: Vec<MemberView>,
-    /// How many handles and serials this member's operator wants revoked that the list does not name yet.
+    /// How many drones this member's operator wants revoked that the list does not name yet.
     pub wishes: usize,
 }
 

@@ -181,13 +181,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let ibe = PublicShares::<Ibe>::decode(&offer.public_shares.ibe).ok()?;
         let ours = self.config.charter.parameters();
         let fits = ainq.parameters() == ours && ibe.parameters() == ours;
+        let pinned = self.master.as_ref().is_none_or(|master| ainq.master() == master);
         let versions = ainq.version() == offer.version && ibe.version() == offer.version;
         let newer = self.keys.as_ref().is_none_or(|keys| {
             ainq.master() == keys.ainq().public().master()
                 && ibe.master() == keys.ibe().public().master()
                 && ainq.version() > keys.version()
         });
-        (fits && versions && newer).then_some((ainq, ibe))
+        (fits && pinned && versions && newer).then_some((ainq, ibe))
     }
 
     /// A helper has done its part.

@@ -30,6 +30,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             links: BTreeMap::new(),
             keys: None,
             deployment: None,
+            master: None,
             ceremonies: Ceremonies::new(),
             recovery: None,
             helping: Helping::new(),
@@ -122,7 +123,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             ceremony: part.map(|part| CeremonyView { kind: part.kind, stage, waits_for }),
             recovering: self.recovery.is_some(),
             members: self.config.charter.parameters().others(self.config.id).map(|id| self.see(id)).collect(),
-            wishes: self.statements.wishes.len(),
+            wishes: self.statements.wishes.drones.len(),
         }
     }
 

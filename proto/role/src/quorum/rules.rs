@@ -3,15 +3,16 @@
 //! | purpose | signed if |
 //! |---|---|
 //! | `quorum` | it is the encoding of the public shares in force here |
-//! | `revocation` | its number is above that of every list signed here before, it names all that these name, whatever is new in it is wished by the operator here or proven, and its times fit the clock here; with nothing new, if it is due |
+//! | `revocation` | its number is above that of every list signed here before, it names all that these name but those whose identity has ended by what these say, whatever is new in it is wished by the operator here or proven, and its times fit the clock here; with nothing new, if it is due |
 //! | `parameters` | its first word is not `abke-policy`, and the operator here has approved it, or it is about the proposer's part in identity-based encryption, with the public shares in force here |
 //! | `abke-policy` | its first word is `abke-policy`, and the operator here has approved it |
 //!
 //! So t operators must agree to revoke, and fewer than t liars get nothing signed.
 
-use alloc::vec::Vec;
-
-use quiver_ainq::{AuthorityStatement, KgcId, Purpose, RevocationList, UnixTime};
+use quiver_ainq::{
+    AuthorityStatement, KgcId, MAX_REVOCATION_LIST_LEN, Purpose, RevocationList, Revoked, StatementSignature,
+    UnixTime,
+};
 use quiver_message::quorum::SignRefusalReason;
 use quiver_quorum::QuorumSuite;
 
@@ -67,26 +68,16 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if list.number <= known.number || (list.number <= signed && !again) {
             return Err((SignRefusalReason::Superseded, signed));
         }
-        if list.number > signed.saturating_add(MAX_AHEAD) {
+        if list.number > signed.max(now).saturating_add(MAX_AHEAD) || too_long::<S>(list) {
             return Err(refused(SignRefusalReason::Content));
         }
-        if !includes(list, known) || bound.is_some_and(|bound| !includes(list, bound)) {
+        if !carries_on(list, known) || bound.is_some_and(|bound| !carries_on(list, bound)) {
             return Err((SignRefusalReason::Superseded, signed));
         }
-        let wishes = &self.statements.wishes;
-        let named =
-            |handle| known.names_handle(handle) || bound.is_some_and(|bound| bound.names_handle(handle));
-        let has = |list: &RevocationList, serial| list.serials.binary_search(serial).is_ok();
-        let handles = list.handles.iter().all(|handle| named(handle) || wishes.handles.contains(handle));
-        let serials = list.serials.iter().all(|serial| {
-            has(known, serial)
-                || bound.is_some_and(|bound| has(bound, serial))
-                || wishes.serials.contains(serial)
-        });
-        if !handles || !serials {
+        if !list.revoked.iter().all(|drone| self.bears_out(drone)) {
             return Err(refused(SignRefusalReason::NotApproved));
         }
-        let new = list.handles.len() > known.handles.len() || list.serials.len() > known.serials.len();
+        let new = list.revoked.iter().any(|drone| known.find(&drone.serial) != Some(drone));
         let life = list.next_update.checked_sub(list.issued);
         let timely = list.issued.abs_diff(now) <= CLOCK_TOLERANCE
             && life == Some(self.config.revocation_validity.max(1));
@@ -95,6 +86,19 @@ impl<S: QuorumSuite> QuorumNode<S> {
         } else {
             Err(refused(SignRefusalReason::Times))
         }
+    }
+
+    /// Whether this member knows of a revocation as it stands in a list, or wants it, if not for longer and told to more.
+    fn bears_out(&self, drone: &Revoked) -> bool {
+        let statements = &self.statements;
+        let known = statements.list.list().find(&drone.serial);
+        let bound = statements.bound.as_ref().and_then(|bound| bound.find(&drone.serial));
+        let both = known.zip(bound).map(|(known, bound)| known.and(bound));
+        let wish = statements.wishes.drones.get(&drone.serial);
+        known == Some(drone)
+            || bound == Some(drone)
+            || both == Some(*drone)
+            || wish.is_some_and(|wish| drone.covers(wish))
     }
 
     /// Whether the newest list must be signed anew.
@@ -110,43 +114,53 @@ impl<S: QuorumSuite> QuorumNode<S> {
         };
         statement.kind.as_str() == "ibe"
             && Some(&statement.name) == ibe_name(by).as_ref()
+            && statement.scheme.as_str() == crate::IBE_SCHEME
             && statement.schema.is_empty()
+            && statement.delivery == *keys.ainq().public().master()
             && statement.parameters == (self.config.ibe_parameters)(keys.ibe().public())
     }
 
     /// The list that this member would have signed, if there is any reason for one.
     pub(super) fn next_list(&self, now: UnixTime) -> Option<RevocationList> {
-        let statements = &self.statements;
         let enough = usize::from(self.config.charter.parameters().threshold());
-        let (known, bound) = (statements.list.list(), statements.bound.as_ref());
-        let wished = statements.wished_by(enough);
-        let bound_handles = bound.map(|bound| bound.handles.as_slice()).unwrap_or_default();
-        let bound_serials = bound.map(|bound| bound.serials.as_slice()).unwrap_or_default();
-        let mut handles: Vec<_> =
-            known.handles.iter().chain(&wished.handles).chain(bound_handles).copied().collect();
-        let mut serials: Vec<_> =
-            known.serials.iter().chain(&wished.serials).chain(bound_serials).copied().collect();
-        handles.sort_unstable();
-        handles.dedup();
-        serials.sort_unstable();
-        serials.dedup();
-        let new = handles.len() > known.handles.len() || serials.len() > known.serials.len();
-        if !new && !self.renewal_is_due(now) {
-            return None;
+        let wished = self.statements.wished_by(enough);
+        let list = self.list_with(now, &wished);
+        // One that names too many must not keep those from being renewed that it names already.
+        if too_long::<S>(&list) && self.renewal_is_due(now) {
+            return Some(self.list_with(now, &[]));
         }
+        let known = self.statements.list.list();
+        let new = list.revoked.iter().any(|drone| known.find(&drone.serial) != Some(drone));
+        (new || self.renewal_is_due(now)).then_some(list)
+    }
+
+    /// A list of all that was ever signed here, of these, and of none whose identity has ended.
+    fn list_with(&self, now: UnixTime, wished: &[Revoked]) -> RevocationList {
+        let (known, bound) = (self.statements.list.list(), self.statements.bound.as_ref());
+        let bound_drones = bound.map(|bound| bound.revoked.as_slice()).unwrap_or_default();
+        let revoked = known.revoked.iter().chain(bound_drones).chain(wished);
         let signed = known.number.max(bound.map_or(0, |bound| bound.number)).max(self.signing.highest);
-        Some(RevocationList {
-            number: signed.saturating_add(1),
+        let mut list = RevocationList {
+            // At least the time: members whose state went back do not count from there.
+            number: signed.saturating_add(1).max(now),
             issued: now,
             next_update: now.saturating_add(self.config.revocation_validity.max(1)),
-            handles,
-            serials,
-        })
+            revoked: revoked.filter(|drone| !drone.has_ended(now)).copied().collect(),
+        };
+        list.sort();
+        list
     }
 }
 
-/// Whether a list names all that another names.
-fn includes(list: &RevocationList, other: &RevocationList) -> bool {
-    other.handles.iter().all(|handle| list.names_handle(handle))
-        && other.serials.iter().all(|serial| list.serials.binary_search(serial).is_ok())
+/// Whether a list takes the place of another: it names all that the other names, for as long and to as many, but those whose
+/// identity has ended.
+fn carries_on(list: &RevocationList, other: &RevocationList) -> bool {
+    other.revoked.iter().all(|drone| {
+        list.find(&drone.serial).is_some_and(|named| named.covers(drone)) || drone.has_ended(list.issued)
+    })
+}
+
+/// Whether a list would be too long once it is signed.
+pub(super) fn too_long<S: QuorumSuite>(list: &RevocationList) -> bool {
+    list.encode().len() + StatementSignature::<S>::LEN > MAX_REVOCATION_LIST_LEN
 }

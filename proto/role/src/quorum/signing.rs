@@ -14,6 +14,7 @@
 mod coordinating;
 mod signed;
 
+use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -89,6 +90,14 @@ impl<S: QuorumSuite> Signing<S> {
     }
 }
 
+/// What of a body is signed: of a revocation list its head, which has the hash of the rest; else all of it.
+fn statement(purpose: Purpose, body: &[u8]) -> Result<Cow<'_, [u8]>, quiver_ainq::Error> {
+    Ok(match purpose {
+        Purpose::Revocation => Cow::Owned(RevocationList::decode(body)?.statement()),
+        _ => Cow::Borrowed(body),
+    })
+}
+
 impl<S: QuorumSuite> QuorumNode<S> {
     /// Somebody wants something signed.
     pub(super) fn hear_proposal(
@@ -161,7 +170,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
         commitments: Vec<(KgcId, Commitment<S>)>,
     ) -> Result<SigningPackage<S>, quiver_quorum::Error> {
         let deployment = self.deployment.as_ref().ok_or(quiver_quorum::Error::WrongQuorum)?;
-        SigningPackage::new(version, purpose.message(deployment, body), commitments)
+        let statement = statement(purpose, body).map_err(|_| quiver_quorum::Error::WrongQuorum)?;
+        SigningPackage::new(version, purpose.message(deployment, &statement), commitments)
     }
 
     /// Signs, after making durable what that binds this member to.

@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, Handle, KgcId, RevocationList, Suite};
+use quiver_ainq::{Deployment, KgcId, RevocationList, Revoked, Suite, UnixTime};
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 use quiver_message::quorum::{MAX_BODY_LEN, MAX_WISHES, QuorumStatus};
 
@@ -23,8 +23,7 @@ pub(super) const MAX_PROOFS: usize = 8;
 /// What shall be revoked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wishes {
-    pub(super) handles: BTreeSet<Handle>,
-    pub(super) serials: BTreeSet<[u8; 16]>,
+    pub(super) drones: BTreeMap<[u8; 16], Revoked>,
 }
 
 /// All that a member has of statements.
@@ -43,8 +42,8 @@ pub(super) struct Statements<S: Suite> {
     pub(super) quorum: Option<Vec<u8>>,
     /// Bodies of statements that were proposed here. Not stored: proposed again after a restart.
     pub(super) proposals: Vec<Vec<u8>>,
-    /// Proofs against these keys, encoded.
-    pub(super) proofs: BTreeMap<Handle, Vec<u8>>,
+    /// Proofs against leaders of these serials, encoded.
+    pub(super) proofs: BTreeMap<[u8; 16], Vec<u8>>,
     /// What the others said last.
     pub(super) heard: BTreeMap<KgcId, QuorumStatus>,
     /// When to say and ask it again.
@@ -52,22 +51,22 @@ pub(super) struct Statements<S: Suite> {
 }
 
 impl Wishes {
-    pub(super) fn len(&self) -> usize {
-        self.handles.len() + self.serials.len()
-    }
-
-    /// Adds what the list does not name. Returns whether that was anything; nothing is added if it would be too many.
+    /// Adds what the list does not name and has not ended. Returns whether that was anything; nothing is added if it would be
+    /// too many.
     pub(super) fn add(
         &mut self,
         list: &RevocationList,
-        handles: &[Handle],
-        serials: &[[u8; 16]],
+        drones: &[Revoked],
+        now: UnixTime,
     ) -> Result<bool, TooMany> {
         let mut more = self.clone();
-        more.handles.extend(handles);
-        more.serials.extend(serials);
+        for drone in drones {
+            let wish = more.drones.entry(drone.serial).or_insert(*drone);
+            *wish = wish.and(drone);
+        }
         more.forget(list);
-        if more.handles.len() > MAX_WISHES || more.serials.len() > MAX_WISHES {
+        more.drones.retain(|_, drone| !drone.has_ended(now));
+        if more.drones.len() > MAX_WISHES {
             return Err(TooMany);
         }
         let changed = more != *self;
@@ -75,10 +74,9 @@ impl Wishes {
         Ok(changed)
     }
 
-    /// Forgets what the list names.
+    /// Forgets whom the list names.
     pub(super) fn forget(&mut self, list: &RevocationList) {
-        self.handles.retain(|handle| list.handles.binary_search(handle).is_err());
-        self.serials.retain(|serial| list.serials.binary_search(serial).is_err());
+        self.drones.retain(|serial, _| !list.names_serial(serial));
     }
 }
 
@@ -104,13 +102,9 @@ impl<S: Suite> Statements<S> {
     /// What must not be forgotten, besides the list and the quorum's statement.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
-        writer.lp(KIND).count(self.wishes.handles.len());
-        for handle in &self.wishes.handles {
-            writer.fixed(handle.as_bytes());
-        }
-        writer.count(self.wishes.serials.len());
-        for serial in &self.wishes.serials {
-            writer.fixed(serial);
+        writer.lp(KIND).count(self.wishes.drones.len());
+        for drone in self.wishes.drones.values() {
+            writer.fixed(&drone.serial).u64(drone.not_after).u8(drone.leader.into());
         }
         writer.count(self.approvals.len());
         for approval in &self.approvals {
@@ -130,11 +124,9 @@ impl<S: Suite> Statements<S> {
         if reader.lp(KIND.len())? != KIND {
             return Err(Malformed("not a quorum's statements"));
         }
-        for _ in 0..reader.count(MAX_WISHES, 32)? {
-            self.wishes.handles.insert(Handle(reader.array()?));
-        }
-        for _ in 0..reader.count(MAX_WISHES, 16)? {
-            self.wishes.serials.insert(reader.array()?);
+        for _ in 0..reader.count(MAX_WISHES, 16 + 8 + 1)? {
+            let (serial, not_after, leader) = (reader.array()?, reader.u64()?, reader.u8()? != 0);
+            self.wishes.drones.insert(serial, Revoked { serial, not_after, leader });
         }
         for _ in 0..reader.count(MAX_APPROVALS, 32)? {
             self.approvals.insert(reader.array()?);
@@ -157,21 +149,21 @@ impl<S: Suite> Statements<S> {
         if news {
             let list = self.list.list();
             self.wishes.forget(list);
-            self.proofs.retain(|handle, _| !list.names_handle(handle));
+            self.proofs.retain(|serial, _| !list.names_serial(serial));
         }
         Ok(news.then(|| self.list.number()))
     }
 
-    /// How many of the members, this one among them, want each of what this one wants; those that enough want.
-    pub(super) fn wished_by(&self, enough: usize) -> Wishes {
-        let count = |wants: &dyn Fn(&QuorumStatus) -> bool| {
-            self.heard.values().filter(|status| wants(status)).count() + 1 >= enough
+    /// Whom this member and enough others want revoked, each as long and told to as many as any of them wants.
+    pub(super) fn wished_by(&self, enough: usize) -> Vec<Revoked> {
+        let wished = |own: &Revoked| {
+            let wish = |status: &'_ QuorumStatus| {
+                let place = status.wishes.binary_search_by_key(&own.serial, |wish| wish.serial).ok()?;
+                status.wishes.get(place).copied()
+            };
+            let others: Vec<Revoked> = self.heard.values().filter_map(wish).collect();
+            (others.len() + 1 >= enough).then(|| others.iter().fold(*own, Revoked::and))
         };
-        let by_handle = |handle: &&Handle| count(&|status| status.handles.binary_search(handle).is_ok());
-        let by_serial = |serial: &&[u8; 16]| count(&|status| status.serials.binary_search(serial).is_ok());
-        Wishes {
-            handles: self.wishes.handles.iter().filter(by_handle).copied().collect(),
-            serials: self.wishes.serials.iter().filter(by_serial).copied().collect(),
-        }
+        self.wishes.drones.values().filter_map(wished).collect()
     }
 }

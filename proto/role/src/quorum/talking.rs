@@ -62,8 +62,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             list: statements.list.number(),
             statement: statements.quorum.is_some(),
             asks,
-            handles: statements.wishes.handles.iter().copied().collect(),
-            serials: statements.wishes.serials.iter().copied().collect(),
+            wishes: statements.wishes.drones.values().copied().collect(),
         };
         self.send(to, &QuorumMessage::Status(status));
     }

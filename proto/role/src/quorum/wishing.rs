@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{Handle, KgcId};
+use quiver_ainq::{KgcId, Revoked};
 use quiver_message::Message;
 use quiver_message::quorum::{MAX_BODY_LEN, QuorumMessage, QuorumProof};
 use quiver_quorum::QuorumSuite;
@@ -14,9 +14,9 @@ use crate::{Now, Offence};
 
 impl<S: QuorumSuite> QuorumNode<S> {
     /// The operator, or a proof, wants these revoked.
-    pub(super) fn wish(&mut self, now: Now, handles: &[Handle], serials: &[[u8; 16]]) {
+    pub(super) fn wish(&mut self, now: Now, drones: &[Revoked]) {
         let statements = &mut self.statements;
-        match statements.wishes.add(statements.list.list(), handles, serials) {
+        match statements.wishes.add(statements.list.list(), drones, now.unix) {
             Ok(false) => {}
             Ok(true) => {
                 self.persist_statements();
@@ -35,7 +35,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             Err(error) => return self.disprove(from, error.into()),
         };
         let core = &proof.first.core;
-        let known = self.statements.proofs.contains_key(&core.leader.handle());
+        let known = self.statements.proofs.contains_key(&core.leader.identity.serial);
         // Known long since: no curve arithmetic for it.
         if known || self.statements.list.names(&core.leader) {
             return;
@@ -45,11 +45,12 @@ impl<S: QuorumSuite> QuorumNode<S> {
             Err(error) => self.disprove(from, error.into()),
             Ok(leader) => {
                 let (name, handle) = (leader.identity.name.clone(), leader.handle());
+                let drone = Revoked::from(&leader.identity);
                 self.out.event(QuorumEvent::Equivocation { name, handle });
                 if self.statements.proofs.len() < MAX_PROOFS && bytes.len() <= MAX_BODY_LEN {
-                    self.statements.proofs.insert(handle, bytes.to_vec());
+                    self.statements.proofs.insert(drone.serial, bytes.to_vec());
                 }
-                self.wish(now, &[handle], &[]);
+                self.wish(now, &[drone]);
                 let message = QuorumMessage::Proof(QuorumProof { proof: bytes.to_vec() });
                 for kgc in self.config.charter.parameters().others(self.config.id) {
                     self.send(kgc, &message);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quiver_abke::Error as AbkeError;
 use quiver_abke::exchange::Hello;
-use quiver_ainq::{Error as AinqError, Label, RevocationList, Role};
+use quiver_ainq::{Error as AinqError, Label, RevocationList, Revoked, Role};
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::Writer;
 use quiver_message::{AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, Message, Reason};
@@ -117,7 +117,7 @@ fn drones_answer_only_leaders_of_the_group_that_are_not_revoked() {
     }
     let keypair = world.leader(7);
     let mut list = RevocationList::empty();
-    list.serials.push([7; 16]);
+    list.revoked.push(Revoked::unknown([7; 16]));
     let mut gate = world.gate_with(policy, keypair);
     let mut drone = world.applicant_knowing(&credential, Ledger::default(), list);
     let outcome = world.apply(&mut gate, &mut drone);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_abke::Error as AbkeError;
-use quiver_ainq::{RevocationList, StrategyKind};
+use quiver_ainq::{RevocationList, Revoked, StrategyKind};
 use quiver_message::Message;
 use quiver_role::admission::AdmissionError;
 use quiver_role::edge::Ending;
@@ -216,7 +216,7 @@ fn drone_shows_nothing_to_a_leader_that_the_kgc_revoked() {
     let serial = swarm.leader.as_ref().unwrap().keypair().unwrap().public().identity.serial;
     let mut list = RevocationList::empty();
     (list.number, list.issued, list.next_update) = (1, swarm.world.now().unix, u64::MAX);
-    list.serials.push(serial);
+    list.revoked.push(Revoked::unknown(serial));
     let list =
         swarm.world.master.sign_revocations(&swarm.world.deployment, list, &mut swarm.world.rng).unwrap();
     let drone = swarm.add_knowing(100, -50, false, Some(list.encode()));

@@ -209,7 +209,7 @@ impl Hostile {
         let secret = *gate.take_session(peer).unwrap().pairwise().expose();
         let mut said = Vec::new();
         let pseudonym = Pseudonym(admitted.unwrap());
-        said.push(Message::RevocationQuery(RevocationQuery { number: 0 }));
+        said.push(Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }));
         if let Some(number) = plan.tagged {
             said.extend([self.list(number), self.proof()]);
         }
@@ -217,7 +217,7 @@ impl Hostile {
         if let Some(number) = plan.tagged {
             said.extend([self.list(number), self.proof()]);
         }
-        said.push(Message::RevocationQuery(RevocationQuery { number: 0 }));
+        said.push(Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }));
         said.push(Message::Rekey(Rekey { header: self.spare_header(600), part: None }));
         for message in said {
             let bytes = message.encode(&self.world.deployment);

@@ -226,6 +226,7 @@ fn enrolment_and_revocation_go_on_beside_the_office() {
     let query =
         quiver_message::Message::<crate::world::S>::RevocationQuery(quiver_message::RevocationQuery {
             number: 0,
+            max_len: 0,
         });
     world.inject(Node::Drone(drone), Node::Centre, &query.encode(&world.deployment));
     world.revoke(drone);

@@ -38,7 +38,7 @@ fn office_without_a_kgc_answers_and_blames() {
     let mut world = World::new(2, &["orders"]);
     let mut office = world.office();
     let hello = Message::<S>::AttributeHello(AttributeHello { nonce: [1; 16] });
-    let query = Message::<S>::RevocationQuery(RevocationQuery { number: 0 });
+    let query = Message::<S>::RevocationQuery(RevocationQuery { number: 0, max_len: 0 });
     let now = world.now();
     let mut answers = Vec::new();
     for message in [hello, query] {

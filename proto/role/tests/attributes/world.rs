@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use quiver_ainq::{
-    AuthorityStatement, Deployment, DroneKeypair, Identity, MasterSecret, Name, Ristretto255, Role,
+    AuthorityStatement, Deployment, DroneKeypair, Identity, MasterSecret, Name, Revoked, Ristretto255, Role,
     SecretScalar, SecretValue, VerifiedAuthority,
 };
 use quiver_crypto::{Secret, Zeroizing};
@@ -232,8 +232,8 @@ impl World {
     }
 
     pub(crate) fn revoke(&mut self, drone: usize) {
-        let serials = vec![self.drones[drone].public.identity.serial];
-        self.order(CentreCommand::Kgc(KgcCommand::RevokeDrones { handles: vec![], serials }));
+        let revoked = vec![Revoked::from(&self.drones[drone].public.identity)];
+        self.order(CentreCommand::Kgc(KgcCommand::RevokeDrones(revoked)));
     }
 
     /// Keys of a drone that has enrolled.

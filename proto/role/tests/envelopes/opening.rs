@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_abe::envelope::EnvelopeError;
-use quiver_ainq::{Handle, Name};
+use quiver_ainq::{Name, Revoked};
 use quiver_message::{Envelope, Message};
 use quiver_role::{EdgeCommand, EdgeEvent, EnvelopeCommand, KgcCommand, LeaderCommand, LeaderEvent, Offence};
 
@@ -134,8 +134,8 @@ fn the_signature_of_a_revoked_drone_counts_no_more() {
     let (mut world, authority) = swarm(7, &["scout", "medic"]);
     let mallory = world.edges[0].machine.as_ref().unwrap().envelope_signer().unwrap();
     let public = quiver_abe::envelope::Signer::public(&mallory);
-    let handle: Handle = quiver_ainq::DronePublicKey::<S>::decode(&public).unwrap().handle();
-    world.rule(KgcCommand::RevokeDrones { handles: vec![handle], serials: vec![] });
+    let public = quiver_ainq::DronePublicKey::<S>::decode(&public).unwrap();
+    world.rule(KgcCommand::RevokeDrones(vec![Revoked::from(&public.identity)]));
     world.run(Duration::from_secs(120));
     world.command(0, EdgeCommand::Envelope(authority.seal("medic", b"trust me", true)));
     world.run(Duration::from_millis(500));

@@ -104,7 +104,7 @@ fn members_that_a_revoked_leader_led_far_ahead_are_brought_back() {
     world.part(&here, &there);
     world.run_until("the deputy's term", |world| world.follow(1, 0..3));
     let serial = world.leaders[0].token.token.statement.id;
-    world.rule(KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] });
+    world.rule(KgcCommand::RevokeDrones(vec![quiver_ainq::Revoked::unknown(serial)]));
     // What it opens, cut off from the rest, is far above what its deputy has opened.
     for _ in 0..2 {
         world.crash(Node::Leader(0));

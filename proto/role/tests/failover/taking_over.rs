@@ -1,5 +1,6 @@
 //! The leader is silent: a deputy opens a term, and the members follow.
 
+use quiver_ainq::Revoked;
 use std::time::Duration;
 
 use quiver_message::Message;
@@ -98,7 +99,7 @@ fn a_revoked_member_is_on_no_deputys_roster() {
     let mut world = World::grouped(5, 2, 3);
     let serial = world.edges[0].token.token.statement.id;
     world.part(&[Node::Kgc], &[Node::Leader(0)]);
-    world.rule(KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] });
+    world.rule(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
     world.run(Duration::from_secs(70));
     world.crash(Node::Leader(0));
     world.run_until("the others follow", |world| world.follow(1, [1, 2]));

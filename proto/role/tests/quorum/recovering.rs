@@ -7,7 +7,7 @@ use quiver_message::quorum::{Both, QuorumMessage, SecretBytes};
 use quiver_role::{QuorumCommand, QuorumEvent};
 
 use crate::generating::{check_keys, holdings};
-use crate::world::{Flight, Weather, World};
+use crate::world::{Flight, S, Weather, World};
 
 /// A disk is gone, and a new machine takes its place.
 fn lose(world: &mut World, id: KgcId) {
@@ -43,6 +43,25 @@ fn lost_shares_come_back_as_they_were() {
         world.command(2, QuorumCommand::Refresh);
         world.until("shares are refreshed", |world| world.all_hold(1));
         check_keys(&mut world);
+    }
+}
+
+#[test]
+fn member_that_knows_p_pub_takes_no_shares_of_another_key() {
+    let mut world = World::new(12, 3, 2);
+    world.generate();
+    let genuine = *world.node(1).deployment().unwrap().master();
+    let other = quiver_ainq::SecretScalar::<S>::generate(&mut world.rng).public();
+    for (pinned, taken) in [(other, false), (genuine, true)] {
+        lose(&mut world, 2);
+        let member = world.members.get_mut(&2).unwrap();
+        member.node = member.node.take().map(|node| node.with_master(pinned));
+        world.command(2, QuorumCommand::Recover);
+        helped_by(&mut world, &[1, 3], 2);
+        world.pass(Duration::from_secs(200));
+        let refused = QuorumEvent::Refused("members offer shares that are not this quorum's");
+        assert!(world.events(2).contains(&refused), "by the first");
+        assert_eq!(world.node(2).keys().is_some(), taken);
     }
 }
 

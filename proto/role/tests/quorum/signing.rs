@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quiver_ainq::{
-    AuthorityStatement, Batch, EquivocationProof, GroupContext, Handle, Header, Identity, KgcId, Leadership,
-    Name, Purpose, RevocationList, Role, Roster, SecretScalar, SecretValue, SignedAuthority,
+    AuthorityStatement, Batch, EquivocationProof, GroupContext, Header, Identity, KgcId, Leadership, Name,
+    Purpose, RevocationList, Revoked, Role, Roster, SecretScalar, SecretValue, SignedAuthority,
     SignedRevocationList, StrategyKind, Times, identity_statement,
 };
 use quiver_crypto::canonical::Writer;
@@ -19,10 +19,11 @@ use crate::generating::holdings;
 use crate::world::{Flight, S, START, VALIDITY, Weather, World};
 
 fn revoke(serials: &[u8]) -> QuorumCommand {
-    QuorumCommand::Revoke {
-        handles: Vec::new(),
-        serials: serials.iter().map(|serial| [*serial; 16]).collect(),
-    }
+    QuorumCommand::Revoke(unknown(serials))
+}
+
+fn unknown(serials: &[u8]) -> Vec<Revoked> {
+    serials.iter().map(|serial| Revoked::unknown([*serial; 16])).collect()
 }
 
 /// The newest list of a member, as anybody checks it.
@@ -38,7 +39,7 @@ fn list(world: &World, id: KgcId) -> RevocationList {
 }
 
 fn names(world: &World, serials: &[u8]) -> bool {
-    let all = |id: KgcId| serials.iter().all(|serial| list(world, id).serials.contains(&[*serial; 16]));
+    let all = |id: KgcId| serials.iter().all(|serial| list(world, id).names_serial(&[*serial; 16]));
     world.ids().into_iter().all(all)
 }
 
@@ -74,7 +75,7 @@ fn a_drone_is_revoked_as_soon_as_t_operators_want_it() {
     assert!(world.ids().iter().all(|id| list(&world, *id) == RevocationList::empty()), "two are not enough");
     world.command(5, revoke(&[7]));
     world.until("it is revoked", |world| names(world, &[7]));
-    assert_eq!(list(&world, 2).serials, [[7; 16]], "and nothing else");
+    assert_eq!(list(&world, 2).revoked, unknown(&[7]), "and nothing else");
     assert_eq!(world.node(1).view().wishes, 1);
     // What is named stays named.
     world.command_all(&revoke(&[3]));
@@ -134,7 +135,7 @@ fn a_list_is_renewed_before_it_is_stale() {
         world.pass(Duration::from_secs(3600));
     }
     let second = list(&world, 3);
-    assert_eq!((second.number, &second.serials), (first.number + 1, &first.serials));
+    assert_eq!((second.number, &second.revoked), (second.issued, &first.revoked));
     assert!(second.issued < first.next_update && second.next_update == second.issued + VALIDITY);
     assert!(world.ids().iter().all(|id| list(&world, *id) == second));
     check_lists(&world);
@@ -231,19 +232,18 @@ fn nobody_signs_what_its_own_state_does_not_bear_out() {
         number: known.number + 1,
         issued: now,
         next_update: now + VALIDITY,
-        handles: Vec::new(),
-        serials: vec![[1; 16], [2; 16]],
+        revoked: unknown(&[1, 2]),
     };
+    assert!(known.number >= START, "numbers have a floor in time");
     let cases = [
         (good.clone(), None),
         (RevocationList { number: known.number, ..good.clone() }, Some(Why::Superseded)),
-        (RevocationList { number: known.number + 5000, ..good.clone() }, Some(Why::Content)),
-        (RevocationList { serials: vec![[2; 16]], ..good.clone() }, Some(Why::Superseded)),
-        (RevocationList { serials: vec![[1; 16], [2; 16], [3; 16]], ..good.clone() }, Some(Why::NotApproved)),
-        (RevocationList { handles: vec![Handle([1; 32])], ..good.clone() }, Some(Why::NotApproved)),
+        (RevocationList { number: known.number + 50_000, ..good.clone() }, Some(Why::Content)),
+        (RevocationList { revoked: unknown(&[2]), ..good.clone() }, Some(Why::Superseded)),
+        (RevocationList { revoked: unknown(&[1, 2, 3]), ..good.clone() }, Some(Why::NotApproved)),
         (RevocationList { issued: now - 5000, ..good.clone() }, Some(Why::Times)),
         (RevocationList { next_update: now + 10 * VALIDITY, ..good.clone() }, Some(Why::Times)),
-        (RevocationList { serials: vec![[1; 16]], ..good.clone() }, Some(Why::Times)),
+        (RevocationList { revoked: unknown(&[1]), ..good.clone() }, Some(Why::Times)),
     ];
     for (list, expected) in cases {
         assert_eq!(answer(&mut world, 0, "revocation", list.encode()), expected, "{list:?}");
@@ -258,12 +258,87 @@ fn nobody_signs_what_its_own_state_does_not_bear_out() {
     assert_eq!(answer(&mut world, 0, "parameters", shares), Some(Why::NotApproved));
 }
 
+#[test]
+fn list_leaves_out_whose_identity_has_ended_and_nobody_else() {
+    use SignRefusalReason as Why;
+    let mut world = quorum(9, 3, 2);
+    let ends = |serial: u8, not_after| Revoked { serial: [serial; 16], not_after, leader: false };
+    let (soon, later) = (ends(1, START + 1000), ends(2, START + 900_000));
+    world.command_all(&QuorumCommand::Revoke(vec![soon, later]));
+    world.until("they are revoked", |world| names(world, &[1, 2]));
+    assert_eq!(list(&world, 1).revoked, [soon, later]);
+    let proposed = |world: &World, revoked: &[Revoked]| {
+        let now = START + world.clock.as_secs();
+        let (number, next_update) = (list(world, 1).number + 900, now + VALIDITY);
+        let mut list = RevocationList { number, issued: now, next_update, revoked: revoked.to_vec() };
+        list.sort();
+        list.encode()
+    };
+    world.command(1, revoke(&[3]));
+    let third = Revoked::unknown([3; 16]);
+    for (revoked, why) in [
+        (vec![soon, later, third], None),
+        (vec![later, third], Some(Why::Superseded)),
+        (vec![soon, third], Some(Why::Superseded)),
+        (vec![ends(1, START + 999), later, third], Some(Why::Superseded)),
+        // Neither for ever nor to boards without its operator's word.
+        (vec![ends(1, u64::MAX), later, third], Some(Why::NotApproved)),
+        (vec![Revoked { leader: true, ..soon }, later, third], Some(Why::NotApproved)),
+        // Nor for less than its operator wants.
+        (vec![soon, later, ends(3, u64::MAX)], Some(Why::NotApproved)),
+        (vec![soon, later, Revoked { not_after: START, ..third }], Some(Why::NotApproved)),
+    ] {
+        let body = proposed(&world, &revoked);
+        assert_eq!(answer(&mut world, 0, "revocation", body), why, "{revoked:?}");
+    }
+    for _ in 0..40 {
+        world.pass(Duration::from_secs(3600));
+    }
+    let renewed = list(&world, 1);
+    assert_eq!(renewed.revoked, [later], "renewed without the one that ended");
+    assert!(world.ids().iter().all(|id| list(&world, *id) == renewed));
+    check_lists(&world);
+}
+
+#[test]
+fn drone_is_revoked_for_as_long_and_told_to_as_many_as_any_of_those_who_want_it_knows() {
+    let mut world = quorum(10, 3, 2);
+    let edge = Revoked { serial: [1; 16], not_after: START + 900_000, leader: false };
+    world.command(1, QuorumCommand::Revoke(vec![edge]));
+    world.command(2, QuorumCommand::Revoke(vec![Revoked { leader: true, not_after: START + 5, ..edge }]));
+    world.until("it is revoked", |world| names(world, &[1]));
+    assert_eq!(list(&world, 3).revoked, [Revoked { leader: true, ..edge }]);
+    // Who had wished nothing wishes nothing more.
+    world.command(3, revoke(&[1]));
+    assert!(world.ids().iter().all(|id| world.node(*id).view().wishes == 0));
+}
+
+#[test]
+fn list_held_by_a_stranger_is_taken_if_the_quorum_signed_it() {
+    let mut world = quorum(11, 3, 2);
+    world.command_all(&revoke(&[1]));
+    world.until("it is revoked", |world| names(world, &[1]));
+    let held = world.node(1).signed_revocations().unwrap().to_vec();
+    let mut other = quorum(12, 3, 2);
+    other.command(1, QuorumCommand::TakeRevocations(held.clone()));
+    assert_eq!(list(&other, 1).number, 0, "another quorum's");
+    let records = world.members.get_mut(&3).map(|member| member.records.clone()).unwrap();
+    world.kill(3);
+    let member = world.members.get_mut(&3).unwrap();
+    member.records = records.into_iter().filter(|(kind, _)| *kind < 2).collect();
+    [1, 2].into_iter().for_each(|id| world.kill(id));
+    world.start(3);
+    assert_eq!(list(&world, 3).number, 0);
+    world.command(3, QuorumCommand::TakeRevocations(held));
+    assert!(list(&world, 3).names_serial(&[1; 16]));
+}
+
 fn about(world: &mut World, kind: &str, name: Name, parameters: Vec<u8>) -> AuthorityStatement<S> {
     AuthorityStatement {
         kind: Name::new(kind).unwrap(),
         name,
-        scheme: Name::new("boneh-franklin").unwrap(),
-        delivery: SecretScalar::<S>::generate(&mut world.rng).public(),
+        scheme: Name::new("bf-fullident-bls12381").unwrap(),
+        delivery: *world.node(1).deployment().unwrap().master(),
         schema: Vec::new(),
         parameters,
     }
@@ -289,8 +364,12 @@ fn parameters_need_t_operators_but_a_members_own_part_in_ibe_does_not() {
     assert_eq!(body, statement.body());
     let authority = SignedAuthority::new(statement, signature).unwrap();
     assert!(authority.verify(world.node(1).deployment().unwrap()).is_ok());
-    // Neither another's part, nor other shares, nor another kind.
+    // Neither another's part, nor other shares, nor another kind, scheme or delivery point.
+    let own = about(&mut world, "ibe", ibe_name(2).unwrap(), shares.clone());
+    let delivery = SecretScalar::<S>::generate(&mut world.rng).public();
     let wrong = [
+        AuthorityStatement { scheme: Name::new("boneh-franklin").unwrap(), ..own.clone() },
+        AuthorityStatement { delivery, ..own },
         about(&mut world, "ibe", ibe_name(3).unwrap(), shares.clone()),
         about(&mut world, "ibe", ibe_name(2).unwrap(), shares[1..].to_vec()),
         about(&mut world, "abe", Name::new("orders").unwrap(), shares),
@@ -336,7 +415,7 @@ fn policies_of_admission_need_t_operators_and_are_signed_as_nothing_else() {
 }
 
 /// A leader's key under the quorum's, issued by t members.
-fn two_headers(world: &mut World) -> (Handle, [Header<S>; 2]) {
+fn two_headers(world: &mut World) -> ([u8; 16], [Header<S>; 2]) {
     let keys = holdings(world);
     let deployment = world.node(1).deployment().unwrap().clone();
     let name = |text: &str| Name::new(text).unwrap();
@@ -382,13 +461,13 @@ fn two_headers(world: &mut World) -> (Handle, [Header<S>; 2]) {
         .unwrap();
         leadership.rekey(&leader, Batch::default(), &times, &mut world.rng).unwrap().header
     };
-    (leader.public().handle(), [header(), header()])
+    (leader.public().identity.serial, [header(), header()])
 }
 
 #[test]
 fn a_proof_of_equivocation_revokes_without_any_operator() {
     let mut world = quorum(8, 3, 2);
-    let (handle, [first, second]) = two_headers(&mut world);
+    let (serial, [first, second]) = two_headers(&mut world);
     let deployment = world.node(1).deployment().unwrap().clone();
     let encode = |first: &Header<S>, second: &Header<S>| {
         let proof = EquivocationProof { first: first.clone(), second: second.clone() };
@@ -399,7 +478,7 @@ fn a_proof_of_equivocation_revokes_without_any_operator() {
     assert!(world.ids().iter().all(|id| list(&world, *id).number == 0), "one header proves nothing");
     world.command(2, QuorumCommand::Prove(encode(&first, &second)));
     world.until("the leader is revoked", |world| {
-        world.ids().iter().all(|id| list(world, *id).names_handle(&handle))
+        world.ids().iter().all(|id| list(world, *id).names_serial(&serial))
     });
     check_lists(&world);
 }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use quiver_ainq::{
-    AuthorityStatement, Deployment, DroneKeypair, Identity, MasterSecret, Name, RevocationList, Ristretto255,
-    Role, SecretValue,
+    AuthorityStatement, Deployment, DroneKeypair, Identity, MasterSecret, Name, RevocationList, Revoked,
+    Ristretto255, Role, SecretValue,
 };
 use quiver_crypto::Secret;
 use quiver_ibe::{Condition, Dealing, MasterShare, PublicShares};
@@ -236,10 +236,9 @@ impl World {
     }
 
     pub(crate) fn revoke(&mut self, drone: usize) {
-        let serials = vec![self.drones[drone].public.identity.serial];
+        let revoked = vec![Revoked::from(&self.drones[drone].public.identity)];
         let now = self.now().unix;
-        let list =
-            RevocationList { number: 1, issued: now, next_update: now + 86_400, serials, handles: vec![] };
+        let list = RevocationList { number: 1, issued: now, next_update: now + 86_400, revoked };
         let signed = self.master.sign_revocations(&self.deployment, list, &mut self.rng).unwrap();
         for centre in self.kgcs.values_mut() {
             centre.office.offer_revocations(&signed.encode()).unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Name, OperatorSecretKey, Role, TokenGrant};
+use quiver_ainq::{Name, OperatorSecretKey, Revoked, Role, TokenGrant};
 use quiver_role::{EdgeEvent, KgcCommand, KgcEvent, KgcRecord, Reason};
 
 use crate::world::{EPOCH_START, GROUP, Node, S, World, copy};
@@ -102,7 +102,7 @@ fn a_name_is_held_by_one_drone_until_it_is_revoked() {
     world.run(Duration::from_secs(5));
     assert_eq!(refused(&world, second).first(), Some(&Reason::NameTaken));
     let serial = world.edges[first].token.token.statement.id;
-    world.rule(KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] });
+    world.rule(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
     world.crash(Node::Kgc);
     world.start_kgc();
     world.run_until("the successor is in", |world| world.synced(second));

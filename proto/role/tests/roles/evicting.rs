@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::Name;
+use quiver_ainq::{Name, Revoked};
 use quiver_role::{EdgeCommand, EdgeEvent, KgcCommand, LeaderCommand, LeaderEvent, Reason};
 
 use crate::world::{GROUP, Node, World};
@@ -46,21 +46,25 @@ fn evicting_a_stranger_says_so() {
 fn a_revoked_member_is_put_out_blocked_and_everybody_learns_the_list() {
     let mut world = World::grouped(4, 4);
     let serial = world.edges[2].token.token.statement.id;
-    world.rule(KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] });
+    world.rule(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
     world.run(Duration::from_secs(5));
     assert!(world.agree([0, 1, 3]));
     assert_ne!(world.key(2), Some(world.leader_key()));
     assert!(world.blocked.contains(&(Node::Leader, Node::Edge(2))));
     for edge in [0, 1, 3] {
-        assert!(world.edges[edge].events.contains(&EdgeEvent::RevocationList { number: 1 }), "edge {edge}");
+        assert!(heard_of_list(&world.edges[edge].events), "edge {edge}");
     }
+}
+
+fn heard_of_list(events: &[EdgeEvent]) -> bool {
+    events.iter().any(|event| matches!(event, EdgeEvent::RevocationList { .. }))
 }
 
 #[test]
 fn a_revoked_leader_leads_nobody() {
     let mut world = World::grouped(5, 3);
     let serial = world.leader_token.token.statement.id;
-    world.rule(KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] });
+    world.rule(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
     let list = world.kgc_records.iter().rev().find_map(|record| match record {
         quiver_role::KgcRecord::RevocationList { list, .. } => Some(list.clone()),
         _ => None,
@@ -98,4 +102,32 @@ fn a_drone_without_the_group_in_its_identity_needs_the_operators_word() {
     assert!(!world.synced(guest));
     world.lead(LeaderCommand::Allow(serial));
     world.run_until("let in", |world| world.synced(guest));
+}
+
+#[test]
+fn edge_joins_nobody_under_a_stale_list_where_that_is_refused() {
+    let mut world = World::grouped(31, 2);
+    world.rule(KgcCommand::RevokeDrones(vec![Revoked::unknown([0xaa; 16])]));
+    world.run(Duration::from_secs(65));
+    world.lead(LeaderCommand::Rekey);
+    world.run(Duration::from_secs(5));
+    assert!([0, 1].iter().all(|edge| heard_of_list(&world.edges[*edge].events)));
+    world.crash(Node::Kgc);
+    let edge = &mut world.edges[0];
+    edge.machine = edge.machine.take().map(quiver_role::Edge::with_stale_lists_refused);
+    world.skew += 2 * 86_400;
+    for edge in [0, 1] {
+        world.command(edge, EdgeCommand::Leave);
+    }
+    world.run(Duration::from_secs(60));
+    for edge in [0, 1] {
+        world.command(edge, EdgeCommand::Join(Name::new(GROUP).unwrap()));
+    }
+    world.run(Duration::from_secs(60));
+    assert!(world.synced(1) && !world.synced(0));
+    assert!(world.edges[0].events.contains(&EdgeEvent::RevocationsStale));
+    // Once the KGC is back and has signed another, the leader has it, and who asks the leader.
+    world.start_kgc();
+    world.run(Duration::from_secs(600));
+    assert!(world.synced(0) && world.agree([0, 1]));
 }

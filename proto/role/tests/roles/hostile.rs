@@ -85,7 +85,7 @@ fn garbage_is_blamed_and_stops_nobody() {
     let foreign = other.recorded.last().unwrap().bytes.clone();
     let empty = Vec::new();
     let huge = vec![0x42; quiver_role::MAX_MESSAGE_LEN + 1];
-    let valid = Message::<S>::RevocationQuery(quiver_message::RevocationQuery { number: 0 });
+    let valid = Message::<S>::RevocationQuery(quiver_message::RevocationQuery { number: 0, max_len: 0 });
     let mut padded = valid.encode(&world.deployment);
     padded.extend([0xf8, 0x07, 0x01]);
     for bytes in [&foreign, &empty, &huge, &padded, &vec![0xff; 100]] {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use quiver_ainq::{
     Delta, Deployment, DroneKeypair, DronePublicKey, Element, Entry, Epoch, EquivocationProof, Error, Header,
     HeaderCore, Identity, Kind, Label, MasterSecret, Name, PairContext, Part, PathMessage, RevocationList,
-    Role, SecretValue, SlotSet, StrategyKind, Suite,
+    Revoked, Role, SecretValue, SlotSet, StrategyKind, Suite,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Secret, aead, extract, prf};
@@ -697,8 +697,9 @@ impl Lair {
                 self.say(&Message::SpareAck(SpareAck { q, tag }));
             }
             Act::List { number, names_leader } => {
-                let serials = if names_leader { vec![self.keys[1].public().identity.serial] } else { vec![] };
-                let list = RevocationList { number, issued: 1, next_update: 2, handles: vec![], serials };
+                let leader = Revoked::from(&self.keys[1].public().identity);
+                let revoked = if names_leader { vec![leader] } else { vec![] };
+                let list = RevocationList { number, issued: 1, next_update: 2, revoked };
                 let signed = self.master.sign_revocations(&self.deployment, list, &mut self.rng).unwrap();
                 let list = quiver_message::RevocationList { list: signed.encode() };
                 self.say(&Message::RevocationList(list));

@@ -1,5 +1,6 @@
 //! Nobody is stranded, and nobody stays who may not: odd orders of events, memory that was rolled back, clocks.
 
+use quiver_ainq::Revoked;
 use std::time::Duration;
 
 use quiver_message::Message;
@@ -13,10 +14,11 @@ fn a_drone_revoked_while_it_waits_is_not_let_in() {
     let late = world.add_edge("late");
     world.run_until("asked", |w| w.leader.as_ref().unwrap().status().pending_joins == 1);
     let serial = world.edges[late].token.token.statement.id;
-    world.rule(KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] });
+    world.rule(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
     world.run(Duration::from_secs(60));
     let in_it = world.leader.as_ref().unwrap().members().any(|(_, n)| n.as_str() == "late");
-    assert_eq!(world.leader.as_ref().unwrap().status().revocation_number, 1);
+    let held = world.leader.as_ref().unwrap().status().revocation_number;
+    assert_eq!(held, world.kgc.as_ref().unwrap().revocation_number());
     assert!(!in_it && world.key(late) != Some(world.leader_key()), "a revoked drone is a member");
 }
 
@@ -26,12 +28,13 @@ fn a_crash_after_the_list_is_durable_keeps_no_revoked_member() {
     let serial = world.edges[2].token.token.statement.id;
     world.run(Duration::from_secs(2));
     world.doom = Some((Node::Leader, 1));
-    world.rule(KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] });
+    world.rule(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
     world.run(Duration::from_secs(1));
     assert!(world.leader.is_none());
     world.start_leader();
     world.run(Duration::from_secs(120));
-    assert_eq!(world.leader.as_ref().unwrap().status().revocation_number, 1);
+    let held = world.leader.as_ref().unwrap().status().revocation_number;
+    assert_eq!(held, world.kgc.as_ref().unwrap().revocation_number());
     assert_ne!(world.key(2), Some(world.leader_key()), "the revoked member holds the new term's key");
 }
 
@@ -144,7 +147,7 @@ fn two_keys_of_one_identity_in_one_batch_are_noticed() {
 fn an_edge_of_a_revoked_leader_looks_for_another() {
     let mut world = World::grouped(16, 1);
     let serial = world.leader_token.token.statement.id;
-    world.rule(KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] });
+    world.rule(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
     let list = world
         .kgc_records
         .iter()

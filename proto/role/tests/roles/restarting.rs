@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::StrategyKind;
+use quiver_ainq::{Revoked, StrategyKind};
 use quiver_message::Message;
 use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand};
 
@@ -150,7 +150,7 @@ fn an_edge_that_lost_its_state_needs_a_new_token() {
 fn a_kgc_does_not_start_without_a_revocation_list_that_it_stored() {
     let mut world = World::grouped(10, 1);
     let serial = world.edges[0].token.token.statement.id;
-    world.rule(quiver_role::KgcCommand::RevokeDrones { handles: vec![], serials: vec![serial] });
+    world.rule(quiver_role::KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
     let mut other = World::new(11);
     let foreign = other.restart_kgc_with(world.kgc_records.clone());
     assert!(foreign.is_err());

@@ -17,7 +17,7 @@ fn sent_since(world: &World, before: usize, kind: impl Fn(&Message<S>) -> bool) 
 /// A group all of whose members hold a revocation list.
 fn with_revocations(seed: u64, members: usize) -> World {
     let mut world = World::grouped(seed, members);
-    world.rule(KgcCommand::RevokeDrones { handles: Vec::new(), serials: vec![[77; 16]] });
+    world.rule(KgcCommand::RevokeDrones(vec![quiver_ainq::Revoked::unknown([77; 16])]));
     world.run(Duration::from_secs(120));
     world.lead(LeaderCommand::Rekey);
     world.run(Duration::from_secs(5));
@@ -27,7 +27,8 @@ fn with_revocations(seed: u64, members: usize) -> World {
 #[test]
 fn revocation_query_published_to_the_group_is_answered_by_nobody() {
     let mut world = with_revocations(31, 6);
-    let query = Message::<S>::RevocationQuery(RevocationQuery { number: 0 }).encode(&world.deployment);
+    let query =
+        Message::<S>::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }).encode(&world.deployment);
     let before = world.recorded.len();
     for _ in 0..10 {
         world.publish(Node::Edge(0), &query);
@@ -39,7 +40,8 @@ fn revocation_query_published_to_the_group_is_answered_by_nobody() {
 #[test]
 fn revocation_list_is_sent_to_a_peer_that_asks_for_it_again_and_again_only_seldom() {
     let mut world = with_revocations(32, 2);
-    let query = Message::<S>::RevocationQuery(RevocationQuery { number: 0 }).encode(&world.deployment);
+    let query =
+        Message::<S>::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }).encode(&world.deployment);
     for to in [Node::Leader, Node::Kgc, Node::Edge(1)] {
         let before = world.recorded.len();
         for _ in 0..100 {

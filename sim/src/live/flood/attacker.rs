@@ -125,7 +125,7 @@ impl<S: Suite> Arms<S> {
             .map_err(|source| SimError::Protocol { what: "key of an attacker", source })?;
         let spare = SparePair::generate(1, rng).statement(&keypair, &deployment, &group, rng);
         let signature = keypair.sign(&deployment, Label::Join, b"something else", rng);
-        let query = Message::RevocationQuery(RevocationQuery { number: 0 }).encode(&deployment);
+        let query = Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }).encode(&deployment);
         let mut frame = Frame {
             slot: 0,
             boot_no: u32::MAX,

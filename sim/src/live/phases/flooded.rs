@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::Suite;
+use quiver_ainq::{Revoked, Suite};
 use quiver_role::KgcCommand;
 use quiver_role::LeaderCommand;
 use quiver_role::attributes::CentreCommand;
@@ -54,9 +54,9 @@ impl<S: Suite> Run<'_, S> {
 
     /// Serials that no drone has: a list like that of an old deployment.
     async fn revoke_some(&self) -> Step {
-        let serials = (0..REVOKED).map(|number| [number; 16]).collect();
+        let revoked = (0..REVOKED).map(|number| Revoked::unknown([number; 16]));
         for kgc in &self.world.kgcs {
-            let command = KgcCommand::RevokeDrones { handles: Vec::new(), serials: Vec::clone(&serials) };
+            let command = KgcCommand::RevokeDrones(revoked.clone().collect());
             kgc.command(CentreCommand::Kgc(command)).await?;
         }
         Ok(())

@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(encoded(Message::Ack(ack)), Kind::Ack);
         assert_eq!(encoded(Message::EnrolHello(EnrolHello { nonce: [0; 16] })), Kind::Other);
         // The tags of fields from 16 on take two octets.
-        assert_eq!(encoded(Message::RevocationQuery(RevocationQuery { number: 3 })), Kind::Other);
+        assert_eq!(encoded(Message::RevocationQuery(RevocationQuery { number: 3, max_len: 0 })), Kind::Other);
         assert_eq!((kind(&[]), kind(&[0; 10])), (Kind::Other, Kind::Other));
         let mut group = vec![0; HEAD];
         group.extend([0x9a, 0x01]);

@@ -40,7 +40,7 @@ impl<S: Suite> Invariants<S> {
                     *epoch
                 }
                 NodeEvent::Kgc(KgcEvent::RevocationListWanted(list)) => {
-                    self.contradiction.wanted |= list.serials.contains(&World::<S>::doubled_serial());
+                    self.contradiction.wanted |= list.names_serial(&World::<S>::doubled_serial());
                     continue;
                 }
                 NodeEvent::Kgc(KgcEvent::Equivocation { .. }) => {
@@ -97,7 +97,7 @@ impl<S: Suite> Invariants<S> {
         let names = |bytes: &[u8]| {
             let list = SignedRevocationList::<S>::decode(bytes).ok()?;
             let list = list.verify(world.fleet().deployment()).ok()?;
-            Some(list.serials.contains(&World::<S>::doubled_serial()))
+            Some(list.names_serial(&World::<S>::doubled_serial()))
         };
         let listed = (1..=world.kgc_count())
             .filter_map(|kgc| names(world.kgc(kgc)?.signed_revocations()?))

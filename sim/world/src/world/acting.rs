@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Name, Suite};
+use quiver_ainq::{Name, Revoked, Suite};
 use quiver_role::release::ReleaseCommand;
 use quiver_role::{EdgeCommand, KgcCommand, LeaderCommand};
 
@@ -105,8 +105,8 @@ impl<S: Suite> World<S> {
             }
             Action::Rekey => turns.extend(self.tell_leaders(&LeaderCommand::Rekey, "re-key")),
             Action::Revoke(edge) => {
-                let serials = vec![self.fleet.token(Node::Edge(*edge)).token.statement.id];
-                let command = KgcCommand::RevokeDrones { handles: Vec::new(), serials };
+                let serial = self.fleet.token(Node::Edge(*edge)).token.statement.id;
+                let command = KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]);
                 turns.extend(self.tell_kgcs(&CentreCommand::Kgc(command), "revoke"));
                 // Who is revoked gets no credentials either.
                 self.certify(*edge, None, turns);

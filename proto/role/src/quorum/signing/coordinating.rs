@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{KgcId, Purpose};
+use quiver_ainq::{KgcId, MAX_REVOCATION_LIST_LEN, Purpose, StatementSignature};
 use quiver_message::quorum::{
     MAX_BODY_LEN, QuorumMessage, SignCommitment, SignPackage, SignProposal, SignRefusal, SignRefusalReason,
     SignShare, SignerCommitment, SigningSession,
@@ -77,7 +77,9 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     fn propose(&mut self, now: Now, purpose: Purpose, body: Vec<u8>, rng: &mut dyn CryptoRngCore) {
         let Some(version) = self.keys.as_ref().map(|keys| keys.version()) else { return };
-        if body.len() > MAX_BODY_LEN {
+        let signed_len = body.len() + StatementSignature::<S>::LEN;
+        let too_long = purpose == Purpose::Revocation && signed_len > MAX_REVOCATION_LIST_LEN;
+        if body.len() > MAX_BODY_LEN || too_long {
             return self.out.event(QuorumEvent::TooMany);
         }
         let own = self.config.id;
@@ -214,7 +216,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let promised =
             attempt.signing.as_ref().is_some_and(|(package, _)| package.commitments().contains_key(&from));
         // Nobody may drive numbers up further than the rules allow.
-        let highest = refusal.number.min(known.saturating_add(MAX_AHEAD - 1));
+        let highest = refusal.number.min(known.max(now.unix).saturating_add(MAX_AHEAD - 1));
         self.signing.highest = self.signing.highest.max(highest);
         if promised {
             // It may have restarted, or signed another list since.

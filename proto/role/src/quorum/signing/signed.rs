@@ -9,6 +9,7 @@ use quiver_crypto::canonical::Reader;
 use quiver_message::quorum::{MAX_BODY_LEN, QuorumMessage, SignedStatement};
 use quiver_quorum::QuorumSuite;
 
+use super::statement;
 use crate::quorum::interface::{purpose, tag};
 use crate::quorum::{QuorumEvent, QuorumNode, QuorumRecord};
 use crate::{Now, Offence};
@@ -35,7 +36,9 @@ impl<S: QuorumSuite> QuorumNode<S> {
         signature: &StatementSignature<S>,
     ) {
         let Some(deployment) = self.deployment.clone() else { return };
-        if let Err(error) = signature.verify(&deployment, purpose, &body) {
+        let verified = statement(purpose, &body)
+            .and_then(|statement| signature.verify(&deployment, purpose, &statement));
+        if let Err(error) = verified {
             return from.map_or((), |from| self.blame(from, Offence::Protocol(error)));
         }
         match purpose {
@@ -85,17 +88,22 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let Some(status) = self.statements.heard.get(&to) else { return };
         let (list, has_statement, keys) = (status.list, status.statement, status.keys);
         let proofs = self.statements.proofs.iter();
-        let unknown = |handle: &quiver_ainq::Handle| status.handles.binary_search(handle).is_err();
+        let unknown =
+            |serial: &[u8; 16]| status.wishes.binary_search_by_key(serial, |wish| wish.serial).is_err();
         let proofs: Vec<_> =
-            proofs.filter(|(handle, _)| unknown(handle)).map(|(_, proof)| proof.clone()).collect();
+            proofs.filter(|(serial, _)| unknown(serial)).map(|(_, proof)| proof.clone()).collect();
         let newer = self.statements.list.number() > list;
-        let list = self.statements.list.signed_bytes().filter(|_| newer).map(<[u8]>::to_vec);
+        let list = self.statements.list.newest().filter(|_| newer);
+        let list = list.map(|list| (Purpose::Revocation, list.encode(), list.signature().encode()));
         let ours = self.keys.as_ref().map(|keys| keys.digest());
         let lacks = !has_statement && keys.is_some() && keys == ours;
         let statement = self.statements.quorum.as_ref().filter(|_| lacks).cloned();
-        for (purpose, signed) in [(Purpose::Revocation, list), (Purpose::Quorum, statement)] {
-            if let Some(message) = signed.and_then(|signed| statement_message(purpose, &signed)) {
-                self.send(to, &message);
+        let statement = statement.and_then(|signed| parts(&signed));
+        let statement = statement.map(|(body, signature)| (Purpose::Quorum, body, signature));
+        for (purpose, body, signature) in list.into_iter().chain(statement) {
+            if let Some(purpose) = tag(purpose) {
+                let message = SignedStatement { purpose, body, signature };
+                self.send(to, &QuorumMessage::SignedStatement(message));
             }
         }
         for proof in proofs {
@@ -104,10 +112,9 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 }
 
-/// A signed list, and a quorum's statement, are encoded alike: `lp(body)`, then the signature.
-fn statement_message(purpose: Purpose, signed: &[u8]) -> Option<QuorumMessage> {
+/// A quorum's statement is encoded as `lp(body)`, then the signature.
+fn parts(signed: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut reader = Reader::new(signed);
     let body = reader.lp(MAX_BODY_LEN).ok()?.to_vec();
-    let signature = reader.take(reader.remaining()).ok()?.to_vec();
-    Some(QuorumMessage::SignedStatement(SignedStatement { purpose: tag(purpose)?, body, signature }))
+    Some((body, reader.take(reader.remaining()).ok()?.to_vec()))
 }

@@ -37,11 +37,14 @@ impl<S: Suite> World<S> {
         let mut rng = seeds::generator(self.setup.seed ^ pick, Player::Adversary);
         match what {
             Forgery::RevocationQuery => {
-                self.publish(by, self.encoded(&Message::RevocationQuery(RevocationQuery { number: 0 })));
+                self.publish(
+                    by,
+                    self.encoded(&Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 })),
+                );
                 for _ in 0..QUESTIONS {
                     self.ask_leaders(
                         by,
-                        self.encoded(&Message::RevocationQuery(RevocationQuery { number: 0 })),
+                        self.encoded(&Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 })),
                     );
                 }
             }
