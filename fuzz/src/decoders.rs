@@ -2,10 +2,10 @@
 //! hashed or signed has two encodings; and using it must not panic. Both suites are fed with the same bytes.
 
 use quiver_ainq::{
-    Bls12381G1, DroneKeypair, DronePublicKey, EnrolmentRequest, Entry, Epoch, Error, Handle, Header, Identity,
-    IssuedToken, MasterSecret, Membership, OperatorPublicKey, OperatorSecretKey, Part, PendingEnrolment,
-    Ratchet, RevocationList, Ristretto255, SchnorrSignature, SealedReply, SecretValue, Signature,
-    SignedRevocationList, SlotSet, SparePair, StatementSignature, Token, TokenStatement,
+    Bls12381G1, DroneKeypair, DronePublicKey, EnrolmentRequest, Entry, Epoch, Error, Handle, Header,
+    Identity, IssuedToken, MasterSecret, Membership, OperatorPublicKey, OperatorSecretKey, Part,
+    PendingEnrolment, Ratchet, RevocationList, Ristretto255, SchnorrSignature, SealedReply, SecretValue,
+    Signature, SignedRevocationList, SlotSet, SparePair, StatementSignature, Token, TokenStatement,
     UnverifiedPartialKey,
 };
 use quiver_crypto::canonical::{Reader, Writer};
@@ -178,7 +178,11 @@ fn revocation_lists<S: Staged>(bytes: &[u8]) {
     let list = canonical(bytes, SignedRevocationList::<S>::decode(bytes), SignedRevocationList::encode);
     if let Some(verified) = list.and_then(|list| list.verify(&scene.deployment).ok()) {
         let honest = scene.honest().list.as_slice();
-        let signed = if verified.is_whole() { verified.bytes() == honest } else { honest.starts_with(verified.bytes()) };
+        let signed = if verified.is_whole() {
+            verified.bytes() == honest
+        } else {
+            honest.starts_with(verified.bytes())
+        };
         assert!(signed, "a list that no KGC signed");
         assert!(verified.names_serial(&[7; 16]));
     }

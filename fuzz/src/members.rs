@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use arbitrary::Unstructured;
-use quiver_ainq::{Revoked, KgcId, Ristretto255};
+use quiver_ainq::{KgcId, Revoked, Ristretto255};
 use quiver_message::QuorumMessage;
 use quiver_quorum::PublicShares;
 use quiver_role::quorum::{Charter, Ibe};

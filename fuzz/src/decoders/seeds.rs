@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use quiver_ainq::{Revoked, 
+use quiver_ainq::{
     Batch, Bls12381G1, Entry, GroupContext, Handle, Header, Identity, Join, Label, Leadership, Membership,
-    Part, RevocationList, Ristretto255, Role, Roster, SecretScalar, SlotSet, SparePair, StrategyKind, Suite,
-    Times,
+    Part, RevocationList, Revoked, Ristretto255, Role, Roster, SecretScalar, SlotSet, SparePair,
+    StrategyKind, Suite, Times,
 };
 use quiver_crypto::canonical::Writer;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use arbitrary::Unstructured;
-use quiver_ainq::{Revoked, Epoch, Handle, MasterSecret, Name, Role, StrategyKind};
+use quiver_ainq::{Epoch, Handle, MasterSecret, Name, Revoked, Role, StrategyKind};
 use quiver_crypto::Secret;
 use quiver_role::edge::{EdgeTiming, RestoreError};
 use quiver_role::leader::LeaderTiming;
