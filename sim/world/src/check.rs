@@ -19,11 +19,12 @@ use quiver_role::leader::LeaderTiming;
 pub use self::generate::{Beginning, Plan};
 pub use self::shrink::shrink;
 pub use self::story::story;
-use crate::admission::{FENCE, Rules};
+use crate::admission::{FENCE, Rules, told_apart};
 use crate::drive::Sabotage;
 use crate::node::Row;
 use crate::{
-    Action, Disks, InsecureToy, Invariants, Nobody, Node, Setup, Violation, Witness, World, WorldError,
+    Action, Disks, InsecureToy, Invariant, Invariants, Nobody, Node, Setup, Violation, Witness, World,
+    WorldError,
 };
 use crate::{Turn, bound};
 
@@ -163,14 +164,25 @@ impl<S: QuorumSuite> Base<S> {
         let mut world = self.world(plan)?;
         let mut invariants = Invariants::new(&world, true);
         let convergence = play(&mut world, plan, &mut invariants);
+        let mut violation = invariants.violations().first().cloned();
+        if violation.is_none() && self.setup.admission {
+            violation = unlinkable::<S>(plan.seed)?;
+        }
         Ok(Outcome {
-            violation: invariants.violations().first().cloned(),
+            violation,
             turns: world.turns(),
             epochs: invariants.epochs(),
             checks: invariants.checks(),
             convergence,
         })
     }
+}
+
+/// Whether a leader that tries to tells two memberships of one drone from those of two.
+fn unlinkable<S: Suite>(seed: u64) -> Result<Option<Violation>, WorldError> {
+    let told = told_apart::<S>(seed).map_err(|error| WorldError::Admission(error.to_string()))?;
+    let (invariant, at, node) = (Invariant::Unlinkability, Duration::ZERO, None);
+    Ok(told.map(|detail| Violation { invariant, at, node, detail }))
 }
 
 /// Something that looks on and knows who is missing.
@@ -315,8 +327,10 @@ impl<S: QuorumSuite> Base<S> {
             let outcome = self.live(shorter)?;
             Ok(outcome.violation.is_some_and(|found| found.invariant == violation.invariant))
         })?;
-        let (violation, story) = story(self, &plan)?;
-        Ok(violation.map(|violation| Failure { seed, violation, planned, plan, story }))
+        let (found, story) = story(self, &plan)?;
+        // What does not happen in the world has no story.
+        let violation = found.unwrap_or(violation);
+        Ok(Some(Failure { seed, violation, planned, plan, story }))
     }
 }
 

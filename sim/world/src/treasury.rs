@@ -142,6 +142,11 @@ impl Alone {
         Self(MasterSecret::<S>::generate(rng).encode())
     }
 
+    /// With this secret.
+    pub fn of<S: Suite>(secret: &MasterSecret<S>) -> Self {
+        Self(secret.encode())
+    }
+
     fn secret<S: Suite>(&self) -> MasterSecret<S> {
         MasterSecret::decode(&self.0).expect("as it was encoded")
     }
