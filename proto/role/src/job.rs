@@ -5,11 +5,11 @@ use core::any::Any;
 use core::fmt;
 
 /// A piece of a machine's work that takes long: it has all that it needs, its randomness included, so that what comes of it does not depend on who does it and when.
-pub struct Job(Box<dyn FnOnce() -> Finished + Send>);
+pub struct Job(Box<dyn FnOnce() -> Finished + Send + Sync>);
 
 impl Job {
     #[cfg_attr(not(feature = "abke"), allow(dead_code, reason = "nothing else takes long"))]
-    pub(crate) fn new<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Self {
+    pub(crate) fn new<T: Send + 'static>(work: impl FnOnce() -> T + Send + Sync + 'static) -> Self {
         Self(Box::new(move || Finished(Box::new(work()))))
     }
 
