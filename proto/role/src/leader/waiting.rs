@@ -22,8 +22,8 @@ const MAX_TAKEN: usize = 4 * MAX_PER_PEER;
 /// How many requests may wait whose signatures are not verified: that much a batch verifies at once.
 const MAX_UNVERIFIED: usize = 4096;
 
-/// The challenges of requests that came over one connection, and when.
-type Taken = BTreeMap<[u8; quiver_message::COOKIE_LEN], Duration>;
+/// A challenge that a request came with.
+type Challenge = [u8; quiver_message::COOKIE_LEN];
 
 /// Joins that wait for the next epoch, in the order they came. Their signatures are verified together when it is made, so
 /// until then a name on a request means nothing: two requests in one name wait side by side.
@@ -35,9 +35,8 @@ pub(super) struct Waiting<S: Suite> {
     per_peer: BTreeMap<Peer, usize>,
     /// Nonces of requests that were taken, for as long as their challenge would admit them again: a request that is
     /// replayed would end its sender's membership.
-    taken: BTreeMap<Peer, Taken>,
-    /// How many those are.
-    all_taken: usize,
+    /// Each with the connection that it came over and when: one map, since most connections have one.
+    taken: BTreeMap<(Peer, Challenge), Duration>,
     /// Connections over which a request came whose signatures verify. What follows over them is verified with the batch.
     trusted: BTreeSet<Peer>,
     /// How many of those who wait are not verified.
@@ -74,7 +73,6 @@ impl<S: Suite> Waiting<S> {
             unnamed: Vec::new(),
             per_peer: BTreeMap::new(),
             taken: BTreeMap::new(),
-            all_taken: 0,
             trusted: BTreeSet::new(),
             unverified: 0,
             #[cfg(test)]
@@ -94,22 +92,28 @@ impl<S: Suite> Waiting<S> {
 
     /// Whether no more fit.
     pub(super) fn is_full(&mut self, now: Now) -> bool {
-        if self.all_taken >= 8 * self.capacity {
+        if self.taken.len() >= 8 * self.capacity {
             self.forget_old(now);
         }
-        self.joins.len() >= self.capacity || self.all_taken >= 8 * self.capacity
+        self.joins.len() >= self.capacity || self.taken.len() >= 8 * self.capacity
     }
 
     /// Whether no more fit from this connection.
     pub(super) fn is_full_for(&self, peer: Peer) -> bool {
         self.per_peer.get(&peer).is_some_and(|count| *count >= MAX_PER_PEER)
-            || self.taken.get(&peer).is_some_and(|taken| taken.len() >= MAX_TAKEN)
+            || self.taken_over(peer).count() >= MAX_TAKEN
             || (self.trusts(peer) && self.unverified >= MAX_UNVERIFIED)
     }
 
     /// Whether a challenge was answered before. It holds for one connection alone.
-    pub(super) fn knows(&self, peer: Peer, nonce: &[u8; quiver_message::COOKIE_LEN]) -> bool {
-        self.taken.get(&peer).is_some_and(|taken| taken.contains_key(nonce))
+    pub(super) fn knows(&self, peer: Peer, nonce: &Challenge) -> bool {
+        self.taken.contains_key(&(peer, *nonce))
+    }
+
+    /// The challenges that were answered over this connection.
+    fn taken_over(&self, peer: Peer) -> impl Iterator<Item = &(Peer, Challenge)> {
+        let (first, last) = ([0; quiver_message::COOKIE_LEN], [u8::MAX; quiver_message::COOKIE_LEN]);
+        self.taken.range((peer, first)..=(peer, last)).map(|(taken, _)| taken)
     }
 
     /// Whether a request came over this connection whose signatures verify.
@@ -119,7 +123,7 @@ impl<S: Suite> Waiting<S> {
 
     #[cfg(test)]
     pub(super) fn remembered_challenges(&self) -> usize {
-        self.all_taken
+        self.taken.len()
     }
 
     /// What comes next over this connection is verified at once.
@@ -130,13 +134,14 @@ impl<S: Suite> Waiting<S> {
     /// The connection is gone: no challenge of it holds any more.
     pub(super) fn disconnected(&mut self, peer: Peer) {
         self.trusted.remove(&peer);
-        let taken = self.taken.remove(&peer).map_or(0, |taken| taken.len());
-        self.all_taken = self.all_taken.saturating_sub(taken);
+        let taken: Vec<_> = self.taken_over(peer).copied().collect();
+        for challenge in taken {
+            self.taken.remove(&challenge);
+        }
     }
 
     pub(super) fn push(&mut self, now: Now, candidate: Candidate<S>) {
-        let taken = self.taken.entry(candidate.peer).or_default();
-        self.all_taken += usize::from(taken.insert(candidate.challenge, now.monotonic).is_none());
+        self.taken.insert((candidate.peer, candidate.challenge), now.monotonic);
         match &candidate.implicit {
             Some(_) => drop(self.trusted.insert(candidate.peer)),
             None => self.unverified += 1,
@@ -185,12 +190,8 @@ impl<S: Suite> Waiting<S> {
     /// Forgets what no challenge would admit any more.
     pub(super) fn forget_old(&mut self, now: Now) {
         let remembered = self.remembered;
-        self.taken.retain(|_, taken| {
-            taken.retain(|_, at| *at + remembered > now.monotonic);
-            !taken.is_empty()
-        });
-        self.all_taken = self.taken.values().map(BTreeMap::len).sum();
-        self.forget = self.taken.values().flat_map(BTreeMap::values).min().map(|at| *at + remembered);
+        self.taken.retain(|_, at| *at + remembered > now.monotonic);
+        self.forget = self.taken.values().min().map(|at| *at + remembered);
     }
 
     /// Nobody waits any more. The requests are known as long as their challenges admit them.
