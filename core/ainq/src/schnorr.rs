@@ -131,7 +131,7 @@ impl<S: Suite> SchnorrSignature<S> {
     /// Whether z·P = K + c·X.
     pub(crate) fn satisfies(&self, challenge: &S::Scalar, public: &S::Point) -> bool {
         // K = z·P − c·X
-        S::vartime_mul_with_base(&-*challenge, public, &self.response) == *self.commitment.point()
+        S::vartime_mul_with_base(&S::negated(challenge), public, &self.response) == *self.commitment.point()
     }
 
     /// The encoding: K, then z.

@@ -163,7 +163,8 @@ fn agree(k: &Scalar, q: &[u8; 32]) -> Result<AgreedSecret, Error> {
 
 /// 8·k̂ as 32 little-endian bytes, and whether k̂ exists. Without a branch on the scalar.
 fn normalised(k: &Scalar) -> (Zeroizing<[u8; 32]>, Choice) {
-    let (plain, negated) = (Zeroizing::new(k.to_bytes()), Zeroizing::new((-k).to_bytes()));
+    let (plain, negated) =
+        (Zeroizing::new(k.to_bytes()), Zeroizing::new(Ristretto255::negated(k).to_bytes()));
     let [.., top] = *plain;
     let [.., negated_top] = *negated;
     // 2^251 ≤ k < 2^252: of the top byte, bits 248 to 255, the upper five are 00001.
