@@ -86,10 +86,11 @@ impl World {
                 Output::Transmit { to: Destination::Peer(peer), payload } => {
                     self.send(Node::Centre, peer, payload);
                 }
-                Output::Transmit { .. }
-                | Output::Block(_)
-                | Output::Relay { .. }
-                | Output::Penalize { .. } => unreachable!("a centre speaks to single peers"),
+                // What that brings is the driver's.
+                Output::Penalize { .. } => {}
+                Output::Transmit { .. } | Output::Block(_) | Output::Relay { .. } => {
+                    unreachable!("a centre speaks to single peers")
+                }
                 Output::Timeout(_) => return,
             }
         }
