@@ -2,10 +2,10 @@
 //! hashed or signed has two encodings; and using it must not panic. Both suites are fed with the same bytes.
 
 use quiver_ainq::{
-    Bls12381G1, DroneKeypair, DronePublicKey, EnrolmentRequest, Entry, Epoch, Error, Handle, Header,
-    Identity, IssuedToken, MasterSecret, Membership, OperatorPublicKey, OperatorSecretKey, Part,
-    PendingEnrolment, Ratchet, RevocationList, Ristretto255, SchnorrSignature, SealedReply, SecretValue,
-    Signature, SignedRevocationList, SlotSet, SparePair, StatementSignature, Token, TokenStatement,
+    Bls12381G1, DroneKeypair, DronePublicKey, EnrolmentRequest, Entry, Epoch, Error, Header, Identity,
+    IssuedToken, MasterSecret, Membership, OperatorPublicKey, OperatorSecretKey, Part, PendingEnrolment,
+    Ratchet, RevocationList, Ristretto255, SchnorrSignature, SealedReply, SecretValue, Signature,
+    SignedRevocationList, SlotSet, SparePair, StatementSignature, Token, TokenStatement,
     UnverifiedPartialKey,
 };
 use quiver_crypto::canonical::{Reader, Writer};

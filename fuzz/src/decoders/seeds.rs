@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Batch, Bls12381G1, Entry, GroupContext, Handle, Header, Identity, Join, Label, Leadership, Membership,
-    Part, RevocationList, Revoked, Ristretto255, Role, Roster, SecretScalar, SlotSet, SparePair,
-    StrategyKind, Suite, Times,
+    Batch, Bls12381G1, Entry, GroupContext, Header, Identity, Join, Label, Leadership, Membership, Part,
+    RevocationList, Revoked, Ristretto255, Role, Roster, SecretScalar, SlotSet, SparePair, StrategyKind,
+    Suite, Times,
 };
 use quiver_crypto::canonical::Writer;
 
@@ -102,8 +102,8 @@ impl<S: Suite> Honest<S> {
         let edge = scene.enrol("edge-0", Role::Edge);
         let leader = scene.enrol("leader", Scene::<S>::leader_role());
         let statements = [&edge, &leader].map(|drone| drone.token.token.statement.encode());
-        let leader = Revoked { serial: [7; 16], not_after: START + 86_400, leader: true };
-        let revoked = vec![leader, Revoked { serial: [1; 16], not_after: START, leader: false }];
+        let named = Revoked { serial: [7; 16], not_after: START + 86_400, leader: true };
+        let revoked = vec![named, Revoked { serial: [1; 16], not_after: START, leader: false }];
         let list = RevocationList { number: 5, issued: START, next_update: START + 86_400, revoked };
         let list =
             scene.master.sign_revocations(&scene.deployment, list, &mut rng(4)).expect("a list").encode();
