@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, Handle, IssuedToken, MasterSecret, Name, OperatorSecretKey, Revoked, Ristretto255, Role,
+    Deployment, IssuedToken, MasterSecret, Name, OperatorSecretKey, Revoked, Ristretto255, Role,
     StrategyKind, TokenGrant,
 };
 use quiver_crypto::Secret;

@@ -298,7 +298,7 @@ fn state_that_the_flash_has_no_room_for_is_given_up_and_keys_go_on() {
     world.provision("board-1");
     world.until("agreement", World::agree);
     // 4,800 bytes of a list, where a state may have 4,080.
-    world.revoke(150);
+    world.revoke(200);
     world.lead(LeaderCommand::Rekey);
     world.until("fault", |world| world.said.contains("\nfault flash is full: a state of "));
     assert!(world.said.contains("\nfault back to the state before, in 5 s\n"), "{}", world.said);
