@@ -373,7 +373,8 @@ impl<S: Suite> Gate<S> {
             }
             Done::Garbled(place, _) if !awaited(self, &place) => {}
             Done::Garbled(place, Err(error)) => self.deny(place.peer, &place.nonce, error.into()),
-            Done::Garbled(place, Ok((stage, steps))) => {
+            Done::Garbled(place, Ok(garbled)) => {
+                let (stage, steps) = *garbled;
                 for step in steps {
                     self.send(place.peer, place.nonce, step);
                 }

@@ -56,7 +56,7 @@ pub(super) enum Work {
 pub(super) enum Done {
     Verified(Vec<(Place, Result<VerifiedHello, AbkeError>)>),
     /// How the run goes on, and what the drone is sent.
-    Garbled(Place, Result<(Stage, Vec<Vec<u8>>), AbkeError>),
+    Garbled(Place, Result<Box<(Stage, Vec<Vec<u8>>)>, AbkeError>),
 }
 
 impl Work {
@@ -128,12 +128,15 @@ fn offer<S: Suite>(
 }
 
 /// Makes the next tables, after what else there is to send, and waits for the drone to ask for more or, if that was all, to commit itself.
-fn garble(mut garbling: Box<Garbling>, mut steps: Vec<Vec<u8>>) -> Result<(Stage, Vec<Vec<u8>>), AbkeError> {
+fn garble(
+    mut garbling: Box<Garbling>,
+    mut steps: Vec<Vec<u8>>,
+) -> Result<Box<(Stage, Vec<Vec<u8>>)>, AbkeError> {
     for _ in 0..WINDOW {
         match garbling.next_tables()? {
             Some(tables) => steps.push(tables),
-            None => return Ok((Stage::Awaiting(garbling.finish()?), steps)),
+            None => return Ok(Box::new((Stage::Awaiting(garbling.finish()?), steps))),
         }
     }
-    Ok((Stage::Garbling(garbling), steps))
+    Ok(Box::new((Stage::Garbling(garbling), steps)))
 }
