@@ -80,7 +80,7 @@ pub(super) struct Site {
     leader: Leader<S>,
     leader_deadline: Option<Duration>,
     pub(super) drones: Vec<Drone>,
-    queue: VecDeque<(Node, Node, Vec<u8>)>,
+    queue: VecDeque<(Node, Node, Via, Vec<u8>)>,
 }
 
 impl Site {
