@@ -82,7 +82,7 @@ impl Store {
     pub(crate) fn persist_of<S: Suite>(&self, machine: &Leader<S>, records: &[LeaderRecord]) -> Result<()> {
         match self.persist(records) {
             // The checkpoint has these records already, so it takes their place as well.
-            Err(error) if matches!(error, Error::Service(quiver_service::Error::JournalFull { .. })) => {
+            Err(Error::Service(quiver_service::Error::JournalFull { .. })) => {
                 self.replace(&machine.checkpoint())
             }
             Ok(()) if self.journal_outgrown() => {

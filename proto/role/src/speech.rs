@@ -442,7 +442,8 @@ mod tests {
         let mut scene = Scene::new();
         let mut voice = scene.voice(5, 1);
         // Sealed by a member, in the leader's name and in another's, with the latest start there is.
-        let signers: [(Slot, fn(&Scene) -> Option<&DroneKeypair<S>>); 2] =
+        type Signer = fn(&Scene) -> Option<&DroneKeypair<S>>;
+        let signers: [(Slot, Signer); 2] =
             [(LEADER_SLOT, |scene| Some(&scene.leader)), (3, |scene| Some(&scene.member))];
         for (slot, by) in signers {
             let mut forged = scene.said(slot, u32::MAX, by);

@@ -251,7 +251,7 @@ fn kgc_whose_list_is_due_as_it_starts_waits_for_a_newer_one() {
     let mut bench = Bench::restored(&backup, START + VALIDITY + 100);
     assert_eq!(bench.kgc.revocation_number(), START, "not renewed before anybody could ask");
     bench.query(Peer(4), lost.number, 0);
-    bench.tell(Peer(4), newer.clone());
+    bench.tell(Peer(4), newer);
     assert_eq!(bench.list(), lost);
     // If nobody has one, it is renewed.
     let mut bench = Bench::restored(&backup, START + VALIDITY + 100);
@@ -269,7 +269,7 @@ fn forged_high_number_stops_revocation_for_a_minute_in_an_hour_at_most() {
     assert_eq!(bench.list(), held);
     // A list that is not ours is none, and one that was not asked for is not looked at.
     let stranger = MasterSecret::<S>::generate(&mut bench.rng);
-    let list = RevocationList { number: u64::MAX, ..held.clone() };
+    let list = RevocationList { number: u64::MAX, ..held };
     let forged = stranger.sign_revocations(&bench.deployment, list, &mut bench.rng).unwrap().encode();
     bench.tell(Peer(4), forged.clone());
     let blamed = |offence: &Offence| KgcEvent::Blamed { peer: Peer(4), offence: offence.clone() };

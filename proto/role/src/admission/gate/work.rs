@@ -51,12 +51,15 @@ pub(super) enum Work {
     Garble(Place, Box<Garbling>),
 }
 
+/// How a run goes on after a window of gates, and the steps that the drone is sent.
+type Garbled = Box<(Stage, Vec<Vec<u8>>)>;
+
 /// What came of it.
 #[derive(Debug)]
 pub(super) enum Done {
     Verified(Vec<(Place, Result<VerifiedHello, AbkeError>)>),
     /// How the run goes on, and what the drone is sent.
-    Garbled(Place, Result<Box<(Stage, Vec<Vec<u8>>)>, AbkeError>),
+    Garbled(Place, Result<Garbled, AbkeError>),
 }
 
 impl Work {
@@ -128,10 +131,7 @@ fn offer<S: Suite>(
 }
 
 /// Makes the next tables, after what else there is to send, and waits for the drone to ask for more or, if that was all, to commit itself.
-fn garble(
-    mut garbling: Box<Garbling>,
-    mut steps: Vec<Vec<u8>>,
-) -> Result<Box<(Stage, Vec<Vec<u8>>)>, AbkeError> {
+fn garble(mut garbling: Box<Garbling>, mut steps: Vec<Vec<u8>>) -> Result<Garbled, AbkeError> {
     for _ in 0..WINDOW {
         match garbling.next_tables()? {
             Some(tables) => steps.push(tables),
