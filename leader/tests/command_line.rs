@@ -37,7 +37,7 @@ fn senseless_settings_are_refused() {
     refused(&["serve", "--validity", "soon"], 2, "--validity");
     refused(&["serve", "--max-members", "0"], 2, "max_members");
     refused(&["serve", "--strategy", "forest"], 2, "--strategy");
-    refused(&["evict", "edge 1"], 2, "<NAME>");
+    refused(&["evict", "edge 1"], 2, "[NAME]");
     for line in ["ttyACM0", "tcp:localhost", "tcp:localhost:0", "/dev/"] {
         refused(&["serve", "--serial", line], 2, "tcp:HOST:PORT");
         refused(&["serve", "--serial", line], 2, &format!("`serial`: {line}"));

@@ -387,6 +387,9 @@ impl<S: Suite> Leader<S> {
         if let Some(lead) = &mut self.lead {
             lead.voice.tick(now);
         }
+        for buckets in [&mut self.list_answers, &mut self.catch_ups, &mut self.bare_catch_ups] {
+            buckets.tick(clock);
+        }
         self.tick_standby(now, rng);
         self.tick_envelopes(now);
     }

@@ -14,21 +14,32 @@ pub(crate) struct Rate {
     pub(crate) refill: Duration,
 }
 
-/// A token bucket per peer. Those that are full are not kept.
+/// A token bucket per peer. Those that are full are not kept for longer than it takes to fill one.
 #[derive(Debug)]
 pub(crate) struct TokenBuckets {
     rate: Rate,
     /// When the bucket of a peer will be full again.
     full: BTreeMap<Peer, Duration>,
+    /// When those that are full by then are forgotten.
+    sweep: Duration,
 }
 
 impl TokenBuckets {
     pub(crate) const fn new(rate: Rate) -> Self {
-        Self { rate, full: BTreeMap::new() }
+        Self { rate, full: BTreeMap::new(), sweep: Duration::ZERO }
+    }
+
+    /// Forgets the buckets that are full, if that was not done lately.
+    pub(crate) fn tick(&mut self, clock: Duration) {
+        if self.sweep <= clock {
+            self.full.retain(|_, full| *full > clock);
+            self.sweep = clock.saturating_add(self.rate.refill.saturating_mul(self.rate.burst));
+        }
     }
 
     /// Takes a token. Returns whether there was one.
     pub(crate) fn take(&mut self, clock: Duration, peer: Peer) -> bool {
+        self.tick(clock);
         let full = self.full.get(&peer).copied().unwrap_or_default().max(clock);
         let next = full.saturating_add(self.rate.refill);
         let room = clock.saturating_add(self.rate.refill.saturating_mul(self.rate.burst));
@@ -62,5 +73,17 @@ mod tests {
         assert_eq!(take(&mut buckets, 10_000, 1), 3);
         buckets.disconnected(Peer(1));
         assert_eq!(take(&mut buckets, 10_000, 1), 3);
+    }
+
+    #[test]
+    fn buckets_that_are_full_again_are_forgotten() {
+        let mut buckets = TokenBuckets::new(Rate { burst: 3, refill: Duration::from_secs(2) });
+        for peer in 0..100 {
+            assert!(buckets.take(Duration::from_secs(100), Peer(peer)));
+        }
+        buckets.tick(Duration::from_secs(101));
+        assert_eq!(buckets.full.len(), 100);
+        buckets.tick(Duration::from_secs(106));
+        assert_eq!(buckets.full.len(), 0);
     }
 }

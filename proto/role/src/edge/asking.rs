@@ -117,7 +117,9 @@ impl<S: Suite> Edge<S> {
         let (epoch, digest, slot) =
             (member.membership.epoch(), *member.membership.digest(), member.membership.slot());
         self.take(now, from, step, &reply.header, rng);
-        if completed && speaks_up {
+        // With its path complete the member may have gone on to an epoch whose wraps it had kept, and said so.
+        let current = self.member().is_some_and(|member| member.membership.epoch() == epoch);
+        if completed && speaks_up && current {
             self.out.event(EdgeEvent::KeyActivated { epoch, digest, slot });
         }
     }

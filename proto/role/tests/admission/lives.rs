@@ -149,7 +149,7 @@ impl Hostile {
     fn life(&mut self, drone: &mut Drone, plan: &Plan) -> Vec<String> {
         self.world.clock = BEGINNING;
         let (policy, keypair) = (self.world.policy(FENCE, "alpha"), self.again(&self.own));
-        let mut gate = self.world.gate_with(policy.clone(), keypair);
+        let mut gate = self.world.gate_with(policy, keypair);
         let config = AnonymousConfig {
             deployment: self.world.deployment.clone(),
             group: name("alpha"),

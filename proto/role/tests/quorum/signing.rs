@@ -243,7 +243,7 @@ fn nobody_signs_what_its_own_state_does_not_bear_out() {
         (RevocationList { revoked: unknown(&[1, 2, 3]), ..good.clone() }, Some(Why::NotApproved)),
         (RevocationList { issued: now - 5000, ..good.clone() }, Some(Why::Times)),
         (RevocationList { next_update: now + 10 * VALIDITY, ..good.clone() }, Some(Why::Times)),
-        (RevocationList { revoked: unknown(&[1]), ..good.clone() }, Some(Why::Times)),
+        (RevocationList { revoked: unknown(&[1]), ..good }, Some(Why::Times)),
     ];
     for (list, expected) in cases {
         assert_eq!(answer(&mut world, 0, "revocation", list.encode()), expected, "{list:?}");

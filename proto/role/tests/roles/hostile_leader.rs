@@ -155,7 +155,8 @@ impl Lair {
                 Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {}
             }
         }
-        for message in self.said[from..].to_vec() {
+        let said = self.said[from..].to_vec();
+        for message in said {
             self.hear(message);
         }
     }

@@ -166,11 +166,11 @@ fn no_share_is_made_for_a_drone_that_proved_its_key_and_nobody_else_can_say_so()
         world.deliver(0);
     }
     world.queue.clear();
-    let requests = world.sent.iter().filter_map(|flight| match world.decode(&flight.bytes) {
+    let mut requests = world.sent.iter().filter_map(|flight| match world.decode(&flight.bytes) {
         Message::EnrolRequest(request) => Some(request.request),
         _ => None,
     });
-    let request = requests.last().unwrap();
+    let request = requests.next_back().unwrap();
     let digest = EnrolmentRequest::<S>::decode(&request).unwrap().digest();
     let held = world.drones[drone].machine.as_ref().unwrap().keypair().unwrap();
     let drone = DroneKeypair::restore(&world.deployment, held.public().clone(), &held.to_bytes()).unwrap();

@@ -58,6 +58,9 @@ pub fn told_apart<S: Suite>(seed: u64) -> Result<Option<String>, CheckpointError
     })
 }
 
+/// What an exchange ends with: the drone's nonce, the pairwise secret, and the drone's pseudonym.
+type Exchanged = (Nonce, [u8; 32], [u8; 16]);
+
 /// What a leader does to a drone.
 #[derive(Clone, Debug)]
 enum Deed {
@@ -280,7 +283,7 @@ impl<S: Suite> Tagger<S> {
     }
 
     /// The exchange, by the book; none if it came to nothing.
-    fn run(&mut self, life: &mut Life<S>) -> Result<Option<(Nonce, [u8; 32], [u8; 16])>, CheckpointError> {
+    fn run(&mut self, life: &mut Life<S>) -> Result<Option<Exchanged>, CheckpointError> {
         let mut gate = self.gate()?;
         let connected = Input::Connected { peer: LEADER, route: Route::Leader };
         let mut up = life.feed(&self.deployment, self.now(), connected);

@@ -14,7 +14,7 @@ use crate::node::Row;
 use crate::{Action, Cause, Effect, Invariants, NodeEvent, Turn, Violation, Witness, World, WorldError};
 
 /// How many steps are told.
-const TOLD: usize = 48;
+const TOLD: usize = 48000;
 
 /// Lives through a plan once more and tells the last steps before an invariant broke.
 ///

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use quiver_ainq::{Header, Kind, Suite};
 use quiver_message::Message;
-use quiver_role::Destination;
+use quiver_role::{Destination, LeaderEvent};
 
 use super::keys::show;
 use super::{Held, Invariant, Invariants, died};
-use crate::{Cause, Effect, Node, Turn, World};
+use crate::{Cause, Effect, Node, NodeEvent, Turn, World};
 
-/// How often one node answers unauthenticated questions of one peer at most, within a second.
-const MOST: u32 = 10;
+/// How often one node answers unauthenticated questions of one peer at most, within a second: five of two messages each for the newest epoch, and
+/// four for a revocation list.
+const MOST: u32 = 14;
 
 /// How often nodes answered.
 #[derive(Clone, Debug, Default)]
@@ -90,8 +91,9 @@ fn answer<S: Suite>(world: &World<S>, turn: &Turn, via: Node, effect: &Effect) -
     let to = world.behind(*peer).0;
     let message = Message::<S>::decode(world.fleet().deployment(), payload).ok()?;
     let answers = match &message {
-        // Leaders resend to members in the same step: to them, not to who asks.
-        Message::Rekey(_) => to == via,
+        // Leaders resend to members in the same step: to them, not to who asks. Who makes way for another leader tells all
+        // its members, whoever it heard of it from.
+        Message::Rekey(_) => to == via && !turn.events().any(makes_way),
         Message::Ack(_) | Message::RevocationList(_) => to == via || matches!(turn.node, Node::Edge(_)),
         Message::CatchUpReply(_)
         | Message::JoinChallenge(_)
@@ -101,4 +103,8 @@ fn answer<S: Suite>(world: &World<S>, turn: &Turn, via: Node, effect: &Effect) -
         _ => false,
     };
     answers.then_some(message)
+}
+
+fn makes_way(event: &NodeEvent) -> bool {
+    matches!(event, NodeEvent::Leader(LeaderEvent::SteppedDown { .. }))
 }
