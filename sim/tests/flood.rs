@@ -36,7 +36,9 @@ fn members_have_every_key_while_strangers_publish_and_ask_to_join() {
     assert_eq!((quiet.members, quiet.messages, quiet.answers), (12, 0, 0));
     for line in &report.lines[1..] {
         assert_eq!(line.members, 12, "{}", line.name());
-        assert!(line.messages > 20, "{}: {}", line.name(), line.messages);
+        // Who forges a join is cut off at once.
+        let least = if line.flood == Some(Flood::Joins) { 1 } else { 20 };
+        assert!(line.messages >= least, "{}: {}", line.name(), line.messages);
         // One answer to one question, and none of it from the group.
         assert!(line.answers <= 2 * line.messages, "{}: {} answers", line.name(), line.answers);
     }

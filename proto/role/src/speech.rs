@@ -88,14 +88,14 @@ pub(crate) struct EpochFacts {
 
 impl EpochFacts {
     /// As the header says. A key tree has a place for every slot; how many there are without one, the header does not say.
-    pub(crate) fn new<S: Suite>(header: &Header<S>, digest: [u8; 32], senders: u32) -> Self {
+    pub(crate) fn new<S: Suite>(header: &Header<S>, digest: [u8; 32], leader: Handle, senders: u32) -> Self {
         let core = &header.core;
         let slots = match core.strategy {
             StrategyKind::Flat => MAX_SLOTS,
             StrategyKind::Tree => MAX_SLOTS.min(1_u32.checked_shl(core.height.into()).unwrap_or(MAX_SLOTS)),
         };
         let (epoch, valid_until) = (core.epoch, core.valid_until);
-        Self { epoch, digest, valid_until, leader: core.leader.handle(), slots, senders }
+        Self { epoch, digest, valid_until, leader, slots, senders }
     }
 }
 
@@ -350,7 +350,8 @@ mod tests {
             let mut roster = Roster::new();
             roster.insert(3, member.public().clone()).unwrap();
             let traffic = leadership.group_key().traffic(&output.digest);
-            let facts = EpochFacts::new(&output.header, output.digest, MAX_SENDERS);
+            let by = leader.public().handle();
+            let facts = EpochFacts::new(&output.header, output.digest, by, MAX_SENDERS);
             let (revocations, refused) = (Revocations::new(), Refused::new());
             Self {
                 master,

@@ -96,7 +96,8 @@ impl Stored for CentreRecord {
     }
 
     fn is_pin(&self) -> bool {
-        matches!(self, Self::Kgc(KgcRecord::Pinned { .. }))
+        // That a drone showed its key binds its token as well.
+        matches!(self, Self::Kgc(KgcRecord::Pinned { .. } | KgcRecord::Enrolled { .. }))
     }
 }
 

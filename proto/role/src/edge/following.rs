@@ -297,7 +297,8 @@ impl<S: Suite> Edge<S> {
         let slot = member.membership.slot();
         let former = member.voice.take().filter(|_| overlap);
         if let Some(traffic) = member.membership.take_traffic() {
-            let facts = EpochFacts::new(header, digest, self.senders);
+            // Of the membership: to hash the leader's key anew with each epoch costs an eighth of following it.
+            let facts = EpochFacts::new(header, digest, *member.membership.leader(), self.senders);
             let voice = Voice::new(traffic, facts, Seat { slot, boot_no: self.boot_no }, rng);
             member.voice = Some(voice.overlap(former, now.monotonic + self.config.timing.overlap));
         }

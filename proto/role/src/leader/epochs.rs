@@ -127,7 +127,7 @@ impl<S: Suite> Leader<S> {
         self.memory.hold(epoch, digest);
         changes.extend([epoch_change(epoch, digest), held_change(epoch, digest)]);
         self.persist(&changes);
-        let facts = EpochFacts::new(&output.header, digest, MAX_SENDERS);
+        let facts = EpochFacts::new(&output.header, digest, output.header.core.leader.handle(), MAX_SENDERS);
         let seat = Seat { slot: LEADER_SLOT, boot_no: self.memory.boot_no };
         Voice::new(leadership.group_key().traffic(&facts.digest), facts, seat, rng)
     }

@@ -194,11 +194,13 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Cuts a connection for a while.
+    /// Cuts a connection for a while. It is the same one that dials again.
     pub(super) fn penalize(&mut self, node: Node, other: Node, connection: u32) {
         if self.links.connection(node, other) == Some(connection) {
             self.disconnect(node, other);
-            self.plan_connect(node, other, PENALTY);
+            let dialled = self.row.index(node) < self.row.index(other);
+            let (dialler, hub) = if dialled { (other, node) } else { (node, other) };
+            self.plan_connect(dialler, hub, PENALTY);
         }
     }
 
