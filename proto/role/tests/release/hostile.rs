@@ -269,6 +269,28 @@ fn forged_refusals_end_one_attempt_and_no_more() {
 }
 
 #[test]
+fn refusals_that_somebody_forged_once_end_no_collection_that_waits() {
+    let mut world = World::new(19, 2, 3);
+    let drone = world.add_drone();
+    let (deployment, mut refused) = (world.deployment.clone(), std::collections::BTreeSet::new());
+    world.tamper = Some(Box::new(move |mut flight| {
+        if let Ok(Message::ReleaseChallenge(challenge)) = Message::<S>::decode(&deployment, &flight.bytes)
+            && refused.insert(challenge.kgc)
+        {
+            let reference = challenge.nonce.to_vec();
+            let retry_after = Duration::ZERO;
+            let refusal = quiver_message::Refusal { reason: Reason::Malformed, reference, retry_after };
+            flight.bytes = Message::<S>::Refusal(refusal).encode(&deployment);
+        }
+        vec![flight]
+    }));
+    world.begin(drone, Some(&not_before(1)), PATIENCE, true);
+    world.finish(drone);
+    let key = world.outcome(drone, &not_before(1)).unwrap();
+    assert!(world.opens(&key, &not_before(1)));
+}
+
+#[test]
 fn challenge_that_somebody_altered_once_ends_no_collection() {
     let mut world = World::new(18, 2, 3);
     let drone = world.add_drone();

@@ -92,9 +92,17 @@ impl<S: Suite> Collector<S> {
         if ours {
             link.stage = Stage::Fresh;
         }
+        let until = now.monotonic + link.backoff.next(rng);
         let verdict = Verdict::Refused(refusal.reason);
         self.for_those_waiting(from, about.as_ref(), |collection, kgc| {
-            collection.asked.insert(from, Asked::Told { kgc, verdict });
+            // Of a collection that waits for an answer to change it must not be the end: perhaps a request was altered on its
+            // way, or somebody on the way refuses in the KGC's name.
+            let asked = if collection.wait {
+                Asked::Resting { until, pending: None, kgc, verdict: Some(verdict) }
+            } else {
+                Asked::Told { kgc, verdict }
+            };
+            collection.asked.insert(from, asked);
         });
     }
 
