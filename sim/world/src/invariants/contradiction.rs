@@ -108,8 +108,10 @@ impl<S: Suite> Invariants<S> {
     /// A leader that has proof hands it to the KGC, which needs nobody's word to act on it.
     pub(super) fn unrevoked(&self, world: &World<S>) -> Option<(Node, String)> {
         let heard = self.contradiction.told || self.is_revoked(world);
-        // A proof that was lost on its way is repeated when the leader connects again, which may be long after.
-        let pending = self.contradiction.kept && !heard && world.traffic().lost == 0;
+        // A proof that did not arrive, or not whole, is repeated when the leader connects again, which may be long after.
+        let traffic = world.traffic();
+        let spared = traffic.lost == 0 && traffic.corrupted == 0;
+        let pending = self.contradiction.kept && !heard && spared;
         pending.then(|| (Node::Kgc(1), "has not heard of the proof that there is against a leader".into()))
     }
 }
