@@ -66,11 +66,7 @@ impl AttributeHello {
 
 impl AttributeChallenge {
     pub(crate) fn from_wire(wire: &wire::AttributeChallenge) -> Result<Self, MessageError> {
-        if wire.authorities.len() > MAX_AUTHORITIES {
-            return Err(MessageError::Invalid("authorities"));
-        }
-        let authorities = wire.authorities.iter().map(|bytes| field::array("authorities", bytes));
-        let authorities = authorities.collect::<Result<Vec<_>, _>>()?;
+        let authorities = field::arrays("authorities", &wire.authorities, MAX_AUTHORITIES)?;
         if !authorities.is_sorted_by(|a, b| a < b) {
             return Err(MessageError::Invalid("authorities"));
         }
@@ -85,7 +81,7 @@ impl AttributeChallenge {
         wire::AttributeChallenge {
             nonce: self.nonce.to_vec(),
             cookie: self.cookie.to_vec(),
-            authorities: self.authorities.iter().map(|fingerprint| fingerprint.to_vec()).collect(),
+            authorities: self.authorities.as_flattened().to_vec(),
         }
     }
 }

@@ -156,15 +156,14 @@ impl<S: Suite> ReplicaChunk<S> {
         if wire.encode_to_vec() != bytes {
             return Err(MessageError::NotCanonical);
         }
-        if wire.number == 0 || wire.seats.len() > MAX_SEATS || wire.evicted.len() > MAX_REPLICA_EVICTED {
+        if wire.number == 0 || wire.seats.len() > MAX_SEATS {
             return Err(MessageError::Invalid("chunk"));
         }
         let seats = wire.seats.iter().map(Seat::from_wire).collect::<Result<Vec<_>, _>>()?;
         if !seats.is_sorted_by(|a, b| a.slot < b.slot) {
             return Err(MessageError::Invalid("seats"));
         }
-        let evicted = wire.evicted.iter().map(|serial| field::array("evicted", serial));
-        let evicted = evicted.collect::<Result<Vec<_>, _>>()?;
+        let evicted = field::arrays("evicted", &wire.evicted, MAX_REPLICA_EVICTED)?;
         Ok(Self { number: wire.number, first: wire.first, last: wire.last, seats, evicted })
     }
 
@@ -175,7 +174,7 @@ impl<S: Suite> ReplicaChunk<S> {
             first: self.first,
             last: self.last,
             seats: self.seats.iter().map(Seat::to_wire).collect(),
-            evicted: self.evicted.iter().map(|serial| serial.to_vec()).collect(),
+            evicted: self.evicted.as_flattened().to_vec(),
         };
         chunk.encode_to_vec()
     }

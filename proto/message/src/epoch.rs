@@ -331,15 +331,15 @@ impl<S: Suite> EvictionNotice<S> {
         wire: &wire::EvictionNotice,
         leader: Option<&DronePublicKey<S>>,
     ) -> Result<Self, MessageError> {
-        if wire.serials.is_empty() || wire.serials.len() > MAX_EVICTED {
+        let serials = field::arrays("serials", &wire.serials, MAX_EVICTED)?;
+        if serials.is_empty() {
             return Err(MessageError::Invalid("serials"));
         }
-        let serials = wire.serials.iter().map(|serial| field::array("serials", serial));
         Ok(Self {
             group: field::name("group", &wire.group)?,
             leader: field::drone_expecting("leader", &wire.leader, leader)?,
             epoch: Epoch { term: wire.term, counter: wire.counter },
-            serials: serials.collect::<Result<_, MessageError>>()?,
+            serials,
             signature: field::signature("signature", &wire.signature)?,
         })
     }
@@ -350,7 +350,7 @@ impl<S: Suite> EvictionNotice<S> {
             leader: self.leader.encode(),
             term: self.epoch.term,
             counter: self.epoch.counter,
-            serials: self.serials.iter().map(|serial| serial.to_vec()).collect(),
+            serials: self.serials.as_flattened().to_vec(),
             signature: self.signature.encode(),
         }
     }

@@ -13,6 +13,21 @@ pub(crate) fn array<const N: usize>(field: &'static str, bytes: &[u8]) -> Result
     bytes.try_into().map_err(|_| MessageError::Invalid(field))
 }
 
+/// Arrays that stand one after the other, so many at most. One field, because each field of a repeated one takes memory before
+/// its content is looked at.
+pub(crate) fn arrays<const N: usize>(
+    field: &'static str,
+    bytes: &[u8],
+    most: usize,
+) -> Result<Vec<[u8; N]>, MessageError> {
+    let (arrays, rest) = bytes.as_chunks::<N>();
+    if rest.is_empty() && arrays.len() <= most {
+        Ok(arrays.to_vec())
+    } else {
+        Err(MessageError::Invalid(field))
+    }
+}
+
 pub(crate) fn bounded(field: &'static str, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, MessageError> {
     if bytes.is_empty() || bytes.len() > limit { Err(MessageError::Invalid(field)) } else { Ok(bytes) }
 }

@@ -495,7 +495,7 @@ fn a_chunk_out_of_bounds_is_refused() {
     let bad = [
         (m::ReplicaChunk { number: 0, ..good.clone() }, "chunk"),
         (m::ReplicaChunk { seats: many, ..good.clone() }, "chunk"),
-        (m::ReplicaChunk { evicted: out, ..good.clone() }, "chunk"),
+        (m::ReplicaChunk { evicted: out, ..good.clone() }, "evicted"),
         (m::ReplicaChunk { seats: vec![free(4), free(4)], ..good.clone() }, "seats"),
         (m::ReplicaChunk { seats: vec![free(4), free(3)], ..good.clone() }, "seats"),
         (m::ReplicaChunk { seats: vec![m::Seat { spent: 1, ..free(4) }], ..good }, "spare"),
