@@ -9,6 +9,7 @@ use quiver_ainq::{
 };
 use quiver_crypto::erase;
 use serde::{Deserialize, Serialize};
+use serde_bytes::Bytes;
 use zeroize::Zeroizing;
 
 use super::history::Past;
@@ -43,12 +44,12 @@ struct Stored<'a> {
     next_q: u64,
     /// The newest epoch of each group, and its header, which may be missing; that of the membership at the end.
     #[serde(borrow)]
-    newest: Vec<(&'a str, u64, u64, &'a [u8])>,
+    newest: Vec<(&'a str, u64, u64, &'a Bytes)>,
     #[serde(with = "serde_bytes")]
     membership: Option<Vec<u8>>,
     /// Leaders that contradicted themselves: serial, and where the proof has its place in a leader's memory nothing.
     #[serde(borrow)]
-    refused: Vec<(Serial, &'a [u8])>,
+    refused: Vec<(Serial, &'a Bytes)>,
 }
 
 impl Drop for Stored<'_> {
@@ -115,7 +116,7 @@ impl<S: Suite> Edge<S> {
             let held = held.filter(|member| *member.membership.group() == past.group);
             let header = held.map(|member| &member.header).or(past.header.as_ref());
             let header = header.map(KeptHeader::bytes).unwrap_or_default();
-            (past.group.as_str(), past.epoch.term, past.epoch.counter, header)
+            (past.group.as_str(), past.epoch.term, past.epoch.counter, Bytes::new(header))
         });
         let stored = Stored {
             boot_no: self.boot_no,
@@ -128,7 +129,7 @@ impl<S: Suite> Edge<S> {
             next_q: self.spares.next_q,
             newest: newest.collect(),
             membership,
-            refused: self.refused.iter().map(|(serial, proof)| (*serial, proof)).collect(),
+            refused: self.refused.iter().map(|(serial, proof)| (*serial, Bytes::new(proof))).collect(),
         };
         let mut room = Room(Vec::with_capacity(HEAD_LEN + stored.longest()));
         room.0.push(VERSION);
