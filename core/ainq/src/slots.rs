@@ -108,7 +108,8 @@ impl SlotSet {
     /// [`Error::TooLong`] for more than [`MAX_RUNS`]; [`Error::Malformed`] unless the runs are in the one form a set has
     /// and below [`MAX_SLOTS`].
     pub fn from_runs(runs: impl IntoIterator<Item = Run>) -> Result<Self, Error> {
-        let mut set = Self::new();
+        let runs = runs.into_iter();
+        let mut set = Self { runs: Vec::with_capacity(runs.size_hint().0.min(MAX_RUNS)) };
         for run in runs {
             if set.runs.len() == MAX_RUNS {
                 return Err(Error::TooLong { what: "slot runs", limit: MAX_RUNS });

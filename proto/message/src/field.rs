@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use prost::bytes::Bytes;
+use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
 use quiver_ainq::{DronePublicKey, Element, Name, Run, Signature, SlotSet, Suite};
 
 use crate::MessageError;
@@ -75,15 +77,32 @@ pub(crate) fn drone_expecting<S: Suite>(
     DronePublicKey::decode_expecting(bytes, expected).map_err(|error| MessageError::Field { field, error })
 }
 
-pub(crate) fn slots(field: &'static str, numbers: &[u32]) -> Result<SlotSet, MessageError> {
-    let (pairs, rest) = numbers.as_chunks::<2>();
-    if !rest.is_empty() {
-        return Err(MessageError::Invalid(field));
-    }
-    SlotSet::from_runs(pairs.iter().map(|&[start, len]| Run { start, len }))
-        .map_err(|error| MessageError::Field { field, error })
+/// A set of slots. It takes the memory of its runs and no more, and of such as are none nothing.
+pub(crate) fn slots(field: &'static str, mut bytes: &[u8]) -> Result<SlotSet, MessageError> {
+    // Each number ends with the only one of its bytes that is below 128.
+    let numbers = bytes.iter().filter(|byte| **byte < 0x80).count();
+    let runs = (0..numbers.div_ceil(2)).map(|_| {
+        let run = number(&mut bytes).zip(number(&mut bytes));
+        // An empty run is none.
+        let (start, len) = run.unwrap_or_default();
+        Run { start, len }
+    });
+    let set = SlotSet::from_runs(runs).map_err(|error| MessageError::Field { field, error })?;
+    if bytes.is_empty() { Ok(set) } else { Err(MessageError::Invalid(field)) }
 }
 
-pub(crate) fn slots_to_wire(set: &SlotSet) -> Vec<u32> {
-    set.runs().iter().flat_map(|run| [run.start, run.len]).collect()
+/// A varint in its shortest form.
+fn number(bytes: &mut &[u8]) -> Option<u32> {
+    let before = bytes.len();
+    let number = decode_varint(bytes).ok()?;
+    let shortest = encoded_len_varint(number) == before - bytes.len();
+    u32::try_from(number).ok().filter(|_| shortest)
+}
+
+pub(crate) fn slots_to_wire(set: &SlotSet) -> Bytes {
+    let mut bytes = Vec::new();
+    for number in set.runs().iter().flat_map(|run| [run.start, run.len]) {
+        encode_varint(number.into(), &mut bytes);
+    }
+    bytes.into()
 }
