@@ -16,6 +16,7 @@ use libp2p::{identify, ping};
 use quiver_role::MAX_MESSAGE_LEN;
 use sha2::{Digest, Sha256};
 
+use crate::addresses::Addresses;
 use crate::clocks::{self, Clocks};
 use crate::config::{NodeConfig, Tuning};
 use crate::error::NetError;
@@ -40,6 +41,7 @@ pub(crate) type Group = gossipsub::Behaviour<IdentityTransform, WhitelistSubscri
 pub(crate) struct Node {
     pub(crate) limits: connection_limits::Behaviour,
     pub(crate) blocked: allow_block_list::Behaviour<BlockedPeers>,
+    pub(crate) addresses: Addresses,
     pub(crate) messages: request_response::Behaviour<Frames>,
     pub(crate) clocks: Toggle<clocks::Behaviour>,
     pub(crate) twins: Toggle<twins::Behaviour>,
@@ -67,6 +69,7 @@ impl Node {
         Ok(Self {
             limits: connection_limits(config),
             blocked: allow_block_list::Behaviour::default(),
+            addresses: Addresses::new(config, metrics),
             messages: messages(config, metrics),
             clocks: clocks.into(),
             twins: twins.into(),

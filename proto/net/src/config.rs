@@ -99,8 +99,11 @@ pub struct Limits {
     pub queued: usize,
     /// Group messages waiting for one peer's connection.
     pub group_queued: usize,
-    /// Blocked peers remembered; beyond, the oldest is forgotten.
+    /// Blocked peers remembered, and addresses that penalised peers came from; beyond, the oldest peer is forgotten, and the
+    /// address that had fewest.
     pub blocked: usize,
+    /// Peers remembered that have proven who they are; beyond, the oldest is forgotten. They are let in from everywhere.
+    pub proven: usize,
     /// Inputs handed to the machine before its records are persisted and its outputs carried out.
     pub batch: usize,
     /// Commands waiting for the machine.
@@ -112,6 +115,7 @@ pub struct Limits {
 impl Limits {
     /// Limits of a node that `peers` others connect to.
     pub fn served(peers: usize) -> Self {
+        let proven = peers.saturating_mul(2).saturating_add(64);
         let peers = u32::try_from(peers).unwrap_or(u32::MAX);
         Self {
             // Half as many again, so that whoever reconnects is not kept out by its own dead connection.
@@ -124,6 +128,7 @@ impl Limits {
             queued: 64,
             group_queued: 1024,
             blocked: 4096,
+            proven,
             batch: 256,
             commands: 64,
             group_rate: Rate { messages: 64, bytes: 1 << 18, burst: 8 },

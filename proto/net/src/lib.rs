@@ -17,6 +17,7 @@
 //! What a batch of inputs wants persisted is made durable by one call of [`Host::persist`] before anything else that
 //! batch wants done is done.
 
+mod addresses;
 mod behaviour;
 mod boxed;
 mod clock;

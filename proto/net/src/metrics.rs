@@ -44,6 +44,8 @@ pub struct NetMetrics {
     pub connections_opened: Counter,
     /// Connections closed, either way.
     pub connections_closed: Counter,
+    /// Connections of strangers refused because of the penalties of peers from the same address.
+    pub connections_refused: Counter,
     /// Messages to a peer dropped because its queue was full or it was gone.
     pub dropped: Counter,
     /// Frames refused as too long or malformed.
@@ -92,6 +94,11 @@ impl NetMetrics {
             ("dial_failures", "Failed connection attempts to configured addresses", &self.dial_failures),
             ("connections_opened", "Connections opened, either way", &self.connections_opened),
             ("connections_closed", "Connections closed, either way", &self.connections_closed),
+            (
+                "connections_refused",
+                "Connections of strangers refused because many peers from their address were penalised",
+                &self.connections_refused,
+            ),
             ("dropped_messages", "Messages dropped: queue full or peer gone", &self.dropped),
             ("refused_frames", "Frames refused as too long or malformed", &self.refused),
             ("blocked_peers", "Peers blocked", &self.blocked),

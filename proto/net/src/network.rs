@@ -183,6 +183,10 @@ impl Network {
 
     /// Notes what a peer's clock says, which counts. `drone`: who signed it.
     pub(crate) fn note_clock(&mut self, answer: &ClockAnswer, drone: Option<String>, ours: u64) {
+        // A KGC learns in no other way that a peer is a drone of the deployment.
+        if drone.is_some() && self.peers.handle(&answer.teller).is_some() {
+            self.swarm.behaviour_mut().addresses.prove(answer.teller);
+        }
         self.asking.note(answer.teller, drone, answer.told.unix, ours);
         self.compare_clocks();
     }
@@ -311,6 +315,7 @@ impl Network {
             partner.blocked = true;
             partner.queue.clear();
         }
+        self.swarm.behaviour_mut().addresses.disown(&id);
         let list = &mut self.swarm.behaviour_mut().blocked;
         // It may serve a penalty.
         if !list.block_peer(id) && self.blocked.contains(&id) {
@@ -326,24 +331,26 @@ impl Network {
         tracing::info!(peer = peer.0, %id, "blocked");
     }
 
-    /// Whether a peer's group messages are passed on.
+    /// Whether a peer's group messages are passed on. Whose are has proven who it is, and may come again from everywhere: also
+    /// when it is in the group no more.
     pub(crate) fn set_relayed(&mut self, peer: Peer, relayed: bool) {
-        if let Some(partner) = self.peers.id(peer).and_then(|id| self.peers.partner(&id)) {
+        let Some(id) = self.peers.id(peer) else { return };
+        if let Some(partner) = self.peers.partner(&id) {
             partner.relayed = relayed;
+            if relayed && !partner.blocked {
+                self.swarm.behaviour_mut().addresses.prove(id);
+            }
         }
     }
 
-    /// Disconnects a peer that dialled us and refuses it for a while. Those that we dialled are needed.
+    /// Disconnects a peer that dialled us and refuses it for a while, also if it has just left. Those that we dialled are needed.
     pub(crate) fn penalize(&mut self, peer: Peer, misdeed: Misdeed) {
-        let Some(id) = self.peers.id(peer) else { return };
-        let Some(partner) = self.peers.partner(&id) else { return };
-        if partner.route != Route::Inbound || partner.blocked {
-            return;
-        }
-        partner.blocked = true;
-        partner.queue.clear();
-        let (pause, released) = self.penalties.add(id, Instant::now());
-        self.swarm.behaviour_mut().blocked.block_peer(id);
+        let Some((id, sources)) = self.peers.condemn(peer) else { return };
+        let now = Instant::now();
+        let (pause, released) = self.penalties.add(id, now);
+        let behaviour = self.swarm.behaviour_mut();
+        behaviour.blocked.block_peer(id);
+        behaviour.addresses.charge(&id, &sources, now);
         if let Some(released) = released {
             self.admit_again(released);
         }

@@ -7,8 +7,14 @@ use libp2p::request_response::OutboundRequestId;
 use quiver_role::{Peer, Route};
 use tokio::time::Instant;
 
+use crate::addresses::Prefix;
 use crate::frame::Frame;
 use crate::rate::{Bucket, Rate};
+
+/// How many peers are remembered that have left: what they sent may still be judged.
+const MAX_DEPARTED: usize = 1024;
+/// How many addresses of one peer are remembered.
+const MAX_SOURCES: usize = 4;
 
 /// A connected peer.
 pub(crate) struct Partner {
@@ -22,8 +28,17 @@ pub(crate) struct Partner {
     pub(crate) blocked: bool,
     /// Whether the machine has the peer's group messages passed on.
     pub(crate) relayed: bool,
+    /// Where it came from.
+    sources: Vec<Prefix>,
     subscribed: bool,
     bucket: Option<Bucket>,
+}
+
+/// A peer that had dialled us and has left.
+struct Departed {
+    handle: Peer,
+    id: PeerId,
+    sources: Vec<Prefix>,
 }
 
 /// What a new connection means to the machine.
@@ -43,6 +58,8 @@ pub(crate) enum Arrived {
 pub(crate) struct Peers {
     by_id: HashMap<PeerId, Partner>,
     by_handle: HashMap<Peer, PeerId>,
+    /// Oldest first.
+    departed: VecDeque<Departed>,
     next_handle: u64,
     subscribers: usize,
 }
@@ -78,7 +95,50 @@ impl Peers {
         if partner.subscribed {
             self.subscribers = self.subscribers.saturating_sub(1);
         }
+        if partner.route == Route::Inbound && !partner.blocked {
+            if self.departed.len() >= MAX_DEPARTED {
+                self.departed.pop_front();
+            }
+            let (handle, sources) = (partner.handle, partner.sources.clone());
+            self.departed.push_back(Departed { handle, id: *id, sources });
+        }
         Some(partner)
+    }
+
+    /// Notes where a peer dialled us from.
+    pub(crate) fn came_from(&mut self, id: &PeerId, source: Prefix) {
+        if let Some(Partner { sources, .. }) = self.by_id.get_mut(id)
+            && !sources.contains(&source)
+        {
+            if sources.len() >= MAX_SOURCES {
+                sources.remove(0);
+            }
+            sources.push(source);
+        }
+    }
+
+    /// Ends the exchange with a peer that dialled us, and says who it was and where it came from. It may have left meanwhile,
+    /// and may be back. None for those that we dialled, and those that are blocked already.
+    pub(crate) fn condemn(&mut self, handle: Peer) -> Option<(PeerId, Vec<Prefix>)> {
+        let (id, mut sources) = match self.id(handle) {
+            Some(id) => (id, Vec::new()),
+            None => {
+                let place = self.departed.iter().position(|departed| departed.handle == handle)?;
+                let departed = self.departed.remove(place)?;
+                (departed.id, departed.sources)
+            }
+        };
+        if let Some(partner) = self.by_id.get_mut(&id) {
+            if partner.route != Route::Inbound || partner.blocked {
+                return None;
+            }
+            partner.blocked = true;
+            partner.queue.clear();
+            if sources.is_empty() {
+                sources = partner.sources.clone();
+            }
+        }
+        Some((id, sources))
     }
 
     pub(crate) fn id(&self, handle: Peer) -> Option<PeerId> {
@@ -148,6 +208,7 @@ impl Partner {
             in_flight: Vec::new(),
             blocked: false,
             relayed: false,
+            sources: Vec::new(),
             subscribed: false,
             bucket: None,
         }
@@ -195,5 +256,55 @@ mod tests {
         assert_eq!(peers.subscribers(), 1);
         peers.left(&id);
         assert_eq!(peers.subscribers(), 0);
+    }
+
+    fn source(number: u8) -> Prefix {
+        Prefix::of(&format!("/ip4/192.0.2.{number}/tcp/1").parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_peer_is_condemned_once_with_all_the_addresses_that_it_came_from() {
+        let mut peers = Peers::default();
+        let id = PeerId::random();
+        peers.arrived(id, Route::Inbound);
+        for number in [1, 2, 1] {
+            peers.came_from(&id, source(number));
+        }
+        assert_eq!(peers.condemn(Peer(0)), Some((id, vec![source(1), source(2)])));
+        assert_eq!(peers.condemn(Peer(0)), None);
+        peers.left(&id);
+        assert_eq!(peers.condemn(Peer(0)), None);
+        for number in 0..100 {
+            peers.arrived(id, Route::Inbound);
+            peers.came_from(&id, source(number));
+        }
+        assert_eq!(peers.condemn(Peer(1)).unwrap().1, [96, 97, 98, 99].map(source));
+    }
+
+    #[test]
+    fn who_leaves_before_it_is_judged_is_condemned_all_the_same() {
+        let mut peers = Peers::default();
+        let id = PeerId::random();
+        for round in 0..3 {
+            peers.arrived(id, Route::Inbound);
+            peers.came_from(&id, source(round));
+            peers.left(&id);
+        }
+        assert_eq!(peers.condemn(Peer(0)), Some((id, vec![source(0)])));
+        assert_eq!(peers.condemn(Peer(0)), None, "once");
+        // It is back: the connection it has now ends too.
+        peers.arrived(id, Route::Inbound);
+        assert_eq!(peers.condemn(Peer(1)), Some((id, vec![source(1)])));
+        assert_eq!(peers.handle(&id), None);
+        peers.left(&id);
+        // We dialled it meanwhile.
+        peers.arrived(id, Route::Leader);
+        assert_eq!(peers.condemn(Peer(2)), None);
+        peers.left(&id);
+        (0..2 * MAX_DEPARTED).for_each(|_| {
+            peers.arrived(id, Route::Inbound);
+            peers.left(&id);
+        });
+        assert_eq!(peers.departed.len(), MAX_DEPARTED);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use libp2p::core::ConnectedPoint;
 use libp2p::request_response::{self, Message};
 use libp2p::swarm::{ConnectionError, ConnectionId, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, gossipsub, ping};
@@ -9,6 +10,7 @@ use quiver_role::{Route, Via};
 use tokio::time::Instant;
 
 use super::{Answer, ClockAnswer, ClockQuestion, Incoming, Network};
+use crate::addresses::Prefix;
 use crate::behaviour::{NONCE_LEN, NodeEvent};
 use crate::clocks::{self, Told};
 use crate::config::Tuning;
@@ -21,8 +23,15 @@ impl Network {
     pub(super) fn on_event(&mut self, event: SwarmEvent<NodeEvent>) -> Result<(), NetError> {
         match event {
             SwarmEvent::Behaviour(event) => self.on_node_event(event),
-            SwarmEvent::ConnectionEstablished { peer_id, connection_id, num_established, .. } => {
+            SwarmEvent::ConnectionEstablished {
+                peer_id, connection_id, num_established, endpoint, ..
+            } => {
                 self.on_opened(peer_id, connection_id, num_established.get());
+                if let ConnectedPoint::Listener { send_back_addr, .. } = endpoint
+                    && let Some(source) = Prefix::of(&send_back_addr)
+                {
+                    self.peers.came_from(&peer_id, source);
+                }
             }
             SwarmEvent::ConnectionClosed { peer_id, connection_id, num_established, cause, .. } => {
                 self.on_closed(peer_id, connection_id, num_established, cause);

@@ -7,7 +7,7 @@ use quiver_net::{NetError, NodeConfig, Stopped, Transport};
 use quiver_role::Route;
 use tokio::time::sleep;
 
-use crate::toy::{Heard, Order, hub, key, pair, spoke, start};
+use crate::toy::{Heard, Order, PATIENCE, hub, key, pair, spoke, start};
 
 async fn spokes_come_back_after_the_hub_restarts(transport: Transport) {
     let mut config = hub(transport, 4);
@@ -190,6 +190,65 @@ async fn penalised_peer_is_cut_off_for_a_while_and_comes_back() {
     // It dials on, in vain until the penalty is over.
     leader.connects(Route::Inbound).await;
     assert!(edge.handle.metrics().dials.get() > 2);
+}
+
+#[tokio::test]
+async fn forgers_that_change_their_identity_spend_the_allowance_of_their_address() {
+    let mut leader = start(&hub(Transport::Tcp, 10)).unwrap();
+    let address = leader.address().await;
+    let known = spoke(Transport::Tcp, &address);
+    let mut drone = start(&known).unwrap();
+    drone.connects(Route::Leader).await;
+    leader.connects(Route::Inbound).await;
+    let kind = quiver_net::Misconduct { kind: "forgery" };
+    let (penalties, refused) = {
+        let metrics = leader.handle.metrics();
+        (metrics.penalties.get_or_create(&kind).clone(), metrics.connections_refused.clone())
+    };
+    for count in 1..=16 {
+        assert_eq!(refused.get(), 0);
+        let mut forger = start(&spoke(Transport::Tcp, &address)).unwrap();
+        forger.connects(Route::Leader).await;
+        forger.order(Order::Tell(Route::Leader, b"penalize me".to_vec())).await;
+        forger.disconnects().await;
+        assert_eq!(penalties.get(), count);
+        forger.stop().await;
+    }
+    // Nobody new is let in, whatever it would say.
+    let _stranger = start(&spoke(Transport::Tcp, &address)).unwrap();
+    let several = async {
+        while refused.get() < 3 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, several).await.expect("a stranger from the address is refused");
+    assert_eq!(leader.handle.inspect(|toy| toy.peers.len()).await, Ok(1), "the drone, and nobody else");
+    // Whoever has proven itself comes again from the same address.
+    leader.heard();
+    drone.kill().await;
+    leader.disconnects().await;
+    let drone = start(&known).unwrap();
+    leader.connects(Route::Inbound).await;
+    drone.order(Order::Tell(Route::Leader, b"here I am".to_vec())).await;
+    leader.hears_message(b"here I am").await;
+    assert_eq!(leader.handle.inspect(|toy| toy.peers.len()).await, Ok(1));
+    assert_eq!(penalties.get(), 16);
+}
+
+#[tokio::test]
+async fn connections_without_an_address_spend_no_allowance() {
+    let leader = start(&hub(Transport::Memory, 10)).unwrap();
+    let address = leader.address().await;
+    for _ in 0..20 {
+        let mut forger = start(&spoke(Transport::Memory, &address)).unwrap();
+        forger.connects(Route::Leader).await;
+        forger.order(Order::Tell(Route::Leader, b"penalize me".to_vec())).await;
+        forger.disconnects().await;
+        forger.stop().await;
+    }
+    let mut stranger = start(&spoke(Transport::Memory, &address)).unwrap();
+    stranger.connects(Route::Leader).await;
+    assert_eq!(leader.handle.metrics().connections_refused.get(), 0);
 }
 
 #[tokio::test]
