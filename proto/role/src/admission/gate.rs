@@ -358,13 +358,17 @@ impl<S: Suite> Gate<S> {
 
     /// Goes on with those who are still there and whose time is not over.
     fn done(&mut self, done: Done, awaited: &[Place]) {
-        let awaited = |gate: &Self, place: &Place| {
-            gate.spent.contains(&place.peer) && awaited.iter().any(|one| one.peer == place.peer)
-        };
+        let in_time = |place: &Place| awaited.iter().any(|one| one.peer == place.peer);
+        let awaited = |gate: &Self, place: &Place| gate.spent.contains(&place.peer) && in_time(place);
         match done {
             Done::Verified(verdicts) => {
                 for (place, verdict) in verdicts {
                     match verdict {
+                        // Who has hung up meanwhile had the same arithmetic done.
+                        Err(error) if in_time(&place) && !awaited(self, &place) => {
+                            let why = error.into();
+                            self.out.event(GateEvent::Denied { peer: place.peer, why });
+                        }
                         _ if !awaited(self, &place) => {}
                         Err(error) => self.deny(place.peer, &place.nonce, error.into()),
                         Ok(hello) => self.welcome.push_back((place, Box::new(hello))),

@@ -424,3 +424,43 @@ fn gate_does_one_piece_of_work_with_a_timeout_and_none_with_a_message() {
         assert_eq!(gate.pieces(), piece, "nine keys, four at a time");
     }
 }
+
+#[test]
+fn forged_key_is_denied_although_its_sender_hung_up_while_it_was_verified() {
+    let mut world = World::new(21);
+    let honest = {
+        let mut gate = world.gate(FENCE);
+        apply(&mut world, &mut gate)
+    };
+    let shown = honest.said.iter().find_map(|flight| match world.decode(flight) {
+        Message::AdmissionProof(proof) => Some(proof.step),
+        _ => None,
+    });
+    let genuine = shown.unwrap();
+    let mut forged = genuine.clone();
+    // The last two points in each other's place.
+    let points = forged.len() - 2 * 96;
+    forged[points..].rotate_left(96);
+    let invalid = AdmissionError::Exchange(AbkeError::InvalidSignature);
+    for (step, expected) in [(forged, vec![invalid]), (genuine, Vec::new())] {
+        let mut config = world.gate_config(FENCE);
+        config.timing.workers = 1;
+        let mut gate = world.gate_from(config);
+        let peer = world.fresh_peer();
+        let AdmissionChallenge { nonce, cookie, .. } = challenge(&mut world, &mut gate, peer, [5; 16]);
+        let proof = Message::AdmissionProof(AdmissionProof { nonce, cookie, step });
+        assert!(give(&mut world, &mut gate, peer, &proof).is_empty());
+        let job = gate.take_job().unwrap();
+        gate.handle_input(world.now(), Input::Disconnected { peer }, &mut world.rng);
+        gate.finish_job(world.now(), job.run(), &mut world.rng);
+        let mut denied = Vec::new();
+        loop {
+            match gate.poll_output() {
+                Output::Event(GateEvent::Denied { peer: of, why }) if of == peer => denied.push(why),
+                Output::Timeout(_) => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(denied, expected);
+    }
+}

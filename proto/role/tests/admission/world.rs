@@ -130,20 +130,33 @@ impl World {
 
     /// The gate of a leader of alpha, with the slot keys of the period.
     pub(crate) fn gate(&mut self, text: &str) -> Gate<S> {
-        let policy = self.policy(text, "alpha");
-        let keypair = self.leader(1);
-        self.gate_with(policy, keypair)
+        let config = self.gate_config(text);
+        self.gate_from(config)
     }
 
     pub(crate) fn gate_with(&mut self, policy: VerifiedPolicy<S>, keypair: DroneKeypair<S>) -> Gate<S> {
-        let config = GateConfig {
+        let config = self.config_with(policy, keypair);
+        self.gate_from(config)
+    }
+
+    pub(crate) fn gate_config(&mut self, text: &str) -> GateConfig<S> {
+        let policy = self.policy(text, "alpha");
+        let keypair = self.leader(1);
+        self.config_with(policy, keypair)
+    }
+
+    fn config_with(&self, policy: VerifiedPolicy<S>, keypair: DroneKeypair<S>) -> GateConfig<S> {
+        GateConfig {
             deployment: self.deployment.clone(),
             group: name("alpha"),
             keypair,
             policy,
             authority: self.authority.clone(),
             timing: GateTiming::default(),
-        };
+        }
+    }
+
+    pub(crate) fn gate_from(&mut self, config: GateConfig<S>) -> Gate<S> {
         let mut gate = Gate::new(config, Secret::random(&mut self.rng), self.now().unix).unwrap();
         let command = Input::Command(GateCommand::SlotKeys(self.slot_keys()));
         gate.handle_input(self.now(), command, &mut self.rng);
