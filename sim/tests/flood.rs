@@ -13,8 +13,9 @@ fn flooded(floods: &[Flood]) -> FloodReport {
         floods: floods.to_vec(),
         attackers: 2,
         rate: 40,
-        rekeys: 3,
-        pause: Duration::from_millis(300),
+        identities: 16,
+        rekeys: 4,
+        pause: Duration::from_millis(500),
         timeout: Duration::from_secs(60),
         ..FloodPlan::default()
     };
@@ -36,20 +37,28 @@ fn members_have_every_key_while_strangers_publish_and_ask_to_join() {
     assert_eq!((quiet.members, quiet.messages, quiet.answers), (12, 0, 0));
     for line in &report.lines[1..] {
         assert_eq!(line.members, 12, "{}", line.name());
-        // Who forges a join is cut off at once.
         let least = if line.flood == Some(Flood::Joins) { 1 } else { 20 };
         assert!(line.messages >= least, "{}: {}", line.name(), line.messages);
         // One answer to one question, and none of it from the group.
         assert!(line.answers <= 2 * line.messages, "{}: {} answers", line.name(), line.answers);
     }
+    // Who forges a join is cut off at once and comes back as somebody else, until its address's allowance is spent. Beyond it
+    // are penalties for what came over connections that were open, and one that is allowed every 37.5 s.
+    let joins = report.lines.last().unwrap();
+    let penalised: u64 = report.lines.iter().map(|line| line.penalised).sum();
+    assert!((16..=24).contains(&penalised), "{penalised}");
+    assert!(joins.refused > 0 && joins.identities >= joins.penalised + joins.refused / 4, "{joins:?}");
 }
 
 #[test]
 fn members_have_every_key_while_forged_keys_are_shown_and_drones_come_without_a_name() {
     let report = flooded(&[Flood::Keys, Flood::Anonymous]);
-    let [quiet, keys, anonymous] = &report.lines[..] else { panic!("{:?}", report.lines) };
+    // Whoever is new comes before the forgers, with whom it shares an address.
+    let [quiet, anonymous, keys] = &report.lines[..] else { panic!("{:?}", report.lines) };
     assert!(quiet.anonymous && quiet.members == 4);
-    assert!(keys.messages > 2 && keys.joined == 0, "{keys:?}");
+    assert!(keys.messages > 2 && keys.penalised > 2 && keys.joined == 0, "{keys:?}");
+    assert!(keys.penalised <= 24 && keys.identities >= keys.penalised, "{keys:?}");
+    assert_eq!((anonymous.penalised, anonymous.refused), (0, 0), "{anonymous:?}");
     assert_eq!((anonymous.members, anonymous.messages), (4, 0));
     assert!(anonymous.joined <= 3);
 }

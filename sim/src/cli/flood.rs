@@ -47,9 +47,12 @@ pub(super) struct FloodArgs {
     /// Nodes that attack at a time
     #[arg(long, value_name = "N", default_value_t = FloodPlan::default().attackers)]
     attackers: u32,
-    /// Messages that each of them sends in a second; one that shows forged keys shows two
+    /// Messages that each of them sends in a second; one that shows forged keys shows one under each identity
     #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().rate)]
     rate: u32,
+    /// Identities that each of them takes on in a second, one after the other, when it is cut off
+    #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().identities)]
+    identities: u32,
     /// How often the key is renewed for each line of the table
     #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().rekeys)]
     rekeys: u32,
@@ -85,6 +88,7 @@ impl FloodArgs {
             floods: if self.only.is_empty() { Flood::ALL.to_vec() } else { self.only.clone() },
             attackers: self.attackers,
             rate: self.rate,
+            identities: self.identities,
             rekeys: self.rekeys,
             pause: self.pause,
             transport: self.transport,
@@ -115,6 +119,9 @@ fn table(report: &FloodReport) -> String {
         "members",
         "sent per second",
         "answers",
+        "identities",
+        "penalised",
+        "refused",
         "joined",
         "re-key: p50",
         "p99",
@@ -175,6 +182,9 @@ fn row(line: &Line) -> Vec<Cell> {
         }),
         Cell::new(if line.messages == 0 { "–".into() } else { sent }),
         Cell::new(line.answers),
+        Cell::new(line.identities),
+        Cell::new(line.penalised),
+        Cell::new(line.refused),
         Cell::new(line.joined),
         Cell::new(time(|spread| spread.p50)),
         Cell::new(time(|spread| spread.p99)),

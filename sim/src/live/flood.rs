@@ -2,7 +2,8 @@
 //! and of many drones that come without a name at once.
 //!
 //! Everything runs in one process: leader, members, attackers. Attackers are nodes of their own, with keys that nobody
-//! knows, send what was built before, and keep to a rate as somebody behind a line of their own would. Every group is
+//! knows, send what was built before, and keep to a rate as somebody behind a line of their own would. Whoever is cut off comes
+//! back under another key, some times a second; all of them, and the members, come from one address. Every group is
 //! measured quiet first, and then under each flood; what counts is by how much the 99th percentile grows.
 
 mod attacker;
@@ -33,28 +34,31 @@ pub const MAX_MEMBERS: u32 = 10_000;
 pub const MAX_ATTACKERS: u32 = 256;
 /// The most messages that one attacker sends in a second.
 pub const MAX_RATE: u32 = 1_000;
+/// The most identities that one attacker takes on in a second.
+pub const MAX_IDENTITIES: u32 = 64;
 /// The most re-keys for each line of the table.
 pub const MAX_REKEYS: u32 = 1_000;
 /// A policy that lets everybody in.
 const EVERYBODY: &str = "x >= -1000 and y >= -1000 and battery <= 120";
 
-/// What befalls a leader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+/// What befalls a leader, in the order in which it does: forgers, who share an address with everybody here, come last, because
+/// who is new at their address waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Flood {
     /// Strangers publish questions for revocation lists, known headers, forged messages and junk.
     Gossip,
     /// Strangers ask to join, with forged signatures.
     Joins,
-    /// Strangers show forged keys to a leader that demands a policy.
-    Keys,
     /// Drones that satisfy the policy come without a name, all at once.
     Anonymous,
+    /// Strangers show forged keys to a leader that demands a policy.
+    Keys,
 }
 
 impl Flood {
     /// All there are.
-    pub const ALL: [Self; 4] = [Self::Gossip, Self::Joins, Self::Keys, Self::Anonymous];
+    pub const ALL: [Self; 4] = [Self::Gossip, Self::Joins, Self::Anonymous, Self::Keys];
 
     /// Whether the leader demands a policy.
     pub fn is_anonymous(self) -> bool {
@@ -86,6 +90,8 @@ pub struct FloodPlan {
     pub attackers: u32,
     /// Messages that each of them sends in a second.
     pub rate: u32,
+    /// How often in a second each of them appears under another identity, once it was cut off.
+    pub identities: u32,
     /// How often the key is renewed for each line of the table.
     pub rekeys: u32,
     /// How long the leader rests between two of them.
@@ -111,6 +117,7 @@ impl Default for FloodPlan {
             floods: Flood::ALL.to_vec(),
             attackers: 8,
             rate: 64,
+            identities: 2,
             rekeys: 30,
             pause: Duration::from_millis(200),
             transport: TransportKind::Tcp,
@@ -133,6 +140,7 @@ impl FloodPlan {
             ("joiners", self.joiners, MAX_MEMBERS),
             ("attackers", self.attackers, MAX_ATTACKERS),
             ("messages per second", self.rate, MAX_RATE),
+            ("identities per second", self.identities, MAX_IDENTITIES),
             ("re-keys", self.rekeys, MAX_REKEYS),
         ];
         for (what, count, most) in bounded {
@@ -168,6 +176,7 @@ pub(crate) struct Tally {
     messages: AtomicU64,
     bytes: AtomicU64,
     answers: AtomicU64,
+    identities: AtomicU64,
 }
 
 impl Tally {
@@ -178,6 +187,15 @@ impl Tally {
 
     fn answered(&self) {
         self.answers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn appeared(&self) {
+        self.identities.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Under how many identities.
+    pub(crate) fn identities(&self) -> u64 {
+        self.identities.load(Ordering::Relaxed)
     }
 
     pub(crate) fn look(&self) -> (u64, u64, u64) {
@@ -204,6 +222,12 @@ pub struct Line {
     pub bytes: u64,
     /// What they got in answer.
     pub answers: u64,
+    /// Transport identities that attackers spent, since the flood began.
+    pub identities: u64,
+    /// How many of them the leader penalised.
+    pub penalised: u64,
+    /// Connections that it refused because the address's allowance of penalties was spent.
+    pub refused: u64,
     /// Drones that came in meanwhile.
     pub joined: usize,
     /// From the command to re-key until a member holds the key, over all members and re-keys, in seconds.
@@ -267,8 +291,11 @@ pub fn run(plan: &FloodPlan, progress: &Progress) -> Result<FloodReport> {
 async fn play(plan: &FloodPlan, progress: &Progress) -> Result<FloodReport> {
     let (mut lines, mut violations) = (Vec::new(), Vec::new());
     for anonymous in [false, true] {
-        let floods: Vec<Flood> =
-            plan.floods.iter().copied().filter(|flood| flood.is_anonymous() == anonymous).collect();
+        let floods: Vec<Flood> = Flood::ALL
+            .into_iter()
+            .filter(|flood| flood.is_anonymous() == anonymous)
+            .filter(|flood| plan.floods.contains(flood))
+            .collect();
         if floods.is_empty() {
             continue;
         }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quiver_ainq::{
@@ -15,6 +16,7 @@ use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey, group_topic};
 use quiver_role::{Destination, Input, Machine, Now, Output, Peer, Route};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRngCore, RngCore};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::{Flood, Tally, Target};
@@ -27,77 +29,108 @@ use crate::{Result, SimError};
 const JUNK: usize = 1024;
 /// Bytes of an uncompressed point of a key.
 const POINT: usize = 96;
-/// How long an attacker that shows keys stays connected.
+/// How long an attacker that shows keys stays connected, and how long any of them tries to connect under one identity.
 const STAY: Duration = Duration::from_millis(500);
+/// How many identities an attacker has at most.
+const MAX_LIVES: u32 = 1 << 20;
 /// Until when an identity that nobody issued claims to be valid: 2100-01-01.
 const END_OF_TIME: u64 = 4_102_444_800;
 
 /// Attackers at work. Dropping it ends the attack.
-pub(crate) struct Onslaught<S: Suite> {
-    _nodes: Vec<Node<Attacker<S>>>,
-    comers: Vec<JoinHandle<()>>,
+pub(crate) struct Onslaught {
+    attackers: Vec<JoinHandle<()>>,
 }
 
-impl<S: Suite> Drop for Onslaught<S> {
+impl Drop for Onslaught {
     fn drop(&mut self) {
-        self.comers.iter().for_each(JoinHandle::abort);
+        self.attackers.iter().for_each(JoinHandle::abort);
     }
 }
 
-impl<S: Suite> Onslaught<S> {
+impl Onslaught {
     /// Lets attackers loose.
-    pub(crate) fn begin(
+    pub(crate) fn begin<S: Suite>(
         flood: Flood,
         target: &Target<'_>,
         setting: &Setting<S>,
         leader: &Multiaddr,
     ) -> Result<Self> {
-        let (mut nodes, mut comers) = (Vec::new(), Vec::new());
-        for index in 0..target.plan.attackers {
+        let count = if flood == Flood::Anonymous { 0 } else { target.plan.attackers };
+        let begun = (0..count).map(|index| {
             let mut rng = seeds::generator(setting.seed, Player::Attacker, index, 0);
-            let arms = Arms::new(setting, target.shown.as_deref(), &mut rng)?;
-            let every = Duration::from_secs(1) / target.plan.rate;
-            let attacker = move |tally| Attacker::new(flood, arms.clone(), every, tally);
-            let config = |number| config(setting, leader, number);
-            match flood {
-                Flood::Anonymous => {}
-                Flood::Gossip | Flood::Joins => {
-                    let machine = attacker(target.tally.clone());
-                    nodes.push(Node::start("attacker".into(), &config(index)?, machine, Deaf, rng)?);
-                }
-                // A leader hears one key over each connection.
-                Flood::Keys => {
-                    let (tally, seed) = (target.tally.clone(), setting.seed);
-                    let mut lives = Vec::new();
-                    for life in 0..target.plan.rate.min(64) {
-                        lives.push(config((index + 1) << 12 | life)?);
-                    }
-                    comers.push(tokio::spawn(async move {
-                        for (life, config) in (1..).zip(lives.iter().cycle()) {
-                            let rng = seeds::generator(seed, Player::Attacker, index, life);
-                            let machine = attacker(tally.clone());
-                            let Ok(mut node) = Node::start("attacker".into(), config, machine, Deaf, rng)
-                            else {
-                                return;
-                            };
-                            tokio::time::sleep(STAY).await;
-                            node.kill().await;
-                        }
-                    }));
-                }
-            }
-        }
-        Ok(Self { _nodes: nodes, comers })
+            let stranger = Stranger {
+                flood,
+                index,
+                seed: setting.seed,
+                config: config(setting, leader)?,
+                arms: Arms::new(setting, target.shown.as_deref(), &mut rng)?,
+                every: Duration::from_secs(1) / target.plan.rate,
+                comeback: Duration::from_secs(1) / target.plan.identities,
+                tally: target.tally.clone(),
+            };
+            Ok(tokio::spawn(stranger.lives()))
+        });
+        Ok(Self { attackers: begun.collect::<Result<_>>()? })
     }
 }
 
-fn config<S: Suite>(setting: &Setting<S>, leader: &Multiaddr, number: u32) -> Result<NodeConfig> {
-    let key = NodeKey::from_seed(seeds::node_key(setting.seed, Player::Attacker, number))
-        .map_err(|source| SimError::Node { who: "attacker".into(), source })?;
-    let mut config = setting.lean(NodeConfig::spoke(key, setting.transport()));
+fn config<S: Suite>(setting: &Setting<S>, leader: &Multiaddr) -> Result<NodeConfig> {
+    let mut config = setting.lean(NodeConfig::spoke(key(setting.seed, 0)?, setting.transport()));
     config.topic = Some(group_topic(setting.group.as_str()));
     config.dial = vec![(Route::Leader, leader.clone())];
     Ok(config)
+}
+
+fn key(seed: u64, number: u32) -> Result<NodeKey> {
+    NodeKey::from_seed(seeds::node_key(seed, Player::Attacker, number))
+        .map_err(|source| SimError::Node { who: "attacker".into(), source })
+}
+
+/// An attacker under one identity after the other: whoever cuts it off sees somebody new.
+struct Stranger<S: Suite> {
+    flood: Flood,
+    index: u32,
+    seed: u64,
+    config: NodeConfig,
+    arms: Arms<S>,
+    every: Duration,
+    /// From one identity to the next, at least.
+    comeback: Duration,
+    tally: Arc<Tally>,
+}
+
+impl<S: Suite> Stranger<S> {
+    async fn lives(self) {
+        for life in 1..MAX_LIVES {
+            // No two floods have an identity in common: penalties are remembered.
+            let number = (self.flood as u32) << 28 | self.index << 20 | life;
+            let Ok(key) = key(self.seed, number) else { return };
+            let config = NodeConfig { key, ..self.config.clone() };
+            let stay = Arc::new(Stay::default());
+            let machine =
+                Attacker::new(self.flood, self.arms.clone(), self.every, self.tally.clone(), stay.clone());
+            let rng = seeds::generator(self.seed, Player::Attacker, self.index, life);
+            let soonest = tokio::time::sleep(self.comeback);
+            let Ok(mut node) = Node::start("attacker".into(), &config, machine, Deaf, rng) else { return };
+            self.tally.appeared();
+            while tokio::time::timeout(STAY, stay.over.notified()).await.is_err() {
+                // A leader hears one key over each connection. And who is refused before it is connected is not told.
+                if self.flood == Flood::Keys || !stay.connected.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            node.kill().await;
+            soonest.await;
+        }
+    }
+}
+
+/// How an attacker fares under one identity.
+#[derive(Default)]
+struct Stay {
+    connected: AtomicBool,
+    /// It was cut off.
+    over: Notify,
 }
 
 /// What attackers have built before they begin.
@@ -199,10 +232,11 @@ pub(crate) struct Attacker<S: Suite> {
     header: Option<Vec<u8>>,
     out: VecDeque<(Destination, Vec<u8>)>,
     tally: Arc<Tally>,
+    stay: Arc<Stay>,
 }
 
 impl<S: Suite> Attacker<S> {
-    fn new(flood: Flood, arms: Arms<S>, every: Duration, tally: Arc<Tally>) -> Self {
+    fn new(flood: Flood, arms: Arms<S>, every: Duration, tally: Arc<Tally>, stay: Arc<Stay>) -> Self {
         Self {
             flood,
             arms,
@@ -213,6 +247,7 @@ impl<S: Suite> Attacker<S> {
             header: None,
             out: VecDeque::new(),
             tally,
+            stay,
         }
     }
 
@@ -307,8 +342,12 @@ impl<S: Suite> Machine for Attacker<S> {
         match input {
             Input::Connected { peer, .. } => {
                 (self.leader, self.next) = (Some(peer), Some(now.monotonic));
+                self.stay.connected.store(true, Ordering::Relaxed);
             }
-            Input::Disconnected { .. } => (self.leader, self.next) = (None, None),
+            Input::Disconnected { .. } => {
+                (self.leader, self.next) = (None, None);
+                self.stay.over.notify_one();
+            }
             Input::Received { from, bytes, .. } => self.received(from, bytes),
             _ => {}
         }

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use quiver_ainq::{Revoked, Suite};
+use quiver_net::Misconduct;
 use quiver_role::KgcCommand;
 use quiver_role::LeaderCommand;
+use quiver_role::Misdeed;
 use quiver_role::attributes::CentreCommand;
 
 use super::{Halt, Played, Run, Step};
@@ -66,6 +68,7 @@ impl<S: Suite> Run<'_, S> {
     async fn measured(&mut self, plan: &FloodPlan, flood: Option<Flood>) -> Step<Line> {
         let shown = self.world.setting.admission.as_ref().and_then(|admission| admission.shown());
         let target = Target { plan, tally: Tally::default().into(), shown };
+        let struck = self.struck();
         let onslaught = match flood {
             Some(flood) => {
                 Some(Onslaught::begin(flood, &target, &self.world.setting, self.world.leader_address())?)
@@ -73,6 +76,7 @@ impl<S: Suite> Run<'_, S> {
             None => None,
         };
         let newcomers: Vec<u32> = (self.world.plan.drones..self.world.outsider()).collect();
+        let inside = self.joined(&newcomers);
         if flood == Some(Flood::Anonymous) {
             self.world.take_off(self.world.plan.drones..self.world.outsider(), "newcomers").await?;
             self.world.board().undecided(&newcomers);
@@ -84,7 +88,8 @@ impl<S: Suite> Run<'_, S> {
         let (latencies, missing) = self.rekeys(plan).await?;
         let (seconds, after) = (begin.elapsed().as_secs_f64(), target.tally.look());
         drop(onslaught);
-        let joined = self.joined(&newcomers);
+        let (penalised, refused) = self.struck();
+        let joined = self.joined(&newcomers) - inside;
         Ok(Line {
             flood,
             anonymous: self.is_unnamed(),
@@ -93,11 +98,23 @@ impl<S: Suite> Run<'_, S> {
             messages: after.0 - before.0,
             bytes: after.1 - before.1,
             answers: after.2 - before.2,
+            identities: target.tally.identities(),
+            penalised: penalised - struck.0,
+            refused: refused - struck.1,
             joined,
             latencies: Spread::of(latencies),
             missing,
             growth: None,
         })
+    }
+
+    /// How many peers the leader penalised so far, and how many connections it refused for that.
+    fn struck(&self) -> (u64, u64) {
+        let metrics = self.world.leader.handle().metrics();
+        let of =
+            |misdeed: Misdeed| metrics.penalties.get_or_create(&Misconduct { kind: misdeed.as_str() }).get();
+        let penalised = of(Misdeed::Forgery) + of(Misdeed::Garbage);
+        (penalised, metrics.connections_refused.get())
     }
 
     fn joined(&self, newcomers: &[u32]) -> usize {
