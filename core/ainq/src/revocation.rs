@@ -200,6 +200,16 @@ impl RevocationList {
         Ok(list)
     }
 
+    /// The number that an encoded list claims to have, signed or not: tells whether it would be news before anything is decoded,
+    /// which for a signed one takes a square root.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub fn claimed_number(bytes: &[u8]) -> Result<u64, Error> {
+        let head = Reader::new(bytes).lp(bytes.len())?;
+        Ok(Reader::new(head).u64()?)
+    }
+
     /// Reads a head: the list without its edges, and their hash.
     fn read_head(bytes: &[u8]) -> Result<(Self, [u8; 32]), Error> {
         let mut reader = Reader::new(bytes);
@@ -301,11 +311,6 @@ impl<S: Suite> SignedRevocationList<S> {
             return Err(Error::TooLong { what: "revocation list", limit: MAX_REVOCATION_LIST_LEN });
         }
         Ok(Self { list, whole: true, signature, bytes })
-    }
-
-    /// The number the list claims to have, to tell before checking whether it would be news.
-    pub const fn claimed_number(&self) -> u64 {
-        self.list.number
     }
 
     /// Whether the edges are there, too.
