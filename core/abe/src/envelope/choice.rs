@@ -158,6 +158,16 @@ impl AnyKey {
     pub fn terms(&self) -> String {
         whichever!(Self, self, key => key.terms().to_string())
     }
+
+    /// Whether it opens what is sealed to this policy, or to these attributes, given as [`Kem::encode_target`] encodes them.
+    #[must_use]
+    pub fn admits(&self, target: &[u8]) -> bool {
+        whichever!(Self, self, key => admits(key, target))
+    }
+}
+
+fn admits<M: crate::mechanism::Mechanism>(key: &Key<M>, target: &[u8]) -> bool {
+    M::OfCiphertext::decode(target).is_ok_and(|target| <M as Scheme>::admits(key.terms(), &target))
 }
 
 /// An encapsulated key of whichever scheme.

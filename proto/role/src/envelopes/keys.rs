@@ -70,9 +70,9 @@ impl AttributeKeys {
         self.iter().filter(move |access| access.parameters.authority().as_bytes() == authority)
     }
 
-    /// Whether there is a key of the authority with this fingerprint.
-    pub(super) fn open(&self, authority: &[u8; 32]) -> bool {
-        self.of(authority).any(|access| access.key.is_some())
+    /// Whether there is a key of the authority with this fingerprint that opens what is sealed to this target.
+    pub(super) fn open(&self, authority: &[u8; 32], target: &[u8]) -> bool {
+        self.of(authority).filter_map(AttributeAccess::key).any(|key| key.admits(target))
     }
 
     /// Everything.

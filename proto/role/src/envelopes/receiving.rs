@@ -243,8 +243,8 @@ fn opener(
     session: &ReceivingSession,
     header: &Header,
 ) -> Result<Option<Opener>, EnvelopeError> {
-    // What was opened with a key that has been withdrawn is not read on.
-    if !session.authority().is_some_and(|authority| keys.open(authority)) {
+    // What was opened with a key that has been withdrawn, or exchanged for a narrower one, is not read on.
+    if !session.authority().is_some_and(|authority| keys.open(authority, session.target())) {
         return Ok(None);
     }
     // The drone has gone to another group since.

@@ -121,6 +121,23 @@ fn a_session_is_not_read_on_without_a_key_and_not_begun_again_with_one() {
 }
 
 #[test]
+fn a_session_is_not_read_on_with_a_narrower_key_and_with_another_that_fits_it_is() {
+    let (mut world, authority) = swarm(28, &["scout, sector:7"]);
+    let mut hear = |key: &str, data: &[u8]| {
+        give(&mut world, 0, &authority.key(key));
+        order(&mut world, &authority, "scout and sector:7", data);
+        assert!(world.blamed_by_edge(0).is_empty());
+        let heard: Vec<_> = opened(&world, 0).into_iter().map(|(data, _)| data).collect();
+        (heard, sealed(&world).len())
+    };
+    assert_eq!(hear("scout, sector:7", b"zero").0, [b"zero".to_vec()]);
+    assert_eq!(hear("sector:7", b"one").0, [b"zero".to_vec()], "the drone is no scout any more");
+    let (heard, sealed) = hear("medic, scout, sector:7", b"two");
+    assert_eq!(heard, [b"zero".to_vec(), b"two".to_vec()], "a renewed key reads on");
+    assert_eq!(sealed, 3, "the opening is not asked for");
+}
+
+#[test]
 fn a_number_beyond_what_a_session_carries_is_nobodys_fault_and_changes_nothing() {
     let (mut world, authority) = swarm(23, &["scout"]);
     for data in [b"zero", b"one "] {
