@@ -414,7 +414,7 @@ impl Running {
                 seen.keys.push(((epoch.term, epoch.counter), hex::encode(digest)));
             }
             EdgeEvent::Message { data, .. } => {
-                seen.heard.push((self.boot, String::from_utf8(data).expect("utf-8")));
+                seen.heard.push((self.boot, String::from_utf8(data.to_vec()).expect("utf-8")));
             }
             EdgeEvent::Blamed { .. } => seen.offences += 1,
             _ => {}

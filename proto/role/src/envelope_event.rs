@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use quiver_ainq::{Name, Role, UnixTime};
+use zeroize::Zeroizing;
 
 /// Who signed an envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub enum EnvelopeEvent {
         /// When the session was begun, in seconds since 1970, by its sender's clock: the message is not older.
         begun: UnixTime,
         /// The plaintext.
-        data: Vec<u8>,
+        data: Zeroizing<Vec<u8>>,
         /// Who signed it; none if nobody did, so that nothing is known of its source.
         author: Option<Author>,
     },

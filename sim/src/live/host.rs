@@ -114,7 +114,7 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
                 self.reports.happened(index, Happening::key(epoch, machine.export(&self.export)));
             }
             EdgeEvent::Message { channel, data, .. } if channel.as_str() == CHANNEL => {
-                self.reports.happened(index, Happening::Order(data));
+                self.reports.happened(index, Happening::Order(data.to_vec()));
             }
             EdgeEvent::EnrolmentTrouble(trouble) => self.reports.offence(&drone_name(index), &trouble),
             EdgeEvent::Message { data, .. } => {

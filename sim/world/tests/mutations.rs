@@ -185,7 +185,7 @@ fn a_message_that_nobody_said_is_noticed() {
     let (world, mut invariants) = grouped();
     let event = EdgeEvent::Message {
         channel: quiver_ainq::Name::new("talk").unwrap(),
-        data: 7_u32.to_be_bytes().to_vec(),
+        data: 7_u32.to_be_bytes().to_vec().into(),
         source: quiver_role::Source::Unauthenticated { slot: 0 },
     };
     invariants.saw(&world, &reported(&world, Node::Edge(1), NodeEvent::Edge(event)));

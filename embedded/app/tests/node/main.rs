@@ -66,7 +66,7 @@ fn messages_go_both_ways() {
 }
 
 fn is_message(event: &LeaderEvent) -> bool {
-    matches!(event, LeaderEvent::Message { data, .. } if data == b"hello from the board")
+    matches!(event, LeaderEvent::Message { data, .. } if data.as_slice() == b"hello from the board")
 }
 
 #[test]

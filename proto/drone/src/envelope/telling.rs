@@ -50,7 +50,7 @@ mod tests {
             session: [0xab; 32],
             number: 3,
             begun: 1_800_000_000,
-            data: b"go".to_vec(),
+            data: b"go".to_vec().into(),
             author,
         }
     }

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use quiver_ainq::{Deployment, Epoch, Error, IssuedToken, Name, Slot, Suite};
 use quiver_message::Reason;
+use zeroize::Zeroizing;
 
 #[cfg(feature = "abe")]
 use crate::EnvelopeCommand;
@@ -97,7 +98,7 @@ pub enum EdgeEvent {
         /// The application's channel.
         channel: Name,
         /// The plaintext.
-        data: Vec<u8>,
+        data: Zeroizing<Vec<u8>>,
         /// Who sent it.
         source: Source,
     },

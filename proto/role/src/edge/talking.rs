@@ -59,7 +59,7 @@ impl<S: Suite> Edge<S> {
             Err(error) => self.blame(from, error),
             Ok(Some((data, source))) => {
                 let channel = message.channel.clone();
-                self.out.event(EdgeEvent::Message { channel, data: data.to_vec(), source });
+                self.out.event(EdgeEvent::Message { channel, data, source });
             }
             // Somebody is ahead of us, or says so: ask, but not as often as it is said.
             Ok(None) if behind && member.listens <= now.monotonic => {

@@ -230,7 +230,7 @@ impl Envelopes {
         let first = opened.is_some().then_some(id);
         self.receiving.sessions.took(&header, opened, now.unix)?;
         let (session, number) = (id.0, header.number());
-        let event = EnvelopeEvent::Opened { session, number, begun, data: data.to_vec(), author };
+        let event = EnvelopeEvent::Opened { session, number, begun, data, author };
         Ok((Some(Heard::Opened(event)), first))
     }
 }

@@ -9,6 +9,7 @@ use quiver_ainq::{
     UnixTime,
 };
 use quiver_message::Reason;
+use zeroize::Zeroizing;
 
 #[cfg(feature = "abe")]
 use crate::EnvelopeCommand;
@@ -208,7 +209,7 @@ pub enum LeaderEvent {
         /// The application's channel.
         channel: Name,
         /// The plaintext.
-        data: Vec<u8>,
+        data: Zeroizing<Vec<u8>>,
         /// Who sent it.
         source: Source,
     },

@@ -278,7 +278,7 @@ impl<S: Suite> Leader<S> {
             Ok(None) => {}
             Ok(Some((data, source))) => {
                 let channel = message.channel.clone();
-                self.out.event(LeaderEvent::Message { channel, data: data.to_vec(), source });
+                self.out.event(LeaderEvent::Message { channel, data, source });
             }
         }
     }

@@ -78,7 +78,7 @@ fn member_without_a_name_hears_and_speaks_but_signs_nothing() {
     let heard = |drone: usize| {
         let events = swarm.drones[drone].events.iter();
         let messages = events.filter_map(|event| match event {
-            EdgeEvent::Message { data, source, .. } => Some((data.clone(), source.clone())),
+            EdgeEvent::Message { data, source, .. } => Some((data.to_vec(), source.clone())),
             _ => None,
         });
         messages.collect::<Vec<_>>()

@@ -95,7 +95,7 @@ pub(crate) fn opened(world: &World, edge: usize) -> Vec<(Vec<u8>, Option<String>
     let events = world.edges[edge].events.iter();
     let opened = events.filter_map(|event| match event {
         EdgeEvent::Envelope(EnvelopeEvent::Opened { data, author, .. }) => {
-            Some((data.clone(), author.as_ref().map(|author| author.name.to_string())))
+            Some((data.to_vec(), author.as_ref().map(|author| author.name.to_string())))
         }
         _ => None,
     });

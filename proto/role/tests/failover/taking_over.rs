@@ -40,7 +40,8 @@ fn the_group_lives_on_under_the_deputy() {
     assert!(world.edges[0].events.contains(&EdgeEvent::Left));
     world.command(1, EdgeCommand::Send { channel: name("c"), data: vec![7], signed: true });
     world.run(Duration::from_secs(1));
-    let heard = |event: &EdgeEvent| matches!(event, EdgeEvent::Message { data, .. } if data == &[7]);
+    let heard =
+        |event: &EdgeEvent| matches!(event, EdgeEvent::Message { data, .. } if data.as_slice() == [7]);
     assert!(world.edges[late].events.iter().any(heard));
     assert!(world.follow(1, [1, 2, 3, late]));
 }

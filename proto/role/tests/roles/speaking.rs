@@ -10,7 +10,7 @@ use crate::world::{Node, World};
 fn heard(world: &World, edge: usize) -> Vec<(Vec<u8>, Source)> {
     let events = world.edges[edge].events.iter();
     let messages = events.filter_map(|event| match event {
-        EdgeEvent::Message { data, source, .. } => Some((data.clone(), source.clone())),
+        EdgeEvent::Message { data, source, .. } => Some((data.to_vec(), source.clone())),
         _ => None,
     });
     messages.collect()
