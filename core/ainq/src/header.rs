@@ -33,8 +33,9 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    /// The highest round that anybody believes. Rounds have 48 bits; those above leave room to count on.
-    pub const MAX_ROUND: u64 = 1 << 40;
+    /// The highest round that anybody believes: 2^26 of the longest jumps from the first one, since no term follows one in the last round.
+    /// Rounds have 48 bits; those above leave room to count on, and terms that are numbers with a sign elsewhere.
+    pub const MAX_ROUND: u64 = 1 << 46;
     /// The highest counter that anybody believes: no honest term comes near it, and no ratchet that starts at one wraps.
     pub const MAX_COUNTER: u64 = 1 << 48;
 

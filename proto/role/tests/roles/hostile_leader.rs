@@ -506,6 +506,19 @@ fn a_leader_that_answers_with_a_spent_spare_point_is_given_three_chances() {
 }
 
 #[test]
+fn no_round_above_the_last_is_believed_and_it_is_2_to_the_26_jumps_away() {
+    let mut lair = Lair::new(7);
+    lair.welcome(0, epoch(Epoch::MAX_ROUND + 1, 2));
+    assert_eq!(lair.status().epoch, None);
+    lair.welcome(0, epoch(Epoch::MAX_ROUND, 2));
+    assert_eq!(lair.status().epoch, Some(epoch(Epoch::MAX_ROUND, 2)));
+    lair.check();
+    // As far as one header can be ahead of the one before.
+    assert_eq!(Epoch::MAX_ROUND / (1 << 20), 1 << 26);
+    assert!(i64::try_from(Epoch::term_of(Epoch::MAX_ROUND, u16::MAX)).is_ok(), "a gauge shows it");
+}
+
+#[test]
 fn epochs_never_go_back_in_a_group_that_was_left_for_another() {
     let mut lair = Lair::new(6);
     lair.welcome(0, epoch(5, 9));
@@ -601,7 +614,8 @@ enum Act {
 }
 
 fn numbers() -> impl Strategy<Value = u64> {
-    let edges = [(1 << 40) - 1, 1 << 40, (1 << 40) + 1, (1 << 48) - 1, 1 << 48, (1 << 48) + 1];
+    let last = Epoch::MAX_ROUND;
+    let edges = [last - 1, last, last + 1, (1 << 48) - 1, 1 << 48, (1 << 48) + 1];
     prop_oneof![
         4 => 0..6_u64,
         1 => prop::sample::select(edges.to_vec()),
