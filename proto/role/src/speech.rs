@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_leader_speaks_in_a_group_nor_one_that_is_refused_or_revoked() {
+    fn no_other_leader_speaks_in_a_group_nor_a_drone_that_is_revoked() {
         let mut scene = Scene::new();
         let Scene { master, deployment, rng, .. } = &mut scene;
         let role = Role::Leader { group: name("beta"), ordinal: 0 };
@@ -499,6 +499,26 @@ mod tests {
         assert!(scene.revocations.offer(&scene.deployment, &list).unwrap());
         let revoked = Err(Offence::Protocol(Error::Revoked));
         assert_eq!(scene.heard(&member), [revoked.clone(), revoked]);
+    }
+
+    #[test]
+    fn what_a_refused_leader_signed_is_not_shown_to_anybody_whatever_key_it_signed_with() {
+        let mut scene = Scene::new();
+        let order = scene.said(LEADER_SLOT, 1, |scene| Some(&scene.leader));
+        assert!(scene.heard(&order).iter().all(Result::is_ok));
+        let serial = scene.leader.public().identity.serial;
+        // Another key of its, in a member's slot.
+        let Scene { master, deployment, rng, .. } = &mut scene;
+        scene.stranger = issue(master, deployment, serial[0], Role::Edge, rng);
+        let aside = scene.said(3, 1, |scene| Some(&scene.stranger));
+        assert!(scene.heard(&aside)[0].is_ok());
+        assert!(scene.refused.insert(serial, Vec::new()));
+        for message in [order, aside] {
+            assert_eq!(scene.heard(&message), [Err(Offence::RefusedLeader), Err(Offence::RefusedLeader)]);
+        }
+        // Nobody else is.
+        let member = scene.said(3, 1, |scene| Some(&scene.member));
+        assert!(scene.heard(&member).iter().all(Result::is_ok));
     }
 
     #[test]

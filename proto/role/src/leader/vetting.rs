@@ -174,7 +174,7 @@ mod tests {
     use super::super::crowd::{Crowd, S, identity, issue, name};
     use super::super::{LeaderCommand, LeaderRecord};
     use super::*;
-    use crate::{Input, Misdeed, Output, Peer, Via, statements};
+    use crate::{Input, Kgcs, Misdeed, Output, Peer, Via, statements};
 
     type Outputs = Vec<Output<LeaderEvent, LeaderRecord>>;
 
@@ -318,6 +318,42 @@ mod tests {
         assert!(!crowd.leader.waiting.is_full_for(Peer(8)));
         crowd.input(Input::Disconnected { peer: Peer(7) });
         assert_eq!(crowd.leader.waiting.remembered_challenges(), 0);
+    }
+
+    /// Two keys of one drone ask to join, one after the other: what the leader says of the second, and how much evidence it keeps,
+    /// also after a start.
+    fn met_two_keys(kgcs: Kgcs<S>) -> (Vec<bool>, [usize; 2]) {
+        let mut crowd = Crowd::new(StrategyKind::Flat, 0..3);
+        crowd.leader.config.kgcs = kgcs;
+        let [first, second] = [drone(&mut crowd, 1), drone(&mut crowd, 1)];
+        assert_ne!(first.public().handle(), second.public().handle());
+        assert_eq!(first.public().identity, second.public().identity);
+        ask_to_join(&mut crowd, 7, &first, false);
+        assert_eq!(joined(&close_batch(&mut crowd)), 1);
+        ask_to_join(&mut crowd, 8, &second, false);
+        let outputs = close_batch(&mut crowd);
+        assert_eq!(joined(&outputs), 0, "the key first seen stays in force");
+        let claim = |output: &Output<LeaderEvent, LeaderRecord>| match output {
+            Output::Event(LeaderEvent::SecondKey { handle, evident, .. }) => {
+                assert_eq!(*handle, second.public().handle());
+                Some(*evident)
+            }
+            _ => None,
+        };
+        let claims = outputs.iter().filter_map(claim).collect();
+        let kept = crowd.leader.memory.evidence.len();
+        crowd.restart();
+        (claims, [kept, crowd.leader.memory.evidence.len()])
+    }
+
+    #[test]
+    fn second_key_is_evidence_against_a_kgc_that_issues_alone() {
+        assert_eq!(met_two_keys(Kgcs::single()), (alloc::vec![true], [1, 1]));
+    }
+
+    #[test]
+    fn second_key_is_no_evidence_against_a_quorum_of_which_any_drone_can_have_several() {
+        assert_eq!(met_two_keys(Kgcs::quorum(alloc::vec![1, 2, 3])), (alloc::vec![false], [0, 0]));
     }
 
     #[test]

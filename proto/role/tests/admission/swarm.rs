@@ -12,7 +12,8 @@ use quiver_role::edge::{AnonymousConfig, EdgeTiming, Ending};
 use quiver_role::leader::{Demand, LeaderTiming};
 use quiver_role::{
     Destination, Edge, EdgeCommand, EdgeConfig, EdgeEvent, Input, Job, Kgc, KgcConfig, Kgcs, Leader,
-    LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Output, Peer, Route, Snapshot, Via,
+    LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Machine, Misdeed, Output, Peer, Route, Snapshot,
+    Via,
 };
 
 use crate::world::{MOST, PERIOD, S, START, World, name};
@@ -56,6 +57,8 @@ pub(crate) struct Swarm {
     pub(crate) jobs: VecDeque<Job>,
     /// Whether jobs are left undone.
     pub(crate) held: bool,
+    /// The drones whose connection the leader wants cut for a while, and for what. It is not, so that the test goes on.
+    pub(crate) penalized: Vec<(usize, Misdeed)>,
 }
 
 impl Swarm {
@@ -81,6 +84,7 @@ impl Swarm {
             workers: 0,
             jobs: VecDeque::new(),
             held: false,
+            penalized: Vec::new(),
         };
         // Enrolled without demanding anything: with a KGC that is not needed afterwards.
         let mut leader = Leader::new(swarm.leader_config(), []).unwrap();
@@ -311,7 +315,13 @@ impl Swarm {
                     });
                     self.queue.extend(to.map(|(drone, _)| (Some(drone), usize::MAX, by, payload.clone())));
                 }
-                Output::Block(_) | Output::Relay { .. } | Output::Penalize { .. } => {}
+                Output::Penalize { peer, misdeed } => {
+                    let whose = |drone: &Drone| drone.peers.is_some_and(|(at_leader, _)| at_leader == peer);
+                    if let Some(drone) = self.drones.iter().position(whose) {
+                        self.penalized.push((drone, misdeed));
+                    }
+                }
+                Output::Block(_) | Output::Relay { .. } => {}
                 Output::Timeout(deadline) => break self.deadline = deadline,
             }
         }

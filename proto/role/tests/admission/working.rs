@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use quiver_abke::Error as AbkeError;
 use quiver_ainq::StrategyKind;
-use quiver_role::{EdgeCommand, LeaderCommand, LeaderEvent};
+use quiver_role::admission::AdmissionError;
+use quiver_role::{EdgeCommand, LeaderCommand, LeaderEvent, Misdeed};
 
 use crate::swarm::Swarm;
+use crate::world::World;
 
 const A_WHILE: Duration = Duration::from_secs(20);
 
@@ -76,4 +79,27 @@ fn members_are_served_while_jobs_are_under_way_and_late_results_are_nobodys() {
         "{:?}",
         swarm.events
     );
+}
+
+#[test]
+fn forged_key_costs_its_senders_connection_and_that_of_nobody_verified_with_it() {
+    for workers in [0, 2] {
+        let mut swarm = with_workers(3, workers);
+        // All in one batch. Another authority signed for the second: its key is well formed, and nobody's here.
+        let first = swarm.add(100, -50, false);
+        let forged = World::new(77).credential_of(&[8; 32], (101, -50, false));
+        let forger = swarm.add(101, -50, false);
+        swarm.apply(forger, &forged);
+        let last = swarm.add(102, -50, false);
+        let outside = swarm.add(300, -50, false);
+        swarm.run(A_WHILE);
+        swarm.assert_in(&[first, last]);
+        let invalid = AdmissionError::Exchange(AbkeError::InvalidSignature);
+        let denied =
+            |event: &&LeaderEvent| matches!(event, LeaderEvent::Denied { why, .. } if *why == invalid);
+        assert!(swarm.events.iter().any(|event| denied(&event)), "{:?}", swarm.events);
+        // Nor that of who shows a genuine key and does not satisfy the policy.
+        assert_eq!(swarm.penalized, [(forger, Misdeed::Forgery)], "{workers} workers");
+        assert!(swarm.ending(outside).is_some());
+    }
 }

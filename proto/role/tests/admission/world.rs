@@ -89,7 +89,11 @@ impl World {
     }
 
     fn ca(&self) -> Authority {
-        Authority::derive(&Secret::new([9; 32]), self.period(), self.terms.schema().bits()).unwrap()
+        self.ca_of(&[9; 32])
+    }
+
+    fn ca_of(&self, seed: &[u8; 32]) -> Authority {
+        Authority::derive(&Secret::new(*seed), self.period(), self.terms.schema().bits()).unwrap()
     }
 
     pub(crate) fn slot_keys(&self) -> AuthorityKey {
@@ -97,9 +101,14 @@ impl World {
     }
 
     pub(crate) fn credential(&mut self, x: i128, y: i128, medic: bool) -> Credential {
+        self.credential_of(&[9; 32], (x, y, medic))
+    }
+
+    /// The same of the authority with this seed.
+    pub(crate) fn credential_of(&mut self, seed: &[u8; 32], (x, y, medic): (i128, i128, bool)) -> Credential {
         let values = [("x", x), ("y", y), ("medic", i128::from(medic))];
         let attributes = self.terms.schema().encode(&values).unwrap();
-        self.ca().certify(&attributes, &mut self.rng).unwrap()
+        self.ca_of(seed).certify(&attributes, &mut self.rng).unwrap()
     }
 
     pub(crate) fn policy(&mut self, text: &str, group: &str) -> VerifiedPolicy<S> {

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use quiver_ainq::{Name, OperatorSecretKey, Revoked, Role, TokenGrant};
+use quiver_message::Message;
 use quiver_role::{EdgeEvent, KgcCommand, KgcEvent, KgcRecord, Reason};
 
-use crate::world::{EPOCH_START, GROUP, Node, S, World, copy};
+use crate::world::{EPOCH_START, GROUP, Node, S, World, copy, decode};
 
 fn refused(world: &World, edge: usize) -> Vec<Reason> {
     let events = world.edges[edge].events.iter();
@@ -91,6 +92,38 @@ fn expired_foreign_and_revoked_tokens_are_refused_with_the_reason() {
     }
     // Of all drones only the leader was enrolled.
     assert_eq!(world.kgc.as_ref().unwrap().issued(), 1);
+}
+
+#[test]
+fn who_knows_only_a_tokens_id_does_not_learn_how_the_token_stands() {
+    let mut world = World::new(7);
+    let [fresh, used, revoked] = ["fresh", "used", "revoked"].map(|name| world.token(name));
+    let owner = world.add_edge_with(copy(&used));
+    world.run_until("enrolled", |world| world.synced(owner));
+    world.rule(KgcCommand::RevokeTokens(vec![revoked.token.statement.id]));
+    // The public part of a token is there, and a proof under its key is not.
+    let deployment = world.deployment.clone();
+    world.tamper = Some(Box::new(move |mut flight| {
+        if let Ok(Message::EnrolRequest(mut request)) = Message::<S>::decode(&deployment, &flight.bytes) {
+            *request.request.last_mut().unwrap() ^= 1;
+            flight.bytes = Message::<S>::EnrolRequest(request).encode(&deployment);
+        }
+        vec![flight]
+    }));
+    let spies = [fresh, used, revoked].map(|token| world.add_edge_with(token));
+    world.run(Duration::from_secs(3));
+    for spy in spies {
+        let told = world.recorded.iter().filter(|f| f.from == Node::Kgc && f.to == Node::Edge(spy));
+        let reasons = told.filter_map(|f| match decode(&world, f) {
+            Message::Refusal(refusal) => Some(refusal.reason),
+            _ => None,
+        });
+        let reasons: Vec<Reason> = reasons.collect();
+        assert!(
+            !reasons.is_empty() && reasons.iter().all(|reason| *reason == Reason::BadSignature),
+            "{reasons:?}"
+        );
+    }
 }
 
 #[test]
