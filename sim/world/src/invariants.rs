@@ -289,7 +289,9 @@ fn died(turn: &Turn) -> bool {
 
 impl<S: Suite> Invariants<S> {
     fn saw_kgc(&mut self, turn: &Turn) {
-        if turn.cause == Cause::Command("revoke") {
+        // A KGC that died before it made that durable has not heard it.
+        let kept = turn.effects.iter().any(|effect| matches!(effect, Effect::Persisted { .. }));
+        if turn.cause == Cause::Command("revoke") && (kept || !died(turn)) {
             self.asked_to_revoke.extend(self.to_be_revoked.take());
         }
         for event in turn.events() {
