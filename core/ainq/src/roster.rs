@@ -178,7 +178,7 @@ impl<S: Suite> Roster<S> {
         self.evictions.get_or_insert_with(|| hash_evictions::<S>(&self.evicted));
     }
 
-    /// The lowest free slot, or none if all [`MAX_SLOTS`] are taken.
+    /// The lowest free slot, or none if all [`MAX_SLOTS`](crate::MAX_SLOTS) are taken.
     #[must_use]
     pub fn vacant(&self) -> Option<Slot> {
         self.vacancies(&BTreeSet::new()).next()
