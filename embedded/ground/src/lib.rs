@@ -233,10 +233,10 @@ impl Ground {
                 Flight::Leader(from, _) if self.leader_made_up && from != COLLEAGUE => {}
                 Flight::Board(from, ..) if self.leader_made_up && self.to_leader == Some(from) => {}
                 Flight::Kgc(from, bytes) => {
-                    self.feed_kgc(Input::Received { from, via: Via::Peer, bytes: &bytes })
+                    self.feed_kgc(Input::Received { from, via: Via::Peer, bytes: &bytes });
                 }
                 Flight::Leader(from, bytes) => {
-                    self.feed_leader(Input::Received { from, via: Via::Peer, bytes: &bytes })
+                    self.feed_leader(Input::Received { from, via: Via::Peer, bytes: &bytes });
                 }
                 Flight::Board(from, via, bytes) => self.pass_on(from, via, bytes),
                 Flight::Companion(index, from, bytes) => {
