@@ -253,6 +253,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_set_from_outside_has_as_many_runs_as_the_bound_says_and_no_more() {
+        let apart = |count: usize| (0..count as u32).map(|number| run(2 * number, 1));
+        let too_long = Err(Error::TooLong { what: "slot runs", limit: MAX_RUNS });
+        let most = SlotSet::from_runs(apart(MAX_RUNS)).unwrap();
+        assert_eq!(SlotSet::from_runs(apart(MAX_RUNS + 1)), too_long);
+        let mut writer = Writer::new();
+        most.encode(&mut writer);
+        assert_eq!(SlotSet::decode(&mut Reader::new(&writer.finish())), Ok(most));
+        // One more is refused before any of them is read.
+        let count = (MAX_RUNS as u32 + 1).to_be_bytes();
+        assert_eq!(SlotSet::decode(&mut Reader::new(&count)), too_long);
+    }
+
+    #[test]
+    fn every_slot_of_a_group_is_in_some_set() {
+        for all in [vec![run(0, MAX_SLOTS)], vec![run(0, MAX_SLOTS - 2), run(MAX_SLOTS - 1, 1)]] {
+            let set = SlotSet::from_runs(all).unwrap();
+            assert_eq!(set.last(), Some(MAX_SLOTS - 1));
+            assert!(set.contains(MAX_SLOTS - 1) && !set.contains(MAX_SLOTS));
+        }
+    }
+
     proptest! {
         #[test]
         fn a_set_survives_encoding_and_holds_what_went_in(slots in proptest::collection::btree_set(0..64u32, 0..40)) {

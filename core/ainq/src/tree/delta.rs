@@ -156,6 +156,14 @@ mod tests {
     use crate::slots::SlotSet;
 
     #[test]
+    fn wraps_from_outside_are_as_long_as_the_bound_says_and_no_longer() {
+        let decoded = |length: usize| Delta::from_bytes(alloc::vec![0; length]).map(drop);
+        assert_eq!(Delta::MAX_LEN, 786_432);
+        assert_eq!(decoded(786_432), Ok(()));
+        assert_eq!(decoded(786_433), Err(Error::TooLong { what: "wraps", limit: 786_432 }));
+    }
+
+    #[test]
     fn packing_a_thousand_scattered_removals_looks_at_every_node_once() {
         const HEIGHT: u8 = 17;
         let removed: SlotSet = (0..1024_u32).map(|number| number * 128 + number % 97).collect();

@@ -112,3 +112,58 @@ fn sealing_key<S: Suite>(leaf: &Ratchet<S>, digest: &Digest, r: &PathNonce) -> S
 fn bound_to(digest: &Digest, slot: Slot) -> Vec<u8> {
     Writer::new().fixed(digest).u32(slot).finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ristretto255;
+
+    const DIGEST: Digest = [3; 32];
+
+    fn leaf() -> Ratchet<Ristretto255> {
+        Ratchet::decode(&[0; 72]).unwrap()
+    }
+
+    fn sealed(slot: Slot, height: u8) -> PathMessage {
+        let keys: Vec<_> = (0..height).map(|level| Secret::new([level; 32])).collect();
+        let group_key = GroupKey::new(Ristretto255::ID, Secret::new([9; 32]));
+        PathMessage::seal(slot, &leaf(), &DIGEST, &[7; 16], keys.iter(), &group_key)
+    }
+
+    #[test]
+    fn the_longest_path_message_is_as_long_as_the_bound_says() {
+        let longest = sealed(MAX_SLOTS - 1, MAX_HEIGHT).encode();
+        assert_eq!(longest.len(), 708);
+        assert_eq!(PathMessage::MAX_LEN, 708);
+        let read = PathMessage::decode(&longest).unwrap();
+        let (path, group_key) = read.open(&leaf(), &DIGEST, MAX_HEIGHT).unwrap();
+        assert_eq!(path.height(), MAX_HEIGHT);
+        assert_eq!(*group_key.expose().expose(), [9; 32]);
+    }
+
+    #[test]
+    fn a_path_is_read_only_in_a_tree_of_its_height() {
+        let message = sealed(1, 5);
+        let opened = |height| message.open(&leaf(), &DIGEST, height).map(drop);
+        assert_eq!(opened(5), Ok(()));
+        for height in [4, 6] {
+            assert_eq!(opened(height), Err(Error::Malformed("path")), "{height}");
+        }
+    }
+
+    #[test]
+    fn a_path_has_whole_keys_of_one_node_at_least_and_of_twenty_at_most() {
+        let decoded = |slot: Slot, sealed: usize| {
+            let bytes = Writer::new().u32(slot).fixed(&[7; 16]).fixed(&vec![0; sealed]).finish();
+            PathMessage::decode(&bytes).map(drop)
+        };
+        for sealed in 0..=23 * KEY_LEN + aead::TAG_LEN {
+            // K_g and the keys of 1 to 20 nodes.
+            let fits = (2..=21).any(|keys| sealed == 32 * keys + 16);
+            let expected = if fits { Ok(()) } else { Err(Error::Malformed("path")) };
+            assert_eq!(decoded(5, sealed), expected, "{sealed} bytes");
+        }
+        assert_eq!(decoded(MAX_SLOTS - 1, 80), Ok(()));
+        assert_eq!(decoded(MAX_SLOTS, 80), Err(Error::WrongSlot));
+    }
+}

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use quiver_ainq::{
-    DronePublicKey, EnrolmentRequest, Identity, IssuedToken, Label, Name, OperatorPublicKey,
-    PendingEnrolment, Purpose, RevocationList, Revoked, Ristretto255, Role, SealedReply, Signature,
-    SignedRevocationList, StatementSignature, Token,
+    DronePublicKey, EnrolmentRequest, Error, Identity, IssuedToken, Label, Name, OperatorPublicKey,
+    PendingEnrolment, Purpose, RevocationList, Revoked, Ristretto255, Role, SealedReply, SecretValue,
+    Signature, SignedRevocationList, StatementSignature, Token,
 };
 
 use crate::fixture::{NOW, World};
@@ -250,4 +250,39 @@ fn a_name_has_one_to_sixty_four_characters() {
     assert!(Name::new("").is_err());
     assert!(Name::new(&"a".repeat(64)).is_ok());
     assert!(Name::new(&"a".repeat(65)).is_err());
+}
+
+#[test]
+fn the_longest_identity_is_as_long_as_the_bound_says() {
+    let long = |number: usize| Name::new(&format!("{number:064}")).unwrap();
+    let of = |groups: usize| Identity {
+        serial: [1; 16],
+        name: long(0),
+        role: Role::Leader { group: long(0), ordinal: u16::MAX },
+        groups: (0..groups).map(long).collect(),
+        not_after: u64::MAX,
+    };
+    let longest = of(16);
+    assert_eq!((quiver_ainq::MAX_GROUPS, quiver_ainq::MAX_IDENTITY_LEN), (16, 1255));
+    assert_eq!(longest.encode().len(), 1255);
+    assert_eq!(longest.check(), Ok(()));
+    assert_eq!(Identity::decode(&longest.encode()).as_ref(), Ok(&longest));
+    // One group too many: neither its own maker nor whoever reads it takes it.
+    assert_eq!(of(17).check(), Err(Error::TooLong { what: "groups", limit: 16 }));
+    assert!(Identity::decode(&of(17).encode()).is_err());
+    let mut world = World::<S>::new(2);
+    let value = SecretValue::generate(&mut world.rng);
+    let partial =
+        world.master.issue_partial_key(&world.deployment, &longest, &value.public(), &mut world.rng);
+    let public = partial.verify(&world.deployment, &longest, &value).unwrap().public().clone();
+    assert_eq!(public.encode().len(), DronePublicKey::<S>::MAX_LEN);
+    assert_eq!(DronePublicKey::decode(&public.encode()), Ok(public));
+}
+
+#[test]
+fn a_request_is_looked_into_only_if_it_is_no_longer_than_the_bound_says() {
+    let decoded = |length: usize| EnrolmentRequest::<S>::decode(&vec![0; length]).map(drop);
+    let too_long = Err(Error::TooLong { what: "enrolment request", limit: 4096 });
+    assert_eq!(decoded(4097), too_long);
+    assert_ne!(decoded(4096), too_long);
 }

@@ -1,7 +1,7 @@
 //! Keys, statements of the KGC and signatures of drones.
 
 use quiver_ainq::{
-    Deployment, DroneKeypair, DronePublicKey, Error, Label, MasterSecret, Purpose, SchnorrSignature,
+    Deployment, DroneKeypair, DronePublicKey, Element, Error, Label, MasterSecret, Purpose, SchnorrSignature,
     SecretValue, Signature, SignedItem, Suite, UnverifiedPartialKey, verify_batch,
 };
 
@@ -19,6 +19,7 @@ for_each_suite![
     a_batch_passes_exactly_if_each_signature_does,
     errors_that_cancel_each_other_do_not_pass_a_batch,
     a_signature_with_the_identity_as_commitment_is_refused,
+    signatures_that_have_but_one_half_in_common_differ,
     keys_and_handles_of_different_drones_differ,
     a_key_that_remembers_its_implicit_key_is_the_same_in_every_deployment,
     only_the_expected_key_is_taken_for_it,
@@ -175,6 +176,15 @@ fn a_signature_with_the_identity_as_commitment_is_refused<S: Suite>() {
     assert_eq!(SchnorrSignature::<S>::decode(&bytes), Err(Error::InvalidScalar));
     let bytes = [S::encode(&point).as_ref(), &[1; 33][..]].concat();
     assert_eq!(SchnorrSignature::<S>::decode(&bytes), Err(Error::Malformed("trailing bytes")));
+}
+
+fn signatures_that_have_but_one_half_in_common_differ<S: Suite>() {
+    let point = |value| Element::<S>::from_point(S::mul_base(&S::scalar_from_u128(value))).unwrap();
+    let signature =
+        |commitment, response| SchnorrSignature::<S>::new(point(commitment), S::scalar_from_u128(response));
+    assert_eq!(signature(1, 2), signature(1, 2));
+    assert_ne!(signature(1, 2), signature(1, 3));
+    assert_ne!(signature(1, 2), signature(3, 2));
 }
 
 fn keys_and_handles_of_different_drones_differ<S: Suite>() {

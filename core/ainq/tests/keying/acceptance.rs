@@ -2,8 +2,8 @@
 
 use quiver_ainq::{
     Batch, DroneKeypair, Element, Entry, Epoch, EquivocationProof, Error, Header, Identity, Label,
-    Leadership, Membership, Part, RevocationList, Revoked, Role, Run, SecretScalar, SecretValue, SlotSet,
-    SparePair, SpareStatement, StrategyKind, Suite, VerifiedHeader,
+    Leadership, MAX_SLOTS, Membership, Part, RevocationList, Revoked, Role, Run, SecretScalar, SecretValue,
+    SlotSet, SparePair, SpareStatement, StrategyKind, Suite, VerifiedHeader,
 };
 
 use crate::swarm::{Broadcast, NOW, Swarm, context_of, leader_role, name, times};
@@ -13,6 +13,10 @@ for_each_suite! {
     only_the_leader_of_this_group_and_ordinal_is_believed;
     a_broadcast_forged_from_public_keys_is_refused;
     old_foreign_expired_and_revoked_headers_are_refused;
+    a_term_may_be_a_million_rounds_ahead_and_no_further;
+    rounds_and_counters_have_an_end;
+    a_height_fits_the_strategy_and_the_slots_that_are_named;
+    entries_and_memberships_name_slots_that_a_group_has;
     another_members_entry_is_of_no_use;
     a_header_of_another_deployment_is_refused;
     headers_and_entries_survive_encoding;
@@ -192,6 +196,83 @@ fn old_foreign_expired_and_revoked_headers_are_refused<S: Suite>() {
     unsigned.tag[0] ^= 1;
     let refused = unsigned.verify(&swarm.deployment, &name("alpha"), None, &by_serial, u64::MAX);
     assert_eq!(refused.unwrap_err(), Error::InvalidSignature);
+}
+
+/// The newest header under another epoch, signed by the leader.
+fn signed_at<S: Suite>(swarm: &mut Swarm<S>, epoch: Epoch) -> Header<S> {
+    let mut header = swarm.last().header.clone();
+    header.core.epoch = epoch;
+    let leader = swarm.leader_again();
+    sign(swarm, &leader, &header)
+}
+
+fn a_term_may_be_a_million_rounds_ahead_and_no_further<S: Suite>() {
+    let mut swarm = Swarm::<S>::formed(33, 1);
+    swarm.rekey_unheard(&[], vec![]);
+    let header = signed_at(&mut swarm, Epoch { term: Epoch::term_of(5 + (1 << 20), 1), counter: 2 });
+    let after = |round, ordinal| {
+        let newest = Epoch { term: Epoch::term_of(round, ordinal), counter: 7 };
+        let none = RevocationList::empty();
+        header.clone().verify(&swarm.deployment, &name("alpha"), Some(newest), &none, NOW).map(drop)
+    };
+    assert_eq!(after(5, 0), Ok(()));
+    assert_eq!(after(4, u16::MAX), Err(Error::TermTooFar));
+}
+
+fn rounds_and_counters_have_an_end<S: Suite>() {
+    let mut swarm = Swarm::<S>::formed(34, 1);
+    swarm.rekey_unheard(&[], vec![]);
+    let mut at = |round, counter| {
+        let header = signed_at(&mut swarm, Epoch { term: Epoch::term_of(round, 1), counter });
+        let none = RevocationList::empty();
+        header.verify(&swarm.deployment, &name("alpha"), None, &none, NOW).map(drop)
+    };
+    assert_eq!(at(1 << 46, 1 << 48), Ok(()));
+    assert_eq!(at((1 << 46) + 1, 2), Err(Error::Malformed("epoch")));
+    assert_eq!(at(1, (1 << 48) + 1), Err(Error::Malformed("epoch")));
+}
+
+fn a_height_fits_the_strategy_and_the_slots_that_are_named<S: Suite>() {
+    let mut swarm = Swarm::<S>::formed(35, 1);
+    let mut header = swarm.open_unheard(&[0]).header;
+    let deployment = &swarm.deployment;
+    let mut decoded = |strategy, height, absent: Option<u32>| {
+        header.core.strategy = strategy;
+        header.core.height = height;
+        header.core.absent = absent.into_iter().collect();
+        Header::decode(&header.encode(deployment), deployment).map(drop)
+    };
+    let malformed = Err(Error::Malformed("header"));
+    assert_eq!(decoded(StrategyKind::Flat, 0, Some(MAX_SLOTS - 1)), Ok(()));
+    assert_eq!(decoded(StrategyKind::Flat, 1, None), malformed);
+    for height in 0..=22 {
+        let fits = (1..=20).contains(&height);
+        let expected = if fits { Ok(()) } else { malformed.clone() };
+        assert_eq!(decoded(StrategyKind::Tree, height, None), expected, "{height}");
+        if height < 20 {
+            assert_eq!(decoded(StrategyKind::Tree, height, Some((1 << height) - 1)), expected, "{height}");
+            assert_eq!(decoded(StrategyKind::Tree, height, Some(1 << height)), malformed, "{height}");
+        }
+    }
+    assert_eq!(decoded(StrategyKind::Tree, 20, Some(MAX_SLOTS - 1)), Ok(()));
+}
+
+fn entries_and_memberships_name_slots_that_a_group_has<S: Suite>() {
+    let swarm = Swarm::<S>::formed(36, 1);
+    let entry = |slot| Entry { slot, q: Some(1), wrap: [1; 32] };
+    assert_eq!(Entry::decode(&entry(MAX_SLOTS - 1).encode()), Ok(entry(MAX_SLOTS - 1)));
+    assert_eq!(Entry::decode(&entry(MAX_SLOTS).encode()), Err(Error::WrongSlot));
+    let state = swarm.edges[0].membership.as_ref().unwrap().encode();
+    // lp(suite) ‖ lp(group) ‖ leader's handle ‖ strategy, and then the slot.
+    let place = 4 + S::ID.len() + 4 + "alpha".len() + 32 + 1;
+    let restored = |slot: u32| {
+        let mut state = state.to_vec();
+        assert_eq!(state[place..place + 4], [0; 4]);
+        state[place..place + 4].copy_from_slice(&slot.to_be_bytes());
+        Membership::<S>::restore(&state).map(|member| member.slot())
+    };
+    assert_eq!(restored(MAX_SLOTS - 1), Ok(MAX_SLOTS - 1));
+    assert_eq!(restored(MAX_SLOTS), Err(Error::WrongSlot));
 }
 
 fn another_members_entry_is_of_no_use<S: Suite>() {

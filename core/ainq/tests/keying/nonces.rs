@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use quiver_ainq::{Error, Ratchet, Ristretto255, Sender, Suite};
+use quiver_ainq::{Epoch, Error, Ratchet, Receiver, Ristretto255, Sender, Suite};
 use quiver_crypto::{Secret, prf};
 use rand_core::RngCore;
 
@@ -59,6 +59,7 @@ fn a_sender_refuses_to_go_on_when_its_numbers_are_used_up() {
     let mut sender = Sender::new(&key, *member.digest(), 0, 1, [0; 8]);
     sender.skip_to(quiver_ainq::MAX_FRAMES - 1).unwrap();
     assert_eq!(sender.skip_to(7), Err(Error::Stale));
+    assert_eq!(sender.skip_to(quiver_ainq::MAX_FRAMES), Err(Error::Exhausted));
     assert_eq!(sender.seal(&name("news"), None, b"last").unwrap().counter, u64::from(u32::MAX));
     assert_eq!(sender.seal(&name("news"), None, b"one too many").unwrap_err(), Error::Exhausted);
 }
@@ -91,6 +92,43 @@ fn a_forked_sender_sealing_different_messages_never_repeats_key_and_nonce() {
     assert_eq!(hedges.len(), frames.len());
     // What is the same altogether is the same frame.
     assert_eq!(of("news", None), frames[0]);
+}
+
+#[test]
+fn a_frame_has_a_number_that_a_sender_has() {
+    let swarm = Swarm::<Ristretto255>::formed(76, 1);
+    let member = swarm.edges[0].membership.as_ref().unwrap();
+    let key = member.group_key().unwrap().traffic(member.digest());
+    let mut sender = Sender::new(&key, *member.digest(), 0, 1, [0; 8]);
+    let receiver = Receiver::new(key, *member.digest(), swarm.leader.public().handle());
+    sender.skip_to(quiver_ainq::MAX_FRAMES - 1).unwrap();
+    let mut frame = sender.seal(&name("news"), None, b"last").unwrap();
+    assert!(receiver.open(&frame, &name("news"), None).is_ok());
+    frame.counter = quiver_ainq::MAX_FRAMES;
+    let refused = receiver.open(&frame, &name("news"), None).map(drop);
+    assert_eq!(refused, Err(Error::Malformed("frame number")));
+}
+
+#[test]
+fn a_ratchet_skips_as_far_as_the_bound_says_and_no_further_than_the_last_epoch() {
+    const END: u64 = Epoch::MAX_COUNTER + 1;
+    let at = |u: u64| Ratchet::<Ristretto255>::decode(&[&u.to_be_bytes()[..], &[1; 64]].concat());
+    assert_eq!(at(7).unwrap().skip_to(7 + quiver_ainq::MAX_SKIP), Ok(()));
+    assert_eq!(at(7).unwrap().skip_to(8 + quiver_ainq::MAX_SKIP), Err(Error::Exhausted));
+    assert_eq!(at(END - 1).unwrap().skip_to(END), Ok(()));
+    assert_eq!(at(END - 1).unwrap().skip_to(END + 1), Err(Error::Exhausted));
+    assert_eq!(at(END + 1).map(drop), Err(Error::Malformed("ratchet")));
+}
+
+#[test]
+fn secrets_are_encoded_into_memory_that_is_not_outgrown() {
+    // A vector that grew would leave a copy of what it held behind, unerased.
+    let swarm = Swarm::<Ristretto255>::formed(77, 1);
+    let state = swarm.edges[0].membership.as_ref().unwrap().encode();
+    assert_eq!(state.capacity(), state.len());
+    let ratchet = &state[state.len() - Ratchet::<Ristretto255>::ENCODED_LEN..];
+    let ratchet = Ratchet::<Ristretto255>::decode(ratchet).unwrap().encode();
+    assert_eq!((ratchet.capacity(), ratchet.len()), (72, 72));
 }
 
 /// What survives a restart.
