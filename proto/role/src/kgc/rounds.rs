@@ -154,3 +154,104 @@ impl<S: Suite> core::fmt::Debug for Rounds<S> {
         f.debug_struct("Rounds").field("open", &self.open.len()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::boxed::Box;
+
+    use quiver_ainq::{
+        Deployment, EnrolmentRequest, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, TokenGrant,
+    };
+    use rand_chacha::ChaCha20Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+
+    type S = Ristretto255;
+
+    const NOW: Duration = Duration::from_secs(1000);
+    const PEER: Peer = Peer(1);
+
+    fn request() -> VerifiedRequest<S> {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let name = |text| Name::new(text).unwrap();
+        let master = MasterSecret::<S>::generate(&mut rng);
+        let deployment = Deployment::new(name("test"), master.public());
+        let operator = OperatorSecretKey::generate(&mut rng);
+        let (role, groups) = (Role::Edge, alloc::vec![name("alpha")]);
+        let grant = TokenGrant { name: name("wren"), role, groups, not_after: 2000, expiry: 2000 };
+        let token = operator.issue(&deployment, grant, &mut rng).unwrap();
+        let (request, _) = EnrolmentRequest::create(&deployment, &token, &[1], [7; 16], &mut rng).unwrap();
+        request.verify(&deployment, &[operator.public()], 1, 1000).unwrap()
+    }
+
+    fn digest(number: usize) -> [u8; 32] {
+        let mut digest = [0; 32];
+        digest[24..].copy_from_slice(&number.to_be_bytes());
+        digest
+    }
+
+    /// Opens rounds of one drone's request, under whatever digest.
+    struct Bench {
+        rounds: Rounds<S>,
+        request: VerifiedRequest<S>,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            Self { rounds: Rounds::new(), request: request() }
+        }
+
+        fn open(&mut self, peer: Peer, number: usize) {
+            let sign: SignOnce<S> = Box::new(|_, _| Err(quiver_quorum::Error::WrongQuorum));
+            let round = Round { peer, request: self.request.clone(), sign };
+            self.rounds.open(NOW, digest(number), round);
+        }
+
+        fn takes(&mut self, peer: Peer, number: usize) -> bool {
+            self.rounds.take(peer, &digest(number)).is_some()
+        }
+    }
+
+    #[test]
+    fn as_many_rounds_as_the_bound_says_are_open_and_with_one_more_the_oldest_is_over() {
+        let mut bench = Bench::new();
+        (0..MAX_OPEN).for_each(|number| bench.open(PEER, number));
+        assert_eq!(bench.rounds.len(), MAX_OPEN);
+        bench.open(PEER, MAX_OPEN);
+        assert_eq!(bench.rounds.len(), MAX_OPEN);
+        assert!(!bench.takes(PEER, 0) && bench.takes(PEER, 1) && bench.takes(PEER, MAX_OPEN));
+    }
+
+    #[test]
+    fn rounds_that_are_begun_anew_end_no_other_before_they_are_twice_as_many_as_may_be_open() {
+        let mut bench = Bench::new();
+        bench.open(PEER, 0);
+        (1..2 * MAX_OPEN).for_each(|_| bench.open(PEER, 1));
+        assert_eq!(bench.rounds.len(), 2);
+        bench.open(PEER, 1);
+        assert_eq!((bench.rounds.len(), bench.rounds.ends.len()), (1, 2 * MAX_OPEN));
+        assert!(!bench.takes(PEER, 0) && bench.takes(PEER, 1));
+    }
+
+    #[test]
+    fn four_peers_have_a_round_about_a_request_and_a_fifth_takes_the_place_of_the_first() {
+        let mut bench = Bench::new();
+        (1..=4).for_each(|peer| bench.open(Peer(peer), 7));
+        assert_eq!(bench.rounds.len(), 4);
+        bench.open(Peer(5), 7);
+        assert_eq!(bench.rounds.len(), 4);
+        assert!(!bench.takes(Peer(1), 7) && (2..=5).all(|peer| bench.takes(Peer(peer), 7)));
+    }
+
+    #[test]
+    fn a_round_is_over_a_minute_after_it_was_opened() {
+        let mut bench = Bench::new();
+        bench.open(PEER, 0);
+        assert_eq!(bench.rounds.deadline(), Some(NOW + LIFETIME));
+        bench.rounds.expire(NOW + LIFETIME - Duration::from_nanos(1));
+        assert_eq!(bench.rounds.len(), 1);
+        bench.rounds.expire(NOW + LIFETIME);
+        assert_eq!((bench.rounds.len(), bench.rounds.deadline()), (0, None));
+    }
+}
