@@ -142,3 +142,16 @@ fn flag(reader: &mut Reader<'_>) -> Result<bool, Error> {
         _ => Err(Error::Malformed("neither yes nor no")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_signed_names_the_nonce_and_the_cookie() {
+        let signed = challenge(&[1; 16], &[2; 40]);
+        assert_eq!(signed, [&[1; 16][..], &[2; 40]].concat());
+        assert_ne!(signed, challenge(&[3; 16], &[2; 40]));
+        assert_ne!(signed, challenge(&[1; 16], &[3; 40]));
+    }
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, Error, MasterSecret, Role};
-use quiver_message::{AttributeHello, Message, MessageError};
+use quiver_message::{AttributeHello, AttributeRequest, Message, MessageError};
 use quiver_role::attributes::{CentreEvent, FetchEvent, OfficeEvent};
 use quiver_role::{KgcEvent, Offence, Reason};
 
@@ -79,6 +79,47 @@ fn recorded_request_is_good_for_nothing_elsewhere_or_later() {
     world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
     world.run(Duration::from_millis(1));
     assert_eq!(refused(&world), Some(Reason::BadCookie));
+    assert_eq!((world.made(), world.issued()), (1, 1));
+}
+
+#[test]
+fn recorded_request_under_another_nonce_or_cookie_is_refused() {
+    let mut world = World::new(14, &["orders"]);
+    let (drone, thief) = (world.add_drone(), world.add_drone());
+    world.grant("orders", drone, Some(b"scout"));
+    // Requests arrive only as the thief passes them on.
+    let deployment = world.deployment.clone();
+    world.tamper = Some(Box::new(move |flight| {
+        let message = Message::<S>::decode(&deployment, &flight.bytes).unwrap();
+        if is_request(&message) { vec![] } else { vec![flight] }
+    }));
+    world.connect(drone);
+    world.connect(thief);
+    world.run(Duration::from_millis(1));
+    let (request, message) = world.last(Node::Drone(drone), is_request);
+    let Message::AttributeRequest(recorded) = message else { unreachable!() };
+    // The thief has cookies of its own: for the drone's nonce, and for another one.
+    for (count, nonce) in [(1, recorded.nonce), (2, [9; 16])] {
+        let hello = Message::<S>::AttributeHello(AttributeHello { nonce }).encode(&world.deployment);
+        world.inject(Node::Drone(thief), Node::Centre, &hello);
+        world.run(Duration::from_millis(1));
+        let (_, answer) = world.last(
+            Node::Centre,
+            |message| matches!(message, Message::AttributeChallenge(challenge) if challenge.nonce == nonce),
+        );
+        let Message::AttributeChallenge(challenge) = answer else { unreachable!() };
+        assert_ne!(challenge.cookie, recorded.cookie);
+        let moved = AttributeRequest { nonce, cookie: challenge.cookie, request: recorded.request.clone() };
+        let moved = Message::<S>::AttributeRequest(moved).encode(&world.deployment);
+        world.inject(Node::Drone(thief), Node::Centre, &moved);
+        world.run(Duration::from_millis(1));
+        let forged = Offence::Protocol(Error::InvalidSignature);
+        assert_eq!(blamed_by_the_office(&world), vec![forged; count]);
+        assert_eq!((world.made(), world.issued()), (0, 0));
+    }
+    // As the drone made it, it is good.
+    world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
+    world.run(Duration::from_millis(1));
     assert_eq!((world.made(), world.issued()), (1, 1));
 }
 
