@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, DroneKeypair, DronePublicKey, Error, Header, Label, SpareStatement};
+use quiver_ainq::{Deployment, DroneKeypair, DronePublicKey, Epoch, Error, Header, Label, SpareStatement};
 use quiver_crypto::Hasher;
 use quiver_crypto::canonical::Writer;
-use quiver_message::{JoinHello, Message, Rekey, Replica, ReplicaChunk, StandBy};
+use quiver_message::{JoinHello, Message, Reason, Rekey, Replica, ReplicaChunk, StandBy};
 use quiver_role::{LeaderCommand, LeaderEvent, Offence};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -279,7 +279,7 @@ fn ask(world: &mut World, nonce: u8, keypair: &DroneKeypair<S>, honest: &StandBy
         StandBy { deputy: key, nonce, challenge: challenge.challenge, number: 1, ..honest.clone() };
     asked.received = 0;
     let mut writer = Writer::new();
-    writer.lp(GROUP.as_bytes()).lp(&challenge.leader.encode()).lp(&asked.deputy);
+    writer.lp(asked.group.as_bytes()).lp(&challenge.leader.encode()).lp(&asked.deputy);
     writer.fixed(&nonce).fixed(&asked.challenge).u64(asked.number).u64(asked.received);
     writer.u64(asked.held.term).u64(asked.held.counter).fixed(&asked.digest);
     let signature = keypair.sign(&world.deployment, Label::StandBy, &writer.finish(), &mut world.rng);
@@ -300,6 +300,64 @@ fn a_deputy_with_many_keys_takes_one_place() {
         ask(&mut world, nonce, &keypair, &honest);
         assert_eq!(world.status(0).unwrap().deputies, 2, "it and the honest one");
     }
+}
+
+#[test]
+fn a_question_about_another_group_or_to_one_that_does_not_lead_is_refused() {
+    let mut world = World::grouped(16, 2, 3);
+    let (flight, honest) = question(&world);
+    let role = quiver_ainq::Role::Leader { group: name(GROUP), ordinal: 3 };
+    let deputy = world.issued("deputy", role);
+    let refusals = |world: &World, leader: usize, nonce: [u8; 16]| {
+        let told = world
+            .recorded
+            .iter()
+            .filter(|flight| (flight.from, flight.to) == (Node::Leader(leader), Node::Edge(0)));
+        let told = told.filter_map(|flight| match decode(world, flight) {
+            Message::Refusal(refusal) if refusal.reference == nonce => Some(refusal.reason),
+            _ => None,
+        });
+        told.collect::<Vec<_>>()
+    };
+    let told = answers(&world);
+    ask(&mut world, 1, &deputy, &StandBy { group: name("bravo"), ..honest.clone() });
+    assert_eq!(refusals(&world, 0, [1; 16]), [Reason::WrongGroup]);
+    assert!(answers(&world) <= told + 1, "beyond the honest deputy's");
+    assert_eq!(world.status(0).unwrap().deputies, 1);
+    world.inject(Node::Edge(0), Node::Leader(1), &flight.bytes);
+    world.run(Duration::from_millis(10));
+    assert_eq!(refusals(&world, 1, honest.nonce), [Reason::NotReady]);
+}
+
+#[test]
+fn a_deputy_that_says_it_holds_an_epoch_to_come_confirms_no_eviction() {
+    let mut world = World::grouped(15, 2, 3);
+    let (_, honest) = question(&world);
+    // The honest deputy hears nothing of the eviction; another one says that it holds more than there is.
+    world.part(&[Node::Leader(0)], &[Node::Leader(1)]);
+    world.lead(0, LeaderCommand::Evict(name("edge-1")));
+    let epoch = world.epoch(0).unwrap();
+    let role = quiver_ainq::Role::Leader { group: name(GROUP), ordinal: 3 };
+    let deputy = world.issued("boaster", role);
+    let confirmed = |world: &World| {
+        let events = world.leaders[0].events.iter();
+        events.filter(|event| matches!(event, LeaderEvent::Replicated { .. })).count()
+    };
+    let to_come = [
+        Epoch { counter: epoch.counter + 1, ..epoch },
+        Epoch { counter: Epoch::MAX_COUNTER, ..epoch },
+        Epoch { term: epoch.term + (1 << 16), ..epoch },
+    ];
+    for (nonce, held) in (1..).zip(to_come) {
+        ask(&mut world, nonce, &deputy, &StandBy { held, ..honest.clone() });
+        assert_eq!(world.status(0).unwrap().deputies, 2, "it and the honest one");
+        assert_eq!(confirmed(&world), 0, "{held:?}");
+    }
+    world.walls.clear();
+    world.run(Duration::from_secs(3));
+    let replicated =
+        LeaderEvent::Replicated { epoch, names: vec![name("edge-1")], deputy: Some(name("leader-1")) };
+    assert!(world.leaders[0].events.contains(&replicated));
 }
 
 #[test]
