@@ -1,5 +1,7 @@
 //! The roles when a leader wraps the group key for every member.
 
+mod waiting;
+
 #[path = "../roles/main.rs"]
 mod roles;
 

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use quiver_role::{EdgeCommand, LeaderCommand, Route};
+use quiver_ainq::Kind;
+use quiver_message::{CatchUpRequest, Message, Reason};
+use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand, Route};
 
-use crate::world::{Node, World};
+use crate::world::{EPOCH_START, Flight, GROUP, Node, S, World, decode, name};
 
 #[test]
 fn an_edge_that_missed_epochs_catches_up_when_it_is_back() {
@@ -89,6 +91,88 @@ fn who_comes_back_after_the_opening_has_run_out_joins_again() {
     world.connect(Node::Edge(0), Node::Leader, Route::Leader);
     world.run(Duration::from_secs(15));
     assert!(world.agree(0..3));
+}
+
+#[test]
+fn an_opening_is_told_again_until_the_second_in_which_it_runs_out() {
+    let mut world = World::grouped(8, 3);
+    world.disconnect(Node::Edge(0));
+    world.crash(Node::Leader);
+    world.leader_timing.validity = Duration::from_secs(100);
+    let mark = world.recorded.len();
+    world.start_leader_alone();
+    (1..3).for_each(|edge| world.connect(Node::Edge(edge), Node::Leader, Route::Leader));
+    world.run(Duration::from_secs(1));
+    let opening = |flight: &Flight, world: &World| match decode(world, flight) {
+        Message::Rekey(rekey) if rekey.header.core.kind == Kind::Open => Some(rekey.header.core.valid_until),
+        _ => None,
+    };
+    let valid_until = world.recorded[mark..].iter().find_map(|flight| opening(flight, &world)).unwrap();
+    // Nobody vouches for a question of a member that missed the opening.
+    let (group, number, held, tag) = (name(GROUP), [9; 16], [1; 32], [2; 32]);
+    let question = CatchUpRequest { group, slot: 0, number, held, tag };
+    let question = Message::<S>::CatchUpRequest(question).encode(&world.deployment);
+    let ends = Duration::from_secs(valid_until - EPOCH_START);
+    for (at, told) in [(ends - Duration::from_secs(1), true), (ends, false)] {
+        world.run(at - world.clock);
+        assert_eq!(world.clock, at);
+        let mark = world.recorded.len();
+        world.inject(Node::Edge(1), Node::Leader, &question);
+        world.run(Duration::ZERO);
+        let flights = world.recorded[mark..].iter().filter(|flight| flight.to == Node::Edge(1));
+        let flights: Vec<_> = flights.collect();
+        assert_eq!(flights.iter().any(|flight| opening(flight, &world).is_some()), told, "{at:?}");
+        let refused = |flight: &&Flight| matches!(decode(&world, flight), Message::Refusal(refusal) if refusal.reason == Reason::Rejoin);
+        assert_eq!(flights.into_iter().any(|flight| refused(&flight)), !told, "{at:?}");
+    }
+}
+
+/// What the leader answered to questions of an edge since `mark`: until when the epoch is valid.
+fn answers(world: &World, edge: usize, mark: usize) -> Vec<u64> {
+    let told = world.recorded[mark..].iter().filter(|flight| flight.to == Node::Edge(edge));
+    let told = told.filter_map(|flight| match decode(world, flight) {
+        Message::CatchUpReply(reply) => Some(reply.header.core.valid_until),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn an_epoch_that_is_confirmed_again_is_not_activated_again() {
+    let mut world = World::grouped(9, 3);
+    let activated = |world: &World| {
+        let events = world.edges[0].events.iter();
+        events.filter(|event| matches!(event, EdgeEvent::KeyActivated { .. })).count()
+    };
+    let (before, mark) = (activated(&world), world.recorded.len());
+    for _ in 0..3 {
+        world.disconnect(Node::Edge(0));
+        world.connect(Node::Edge(0), Node::Leader, Route::Leader);
+        world.run(Duration::from_secs(1));
+    }
+    assert_eq!(answers(&world, 0, mark).len(), 3);
+    assert_eq!(activated(&world), before);
+}
+
+#[test]
+fn a_member_told_that_an_epoch_that_has_run_out_is_current_asks_again() {
+    let mut world = World::grouped(10, 3);
+    world.disconnect(Node::Edge(0));
+    // All wall clocks are set, and the leader has yet to renew its key when the member is back.
+    world.skew = 20_000;
+    let deployment = world.deployment.clone();
+    world.tamper = Some(Box::new(move |flight| {
+        let message = Message::<S>::decode(&deployment, &flight.bytes).unwrap();
+        let hidden = flight.to == Node::Edge(0) && matches!(message, Message::Rekey(_));
+        if hidden { vec![] } else { vec![flight] }
+    }));
+    let mark = world.recorded.len();
+    world.connect(Node::Edge(0), Node::Leader, Route::Leader);
+    world.run(Duration::from_millis(10));
+    let told = answers(&world, 0, mark);
+    assert!(told.len() == 1 && told[0] <= world.now().unix, "{told:?}");
+    world.run(Duration::from_secs(10));
+    assert!(answers(&world, 0, mark).len() > 1);
 }
 
 #[test]
