@@ -117,6 +117,7 @@ fn a_ratchet_skips_as_far_as_the_bound_says_and_no_further_than_the_last_epoch()
     assert_eq!(at(7).unwrap().skip_to(8 + quiver_ainq::MAX_SKIP), Err(Error::Exhausted));
     assert_eq!(at(END - 1).unwrap().skip_to(END), Ok(()));
     assert_eq!(at(END - 1).unwrap().skip_to(END + 1), Err(Error::Exhausted));
+    assert_eq!(at(END).unwrap().skip_to(END), Ok(()));
     assert_eq!(at(END + 1).map(drop), Err(Error::Malformed("ratchet")));
 }
 
