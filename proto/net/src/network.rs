@@ -331,7 +331,7 @@ impl Network {
         tracing::info!(peer = peer.0, %id, "blocked");
     }
 
-    /// Whether a peer's group messages are passed on. Whose are has proven who it is, and may come again from everywhere: also
+    /// Whether a peer's group messages are relayed. A relayed peer has proven who it is, and may connect from every address: also
     /// when it is in the group no more.
     pub(crate) fn set_relayed(&mut self, peer: Peer, relayed: bool) {
         let Some(id) = self.peers.id(peer) else { return };

@@ -82,17 +82,22 @@ fn recorded_request_is_good_for_nothing_elsewhere_or_later() {
     assert_eq!((world.made(), world.issued()), (1, 1));
 }
 
+/// No request for a key arrives but those that are injected.
+fn keep_requests_away(world: &mut World) {
+    let deployment = world.deployment.clone();
+    world.tamper = Some(Box::new(move |flight| {
+        let message = Message::<S>::decode(&deployment, &flight.bytes).unwrap();
+        if is_request(&message) { vec![] } else { vec![flight] }
+    }));
+}
+
 #[test]
 fn recorded_request_under_another_nonce_or_cookie_is_refused() {
     let mut world = World::new(14, &["orders"]);
     let (drone, thief) = (world.add_drone(), world.add_drone());
     world.grant("orders", drone, Some(b"scout"));
     // Requests arrive only as the thief passes them on.
-    let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |flight| {
-        let message = Message::<S>::decode(&deployment, &flight.bytes).unwrap();
-        if is_request(&message) { vec![] } else { vec![flight] }
-    }));
+    keep_requests_away(&mut world);
     world.connect(drone);
     world.connect(thief);
     world.run(Duration::from_millis(1));
@@ -361,11 +366,7 @@ fn every_corruption_of_a_request_is_refused() {
     let drone = world.add_drone();
     world.grant("orders", drone, Some(b"scout"));
     // The request never arrives, so that only corrupted ones do.
-    let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |flight| {
-        let message = Message::<S>::decode(&deployment, &flight.bytes).unwrap();
-        if is_request(&message) { vec![] } else { vec![flight] }
-    }));
+    keep_requests_away(&mut world);
     world.connect(drone);
     world.run(Duration::from_millis(1));
     let (request, _) = world.last(Node::Drone(drone), is_request);

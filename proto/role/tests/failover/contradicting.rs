@@ -38,6 +38,11 @@ fn newest_header(world: &World) -> Header<S> {
     headers.unwrap()
 }
 
+fn lists_signed(world: &World) -> usize {
+    let signed = |event: &&KgcEvent| matches!(event, KgcEvent::RevocationListSigned { .. });
+    world.kgc_events.iter().filter(signed).count()
+}
+
 fn refused_by_everybody(world: &World, edges: usize) {
     let epoch = newest_header(world).core.epoch;
     let (leader, at) = (name("leader-0"), epoch);
@@ -50,14 +55,7 @@ fn refused_by_everybody(world: &World, edges: usize) {
     }
     let revoked = |event: &KgcEvent| matches!(event, KgcEvent::Equivocation { name, .. } if *name == leader);
     assert!(world.kgc_events.iter().any(revoked));
-    assert_eq!(
-        world
-            .kgc_events
-            .iter()
-            .filter(|event| matches!(event, KgcEvent::RevocationListSigned { .. }))
-            .count(),
-        1
-    );
+    assert_eq!(lists_signed(world), 1);
 }
 
 #[test]
@@ -214,12 +212,5 @@ fn a_proof_is_checked_once_however_often_it_comes() {
         .iter()
         .filter(|flight| matches!(decode(&world, flight), Message::EquivocationProof(_)));
     assert_eq!(after.count(), sent, "it was passed on again");
-    assert_eq!(
-        world
-            .kgc_events
-            .iter()
-            .filter(|event| matches!(event, KgcEvent::RevocationListSigned { .. }))
-            .count(),
-        1
-    );
+    assert_eq!(lists_signed(&world), 1);
 }
