@@ -10,13 +10,13 @@
 //! | `incognito` | where a drone stands that has put its name away |
 //! | `sightings` | all that leaders receive and send, by drone and life |
 //! | `links` | looking for what two lives of one drone have in common |
-//! | `tagging` | a leader that writes something into a drone in one life and looks for it in the next |
+//! | `tags` | a leader that writes something into a drone in one life and looks for it in the next |
 
 mod checkpoint;
 mod incognito;
 mod links;
 mod sightings;
-mod tagging;
+mod tags;
 
 pub use self::checkpoint::{
     ANSWERS, Checkpoint, CheckpointError, FENCE, FIELDS, Fields, PERIOD, Place, Rules, check,
@@ -24,7 +24,7 @@ pub use self::checkpoint::{
 pub(crate) use self::incognito::{Incognito, Return, Showing};
 pub use self::links::{COMPARED, EVERYBODY, STRETCH, Sighting, linked};
 pub use self::sightings::Sightings;
-pub use self::tagging::told_apart;
+pub use self::tags::told_apart;
 
 pub use quiver_garble::policy::MAX_TEXT;
 use quiver_role::admission::AdmissionError;

@@ -1,6 +1,6 @@
 //! The roles when a leader wraps the group key for every member.
 
-mod waiting;
+mod lost_key;
 
 #[path = "../roles/main.rs"]
 mod roles;
