@@ -377,7 +377,7 @@ impl<S: Suite> Edge<S> {
             Err(MessageError::NoBody) if cfg!(not(feature = "services")) => return,
             Err(error) => return self.blame(from, error),
         };
-        // docs/protocol.md, "What comes by the group": nobody is answered for it.
+        // §13.6: what comes by gossip is answered to nobody.
         if via == Via::Group && !is_publication(&message) {
             return;
         }

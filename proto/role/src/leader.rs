@@ -277,7 +277,7 @@ impl<S: Suite> Leader<S> {
             Ok(message) => message,
             Err(error) => return self.blame(from, error),
         };
-        // docs/protocol.md, "What comes by the group": nobody is answered for it.
+        // §13.6: what comes by gossip is answered to nobody.
         if self.via == Via::Group && !is_publication(&message) {
             return;
         }

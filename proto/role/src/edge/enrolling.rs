@@ -62,7 +62,7 @@ impl<S: Suite> Edge<S> {
         self.approach(now, rng);
     }
 
-    /// §Enrolment, with a quorum: a KGC makes no more shares for the token of a drone that proved to hold a key. Said at every
+    /// §3.9: a KGC makes no more shares for the token of a drone that proved to hold a key. Said at every
     /// contact, for nothing answers it.
     #[cfg(feature = "threshold")]
     pub(super) fn prove_enrolment(&mut self, kgc: Peer, rng: &mut dyn CryptoRngCore) {

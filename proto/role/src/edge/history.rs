@@ -1,4 +1,4 @@
-//! How far each group was when this drone was in it: epochs never go back, also across memberships (docs/protocol.md, "Epochs").
+//! How far each group was when this drone was in it: epochs never go back, also across memberships (§7.3).
 
 use alloc::vec::Vec;
 

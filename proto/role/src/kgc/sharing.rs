@@ -98,7 +98,7 @@ impl<S: Suite> Kgc<S> {
         }
     }
 
-    /// §Enrolment, with a quorum: whose key a share makes is durable before the share leaves.
+    /// §3.9: whose key a share makes is durable before the share leaves.
     fn contribute(
         &mut self,
         now: Now,
@@ -117,7 +117,7 @@ impl<S: Suite> Kgc<S> {
         Some(EnrolShare { package_digest: contribution.package, share: sealed.encode() })
     }
 
-    /// §Enrolment, with a quorum: the drone proves that it holds a key, and its token is good for no more of them.
+    /// §3.9: the drone proves that it holds a key, and its token is good for no more of them.
     ///
     /// Only who holds a key under the token's serial can say so. A token that is not bound here, or is closed already, costs no
     /// curve arithmetic.

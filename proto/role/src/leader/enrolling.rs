@@ -53,7 +53,7 @@ impl<S: Suite> Leader<S> {
         self.begin(now, rng);
     }
 
-    /// §Enrolment, with a quorum: a KGC makes no more shares for the token of a drone that proved to hold a key. Said at every
+    /// §3.9: a KGC makes no more shares for the token of a drone that proved to hold a key. Said at every
     /// contact, for nothing answers it.
     pub(super) fn prove_enrolment(&mut self, kgc: Peer, rng: &mut dyn CryptoRngCore) {
         if let (Some(keypair), Some(_)) = (&self.memory.keypair, self.config.kgcs.frost()) {
