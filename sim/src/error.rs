@@ -74,7 +74,7 @@ pub enum SimError {
     },
     /// An experiment came to nothing.
     #[error(transparent)]
-    Experiment(#[from] quiver_experiments::ExperimentError),
+    Experiment(#[from] quiver_lab::ExperimentError),
     /// The async runtime could not be started.
     #[error("cannot start the runtime: {0}")]
     Runtime(#[source] io::Error),

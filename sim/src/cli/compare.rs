@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use quiver_experiments::compare::{Plan, measure, report};
+use quiver_lab::compare::{Plan, measure, report};
 
 use super::showing::{ShowArgs, making};
 use crate::report::Outcome;

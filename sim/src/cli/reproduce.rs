@@ -1,8 +1,8 @@
 //! `sim reproduce`: published evaluations, measured again.
 
 use clap::{Args, Subcommand};
-use quiver_experiments::report::Report;
-use quiver_experiments::{abe, abke, ainq, board, ibe};
+use quiver_lab::report::Report;
+use quiver_lab::{abe, abke, ainq, board, ibe};
 
 use super::showing::{Bars, ShowArgs, making};
 use crate::Result;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use clap::Args;
-use quiver_experiments::observer::Observer;
-use quiver_experiments::report::{Making, Report, make_room};
+use quiver_lab::observer::Observer;
+use quiver_lab::report::{Making, Report, make_room};
 
 use super::print;
 use crate::Result;

@@ -1,6 +1,6 @@
 //! Encrypting, decrypting and combining keys, everybody in one run, in CPU time; then the ratios.
 //!
-//! `cargo bench --manifest-path sim/commonware/Cargo.toml`
+//! `cargo bench --manifest-path sim/lab/commonware/Cargo.toml`
 
 use std::error::Error;
 use std::fs;

@@ -37,7 +37,7 @@ pub(super) struct InsecureDealing {
 }
 
 /// The domain of the point at which a dealer opens for all shares.
-const OPENING: &str = "quiver-experiments kzg opening for all shares";
+const OPENING: &str = "quiver-lab kzg opening for all shares";
 
 /// The same points for `quiver-pairing`.
 struct Points {

@@ -3,8 +3,8 @@
 use std::alloc::System;
 
 use peakmem_alloc::PeakMemAlloc;
-use quiver_experiments::abe::{Plan, reproduce};
-use quiver_experiments::report::{Report, Value};
+use quiver_lab::abe::{Plan, reproduce};
+use quiver_lab::report::{Report, Value};
 
 #[path = "quick_run/watched.rs"]
 mod watched;

@@ -4,8 +4,8 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use quiver_experiments::observer::Observer;
-use quiver_experiments::report::{Making, Report, Table};
+use quiver_lab::observer::Observer;
+use quiver_lab::report::{Making, Report, Table};
 
 /// Counts what it is told.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! A quick run of the experiments with threshold identity-based encryption, as CI makes it.
 
-use quiver_experiments::ibe::{Plan, reproduce};
-use quiver_experiments::report::Report;
+use quiver_lab::ibe::{Plan, reproduce};
+use quiver_lab::report::Report;
 
 #[path = "quick_run/watched.rs"]
 mod watched;

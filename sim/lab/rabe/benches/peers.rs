@@ -1,6 +1,6 @@
 //! Key generation, encryption and decryption with 1 and 30 attributes, everybody in one run, in CPU time; then the ratios.
 //!
-//! `cargo bench --manifest-path sim/rabe/Cargo.toml`
+//! `cargo bench --manifest-path sim/lab/rabe/Cargo.toml`
 
 use std::error::Error;
 use std::fs;
