@@ -10,7 +10,7 @@
 //! ```
 //!
 //! 8·k̂ already is a clamped X25519 scalar, so any RFC 7748 code computes this, among it assembly for microcontrollers
-//! ([`quiver_lockstep::x25519`]).
+//! ([`quiver_simd::x25519::x25519`]).
 //! The sign of k is lost, which is why the hash that uses T includes both public points.
 //!
 //! Many points at once are faster in other ways, which give the same bytes: [`batch`].
@@ -153,7 +153,7 @@ fn agree(k: &Scalar, q: &[u8; 32]) -> Result<AgreedSecret, Error> {
         return Err(Error::InvalidScalar);
     }
     let u = FieldElement::from_bytes(q).square().to_bytes();
-    let secret = quiver_lockstep::x25519(&clamped, &u);
+    let secret = quiver_simd::x25519::x25519(&clamped, &u);
     // Q is of prime order and k is not zero, so this never happens; a secret everybody knows must not slip through.
     if bool::from(secret.ct_eq(&[0; 32])) {
         return Err(Error::IdentityPoint);

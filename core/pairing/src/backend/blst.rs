@@ -23,8 +23,8 @@ use crate::{Curve, G1, G1_COFACTOR, G1Curve, G2, G2Curve, Group, Gt, PairingErro
 mod comb;
 mod convert;
 mod foreign;
-mod lanes;
 mod native;
+mod simd;
 
 pub(crate) use native::Native;
 
@@ -92,30 +92,30 @@ impl Backend for Blst {
     }
 
     fn multiply_generator_by_each(scalars: &[Scalar]) -> Vec<G1> {
-        lanes::multiply_generator_by_each(scalars)
+        simd::multiply_generator_by_each(scalars)
             .unwrap_or_else(|| scalars.iter().map(Self::multiply_generator).collect())
     }
 
     fn multiply_either([zero, one]: [&G1; 2], choices: &[bool], scalars: &[Scalar]) -> Vec<G1> {
         let bases =
             Zeroizing::new(choices.iter().map(|&choice| G1::select(zero, one, choice)).collect::<Vec<_>>());
-        lanes::multiply_each(&bases, scalars)
+        simd::multiply_each(&bases, scalars)
             .unwrap_or_else(|| comb::multiply_either([zero, one], choices, scalars))
     }
 
     fn multiply_each(points: &[G1], scalars: &[Scalar]) -> Vec<G1> {
-        lanes::multiply_each(points, scalars).unwrap_or_else(|| {
+        simd::multiply_each(points, scalars).unwrap_or_else(|| {
             points.iter().zip(scalars).map(|(point, scalar)| Self::multiply(point, scalar)).collect()
         })
     }
 
     fn multiply_points(points: &[G1], scalar: &Scalar) -> Vec<G1> {
-        lanes::multiply_points(points, scalar)
+        simd::multiply_points(points, scalar)
             .unwrap_or_else(|| points.iter().map(|point| Self::multiply(point, scalar)).collect())
     }
 
     fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {
-        lanes::sum_weighted(points, weights, columns)
+        simd::sum_weighted(points, weights, columns)
             .unwrap_or_else(|| super::sum_weighted::<Self>(points, weights, columns))
     }
 
@@ -172,11 +172,11 @@ impl Backend for Blst {
     }
 
     fn all_in_subgroup(points: &[Affine<g1::Config>]) -> Vec<bool> {
-        lanes::all_in_subgroup(points).unwrap_or_else(|| points.iter().map(Self::in_subgroup).collect())
+        simd::all_in_subgroup(points).unwrap_or_else(|| points.iter().map(Self::in_subgroup).collect())
     }
 
     fn clear_cofactors(points: &[Affine<g1::Config>]) -> Vec<G1> {
-        lanes::clear_cofactors(points).unwrap_or_else(|| points.iter().map(Self::clear_cofactor).collect())
+        simd::clear_cofactors(points).unwrap_or_else(|| points.iter().map(Self::clear_cofactor).collect())
     }
 
     fn clear_cofactor(point: &Affine<g1::Config>) -> G1 {
@@ -206,14 +206,14 @@ impl Backend for Blst {
         convert::to_gt(&blst_fp12::miller_loop_n(qs.as_slice(), ps.as_slice()).final_exp())
     }
 
-    type Lines = Option<Arc<lanes::Lines>>;
+    type Lines = Option<Arc<simd::Lines>>;
 
     fn prepare(points: &[G2]) -> Self::Lines {
-        lanes::prepare(points).map(Arc::new)
+        simd::prepare(points).map(Arc::new)
     }
 
     fn prepared_product(points: &[G1], prepared: &[G2], lines: &Self::Lines) -> Gt {
-        let by_lines = lines.as_ref().and_then(|lines| lanes::prepared_product(lines, points));
+        let by_lines = lines.as_ref().and_then(|lines| simd::prepared_product(lines, points));
         by_lines.unwrap_or_else(|| {
             Self::pairing_product(&points.iter().copied().zip(prepared.iter().copied()).collect::<Vec<_>>())
         })

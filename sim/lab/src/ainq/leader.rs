@@ -159,8 +159,8 @@ fn method(plan: &Plan) -> Vec<String> {
 
 /// How this machine multiplies many points by one secret.
 fn arithmetic() -> &'static str {
-    match quiver_lockstep::backend() {
-        quiver_lockstep::Backend::Avx512Ifma => "eight at a time on AVX-512 IFMA",
+    match quiver_simd::x25519::backend() {
+        quiver_simd::x25519::Backend::Avx512Ifma => "eight at a time on AVX-512 IFMA",
         _ => "one after the other",
     }
 }

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use curve25519_dalek::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 use quiver_crypto::Zeroizing;
-use quiver_lockstep::Backend;
+use quiver_simd::x25519::{self, Backend};
 use subtle::ConstantTimeEq;
 
 use super::montgomery::{self, FieldElement};
@@ -40,7 +40,7 @@ pub(super) fn agree(k: &Scalar, qs: &[RistrettoPoint]) -> Vec<Result<AgreedSecre
     }
     let half = Zeroizing::new(*k * Scalar::from_bytes_mod_order(HALF));
     let (clamped, fits) = normalised(&half);
-    let has_lanes = quiver_lockstep::backend() != Backend::Serial;
+    let has_lanes = x25519::backend() != Backend::Serial;
     // A usable k whose half is not is one in 2^126.
     if has_lanes && qs.len() >= WORTH_A_VECTOR && bool::from(fits) {
         in_lanes(&clamped, qs)
@@ -55,7 +55,7 @@ fn in_lanes(clamped: &[u8; 32], qs: &[RistrettoPoint]) -> Vec<Result<AgreedSecre
     let u = |s: &[u8; 32]| FieldElement::from_bytes(s).square().to_bytes();
     let mut secrets = Zeroizing::new(Vec::with_capacity(qs.len()));
     secrets.extend(doubles.iter().map(|double| u(double.as_bytes())));
-    quiver_lockstep::multiply_in_place(clamped, &mut secrets);
+    x25519::multiply_in_place(clamped, &mut secrets);
     secrets.iter().map(checked).collect()
 }
 

@@ -1,0 +1,81 @@
+//! X25519 (RFC 7748): one secret scalar times thousands of points, eight at once on vector lanes.
+//!
+//! A group's leader multiplies the point of every drone by one and the same scalar. The steps are the same for all of them,
+//! so eight points go through the Montgomery ladder side by side, one in each lane of a 512-bit vector.
+//!
+//! | [`Backend`] | where | how |
+//! |---|---|---|
+//! | [`Avx512Ifma`](Backend::Avx512Ifma) | x86-64 that has it, asked at run time | eight lanes, 52-bit multiply-add |
+//! | [`Serial`](Backend::Serial) | everywhere else | curve25519-dalek, one point after the other |
+//!
+//! Both compute X25519 bit for bit and take the same time whatever the scalar and the points are.
+//!
+//! ```
+//! use quiver_simd::x25519;
+//!
+//! // A leader agrees with two drones at once, each drone with the leader: RFC 7748, section 6.1.
+//! let mut base = [0; 32];
+//! base[0] = 9;
+//! let (leader, drones) = ([0x77; 32], [[0x5d; 32], [0x2a; 32]]);
+//! let publics = drones.map(|drone| x25519::multiply(&drone, &[base])[0]);
+//! let secrets = x25519::multiply(&leader, &publics);
+//! let public = x25519::multiply(&leader, &[base]);
+//! assert_eq!(x25519::multiply(&drones[1], &public)[0], secrets[1]);
+//! ```
+
+use alloc::vec::Vec;
+
+use zeroize::Zeroizing;
+
+#[cfg(target_arch = "x86_64")]
+mod ifma;
+mod serial;
+mod single;
+
+pub use single::x25519;
+
+/// What multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Backend {
+    /// Eight points at once on AVX-512 IFMA.
+    Avx512Ifma,
+    /// One point after the other, by curve25519-dalek.
+    Serial,
+}
+
+/// What [`multiply`] uses on this machine.
+#[must_use]
+pub fn backend() -> Backend {
+    #[cfg(target_arch = "x86_64")]
+    if crate::ifma::Ifma::detect().is_some() {
+        return Backend::Avx512Ifma;
+    }
+    Backend::Serial
+}
+
+/// X25519(scalar, u) for each of the 32-byte u-coordinates, in their order; the results are erased when dropped.
+///
+/// As [`multiply_in_place`], which says what goes in and comes out.
+#[must_use]
+pub fn multiply(scalar: &[u8; 32], us: &[[u8; 32]]) -> Zeroizing<Vec<[u8; 32]>> {
+    let mut products = Zeroizing::new(us.to_vec());
+    multiply_in_place(scalar, &mut products);
+    products
+}
+
+/// Puts X25519(scalar, u) in the place of each 32-byte u-coordinate, which the caller erases if need be.
+///
+/// RFC 7748, section 5: the 32 bytes of the scalar are little-endian and clamped (which changes nothing in one that is
+/// clamped already); the highest bit of u is ignored, and a u from p = 2^255 − 19 on is taken modulo p. A point of small
+/// order gives 32 zeros: whoever makes a key of the result has to refuse them.
+///
+/// On vectors, one point costs as much as eight, and up to 128 points share an inversion: the more there are at once, the
+/// better.
+pub fn multiply_in_place(scalar: &[u8; 32], us: &mut [[u8; 32]]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(ifma) = crate::ifma::Ifma::detect() {
+        return ifma::multiply(ifma, scalar, us);
+    }
+    serial::multiply(scalar, us);
+}

@@ -1,0 +1,68 @@
+//! The ladder on AVX-512 IFMA: eight points per vector, sixteen vectors per inversion.
+
+use core::hint::black_box;
+
+use zeroize::Zeroizing;
+
+use self::bytes::{gather, scatter};
+use self::field::Tight;
+use self::ladder::{Fraction, ladder};
+use self::swaps::Swaps;
+use crate::ifma::Ifma;
+use crate::words::LANES;
+
+mod bytes;
+mod field;
+mod ladder;
+mod limbs;
+mod swaps;
+
+/// Vectors that share one inversion.
+const GROUPS: usize = 16;
+
+/// Puts X25519(scalar, u) in the place of each u.
+pub(super) fn multiply(ifma: Ifma, scalar: &[u8; 32], us: &mut [[u8; 32]]) {
+    let swaps = Swaps::new(scalar);
+    for chunk in us.chunks_mut(GROUPS * LANES) {
+        ifma.run(multiply_chunk, (&swaps, chunk));
+    }
+}
+
+/// As [`multiply`], for as many points as share an inversion.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn multiply_chunk((swaps, us): (&Swaps, &mut [[u8; 32]])) {
+    let (zero, one) = (Tight::small(0), Tight::small(1));
+    let mut products = [Fraction { x: zero, z: one }; GROUPS];
+    for (product, group) in products.iter_mut().zip(us.chunks(LANES)) {
+        *product = ladder(Tight::from_words(&gather(group)), swaps);
+    }
+    let groups = us.len().div_ceil(LANES);
+    divide(products.get_mut(..groups).unwrap_or_default());
+    for (product, group) in products.iter().zip(us.chunks_mut(LANES)) {
+        scatter(&Zeroizing::new(product.x.to_words()), group);
+    }
+    products.fill(Fraction { x: zero, z: zero });
+    // Somebody might look, for all the compiler knows; so it has to write the zeros.
+    black_box(&mut products);
+}
+
+/// Makes every x what x / z is, and 0 where z is 0, by one inversion: Montgomery's trick, lane by lane.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn divide(fractions: &mut [Fraction]) {
+    let (zero, one) = (Tight::small(0), Tight::small(1));
+    let mut before = [one; GROUPS];
+    let mut product = one;
+    for (Fraction { x, z }, before) in fractions.iter_mut().zip(&mut before) {
+        let undefined = z.is_zero();
+        (*x, *z) = (x.select(zero, undefined), z.select(one, undefined));
+        *before = product;
+        product = product.mul(*z).carry();
+    }
+    let mut inverse = product.invert();
+    for (Fraction { x, z }, before) in fractions.iter_mut().zip(&before).rev() {
+        *x = x.mul(inverse.mul(*before).carry()).carry();
+        inverse = inverse.mul(*z).carry();
+    }
+    before.fill(zero);
+    black_box(&mut before);
+}
