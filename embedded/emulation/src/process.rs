@@ -44,7 +44,7 @@ impl Process {
         command.stdout(File::create(&out).expect("create")).stderr(File::create(&err).expect("create"));
         let child = command.spawn().unwrap_or_else(|error| {
             let program = command.get_program().to_string_lossy();
-            panic!("cannot start {program}: {error}; docs/firmware.md says what emulation needs")
+            panic!("cannot start {program}: {error}; docs/firmware-development.md says what emulation needs")
         });
         Self { child: Arc::new(Mutex::new(Running(child))), out, err }
     }

@@ -11,7 +11,7 @@ use super::plan::Plan;
 use crate::Result;
 use crate::observer::Observer;
 
-/// Recorded by `docs/firmware.md`'s command, checked in CI.
+/// Recorded by `docs/firmware-development.md`'s command, checked in CI.
 const RECORDED: &str = include_str!("../../../../embedded/figures.csv");
 
 /// The image whose benchmarks are recorded.
