@@ -1,8 +1,7 @@
 //! SHA-256 with a leading domain.
 
-use quiver_sha256::{Digest as _, Sha256};
-
 use crate::canonical::length;
+use crate::sha256::{Digest as _, Sha256};
 
 /// A SHA-256 digest.
 pub type Digest = [u8; 32];

@@ -1,9 +1,8 @@
 //! Key derivation: HMAC-SHA-256 as the PRF of every key chain, HKDF-Extract where a secret is not yet uniform.
 
-use quiver_sha256::{Digest, Hmac, Sha256};
-
 use crate::Secret;
 use crate::canonical::length;
+use crate::sha256::{Digest, Hmac, Sha256};
 
 /// `HMAC-SHA-256(key, lp(suite) ‖ lp(label) ‖ input)`, the parts of `input` one after the other.
 ///

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`canonical`] | the one byte encoding behind hashes, signatures and files, written and read strictly |
 //! | [`aead`] | ChaCha20-Poly1305 |
+//! | [`sha256`] | SHA-256: by the crate `sha2`, on a Cortex-M4 in assembly |
 //! | (root) | [`Secret`], [`Hasher`] (SHA-256), [`Sha512`], [`prf`] (HMAC-SHA-256), [`extract`] (HKDF), [`expand_message`] (RFC 9380), [`ct_eq`], [`erase`], [`erasing_stack`] |
 //!
 //! `lp(x)` means a four-byte big-endian length followed by x. No input shares a hash with another by accident: every
@@ -19,6 +20,7 @@ extern crate alloc;
 
 pub mod aead;
 pub mod canonical;
+pub mod sha256;
 
 mod hash;
 mod kdf;
@@ -30,8 +32,8 @@ mod xmd;
 
 pub use hash::{Digest, Hasher};
 pub use kdf::{PrfKey, extract, prf, prf_each};
-pub use quiver_sha256::erase;
 pub use secret::{Secret, WrongLength, ct_eq};
+pub use sha256::erase;
 pub use spelled::Hex;
 pub use stack::erasing_stack;
 pub use wide::{Sha512, hmac_wide};

@@ -2,11 +2,12 @@
 
 use core::fmt;
 
-use quiver_sha256::erase;
 use rand_core::CryptoRngCore;
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::sha256::erase;
 
 /// A secret of `N` bytes.
 ///

@@ -3,7 +3,7 @@
 //! arkworks has one, but pads its first block to the length of a field element and not to that of the hash's block. For the
 //! scalars of BLS12-381 those differ, so what it computes is not the function of the RFC.
 
-use quiver_sha256::{Digest, Sha256};
+use crate::sha256::{Digest, Sha256};
 
 /// Bytes of a block of SHA-256.
 const BLOCK: [u8; 64] = [0; 64];

@@ -1,8 +1,8 @@
 //! H2, H3 and H4, with SHA-256: those of DistributedIBE and of drand's timelock before it.
 
+use quiver_crypto::sha256::{Digest as _, Sha256};
 use quiver_crypto::{Secret, Zeroizing};
 use quiver_pairing::{Group, Gt, Scalar, scalar_decode};
-use quiver_sha256::{Digest as _, Sha256};
 use zeroize::Zeroize;
 
 use crate::Error;

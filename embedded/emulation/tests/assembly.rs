@@ -1,5 +1,5 @@
 //! The functions in assembly, as they are linked into an image: copying and comparing memory (`quiver-copy`), SHA-256's compression
-//! (`quiver-sha256`), and the product in the field of BLS12-381 (`quiver-pairing`).
+//! (`quiver-crypto`), and the product in the field of BLS12-381 (`quiver-pairing`).
 
 use std::path::Path;
 use std::process::Command;

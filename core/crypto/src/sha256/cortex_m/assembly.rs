@@ -11,7 +11,7 @@
 //!
 //! Eighteen instructions for a round and ten or eleven for a word of W; no branch and no address depends on what is hashed.
 
-use crate::padded::{BLOCK, State};
+use super::super::padded::{BLOCK, State};
 
 // SAFETY: of these types, see below.
 unsafe extern "C" {

@@ -2,9 +2,9 @@
 
 use core::slice::from_ref;
 
-use crate::backend::{compress, erase_state};
-use crate::erase;
-use crate::padded::{BLOCK, Padded, START, State};
+use super::backend::{compress, erase_state};
+use super::erase;
+use super::padded::{BLOCK, Padded, START, State};
 
 const IPAD: u8 = 0x36;
 const OPAD: u8 = 0x5C;
