@@ -83,6 +83,9 @@ pub use master::MasterPublicKey;
 pub use master_share::MasterShare;
 pub use public_shares::PublicShares;
 
+/// The name of this scheme in signed statements about master keys.
+pub const SCHEME: &str = "bf-fullident-bls12381";
+
 /// KGCs of a quorum, and shares that are combined, at most.
 pub const MAX_SHARES: usize = quiver_sharing::MAX_SHARES;
 

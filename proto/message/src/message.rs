@@ -115,6 +115,22 @@ pub enum Message<S: Suite> {
 }
 
 impl<S: Suite> Message<S> {
+    /// Whether a message may come by the group (docs/protocol.md §13.6): others are for one peer, and
+    /// who publishes them wants many to answer.
+    #[must_use]
+    pub const fn is_publication(&self) -> bool {
+        match self {
+            Self::Rekey(_)
+            | Self::GroupMessage(_)
+            | Self::EvictionNotice(_)
+            | Self::RevocationList(_)
+            | Self::EquivocationProof(_) => true,
+            #[cfg(feature = "envelopes")]
+            Self::Envelope(_) | Self::OpeningRequest(_) => true,
+            _ => false,
+        }
+    }
+
     /// Decodes a message of this deployment.
     ///
     /// # Errors

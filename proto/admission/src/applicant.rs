@@ -1,0 +1,409 @@
+//! The drone's side: shows that a leader's policy is satisfied, and says nothing else.
+//!
+//! One run over one connection, under a transport key that nobody has seen. The leader is who it says if its signature on the run's
+//! context verifies; the policy is one that the KGC signed for its group; how often it was answered is durable before it learns anything.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_abke::Credential;
+use quiver_abke::exchange::{Client, Committed, Evaluating, Opened, Session, Terms};
+use quiver_ainq::{
+    Deployment, DronePublicKey, Label, Name, RevocationList, Role, Signature, Suite, VerifiedAuthority,
+};
+use quiver_message::{
+    AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, Message, Nonce, Refusal,
+};
+use rand_core::CryptoRngCore;
+
+use super::ledger::Ledger;
+use super::policy::SignedPolicy;
+use super::{AdmissionError, WINDOW};
+use quiver_delivery::attributes::certifying::Terms as Certified;
+use quiver_machine::Outbox;
+use quiver_machine::due;
+use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Route};
+
+/// What an applicant is set up with.
+#[derive(Debug)]
+pub struct ApplicantConfig<S: Suite> {
+    /// The deployment.
+    pub deployment: Deployment<S>,
+    /// The group to be admitted to.
+    pub group: Name,
+    /// Who certified the drone's fields.
+    pub authority: VerifiedAuthority<S>,
+    /// Its credential.
+    pub credential: Credential,
+    /// The period that the credential is of.
+    pub period: u64,
+    /// The newest list known.
+    pub revocations: RevocationList,
+    /// How often which leader was answered.
+    pub ledger: Ledger,
+    /// How often a leader is answered in a period.
+    pub most: u32,
+    /// How long all of it may take.
+    pub patience: Duration,
+}
+
+/// What an applicant reports. For one's own log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApplicantEvent {
+    /// The policy is satisfied, and the leader knows; the session is there to be taken.
+    Admitted {
+        /// The name of this run, which the leader has too.
+        pseudonym: [u8; 16],
+    },
+    /// It is not, or something else went wrong. The run is over.
+    Failed(AdmissionError),
+    /// A peer did something wrong.
+    Blamed {
+        /// Who.
+        peer: Peer,
+        /// What.
+        offence: Offence,
+    },
+}
+
+/// A drone that asks to be admitted.
+#[derive(Debug)]
+pub struct Applicant<S: Suite> {
+    config: ApplicantConfig<S>,
+    stage: Stage<S>,
+    deadline: Option<Duration>,
+    session: Option<(Run, Session)>,
+    /// Whether anything was shown: a key, though of this run alone.
+    shown: bool,
+    out: Outbox<ApplicantEvent, Ledger>,
+}
+
+/// With whom, and under which nonce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    peer: Peer,
+    nonce: Nonce,
+}
+
+#[derive(Debug)]
+enum Stage<S: Suite> {
+    /// No leader is connected yet.
+    Waiting,
+    Greeting(Run),
+    Proving(Run, Box<Client>, DronePublicKey<S>),
+    /// With the pieces that came since tables were last asked for.
+    Evaluating(Run, Box<Evaluating>, usize),
+    Committed(Run, Box<Committed>),
+    Opened(Run, Opened),
+    Over,
+}
+
+impl<S: Suite> Applicant<S> {
+    /// An applicant that begins as soon as a leader is connected.
+    #[must_use]
+    pub fn new(config: ApplicantConfig<S>) -> Self {
+        Self {
+            config,
+            stage: Stage::Waiting,
+            deadline: None,
+            session: None,
+            shown: false,
+            out: Outbox::new(),
+        }
+    }
+
+    /// The session, once admitted.
+    pub fn take_session(&mut self) -> Option<Session> {
+        self.session.take().map(|(_, session)| session)
+    }
+
+    /// The same with whom, and the nonce of the run.
+    pub fn take_run(&mut self) -> Option<(Peer, Nonce, Session)> {
+        self.session.take().map(|(run, session)| (run.peer, run.nonce, session))
+    }
+
+    /// Whether a key was shown, so that the same connection may not be used again.
+    pub const fn has_shown(&self) -> bool {
+        self.shown
+    }
+
+    /// When to give it a timeout.
+    pub const fn deadline(&self) -> Option<Duration> {
+        self.deadline
+    }
+
+    /// Whether the run is over, one way or the other.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over)
+    }
+
+    fn greet(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) {
+        let mut nonce = [0; 16];
+        rng.fill_bytes(&mut nonce);
+        self.stage = Stage::Greeting(Run { peer, nonce });
+        self.deadline = Some(now.monotonic + self.config.patience);
+        let hello = AdmissionHello { nonce, group: self.config.group.clone() };
+        self.out.send(&self.config.deployment, peer, &Message::AdmissionHello(hello));
+    }
+
+    fn challenged(
+        &mut self,
+        now: Now,
+        from: Peer,
+        challenge: &AdmissionChallenge<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let Stage::Greeting(run) = self.stage else { return };
+        if run != (Run { peer: from, nonce: challenge.nonce }) {
+            return;
+        }
+        match self.prove(now, challenge, rng) {
+            Err(error) => self.fail(error),
+            Ok((client, hello)) => {
+                self.stage = Stage::Proving(run, Box::new(client), challenge.leader.clone());
+                self.shown = true;
+                let (nonce, cookie) = (run.nonce, challenge.cookie);
+                let proof = Message::AdmissionProof(AdmissionProof { nonce, cookie, step: hello });
+                self.out.send(&self.config.deployment, from, &proof);
+            }
+        }
+    }
+
+    /// Begins the exchange, if this leader may demand that policy.
+    fn prove(
+        &self,
+        now: Now,
+        challenge: &AdmissionChallenge<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<(Client, Vec<u8>), AdmissionError> {
+        let ApplicantConfig { deployment, group, authority, credential, .. } = &self.config;
+        let leader = &challenge.leader;
+        match &leader.identity.role {
+            Role::Leader { group: led, .. } if led == group => {}
+            _ => return Err(AdmissionError::Leader("it does not lead this group")),
+        }
+        if now.unix >= leader.identity.not_after {
+            return Err(AdmissionError::Leader("its identity has expired"));
+        }
+        if self.config.revocations.names(leader) {
+            return Err(AdmissionError::Leader("it is revoked"));
+        }
+        let certified = Certified::of(authority).map_err(super::PolicyError::from)?;
+        if certified.period_at(now.unix) != self.config.period {
+            return Err(AdmissionError::Expired);
+        }
+        // Policies that the KGC signed are public, and compiling one takes long: a leader has to stand by it.
+        let demand = crate::demand(group, &challenge.policy);
+        if challenge.signature.verify(deployment, leader, Label::Admission, &demand).is_err() {
+            return Err(AdmissionError::Leader("it did not sign what it demands"));
+        }
+        let policy = SignedPolicy::decode(&challenge.policy).and_then(|policy| policy.verify(deployment));
+        let policy = policy.map_err(super::PolicyError::from)?;
+        let program = policy.exchangeable(group, authority, now.unix)?;
+        let channel = [challenge.nonce.as_slice(), &challenge.cookie].concat();
+        let server = leader.encode();
+        let terms = Terms { policy: policy.id(), server: &server, channel: &channel };
+        Ok(Client::start(&terms, Arc::clone(&program), credential.unlink(rng), rng)?)
+    }
+
+    fn step(&mut self, from: Peer, message: &AdmissionStep, rng: &mut dyn CryptoRngCore) {
+        let run = match &self.stage {
+            Stage::Proving(run, ..)
+            | Stage::Evaluating(run, ..)
+            | Stage::Committed(run, _)
+            | Stage::Opened(run, _) => *run,
+            _ => return,
+        };
+        if run != (Run { peer: from, nonce: message.nonce }) {
+            return;
+        }
+        let stage = core::mem::replace(&mut self.stage, Stage::Over);
+        let advanced = match stage {
+            Stage::Proving(_, client, leader) => self.offered(run, *client, &leader, &message.step, rng),
+            Stage::Evaluating(_, evaluating, pieces) => {
+                self.evaluate(run, *evaluating, pieces, &message.step, rng)
+            }
+            Stage::Committed(_, committed) => self.open(run, *committed, &message.step, rng),
+            Stage::Opened(_, opened) => self.confirm(run, opened, &message.step),
+            Stage::Waiting | Stage::Greeting(_) | Stage::Over => Ok(()),
+        };
+        if let Err(error) = advanced {
+            self.fail(error);
+        }
+    }
+
+    fn offered(
+        &mut self,
+        run: Run,
+        client: Client,
+        leader: &DronePublicKey<S>,
+        offer: &[u8],
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<(), AdmissionError> {
+        let deployment = &self.config.deployment;
+        let evaluating = client.offer(offer, |context, signature| {
+            let signature = Signature::decode(signature);
+            signature.is_ok_and(|it| it.verify(deployment, leader, Label::Abke, context).is_ok())
+        })?;
+        // It is the leader, and it will learn a bit. Counted before it does.
+        let authority = self.config.authority.fingerprint();
+        let (period, most) = (self.config.period, self.config.most);
+        self.config.ledger.take(authority, &leader.identity.serial, period, most)?;
+        self.out.persist(self.config.ledger.clone());
+        self.go_on(run, evaluating, 0, rng)
+    }
+
+    fn evaluate(
+        &mut self,
+        run: Run,
+        mut evaluating: Evaluating,
+        pieces: usize,
+        tables: &[u8],
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<(), AdmissionError> {
+        if tables.is_empty() {
+            return Err(AdmissionError::OutOfTurn("tables without a byte"));
+        }
+        evaluating.tables(tables)?;
+        self.go_on(run, evaluating, pieces + 1, rng)
+    }
+
+    /// Takes more tables, or commits if these were all.
+    fn go_on(
+        &mut self,
+        run: Run,
+        evaluating: Evaluating,
+        pieces: usize,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<(), AdmissionError> {
+        if evaluating.remaining() == 0 {
+            let (committed, commitment) = evaluating.commit(rng)?;
+            self.send(run, commitment);
+            self.stage = Stage::Committed(run, Box::new(committed));
+            return Ok(());
+        }
+        let asked = pieces >= WINDOW;
+        if asked {
+            self.send(run, Vec::new());
+        }
+        self.stage = Stage::Evaluating(run, Box::new(evaluating), if asked { 0 } else { pieces });
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        run: Run,
+        committed: Committed,
+        seeds: &[u8],
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<(), AdmissionError> {
+        let (opened, opening) = committed.open(seeds, rng)?;
+        self.send(run, opening);
+        self.stage = Stage::Opened(run, opened);
+        Ok(())
+    }
+
+    fn confirm(&mut self, run: Run, opened: Opened, confirmation: &[u8]) -> Result<(), AdmissionError> {
+        let session = opened.confirm(confirmation)?;
+        self.deadline = None;
+        let pseudonym = session.pseudonym();
+        self.session = Some((run, session));
+        self.out.event(ApplicantEvent::Admitted { pseudonym });
+        Ok(())
+    }
+
+    fn send(&mut self, run: Run, step: Vec<u8>) {
+        let step = AdmissionStep { nonce: run.nonce, step };
+        self.out.send(&self.config.deployment, run.peer, &Message::AdmissionStep(step));
+    }
+
+    /// Over. The leader is told nothing: it notices that nothing comes.
+    fn fail(&mut self, error: AdmissionError) {
+        (self.stage, self.deadline) = (Stage::Over, None);
+        self.out.event(ApplicantEvent::Failed(error));
+    }
+
+    /// Nobody vouches for a refusal, but without the leader there is no going on.
+    fn refused(&mut self, from: Peer, refusal: &Refusal) {
+        let run = match &self.stage {
+            Stage::Greeting(run)
+            | Stage::Proving(run, ..)
+            | Stage::Evaluating(run, ..)
+            | Stage::Committed(run, _)
+            | Stage::Opened(run, _) => *run,
+            Stage::Waiting | Stage::Over => return,
+        };
+        if run.peer == from && refusal.reference == run.nonce {
+            // Whose own evaluation said no expects this.
+            let unsatisfied = matches!(&self.stage, Stage::Opened(_, opened) if !opened.satisfied());
+            self.fail(match unsatisfied {
+                true => AdmissionError::Exchange(quiver_abke::Error::Unsatisfied),
+                false => AdmissionError::Refused(refusal.reason),
+            });
+        }
+    }
+
+    fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
+        match Message::decode(&self.config.deployment, bytes) {
+            Err(error) => self.out.event(ApplicantEvent::Blamed { peer: from, offence: error.into() }),
+            Ok(message) => self.hear(now, from, &message, rng),
+        }
+    }
+
+    /// Takes a message that is already decoded.
+    pub fn hear(&mut self, now: Now, from: Peer, message: &Message<S>, rng: &mut dyn CryptoRngCore) {
+        match message {
+            Message::AdmissionChallenge(challenge) => self.challenged(now, from, challenge, rng),
+            Message::AdmissionStep(step) => self.step(from, step, rng),
+            Message::Refusal(refusal) => self.refused(from, refusal),
+            // Leaders tell whoever is connected of a new revocation list.
+            Message::RevocationList(_) => {}
+            _ => {
+                let offence = Offence::OutOfPlace("message to an applicant");
+                self.out.event(ApplicantEvent::Blamed { peer: from, offence });
+            }
+        }
+    }
+
+    fn disconnected(&mut self, peer: Peer) {
+        let with = match &self.stage {
+            Stage::Greeting(run)
+            | Stage::Proving(run, ..)
+            | Stage::Evaluating(run, ..)
+            | Stage::Committed(run, _)
+            | Stage::Opened(run, _) => run.peer,
+            Stage::Waiting | Stage::Over => return,
+        };
+        if with == peer {
+            self.fail(AdmissionError::Silent);
+        }
+    }
+}
+
+impl<S: Suite> Machine for Applicant<S> {
+    type Command = core::convert::Infallible;
+    type Event = ApplicantEvent;
+    type Record = Ledger;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, Self::Command>, rng: &mut dyn CryptoRngCore) {
+        match input {
+            Input::Connected { peer, route: Route::Leader } if matches!(self.stage, Stage::Waiting) => {
+                self.greet(now, peer, rng);
+            }
+            Input::Timeout | Input::Connected { .. } | Input::Resumed => {}
+            Input::Disconnected { peer } => self.disconnected(peer),
+            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
+            Input::Command(never) => match never {},
+        }
+        if due(self.deadline, now.monotonic) {
+            self.fail(AdmissionError::Silent);
+        }
+    }
+
+    fn poll_output(&mut self) -> Output<ApplicantEvent, Ledger> {
+        self.out.poll(self.deadline)
+    }
+}

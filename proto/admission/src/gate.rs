@@ -1,0 +1,563 @@
+//! The leader's side: what it demands of whoever wants in, and who has shown it.
+//!
+//! Order matters: cookie before anything is decoded; lengths before any curve arithmetic; keys verified many at a time; nothing garbled for a
+//! key that the authority did not sign. A connection has one run. Whatever goes wrong from the proof on, the other side is told the same: refused.
+//!
+//! Verifying a few keys, making an offer, garbling four pieces of a circuit: each is a piece of work. A gate whose driver has threads to spare
+//! ([`GateTiming::workers`]) lets it do them, as [jobs](quiver_machine::Job). Without, it does one at most with each timeout, none with any other input, and asks
+//! to be woken at once for the next: whoever it is a part of goes on with other things in between.
+
+mod work;
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use core::time::Duration;
+
+use quiver_abke::exchange::{Awaiting, Garbling, Hello, Policy, Seeded, Session, VerifiedHello};
+use quiver_abke::{AuthorityKey, Verifier};
+use quiver_ainq::{Deployment, DroneKeypair, Label, Name, Signature, Suite, UnixTime, VerifiedAuthority};
+use quiver_crypto::{Secret, prf};
+use quiver_message::{
+    AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, Message, Nonce, Reason, Refusal,
+};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+use rand_core::CryptoRngCore;
+
+use self::work::{Done, Place, Waiting, Work};
+use super::AdmissionError;
+use super::policy::{PolicyError, VerifiedPolicy};
+use quiver_delivery::attributes::certifying::Terms as Certified;
+use quiver_machine::Outbox;
+use quiver_machine::due;
+use quiver_machine::{COOKIE_LIFETIME, CookieJar};
+use quiver_machine::{Finished, Input, Job, Machine, Now, Offence, Output, Peer};
+
+/// What tells these cookies from those of other machines that may have the same key.
+const COOKIE: &[u8] = b"admission";
+/// Runs at a time, those included that wait to be verified.
+pub const MAX_RUNS: usize = 256;
+/// Keys that are verified at once at most: a piece of work holds others up.
+const BATCH: usize = 4;
+/// The same where it holds nobody up.
+const WORKERS_BATCH: usize = 16;
+
+/// What a gate is set up with.
+#[derive(Debug)]
+pub struct GateConfig<S: Suite> {
+    /// The deployment.
+    pub deployment: Deployment<S>,
+    /// The group that is led.
+    pub group: Name,
+    /// The leader's own key.
+    pub keypair: DroneKeypair<S>,
+    /// What is demanded.
+    pub policy: VerifiedPolicy<S>,
+    /// Whose fields it is about.
+    pub authority: VerifiedAuthority<S>,
+    /// When things happen.
+    pub timing: GateTiming,
+}
+
+/// When a gate does things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GateTiming {
+    /// How long the first key waits for company before it is verified.
+    pub batching: Duration,
+    /// How long a run may take.
+    pub patience: Duration,
+    /// Pieces of work that the driver does at a time ([`Machine::take_job`]); 0 if the gate does them itself, one with each timeout.
+    pub workers: usize,
+}
+
+impl Default for GateTiming {
+    fn default() -> Self {
+        Self { batching: Duration::from_millis(50), patience: Duration::from_secs(60), workers: 0 }
+    }
+}
+
+/// What the application asks of a gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GateCommand {
+    /// The authority's slot keys of a period, as they were delivered.
+    SlotKeys(AuthorityKey),
+}
+
+/// What a gate reports. For the leader's own log: nobody else learns why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GateEvent {
+    /// Somebody has shown that the policy is satisfied; the session is there to be taken.
+    Admitted {
+        /// On which connection.
+        peer: Peer,
+        /// A name of this run alone.
+        pseudonym: [u8; 16],
+        /// When the period ends of what was shown.
+        until: UnixTime,
+    },
+    /// Somebody has not.
+    Denied {
+        /// On which connection.
+        peer: Peer,
+        /// Why.
+        why: AdmissionError,
+    },
+    /// A peer did something wrong.
+    Blamed {
+        /// Who.
+        peer: Peer,
+        /// What.
+        offence: Offence,
+    },
+}
+
+/// The gate as a machine.
+#[derive(Debug)]
+pub struct Gate<S: Suite> {
+    config: Arc<GateConfig<S>>,
+    /// Tells its jobs from those of gates before it.
+    generation: u64,
+    terms: Certified,
+    policy: Arc<Policy>,
+    /// On what is demanded.
+    signature: Signature<S>,
+    cookies: CookieJar,
+    verifier: Option<Arc<Verifier>>,
+    waiting: VecDeque<Waiting>,
+    /// When those who wait are verified.
+    batch_at: Option<Duration>,
+    /// Verified, and to be made an offer.
+    welcome: VecDeque<(Place, Box<VerifiedHello>)>,
+    /// Waiting for tables.
+    asking: VecDeque<(Place, Box<Garbling>)>,
+    /// Work for the driver.
+    jobs: VecDeque<Job>,
+    /// Jobs so far.
+    numbers: u64,
+    /// Whose work is done elsewhere, by the number of the job.
+    busy: BTreeMap<u64, Vec<Place>>,
+    /// Pieces of work done here.
+    pieces: u64,
+    runs: BTreeMap<Peer, Run>,
+    sessions: BTreeMap<Peer, (Nonce, Session)>,
+    /// Connections that have had their run, or are having it.
+    spent: BTreeSet<Peer>,
+    out: Outbox<GateEvent, Infallible>,
+}
+
+#[derive(Debug)]
+struct Run {
+    place: Place,
+    stage: Stage,
+}
+
+/// What came of a job.
+struct Returned {
+    generation: u64,
+    number: u64,
+    done: Done,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Garbling(Box<Garbling>),
+    Awaiting(Awaiting),
+    Seeded(Seeded),
+}
+
+impl<S: Suite> Gate<S> {
+    /// A gate that demands this policy. It lets nobody in before it has the slot keys of the period. The key of its cookies is random at
+    /// every start.
+    ///
+    /// # Errors
+    /// [`PolicyError`] if the policy is not for this group, not about these fields, over, or too large.
+    pub fn new(config: GateConfig<S>, cookie_key: Secret<32>, now: UnixTime) -> Result<Self, PolicyError> {
+        let policy = config.policy.exchangeable(&config.group, &config.authority, now)?;
+        Self::compiled(config, policy, cookie_key, 0)
+    }
+
+    /// The same with a policy that was compiled before: it takes long.
+    pub fn compiled(
+        config: GateConfig<S>,
+        policy: Arc<Policy>,
+        cookie_key: Secret<32>,
+        generation: u64,
+    ) -> Result<Self, PolicyError> {
+        // One signature for all who ask: what it says is the same for everybody, and a first message costs no curve.
+        let coins = prf(&cookie_key, "quiver/1", "admission demand", &[]);
+        let mut rng = ChaCha20Rng::from_seed(*coins.expose());
+        let demand = crate::demand(&config.group, &config.policy.bytes());
+        let signature = config.keypair.sign(&config.deployment, Label::Admission, &demand, &mut rng);
+        Ok(Self {
+            terms: Certified::of(&config.authority)?,
+            signature,
+            cookies: CookieJar::new(cookie_key, COOKIE_LIFETIME),
+            config: Arc::new(config),
+            generation,
+            policy,
+            verifier: None,
+            waiting: VecDeque::new(),
+            batch_at: None,
+            welcome: VecDeque::new(),
+            asking: VecDeque::new(),
+            jobs: VecDeque::new(),
+            numbers: 0,
+            busy: BTreeMap::new(),
+            pieces: 0,
+            runs: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            spent: BTreeSet::new(),
+            out: Outbox::new(),
+        })
+    }
+
+    /// The session with whoever was admitted on this connection, once.
+    pub fn take_session(&mut self, peer: Peer) -> Option<Session> {
+        self.sessions.remove(&peer).map(|(_, session)| session)
+    }
+
+    /// The same with the nonce of its run.
+    pub fn take_run(&mut self, peer: Peer) -> Option<(Nonce, Session)> {
+        self.sessions.remove(&peer)
+    }
+
+    /// Pieces of work that the gate did itself.
+    #[must_use]
+    pub const fn pieces(&self) -> u64 {
+        self.pieces
+    }
+
+    /// Takes a message that is already decoded. Returns false if it is none for a gate.
+    pub fn hear(&mut self, now: Now, from: Peer, message: &Message<S>) -> bool {
+        match message {
+            Message::AdmissionHello(hello) => self.hello(now, from, hello),
+            Message::AdmissionProof(proof) => self.proof(now, from, proof),
+            Message::AdmissionStep(step) => self.step(from, step),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The slot keys in force, if there are any.
+    fn verifier(&self, now: Now) -> Option<&Arc<Verifier>> {
+        let period = self.terms.period_at(now.unix);
+        let over = now.unix >= self.config.policy.not_after;
+        self.verifier.as_ref().filter(|verifier| verifier.authority().period() == period && !over)
+    }
+
+    fn hello(&mut self, now: Now, from: Peer, hello: &AdmissionHello) {
+        if hello.group != self.config.group {
+            return self.refuse(from, Reason::WrongGroup, &hello.nonce);
+        }
+        if self.verifier(now).is_none() {
+            return self.refuse(from, Reason::NotReady, &hello.nonce);
+        }
+        let answer = AdmissionChallenge {
+            nonce: hello.nonce,
+            cookie: self.cookies.bake(now.monotonic, from, &[COOKIE, &hello.nonce]),
+            leader: self.config.keypair.public().clone(),
+            policy: self.config.policy.bytes(),
+            signature: self.signature,
+        };
+        self.out.send(&self.config.deployment, from, &Message::AdmissionChallenge(answer));
+    }
+
+    fn proof(&mut self, now: Now, from: Peer, proof: &AdmissionProof) {
+        if !self.cookies.recognises(now.monotonic, from, &[COOKIE, &proof.nonce], &proof.cookie) {
+            self.refuse(from, Reason::BadCookie, &proof.nonce);
+            return self.out.event(GateEvent::Blamed { peer: from, offence: Offence::Cookie });
+        }
+        if self.spent.contains(&from) {
+            let again = AdmissionError::OutOfTurn("a second run on one connection");
+            return self.deny(from, &proof.nonce, again);
+        }
+        let Some(period) = self.verifier(now).map(|verifier| verifier.authority().period()) else {
+            return self.refuse(from, Reason::NotReady, &proof.nonce);
+        };
+        if self.places() >= MAX_RUNS {
+            return self.refuse(from, Reason::Busy, &proof.nonce);
+        }
+        self.spent.insert(from);
+        if proof.step.len() != Hello::encoded_len(self.policy.attributes()) {
+            return self.deny(from, &proof.nonce, AdmissionError::OutOfTurn("a hello of another length"));
+        }
+        let until = now.monotonic + self.config.timing.patience;
+        let ends = self.terms.end_of(period);
+        let place = Place { peer: from, nonce: proof.nonce, cookie: proof.cookie, until, ends };
+        self.waiting.push_back(Waiting { place, hello: proof.step.clone() });
+        self.batch_at.get_or_insert(now.monotonic + self.config.timing.batching);
+    }
+
+    /// Runs under way, and those that wait for one.
+    fn places(&self) -> usize {
+        let busy: usize = self.busy.values().map(Vec::len).sum();
+        self.waiting.len() + self.welcome.len() + self.asking.len() + self.runs.len() + busy
+    }
+
+    fn batch(&self) -> usize {
+        if self.config.timing.workers == 0 { BATCH } else { WORKERS_BATCH }
+    }
+
+    /// The next piece of work, if there is any: first for those whose runs are furthest.
+    fn next_work(&mut self, now: Now) -> Option<Work> {
+        if let Some((place, garbling)) = self.asking.pop_front() {
+            return Some(Work::Garble(place, garbling));
+        }
+        if let Some((place, hello)) = self.welcome.pop_front() {
+            return Some(Work::Offer(place, hello));
+        }
+        if !due(self.batch_at, now.monotonic) && self.waiting.len() < self.batch() {
+            return None;
+        }
+        let next: Vec<Waiting> = self.waiting.drain(..self.batch().min(self.waiting.len())).collect();
+        if self.waiting.is_empty() {
+            self.batch_at = None;
+        }
+        let verifier = self.verifier(now).cloned();
+        let ends = verifier.as_ref().map(|verifier| self.terms.end_of(verifier.authority().period()));
+        let (next, late): (Vec<_>, Vec<_>) = next.into_iter().partition(|one| Some(one.place.ends) == ends);
+        // The period ended while they waited.
+        late.iter().for_each(|one| self.refuse(one.place.peer, Reason::NotReady, &one.place.nonce));
+        verifier.filter(|_| !next.is_empty()).map(|verifier| Work::Verify(verifier, next))
+    }
+
+    /// Gives the driver work, as much as it does at a time.
+    fn hand_out(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        while self.busy.len() < self.config.timing.workers {
+            let Some(work) = self.next_work(now) else { return };
+            let (number, generation) = (self.numbers, self.generation);
+            self.numbers += 1;
+            self.busy.insert(number, work.places());
+            let (config, policy) = (Arc::clone(&self.config), Arc::clone(&self.policy));
+            let seed = Secret::random(rng);
+            self.jobs.push_back(Job::new(move || {
+                let done = work.run(&config, &policy, &seed);
+                Returned { generation, number, done }
+            }));
+        }
+    }
+
+    /// The next piece of work that the driver does, if it does any.
+    pub fn next_job(&mut self) -> Option<Job> {
+        self.jobs.pop_front()
+    }
+
+    /// Takes what came of a job, unless nobody waits for it any more.
+    pub fn finish(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
+        let Some(Returned { generation, number, done }) = done.open() else { return };
+        if generation == self.generation
+            && let Some(awaited) = self.busy.remove(&number)
+        {
+            self.done(done, &awaited);
+        }
+        self.tick(now, false, rng);
+    }
+
+    /// Goes on with those who are still there and whose time is not over.
+    fn done(&mut self, done: Done, awaited: &[Place]) {
+        let in_time = |place: &Place| awaited.iter().any(|one| one.peer == place.peer);
+        let awaited = |gate: &Self, place: &Place| gate.spent.contains(&place.peer) && in_time(place);
+        match done {
+            Done::Verified(verdicts) => {
+                for (place, verdict) in verdicts {
+                    match verdict {
+                        // Who has hung up meanwhile had the same arithmetic done.
+                        Err(error) if in_time(&place) && !awaited(self, &place) => {
+                            let why = error.into();
+                            self.out.event(GateEvent::Denied { peer: place.peer, why });
+                        }
+                        _ if !awaited(self, &place) => {}
+                        Err(error) => self.deny(place.peer, &place.nonce, error.into()),
+                        Ok(hello) => self.welcome.push_back((place, Box::new(hello))),
+                    }
+                }
+            }
+            Done::Garbled(place, _) if !awaited(self, &place) => {}
+            Done::Garbled(place, Err(error)) => self.deny(place.peer, &place.nonce, error.into()),
+            Done::Garbled(place, Ok(garbled)) => {
+                let (stage, steps) = *garbled;
+                for step in steps {
+                    self.send(place.peer, place.nonce, step);
+                }
+                self.runs.insert(place.peer, Run { place, stage });
+            }
+        }
+    }
+
+    fn step(&mut self, from: Peer, message: &AdmissionStep) {
+        let Some(Run { place, stage }) = self.runs.remove(&from) else {
+            let offence = Offence::OutOfPlace("AdmissionStep");
+            return self.out.event(GateEvent::Blamed { peer: from, offence });
+        };
+        let nonce = place.nonce;
+        if nonce != message.nonce {
+            return self.deny(from, &nonce, AdmissionError::OutOfTurn("a step of another run"));
+        }
+        match (stage, message.step.as_slice()) {
+            (Stage::Garbling(garbling), []) => self.asking.push_back((place, garbling)),
+            (Stage::Garbling(garbling), step) => match garbling.finish() {
+                // All tables were taken, and nobody asked whether there are more.
+                Ok(awaiting) => self.commitment(place, awaiting, step),
+                Err(error) => self.deny(from, &nonce, error.into()),
+            },
+            (Stage::Awaiting(awaiting), step) => self.commitment(place, awaiting, step),
+            (Stage::Seeded(seeded), step) => match seeded.opening(step) {
+                Err(error) => self.deny(from, &nonce, error.into()),
+                Ok((session, confirmation)) => {
+                    self.send(from, nonce, confirmation);
+                    let pseudonym = session.pseudonym();
+                    self.sessions.insert(from, (nonce, session));
+                    self.out.event(GateEvent::Admitted { peer: from, pseudonym, until: place.ends });
+                }
+            },
+        }
+    }
+
+    fn commitment(&mut self, place: Place, awaiting: Awaiting, step: &[u8]) {
+        match awaiting.commitment(step) {
+            Err(error) => self.deny(place.peer, &place.nonce, error.into()),
+            Ok((seeded, seeds)) => {
+                self.send(place.peer, place.nonce, seeds);
+                self.runs.insert(place.peer, Run { place, stage: Stage::Seeded(seeded) });
+            }
+        }
+    }
+
+    fn send(&mut self, peer: Peer, nonce: Nonce, step: Vec<u8>) {
+        self.out.send(&self.config.deployment, peer, &Message::AdmissionStep(AdmissionStep { nonce, step }));
+    }
+
+    /// The one answer to whatever went wrong in a run.
+    fn deny(&mut self, peer: Peer, nonce: &Nonce, why: AdmissionError) {
+        self.tell(peer, Reason::NotAuthorised, nonce);
+        self.out.event(GateEvent::Denied { peer, why });
+    }
+
+    /// An answer before there is a run.
+    fn refuse(&mut self, peer: Peer, reason: Reason, nonce: &Nonce) {
+        self.tell(peer, reason, nonce);
+        self.out.event(GateEvent::Denied { peer, why: AdmissionError::Refused(reason) });
+    }
+
+    fn tell(&mut self, peer: Peer, reason: Reason, nonce: &Nonce) {
+        let refusal = Refusal { reason, reference: nonce.to_vec(), retry_after: Duration::ZERO };
+        self.out.send(&self.config.deployment, peer, &Message::Refusal(refusal));
+    }
+
+    /// A connection is gone, and its run with it.
+    pub fn disconnected(&mut self, peer: Peer) {
+        self.waiting.retain(|one| one.place.peer != peer);
+        self.welcome.retain(|(place, _)| place.peer != peer);
+        self.asking.retain(|(place, _)| place.peer != peer);
+        self.runs.remove(&peer);
+        self.sessions.remove(&peer);
+        self.spent.remove(&peer);
+    }
+
+    /// The slot keys of a period; those for other fields verify nothing here.
+    pub fn take_slot_keys(&mut self, key: &AuthorityKey) {
+        if key.attributes() == self.policy.attributes() {
+            self.verifier = Some(Arc::new(Verifier::new(key.clone())));
+        }
+    }
+
+    /// Does what is due, and one piece of work if it is time for that and nobody else does it.
+    pub fn tick(&mut self, now: Now, timeout: bool, rng: &mut dyn CryptoRngCore) {
+        // Nothing is computed for those whose time is over.
+        self.expire(now);
+        if self.config.timing.workers > 0 {
+            return self.hand_out(now, rng);
+        }
+        if timeout && let Some(work) = self.next_work(now) {
+            self.pieces += 1;
+            let places = work.places();
+            let done = work.run(&self.config, &self.policy, &Secret::random(rng));
+            self.done(done, &places);
+        }
+    }
+
+    /// All places, wherever they stand.
+    fn all_places(&self) -> impl Iterator<Item = &Place> {
+        let waiting = self.waiting.iter().map(|one| &one.place);
+        let queued =
+            self.welcome.iter().map(|(place, _)| place).chain(self.asking.iter().map(|(place, _)| place));
+        waiting
+            .chain(queued)
+            .chain(self.runs.values().map(|run| &run.place))
+            .chain(self.busy.values().flatten())
+    }
+
+    /// Ends the runs that have taken too long.
+    fn expire(&mut self, now: Now) {
+        let over = |place: &Place| place.until <= now.monotonic;
+        let silent: Vec<Place> = self.all_places().filter(|place| over(place)).copied().collect();
+        if silent.is_empty() {
+            return;
+        }
+        self.waiting.retain(|one| !over(&one.place));
+        self.welcome.retain(|(place, _)| !over(place));
+        self.asking.retain(|(place, _)| !over(place));
+        self.runs.retain(|_, run| !over(&run.place));
+        // A job all of whose runs are over is not waited for.
+        self.busy.retain(|_, places| {
+            places.retain(|place| !over(place));
+            !places.is_empty()
+        });
+        if self.waiting.is_empty() {
+            self.batch_at = None;
+        }
+        for place in silent {
+            self.deny(place.peer, &place.nonce, AdmissionError::Silent);
+        }
+    }
+
+    /// When to give it a timeout.
+    pub fn deadline(&self) -> Option<Duration> {
+        let timing = &self.config.timing;
+        let ready = !self.asking.is_empty() || !self.welcome.is_empty() || self.waiting.len() >= self.batch();
+        let at_once = (ready && timing.workers == 0).then_some(Duration::ZERO);
+        let batch = self.batch_at.filter(|_| timing.workers == 0 || self.busy.len() < timing.workers);
+        self.all_places().map(|place| place.until).chain(batch).chain(at_once).min()
+    }
+}
+
+impl<S: Suite> Machine for Gate<S> {
+    type Command = GateCommand;
+    type Event = GateEvent;
+    type Record = Infallible;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, GateCommand>, rng: &mut dyn CryptoRngCore) {
+        let timeout = matches!(input, Input::Timeout);
+        match input {
+            Input::Timeout | Input::Connected { .. } | Input::Resumed => {}
+            Input::Disconnected { peer } => self.disconnected(peer),
+            Input::Received { from, bytes, .. } => match Message::decode(&self.config.deployment, bytes) {
+                Err(error) => self.out.event(GateEvent::Blamed { peer: from, offence: error.into() }),
+                Ok(message) => {
+                    if !self.hear(now, from, &message) {
+                        let offence = Offence::OutOfPlace("message to a gate");
+                        self.out.event(GateEvent::Blamed { peer: from, offence });
+                    }
+                }
+            },
+            Input::Command(GateCommand::SlotKeys(key)) => self.take_slot_keys(&key),
+        }
+        self.tick(now, timeout, rng);
+    }
+
+    fn take_job(&mut self) -> Option<Job> {
+        self.next_job()
+    }
+
+    fn finish_job(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
+        self.finish(now, done, rng);
+    }
+
+    fn poll_output(&mut self) -> Output<GateEvent, Infallible> {
+        let deadline = self.deadline();
+        self.out.poll(deadline)
+    }
+}

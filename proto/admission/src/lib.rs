@@ -1,0 +1,82 @@
+//! Admission by policies over certified fields: what the KGC allows a group's leaders to ask, and how often.
+//!
+//! A policy is text over the fields of a certification authority ([`certifying`](quiver_delivery::attributes::certifying)). A leader that asks
+//! "is bit j set?" for every j has asked who somebody is; so drones answer only policies that the KGC signed for the leader's group
+//! ([`policy`]), and each leader so often in a period ([`ledger`]).
+//!
+//! ```text
+//! drone → leader   AdmissionHello(nonce, group)
+//! leader → drone   AdmissionChallenge(nonce, cookie, leader, policy)
+//! drone → leader   AdmissionProof(nonce, cookie, hello of the exchange: an unlinked key)
+//! leader → drone   AdmissionStep: the offer, with the leader's signature `abke` on the run's context
+//! leader → drone   AdmissionStep*: the garbled circuit, at most four pieces of 64 KiB, then more whenever the drone asks (empty step)
+//! drone → leader   AdmissionStep: commitment          leader → drone   AdmissionStep: seeds
+//! drone → leader   AdmissionStep: opening             leader → drone   AdmissionStep: confirmation
+//! ```
+//!
+//! Both sides are machines of their own, [`Gate`](gate::Gate) and [`Applicant`](applicant::Applicant). What comes of a run is a session: a key, and a name for
+//! this run alone. What either side may be told of a failure is that it failed.
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+extern crate alloc;
+
+pub mod applicant;
+pub mod gate;
+pub mod ledger;
+pub mod policy;
+
+use alloc::vec::Vec;
+
+use quiver_ainq::Name;
+use quiver_crypto::canonical::Writer;
+use quiver_message::Reason;
+
+pub use ledger::{Exhausted, Ledger};
+pub use policy::{PolicyError, PolicyStatement, SignedPolicy, VerifiedPolicy};
+
+/// Pieces of a garbled circuit, of 64 KiB each, that are under way at a time.
+pub const WINDOW: usize = 4;
+
+/// Why a run came to nothing. For one's own log.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdmissionError {
+    /// The policy that is demanded cannot be.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The leader is not one that may demand anything.
+    #[error("the leader is not answered: {0}")]
+    Leader(&'static str),
+    /// The leader has been answered often enough.
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
+    /// The credential is of another period.
+    #[error("the credential is not of this period")]
+    Expired,
+    /// The exchange failed.
+    #[error(transparent)]
+    Exchange(#[from] quiver_abke::Error),
+    /// A message at the wrong time, or of another run.
+    #[error("out of turn: {0}")]
+    OutOfTurn(&'static str),
+    /// The other side fell silent, or left.
+    #[error("the other side fell silent")]
+    Silent,
+    /// The leader's welcome does not hold: another than this run's, or the drone's clock is wrong.
+    #[error(
+        "the welcome of the leader does not hold; if that happens with every leader, check this drone's clock"
+    )]
+    Welcome,
+    /// Refused, by the other side or somebody in its name, or before there was a run.
+    #[error("refused: {0}")]
+    Refused(Reason),
+}
+
+/// Signed `admission`: group, and the policy as the KGC signed it.
+pub(crate) fn demand(group: &Name, policy: &[u8]) -> Vec<u8> {
+    Writer::new().lp(group.as_bytes()).lp(policy).finish()
+}

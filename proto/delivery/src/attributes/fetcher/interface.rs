@@ -1,0 +1,94 @@
+//! What goes into and comes out of a fetcher besides messages.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Deployment, DroneKeypair, Name, Suite};
+use quiver_message::Reason;
+
+use crate::attributes::Answer;
+use quiver_machine::{Offence, Peer};
+
+/// What a fetcher is set up with.
+#[derive(Debug)]
+pub struct FetcherConfig<S: Suite> {
+    /// The deployment the drone belongs to.
+    pub deployment: Deployment<S>,
+    /// The drone's own key.
+    pub keypair: DroneKeypair<S>,
+    /// What is held already.
+    pub held: Vec<Held>,
+    /// When things happen.
+    pub timing: FetchTiming,
+}
+
+/// What a drone holds of one authority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The KGC's signed statement about it.
+    pub statement: Vec<u8>,
+    /// The mark of the grant whose key is held.
+    pub grant: Option<u64>,
+}
+
+/// When a fetcher does things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchTiming {
+    /// How long to wait for an answer before the first retry; doubles from there.
+    pub retry: Duration,
+    /// The longest wait between retries.
+    pub retry_max: Duration,
+}
+
+impl Default for FetchTiming {
+    fn default() -> Self {
+        Self { retry: Duration::from_secs(2), retry_max: Duration::from_secs(30) }
+    }
+}
+
+/// What the application asks of a fetcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchCommand {
+    /// Ask all authorities again. Nothing, while a fetch is under way.
+    Fetch,
+}
+
+/// What a fetcher reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FetchEvent {
+    /// An authority has answered; that it was the authority is certain.
+    Answered {
+        /// Its name.
+        authority: Name,
+        /// The KGC's signed statement about it, verified.
+        statement: Vec<u8>,
+        /// The answer: a key is to be stored; if the grant is withdrawn, a key that is held is to be erased.
+        answer: Answer,
+    },
+    /// A newer revocation list than the fetcher was told is held; that the KGC signed it is certain.
+    #[cfg(feature = "services")]
+    RevocationList {
+        /// Its number.
+        number: u64,
+        /// The list, as it was signed.
+        list: Vec<u8>,
+    },
+    /// The KGC, or somebody in its name, refuses. `BadCookie` and `Busy` are tried again.
+    Refused(Reason),
+    /// All authorities have been asked that the KGC, or somebody in its name, lists, and all whose keys are held. The list
+    /// is not authenticated: if nobody answered, nothing is confirmed.
+    Done {
+        /// How many answered; that it was they is certain.
+        answered: usize,
+        /// For how many somebody refused.
+        refused: usize,
+    },
+    /// A peer did something wrong.
+    Blamed {
+        /// Who.
+        peer: Peer,
+        /// What.
+        offence: Offence,
+    },
+}

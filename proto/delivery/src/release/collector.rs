@@ -1,0 +1,327 @@
+//! How an enrolled drone collects identity keys: from any t of n KGCs, over connections to as many as there are.
+//!
+//! KGCs are asked in waves, as many at a time as are still needed and some ahead. Whoever stays silent, says no or sends a
+//! wrong share is made up for by another. The key is combined first and checked once; only if it is wrong are the shares
+//! looked at one by one. It persists nothing: what it reports is stored by whoever runs it.
+
+mod asking;
+mod collection;
+mod hearing;
+mod interface;
+mod link;
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use core::time::Duration;
+
+use quiver_ainq::{Deployment, DroneKeypair, KgcId, Suite};
+use quiver_ibe::{Condition, Error as IbeError, Fault, IdentityKey, UnverifiedKeyShare, combine};
+use quiver_message::Reason;
+use rand_core::CryptoRngCore;
+
+use self::collection::{Asked, Collection};
+pub use self::interface::{CollectCommand, CollectEvent, CollectTiming, CollectorConfig, Shortfall, Verdict};
+use self::link::{Link, Stage};
+use super::authority::ReleaseAuthority;
+use super::inner::ReleaseAnswer;
+use quiver_machine::Backoff;
+use quiver_machine::Outbox;
+use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Route};
+
+/// Keys collected at a time.
+pub const MAX_COLLECTIONS: usize = 64;
+/// Keys kept.
+pub const MAX_KEPT: usize = 256;
+/// KGCs connected at a time.
+const MAX_LINKS: usize = 256;
+/// The longest wait that a refusal can talk a drone into.
+const LONGEST_WAIT: Duration = Duration::from_secs(240);
+
+/// A drone that collects identity keys.
+#[derive(Debug)]
+pub struct Collector<S: Suite> {
+    deployment: Deployment<S>,
+    keypair: DroneKeypair<S>,
+    /// The statement of the highest version seen.
+    authority: Option<ReleaseAuthority<S>>,
+    /// Connected KGCs, the one to ask first in front.
+    links: Vec<Link>,
+    /// By condition; without one only the statement is wanted.
+    collections: BTreeMap<Option<Condition>, Collection<S>>,
+    kept: BTreeMap<Condition, IdentityKey>,
+    /// The conditions kept, the oldest in front.
+    ages: VecDeque<Condition>,
+    timing: CollectTiming,
+    deadline: Option<Duration>,
+    out: Outbox<CollectEvent, Infallible>,
+}
+
+impl<S: Suite> Collector<S> {
+    /// A collector that has nothing to do yet.
+    #[must_use]
+    pub fn new(config: CollectorConfig<S>) -> Self {
+        let CollectorConfig { deployment, keypair, authority, timing } = config;
+        Self {
+            deployment,
+            keypair,
+            authority,
+            links: Vec::new(),
+            collections: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            ages: VecDeque::new(),
+            timing,
+            deadline: None,
+            out: Outbox::new(),
+        }
+    }
+
+    /// Whether it has nothing to do.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.collections.is_empty()
+    }
+
+    /// What is known of the master key.
+    #[must_use]
+    pub const fn authority(&self) -> Option<&ReleaseAuthority<S>> {
+        self.authority.as_ref()
+    }
+
+    /// The key of a condition, if it was collected and is still kept.
+    #[must_use]
+    pub fn key(&self, condition: &Condition) -> Option<&IdentityKey> {
+        self.kept.get(condition)
+    }
+
+    fn collect(&mut self, now: Now, condition: Option<Condition>, patience: Duration, wait: bool) {
+        if let Some((condition, key)) = condition.as_ref().and_then(|wanted| self.kept.get_key_value(wanted))
+        {
+            let (condition, key) = (condition.clone(), Box::new(key.clone()));
+            return self.out.event(CollectEvent::Collected { condition, key });
+        }
+        if self.collections.len() >= MAX_COLLECTIONS && !self.collections.contains_key(&condition) {
+            return self.out.event(CollectEvent::TooMany(condition));
+        }
+        let new = || Collection::new(condition.as_ref(), now.monotonic + self.timing.retry);
+        let collection = self.collections.entry(condition.clone()).or_insert_with(new);
+        collection.begin(now.monotonic, patience, wait);
+    }
+
+    /// Takes a statement if it is of the same master key and newer.
+    fn learn(&mut self, authority: ReleaseAuthority<S>) {
+        let newer = self.authority.as_ref().is_none_or(|known| {
+            known.fingerprint() == authority.fingerprint() && known.version() < authority.version()
+        });
+        if newer {
+            self.collections.values_mut().for_each(Collection::forget_shares);
+            self.out.event(CollectEvent::Statement { statement: authority.statement().bytes() });
+            self.authority = Some(authority);
+        }
+    }
+
+    fn answered(
+        &mut self,
+        now: Now,
+        (from, kgc): (Peer, KgcId),
+        wanted: &Option<Condition>,
+        answer: ReleaseAnswer,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let verdict = match answer {
+            ReleaseAnswer::Share { version, share } => {
+                return self.share(now, (from, kgc), wanted, version, share.as_slice(), rng);
+            }
+            ReleaseAnswer::Statement => {
+                if wanted.is_none() && self.authority.is_some() {
+                    self.collections.remove(wanted);
+                    self.out.event(CollectEvent::UpToDate);
+                } else {
+                    self.told(from, wanted, Verdict::Refused(Reason::Malformed));
+                }
+                return;
+            }
+            ReleaseAnswer::NotYet { at, now: theirs } => Verdict::NotYet { at, now: theirs },
+            ReleaseAnswer::NotApproved => Verdict::NotApproved,
+            ReleaseAnswer::NotItsDrone => Verdict::NotItsDrone,
+            ReleaseAnswer::NoPolicy => Verdict::NoPolicy,
+        };
+        let later = self.collections.get(wanted).is_some_and(|collection| collection.wait);
+        if later { self.rest(now, from, wanted, verdict, rng) } else { self.told(from, wanted, verdict) }
+    }
+
+    fn share(
+        &mut self,
+        now: Now,
+        (from, kgc): (Peer, KgcId),
+        wanted: &Option<Condition>,
+        version: u32,
+        share: &[u8],
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let Some(condition) = wanted else {
+            return self.told(from, wanted, Verdict::Refused(Reason::Malformed));
+        };
+        if self.authority.as_ref().map(ReleaseAuthority::version) != Some(version) {
+            // It, or what is known here, is of before a refresh: begun anew, it says so with its challenge.
+            if let Some(link) = self.links.iter_mut().find(|link| link.peer == from) {
+                link.stage = Stage::Fresh;
+            }
+            return self.rest(now, from, wanted, Verdict::OtherVersion(version), rng);
+        }
+        match UnverifiedKeyShare::decode_from(kgc, share) {
+            Ok(share) => {
+                let Some(collection) = self.collections.get_mut(wanted) else { return };
+                collection.asked.insert(from, Asked::Shared { share });
+                self.combine(condition, rng);
+            }
+            Err(error) => {
+                let fault = fault_of(&error);
+                self.blame_share(from, kgc, condition, fault);
+            }
+        }
+    }
+
+    /// Makes the key if there are shares enough. Each time it does not come out, shares less.
+    fn combine(&mut self, condition: &Condition, rng: &mut dyn CryptoRngCore) {
+        let wanted = Some(condition.clone());
+        loop {
+            let Some(collection) = self.collections.get(&wanted) else { return };
+            let (Some(authority), Some(point)) = (&self.authority, &collection.point) else { return };
+            let from = collection.shares();
+            if from.len() < usize::from(authority.publics().threshold()) {
+                return;
+            }
+            let shares: Vec<_> = from.iter().map(|(_, share)| share.clone()).collect();
+            let culprits = match combine(authority.publics(), point, &shares, rng) {
+                Ok(key) => {
+                    self.collections.remove(&wanted);
+                    return self.keep(condition.clone(), key);
+                }
+                Err(IbeError::InvalidKeyShares { culprits }) => culprits,
+                // Right shares of a consistent quorum make the key, so this does not happen: all of them are given up.
+                Err(_) => shares
+                    .iter()
+                    .map(|share| quiver_ibe::Culprit { index: share.index(), fault: Fault::Wrong })
+                    .collect(),
+            };
+            let mut blamed = false;
+            for (peer, share) in &from {
+                if let Some(culprit) = culprits.iter().find(|culprit| culprit.index == share.index()) {
+                    blamed = true;
+                    self.blame_share(*peer, culprit.index, condition, culprit.fault);
+                }
+            }
+            if !blamed {
+                return;
+            }
+        }
+    }
+
+    fn keep(&mut self, condition: Condition, key: IdentityKey) {
+        if self.kept.insert(condition.clone(), key.clone()).is_none() {
+            self.ages.push_back(condition.clone());
+        }
+        while self.ages.len() > MAX_KEPT {
+            if let Some(oldest) = self.ages.pop_front() {
+                self.kept.remove(&oldest);
+            }
+        }
+        self.out.event(CollectEvent::Collected { condition, key: Box::new(key) });
+    }
+
+    fn blame_share(&mut self, peer: Peer, kgc: KgcId, condition: &Condition, fault: Fault) {
+        let condition = condition.clone();
+        self.told(peer, &Some(condition.clone()), Verdict::Wrong(fault));
+        self.out.event(CollectEvent::Culprit { kgc, peer, condition, fault });
+    }
+
+    /// The KGC has said no, and is not asked for this key again.
+    fn told(&mut self, peer: Peer, wanted: &Option<Condition>, verdict: Verdict) {
+        let kgc = self.kgc_of(peer);
+        if let Some(collection) = self.collections.get_mut(wanted) {
+            collection.asked.insert(peer, Asked::Told { kgc, verdict });
+        }
+    }
+
+    /// The KGC is asked for this key again, but not at once.
+    fn rest(
+        &mut self,
+        now: Now,
+        peer: Peer,
+        wanted: &Option<Condition>,
+        verdict: Verdict,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let mut wait =
+            self.timing.retry.mul_f64(0.75 + f64::from(rng.next_u32()) / f64::from(u32::MAX) * 0.5);
+        if let Verdict::NotYet { at, now: theirs } = verdict {
+            // Not much later than it comes, and not every two seconds until then.
+            let to_go = Duration::from_secs(at.saturating_sub(theirs));
+            wait = wait.max(to_go.min(self.timing.retry_max) + wait / 4);
+        }
+        let kgc = self.kgc_of(peer);
+        if let Some(collection) = self.collections.get_mut(wanted) {
+            let until = now.monotonic + wait;
+            let resting = Asked::Resting { until, pending: None, kgc, verdict: Some(verdict) };
+            collection.asked.insert(peer, resting);
+        }
+    }
+
+    fn kgc_of(&self, peer: Peer) -> Option<KgcId> {
+        self.links.iter().find(|link| link.peer == peer)?.kgc
+    }
+
+    fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
+        self.out.event(CollectEvent::Blamed { peer, offence: offence.into() });
+    }
+
+    /// Anywhere among the others, so that a swarm does not ask all the same KGC first.
+    fn connected(&mut self, peer: Peer, rng: &mut dyn CryptoRngCore) {
+        if self.links.len() < MAX_LINKS {
+            let place = rng.next_u32() as usize % (self.links.len() + 1);
+            let backoff = Backoff::new(self.timing.retry, self.timing.retry_max);
+            self.links.insert(place, Link::new(peer, backoff));
+        }
+    }
+
+    fn disconnected(&mut self, peer: Peer) {
+        self.links.retain(|link| link.peer != peer);
+        for collection in self.collections.values_mut() {
+            collection.asked.retain(|asked, state| *asked != peer || matches!(state, Asked::Shared { .. }));
+        }
+    }
+}
+
+/// What is wrong with a share that does not even decode.
+fn fault_of(error: &IbeError) -> Fault {
+    match error {
+        IbeError::InvalidKeyShares { culprits } => culprits.first().map_or(Fault::NoPoint, |one| one.fault),
+        _ => Fault::NoPoint,
+    }
+}
+
+impl<S: Suite> Machine for Collector<S> {
+    type Command = CollectCommand;
+    type Event = CollectEvent;
+    type Record = Infallible;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, CollectCommand>, rng: &mut dyn CryptoRngCore) {
+        match input {
+            Input::Timeout | Input::Resumed => {}
+            Input::Connected { peer, route: Route::Kgc } => self.connected(peer, rng),
+            Input::Connected { .. } => {}
+            Input::Disconnected { peer } => self.disconnected(peer),
+            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
+            Input::Command(CollectCommand::Collect { condition, patience, wait }) => {
+                self.collect(now, condition, patience, wait);
+            }
+        }
+        self.advance(now, rng);
+    }
+
+    fn poll_output(&mut self) -> Output<CollectEvent, Infallible> {
+        self.out.poll(self.deadline)
+    }
+}

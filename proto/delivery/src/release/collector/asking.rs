@@ -1,0 +1,165 @@
+//! What is due at a collector whatever came in: whom to ask, whom not to wait for any longer, when to give up.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{DeliveryRequest, Label, Suite};
+use quiver_ibe::Condition;
+use quiver_message::{Message, Reason, ReleaseHello, ReleaseRequest};
+use rand_core::CryptoRngCore;
+
+use super::collection::Asked;
+use super::interface::{CollectEvent, Verdict};
+use super::link::{Open, Stage};
+use super::{Collector, ReleaseAuthority};
+use crate::release::inner::ReleaseQuestion;
+use crate::release::office::challenge;
+use quiver_machine::{Now, Peer};
+
+impl<S: Suite> Collector<S> {
+    /// Does what is due, and sets the next deadline.
+    pub(super) fn advance(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let time = now.monotonic;
+        for link in &mut self.links {
+            // Who does not even answer a hello is greeted again, later.
+            if matches!(link.stage, Stage::Greeting { deadline, .. } if deadline <= time) {
+                link.stage = Stage::Fresh;
+                let peer = link.peer;
+                for collection in self.collections.values_mut() {
+                    if matches!(collection.asked.get(&peer), Some(Asked::Chosen)) {
+                        let resting =
+                            Asked::Resting { until: time, pending: None, kgc: link.kgc, verdict: None };
+                        collection.asked.insert(peer, resting);
+                    }
+                }
+            }
+        }
+        self.end_what_is_over(now);
+        self.choose(time);
+        self.ask_the_chosen(now, rng);
+        self.deadline = self.next_deadline(time);
+    }
+
+    /// Gives up what takes too long or cannot be any more.
+    fn end_what_is_over(&mut self, now: Now) {
+        let (authority, links) = (self.authority.as_ref(), self.links.len());
+        let over = |collection: &super::Collection<S>| {
+            let time = now.monotonic;
+            collection.until <= time || collection.is_hopeless(time, authority, links)
+        };
+        let ended = self.collections.extract_if(.., |_, collection| over(collection));
+        for (wanted, collection) in ended {
+            let shortfall = collection.shortfall(wanted, authority);
+            self.out.event(CollectEvent::NotCollected(shortfall));
+        }
+    }
+
+    /// Chooses whom to ask: as many as may still be needed, and some ahead.
+    fn choose(&mut self, time: Duration) {
+        let needed = self.authority.as_ref().map_or(1, |known| usize::from(known.publics().threshold()));
+        for (wanted, collection) in &mut self.collections {
+            collection.give_up_on_silent(time);
+            let needed = if wanted.is_some() { needed } else { 1 };
+            let enough = needed.saturating_add(self.timing.ahead.into());
+            let mut hopeful = collection.hopeful();
+            // Those first of whom nothing is known yet.
+            for again in [false, true] {
+                for link in &self.links {
+                    let known = collection.asked.contains_key(&link.peer);
+                    let free = link.rests_until <= time && collection.may_ask(time, link.peer);
+                    if hopeful < enough && known == again && free {
+                        collection.asked.insert(link.peer, Asked::Chosen);
+                        hopeful += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks those chosen that have given a challenge, and greets the others.
+    fn ask_the_chosen(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        for place in 0..self.links.len() {
+            let Some(link) = self.links.get_mut(place) else { return };
+            let peer = link.peer;
+            let chosen = |collection: &super::Collection<S>| {
+                matches!(collection.asked.get(&peer), Some(Asked::Chosen))
+            };
+            if link.rests_until > now.monotonic || !self.collections.values().any(chosen) {
+                continue;
+            }
+            match link.open(now.monotonic) {
+                Some(open) => {
+                    let wanted = self.collections.iter().filter(|(_, collection)| chosen(collection));
+                    let wanted: Vec<_> = wanted.map(|(wanted, _)| wanted.clone()).collect();
+                    wanted.iter().for_each(|wanted| self.ask(now, peer, &open, wanted, rng));
+                }
+                None if matches!(link.stage, Stage::Fresh) => {
+                    let mut nonce = [0; 16];
+                    rng.fill_bytes(&mut nonce);
+                    let deadline = now.monotonic + link.backoff.next(rng);
+                    link.stage = Stage::Greeting { nonce, deadline };
+                    self.out.send(&self.deployment, peer, &Message::ReleaseHello(ReleaseHello { nonce }));
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn ask(
+        &mut self,
+        now: Now,
+        peer: Peer,
+        open: &Open,
+        wanted: &Option<Condition>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let known = self.authority.as_ref().map(ReleaseAuthority::version);
+        if self.authority.as_ref().is_some_and(|known| known.fingerprint() != open.master) {
+            return self.doubt_key(now, peer, wanted, rng);
+        }
+        let statement = wanted.is_none() || known.is_none_or(|version| version < open.version);
+        let question = ReleaseQuestion { kgc: open.kgc, statement, condition: wanted.clone() };
+        let asked = DeliveryRequest::create(
+            &self.deployment,
+            &self.keypair,
+            Label::IbeRelease,
+            open.master,
+            &challenge(&open.nonce, &open.cookie),
+            &question.encode(),
+            rng,
+        );
+        // Only a long question fails, and these have at most 263 bytes.
+        let Ok((request, pending)) = asked else { return };
+        let Some(link) = self.links.iter_mut().find(|link| link.peer == peer) else { return };
+        let overdue = now.monotonic + link.backoff.next(rng);
+        if let Some(collection) = self.collections.get_mut(wanted) {
+            collection.asked.insert(peer, Asked::Pending { pending, overdue });
+        }
+        let (nonce, cookie) = (open.nonce, open.cookie);
+        let message = ReleaseRequest { nonce, cookie, request: request.encode() };
+        self.out.send(&self.deployment, peer, &Message::ReleaseRequest(message));
+    }
+
+    /// A challenge is signed by nobody: somebody on the way may have named another master key, and must not end with one
+    /// message what this KGC could do for the collection.
+    fn doubt_key(&mut self, now: Now, peer: Peer, wanted: &Option<Condition>, rng: &mut dyn CryptoRngCore) {
+        let Some(link) = self.links.iter_mut().find(|link| link.peer == peer) else { return };
+        let until = now.monotonic + link.backoff.next(rng);
+        link.stage = Stage::Fresh;
+        link.rests_until = until;
+        let verdict = Some(Verdict::Refused(Reason::UnknownAuthority));
+        if let Some(collection) = self.collections.get_mut(wanted) {
+            collection.asked.insert(peer, Asked::Resting { until, pending: None, kgc: link.kgc, verdict });
+        }
+    }
+
+    fn next_deadline(&self, time: Duration) -> Option<Duration> {
+        let collections = self.collections.values().map(|collection| collection.deadline(time));
+        let links = self.links.iter().filter_map(|link| match link.stage {
+            Stage::Greeting { deadline, .. } => Some(deadline),
+            _ => Some(link.rests_until).filter(|until| *until > time),
+        });
+        let earliest = collections.min()?;
+        Some(links.fold(earliest, Duration::min))
+    }
+}

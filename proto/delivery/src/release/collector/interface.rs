@@ -1,0 +1,205 @@
+//! What goes into and comes out of a collector besides messages.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use quiver_ainq::{Deployment, DroneKeypair, KgcId, Suite, UnixTime};
+use quiver_ibe::{Condition, Fault, IdentityKey};
+use quiver_message::Reason;
+
+use crate::release::ReleaseAuthority;
+use quiver_machine::{Offence, Peer};
+
+/// What a collector is set up with.
+#[derive(Debug)]
+pub struct CollectorConfig<S: Suite> {
+    /// The deployment the drone belongs to.
+    pub deployment: Deployment<S>,
+    /// The drone's own key.
+    pub keypair: DroneKeypair<S>,
+    /// What is known of the master key already; what is not, the KGCs are asked for.
+    pub authority: Option<ReleaseAuthority<S>>,
+    /// When things happen.
+    pub timing: CollectTiming,
+}
+
+/// When a collector does things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectTiming {
+    /// How long to wait for an answer before another KGC is asked; doubles for each KGC that stays silent.
+    pub retry: Duration,
+    /// The longest such wait.
+    pub retry_max: Duration,
+    /// How many KGCs are asked at a time beyond those that are needed: 0 asks in waves, `u16::MAX` all at once.
+    pub ahead: u16,
+}
+
+impl Default for CollectTiming {
+    fn default() -> Self {
+        Self { retry: Duration::from_secs(2), retry_max: Duration::from_secs(30), ahead: 1 }
+    }
+}
+
+/// What the application asks of a collector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CollectCommand {
+    /// Collect the key of a condition. Once more for one that is being collected: the new terms count.
+    Collect {
+        /// Which condition; none to learn the newest statement about the master key only.
+        condition: Option<Condition>,
+        /// After which time to give up.
+        patience: Duration,
+        /// Whether to go on asking while the condition is not met, until then.
+        wait: bool,
+    },
+}
+
+/// What a KGC came back with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// A share; nothing is known against it.
+    Released,
+    /// The time has not come.
+    NotYet {
+        /// When it will have.
+        at: UnixTime,
+        /// What the KGC's clock said.
+        now: UnixTime,
+    },
+    /// No operator has approved it there.
+    NotApproved,
+    /// The condition names another drone.
+    NotItsDrone,
+    /// No policy there allows it.
+    NoPolicy,
+    /// A share that is wrong.
+    Wrong(Fault),
+    /// A share of this version, which is not that of the newest statement.
+    OtherVersion(u32),
+    /// A refusal.
+    Refused(Reason),
+}
+
+impl Verdict {
+    /// Whether it says no: not a share, right or wrong, and not something that passes by itself.
+    #[must_use]
+    pub const fn is_refusal(&self) -> bool {
+        match self {
+            Self::NotYet { .. } | Self::NotApproved | Self::NotItsDrone | Self::NoPolicy => true,
+            Self::Refused(reason) => !matches!(reason, Reason::BadCookie | Reason::Busy),
+            Self::Released | Self::Wrong(_) | Self::OtherVersion(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Released => f.write_str("released"),
+            Self::NotYet { at, now } => match Condition::not_before(*at) {
+                Ok(time) => {
+                    write!(f, "{time} has not come: {} s to go by its clock", at.saturating_sub(*now))
+                }
+                Err(_) => f.write_str("its time has not come"),
+            },
+            Self::NotApproved => f.write_str("no operator has approved it"),
+            Self::NotItsDrone => f.write_str("it names another drone"),
+            Self::NoPolicy => f.write_str("no policy allows it"),
+            Self::Wrong(fault) => write!(f, "sent a wrong share: {fault}"),
+            Self::OtherVersion(version) => write!(f, "its share is of version {version}"),
+            Self::Refused(reason) => write!(f, "refused: {reason}"),
+        }
+    }
+}
+
+/// Why a key was not collected. Nothing of this is authenticated but the number needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortfall {
+    /// Which condition; none if only the statement was asked for.
+    pub condition: Option<Condition>,
+    /// How many shares make a key, if that is known.
+    pub needed: Option<u16>,
+    /// What KGCs came back with, ascending; those that refused to say which they are come first.
+    pub verdicts: Vec<(Option<KgcId>, Verdict)>,
+    /// The KGCs of which nothing was heard, ascending; empty if it is not known which there are.
+    pub silent: Vec<KgcId>,
+}
+
+impl Shortfall {
+    /// The earliest time that a KGC named for a condition that has not come.
+    #[must_use]
+    pub fn not_before(&self) -> Option<UnixTime> {
+        let times = self.verdicts.iter().filter_map(|(_, verdict)| match verdict {
+            Verdict::NotYet { at, .. } => Some(*at),
+            _ => None,
+        });
+        times.min()
+    }
+}
+
+impl fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let released = self.verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Released).count();
+        match self.needed {
+            Some(needed) => write!(f, "{released} of the {needed} key shares that are needed")?,
+            None => f.write_str("no KGC said what shares there are")?,
+        }
+        for (kgc, verdict) in self.verdicts.iter().filter(|(_, verdict)| *verdict != Verdict::Released) {
+            match kgc {
+                Some(kgc) => write!(f, "; KGC {kgc}: {verdict}")?,
+                None => write!(f, "; a KGC: {verdict}")?,
+            }
+        }
+        let mut before = "; no answer from KGC ";
+        for kgc in &self.silent {
+            write!(f, "{before}{kgc}")?;
+            before = ", ";
+        }
+        Ok(())
+    }
+}
+
+/// What a collector reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CollectEvent {
+    /// An identity key, checked against the master public key.
+    Collected {
+        /// Of which condition.
+        condition: Condition,
+        /// The key.
+        key: Box<IdentityKey>,
+    },
+    /// A statement about the master key that was not known, verified: to be kept.
+    Statement {
+        /// Its signed bytes.
+        statement: Vec<u8>,
+    },
+    /// The newest statement is known, as far as a KGC says: the end of a command without a condition.
+    UpToDate,
+    /// It was not possible within the patience, or will not be.
+    NotCollected(Shortfall),
+    /// Somebody who said it is this KGC sent a wrong share; another one is asked in its place.
+    Culprit {
+        /// Which KGC.
+        kgc: KgcId,
+        /// Whose connection it was.
+        peer: Peer,
+        /// Of which condition's key.
+        condition: Condition,
+        /// What is wrong with the share.
+        fault: Fault,
+    },
+    /// Too many conditions at a time, or ended commands: this one is not collected.
+    TooMany(Option<Condition>),
+    /// A peer did something wrong.
+    Blamed {
+        /// Who.
+        peer: Peer,
+        /// What.
+        offence: Offence,
+    },
+}

@@ -1,0 +1,76 @@
+//! A connected KGC: whether it has given a challenge, and how patient to be with it.
+
+use core::time::Duration;
+
+use quiver_ainq::KgcId;
+use quiver_message::{COOKIE_LEN, Nonce, ReleaseChallenge};
+
+use quiver_machine::Backoff;
+use quiver_machine::Peer;
+
+/// For how long a challenge is used: less than a KGC's cookies live.
+const USED_FOR: Duration = Duration::from_secs(100);
+
+/// How far things are with a KGC.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stage {
+    /// No challenge at hand.
+    Fresh,
+    /// Asked for one, until the deadline.
+    Greeting { nonce: Nonce, deadline: Duration },
+    /// There is one.
+    Open(Open),
+}
+
+/// A challenge, and what came with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    pub(super) nonce: Nonce,
+    pub(super) cookie: [u8; COOKIE_LEN],
+    pub(super) kgc: KgcId,
+    pub(super) master: [u8; 32],
+    pub(super) version: u32,
+    until: Duration,
+}
+
+/// A connected KGC.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) peer: Peer,
+    pub(super) stage: Stage,
+    /// Which KGC it last said it is.
+    pub(super) kgc: Option<KgcId>,
+    pub(super) backoff: Backoff,
+    /// Not to be asked anything before.
+    pub(super) rests_until: Duration,
+}
+
+impl Link {
+    pub(super) fn new(peer: Peer, backoff: Backoff) -> Self {
+        Self { peer, stage: Stage::Fresh, kgc: None, backoff, rests_until: Duration::ZERO }
+    }
+
+    /// Takes a challenge, if it answers the hello under way. Returns whether it did.
+    pub(super) fn challenged(&mut self, now: Duration, message: &ReleaseChallenge) -> bool {
+        let Stage::Greeting { nonce, .. } = self.stage else { return false };
+        if nonce != message.nonce {
+            return false;
+        }
+        let ReleaseChallenge { nonce, cookie, kgc, master, version } = *message;
+        self.kgc = Some(kgc);
+        self.stage = Stage::Open(Open { nonce, cookie, kgc, master, version, until: now + USED_FOR });
+        true
+    }
+
+    /// The challenge, if it is young enough.
+    pub(super) fn open(&mut self, now: Duration) -> Option<Open> {
+        match self.stage {
+            Stage::Open(open) if now < open.until => Some(open),
+            Stage::Open(_) => {
+                self.stage = Stage::Fresh;
+                None
+            }
+            _ => None,
+        }
+    }
+}

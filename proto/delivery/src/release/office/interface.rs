@@ -1,0 +1,128 @@
+//! What goes into and comes out of a release office besides messages.
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{Deployment, KgcId, Name, Suite, UnixTime};
+use quiver_crypto::Secret;
+use quiver_ibe::{Condition, MasterShare};
+use quiver_message::Reason;
+
+use crate::release::{Allowance, Approval, Policy, ReleaseAuthority};
+use quiver_machine::{Offence, Peer};
+
+/// A KGC's share of a master key, with what everybody knows of it.
+#[derive(Debug)]
+pub struct Holding<S: Suite> {
+    pub(super) authority: ReleaseAuthority<S>,
+    pub(super) share: MasterShare,
+}
+
+impl<S: Suite> Holding<S> {
+    /// Puts the two together.
+    ///
+    /// # Errors
+    /// [`HoldingError`] if the share is not the one that the statement has for its index.
+    pub fn new(authority: ReleaseAuthority<S>, share: MasterShare) -> Result<Self, HoldingError> {
+        authority.publics().check(&share).map_err(|_| HoldingError { kgc: share.index() })?;
+        Ok(Self { authority, share })
+    }
+
+    /// Which of the KGCs holds it.
+    #[must_use]
+    pub const fn kgc(&self) -> KgcId {
+        self.share.index()
+    }
+
+    /// What everybody knows.
+    #[must_use]
+    pub const fn authority(&self) -> &ReleaseAuthority<S> {
+        &self.authority
+    }
+}
+
+/// A share is not the one of its statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the stored share of KGC {kgc} is not the one that the signed statement names")]
+pub struct HoldingError {
+    /// The index that the share has.
+    pub kgc: KgcId,
+}
+
+/// What a release office is set up with.
+#[derive(Debug)]
+pub struct ReleaseConfig<S: Suite> {
+    /// The deployment whose drones it serves.
+    pub deployment: Deployment<S>,
+    /// Key of the stateless cookies; random at every start.
+    pub cookie_key: Secret<32>,
+    /// The share; none before there is a master key.
+    pub holding: Option<Holding<S>>,
+    /// The newest word on every pattern. Without any, nothing is released.
+    pub policies: Vec<Policy>,
+    /// The newest word on every mission's points.
+    pub approvals: Vec<Approval>,
+    /// How many shares a drone gets in which time.
+    pub allowance: Allowance,
+}
+
+/// What the operator asks of a release office. The caller has made it durable; the same may come again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReleaseCommand {
+    /// A word on who may have which keys.
+    Policy(Policy),
+    /// A word on whether a mission has come to a point.
+    Approval(Approval),
+}
+
+/// A share was released: to be made durable, and audited, before it leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShareReleased {
+    /// Of which condition's key.
+    pub condition: Condition,
+    /// Fingerprint of the master public key.
+    pub master: [u8; 32],
+    /// The drone's serial.
+    pub serial: [u8; 16],
+    /// Handle of the drone's public key.
+    pub handle: [u8; 32],
+    /// The drone's name.
+    pub name: Name,
+    /// When.
+    pub at: UnixTime,
+}
+
+/// What a release office reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReleaseEvent {
+    /// A share was released.
+    Released {
+        /// Of which condition's key.
+        condition: Condition,
+        /// To whom.
+        name: Name,
+    },
+    /// A drone asked for a key whose condition is not met, or that it may not have.
+    Denied {
+        /// Which condition.
+        condition: Condition,
+        /// Who.
+        name: Name,
+        /// Why, in words.
+        why: &'static str,
+    },
+    /// A request was refused.
+    Refused {
+        /// Who asked.
+        peer: Peer,
+        /// Why.
+        reason: Reason,
+    },
+    /// A peer did something wrong.
+    Blamed {
+        /// Who.
+        peer: Peer,
+        /// What.
+        offence: Offence,
+    },
+}

@@ -1,0 +1,233 @@
+//! The drone's side of enrolment: hello, cookie, request, and a partial key, whole from a single KGC or in shares from a
+//! quorum. Edges and leaders enrol alike.
+
+#[cfg(feature = "threshold")]
+mod coordinator;
+#[cfg(not(feature = "threshold"))]
+mod no_coordinator;
+#[cfg(feature = "threshold")]
+mod round;
+mod single;
+mod trouble;
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Deployment, DroneKeypair, Error, IssuedToken, PendingEnrolment, SealedReply, Suite};
+#[cfg(feature = "threshold")]
+use quiver_ainq::{KgcId, Label};
+#[cfg(feature = "threshold")]
+use quiver_message::EnrolDone;
+use quiver_message::{EnrolCookie, EnrolReply, EnrolRequest, Message, Reason};
+use rand_core::CryptoRngCore;
+use zeroize::Zeroizing;
+
+#[cfg(feature = "threshold")]
+use self::coordinator::Coordinator;
+#[cfg(not(feature = "threshold"))]
+use self::no_coordinator::Coordinator;
+use self::single::Single;
+pub use self::trouble::EnrolmentTrouble;
+use crate::Kgcs;
+use quiver_machine::Backoff;
+use quiver_machine::{Now, Peer};
+
+/// In ascending order of their keys, equals as they came. For the few that a quorum has: a library's sort for each of their types
+/// takes a board more flash than it saves time.
+#[cfg(feature = "threshold")]
+fn ascending<T, K: Ord>(items: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<T> {
+    let mut sorted: Vec<T> = Vec::new();
+    for item in items {
+        let place = sorted.partition_point(|before| key(before) <= key(&item));
+        sorted.insert(place, item);
+    }
+    sorted
+}
+
+/// A drone that has a token and wants a key.
+#[derive(Debug)]
+pub struct Enrollee<S: Suite> {
+    asking: Asking<S>,
+    course: Course<S>,
+}
+
+/// What is asked of every KGC: always the same, byte for byte.
+#[derive(Debug)]
+struct Asking<S: Suite> {
+    pending: PendingEnrolment<S>,
+    request: Vec<u8>,
+    digest: [u8; 32],
+}
+
+/// Whom it is asked of.
+#[derive(Debug)]
+enum Course<S: Suite> {
+    /// One KGC after another, each of which can answer alone.
+    Single(Single),
+    /// All KGCs of a quorum at once.
+    #[cfg_attr(not(feature = "threshold"), expect(dead_code, reason = "there is no quorum"))]
+    Quorum(Coordinator<S>),
+}
+
+/// What an input came to; in order.
+pub type Steps<S> = Vec<Step<S>>;
+
+/// One thing that an input came to.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "short-lived")]
+pub enum Step<S: Suite> {
+    /// Send this to a KGC.
+    Send(Peer, Message<S>),
+    /// The key verified.
+    Enrolled(DroneKeypair<S>),
+    /// Somebody on the way, or the KGC, sent something that does not hold.
+    Wrong(Peer, Error),
+    /// The KGC says no, or so many of a quorum that the others are too few.
+    Refused(Reason),
+    /// The quorum is not what it should be; enrolment goes on.
+    Trouble(EnrolmentTrouble),
+}
+
+impl<S: Suite> Enrollee<S> {
+    /// Starts a new enrolment. The caller persists [`Self::encode`] before anything is sent: the KGC binds the token to
+    /// the secret value drawn here for ever.
+    pub fn start(
+        deployment: &Deployment<S>,
+        token: &IssuedToken<S>,
+        kgcs: &Kgcs<S>,
+        backoff: Backoff,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<Self, Error> {
+        let mut session = [0; 16];
+        rng.fill_bytes(&mut session);
+        let (_, pending) =
+            quiver_ainq::EnrolmentRequest::create(deployment, token, kgcs.ids(), session, rng)?;
+        Ok(Self::resume(pending, kgcs, backoff))
+    }
+
+    /// Goes on with an enrolment that was persisted.
+    pub fn resume(pending: PendingEnrolment<S>, kgcs: &Kgcs<S>, backoff: Backoff) -> Self {
+        let (request, digest) = (pending.request().encode(), pending.request().digest());
+        Self { asking: Asking { pending, request, digest }, course: Course::new(kgcs, backoff) }
+    }
+
+    /// The pending enrolment to persist, with its secrets.
+    pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        self.asking.pending.encode()
+    }
+
+    /// The KGCs of a quorum that are connected: they are told when there is a key.
+    #[cfg(feature = "threshold")]
+    pub fn quorum(&self) -> Vec<Peer> {
+        match &self.course {
+            Course::Single(_) => Vec::new(),
+            Course::Quorum(coordinator) => coordinator.peers().collect(),
+        }
+    }
+
+    /// When to call [`retry`](Self::retry).
+    pub fn deadline(&self) -> Option<Duration> {
+        match &self.course {
+            Course::Single(single) => single.deadline(),
+            Course::Quorum(coordinator) => coordinator.deadline(),
+        }
+    }
+
+    /// A KGC is connected: say hello.
+    pub fn connected(&mut self, now: Now, kgc: Peer, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+        match &mut self.course {
+            Course::Single(single) => single.connected(now, kgc, rng),
+            Course::Quorum(coordinator) => coordinator.connected(now, kgc, rng),
+        }
+    }
+
+    /// A connection is gone.
+    pub fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+        match &mut self.course {
+            Course::Single(single) => {
+                single.disconnected(peer);
+                Vec::new()
+            }
+            Course::Quorum(coordinator) => coordinator.disconnected(&self.asking, now, peer, rng),
+        }
+    }
+
+    /// The deadline has come.
+    pub fn retry(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+        match &mut self.course {
+            Course::Single(single) => single.retry(now, rng),
+            Course::Quorum(coordinator) => coordinator.retry(&self.asking, now, rng),
+        }
+    }
+
+    /// Takes an answer to the enrolment; other messages are none of its business.
+    pub fn hear(
+        &mut self,
+        deployment: &Deployment<S>,
+        now: Now,
+        from: Peer,
+        message: &Message<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Steps<S> {
+        match &mut self.course {
+            Course::Single(single) => single.hear(&self.asking, deployment, now, from, message, rng),
+            Course::Quorum(coordinator) => {
+                coordinator.hear(&self.asking, deployment, (now, from), message, rng)
+            }
+        }
+    }
+}
+
+/// What an enrolled drone tells the KGCs of a quorum: it holds a key, so no more shares are to be made for its token.
+#[cfg(feature = "threshold")]
+pub fn done<S: Suite>(
+    deployment: &Deployment<S>,
+    keypair: &DroneKeypair<S>,
+    rng: &mut dyn CryptoRngCore,
+) -> Message<S> {
+    let public = keypair.public();
+    let signature = keypair.sign(deployment, Label::Enrolled, &public.identity.serial, rng);
+    Message::EnrolDone(EnrolDone { drone: public.encode(), signature: signature.encode() })
+}
+
+impl<S: Suite> Course<S> {
+    #[cfg(feature = "threshold")]
+    fn new(kgcs: &Kgcs<S>, backoff: Backoff) -> Self {
+        match kgcs.frost() {
+            Some(frost) => Self::Quorum(Coordinator::new(frost, backoff)),
+            None => Self::Single(Single::new(backoff)),
+        }
+    }
+
+    #[cfg(not(feature = "threshold"))]
+    fn new(_: &Kgcs<S>, backoff: Backoff) -> Self {
+        Self::Single(Single::new(backoff))
+    }
+}
+
+impl<S: Suite> Asking<S> {
+    /// The KGCs that the request names.
+    #[cfg(feature = "threshold")]
+    fn kgcs(&self) -> &[KgcId] {
+        self.pending.request().kgcs()
+    }
+
+    fn request<T: Suite>(&self, cookie: &EnrolCookie) -> Message<T> {
+        Message::EnrolRequest(EnrolRequest {
+            nonce: cookie.nonce,
+            cookie: cookie.cookie,
+            request: self.request.clone(),
+        })
+    }
+
+    /// A whole key, as a single KGC sends it; none if it is for another request.
+    fn open(
+        &self,
+        deployment: &Deployment<S>,
+        message: &EnrolReply,
+    ) -> Option<Result<DroneKeypair<S>, Error>> {
+        (message.request_digest == self.digest).then(|| {
+            SealedReply::decode(&message.reply).and_then(|reply| self.pending.open(deployment, &reply))
+        })
+    }
+}

@@ -1,0 +1,400 @@
+//! Enrolment with a quorum: the drone asks all KGCs at once and is the coordinator of their signature.
+//!
+//! ```text
+//! to each KGC    hello → cookie → request → commitment
+//! the first t    package → share, sealed to the drone
+//! ```
+//!
+//! An *attempt* asks everybody who is connected and not set aside. The first t commitments under one version of the
+//! shares make a *round*. Whoever then sends a wrong share, refuses, leaves or is silent is set aside, and the next
+//! attempt follows at once with the others, as long as these are enough. Once they are not, everybody gets another chance
+//! after a while: what led to setting a KGC aside is not proof against it.
+
+mod contact;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::enrolment::MAX_KGCS;
+use quiver_ainq::{Deployment, Error, QuorumStatement, Suite};
+use quiver_message::{EnrolCommitment, EnrolHello, EnrolShare, Message, Refusal};
+use rand_core::CryptoRngCore;
+
+use self::contact::{Contact, Known, Stage};
+use super::round::{Culprits, Round};
+use super::{Asking, EnrolmentTrouble, Step, Steps};
+use crate::threshold::{Reader, Verifier};
+use quiver_machine::Backoff;
+use quiver_machine::{Now, Peer};
+
+/// Statements of the quorum that are remembered: more than one only while shares are being refreshed.
+const MAX_KNOWN: usize = 8;
+
+/// How often those of a round who are silent are told again what to sign.
+const MAX_REPEATS: u8 = 3;
+
+/// How long a KGC that refuses may make a drone wait.
+const LONGEST_REST: Duration = Duration::from_secs(240);
+
+/// All KGCs of a quorum, as far as they are connected.
+#[derive(Debug)]
+pub(super) struct Coordinator<S: Suite> {
+    frost: Reader<S>,
+    contacts: Vec<Contact>,
+    known: Vec<Known<S>>,
+    round: Option<Round<S>>,
+    deadline: Option<Duration>,
+    backoff: Backoff,
+    /// What was reported in this attempt, not to be reported twice.
+    told_too_few: bool,
+    told_refused: bool,
+}
+
+impl<S: Suite> Coordinator<S> {
+    pub(super) fn new(frost: Reader<S>, backoff: Backoff) -> Self {
+        Self {
+            frost,
+            contacts: Vec::new(),
+            known: Vec::new(),
+            round: None,
+            deadline: None,
+            backoff,
+            told_too_few: false,
+            told_refused: false,
+        }
+    }
+
+    pub(super) fn peers(&self) -> impl Iterator<Item = Peer> + '_ {
+        self.contacts.iter().map(|contact| contact.peer)
+    }
+
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.deadline
+    }
+
+    pub(super) fn connected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+        if self.contacts.len() >= MAX_KGCS || self.contacts.iter().any(|contact| contact.peer == peer) {
+            return Vec::new();
+        }
+        self.backoff.reset();
+        if self.deadline.is_none() {
+            self.deadline = Some(now.monotonic + self.backoff.next(rng));
+        }
+        let mut contact = Contact::new(peer);
+        let hello = greet(&mut contact, rng);
+        self.contacts.push(contact);
+        alloc::vec![hello]
+    }
+
+    pub(super) fn disconnected(
+        &mut self,
+        asking: &Asking<S>,
+        now: Now,
+        peer: Peer,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Steps<S> {
+        self.contacts.retain(|contact| contact.peer != peer);
+        let spoilt = self.round.as_ref().is_some_and(|round| round.due(peer).is_some());
+        if self.contacts.is_empty() {
+            self.round = None;
+            self.deadline = None;
+            return Vec::new();
+        }
+        if spoilt { self.go_on(asking, now, rng) } else { Vec::new() }
+    }
+
+    /// The deadline has come. Who committed itself and did not sign is set aside; if too few are left then, everybody is
+    /// asked again.
+    pub(super) fn retry(&mut self, asking: &Asking<S>, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+        if self.contacts.is_empty() {
+            self.deadline = None;
+            return Vec::new();
+        }
+        let again = self.repeat(asking, now);
+        if !again.is_empty() {
+            return again;
+        }
+        let mut steps = Vec::new();
+        let silent: Culprits = self.round.iter().flat_map(Round::silent).collect();
+        for (kgc, peer) in &silent {
+            self.set_aside(*peer);
+            steps.push(Step::Trouble(EnrolmentTrouble::Silent { kgc: *kgc, peer: *peer }));
+        }
+        if silent.is_empty() || self.usable(now) < self.needed(asking) {
+            steps.extend(self.too_few(asking));
+            self.forgive();
+        }
+        steps.extend(self.attempt(now, rng));
+        steps
+    }
+
+    /// Tells those whose shares have not come what to sign once more: a package may get lost, or a share, and another round would use
+    /// up one more of the few that a KGC contributes to.
+    fn repeat(&mut self, asking: &Asking<S>, now: Now) -> Steps<S> {
+        let slice = self.slice();
+        let Some(round) = self.round.as_mut().filter(|round| round.repeats < MAX_REPEATS) else {
+            return Vec::new();
+        };
+        round.repeats += 1;
+        self.deadline = Some(now.monotonic + slice);
+        let order = round.order(asking);
+        let send = |(_, peer)| Step::Send(peer, Message::EnrolSigning(order.clone()));
+        round.silent().map(send).collect()
+    }
+
+    /// The part of a round's time after which those who are silent are told again.
+    fn slice(&self) -> Duration {
+        self.backoff.first() / (u32::from(MAX_REPEATS) + 1)
+    }
+
+    pub(super) fn hear(
+        &mut self,
+        asking: &Asking<S>,
+        deployment: &Deployment<S>,
+        (now, from): (Now, Peer),
+        message: &Message<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Steps<S> {
+        match message {
+            Message::EnrolCookie(cookie) => {
+                let greeted = |contact: &&mut Contact| contact.stage == Stage::Greeted(cookie.nonce);
+                let contact = self.contact(from).filter(greeted);
+                contact.map_or_else(Vec::new, |contact| {
+                    contact.stage = Stage::Asked;
+                    alloc::vec![Step::Send(from, asking.request(cookie))]
+                })
+            }
+            Message::EnrolCommitment(commitment) => {
+                self.commitment(asking, deployment, (now, from), commitment)
+            }
+            Message::EnrolShare(share) => self.share(asking, deployment, (now, from), share, rng),
+            Message::EnrolReply(reply) => match asking.open(deployment, reply) {
+                None => Vec::new(),
+                Some(Ok(keypair)) => alloc::vec![Step::Enrolled(keypair)],
+                Some(Err(error)) => alloc::vec![Step::Wrong(from, error)],
+            },
+            Message::Refusal(refusal) => self.refusal(asking, (now, from), refusal, rng),
+            _ => Vec::new(),
+        }
+    }
+
+    fn commitment(
+        &mut self,
+        asking: &Asking<S>,
+        deployment: &Deployment<S>,
+        (now, from): (Now, Peer),
+        message: &EnrolCommitment,
+    ) -> Steps<S> {
+        let asked = self.contact(from).is_some_and(|contact| contact.stage == Stage::Asked);
+        if !asked || message.request_digest != asking.digest {
+            return Vec::new();
+        }
+        match self.check_commitment(asking, deployment, message) {
+            Ok(stage) => {
+                if let Some(contact) = self.contact(from) {
+                    contact.stage = stage;
+                }
+                self.begin_round(asking, deployment, now)
+            }
+            Err(error) => {
+                self.set_aside(from);
+                alloc::vec![Step::Wrong(from, error)]
+            }
+        }
+    }
+
+    fn check_commitment(
+        &mut self,
+        asking: &Asking<S>,
+        deployment: &Deployment<S>,
+        message: &EnrolCommitment,
+    ) -> Result<Stage, Error> {
+        if !asking.kgcs().contains(&message.kgc) {
+            return Err(Error::WrongKgc);
+        }
+        let known = match self.known.iter().find(|known| known.statement == message.statement) {
+            Some(known) => known,
+            None => self.learn(deployment, &message.statement)?,
+        };
+        let checked = known.verifier.check_commitment(message.kgc, &message.commitment);
+        checked.map_err(|_| Error::Malformed("commitment"))?;
+        let (kgc, commitment, shares) = (message.kgc, message.commitment.clone(), known.shares);
+        Ok(Stage::Committed { kgc, commitment, shares })
+    }
+
+    /// What the quorum says of its shares, if it does say so.
+    fn learn(&mut self, deployment: &Deployment<S>, statement: &[u8]) -> Result<&Known<S>, Error> {
+        let verified = QuorumStatement::<S>::decode(statement)?.verify(deployment)?;
+        let verifier = self.frost.read(&verified).map_err(|_| Error::Malformed("public shares"))?;
+        if self.known.len() >= MAX_KNOWN {
+            self.known.remove(0);
+        }
+        self.known.push(Known::new(statement, &verified, Arc::from(verifier)));
+        self.known.last().ok_or(Error::Exhausted)
+    }
+
+    /// Starts a round if there is none and t KGCs have committed themselves under one version of the shares.
+    fn begin_round(&mut self, asking: &Asking<S>, deployment: &Deployment<S>, now: Now) -> Steps<S> {
+        if self.round.is_some() {
+            return Vec::new();
+        }
+        let Some((verifier, signers)) = contact::signers(&self.known, &self.contacts) else {
+            return Vec::new();
+        };
+        let message = asking.pending.identity_statement(deployment);
+        let Some(round) = Round::new(verifier, message, signers) else { return Vec::new() };
+        let order = round.order(asking);
+        let send = |peer: &Peer| Step::Send(*peer, Message::EnrolSigning(order.clone()));
+        let steps = round.peers().iter().map(send).collect();
+        for contact in self.contacts.iter_mut().filter(|contact| round.peers().contains(&contact.peer)) {
+            contact.stage = Stage::Signing;
+        }
+        self.round = Some(round);
+        self.deadline = Some(now.monotonic + self.slice());
+        steps
+    }
+
+    fn share(
+        &mut self,
+        asking: &Asking<S>,
+        deployment: &Deployment<S>,
+        (now, from): (Now, Peer),
+        message: &EnrolShare,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Steps<S> {
+        let Some(round) = self.round.as_mut().filter(|round| *round.package() == message.package_digest)
+        else {
+            return Vec::new();
+        };
+        let Some(kgc) = round.due(from) else { return Vec::new() };
+        let culprits = match round.take(&asking.pending, kgc, message) {
+            Ok(false) => return Vec::new(),
+            Err(_) => alloc::vec![(kgc, from)],
+            Ok(true) => {
+                let accept = |partial| asking.pending.accept(deployment, partial);
+                match self.round.take().map(|round| round.finish(accept)) {
+                    Some(Ok(keypair)) => return alloc::vec![Step::Enrolled(keypair)],
+                    Some(Err(culprits)) => culprits,
+                    None => return Vec::new(),
+                }
+            }
+        };
+        let mut steps: Steps<S> = Vec::new();
+        for (kgc, peer) in culprits {
+            self.set_aside(peer);
+            steps.push(Step::Trouble(EnrolmentTrouble::WrongShare { kgc, peer }));
+        }
+        steps.extend(self.go_on(asking, now, rng));
+        steps
+    }
+
+    /// A refusal is not authenticated: it sets aside whoever handed it over, and no more.
+    fn refusal(
+        &mut self,
+        asking: &Asking<S>,
+        (now, from): (Now, Peer),
+        message: &Refusal,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Steps<S> {
+        let Some(contact) = self.contact(from) else { return Vec::new() };
+        let greeted = matches!(&contact.stage, Stage::Greeted(nonce) if message.reference == *nonce);
+        let answered = matches!(contact.stage, Stage::Idle | Stage::Greeted(_));
+        if !greeted && (answered || message.reference != asking.digest) {
+            return Vec::new();
+        }
+        contact.refused = Some(message.reason);
+        contact.rests_until = now.monotonic + message.retry_after.min(LONGEST_REST);
+        self.set_aside(from);
+        let trouble = EnrolmentTrouble::Refused { peer: from, reason: message.reason };
+        let mut steps = alloc::vec![Step::Trouble(trouble)];
+        steps.extend(self.hopeless(asking));
+        if self.round.as_ref().is_some_and(|round| round.due(from).is_some()) {
+            steps.extend(self.go_on(asking, now, rng));
+        }
+        steps
+    }
+
+    /// So many refuse for good that the others are too few: what the last of them says.
+    fn hopeless(&mut self, asking: &Asking<S>) -> Option<Step<S>> {
+        let final_words = self.contacts.iter().filter_map(|contact| contact.refused);
+        let final_words: Vec<_> = final_words.filter(|reason| !reason.is_transient()).collect();
+        let others = asking.kgcs().len().saturating_sub(final_words.len());
+        let hopeless = others < self.needed(asking) && !self.told_refused;
+        self.told_refused |= hopeless;
+        final_words.last().copied().filter(|_| hopeless).map(Step::Refused)
+    }
+
+    /// The round came to nothing: at once another attempt without those set aside, if the others are enough.
+    fn go_on(&mut self, asking: &Asking<S>, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+        let spent = self.round.take();
+        if self.usable(now) >= self.needed(asking) {
+            return self.attempt(now, rng);
+        }
+        if let Some(round) = spent {
+            let signed = |contact: &&mut Contact| round.peers().contains(&contact.peer);
+            self.contacts.iter_mut().filter(signed).for_each(|contact| contact.stage = Stage::Idle);
+        }
+        self.deadline = Some(now.monotonic + self.backoff.next(rng));
+        self.too_few(asking).into_iter().collect()
+    }
+
+    /// Begins anew, with a fresh nonce, with all who are not set aside.
+    fn attempt(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+        self.round = None;
+        self.told_too_few = false;
+        self.deadline = Some(now.monotonic + self.backoff.next(rng));
+        let usable = self.contacts.iter_mut().filter(|contact| contact.is_usable(now));
+        usable.map(|contact| greet(contact, rng)).collect()
+    }
+
+    fn too_few(&mut self, asking: &Asking<S>) -> Option<Step<S>> {
+        if self.told_too_few {
+            return None;
+        }
+        self.told_too_few = true;
+        let answered = contact::answered(&self.contacts);
+        let missing = asking.kgcs().iter().copied().filter(|kgc| !answered.contains(kgc)).collect();
+        let threshold = self.threshold();
+        Some(Step::Trouble(EnrolmentTrouble::TooFew { answered, missing, threshold }))
+    }
+
+    fn forgive(&mut self) {
+        self.told_refused = false;
+        for contact in &mut self.contacts {
+            contact.aside = false;
+            contact.refused = None;
+        }
+    }
+
+    fn set_aside(&mut self, peer: Peer) {
+        if let Some(contact) = self.contact(peer) {
+            contact.aside = true;
+            contact.stage = Stage::Idle;
+        }
+    }
+
+    fn contact(&mut self, peer: Peer) -> Option<&mut Contact> {
+        self.contacts.iter_mut().find(|contact| contact.peer == peer)
+    }
+
+    fn usable(&self, now: Now) -> usize {
+        self.contacts.iter().filter(|contact| contact.is_usable(now)).count()
+    }
+
+    fn threshold(&self) -> Option<u16> {
+        self.known.iter().max_by_key(|known| known.verifier.version()).map(|known| known.verifier.threshold())
+    }
+
+    /// t; as long as it is unknown, what it is at least.
+    fn needed(&self, asking: &Asking<S>) -> usize {
+        self.threshold().map_or(asking.kgcs().len() / 2 + 1, usize::from)
+    }
+}
+
+fn greet<S: Suite>(contact: &mut Contact, rng: &mut dyn CryptoRngCore) -> Step<S> {
+    let mut nonce = [0; 16];
+    rng.fill_bytes(&mut nonce);
+    contact.stage = Stage::Greeted(nonce);
+    Step::Send(contact.peer, Message::EnrolHello(EnrolHello { nonce }))
+}

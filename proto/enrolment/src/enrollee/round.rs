@@ -1,0 +1,110 @@
+//! One signing round, as its coordinator sees it.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use quiver_ainq::{DroneKeypair, Error, KgcId, PendingEnrolment, SealedShare, Suite};
+use quiver_crypto::{Digest, Zeroizing};
+use quiver_message::{EnrolShare, EnrolSigning};
+
+use super::{Asking, ascending};
+use crate::threshold::Verifier;
+use quiver_machine::Peer;
+
+/// The KGCs that sign, what they committed to, and the shares that have come.
+pub(super) struct Round<S: Suite> {
+    verifier: Arc<dyn Verifier<S>>,
+    /// What is signed.
+    message: Vec<u8>,
+    package: Digest,
+    /// By ascending KGC.
+    parts: Vec<(KgcId, Vec<u8>)>,
+    /// Who handed over the commitment of the part at the same place.
+    peers: Vec<Peer>,
+    shares: Vec<(KgcId, Zeroizing<Vec<u8>>)>,
+    /// How often those who are silent were told again.
+    pub(super) repeats: u8,
+}
+
+/// Why a round came to nothing: whose shares are wrong.
+pub(super) type Culprits = Vec<(KgcId, Peer)>;
+
+impl<S: Suite> Round<S> {
+    /// A round of these KGCs. None if their commitments make no signing package.
+    pub(super) fn new(
+        verifier: Arc<dyn Verifier<S>>,
+        message: Vec<u8>,
+        signers: Vec<(KgcId, Peer, Vec<u8>)>,
+    ) -> Option<Self> {
+        let signers = ascending(signers, |(kgc, ..)| *kgc);
+        let peers = signers.iter().map(|(_, peer, _)| *peer).collect();
+        let parts: Vec<_> = signers.into_iter().map(|(kgc, _, commitment)| (kgc, commitment)).collect();
+        let package = verifier.package(&message, &parts).ok()?;
+        Some(Self { verifier, message, package, parts, peers, shares: Vec::new(), repeats: 0 })
+    }
+
+    pub(super) fn package(&self) -> &Digest {
+        &self.package
+    }
+
+    /// Who signs.
+    pub(super) fn peers(&self) -> &[Peer] {
+        &self.peers
+    }
+
+    /// What is sent to all who sign.
+    pub(super) fn order(&self, asking: &Asking<S>) -> EnrolSigning {
+        EnrolSigning { request_digest: asking.digest, parts: self.parts.clone() }
+    }
+
+    /// The KGC whose share is due from this peer; none if it has come, or is none of this round's.
+    pub(super) fn due(&self, from: Peer) -> Option<KgcId> {
+        self.silent().find(|(_, peer)| *peer == from).map(|(kgc, _)| kgc)
+    }
+
+    /// Whose shares have not come.
+    pub(super) fn silent(&self) -> impl Iterator<Item = (KgcId, Peer)> {
+        let all = self.parts.iter().zip(&self.peers).map(|((kgc, _), peer)| (*kgc, *peer));
+        all.filter(|(kgc, _)| !self.shares.iter().any(|(there, _)| there == kgc))
+    }
+
+    /// Takes the share of `kgc`. Returns whether it was the last one.
+    pub(super) fn take(
+        &mut self,
+        pending: &PendingEnrolment<S>,
+        kgc: KgcId,
+        message: &EnrolShare,
+    ) -> Result<bool, Error> {
+        let sealed = SealedShare::decode(&message.share)?;
+        if sealed.kgc() != kgc {
+            return Err(Error::WrongKgc);
+        }
+        let share = pending.open_share(&self.package, &sealed)?;
+        self.shares.push((kgc, share));
+        Ok(self.shares.len() == self.parts.len())
+    }
+
+    /// All shares are there: the key, or who spoilt it.
+    pub(super) fn finish(
+        self,
+        accept: impl FnOnce(quiver_ainq::UnverifiedPartialKey<S>) -> Result<DroneKeypair<S>, Error>,
+    ) -> Result<DroneKeypair<S>, Culprits> {
+        let all = || self.parts.iter().zip(&self.peers).map(|((kgc, _), peer)| (*kgc, *peer));
+        match self.verifier.aggregate(&self.message, &self.parts, &self.shares) {
+            // FROST has verified it; whatever else could be wrong with it is the doing of all.
+            Ok(partial) => accept(partial).map_err(|_| all().collect()),
+            Err(error) if error.culprits().is_empty() => Err(all().collect()),
+            Err(error) => Err(all().filter(|(kgc, _)| error.culprits().contains(kgc)).collect()),
+        }
+    }
+}
+
+impl<S: Suite> core::fmt::Debug for Round<S> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let signers: Vec<KgcId> = self.parts.iter().map(|(kgc, _)| *kgc).collect();
+        f.debug_struct("Round")
+            .field("signers", &signers)
+            .field("shares", &self.shares.len())
+            .finish_non_exhaustive()
+    }
+}

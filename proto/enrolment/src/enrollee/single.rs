@@ -1,0 +1,115 @@
+//! Enrolment with one KGC at a time.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Deployment, Suite};
+use quiver_message::{EnrolCookie, EnrolHello, Message, Nonce, Refusal};
+use rand_core::CryptoRngCore;
+
+use super::{Asking, Step, Steps};
+use quiver_machine::Backoff;
+use quiver_machine::{Now, Peer};
+
+/// Which KGC is asked, and for how long.
+#[derive(Debug)]
+pub(super) struct Single {
+    /// Connected KGCs, the one to ask first.
+    kgcs: Vec<Peer>,
+    nonce: Option<Nonce>,
+    deadline: Option<Duration>,
+    backoff: Backoff,
+}
+
+impl Single {
+    pub(super) fn new(backoff: Backoff) -> Self {
+        Self { kgcs: Vec::new(), nonce: None, deadline: None, backoff }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.deadline
+    }
+
+    pub(super) fn connected<S: Suite>(
+        &mut self,
+        now: Now,
+        kgc: Peer,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Steps<S> {
+        self.kgcs.insert(0, kgc);
+        self.backoff.reset();
+        alloc::vec![Step::Send(kgc, self.hello(now, rng))]
+    }
+
+    pub(super) fn disconnected(&mut self, peer: Peer) {
+        self.kgcs.retain(|kgc| *kgc != peer);
+        if self.kgcs.is_empty() {
+            self.nonce = None;
+            self.deadline = None;
+        }
+    }
+
+    /// The deadline has come: begin again with a fresh nonce. The request itself stays the same.
+    pub(super) fn retry<S: Suite>(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
+        // It did not answer: the next one, if there is one.
+        if self.kgcs.len() > 1 {
+            self.kgcs.rotate_left(1);
+        }
+        let first = self.kgcs.first().copied();
+        first.map(|kgc| Step::Send(kgc, self.hello(now, rng))).into_iter().collect()
+    }
+
+    fn hello<S: Suite>(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Message<S> {
+        let mut nonce = [0; 16];
+        rng.fill_bytes(&mut nonce);
+        self.nonce = Some(nonce);
+        self.deadline = Some(now.monotonic + self.backoff.next(rng));
+        Message::EnrolHello(EnrolHello { nonce })
+    }
+
+    pub(super) fn hear<S: Suite>(
+        &mut self,
+        asking: &Asking<S>,
+        deployment: &Deployment<S>,
+        now: Now,
+        from: Peer,
+        message: &Message<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Steps<S> {
+        let step = match message {
+            Message::EnrolCookie(cookie) => self.cookie(asking, from, cookie),
+            Message::EnrolReply(reply) => asking.open(deployment, reply).map(|opened| match opened {
+                Ok(keypair) => Step::Enrolled(keypair),
+                Err(error) => Step::Wrong(from, error),
+            }),
+            Message::Refusal(refusal) => self.refusal(asking, now, from, refusal, rng),
+            _ => None,
+        };
+        step.into_iter().collect()
+    }
+
+    fn cookie<S: Suite>(&self, asking: &Asking<S>, from: Peer, message: &EnrolCookie) -> Option<Step<S>> {
+        let expected = self.kgcs.first() == Some(&from) && self.nonce == Some(message.nonce);
+        expected.then(|| Step::Send(from, asking.request(message)))
+    }
+
+    /// A refusal is not authenticated, so it only slows the retries down; the request is never given up for it.
+    fn refusal<S: Suite>(
+        &mut self,
+        asking: &Asking<S>,
+        now: Now,
+        from: Peer,
+        message: &Refusal,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Option<Step<S>> {
+        let about_us =
+            self.nonce.is_some_and(|nonce| message.reference == nonce) || message.reference == asking.digest;
+        if self.kgcs.first() != Some(&from) || !about_us {
+            return None;
+        }
+        let wait = self.backoff.next(rng).max(message.retry_after.min(Duration::from_secs(240)));
+        self.deadline = Some(now.monotonic + wait);
+        self.nonce = None;
+        Some(Step::Refused(message.reason))
+    }
+}

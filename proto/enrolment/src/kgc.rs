@@ -1,0 +1,245 @@
+//! The KGC: hands out cookies, binds tokens to keys, issues sealed partial keys, signs revocation lists.
+
+mod catching_up;
+mod enrolling;
+mod interface;
+mod registry;
+mod revoking;
+mod rounds;
+mod sharing;
+#[cfg(test)]
+mod tests;
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Error, Name, Revoked, Suite, UnixTime};
+use quiver_message::{Message, Reason, Refusal};
+use rand_core::CryptoRngCore;
+
+use self::catching_up::CatchingUp;
+pub use self::interface::{KgcCommand, KgcConfig, KgcEvent, KgcRecord};
+use self::registry::Registry;
+pub use self::revoking::RevocationUsage;
+use self::rounds::Rounds;
+use crate::{Master, MasterShare};
+use quiver_machine::Misdeeds;
+use quiver_machine::Outbox;
+pub use quiver_machine::RestoreError;
+use quiver_machine::TokenBuckets;
+use quiver_machine::vouched;
+use quiver_machine::{COOKIE_LIFETIME, CookieJar};
+use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Via};
+use quiver_machine::{REVOCATION_LIST_RATE, Revocations};
+use quiver_machine::{due, earlier};
+
+/// The Key Generation Centre as a machine.
+#[derive(Debug)]
+pub struct Kgc<S: Suite> {
+    config: KgcConfig<S>,
+    cookies: CookieJar,
+    registry: Registry,
+    /// Of a KGC in a quorum.
+    rounds: Rounds<S>,
+    revocations: Revocations<S>,
+    /// Drones to be revoked that no list names yet.
+    wanted: BTreeMap<[u8; 16], Revoked>,
+    /// Lists above our own that peers claim to hold.
+    catching_up: CatchingUp,
+    /// Who asked for revocation lists and is still connected, and the longest it takes: told when a new one is signed.
+    listeners: BTreeMap<Peer, u32>,
+    /// Revocation lists that each peer may be sent.
+    answers: TokenBuckets,
+    misdeeds: Misdeeds,
+    /// When to renew the revocation list, once the time is known.
+    renewal: Option<Duration>,
+    started: bool,
+    out: Outbox<KgcEvent, KgcRecord>,
+}
+
+impl<S: Suite> Kgc<S> {
+    /// A KGC that remembers these records.
+    ///
+    /// # Errors
+    /// If a stored revocation list does not hold: a KGC that went on without it would forget who was revoked. If the share
+    /// of a quorum is another KGC's.
+    pub fn new(
+        config: KgcConfig<S>,
+        records: impl IntoIterator<Item = KgcRecord>,
+    ) -> Result<Self, RestoreError> {
+        if matches!(&config.master, Master::Share(share) if share.kgc() != config.id) {
+            return Err(Error::WrongKgc.into());
+        }
+        let mut kgc = Self {
+            cookies: CookieJar::new(config.cookie_key.clone(), COOKIE_LIFETIME),
+            registry: Registry::default(),
+            rounds: Rounds::new(),
+            revocations: Revocations::new(),
+            wanted: BTreeMap::new(),
+            catching_up: CatchingUp::new(),
+            listeners: BTreeMap::new(),
+            answers: TokenBuckets::new(REVOCATION_LIST_RATE),
+            misdeeds: Misdeeds::default(),
+            renewal: None,
+            started: false,
+            out: Outbox::new(),
+            config,
+        };
+        let (lists, others): (Vec<_>, Vec<_>) =
+            records.into_iter().partition(|record| matches!(record, KgcRecord::RevocationList { .. }));
+        for record in &lists {
+            if let KgcRecord::RevocationList { list, .. } = record {
+                kgc.revocations.offer(&kgc.config.deployment, list)?;
+            }
+        }
+        // Before the keys, because a revoked identity no longer holds its name.
+        kgc.registry.revoke_drones(&kgc.revocations.list().revoked);
+        others.iter().for_each(|record| kgc.registry.apply(record));
+        Ok(kgc)
+    }
+
+    /// How many keys were issued; at a KGC of a quorum, how many tokens are bound to a drone's key.
+    pub fn issued(&self) -> usize {
+        self.registry.issued()
+    }
+
+    /// How many signing rounds are open, at a KGC of a quorum.
+    pub fn open_rounds(&self) -> usize {
+        self.rounds.len()
+    }
+
+    /// Signs with this from now on: a share that was refreshed or repaired. Rounds that are open are over.
+    ///
+    /// # Errors
+    /// [`Error::WrongKgc`] if it is another KGC's; nothing changes then.
+    pub fn replace_share(&mut self, share: MasterShare<S>) -> Result<(), Error> {
+        if share.kgc() != self.config.id {
+            return Err(Error::WrongKgc);
+        }
+        self.rounds.clear();
+        self.config.master = Master::Share(share);
+        Ok(())
+    }
+
+    /// The number of the newest revocation list, 0 for none.
+    pub fn revocation_number(&self) -> u64 {
+        self.revocations.number()
+    }
+
+    /// When the newest revocation list was signed, by the clock of who did; none if there was none yet.
+    pub fn revocations_issued(&self) -> Option<UnixTime> {
+        let list = self.revocations.list();
+        (list.number > 0).then_some(list.issued)
+    }
+
+    /// The drone that signed what its clock says ([`Edge::vouch`](quiver_group::Edge::vouch)).
+    ///
+    /// # Errors
+    /// If that does not hold, or the drone is revoked.
+    pub fn vouched(&self, statement: &[u8], signed: &[u8]) -> Result<Name, Error> {
+        vouched(&self.config.deployment, &self.revocations, statement, signed)
+    }
+
+    /// The newest revocation list, signed and encoded; none if there was none yet.
+    #[must_use]
+    pub fn signed_revocations(&self) -> Option<&[u8]> {
+        self.revocations.signed_bytes()
+    }
+
+    fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
+        match Message::decode(&self.config.deployment, bytes) {
+            Err(error) => self.blame(from, error.into()),
+            Ok(message) => self.hear(now, from, message, rng),
+        }
+    }
+
+    /// Takes a message that is already decoded.
+    pub fn hear(&mut self, now: Now, from: Peer, message: Message<S>, rng: &mut dyn CryptoRngCore) {
+        match message {
+            Message::EnrolHello(hello) => self.enrol_hello(now, from, &hello),
+            Message::EnrolRequest(request) => self.enrol_request(now, from, &request, rng),
+            Message::EnrolSigning(signing) => self.enrol_signing(now, from, &signing, rng),
+            Message::EnrolDone(done) => self.enrol_done(now, from, &done),
+            Message::RevocationQuery(query) => {
+                if self.answers.take(now.monotonic, from) {
+                    self.revocation_query(now, from, &query);
+                }
+            }
+            Message::RevocationList(list) => self.revocation_list(now, from, &list.list, rng),
+            Message::EquivocationProof(proof) => self.equivocation(now, from, *proof, rng),
+            _ => self.blame(from, Offence::OutOfPlace("message to a KGC")),
+        }
+    }
+
+    /// Before the first input is heeded.
+    fn start(&mut self, now: Now) {
+        if !self.started {
+            self.started = true;
+            self.renewal = Some(now.monotonic);
+            self.defer_renewal(now);
+        }
+    }
+
+    /// What is due whatever came in.
+    pub fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        self.rounds.expire(now.monotonic);
+        self.start(now);
+        if self.catching_up.has_waited(now.monotonic) || due(self.renewal, now.monotonic) {
+            self.sign_wanted(now, rng);
+            self.renew_list(now, rng);
+        }
+    }
+
+    fn refuse(&mut self, peer: Peer, token_id: Option<[u8; 16]>, reason: Reason, reference: &[u8]) {
+        let refusal = Refusal { reason, reference: reference.to_vec(), retry_after: Duration::ZERO };
+        self.out.send(&self.config.deployment, peer, &Message::Refusal(refusal));
+        self.out.event(KgcEvent::Refused { peer, token_id, reason });
+    }
+
+    /// Reports what a peer did wrong.
+    pub fn blame(&mut self, peer: Peer, offence: Offence) {
+        if let Some(misdeed) = self.misdeeds.weigh(peer, &offence) {
+            self.out.penalize(peer, misdeed);
+        }
+        self.out.event(KgcEvent::Blamed { peer, offence });
+    }
+}
+
+impl<S: Suite> Machine for Kgc<S> {
+    type Command = KgcCommand;
+    type Event = KgcEvent;
+    type Record = KgcRecord;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, KgcCommand>, rng: &mut dyn CryptoRngCore) {
+        self.start(now);
+        match input {
+            Input::Timeout | Input::Connected { .. } => {}
+            Input::Disconnected { peer } => {
+                self.answers.disconnected(peer);
+                self.misdeeds.disconnected(peer);
+                self.listeners.remove(&peer);
+                self.catching_up.disconnected(peer);
+                self.rounds.disconnected(peer);
+            }
+            // A KGC is in no group.
+            Input::Received { via: Via::Group, .. } => {}
+            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
+            // Another copy may sign with the same nonces.
+            Input::Resumed => self.rounds.clear(),
+            Input::Command(KgcCommand::RevokeDrones(drones)) => {
+                self.revoke_drones(now, drones, rng);
+                self.renew_list(now, rng);
+            }
+            Input::Command(KgcCommand::TakeRevocations(list)) => self.take_list(list),
+            Input::Command(KgcCommand::RevokeTokens(ids)) => self.registry.revoke_tokens(&ids),
+        }
+        self.wake(now, rng);
+    }
+
+    fn poll_output(&mut self) -> Output<KgcEvent, KgcRecord> {
+        let due = earlier(earlier(self.renewal, self.rounds.deadline()), self.catching_up.deadline());
+        let deadline = if self.started { due } else { Some(Duration::ZERO) };
+        self.out.poll(deadline)
+    }
+}

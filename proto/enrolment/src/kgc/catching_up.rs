@@ -1,0 +1,144 @@
+//! A KGC whose state went back, for instance because it was put back from a backup: it notices by the first peer that holds
+//! a list with a number above its own, and signs none before it has that.
+//!
+//! Who claims such a number says so in a query, which nobody signs. So the claimant is asked for its list, and a claim alone
+//! stops nothing for longer than [`PATIENCE`], once in [`REST`].
+
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+use quiver_ainq::{RevocationList, Suite};
+use quiver_message::Message;
+use rand_core::CryptoRngCore;
+
+use super::{Kgc, KgcEvent, KgcRecord};
+use crate::threshold::Master;
+use quiver_machine::due;
+use quiver_machine::{Now, Offence, Peer};
+
+/// For how long nothing is signed after somebody claimed to hold a newer list: time for an answer, also over a bad line.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+/// For how long after that claims stop nothing, unless a list came: strangers can claim what they like.
+const REST: Duration = Duration::from_secs(3600);
+/// How often one peer is asked.
+const ASK_EVERY: Duration = Duration::from_secs(60);
+/// How many peers are remembered that were asked.
+const MAX_ASKED: usize = 4096;
+
+/// Lists above our own that peers claim to hold.
+#[derive(Debug)]
+pub(super) struct CatchingUp {
+    /// Whom we asked for its list, when we may ask again, and whether an answer is due.
+    asked: BTreeMap<Peer, (Duration, bool)>,
+    /// Until when nothing is signed.
+    until: Option<Duration>,
+    /// From when on a claim stops signing again.
+    rested: Duration,
+}
+
+impl CatchingUp {
+    pub(super) const fn new() -> Self {
+        Self { asked: BTreeMap::new(), until: None, rested: Duration::ZERO }
+    }
+
+    pub(super) fn disconnected(&mut self, peer: Peer) {
+        self.asked.remove(&peer);
+    }
+
+    pub(super) const fn deadline(&self) -> Option<Duration> {
+        self.until
+    }
+
+    /// How long nothing is signed yet.
+    pub(super) fn wait(&self, now: Duration) -> Option<Duration> {
+        self.until.map(|until| until.saturating_sub(now)).filter(|wait| !wait.is_zero())
+    }
+
+    /// Whether it is time to sign without a list that was claimed. Says so once.
+    pub(super) fn has_waited(&mut self, now: Duration) -> bool {
+        let over = due(self.until, now);
+        if over {
+            self.until = None;
+        }
+        over
+    }
+
+    fn defer(&mut self, now: Duration) {
+        if self.until.is_none() && now >= self.rested {
+            self.until = Some(now.saturating_add(PATIENCE));
+            self.rested = now.saturating_add(REST);
+        }
+    }
+
+    /// Whether to ask this peer now, of which an answer is due then.
+    fn ask(&mut self, now: Duration, peer: Peer) -> bool {
+        let recently = self.asked.get(&peer).is_some_and(|(again, _)| now < *again);
+        if recently || (self.asked.len() >= MAX_ASKED && !self.asked.contains_key(&peer)) {
+            return false;
+        }
+        self.asked.insert(peer, (now.saturating_add(ASK_EVERY), true));
+        true
+    }
+
+    /// Whether an answer was due of this peer. One at a time.
+    fn answered(&mut self, peer: Peer) -> bool {
+        self.asked.get_mut(&peer).is_some_and(|(_, due)| core::mem::take(due))
+    }
+}
+
+impl<S: Suite> Kgc<S> {
+    /// Somebody claims to hold a list with a higher number than ours.
+    pub(super) fn revocations_claimed(&mut self, now: Now, peer: Peer, claimed: u64) {
+        if !self.catching_up.ask(now.monotonic, peer) {
+            return;
+        }
+        // In a quorum it is the others who do not sign what they have signed before.
+        if matches!(self.config.master, Master::Whole(_)) {
+            self.catching_up.defer(now.monotonic);
+        }
+        let held = self.revocations.number();
+        self.out.event(KgcEvent::RevocationListClaimed { peer, claimed, held });
+        let query = Message::<S>::RevocationQuery(self.revocations.query());
+        self.out.send(&self.config.deployment, peer, &query);
+    }
+
+    /// A list that is due to be renewed as the KGC starts may be that of a backup: others come first.
+    pub(super) fn defer_renewal(&mut self, now: Now) {
+        let whole = matches!(self.config.master, Master::Whole(_));
+        if whole && self.revocations.number() > 0 && now.unix >= self.renewal_time() {
+            self.catching_up.defer(now.monotonic);
+        }
+    }
+
+    /// The list of somebody who was asked for it. It is in force again if it is ours, and what we would have signed is
+    /// signed after it.
+    pub(super) fn revocation_list(
+        &mut self,
+        now: Now,
+        from: Peer,
+        bytes: &[u8],
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        if !self.catching_up.answered(from) {
+            return self.blame(from, Offence::OutOfPlace("message to a KGC"));
+        }
+        let former: RevocationList = self.revocations.list().clone();
+        match self.revocations.offer(&self.config.deployment, bytes) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return self.blame(from, error.into()),
+        }
+        let number = self.revocations.number();
+        self.out.persist(KgcRecord::RevocationList { number, list: bytes.to_vec() });
+        self.out.event(KgcEvent::RevocationListAdopted { number });
+        self.catching_up = CatchingUp {
+            until: None,
+            rested: now.monotonic,
+            ..core::mem::replace(&mut self.catching_up, CatchingUp::new())
+        };
+        self.list_in_force();
+        // What was signed after the backup was put back, and before this came.
+        self.revoke_drones(now, former.revoked, rng);
+        self.renew_list(now, rng);
+    }
+}

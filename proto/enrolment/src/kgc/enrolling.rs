@@ -1,0 +1,142 @@
+//! Enrolment at the KGC.
+//!
+//! Order matters: cookie before any curve arithmetic; the stored reply before verification, so that a repeat is cheap;
+//! the pin durable before the first answer, so that no crash lets a token serve two keys. What a KGC of a quorum answers
+//! is in [`sharing`](super::sharing).
+
+use quiver_ainq::{Error, KgcId, Suite, VerifiedRequest};
+use quiver_message::{EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Message, Reason};
+use rand_core::CryptoRngCore;
+
+use super::{Kgc, KgcEvent, KgcRecord};
+use crate::threshold::Master;
+use quiver_machine::{Now, Peer};
+
+impl<S: Suite> Kgc<S> {
+    pub(super) fn enrol_hello(&mut self, now: Now, from: Peer, hello: &EnrolHello) {
+        let cookie = self.cookies.bake(now.monotonic, from, &[&hello.nonce]);
+        let answer = Message::EnrolCookie(EnrolCookie { nonce: hello.nonce, cookie });
+        self.out.send(&self.config.deployment, from, &answer);
+    }
+
+    pub(super) fn enrol_request(
+        &mut self,
+        now: Now,
+        from: Peer,
+        message: &EnrolRequest,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        if !self.cookies.recognises(now.monotonic, from, &[&message.nonce], &message.cookie) {
+            self.refuse(from, None, Reason::BadCookie, &message.nonce);
+            return;
+        }
+        let request = match quiver_ainq::EnrolmentRequest::<S>::decode(&message.request) {
+            Ok(request) => request,
+            Err(error) => {
+                self.refuse(from, None, Reason::Malformed, &message.nonce);
+                self.blame(from, error.into());
+                return;
+            }
+        };
+        // A request has one encoding, so this tells a byte-identical repeat.
+        let digest = request.digest();
+        let token_id = request.statement().id;
+        let issue = self.registry.find(&token_id).filter(|issue| issue.request == digest);
+        // Byte-identical to a request that was verified: its sender may know how the token stands.
+        if let Some(reply) = issue.and_then(|issue| issue.reply.clone()) {
+            if let Err(reason) = self.may_answer(&token_id, &digest) {
+                return self.refuse(from, Some(token_id), reason, &digest);
+            }
+            let reply = EnrolReply { request_digest: digest, reply };
+            self.out.send(&self.config.deployment, from, &Message::EnrolReply(reply));
+            self.out.event(KgcEvent::Repeated { token_id });
+            return;
+        }
+        let this: KgcId = self.config.id;
+        match request.verify(&self.config.deployment, &self.config.operators, this, now.unix) {
+            Ok(request) => self.answer_request(now, from, request, digest, rng),
+            Err(error) => {
+                let reason = refusal_reason(&error);
+                self.refuse(from, Some(token_id), reason, &digest);
+                if matches!(reason, Reason::Malformed | Reason::BadSignature) {
+                    self.blame(from, error.into());
+                }
+            }
+        }
+    }
+
+    /// Revoked tokens get no answer; used tokens only one to the request that they are bound to.
+    pub(super) fn may_answer(&self, token_id: &[u8; 16], digest: &[u8; 32]) -> Result<(), Reason> {
+        if self.registry.token_is_revoked(token_id) {
+            return Err(Reason::TokenRevoked);
+        }
+        match self.registry.find(token_id) {
+            Some(issue) if issue.request != *digest => Err(Reason::TokenReused),
+            _ if self.registry.is_spent(token_id) => Err(Reason::TokenSpent),
+            _ => Ok(()),
+        }
+    }
+
+    fn answer_request(
+        &mut self,
+        now: Now,
+        from: Peer,
+        request: VerifiedRequest<S>,
+        digest: [u8; 32],
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let token_id = *request.token_id();
+        // Not before the signatures hold: who knows no more than a token's id does not learn how it stands.
+        if let Err(reason) = self.may_answer(&token_id, &digest) {
+            return self.refuse(from, Some(token_id), reason, &digest);
+        }
+        if self.registry.name_is_taken(request.identity().name.as_str(), &token_id, now.unix) {
+            return self.refuse(from, Some(token_id), Reason::NameTaken, &digest);
+        }
+        match &self.config.master {
+            Master::Whole(_) => self.issue(now, from, &request, digest, rng),
+            Master::Share(_) => self.commit(now, from, request, digest, rng),
+        }
+    }
+
+    fn issue(
+        &mut self,
+        now: Now,
+        from: Peer,
+        request: &VerifiedRequest<S>,
+        digest: [u8; 32],
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let Master::Whole(master) = &self.config.master else { return };
+        let token_id = *request.token_id();
+        let name = request.identity().name.clone();
+        let (reply, public) = master.issue(&self.config.deployment, request, self.config.id, rng);
+        let handle = public.handle();
+        let record = KgcRecord::Issued {
+            token_id,
+            name: name.as_str().into(),
+            identity: request.identity().encode(),
+            handle: *handle.as_bytes(),
+            pin: request.pin(),
+            request: digest,
+            reply: reply.encode(),
+            at: now.unix,
+        };
+        self.registry.apply(&record);
+        self.out.persist(record);
+        let answer = EnrolReply { request_digest: digest, reply: reply.encode() };
+        self.out.send(&self.config.deployment, from, &Message::EnrolReply(answer));
+        self.out.event(KgcEvent::Issued { token_id, name, handle });
+    }
+}
+
+fn refusal_reason(error: &Error) -> Reason {
+    match error {
+        Error::Expired => Reason::TokenExpired,
+        Error::UnknownOperator | Error::WrongDeployment | Error::WrongSuite | Error::NotAuthorised => {
+            Reason::TokenForeign
+        }
+        Error::InvalidSignature => Reason::BadSignature,
+        _ => Reason::Malformed,
+    }
+}

@@ -1,0 +1,220 @@
+//! What goes into and comes out of the KGC besides messages.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{
+    Deployment, Epoch, Error, Handle, KgcId, Name, OperatorPublicKey, RevocationList, Revoked, Suite,
+    UnixTime,
+};
+use quiver_crypto::Secret;
+use quiver_message::Reason;
+
+use crate::Master;
+use quiver_machine::{Offence, Peer};
+
+/// What a KGC is set up with.
+#[derive(Debug)]
+pub struct KgcConfig<S: Suite> {
+    /// The deployment it issues keys for.
+    pub deployment: Deployment<S>,
+    /// The master secret x, or a share of it.
+    pub master: Master<S>,
+    /// Its FROST identifier; 1 for a single KGC, that of its share in a quorum.
+    pub id: KgcId,
+    /// Whose tokens it honours.
+    pub operators: Vec<OperatorPublicKey<S>>,
+    /// Key of the stateless cookies; random at every start.
+    pub cookie_key: Secret<32>,
+    /// For how long a revocation list counts as fresh, in seconds.
+    pub revocation_validity: u64,
+}
+
+/// What the operator asks of a KGC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KgcCommand {
+    /// Sign and spread a revocation list that also names these. Of those that were enrolled here the KGC goes by its own
+    /// records. What waits to be signed is not durable: the caller has it so, and says it again after a start.
+    RevokeDrones(Vec<Revoked>),
+    /// A revocation list that the quorum signed, encoded: kept and spread if it holds and is newer.
+    TakeRevocations(Vec<u8>),
+    /// Honour these tokens no longer. The caller has made it durable.
+    RevokeTokens(Vec<[u8; 16]>),
+}
+
+/// What a KGC reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KgcEvent {
+    /// A partial key was issued.
+    Issued {
+        /// The token's id, which is the identity's serial.
+        token_id: [u8; 16],
+        /// The drone's name.
+        name: Name,
+        /// The handle of its public key.
+        handle: Handle,
+    },
+    /// A KGC of a quorum bound a token to the request it has seen first.
+    Pinned {
+        /// The token's id, which is the identity's serial.
+        token_id: [u8; 16],
+        /// The drone's name.
+        name: Name,
+    },
+    /// A KGC of a quorum contributed to the signature that makes this a drone's key, if t of them do.
+    Contributed {
+        /// The token's id.
+        token_id: [u8; 16],
+        /// The drone's name.
+        name: Name,
+        /// The handle of the public key to come.
+        handle: Handle,
+    },
+    /// A drone proved to a KGC of a quorum that it holds a key: its token is good for no more shares.
+    Enrolled {
+        /// The token's id.
+        token_id: [u8; 16],
+        /// The handle of the public key it holds.
+        handle: Handle,
+    },
+    /// A byte-identical request got the stored reply again.
+    Repeated {
+        /// The token's id.
+        token_id: [u8; 16],
+    },
+    /// A request was refused.
+    Refused {
+        /// Who asked.
+        peer: Peer,
+        /// The token's id, if it could be read.
+        token_id: Option<[u8; 16]>,
+        /// Why.
+        reason: Reason,
+    },
+    /// A revocation list was signed.
+    RevocationListSigned {
+        /// Its number.
+        number: u64,
+    },
+    /// A peer claims to hold a list with a number above this KGC's own, as if this KGC had been put back from a backup: the
+    /// peer is asked for it.
+    RevocationListClaimed {
+        /// Who.
+        peer: Peer,
+        /// Of the list it claims to hold.
+        claimed: u64,
+        /// Of the list held here.
+        held: u64,
+    },
+    /// A peer had a newer list that this KGC, or its quorum, once signed: it is in force here again.
+    RevocationListAdopted {
+        /// Its number.
+        number: u64,
+    },
+    /// Revocations are not signed for now, because a peer claims to hold a newer list; in this time at the latest they are.
+    RevocationDeferred {
+        /// How long that is.
+        wait: Duration,
+    },
+    /// The newest list takes four fifths of what a list may, or of what boards take.
+    RevocationListFills {
+        /// Which of both.
+        what: &'static str,
+        /// Bytes.
+        len: usize,
+        /// Bytes it may have.
+        limit: usize,
+    },
+    /// A revocation list that this KGC wants and only the quorum can sign; it comes back by
+    /// [`KgcCommand::TakeRevocations`].
+    RevocationListWanted(RevocationList),
+    /// A revocation list could not be signed: it names too many.
+    RevocationFailed(Error),
+    /// A leader signed two different headers for one epoch: the drone is revoked.
+    Equivocation {
+        /// Its name.
+        name: Name,
+        /// Its key.
+        handle: Handle,
+        /// The epoch.
+        epoch: Epoch,
+    },
+    /// A peer did something wrong.
+    Blamed {
+        /// Who.
+        peer: Peer,
+        /// What.
+        offence: Offence,
+    },
+}
+
+/// What a KGC must not forget. On start it is rebuilt from all records, in any order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KgcRecord {
+    /// A token is bound to one key for ever, and this is the reply.
+    Issued {
+        /// The token's id, which is the identity's serial.
+        token_id: [u8; 16],
+        /// The drone's name.
+        name: String,
+        /// The encoded identity.
+        identity: Vec<u8>,
+        /// The handle of the public key issued.
+        handle: [u8; 32],
+        /// H(D_i, P_i).
+        pin: [u8; 32],
+        /// Digest of the request answered.
+        request: [u8; 32],
+        /// The encoded sealed reply.
+        reply: Vec<u8>,
+        /// When.
+        at: UnixTime,
+    },
+    /// At a KGC of a quorum, a token is bound to one request for ever.
+    Pinned {
+        /// The token's id, which is the identity's serial.
+        token_id: [u8; 16],
+        /// The drone's name.
+        name: String,
+        /// The encoded identity.
+        identity: Vec<u8>,
+        /// H(D_i, P_i).
+        pin: [u8; 32],
+        /// Digest of the request.
+        request: [u8; 32],
+        /// When.
+        at: UnixTime,
+    },
+    /// A KGC of a quorum contributed to a signature for a token that it had pinned. There are a few for one token at most, of
+    /// which the drone uses one: each round gives another R.
+    Contributed {
+        /// The token's id.
+        token_id: [u8; 16],
+        /// The handle of the public key to come.
+        handle: [u8; 32],
+        /// When.
+        at: UnixTime,
+    },
+    /// A drone proved to a KGC of a quorum that it holds a key.
+    Enrolled {
+        /// The token's id.
+        token_id: [u8; 16],
+        /// The handle of the public key it holds.
+        handle: [u8; 32],
+        /// When.
+        at: UnixTime,
+    },
+    /// The newest revocation list.
+    RevocationList {
+        /// Its number.
+        number: u64,
+        /// The signed list, encoded.
+        list: Vec<u8>,
+    },
+    /// A token was revoked before it was used (made durable by whoever gave the command).
+    TokenRevoked {
+        /// The token's id.
+        token_id: [u8; 16],
+    },
+}

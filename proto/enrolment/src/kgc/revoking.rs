@@ -1,0 +1,210 @@
+//! Revocation lists at the KGC.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{
+    BOARD_REVOCATION_LIST_LEN, EquivocationProof, Error, MAX_REVOCATION_LIST_LEN, RevocationList, Revoked,
+    SignedRevocationList, Suite, UnixTime,
+};
+use quiver_message::RevocationQuery;
+use rand_core::CryptoRngCore;
+
+use super::{Kgc, KgcEvent, KgcRecord};
+use crate::threshold::Master;
+use quiver_machine::{Now, Peer};
+
+/// How many peers are told of a new list at once; others learn its number from headers and ask.
+const MAX_LISTENERS: usize = 4096;
+
+/// Seconds after which a KGC of a quorum asks again for a list that is due.
+const RENEWAL_PATIENCE: u64 = 60;
+
+/// How much of what there is the newest revocation list takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RevocationUsage {
+    /// Bytes of the list, of [`MAX_REVOCATION_LIST_LEN`].
+    pub len: usize,
+    /// Bytes without the edges, of [`BOARD_REVOCATION_LIST_LEN`] that boards take.
+    pub leaders_len: usize,
+    /// Drones it names.
+    pub drones: usize,
+    /// When the next one is due at the latest; 0 without a list.
+    pub next_update: UnixTime,
+}
+
+impl RevocationUsage {
+    /// Of a list, which the caller knows to be genuine.
+    #[must_use]
+    pub fn of<S: Suite>(list: &SignedRevocationList<S>) -> Self {
+        let (len, leaders_len) = (list.encode().len(), list.leaders_only().len());
+        let list = list.unverified();
+        Self { len, leaders_len, drones: list.revoked.len(), next_update: list.next_update }
+    }
+
+    /// Each thing that takes four fifths of what it may: what, its bytes, and how many it may have.
+    pub fn fills(&self) -> impl Iterator<Item = (&'static str, usize, usize)> {
+        let whole = ("revocation list", self.len, MAX_REVOCATION_LIST_LEN);
+        let short = ("revocation list for boards", self.leaders_len, BOARD_REVOCATION_LIST_LEN);
+        [whole, short].into_iter().filter(|(_, len, limit)| len.saturating_mul(5) >= limit.saturating_mul(4))
+    }
+}
+
+impl<S: Suite> Kgc<S> {
+    /// How much of what there is the newest revocation list takes.
+    #[must_use]
+    pub fn revocation_usage(&self) -> RevocationUsage {
+        let list = self.revocations.list();
+        RevocationUsage {
+            len: self.revocations.signed_bytes().map_or(0, <[u8]>::len),
+            leaders_len: self.revocations.leaders_only().map_or(0, <[u8]>::len),
+            drones: list.revoked.len(),
+            next_update: list.next_update,
+        }
+    }
+
+    pub(super) fn revocation_query(&mut self, now: Now, from: Peer, query: &RevocationQuery) {
+        if self.listeners.len() < MAX_LISTENERS {
+            self.listeners.insert(from, query.max_len);
+        }
+        self.answer(from, query);
+        if query.number > self.revocations.number() {
+            self.revocations_claimed(now, from, query.number);
+        }
+    }
+
+    fn answer(&mut self, to: Peer, query: &RevocationQuery) {
+        if let Some(list) = self.revocations.answer(query) {
+            self.out.send(&self.config.deployment, to, &list);
+        }
+    }
+
+    /// Signs a list that names these beside all named before, as soon as no newer list is to be expected; nothing new, no
+    /// new list. Who has ended needs no revocation.
+    pub(super) fn revoke_drones(&mut self, now: Now, drones: Vec<Revoked>, rng: &mut dyn CryptoRngCore) {
+        for drone in drones {
+            let drone = self.registry.drone(&drone.serial).unwrap_or(drone);
+            let named = self.revocations.list().find(&drone.serial);
+            if !drone.has_ended(now.unix) && !named.is_some_and(|named| named.covers(&drone)) {
+                let wanted = self.wanted.entry(drone.serial).or_insert(drone);
+                *wanted = wanted.and(&drone);
+            }
+        }
+        if matches!(self.config.master, Master::Whole(_)) {
+            // They enrol no more, whenever the list is signed.
+            self.registry.revoke_drones(self.wanted.values());
+        }
+        if let Some(wait) = self.catching_up.wait(now.monotonic).filter(|_| !self.wanted.is_empty()) {
+            self.out.event(KgcEvent::RevocationDeferred { wait });
+        }
+        self.sign_wanted(now, rng);
+    }
+
+    /// Signs a list that also names who waits for it. One that would be too long is tried again with the next.
+    pub(super) fn sign_wanted(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        self.wanted.retain(|_, drone| !drone.has_ended(now.unix));
+        if self.catching_up.wait(now.monotonic).is_some() || self.wanted.is_empty() {
+            return;
+        }
+        if let Err(error) = self.sign_list(now, true, rng) {
+            self.out.event(KgcEvent::RevocationFailed(error));
+        }
+    }
+
+    /// Proof that a leader signed two headers for one epoch. It needs no operator's word: the drone is revoked.
+    pub(super) fn equivocation(
+        &mut self,
+        now: Now,
+        from: Peer,
+        proof: EquivocationProof<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let core = &proof.first.core;
+        let serial = &core.leader.identity.serial;
+        // Known long since: no curve arithmetic for it.
+        if self.revocations.names(&core.leader) || self.wanted.contains_key(serial) {
+            return;
+        }
+        let (group, epoch) = (core.group.clone(), core.epoch);
+        match proof.verify(&self.config.deployment, &group) {
+            Err(error) => self.blame(from, error.into()),
+            Ok(leader) => {
+                let (name, handle) = (leader.identity.name.clone(), leader.handle());
+                let drone = Revoked::from(&leader.identity);
+                self.out.event(KgcEvent::Equivocation { name, handle, epoch });
+                self.revoke_drones(now, alloc::vec![drone], rng);
+                self.renew_list(now, rng);
+            }
+        }
+    }
+
+    /// A list that nobody renews counts as stale one day: sign an equal one before that.
+    pub(super) fn renew_list(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let wait = self.catching_up.wait(now.monotonic);
+        let renew = self.revocations.number() > 0 && now.unix >= self.renewal_time();
+        // Not together with who waits for it, if that is too long.
+        if renew
+            && wait.is_none()
+            && let Err(error) = self.sign_list(now, true, rng).or_else(|_| self.sign_list(now, false, rng))
+        {
+            self.out.event(KgcEvent::RevocationFailed(error));
+        }
+        // Of a list that is due and that others have to sign, they are told again after a while.
+        let whole = matches!(self.config.master, Master::Whole(_));
+        let patience = if whole { wait.map_or(1, |wait| wait.as_secs().max(1)) } else { RENEWAL_PATIENCE };
+        let wait = Duration::from_secs(self.renewal_time().saturating_sub(now.unix).max(patience));
+        self.renewal = (self.revocations.number() > 0).then(|| now.monotonic.saturating_add(wait));
+    }
+
+    /// A quarter of a list's life before it ends, in seconds since 1970.
+    pub(super) fn renewal_time(&self) -> u64 {
+        self.revocations.list().next_update.saturating_sub(self.config.revocation_validity / 4)
+    }
+
+    /// Signs a list of all that the newest names, without those whose identity has ended, and of who waits for it if asked to.
+    fn sign_list(&mut self, now: Now, with_wanted: bool, rng: &mut dyn CryptoRngCore) -> Result<(), Error> {
+        let known = |drone: &Revoked| self.registry.drone(&drone.serial).unwrap_or(*drone);
+        let mut revoked: Vec<Revoked> = self.revocations.list().revoked.iter().map(known).collect();
+        revoked.extend(self.wanted.values().filter(|_| with_wanted));
+        revoked.retain(|drone| !drone.has_ended(now.unix));
+        // At least the time: a KGC whose state went back does not count from there.
+        let number = self.revocations.number().saturating_add(1).max(now.unix);
+        let next_update = now.unix.saturating_add(self.config.revocation_validity.max(1));
+        let mut list = RevocationList { number, issued: now.unix, next_update, revoked };
+        list.sort();
+        let Master::Whole(master) = &self.config.master else {
+            self.out.event(KgcEvent::RevocationListWanted(list));
+            return Ok(());
+        };
+        let signed = master.sign_revocations(&self.config.deployment, list, rng)?;
+        self.take_list(signed.encode());
+        Ok(())
+    }
+
+    /// A list that this KGC, or the quorum it is of, has signed.
+    pub(super) fn take_list(&mut self, bytes: Vec<u8>) {
+        match self.revocations.offer(&self.config.deployment, &bytes) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return self.out.event(KgcEvent::RevocationFailed(error)),
+        }
+        let number = self.revocations.number();
+        self.out.persist(KgcRecord::RevocationList { number, list: bytes });
+        self.out.event(KgcEvent::RevocationListSigned { number });
+        self.list_in_force();
+    }
+
+    /// What a newer list brings with it, whoever had it.
+    pub(super) fn list_in_force(&mut self) {
+        let list = self.revocations.list();
+        self.registry.revoke_drones(&list.revoked);
+        self.wanted.retain(|serial, drone| !list.find(serial).is_some_and(|named| named.covers(drone)));
+        let number = list.number;
+        for (what, len, limit) in self.revocation_usage().fills() {
+            self.out.event(KgcEvent::RevocationListFills { what, len, limit });
+        }
+        for (peer, max_len) in self.listeners.clone() {
+            self.answer(peer, &RevocationQuery { number: number.saturating_sub(1), max_len });
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Enrolment at one KGC of a quorum: a pin, a commitment, and one share of a signature.
+//!
+//! The drone is FROST's coordinator, and a stranger. Of what it sends a KGC signs no byte: identity and P_i are those of
+//! the request that the token is pinned to, P_pub is the deployment's; the coordinator chooses the commitments alone.
+//! Because every KGC pins the first request it sees for a token, before its first answer, and t KGCs are more than half
+//! of them, no two requests for one token get t shares of KGCs that keep to this. Every round gives another key for the same
+//! drone, so a KGC contributes to [few](super::registry::MAX_ROUNDS) per token, and to none once the drone proved that it holds
+//! one.
+
+use quiver_ainq::{Handle, Label, Suite, VerifiedRequest};
+use quiver_message::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, Message, Reason};
+use rand_core::CryptoRngCore;
+
+use super::rounds::Round;
+use super::{Kgc, KgcEvent, KgcRecord};
+use crate::threshold::{Contribution, Master};
+use quiver_machine::{Now, Offence, Peer};
+
+impl<S: Suite> Kgc<S> {
+    /// Answers a request that holds with a commitment, once the token is pinned to it.
+    pub(super) fn commit(
+        &mut self,
+        now: Now,
+        from: Peer,
+        request: VerifiedRequest<S>,
+        digest: [u8; 32],
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let Master::Share(share) = &self.config.master else { return };
+        // Fails only if FROST's own arithmetic does; the drone may try again.
+        let Ok(committed) = share.commit(rng) else {
+            return self.refuse(from, Some(*request.token_id()), Reason::Busy, &digest);
+        };
+        let answer = EnrolCommitment {
+            request_digest: digest,
+            kgc: share.kgc(),
+            commitment: committed.commitment,
+            statement: share.statement().to_vec(),
+        };
+        self.pin(now, &request, digest);
+        self.rounds.open(now.monotonic, digest, Round { peer: from, request, sign: committed.sign });
+        self.out.send(&self.config.deployment, from, &Message::EnrolCommitment(answer));
+    }
+
+    fn pin(&mut self, now: Now, request: &VerifiedRequest<S>, digest: [u8; 32]) {
+        let token_id = *request.token_id();
+        if self.registry.find(&token_id).is_some() {
+            return;
+        }
+        let name = request.identity().name.clone();
+        let record = KgcRecord::Pinned {
+            token_id,
+            name: name.as_str().into(),
+            identity: request.identity().encode(),
+            pin: request.pin(),
+            request: digest,
+            at: now.unix,
+        };
+        self.registry.apply(&record);
+        self.out.persist(record);
+        self.out.event(KgcEvent::Pinned { token_id, name });
+    }
+
+    /// The drone says whose commitments its key is made of.
+    pub(super) fn enrol_signing(
+        &mut self,
+        now: Now,
+        from: Peer,
+        message: &EnrolSigning,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let digest = message.request_digest;
+        self.rounds.expire(now.monotonic);
+        // The answer got lost: the same one again, which says nothing new.
+        if let Some(share) = self.rounds.answer(from, &digest, &message.parts).cloned() {
+            return self.out.send(&self.config.deployment, from, &Message::EnrolShare(share));
+        }
+        // Taken out of what is open before anything else: no second try with the same nonces.
+        let Some(Round { request, sign, .. }) = self.rounds.take(from, &digest) else {
+            return self.refuse(from, None, Reason::RoundOver, &digest);
+        };
+        let token_id = *request.token_id();
+        // It may have been revoked in between.
+        if let Err(reason) = self.may_answer(&token_id, &digest) {
+            return self.refuse(from, Some(token_id), reason, &digest);
+        }
+        match sign(request.identity_statement(&self.config.deployment), &message.parts) {
+            Ok(contribution) => {
+                let answer = self.contribute(now, &request, &contribution, rng);
+                let Some(answer) = answer else { return };
+                self.rounds.answered(from, digest, &message.parts, answer.clone());
+                self.out.send(&self.config.deployment, from, &Message::EnrolShare(answer));
+            }
+            Err(_) => {
+                self.refuse(from, Some(token_id), Reason::Malformed, &digest);
+                self.blame(from, Offence::OutOfPlace("signing package"));
+            }
+        }
+    }
+
+    /// §3.9: whose key a share makes is durable before the share leaves.
+    fn contribute(
+        &mut self,
+        now: Now,
+        request: &VerifiedRequest<S>,
+        contribution: &Contribution<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Option<EnrolShare> {
+        let token_id = *request.token_id();
+        let sealed = request.seal_share(self.config.id, &contribution.package, &contribution.share, rng);
+        let sealed = sealed.ok()?;
+        let handle = request.public_key(contribution.r).handle();
+        let record = KgcRecord::Contributed { token_id, handle: *handle.as_bytes(), at: now.unix };
+        self.registry.apply(&record);
+        self.out.persist(record);
+        self.out.event(KgcEvent::Contributed { token_id, name: request.identity().name.clone(), handle });
+        Some(EnrolShare { package_digest: contribution.package, share: sealed.encode() })
+    }
+
+    /// §3.9: the drone proves that it holds a key, and its token is good for no more of them.
+    ///
+    /// Only who holds a key under the token's serial can say so. A token that is not bound here, or is closed already, costs no
+    /// curve arithmetic.
+    pub(super) fn enrol_done(&mut self, now: Now, from: Peer, message: &EnrolDone) {
+        let serial = message.serial().filter(|serial| self.registry.awaits_proof(serial));
+        let Some(token_id) = serial.filter(|_| matches!(self.config.master, Master::Share(_))) else {
+            return;
+        };
+        match self.proven(message) {
+            Err(offence) => self.blame(from, offence),
+            Ok(handle) => {
+                let record = KgcRecord::Enrolled { token_id, handle: *handle.as_bytes(), at: now.unix };
+                self.registry.apply(&record);
+                self.out.persist(record);
+                self.out.event(KgcEvent::Enrolled { token_id, handle });
+            }
+        }
+    }
+
+    fn proven(&self, message: &EnrolDone) -> Result<Handle, Offence> {
+        let (drone, signature) = message.decode::<S>()?;
+        let serial = &drone.identity.serial;
+        signature.verify(&self.config.deployment, &drone, Label::Enrolled, serial)?;
+        Ok(drone.handle())
+    }
+}

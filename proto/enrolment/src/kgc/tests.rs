@@ -1,0 +1,291 @@
+//! Revocation lists of a KGC over years, after a backup was put back, and before boards.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{
+    BOARD_REVOCATION_LIST_LEN, Deployment, MAX_REVOCATION_LIST_LEN, MasterSecret, Name, REVOCATION_MARGIN,
+    RevocationList, Revoked, Ristretto255,
+};
+use quiver_crypto::Secret;
+use quiver_message::{Message, RevocationQuery};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::catching_up::PATIENCE;
+use super::*;
+use quiver_machine::Via;
+
+type S = Ristretto255;
+
+const START: u64 = 1_700_000_000;
+const VALIDITY: u64 = 7 * 86_400;
+const YEAR: u64 = 365 * 86_400;
+
+struct Bench {
+    deployment: Deployment<S>,
+    kgc: Kgc<S>,
+    records: Vec<KgcRecord>,
+    events: Vec<KgcEvent>,
+    sent: Vec<(Peer, Vec<u8>)>,
+    now: Now,
+    rng: ChaCha20Rng,
+}
+
+fn kgc(records: &[KgcRecord]) -> (Deployment<S>, Kgc<S>) {
+    let master = MasterSecret::<S>::generate(&mut ChaCha20Rng::seed_from_u64(1));
+    let deployment = Deployment::new(Name::new("test").unwrap(), master.public());
+    let config = KgcConfig {
+        deployment: deployment.clone(),
+        master: master.into(),
+        id: 1,
+        operators: Vec::new(),
+        cookie_key: Secret::new([1; 32]),
+        revocation_validity: VALIDITY,
+    };
+    (deployment, Kgc::new(config, records.to_vec()).unwrap())
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self::restored(&[], START)
+    }
+
+    /// A KGC that starts from these records at that time.
+    fn restored(records: &[KgcRecord], unix: u64) -> Self {
+        let (deployment, kgc) = kgc(records);
+        let (records, now) = (records.to_vec(), Now { monotonic: Duration::from_secs(5000), unix });
+        let rng = ChaCha20Rng::seed_from_u64(2);
+        let mut bench = Self { deployment, kgc, records, events: Vec::new(), sent: Vec::new(), now, rng };
+        bench.input(Input::Timeout);
+        bench
+    }
+
+    fn input(&mut self, input: Input<'_, KgcCommand>) {
+        self.kgc.handle_input(self.now, input, &mut self.rng);
+        loop {
+            match self.kgc.poll_output() {
+                Output::Timeout(_) => return,
+                Output::Persist(record) => self.records.push(record),
+                Output::Transmit { to: quiver_machine::Destination::Peer(peer), payload } => {
+                    self.sent.push((peer, payload.to_vec()));
+                }
+                Output::Event(event) => self.events.push(event),
+                _ => {}
+            }
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now.monotonic += time;
+        self.now.unix += time.as_secs();
+        self.input(Input::Timeout);
+    }
+
+    fn revoke(&mut self, drones: impl IntoIterator<Item = Revoked>) {
+        self.input(Input::Command(KgcCommand::RevokeDrones(drones.into_iter().collect())));
+    }
+
+    fn hear(&mut self, from: Peer, message: &Message<S>) {
+        let bytes = message.encode(&self.deployment);
+        self.input(Input::Received { from, bytes: &bytes, via: Via::Peer });
+    }
+
+    fn query(&mut self, from: Peer, number: u64, max_len: u32) {
+        self.hear(from, &Message::RevocationQuery(RevocationQuery { number, max_len }));
+    }
+
+    fn tell(&mut self, from: Peer, list: Vec<u8>) {
+        self.hear(from, &Message::RevocationList(quiver_message::RevocationList { list }));
+    }
+
+    fn list(&self) -> RevocationList {
+        self.kgc.revocations.list().clone()
+    }
+
+    fn signed(&self) -> Vec<u8> {
+        self.kgc.signed_revocations().unwrap().to_vec()
+    }
+
+    fn last_sent(&self) -> Message<S> {
+        Message::decode(&self.deployment, &self.sent.last().unwrap().1).unwrap()
+    }
+}
+
+fn serial(n: u64) -> [u8; 16] {
+    let mut serial = [7; 16];
+    serial[..8].copy_from_slice(&n.to_be_bytes());
+    serial
+}
+
+fn edge(n: u64, not_after: u64) -> Revoked {
+    Revoked { serial: serial(n), not_after, leader: false }
+}
+
+#[test]
+fn sixty_thousand_revocations_over_years_of_rotation_fit_since_those_whose_time_is_over_leave() {
+    let mut bench = Bench::new();
+    for year in 0..6_u64 {
+        let ends = bench.now.unix + YEAR;
+        bench.revoke((0..10_000).map(|n| edge(year * 10_000 + n, ends)));
+        let list = bench.list();
+        assert!((0..10_000).all(|n| list.names_serial(&serial(year * 10_000 + n))), "year {year}");
+        assert!(bench.kgc.revocation_usage().len < MAX_REVOCATION_LIST_LEN / 2);
+        bench.now.unix += YEAR;
+        bench.now.monotonic += Duration::from_secs(YEAR);
+    }
+    assert!(!bench.events.iter().any(|event| matches!(event, KgcEvent::RevocationFailed(_))));
+    // Out of the list a day after its end, and not before.
+    let mut bench = Bench::new();
+    bench.revoke([edge(1, START + 100), Revoked::unknown(serial(2))]);
+    bench.now.unix = START + 100 + REVOCATION_MARGIN;
+    bench.revoke([edge(3, u64::MAX)]);
+    assert!([1, 2, 3].iter().all(|n| bench.list().names_serial(&serial(*n))));
+    bench.now.unix += 1;
+    bench.revoke([edge(4, u64::MAX)]);
+    assert!(!bench.list().names_serial(&serial(1)));
+    assert!([2, 3, 4].iter().all(|n| bench.list().names_serial(&serial(*n))));
+}
+
+#[test]
+fn list_of_four_fifths_alarms_and_one_that_is_full_says_so_and_is_renewed_all_the_same() {
+    let mut bench = Bench::new();
+    bench.revoke((0..33_000).map(|n| edge(n, u64::MAX)));
+    let fills = |event: &KgcEvent| matches!(event, KgcEvent::RevocationListFills { .. });
+    assert!(!bench.events.iter().any(fills));
+    bench.revoke((33_000..34_000).map(|n| edge(n, u64::MAX)));
+    assert!(bench.events.iter().any(|event| matches!(event,
+        KgcEvent::RevocationListFills { what: "revocation list", limit: MAX_REVOCATION_LIST_LEN, len } if *len > 800_000)));
+    let held = bench.list();
+    bench.revoke((34_000..44_000).map(|n| edge(n, u64::MAX)));
+    let too_long = Error::TooLong { what: "revocation list", limit: MAX_REVOCATION_LIST_LEN };
+    assert_eq!(bench.events.last(), Some(&KgcEvent::RevocationFailed(too_long)));
+    assert_eq!(bench.list(), held);
+    bench.pass(Duration::from_secs(VALIDITY * 3 / 4 + 1));
+    assert!(bench.list().issued > held.issued && bench.list().revoked == held.revoked);
+
+    let mut bench = Bench::new();
+    bench.revoke((0..280).map(|n| Revoked { leader: true, ..edge(n, u64::MAX) }));
+    let for_boards = |event: &KgcEvent| {
+        matches!(event, KgcEvent::RevocationListFills { limit: BOARD_REVOCATION_LIST_LEN, .. })
+    };
+    assert!(bench.events.iter().any(for_boards));
+}
+
+#[test]
+fn board_learns_of_a_revoked_leader_among_five_thousand_revoked_edges() {
+    let mut bench = Bench::new();
+    bench.query(Peer(1), 0, BOARD_REVOCATION_LIST_LEN as u32);
+    bench.query(Peer(2), 0, 0);
+    let leader = Revoked { leader: true, ..edge(9_999, u64::MAX) };
+    bench.revoke((0..5_000).map(|n| edge(n, u64::MAX)).chain([leader]));
+    // Both are told, each what it takes.
+    let told = |peer| bench.sent.iter().rev().find(|(to, _)| *to == peer).map(|(_, bytes)| bytes.clone());
+    let (board, host) = (told(Peer(1)).unwrap(), told(Peer(2)).unwrap());
+    assert!(board.len() < 1024 && host.len() > 120_000, "{} and {} bytes", board.len(), host.len());
+    let list = |bytes: &[u8]| match Message::<S>::decode(&bench.deployment, bytes) {
+        Ok(Message::RevocationList(list)) => list.list,
+        other => panic!("{other:?}"),
+    };
+    let mut held = Revocations::<S>::new();
+    held.limit(BOARD_REVOCATION_LIST_LEN as u32);
+    assert_eq!(held.offer(&bench.deployment, &list(&board)), Ok(true));
+    assert!(held.list().names_serial(&leader.serial) && held.number() == bench.list().number);
+    // It hands on what it has to whoever takes that, and to nobody else.
+    assert!(held.answer(&RevocationQuery { number: 0, max_len: 8192 }).is_some());
+    assert!(held.answer(&RevocationQuery { number: 0, max_len: 0 }).is_none());
+    // Whoever holds whole lists is not talked into fewer revocations by a newer one without its edges.
+    let mut whole = Revocations::<S>::new();
+    assert_eq!(whole.offer(&bench.deployment, &list(&board)), Ok(false));
+    assert_eq!(whole.offer(&bench.deployment, &list(&host)), Ok(true));
+    assert!(whole.list().names_serial(&serial(4_999)));
+}
+
+#[test]
+fn numbers_have_a_floor_in_time() {
+    let mut bench = Bench::new();
+    bench.revoke([edge(1, u64::MAX)]);
+    assert_eq!(bench.list().number, START);
+    bench.revoke([edge(2, u64::MAX)]);
+    assert_eq!(bench.list().number, START + 1);
+    bench.now.unix += 1000;
+    bench.revoke([edge(3, u64::MAX)]);
+    assert_eq!(bench.list().number, START + 1000);
+}
+
+#[test]
+fn kgc_put_back_from_a_backup_adopts_the_list_that_a_peer_holds_and_signs_none_before() {
+    let mut bench = Bench::new();
+    bench.revoke([edge(1, u64::MAX)]);
+    let backup = bench.records.clone();
+    bench.now.unix += 3600;
+    bench.revoke([edge(2, u64::MAX)]);
+    let (newer, lost) = (bench.signed(), bench.list());
+
+    let mut bench = Bench::restored(&backup, START + 7200);
+    assert!(!bench.list().names_serial(&serial(2)));
+    bench.query(Peer(4), lost.number, 0);
+    assert!(matches!(bench.events.last(), Some(KgcEvent::RevocationListClaimed { peer: Peer(4), .. })));
+    assert!(matches!(bench.last_sent(), Message::RevocationQuery(query) if query.max_len == 0));
+    // What the operator wants meanwhile waits, and is not forgotten.
+    bench.revoke([edge(3, u64::MAX)]);
+    assert!(matches!(bench.events.last(), Some(KgcEvent::RevocationDeferred { .. })));
+    assert_eq!(bench.kgc.revocation_number(), START);
+    bench.tell(Peer(4), newer);
+    assert!(bench.events.contains(&KgcEvent::RevocationListAdopted { number: lost.number }));
+    let list = bench.list();
+    assert!([1, 2, 3].iter().all(|n| list.names_serial(&serial(*n))) && list.number > lost.number);
+    // And it stays so.
+    let again = Bench::restored(&bench.records, bench.now.unix);
+    assert_eq!(again.list(), list);
+}
+
+#[test]
+fn kgc_whose_list_is_due_as_it_starts_waits_for_a_newer_one() {
+    let mut bench = Bench::new();
+    bench.revoke([edge(1, u64::MAX)]);
+    let backup = bench.records.clone();
+    bench.now.unix += VALIDITY;
+    bench.revoke([edge(2, u64::MAX)]);
+    let (newer, lost) = (bench.signed(), bench.list());
+    let mut bench = Bench::restored(&backup, START + VALIDITY + 100);
+    assert_eq!(bench.kgc.revocation_number(), START, "not renewed before anybody could ask");
+    bench.query(Peer(4), lost.number, 0);
+    bench.tell(Peer(4), newer);
+    assert_eq!(bench.list(), lost);
+    // If nobody has one, it is renewed.
+    let mut bench = Bench::restored(&backup, START + VALIDITY + 100);
+    bench.pass(PATIENCE);
+    assert!(bench.kgc.revocation_number() > START && !bench.list().names_serial(&serial(2)));
+}
+
+#[test]
+fn forged_high_number_stops_revocation_for_a_minute_in_an_hour_at_most() {
+    let mut bench = Bench::new();
+    bench.revoke([edge(1, u64::MAX)]);
+    let held = bench.list();
+    bench.query(Peer(4), u64::MAX, 0);
+    bench.revoke([edge(2, u64::MAX)]);
+    assert_eq!(bench.list(), held);
+    // A list that is not ours is none, and one that was not asked for is not looked at.
+    let stranger = MasterSecret::<S>::generate(&mut bench.rng);
+    let list = RevocationList { number: u64::MAX, ..held };
+    let forged = stranger.sign_revocations(&bench.deployment, list, &mut bench.rng).unwrap().encode();
+    bench.tell(Peer(4), forged.clone());
+    let blamed = |offence: &Offence| KgcEvent::Blamed { peer: Peer(4), offence: offence.clone() };
+    assert_eq!(bench.events.last(), Some(&blamed(&Error::InvalidSignature.into())));
+    bench.tell(Peer(4), forged);
+    assert_eq!(bench.events.last(), Some(&blamed(&Offence::OutOfPlace("message to a KGC"))));
+    bench.pass(PATIENCE);
+    assert!(bench.list().names_serial(&serial(2)));
+    // Whoever claims it next stops nothing.
+    for peer in 5..50 {
+        bench.query(Peer(peer), u64::MAX, 0);
+        bench.revoke([edge(peer, u64::MAX)]);
+        assert!(bench.list().names_serial(&serial(peer)));
+    }
+    // One peer is asked once in a minute.
+    let queries = bench.sent.len();
+    (0..100).for_each(|_| bench.query(Peer(49), u64::MAX, 0));
+    assert_eq!(bench.sent.len(), queries);
+}

@@ -1,0 +1,29 @@
+//! Enrolment: how a drone turns a token into a partial key.
+//!
+//! [`Kgc`] issues, alone or as one of a quorum whose shares FROST puts together; [`Enrollee`] is the drone's side, of
+//! which every edge and every leader has one until it has its key. See docs/protocol.md, "Enrolment".
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+extern crate alloc;
+
+mod enrollee;
+#[cfg(feature = "services")]
+pub mod kgc;
+mod kgcs;
+#[cfg(feature = "threshold")]
+pub mod threshold;
+
+#[cfg(feature = "threshold")]
+pub use enrollee::done;
+pub use enrollee::{Enrollee, EnrolmentTrouble, Step, Steps};
+#[cfg(feature = "services")]
+pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, RevocationUsage};
+pub use kgcs::Kgcs;
+#[cfg(feature = "threshold")]
+pub use threshold::QuorumSuite;
+#[cfg(feature = "services")]
+pub use threshold::{Master, MasterShare};

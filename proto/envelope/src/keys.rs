@@ -1,0 +1,96 @@
+//! Parameters and keys of attribute authorities, as a drone holds them.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use quiver_abe::AbeError;
+use quiver_abe::envelope::{AnyKey, AnyParameters};
+use quiver_ainq::Suite;
+
+use quiver_delivery::attributes::Entry;
+
+/// What a drone has of one authority: enough to seal, and with a key, to open.
+#[derive(Debug)]
+pub struct AttributeAccess {
+    parameters: AnyParameters,
+    key: Option<AnyKey>,
+}
+
+impl AttributeAccess {
+    /// Puts parameters and key together.
+    ///
+    /// # Errors
+    /// [`AbeError::WrongAuthority`] if the key is not of the authority that the parameters are of.
+    pub fn new(parameters: AnyParameters, key: Option<AnyKey>) -> Result<Self, AbeError> {
+        if key.as_ref().is_some_and(|key| key.authority() != parameters.authority()) {
+            return Err(AbeError::WrongAuthority);
+        }
+        Ok(Self { parameters, key })
+    }
+
+    /// What an entry of a keyring has.
+    ///
+    /// # Errors
+    /// Whatever is wrong with parameters or key; [`AbeError::WrongScheme`] for a scheme that is not known.
+    pub fn of<S: Suite>(entry: &Entry<S>) -> Result<Self, AbeError> {
+        let authority = &entry.authority;
+        let parameters = AnyParameters::decode(authority.scheme.as_str(), &authority.parameters)?;
+        let key =
+            entry.key.as_ref().map(|held| AnyKey::decode(parameters.scheme(), &held.key)).transpose()?;
+        Self::new(parameters, key)
+    }
+
+    /// The parameters.
+    #[must_use]
+    pub const fn parameters(&self) -> &AnyParameters {
+        &self.parameters
+    }
+
+    /// The key, if the drone was given one.
+    #[must_use]
+    pub const fn key(&self) -> Option<&AnyKey> {
+        self.key.as_ref()
+    }
+}
+
+/// All that a drone has of attribute authorities. Cheap to clone; equal if it is the same.
+#[derive(Clone)]
+pub struct AttributeKeys(Arc<[AttributeAccess]>);
+
+impl AttributeKeys {
+    /// Of these authorities; of one there may be several keys.
+    #[must_use]
+    pub fn new(access: Vec<AttributeAccess>) -> Self {
+        Self(access.into())
+    }
+
+    /// What there is of the authority with this fingerprint.
+    pub fn of<'a>(&'a self, authority: &'a [u8; 32]) -> impl Iterator<Item = &'a AttributeAccess> {
+        self.iter().filter(move |access| access.parameters.authority().as_bytes() == authority)
+    }
+
+    /// Whether there is a key of the authority with this fingerprint that opens what is sealed to this target.
+    pub(super) fn open(&self, authority: &[u8; 32], target: &[u8]) -> bool {
+        self.of(authority).filter_map(AttributeAccess::key).any(|key| key.admits(target))
+    }
+
+    /// Everything.
+    pub fn iter(&self) -> impl Iterator<Item = &AttributeAccess> {
+        self.0.iter()
+    }
+}
+
+impl fmt::Debug for AttributeKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AttributeKeys({} of them)", self.0.len())
+    }
+}
+
+impl PartialEq for AttributeKeys {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for AttributeKeys {}

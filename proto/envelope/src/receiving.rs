@@ -1,0 +1,267 @@
+//! Opening what others sealed.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_abe::envelope::{
+    AnyScheme, EnvelopeError, Header, MAX_SKIPPED, Opener, Opening, ReceivingSession, SessionId, Sessions,
+    Verifier, named_authority, open_bytes,
+};
+
+use quiver_ainq::Name;
+
+use super::budget::Budget;
+use super::keys::AttributeKeys;
+use super::{EnvelopeLimits, Envelopes, Heard, REPEAT};
+use crate::{Author, EnvelopeEvent};
+use quiver_machine::Now;
+
+/// Sessions whose opening was asked for, by this drone or another.
+const MAX_ASKED: usize = 64;
+
+/// What is known of other senders' sessions.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    limits: EnvelopeLimits,
+    sessions: Sessions,
+    /// Sessions that are known to be for others, or too large, newest last.
+    unfit: VecDeque<SessionId>,
+    asked: Vec<(SessionId, Duration)>,
+    early: VecDeque<(SessionId, Vec<u8>)>,
+    openings: Budget,
+    jumps: Budget,
+    asks: Budget,
+}
+
+impl Receiving {
+    pub(super) fn new(limits: EnvelopeLimits) -> Self {
+        Self {
+            limits,
+            sessions: Sessions::new(limits.sessions),
+            unfit: VecDeque::new(),
+            asked: Vec::new(),
+            early: VecDeque::new(),
+            openings: Budget::new(limits.openings),
+            jumps: Budget::new(limits.jumps),
+            asks: Budget::of_broadcasts(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.sessions.is_empty() && self.asked.is_empty()
+    }
+
+    pub(super) fn reconsider(&mut self) {
+        self.unfit.clear();
+    }
+
+    pub(super) fn forget_old(&mut self, now: Now) {
+        self.sessions.tick(now.unix);
+        self.asked.retain(|(_, at)| now.monotonic < at.saturating_add(super::TIDYING));
+        let asked = &self.asked;
+        self.early.retain(|(session, _)| asked.iter().any(|(asked, _)| asked == session));
+    }
+
+    fn note_unfit(&mut self, session: SessionId) {
+        if self.unfit.len() >= self.limits.unfit {
+            self.unfit.pop_front();
+        }
+        self.unfit.push_back(session);
+        self.no_longer_ask(session);
+        self.early.retain(|(waiting, _)| *waiting != session);
+    }
+
+    /// Opens the key in an opening, with whichever of our keys fits.
+    fn open_key(
+        &mut self,
+        keys: &AttributeKeys,
+        now: Now,
+        group: Option<&Name>,
+        opening: &Opening,
+    ) -> Result<Option<ReceivingSession>, EnvelopeError> {
+        // A file, which its sender gave to somebody, or said to another group: whoever brings it here says so, not the sender.
+        if opening.group() != group.map(Name::as_str) || group.is_none() {
+            return Ok(None);
+        }
+        match self.sessions.admits(opening, now.unix) {
+            Ok(()) => {}
+            // Said again, or out of its time: neither is anybody's fault.
+            Err(EnvelopeError::Replayed(_) | EnvelopeError::Stale) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let authority = named_authority(opening.ciphertext()).ok_or(EnvelopeError::NotSatisfied)?;
+        // The session's name does not cover the scheme's: another one beside a genuine ciphertext says nothing about it.
+        if keys.of(&authority).any(|access| access.parameters().scheme() != opening.scheme()) {
+            return Err(EnvelopeError::WrongScheme(opening.scheme().into()));
+        }
+        for (access, key) in keys.of(&authority).filter_map(|access| Some((access, access.key()?))) {
+            if !self.openings.take_opening(now.monotonic, opening.ciphertext().len()) {
+                return Ok(None);
+            }
+            match ReceivingSession::open::<AnyScheme>(access.parameters(), key, opening) {
+                Err(EnvelopeError::NotSatisfied) => {}
+                other => return other.map(Some),
+            }
+        }
+        Err(EnvelopeError::NotSatisfied)
+    }
+
+    /// A message of a session that is not known: kept for a while, and its opening asked for.
+    fn await_opening(&mut self, now: Now, session: SessionId, sealed: &[u8]) -> Option<Heard> {
+        self.early.push_back((session, sealed.to_vec()));
+        let (most, bytes) = self.limits.early;
+        while self.early.len() > most || self.early_bytes() > bytes {
+            self.early.pop_front();
+        }
+        let asked = self.asked_at(session);
+        let again = asked.is_none_or(|at| at.saturating_add(REPEAT) <= now.monotonic);
+        // Anybody can name sessions that do not exist: they neither make a drone flood its group nor shut it up.
+        if !again || !self.asks.take(now.monotonic, 1) {
+            return None;
+        }
+        self.no_longer_ask(session);
+        if self.asked.len() >= MAX_ASKED {
+            self.forget_oldest_question();
+        }
+        self.asked.push((session, now.monotonic));
+        Some(Heard::Ask(session))
+    }
+
+    fn forget_oldest_question(&mut self) {
+        let oldest = self.asked.iter().min_by_key(|(_, at)| *at).map(|(session, _)| *session);
+        if let Some(session) = oldest {
+            self.no_longer_ask(session);
+        }
+    }
+
+    /// Another drone asks for an opening: the answer goes to the group, so this one need not ask for a moment. Only its
+    /// first question counts, because who asks again and again could otherwise keep this one quiet.
+    pub(super) fn overhear(&mut self, now: Now, session: SessionId) {
+        let known = self.sessions.session(&session, now.unix).is_some() || self.unfit.contains(&session);
+        if !known && self.asked.len() < MAX_ASKED && self.asked_at(session).is_none() {
+            self.asked.push((session, now.monotonic));
+        }
+    }
+
+    /// When this session's opening was asked for.
+    fn asked_at(&self, session: SessionId) -> Option<Duration> {
+        self.asked.iter().find(|(asked, _)| *asked == session).map(|(_, at)| *at)
+    }
+
+    fn no_longer_ask(&mut self, session: SessionId) {
+        self.asked.retain(|(asked, _)| *asked != session);
+    }
+
+    fn early_bytes(&self) -> usize {
+        self.early.iter().map(|(_, sealed)| sealed.len()).sum()
+    }
+
+    /// Messages that waited for this session.
+    fn waiting_for(&mut self, session: SessionId) -> Vec<Vec<u8>> {
+        self.no_longer_ask(session);
+        let (ready, early) = self.early.drain(..).partition(|(waiting, _)| *waiting == session);
+        self.early = early;
+        let ready: VecDeque<(SessionId, Vec<u8>)> = ready;
+        ready.into_iter().map(|(_, sealed)| sealed).collect()
+    }
+}
+
+impl Envelopes {
+    /// Takes an envelope that was said to the drone's group, and whatever waited for it.
+    pub fn receive(
+        &mut self,
+        now: Now,
+        group: Option<&Name>,
+        sealed: &[u8],
+        verifier: &impl Verifier<Sender = Author>,
+    ) -> Vec<Heard> {
+        let (first, opened) = match self.take(now, group, sealed, verifier) {
+            Ok((heard, opened)) => (heard, opened),
+            Err(error) => (Some(Heard::Wrong(error)), None),
+        };
+        let mut heard: Vec<Heard> = first.into_iter().collect();
+        for later in opened.map(|session| self.receiving.waiting_for(session)).into_iter().flatten() {
+            match self.take(now, group, &later, verifier) {
+                Ok((next, _)) => heard.extend(next),
+                Err(error) => heard.push(Heard::Wrong(error)),
+            }
+        }
+        heard
+    }
+
+    /// Takes one envelope; the session's name if it was opened by it.
+    fn take(
+        &mut self,
+        now: Now,
+        group: Option<&Name>,
+        sealed: &[u8],
+        verifier: &impl Verifier<Sender = Author>,
+    ) -> Result<(Option<Heard>, Option<SessionId>), EnvelopeError> {
+        let (header, chunks) = Header::decode(sealed)?;
+        let id = header.session();
+        if self.receiving.unfit.contains(&id) {
+            return Ok((None, None));
+        }
+        let opened = match &header {
+            Header::Opening(opening) if opening.ciphertext().len() > self.receiving.limits.ciphertext => {
+                self.receiving.note_unfit(id);
+                return Ok((Some(Heard::TooLarge(id)), None));
+            }
+            Header::Opening(opening) => match self.receiving.open_key(&self.keys, now, group, opening) {
+                Ok(Some(session)) => Some(session),
+                Ok(None) => return Ok((None, None)),
+                Err(EnvelopeError::NotSatisfied) => {
+                    self.receiving.note_unfit(id);
+                    return Ok((Some(Heard::NotSatisfied(id)), None));
+                }
+                Err(error) => return Err(error),
+            },
+            Header::Following(_) => None,
+        };
+        let Some(session) = opened.as_ref().or_else(|| self.receiving.sessions.session(&id, now.unix)) else {
+            return Ok((self.receiving.await_opening(now, id, sealed), None));
+        };
+        let jumps = &mut self.receiving.jumps;
+        let Some(opener) = opener((&self.keys, group), jumps, now.monotonic, session, &header)? else {
+            return Ok((None, None));
+        };
+        let begun = session.created();
+        let (data, author) = open_bytes(opener, chunks, verifier)?;
+        let first = opened.is_some().then_some(id);
+        self.receiving.sessions.took(&header, opened, now.unix)?;
+        let (session, number) = (id.0, header.number());
+        let event = EnvelopeEvent::Opened { session, number, begun, data, author };
+        Ok((Some(Heard::Opened(event)), first))
+    }
+}
+
+/// What opens this message of a session, if it is to be tried.
+fn opener(
+    (keys, group): (&AttributeKeys, Option<&Name>),
+    jumps: &mut Budget,
+    now: Duration,
+    session: &ReceivingSession,
+    header: &Header,
+) -> Result<Option<Opener>, EnvelopeError> {
+    // What was opened with a key that has been withdrawn, or exchanged for a narrower one, is not read on.
+    if !session.authority().is_some_and(|authority| keys.open(authority, session.target())) {
+        return Ok(None);
+    }
+    // The drone has gone to another group since.
+    if session.group() != group.map(Name::as_str) {
+        return Ok(None);
+    }
+    let ahead = session.ahead(header.number());
+    if ahead > MAX_SKIPPED && !jumps.take_jump(now, ahead) {
+        return Ok(None);
+    }
+    match session.opener(header) {
+        Ok(opener) => Ok(Some(opener)),
+        // Gossip brings some messages twice, and some after their time.
+        Err(EnvelopeError::Replayed(_) | EnvelopeError::TooFarAhead(_) | EnvelopeError::SessionOver) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

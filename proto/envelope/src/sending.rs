@@ -1,0 +1,183 @@
+//! Sealing to the group: sessions that are open, and what was said first in each.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_abe::envelope::{
+    AnyScheme, EnvelopeError, Kem, Lifetime, MAX_SESSIONS_PER_SENDER, SendingSession, SessionId, Signer,
+    Target, seal_bytes,
+};
+use quiver_ainq::{Name, UnixTime};
+use quiver_message::{Envelope, MAX_ENVELOPE_LEN, MAX_PAYLOAD_LEN};
+use rand_core::CryptoRngCore;
+
+use super::{EnvelopeLimits, Envelopes, REPEAT};
+use quiver_machine::Now;
+
+/// The most sessions that a drone has open as their sender, signed or not: receivers follow four times as many of each.
+const MAX_OPEN: usize = 8;
+const _: () = assert!(MAX_OPEN * 4 <= MAX_SESSIONS_PER_SENDER);
+
+/// The sessions that this drone began, oldest first.
+#[derive(Debug)]
+pub(super) struct Sending {
+    list: VecDeque<Open>,
+    /// So many at most.
+    most: usize,
+}
+
+#[derive(Debug)]
+struct Open {
+    authority: [u8; 32],
+    target: Vec<u8>,
+    group: Name,
+    signed: bool,
+    session: SendingSession,
+    until: UnixTime,
+    /// The first message, to be said again.
+    opening: Vec<u8>,
+    said: Duration,
+}
+
+/// A message sealed.
+#[derive(Debug)]
+pub struct Sealed {
+    pub session: SessionId,
+    pub number: u32,
+    pub message: Envelope,
+}
+
+/// What to seal, to whom.
+#[derive(Debug)]
+pub struct Order<'a> {
+    /// The authority whose parameters it is sealed with.
+    pub authority: &'a [u8; 32],
+    /// Who opens it.
+    pub target: &'a Target,
+    /// The group it is said to.
+    pub group: &'a Name,
+    /// The plaintext.
+    pub data: &'a [u8],
+}
+
+impl Sending {
+    pub(super) fn new(limits: EnvelopeLimits) -> Self {
+        Self { list: VecDeque::new(), most: limits.open.clamp(1, MAX_OPEN) }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(super) fn forget_old(&mut self, now: UnixTime) {
+        self.list.retain(|open| now < open.until);
+    }
+
+    /// The session to go on with.
+    fn to(&mut self, order: &Order<'_>, target: &[u8], signed: bool, now: UnixTime) -> Option<&mut Open> {
+        self.list.iter_mut().find(|open| {
+            let same =
+                open.authority == *order.authority && open.target == target && open.group == *order.group;
+            same && open.signed == signed && !open.session.is_over(now)
+        })
+    }
+
+    fn keep(&mut self, open: Open) {
+        if self.list.len() >= self.most {
+            self.list.pop_front();
+        }
+        self.list.push_back(open);
+    }
+}
+
+impl Envelopes {
+    /// Seals a message, in the session there is for the target, or a new one.
+    pub fn seal(
+        &mut self,
+        now: Now,
+        order: &Order<'_>,
+        signer: Option<&dyn Signer>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<Sealed, &'static str> {
+        if order.data.len() > MAX_PAYLOAD_LEN {
+            return Err("the message is longer than 65,536 bytes");
+        }
+        let target = AnyScheme::encode_target(order.target);
+        let sealed = match self.sending.to(order, &target, signer.is_some(), now.unix) {
+            Some(open) => go_on(open, now, order.data, signer, rng),
+            None => self.begin(now, order, target, signer, rng),
+        };
+        sealed.map_err(|error| match error {
+            EnvelopeError::Scheme(_) => "it cannot be sealed to this with the authority's scheme",
+            EnvelopeError::OutOfBounds(_) => "the policy or the attributes are too many",
+            _ => "it cannot be sealed",
+        })
+    }
+
+    fn begin(
+        &mut self,
+        now: Now,
+        order: &Order<'_>,
+        target: Vec<u8>,
+        signer: Option<&dyn Signer>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<Sealed, EnvelopeError> {
+        let access = self.keys.of(order.authority).next();
+        let parameters = access.ok_or(EnvelopeError::UnknownSession)?.parameters();
+        let lifetime = Lifetime::default();
+        let session = SendingSession::begin::<AnyScheme>(
+            parameters,
+            order.target,
+            Some(order.group.as_str()),
+            signer,
+            lifetime,
+            now.unix,
+            rng,
+        )?;
+        let mut open = Open {
+            authority: *order.authority,
+            target,
+            group: order.group.clone(),
+            signed: signer.is_some(),
+            session,
+            until: now.unix.saturating_add(lifetime.seconds().into()),
+            opening: Vec::new(),
+            said: now.monotonic,
+        };
+        let sealed = go_on(&mut open, now, order.data, signer, rng)?;
+        open.opening.clone_from(&sealed.message.sealed);
+        self.sending.keep(open);
+        Ok(sealed)
+    }
+
+    /// Somebody asks for an opening: the first message of a session of ours, as it was said, unless it was said just now
+    /// or too much has been said again.
+    pub fn requested(&mut self, now: Now, session: &[u8; 32]) -> Option<Envelope> {
+        let Some(open) = self.sending.list.iter_mut().find(|open| open.session.id().0 == *session) else {
+            self.receiving.overhear(now, SessionId(*session));
+            return None;
+        };
+        if now.monotonic < open.said.saturating_add(REPEAT) || !self.repeats.take(now.monotonic, 1) {
+            return None;
+        }
+        open.said = now.monotonic;
+        Some(Envelope { sealed: open.opening.clone() })
+    }
+}
+
+fn go_on(
+    open: &mut Open,
+    now: Now,
+    data: &[u8],
+    signer: Option<&dyn Signer>,
+    rng: &mut dyn CryptoRngCore,
+) -> Result<Sealed, EnvelopeError> {
+    let message = open.session.message(now.unix)?;
+    let number = message.number;
+    let sealed = seal_bytes(message, data, signer, rng)?;
+    if sealed.len() > MAX_ENVELOPE_LEN {
+        return Err(EnvelopeError::OutOfBounds("the envelope's length"));
+    }
+    Ok(Sealed { session: open.session.id(), number, message: Envelope { sealed } })
+}

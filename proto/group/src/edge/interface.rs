@@ -1,0 +1,163 @@
+//! What goes into and comes out of an edge besides messages.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Deployment, Epoch, Error, IssuedToken, Name, Slot, Suite};
+use quiver_message::Reason;
+use zeroize::Zeroizing;
+
+use crate::Source;
+use quiver_enrolment::{EnrolmentTrouble, Kgcs};
+#[cfg(feature = "abe")]
+use quiver_envelope::EnvelopeCommand;
+#[cfg(feature = "abe")]
+use quiver_envelope::EnvelopeEvent;
+use quiver_machine::{Offence, Peer};
+
+/// What an edge is set up with.
+#[derive(Debug)]
+pub struct EdgeConfig<S: Suite> {
+    /// The deployment it belongs to.
+    pub deployment: Deployment<S>,
+    /// The group to join as soon as it is enrolled and a leader is connected; none to wait for [`EdgeCommand::Join`].
+    pub group: Option<Name>,
+    /// The token to enrol with, if it has not enrolled yet.
+    pub token: Option<IssuedToken<S>>,
+    /// The KGCs to enrol with.
+    pub kgcs: Kgcs<S>,
+    /// When things happen.
+    pub timing: EdgeTiming,
+}
+
+/// When an edge does things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EdgeTiming {
+    /// How long to wait for an answer before the first retry; doubles from there.
+    pub retry: Duration,
+    /// The longest wait between retries.
+    pub retry_max: Duration,
+    /// How long to wait to be admitted after the request to join; twice as long after each that was not answered, to eight
+    /// times as long.
+    pub admission: Duration,
+    /// How long the former key still receives after a re-key that removed nobody.
+    pub overlap: Duration,
+    /// How long to go without an answer from a leader before it is asked whether the epoch held is still current. None: who is
+    /// told at once when a connection breaks asks only after a gap.
+    pub probe: Option<Duration>,
+}
+
+impl Default for EdgeTiming {
+    fn default() -> Self {
+        Self {
+            retry: Duration::from_secs(2),
+            retry_max: Duration::from_secs(30),
+            admission: Duration::from_secs(15),
+            overlap: Duration::from_secs(2),
+            probe: None,
+        }
+    }
+}
+
+/// What the application asks of an edge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EdgeCommand {
+    /// Join this group (and leave the present one without a word).
+    Join(Name),
+    /// Leave the group.
+    Leave,
+    /// Say something to the group.
+    Send {
+        /// The application's channel.
+        channel: Name,
+        /// At most 65,536 bytes.
+        data: Vec<u8>,
+        /// Whether to vouch for it with a signature.
+        signed: bool,
+    },
+    /// Envelopes, which need no membership.
+    #[cfg(feature = "abe")]
+    Envelope(EnvelopeCommand),
+}
+
+/// What an edge reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EdgeEvent {
+    /// The KGC issued this drone's key.
+    Enrolled {
+        /// The drone's name.
+        name: Name,
+    },
+    /// A new group key is in use.
+    KeyActivated {
+        /// Which epoch.
+        epoch: Epoch,
+        /// D of that epoch.
+        digest: [u8; 32],
+        /// This member's slot.
+        slot: Slot,
+    },
+    /// A message to the group.
+    Message {
+        /// The application's channel.
+        channel: Name,
+        /// The plaintext.
+        data: Zeroizing<Vec<u8>>,
+        /// Who sent it.
+        source: Source,
+    },
+    /// Something about envelopes.
+    #[cfg(feature = "abe")]
+    Envelope(EnvelopeEvent),
+    /// A message could not be sent.
+    SendFailed(&'static str),
+    /// This drone, which shows no name, is a member.
+    #[cfg(feature = "abke")]
+    Admitted {
+        /// As whom.
+        pseudonym: quiver_ainq::Pseudonym,
+        /// Its slot.
+        slot: Slot,
+        /// When this membership ends.
+        until: quiver_ainq::UnixTime,
+    },
+    /// This edge, which has no name, is over.
+    #[cfg(feature = "abke")]
+    Ended(super::Ending),
+    /// This drone is no longer a member, as it asked.
+    Left,
+    /// This drone was put out of the group.
+    Evicted,
+    /// A service refuses; the edge tries again only if the reason is transient.
+    Refused(Reason),
+    /// KGCs of a quorum do not do their part; enrolment goes on.
+    EnrolmentTrouble(EnrolmentTrouble),
+    /// The revocation list is past its next update, and this edge joins nobody under such: it asked the leader for a newer
+    /// one.
+    RevocationsStale,
+    /// A newer revocation list is in force.
+    RevocationList {
+        /// Its number.
+        number: u64,
+    },
+    /// The stored membership cannot be restored and is dropped. The drone keeps its key and what it knows of its groups, and joins
+    /// anew.
+    MembershipDropped {
+        /// What is wrong with it.
+        error: Error,
+    },
+    /// A leader signed two different headers for one epoch. It is refused for good.
+    Equivocation {
+        /// Who.
+        leader: Name,
+        /// For which epoch.
+        epoch: Epoch,
+    },
+    /// A peer did something wrong.
+    Blamed {
+        /// Who.
+        peer: Peer,
+        /// What.
+        offence: Offence,
+    },
+}

@@ -1,0 +1,305 @@
+//! What goes into and comes out of a leader besides messages.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{
+    Deployment, Epoch, Error, Handle, IssuedToken, Kind, Name, Pseudonym, Serial, Slot, StrategyKind, Suite,
+    UnixTime,
+};
+use quiver_message::Reason;
+use zeroize::Zeroizing;
+
+use crate::Source;
+use quiver_enrolment::{EnrolmentTrouble, Kgcs};
+#[cfg(feature = "abe")]
+use quiver_envelope::EnvelopeCommand;
+#[cfg(feature = "abe")]
+use quiver_envelope::EnvelopeEvent;
+use quiver_machine::{Offence, Peer, Snapshot};
+
+/// What a leader is set up with.
+#[derive(Debug)]
+pub struct LeaderConfig<S: Suite> {
+    /// The deployment it belongs to.
+    pub deployment: Deployment<S>,
+    /// The group it leads; must be the one in its identity.
+    pub group: Name,
+    /// The token to enrol with, if it has not enrolled yet.
+    pub token: Option<IssuedToken<S>>,
+    /// The KGCs to enrol with.
+    pub kgcs: Kgcs<S>,
+    /// Drones that may join although their identity does not list the group, by serial: who enrols later under the name of one that
+    /// was revoked is not meant.
+    pub allow: BTreeSet<Serial>,
+    /// The most members, at most 2^20.
+    pub max_members: u32,
+    /// How group keys travel, from the next opening of a term on. Members follow either.
+    pub strategy: StrategyKind,
+    /// When things happen.
+    pub timing: LeaderTiming,
+}
+
+/// When a leader does things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaderTiming {
+    /// How long a group key is valid. A new one comes when four fifths have passed.
+    pub validity: Duration,
+    /// How long the first join or leave waits for company when little is going on.
+    pub batching: Duration,
+    /// How long it waits at most, however many come; [`ARRIVING`](Self::ARRIVING) times as long while the epoch before is
+    /// still on its way to most of a large group.
+    pub batching_max: Duration,
+    /// How long to wait for acknowledgements before sending an epoch again.
+    pub resend: Duration,
+    /// For how long a challenge admits who asks to join or to stand by; an hour at most. Over a radio with a duty cycle,
+    /// the answer to one of hundreds of drones takes its time. Every request is remembered for as long.
+    pub challenge: Duration,
+    /// How long a member is kept that was never heard in a term: it neither acknowledged an epoch nor is connected. It may
+    /// join again. So who left just before its leader was lost, and is still on the copy that a deputy took over from, is
+    /// not keyed for to the end of its identity.
+    pub absence: Duration,
+    /// With other leaders of the same group: for how long the one that leads may be silent before another opens a term.
+    /// Those with higher ordinals wait longer by half of it each. Such a leader also listens for as long after a start
+    /// before it leads. None for a leader that is alone: it opens a term as soon as it starts.
+    pub silence: Option<Duration>,
+}
+
+impl LeaderTiming {
+    /// The longest life of a challenge.
+    pub const MAX_CHALLENGE: Duration = Duration::from_secs(3600);
+    /// How many times `batching_max` the first join or leave waits at most for the epoch before to arrive.
+    pub const ARRIVING: u32 = 8;
+
+    pub(crate) fn challenge_lifetime(&self) -> Duration {
+        self.challenge.min(Self::MAX_CHALLENGE)
+    }
+}
+
+impl Default for LeaderTiming {
+    fn default() -> Self {
+        Self {
+            validity: Duration::from_secs(600),
+            batching: Duration::from_millis(250),
+            batching_max: Duration::from_secs(4),
+            resend: Duration::from_secs(5),
+            challenge: Duration::from_secs(120),
+            absence: Duration::from_secs(86_400),
+            silence: None,
+        }
+    }
+}
+
+/// What the operator asks of a leader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaderCommand {
+    /// Make a new group key now, as on expiry.
+    Rekey,
+    /// Remove this drone now and keep it out.
+    Evict(Name),
+    /// Remove whoever sits in this slot now. A drone that is in by name is kept out, as with [`Evict`](Self::Evict); one without a name cannot be: whoever holds
+    /// its credential may show it again.
+    EvictSlot(Slot),
+    /// Let this drone join although its identity does not list the group.
+    Allow(Serial),
+    /// Say something to the group, signed.
+    Send {
+        /// The application's channel.
+        channel: Name,
+        /// At most 65,536 bytes.
+        data: Vec<u8>,
+    },
+    /// The slot keys of the period, for a leader that demands a policy.
+    #[cfg(feature = "abke")]
+    SlotKeys(quiver_abke::AuthorityKey),
+    /// Whether this machine's clock is known to be right, because most of those who were asked have the same time. Until it
+    /// is told, a leader takes it that its clock may be wrong.
+    ClockConfirmed(bool),
+    /// Envelopes, which need no membership.
+    #[cfg(feature = "abe")]
+    Envelope(EnvelopeCommand),
+}
+
+/// What a leader reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaderEvent {
+    /// The KGC issued the leader's key.
+    Enrolled {
+        /// The leader's name.
+        name: Name,
+    },
+    /// A new epoch began.
+    EpochActivated {
+        /// Which.
+        epoch: Epoch,
+        /// How it came about.
+        kind: Kind,
+        /// Members now.
+        members: usize,
+        /// Members added.
+        added: usize,
+        /// Members removed.
+        removed: usize,
+    },
+    /// Every member has acknowledged this epoch.
+    Delivered {
+        /// Which.
+        epoch: Epoch,
+        /// How many there are.
+        members: usize,
+    },
+    /// A drone joined.
+    Joined {
+        /// Who.
+        name: Name,
+        /// Its slot.
+        slot: Slot,
+    },
+    /// Somebody without a name joined: he showed that he satisfies the policy.
+    Admitted {
+        /// As whom.
+        pseudonym: Pseudonym,
+        /// The slot.
+        slot: Slot,
+        /// When this membership ends.
+        until: UnixTime,
+    },
+    /// Somebody without a name is out, because he left, was put out, or his time was over.
+    Parted {
+        /// As whom he was in.
+        pseudonym: Pseudonym,
+        /// The former slot.
+        slot: Slot,
+    },
+    /// Somebody did not show what is demanded. Nobody else is told why.
+    #[cfg(feature = "abke")]
+    Denied {
+        /// On which connection.
+        peer: Peer,
+        /// Why.
+        why: quiver_admission::AdmissionError,
+    },
+    /// A member left or was removed.
+    Removed {
+        /// Who.
+        name: Name,
+        /// Its former slot.
+        slot: Slot,
+        /// Whether it was put out rather than left.
+        evicted: bool,
+    },
+    /// This drone, which had lost its slot because it was away, was evicted.
+    Barred(Name),
+    /// The name is not a member's, nor of one that is away.
+    NoSuchMember(Name),
+    /// Nobody sits in this slot.
+    NobodyInSlot(Slot),
+    /// Only the leader in office makes epochs: this one does not lead, or not yet. Nothing was done.
+    NotLeading,
+    /// A request was refused.
+    Refused {
+        /// Who asked.
+        peer: Peer,
+        /// Why.
+        reason: Reason,
+    },
+    /// The KGC refuses to enrol this leader.
+    EnrolmentRefused(Reason),
+    /// KGCs of a quorum do not do their part; enrolment goes on.
+    EnrolmentTrouble(EnrolmentTrouble),
+    /// A message to the group.
+    Message {
+        /// The application's channel.
+        channel: Name,
+        /// The plaintext.
+        data: Zeroizing<Vec<u8>>,
+        /// Who sent it.
+        source: Source,
+    },
+    /// Something about envelopes.
+    #[cfg(feature = "abe")]
+    Envelope(EnvelopeEvent),
+    /// A message could not be sent.
+    SendFailed(&'static str),
+    /// A second key of one identity signed validly, and was refused. The key first seen stays in force.
+    SecondKey {
+        /// The identity's name.
+        name: Name,
+        /// The second key.
+        handle: Handle,
+        /// Whether that is evidence against the KGC, which was kept: where a quorum issues, a drone can make itself several keys.
+        evident: bool,
+    },
+    /// A new epoch could not be made; the old one stays in force.
+    RekeyFailed(Error),
+    /// A newer revocation list is in force.
+    RevocationList {
+        /// Its number.
+        number: u64,
+    },
+    /// Another leader opened a higher term: this one no longer leads.
+    SteppedDown {
+        /// The term seen.
+        term: u64,
+    },
+    /// This leader, which does not lead, holds another's group on its disk, as of this epoch.
+    StandingBy {
+        /// Who leads.
+        leader: Name,
+        /// The epoch whose roster is held.
+        epoch: Epoch,
+        /// How many members it has.
+        members: usize,
+    },
+    /// The leader has been silent for too long: this one opens a term.
+    TookOver {
+        /// The newest epoch known before, if any.
+        from: Option<Epoch>,
+    },
+    /// A deputy confirmed that it has these evictions on its disk: they outlive this leader.
+    Replicated {
+        /// The epoch from which on they are out.
+        epoch: Epoch,
+        /// Who was evicted.
+        names: Vec<Name>,
+        /// The deputy.
+        deputy: Option<Name>,
+    },
+    /// A leader signed two different headers for one epoch. It is refused for good.
+    Equivocation {
+        /// Who.
+        leader: Name,
+        /// For which epoch.
+        epoch: Epoch,
+    },
+    /// A valid header of this leader's own, of an epoch that it does not remember: somebody leads with a copy of its state, or
+    /// that state is older than its group. It opens the next term.
+    OwnHeader {
+        /// The epoch.
+        epoch: Epoch,
+    },
+    /// A peer did something wrong.
+    Blamed {
+        /// Who.
+        peer: Peer,
+        /// What.
+        offence: Offence,
+    },
+}
+
+/// One change of what a leader must not forget. On start it is rebuilt from all records in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderRecord(pub(crate) Snapshot);
+
+impl LeaderRecord {
+    /// A stored record.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(Snapshot::new(bytes))
+    }
+
+    /// The bytes to store: they may hold secret keys.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}

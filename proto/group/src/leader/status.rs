@@ -1,0 +1,221 @@
+//! How a leader is doing.
+
+use alloc::collections::BinaryHeap;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use quiver_ainq::{Epoch, Name, Slot, Suite, UnixTime};
+
+use super::Leader;
+use super::epochs::Lead;
+use quiver_machine::Peer;
+
+/// How a leader is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderStatus {
+    /// Its name, once enrolled.
+    pub name: Option<Name>,
+    /// The group it leads.
+    pub group: Name,
+    /// The epoch in force; none before a term is open or after stepping down.
+    pub epoch: Option<Epoch>,
+    /// D of that epoch.
+    pub digest: Option<[u8; 32]>,
+    /// When that epoch was made.
+    pub issued_at: Option<UnixTime>,
+    /// Members on the roster.
+    pub members: usize,
+    /// Of them, those without a name.
+    pub anonymous: usize,
+    /// Of the members, the ones that have a key in this term: only they can acknowledge. The others are away since before it.
+    pub keyed: usize,
+    /// Members whose connection is known.
+    pub connected: usize,
+    /// Members that acknowledged the epoch.
+    pub acknowledged: usize,
+    /// Drones that wait to be let in.
+    pub pending_joins: usize,
+    /// Until when the key is valid.
+    pub valid_until: Option<UnixTime>,
+    /// The newest revocation list held, 0 for none.
+    pub revocation_number: u64,
+    /// When that list is stale; none without a list.
+    pub revocations_next_update: Option<UnixTime>,
+    /// Whether it leads.
+    pub stance: Stance,
+    /// How many deputies stand by for it.
+    pub deputies: usize,
+}
+
+/// A member that has not acknowledged the epoch in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Laggard {
+    /// Its slot.
+    pub slot: Slot,
+    /// Its name; none if it joined without.
+    pub name: Option<Name>,
+    /// Whether its connection is known.
+    pub connected: bool,
+    /// The counter of the newest epoch of this term that it acknowledged; none for no epoch of this term.
+    pub acknowledged: Option<u64>,
+    /// When it was last heard, by the leader's clock; none since the leader started.
+    pub last_heard: Option<UnixTime>,
+}
+
+/// What a leader does at present.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stance {
+    /// It has no key yet.
+    Enrolling,
+    /// Its term is in force.
+    Leading,
+    /// Another leads, or nobody yet; it takes over if it hears nothing.
+    StandingBy {
+        /// Whose answers it hears.
+        leader: Option<Name>,
+        /// The epoch whose roster it holds.
+        held: Option<Epoch>,
+    },
+    /// It does not lead: it contradicted itself, or another's term is higher and it was told of no other leaders. Then it
+    /// leads again when that term's keys have run out.
+    Retired,
+}
+
+impl<S: Suite> Leader<S> {
+    /// How it is doing.
+    pub fn status(&self) -> LeaderStatus {
+        let epoch = self.epoch();
+        LeaderStatus {
+            name: self.memory.keypair.as_ref().map(|keypair| keypair.public().identity.name.clone()),
+            group: self.config.group.clone(),
+            epoch,
+            digest: self.lead.as_ref().map(|lead| *lead.leadership.digest()),
+            issued_at: self.lead.as_ref().map(|lead| lead.now.header.core.issued_at),
+            members: self.roster().len(),
+            anonymous: self.roster().anonymous_members().count(),
+            keyed: self.lead.as_ref().map_or(0, Lead::keyed),
+            connected: self.links.connected(),
+            acknowledged: self.links.acknowledged(),
+            pending_joins: self.waiting.len() + self.backlog.joins(),
+            valid_until: self.lead.as_ref().map(|lead| lead.now.header.core.valid_until),
+            revocation_number: self.memory.revocations.number(),
+            revocations_next_update: self.memory.revocations.next_update(),
+            stance: self.stance(),
+            deputies: self.deputies.len(),
+        }
+    }
+
+    fn stance(&self) -> Stance {
+        if self.lead.is_some() {
+            Stance::Leading
+        } else if self.memory.keypair.is_none() {
+            Stance::Enrolling
+        } else if self.stands_by() {
+            let leader = self.standby.leader().map(|leader| leader.identity.name.clone());
+            Stance::StandingBy { leader, held: self.memory.held.map(|(epoch, _)| epoch) }
+        } else {
+            Stance::Retired
+        }
+    }
+
+    /// Who is on the roster by name.
+    pub fn members(&self) -> impl Iterator<Item = (Slot, &Name)> {
+        self.roster().iter().map(|(slot, public)| (slot, &public.identity.name))
+    }
+
+    /// Who is behind this connection: a member that was heard over it, or a deputy. One of them, if it carries several.
+    pub fn drone_behind(&self, peer: Peer) -> Option<&Name> {
+        let member = self.links.slots_of(peer).find_map(|slot| self.roster().get(slot));
+        let hinted = || {
+            let mut serials = self.hints.behind(peer);
+            serials.find_map(|serial| self.roster().get(self.roster().find(&serial)?))
+        };
+        let drone = member.or_else(hinted).or_else(|| self.deputies.behind(peer));
+        drone.map(|public| &public.identity.name)
+    }
+
+    /// So many of the members that have not acknowledged the epoch in force, the worst first: those that are connected
+    /// before those that are away, who is further behind before who is less, who was silent for longer before who was not.
+    /// Costs as much time as the roster is long, and as much memory as it returns.
+    pub fn laggards(&self, worst: usize) -> Vec<Laggard> {
+        let Some(epoch) = self.epoch() else { return Vec::new() };
+        let mut found = BinaryHeap::new();
+        let nameless = self.roster().anonymous_members().map(|(slot, _)| slot);
+        for slot in self.roster().iter().map(|(slot, _)| slot).chain(nameless) {
+            let Some(arrears) = self.links.arrears(slot, epoch.counter) else { continue };
+            found.push((Reverse(arrears.connected), arrears.acknowledged, arrears.heard, slot));
+            if found.len() > worst {
+                found.pop();
+            }
+        }
+        let laggard = |(Reverse(connected), acknowledged, last_heard, slot)| {
+            let name = self.roster().get(slot).map(|public| public.identity.name.clone());
+            Laggard { slot, name, connected, acknowledged, last_heard }
+        };
+        found.into_sorted_vec().into_iter().map(laggard).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::StrategyKind;
+
+    use super::super::crowd::Crowd;
+    use super::*;
+
+    #[test]
+    fn worst_laggards_come_first_and_no_more_than_asked_for() {
+        let mut crowd = Crowd::new(StrategyKind::Flat, 0..1000);
+        let counter = crowd.leader.epoch().unwrap().counter;
+        let links = &mut crowd.leader.links;
+        for slot in 0..1000 {
+            links.connect(slot, Peer(slot.into()));
+            links.acknowledge(slot, counter);
+        }
+        crowd.command(super::super::LeaderCommand::Rekey);
+        let links = &mut crowd.leader.links;
+        for slot in (0..1000).filter(|slot| ![7, 8, 9, 10].contains(slot)) {
+            links.acknowledge(slot, counter + 1);
+        }
+        // 7 is away, 8 was heard of late, 9 not at all, 10 has nothing of this term.
+        links.disconnect(Peer(7));
+        links.heard(8, 1_000_100);
+        links.remove(10);
+        links.connect(10, Peer(10));
+        let laggards = crowd.leader.laggards(20);
+        let told: Vec<_> = laggards
+            .iter()
+            .map(|late| (late.slot, late.connected, late.acknowledged, late.last_heard))
+            .collect();
+        let before = Some(counter);
+        let expected = [
+            (10, true, None, None),
+            (9, true, before, None),
+            (8, true, before, Some(1_000_100)),
+            (7, false, before, None),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(laggards.first().unwrap().name.as_ref().unwrap().as_str(), "drone-10");
+        assert_eq!(crowd.leader.laggards(2), laggards[..2]);
+        assert_eq!(crowd.leader.laggards(0), []);
+        assert_eq!(crowd.leader.status().acknowledged, 996);
+    }
+
+    #[test]
+    fn member_is_behind_the_connection_that_it_was_heard_over() {
+        let mut crowd = Crowd::new(StrategyKind::Flat, 0..3);
+        crowd.leader.links.connect(1, Peer(7));
+        let serial = crowd.leader.roster().get(2).unwrap().identity.serial;
+        crowd.leader.hints.insert(serial, Peer(8));
+        let behind = |peer| crowd.leader.drone_behind(Peer(peer)).map(Name::as_str);
+        assert_eq!([behind(7), behind(8), behind(9)], [Some("drone-1"), Some("drone-2"), None]);
+    }
+
+    #[test]
+    fn member_that_never_had_a_link_is_a_laggard() {
+        let crowd = Crowd::new(StrategyKind::Flat, [3]);
+        let laggards = crowd.leader.laggards(5);
+        assert_eq!(laggards.len(), 1);
+        assert!(laggards.iter().all(|late| !late.connected && late.acknowledged.is_none()));
+    }
+}

@@ -1,0 +1,533 @@
+//! Group messages: one member speaks, the others know at least that a member spoke.
+//!
+//! The AEAD says "somebody who holds this epoch's key sent this", and every member holds it. A sender that wants to be
+//! known signs; a receiver tells the application which of the two it has ([`Source`]).
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{
+    Deployment, DroneKeypair, DronePublicKey, Epoch, Error, Handle, Header, LEADER_SLOT, Label, MAX_SLOTS,
+    Name, Receiver, Role, Roster, Sender, Slot, StrategyKind, Suite, TrafficKey, traffic::SALT_LEN,
+};
+use quiver_crypto::{Hasher, canonical::Writer};
+use quiver_message::{GroupMessage, MAX_PAYLOAD_LEN};
+use rand_core::CryptoRngCore;
+use zeroize::Zeroizing;
+
+use crate::refused::Refused;
+use quiver_machine::Revocations;
+use quiver_machine::{Now, Offence};
+
+/// What was said, and by whom.
+pub(crate) type Heard = (Zeroizing<Vec<u8>>, Source);
+
+/// Who sent a group message, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A member of the group; the slot is its own claim.
+    Unauthenticated {
+        /// The slot claimed.
+        slot: Slot,
+    },
+    /// This drone: it signed.
+    Signed {
+        /// Its name.
+        name: Name,
+        /// Its role.
+        role: Role,
+    },
+}
+
+/// What it takes to speak and to listen in one epoch.
+#[derive(Debug)]
+pub(crate) struct Voice {
+    epoch: Epoch,
+    digest: [u8; 32],
+    valid_until: u64,
+    seat: Seat,
+    salt: [u8; SALT_LEN],
+    traffic: TrafficKey,
+    /// From the first message on: most epochs of most drones pass in silence.
+    sender: Option<Sender>,
+    receiver: Receiver,
+    /// In a box, because it goes soon.
+    former: Option<Box<Former>>,
+}
+
+/// The epoch before, for messages that were under way when the key changed.
+#[derive(Debug)]
+struct Former {
+    epoch: Epoch,
+    digest: [u8; 32],
+    receiver: Receiver,
+    until: Duration,
+}
+
+/// Where and as whom a [`Voice`] speaks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seat {
+    pub(crate) slot: Slot,
+    pub(crate) boot_no: u32,
+}
+
+/// One epoch, as a [`Voice`] needs to know it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EpochFacts {
+    pub(crate) epoch: Epoch,
+    pub(crate) digest: [u8; 32],
+    pub(crate) valid_until: u64,
+    /// The leader of the term.
+    pub(crate) leader: Handle,
+    /// Nobody sits here and above.
+    pub(crate) slots: Slot,
+    /// How many senders of each kind there are windows of.
+    pub(crate) senders: u32,
+}
+
+impl EpochFacts {
+    /// As the header says. A key tree has a place for every slot; how many there are without one, the header does not say.
+    pub(crate) fn new<S: Suite>(header: &Header<S>, digest: [u8; 32], leader: Handle, senders: u32) -> Self {
+        let core = &header.core;
+        let slots = match core.strategy {
+            StrategyKind::Flat => MAX_SLOTS,
+            StrategyKind::Tree => MAX_SLOTS.min(1_u32.checked_shl(core.height.into()).unwrap_or(MAX_SLOTS)),
+        };
+        let (epoch, valid_until) = (core.epoch, core.valid_until);
+        Self { epoch, digest, valid_until, leader, slots, senders }
+    }
+}
+
+/// Who may have said something, as far as a listener knows.
+pub(crate) struct Audience<'a, S: Suite> {
+    pub(crate) deployment: &'a Deployment<S>,
+    pub(crate) revocations: &'a Revocations<S>,
+    pub(crate) refused: &'a Refused,
+    /// The key that is most likely to have signed, decoded.
+    pub(crate) expected: Option<&'a DronePublicKey<S>>,
+    /// Who sits where, for who keeps the roster: all of it.
+    pub(crate) roster: Option<&'a Roster<S>>,
+}
+
+impl Voice {
+    /// Sending switches at once. The salt is fresh for every start and epoch, so no nonce repeats even if the boot number
+    /// was rolled back.
+    pub(crate) fn new(
+        traffic: TrafficKey,
+        facts: EpochFacts,
+        seat: Seat,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Self {
+        let mut salt = [0; SALT_LEN];
+        rng.fill_bytes(&mut salt);
+        let EpochFacts { epoch, digest, valid_until, leader, slots, senders } = facts;
+        let receiver = Receiver::new(traffic.clone(), digest, leader).with_slots(slots).with_senders(senders);
+        Self { epoch, digest, valid_until, seat, salt, traffic, sender: None, receiver, former: None }
+    }
+
+    /// There is one per voice, and the salt is the voice's: no nonce repeats.
+    fn sender(&mut self) -> &mut Sender {
+        let Self { digest, seat, salt, traffic, sender, .. } = self;
+        sender.get_or_insert_with(|| Sender::new(traffic, *digest, seat.slot, seat.boot_no, *salt))
+    }
+
+    /// Goes on listening to the epoch before for a while. Only if the term is the same and nobody was removed: else
+    /// somebody who is out could still speak as anyone.
+    pub(crate) fn overlap(mut self, former: Option<Self>, until: Duration) -> Self {
+        self.former = former.filter(|former| former.epoch.term == self.epoch.term).map(|former| {
+            let Self { epoch, digest, receiver, .. } = former;
+            Box::new(Former { epoch, digest, receiver, until })
+        });
+        self
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        self.former.as_ref().map(|former| former.until)
+    }
+
+    /// Erases what is no longer needed.
+    pub(crate) fn tick(&mut self, now: Now) {
+        self.former.take_if(|former| former.until <= now.monotonic);
+    }
+
+    /// Seals a message to the group, signed with the key that is given.
+    pub(crate) fn speak<S: Suite>(
+        &mut self,
+        now: Now,
+        (group, channel): (&Name, Name),
+        data: &[u8],
+        signing: Option<(&Deployment<S>, &DroneKeypair<S>)>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<GroupMessage, &'static str> {
+        if data.len() > MAX_PAYLOAD_LEN {
+            return Err("the message is longer than 65,536 bytes");
+        }
+        if now.unix >= self.valid_until {
+            return Err("the group key has expired and no newer one has come");
+        }
+        // The seal names the signer, so that the signature cannot be cut off.
+        let signer = signing.map(|(_, keypair)| keypair.public().handle());
+        let frame = self
+            .sender()
+            .seal(&channel, signer.as_ref(), data)
+            .map_err(|_| "this epoch's message counter is used up")?;
+        let mut message =
+            GroupMessage { group: group.clone(), epoch: self.epoch, channel, frame, source: None };
+        if let Some((deployment, keypair)) = signing {
+            let statement = statement(&message, &self.digest);
+            let signature = keypair.sign(deployment, Label::Command, &statement, rng).encode();
+            message.source = Some(quiver_message::Source { drone: keypair.public().encode(), signature });
+        }
+        Ok(message)
+    }
+
+    /// Opens a message, or says what is wrong with it; `None` for another epoch's.
+    ///
+    /// In the order of what it costs: the seal first, which a stranger cannot make, then the signature, and the window last,
+    /// so that nobody moves a signer's window in its name.
+    pub(crate) fn hear<S: Suite>(
+        &mut self,
+        audience: &Audience<'_, S>,
+        now: Now,
+        message: &GroupMessage,
+    ) -> Result<Option<Heard>, Offence> {
+        let (receiver, digest) = match &mut self.former {
+            _ if message.epoch == self.epoch => (&mut self.receiver, self.digest),
+            Some(former) if message.epoch == former.epoch && now.monotonic < former.until => {
+                (&mut former.receiver, former.digest)
+            }
+            _ => return Ok(None),
+        };
+        if now.unix >= self.valid_until {
+            return Err(Error::Expired.into());
+        }
+        let (frame, source) = (&message.frame, message.source.as_ref());
+        audience.may_sit(frame.slot, source.is_some())?;
+        let signer = source.map(quiver_message::Source::handle::<S>);
+        let opened = receiver.open(frame, &message.channel, signer.as_ref())?;
+        let source = match source {
+            None => Source::Unauthenticated { slot: frame.slot },
+            Some(source) => {
+                let (drone, signature) = source.decode(audience.expected)?;
+                audience.may_sign(now, frame.slot, &drone)?;
+                let statement = statement(message, &digest);
+                signature.verify(audience.deployment, &drone, Label::Command, &statement)?;
+                Source::Signed { name: drone.identity.name, role: drone.identity.role }
+            }
+        };
+        Ok(Some((receiver.accept(opened)?, source)))
+    }
+}
+
+impl<S: Suite> Audience<'_, S> {
+    /// Whether the roster, if there is one, has somebody in this slot. The leader's, which is nobody's, is taken only with its
+    /// signature.
+    fn may_sit(&self, slot: Slot, signed: bool) -> Result<(), Error> {
+        let Some(roster) = self.roster.filter(|_| slot != LEADER_SLOT || !signed) else { return Ok(()) };
+        let taken = roster.get(slot).is_some() || roster.anonymous(slot).is_some();
+        if taken { Ok(()) } else { Err(Error::WrongSlot) }
+    }
+
+    /// Whether this drone may say something from this slot, if its signature holds.
+    ///
+    /// Who keeps no roster takes the word of anybody whose message a member sealed: any drone of the deployment that is
+    /// neither revoked nor expired, but no leader other than the term's.
+    fn may_sign(&self, now: Now, slot: Slot, drone: &DronePublicKey<S>) -> Result<(), Offence> {
+        if self.revocations.names(drone) {
+            return Err(Error::Revoked.into());
+        }
+        if self.refused.names(drone) {
+            return Err(Offence::RefusedLeader);
+        }
+        if now.unix >= drone.identity.not_after {
+            return Err(Error::Expired.into());
+        }
+        if slot == LEADER_SLOT {
+            // The receiver has seen to it that this is the term's leader.
+            return Ok(());
+        }
+        if drone.identity.role != Role::Edge {
+            return Err(Error::NotAuthorised.into());
+        }
+        let holder = self.roster.map(|roster| roster.get(slot).map(|holder| holder.identity.serial));
+        if holder.is_some_and(|serial| serial != Some(drone.identity.serial)) {
+            return Err(Error::WrongSlot.into());
+        }
+        Ok(())
+    }
+}
+
+/// What a speaker signs: group, D, its place, the message's number, nonce and the ciphertext's hash.
+fn statement(message: &GroupMessage, digest: &[u8; 32]) -> Vec<u8> {
+    let frame = &message.frame;
+    let hash = Hasher::new("quiver/1 group message").lp(&frame.ciphertext).finish();
+    let mut writer = Writer::new();
+    writer.lp(message.group.as_bytes()).fixed(digest).u32(frame.slot).u32(frame.boot_no).fixed(&frame.salt);
+    writer.u64(frame.counter).fixed(&frame.hedge).lp(message.channel.as_bytes()).fixed(&hash);
+    writer.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeMap;
+
+    use quiver_ainq::instrumented::{Counting, decodings, multiplications, reset};
+    use quiver_ainq::traffic::MAX_SENDERS;
+    use quiver_ainq::{
+        GroupContext, Identity, Leadership, MasterSecret, RevocationList, Ristretto255, SecretValue, Times,
+    };
+    use quiver_message::Message;
+    use rand_chacha::ChaCha20Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+
+    type S = Counting<Ristretto255>;
+
+    const NOW: Now = Now { monotonic: Duration::from_secs(100), unix: 1_000_000 };
+
+    fn name(text: &str) -> Name {
+        Name::new(text).unwrap()
+    }
+
+    /// Everybody's keys, an epoch, and a roster with the member in slot 3.
+    struct Scene {
+        master: MasterSecret<S>,
+        deployment: Deployment<S>,
+        revocations: Revocations<S>,
+        refused: Refused,
+        leader: DroneKeypair<S>,
+        member: DroneKeypair<S>,
+        stranger: DroneKeypair<S>,
+        roster: Roster<S>,
+        traffic: TrafficKey,
+        facts: EpochFacts,
+        rng: ChaCha20Rng,
+    }
+
+    fn issue(
+        master: &MasterSecret<S>,
+        deployment: &Deployment<S>,
+        serial: u8,
+        role: Role,
+        rng: &mut ChaCha20Rng,
+    ) -> DroneKeypair<S> {
+        let named = name(&alloc::format!("drone-{serial}"));
+        let identity =
+            Identity { serial: [serial; 16], name: named, role, groups: alloc::vec![], not_after: 1 << 40 };
+        let secret = SecretValue::generate(rng);
+        let partial = master.issue_partial_key(deployment, &identity, &secret.public(), rng);
+        partial.verify(deployment, &identity, &secret).unwrap()
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let mut rng = ChaCha20Rng::seed_from_u64(1);
+            let master = MasterSecret::<S>::generate(&mut rng);
+            let deployment = Deployment::new(name("test"), master.public());
+            let mut drone = |serial, role| issue(&master, &deployment, serial, role, &mut rng);
+            let leader = drone(9, Role::Leader { group: name("alpha"), ordinal: 0 });
+            let (member, stranger) = (drone(1, Role::Edge), drone(2, Role::Edge));
+            let context = GroupContext {
+                deployment: deployment.clone(),
+                group: name("alpha"),
+                leader: leader.public().clone(),
+            };
+            let times = Times { issued_at: NOW.unix, valid_until: NOW.unix + 600, revocation_number: 0 };
+            let (leadership, output) = Leadership::open_term(
+                context,
+                &leader,
+                Roster::new(),
+                &BTreeMap::new(),
+                Epoch::term_of(1, 0),
+                [0; 32],
+                &times,
+                StrategyKind::Flat,
+                &mut rng,
+            )
+            .unwrap();
+            let mut roster = Roster::new();
+            roster.insert(3, member.public().clone()).unwrap();
+            let traffic = leadership.group_key().traffic(&output.digest);
+            let by = leader.public().handle();
+            let facts = EpochFacts::new(&output.header, output.digest, by, MAX_SENDERS);
+            let (revocations, refused) = (Revocations::new(), Refused::new());
+            Self {
+                master,
+                deployment,
+                revocations,
+                refused,
+                leader,
+                member,
+                stranger,
+                roster,
+                traffic,
+                facts,
+                rng,
+            }
+        }
+
+        fn voice(&mut self, slot: Slot, boot_no: u32) -> Voice {
+            Voice::new(self.traffic.clone(), self.facts, Seat { slot, boot_no }, &mut self.rng)
+        }
+
+        /// What somebody who sits there says for the first time, signed with that key.
+        fn said(
+            &mut self,
+            slot: Slot,
+            boot_no: u32,
+            by: fn(&Self) -> Option<&DroneKeypair<S>>,
+        ) -> GroupMessage {
+            let mut voice = self.voice(slot, boot_no);
+            let mut rng = ChaCha20Rng::seed_from_u64(7);
+            let signing = by(self).map(|keypair| (&self.deployment, keypair));
+            voice.speak(NOW, (&name("alpha"), name("chat")), b"words", signing, &mut rng).unwrap()
+        }
+
+        fn hear(
+            &self,
+            voice: &mut Voice,
+            at_the_leader: bool,
+            message: &GroupMessage,
+        ) -> Result<Source, Offence> {
+            let audience = Audience {
+                deployment: &self.deployment,
+                revocations: &self.revocations,
+                refused: &self.refused,
+                expected: None,
+                roster: Some(&self.roster).filter(|_| at_the_leader),
+            };
+            voice.hear(&audience, NOW, message).map(|heard| heard.unwrap().1)
+        }
+
+        /// As an edge that has heard nothing yet, and as the leader.
+        fn heard(&mut self, message: &GroupMessage) -> [Result<Source, Offence>; 2] {
+            [false, true].map(|at_the_leader| {
+                let mut voice = self.voice(5, 1);
+                self.hear(&mut voice, at_the_leader, message)
+            })
+        }
+    }
+
+    #[test]
+    fn a_strangers_forged_message_costs_no_curve_operation() {
+        let mut scene = Scene::new();
+        let mut voice = scene.voice(5, 1);
+        let genuine = scene.said(3, 1, |scene| Some(&scene.member));
+        // Epoch and public keys are public; the group key is not.
+        let mut forged = genuine.clone();
+        forged.frame.ciphertext = alloc::vec![7; 40];
+        let cut_off = GroupMessage { source: None, ..genuine.clone() };
+        let mut other_signer = genuine.clone();
+        other_signer.source.as_mut().unwrap().drone = scene.stranger.public().encode();
+        for message in [forged, cut_off, other_signer] {
+            let bytes = Message::<S>::GroupMessage(message).encode(&scene.deployment);
+            reset();
+            let Ok(Message::GroupMessage(message)) = Message::decode(&scene.deployment, &bytes) else {
+                panic!()
+            };
+            let heard = scene.hear(&mut voice, false, &message);
+            assert_eq!(heard, Err(Offence::Protocol(Error::SealBroken)));
+            assert_eq!((multiplications(), decodings()), (0, 0));
+        }
+        assert!(scene.hear(&mut voice, false, &genuine).is_ok());
+        assert!(multiplications() > 0 && decodings() > 0, "the genuine one is verified");
+        reset();
+        assert_eq!(scene.hear(&mut voice, false, &genuine), Err(Offence::Protocol(Error::Replay)));
+        assert_eq!((multiplications(), decodings()), (0, 0), "and played again, it is not");
+    }
+
+    #[test]
+    fn a_forged_signature_of_a_member_moves_no_window() {
+        let mut scene = Scene::new();
+        let mut voice = scene.voice(5, 1);
+        // Sealed by a member, in the leader's name and in another's, with the latest start there is.
+        type Signer = fn(&Scene) -> Option<&DroneKeypair<S>>;
+        let signers: [(Slot, Signer); 2] =
+            [(LEADER_SLOT, |scene| Some(&scene.leader)), (3, |scene| Some(&scene.member))];
+        for (slot, by) in signers {
+            let mut forged = scene.said(slot, u32::MAX, by);
+            let other = scene.said(slot, 7, by);
+            forged.source = other.source;
+            assert_eq!(
+                scene.hear(&mut voice, false, &forged),
+                Err(Offence::Protocol(Error::InvalidSignature))
+            );
+            let genuine = scene.said(slot, 1, by);
+            assert!(scene.hear(&mut voice, false, &genuine).is_ok());
+        }
+        let silencer = scene.said(LEADER_SLOT, u32::MAX, |_| None);
+        assert_eq!(scene.hear(&mut voice, false, &silencer), Err(Offence::Protocol(Error::WrongSlot)));
+    }
+
+    #[test]
+    fn who_signs_is_on_the_roster_and_in_its_slot() {
+        let mut scene = Scene::new();
+        let genuine = scene.said(3, 1, |scene| Some(&scene.member));
+        assert!(scene.heard(&genuine).iter().all(Result::is_ok));
+        let wrong_slot = Err(Offence::Protocol(Error::WrongSlot));
+        // Not a member, with a member that relays it; and a member in another's slot. Edges keep no roster.
+        let outsider = scene.said(3, 1, |scene| Some(&scene.stranger));
+        assert!(matches!(&scene.heard(&outsider), [Ok(_), refused] if *refused == wrong_slot));
+        let elsewhere = scene.said(4, 1, |scene| Some(&scene.member));
+        assert!(matches!(&scene.heard(&elsewhere), [Ok(_), refused] if *refused == wrong_slot));
+        let invented = scene.said(4, 1, |_| None);
+        assert!(matches!(&scene.heard(&invented), [Ok(_), refused] if *refused == wrong_slot));
+        // Evicted: off the roster.
+        scene.roster.remove(3);
+        assert_eq!(scene.heard(&genuine)[1], wrong_slot);
+    }
+
+    #[test]
+    fn no_other_leader_speaks_in_a_group_nor_a_drone_that_is_revoked() {
+        let mut scene = Scene::new();
+        let Scene { master, deployment, rng, .. } = &mut scene;
+        let role = Role::Leader { group: name("beta"), ordinal: 0 };
+        scene.stranger = issue(master, deployment, 8, role, rng);
+        let other = scene.said(3, 1, |scene| Some(&scene.stranger));
+        let refused = Err(Offence::Protocol(Error::NotAuthorised));
+        assert_eq!(scene.heard(&other), [refused.clone(), refused]);
+        let member = scene.said(3, 1, |scene| Some(&scene.member));
+        let list = RevocationList {
+            number: 1,
+            issued: NOW.unix,
+            next_update: NOW.unix + 1,
+            revoked: alloc::vec![quiver_ainq::Revoked::unknown([1; 16])],
+        };
+        let list = scene.master.sign_revocations(&scene.deployment, list, &mut scene.rng).unwrap().encode();
+        assert!(scene.revocations.offer(&scene.deployment, &list).unwrap());
+        let revoked = Err(Offence::Protocol(Error::Revoked));
+        assert_eq!(scene.heard(&member), [revoked.clone(), revoked]);
+    }
+
+    #[test]
+    fn what_a_refused_leader_signed_is_not_shown_to_anybody_whatever_key_it_signed_with() {
+        let mut scene = Scene::new();
+        let order = scene.said(LEADER_SLOT, 1, |scene| Some(&scene.leader));
+        assert!(scene.heard(&order).iter().all(Result::is_ok));
+        let serial = scene.leader.public().identity.serial;
+        // Another key of its, in a member's slot.
+        let Scene { master, deployment, rng, .. } = &mut scene;
+        scene.stranger = issue(master, deployment, serial[0], Role::Edge, rng);
+        let aside = scene.said(3, 1, |scene| Some(&scene.stranger));
+        assert!(scene.heard(&aside)[0].is_ok());
+        assert!(scene.refused.insert(serial, Vec::new()));
+        for message in [order, aside] {
+            assert_eq!(scene.heard(&message), [Err(Offence::RefusedLeader), Err(Offence::RefusedLeader)]);
+        }
+        // Nobody else is.
+        let member = scene.said(3, 1, |scene| Some(&scene.member));
+        assert!(scene.heard(&member).iter().all(Result::is_ok));
+    }
+
+    #[test]
+    fn slots_beyond_the_key_tree_are_refused() {
+        let mut scene = Scene::new();
+        scene.facts.slots = 8;
+        let beyond = scene.said(8, 1, |_| None);
+        assert_eq!(scene.heard(&beyond)[0], Err(Offence::Protocol(Error::WrongSlot)));
+        let within = scene.said(7, 1, |_| None);
+        assert!(scene.heard(&within)[0].is_ok());
+    }
+}

@@ -1,0 +1,88 @@
+//! What edges and leaders say under a key: the same bytes on both sides, from one place.
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{DronePublicKey, Element, Epoch, Name, Serial, SpareStatement, Suite};
+#[cfg(feature = "services")]
+use quiver_crypto::Hasher;
+use quiver_crypto::canonical::Writer;
+#[cfg(feature = "services")]
+use quiver_message::StandBy;
+use quiver_message::{COOKIE_LEN, CatchUpNumber, Nonce};
+
+/// Signed `join`: group, leader, drone, n_L, n_e, E_now and the spare statement with its signature.
+pub(crate) fn join<S: Suite>(
+    group: &Name,
+    leader: &DronePublicKey<S>,
+    drone: &DronePublicKey<S>,
+    (challenge, nonce): (&[u8; COOKIE_LEN], &Nonce),
+    ephemeral: &Element<S>,
+    spare: &SpareStatement<S>,
+) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.lp(group.as_bytes()).lp(&leader.encode()).lp(&drone.encode()).fixed(challenge).fixed(nonce);
+    writer
+        .fixed(ephemeral.as_bytes())
+        .u64(spare.q)
+        .fixed(spare.point.as_bytes())
+        .lp(&spare.signature.encode());
+    writer.finish()
+}
+
+/// Signed `leave`: group, drone and D of the epoch held, so that it ends this membership and no later one.
+pub(crate) fn leave<S: Suite>(group: &Name, drone: &DronePublicKey<S>, held: &[u8; 32]) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.lp(group.as_bytes()).lp(&drone.encode()).fixed(held);
+    writer.finish()
+}
+
+/// Signed `evict`: group, epoch from which on they are out, and who, by serial.
+pub(crate) fn evict(group: &Name, epoch: Epoch, serials: &[Serial]) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.lp(group.as_bytes()).u64(epoch.term).u64(epoch.counter);
+    for serial in serials {
+        writer.fixed(serial);
+    }
+    writer.finish()
+}
+
+/// Under A_i in a spare point's acknowledgement.
+pub(crate) fn spare_ack_tag<S: Suite>(auth: &quiver_crypto::Secret<32>, q: u64) -> [u8; 32] {
+    *quiver_crypto::prf(auth, S::ID, "spare ack", &[&q.to_be_bytes()]).expose()
+}
+
+/// Boot number and count of a question, as one number that rises.
+pub(crate) fn count(number: &CatchUpNumber) -> u64 {
+    number.first_chunk().map_or(0, |head| u64::from_be_bytes(*head))
+}
+
+/// Whether the question says that keys of the epoch held are missing.
+pub(crate) fn lacks_keys(number: &CatchUpNumber) -> bool {
+    count(number) & 1 == 1
+}
+
+/// Signed `stand-by`: everything in the question, and the leader asked.
+#[cfg(feature = "services")]
+pub(crate) fn stand_by<S: Suite>(question: &StandBy, leader: &DronePublicKey<S>) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.lp(question.group.as_bytes()).lp(&leader.encode()).lp(&question.deputy);
+    writer.fixed(&question.nonce).fixed(&question.challenge).u64(question.number).u64(question.received);
+    writer.u64(question.held.term).u64(question.held.counter).fixed(&question.digest);
+    writer.finish()
+}
+
+/// Signed `replica`: the deputy and the one question answered, D of the newest epoch, and the chunk's hash.
+#[cfg(feature = "services")]
+pub(crate) fn replica<S: Suite>(
+    (group, nonce, number): (&Name, &Nonce, u64),
+    deputy: &DronePublicKey<S>,
+    leader: &DronePublicKey<S>,
+    digest: &[u8; 32],
+    chunk: &[u8],
+) -> Vec<u8> {
+    let hash = Hasher::new("quiver/1 replica").lp(chunk).finish();
+    let mut writer = Writer::new();
+    writer.lp(group.as_bytes()).lp(&leader.encode()).lp(&deputy.encode());
+    writer.fixed(nonce).u64(number).fixed(digest).fixed(&hash);
+    writer.finish()
+}

@@ -1,0 +1,43 @@
+//! Work that a machine lets its driver do elsewhere.
+
+use alloc::boxed::Box;
+use core::any::Any;
+use core::fmt;
+
+/// A piece of a machine's work that takes long: it has all that it needs, its randomness included, so that what comes of it does not depend on who does it and when.
+pub struct Job(Box<dyn FnOnce() -> Finished + Send + Sync>);
+
+impl Job {
+    /// Work that the driver does where it holds nobody up.
+    pub fn new<T: Send + 'static>(work: impl FnOnce() -> T + Send + Sync + 'static) -> Self {
+        Self(Box::new(move || Finished(Box::new(work()))))
+    }
+
+    /// Does it.
+    #[must_use]
+    pub fn run(self) -> Finished {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Job(..)")
+    }
+}
+
+/// What came of a [`Job`], to be given back to its machine.
+pub struct Finished(Box<dyn Any + Send>);
+
+impl Finished {
+    /// The result, if it is of this type.
+    pub fn open<T: 'static>(self) -> Option<T> {
+        self.0.downcast().ok().map(|done| *done)
+    }
+}
+
+impl fmt::Debug for Finished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Finished(..)")
+    }
+}

@@ -1,0 +1,136 @@
+//! The newest revocation list, which every role carries and passes on.
+
+use alloc::boxed::Box;
+use core::time::Duration;
+
+use quiver_ainq::{
+    Deployment, DronePublicKey, Error, RevocationList, SignedRevocationList, Suite, UnixTime,
+    VerifiedRevocationList,
+};
+use quiver_message::{Message, RevocationQuery};
+
+use crate::Rate;
+
+/// What is held before any list was seen.
+static NONE: RevocationList = RevocationList::empty();
+
+/// How often a peer is sent the list: it is up to 1 MiB for a question of a few bytes.
+pub const REVOCATION_LIST_RATE: Rate = Rate { burst: 4, refill: Duration::from_secs(15) };
+
+/// The newest verified list seen, if any. Its number never goes back.
+#[derive(Debug)]
+pub struct Revocations<S: Suite> {
+    /// In a box, because most of the time there is none.
+    newest: Option<Box<VerifiedRevocationList<S>>>,
+    /// The most bytes of a list that are asked for; 0 where lists are taken whole or not at all.
+    max_len: u32,
+    /// Whether nobody is to join under a list that is past its next update.
+    pub refuse_stale: bool,
+}
+
+impl<S: Suite> Default for Revocations<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: Suite> Revocations<S> {
+    /// Without a list.
+    pub fn new() -> Self {
+        Self { newest: None, max_len: 0, refuse_stale: false }
+    }
+
+    /// Asks for lists of so many bytes at most, without their edges if need be, and takes such.
+    pub fn limit(&mut self, max_len: u32) {
+        self.max_len = max_len;
+    }
+
+    /// The number of the list held, 0 for none.
+    pub fn number(&self) -> u64 {
+        self.list().number
+    }
+
+    /// The list held; an empty one if none.
+    pub fn list(&self) -> &RevocationList {
+        self.newest.as_deref().map_or(&NONE, |list| list)
+    }
+
+    /// The list held with its signature.
+    pub fn newest(&self) -> Option<&VerifiedRevocationList<S>> {
+        self.newest.as_deref()
+    }
+
+    /// The signed bytes to pass on.
+    pub fn signed_bytes(&self) -> Option<&[u8]> {
+        self.newest.as_deref().map(VerifiedRevocationList::bytes)
+    }
+
+    /// The signed bytes of the list without its edges.
+    pub fn leaders_only(&self) -> Option<&[u8]> {
+        self.newest.as_deref().map(VerifiedRevocationList::leaders_only)
+    }
+
+    /// What to ask for.
+    pub fn query(&self) -> RevocationQuery {
+        RevocationQuery { number: self.number(), max_len: self.max_len }
+    }
+
+    /// What to answer to somebody who holds the list of this number: ours, if it is newer, in the longest form that the asker
+    /// takes.
+    pub fn answer(&self, query: &RevocationQuery) -> Option<Message<S>> {
+        let newer = self.newest.as_ref().filter(|list| list.number > query.number)?;
+        let takes = |list: &&[u8]| u32::try_from(list.len()).is_ok_and(|len| len <= query.max_len);
+        let list = if query.max_len == 0 {
+            Some(newer.bytes()).filter(|_| newer.is_whole())
+        } else {
+            Some(newer.bytes()).filter(takes).or_else(|| Some(newer.leaders_only()).filter(takes))
+        };
+        Some(Message::RevocationList(quiver_message::RevocationList { list: list?.to_vec() }))
+    }
+
+    /// When the list held is stale; none without a list.
+    pub fn next_update(&self) -> Option<UnixTime> {
+        let list = self.list();
+        (list.number > 0).then_some(list.next_update)
+    }
+
+    /// Whether a join must wait for a newer list.
+    pub fn forbids_joins(&self, now: UnixTime) -> bool {
+        self.refuse_stale && self.list().is_stale(now)
+    }
+
+    /// Whether the list names this key's drone.
+    pub fn names(&self, public: &DronePublicKey<S>) -> bool {
+        self.list().names(public)
+    }
+
+    /// Takes a list from anywhere: kept if it is newer and verifies. Returns whether it was. One without its edges is kept
+    /// where such are asked for; elsewhere it would take the place of what says more.
+    ///
+    /// # Errors
+    /// If the bytes are no list, or no signature of this deployment.
+    pub fn offer(&mut self, deployment: &Deployment<S>, bytes: &[u8]) -> Result<bool, Error> {
+        self.take(deployment, bytes, self.max_len > 0)
+    }
+
+    /// Takes back what was stored, in either form.
+    ///
+    /// # Errors
+    /// As [`offer`](Self::offer).
+    pub fn restore(&mut self, deployment: &Deployment<S>, bytes: &[u8]) -> Result<(), Error> {
+        self.take(deployment, bytes, true).map(drop)
+    }
+
+    fn take(&mut self, deployment: &Deployment<S>, bytes: &[u8], short: bool) -> Result<bool, Error> {
+        // Anybody can send the same list, or an older one, again and again: those cost no curve arithmetic.
+        if RevocationList::claimed_number(bytes)? <= self.number() {
+            return Ok(false);
+        }
+        let list = SignedRevocationList::<S>::decode(bytes)?;
+        if !(short || list.is_whole()) {
+            return Ok(false);
+        }
+        self.newest = Some(Box::new(list.verify(deployment)?));
+        Ok(true)
+    }
+}

@@ -1,0 +1,264 @@
+//! Key generation and refresh.
+//!
+//! ```text
+//! gathering    each member → all     attempt and nonce; once all have the same purpose, the nonces name the session
+//! committing   each member → all     commitments to its polynomials, with proofs
+//! echoing      each member → all     what it has got of all
+//! sharing      each member → each    the other's shares of its polynomials
+//! confirming   each member → all     a hash of the new public shares: its own new share is durable
+//! ```
+//!
+//! New shares are in force, and old ones erased, at a member that has heard from all n that theirs are durable, from each
+//! itself. Nobody's word but that of all can make it erase shares, and no word at all can make it drop new ones that it has
+//! confirmed; so whoever lies can delay a refresh, but leaves every honest member with shares that go with those of all
+//! other honest members.
+//!
+//! Whatever a message depends on is durable before the message leaves, and what a member draws in a session comes from one
+//! stored seed: after a crash it says the same again. A member that leaves a session by itself takes a fresh nonce for the
+//! next, and takes no nonce again of one that left it: no session has the name of an earlier one.
+
+mod leaving;
+mod rounds;
+mod state;
+mod store;
+
+use alloc::vec::Vec;
+
+use quiver_ainq::KgcId;
+use quiver_message::quorum::{Ceremony, CeremonyKind, QuorumMessage};
+use quiver_quorum::QuorumSuite;
+use rand_core::CryptoRngCore;
+
+pub(super) use self::state::{Candidate, Ceremonies};
+use self::state::{Part, Session};
+use super::{AbortCause, Charter, QuorumEvent, QuorumNode, QuorumRecord};
+use crate::rounds::Round;
+use quiver_machine::{Now, Offence};
+
+impl<S: QuorumSuite> QuorumNode<S> {
+    /// Takes part in a ceremony from now on, with a fresh nonce.
+    pub(super) fn take_part(&mut self, now: Now, kind: CeremonyKind, rng: &mut dyn CryptoRngCore) {
+        let keys = self.keys.as_ref().map(|keys| keys.digest());
+        match kind {
+            CeremonyKind::Generation if keys.is_some() => {
+                return self.refuse("this member has shares in force");
+            }
+            CeremonyKind::Refresh if keys.is_none() => return self.refuse("there are no shares to refresh"),
+            _ => {}
+        }
+        if self.recovery.is_some() {
+            return self.refuse("the shares are being asked for");
+        }
+        if self.ceremonies.part.is_some() {
+            return self.refuse("a ceremony is under way");
+        }
+        if self.ceremonies.waits() {
+            return self.refuse("new shares wait for confirmation");
+        }
+        let ceremonies = &mut self.ceremonies;
+        // The clock beside the counter: a member that has lost its state is not taken for a late message of its own.
+        ceremonies.last_attempt = ceremonies.last_attempt.saturating_add(1).max(now.unix);
+        let mut nonce = [0; 32];
+        rng.fill_bytes(&mut nonce);
+        ceremonies.part = Some(Part { kind, attempt: ceremonies.last_attempt, nonce, keys });
+        ceremonies.pace.restart(now.monotonic, rng);
+        self.persist_ceremonies();
+        self.say_to_all(false);
+        self.begin_if_all_are_there(now, rng);
+    }
+
+    /// Takes what a member says about a ceremony.
+    pub(super) fn hear_ceremony(
+        &mut self,
+        now: Now,
+        from: KgcId,
+        message: Ceremony,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let asks = message.asks;
+        let Ceremony { kind, attempt, nonce, keys, rounds, .. } = message;
+        let part = Part { kind, attempt, nonce, keys };
+        let session = rounds.as_ref().map(|rounds| rounds.session);
+        let ceremonies = &mut self.ceremonies;
+        if let Some(candidate) = &mut ceremonies.candidate
+            && session == Some(candidate.session)
+        {
+            let confirmation = rounds.and_then(|rounds| rounds.confirmation);
+            return self.hear_confirmation(now, from, confirmation, asks);
+        }
+        if ceremonies.settled.as_ref().is_some_and(|settled| session == Some(settled.session)) {
+            if asks {
+                self.say_settled(from);
+            }
+            return;
+        }
+        if let Some(rounds) = rounds {
+            if ceremonies.session.as_ref().is_some_and(|own| own.id == rounds.session) {
+                return self.hear_rounds(now, from, rounds, asks, rng);
+            }
+            if asks && ceremonies.part.is_none() {
+                // It waits for something that will never come.
+                return self.say_gone(from, rounds.session);
+            }
+        }
+        self.hear_part(now, from, part, asks, rng);
+    }
+
+    /// What a member brings to a ceremony that this one is not in, or not yet.
+    fn hear_part(&mut self, now: Now, from: KgcId, part: Part, asks: bool, rng: &mut dyn CryptoRngCore) {
+        let ceremonies = &mut self.ceremonies;
+        let over = ceremonies.over.get(&from).is_some_and(|over| part.attempt <= *over);
+        let known = ceremonies.others.get(&from);
+        let older = known.is_some_and(|known| part.attempt < known.attempt);
+        if over || older {
+            return;
+        }
+        if known.is_some_and(|known| known.attempt == part.attempt && *known != part) {
+            return self.blame(from, Offence::OutOfPlace("second nonce for one attempt"));
+        }
+        let new = known.is_none_or(|known| known.attempt < part.attempt);
+        let kind = part.kind;
+        let ours = ceremonies.session.as_ref().and_then(|session| session.attempts.get(&from)).copied();
+        let restarted = ours.is_some_and(|ours| part.attempt > ours);
+        ceremonies.others.insert(from, part);
+        if restarted {
+            self.start_over(now, from, rng);
+        }
+        if self.ceremonies.part.is_none() {
+            self.invited(now, from, kind, new, rng);
+        }
+        if asks {
+            self.say_ceremony(from, false);
+        }
+        self.begin_if_all_are_there(now, rng);
+    }
+
+    /// Another has begun. A refresh harms nobody and needs all: it is joined, though not all the time.
+    fn invited(&mut self, now: Now, by: KgcId, kind: CeremonyKind, new: bool, rng: &mut dyn CryptoRngCore) {
+        let ours = self.keys.as_ref().map(|keys| keys.digest());
+        let theirs = self.ceremonies.others.get(&by).and_then(|part| part.keys);
+        let joins = kind == CeremonyKind::Refresh
+            && ours.is_some()
+            && ours == theirs
+            && self.recovery.is_none()
+            && !self.ceremonies.waits()
+            && now.monotonic >= self.ceremonies.rest;
+        if joins {
+            self.take_part(now, kind, rng);
+        } else if new {
+            self.out.event(QuorumEvent::Invited { by, kind });
+        }
+    }
+
+    /// The rounds begin as soon as all members bring the same to the same ceremony.
+    fn begin_if_all_are_there(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let ceremonies = &self.ceremonies;
+        let Some(part) = ceremonies.part.as_ref().filter(|_| ceremonies.session.is_none()) else { return };
+        let (id, parameters) = (self.config.id, self.config.charter.parameters());
+        let with = |kgc: KgcId| if kgc == id { Some(part) } else { ceremonies.others.get(&kgc) };
+        let fits = |other: &&Part| other.kind == part.kind && other.keys == part.keys;
+        let parts: Option<Vec<(KgcId, &Part)>> =
+            parameters.kgcs().map(|kgc| Some((kgc, with(kgc).filter(fits)?))).collect();
+        let Some(parts) = parts else { return };
+        let nonces = parts.iter().map(|(_, part)| (part.attempt, &part.nonce));
+        let session = self.config.charter.session(part.kind, part.keys.as_ref(), nonces);
+        let attempts = parts.iter().map(|(kgc, part)| (*kgc, part.attempt)).collect();
+        let kind = part.kind;
+        let refreshed = self.keys.as_ref().filter(|_| kind == CeremonyKind::Refresh);
+        let Ok(round) = Round::begin(parameters, id, refreshed, session, rng) else {
+            let cause = AbortCause::Internal("the shares in force cannot be refreshed");
+            return self.leave(now, cause);
+        };
+        let (digests, heard) = Default::default();
+        self.ceremonies.session = Some(Session { id: session, attempts, round, digests, heard });
+        // All n have said that they hold the shares this one starts from, so what was made of them before is nobody's
+        // only share.
+        self.ceremonies.candidate = None;
+        self.ceremonies.pace.restart(now.monotonic, rng);
+        self.persist_ceremonies();
+        self.out.event(QuorumEvent::SessionBegun { kind });
+        self.say_to_all(false);
+    }
+
+    /// Asks those again who have not said what is waited for.
+    pub(super) fn wake_ceremonies(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if !self.ceremonies.pace.has_come(now.monotonic, rng) {
+            return;
+        }
+        if self.ceremonies.part.is_none() && self.ceremonies.candidate.is_none() {
+            return self.ceremonies.pace.stop();
+        }
+        for kgc in self.awaited() {
+            self.say_ceremony(kgc, true);
+        }
+    }
+
+    /// Who has not said what is waited for.
+    pub(super) fn awaited(&self) -> Vec<KgcId> {
+        let ceremonies = &self.ceremonies;
+        let others = self.config.charter.parameters().others(self.config.id);
+        match (&ceremonies.session, &ceremonies.part, &ceremonies.candidate) {
+            (Some(session), ..) => session.round.missing(),
+            (None, Some(part), _) => {
+                let there = |kgc: &KgcId| {
+                    let fits = |other: &Part| other.kind == part.kind && other.keys == part.keys;
+                    ceremonies.others.get(kgc).is_some_and(fits)
+                };
+                others.filter(|kgc| !there(kgc)).collect()
+            }
+            (None, None, Some(candidate)) => {
+                others.filter(|kgc| !candidate.confirmed.contains(kgc)).collect()
+            }
+            (None, None, None) => Vec::new(),
+        }
+    }
+
+    /// Says to a member all that this one has to say about the ceremonies under way.
+    pub(super) fn say_ceremony(&mut self, to: KgcId, asks: bool) {
+        let ceremonies = &self.ceremonies;
+        let candidate = ceremonies.candidate.as_ref().map(|candidate| {
+            let asks = asks && !candidate.confirmed.contains(&to);
+            candidate.part.message(asks, Some(candidate.rounds_for(to)))
+        });
+        let part = ceremonies.part.as_ref().map(|part| {
+            let rounds = ceremonies.session.as_ref().map(|session| session.rounds_for(to));
+            part.message(asks, rounds)
+        });
+        for message in candidate.into_iter().chain(part) {
+            self.send(to, &QuorumMessage::Ceremony(message));
+        }
+    }
+
+    pub(super) fn say_to_all(&mut self, asks: bool) {
+        for kgc in self.config.charter.parameters().others(self.config.id) {
+            self.say_ceremony(kgc, asks);
+        }
+    }
+
+    /// Says to one who does not know that the ceremony is over that it is.
+    fn say_settled(&mut self, to: KgcId) {
+        if let Some(settled) = &self.ceremonies.settled {
+            let message = settled.part.message(false, Some(settled.rounds()));
+            self.send(to, &QuorumMessage::Ceremony(message));
+        }
+    }
+
+    pub(super) fn persist_ceremonies(&mut self) {
+        self.out.persist(QuorumRecord::Ceremony(self.ceremonies.encode()));
+    }
+}
+
+/// One digest of each member's commitments, in the order of the members.
+fn digests<S: QuorumSuite>(
+    session: &Session<S>,
+    own: KgcId,
+    parameters: quiver_quorum::Parameters,
+) -> Vec<[u8; 32]> {
+    let commitments = session.round.commitments();
+    let of = |kgc: KgcId| {
+        let said = session.heard.get(&kgc).and_then(|rounds| rounds.commitments.as_ref());
+        let said = if kgc == own { Some(&commitments) } else { said };
+        said.map_or([0; 32], |said| Charter::commitments(&session.id, kgc, said))
+    };
+    parameters.kgcs().map(of).collect()
+}

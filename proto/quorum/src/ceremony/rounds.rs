@@ -1,0 +1,158 @@
+//! The rounds of a session, and what comes of them.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use quiver_ainq::KgcId;
+use quiver_message::quorum::{Echo, Rounds};
+use quiver_quorum::{Error, Parameters, QuorumSuite};
+use rand_core::CryptoRngCore;
+
+use super::digests;
+use super::state::{Candidate, Session};
+use crate::rounds::{Advanced, Round};
+use crate::{AbortCause, QuorumEvent, QuorumNode};
+use quiver_machine::Now;
+
+impl<S: QuorumSuite> QuorumNode<S> {
+    /// What a member says in the session that this one is in.
+    pub(super) fn hear_rounds(
+        &mut self,
+        now: Now,
+        from: KgcId,
+        said: Rounds,
+        asks: bool,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let Some(session) = &mut self.ceremonies.session else { return };
+        if let Err(fault) = session.hear(from, said) {
+            return self.leave(now, AbortCause::Fault { culprit: from, fault });
+        }
+        self.advance(now, rng);
+        // After advancing, so that the answer has what was just made.
+        if asks {
+            self.say_ceremony(from, false);
+        }
+    }
+
+    /// Takes all that has been said, round after round, as far as it goes.
+    fn advance(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let (own, parameters) = (self.config.id, self.config.charter.parameters());
+        while let Some(mut session) = self.ceremonies.session.take() {
+            let taken = take_heard(&mut session, own, parameters);
+            if taken.is_err() || !session.round.missing().is_empty() {
+                self.ceremonies.session = Some(session);
+                return taken.err().map_or((), |cause| self.leave(now, cause));
+            }
+            if session.digests.is_empty() {
+                session.digests = digests(&session, own, parameters);
+            }
+            let shares = parameters.others(own).filter_map(|to| Some((to, session.round.share_for(to)?)));
+            let (shares, hashes) = (shares.collect::<BTreeMap<_, _>>(), session.round.echo());
+            let Session { id, attempts, round, digests, heard } = session;
+            match (round.advance(), hashes) {
+                (Ok(Advanced::Next(round)), _) => {
+                    // What the round depends on is durable before anything of it leaves.
+                    self.ceremonies.session = Some(Session { id, attempts, round, digests, heard });
+                    self.ceremonies.pace.restart(now.monotonic, rng);
+                    self.persist_ceremonies();
+                    self.say_to_all(false);
+                }
+                (Ok(Advanced::Finished(keys)), Some(hashes)) => {
+                    let Some(part) = self.ceremonies.part.take() else { return };
+                    self.is_over(&attempts);
+                    let (digest, echo) = (keys.digest(), Echo { hashes, digests });
+                    let (confirmed, gone) = (BTreeSet::new(), BTreeSet::new());
+                    let candidate =
+                        Candidate { part, session: id, keys, digest, echo, shares, confirmed, gone };
+                    return self.made(now, candidate, &heard, rng);
+                }
+                _ => {
+                    let cause = AbortCause::Internal("the rounds cannot go on");
+                    return self.leave_session(now, id, &attempts, cause);
+                }
+            }
+        }
+    }
+
+    /// New shares: durable before anybody hears of them.
+    fn made(
+        &mut self,
+        now: Now,
+        candidate: Candidate<S>,
+        heard: &BTreeMap<KgcId, Rounds>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let (kind, version) = (candidate.part.kind, candidate.keys.version());
+        self.ceremonies.candidate = Some(candidate);
+        self.ceremonies.pace.restart(now.monotonic, rng);
+        self.persist_ceremonies();
+        self.out.event(QuorumEvent::SharesMade { kind, version });
+        self.say_to_all(false);
+        for (from, rounds) in heard {
+            self.hear_confirmation(now, *from, rounds.confirmation, false);
+        }
+    }
+}
+
+/// Gives the round what the members have said that belongs to it.
+fn take_heard<S: QuorumSuite>(
+    session: &mut Session<S>,
+    own: KgcId,
+    parameters: Parameters,
+) -> Result<(), AbortCause> {
+    let Session { round, digests, heard, .. } = session;
+    for from in round.missing() {
+        let Some(said) = heard.get(&from) else { continue };
+        let taken = match round {
+            Round::Dealing(..) => {
+                said.commitments.as_ref().map(|commitments| round.take_commitments(from, commitments))
+            }
+            Round::Echoing(..) => match &said.echo {
+                Some(echo) => {
+                    compare(own, from, digests, &echo.digests, parameters)?;
+                    Some(round.take_echo(from, &echo.hashes))
+                }
+                None => None,
+            },
+            Round::Sharing(..) => said.share.as_ref().map(|share| round.take_share(from, share)),
+        };
+        if let Some(Err(error)) = taken {
+            return Err(cause(from, &error));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a member has got the same commitments of all as this one; if not, of whom it has got others.
+fn compare(
+    own: KgcId,
+    from: KgcId,
+    ours: &[[u8; 32]],
+    theirs: &[[u8; 32]],
+    parameters: Parameters,
+) -> Result<(), AbortCause> {
+    if ours.len() != theirs.len() {
+        return Err(AbortCause::Fault { culprit: from, fault: "an echo of another quorum" });
+    }
+    let different = parameters.kgcs().zip(ours.iter().zip(theirs)).find(|(_, (ours, theirs))| ours != theirs);
+    match different {
+        None => Ok(()),
+        // What this member has said, and what that one has said here, is known: it lies.
+        Some((sender, _)) if sender == own || sender == from => {
+            Err(AbortCause::Fault { culprit: from, fault: "an echo of what was not said" })
+        }
+        Some((sender, _)) => Err(AbortCause::Transcript { sender, reporter: from }),
+    }
+}
+
+fn cause(from: KgcId, error: &Error) -> AbortCause {
+    let fault = match error {
+        Error::InvalidMessage { .. } => "what is no message of this round",
+        Error::InvalidProof { .. } => "no proof that it knows its secret",
+        Error::InvalidShare { .. } => "a share that is not the one it committed to",
+        Error::Contradiction { .. } => "two different things",
+        Error::EchoMismatch { .. } => "an echo of other commitments than it says",
+        _ => "what cannot be used",
+    };
+    AbortCause::Fault { culprit: error.culprits().first().copied().unwrap_or(from), fault }
+}

@@ -1,0 +1,191 @@
+//! What a member remembers of ceremonies.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::KgcId;
+use quiver_message::quorum::{Both, Ceremony, CeremonyKind, Echo, Rounds, SecretBytes};
+use quiver_quorum::QuorumSuite;
+
+use crate::keys::QuorumKeys;
+use crate::pace::Pace;
+use crate::rounds::Round;
+
+/// What a member brings to a ceremony, and is known by in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) kind: CeremonyKind,
+    /// Rises with every nonce of this member.
+    pub(crate) attempt: u64,
+    pub(crate) nonce: [u8; 32],
+    /// The shares that are to be refreshed.
+    pub(crate) keys: Option<[u8; 32]>,
+}
+
+/// A ceremony whose members all know of one another.
+#[derive(Debug)]
+pub(crate) struct Session<S: QuorumSuite> {
+    pub(crate) id: [u8; 32],
+    /// Under which attempt each member takes part.
+    pub(crate) attempts: BTreeMap<KgcId, u64>,
+    pub(crate) round: Round<S>,
+    /// One digest of each member's commitments, once all are there.
+    pub(crate) digests: Vec<[u8; 32]>,
+    /// All that each has said so far. After a crash it is asked for again.
+    pub(crate) heard: BTreeMap<KgcId, Rounds>,
+}
+
+/// New shares that this member has made, and that some others may not have.
+#[derive(Debug)]
+pub(crate) struct Candidate<S: QuorumSuite> {
+    pub(crate) part: Part,
+    pub(crate) session: [u8; 32],
+    pub(crate) keys: Box<QuorumKeys<S>>,
+    pub(crate) digest: [u8; 32],
+    /// For those who have not got it yet.
+    pub(crate) echo: Echo,
+    /// The shares for those who may not have got theirs yet. Erased once all have confirmed.
+    pub(crate) shares: BTreeMap<KgcId, Both<SecretBytes>>,
+    /// Whose new shares are durable. After a crash they are asked again.
+    pub(crate) confirmed: BTreeSet<KgcId>,
+    /// Who has said that it left before it had new shares; or this member, whose operator does not wait any longer.
+    pub(crate) gone: BTreeSet<KgcId>,
+}
+
+/// The last ceremony that ended well: what is left to say to those who do not know it.
+#[derive(Clone, Debug)]
+pub(crate) struct Settled {
+    pub(crate) part: Part,
+    pub(crate) session: [u8; 32],
+    pub(crate) digest: [u8; 32],
+}
+
+/// All that a member has of ceremonies.
+#[derive(Debug)]
+pub(crate) struct Ceremonies<S: QuorumSuite> {
+    /// The highest attempt ever used.
+    pub(crate) last_attempt: u64,
+    /// The ceremony in which this member takes part, and has not made new shares in yet.
+    pub(crate) part: Option<Part>,
+    /// Of that, once all take part.
+    pub(crate) session: Option<Session<S>>,
+    pub(crate) candidate: Option<Candidate<S>>,
+    pub(crate) settled: Option<Settled>,
+    /// What the others bring.
+    pub(crate) others: BTreeMap<KgcId, Part>,
+    /// Attempts that are over, and all before them: no session that was left comes again under its name.
+    pub(crate) over: BTreeMap<KgcId, u64>,
+    /// When to ask those who have not said what is waited for.
+    pub(crate) pace: Pace,
+    /// Until when invitations to refresh are not taken up by themselves.
+    pub(crate) rest: Duration,
+}
+
+impl<S: QuorumSuite> Ceremonies<S> {
+    pub(crate) fn new() -> Self {
+        Self {
+            last_attempt: 0,
+            part: None,
+            session: None,
+            candidate: None,
+            settled: None,
+            others: BTreeMap::new(),
+            over: BTreeMap::new(),
+            pace: Pace::new(Duration::from_secs(1), Duration::from_secs(30)),
+            rest: Duration::ZERO,
+        }
+    }
+
+    /// Whether there are new shares that all members may still come to confirm: nothing new is begun meanwhile.
+    pub(crate) fn waits(&self) -> bool {
+        self.candidate.as_ref().is_some_and(|candidate| candidate.gone.is_empty())
+    }
+
+    /// New shares are in force: nothing of how they were made is kept, but that they were.
+    pub(crate) fn settle(&mut self, candidate: Candidate<S>) -> Box<QuorumKeys<S>> {
+        let Candidate { part, session, keys, digest, .. } = candidate;
+        self.settled = Some(Settled { part, session, digest });
+        keys
+    }
+}
+
+impl Part {
+    /// What is said about it.
+    pub(crate) fn message(&self, asks: bool, rounds: Option<Rounds>) -> Ceremony {
+        let Self { kind, attempt, nonce, keys } = *self;
+        Ceremony { kind, attempt, nonce, keys, asks, rounds }
+    }
+}
+
+impl<S: QuorumSuite> Session<S> {
+    /// What this member has to say to another.
+    pub(crate) fn rounds_for(&self, to: KgcId) -> Rounds {
+        let digests = self.digests.clone();
+        Rounds {
+            session: self.id,
+            commitments: Some(self.round.commitments()),
+            echo: self.round.echo().map(|hashes| Echo { hashes, digests }),
+            share: self.round.share_for(to),
+            confirmation: None,
+        }
+    }
+
+    /// Keeps what a member has said. Returns what it has said before and says otherwise now.
+    pub(crate) fn hear(&mut self, from: KgcId, said: Rounds) -> Result<(), &'static str> {
+        let Some(before) = self.heard.get_mut(&from) else {
+            self.heard.insert(from, said);
+            return Ok(());
+        };
+        keep(&mut before.commitments, said.commitments, "two different commitments")?;
+        keep(&mut before.echo, said.echo, "two different echoes")?;
+        keep(&mut before.share, said.share, "two different shares")?;
+        keep(&mut before.confirmation, said.confirmation, "two different confirmations")
+    }
+}
+
+fn keep<T: PartialEq>(
+    known: &mut Option<T>,
+    said: Option<T>,
+    fault: &'static str,
+) -> Result<(), &'static str> {
+    match (&known, said) {
+        (_, None) => Ok(()),
+        (None, Some(said)) => {
+            *known = Some(said);
+            Ok(())
+        }
+        (Some(known), Some(said)) => {
+            if *known == said {
+                Ok(())
+            } else {
+                Err(fault)
+            }
+        }
+    }
+}
+
+impl<S: QuorumSuite> Candidate<S> {
+    pub(crate) fn rounds_for(&self, to: KgcId) -> Rounds {
+        Rounds {
+            session: self.session,
+            commitments: None,
+            echo: Some(self.echo.clone()),
+            share: self.shares.get(&to).cloned(),
+            confirmation: Some(self.digest),
+        }
+    }
+}
+
+impl Settled {
+    pub(crate) fn rounds(&self) -> Rounds {
+        Rounds {
+            session: self.session,
+            commitments: None,
+            echo: None,
+            share: None,
+            confirmation: Some(self.digest),
+        }
+    }
+}

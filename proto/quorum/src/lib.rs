@@ -1,0 +1,238 @@
+//! The KGCs of a quorum among themselves: one machine at each.
+//!
+//! [`QuorumNode`] makes and refreshes the quorum's two keys with the others (AinQ's, which signs, and that of identity-based
+//! encryption), gives a member that lost its shares new copies, and has the quorum sign what a single KGC would sign: its
+//! revocation lists, statements about authorities, and who the quorum is. Who may sign what: `rules`. What
+//! [`Kgc`](quiver_enrolment::Kgc) does with the key, issuing drones' partial keys, is not here.
+//!
+//! Members are known by their place in a [`Charter`], which all have pinned; a driver says with
+//! [`Route::Member`] which of them a connection goes to, having authenticated it.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `ceremony` | key generation and refresh |
+//! | `recovery` | repair of a member that lost its shares |
+//! | `signing`, `rules`, `statements` | statements: how they are signed, which, and what is known of them |
+//! | [`keys`] | what a member holds |
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+extern crate alloc;
+
+mod ceremony;
+mod charter;
+mod interface;
+pub mod keys;
+mod pace;
+mod recovery;
+mod restoring;
+mod rounds;
+mod rules;
+mod signing;
+mod statements;
+mod talking;
+mod wishing;
+
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+use quiver_ainq::{Deployment, Element, KgcId, Name};
+use quiver_message::quorum::{CeremonyKind, QuorumMessage};
+use quiver_quorum::QuorumSuite;
+use rand_core::CryptoRngCore;
+
+use self::ceremony::Ceremonies;
+pub use self::charter::{Charter, CharterError, MAX_IDENTITY_LEN};
+pub use self::interface::{
+    AbortCause, CeremonyView, MemberView, QuorumCommand, QuorumConfig, QuorumEvent, QuorumRecord, QuorumView,
+    Stage, approval,
+};
+pub use self::keys::{HeldKey, Ibe, QuorumKeys};
+use self::recovery::{Helping, Recovery};
+use self::signing::Signing;
+use self::statements::Statements;
+use quiver_machine::Outbox;
+use quiver_machine::earlier;
+use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Route};
+
+/// One KGC of a quorum, as the other KGCs know it.
+#[derive(Debug)]
+pub struct QuorumNode<S: QuorumSuite> {
+    config: QuorumConfig,
+    /// Connected members.
+    links: BTreeMap<KgcId, Peer>,
+    keys: Option<QuorumKeys<S>>,
+    /// Of the quorum's key, once there is one.
+    deployment: Option<Deployment<S>>,
+    /// P_pub as the operator knows it: a member that lost everything takes no shares of another key.
+    master: Option<Element<S>>,
+    ceremonies: Ceremonies<S>,
+    /// While the shares are being asked for.
+    recovery: Option<Recovery<S>>,
+    helping: Helping<S>,
+    statements: Statements<S>,
+    signing: Signing<S>,
+    started: bool,
+    out: Outbox<QuorumEvent, QuorumRecord>,
+}
+
+/// The name that a member's statement about its part in identity-based encryption has: `ibe-` and its identifier.
+#[must_use]
+pub fn ibe_name(member: KgcId) -> Option<Name> {
+    Name::new(&alloc::format!("ibe-{member}")).ok()
+}
+
+impl<S: QuorumSuite> QuorumNode<S> {
+    /// The same with P_pub, as in the deployment's public file. A member that lost all its shares has nothing else by which to
+    /// tell that t helpers offer those of this quorum; without it, t honest ones are assumed.
+    #[must_use]
+    pub const fn with_master(mut self, master: Element<S>) -> Self {
+        self.master = Some(master);
+        self
+    }
+
+    /// The shares in force, of both keys.
+    #[must_use]
+    pub const fn keys(&self) -> Option<&QuorumKeys<S>> {
+        self.keys.as_ref()
+    }
+
+    /// The deployment under the quorum's key, once there is one.
+    #[must_use]
+    pub const fn deployment(&self) -> Option<&Deployment<S>> {
+        self.deployment.as_ref()
+    }
+
+    /// The newest revocation list, signed and encoded.
+    #[must_use]
+    pub fn signed_revocations(&self) -> Option<&[u8]> {
+        self.statements.list.signed_bytes()
+    }
+
+    /// The quorum's statement about the shares in force, encoded.
+    #[must_use]
+    pub fn quorum_statement(&self) -> Option<&[u8]> {
+        self.statements.quorum.as_deref()
+    }
+
+    /// Whether a connection goes to a member.
+    #[must_use]
+    pub fn member(&self, peer: Peer) -> Option<KgcId> {
+        self.links.iter().find(|(_, link)| **link == peer).map(|(kgc, _)| *kgc)
+    }
+
+    /// t.
+    fn enough(&self) -> usize {
+        usize::from(self.config.charter.parameters().threshold())
+    }
+
+    fn command(&mut self, now: Now, command: QuorumCommand, rng: &mut dyn CryptoRngCore) {
+        match command {
+            QuorumCommand::Generate => self.take_part(now, CeremonyKind::Generation, rng),
+            QuorumCommand::Refresh => self.take_part(now, CeremonyKind::Refresh, rng),
+            QuorumCommand::Abandon => self.abandon(now),
+            QuorumCommand::Adopt => self.adopt(now),
+            QuorumCommand::Recover => self.recover(now, rng),
+            QuorumCommand::HelpRecover(member) => self.help(now, member),
+            QuorumCommand::Revoke(drones) => self.wish(now, &drones),
+            QuorumCommand::TakeRevocations(list) => self.take_list(now, &list),
+            QuorumCommand::Prove(proof) => self.prove(now, None, &proof),
+            QuorumCommand::Approve(digest) => self.approve(digest),
+            QuorumCommand::Withdraw(digest) => self.withdraw(&digest),
+            QuorumCommand::Propose(body) => self.have_it_signed(now, body),
+        }
+    }
+
+    fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
+        let Some(member) = self.member(from) else { return self.out.event(QuorumEvent::Stranger(from)) };
+        match QuorumMessage::decode(self.config.charter.fingerprint(), bytes) {
+            Err(error) => self.blame(member, error.into()),
+            Ok(message) => self.hear(now, member, message, rng),
+        }
+    }
+
+    fn hear(&mut self, now: Now, from: KgcId, message: QuorumMessage, rng: &mut dyn CryptoRngCore) {
+        match message {
+            QuorumMessage::Status(status) => self.hear_status(now, from, status),
+            QuorumMessage::Ceremony(message) => self.hear_ceremony(now, from, message, rng),
+            QuorumMessage::Abort(abort) => self.hear_abort(now, from, &abort),
+            QuorumMessage::RepairRequest(request) => self.hear_repair_request(now, from, &request, rng),
+            QuorumMessage::RepairOffer(offer) => self.hear_repair_offer(now, from, offer, rng),
+            QuorumMessage::RepairStart(start) => self.hear_repair_start(now, from, &start, rng),
+            QuorumMessage::RepairDelta(delta) => self.hear_repair_delta(from, &delta),
+            QuorumMessage::RepairAnswer(answer) => self.hear_repair_answer(now, from, answer, rng),
+            QuorumMessage::SignProposal(proposal) => self.hear_proposal(now, from, proposal, rng),
+            QuorumMessage::SignCommitment(commitment) => self.hear_commitment(now, from, &commitment),
+            QuorumMessage::SignPackage(package) => self.hear_package(now, from, &package),
+            QuorumMessage::SignShare(share) => self.hear_share(now, from, &share),
+            QuorumMessage::SignRefusal(refusal) => self.hear_sign_refusal(now, from, &refusal),
+            QuorumMessage::SignedStatement(statement) => self.hear_statement(now, from, statement),
+            QuorumMessage::Proof(proof) => self.prove(now, Some(from), &proof.proof),
+            _ => self.blame(from, Offence::OutOfPlace("message to a member of a quorum")),
+        }
+    }
+
+    fn connected(&mut self, peer: Peer, member: KgcId) {
+        let known = self.config.charter.parameters().check(member).is_ok();
+        if !known || member == self.config.id {
+            return self.out.event(QuorumEvent::Stranger(peer));
+        }
+        self.links.insert(member, peer);
+        self.say_status(member, true);
+        let awaited = self.awaited().contains(&member);
+        self.say_ceremony(member, awaited);
+        self.say_recovery(member);
+    }
+
+    /// What is due whatever came in.
+    fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if !self.started {
+            self.started = true;
+            self.statements.pace.start(now.monotonic, rng);
+            self.changed(now);
+        }
+        self.wake_ceremonies(now, rng);
+        self.wake_recovery(now, rng);
+        self.wake_statuses(now, rng);
+        self.wake_signing(now, rng);
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        if !self.started {
+            return Some(Duration::ZERO);
+        }
+        let ceremonies = earlier(self.ceremonies.pace.deadline(), self.recovery_deadline());
+        earlier(ceremonies, earlier(self.statements.pace.deadline(), self.signing.deadline()))
+    }
+}
+
+impl<S: QuorumSuite> Machine for QuorumNode<S> {
+    type Command = QuorumCommand;
+    type Event = QuorumEvent;
+    type Record = QuorumRecord;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, QuorumCommand>, rng: &mut dyn CryptoRngCore) {
+        match input {
+            Input::Timeout => {}
+            Input::Connected { peer, route: Route::Member(member) } => self.connected(peer, member),
+            Input::Connected { .. } => {}
+            Input::Disconnected { peer } => self.links.retain(|_, link| *link != peer),
+            Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
+            // Another copy may sign with the same nonces, or help with the same deltas.
+            Input::Resumed => {
+                self.signing.forget();
+                self.helping.forget();
+            }
+            Input::Command(command) => self.command(now, command, rng),
+        }
+        self.wake(now, rng);
+    }
+
+    fn poll_output(&mut self) -> Output<QuorumEvent, QuorumRecord> {
+        let deadline = self.deadline();
+        self.out.poll(deadline)
+    }
+}

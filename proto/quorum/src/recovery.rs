@@ -1,0 +1,267 @@
+//! Repair: a member that has lost its shares gets the same shares again, with the help of t others.
+//!
+//! ```text
+//! member → all          RepairRequest(nonce)
+//! helper → member       RepairOffer(nonce of its own, public shares), if its operator says so
+//! member → t helpers    RepairStart(helpers and nonces): t who offer the very same public shares
+//! helper → helper       RepairDelta: commitments to its deltas, and the one for the other
+//! helper → member       RepairAnswer: the same commitments, and the sum of the deltas that it got
+//! ```
+//!
+//! Nothing of it is stored. A helper that restarted has another nonce, so that what it drew before is good for nothing; the
+//! member starts over whenever helpers fall silent. Of t helpers who offer the same public shares one at least is honest.
+//!
+//! A member that a refresh has left behind, with shares of an earlier version, recovers in the same way.
+
+mod helping;
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::KgcId;
+use quiver_message::quorum::{
+    Both, Helper, QuorumMessage, RepairAnswer, RepairOffer, RepairRequest, RepairStart,
+};
+use quiver_quorum::repair::Recovering;
+use quiver_quorum::{Error, PublicShares, QuorumSuite};
+use rand_core::CryptoRngCore;
+
+pub(super) use self::helping::Helping;
+use super::keys::{HeldKey, Ibe, QuorumKeys};
+use super::pace::Pace;
+use super::{QuorumEvent, QuorumNode};
+use quiver_machine::Now;
+
+/// How often helpers are asked again before the member starts over with others.
+const ROUNDS: u32 = 5;
+
+/// While a member asks for its shares.
+#[derive(Debug)]
+pub(super) struct Recovery<S: QuorumSuite> {
+    /// Of this attempt.
+    nonce: [u8; 32],
+    offers: BTreeMap<KgcId, RepairOffer>,
+    chosen: Option<Chosen<S>>,
+    /// Who has been shown to lie, and is not asked again.
+    liars: Vec<KgcId>,
+    /// How often those chosen were asked.
+    rounds: u32,
+    pace: Pace,
+}
+
+/// Helpers that were chosen, and their answers.
+#[derive(Debug)]
+struct Chosen<S: QuorumSuite> {
+    start: RepairStart,
+    ainq: PublicShares<S>,
+    ibe: PublicShares<Ibe>,
+    answers: BTreeMap<KgcId, RepairAnswer>,
+}
+
+impl<S: QuorumSuite> QuorumNode<S> {
+    /// The operator says that the shares are lost, or out of date.
+    pub(super) fn recover(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if self.ceremonies.part.is_some() {
+            return self.refuse("a ceremony is under way");
+        }
+        let pace = Pace::new(Duration::from_secs(2), Duration::from_secs(20));
+        let mut recovery = Recovery {
+            nonce: [0; 32],
+            offers: BTreeMap::new(),
+            chosen: None,
+            liars: Vec::new(),
+            rounds: 0,
+            pace,
+        };
+        recovery.start_over(now, rng);
+        self.recovery = Some(recovery);
+        self.ask_for_help();
+    }
+
+    fn ask_for_help(&mut self) {
+        for kgc in self.config.charter.parameters().others(self.config.id) {
+            self.say_recovery(kgc);
+        }
+    }
+
+    /// Says to a member what it is asked for.
+    pub(super) fn say_recovery(&mut self, to: KgcId) {
+        let Some(recovery) = &self.recovery else { return };
+        let message = match &recovery.chosen {
+            None => QuorumMessage::RepairRequest(RepairRequest { nonce: recovery.nonce }),
+            Some(chosen) if chosen.waits_for(to) => QuorumMessage::RepairStart(chosen.start.clone()),
+            Some(_) => return,
+        };
+        self.send(to, &message);
+    }
+
+    pub(super) fn wake_recovery(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let Some(recovery) = &mut self.recovery else { return };
+        if !recovery.pace.has_come(now.monotonic, rng) {
+            return;
+        }
+        if recovery.chosen.is_none() {
+            self.choose_helpers(now, rng);
+            return self.ask_for_help();
+        }
+        recovery.rounds = recovery.rounds.saturating_add(1);
+        if recovery.rounds > ROUNDS {
+            recovery.start_over(now, rng);
+        }
+        self.ask_for_help();
+    }
+
+    pub(super) fn recovery_deadline(&self) -> Option<Duration> {
+        self.recovery.as_ref().and_then(|recovery| recovery.pace.deadline())
+    }
+
+    /// Somebody would help.
+    pub(super) fn hear_repair_offer(
+        &mut self,
+        now: Now,
+        from: KgcId,
+        offer: RepairOffer,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let others = self.config.charter.parameters().others(self.config.id).count();
+        let Some(recovery) = &mut self.recovery else { return };
+        let asked = recovery.nonce == offer.nonce && !recovery.liars.contains(&from);
+        if !asked || recovery.chosen.is_some() {
+            return;
+        }
+        recovery.offers.insert(from, offer);
+        // Others are waited for: if it were always the first to answer, they could always spoil it.
+        if recovery.offers.len() + recovery.liars.len() >= others {
+            self.choose_helpers(now, rng);
+        }
+    }
+
+    /// Any t of those who offer the newest public shares that t offer.
+    fn choose_helpers(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let enough = self.enough();
+        let Some(recovery) = &mut self.recovery else { return };
+        let offers = &recovery.offers;
+        let alike =
+            |a: &RepairOffer, b: &RepairOffer| a.version == b.version && a.public_shares == b.public_shares;
+        let like = |offer: &RepairOffer| offers.values().filter(|other| alike(offer, other)).count();
+        let offered = offers.values().filter(|offer| like(offer) >= enough);
+        let Some(offer) = offered.max_by_key(|offer| offer.version).cloned() else { return };
+        let mut helpers: Vec<Helper> = offers
+            .iter()
+            .filter(|(_, other)| alike(&offer, other))
+            .map(|(kgc, other)| Helper { kgc: *kgc, nonce: other.helper_nonce })
+            .collect();
+        while helpers.len() > enough {
+            let drawn = usize::try_from(rng.next_u32()).unwrap_or_default();
+            drawn.checked_rem(helpers.len()).map(|place| helpers.remove(place));
+        }
+        self.choose(now, helpers, &offer, rng);
+    }
+
+    fn choose(&mut self, now: Now, helpers: Vec<Helper>, offer: &RepairOffer, rng: &mut dyn CryptoRngCore) {
+        let Some((ainq, ibe)) = self.check_offer(offer) else {
+            // More than t − 1 members agree on what cannot be: nothing more to be done without people.
+            self.recovery = None;
+            return self.refuse("members offer shares that are not this quorum's");
+        };
+        let (nonce, version) = (offer.nonce, offer.version);
+        let session = self.config.charter.repair(self.config.id, &nonce, version, &helpers);
+        let Some(recovery) = &mut self.recovery else { return };
+        let start = RepairStart { session, nonce, version, helpers };
+        recovery.chosen = Some(Chosen { start, ainq, ibe, answers: BTreeMap::new() });
+        recovery.rounds = 0;
+        recovery.pace.restart(now.monotonic, rng);
+        self.ask_for_help();
+    }
+
+    /// The public shares that are offered, if they can be this quorum's, and are newer than what this member has.
+    fn check_offer(&self, offer: &RepairOffer) -> Option<(PublicShares<S>, PublicShares<Ibe>)> {
+        let ainq = PublicShares::<S>::decode(&offer.public_shares.ainq).ok()?;
+        let ibe = PublicShares::<Ibe>::decode(&offer.public_shares.ibe).ok()?;
+        let ours = self.config.charter.parameters();
+        let fits = ainq.parameters() == ours && ibe.parameters() == ours;
+        let pinned = self.master.as_ref().is_none_or(|master| ainq.master() == master);
+        let versions = ainq.version() == offer.version && ibe.version() == offer.version;
+        let newer = self.keys.as_ref().is_none_or(|keys| {
+            ainq.master() == keys.ainq().public().master()
+                && ibe.master() == keys.ibe().public().master()
+                && ainq.version() > keys.version()
+        });
+        (fits && pinned && versions && newer).then_some((ainq, ibe))
+    }
+
+    /// A helper has done its part.
+    pub(super) fn hear_repair_answer(
+        &mut self,
+        now: Now,
+        from: KgcId,
+        answer: RepairAnswer,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let id = self.config.id;
+        let Some(recovery) = &mut self.recovery else { return };
+        let Some(chosen) = &mut recovery.chosen else { return };
+        if answer.session != chosen.start.session || !chosen.waits_for(from) {
+            return;
+        }
+        chosen.answers.insert(from, answer);
+        if chosen.answers.len() < chosen.start.helpers.len() {
+            return;
+        }
+        match chosen.finish(id) {
+            Ok(keys) => {
+                self.recovery = None;
+                // Shares that were made in a ceremony which left this member behind are superseded.
+                self.ceremonies.candidate = None;
+                self.persist_ceremonies();
+                let version = keys.version();
+                self.hold_keys(keys);
+                self.out.event(QuorumEvent::Recovered { version });
+                self.changed(now);
+            }
+            Err(error) => {
+                let helpers = chosen.start.helpers.iter().map(|helper| helper.kgc).collect();
+                let culprits = error.culprits().to_vec();
+                recovery.liars.extend(&culprits);
+                recovery.start_over(now, rng);
+                self.out.event(QuorumEvent::RecoveryFailed { helpers, culprits });
+                self.ask_for_help();
+            }
+        }
+    }
+}
+
+impl<S: QuorumSuite> Recovery<S> {
+    fn start_over(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        rng.fill_bytes(&mut self.nonce);
+        self.offers.clear();
+        self.chosen = None;
+        self.rounds = 0;
+        self.pace.restart(now.monotonic, rng);
+    }
+}
+
+impl<S: QuorumSuite> Chosen<S> {
+    fn waits_for(&self, kgc: KgcId) -> bool {
+        self.start.helpers.iter().any(|helper| helper.kgc == kgc) && !self.answers.contains_key(&kgc)
+    }
+
+    /// All have answered.
+    fn finish(&self, own: KgcId) -> Result<QuorumKeys<S>, Error> {
+        let helpers: Vec<KgcId> = self.start.helpers.iter().map(|helper| helper.kgc).collect();
+        let context = self.start.session;
+        let mut ainq = Recovering::new(&self.ainq, &helpers, own, context)?;
+        let mut ibe = Recovering::new(&self.ibe, &helpers, own, context)?;
+        for (from, RepairAnswer { commitments, .. }) in &self.answers {
+            ainq.receive_package(*from, &commitments.ainq)?;
+            ibe.receive_package(*from, &commitments.ibe)?;
+        }
+        for (from, RepairAnswer { answer: Both { ainq: a, ibe: b }, .. }) in &self.answers {
+            ainq.receive_answer(*from, a.expose())?;
+            ibe.receive_answer(*from, b.expose())?;
+        }
+        let ainq = HeldKey::new(ainq.finish()?, self.ainq.clone())?;
+        QuorumKeys::new(ainq, HeldKey::new(ibe.finish()?, self.ibe.clone())?)
+    }
+}

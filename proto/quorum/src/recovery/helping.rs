@@ -1,0 +1,212 @@
+//! The side of those who help.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::KgcId;
+use quiver_message::quorum::{
+    Both, Helper, QuorumMessage, RepairAnswer, RepairDelta, RepairOffer, RepairRequest, RepairStart,
+    SecretBytes,
+};
+use quiver_quorum::{Error, QuorumSuite, repair};
+use rand_core::CryptoRngCore;
+
+use crate::keys::Ibe;
+use crate::{QuorumEvent, QuorumNode};
+use quiver_machine::{Now, Offence};
+
+/// For how long an operator's word to help a member is good.
+const WORD: Duration = Duration::from_secs(3600);
+
+/// Whom this member helps.
+#[derive(Debug)]
+pub(crate) struct Helping<S: QuorumSuite> {
+    /// Until when the operator's word is good.
+    words: BTreeMap<KgcId, Duration>,
+    /// The last request of each member for which there is no word, so that it is reported once.
+    unheard: BTreeMap<KgcId, [u8; 32]>,
+    /// One for each member at most.
+    offers: BTreeMap<KgcId, Offered>,
+    repairs: BTreeMap<KgcId, Repair<S>>,
+}
+
+/// The part that this member offers to play in one attempt of a member.
+#[derive(Debug)]
+struct Offered {
+    nonce: [u8; 32],
+    helper_nonce: [u8; 32],
+}
+
+/// A repair under way.
+#[derive(Debug)]
+struct Repair<S: QuorumSuite> {
+    session: [u8; 32],
+    helpers: Vec<KgcId>,
+    ainq: repair::Helping<S>,
+    ibe: repair::Helping<Ibe>,
+    done: bool,
+}
+
+impl<S: QuorumSuite> Helping<S> {
+    pub(crate) fn new() -> Self {
+        let (words, unheard) = Default::default();
+        Self { words, unheard, offers: BTreeMap::new(), repairs: BTreeMap::new() }
+    }
+
+    /// What was begun with other shares is over.
+    pub(crate) fn forget(&mut self) {
+        self.offers.clear();
+        self.repairs.clear();
+    }
+}
+
+impl<S: QuorumSuite> QuorumNode<S> {
+    /// The operator says that this member has lost its shares, and that whoever answers for it now is the right one.
+    pub(crate) fn help(&mut self, now: Now, member: KgcId) {
+        let known = self.config.charter.parameters().check(member).is_ok();
+        if !known || member == self.config.id || self.keys.is_none() {
+            return self.refuse("there is no such member, or nothing to help it with");
+        }
+        self.helping.words.insert(member, now.monotonic.saturating_add(WORD));
+        self.helping.unheard.remove(&member);
+    }
+
+    fn has_word(&mut self, now: Now, member: KgcId) -> bool {
+        self.helping.words.retain(|_, until| now.monotonic < *until);
+        self.helping.words.contains_key(&member)
+    }
+
+    /// A member asks for help.
+    pub(crate) fn hear_repair_request(
+        &mut self,
+        now: Now,
+        from: KgcId,
+        request: &RepairRequest,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let nonce = request.nonce;
+        if !self.has_word(now, from) {
+            if self.helping.unheard.insert(from, nonce) != Some(nonce) {
+                self.out.event(QuorumEvent::HelpWanted { by: from });
+            }
+            return;
+        }
+        // Shares that are about to be replaced are not the ones to give back.
+        let Some(keys) = self.keys.as_ref().filter(|_| self.ceremonies.part.is_none()) else { return };
+        let (version, public_shares) = (keys.version(), keys.public());
+        let known = self.helping.offers.get(&from).filter(|offered| offered.nonce == nonce);
+        let helper_nonce = known.map(|offered| offered.helper_nonce).unwrap_or_else(|| {
+            let mut fresh = [0; 32];
+            rng.fill_bytes(&mut fresh);
+            fresh
+        });
+        self.helping.offers.insert(from, Offered { nonce, helper_nonce });
+        let offer = RepairOffer { nonce, helper_nonce, version, public_shares };
+        self.send(from, &QuorumMessage::RepairOffer(offer));
+    }
+
+    /// A member has chosen its helpers.
+    pub(crate) fn hear_repair_start(
+        &mut self,
+        now: Now,
+        from: KgcId,
+        start: &RepairStart,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let known = self.helping.repairs.get(&from).is_some_and(|repair| repair.session == start.session);
+        if !known {
+            if !self.has_word(now, from) || !self.is_of_our_offer(from, start) {
+                return;
+            }
+            match self.begin_repair(from, start, rng) {
+                Ok(repair) => drop(self.helping.repairs.insert(from, repair)),
+                Err(error) => return self.blame(from, Offence::Quorum(error)),
+            }
+        }
+        let id = self.config.id;
+        for helper in start.helpers.iter().filter(|helper| helper.kgc != id) {
+            self.say_delta(from, helper.kgc);
+        }
+        self.say_answer(from);
+    }
+
+    /// Whether the session is what its name says, and has this member's offer in it.
+    fn is_of_our_offer(&self, from: KgcId, start: &RepairStart) -> bool {
+        let Some(offered) = self.helping.offers.get(&from) else { return false };
+        let own = Helper { kgc: self.config.id, nonce: offered.helper_nonce };
+        let session = self.config.charter.repair(from, &start.nonce, start.version, &start.helpers);
+        start.session == session && start.nonce == offered.nonce && start.helpers.contains(&own)
+    }
+
+    fn begin_repair(
+        &self,
+        lost: KgcId,
+        start: &RepairStart,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<Repair<S>, Error> {
+        let keys = self.keys.as_ref().ok_or(Error::WrongQuorum)?;
+        let (expected, actual) = (keys.version(), start.version);
+        if expected != actual {
+            return Err(Error::WrongVersion { expected, actual });
+        }
+        let helpers: Vec<KgcId> = start.helpers.iter().map(|helper| helper.kgc).collect();
+        let (session, key) = (start.session, keys.ainq());
+        let ainq = repair::Helping::new(key.share(), key.public(), &helpers, lost, session, rng)?;
+        let key = keys.ibe();
+        let ibe = repair::Helping::new(key.share(), key.public(), &helpers, lost, session, rng)?;
+        Ok(Repair { session, helpers, ainq, ibe, done: false })
+    }
+
+    /// Gives another helper its delta, and asks for its if that has not come.
+    fn say_delta(&mut self, member: KgcId, to: KgcId) {
+        let Some(repair) = self.helping.repairs.get(&member) else { return };
+        let asks = repair.ainq.missing().contains(&to) || repair.ibe.missing().contains(&to);
+        let (Ok(ainq), Ok(ibe)) = (repair.ainq.delta_for(to), repair.ibe.delta_for(to)) else { return };
+        let delta = Both { ainq: SecretBytes::new(ainq), ibe: SecretBytes::new(ibe) };
+        let (session, commitments) = (repair.session, repair.commitments());
+        let message = RepairDelta { session, member, commitments, delta, asks };
+        self.send(to, &QuorumMessage::RepairDelta(message));
+    }
+
+    pub(crate) fn hear_repair_delta(&mut self, from: KgcId, message: &RepairDelta) {
+        let member = message.member;
+        let Some(repair) = self.helping.repairs.get_mut(&member) else { return };
+        if repair.session != message.session || !repair.helpers.contains(&from) {
+            return;
+        }
+        if let Err(error) = repair.take(from, message) {
+            return self.blame(from, Offence::Quorum(error));
+        }
+        if message.asks {
+            self.say_delta(member, from);
+        }
+        self.say_answer(member);
+    }
+
+    /// Tells the member its part, once all deltas are there.
+    fn say_answer(&mut self, to: KgcId) {
+        let Some(repair) = self.helping.repairs.get_mut(&to) else { return };
+        let (Ok(ainq), Ok(ibe)) = (repair.ainq.answer(), repair.ibe.answer()) else { return };
+        let first = !core::mem::replace(&mut repair.done, true);
+        let answer = Both { ainq: SecretBytes::new(ainq), ibe: SecretBytes::new(ibe) };
+        let message = RepairAnswer { session: repair.session, commitments: repair.commitments(), answer };
+        self.send(to, &QuorumMessage::RepairAnswer(message));
+        if first {
+            self.out.event(QuorumEvent::Helped { member: to });
+        }
+    }
+}
+
+impl<S: QuorumSuite> Repair<S> {
+    fn commitments(&self) -> Both<Vec<u8>> {
+        Both { ainq: self.ainq.package().to_vec(), ibe: self.ibe.package().to_vec() }
+    }
+
+    fn take(&mut self, from: KgcId, message: &RepairDelta) -> Result<(), Error> {
+        self.ainq.receive_package(from, &message.commitments.ainq)?;
+        self.ibe.receive_package(from, &message.commitments.ibe)?;
+        self.ainq.receive_delta(from, message.delta.ainq.expose())?;
+        self.ibe.receive_delta(from, message.delta.ibe.expose())
+    }
+}

@@ -1,0 +1,140 @@
+//! A member as it starts, out of what it stored; and as its operator sees it.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use quiver_ainq::{KgcId, QuorumStatement};
+use quiver_quorum::QuorumSuite;
+
+use super::ceremony::Ceremonies;
+use super::interface::{CeremonyView, MemberView, QuorumView, Stage};
+use super::recovery::Helping;
+use super::rounds::Round;
+use super::signing::Signing;
+use super::statements::Statements;
+use super::{QuorumConfig, QuorumKeys, QuorumNode, QuorumRecord};
+use quiver_machine::Outbox;
+use quiver_machine::RestoreError;
+
+impl<S: QuorumSuite> QuorumNode<S> {
+    /// A member that remembers these records: of each kind the newest, in any order.
+    ///
+    /// # Errors
+    /// If a record does not hold: a member that went on without it might contradict itself, or forget who was revoked.
+    pub fn new(
+        config: QuorumConfig,
+        records: impl IntoIterator<Item = QuorumRecord>,
+    ) -> Result<Self, RestoreError> {
+        let mut node = Self {
+            config,
+            links: BTreeMap::new(),
+            keys: None,
+            deployment: None,
+            master: None,
+            ceremonies: Ceremonies::new(),
+            recovery: None,
+            helping: Helping::new(),
+            statements: Statements::new(),
+            signing: Signing::new(),
+            started: false,
+            out: Outbox::new(),
+        };
+        if node.config.charter.parameters().check(node.config.id).is_err() {
+            return Err(RestoreError::Foreign);
+        }
+        let mut records: Vec<QuorumRecord> = records.into_iter().collect();
+        // What is signed is checked with the keys.
+        records.sort_by_key(|record| !matches!(record, QuorumRecord::Keys(_)));
+        records.iter().try_for_each(|record| node.restore(record))?;
+        node.reconcile();
+        Ok(node)
+    }
+
+    fn restore(&mut self, record: &QuorumRecord) -> Result<(), RestoreError> {
+        match record {
+            QuorumRecord::Keys(snapshot) => {
+                let keys = QuorumKeys::<S>::decode(snapshot.as_bytes()).map_err(|_| RestoreError::Damaged)?;
+                let ours = keys.parameters() == self.config.charter.parameters();
+                if !ours || keys.kgc() != self.config.id {
+                    return Err(RestoreError::Foreign);
+                }
+                self.deployment = Some(self.deployment_of(&keys));
+                self.keys = Some(keys);
+            }
+            QuorumRecord::Ceremony(snapshot) => {
+                self.ceremonies = Ceremonies::decode(snapshot.as_bytes())?;
+            }
+            QuorumRecord::Statements(bytes) => self.statements.restore(bytes)?,
+            QuorumRecord::RevocationList { list, .. } => {
+                let deployment = self.deployment.as_ref().ok_or(RestoreError::Foreign)?;
+                self.statements.offer(deployment, list)?;
+            }
+            QuorumRecord::QuorumStatement(bytes) => {
+                let (Some(deployment), Some(keys)) = (&self.deployment, &self.keys) else {
+                    return Err(RestoreError::Foreign);
+                };
+                let verified = QuorumStatement::<S>::decode(bytes)?.verify(deployment)?;
+                // One about shares that are no longer in force is left over from a crash.
+                if verified.shares() == keys.ainq().public().encode() {
+                    self.statements.quorum = Some(bytes.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A crash may have come between two records.
+    fn reconcile(&mut self) {
+        let in_force = self.keys.as_ref().map(|keys| keys.digest());
+        let ceremonies = &mut self.ceremonies;
+        // Stored as being in force, and not yet as settled: the others have all confirmed.
+        let over = |candidate: &mut super::ceremony::Candidate<S>| Some(candidate.digest) == in_force;
+        if let Some(candidate) = ceremonies.candidate.take_if(over) {
+            drop(ceremonies.settle(candidate));
+        }
+        let statements = &mut self.statements;
+        statements.wishes.forget(statements.list.list());
+        if self.ceremonies.part.is_some() || self.ceremonies.candidate.is_some() {
+            // Who has said what is asked at once.
+            self.ceremonies.pace.hurry(core::time::Duration::ZERO);
+        }
+    }
+
+    /// Where this member stands.
+    #[must_use]
+    pub fn view(&self) -> QuorumView {
+        let ceremonies = &self.ceremonies;
+        let part =
+            ceremonies.part.as_ref().or(ceremonies.candidate.as_ref().map(|candidate| &candidate.part));
+        let stage = match (&ceremonies.part, &ceremonies.session) {
+            (None, _) => Stage::Confirming,
+            (Some(_), None) => Stage::Gathering,
+            (Some(_), Some(session)) => match session.round {
+                Round::Dealing(..) => Stage::Committing,
+                Round::Echoing(..) => Stage::Echoing,
+                Round::Sharing(..) => Stage::Sharing,
+            },
+        };
+        let waits_for = self.awaited();
+        QuorumView {
+            version: self.keys.as_ref().map(|keys| keys.version()),
+            list: self.statements.list.number(),
+            statement: self.statements.quorum.is_some(),
+            ceremony: part.map(|part| CeremonyView { kind: part.kind, stage, waits_for }),
+            recovering: self.recovery.is_some(),
+            members: self.config.charter.parameters().others(self.config.id).map(|id| self.see(id)).collect(),
+            wishes: self.statements.wishes.drones.len(),
+        }
+    }
+
+    fn see(&self, id: KgcId) -> MemberView {
+        let status = self.statements.heard.get(&id);
+        let keys = status.and_then(|status| status.keys);
+        MemberView {
+            id,
+            connected: self.links.contains_key(&id),
+            version: status.filter(|_| keys.is_some()).map(|status| status.version),
+            agrees: keys.is_some() && keys == self.keys.as_ref().map(|keys| keys.digest()),
+        }
+    }
+}

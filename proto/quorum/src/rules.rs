@@ -1,0 +1,166 @@
+//! What a member signs: what its own state and its own operator bear out, whoever proposes it.
+//!
+//! | purpose | signed if |
+//! |---|---|
+//! | `quorum` | it is the encoding of the public shares in force here |
+//! | `revocation` | its number is above that of every list signed here before, it names all that these name but those whose identity has ended by what these say, whatever is new in it is wished by the operator here or proven, and its times fit the clock here; with nothing new, if it is due |
+//! | `parameters` | its first word is not `abke-policy`, and the operator here has approved it, or it is about the proposer's part in identity-based encryption, with the public shares in force here |
+//! | `abke-policy` | its first word is `abke-policy`, and the operator here has approved it |
+//!
+//! So t operators must agree to revoke, and fewer than t liars get nothing signed.
+
+use quiver_ainq::{
+    AuthorityStatement, KgcId, MAX_REVOCATION_LIST_LEN, Purpose, RevocationList, Revoked, StatementSignature,
+    UnixTime,
+};
+use quiver_message::quorum::SignRefusalReason;
+use quiver_quorum::QuorumSuite;
+
+use super::interface::{approval, proposed, renewal_time};
+use super::{QuorumNode, ibe_name};
+use quiver_machine::CLOCK_TOLERANCE;
+
+/// How far a list's number may be ahead of the newest list: numbers of lists that came to nothing are not used again.
+pub(super) const MAX_AHEAD: u64 = 1024;
+
+/// Why not; with the highest number signed for, if that is why.
+pub(super) type Refused = (SignRefusalReason, u64);
+
+const fn refused(reason: SignRefusalReason) -> Refused {
+    (reason, 0)
+}
+
+impl<S: QuorumSuite> QuorumNode<S> {
+    /// Whether this member signs what `by` proposes.
+    pub(super) fn judge(
+        &self,
+        now: UnixTime,
+        by: KgcId,
+        version: u32,
+        purpose: Purpose,
+        body: &[u8],
+    ) -> Result<(), Refused> {
+        let keys = self.keys.as_ref().ok_or(refused(SignRefusalReason::Version))?;
+        if keys.version() != version {
+            return Err(refused(SignRefusalReason::Version));
+        }
+        match purpose {
+            Purpose::Quorum if keys.ainq().public().encode() == body => Ok(()),
+            Purpose::Revocation => {
+                let list = RevocationList::decode(body).map_err(|_| refused(SignRefusalReason::Content))?;
+                self.judge_list(now, &list)
+            }
+            Purpose::Parameters | Purpose::AbkePolicy
+                if purpose == proposed(body) && self.statements.approvals.contains(&approval(body)) =>
+            {
+                Ok(())
+            }
+            Purpose::Parameters if self.is_about_ibe(by, body) => Ok(()),
+            Purpose::Parameters | Purpose::AbkePolicy => Err(refused(SignRefusalReason::NotApproved)),
+            _ => Err(refused(SignRefusalReason::Content)),
+        }
+    }
+
+    fn judge_list(&self, now: UnixTime, list: &RevocationList) -> Result<(), Refused> {
+        let (known, bound) = (self.statements.list.list(), self.statements.bound.as_ref());
+        let again = bound == Some(list);
+        let signed = known.number.max(bound.map_or(0, |bound| bound.number));
+        if list.number <= known.number || (list.number <= signed && !again) {
+            return Err((SignRefusalReason::Superseded, signed));
+        }
+        if list.number > signed.max(now).saturating_add(MAX_AHEAD) || too_long::<S>(list) {
+            return Err(refused(SignRefusalReason::Content));
+        }
+        if !carries_on(list, known) || bound.is_some_and(|bound| !carries_on(list, bound)) {
+            return Err((SignRefusalReason::Superseded, signed));
+        }
+        if !list.revoked.iter().all(|drone| self.bears_out(drone)) {
+            return Err(refused(SignRefusalReason::NotApproved));
+        }
+        let new = list.revoked.iter().any(|drone| known.find(&drone.serial) != Some(drone));
+        let life = list.next_update.checked_sub(list.issued);
+        let timely = list.issued.abs_diff(now) <= CLOCK_TOLERANCE
+            && life == Some(self.config.revocation_validity.max(1));
+        if timely && (new || self.renewal_is_due(now.saturating_add(CLOCK_TOLERANCE))) {
+            Ok(())
+        } else {
+            Err(refused(SignRefusalReason::Times))
+        }
+    }
+
+    /// Whether this member knows of a revocation as it stands in a list, or wants it, if not for longer and told to more.
+    fn bears_out(&self, drone: &Revoked) -> bool {
+        let statements = &self.statements;
+        let known = statements.list.list().find(&drone.serial);
+        let bound = statements.bound.as_ref().and_then(|bound| bound.find(&drone.serial));
+        let both = known.zip(bound).map(|(known, bound)| known.and(bound));
+        let wish = statements.wishes.drones.get(&drone.serial);
+        known == Some(drone)
+            || bound == Some(drone)
+            || both == Some(*drone)
+            || wish.is_some_and(|wish| drone.covers(wish))
+    }
+
+    /// Whether the newest list must be signed anew.
+    pub(super) fn renewal_is_due(&self, now: UnixTime) -> bool {
+        let list = self.statements.list.list();
+        list.number > 0 && now >= renewal_time(list.next_update, self.config.revocation_validity)
+    }
+
+    /// Whether this is about the authority that the proposer is for identity-based encryption, and no other.
+    pub(super) fn is_about_ibe(&self, by: KgcId, body: &[u8]) -> bool {
+        let (Ok(statement), Some(keys)) = (AuthorityStatement::<S>::decode(body), &self.keys) else {
+            return false;
+        };
+        statement.kind.as_str() == "ibe"
+            && Some(&statement.name) == ibe_name(by).as_ref()
+            && statement.scheme.as_str() == quiver_ibe::SCHEME
+            && statement.schema.is_empty()
+            && statement.delivery == *keys.ainq().public().master()
+            && statement.parameters == (self.config.ibe_parameters)(keys.ibe().public())
+    }
+
+    /// The list that this member would have signed, if there is any reason for one.
+    pub(super) fn next_list(&self, now: UnixTime) -> Option<RevocationList> {
+        let enough = usize::from(self.config.charter.parameters().threshold());
+        let wished = self.statements.wished_by(enough);
+        let list = self.list_with(now, &wished);
+        // One that names too many must not keep those from being renewed that it names already.
+        if too_long::<S>(&list) && self.renewal_is_due(now) {
+            return Some(self.list_with(now, &[]));
+        }
+        let known = self.statements.list.list();
+        let new = list.revoked.iter().any(|drone| known.find(&drone.serial) != Some(drone));
+        (new || self.renewal_is_due(now)).then_some(list)
+    }
+
+    /// A list of all that was ever signed here, of these, and of none whose identity has ended.
+    fn list_with(&self, now: UnixTime, wished: &[Revoked]) -> RevocationList {
+        let (known, bound) = (self.statements.list.list(), self.statements.bound.as_ref());
+        let bound_drones = bound.map(|bound| bound.revoked.as_slice()).unwrap_or_default();
+        let revoked = known.revoked.iter().chain(bound_drones).chain(wished);
+        let signed = known.number.max(bound.map_or(0, |bound| bound.number)).max(self.signing.highest);
+        let mut list = RevocationList {
+            // At least the time: members whose state went back do not count from there.
+            number: signed.saturating_add(1).max(now),
+            issued: now,
+            next_update: now.saturating_add(self.config.revocation_validity.max(1)),
+            revoked: revoked.filter(|drone| !drone.has_ended(now)).copied().collect(),
+        };
+        list.sort();
+        list
+    }
+}
+
+/// Whether a list takes the place of another: it names all that the other names, for as long and to as many, but those whose
+/// identity has ended.
+fn carries_on(list: &RevocationList, other: &RevocationList) -> bool {
+    other.revoked.iter().all(|drone| {
+        list.find(&drone.serial).is_some_and(|named| named.covers(drone)) || drone.has_ended(list.issued)
+    })
+}
+
+/// Whether a list would be too long once it is signed.
+pub(super) fn too_long<S: QuorumSuite>(list: &RevocationList) -> bool {
+    list.encode().len() + StatementSignature::<S>::LEN > MAX_REVOCATION_LIST_LEN
+}

@@ -1,0 +1,120 @@
+//! What a quorum has signed: kept, reported and passed on.
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{
+    KgcId, Purpose, QuorumStatement, RevocationList, SignedRevocationList, StatementSignature,
+};
+use quiver_crypto::canonical::Reader;
+use quiver_message::quorum::{MAX_BODY_LEN, QuorumMessage, SignedStatement};
+use quiver_quorum::QuorumSuite;
+
+use super::statement;
+use crate::interface::{purpose, tag};
+use crate::{QuorumEvent, QuorumNode, QuorumRecord};
+use quiver_machine::{Now, Offence};
+
+impl<S: QuorumSuite> QuorumNode<S> {
+    /// Somebody says that the quorum has signed this.
+    pub(crate) fn hear_statement(&mut self, now: Now, from: KgcId, message: SignedStatement) {
+        let Some(purpose) = purpose(&message.purpose) else {
+            return self.blame(from, Offence::OutOfPlace("statement of an unknown purpose"));
+        };
+        match StatementSignature::<S>::decode(&message.signature) {
+            Ok(signature) => self.signed(now, Some(from), purpose, message.body, &signature),
+            Err(error) => self.blame(from, Offence::Protocol(error)),
+        }
+    }
+
+    /// Keeps what the quorum has signed: by what another says, or by what was put together here.
+    pub(super) fn signed(
+        &mut self,
+        now: Now,
+        from: Option<KgcId>,
+        purpose: Purpose,
+        body: Vec<u8>,
+        signature: &StatementSignature<S>,
+    ) {
+        let Some(deployment) = self.deployment.clone() else { return };
+        let verified = statement(purpose, &body)
+            .and_then(|statement| signature.verify(&deployment, purpose, &statement));
+        if let Err(error) = verified {
+            return from.map_or((), |from| self.blame(from, Offence::Protocol(error)));
+        }
+        match purpose {
+            Purpose::Revocation => {
+                let list = RevocationList::decode(&body);
+                let list = list.and_then(|list| SignedRevocationList::new(list, *signature));
+                if let Ok(list) = list {
+                    self.take_list(now, &list.encode());
+                }
+            }
+            Purpose::Quorum => self.take_quorum_statement(now, body, signature),
+            Purpose::Parameters | Purpose::AbkePolicy if from.is_none() => {
+                self.statements.proposals.retain(|proposal| *proposal != body);
+                let signature = signature.encode();
+                self.out.event(QuorumEvent::Signed { body, signature });
+            }
+            _ => {}
+        }
+    }
+
+    /// Keeps a list if it is news.
+    pub(crate) fn take_list(&mut self, now: Now, list: &[u8]) {
+        let Some(deployment) = &self.deployment else { return };
+        let Ok(Some(number)) = self.statements.offer(deployment, list) else { return };
+        self.out.persist(QuorumRecord::RevocationList { number, list: list.to_vec() });
+        self.out.persist(QuorumRecord::Statements(self.statements.encode()));
+        self.out.event(QuorumEvent::RevocationList { number });
+        self.changed(now);
+    }
+
+    fn take_quorum_statement(&mut self, now: Now, body: Vec<u8>, signature: &StatementSignature<S>) {
+        let Some(keys) = &self.keys else { return };
+        let version = keys.version();
+        if self.statements.quorum.is_some() || keys.ainq().public().encode() != body {
+            return;
+        }
+        let Ok(statement) = QuorumStatement::new(body, *signature) else { return };
+        let statement = statement.encode();
+        self.statements.quorum = Some(statement.clone());
+        self.out.persist(QuorumRecord::QuorumStatement(statement));
+        self.out.event(QuorumEvent::QuorumStatement { version });
+        self.changed(now);
+    }
+
+    /// Tells a member what it does not have, going by what it said last.
+    pub(crate) fn pass_on(&mut self, to: KgcId) {
+        let Some(status) = self.statements.heard.get(&to) else { return };
+        let (list, has_statement, keys) = (status.list, status.statement, status.keys);
+        let proofs = self.statements.proofs.iter();
+        let unknown =
+            |serial: &[u8; 16]| status.wishes.binary_search_by_key(serial, |wish| wish.serial).is_err();
+        let proofs: Vec<_> =
+            proofs.filter(|(serial, _)| unknown(serial)).map(|(_, proof)| proof.clone()).collect();
+        let newer = self.statements.list.number() > list;
+        let list = self.statements.list.newest().filter(|_| newer);
+        let list = list.map(|list| (Purpose::Revocation, list.encode(), list.signature().encode()));
+        let ours = self.keys.as_ref().map(|keys| keys.digest());
+        let lacks = !has_statement && keys.is_some() && keys == ours;
+        let statement = self.statements.quorum.as_ref().filter(|_| lacks).cloned();
+        let statement = statement.and_then(|signed| parts(&signed));
+        let statement = statement.map(|(body, signature)| (Purpose::Quorum, body, signature));
+        for (purpose, body, signature) in list.into_iter().chain(statement) {
+            if let Some(purpose) = tag(purpose) {
+                let message = SignedStatement { purpose, body, signature };
+                self.send(to, &QuorumMessage::SignedStatement(message));
+            }
+        }
+        for proof in proofs {
+            self.send(to, &QuorumMessage::Proof(quiver_message::quorum::QuorumProof { proof }));
+        }
+    }
+}
+
+/// A quorum's statement is encoded as `lp(body)`, then the signature.
+fn parts(signed: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let mut reader = Reader::new(signed);
+    let body = reader.lp(MAX_BODY_LEN).ok()?.to_vec();
+    Some((body, reader.take(reader.remaining()).ok()?.to_vec()))
+}

@@ -1,0 +1,169 @@
+//! What a member knows of statements: the newest list, the quorum's own statement, what operators want.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Deployment, KgcId, RevocationList, Revoked, Suite, UnixTime};
+use quiver_crypto::canonical::{Malformed, Reader, Writer};
+use quiver_message::quorum::{MAX_BODY_LEN, MAX_WISHES, QuorumStatus};
+
+use super::pace::Pace;
+use quiver_machine::RestoreError;
+use quiver_machine::Revocations;
+
+const KIND: &[u8] = b"quiver/1 quorum statements";
+/// Statements that an operator may have approved at one time.
+pub(super) const MAX_APPROVALS: usize = 256;
+/// Statements that may wait to be signed at one time.
+pub(super) const MAX_PROPOSALS: usize = 16;
+/// Proofs of equivocation that are kept to be passed on.
+pub(super) const MAX_PROOFS: usize = 8;
+
+/// What shall be revoked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wishes {
+    pub(super) drones: BTreeMap<[u8; 16], Revoked>,
+}
+
+/// All that a member has of statements.
+#[derive(Debug)]
+pub(super) struct Statements<S: Suite> {
+    /// What this member's operator, or proof, wants revoked and the list does not name yet.
+    pub(super) wishes: Wishes,
+    /// Digests of statements to sign.
+    pub(super) approvals: BTreeSet<[u8; 32]>,
+    /// The list with the highest number that this member has signed its share of. No list of this number or a lower one, and
+    /// none that names less, gets another.
+    pub(super) bound: Option<RevocationList>,
+    /// The newest list that the quorum has signed.
+    pub(super) list: Revocations<S>,
+    /// The quorum's statement about the shares in force, encoded.
+    pub(super) quorum: Option<Vec<u8>>,
+    /// Bodies of statements that were proposed here. Not stored: proposed again after a restart.
+    pub(super) proposals: Vec<Vec<u8>>,
+    /// Proofs against leaders of these serials, encoded.
+    pub(super) proofs: BTreeMap<[u8; 16], Vec<u8>>,
+    /// What the others said last.
+    pub(super) heard: BTreeMap<KgcId, QuorumStatus>,
+    /// When to say and ask it again.
+    pub(super) pace: Pace,
+}
+
+impl Wishes {
+    /// Adds what the list does not name and has not ended. Returns whether that was anything; nothing is added if it would be
+    /// too many.
+    pub(super) fn add(
+        &mut self,
+        list: &RevocationList,
+        drones: &[Revoked],
+        now: UnixTime,
+    ) -> Result<bool, TooMany> {
+        let mut more = self.clone();
+        for drone in drones {
+            let wish = more.drones.entry(drone.serial).or_insert(*drone);
+            *wish = wish.and(drone);
+        }
+        more.forget(list);
+        more.drones.retain(|_, drone| !drone.has_ended(now));
+        if more.drones.len() > MAX_WISHES {
+            return Err(TooMany);
+        }
+        let changed = more != *self;
+        *self = more;
+        Ok(changed)
+    }
+
+    /// Forgets whom the list names.
+    pub(super) fn forget(&mut self, list: &RevocationList) {
+        self.drones.retain(|serial, _| !list.names_serial(serial));
+    }
+}
+
+/// More than may be wished for at one time.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooMany;
+
+impl<S: Suite> Statements<S> {
+    pub(super) fn new() -> Self {
+        Self {
+            wishes: Wishes::default(),
+            approvals: BTreeSet::new(),
+            bound: None,
+            list: Revocations::new(),
+            quorum: None,
+            proposals: Vec::new(),
+            proofs: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            pace: Pace::new(Duration::from_secs(20), Duration::from_secs(30)),
+        }
+    }
+
+    /// What must not be forgotten, besides the list and the quorum's statement.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.lp(KIND).count(self.wishes.drones.len());
+        for drone in self.wishes.drones.values() {
+            writer.fixed(&drone.serial).u64(drone.not_after).u8(drone.leader.into());
+        }
+        writer.count(self.approvals.len());
+        for approval in &self.approvals {
+            writer.fixed(approval);
+        }
+        writer.lp(&self.bound.as_ref().map(RevocationList::encode).unwrap_or_default());
+        writer.finish()
+    }
+
+    /// Takes back what [`encode`](Self::encode) wrote.
+    pub(super) fn restore(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
+        let mut reader = Reader::new(bytes);
+        self.read(&mut reader).map_err(|_| RestoreError::Damaged)
+    }
+
+    fn read(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
+        if reader.lp(KIND.len())? != KIND {
+            return Err(Malformed("not a quorum's statements"));
+        }
+        for _ in 0..reader.count(MAX_WISHES, 16 + 8 + 1)? {
+            let (serial, not_after, leader) = (reader.array()?, reader.u64()?, reader.u8()? != 0);
+            self.wishes.drones.insert(serial, Revoked { serial, not_after, leader });
+        }
+        for _ in 0..reader.count(MAX_APPROVALS, 32)? {
+            self.approvals.insert(reader.array()?);
+        }
+        let bound = reader.lp(MAX_BODY_LEN)?;
+        if !bound.is_empty() {
+            let bound = RevocationList::decode(bound).map_err(|_| Malformed("not a revocation list"))?;
+            self.bound = Some(bound);
+        }
+        reader.end()
+    }
+
+    /// Takes a list from anywhere. Returns its number if it was news.
+    pub(super) fn offer(
+        &mut self,
+        deployment: &Deployment<S>,
+        list: &[u8],
+    ) -> Result<Option<u64>, quiver_ainq::Error> {
+        let news = self.list.offer(deployment, list)?;
+        if news {
+            let list = self.list.list();
+            self.wishes.forget(list);
+            self.proofs.retain(|serial, _| !list.names_serial(serial));
+        }
+        Ok(news.then(|| self.list.number()))
+    }
+
+    /// Whom this member and enough others want revoked, each as long and told to as many as any of them wants.
+    pub(super) fn wished_by(&self, enough: usize) -> Vec<Revoked> {
+        let wished = |own: &Revoked| {
+            let wish = |status: &'_ QuorumStatus| {
+                let place = status.wishes.binary_search_by_key(&own.serial, |wish| wish.serial).ok()?;
+                status.wishes.get(place).copied()
+            };
+            let others: Vec<Revoked> = self.heard.values().filter_map(wish).collect();
+            (others.len() + 1 >= enough).then(|| others.iter().fold(*own, Revoked::and))
+        };
+        self.wishes.drones.values().filter_map(wished).collect()
+    }
+}

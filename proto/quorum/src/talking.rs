@@ -1,0 +1,106 @@
+//! What members tell one another without being asked: where each stands.
+
+use core::time::Duration;
+
+use quiver_ainq::{Deployment, KgcId};
+use quiver_message::MAX_MESSAGE_LEN;
+use quiver_message::quorum::{QuorumMessage, QuorumStatus};
+use quiver_quorum::QuorumSuite;
+use rand_core::CryptoRngCore;
+
+use super::interface::approval;
+use super::keys::QuorumKeys;
+use super::{QuorumEvent, QuorumNode, QuorumRecord};
+use quiver_machine::{Now, Offence, Snapshot};
+
+/// How much later each member tries to have something signed than the one before it, so that not all do it at once.
+const STAGGER: Duration = Duration::from_millis(250);
+
+impl<S: QuorumSuite> QuorumNode<S> {
+    /// Sends a message to a member that is connected.
+    pub(super) fn send(&mut self, to: KgcId, message: &QuorumMessage) {
+        let Some(peer) = self.links.get(&to) else { return };
+        let bytes = message.encode(self.config.charter.fingerprint());
+        if bytes.len() <= MAX_MESSAGE_LEN {
+            self.out.send_encoded(*peer, bytes);
+        }
+    }
+
+    pub(super) fn blame(&mut self, member: KgcId, offence: Offence) {
+        self.out.event(QuorumEvent::Blamed { member, offence });
+    }
+
+    pub(super) fn refuse(&mut self, why: &'static str) {
+        self.out.event(QuorumEvent::Refused(why));
+    }
+
+    /// Puts shares in force.
+    pub(super) fn hold_keys(&mut self, keys: QuorumKeys<S>) {
+        let version = keys.version();
+        self.out.persist(QuorumRecord::Keys(Snapshot::new(keys.encode().to_vec())));
+        self.deployment = Some(self.deployment_of(&keys));
+        self.keys = Some(keys);
+        // Of other shares, as are statements that need no operator's word.
+        self.statements.quorum = None;
+        let approvals = &self.statements.approvals;
+        self.statements.proposals.retain(|body| approvals.contains(&approval(body)));
+        self.signing.forget();
+        self.helping.forget();
+        self.out.event(QuorumEvent::SharesInForce { version });
+    }
+
+    pub(super) fn deployment_of(&self, keys: &QuorumKeys<S>) -> Deployment<S> {
+        Deployment::new(self.config.charter.name().clone(), *keys.ainq().public().master())
+    }
+
+    /// Says where this member stands.
+    pub(super) fn say_status(&mut self, to: KgcId, asks: bool) {
+        let statements = &self.statements;
+        let status = QuorumStatus {
+            version: self.keys.as_ref().map_or(0, |keys| keys.version()),
+            keys: self.keys.as_ref().map(|keys| keys.digest()),
+            list: statements.list.number(),
+            statement: statements.quorum.is_some(),
+            asks,
+            wishes: statements.wishes.drones.values().copied().collect(),
+        };
+        self.send(to, &QuorumMessage::Status(status));
+    }
+
+    /// Something has changed that others want to know, and that may have to be signed.
+    pub(super) fn changed(&mut self, now: Now) {
+        for kgc in self.config.charter.parameters().others(self.config.id) {
+            self.say_status(kgc, false);
+            self.pass_on(kgc);
+        }
+        self.hurry(now);
+    }
+
+    /// Tries to have signed what ought to be, soon, but not at the moment when all others do.
+    fn hurry(&mut self, now: Now) {
+        if self.keys.is_some() {
+            let turn = u32::from(self.config.id.saturating_sub(1));
+            self.signing.pace.hurry(now.monotonic.saturating_add(STAGGER * turn));
+        }
+    }
+
+    pub(super) fn hear_status(&mut self, now: Now, from: KgcId, status: QuorumStatus) {
+        let asks = status.asks;
+        self.statements.heard.insert(from, status);
+        if asks {
+            self.say_status(from, false);
+        }
+        self.pass_on(from);
+        self.hurry(now);
+    }
+
+    /// Says and asks again where everybody stands, in case something got lost.
+    pub(super) fn wake_statuses(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        if !self.statements.pace.has_come(now.monotonic, rng) {
+            return;
+        }
+        for kgc in self.config.charter.parameters().others(self.config.id) {
+            self.say_status(kgc, true);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What operators and proofs want signed.
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{KgcId, Revoked};
+use quiver_message::Message;
+use quiver_message::quorum::{MAX_BODY_LEN, QuorumMessage, QuorumProof};
+use quiver_quorum::QuorumSuite;
+
+use super::interface::approval;
+use super::statements::{MAX_APPROVALS, MAX_PROOFS, MAX_PROPOSALS};
+use super::{QuorumEvent, QuorumNode, QuorumRecord};
+use quiver_machine::{Now, Offence};
+
+impl<S: QuorumSuite> QuorumNode<S> {
+    /// The operator, or a proof, wants these revoked.
+    pub(super) fn wish(&mut self, now: Now, drones: &[Revoked]) {
+        let statements = &mut self.statements;
+        match statements.wishes.add(statements.list.list(), drones, now.unix) {
+            Ok(false) => {}
+            Ok(true) => {
+                self.persist_statements();
+                self.changed(now);
+            }
+            Err(_) => self.out.event(QuorumEvent::TooMany),
+        }
+    }
+
+    /// Somebody has proof that a leader signed two headers for one epoch. It needs no operator's word.
+    pub(super) fn prove(&mut self, now: Now, from: Option<KgcId>, bytes: &[u8]) {
+        let Some(deployment) = &self.deployment else { return };
+        let proof = match Message::decode(deployment, bytes) {
+            Ok(Message::EquivocationProof(proof)) => proof,
+            Ok(_) => return self.disprove(from, Offence::OutOfPlace("no proof")),
+            Err(error) => return self.disprove(from, error.into()),
+        };
+        let core = &proof.first.core;
+        let known = self.statements.proofs.contains_key(&core.leader.identity.serial);
+        // Known long since: no curve arithmetic for it.
+        if known || self.statements.list.names(&core.leader) {
+            return;
+        }
+        let group = core.group.clone();
+        match proof.verify(deployment, &group) {
+            Err(error) => self.disprove(from, error.into()),
+            Ok(leader) => {
+                let (name, handle) = (leader.identity.name.clone(), leader.handle());
+                let drone = Revoked::from(&leader.identity);
+                self.out.event(QuorumEvent::Equivocation { name, handle });
+                if self.statements.proofs.len() < MAX_PROOFS && bytes.len() <= MAX_BODY_LEN {
+                    self.statements.proofs.insert(drone.serial, bytes.to_vec());
+                }
+                self.wish(now, &[drone]);
+                let message = QuorumMessage::Proof(QuorumProof { proof: bytes.to_vec() });
+                for kgc in self.config.charter.parameters().others(self.config.id) {
+                    self.send(kgc, &message);
+                }
+            }
+        }
+    }
+
+    fn disprove(&mut self, from: Option<KgcId>, offence: Offence) {
+        match from {
+            Some(from) => self.blame(from, offence),
+            None => self.refuse("this proves nothing"),
+        }
+    }
+
+    /// The operator lets this be signed.
+    pub(super) fn approve(&mut self, digest: [u8; 32]) {
+        if self.statements.approvals.len() >= MAX_APPROVALS {
+            return self.out.event(QuorumEvent::TooMany);
+        }
+        if self.statements.approvals.insert(digest) {
+            self.persist_statements();
+        }
+    }
+
+    pub(super) fn withdraw(&mut self, digest: &[u8; 32]) {
+        self.statements.proposals.retain(|body| approval(body) != *digest);
+        if self.statements.approvals.remove(digest) {
+            self.persist_statements();
+        }
+    }
+
+    /// The operator wants this signed.
+    pub(super) fn have_it_signed(&mut self, now: Now, body: Vec<u8>) {
+        if self.keys.is_none() {
+            return self.refuse("there is no key to sign with");
+        }
+        let known = self.statements.proposals.contains(&body);
+        if body.len() > MAX_BODY_LEN || (!known && self.statements.proposals.len() >= MAX_PROPOSALS) {
+            return self.out.event(QuorumEvent::TooMany);
+        }
+        // What needs no operator's word needs no record of it either.
+        if !self.is_about_ibe(self.config.id, &body) {
+            self.approve(approval(&body));
+        }
+        if !known {
+            self.statements.proposals.push(body);
+        }
+        self.signing.pace.hurry(now.monotonic);
+    }
+
+    pub(super) fn persist_statements(&mut self) {
+        self.out.persist(QuorumRecord::Statements(self.statements.encode()));
+    }
+}
