@@ -20,6 +20,7 @@ mod machine;
 mod misdeeds;
 mod offence;
 mod outbox;
+mod part;
 mod revocations;
 mod snapshot;
 mod token_bucket;
@@ -35,6 +36,7 @@ pub use machine::{
 pub use misdeeds::Misdeeds;
 pub use offence::Offence;
 pub use outbox::Outbox;
+pub use part::{Context, Handled, Part};
 pub use quiver_message::Reason;
 pub use revocations::{REVOCATION_LIST_RATE, Revocations};
 pub use snapshot::{RestoreError, Snapshot};
