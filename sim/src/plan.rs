@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use quiver_quorum::Parameters;
-use quiver_world::admission::{FIELDS, MAX_UNNAMED};
+use quiver_world::admission::{FIELDS, MAX_ANONYMOUS};
 use serde::{Deserialize, Serialize};
 
 use crate::{Result, SimError};
@@ -258,9 +258,9 @@ impl Plan {
     /// Refuses policies that cannot be demanded, and more drones than there is patience for.
     pub(crate) fn check_admission(&self) -> Result<(), String> {
         let Some(policy) = &self.admission else { return Ok(()) };
-        if self.drones > MAX_UNNAMED {
+        if self.drones > MAX_ANONYMOUS {
             return Err(format!(
-                "--admission: {} drones are too many: each makes several runs of the exchange; at most {MAX_UNNAMED}",
+                "--admission: {} drones are too many: each makes several runs of the exchange; at most {MAX_ANONYMOUS}",
                 self.drones
             ));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use cpu_time::ProcessTime;
 use quiver_ainq::StrategyKind;
-use quiver_world::check::{CheckSetup, Checker, Failure, Ground, Outcome as Life};
+use quiver_world::check::{CheckSetup, CheckSuite, Checker, Failure, Outcome as Life};
 use rayon::prelude::*;
 
 use super::{complain, print};
@@ -182,7 +182,7 @@ fn live(
         .collect::<Result<_, quiver_world::WorldError>>()?;
     let mut sums = Sums::default();
     for (seed, life) in lives {
-        sums.turns += life.turns;
+        sums.turns += life.steps;
         sums.epochs += life.epochs as u64;
         sums.checks += life.checks;
         sums.slowest = sums.slowest.max(life.convergence);
@@ -196,7 +196,7 @@ fn live(
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
 fn summary(args: &CheckArgs, strategy: StrategyChoice, sums: &Sums, wall: Duration, cpu: Duration) -> String {
     let seeds = args.seeds();
-    let real = seeds.iter().filter(|seed| Checker::ground(**seed) == Ground::Real).count();
+    let real = seeds.iter().filter(|seed| Checker::ground(**seed) == CheckSuite::Real).count();
     format!(
         "{}: {} seeds ({real} over ristretto255), {} steps, {} epochs, {} comparisons, {} failed\n\
          {:.1} s, {:.0} seeds per minute and core; slowest convergence after the last fault {:.0} s",

@@ -9,7 +9,7 @@ use quiver_net::{Host, HostError, Multiaddr};
 use quiver_role::attributes::{CentreEvent, CentreRecord, KeyCentre, Office, OfficeConfig};
 use quiver_role::release::{Allowance, Audience, Policy, ReleaseConfig, ReleaseEvent, ReleaseOffice};
 use quiver_role::{Kgc, KgcConfig, KgcEvent, KgcRecord};
-use quiver_world::conditional::Archive;
+use quiver_world::ibe_orders::IbeAuthority;
 
 use super::board::Board;
 use super::happening::Reports as _;
@@ -25,7 +25,7 @@ use crate::{Result, SimError};
 pub(crate) const REVOCATION_VALIDITY: u64 = 24 * 3600;
 
 /// Founds the master key of conditions.
-pub(crate) fn archive<S: Suite>(plan: &Plan, founder: &Founder<S>) -> Result<Archive<S>> {
+pub(crate) fn archive<S: Suite>(plan: &Plan, founder: &Founder<S>) -> Result<IbeAuthority<S>> {
     let mut rng = seeds::generator(plan.seed, Player::Archivist, 0, 0);
     let mut dice = seeds::generator(plan.seed, Player::Archivist, 1, 0);
     let deployment = &founder.deployment;
@@ -33,8 +33,8 @@ pub(crate) fn archive<S: Suite>(plan: &Plan, founder: &Founder<S>) -> Result<Arc
         founder.treasury.sign(deployment, Purpose::Parameters, &statement.body(), &mut dice)
     };
     match &founder.release {
-        Some(made) => Archive::together(deployment, made, sign),
-        None => Archive::alone(deployment, &mut rng, sign),
+        Some(made) => IbeAuthority::together(deployment, made, sign),
+        None => IbeAuthority::alone(deployment, &mut rng, sign),
     }
     .map_err(refused)
 }
@@ -43,7 +43,7 @@ pub(crate) fn archive<S: Suite>(plan: &Plan, founder: &Founder<S>) -> Result<Arc
 pub(crate) fn start<S: Suite>(
     id: KgcId,
     founder: &Founder<S>,
-    archive: Option<&Archive<S>>,
+    archive: Option<&IbeAuthority<S>>,
     setting: &Setting<S>,
     listen: Multiaddr,
     host: KgcHost,
@@ -81,7 +81,7 @@ pub(crate) fn start<S: Suite>(
 
 fn release<S: Suite>(
     id: KgcId,
-    archive: &Archive<S>,
+    archive: &IbeAuthority<S>,
     setting: &Setting<S>,
     cookie_key: Secret<32>,
 ) -> Result<ReleaseOffice<S>> {

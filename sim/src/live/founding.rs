@@ -11,7 +11,7 @@ use quiver_role::quorum::{
     Charter, Ibe, QuorumCommand, QuorumConfig, QuorumEvent, QuorumKeys, QuorumNode, QuorumRecord,
 };
 use quiver_world::Generated;
-use quiver_world::treasury::Together;
+use quiver_world::master_key::Threshold;
 
 use super::centres::REVOCATION_VALIDITY;
 use super::node::Node;
@@ -25,7 +25,7 @@ use crate::{Result, SimError};
 /// What a key generation came to.
 pub(crate) struct Founded<S: QuorumSuite> {
     /// The key that issues.
-    pub(crate) treasury: Together<S>,
+    pub(crate) treasury: Threshold<S>,
     /// The key of conditions.
     pub(crate) release: Generated<Ibe>,
     /// How long it took.
@@ -135,7 +135,7 @@ fn assemble<S: QuorumSuite>(
         publics = Some((keys.ainq().public().clone(), keys.ibe().public().clone()));
     }
     let (of_issuing, of_release) = publics.ok_or("nobody has keys")?;
-    let treasury = Together::of((issuing, of_issuing), QuorumStatement::decode(statement)?);
+    let treasury = Threshold::of((issuing, of_issuing), QuorumStatement::decode(statement)?);
     Ok(Founded { treasury, release: (release, of_release), took })
 }
 

@@ -7,7 +7,7 @@ use quiver_net::{Host, HostError, PeerId};
 use quiver_role::edge::Ending;
 use quiver_role::{Edge, EdgeEvent, EnvelopeEvent, Leader, LeaderEvent, LeaderRecord, Snapshot};
 use quiver_world::admission::is_unsatisfied;
-use quiver_world::conditional::CHANNEL;
+use quiver_world::ibe_orders::CHANNEL;
 use tokio::sync::oneshot;
 
 use super::board::{Board, Held, LeaderEpoch};

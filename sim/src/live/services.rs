@@ -14,7 +14,7 @@ use quiver_role::leader::LeaderTiming;
 use quiver_role::quorum::Ibe;
 use quiver_role::{Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderRecord, Route};
 use quiver_world::Generated;
-use quiver_world::treasury::{Alone, Treasury};
+use quiver_world::master_key::{MasterKey, Single};
 
 use super::board::Board;
 use super::founding;
@@ -35,7 +35,7 @@ const LONG_VALIDITY: Duration = Duration::from_secs(24 * 3600);
 /// Who founds a deployment: the KGCs' keys, and an operator.
 pub(crate) struct Founder<S: Suite> {
     pub(crate) deployment: Deployment<S>,
-    pub(crate) treasury: Box<dyn Treasury<S>>,
+    pub(crate) treasury: Box<dyn MasterKey<S>>,
     /// The key of conditions, if several KGCs made it.
     pub(crate) release: Option<Generated<Ibe>>,
     /// How long the KGCs took to make their keys.
@@ -51,8 +51,8 @@ impl<S: Suite> Founder<S> {
     {
         let mut rng = seeds::generator(plan.seed, Player::Operator, 0, 0);
         let called = name("simulation")?;
-        let (treasury, release, generation): (Box<dyn Treasury<S>>, _, _) = match plan.quorum() {
-            None => (Box::new(Alone::found::<S>(&mut rng)), None, None),
+        let (treasury, release, generation): (Box<dyn MasterKey<S>>, _, _) = match plan.quorum() {
+            None => (Box::new(Single::found::<S>(&mut rng)), None, None),
             Some(parameters) => {
                 let founded = founding::generate::<S>(plan, called.clone(), parameters).await?;
                 (Box::new(founded.treasury), Some(founded.release), Some(founded.took))

@@ -50,7 +50,7 @@ impl<S: Suite> Admission<S> {
     ) -> Result<Option<Arc<Self>>> {
         let Some(policy) = plan.admission.clone() else { return Ok(None) };
         let (deployment, group, now) = (&setting.deployment, &setting.group, unix_time());
-        let place = Place { deployment, treasury: &*founder.treasury, group, seed: plan.seed, now };
+        let place = Place { deployment, master_key: &*founder.treasury, group, seed: plan.seed, now };
         let rules = Rules { policy, period: MAX_PERIOD, answers: ANSWERS };
         let checkpoint = Checkpoint::found(&place, &rules).map_err(refused)?;
         let period = checkpoint.period_at(now);
@@ -157,7 +157,7 @@ impl<S: Suite> Wanderer<S> {
     ) -> Result<Self> {
         let fields = admission.checkpoint.fields(index);
         let credential = admission.checkpoint.certify(index, &fields, admission.period).map_err(refused)?;
-        let config = admission.checkpoint.unnamed(credential, admission.period, setting.edge_timing);
+        let config = admission.checkpoint.anonymous(credential, admission.period, setting.edge_timing);
         let mut spoke = setting.spoke(index)?;
         spoke.topic = Some(group_topic(setting.group.as_str()));
         spoke.dial = leaders.iter().map(|leader| (Route::Leader, leader.clone())).collect();

@@ -12,7 +12,7 @@ use quiver_net::{Multiaddr, NetError};
 use quiver_quorum::QuorumSuite;
 use quiver_role::attributes::KeyCentre;
 use quiver_role::{Leader, Route};
-use quiver_world::conditional::Archive;
+use quiver_world::ibe_orders::IbeAuthority;
 
 use super::board::{Board, LeaderLog};
 use super::centres::{self, KgcHost};
@@ -72,7 +72,7 @@ pub(crate) struct World<S: Suite> {
     /// They run as long as the world does.
     pub(crate) kgcs: Vec<Node<KeyCentre<S>>>,
     /// The master key of conditions, if there are orders that wait for one.
-    pub(crate) archive: Option<Archive<S>>,
+    pub(crate) archive: Option<IbeAuthority<S>>,
     /// How long several KGCs took to make their keys.
     pub(crate) generation: Option<Duration>,
 }

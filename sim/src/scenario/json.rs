@@ -96,7 +96,7 @@ pub(super) fn render(report: &ScenarioReport) -> String {
         violations: played.violations.iter().map(ToString::to_string).collect(),
         unmet: &played.unmet,
         checks: played.checks,
-        steps: played.turns,
+        steps: played.steps,
         virtual_s: played.lived.as_secs_f64(),
         cpu_s: report.cpu.as_secs_f64(),
         settled_s: played.settled.as_secs_f64(),

@@ -85,7 +85,7 @@ fn foot(report: &ScenarioReport) -> String {
          {} terms, {} epochs, {} members; {} messages, {} lost; {} crashes, {} refused writes, {} complaints\n\
          Channel in use {}; leaders and KGC sent {} frames and {} retransmissions in {}\n\
          Trace of this seed: {}",
-        played.turns,
+        played.steps,
         duration(played.lived),
         duration(report.cpu),
         duration(played.settled),

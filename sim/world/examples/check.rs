@@ -23,7 +23,7 @@ fn main() {
     println!(
         "{count} seeds in {took:?} CPU ({:.0} per minute and core), {} steps, {} epochs, {} checks, longest convergence {:?}",
         count as f64 * 60.0 / took.as_secs_f64(),
-        sum(|o| o.turns),
+        sum(|o| o.steps),
         sum(|o| o.epochs as u64),
         sum(|o| o.checks),
         outcomes.iter().map(|(_, o)| o.convergence).max().unwrap_or_default(),

@@ -74,7 +74,7 @@ fn live<S: QuorumSuite>(plan: &RunPlan) {
         outcome.violations.len(),
         outcome.violations,
         outcome.checks,
-        outcome.turns,
+        outcome.steps,
         start.elapsed(),
         MEMORY.peak_usage_as_mb()
     );

@@ -1,4 +1,4 @@
-//! What happens to the world from outside: operators, applications, bad luck.
+//! Actions: what operators, applications, faults and the adversary do, at a time.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use quiver_ainq::KgcId;
 
 use crate::admission::Fields;
-use crate::{AirSetup, DiskState, LinkFaults, Node, Partition};
+use crate::{AirSetup, DiskState, LinkFaults, NodeId, Partition};
 
 /// What somebody without an identity, or a member that uses none of its keys, makes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,13 +59,13 @@ impl fmt::Display for Forgery {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Switch a node on, if it is off.
-    Start(Node),
+    Start(NodeId),
     /// Switch a node off: what is not durable is lost.
-    Stop(Node),
+    Stop(NodeId),
     /// The node dies after so many more outputs (none: before its next one), and is started again after a while.
     Crash {
         /// Who.
-        node: Node,
+        node: NodeId,
         /// Outputs it still brings about.
         after: u32,
         /// From its death until it is started again.
@@ -93,7 +93,7 @@ pub enum Action {
     /// A node says something to the group.
     Talk {
         /// Who.
-        node: Node,
+        node: NodeId,
         /// What: a number that listeners are checked for.
         number: u32,
         /// Whether an edge signs it; leaders always do.
@@ -102,7 +102,7 @@ pub enum Action {
     /// From now on, links do this to messages.
     Links(LinkFaults),
     /// From now on, one node's links do this to messages; none: what the others do.
-    LinksOf(Node, Option<LinkFaults>),
+    LinksOf(NodeId, Option<LinkFaults>),
     /// From now on, messages go over this radio, in a world that has one.
     Radio(Box<AirSetup>),
     /// Who does not reach whom, until the world is healed.
@@ -112,12 +112,12 @@ pub enum Action {
     /// A node's wall clock is wrong by so many seconds from now on.
     Skew {
         /// Whose.
-        node: Node,
+        node: NodeId,
         /// Seconds ahead; negative for behind.
         seconds: i64,
     },
     /// A node's disk does this from now on.
-    Disk(Node, DiskState),
+    Disk(NodeId, DiskState),
     /// All faults end, clocks are right again, and who is off is switched on.
     Calm,
     /// The adversary takes all that a drone has and knows; the drone goes on.
@@ -140,7 +140,7 @@ pub enum Action {
         /// Which: counted from the first one, wrapping.
         pick: u64,
         /// To whom.
-        to: Node,
+        to: NodeId,
     },
     /// The adversary sends a header for the next term signed with the keys of a captured or hostile drone, which is no
     /// leader of the group.

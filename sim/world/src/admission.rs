@@ -7,21 +7,21 @@
 //! | module | what it has |
 //! |---|---|
 //! | `checkpoint` | the authority, the policy, the drones' fields |
-//! | `incognito` | where a drone stands that has put its name away |
+//! | `anonymous_drone` | the state of an anonymous drone |
 //! | `sightings` | all that leaders receive and send, by drone and life |
 //! | `links` | looking for what two lives of one drone have in common |
 //! | `tags` | a leader that writes something into a drone in one life and looks for it in the next |
 
+mod anonymous_drone;
 mod checkpoint;
-mod incognito;
 mod links;
 mod sightings;
 mod tags;
 
+pub(crate) use self::anonymous_drone::{AnonymousDrone, Return, Showing};
 pub use self::checkpoint::{
     ANSWERS, Checkpoint, CheckpointError, FENCE, FIELDS, Fields, PERIOD, Place, Rules, check,
 };
-pub(crate) use self::incognito::{Incognito, Return, Showing};
 pub use self::links::{COMPARED, EVERYBODY, STRETCH, Sighting, linked};
 pub use self::sightings::Sightings;
 pub use self::tags::told_apart;
@@ -36,6 +36,6 @@ pub fn is_unsatisfied(why: &Ending) -> bool {
 }
 
 /// The most drones that may want in: each of their lives is two exchanges' worth of computing.
-pub const MAX_UNNAMED: u32 = 10_000;
+pub const MAX_ANONYMOUS: u32 = 10_000;
 /// Drones that apply at a time, where it is for the simulator to say: a leader's gate has room for twice as many.
 pub const AT_ONCE: usize = 128;

@@ -1,11 +1,11 @@
-//! The air between the nodes: one channel, one radio, and who paid for what.
+//! The shared radio channel: airtime, losses and energy of every message.
 //!
 //! Messages with an edge at one end go over the radio; the KGC and the leaders reach each other by other means. A message
 //! to the group is one broadcast. What a re-key costs is all that is said about the newest epoch, from its broadcast to the
 //! last straggler's catch-up, and what drones compute to follow it.
 
-mod labour;
-mod speech;
+mod compute_cost;
+mod message_kind;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use quiver_ainq::Epoch;
 use quiver_role::LeaderEvent;
 use rand_chacha::ChaCha8Rng;
 
-pub use self::labour::labour;
-use self::speech::is_about_an_epoch;
+pub use self::compute_cost::compute_cost;
+use self::message_kind::is_about_an_epoch;
 use crate::radio::cycles::Arithmetic;
 use crate::radio::{Account, Cast, Ledger, Loss, LossState, Medium, Payer, Profile, Transmission};
-use crate::{Node, NodeEvent, Turn};
+use crate::{NodeEvent, NodeId, Step};
 
 /// Which radio, and what it suffers.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,9 +33,9 @@ pub struct AirSetup {
 
 /// A broadcast on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flight {
+pub(crate) struct Broadcast {
     transmission: Transmission,
-    from: Node,
+    from: NodeId,
     rekey: Option<u64>,
     /// From the sending until the last frame was over.
     pub(crate) after: Duration,
@@ -49,9 +49,9 @@ pub struct Air {
     gateway: Profile,
     medium: Medium,
     ledger: Ledger,
-    links: BTreeMap<(Node, Node), LossState>,
+    links: BTreeMap<(NodeId, NodeId), LossState>,
     /// When a sender may send again.
-    silent_until: BTreeMap<Node, Duration>,
+    silent_until: BTreeMap<NodeId, Duration>,
     rng: ChaCha8Rng,
     newest: Option<u64>,
 }
@@ -86,8 +86,8 @@ impl Air {
     }
 
     /// Whether messages between two nodes go over the radio.
-    pub(crate) fn joins(one: Node, other: Node) -> bool {
-        matches!(one, Node::Edge(_)) || matches!(other, Node::Edge(_))
+    pub(crate) fn joins(one: NodeId, other: NodeId) -> bool {
+        matches!(one, NodeId::Edge(_)) || matches!(other, NodeId::Edge(_))
     }
 
     /// Everybody changes to another radio.
@@ -105,14 +105,14 @@ impl Air {
     }
 
     /// Takes note of a step: which epoch is the newest, and what a drone computed.
-    pub(crate) fn note(&mut self, turn: &Turn) {
-        for event in turn.events() {
+    pub(crate) fn note(&mut self, step: &Step) {
+        for event in step.events() {
             if let NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, .. }) = event {
                 self.newest = self.newest.max(Some(rekey_number(*epoch)));
             }
         }
-        if let Node::Edge(number) = turn.node {
-            let (cycles, about_an_epoch) = labour(turn, self.setup.arithmetic);
+        if let NodeId::Edge(number) = step.node {
+            let (cycles, about_an_epoch) = compute_cost(step, self.setup.arithmetic);
             if cycles > 0 {
                 let rekey = self.newest.filter(|_| about_an_epoch);
                 self.ledger.book(Payer::Drone(number as usize), rekey, &Account::computing(cycles));
@@ -121,7 +121,13 @@ impl Air {
     }
 
     /// Sends a message to one node. Gives how long after `at` it arrives, if it does.
-    pub(crate) fn unicast(&mut self, at: Duration, from: Node, to: Node, payload: &[u8]) -> Option<Duration> {
+    pub(crate) fn unicast(
+        &mut self,
+        at: Duration,
+        from: NodeId,
+        to: NodeId,
+        payload: &[u8],
+    ) -> Option<Duration> {
         let mut link = self.take_link(from, to);
         let (transmission, after) = self.send(at, from, Cast::Unicast, payload.len(), &mut link);
         self.keep_link(from, to, link);
@@ -133,16 +139,16 @@ impl Air {
     }
 
     /// Sends a message to everybody in reach.
-    pub(crate) fn broadcast(&mut self, at: Duration, from: Node, payload: &[u8]) -> Flight {
+    pub(crate) fn broadcast(&mut self, at: Duration, from: NodeId, payload: &[u8]) -> Broadcast {
         let (transmission, after) =
             self.send(at, from, Cast::Broadcast, payload.len(), &mut LossState::default());
         let rekey = self.rekey(payload);
         self.ledger.book(payer(from), rekey, &Account::sending(&transmission, self.setup.profile.power()));
-        Flight { transmission, from, rekey, after }
+        Broadcast { transmission, from, rekey, after }
     }
 
     /// Whether a node hears a broadcast whole; it pays for listening either way.
-    pub(crate) fn hears(&mut self, flight: &Flight, to: Node) -> bool {
+    pub(crate) fn hears(&mut self, flight: &Broadcast, to: NodeId) -> bool {
         let account = Account::hearing(&flight.transmission, self.setup.profile.power());
         self.ledger.book(payer(to), flight.rekey, &account);
         let mut link = self.take_link(flight.from, to);
@@ -155,13 +161,13 @@ impl Air {
     fn send(
         &mut self,
         at: Duration,
-        from: Node,
+        from: NodeId,
         cast: Cast,
         bytes: usize,
         link: &mut LossState,
     ) -> (Transmission, Duration) {
         let ready = self.silent_until.get(&from).copied().unwrap_or_default().max(at);
-        let profile = if let Node::Edge(_) = from { &self.setup.profile } else { &self.gateway };
+        let profile = if let NodeId::Edge(_) = from { &self.setup.profile } else { &self.gateway };
         let transmission = profile.send(bytes, cast, link, &mut self.rng);
         let slot = self.medium.reserve(ready, profile, cast, &transmission, &mut self.rng);
         if !transmission.silence.is_zero() {
@@ -175,7 +181,7 @@ impl Air {
     }
 
     /// Only bursts have a memory; all other links are the same at any time.
-    fn take_link(&mut self, from: Node, to: Node) -> LossState {
+    fn take_link(&mut self, from: NodeId, to: NodeId) -> LossState {
         let loss = self.setup.loss;
         match self.links.get(&(from, to)) {
             Some(link) => link.clone(),
@@ -183,7 +189,7 @@ impl Air {
         }
     }
 
-    fn keep_link(&mut self, from: Node, to: Node, link: LossState) {
+    fn keep_link(&mut self, from: NodeId, to: NodeId, link: LossState) {
         if let Loss::GilbertElliott { .. } = self.setup.loss {
             self.links.insert((from, to), link);
         }
@@ -195,9 +201,9 @@ pub fn rekey_number(epoch: Epoch) -> u64 {
     epoch.term << 32 | (epoch.counter & u64::from(u32::MAX))
 }
 
-fn payer(node: Node) -> Payer {
+fn payer(node: NodeId) -> Payer {
     match node {
-        Node::Edge(number) => Payer::Drone(number as usize),
-        Node::Kgc(_) | Node::Leader(_) => Payer::Infrastructure,
+        NodeId::Edge(number) => Payer::Drone(number as usize),
+        NodeId::Kgc(_) | NodeId::Leader(_) => Payer::Infrastructure,
     }
 }

@@ -16,17 +16,17 @@ use quiver_ainq::{Ristretto255, StrategyKind, Suite};
 use quiver_quorum::QuorumSuite;
 use quiver_role::leader::LeaderTiming;
 
-pub use self::generate::{Beginning, Plan};
+pub use self::generate::{Plan, StartState};
 pub use self::shrink::shrink;
 pub use self::story::story;
 use crate::admission::{FENCE, Rules, told_apart};
-use crate::drive::Sabotage;
-use crate::node::Row;
+use crate::driver::Sabotage;
+use crate::node_id::NodeIndex;
 use crate::{
-    Action, Disks, InsecureToy, Invariant, Invariants, Nobody, Node, Setup, Violation, Witness, World,
-    WorldError,
+    Action, Disks, InsecureToy, Invariant, Invariants, NoObserver, NodeId, Setup, StepObserver, Violation,
+    World, WorldError,
 };
-use crate::{Turn, bound};
+use crate::{Step, bound};
 
 /// How long credentials last, where a policy is demanded.
 const PERIOD: Duration = Duration::from_secs(40);
@@ -77,7 +77,7 @@ pub struct Outcome {
     /// What did not hold: nothing, or the first thing.
     pub violation: Option<Violation>,
     /// Steps taken.
-    pub turns: u64,
+    pub steps: u64,
     /// Epochs made.
     pub epochs: usize,
     /// Comparisons made.
@@ -130,23 +130,23 @@ impl<S: QuorumSuite> Base<S> {
         world.start_everyone();
         // Several leaders listen first, then one leads.
         let patience = Duration::from_secs(5) * u32::from(setup.leaders);
-        world.run_until(patience, &mut Nobody);
+        world.run_until(patience, &mut NoObserver);
         let enrolled = world.disks();
         // Members without a name are on no disk: there, nobody is in.
         let wanting = if setup.admission { 0 } else { setup.edges };
         for edge in 0..wanting {
             world.schedule(world.time(), Action::Join(edge));
         }
-        world.run_for(patience * 2, &mut Nobody);
+        world.run_for(patience * 2, &mut NoObserver);
         Ok(Self { setup, enrolled, formed: world.disks() })
     }
 
     fn world(&self, plan: &Plan) -> Result<World<S>, WorldError> {
         let setup = world_setup(&self.setup, plan.seed);
         let mut world = match plan.beginning {
-            Beginning::Nothing => World::new(setup)?,
-            Beginning::Enrolled => World::from_disks(setup, &self.enrolled)?,
-            Beginning::Formed => World::from_disks(setup, &self.formed)?,
+            StartState::Nothing => World::new(setup)?,
+            StartState::Enrolled => World::from_disks(setup, &self.enrolled)?,
+            StartState::Formed => World::from_disks(setup, &self.formed)?,
         };
         world.start_everyone();
         for (at, action) in &plan.actions {
@@ -170,7 +170,7 @@ impl<S: QuorumSuite> Base<S> {
         }
         Ok(Outcome {
             violation,
-            turns: world.turns(),
+            steps: world.steps(),
             epochs: invariants.epochs(),
             checks: invariants.checks(),
             convergence,
@@ -186,51 +186,51 @@ fn unlinkable<S: Suite>(seed: u64) -> Result<Option<Violation>, WorldError> {
 }
 
 /// Something that looks on and knows who is missing.
-trait Judge<S: Suite>: Witness<S> {
-    fn everybody_is_there(&self, world: &World<S>) -> bool;
-    fn time_is_up(&mut self, world: &World<S>);
+trait ConvergenceChecker<S: Suite>: StepObserver<S> {
+    fn has_converged(&self, world: &World<S>) -> bool;
+    fn check_convergence(&mut self, world: &World<S>);
 }
 
-impl<S: Suite> Judge<S> for Invariants<S> {
-    fn everybody_is_there(&self, world: &World<S>) -> bool {
+impl<S: Suite> ConvergenceChecker<S> for Invariants<S> {
+    fn has_converged(&self, world: &World<S>) -> bool {
         self.stragglers(world).is_empty()
     }
 
-    fn time_is_up(&mut self, world: &World<S>) {
+    fn check_convergence(&mut self, world: &World<S>) {
         self.demand_convergence(world);
     }
 }
 
 /// Runs a world until its faults are over and everybody is where they should be. Returns how long that took.
-fn play<S: Suite>(world: &mut World<S>, plan: &Plan, judge: &mut dyn Judge<S>) -> Duration {
+fn play<S: Suite>(world: &mut World<S>, plan: &Plan, checker: &mut dyn ConvergenceChecker<S>) -> Duration {
     let end = plan.calm + bound(&world.setup().edge_timing);
-    if run(world, plan.calm + Duration::from_millis(1), judge) {
+    if run(world, plan.calm + Duration::from_millis(1), checker) {
         return Duration::ZERO;
     }
     while world.time() < end {
         let next = (world.time() + LOOK).min(end);
-        if run(world, next, judge) || judge.everybody_is_there(world) {
+        if run(world, next, checker) || checker.has_converged(world) {
             return world.time() - plan.calm;
         }
     }
-    judge.time_is_up(world);
+    checker.check_convergence(world);
     world.time() - plan.calm
 }
 
-fn run<S: Suite>(world: &mut World<S>, until: Duration, judge: &mut dyn Judge<S>) -> bool {
-    world.run_until(until, &mut Looking(judge))
+fn run<S: Suite>(world: &mut World<S>, until: Duration, checker: &mut dyn ConvergenceChecker<S>) -> bool {
+    world.run_until(until, &mut AsObserver(checker))
 }
 
 /// A judge as a plain witness.
-struct Looking<'a, S: Suite>(&'a mut dyn Judge<S>);
+struct AsObserver<'a, S: Suite>(&'a mut dyn ConvergenceChecker<S>);
 
-impl<S: Suite> Witness<S> for Looking<'_, S> {
-    fn saw(&mut self, world: &World<S>, turn: &Turn) {
-        self.0.saw(world, turn);
+impl<S: Suite> StepObserver<S> for AsObserver<'_, S> {
+    fn on_step(&mut self, world: &World<S>, step: &Step) {
+        self.0.on_step(world, step);
     }
 
-    fn acted(&mut self, world: &World<S>, at: Duration, action: &Action) {
-        self.0.acted(world, at, action);
+    fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action) {
+        self.0.on_action(world, at, action);
     }
 
     fn stops(&self) -> bool {
@@ -247,7 +247,7 @@ pub struct Checker {
 
 /// Over which group a seed runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ground {
+pub enum CheckSuite {
     /// [`InsecureToy`].
     Toy,
     /// [`Ristretto255`].
@@ -279,8 +279,8 @@ impl Checker {
     }
 
     /// Over which group a seed runs.
-    pub fn ground(seed: u64) -> Ground {
-        if seed.is_multiple_of(16) { Ground::Real } else { Ground::Toy }
+    pub fn ground(seed: u64) -> CheckSuite {
+        if seed.is_multiple_of(16) { CheckSuite::Real } else { CheckSuite::Toy }
     }
 
     /// The plan of a seed.
@@ -294,8 +294,8 @@ impl Checker {
     /// As for [`World::new`].
     pub fn live(&self, plan: &Plan) -> Result<Outcome, WorldError> {
         match Self::ground(plan.seed) {
-            Ground::Toy => self.toy.live(plan),
-            Ground::Real => self.real.live(plan),
+            CheckSuite::Toy => self.toy.live(plan),
+            CheckSuite::Real => self.real.live(plan),
         }
     }
 
@@ -313,8 +313,8 @@ impl Checker {
     /// As for [`World::new`].
     pub fn explain(&self, seed: u64) -> Result<Option<Failure>, WorldError> {
         match Self::ground(seed) {
-            Ground::Toy => self.toy.explain(&self.plan(seed)),
-            Ground::Real => self.real.explain(&self.plan(seed)),
+            CheckSuite::Toy => self.toy.explain(&self.plan(seed)),
+            CheckSuite::Real => self.real.explain(&self.plan(seed)),
         }
     }
 }
@@ -335,7 +335,7 @@ impl<S: QuorumSuite> Base<S> {
 }
 
 /// Nodes of the checks' worlds.
-fn nodes(setup: &CheckSetup) -> impl Iterator<Item = Node> {
-    let row = Row { kgcs: setup.kgcs, leaders: setup.leaders };
-    row.kgcs().chain(row.leaders()).chain((0..setup.edges + 2).map(Node::Edge))
+fn nodes(setup: &CheckSetup) -> impl Iterator<Item = NodeId> {
+    let nodes = NodeIndex { kgcs: setup.kgcs, leaders: setup.leaders };
+    nodes.kgcs().chain(nodes.leaders()).chain((0..setup.edges + 2).map(NodeId::Edge))
 }

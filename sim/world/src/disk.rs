@@ -1,8 +1,8 @@
-//! Disks: what survives a crash, if the disk takes it.
+//! A node's disk: keeps persisted records across crashes, can be full or fail.
 
 use quiver_role::{KgcRecord, LeaderRecord, Snapshot};
 
-use crate::centre::CentreRecord;
+use crate::kgc_node::KgcNodeRecord;
 
 /// What a record must be for a disk.
 pub(crate) trait Stored: Clone {
@@ -73,7 +73,7 @@ impl Stored for KgcRecord {
     }
 }
 
-impl Stored for CentreRecord {
+impl Stored for KgcNodeRecord {
     fn bytes(&self) -> usize {
         match self {
             Self::Kgc(record) => record.bytes(),

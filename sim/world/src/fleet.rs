@@ -1,4 +1,4 @@
-//! What the nodes are set up with: one deployment, one operator, a token and a configuration for everybody.
+//! Sets up the deployment: operator, master key, and a token and a configuration for every node.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,13 +20,13 @@ use quiver_role::{Edge, EdgeConfig, Kgc, KgcConfig, Leader, LeaderConfig, Snapsh
 use rand_core::RngCore;
 
 use crate::admission::{Checkpoint, Place, Rules};
-use crate::centre::{Centre, CentreRecord};
-use crate::conditional::{Archive, SealedOrder, phase_two};
-use crate::drive::Sabotage;
-use crate::drone::Drone;
-use crate::seeds::{self, Player};
-use crate::treasury::{Alone, Together, Treasury, generate};
-use crate::{Node, Setup, WorldError};
+use crate::driver::Sabotage;
+use crate::drone_node::Drone;
+use crate::ibe_orders::{IbeAuthority, SealedOrder, phase_two};
+use crate::kgc_node::{KgcNode, KgcNodeRecord};
+use crate::master_key::{MasterKey, Single, Threshold, generate};
+use crate::rng_stream::{self, RngStream};
+use crate::{NodeId, Setup, WorldError};
 
 /// When the world begins: 2027-01-01, in seconds since 1970.
 pub const EPOCH_START: UnixTime = 1_798_761_600;
@@ -63,9 +63,9 @@ pub(crate) fn check_quorum(kgcs: u16, threshold: u16) -> Result<(), String> {
 pub struct Fleet<S: Suite> {
     seed: u64,
     deployment: Deployment<S>,
-    treasury: Box<dyn Treasury<S>>,
+    master_key: Box<dyn MasterKey<S>>,
     /// The master key of conditions, if there are orders that wait for one.
-    archive: Option<Archive<S>>,
+    archive: Option<IbeAuthority<S>>,
     /// What leaders demand, if they do.
     checkpoint: Option<Checkpoint<S>>,
     /// Strangers that all have the token of the first of them.
@@ -83,29 +83,29 @@ pub struct Fleet<S: Suite> {
 impl<S: QuorumSuite> Fleet<S> {
     pub(crate) fn new(setup: &Setup) -> Result<Self, WorldError> {
         let (seed, members) = (setup.fleet_seed, setup.members);
-        let mut rng = seeds::generator(seed, Player::Founder);
+        let mut rng = rng_stream::generator(seed, RngStream::Founder);
         check_quorum(setup.kgcs, setup.threshold).map_err(WorldError::Quorum)?;
-        let treasury: Box<dyn Treasury<S>> = match setup.kgcs {
-            1 => Box::new(Alone::found::<S>(&mut rng)),
+        let master_key: Box<dyn MasterKey<S>> = match setup.kgcs {
+            1 => Box::new(Single::found::<S>(&mut rng)),
             kgcs => {
                 let low = u16::from(setup.sabotage == Sabotage::LowDegree);
                 let founded = Parameters::new(kgcs, setup.threshold - low)
-                    .and_then(|parameters| Together::<S>::found(name(DEPLOYMENT), parameters, &mut rng));
+                    .and_then(|parameters| Threshold::<S>::found(name(DEPLOYMENT), parameters, &mut rng));
                 Box::new(founded.map_err(|error| WorldError::Quorum(error.to_string()))?)
             }
         };
         let operator = OperatorSecretKey::generate(&mut rng);
-        let deployment = Deployment::new(name(DEPLOYMENT), treasury.public());
+        let deployment = Deployment::new(name(DEPLOYMENT), master_key.public());
         let checkpoint = setup
             .admission
             .as_ref()
-            .map(|rules| checkpoint(seed, rules, &deployment, &*treasury))
+            .map(|rules| checkpoint(seed, rules, &deployment, &*master_key))
             .transpose()?;
-        let archive = if setup.orders { Some(archive(setup, &deployment, &*treasury)?) } else { None };
+        let archive = if setup.orders { Some(archive(setup, &deployment, &*master_key)?) } else { None };
         Ok(Self {
             seed,
             deployment,
-            treasury,
+            master_key,
             archive,
             checkpoint,
             one_token: setup.one_token.clone(),
@@ -142,14 +142,14 @@ impl<S: Suite> Fleet<S> {
     }
 
     /// The keys of the KGCs, for an adversary that was enrolled.
-    pub(crate) fn treasury(&self) -> &dyn Treasury<S> {
-        &*self.treasury
+    pub(crate) fn master_key(&self) -> &dyn MasterKey<S> {
+        &*self.master_key
     }
 
     fn kgc(&self, id: KgcId, life: u32) -> KgcConfig<S> {
         KgcConfig {
             deployment: self.deployment.clone(),
-            master: self.treasury.master(&self.deployment, id),
+            master: self.master_key.master(&self.deployment, id),
             id,
             operators: vec![self.operator.public()],
             cookie_key: self.cookie_key(id, life),
@@ -160,7 +160,7 @@ impl<S: Suite> Fleet<S> {
     /// A new key at every start, as at the service.
     fn cookie_key(&self, id: KgcId, life: u32) -> Secret<32> {
         let mut key = [0; 32];
-        seeds::generator(self.seed, Player::Token(Node::Kgc(id))).fill_bytes(&mut key);
+        rng_stream::generator(self.seed, RngStream::Token(NodeId::Kgc(id))).fill_bytes(&mut key);
         key.iter_mut().zip(life.to_be_bytes()).for_each(|(byte, life)| *byte ^= life);
         Secret::new(key)
     }
@@ -190,14 +190,14 @@ impl<S: Suite> Fleet<S> {
 
     /// An order that waits for the second phase, as it is handed on; none if there is no key for it.
     pub(crate) fn order(&self, number: u32) -> Option<Vec<u8>> {
-        let mut rng = seeds::generator(self.seed ^ u64::from(number), Player::Orders);
+        let mut rng = rng_stream::generator(self.seed ^ u64::from(number), RngStream::Orders);
         let master = self.archive.as_ref()?.authority().master();
         let order = SealedOrder::seal(master, self.phase_two(), &number.to_be_bytes(), &mut rng);
         Some(order.expect("the text is short").encode())
     }
 
     /// The master key of conditions.
-    pub(crate) fn archive(&self) -> Option<&Archive<S>> {
+    pub(crate) fn archive(&self) -> Option<&IbeAuthority<S>> {
         self.archive.as_ref()
     }
 
@@ -217,27 +217,27 @@ impl<S: Suite> Fleet<S> {
     }
 
     /// All that runs at a KGC, with what is durable there.
-    pub(crate) fn centre(
+    pub(crate) fn kgc_node(
         &self,
         (id, life): (KgcId, u32),
-        records: &[CentreRecord],
+        records: &[KgcNodeRecord],
         (approved, lies): (bool, bool),
-    ) -> Result<Centre<S>, RestoreError> {
+    ) -> Result<KgcNode<S>, RestoreError> {
         let of_kgc = records.iter().filter_map(|record| match record {
-            CentreRecord::Kgc(record) => Some(record.clone()),
-            CentreRecord::Released(_) => None,
+            KgcNodeRecord::Kgc(record) => Some(record.clone()),
+            KgcNodeRecord::Released(_) => None,
         });
         let kgc = Kgc::new(self.kgc(id, life), of_kgc)?;
-        let mut centre = Centre::new(self.deployment.clone(), kgc, self.office(id, life, approved));
+        let mut kgc_node = KgcNode::new(self.deployment.clone(), kgc, self.office(id, life, approved));
         if lies {
-            centre.set_lying(Some(self.lies(id)));
+            kgc_node.set_lying(Some(self.lies(id)));
         }
-        Ok(centre)
+        Ok(kgc_node)
     }
 
     /// What a KGC takes to lie.
     pub(crate) fn lies(&self, id: KgcId) -> (KgcId, OperatorPublicKey<S>, [u8; 32]) {
-        (id, self.operator.public(), seeds::key(self.seed, Player::Liar(id)))
+        (id, self.operator.public(), rng_stream::key(self.seed, RngStream::ByzantineKgc(id)))
     }
 
     /// All that runs at a drone, with what is durable there.
@@ -251,8 +251,8 @@ impl<S: Suite> Fleet<S> {
         LeaderConfig {
             deployment: self.deployment.clone(),
             group: self.group.clone(),
-            token: with_token.then(|| self.token(Node::Leader(ordinal))),
-            kgcs: self.treasury.kgcs(),
+            token: with_token.then(|| self.token(NodeId::Leader(ordinal))),
+            kgcs: self.master_key.kgcs(),
             allow: BTreeSet::new(),
             max_members: self.max_members,
             strategy: self.strategy,
@@ -264,33 +264,33 @@ impl<S: Suite> Fleet<S> {
         EdgeConfig {
             deployment: self.deployment.clone(),
             group: wants_in.then(|| self.group.clone()),
-            token: with_token.then(|| self.token(Node::Edge(number))),
-            kgcs: self.treasury.kgcs(),
+            token: with_token.then(|| self.token(NodeId::Edge(number))),
+            kgcs: self.master_key.kgcs(),
             timing: self.edge_timing,
         }
     }
 
     /// Whose token a node has: its own, unless several have one.
-    pub(crate) fn owner(&self, node: Node) -> Node {
+    pub(crate) fn owner(&self, node: NodeId) -> NodeId {
         match (node, self.one_token.first()) {
-            (Node::Edge(number), Some(first)) if self.one_token.contains(&number) => Node::Edge(*first),
+            (NodeId::Edge(number), Some(first)) if self.one_token.contains(&number) => NodeId::Edge(*first),
             _ => node,
         }
     }
 
     /// The operator's token for a node: the same one whenever it is asked for.
-    pub(crate) fn token(&self, node: Node) -> IssuedToken<S> {
+    pub(crate) fn token(&self, node: NodeId) -> IssuedToken<S> {
         let node = self.owner(node);
         let (label, role, groups) = match node {
-            Node::Kgc(_) => (name("kgc"), Role::Edge, Vec::new()),
-            Node::Leader(ordinal) => {
+            NodeId::Kgc(_) => (name("kgc"), Role::Edge, Vec::new()),
+            NodeId::Leader(ordinal) => {
                 let role = Role::Leader { group: self.group.clone(), ordinal };
                 (name(&node.to_string()), role, vec![self.group.clone()])
             }
-            Node::Edge(number) if self.authorises(number) => {
+            NodeId::Edge(number) if self.authorises(number) => {
                 (edge_name(number), Role::Edge, vec![self.group.clone()])
             }
-            Node::Edge(number) => (edge_name(number), Role::Edge, vec![name("elsewhere")]),
+            NodeId::Edge(number) => (edge_name(number), Role::Edge, vec![name("elsewhere")]),
         };
         let grant = TokenGrant {
             name: label,
@@ -299,7 +299,7 @@ impl<S: Suite> Fleet<S> {
             not_after: EPOCH_START + IDENTITY_VALIDITY,
             expiry: EPOCH_START + TOKEN_VALIDITY,
         };
-        let mut rng = seeds::generator(self.seed, Player::Token(node));
+        let mut rng = rng_stream::generator(self.seed, RngStream::Token(node));
         self.operator.issue(&self.deployment, grant, &mut rng).expect("one group is not too many")
     }
 }
@@ -309,10 +309,10 @@ fn checkpoint<S: Suite>(
     seed: u64,
     rules: &Rules,
     deployment: &Deployment<S>,
-    treasury: &dyn Treasury<S>,
+    master_key: &dyn MasterKey<S>,
 ) -> Result<Checkpoint<S>, WorldError> {
     let group = name(GROUP);
-    let place = Place { deployment, treasury, group: &group, seed, now: EPOCH_START };
+    let place = Place { deployment, master_key, group: &group, seed, now: EPOCH_START };
     Checkpoint::found(&place, rules).map_err(|error| WorldError::Admission(error.to_string()))
 }
 
@@ -320,21 +320,21 @@ fn checkpoint<S: Suite>(
 fn archive<S: Suite>(
     setup: &Setup,
     deployment: &Deployment<S>,
-    treasury: &dyn Treasury<S>,
-) -> Result<Archive<S>, WorldError> {
-    let mut rng = seeds::generator(setup.fleet_seed, Player::Archivist);
-    let mut dice = seeds::generator(setup.fleet_seed, Player::Orders);
+    master_key: &dyn MasterKey<S>,
+) -> Result<IbeAuthority<S>, WorldError> {
+    let mut rng = rng_stream::generator(setup.fleet_seed, RngStream::IbeAuthority);
+    let mut dice = rng_stream::generator(setup.fleet_seed, RngStream::Orders);
     let quorum = Parameters::new(setup.kgcs, setup.threshold).ok();
     let sign = |statement: &AuthorityStatement<S>| {
-        treasury.sign(deployment, Purpose::Parameters, &statement.body(), &mut dice)
+        master_key.sign(deployment, Purpose::Parameters, &statement.body(), &mut dice)
     };
     let archive = match quorum {
-        None => Archive::alone(deployment, &mut rng, sign),
+        None => IbeAuthority::alone(deployment, &mut rng, sign),
         Some(parameters) => {
             let context = Hasher::new("quiver/1 world release").finish();
             let made = generate::<Bls12381G1>(parameters, context, &mut rng);
             let made = made.map_err(|error| WorldError::Quorum(error.to_string()))?;
-            Archive::together(deployment, &made, sign)
+            IbeAuthority::together(deployment, &made, sign)
         }
     };
     archive.map_err(|error| WorldError::Quorum(error.to_string()))

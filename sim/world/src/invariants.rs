@@ -1,20 +1,20 @@
-//! What must hold after every step, whatever happened.
+//! Checks the invariants after every step.
 //!
-//! [`Invariants`] looks at every step as a [`Witness`]. It knows what no node knows (every key, who asked for what, what
+//! [`Invariants`] looks at every step as a [`StepObserver`]. It knows what no node knows (every key, who asked for what, what
 //! became durable) and compares only what a step may have changed, so a step costs the same in a group of any size.
 
 mod admission;
-mod captives;
+mod compromise;
 mod contradiction;
 mod convergence;
 mod durability;
 mod forgeries;
+mod group_messages;
+mod ibe_orders;
 mod keys;
 mod masks;
-mod orders;
 mod quorum;
 mod rosters;
-mod speech;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,17 +22,17 @@ use std::time::Duration;
 
 use quiver_ainq::{Epoch, Name, Suite};
 
-use self::admission::Unnamed;
-use self::captives::Captives;
+use self::admission::AnonymousMembers;
+use self::compromise::CompromisedNodes;
 use self::contradiction::Contradiction;
 pub use self::convergence::bound;
 use self::durability::Durability;
 use self::forgeries::Forgeries;
+use self::group_messages::GroupMessages;
+use self::ibe_orders::Orders;
 use self::masks::Masks;
-use self::orders::Orders;
 use self::quorum::Quorum;
-use self::speech::Speech;
-use crate::{Action, Cause, Effect, Node, NodeEvent, Turn, Witness, World};
+use crate::{Action, Cause, Effect, NodeEvent, NodeId, Step, StepObserver, World};
 
 /// What must hold at all times.
 ///
@@ -54,9 +54,9 @@ pub enum Invariant {
     Convergence,
     /// A crash at any point loses no acknowledged enrolment, join, leave or epoch.
     Persistence,
-    /// Nobody who may not be is a member or holds a key.
+    /// NoObserver who may not be is a member or holds a key.
     NoUnauthorisedMember,
-    /// Nobody hears what nobody said, or anything twice.
+    /// NoObserver hears what nobody said, or anything twice.
     Delivery,
     /// Who has fitting attributes opens what is sealed to them, and nobody else does.
     SealedToFew,
@@ -70,7 +70,7 @@ pub enum Invariant {
     Admission,
     /// Nothing that a leader sees tells that two runs without a name were one drone's.
     Unlinkability,
-    /// Nobody answers what came by the group from somebody without an identity; leaders answer what such a one asks them
+    /// NoObserver answers what came by the group from somebody without an identity; leaders answer what such a one asks them
     /// rarely, and with nothing that only members could be told.
     NoReflection,
     /// What somebody without an identity says ends nobody's membership.
@@ -113,7 +113,7 @@ pub struct Violation {
     /// When, since the world began.
     pub at: Duration,
     /// At which node, if it is about one.
-    pub node: Option<Node>,
+    pub node: Option<NodeId>,
     /// What is wrong.
     pub detail: String,
 }
@@ -138,7 +138,7 @@ struct Made {
     /// Who is in it: numbers of edges. None if the leader died at once.
     members: Option<BTreeSet<u32>>,
     /// Who is in it without a name: pseudonyms. None if the leader died at once.
-    unnamed: Option<BTreeSet<[u8; 16]>>,
+    anonymous: Option<BTreeSet<[u8; 16]>>,
     leader: u16,
 }
 
@@ -172,9 +172,9 @@ pub struct Invariants<S: Suite> {
     asked_to_evict: BTreeSet<u32>,
     masks: Masks<S>,
     durability: Durability,
-    captives: Captives<S>,
-    unnamed: Unnamed,
-    speech: Speech,
+    compromised: CompromisedNodes<S>,
+    anonymous: AnonymousMembers,
+    group_messages: GroupMessages,
     quorum: Quorum,
     orders: Orders,
     forgeries: Forgeries,
@@ -204,9 +204,9 @@ impl<S: Suite> Invariants<S> {
                 usize::from(world.leader_count()),
                 usize::from(world.kgc_count()),
             ),
-            captives: Captives::default(),
-            unnamed: Unnamed::default(),
-            speech: Speech::default(),
+            compromised: CompromisedNodes::default(),
+            anonymous: AnonymousMembers::default(),
+            group_messages: GroupMessages::default(),
             quorum: Quorum::default(),
             orders: Orders::default(),
             forgeries: Forgeries::default(),
@@ -229,46 +229,46 @@ impl<S: Suite> Invariants<S> {
         self.epochs.len()
     }
 
-    fn require(&mut self, invariant: Invariant, turn: &Turn, holds: bool, detail: impl FnOnce() -> String) {
+    fn require(&mut self, invariant: Invariant, step: &Step, holds: bool, detail: impl FnOnce() -> String) {
         self.checks += 1;
         if !holds {
-            self.violate(invariant, turn.at, Some(turn.node), detail());
+            self.violate(invariant, step.at, Some(step.node), detail());
         }
     }
 
-    fn violate(&mut self, invariant: Invariant, at: Duration, node: Option<Node>, detail: String) {
+    fn violate(&mut self, invariant: Invariant, at: Duration, node: Option<NodeId>, detail: String) {
         self.violations.push(Violation { invariant, at, node, detail });
     }
 }
 
-impl<S: Suite> Witness<S> for Invariants<S> {
-    fn saw(&mut self, world: &World<S>, turn: &Turn) {
-        match turn.node {
-            Node::Kgc(_) => self.saw_kgc(turn),
-            Node::Leader(ordinal) => self.saw_leader(world, turn, ordinal),
-            Node::Edge(number) => self.saw_edge(world, turn, number),
+impl<S: Suite> StepObserver<S> for Invariants<S> {
+    fn on_step(&mut self, world: &World<S>, step: &Step) {
+        match step.node {
+            NodeId::Kgc(_) => self.observe_kgc(step),
+            NodeId::Leader(ordinal) => self.observe_leader(world, step, ordinal),
+            NodeId::Edge(number) => self.observe_edge(world, step, number),
         }
-        self.saw_proofs(world, turn);
-        self.saw_answers(world, turn);
-        self.saw_records(world, turn);
-        self.saw_enrolment(world, turn);
-        self.saw_speech(world, turn);
-        self.saw_orders(world, turn);
-        for effect in &turn.effects {
+        self.observe_proofs(world, step);
+        self.observe_answers(world, step);
+        self.observe_records(world, step);
+        self.observe_enrolment(world, step);
+        self.observe_group_messages(world, step);
+        self.observe_orders(world, step);
+        for effect in &step.effects {
             if let Effect::Sent { payload, .. } = effect {
-                self.saw_message(world, turn, payload);
+                self.observe_message(world, step, payload);
             }
         }
     }
 
-    fn acted(&mut self, world: &World<S>, at: Duration, action: &Action) {
+    fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action) {
         match action {
             Action::Revoke(edge) => self.to_be_revoked = Some(*edge),
             Action::Evict(edge) => {
                 self.asked_to_evict.insert(*edge);
             }
             Action::Capture(edge) => self.capture(world, at, *edge),
-            Action::Talk { number, .. } => self.speech.said(*number),
+            Action::Talk { number, .. } => self.group_messages.said(*number),
             Action::Seize(kgc) => self.seize(world, at, *kgc),
             Action::Order(number) => self.order_sealed(world, *number),
             Action::Approve(kgc) => self.approved(*kgc),
@@ -283,18 +283,18 @@ impl<S: Suite> Witness<S> for Invariants<S> {
 }
 
 /// Whether the node died in this step.
-fn died(turn: &Turn) -> bool {
-    turn.effects.contains(&Effect::Died)
+fn died(step: &Step) -> bool {
+    step.effects.contains(&Effect::Died)
 }
 
 impl<S: Suite> Invariants<S> {
-    fn saw_kgc(&mut self, turn: &Turn) {
+    fn observe_kgc(&mut self, step: &Step) {
         // A KGC that died before it made that durable has not heard it.
-        let kept = turn.effects.iter().any(|effect| matches!(effect, Effect::Persisted { .. }));
-        if turn.cause == Cause::Command("revoke") && (kept || !died(turn)) {
+        let kept = step.effects.iter().any(|effect| matches!(effect, Effect::Persisted { .. }));
+        if step.cause == Cause::Command("revoke") && (kept || !died(step)) {
             self.asked_to_revoke.extend(self.to_be_revoked.take());
         }
-        for event in turn.events() {
+        for event in step.events() {
             if let NodeEvent::Kgc(quiver_role::KgcEvent::RevocationListSigned { number }) = event {
                 for edge in std::mem::take(&mut self.asked_to_revoke) {
                     self.revoked.entry(edge).or_insert(*number);

@@ -10,48 +10,48 @@
 //! | [`World`] | the nodes, the queue, the clock; built from a [`Setup`] |
 //! | [`Action`] | what an operator, an application or bad luck does, at a time |
 //! | [`Network`] | loss, bursts, delay, duplication, reordering, corruption, partitions |
-//! | [`Witness`] | who looks at every step, such as the invariants |
+//! | [`StepObserver`] | called after every step; the invariants are one |
 
 mod action;
 mod air;
-mod centre;
+mod byzantine_kgc;
 mod disk;
-mod drive;
-mod drone;
+mod driver;
+mod drone_node;
+mod event_queue;
 mod fleet;
 mod invariants;
-mod liar;
+mod kgc_node;
 mod network;
 mod node;
-mod queue;
-mod seeds;
+mod node_id;
+mod observer;
+mod rng_stream;
 mod shared;
-mod station;
 mod toy;
-mod witness;
 mod world;
 
 pub mod admission;
 pub mod check;
-pub mod conditional;
-pub mod orders;
+pub mod envelopes;
+pub mod ibe_orders;
+pub mod master_key;
 pub mod radio;
 pub mod run;
 pub mod scenario;
-pub mod treasury;
 
 pub use self::action::{Action, Forgery};
-pub use self::air::{Air, AirSetup, labour, rekey_number};
+pub use self::air::{Air, AirSetup, compute_cost, rekey_number};
 pub use self::disk::DiskState;
 #[doc(hidden)]
-pub use self::drive::Sabotage;
-pub use self::drive::{Cause, Effect, NodeEvent, Turn};
+pub use self::driver::Sabotage;
+pub use self::driver::{Cause, Effect, NodeEvent, Step};
 pub use self::fleet::{EPOCH_START, Fleet, GROUP, edge_name};
 pub use self::invariants::{Invariant, Invariants, Violation, bound};
+pub use self::master_key::{Generated, generate};
 pub use self::network::{Burst, LinkFaults, Network, Partition, Traffic};
-pub use self::node::{Node, NodeSet};
+pub use self::node_id::{NodeId, NodeSet};
+pub use self::observer::{NoObserver, StepObserver};
 pub use self::shared::SharedRistretto255;
 pub use self::toy::InsecureToy;
-pub use self::treasury::{Generated, generate};
-pub use self::witness::{Nobody, Witness};
-pub use self::world::{Disks, Setup, World, WorldError, spoken};
+pub use self::world::{Disks, Setup, World, WorldError, message_number};

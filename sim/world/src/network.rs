@@ -1,4 +1,4 @@
-//! The network's bad luck: what becomes of a message between two nodes.
+//! Link faults: loss, bursts, delay, duplication, reordering, corruption and partitions, per message.
 
 mod partition;
 
@@ -10,8 +10,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 
 pub use self::partition::Partition;
-use crate::Node;
-use crate::seeds::{self, Player, below, unit};
+use crate::NodeId;
+use crate::rng_stream::{self, RngStream, below, unit};
 
 /// Bursts of loss after Gilbert and Elliott: a link is in a good or in a bad state, and every message may change it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,10 +90,10 @@ pub struct Traffic {
 pub struct Network {
     faults: LinkFaults,
     /// Faults of some nodes' links alone, in either direction, in place of the general ones.
-    of_node: BTreeMap<Node, LinkFaults>,
+    of_node: BTreeMap<NodeId, LinkFaults>,
     partitions: Vec<Partition>,
     /// Links in their bad state.
-    bad: std::collections::BTreeSet<(Node, Node)>,
+    bad: std::collections::BTreeSet<(NodeId, NodeId)>,
     rng: ChaCha8Rng,
     traffic: Traffic,
 }
@@ -105,7 +105,7 @@ impl Network {
             of_node: BTreeMap::new(),
             partitions: Vec::new(),
             bad: std::collections::BTreeSet::new(),
-            rng: seeds::generator(seed, Player::Network),
+            rng: rng_stream::generator(seed, RngStream::Network),
             traffic: Traffic::default(),
         }
     }
@@ -120,7 +120,7 @@ impl Network {
     }
 
     /// Gives one node's links faults of their own, or takes them away.
-    pub(crate) fn set_faults_of(&mut self, node: Node, faults: Option<LinkFaults>) {
+    pub(crate) fn set_faults_of(&mut self, node: NodeId, faults: Option<LinkFaults>) {
         match faults {
             Some(faults) => self.of_node.insert(node, faults),
             None => self.of_node.remove(&node),
@@ -148,7 +148,7 @@ impl Network {
     }
 
     /// Whether messages get from one node to the other at all.
-    pub fn reaches(&self, from: Node, to: Node) -> bool {
+    pub fn reaches(&self, from: NodeId, to: NodeId) -> bool {
         let silent = |node| self.of_node.get(&node).is_some_and(|faults| faults.loss >= 1.0);
         !silent(from) && !silent(to) && !self.partitions.iter().any(|partition| partition.stops(from, to))
     }
@@ -167,8 +167,8 @@ impl Network {
     /// What becomes of a message: nothing, one copy, or two.
     pub(crate) fn carry(
         &mut self,
-        from: Node,
-        to: Node,
+        from: NodeId,
+        to: NodeId,
         payload: &Arc<[u8]>,
         arrive: &mut dyn FnMut(Arrival),
     ) {
@@ -203,7 +203,7 @@ impl Network {
         self.traffic.lost += 1;
     }
 
-    fn loses(&mut self, from: Node, to: Node, faults: &LinkFaults) -> bool {
+    fn loses(&mut self, from: NodeId, to: NodeId, faults: &LinkFaults) -> bool {
         let mut lost = self.happens(faults.loss);
         if let Some(burst) = faults.burst {
             let link = (from, to);
@@ -253,7 +253,8 @@ mod tests {
         let payload: Arc<[u8]> = vec![0; 100].into();
         let carry = |_| {
             let mut arrivals = Vec::new();
-            network.carry(Node::Leader(0), Node::Edge(1), &payload, &mut |arrival| arrivals.push(arrival));
+            network
+                .carry(NodeId::Leader(0), NodeId::Edge(1), &payload, &mut |arrival| arrivals.push(arrival));
             arrivals
         };
         (0..count).map(carry).collect()
@@ -300,11 +301,12 @@ mod tests {
     #[test]
     fn a_one_way_partition_stops_one_way_only() {
         let mut network = Network::new(1, LinkFaults::SOUND);
-        network.part(Partition::one_way(NodeSet::only([Node::Leader(0)]), NodeSet::only([Node::Edge(1)])));
-        assert!(!network.reaches(Node::Leader(0), Node::Edge(1)));
-        assert!(network.reaches(Node::Edge(1), Node::Leader(0)));
-        assert!(network.reaches(Node::Leader(0), Node::Edge(2)));
+        network
+            .part(Partition::one_way(NodeSet::only([NodeId::Leader(0)]), NodeSet::only([NodeId::Edge(1)])));
+        assert!(!network.reaches(NodeId::Leader(0), NodeId::Edge(1)));
+        assert!(network.reaches(NodeId::Edge(1), NodeId::Leader(0)));
+        assert!(network.reaches(NodeId::Leader(0), NodeId::Edge(2)));
         network.heal();
-        assert!(network.reaches(Node::Leader(0), Node::Edge(1)));
+        assert!(network.reaches(NodeId::Leader(0), NodeId::Edge(1)));
     }
 }

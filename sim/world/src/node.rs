@@ -1,145 +1,253 @@
-//! Who there is, and how connections are named.
+//! A simulated node: machine, disk, clock, random numbers and injected faults.
 
-use std::collections::BTreeSet;
-use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
-use quiver_ainq::KgcId;
-use quiver_role::Peer;
+use cpu_time::ThreadTime;
+use quiver_role::{Input, Machine, Now, Peer, Route, Via};
 
-/// A node of the world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Node {
-    /// The KGC of this identifier, from 1; a single one is 1.
-    Kgc(KgcId),
-    /// The leader of this ordinal.
-    Leader(u16),
-    /// The edge drone of this number.
-    Edge(u32),
+use crate::disk::{Disk, Keep, Stored};
+use crate::driver::{Drain, DrainEnd, Sabotage, StepOutcome};
+use crate::fleet::EPOCH_START;
+use crate::rng_stream::CompactRng;
+use crate::{DiskState, Effect, NodeEvent};
+
+/// The shortest time between two wake-ups: a machine that asks for the past does not spin.
+const SHORTEST: u64 = 1_000_000;
+/// How soon a driver tries a failed write again.
+const RETRY_WRITE: u64 = 500_000_000;
+/// No deadline.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// What a node is fed.
+#[derive(Debug)]
+pub(crate) enum Stimulus<C> {
+    Start,
+    Deadline,
+    Connected(Peer, Route),
+    Disconnected(Peer),
+    /// Who handed the message over, whether it came by the group, and the message.
+    Received(Peer, bool, Arc<[u8]>),
+    Command(C),
 }
 
-impl fmt::Display for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kgc(id) => write!(f, "kgc-{id}"),
-            Self::Leader(ordinal) => write!(f, "leader-{ordinal}"),
-            Self::Edge(number) => write!(f, "edge-{number}"),
+/// The state of a node whose disk failed.
+struct FaultState<M: Machine> {
+    /// A record that the disk did not take, and the connections that came and went since.
+    stalled: Option<M::Record>,
+    backlog: Vec<Stimulus<M::Command>>,
+}
+
+/// A simulated node.
+pub(crate) struct SimNode<M: Machine> {
+    pub(crate) machine: Option<Box<M>>,
+    pub(crate) disk: Disk<M::Record>,
+    pub(crate) rng: CompactRng,
+    /// How often it was started.
+    pub(crate) life: u32,
+    /// Nanoseconds of the world: when it wants to be woken, and when it will be.
+    pub(crate) deadline: u64,
+    pub(crate) wake: u64,
+    /// When its monotonic clock read zero.
+    pub(crate) boot: u64,
+    /// Seconds by which its wall clock is wrong.
+    pub(crate) skew: i64,
+    /// It dies after so many more outputs.
+    pub(crate) crash_after: Option<u32>,
+    faults: Option<Box<FaultState<M>>>,
+}
+
+/// Faults that can be injected into a node.
+pub(crate) struct FaultInjection<'a> {
+    pub(crate) crash_after: &'a mut Option<u32>,
+    pub(crate) skew: &'a mut i64,
+    pub(crate) disk: &'a mut DiskState,
+}
+
+/// How a step is taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StepOptions {
+    pub(crate) sabotage: Sabotage,
+    /// Whether to measure the CPU time.
+    pub(crate) metered: bool,
+}
+
+impl<M: Machine> SimNode<M>
+where
+    M::Record: Stored,
+    NodeEvent: From<M::Event>,
+{
+    pub(crate) fn new(keep: Keep, records: Vec<M::Record>, rng: CompactRng) -> Self {
+        Self {
+            machine: None,
+            disk: Disk::new(keep, records),
+            rng,
+            life: 0,
+            deadline: NEVER,
+            wake: NEVER,
+            boot: 0,
+            skew: 0,
+            crash_after: None,
+            faults: None,
         }
     }
-}
 
-/// Some of the nodes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeSet {
-    /// All of them.
-    Everyone,
-    /// These.
-    Only(BTreeSet<Node>),
-    /// All but these.
-    AllBut(BTreeSet<Node>),
-}
-
-impl NodeSet {
-    /// These nodes.
-    pub fn only(nodes: impl IntoIterator<Item = Node>) -> Self {
-        Self::Only(nodes.into_iter().collect())
+    pub(crate) fn alive(&self) -> bool {
+        self.machine.is_some()
     }
 
-    /// All nodes but these.
-    pub fn all_but(nodes: impl IntoIterator<Item = Node>) -> Self {
-        Self::AllBut(nodes.into_iter().collect())
-    }
-
-    /// Whether the node is one of them.
-    pub fn contains(&self, node: Node) -> bool {
-        match self {
-            Self::Everyone => true,
-            Self::Only(nodes) => nodes.contains(&node),
-            Self::AllBut(nodes) => !nodes.contains(&node),
+    pub(crate) fn fault_injection(&mut self) -> FaultInjection<'_> {
+        FaultInjection {
+            crash_after: &mut self.crash_after,
+            skew: &mut self.skew,
+            disk: &mut self.disk.state,
         }
     }
-}
 
-impl fmt::Display for NodeSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (prefix, nodes) = match self {
-            Self::Everyone => return f.write_str("everyone"),
-            Self::Only(nodes) => ("", nodes),
-            Self::AllBut(nodes) => ("everyone but ", nodes),
+    /// Puts a machine in; the next thing to do is to feed it [`Stimulus::Start`].
+    pub(crate) fn power_on(&mut self, now: u64, machine: M, rng: CompactRng) {
+        self.machine = Some(Box::new(machine));
+        self.rng = rng;
+        self.life += 1;
+        self.boot = now;
+        self.crash_after = None;
+        self.faults = None;
+    }
+
+    /// All that was not durable is gone.
+    pub(crate) fn power_off(&mut self) {
+        self.machine = None;
+        self.deadline = NEVER;
+        self.crash_after = None;
+        self.faults = None;
+    }
+
+    /// What its clocks say.
+    pub(crate) fn clock(&self, now: u64) -> Now {
+        let unix = (EPOCH_START + now / 1_000_000_000).saturating_add_signed(self.skew);
+        Now { monotonic: Duration::from_nanos(now.saturating_sub(self.boot)), unix }
+    }
+
+    /// Feeds the node and carries out what it wants. Returns the CPU time, if it is metered.
+    pub(crate) fn step(
+        &mut self,
+        now: u64,
+        stimulus: Stimulus<M::Command>,
+        options: StepOptions,
+        outcome: &mut StepOutcome,
+    ) -> Duration {
+        let start = options.metered.then(ThreadTime::now);
+        if self.faults.is_some() {
+            self.step_stalled(now, stimulus, options, outcome);
+        } else {
+            self.step_running(now, stimulus, options, outcome);
+        }
+        start.map(|start| start.elapsed()).unwrap_or_default()
+    }
+
+    fn step_running(
+        &mut self,
+        now: u64,
+        stimulus: Stimulus<M::Command>,
+        options: StepOptions,
+        outcome: &mut StepOutcome,
+    ) {
+        let clock = self.clock(now);
+        let Some(machine) = &mut self.machine else { return };
+        let mut drain = Drain {
+            machine: &mut **machine,
+            disk: &mut self.disk,
+            crash_after: &mut self.crash_after,
+            sabotage: options.sabotage,
+            outcome,
         };
-        f.write_str(prefix)?;
-        for (index, node) in nodes.iter().enumerate() {
-            write!(f, "{}{node}", if index == 0 { "" } else { ", " })?;
-        }
-        Ok(())
-    }
-}
-
-/// Numbers nodes in one row: the KGCs, the leaders, the edges.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
-    pub(crate) kgcs: u16,
-    pub(crate) leaders: u16,
-}
-
-impl Row {
-    /// How many nodes are dialled: the KGCs and the leaders.
-    pub(crate) fn hubs(self) -> usize {
-        usize::from(self.kgcs) + usize::from(self.leaders)
+        let mut rng = self.rng.wake();
+        let ending = match stimulus {
+            // A machine may have outputs before its first input.
+            Stimulus::Start => drain.drain(),
+            Stimulus::Deadline => drain.feed(clock, Input::Timeout, &mut rng),
+            Stimulus::Connected(peer, route) => drain.feed(clock, Input::Connected { peer, route }, &mut rng),
+            Stimulus::Disconnected(peer) => drain.feed(clock, Input::Disconnected { peer }, &mut rng),
+            Stimulus::Received(from, by_group, bytes) => {
+                let told = by_group && options.sabotage != Sabotage::HideGroup;
+                let via = if told { Via::Group } else { Via::Peer };
+                drain.feed(clock, Input::Received { from, via, bytes: &bytes }, &mut rng)
+            }
+            Stimulus::Command(command) => drain.feed(clock, Input::Command(command), &mut rng),
+        };
+        drop(rng);
+        self.settle(now, ending);
     }
 
-    /// The KGCs in order.
-    pub(crate) fn kgcs(self) -> impl DoubleEndedIterator<Item = Node> + use<> {
-        (1..=self.kgcs).map(Node::Kgc)
-    }
-
-    /// The leaders in order.
-    pub(crate) fn leaders(self) -> impl DoubleEndedIterator<Item = Node> + use<> {
-        (0..self.leaders).map(Node::Leader)
-    }
-
-    pub(crate) fn index(self, node: Node) -> usize {
-        match node {
-            Node::Kgc(id) => usize::from(id).saturating_sub(1),
-            Node::Leader(ordinal) => usize::from(self.kgcs) + usize::from(ordinal),
-            Node::Edge(number) => self.hubs() + number as usize,
-        }
-    }
-
-    pub(crate) fn node(self, index: usize) -> Node {
-        let short = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
-        match (index.checked_sub(self.hubs()), index.checked_sub(usize::from(self.kgcs))) {
-            (Some(number), _) => Node::Edge(u32::try_from(number).unwrap_or(u32::MAX)),
-            (None, Some(ordinal)) => Node::Leader(short(ordinal)),
-            (None, None) => Node::Kgc(short(index + 1)),
-        }
-    }
-
-    /// The handle under which a node knows another over one connection: connections are numbered, so no handle is ever
-    /// used again.
-    pub(crate) fn peer(self, node: Node, connection: u32) -> Peer {
-        Peer(u64::from(connection) << 32 | self.index(node) as u64)
-    }
-
-    /// Who and which connection a handle means.
-    pub(crate) fn behind(self, peer: Peer) -> (Node, u32) {
-        let (connection, index) = ((peer.0 >> 32) as u32, (peer.0 & u64::from(u32::MAX)) as usize);
-        (self.node(index), connection)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_handle_leads_back_to_its_node_and_connection() {
-        for kgcs in [1, 5] {
-            let row = Row { kgcs, leaders: 3 };
-            let edges = [Node::Edge(0), Node::Edge(999_999)];
-            for node in row.kgcs().chain(row.leaders()).chain(edges) {
-                assert_eq!(row.node(row.index(node)), node);
-                assert_eq!(row.behind(row.peer(node, 7)), (node, 7));
+    fn settle(&mut self, now: u64, ending: DrainEnd<M::Record>) {
+        match ending {
+            DrainEnd::Rest(deadline) => self.deadline = self.world_time(now, deadline),
+            DrainEnd::Died => self.power_off(),
+            DrainEnd::Stalled(record) => {
+                let faults = self
+                    .faults
+                    .get_or_insert_with(|| Box::new(FaultState { stalled: None, backlog: Vec::new() }));
+                faults.stalled = Some(record);
+                self.deadline = now + RETRY_WRITE;
             }
         }
+    }
+
+    /// A stalled node takes no input: messages and commands are lost on it, connections are told to it later.
+    fn step_stalled(
+        &mut self,
+        now: u64,
+        stimulus: Stimulus<M::Command>,
+        options: StepOptions,
+        outcome: &mut StepOutcome,
+    ) {
+        let Some(mut faults) = self.faults.take() else { return };
+        match stimulus {
+            Stimulus::Connected(..) | Stimulus::Disconnected(_) => faults.backlog.push(stimulus),
+            Stimulus::Deadline => {
+                return self.retry_write(now, faults, options, outcome);
+            }
+            Stimulus::Start | Stimulus::Received(..) | Stimulus::Command(_) => {}
+        }
+        self.faults = Some(faults);
+    }
+
+    fn retry_write(
+        &mut self,
+        now: u64,
+        mut faults: Box<FaultState<M>>,
+        options: StepOptions,
+        outcome: &mut StepOutcome,
+    ) {
+        if let Some(record) = faults.stalled.take() {
+            let bytes = record.bytes();
+            if let Err(record) = self.disk.write(record) {
+                faults.stalled = Some(record);
+                self.faults = Some(faults);
+                self.deadline = now + RETRY_WRITE;
+                return;
+            }
+            outcome.effects.push(Effect::Persisted { bytes });
+        }
+        // What the machine wanted before it stalled, then what it missed.
+        self.step_running(now, Stimulus::Start, options, outcome);
+        let mut backlog = faults.backlog.into_iter();
+        for missed in backlog.by_ref() {
+            if !self.alive() {
+                return;
+            }
+            self.step(now, missed, options, outcome);
+        }
+    }
+
+    fn world_time(&self, now: u64, deadline: Option<Duration>) -> u64 {
+        let Some(deadline) = deadline else { return NEVER };
+        let nanos = u64::try_from(deadline.as_nanos()).unwrap_or(NEVER);
+        self.boot.saturating_add(nanos).max(now + SHORTEST)
+    }
+
+    /// Whether the disk holds it up.
+    pub(crate) fn stalled(&self) -> bool {
+        self.faults.is_some()
     }
 }

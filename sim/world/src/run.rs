@@ -1,11 +1,11 @@
-//! One life of a large group without faults, measured: enrol, form, expire, leave, join, talk, restart.
+//! Measures one run of a large group without faults: enrol, form, expire, leave, join, send, restart.
 
 mod admission;
 mod arrivals;
-mod orders;
-mod pace;
+mod envelopes;
+mod ibe_orders;
+mod pacing;
 mod phases;
-mod sealing;
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use quiver_quorum::QuorumSuite;
 use quiver_role::leader::LeaderTiming;
 
 use self::arrivals::Arrivals;
-pub use self::pace::Pace;
+pub use self::pacing::Pacing;
 use crate::admission::Rules;
 use crate::radio::Energy;
 use crate::{AirSetup, LinkFaults, Setup, World, WorldError};
@@ -114,7 +114,7 @@ pub struct Run {
     /// The newest epoch.
     pub epoch: Option<Epoch>,
     /// Steps taken.
-    pub turns: u64,
+    pub steps: u64,
 }
 
 /// What a run tells about its progress.
@@ -133,9 +133,9 @@ pub struct Progress {
 /// Runs a plan over a suite.
 ///
 /// # Errors
-/// As for [`World::new`], and if the [`Pace`] of its radio cannot be had.
+/// As for [`World::new`], and if the [`Pacing`] of its radio cannot be had.
 pub fn run<S: QuorumSuite>(plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -> Result<Run, WorldError> {
-    let pace = Pace::of(plan).map_err(WorldError::Radio)?;
+    let pace = Pacing::of(plan).map_err(WorldError::Radio)?;
     let members = plan.drones.saturating_add(plan.newcomers);
     let setup = Setup {
         seed: plan.seed,

@@ -1,15 +1,16 @@
-//! The world: nodes, links, queue, clock.
+//! The simulated world: nodes, links, event queue, clock.
 
-mod acting;
+mod actions;
 mod adversary;
+mod anonymous;
 mod headers;
 mod links;
-mod looking;
-mod masses;
-mod running;
+mod parallel;
+mod power;
+mod query;
+mod scheduler;
 mod setup;
-mod turning;
-mod unnamed;
+mod step;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -19,21 +20,21 @@ use quiver_ainq::{Epoch, KgcId, Suite};
 use quiver_role::{Leader, edge::EdgeTiming, leader::LeaderTiming};
 use sha2::Sha256;
 
-pub use self::acting::spoken;
+pub use self::actions::message_number;
 use self::adversary::Adversary;
 pub(crate) use self::adversary::Doubled;
 use self::headers::Headers;
 use self::links::Links;
 pub use self::setup::{Disks, Setup, WorldError};
-use crate::admission::Incognito;
+use crate::admission::AnonymousDrone;
 use crate::air::Air;
-use crate::centre::Centre;
-use crate::drive::Sabotage;
-use crate::drone::Drone;
-use crate::node::Row;
-use crate::queue::Queue;
-use crate::station::Station;
-use crate::{Action, Fleet, Network, Node};
+use crate::driver::Sabotage;
+use crate::drone_node::Drone;
+use crate::event_queue::EventQueue;
+use crate::kgc_node::KgcNode;
+use crate::node::SimNode;
+use crate::node_id::NodeIndex;
+use crate::{Action, Fleet, Network, NodeId};
 
 /// How many messages are kept for the adversary to repeat.
 const RECORDED: usize = 4096;
@@ -42,43 +43,43 @@ const RECORDED: usize = 4096;
 pub struct World<S: Suite> {
     setup: Setup,
     fleet: Arc<Fleet<S>>,
-    row: Row,
+    nodes: NodeIndex,
     /// Nanoseconds since the world began.
     now: u64,
-    queue: Queue,
-    errands: Vec<Option<Errand>>,
+    queue: EventQueue,
+    scheduled: Vec<Option<ScheduledAction>>,
     network: Network,
     links: Links,
-    kgcs: Vec<Station<Centre<S>>>,
-    leaders: Vec<Station<Leader<S>>>,
-    edges: Vec<Option<Box<Station<Drone<S>>>>>,
+    kgcs: Vec<SimNode<KgcNode<S>>>,
+    leaders: Vec<SimNode<Leader<S>>>,
+    edges: Vec<Option<Box<SimNode<Drone<S>>>>>,
     headers: Headers,
     /// Who sent it, whether to the group, and the message.
-    recorded: VecDeque<(Node, bool, Arc<[u8]>)>,
+    recorded: VecDeque<(NodeId, bool, Arc<[u8]>)>,
     adversary: Adversary,
     /// KGCs that lie, and those whose operators have approved the second phase.
     lying: BTreeSet<KgcId>,
     approved: BTreeSet<KgcId>,
     /// Edges that have put their names away, where leaders demand a policy.
-    incognito: BTreeMap<u32, Incognito>,
+    anonymous: BTreeMap<u32, AnonymousDrone>,
     /// For how long nodes that are doomed stay down.
-    returns: BTreeMap<Node, Duration>,
+    returns: BTreeMap<NodeId, Duration>,
     air: Option<Air>,
     trace: Option<Sha256>,
-    turns: u64,
+    steps: u64,
     leader_cpu: Duration,
 }
 
 /// What the world has planned for itself.
 #[derive(Clone, Debug)]
-enum Errand {
+enum ScheduledAction {
     Act(Box<Action>),
     /// A node tries to reach one that it dials.
-    Connect(Node, Node),
+    Connect(NodeId, NodeId),
     /// Two nodes notice that they do not hear each other.
-    Sever(Node, Node),
+    Sever(NodeId, NodeId),
     /// A node that died comes back.
-    Return(Node),
+    Return(NodeId),
     /// A drone without a name whose machine was over comes back.
     ComeBack(u32),
     /// A leader that was started is told the slot keys.

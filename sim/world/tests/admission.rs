@@ -11,7 +11,8 @@ use quiver_world::admission::{COMPARED, FENCE, Fields, PERIOD, Rules, Sightings,
 use quiver_world::check::{CheckSetup, Checker};
 use quiver_world::run::{RunPlan, run};
 use quiver_world::{
-    Action, Cause, Effect, InsecureToy, Invariant, Invariants, Node, NodeEvent, Setup, Turn, Witness, World,
+    Action, Cause, Effect, InsecureToy, Invariant, Invariants, NodeEvent, NodeId, Setup, Step, StepObserver,
+    World,
 };
 
 type S = InsecureToy;
@@ -28,25 +29,25 @@ fn setup(strategy: StrategyKind, seed: u64, members: u32) -> Setup {
 /// A world with everything that looks on.
 struct Scene {
     world: World<S>,
-    looker: Looker,
+    counter: Counter,
 }
 
-struct Looker {
+struct Counter {
     invariants: Invariants<S>,
     sightings: Sightings,
     /// Everything that leaders and drones reported about memberships.
-    events: Vec<(Node, NodeEvent)>,
+    events: Vec<(NodeId, NodeEvent)>,
 }
 
-impl Witness<S> for Looker {
-    fn saw(&mut self, world: &World<S>, turn: &Turn) {
-        self.invariants.saw(world, turn);
-        self.sightings.note(world, turn);
-        self.events.extend(turn.events().map(|event| (turn.node, event.clone())));
+impl StepObserver<S> for Counter {
+    fn on_step(&mut self, world: &World<S>, step: &Step) {
+        self.invariants.on_step(world, step);
+        self.sightings.note(world, step);
+        self.events.extend(step.events().map(|event| (step.node, event.clone())));
     }
 
-    fn acted(&mut self, world: &World<S>, at: Duration, action: &Action) {
-        self.invariants.acted(world, at, action);
+    fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action) {
+        self.invariants.on_action(world, at, action);
     }
 }
 
@@ -54,13 +55,13 @@ impl Scene {
     /// Everybody is enrolled, and the drones want in that shall.
     fn new(setup: Setup, wanting: impl IntoIterator<Item = u32>) -> Self {
         let mut world = World::<S>::new(setup).unwrap();
-        let looker = Looker {
+        let counter = Counter {
             invariants: Invariants::new(&world, false),
             sightings: Sightings::default(),
             events: Vec::new(),
         };
         world.start_everyone();
-        let mut scene = Self { world, looker };
+        let mut scene = Self { world, counter };
         scene.run(20);
         for edge in wanting {
             scene.act(Action::Join(edge));
@@ -74,8 +75,8 @@ impl Scene {
     }
 
     fn run(&mut self, seconds: u64) {
-        self.world.run_for(Duration::from_secs(seconds), &mut self.looker);
-        assert_eq!(self.looker.invariants.violations(), [], "{:?}", self.looker.events);
+        self.world.run_for(Duration::from_secs(seconds), &mut self.counter);
+        assert_eq!(self.counter.invariants.violations(), [], "{:?}", self.counter.events);
     }
 
     /// To the end of the period, and beyond the time in which drones fetch their credentials.
@@ -104,8 +105,8 @@ impl Scene {
     }
 
     fn converged(&mut self) {
-        self.looker.invariants.demand_convergence(&self.world);
-        assert_eq!(self.looker.invariants.violations(), []);
+        self.counter.invariants.demand_convergence(&self.world);
+        assert_eq!(self.counter.invariants.violations(), []);
     }
 }
 
@@ -127,10 +128,10 @@ fn exactly_those_inside_the_circle_are_members_and_follow() {
         scene.run(10);
         assert_eq!(scene.holders(0), inside[1..]);
         scene.converged();
-        let told = |event: &(Node, NodeEvent)| {
-            matches!(event, (Node::Leader(_), NodeEvent::Leader(LeaderEvent::Joined { .. })))
+        let told = |event: &(NodeId, NodeEvent)| {
+            matches!(event, (NodeId::Leader(_), NodeEvent::Leader(LeaderEvent::Joined { .. })))
         };
-        assert!(!scene.looker.events.iter().any(told), "somebody was let in by name");
+        assert!(!scene.counter.events.iter().any(told), "somebody was let in by name");
     }
 }
 
@@ -166,9 +167,9 @@ fn leader_that_restarts_lets_everybody_in_again_and_nobody_else() {
         let mut scene = Scene::new(setup(strategy, 3, 12), 0..12);
         let inside = scene.inside(0..12);
         let before = scene.world.leader(0).unwrap().status().epoch;
-        scene.act(Action::Stop(Node::Leader(0)));
+        scene.act(Action::Stop(NodeId::Leader(0)));
         scene.run(1);
-        scene.act(Action::Start(Node::Leader(0)));
+        scene.act(Action::Start(NodeId::Leader(0)));
         scene.run(60);
         assert!(scene.world.leader(0).unwrap().status().epoch > before);
         assert_eq!(scene.holders(0), inside);
@@ -185,13 +186,13 @@ fn deputy_demands_the_same_and_everybody_applies_to_it_again() {
         scene.run(30);
         let inside = scene.inside(0..12);
         assert_eq!(scene.holders(0), inside);
-        scene.act(Action::Stop(Node::Leader(0)));
+        scene.act(Action::Stop(NodeId::Leader(0)));
         scene.run(90);
         assert!(scene.world.leader(1).unwrap().status().epoch.is_some(), "it took over");
         assert_eq!(scene.holders(1), inside);
         assert_eq!(scene.world.leader(1).unwrap().members().count(), 0);
         // The first one comes back, and follows.
-        scene.act(Action::Start(Node::Leader(0)));
+        scene.act(Action::Start(NodeId::Leader(0)));
         scene.run(60);
         scene.converged();
     }
@@ -207,11 +208,11 @@ fn stranger_to_whom_nothing_is_certified_is_in_neither_by_name_nor_without_one()
     scene.run(30);
     assert_eq!(scene.holders(0), [0, 1, 2, 3]);
     let refused = |edge: u32| {
-        let refused = |event: &(Node, NodeEvent)| {
+        let refused = |event: &(NodeId, NodeEvent)| {
             let (node, event) = event;
-            *node == Node::Edge(edge) && matches!(event, NodeEvent::Edge(EdgeEvent::Refused(_)))
+            *node == NodeId::Edge(edge) && matches!(event, NodeEvent::Edge(EdgeEvent::Refused(_)))
         };
-        scene.looker.events.iter().any(refused)
+        scene.counter.events.iter().any(refused)
     };
     assert!(refused(4) && refused(5));
 }
@@ -224,7 +225,7 @@ fn random_lives_under_faults_break_no_invariant() {
         for seed in 1..=5 {
             let outcome = checker.check(seed).unwrap();
             assert_eq!(outcome.violation, None, "seed {seed}, {leaders} leaders");
-            assert!(outcome.turns > 100 && outcome.epochs > 0);
+            assert!(outcome.steps > 100 && outcome.epochs > 0);
         }
     }
 }
@@ -239,10 +240,10 @@ fn whoever_is_wrongly_in_or_out_is_noticed() {
         let at = scene.world.time();
         let effects = vec![Effect::Reported(Box::new(NodeEvent::Edge(event)))];
         let cause = Cause::Deadline;
-        let turn = Turn { at, node: Node::Edge(drone), cause, effects, cpu: Duration::ZERO, digest: None };
-        let before = scene.looker.invariants.violations().len();
-        scene.looker.invariants.saw(&scene.world, &turn);
-        let found = &scene.looker.invariants.violations()[before..];
+        let step = Step { at, node: NodeId::Edge(drone), cause, effects, cpu: Duration::ZERO, digest: None };
+        let before = scene.counter.invariants.violations().len();
+        scene.counter.invariants.on_step(&scene.world, &step);
+        let found = &scene.counter.invariants.violations()[before..];
         found.iter().map(|violation| violation.invariant).collect::<Vec<_>>()
     };
     let admitted = |byte| EdgeEvent::Admitted { pseudonym: Pseudonym([byte; 16]), slot: 0, until: u64::MAX };
@@ -256,7 +257,7 @@ fn whoever_is_wrongly_in_or_out_is_noticed() {
 fn one_seed_gives_one_life() {
     let trace = |seed| {
         let mut scene = Scene::new(setup(StrategyKind::Flat, seed, 8), 0..8);
-        scene.act(Action::Crash { node: Node::Edge(1), after: 0, down_for: Duration::from_secs(3) });
+        scene.act(Action::Crash { node: NodeId::Edge(1), after: 0, down_for: Duration::from_secs(3) });
         scene.act(Action::Rekey);
         scene.run(30);
         scene.world.trace_hash().unwrap()
@@ -268,9 +269,9 @@ fn one_seed_gives_one_life() {
 /// Two lives of each of twelve drones, with the same credential: the first ends because the leader restarts.
 fn twice(seed: u64) -> Scene {
     let mut scene = Scene::new(setup(StrategyKind::Tree, seed, 12), 0..12);
-    scene.act(Action::Stop(Node::Leader(0)));
+    scene.act(Action::Stop(NodeId::Leader(0)));
     scene.run(1);
-    scene.act(Action::Start(Node::Leader(0)));
+    scene.act(Action::Start(NodeId::Leader(0)));
     scene.run(60);
     scene
 }
@@ -278,7 +279,7 @@ fn twice(seed: u64) -> Scene {
 #[test]
 fn two_lives_of_one_drone_have_nothing_in_common_that_a_leader_receives_or_sends() {
     let scene = twice(7);
-    let lives = scene.looker.sightings.lives();
+    let lives = scene.counter.sightings.lives();
     let inside = scene.inside(0..12);
     for drone in &inside {
         let own: Vec<_> = lives.iter().filter(|life| life.drone == *drone).collect();
@@ -293,7 +294,7 @@ fn two_lives_of_one_drone_have_nothing_in_common_that_a_leader_receives_or_sends
 
 #[test]
 fn drone_that_shows_the_same_twice_is_recognised() {
-    let mut lives = twice(8).looker.sightings.lives();
+    let mut lives = twice(8).counter.sightings.lives();
     let tag = b"a serial number".to_vec();
     let drone = lives
         .iter()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
 use quiver_role::leader::LeaderTiming;
-use quiver_world::{Action, Forgery, InsecureToy, Invariant, Invariants, Node, Sabotage, Setup, World};
+use quiver_world::{Action, Forgery, InsecureToy, Invariant, Invariants, NodeId, Sabotage, Setup, World};
 
 const MEMBERS: u32 = 6;
 const STRATEGIES: [StrategyKind; 2] = [StrategyKind::Flat, StrategyKind::Tree];
@@ -69,7 +69,7 @@ fn lone_leader_leads_again_as_soon_as_it_has_proof_against_the_one_it_made_way_f
 fn proof_that_no_kgc_hears_of_is_noticed() {
     let (world, mut invariants) = befallen(setup(StrategyKind::Flat, 1, Sabotage::KeepProofs), two_keys());
     invariants.demand_convergence(&world);
-    let at_kgc = |it: &&quiver_world::Violation| it.node == Some(Node::Kgc(1));
+    let at_kgc = |it: &&quiver_world::Violation| it.node == Some(NodeId::Kgc(1));
     assert_eq!(invariants.violations().iter().filter(at_kgc).count(), 1, "{:?}", invariants.violations());
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::Ristretto255;
 use quiver_quorum::QuorumSuite;
-use quiver_world::{Action, InsecureToy, LinkFaults, Nobody, Node, Setup, SharedRistretto255, World};
+use quiver_world::{Action, InsecureToy, LinkFaults, NoObserver, NodeId, Setup, SharedRistretto255, World};
 
 /// A short life with faults, hashed.
 fn trace<S: QuorumSuite>(seed: u64, parallel: bool) -> String {
@@ -17,14 +17,14 @@ fn trace<S: QuorumSuite>(seed: u64, parallel: bool) -> String {
     for edge in 0..24 {
         world.schedule(Duration::from_secs(5), Action::Join(edge));
     }
-    let crash = Action::Crash { node: Node::Leader(0), after: 3, down_for: Duration::from_secs(2) };
+    let crash = Action::Crash { node: NodeId::Leader(0), after: 3, down_for: Duration::from_secs(2) };
     world.schedule(Duration::from_secs(20), crash);
     world.schedule(Duration::from_secs(30), Action::Leave(3));
     world.schedule(Duration::from_secs(31), Action::Usurp { edge: 4, rounds: 1 });
-    world.schedule(Duration::from_secs(32), Action::Replay { pick: 1000, to: Node::Edge(5) });
+    world.schedule(Duration::from_secs(32), Action::Replay { pick: 1000, to: NodeId::Edge(5) });
     world.schedule(Duration::from_secs(40), Action::Evict(7));
-    world.run_until(Duration::from_secs(90), &mut Nobody);
-    assert!(world.turns() > 500, "{} steps prove little", world.turns());
+    world.run_until(Duration::from_secs(90), &mut NoObserver);
+    assert!(world.steps() > 500, "{} steps prove little", world.steps());
     world.trace_hash().unwrap().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

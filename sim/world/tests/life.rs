@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Bls12381G1, Name, Ristretto255, Suite};
 use quiver_quorum::QuorumSuite;
-use quiver_world::{Action, InsecureToy, Nobody, Node, Setup, World};
+use quiver_world::{Action, InsecureToy, NoObserver, NodeId, Setup, World};
 
 fn keys<S: Suite>(world: &World<S>) -> Vec<Option<Vec<u8>>> {
     let name = Name::new("test").unwrap();
@@ -16,12 +16,12 @@ fn lives<S: QuorumSuite>(parallel: bool) {
     let setup = Setup { members: 6, strangers: 1, parallel, ..Setup::default() };
     let mut world = World::<S>::new(setup).unwrap();
     world.start_everyone();
-    world.run_until(Duration::from_secs(5), &mut Nobody);
+    world.run_until(Duration::from_secs(5), &mut NoObserver);
     assert_eq!(world.kgc(1).unwrap().issued(), 8);
     for edge in 0..7 {
         world.schedule(world.time(), Action::Join(edge));
     }
-    world.run_until(Duration::from_secs(10), &mut Nobody);
+    world.run_until(Duration::from_secs(10), &mut NoObserver);
     let leader = |world: &World<S>| {
         let key = world.leader(0).unwrap().export(&Name::new("test").unwrap());
         Some(key.unwrap().expose().to_vec())
@@ -31,14 +31,14 @@ fn lives<S: QuorumSuite>(parallel: bool) {
     assert_eq!(joined[6], None, "a stranger got in");
     world.schedule(world.time(), Action::Leave(0));
     world.schedule(world.time(), Action::Evict(1));
-    world.run_for(Duration::from_secs(5), &mut Nobody);
+    world.run_for(Duration::from_secs(5), &mut NoObserver);
     let after = keys(&world);
     assert_eq!(after[..2], [None, None]);
     assert!(after[2..6].iter().all(|key| *key == leader(&world)));
     assert_ne!(after[2], joined[2]);
-    world.schedule(world.time(), Action::Stop(Node::Leader(0)));
-    world.schedule(world.time() + Duration::from_secs(1), Action::Start(Node::Leader(0)));
-    world.run_for(Duration::from_secs(10), &mut Nobody);
+    world.schedule(world.time(), Action::Stop(NodeId::Leader(0)));
+    world.schedule(world.time() + Duration::from_secs(1), Action::Start(NodeId::Leader(0)));
+    world.run_for(Duration::from_secs(10), &mut NoObserver);
     let again = keys(&world);
     assert!(again[2..6].iter().all(|key| *key == leader(&world)));
     assert_ne!(again[2], after[2]);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use quiver_ainq::{Bls12381G1, Name, Ristretto255};
 use quiver_quorum::QuorumSuite;
-use quiver_world::check::{CheckSetup, Checker, Ground};
-use quiver_world::{Action, InsecureToy, Invariant, Invariants, Node, Sabotage, Setup, World};
+use quiver_world::check::{CheckSetup, CheckSuite, Checker};
+use quiver_world::{Action, InsecureToy, Invariant, Invariants, NodeId, Sabotage, Setup, World};
 
 fn quorum(kgcs: u16, threshold: u16) -> Setup {
     Setup { members: 6, kgcs, threshold, recording: true, ..Setup::default() }
@@ -48,7 +48,7 @@ fn so_many_kgcs_as_it_takes_are_enough_and_one_less_is_not() {
         let mut invariants = Invariants::new(&world, false);
         world.start_everyone();
         for kgc in 1..=off {
-            world.schedule(Duration::ZERO, Action::Stop(Node::Kgc(kgc)));
+            world.schedule(Duration::ZERO, Action::Stop(NodeId::Kgc(kgc)));
         }
         world.run_until(Duration::from_secs(60), &mut invariants);
         assert_eq!(enrolled(&world), expected, "{off} KGCs are off");
@@ -63,12 +63,12 @@ fn raced(sabotage: Sabotage) -> (usize, Vec<Invariant>) {
     let mut world = World::<InsecureToy>::new(setup).unwrap();
     let mut invariants = Invariants::new(&world, false);
     world.start_everyone();
-    world.schedule(Duration::ZERO, Action::Stop(Node::Edge(7)));
+    world.schedule(Duration::ZERO, Action::Stop(NodeId::Edge(7)));
     for kgc in 1..=5 {
-        world.schedule(Duration::from_secs(5), Action::Stop(Node::Kgc(kgc)));
-        world.schedule(Duration::from_secs(6), Action::Start(Node::Kgc(kgc)));
+        world.schedule(Duration::from_secs(5), Action::Stop(NodeId::Kgc(kgc)));
+        world.schedule(Duration::from_secs(6), Action::Start(NodeId::Kgc(kgc)));
     }
-    world.schedule(Duration::from_secs(7), Action::Start(Node::Edge(7)));
+    world.schedule(Duration::from_secs(7), Action::Start(NodeId::Edge(7)));
     world.run_until(Duration::from_secs(60), &mut invariants);
     let twins = [6, 7].into_iter().filter(|edge| world.edge(*edge).unwrap().status().name.is_some());
     (twins.count(), invariants.violations().iter().map(|violation| violation.invariant).collect())
@@ -131,7 +131,7 @@ fn an_order_opens_when_enough_operators_approve_and_kgcs_that_do_not_wait_are_no
 #[test]
 fn lives_under_a_quorum_break_no_invariant() {
     let checker = Checker::new(CheckSetup { edges: 8, kgcs: 5, ..CheckSetup::default() }).unwrap();
-    for seed in (1..=24).filter(|seed| Checker::ground(*seed) == Ground::Toy) {
+    for seed in (1..=24).filter(|seed| Checker::ground(*seed) == CheckSuite::Toy) {
         let violation = checker.check(seed).unwrap().violation;
         assert_eq!(violation, None, "seed {seed}");
     }

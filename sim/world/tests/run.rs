@@ -6,7 +6,7 @@ use std::time::Duration;
 use quiver_ainq::StrategyKind;
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
-use quiver_world::run::{Pace, Row, Run, RunPlan, run};
+use quiver_world::run::{Pacing, Row, Run, RunPlan, run};
 use quiver_world::{AirSetup, InsecureToy};
 
 fn air(radio: &str) -> AirSetup {
@@ -58,11 +58,11 @@ fn hundreds_of_drones_share_a_slow_channel() {
             let plan = plan(300, strategy, radio);
             let run = played(&plan);
             let enrolment = row(&run, "enrol");
-            // Nobody had to ask twice: hello, cookie, request, answer. The leader enrols by other means.
+            // NoObserver had to ask twice: hello, cookie, request, answer. The leader enrols by other means.
             assert!(enrolment.messages < 4 * (330 + 1) + 10, "{radio}: {}", enrolment.messages);
             assert!(row(&run, "form").epochs <= 2, "{radio}: joins that come one by one make one epoch");
             let airtime = airtime(enrolment) / enrolment.drones;
-            let every = Pace::of(&plan).unwrap().enrolment;
+            let every = Pacing::of(&plan).unwrap().enrolment;
             assert!(airtime < every && every < airtime * 30, "{radio}: {airtime:?} of every {every:?}");
         }
     }
@@ -72,7 +72,7 @@ fn hundreds_of_drones_share_a_slow_channel() {
 fn a_radio_that_takes_no_time_needs_no_pace() {
     for air in [None, Some(air("ideal"))] {
         let plan = RunPlan { air, ..plan(50, StrategyKind::Flat, "wifi") };
-        let pace = Pace::of(&plan).unwrap();
+        let pace = Pacing::of(&plan).unwrap();
         assert!(pace.enrolment.is_zero() && pace.join.is_zero() && pace.rekey.is_zero());
         played(&plan);
     }
@@ -80,7 +80,7 @@ fn a_radio_that_takes_no_time_needs_no_pace() {
 
 #[test]
 fn a_slower_radio_sets_a_slower_pace_and_more_drones_take_longer_to_follow() {
-    let pace = |drones, radio| Pace::of(&plan(drones, StrategyKind::Flat, radio)).unwrap();
+    let pace = |drones, radio| Pacing::of(&plan(drones, StrategyKind::Flat, radio)).unwrap();
     let (slow, fast) = (pace(100, "802.15.4"), pace(100, "wifi"));
     assert!(slow.enrolment > fast.enrolment * 4 && slow.join > fast.join * 4);
     let (few, many) = (pace(100, "802.15.4"), pace(1_000, "802.15.4"));
@@ -91,7 +91,7 @@ fn a_slower_radio_sets_a_slower_pace_and_more_drones_take_longer_to_follow() {
 #[test]
 fn a_radio_that_must_keep_silent_for_too_long_is_refused_unless_there_is_a_depot() {
     let plan = plan(20, StrategyKind::Tree, "lora-sf7");
-    let refusal = Pace::of(&plan).unwrap_err();
+    let refusal = Pacing::of(&plan).unwrap_err();
     assert!(refusal.contains("lora-sf7") && refusal.contains("--depot"), "{refusal}");
     assert_eq!(run::<InsecureToy>(&plan, &mut |_| {}).unwrap_err().to_string(), refusal);
     for strategy in STRATEGIES {
@@ -109,7 +109,7 @@ fn a_radio_that_must_keep_silent_for_too_long_is_refused_unless_there_is_a_depot
 #[test]
 fn a_group_too_large_for_its_radio_is_refused() {
     let plan = RunPlan { depot: Some(air("wifi")), ..plan(2_000, StrategyKind::Flat, "lora-sf12") };
-    let refusal = Pace::of(&plan).unwrap_err();
+    let refusal = Pacing::of(&plan).unwrap_err();
     assert!(refusal.contains("2200 drones"), "{refusal}");
 }
 

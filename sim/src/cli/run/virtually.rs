@@ -8,7 +8,7 @@ use quiver_ainq::{Bls12381G1, Ristretto255, StrategyKind};
 use quiver_quorum::QuorumSuite;
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
-use quiver_world::run::{Pace, Percentiles, Row, Run, RunPlan};
+use quiver_world::run::{Pacing, Percentiles, Row, Run, RunPlan};
 use quiver_world::{AirSetup, InsecureToy, SharedRistretto255};
 use serde_json::json;
 
@@ -89,7 +89,7 @@ fn air(radio: &str) -> Result<AirSetup> {
 /// Runs the plan and shows what it came to.
 pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
     let plan = args.virtual_plan()?;
-    let pace = Pace::of(&plan).map_err(SimError::Usage)?;
+    let pace = Pacing::of(&plan).map_err(SimError::Usage)?;
     let progress = Progress::new(!args.quiet && !args.json);
     logging::start(&progress)?;
     let (outcome, id, wall) = match (args.toy, args.suite) {
@@ -137,7 +137,7 @@ fn measured<S: QuorumSuite>(plan: &RunPlan, progress: &Progress) -> Result<(Run,
 }
 
 /// How the radio set the pace of the run.
-fn note(plan: &RunPlan, pace: &Pace) -> Option<String> {
+fn note(plan: &RunPlan, pace: &Pacing) -> Option<String> {
     let air = plan.air.as_ref()?.profile.preset();
     let depot = plan.depot.as_ref().map(|depot| depot.profile.preset());
     let ground = depot.unwrap_or(air);
@@ -192,7 +192,7 @@ fn table(plan: &RunPlan, outcome: &Run, id: &str, wall: Duration) -> String {
         plan.drones,
         plan.seed,
         outcome.checks,
-        outcome.turns,
+        outcome.steps,
         wall.as_secs_f64(),
         measure::peak_memory().unwrap_or_default() >> 20,
     )
@@ -224,7 +224,7 @@ fn cells(row: &Row) -> Vec<String> {
     cells
 }
 
-fn json(plan: &RunPlan, pace: &Pace, outcome: &Run, (id, wall, shared): (&str, Duration, bool)) -> String {
+fn json(plan: &RunPlan, pace: &Pacing, outcome: &Run, (id, wall, shared): (&str, Duration, bool)) -> String {
     let radio = plan.air.as_ref().map(|air| air.profile.preset().to_string());
     let depot = plan.depot.as_ref().map(|air| air.profile.preset().to_string());
     let row = |row: &Row| {
@@ -261,7 +261,7 @@ fn json(plan: &RunPlan, pace: &Pace, outcome: &Run, (id, wall, shared): (&str, D
         "rows": outcome.rows.iter().map(row).collect::<Vec<_>>(),
         "violations": outcome.violations,
         "comparisons": outcome.checks,
-        "steps": outcome.turns,
+        "steps": outcome.steps,
         "wall_seconds": wall.as_secs_f64(),
         "peak_memory_bytes": measure::peak_memory(),
     })

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use quiver_ainq::Suite;
 use quiver_role::{EdgeCommand, LeaderCommand};
-use quiver_world::orders::{Commissariat, ORDERS, Order};
+use quiver_world::envelopes::{AbeAuthority, ORDERS, Order};
 
 use super::{Run, Step};
 use crate::SimError;
@@ -17,7 +17,7 @@ impl<S: Suite> Run<'_, S> {
     /// Gives everybody the keys of its role, and lets the leader seal orders.
     pub(super) async fn seal(&mut self) -> Step {
         let mut rng = seeds::generator(self.world.plan.seed, Player::Authority, 0, 0);
-        let authority = Commissariat::found(&mut rng).map_err(refused)?;
+        let authority = AbeAuthority::found(&mut rng).map_err(refused)?;
         for drone in 0..=self.world.outsider() {
             for command in authority.keys_of(drone).into_iter().map(EdgeCommand::Envelope) {
                 self.world.swarm.here()?[drone as usize].node()?.command(command).await?;
@@ -36,7 +36,7 @@ impl<S: Suite> Run<'_, S> {
     async fn order(
         &mut self,
         number: u32,
-        authority: &Commissariat,
+        authority: &AbeAuthority,
         order: &Order,
         audience: &BTreeSet<u32>,
     ) -> Step {

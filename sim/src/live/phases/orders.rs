@@ -9,7 +9,7 @@ use quiver_ibe::Condition;
 use quiver_role::LeaderCommand;
 use quiver_role::attributes::CentreCommand;
 use quiver_role::release::{Approval, ReleaseCommand};
-use quiver_world::conditional::{CHANNEL, SealedOrder, phase_two};
+use quiver_world::ibe_orders::{CHANNEL, SealedOrder, phase_two};
 
 use super::{Run, Step};
 use crate::live::board::{Goal, Reached};

@@ -20,8 +20,8 @@ use quiver_role::leader::Demand;
 use rand_chacha::ChaCha8Rng;
 use zeroize::Zeroizing;
 
-use crate::seeds::{self, Player, below};
-use crate::treasury::Treasury;
+use crate::master_key::MasterKey;
+use crate::rng_stream::{self, RngStream, below};
 
 /// What every drone has certified: metres from the origin, and percent.
 pub const FIELDS: &str = "x: i16, y: i16, battery: u7";
@@ -98,7 +98,7 @@ pub struct Place<'a, S: Suite> {
     /// The deployment.
     pub deployment: &'a Deployment<S>,
     /// Who signs.
-    pub treasury: &'a dyn Treasury<S>,
+    pub master_key: &'a dyn MasterKey<S>,
     /// The group that is led.
     pub group: &'a Name,
     /// Whence all randomness comes.
@@ -142,8 +142,8 @@ impl<S: Suite> Checkpoint<S> {
     /// # Errors
     /// [`CheckpointError`]: the policy says what is wrong with it, and where.
     pub fn found(place: &Place<'_, S>, rules: &Rules) -> Result<Self, CheckpointError> {
-        let Place { deployment, treasury, group, seed, now } = *place;
-        let mut rng = seeds::generator(seed, Player::Checkpoint);
+        let Place { deployment, master_key, group, seed, now } = *place;
+        let mut rng = rng_stream::generator(seed, RngStream::Checkpoint);
         let schema = Schema::parse(FIELDS).map_err(quiver_garble::Error::from)?;
         let terms = Terms::new(schema, rules.period)?;
         let statement = AuthorityStatement {
@@ -154,7 +154,7 @@ impl<S: Suite> Checkpoint<S> {
             schema: terms.schema_text(),
             parameters: terms.parameters(),
         };
-        let signature = treasury.sign(deployment, Purpose::Parameters, &statement.body(), &mut rng);
+        let signature = master_key.sign(deployment, Purpose::Parameters, &statement.body(), &mut rng);
         let authority = SignedAuthority::new(statement, signature)?.verify(deployment)?;
         let statement = PolicyStatement {
             authority: *authority.fingerprint(),
@@ -163,7 +163,7 @@ impl<S: Suite> Checkpoint<S> {
             not_after: UnixTime::MAX,
             text: rules.policy.clone(),
         };
-        let signature = treasury.sign(deployment, Purpose::AbkePolicy, &statement.body(), &mut rng);
+        let signature = master_key.sign(deployment, Purpose::AbkePolicy, &statement.body(), &mut rng);
         let policy = SignedPolicy::new(statement, signature)?.verify(deployment)?;
         let compiled = policy.compile(group, &authority, now)?;
         Ok(Self {
@@ -232,7 +232,7 @@ impl<S: Suite> Checkpoint<S> {
 
     /// What a drone has at first.
     pub fn fields(&self, drone: u32) -> Fields {
-        let mut rng = seeds::generator(self.seed, Player::Fields(drone));
+        let mut rng = rng_stream::generator(self.seed, RngStream::Fields(drone));
         // REACH is far inside of what the fields hold.
         let metres = |rng: &mut ChaCha8Rng| {
             i16::try_from(i64::try_from(below(rng, 2 * REACH + 1)).unwrap_or(0) - REACH as i64).unwrap_or(0)
@@ -261,12 +261,12 @@ impl<S: Suite> Checkpoint<S> {
     /// # Errors
     /// [`CheckpointError`], never for fields in their bounds.
     pub fn certify(&self, drone: u32, fields: &Fields, period: u64) -> Result<Credential, CheckpointError> {
-        let mut rng = seeds::generator(self.seed, Player::Certifier(drone, period, *fields));
+        let mut rng = rng_stream::generator(self.seed, RngStream::Certifier(drone, period, *fields));
         Ok(self.slots(period)?.certify(&self.bits(fields)?, &mut rng)?)
     }
 
     /// What an edge without a name is set up with.
-    pub fn unnamed(&self, credential: Credential, period: u64, timing: EdgeTiming) -> AnonymousConfig<S> {
+    pub fn anonymous(&self, credential: Credential, period: u64, timing: EdgeTiming) -> AnonymousConfig<S> {
         AnonymousConfig {
             deployment: self.deployment.clone(),
             group: self.group.clone(),

@@ -6,7 +6,7 @@ use quiver_ainq::Suite;
 use quiver_role::Destination;
 
 use super::links::{COMPARED, EVERYBODY, Sighting};
-use crate::{Cause, Effect, Node, Turn, World};
+use crate::{Cause, Effect, NodeId, Step, World};
 
 /// Of the drones with the lowest numbers, as many as are compared.
 #[derive(Clone, Debug, Default)]
@@ -15,24 +15,24 @@ pub struct Sightings {
     /// What leaders said to the whole group.
     told: Vec<Vec<u8>>,
     /// In which life of a drone a connection was made, by drone, leader and number.
-    lives: BTreeMap<(u32, Node, u32), u32>,
+    lives: BTreeMap<(u32, NodeId, u32), u32>,
 }
 
 impl Sightings {
     /// Looks at a step of a leader: at every message that it got from a drone without a name, and at every one that it sends to one. What it
     /// says to the whole group is the same for all.
-    pub fn note<S: Suite>(&mut self, world: &World<S>, turn: &Turn) {
-        let Node::Leader(_) = turn.node else { return };
-        if let Cause::Message { via: via @ Node::Edge(drone), payload, .. } = &turn.cause
-            && let Some(connection) = world.connection(turn.node, *via)
+    pub fn note<S: Suite>(&mut self, world: &World<S>, step: &Step) {
+        let NodeId::Leader(_) = step.node else { return };
+        if let Cause::Message { via: via @ NodeId::Edge(drone), payload, .. } = &step.cause
+            && let Some(connection) = world.connection(step.node, *via)
         {
-            self.keep(world, turn.node, (*drone, connection), payload);
+            self.keep(world, step.node, (*drone, connection), payload);
         }
-        for effect in &turn.effects {
+        for effect in &step.effects {
             match effect {
                 Effect::Sent { to: Destination::Peer(peer), payload } => {
-                    if let (Node::Edge(drone), connection) = world.behind(*peer) {
-                        self.keep(world, turn.node, (drone, connection), payload);
+                    if let (NodeId::Edge(drone), connection) = world.behind(*peer) {
+                        self.keep(world, step.node, (drone, connection), payload);
                     }
                 }
                 Effect::Sent { to: Destination::Group, payload } if world.fleet().checkpoint().is_some() => {
@@ -46,14 +46,14 @@ impl Sightings {
     fn keep<S: Suite>(
         &mut self,
         world: &World<S>,
-        leader: Node,
+        leader: NodeId,
         (drone, connection): (u32, u32),
         bytes: &[u8],
     ) {
-        if drone as usize >= COMPARED || !world.is_unnamed(drone) {
+        if drone as usize >= COMPARED || !world.is_anonymous(drone) {
             return;
         }
-        let node = Node::Edge(drone);
+        let node = NodeId::Edge(drone);
         if world.connection(leader, node) == Some(connection) {
             self.lives.insert((drone, leader, connection), world.life(node));
         }

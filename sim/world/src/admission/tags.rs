@@ -25,8 +25,8 @@ use rand_core::{RngCore, SeedableRng};
 
 use super::checkpoint::{Checkpoint, CheckpointError, Place, Rules};
 use crate::fleet::EPOCH_START;
-use crate::seeds::below;
-use crate::treasury::Alone;
+use crate::master_key::Single;
+use crate::rng_stream::below;
 
 /// The leader, as drones see it; and how its gate sees a drone.
 const LEADER: Peer = Peer(1);
@@ -43,7 +43,7 @@ const POLICY: &str = "battery < 127 or x > 0";
 /// # Errors
 /// [`CheckpointError`], never for this module's own policy.
 pub fn told_apart<S: Suite>(seed: u64) -> Result<Option<String>, CheckpointError> {
-    let mut tagger = Tagger::<S>::new(seed)?;
+    let mut tagger = TaggingLeader::<S>::new(seed)?;
     let (mut tagged, mut fresh) = (tagger.drone(0)?, tagger.drone(1)?);
     let (tag, probe) = (tagger.deeds(), tagger.deeds());
     tagger.life(&mut tagged, &tag)?;
@@ -82,7 +82,7 @@ struct Drone {
     state: Option<Snapshot>,
 }
 
-struct Tagger<S: Suite> {
+struct TaggingLeader<S: Suite> {
     rng: ChaCha20Rng,
     clock: Duration,
     deployment: Deployment<S>,
@@ -103,15 +103,15 @@ struct Life<S: Suite> {
     deadline: Option<Duration>,
 }
 
-impl<S: Suite> Tagger<S> {
+impl<S: Suite> TaggingLeader<S> {
     fn new(seed: u64) -> Result<Self, CheckpointError> {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(Name::new("tagging")?, master.public());
         let group = Name::new("alpha")?;
-        let treasury = Alone::of(&master);
+        let master_key = Single::of(&master);
         let now = EPOCH_START + BEGINNING.as_secs();
-        let place = Place { deployment: &deployment, treasury: &treasury, group: &group, seed, now };
+        let place = Place { deployment: &deployment, master_key: &master_key, group: &group, seed, now };
         let checkpoint = Checkpoint::found(&place, &Rules::of(POLICY))?;
         let mut keypair = |ordinal: u16| -> Result<_, CheckpointError> {
             let role = Role::Leader { group: group.clone(), ordinal };
@@ -256,7 +256,7 @@ impl<S: Suite> Tagger<S> {
     fn life(&mut self, drone: &mut Drone, deeds: &[Deed]) -> Result<Vec<String>, CheckpointError> {
         self.clock = BEGINNING;
         let timing = EdgeTiming::default();
-        let config = self.checkpoint.unnamed(drone.credential.clone(), self.period, timing);
+        let config = self.checkpoint.anonymous(drone.credential.clone(), self.period, timing);
         let edge = Edge::anonymous(config, drone.state.as_ref())
             .map_err(|_| quiver_ainq::Error::Malformed("the state of an edge without a name"))?;
         // Each life draws the same: what is random tells nobody apart.
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn drones_are_let_in_and_watched() {
-        let mut tagger = Tagger::<crate::InsecureToy>::new(1).unwrap();
+        let mut tagger = TaggingLeader::<crate::InsecureToy>::new(1).unwrap();
         let mut drone = tagger.drone(0).unwrap();
         let deeds = [Deed::Welcome { counter: 5, valid: 600, list: 3 }];
         let seen = tagger.life(&mut drone, &deeds).unwrap();

@@ -1,4 +1,4 @@
-//! Thinking up plans.
+//! Generates random plans of actions and faults.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use rand_core::RngCore;
 
 use super::{CheckSetup, nodes};
 use crate::admission::Fields;
-use crate::seeds::{self, Player, below, unit};
-use crate::{Action, Burst, DiskState, Forgery, LinkFaults, Node, NodeSet, Partition};
+use crate::rng_stream::{self, RngStream, below, unit};
+use crate::{Action, Burst, DiskState, Forgery, LinkFaults, NodeId, NodeSet, Partition};
 
 /// Where a life begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beginning {
-    /// Nobody is enrolled.
+pub enum StartState {
+    /// NoObserver is enrolled.
     Nothing,
     /// Everybody is enrolled, nobody is in the group.
     Enrolled,
@@ -28,7 +28,7 @@ pub struct Plan {
     /// Whence the network and the nodes draw.
     pub seed: u64,
     /// Where it begins.
-    pub beginning: Beginning,
+    pub beginning: StartState,
     /// What happens, in order of time.
     pub actions: Vec<(Duration, Action)>,
     /// When all faults end.
@@ -41,9 +41,9 @@ impl fmt::Display for Plan {
             f,
             "  at the start: {}",
             match self.beginning {
-                Beginning::Nothing => "nobody is enrolled",
-                Beginning::Enrolled => "everybody is enrolled, nobody is in the group",
-                Beginning::Formed => "everybody was in the group when all were switched off",
+                StartState::Nothing => "nobody is enrolled",
+                StartState::Enrolled => "everybody is enrolled, nobody is in the group",
+                StartState::Formed => "everybody was in the group when all were switched off",
             }
         )?;
         for (at, action) in &self.actions {
@@ -65,18 +65,18 @@ struct Planner<'a> {
 impl Plan {
     /// The plan of a seed.
     pub(super) fn new(setup: &CheckSetup, seed: u64) -> Self {
-        let mut rng = seeds::generator(seed, Player::Planner);
+        let mut rng = rng_stream::generator(seed, RngStream::Planner);
         let beginning = match seed % 16 {
-            1 => Beginning::Nothing,
+            1 => StartState::Nothing,
             // Where several KGCs issue keys, that is what goes wrong.
-            5 | 9 | 13 if setup.kgcs > 1 => Beginning::Nothing,
+            5 | 9 | 13 if setup.kgcs > 1 => StartState::Nothing,
             // Members without a name are on no disk.
-            _ if rng.next_u32().is_multiple_of(2) || setup.admission => Beginning::Enrolled,
-            _ => Beginning::Formed,
+            _ if rng.next_u32().is_multiple_of(2) || setup.admission => StartState::Enrolled,
+            _ => StartState::Formed,
         };
         let end = 30_000 + below(&mut rng, 60_000);
         let mut planner = Planner { setup, rng, end, actions: Vec::new(), said: 0 };
-        if beginning != Beginning::Formed {
+        if beginning != StartState::Formed {
             planner.gather();
         }
         let count = 4 + below(&mut planner.rng, 16);
@@ -123,12 +123,12 @@ impl Planner<'_> {
         (at + 1 + below(&mut self.rng, longest)).min(self.end - 1)
     }
 
-    fn node(&mut self) -> Node {
-        let nodes: Vec<Node> = nodes(self.setup).collect();
+    fn node(&mut self) -> NodeId {
+        let nodes: Vec<NodeId> = nodes(self.setup).collect();
         match below(&mut self.rng, 4) {
-            0 => {
-                Node::Leader(u16::try_from(below(&mut self.rng, u64::from(self.setup.leaders))).unwrap_or(0))
-            }
+            0 => NodeId::Leader(
+                u16::try_from(below(&mut self.rng, u64::from(self.setup.leaders))).unwrap_or(0),
+            ),
             _ => nodes[usize::try_from(below(&mut self.rng, nodes.len() as u64)).unwrap_or(0)],
         }
     }
@@ -137,9 +137,9 @@ impl Planner<'_> {
         u32::try_from(below(&mut self.rng, u64::from(self.setup.edges))).unwrap_or(0)
     }
 
-    fn some_nodes(&mut self) -> Vec<Node> {
+    fn some_nodes(&mut self) -> Vec<NodeId> {
         let share = 1 + below(&mut self.rng, 4);
-        let nodes: Vec<Node> = nodes(self.setup).collect();
+        let nodes: Vec<NodeId> = nodes(self.setup).collect();
         nodes.into_iter().filter(|_| below(&mut self.rng, 4) < share).collect()
     }
 
@@ -214,8 +214,8 @@ impl Planner<'_> {
 
     fn talk(&mut self, at: u64) {
         let mut node = self.node();
-        if let Node::Kgc(_) = node {
-            node = Node::Edge(self.edge());
+        if let NodeId::Kgc(_) = node {
+            node = NodeId::Edge(self.edge());
         }
         self.said += 1;
         let signed = self.one_in(2);

@@ -46,13 +46,13 @@ pub fn shrink(
 mod tests {
     use std::time::Duration;
 
-    use super::super::Beginning;
+    use super::super::StartState;
     use super::*;
     use crate::Action;
 
     fn plan(edges: impl IntoIterator<Item = u32>) -> Plan {
         let actions = edges.into_iter().map(|edge| (Duration::ZERO, Action::Join(edge))).collect();
-        Plan { seed: 0, beginning: Beginning::Enrolled, actions, calm: Duration::ZERO }
+        Plan { seed: 0, beginning: StartState::Enrolled, actions, calm: Duration::ZERO }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Telling what happened, for people.
+//! Records the last steps before a violation, for people.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -9,9 +9,9 @@ use quiver_message::Message;
 use quiver_quorum::QuorumSuite;
 use quiver_role::Destination;
 
-use super::{Base, Judge, Plan, play};
-use crate::node::Row;
-use crate::{Action, Cause, Effect, Invariants, NodeEvent, Turn, Violation, Witness, World, WorldError};
+use super::{Base, ConvergenceChecker, Plan, play};
+use crate::node_id::NodeIndex;
+use crate::{Action, Cause, Effect, Invariants, NodeEvent, Step, StepObserver, Violation, World, WorldError};
 
 /// How many steps are told.
 const TOLD: usize = 48000;
@@ -25,19 +25,19 @@ pub fn story<S: QuorumSuite>(
     plan: &Plan,
 ) -> Result<(Option<Violation>, Vec<String>), WorldError> {
     let mut world = base.world(plan)?;
-    let mut teller = Teller { invariants: Invariants::new(&world, true), told: VecDeque::new() };
-    play(&mut world, plan, &mut teller);
-    let violation = teller.invariants.violations().first().cloned();
-    Ok((violation, teller.told.into()))
+    let mut recorder = StoryRecorder { invariants: Invariants::new(&world, true), told: VecDeque::new() };
+    play(&mut world, plan, &mut recorder);
+    let violation = recorder.invariants.violations().first().cloned();
+    Ok((violation, recorder.told.into()))
 }
 
 /// Remembers the last steps.
-struct Teller<S: Suite> {
+struct StoryRecorder<S: Suite> {
     invariants: Invariants<S>,
     told: VecDeque<String>,
 }
 
-impl<S: Suite> Teller<S> {
+impl<S: Suite> StoryRecorder<S> {
     fn tell(&mut self, line: String) {
         if self.told.len() == TOLD {
             self.told.pop_front();
@@ -46,17 +46,17 @@ impl<S: Suite> Teller<S> {
     }
 }
 
-impl<S: Suite> Witness<S> for Teller<S> {
-    fn saw(&mut self, world: &World<S>, turn: &Turn) {
-        self.invariants.saw(world, turn);
-        if !is_dull(turn) {
-            let line = told(world, turn);
+impl<S: Suite> StepObserver<S> for StoryRecorder<S> {
+    fn on_step(&mut self, world: &World<S>, step: &Step) {
+        self.invariants.on_step(world, step);
+        if !is_uneventful(step) {
+            let line = told(world, step);
             self.tell(line);
         }
     }
 
-    fn acted(&mut self, world: &World<S>, at: Duration, action: &Action) {
-        self.invariants.acted(world, at, action);
+    fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action) {
+        self.invariants.on_action(world, at, action);
         self.tell(format!("{:>9.4} s  * {action}", at.as_secs_f64()));
     }
 
@@ -65,27 +65,27 @@ impl<S: Suite> Witness<S> for Teller<S> {
     }
 }
 
-impl<S: Suite> Judge<S> for Teller<S> {
-    fn everybody_is_there(&self, world: &World<S>) -> bool {
+impl<S: Suite> ConvergenceChecker<S> for StoryRecorder<S> {
+    fn has_converged(&self, world: &World<S>) -> bool {
         self.invariants.stragglers(world).is_empty()
     }
 
-    fn time_is_up(&mut self, world: &World<S>) {
+    fn check_convergence(&mut self, world: &World<S>) {
         self.invariants.demand_convergence(world);
     }
 }
 
 /// Deadlines that came too early, and what is heard without a consequence.
-fn is_dull(turn: &Turn) -> bool {
-    turn.effects.is_empty() && matches!(turn.cause, Cause::Deadline | Cause::Message { .. })
+fn is_uneventful(step: &Step) -> bool {
+    step.effects.is_empty() && matches!(step.cause, Cause::Deadline | Cause::Message { .. })
 }
 
 /// One step as a line.
-fn told<S: Suite>(world: &World<S>, turn: &Turn) -> String {
-    let row = Row { kgcs: world.kgc_count(), leaders: world.leader_count() };
+fn told<S: Suite>(world: &World<S>, step: &Step) -> String {
+    let nodes = NodeIndex { kgcs: world.kgc_count(), leaders: world.leader_count() };
     let deployment = world.fleet().deployment();
-    let mut line = format!("{:>9.4} s  {}", turn.at.as_secs_f64(), turn.node);
-    let cause = match &turn.cause {
+    let mut line = format!("{:>9.4} s  {}", step.at.as_secs_f64(), step.node);
+    let cause = match &step.cause {
         Cause::Start => " starts".into(),
         Cause::Deadline => ": deadline".into(),
         Cause::Connected(other) => format!(" meets {other}"),
@@ -97,22 +97,22 @@ fn told<S: Suite>(world: &World<S>, turn: &Turn) -> String {
         Cause::Command(word) => format!(" is told to {word}"),
     };
     line.push_str(&cause);
-    for effect in &turn.effects {
+    for effect in &step.effects {
         // Writing to a string has no way to fail.
         let _ = match effect {
             Effect::Sent { to: Destination::Group, payload } => {
                 write!(line, "; {} to all", kind(deployment, payload))
             }
             Effect::Sent { to: Destination::Peer(peer), payload } => {
-                write!(line, "; {} to {}", kind(deployment, payload), row.behind(*peer).0)
+                write!(line, "; {} to {}", kind(deployment, payload), nodes.behind(*peer).0)
             }
             Effect::Persisted { bytes } => write!(line, "; stores {bytes} bytes"),
             Effect::Reported(event) => write!(line, "; “{}”", report(event)),
-            Effect::Blocked(peer) => write!(line, "; blocks {}", row.behind(*peer).0),
-            Effect::Penalized(peer) => write!(line, "; refuses {} for a while", row.behind(*peer).0),
+            Effect::Blocked(peer) => write!(line, "; blocks {}", nodes.behind(*peer).0),
+            Effect::Penalized(peer) => write!(line, "; refuses {} for a while", nodes.behind(*peer).0),
             Effect::Relayed { peer, allowed } => {
                 let relays = if *allowed { "relays for" } else { "relays no more for" };
-                write!(line, "; {relays} {}", row.behind(*peer).0)
+                write!(line, "; {relays} {}", nodes.behind(*peer).0)
             }
             Effect::Stalled => write!(line, "; its disk is full"),
             Effect::Died => write!(line, "; dies"),

@@ -10,11 +10,11 @@ use quiver_role::{Destination, EdgeEvent, LeaderEvent};
 use super::keys::show;
 use super::{Invariant, Invariants, died};
 use crate::admission::is_unsatisfied;
-use crate::{Effect, Node, NodeEvent, Turn, World};
+use crate::{Effect, NodeEvent, NodeId, Step, World};
 
 /// What is known of drones without a name, and nobody else knows.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unnamed {
+pub(super) struct AnonymousMembers {
     /// Who was in under which pseudonym.
     whose: BTreeMap<[u8; 16], u32>,
     /// Under which pseudonym each was in last.
@@ -22,10 +22,10 @@ pub(super) struct Unnamed {
     /// The lives in which something was answered already.
     answering: BTreeSet<(u32, u32)>,
     /// How often which leader was answered in which period.
-    answered: BTreeMap<(u32, Node, u64), u32>,
+    answered: BTreeMap<(u32, NodeId, u64), u32>,
 }
 
-impl Unnamed {
+impl AnonymousMembers {
     pub(super) fn pseudonym(&self, edge: u32) -> Option<[u8; 16]> {
         self.last.get(&edge).copied()
     }
@@ -38,80 +38,80 @@ impl Unnamed {
 impl<S: Suite> Invariants<S> {
     /// How many memberships without a name there were.
     pub fn admitted(&self) -> usize {
-        self.unnamed.whose.len()
+        self.anonymous.whose.len()
     }
 
     /// A step of a drone without a name.
-    pub(super) fn saw_unnamed(&mut self, world: &World<S>, turn: &Turn, number: u32) {
-        if !world.is_unnamed(number) {
+    pub(super) fn observe_anonymous(&mut self, world: &World<S>, step: &Step, number: u32) {
+        if !world.is_anonymous(number) {
             return;
         }
         let suffices = world.shows(number).map(|(suffices, _)| suffices);
-        for event in turn.events() {
+        for event in step.events() {
             match event {
                 NodeEvent::Edge(EdgeEvent::Admitted { pseudonym, .. }) => {
-                    self.require(Invariant::Admission, turn, suffices == Some(true), || {
+                    self.require(Invariant::Admission, step, suffices == Some(true), || {
                         "got in although the policy keeps it out".into()
                     });
-                    let first = self.unnamed.whose.insert(pseudonym.0, number).is_none();
-                    self.require(Invariant::Unlinkability, turn, first, || "has a pseudonym again".into());
-                    self.unnamed.last.insert(number, pseudonym.0);
+                    let first = self.anonymous.whose.insert(pseudonym.0, number).is_none();
+                    self.require(Invariant::Unlinkability, step, first, || "has a pseudonym again".into());
+                    self.anonymous.last.insert(number, pseudonym.0);
                 }
                 NodeEvent::Edge(EdgeEvent::Ended(why)) if is_unsatisfied(why) => {
-                    self.require(Invariant::Admission, turn, suffices == Some(false), || {
+                    self.require(Invariant::Admission, step, suffices == Some(false), || {
                         "was told that it does not satisfy the policy, and does".into()
                     });
                 }
                 _ => {}
             }
         }
-        self.count_answers(world, turn, number);
+        self.count_answers(world, step, number);
     }
 
     /// The first step of the exchange that a drone takes after a leader's offer is an answer.
-    fn count_answers(&mut self, world: &World<S>, turn: &Turn, number: u32) {
+    fn count_answers(&mut self, world: &World<S>, step: &Step, number: u32) {
         let Some((checkpoint, (_, period))) = world.fleet().checkpoint().zip(world.shows(number)) else {
             return;
         };
-        for effect in &turn.effects {
+        for effect in &step.effects {
             let Effect::Sent { to: Destination::Peer(peer), payload } = effect else { continue };
             let message = Message::<S>::decode(world.fleet().deployment(), payload);
             if !matches!(message, Ok(Message::AdmissionStep(_)))
-                || !self.unnamed.answering.insert((number, world.life(turn.node)))
+                || !self.anonymous.answering.insert((number, world.life(step.node)))
             {
                 continue;
             }
-            let answers = self.unnamed.answered.entry((number, world.behind(*peer).0, period)).or_default();
+            let answers = self.anonymous.answered.entry((number, world.behind(*peer).0, period)).or_default();
             *answers += 1;
             let (answers, most) = (*answers, checkpoint.answers());
-            self.require(Invariant::Persistence, turn, answers <= most, || {
+            self.require(Invariant::Persistence, step, answers <= most, || {
                 format!("answered one leader {answers} times in a period, and may {most} times")
             });
         }
     }
 
     /// The leader made an epoch: nobody is in by name where a policy is demanded, and nobody without one whose period is over.
-    pub(super) fn check_unnamed(&mut self, world: &World<S>, turn: &Turn, ordinal: u16) {
+    pub(super) fn check_anonymous(&mut self, world: &World<S>, step: &Step, ordinal: u16) {
         let Some(leader) = world.leader(ordinal).filter(|_| world.fleet().checkpoint().is_some()) else {
             return;
         };
-        let now = world.clock(turn.node).unix;
+        let now = world.clock(step.node).unix;
         let named = leader.members().count();
         let over = leader.anonymous_members().filter(|(_, member)| member.until <= now).count();
         let ends = leader.anonymous_members().map(|(_, member)| member.until).min();
         let valid_until = leader.status().valid_until;
-        self.require(Invariant::NoUnauthorisedMember, turn, named == 0, || {
+        self.require(Invariant::NoUnauthorisedMember, step, named == 0, || {
             format!("{named} are in by name, and a policy is demanded")
         });
-        self.require(Invariant::Admission, turn, over == 0, || {
+        self.require(Invariant::Admission, step, over == 0, || {
             format!("{over} are in although their period is over")
         });
         let outlives = ends.zip(valid_until).is_some_and(|(ends, valid)| valid > ends);
-        self.require(Invariant::Admission, turn, !outlives || died(turn), || {
+        self.require(Invariant::Admission, step, !outlives || died(step), || {
             "has a key that is valid for longer than a membership lasts".into()
         });
         let stranger = |event: &NodeEvent| matches!(event, NodeEvent::Leader(LeaderEvent::Joined { .. }));
-        self.require(Invariant::NoUnauthorisedMember, turn, !turn.events().any(stranger), || {
+        self.require(Invariant::NoUnauthorisedMember, step, !step.events().any(stranger), || {
             "let somebody in by name, and a policy is demanded".into()
         });
     }

@@ -9,13 +9,13 @@ use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent};
 use super::keys::show;
 use super::{Held, Invariant, Invariants, died};
 use crate::world::Doubled;
-use crate::{Cause, Node, NodeEvent, Turn, World};
+use crate::{Cause, NodeEvent, NodeId, Step, World};
 
 /// What became of the leader with two keys.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contradiction {
     /// Who has proof.
-    refusing: BTreeSet<Node>,
+    refusing: BTreeSet<NodeId>,
     /// A leader has: it keeps the proof for the KGCs.
     kept: bool,
     /// A KGC of several said that it is to be revoked.
@@ -31,8 +31,8 @@ impl<S: Suite> Invariants<S> {
     }
 
     /// Proof against a leader: there is none against those that are honest.
-    pub(super) fn saw_proofs(&mut self, world: &World<S>, turn: &Turn) {
-        for event in turn.events() {
+    pub(super) fn observe_proofs(&mut self, world: &World<S>, step: &Step) {
+        for event in step.events() {
             let epoch = match event {
                 NodeEvent::Edge(EdgeEvent::Equivocation { epoch, .. }) => *epoch,
                 NodeEvent::Leader(LeaderEvent::Equivocation { epoch, .. }) => {
@@ -49,45 +49,45 @@ impl<S: Suite> Invariants<S> {
                 }
                 _ => continue,
             };
-            self.require(Invariant::Agreement, turn, world.doubled(epoch).is_some(), || {
+            self.require(Invariant::Agreement, step, world.doubled(epoch).is_some(), || {
                 "has proof that a leader made an epoch twice".into()
             });
-            self.contradiction.refusing.insert(turn.node);
+            self.contradiction.refusing.insert(step.node);
         }
     }
 
     /// An edge took up an epoch of the leader with two keys.
-    pub(super) fn check_doubled(&mut self, turn: &Turn, doubled: &Doubled, held: &Held) {
-        self.require(Invariant::Agreement, turn, doubled.digests.contains(&held.digest), || {
+    pub(super) fn check_doubled(&mut self, step: &Step, doubled: &Doubled, held: &Held) {
+        self.require(Invariant::Agreement, step, doubled.digests.contains(&held.digest), || {
             format!("holds epoch {}, which its leader did not sign", show(held.epoch))
         });
-        let refuses = self.contradiction.refusing.contains(&turn.node);
-        self.require(Invariant::RefusedForGood, turn, !refuses, || {
+        let refuses = self.contradiction.refusing.contains(&step.node);
+        self.require(Invariant::RefusedForGood, step, !refuses, || {
             format!("follows to epoch {} a leader against which it had proof", show(held.epoch))
         });
     }
 
     /// An edge that holds one header of an epoch and is handed the other has proof.
-    pub(super) fn saw_second_header(
+    pub(super) fn observe_second_header(
         &mut self,
         world: &World<S>,
-        turn: &Turn,
+        step: &Step,
         number: u32,
         before: Option<Held>,
     ) {
-        let Cause::Message { payload, .. } = &turn.cause else { return };
+        let Cause::Message { payload, .. } = &step.cause else { return };
         let Some((held, (epoch, digest))) = before.zip(world.doubled_header(payload)) else { return };
         let Some(doubled) = world.doubled(epoch) else { return };
-        let valid = world.clock(turn.node).unix < doubled.valid_until;
-        let concerned = held.epoch == epoch && held.digest != digest && valid && !world.is_unnamed(number);
+        let valid = world.clock(step.node).unix < doubled.valid_until;
+        let concerned = held.epoch == epoch && held.digest != digest && valid && !world.is_anonymous(number);
         // A list may say before the proof does that nothing it signs counts.
-        let known = self.contradiction.refusing.contains(&turn.node) || self.is_revoked(world);
-        if !concerned || known || died(turn) || world.stalled(turn.node) {
+        let known = self.contradiction.refusing.contains(&step.node) || self.is_revoked(world);
+        if !concerned || known || died(step) || world.stalled(step.node) {
             return;
         }
         let proven =
-            turn.events().any(|event| matches!(event, NodeEvent::Edge(EdgeEvent::Equivocation { .. })));
-        self.require(Invariant::RefusedForGood, turn, proven, || {
+            step.events().any(|event| matches!(event, NodeEvent::Edge(EdgeEvent::Equivocation { .. })));
+        self.require(Invariant::RefusedForGood, step, proven, || {
             format!("has seen two headers of epoch {} under one serial and has no proof of it", show(epoch))
         });
     }
@@ -106,12 +106,12 @@ impl<S: Suite> Invariants<S> {
     }
 
     /// A leader that has proof hands it to the KGC, which needs nobody's word to act on it.
-    pub(super) fn unrevoked(&self, world: &World<S>) -> Option<(Node, String)> {
+    pub(super) fn unrevoked(&self, world: &World<S>) -> Option<(NodeId, String)> {
         let heard = self.contradiction.told || self.is_revoked(world);
         // A proof that did not arrive, or not whole, is repeated when the leader connects again, which may be long after.
         let traffic = world.traffic();
         let spared = traffic.lost == 0 && traffic.corrupted == 0;
         let pending = self.contradiction.kept && !heard && spared;
-        pending.then(|| (Node::Kgc(1), "has not heard of the proof that there is against a leader".into()))
+        pending.then(|| (NodeId::Kgc(1), "has not heard of the proof that there is against a leader".into()))
     }
 }

@@ -1,4 +1,4 @@
-//! Once faults stop, everybody gets where they want to be.
+//! Checks convergence: once faults stop, every live member reaches the newest epoch within a bound.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use quiver_ainq::Suite;
 
 use super::keys::show;
 use super::{Invariant, Invariants};
-use crate::{Node, World};
+use crate::{NodeId, World};
 
 /// Within how long after the last fault every live member reaches the newest epoch.
 ///
@@ -20,20 +20,20 @@ pub fn bound(world_timing: &quiver_role::edge::EdgeTiming) -> Duration {
 impl<S: Suite> Invariants<S> {
     /// Who is not where it should be: every live edge that wants in and may be must hold the newest epoch of the leader in
     /// force, and nobody else any; who has an order that is released must have opened it.
-    pub fn stragglers(&self, world: &World<S>) -> Vec<(Node, String)> {
+    pub fn stragglers(&self, world: &World<S>) -> Vec<(NodeId, String)> {
         let leading = (0..world.leader_count())
             .filter_map(|ordinal| Some((world.leader(ordinal)?.status().epoch?, ordinal)))
             .max();
         let Some((newest, ordinal)) = leading else {
-            return vec![(Node::Leader(0), "nobody leads".into())];
+            return vec![(NodeId::Leader(0), "nobody leads".into())];
         };
         let key = world.leader(ordinal).and_then(|leader| leader.export(&self.channel));
         let key = key.map(|key| *key.expose());
         (0..world.edge_count())
             .filter_map(|number| {
-                if world.is_unnamed(number) {
+                if world.is_anonymous(number) {
                     let wrong = self.out_of_place(world, number, newest, key)?;
-                    return Some((Node::Edge(number), wrong));
+                    return Some((NodeId::Edge(number), wrong));
                 }
                 let edge = world.edge(number)?;
                 // Whether it is in may depend on when its leader or the KGC died.
@@ -54,7 +54,7 @@ impl<S: Suite> Invariants<S> {
                     }
                     _ => return None,
                 };
-                Some((Node::Edge(number), wrong))
+                Some((NodeId::Edge(number), wrong))
             })
             .chain(self.unopened(world))
             .chain(self.unrevoked(world))

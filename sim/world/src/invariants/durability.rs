@@ -1,4 +1,4 @@
-//! A crash loses nothing that was acknowledged: what a node was before it died, it is when it comes back.
+//! Checks persistence: a crash loses nothing that was acknowledged.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use quiver_role::LeaderEvent;
 
 use super::keys::show;
 use super::{Invariant, Invariants, died};
-use crate::{Cause, Effect, Node, NodeEvent, Turn, World};
+use crate::{Cause, Effect, NodeEvent, NodeId, Step, World};
 
 /// What an edge must still know after a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,39 +35,39 @@ impl Durability {
 }
 
 impl<S: Suite> Invariants<S> {
-    pub(super) fn saw_records(&mut self, world: &World<S>, turn: &Turn) {
-        let starts = turn.cause == Cause::Start;
-        let broken = turn.effects.contains(&Effect::Broken);
-        self.require(Invariant::Persistence, turn, !broken, || {
+    pub(super) fn observe_records(&mut self, world: &World<S>, step: &Step) {
+        let starts = step.cause == Cause::Start;
+        let broken = step.effects.contains(&Effect::Broken);
+        self.require(Invariant::Persistence, step, !broken, || {
             "cannot be restored from its own records".into()
         });
-        match turn.node {
-            Node::Kgc(id) => self.kgc_records(world, turn, id),
-            Node::Leader(ordinal) => self.leader_records(world, turn, ordinal, starts),
-            Node::Edge(number) => self.edge_records(world, turn, number, starts),
+        match step.node {
+            NodeId::Kgc(id) => self.kgc_records(world, step, id),
+            NodeId::Leader(ordinal) => self.leader_records(world, step, ordinal, starts),
+            NodeId::Edge(number) => self.edge_records(world, step, number, starts),
         }
     }
 
-    fn kgc_records(&mut self, world: &World<S>, turn: &Turn, id: KgcId) {
+    fn kgc_records(&mut self, world: &World<S>, step: &Step, id: KgcId) {
         // What it had issued when it died is only known if it was said.
         let Some(kgc) = world.kgc(id) else { return };
         let (issued, list) = (kgc.issued(), kgc.revocation_number());
         let place = usize::from(id) - 1;
         let Some(before) = self.durability.kgcs.get(place).copied() else { return };
-        self.require(Invariant::Persistence, turn, issued >= before.0 && list >= before.1, || {
+        self.require(Invariant::Persistence, step, issued >= before.0 && list >= before.1, || {
             format!("knows {issued} keys and list {list}, but did know {} and {}", before.0, before.1)
         });
-        if let Some(memory) = self.durability.kgcs.get_mut(place).filter(|_| !world.stalled(turn.node)) {
+        if let Some(memory) = self.durability.kgcs.get_mut(place).filter(|_| !world.stalled(step.node)) {
             *memory = (issued, list);
         }
     }
 
-    fn leader_records(&mut self, world: &World<S>, turn: &Turn, ordinal: u16, starts: bool) {
+    fn leader_records(&mut self, world: &World<S>, step: &Step, ordinal: u16, starts: bool) {
         let place = usize::from(ordinal);
         // A deputy's copy changes without an event.
         let deputies = world.leader_count() > 1;
-        let changed = starts || deputies || died(turn) || turn.events().any(concerns_roster);
-        let changed = changed || world.stalled(turn.node);
+        let changed = starts || deputies || died(step) || step.events().any(concerns_roster);
+        let changed = changed || world.stalled(step.node);
         if !changed {
             return;
         }
@@ -75,7 +75,7 @@ impl<S: Suite> Invariants<S> {
             world.leader(ordinal).map(|leader| leader.members().map(|(_, name)| name.to_string()).collect());
         let before = self.durability.leaders.get(place).cloned().flatten();
         if let (true, Some(now), Some(before)) = (starts, &now, &before) {
-            self.require(Invariant::Persistence, turn, now == before, || {
+            self.require(Invariant::Persistence, step, now == before, || {
                 let lost: Vec<_> = before.difference(now).cloned().collect();
                 let risen: Vec<_> = now.difference(before).cloned().collect();
                 format!(
@@ -86,16 +86,16 @@ impl<S: Suite> Invariants<S> {
             });
         }
         // What was not durable when it stalled or died may be lost.
-        let certain = !died(turn) && !world.stalled(turn.node);
+        let certain = !died(step) && !world.stalled(step.node);
         if let Some(memory) = self.durability.leaders.get_mut(place) {
             *memory = now.filter(|_| certain);
         }
     }
 
-    fn edge_records(&mut self, world: &World<S>, turn: &Turn, number: u32, starts: bool) {
+    fn edge_records(&mut self, world: &World<S>, step: &Step, number: u32, starts: bool) {
         let place = number as usize;
         // What a drone without a name remembers is how often it answered whom, which is looked at elsewhere.
-        let named = world.edge(number).filter(|_| !world.is_unnamed(number));
+        let named = world.edge(number).filter(|_| !world.is_anonymous(number));
         let now = named.map(|edge| {
             let status = edge.status();
             EdgeMemory {
@@ -107,11 +107,11 @@ impl<S: Suite> Invariants<S> {
         });
         let before = self.durability.edges.get(place).cloned().flatten();
         if let (true, Some(now), Some(before)) = (starts, &now, &before) {
-            self.require(Invariant::Persistence, turn, now == before, || {
+            self.require(Invariant::Persistence, step, now == before, || {
                 format!("was {} when it died and is {} now", describe(before), describe(now))
             });
         }
-        let certain = !died(turn) && !world.stalled(turn.node);
+        let certain = !died(step) && !world.stalled(step.node);
         if let Some(memory) = self.durability.edges.get_mut(place) {
             *memory = now.filter(|_| certain);
         }

@@ -8,7 +8,7 @@ use quiver_role::{Destination, LeaderEvent};
 
 use super::keys::show;
 use super::{Held, Invariant, Invariants, died};
-use crate::{Cause, Effect, Node, NodeEvent, Turn, World};
+use crate::{Cause, Effect, NodeEvent, NodeId, Step, World};
 
 /// How often one node answers unauthenticated questions of one peer at most, within a second: five of two messages each for the newest epoch, and
 /// four for a revocation list.
@@ -19,7 +19,7 @@ const MOST: u32 = 14;
 pub(super) struct Forgeries {
     seen: u64,
     /// By node and by whom it answered: in which second, and how often.
-    answered: BTreeMap<(Node, Node), (u64, u32)>,
+    answered: BTreeMap<(NodeId, NodeId), (u64, u32)>,
 }
 
 impl<S: Suite> Invariants<S> {
@@ -29,42 +29,48 @@ impl<S: Suite> Invariants<S> {
     }
 
     /// A node took a forged message: who answers it, and how often.
-    pub(super) fn saw_answers(&mut self, world: &World<S>, turn: &Turn) {
-        let Cause::Message { via, by_group, payload } = &turn.cause else { return };
+    pub(super) fn observe_answers(&mut self, world: &World<S>, step: &Step) {
+        let Cause::Message { via, by_group, payload } = &step.cause else { return };
         if !world.is_forged(payload) {
             return;
         }
         self.forgeries.seen += 1;
         let answers: Vec<Message<S>> =
-            turn.effects.iter().filter_map(|effect| answer(world, turn, *via, effect)).collect();
+            step.effects.iter().filter_map(|effect| answer(world, step, *via, effect)).collect();
         if *by_group {
-            self.require(Invariant::NoReflection, turn, answers.is_empty(), || {
+            self.require(Invariant::NoReflection, step, answers.is_empty(), || {
                 format!("answers what came by the group, with {} messages", answers.len())
             });
             return;
         }
         for answer in &answers {
             let told = matches!(answer, Message::CatchUpReply(reply) if reply.tag != [0; 32]);
-            self.require(Invariant::NoReflection, turn, !told, || {
+            self.require(Invariant::NoReflection, step, !told, || {
                 "says under a fresh tag which epoch is the newest, to who has not shown to be a member".into()
             });
         }
-        let second = turn.at.as_secs();
-        let (since, count) = self.forgeries.answered.entry((turn.node, *via)).or_insert((second, 0));
+        let second = step.at.as_secs();
+        let (since, count) = self.forgeries.answered.entry((step.node, *via)).or_insert((second, 0));
         if *since != second {
             (*since, *count) = (second, 0);
         }
         *count += u32::try_from(answers.len()).unwrap_or(u32::MAX);
         let count = *count;
-        self.require(Invariant::NoReflection, turn, count <= MOST, || {
+        self.require(Invariant::NoReflection, step, count <= MOST, || {
             format!("answers {via} {count} times within a second, and cannot know who it is")
         });
     }
 
     /// An edge took a forged message: what it was a member of, it is.
-    pub(super) fn saw_forgery(&mut self, world: &World<S>, turn: &Turn, number: u32, before: Option<Held>) {
-        let Cause::Message { payload, .. } = &turn.cause else { return };
-        let Some(held) = before.filter(|_| world.is_forged(payload) && !died(turn)) else { return };
+    pub(super) fn observe_forgery(
+        &mut self,
+        world: &World<S>,
+        step: &Step,
+        number: u32,
+        before: Option<Held>,
+    ) {
+        let Cause::Message { payload, .. } = &step.cause else { return };
+        let Some(held) = before.filter(|_| world.is_forged(payload) && !died(step)) else { return };
         let message = Message::<S>::decode(world.fleet().deployment(), payload);
         if let Ok(Message::Rekey(rekey)) = message
             && ends(&rekey.header, &held)
@@ -72,7 +78,7 @@ impl<S: Suite> Invariants<S> {
             return;
         }
         let now = world.edge(number).and_then(|edge| edge.status().epoch);
-        self.require(Invariant::NoForgedEnd, turn, now >= Some(held.epoch), || {
+        self.require(Invariant::NoForgedEnd, step, now >= Some(held.epoch), || {
             format!("gave up epoch {} for what somebody without an identity said", show(held.epoch))
         });
     }
@@ -86,15 +92,15 @@ fn ends<S: Suite>(header: &Header<S>, held: &Held) -> bool {
 }
 
 /// What a node sends in answer, if an effect is one.
-fn answer<S: Suite>(world: &World<S>, turn: &Turn, via: Node, effect: &Effect) -> Option<Message<S>> {
+fn answer<S: Suite>(world: &World<S>, step: &Step, via: NodeId, effect: &Effect) -> Option<Message<S>> {
     let Effect::Sent { to: Destination::Peer(peer), payload } = effect else { return None };
     let to = world.behind(*peer).0;
     let message = Message::<S>::decode(world.fleet().deployment(), payload).ok()?;
     let answers = match &message {
         // Leaders resend to members in the same step: to them, not to who asks. Who makes way for another leader tells all
         // its members, whoever it heard of it from.
-        Message::Rekey(_) => to == via && !turn.events().any(makes_way),
-        Message::Ack(_) | Message::RevocationList(_) => to == via || matches!(turn.node, Node::Edge(_)),
+        Message::Rekey(_) => to == via && !step.events().any(makes_way),
+        Message::Ack(_) | Message::RevocationList(_) => to == via || matches!(step.node, NodeId::Edge(_)),
         Message::CatchUpReply(_)
         | Message::JoinChallenge(_)
         | Message::Refusal(_)

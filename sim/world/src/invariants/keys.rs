@@ -1,14 +1,14 @@
-//! Who holds which key: agreement, secrecy before and after membership, no way back.
+//! Checks keys: agreement, forward and backward secrecy, no epoch regression.
 
 use quiver_ainq::{Epoch, Suite};
 use quiver_role::{EdgeEvent, LeaderEvent};
 
 use super::{Held, Invariant, Invariants, Made, died};
-use crate::{NodeEvent, Turn, World};
+use crate::{NodeEvent, Step, World};
 
 impl<S: Suite> Invariants<S> {
-    pub(super) fn saw_leader(&mut self, world: &World<S>, turn: &Turn, ordinal: u16) {
-        let made: Vec<Epoch> = turn
+    pub(super) fn observe_leader(&mut self, world: &World<S>, step: &Step, ordinal: u16) {
+        let made: Vec<Epoch> = step
             .events()
             .filter_map(|event| match event {
                 NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, .. }) => Some(*epoch),
@@ -21,26 +21,26 @@ impl<S: Suite> Invariants<S> {
                 self.epochs.iter().rev().find(|(_, made)| made.leader == ordinal).map(|(epoch, _)| *epoch);
             self.require(
                 Invariant::NoEpochRegression,
-                turn,
+                step,
                 newest.is_none_or(|newest| newest < epoch),
                 || format!("made epoch {} after {}", show(epoch), newest.map(show).unwrap_or_default()),
             );
             let known = self.epochs.contains_key(&epoch);
-            self.require(Invariant::Agreement, turn, !known, || {
+            self.require(Invariant::Agreement, step, !known, || {
                 format!("made epoch {} a second time", show(epoch))
             });
-            let made = self.made(world, turn, ordinal, last == Some(epoch));
+            let made = self.made(world, step, ordinal, last == Some(epoch));
             self.epochs.insert(epoch, made);
         }
-        if last.is_some() && !died(turn) {
-            self.check_roster(world, turn, ordinal, last.unwrap_or(Epoch { term: 0, counter: 0 }));
+        if last.is_some() && !died(step) {
+            self.check_roster(world, step, ordinal, last.unwrap_or(Epoch { term: 0, counter: 0 }));
         }
     }
 
     /// What can be seen of an epoch: everything if it is the leader's newest and the leader lives.
-    fn made(&self, world: &World<S>, turn: &Turn, ordinal: u16, newest: bool) -> Made {
-        let nothing = Made { digest: None, key: None, members: None, unnamed: None, leader: ordinal };
-        if !newest || died(turn) {
+    fn made(&self, world: &World<S>, step: &Step, ordinal: u16, newest: bool) -> Made {
+        let nothing = Made { digest: None, key: None, members: None, anonymous: None, leader: ordinal };
+        if !newest || died(step) {
             return nothing;
         }
         let Some(leader) = world.leader(ordinal) else { return nothing };
@@ -48,40 +48,40 @@ impl<S: Suite> Invariants<S> {
             digest: leader.status().digest,
             key: leader.export(&self.channel).map(|key| *key.expose()),
             members: Some(leader.members().filter_map(|(_, name)| number(name.as_str())).collect()),
-            unnamed: Some(leader.anonymous_members().map(|(_, member)| member.pseudonym.0).collect()),
+            anonymous: Some(leader.anonymous_members().map(|(_, member)| member.pseudonym.0).collect()),
             leader: ordinal,
         }
     }
 
-    pub(super) fn saw_edge(&mut self, world: &World<S>, turn: &Turn, number: u32) {
+    pub(super) fn observe_edge(&mut self, world: &World<S>, step: &Step, number: u32) {
         let place = number as usize;
-        self.saw_unnamed(world, turn, number);
-        for event in turn.events() {
+        self.observe_anonymous(world, step, number);
+        for event in step.events() {
             if let NodeEvent::Edge(EdgeEvent::KeyActivated { epoch, .. }) = event {
-                self.rises(turn, place, *epoch, "went back");
+                self.rises(step, place, *epoch, "went back");
             }
         }
         let held = self.holds(world, number);
         // While the disk holds a step up, the machine is ahead of its outputs: it may yet have to report an epoch that it
         // is past. What counts is what it can use when it is done with the step.
-        if let Some(held) = held.filter(|_| !world.stalled(turn.node)) {
-            self.rises(turn, place, held.epoch, "goes back with the key that it exports");
+        if let Some(held) = held.filter(|_| !world.stalled(step.node)) {
+            self.rises(step, place, held.epoch, "goes back with the key that it exports");
         }
         let before = self.held.get_mut(place).and_then(|before| std::mem::replace(before, held));
         if let Some(held) = held.filter(|held| before != Some(*held)) {
             match world.doubled(held.epoch) {
-                Some(doubled) => self.check_doubled(turn, doubled, &held),
-                None => self.check_key(turn, number, &held),
+                Some(doubled) => self.check_doubled(step, doubled, &held),
+                None => self.check_key(step, number, &held),
             }
         }
-        self.saw_second_header(world, turn, number, before);
-        self.saw_forgery(world, turn, number, before);
+        self.observe_second_header(world, step, number, before);
+        self.observe_forgery(world, step, number, before);
     }
 
     /// An edge reported or can use this epoch: none before was newer.
-    fn rises(&mut self, turn: &Turn, place: usize, epoch: Epoch, what: &str) {
+    fn rises(&mut self, step: &Step, place: usize, epoch: Epoch, what: &str) {
         let newest = self.newest.get(place).copied().flatten();
-        self.require(Invariant::NoEpochRegression, turn, newest <= Some(epoch), || {
+        self.require(Invariant::NoEpochRegression, step, newest <= Some(epoch), || {
             format!("{what} from {} to {}", newest.map(show).unwrap_or_default(), show(epoch))
         });
         if let Some(slot) = self.newest.get_mut(place) {
@@ -98,34 +98,34 @@ impl<S: Suite> Invariants<S> {
     }
 
     /// Compares a key with what the leader made.
-    fn check_key(&mut self, turn: &Turn, number: u32, held: &Held) {
-        let pseudonym = self.unnamed.pseudonym(number);
+    fn check_key(&mut self, step: &Step, number: u32, held: &Held) {
+        let pseudonym = self.anonymous.pseudonym(number);
         let Some(made) = self.epochs.get_mut(&held.epoch) else {
             let detail = format!("holds epoch {}, which no leader made", show(held.epoch));
-            return self.violate(Invariant::Agreement, turn.at, Some(turn.node), detail);
+            return self.violate(Invariant::Agreement, step.at, Some(step.node), detail);
         };
         // Of a leader that died at once the first member's word counts: the others must agree with it.
         let (digest, key) = (*made.digest.get_or_insert(held.digest), *made.key.get_or_insert(held.key));
         let is_member = match pseudonym {
-            Some(pseudonym) => made.unnamed.as_ref().is_none_or(|members| members.contains(&pseudonym)),
+            Some(pseudonym) => made.anonymous.as_ref().is_none_or(|members| members.contains(&pseudonym)),
             None => made.members.as_ref().is_none_or(|members| members.contains(&number)),
         };
-        self.require(Invariant::Agreement, turn, digest == held.digest && key == held.key, || {
+        self.require(Invariant::Agreement, step, digest == held.digest && key == held.key, || {
             format!("holds another key of epoch {} than the leader", show(held.epoch))
         });
         if !is_member {
             let invariant = self.outsider(number, held.epoch);
             let detail = format!("holds the key of epoch {}, in which it is not", show(held.epoch));
-            self.violate(invariant, turn.at, Some(turn.node), detail);
+            self.violate(invariant, step.at, Some(step.node), detail);
         }
     }
 
     /// Which invariant an edge breaks that has the key of an epoch in which it is not.
     pub(super) fn outsider(&self, number: u32, epoch: Epoch) -> Invariant {
         let is_in = |made: &Made| {
-            let mut unnamed = made.unnamed.iter().flatten();
+            let mut anonymous = made.anonymous.iter().flatten();
             made.members.as_ref().is_some_and(|members| members.contains(&number))
-                || unnamed.any(|pseudonym| self.unnamed.whose(pseudonym) == Some(number))
+                || anonymous.any(|pseudonym| self.anonymous.whose(pseudonym) == Some(number))
         };
         if self.epochs.range(..epoch).any(|(_, made)| is_in(made)) {
             Invariant::ForwardSecrecyAfterLeave

@@ -1,4 +1,4 @@
-//! No mask hides two keys.
+//! Checks that no mask hides two keys.
 //!
 //! What is published of an epoch is C_i = K_g ⊕ M_i for every member. If member i's mask were used again in another
 //! epoch, C_i ⊕ C_i' would be K_g ⊕ K_g', and the same for every other member whose mask was used again: two members with
@@ -13,7 +13,7 @@ use quiver_ainq::{Header, Part, PathNonce, Slot, Suite};
 use quiver_message::Message;
 
 use super::{Invariant, Invariants};
-use crate::{Node, Turn, World};
+use crate::{NodeId, Step, World};
 
 /// How many epochs back differences are compared.
 const WINDOW: usize = 6;
@@ -131,8 +131,8 @@ fn published<S: Suite>(message: Message<S>) -> Option<(Header<S>, Option<Part>)>
 
 impl<S: Suite> Invariants<S> {
     /// A node sent a message.
-    pub(super) fn saw_message(&mut self, world: &World<S>, turn: &Turn, payload: &Arc<[u8]>) {
-        if !matches!(turn.node, Node::Leader(_)) {
+    pub(super) fn observe_message(&mut self, world: &World<S>, step: &Step, payload: &Arc<[u8]>) {
+        if !matches!(step.node, NodeId::Leader(_)) {
             return;
         }
         let deployment = world.fleet().deployment();
@@ -144,13 +144,13 @@ impl<S: Suite> Invariants<S> {
         }
         let digest = header.digest(deployment);
         if let Some(wrong) = self.masks.header(&header, digest) {
-            self.violate(Invariant::NoMaskReuse, turn.at, Some(turn.node), wrong.into());
+            self.violate(Invariant::NoMaskReuse, step.at, Some(step.node), wrong.into());
         }
         self.checks += 1;
         let Some(part) = part else { return };
         if let Some(wrong) = self.masks.part(digest, &part) {
-            self.violate(Invariant::NoMaskReuse, turn.at, Some(turn.node), wrong);
+            self.violate(Invariant::NoMaskReuse, step.at, Some(step.node), wrong);
         }
-        self.overheard(world, turn, header, part);
+        self.overheard(world, step, header, part);
     }
 }

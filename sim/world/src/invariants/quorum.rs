@@ -8,7 +8,7 @@ use quiver_role::EdgeEvent;
 use zeroize::Zeroizing;
 
 use super::{Invariant, Invariants};
-use crate::{Node, NodeEvent, Turn, World};
+use crate::{NodeEvent, NodeId, Step, World};
 
 /// What became of tokens, and of KGCs.
 #[derive(Clone, Debug, Default)]
@@ -31,22 +31,22 @@ impl<S: Suite> Invariants<S> {
         self.quorum.identities.len()
     }
 
-    pub(super) fn saw_enrolment(&mut self, world: &World<S>, turn: &Turn) {
-        let Node::Edge(number) = turn.node else { return };
-        if !turn.events().any(|event| matches!(event, NodeEvent::Edge(EdgeEvent::Enrolled { .. }))) {
+    pub(super) fn observe_enrolment(&mut self, world: &World<S>, step: &Step) {
+        let NodeId::Edge(number) = step.node else { return };
+        if !step.events().any(|event| matches!(event, NodeEvent::Edge(EdgeEvent::Enrolled { .. }))) {
             return;
         }
         let Some(keypair) = world.edge(number).and_then(|edge| edge.keypair()) else { return };
         let (token, value) = (keypair.public().identity.serial, keypair.public().p().to_vec());
         let first = self.quorum.identities.entry(token).or_insert_with(|| (value.clone(), number)).clone();
-        self.require(Invariant::OneIdentityPerToken, turn, first.0 == value, || {
+        self.require(Invariant::OneIdentityPerToken, step, first.0 == value, || {
             format!("has a key for the token of which edge-{} has another", first.1)
         });
     }
 
     /// The adversary takes all that a KGC has, and puts it together with what it took before.
     pub(super) fn seize(&mut self, world: &World<S>, at: Duration, kgc: KgcId) {
-        let Some(issuing) = world.fleet().treasury().secret(kgc) else { return };
+        let Some(issuing) = world.fleet().master_key().secret(kgc) else { return };
         let release = world.fleet().archive().and_then(|archive| {
             // The index, and a scalar, big-endian there and little-endian here.
             let mut scalar = Zeroizing::new(archive.share(kgc).ok()?.encode().get(2..)?.to_vec());
@@ -118,9 +118,9 @@ mod tests {
     fn checked<S: quiver_quorum::QuorumSuite>() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let (shares, public) = generate::<S>(Parameters::new(5, 3).unwrap(), [0; 32], &mut rng).unwrap();
-        let exposed: Vec<_> = shares.iter().map(|share| (share.kgc(), share.expose())).collect();
+        let fault_injection: Vec<_> = shares.iter().map(|share| (share.kgc(), share.expose())).collect();
         let tell = |places: &[usize]| {
-            let shares = places.iter().map(|place| (exposed[*place].0, &exposed[*place].1));
+            let shares = places.iter().map(|place| (fault_injection[*place].0, &fault_injection[*place].1));
             gives_away::<S>(shares, public.master())
         };
         for enough in [&[0, 1, 2][..], &[4, 2, 0], &[0, 1, 2, 3, 4]] {

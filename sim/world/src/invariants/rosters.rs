@@ -1,15 +1,15 @@
-//! Who is in: nobody who may not be.
+//! Checks rosters: no unauthorised member, ever.
 
 use quiver_ainq::{Epoch, Suite};
 use quiver_role::LeaderEvent;
 
 use super::keys::number;
 use super::{Invariant, Invariants};
-use crate::{NodeEvent, Turn, World};
+use crate::{NodeEvent, Step, World};
 
 impl<S: Suite> Invariants<S> {
     /// The leader made an epoch: everybody in it must be authorised, and nobody whom this leader put out before.
-    pub(super) fn check_roster(&mut self, world: &World<S>, turn: &Turn, ordinal: u16, epoch: Epoch) {
+    pub(super) fn check_roster(&mut self, world: &World<S>, step: &Step, ordinal: u16, epoch: Epoch) {
         let Some(leader) = world.leader(ordinal) else { return };
         let list = leader.status().revocation_number;
         let mut wrong = Vec::new();
@@ -28,13 +28,13 @@ impl<S: Suite> Invariants<S> {
                 wrong.push((name.to_string(), "is on the revocation list that the leader holds"));
             }
         }
-        self.check_unnamed(world, turn, ordinal);
+        self.check_anonymous(world, step, ordinal);
         self.checks += 1;
         for (name, what) in wrong {
             let detail = format!("{name} is a member and {what}");
-            self.violate(Invariant::NoUnauthorisedMember, turn.at, Some(turn.node), detail);
+            self.violate(Invariant::NoUnauthorisedMember, step.at, Some(step.node), detail);
         }
-        for event in turn.events() {
+        for event in step.events() {
             if let NodeEvent::Leader(LeaderEvent::Removed { name, evicted: true, .. }) = event
                 && let Some(edge) = number(name.as_str())
             {

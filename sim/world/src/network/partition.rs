@@ -1,8 +1,8 @@
-//! Partitions: who does not reach whom.
+//! Partitions: which nodes do not reach which others.
 
 use std::fmt;
 
-use crate::{Node, NodeSet};
+use crate::{NodeId, NodeSet};
 
 /// Messages from some nodes do not reach some others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,18 +24,18 @@ impl Partition {
     }
 
     /// These nodes and the rest of the world do not hear each other.
-    pub fn island(nodes: impl IntoIterator<Item = Node> + Clone) -> Self {
+    pub fn island(nodes: impl IntoIterator<Item = NodeId> + Clone) -> Self {
         Self::both_ways(NodeSet::only(nodes.clone()), NodeSet::all_but(nodes))
     }
 
     /// Whether it stops a message.
-    pub fn stops(&self, from: Node, to: Node) -> bool {
+    pub fn stops(&self, from: NodeId, to: NodeId) -> bool {
         (self.from.contains(from) && self.to.contains(to))
             || (self.both_ways && self.from.contains(to) && self.to.contains(from))
     }
 
     /// Whether it stops messages either way.
-    pub fn parts(&self, one: Node, other: Node) -> bool {
+    pub fn parts(&self, one: NodeId, other: NodeId) -> bool {
         self.stops(one, other) || self.stops(other, one)
     }
 }

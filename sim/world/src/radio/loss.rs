@@ -127,8 +127,8 @@ impl LossState {
             Loss::Independent { per_frame } => happens(per_frame, rng),
             Loss::GilbertElliott { p_good_to_bad, p_bad_to_good, loss_good, loss_bad } => {
                 let lost = happens(if self.bad { loss_bad } else { loss_good }, rng);
-                let turns = happens(if self.bad { p_bad_to_good } else { p_good_to_bad }, rng);
-                self.bad ^= turns;
+                let steps = happens(if self.bad { p_bad_to_good } else { p_good_to_bad }, rng);
+                self.bad ^= steps;
                 lost
             }
         }

@@ -17,7 +17,7 @@ const BETWEEN_PERIODS: Duration = Duration::from_millis(1_500);
 
 /// Who is in without a name, as drones and leader report it.
 #[derive(Debug, Default)]
-pub(super) struct Unnamed {
+pub(super) struct AnonymousMembers {
     inside: BTreeSet<u32>,
     outside: BTreeSet<u32>,
     /// Of drones and of the leader: all pseudonyms.
@@ -28,7 +28,7 @@ pub(super) struct Unnamed {
     pub(super) sightings: Sightings,
 }
 
-impl Unnamed {
+impl AnonymousMembers {
     pub(super) fn edge(&mut self, number: u32, event: &EdgeEvent) {
         match event {
             EdgeEvent::Admitted { pseudonym, .. } => {
@@ -66,7 +66,7 @@ impl Unnamed {
 }
 
 impl<S: Suite> Stage<'_, S> {
-    pub(super) fn is_unnamed(&self) -> bool {
+    pub(super) fn is_anonymous(&self) -> bool {
         self.plan.admission.is_some()
     }
 
@@ -82,7 +82,7 @@ impl<S: Suite> Stage<'_, S> {
     }
 
     /// Drones want in without a name: in waves as large as the gate has room for.
-    pub(super) fn admit_unnamed(&mut self, operation: &'static str, newcomers: &[u32]) -> bool {
+    pub(super) fn admit_anonymous(&mut self, operation: &'static str, newcomers: &[u32]) -> bool {
         let (inside, outside) = match self.sorted(newcomers) {
             Ok(sorted) => sorted,
             Err(error) => {
@@ -97,7 +97,7 @@ impl<S: Suite> Stage<'_, S> {
                 self.world.schedule(self.world.time(), Action::Join(*drone));
             }
             let of = u32::try_from(wave.len()).unwrap_or(u32::MAX);
-            if !self.until(operation, of, |stage| stage.arrivals.unnamed.decided(wave)) {
+            if !self.until(operation, of, |stage| stage.arrivals.anonymous.decided(wave)) {
                 return false;
             }
         }
@@ -108,13 +108,13 @@ impl<S: Suite> Stage<'_, S> {
 
     /// Exactly the members are in, and only they were let in.
     fn check_doors(&mut self, operation: &str) -> bool {
-        let (unnamed, members) = (&self.arrivals.unnamed, self.members.iter().copied().collect());
-        let mut wrong = unnamed.troubles.clone();
-        let intruders = unnamed.inside.difference(&members).count();
-        let shut_out = members.difference(&unnamed.inside).count();
-        let strangers = unnamed.given.symmetric_difference(&unnamed.had).count();
+        let (anonymous, members) = (&self.arrivals.anonymous, self.members.iter().copied().collect());
+        let mut wrong = anonymous.troubles.clone();
+        let intruders = anonymous.inside.difference(&members).count();
+        let shut_out = members.difference(&anonymous.inside).count();
+        let strangers = anonymous.given.symmetric_difference(&anonymous.had).count();
         self.checks +=
-            unnamed.inside.len() as u64 + unnamed.outside.len() as u64 + unnamed.given.len() as u64;
+            anonymous.inside.len() as u64 + anonymous.outside.len() as u64 + anonymous.given.len() as u64;
         if intruders > 0 {
             wrong.push(format!("{intruders} are in although the policy keeps them out"));
         }
@@ -133,21 +133,22 @@ impl<S: Suite> Stage<'_, S> {
 
     /// All members leave, and all drones that ever wanted in come again: with what they showed before, as somebody else.
     pub(super) fn come_again(&mut self) -> bool {
-        if !self.is_unnamed() {
+        if !self.is_anonymous() {
             return true;
         }
         let (mark, before) = (self.mark(), self.arrivals.left);
         let (members, all) =
-            (std::mem::take(&mut self.members), u32::try_from(self.arrivals.unnamed.inside.len()));
+            (std::mem::take(&mut self.members), u32::try_from(self.arrivals.anonymous.inside.len()));
         self.world.command_edges(members.iter().copied(), &EdgeCommand::Leave, &mut self.arrivals);
         let all = all.unwrap_or(u32::MAX);
         if !self.until("all leave", all, |stage| stage.arrivals.left - before) {
             return false;
         }
         self.row(format!("all leave ({all})"), &mark, &members);
-        let mut drones: Vec<u32> = members.into_iter().chain(self.arrivals.unnamed.outside.clone()).collect();
+        let mut drones: Vec<u32> =
+            members.into_iter().chain(self.arrivals.anonymous.outside.clone()).collect();
         drones.sort_unstable();
-        self.admit_unnamed("come again", &drones)
+        self.admit_anonymous("come again", &drones)
     }
 
     /// The period ends, and with it every membership. With the credentials of the next one all come back.
@@ -156,7 +157,7 @@ impl<S: Suite> Stage<'_, S> {
         let ends = checkpoint.end_of(checkpoint.period_at(self.world.unix())) - EPOCH_START;
         self.world.run_until(Duration::from_secs(ends), &mut self.arrivals);
         let (mark, members) = (self.mark(), std::mem::take(&mut self.members));
-        let tried: Vec<u32> = members.iter().chain(&self.arrivals.unnamed.outside).copied().collect();
+        let tried: Vec<u32> = members.iter().chain(&self.arrivals.anonymous.outside).copied().collect();
         self.world.run_for(BETWEEN_PERIODS, &mut self.arrivals);
         let left = self.world.leader(0).map_or(0, |leader| leader.status().members);
         if left > 0 {
@@ -166,9 +167,9 @@ impl<S: Suite> Stage<'_, S> {
         if !self.check_keys("end of a period", &tried) || left > 0 {
             return false;
         }
-        self.arrivals.unnamed.outside.clear();
+        self.arrivals.anonymous.outside.clear();
         let of = u32::try_from(tried.len()).unwrap_or(u32::MAX);
-        if !self.until("next period", of, |stage| stage.arrivals.unnamed.decided(&tried)) {
+        if !self.until("next period", of, |stage| stage.arrivals.anonymous.decided(&tried)) {
             return false;
         }
         self.members = members;
@@ -180,10 +181,10 @@ impl<S: Suite> Stage<'_, S> {
 
     /// After all of it: whether anything that the leader received or sent tells that two lives were one drone's.
     pub(super) fn look_for_links(&mut self) -> bool {
-        if !self.is_unnamed() {
+        if !self.is_anonymous() {
             return true;
         }
-        let lives = self.arrivals.unnamed.sightings.lives();
+        let lives = self.arrivals.anonymous.sightings.lives();
         self.checks += lives.len() as u64;
         let linked = linked(&lives);
         if !linked.is_empty() {

@@ -1,4 +1,4 @@
-//! Who has arrived where, and when.
+//! Records when each drone reached each state.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use quiver_ainq::{Epoch, Suite};
 use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent};
 
 use super::Percentiles;
-use super::admission::Unnamed;
-use super::sealing::Judged;
-use crate::conditional::CHANNEL;
-use crate::{Node, NodeEvent, Turn, Witness, World};
+use super::admission::AnonymousMembers;
+use super::envelopes::Judged;
+use crate::ibe_orders::CHANNEL;
+use crate::{NodeEvent, NodeId, Step, StepObserver, World};
 
 /// What every edge has come to, at its last step that mattered.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +46,7 @@ pub(super) struct Arrivals {
     pub(super) orders_opened: BTreeSet<u32>,
     pub(super) openings: u32,
     /// Who is in without a name.
-    pub(super) unnamed: Unnamed,
+    pub(super) anonymous: AnonymousMembers,
 }
 
 impl Arrivals {
@@ -72,7 +72,7 @@ impl Arrivals {
     }
 
     fn edge(&mut self, number: u32, at: Duration, event: &EdgeEvent) {
-        self.unnamed.edge(number, event);
+        self.anonymous.edge(number, event);
         let Some(place) = self.edges.get_mut(number as usize) else { return };
         let now = u32::try_from(at.as_millis()).unwrap_or(u32::MAX);
         match event {
@@ -123,7 +123,7 @@ impl Arrivals {
     }
 
     fn leader(&mut self, event: &LeaderEvent) {
-        self.unnamed.leader(event);
+        self.anonymous.leader(event);
         match event {
             LeaderEvent::EpochActivated { epoch, .. } => {
                 self.made += 1;
@@ -139,13 +139,13 @@ impl Arrivals {
     }
 }
 
-impl<S: Suite> Witness<S> for Arrivals {
-    fn saw(&mut self, world: &World<S>, turn: &Turn) {
-        self.unnamed.sightings.note(world, turn);
-        for event in turn.events() {
-            match (turn.node, event) {
-                (Node::Edge(number), NodeEvent::Edge(event)) => self.edge(number, turn.at, event),
-                (Node::Edge(number), NodeEvent::Opened(_)) => self.opened(number, turn.at),
+impl<S: Suite> StepObserver<S> for Arrivals {
+    fn on_step(&mut self, world: &World<S>, step: &Step) {
+        self.anonymous.sightings.note(world, step);
+        for event in step.events() {
+            match (step.node, event) {
+                (NodeId::Edge(number), NodeEvent::Edge(event)) => self.edge(number, step.at, event),
+                (NodeId::Edge(number), NodeEvent::Opened(_)) => self.opened(number, step.at),
                 (_, NodeEvent::Kgc(KgcEvent::Issued { .. })) => self.issued += 1,
                 (_, NodeEvent::Leader(event)) => self.leader(event),
                 _ => {}

@@ -1,4 +1,4 @@
-//! The phases, one after the other.
+//! The phases of a run, in order.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use quiver_role::EdgeCommand;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::{Arrivals, Pace, Progress, RadioCost, Row, Run, RunPlan};
+use super::{Arrivals, Pacing, Progress, RadioCost, Row, Run, RunPlan};
 use crate::network::Traffic;
-use crate::seeds::{self, Player, below};
-use crate::{Action, Node, World};
+use crate::rng_stream::{self, RngStream, below};
+use crate::{Action, NodeId, World};
 
 /// Edges that are switched on at once while enrolling, and how often: the KGC and the drones then work side by side.
 const STARTS: u32 = 4_096;
@@ -23,7 +23,7 @@ const SLICE: Duration = Duration::from_millis(100);
 pub(super) struct Stage<'a, S: Suite> {
     pub(super) world: World<S>,
     pub(super) plan: RunPlan,
-    pub(super) pace: Pace,
+    pub(super) pace: Pacing,
     progress: &'a mut dyn FnMut(Progress),
     pub(super) arrivals: Arrivals,
     rng: ChaCha8Rng,
@@ -56,12 +56,12 @@ impl<'a, S: Suite> Stage<'a, S> {
     pub(super) fn new(
         world: World<S>,
         plan: RunPlan,
-        pace: Pace,
+        pace: Pacing,
         progress: &'a mut dyn FnMut(Progress),
     ) -> Self {
         Self {
             arrivals: Arrivals::new(world.edge_count()),
-            rng: seeds::generator(plan.seed, Player::Planner),
+            rng: rng_stream::generator(plan.seed, RngStream::Planner),
             world,
             plan,
             pace,
@@ -118,7 +118,7 @@ impl<'a, S: Suite> Stage<'a, S> {
             violations: self.violations,
             checks: self.checks,
             epoch: self.arrivals.newest,
-            turns: self.world.turns(),
+            steps: self.world.steps(),
         }
     }
 
@@ -201,9 +201,9 @@ impl<'a, S: Suite> Stage<'a, S> {
     fn enrol(&mut self) -> bool {
         let mark = self.mark();
         for kgc in 1..=self.world.kgc_count() {
-            self.world.schedule(Duration::ZERO, Action::Start(Node::Kgc(kgc)));
+            self.world.schedule(Duration::ZERO, Action::Start(NodeId::Kgc(kgc)));
         }
-        self.world.schedule(Duration::ZERO, Action::Start(Node::Leader(0)));
+        self.world.schedule(Duration::ZERO, Action::Start(NodeId::Leader(0)));
         self.world.run_for(Duration::from_secs(1), &mut self.arrivals);
         let all = self.world.edge_count();
         let (at_once, every) = match self.pace.enrolment {
@@ -246,8 +246,8 @@ impl<'a, S: Suite> Stage<'a, S> {
 
     /// Drones want in: in waves as large as a leader lets wait.
     fn admit(&mut self, operation: &'static str, newcomers: &[u32]) -> bool {
-        if self.is_unnamed() {
-            return self.admit_unnamed(operation, newcomers);
+        if self.is_anonymous() {
+            return self.admit_anonymous(operation, newcomers);
         }
         let mark = self.mark();
         let command = EdgeCommand::Join(self.world.fleet().group().clone());
@@ -309,12 +309,12 @@ impl<'a, S: Suite> Stage<'a, S> {
             // The leader speaks first, then members.
             let place = usize::try_from(below(&mut self.rng, all)).unwrap_or(0);
             let member = self.members.get(place).copied().unwrap_or_default();
-            let node = if message == 0 { Node::Leader(0) } else { Node::Edge(member) };
+            let node = if message == 0 { NodeId::Leader(0) } else { NodeId::Edge(member) };
             wanted += if message == 0 { all } else { all - 1 };
             self.said += 1;
             let number = self.said;
             // Who has no name has no key to sign with.
-            let signed = message % 2 == 1 && !self.is_unnamed();
+            let signed = message % 2 == 1 && !self.is_anonymous();
             self.world.schedule(self.world.time(), Action::Talk { node, number, signed });
         }
         let share = |heard: u64| u32::try_from(heard * all / wanted.max(1)).unwrap_or(u32::MAX);
@@ -329,8 +329,8 @@ impl<'a, S: Suite> Stage<'a, S> {
             return true;
         }
         let mark = self.mark();
-        self.world.schedule(self.world.time(), Action::Stop(Node::Leader(0)));
-        self.world.schedule(self.world.time() + Duration::from_millis(100), Action::Start(Node::Leader(0)));
+        self.world.schedule(self.world.time(), Action::Stop(NodeId::Leader(0)));
+        self.world.schedule(self.world.time() + Duration::from_millis(100), Action::Start(NodeId::Leader(0)));
         let done = self.synced("restart", &mark);
         let members = self.members.clone();
         self.row("leader restart".into(), &mark, &members);

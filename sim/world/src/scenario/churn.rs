@@ -12,7 +12,7 @@ use super::error::SourceText;
 use super::format::Churn;
 use super::names::Census;
 use super::settings::time;
-use crate::{Action, Node};
+use crate::{Action, NodeId};
 
 /// Events of one kind per minute at most.
 const MAX_RATE: f64 = 100_000.0;
@@ -97,7 +97,7 @@ impl Swarm {
                 Some(Action::Join(edge))
             }
             Kind::Crash => Some(Action::Crash {
-                node: Node::Edge(edge),
+                node: NodeId::Edge(edge),
                 after: rng.gen_range(0..4),
                 down_for: self.down,
             }),

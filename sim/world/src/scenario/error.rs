@@ -1,4 +1,4 @@
-//! What is wrong with a scenario file, and where.
+//! Errors in a scenario file, with their place.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What a scenario file may say, as it is written.
+//! The format of a scenario file.
 
 use std::time::Duration;
 

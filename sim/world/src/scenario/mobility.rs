@@ -10,7 +10,7 @@ use super::error::SourceText;
 use super::format::Mobility;
 use super::names::Census;
 use super::settings::time;
-use crate::{Action, LinkFaults, Node};
+use crate::{Action, LinkFaults, NodeId};
 
 /// The random waypoint model (Johnson and Maltz, *Dynamic source routing in ad hoc wireless networks*, 1996) without
 /// pauses. Leaders and KGC are in the middle of the square. Beyond the range every message is lost, within it links are
@@ -61,7 +61,7 @@ pub(super) fn plan(
 
 fn links(edge: u32, heard: bool) -> Action {
     let silence = LinkFaults { loss: 1.0, ..LinkFaults::SOUND };
-    Action::LinksOf(Node::Edge(edge), (!heard).then_some(silence))
+    Action::LinksOf(NodeId::Edge(edge), (!heard).then_some(silence))
 }
 
 type Point = (f64, f64);

@@ -7,8 +7,8 @@ use quiver_ainq::KgcId;
 use super::ScenarioError;
 use super::error::SourceText;
 use super::format::Names;
-use crate::Node;
-use crate::node::Row;
+use crate::NodeId;
+use crate::node_id::NodeIndex;
 
 /// Who there is.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +20,8 @@ pub(super) struct Census {
 
 impl Census {
     /// The nodes that are dialled.
-    pub(super) fn row(self) -> Row {
-        Row { kgcs: self.kgcs, leaders: self.leaders }
+    pub(super) fn index(self) -> NodeIndex {
+        NodeIndex { kgcs: self.kgcs, leaders: self.leaders }
     }
 
     /// The nodes, each once, in order.
@@ -29,7 +29,7 @@ impl Census {
         self,
         source: &SourceText<'_>,
         names: &Names,
-    ) -> Result<BTreeSet<Node>, ScenarioError> {
+    ) -> Result<BTreeSet<NodeId>, ScenarioError> {
         let mut nodes = BTreeSet::new();
         for name in names.get_ref() {
             let named = self.resolve(name.get_ref()).map_err(|what| source.at(name.span(), what))?;
@@ -48,7 +48,7 @@ impl Census {
         names: &Names,
     ) -> Result<BTreeSet<u32>, ScenarioError> {
         let number = |node| match node {
-            Node::Edge(number) => Ok(number),
+            NodeId::Edge(number) => Ok(number),
             other => Err(source.at(names.span(), format!("{other} is no edge"))),
         };
         self.nodes(source, names)?.into_iter().map(number).collect()
@@ -61,33 +61,33 @@ impl Census {
         names: &Names,
     ) -> Result<BTreeSet<KgcId>, ScenarioError> {
         let id = |node| match node {
-            Node::Kgc(id) => Ok(id),
+            NodeId::Kgc(id) => Ok(id),
             other => Err(source.at(names.span(), format!("{other} is no KGC"))),
         };
         self.nodes(source, names)?.into_iter().map(id).collect()
     }
 
-    fn resolve(self, name: &str) -> Result<Vec<Node>, String> {
-        let row = self.row();
-        let edges = || (0..self.edges).map(Node::Edge);
+    fn resolve(self, name: &str) -> Result<Vec<NodeId>, String> {
+        let nodes = self.index();
+        let edges = || (0..self.edges).map(NodeId::Edge);
         match name {
-            "kgc" if self.kgcs == 1 => return Ok(vec![Node::Kgc(1)]),
+            "kgc" if self.kgcs == 1 => return Ok(vec![NodeId::Kgc(1)]),
             "kgc" => return Err(format!("kgc: there are {}, numbered from 1; say kgc-1 or kgcs", self.kgcs)),
-            "kgcs" => return Ok(row.kgcs().collect()),
-            "leaders" => return Ok(row.leaders().collect()),
+            "kgcs" => return Ok(nodes.kgcs().collect()),
+            "leaders" => return Ok(nodes.leaders().collect()),
             "edges" => return Ok(edges().collect()),
-            "everyone" => return Ok(row.kgcs().chain(row.leaders()).chain(edges()).collect()),
+            "everyone" => return Ok(nodes.kgcs().chain(nodes.leaders()).chain(edges()).collect()),
             _ => {}
         }
         if let Some(id) = name.strip_prefix("kgc-") {
             return match id.parse() {
-                Ok(id) if (1..=self.kgcs).contains(&id) => Ok(vec![Node::Kgc(id)]),
+                Ok(id) if (1..=self.kgcs).contains(&id) => Ok(vec![NodeId::Kgc(id)]),
                 _ => Err(format!("{name}: there are {} KGCs, numbered from 1", self.kgcs)),
             };
         }
         if let Some(ordinal) = name.strip_prefix("leader-") {
             return match ordinal.parse() {
-                Ok(ordinal) if ordinal < self.leaders => Ok(vec![Node::Leader(ordinal)]),
+                Ok(ordinal) if ordinal < self.leaders => Ok(vec![NodeId::Leader(ordinal)]),
                 _ => Err(format!("{name}: there are {} leaders, numbered from 0", self.leaders)),
             };
         }
@@ -99,7 +99,7 @@ impl Census {
         let (first, last) = numbers.split_once("..").unwrap_or((numbers, numbers));
         match (first.parse::<u32>(), last.parse::<u32>()) {
             (Ok(first), Ok(last)) if first <= last && last < self.edges => {
-                Ok((first..=last).map(Node::Edge).collect())
+                Ok((first..=last).map(NodeId::Edge).collect())
             }
             _ => Err(format!("{name}: there are {} edges, numbered from 0", self.edges)),
         }

@@ -1,4 +1,4 @@
-//! Living through a scenario, with all invariants looking on.
+//! Plays a scenario under all invariants.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use quiver_quorum::QuorumSuite;
 use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent};
 
 use super::{Scenario, Tally};
-use crate::drone::culprit;
+use crate::drone_node::culprit;
 use crate::network::Traffic;
 use crate::radio::Ledger;
 use crate::{
-    Action, Effect, Invariants, Node, NodeEvent, Setup, Turn, Violation, Witness, World, WorldError,
+    Action, Effect, Invariants, NodeEvent, NodeId, Setup, Step, StepObserver, Violation, World, WorldError,
 };
 
 /// How often it is looked whether everybody is of one mind.
@@ -29,7 +29,7 @@ pub struct Played {
     /// Every epoch that a leader made, with its time, in order.
     pub epochs: Vec<(Duration, Epoch)>,
     /// Steps taken.
-    pub turns: u64,
+    pub steps: u64,
     /// Comparisons made.
     pub checks: u64,
     /// From the last fault until everybody was of one mind.
@@ -87,27 +87,30 @@ impl Scenario {
             world.schedule(*at, action.clone());
         }
         world.schedule(self.duration, Action::Calm);
-        let mut looker =
-            Looker { invariants: Invariants::new(&world, true), tally: Tally::default(), epochs: Vec::new() };
-        let settled = self.run(&mut world, &mut looker);
-        Ok(self.judge(&world, looker, settled))
+        let mut counter = Counter {
+            invariants: Invariants::new(&world, true),
+            tally: Tally::default(),
+            epochs: Vec::new(),
+        };
+        let settled = self.run(&mut world, &mut counter);
+        Ok(self.evaluate(&world, counter, settled))
     }
 
-    fn run<S: Suite>(&self, world: &mut World<S>, looker: &mut Looker<S>) -> Duration {
+    fn run<S: Suite>(&self, world: &mut World<S>, counter: &mut Counter<S>) -> Duration {
         let end = self.duration + self.settle;
-        let mut stopped = world.run_until(self.duration + Duration::from_millis(1), looker);
-        while !stopped && world.time() < end && !looker.invariants.stragglers(world).is_empty() {
+        let mut stopped = world.run_until(self.duration + Duration::from_millis(1), counter);
+        while !stopped && world.time() < end && !counter.invariants.stragglers(world).is_empty() {
             let next = (world.time() + LOOK).min(end);
-            stopped = world.run_until(next, looker);
+            stopped = world.run_until(next, counter);
         }
         if !stopped {
-            looker.invariants.demand_convergence(world);
+            counter.invariants.demand_convergence(world);
         }
         world.time().saturating_sub(self.duration)
     }
 
-    fn judge<S: Suite>(&self, world: &World<S>, looker: Looker<S>, settled: Duration) -> Played {
-        let Looker { invariants, mut tally, epochs } = looker;
+    fn evaluate<S: Suite>(&self, world: &World<S>, counter: Counter<S>, settled: Duration) -> Played {
+        let Counter { invariants, mut tally, epochs } = counter;
         tally.members = holders(world);
         tally.lost = world.traffic().lost;
         tally.enrolled = u32::try_from(invariants.enrolled()).unwrap_or(u32::MAX);
@@ -121,7 +124,7 @@ impl Scenario {
             unmet,
             tally,
             epochs,
-            turns: world.turns(),
+            steps: world.steps(),
             checks: invariants.checks(),
             settled,
             lived: world.time(),
@@ -147,20 +150,20 @@ fn holders<S: Suite>(world: &World<S>) -> std::collections::BTreeSet<u32> {
 }
 
 /// Counts what happens while the invariants look.
-struct Looker<S: Suite> {
+struct Counter<S: Suite> {
     invariants: Invariants<S>,
     tally: Tally,
     epochs: Vec<(Duration, Epoch)>,
 }
 
-impl<S: Suite> Witness<S> for Looker<S> {
-    fn saw(&mut self, world: &World<S>, turn: &Turn) {
-        self.invariants.saw(world, turn);
-        for effect in &turn.effects {
+impl<S: Suite> StepObserver<S> for Counter<S> {
+    fn on_step(&mut self, world: &World<S>, step: &Step) {
+        self.invariants.on_step(world, step);
+        for effect in &step.effects {
             match effect {
                 Effect::Died => self.tally.crashes += 1,
                 Effect::Stalled => self.tally.stalls += 1,
-                Effect::Reported(event) => self.heard(turn, event),
+                Effect::Reported(event) => self.heard(step, event),
                 Effect::Sent { .. }
                 | Effect::Persisted { .. }
                 | Effect::Blocked(_)
@@ -171,8 +174,8 @@ impl<S: Suite> Witness<S> for Looker<S> {
         }
     }
 
-    fn acted(&mut self, world: &World<S>, at: Duration, action: &Action) {
-        self.invariants.acted(world, at, action);
+    fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action) {
+        self.invariants.on_action(world, at, action);
     }
 
     fn stops(&self) -> bool {
@@ -180,15 +183,15 @@ impl<S: Suite> Witness<S> for Looker<S> {
     }
 }
 
-impl<S: Suite> Looker<S> {
-    fn heard(&mut self, turn: &Turn, event: &NodeEvent) {
+impl<S: Suite> Counter<S> {
+    fn heard(&mut self, step: &Step, event: &NodeEvent) {
         self.tally.liars.extend(culprit(event));
         match event {
             NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, .. }) => {
-                debug_assert!(matches!(turn.node, Node::Leader(_)), "only leaders make epochs");
+                debug_assert!(matches!(step.node, NodeId::Leader(_)), "only leaders make epochs");
                 self.tally.epochs += 1;
                 self.tally.terms += u64::from(epoch.counter == 1);
-                self.epochs.push((turn.at, *epoch));
+                self.epochs.push((step.at, *epoch));
             }
             NodeEvent::Leader(LeaderEvent::Blamed { .. })
             | NodeEvent::Edge(EdgeEvent::Blamed { .. })

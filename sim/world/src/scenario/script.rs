@@ -1,4 +1,4 @@
-//! From what a file says to what happens: checks every value and lays out the actions in order of time.
+//! Compiles a scenario file to a timed list of actions, and checks every value.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use super::format::{self, Names};
 use super::names::Census;
 use super::settings::{self, time};
 use super::{Reading, Scenario, ScenarioError, churn, links, mobility, stem};
-use crate::seeds::{self, Player};
-use crate::{Action, DiskState, Node, NodeSet, Partition, bound};
+use crate::rng_stream::{self, RngStream};
+use crate::{Action, DiskState, NodeId, NodeSet, Partition, bound};
 
 /// The most actions a file may ask for.
 const MAX_ACTIONS: usize = 5_000_000;
@@ -42,7 +42,7 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
     for event in &raw.event {
         scripter.event(event)?;
     }
-    let mut rng = seeds::generator(seed, Player::Planner);
+    let mut rng = rng_stream::generator(seed, RngStream::Planner);
     if let Some(table) = &raw.churn {
         let planned = churn::plan(source, table, census, duration, &mut rng)?;
         scripter.extend(table.span(), planned)?;
@@ -109,15 +109,15 @@ impl Scripter<'_> {
         let start_over = time_or(&fleet.start_over, Duration::ZERO)?;
         let at = time_or(&fleet.join_at, start_over + Duration::from_secs(2))?;
         let over = time_or(&fleet.join_over, Duration::from_secs(2))?;
-        let row = self.census.row();
-        let hubs = row.kgcs().chain(row.leaders());
+        let nodes = self.census.index();
+        let hubs = nodes.kgcs().chain(nodes.leaders());
         let edges = (0..self.census.edges).zip(spread(self.census.edges as usize, start_over));
         let everyone =
-            hubs.map(|hub| (Duration::ZERO, hub)).chain(edges.map(|(edge, at)| (at, Node::Edge(edge))));
+            hubs.map(|hub| (Duration::ZERO, hub)).chain(edges.map(|(edge, at)| (at, NodeId::Edge(edge))));
         let on = everyone.filter(|(_, node)| !off.contains(node)).map(|(at, node)| (at, Action::Start(node)));
         self.actions.extend(on);
         let joiners: Vec<u32> = (0..members)
-            .filter(|edge| !out.contains(&Node::Edge(*edge)) && !off.contains(&Node::Edge(*edge)))
+            .filter(|edge| !out.contains(&NodeId::Edge(*edge)) && !off.contains(&NodeId::Edge(*edge)))
             .collect();
         for (edge, after) in joiners.iter().zip(spread(joiners.len(), over)) {
             self.actions.push((at + after, Action::Join(*edge)));
@@ -284,7 +284,7 @@ impl Scripter<'_> {
 
     fn about_adversary(&self, table: &format::Event) -> Read<Option<Vec<Action>>> {
         if let Some(replay) = table.replay.as_ref().map(Spanned::get_ref) {
-            let mut rng = seeds::generator(self.seed ^ self.actions.len() as u64, Player::Adversary);
+            let mut rng = rng_stream::generator(self.seed ^ self.actions.len() as u64, RngStream::Adversary);
             let nodes = self.census.nodes(self.source, &replay.nodes)?;
             let picks = nodes.into_iter().flat_map(|to| std::iter::repeat_n(to, replay.messages as usize));
             return Ok(Some(picks.map(|to| Action::Replay { pick: rng.gen_range(0..4096), to }).collect()));

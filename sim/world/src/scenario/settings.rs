@@ -1,4 +1,4 @@
-//! Everything in a file but its events: who there is, how many fit, when they do things, over which radio, to what end.
+//! The settings of a scenario: nodes, group size, timing, radio, duration.
 
 use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};

@@ -1,4 +1,4 @@
-//! What the adversary puts on the network.
+//! Injects the adversary's messages: replayed, forged, or signed with a captured key.
 
 mod forging;
 mod two_keys;
@@ -14,10 +14,10 @@ use quiver_message::RekeyTemplate;
 use rand_chacha::ChaCha8Rng;
 
 use super::World;
-use crate::Node;
+use crate::NodeId;
+use crate::event_queue::Event;
 use crate::fleet::EPOCH_START;
-use crate::queue::Due;
-use crate::seeds::{self, Player};
+use crate::rng_stream::{self, RngStream};
 
 pub(crate) use self::two_keys::Doubled;
 
@@ -34,7 +34,7 @@ pub(super) struct Adversary {
 
 impl<S: Suite> World<S> {
     /// Repeats a message to a node, over a connection that the node has.
-    pub(super) fn replay(&mut self, pick: u64, to: Node) {
+    pub(super) fn replay(&mut self, pick: u64, to: NodeId) {
         let count = self.recorded.len() as u64;
         let Some(place) = pick.checked_rem(count).and_then(|place| usize::try_from(place).ok()) else {
             return;
@@ -44,7 +44,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Puts a message on a connection of `to`: the one with `sender` if there is one.
-    fn insert(&mut self, sender: Node, to: Node, by_group: bool, payload: Arc<[u8]>) {
+    fn insert(&mut self, sender: NodeId, to: NodeId, by_group: bool, payload: Arc<[u8]>) {
         let neighbours = self.neighbours(to);
         let via = [sender].into_iter().chain(neighbours).find_map(|via| {
             let connection = self.links.connection(via, to)?;
@@ -52,28 +52,30 @@ impl<S: Suite> World<S> {
         });
         if let Some((via, connection)) = via {
             let number = self.number(to);
-            self.queue.push(self.now, number, Due::Message { via, connection, by_group, payload });
+            self.queue.push(self.now, number, Event::Message { via, connection, by_group, payload });
         }
     }
 
     /// Sends everybody headers that open a term, made by who may not: by a leader of another KGC's making, and by a real
     /// drone that is no leader.
     pub(super) fn usurp(&mut self, edge: u32, rounds: u32) {
-        let newest = (0..self.row.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch).max();
+        let newest = (0..self.nodes.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch).max();
         let round = newest.map_or(0, |epoch| epoch.round()).saturating_add(u64::from(rounds.max(1)));
-        let ordinal = u16::try_from(edge % u32::from(self.row.leaders)).unwrap_or(0);
+        let ordinal = u16::try_from(edge % u32::from(self.nodes.leaders)).unwrap_or(0);
         let term = Epoch::term_of(round, ordinal);
         for payload in [self.forged_term(term, ordinal), self.presumed_term(term, edge)].into_iter().flatten()
         {
-            for to in (0..self.edge_count()).map(Node::Edge).chain((0..self.row.leaders).map(Node::Leader)) {
-                self.insert(Node::Leader(ordinal), to, true, Arc::clone(&payload));
+            for to in
+                (0..self.edge_count()).map(NodeId::Edge).chain((0..self.nodes.leaders).map(NodeId::Leader))
+            {
+                self.insert(NodeId::Leader(ordinal), to, true, Arc::clone(&payload));
             }
         }
     }
 
     /// A term opened with the keys of a leader that another KGC made.
     fn forged_term(&self, term: u64, ordinal: u16) -> Option<Arc<[u8]>> {
-        let mut rng = seeds::generator(self.setup.seed ^ term, Player::Adversary);
+        let mut rng = rng_stream::generator(self.setup.seed ^ term, RngStream::Adversary);
         let master = MasterSecret::<S>::generate(&mut rng);
         let own = Deployment::new(self.fleet.deployment().name().clone(), master.public());
         let role = Role::Leader { group: self.fleet.group().clone(), ordinal };
@@ -88,12 +90,12 @@ impl<S: Suite> World<S> {
 
     /// A term opened by a drone that the KGC did enrol, but not as a leader.
     fn presumed_term(&self, term: u64, edge: u32) -> Option<Arc<[u8]>> {
-        let mut rng = seeds::generator(self.setup.seed ^ term ^ u64::from(edge), Player::Adversary);
+        let mut rng = rng_stream::generator(self.setup.seed ^ term ^ u64::from(edge), RngStream::Adversary);
         let deployment = self.fleet.deployment();
         let role =
             Role::Leader { group: self.fleet.group().clone(), ordinal: Epoch { term, counter: 1 }.ordinal() };
         let issue = |identity: &Identity, value: &Element<S>, rng: &mut ChaCha8Rng| {
-            self.fleet.treasury().issue(deployment, identity, value, rng)
+            self.fleet.master_key().issue(deployment, identity, value, rng)
         };
         let model = issued(deployment, "model", role, &mut rng, issue)?;
         let drone = issued(deployment, &format!("captured-{edge}"), Role::Edge, &mut rng, issue)?;

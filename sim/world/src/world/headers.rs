@@ -1,4 +1,4 @@
-//! Headers that many edges hold, in memory once.
+//! Deduplicates the headers that many edges hold.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

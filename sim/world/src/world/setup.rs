@@ -1,4 +1,4 @@
-//! Building a world, from nothing or from what nodes of another one had made durable.
+//! Builds a world from a setup, or from the disks of another world.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::admission::Rules;
-use crate::centre::CentreRecord;
 use crate::disk::Keep;
-use crate::seeds::{self, Dormant, Player};
+use crate::kgc_node::KgcNodeRecord;
+use crate::rng_stream::{self, CompactRng, RngStream};
 use crate::{AirSetup, LinkFaults};
 
 /// The most edges: what a group may have, and as many again.
@@ -100,7 +100,7 @@ impl Default for Setup {
 #[derive(Clone, Debug)]
 pub struct Disks<S: Suite> {
     pub(super) fleet: Arc<Fleet<S>>,
-    pub(super) kgcs: Vec<Vec<CentreRecord>>,
+    pub(super) kgcs: Vec<Vec<KgcNodeRecord>>,
     pub(super) leaders: Vec<Vec<LeaderRecord>>,
     pub(super) edges: Vec<Vec<Snapshot>>,
 }
@@ -115,7 +115,7 @@ pub enum WorldError {
     /// So many KGCs are no quorum.
     #[error("{0}")]
     Quorum(String),
-    /// Nobody leads.
+    /// NoObserver leads.
     #[error("a world needs a leader")]
     NoLeader,
     /// The disks are another world's.
@@ -176,23 +176,23 @@ impl<S: Suite> World<S> {
         if setup.leaders == 0 {
             return Err(WorldError::NoLeader);
         }
-        let rng = |node| Dormant::new(setup.seed, Player::Node(node, 0));
+        let rng = |node| CompactRng::new(setup.seed, RngStream::NodeId(node, 0));
         let (log, state) =
             if setup.durable { (Keep::All, Keep::Last) } else { (Keep::Nothing, Keep::Nothing) };
         let state = if setup.sabotage == Sabotage::StaleState { Keep::All } else { state };
-        let leader = |ordinal| Station::new(Keep::All, Vec::new(), rng(Node::Leader(ordinal)));
-        let edge = |number| Some(Box::new(Station::new(state, Vec::new(), rng(Node::Edge(number)))));
-        let kgc = |node| Station::new(log, Vec::new(), rng(node));
-        let row = Row { kgcs: setup.kgcs, leaders: setup.leaders };
+        let leader = |ordinal| SimNode::new(Keep::All, Vec::new(), rng(NodeId::Leader(ordinal)));
+        let edge = |number| Some(Box::new(SimNode::new(state, Vec::new(), rng(NodeId::Edge(number)))));
+        let kgc = |node| SimNode::new(log, Vec::new(), rng(node));
+        let nodes = NodeIndex { kgcs: setup.kgcs, leaders: setup.leaders };
         let edges = u32::try_from(edges).unwrap_or(MAX_EDGES);
         let mut world = Self {
-            row,
+            nodes,
             now: 0,
-            queue: Queue::default(),
-            errands: Vec::new(),
+            queue: EventQueue::default(),
+            scheduled: Vec::new(),
             network: Network::new(setup.seed, setup.faults),
-            links: Links::new(row, edges),
-            kgcs: row.kgcs().map(kgc).collect(),
+            links: Links::new(nodes, edges),
+            kgcs: nodes.kgcs().map(kgc).collect(),
             leaders: (0..setup.leaders).map(leader).collect(),
             edges: (0..edges).map(edge).collect(),
             headers: Headers::default(),
@@ -200,17 +200,20 @@ impl<S: Suite> World<S> {
             adversary: Adversary::default(),
             lying: BTreeSet::new(),
             approved: BTreeSet::new(),
-            incognito: BTreeMap::new(),
+            anonymous: BTreeMap::new(),
             returns: BTreeMap::new(),
-            air: setup.air.clone().map(|air| Air::new(air, edges, seeds::generator(setup.seed, Player::Air))),
+            air: setup
+                .air
+                .clone()
+                .map(|air| Air::new(air, edges, rng_stream::generator(setup.seed, RngStream::Air))),
             trace: setup.traced.then(Sha256::new),
-            turns: 0,
+            steps: 0,
             leader_cpu: Duration::ZERO,
             fleet,
             setup,
         };
         if world.fleet.checkpoint().is_some() {
-            world.plan(Duration::ZERO, Errand::Period);
+            world.plan(Duration::ZERO, ScheduledAction::Period);
         }
         Ok(world)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quiver_ainq::StrategyKind;
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Account, Loss, Preset};
-use quiver_world::{Action, AirSetup, InsecureToy, Nobody, Node, Setup, World};
+use quiver_world::{Action, AirSetup, InsecureToy, NoObserver, NodeId, Setup, World};
 
 fn air(preset: Preset, loss: Loss) -> Option<AirSetup> {
     Some(AirSetup { profile: preset.profile(), loss, arithmetic: Arithmetic::Portable })
@@ -19,7 +19,7 @@ fn formed(setup: Setup) -> World<InsecureToy> {
     for edge in 0..members {
         world.schedule(Duration::from_secs(10), Action::Join(edge));
     }
-    world.run_until(Duration::from_secs(40), &mut Nobody);
+    world.run_until(Duration::from_secs(40), &mut NoObserver);
     let leader = world.leader(0).unwrap().status();
     assert_eq!(leader.members, members as usize);
     world
@@ -28,7 +28,7 @@ fn formed(setup: Setup) -> World<InsecureToy> {
 /// What one more re-key, after a leave, cost everybody together.
 fn rekey(world: &mut World<InsecureToy>) -> Account {
     world.schedule(world.time(), Action::Leave(0));
-    world.run_for(Duration::from_secs(20), &mut Nobody);
+    world.run_for(Duration::from_secs(20), &mut NoObserver);
     *world.air().unwrap().ledger().rekeys().last().unwrap().1
 }
 
@@ -77,10 +77,10 @@ fn radio_leaves_one_seed_with_one_trace_on_any_number_of_threads() {
 fn leaders_and_kgc_reach_each_other_without_the_radio() {
     let setup = Setup { members: 1, air: air(Preset::Ieee802154, Loss::None), ..Setup::default() };
     let mut world = World::<InsecureToy>::new(setup).unwrap();
-    for node in [Node::Kgc(1), Node::Leader(0)] {
+    for node in [NodeId::Kgc(1), NodeId::Leader(0)] {
         world.schedule(Duration::ZERO, Action::Start(node));
     }
-    world.run_until(Duration::from_secs(10), &mut Nobody);
+    world.run_until(Duration::from_secs(10), &mut NoObserver);
     assert!(world.leader(0).unwrap().status().name.is_some(), "the leader is enrolled");
     assert_eq!(world.air().unwrap().medium().carried(), Duration::ZERO);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_world::scenario::{Reading, Scenario};
-use quiver_world::{Action, Node};
+use quiver_world::{Action, NodeId};
 
 use crate::{read, with};
 
@@ -24,7 +24,7 @@ fn everybody_is_switched_on_and_members_want_in() {
     let scenario =
         read(&with("strangers = 3\noff = [\"leader-1\", \"edge-9\"]\nstay-out = [\"edge-0..1\"]\n")).unwrap();
     assert_eq!((scenario.name.as_str(), scenario.edges()), ("test", 13));
-    let started: BTreeSet<Node> = scenario
+    let started: BTreeSet<NodeId> = scenario
         .script
         .iter()
         .filter_map(|(at, action)| match action {
@@ -33,8 +33,8 @@ fn everybody_is_switched_on_and_members_want_in() {
         })
         .collect();
     assert_eq!(started.len(), 1 + 1 + 12);
-    assert!(started.contains(&Node::Kgc(1)) && started.contains(&Node::Edge(12)));
-    assert!(!started.contains(&Node::Leader(1)) && !started.contains(&Node::Edge(9)));
+    assert!(started.contains(&NodeId::Kgc(1)) && started.contains(&NodeId::Edge(12)));
+    assert!(!started.contains(&NodeId::Leader(1)) && !started.contains(&NodeId::Edge(9)));
     let joined: Vec<u32> = scenario
         .script
         .iter()

@@ -17,7 +17,7 @@ fn demand(played: &Played) {
     let complaints: Vec<String> = played.violations.iter().map(ToString::to_string).collect();
     assert!(played.passed(), "{complaints:#?} {:#?}\n{:?}", played.unmet, played.tally);
     // A scenario that nothing was compared in, or in which nobody sent anything, proves nothing.
-    assert!(played.checks > 200 && played.turns > 500, "{} checks, {} steps", played.checks, played.turns);
+    assert!(played.checks > 200 && played.steps > 500, "{} checks, {} steps", played.checks, played.steps);
     assert!(played.ledger.total().energy().picojoules() > 0);
     assert!(played.ledger.rekeys().len() > 0);
 }

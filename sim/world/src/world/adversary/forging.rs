@@ -16,8 +16,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 
 use super::{World, issued};
-use crate::seeds::{self, Player, below};
-use crate::{Forgery, Node};
+use crate::rng_stream::{self, RngStream, below};
+use crate::{Forgery, NodeId};
 
 /// How many forged messages are known as such at a time.
 const KEPT: usize = 512;
@@ -34,7 +34,7 @@ impl<S: Suite> World<S> {
 
     /// Sends what somebody made up.
     pub(in crate::world) fn forge(&mut self, by: u32, what: Forgery, pick: u64) {
-        let mut rng = seeds::generator(self.setup.seed ^ pick, Player::Adversary);
+        let mut rng = rng_stream::generator(self.setup.seed ^ pick, RngStream::Adversary);
         match what {
             Forgery::RevocationQuery => {
                 self.publish(
@@ -95,14 +95,14 @@ impl<S: Suite> World<S> {
 
     fn publish(&mut self, by: u32, bytes: Vec<u8>) {
         let payload = self.forged(bytes);
-        self.spread(self.now, Node::Edge(by), &payload);
+        self.spread(self.now, NodeId::Edge(by), &payload);
     }
 
     fn ask_leaders(&mut self, by: u32, bytes: Vec<u8>) {
         let payload = self.forged(bytes);
-        for leader in (0..self.row.leaders).map(Node::Leader) {
-            if self.links.connection(Node::Edge(by), leader).is_some() {
-                self.transmit(self.now, Node::Edge(by), leader, &payload, false);
+        for leader in (0..self.nodes.leaders).map(NodeId::Leader) {
+            if self.links.connection(NodeId::Edge(by), leader).is_some() {
+                self.transmit(self.now, NodeId::Edge(by), leader, &payload, false);
             }
         }
     }
@@ -120,9 +120,9 @@ impl<S: Suite> World<S> {
         let heard = self.recorded.iter().rev().take(HEARD);
         let headers =
             heard.filter_map(|(from, _, payload)| match (from, Message::<S>::decode(deployment, payload)) {
-                (Node::Leader(_), Ok(Message::Rekey(rekey))) => Some(rekey.header),
-                (Node::Leader(_), Ok(Message::CatchUpReply(reply))) => Some(reply.header),
-                (Node::Leader(_), Ok(Message::Welcome(welcome))) => Some(welcome.header),
+                (NodeId::Leader(_), Ok(Message::Rekey(rekey))) => Some(rekey.header),
+                (NodeId::Leader(_), Ok(Message::CatchUpReply(reply))) => Some(reply.header),
+                (NodeId::Leader(_), Ok(Message::Welcome(welcome))) => Some(welcome.header),
                 _ => None,
             });
         headers.filter(wanted).take(usize::try_from(skipped).unwrap_or(0) + 1).last()
@@ -148,7 +148,7 @@ impl<S: Suite> World<S> {
     fn nobody(&self, rng: &mut ChaCha8Rng) -> Option<DroneKeypair<S>> {
         let deployment = self.fleet.deployment();
         issued(deployment, "nobody", Role::Edge, rng, |identity: &Identity, value, rng| {
-            self.fleet.treasury().issue(deployment, identity, value, rng)
+            self.fleet.master_key().issue(deployment, identity, value, rng)
         })
     }
 
@@ -162,7 +162,7 @@ impl<S: Suite> World<S> {
     }
 
     fn signed_message(&self, rng: &mut ChaCha8Rng) -> Option<GroupMessage> {
-        let epochs = (0..self.row.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch);
+        let epochs = (0..self.nodes.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch);
         let mut frame = Frame {
             slot: u32::try_from(below(rng, u64::from(self.edge_count()))).ok()?,
             boot_no: u32::MAX,
@@ -201,8 +201,8 @@ impl<S: Suite> World<S> {
     }
 
     /// Whether a message is the challenge for a forged join; then that goes on.
-    pub(in crate::world) fn is_for_forger(&mut self, to: Node, payload: &[u8]) -> bool {
-        let Node::Edge(by) = to else { return false };
+    pub(in crate::world) fn is_for_forger(&mut self, to: NodeId, payload: &[u8]) -> bool {
+        let NodeId::Edge(by) = to else { return false };
         if self.adversary.joining.is_empty() {
             return false;
         }
@@ -219,7 +219,7 @@ impl<S: Suite> World<S> {
 
     fn forged_request(&self, challenge: &JoinChallenge<S>, drone: Vec<u8>) -> Option<JoinRequest> {
         let seed = u64::from_be_bytes(*challenge.nonce.first_chunk()?);
-        let mut rng = seeds::generator(self.setup.seed ^ seed, Player::Adversary);
+        let mut rng = rng_stream::generator(self.setup.seed ^ seed, RngStream::Adversary);
         let (nobody, point) = (self.nobody(&mut rng)?, SecretValue::<S>::generate(&mut rng));
         let mut sign =
             |label| nobody.sign(self.fleet.deployment(), label, &challenge.nonce, &mut rng).encode();

@@ -16,12 +16,12 @@ use quiver_message::RekeyTemplate;
 use rand_chacha::ChaCha8Rng;
 
 use super::{Spares, World};
-use crate::Node;
+use crate::NodeId;
+use crate::event_queue::Event;
 use crate::fleet::EPOCH_START;
 use crate::network::nanos;
-use crate::queue::Due;
-use crate::seeds::{self, Player};
-use crate::world::Errand;
+use crate::rng_stream::{self, RngStream};
+use crate::world::ScheduledAction;
 
 /// The id of the token that all keys of the leader were issued for.
 const SERIAL: [u8; 16] = [0x2d; 16];
@@ -64,11 +64,11 @@ impl<S: Suite> World<S> {
     /// Opens a term under both keys.
     pub(in crate::world) fn double_term(&mut self, rounds: u32, split: u64, crossing: Duration) {
         let edges = (0..self.edge_count()).filter_map(|edge| self.edge(edge)?.status().epoch);
-        let leaders = (0..self.row.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch);
+        let leaders = (0..self.nodes.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch);
         let newest = edges.chain(leaders).max().map_or(0, |epoch| epoch.round());
-        let ordinal = self.row.leaders;
+        let ordinal = self.nodes.leaders;
         let term = Epoch::term_of(newest.saturating_add(u64::from(rounds.max(1))), ordinal);
-        let mut rng = seeds::generator(self.setup.seed ^ term ^ split, Player::Adversary);
+        let mut rng = rng_stream::generator(self.setup.seed ^ term ^ split, RngStream::Adversary);
         let Some(keys) = self.two_keys(ordinal, &mut rng) else { return };
         let (roster, spares, seats) = self.seats();
         let mut open = |key| self.opened(term, key, (roster.clone(), &spares), &mut rng);
@@ -93,18 +93,18 @@ impl<S: Suite> World<S> {
             if let Some(sent) = doubled.sent.get_mut(which) {
                 sent.push(Arc::clone(&payload));
             }
-            told.push((Node::Edge(edge), payload));
+            told.push((NodeId::Edge(edge), payload));
         }
         // Leaders learn of one of them at once; who has deputies is told by whichever comes first.
         let which = usize::from(split >> 63 == 1);
         if let Some(header) = doubled.headers.get(which) {
-            told.extend((0..self.row.leaders).map(|leader| (Node::Leader(leader), Arc::clone(header))));
+            told.extend((0..self.nodes.leaders).map(|leader| (NodeId::Leader(leader), Arc::clone(header))));
         }
         self.adversary.doubled.insert(epoch, doubled);
         for (to, payload) in told {
             self.hand(to, payload);
         }
-        self.plan(crossing, Errand::Cross(epoch));
+        self.plan(crossing, ScheduledAction::Cross(epoch));
     }
 
     /// Both keys: one identity, one P, two R.
@@ -119,7 +119,7 @@ impl<S: Suite> World<S> {
         };
         let secret = SecretValue::generate(rng);
         let mut issue = || {
-            let partial = self.fleet.treasury().issue(deployment, &identity, &secret.public(), rng);
+            let partial = self.fleet.master_key().issue(deployment, &identity, &secret.public(), rng);
             partial.verify(deployment, &identity, &secret).ok()
         };
         Some([issue()?, issue()?])
@@ -147,8 +147,8 @@ impl<S: Suite> World<S> {
     pub(in crate::world) fn cross(&mut self, epoch: Epoch) {
         let Some(doubled) = self.adversary.doubled.get(&epoch) else { return };
         let headers = doubled.headers.clone();
-        let leaders = (0..self.row.leaders).map(Node::Leader);
-        let all: Vec<Node> = leaders.chain((0..self.edge_count()).map(Node::Edge)).collect();
+        let leaders = (0..self.nodes.leaders).map(NodeId::Leader);
+        let all: Vec<NodeId> = leaders.chain((0..self.edge_count()).map(NodeId::Edge)).collect();
         for to in all {
             for header in &headers {
                 self.hand(to, Arc::clone(header));
@@ -160,15 +160,15 @@ impl<S: Suite> World<S> {
     pub(in crate::world) fn cross_again(&mut self) {
         let epochs: Vec<Epoch> = self.adversary.doubled.keys().copied().collect();
         for epoch in epochs {
-            self.plan(AGAIN, Errand::Cross(epoch));
+            self.plan(AGAIN, ScheduledAction::Cross(epoch));
         }
     }
 
     /// Hands a message to a node, as gossip that comes over the hub, or over any neighbour if it is the hub.
-    fn hand(&mut self, to: Node, payload: Arc<[u8]>) {
+    fn hand(&mut self, to: NodeId, payload: Arc<[u8]>) {
         let hub = self.links.hub_of(to);
         let via = hub.or_else(|| {
-            let edges = (0..self.edge_count()).map(Node::Edge);
+            let edges = (0..self.edge_count()).map(NodeId::Edge);
             edges.into_iter().find(|edge| self.links.connection(*edge, to).is_some())
         });
         let Some((via, connection)) = via.and_then(|via| Some((via, self.links.connection(via, to)?))) else {
@@ -176,7 +176,7 @@ impl<S: Suite> World<S> {
         };
         let (via, number) = (self.number(via), self.number(to));
         let at = self.now + nanos(self.setup.faults.delay);
-        self.queue.push(at, number, Due::Message { via, connection, by_group: true, payload });
+        self.queue.push(at, number, Event::Message { via, connection, by_group: true, payload });
     }
 }
 

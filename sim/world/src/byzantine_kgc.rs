@@ -1,5 +1,4 @@
-//! A KGC that does all that an honest one does, and hands out wrong shares: well-formed, sealed to whom they are for, and
-//! of no use to anybody.
+//! A byzantine KGC: follows the protocol, but issues wrong shares, well-formed and sealed to the right receiver.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
 /// What it remembers in order to lie to each in their own words.
-pub(crate) struct Liar<S: Suite> {
+pub(crate) struct ByzantineKgc<S: Suite> {
     kgc: KgcId,
     operator: OperatorPublicKey<S>,
     requests: BTreeMap<Peer, VerifiedRequest<S>>,
@@ -23,13 +22,13 @@ pub(crate) struct Liar<S: Suite> {
     rng: ChaCha8Rng,
 }
 
-impl<S: Suite> Liar<S> {
+impl<S: Suite> ByzantineKgc<S> {
     pub(crate) fn new(kgc: KgcId, operator: OperatorPublicKey<S>, dice: [u8; 32]) -> Self {
         let rng = ChaCha8Rng::from_seed(dice);
         Self { kgc, operator, requests: BTreeMap::new(), questions: BTreeMap::new(), rng }
     }
 
-    pub(crate) fn hear(&mut self, deployment: &Deployment<S>, now: Now, from: Peer, message: &Message<S>) {
+    pub(crate) fn observe(&mut self, deployment: &Deployment<S>, now: Now, from: Peer, message: &Message<S>) {
         match message {
             Message::EnrolRequest(message) => {
                 let operators = std::slice::from_ref(&self.operator);
@@ -55,7 +54,7 @@ impl<S: Suite> Liar<S> {
     }
 
     /// What it says in place of the truth.
-    pub(crate) fn twist(&mut self, deployment: &Deployment<S>, to: Peer, payload: Vec<u8>) -> Vec<u8> {
+    pub(crate) fn tamper(&mut self, deployment: &Deployment<S>, to: Peer, payload: Vec<u8>) -> Vec<u8> {
         let lie = match Message::<S>::decode(deployment, &payload) {
             Ok(Message::EnrolShare(share)) => self.wrong_share(to, &share).map(Message::EnrolShare),
             Ok(Message::ReleaseReply(reply)) => self.wrong_key(to, &reply).map(Message::ReleaseReply),

@@ -1,4 +1,4 @@
-//! What runs at a KGC: the KGC itself, the office that releases keys of conditions, and, if it lies, what it says instead.
+//! A KGC's composite machine: enrolment, release of condition keys, and byzantine behaviour on request.
 
 use quiver_ainq::{Deployment, KgcId, OperatorPublicKey, Suite};
 use quiver_message::Message;
@@ -9,51 +9,51 @@ use quiver_role::{
 use rand_core::CryptoRngCore;
 
 use crate::NodeEvent;
-use crate::liar::Liar;
+use crate::byzantine_kgc::ByzantineKgc;
 
 /// A command to either.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CentreCommand {
+pub(crate) enum KgcNodeCommand {
     Kgc(KgcCommand),
     Release(ReleaseCommand),
 }
 
 /// A record of either.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CentreRecord {
+pub(crate) enum KgcNodeRecord {
     Kgc(KgcRecord),
     Released(ShareReleased),
 }
 
 /// A KGC with what is beside it.
-pub(crate) struct Centre<S: Suite> {
+pub(crate) struct KgcNode<S: Suite> {
     deployment: Deployment<S>,
     pub(crate) kgc: Kgc<S>,
     office: Option<Box<ReleaseOffice<S>>>,
     /// The number of the revocation list that the office was told of.
     told: u64,
-    liar: Option<Box<Liar<S>>>,
+    byzantine: Option<Box<ByzantineKgc<S>>>,
 }
 
-impl<S: Suite> Centre<S> {
+impl<S: Suite> KgcNode<S> {
     pub(crate) fn new(deployment: Deployment<S>, kgc: Kgc<S>, office: Option<ReleaseOffice<S>>) -> Self {
-        let mut centre = Self { deployment, kgc, office: office.map(Box::new), told: 0, liar: None };
-        centre.tell_of_revocations();
-        centre
+        let mut node = Self { deployment, kgc, office: office.map(Box::new), told: 0, byzantine: None };
+        node.tell_of_revocations();
+        node
     }
 
     /// From now on it lies, or it tells the truth again.
     pub(crate) fn set_lying(&mut self, lies: Option<(KgcId, OperatorPublicKey<S>, [u8; 32])>) {
-        self.liar = lies.map(|(id, operator, dice)| Box::new(Liar::new(id, operator, dice)));
+        self.byzantine = lies.map(|(id, operator, dice)| Box::new(ByzantineKgc::new(id, operator, dice)));
     }
 
     fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
-        if self.office.is_none() && self.liar.is_none() {
+        if self.office.is_none() && self.byzantine.is_none() {
             return self.kgc.handle_input(now, Input::Received { from, via: Via::Peer, bytes }, rng);
         }
         let message = Message::decode(&self.deployment, bytes).ok();
-        if let (Some(liar), Some(message)) = (&mut self.liar, &message) {
-            liar.hear(&self.deployment, now, from, message);
+        if let (Some(byzantine), Some(message)) = (&mut self.byzantine, &message) {
+            byzantine.observe(&self.deployment, now, from, message);
         }
         let about_release = matches!(message, Some(Message::ReleaseHello(_) | Message::ReleaseRequest(_)));
         match self.office.as_mut().filter(|_| about_release) {
@@ -73,37 +73,37 @@ impl<S: Suite> Centre<S> {
     }
 
     fn transmit<E, R>(&mut self, to: Destination, payload: Vec<u8>) -> Output<E, R> {
-        let payload = match (&mut self.liar, to) {
-            (Some(liar), Destination::Peer(peer)) => liar.twist(&self.deployment, peer, payload),
+        let payload = match (&mut self.byzantine, to) {
+            (Some(byzantine), Destination::Peer(peer)) => byzantine.tamper(&self.deployment, peer, payload),
             _ => payload,
         };
         Output::Transmit { to, payload }
     }
 }
 
-impl<S: Suite> Machine for Centre<S> {
-    type Command = CentreCommand;
+impl<S: Suite> Machine for KgcNode<S> {
+    type Command = KgcNodeCommand;
     type Event = NodeEvent;
-    type Record = CentreRecord;
+    type Record = KgcNodeRecord;
 
-    fn handle_input(&mut self, now: Now, input: Input<'_, CentreCommand>, rng: &mut dyn CryptoRngCore) {
+    fn handle_input(&mut self, now: Now, input: Input<'_, KgcNodeCommand>, rng: &mut dyn CryptoRngCore) {
         match input {
             Input::Timeout => self.kgc.handle_input(now, Input::Timeout, rng),
             Input::Connected { peer, route } => {
                 self.kgc.handle_input(now, Input::Connected { peer, route }, rng);
             }
             Input::Disconnected { peer } => {
-                if let Some(liar) = &mut self.liar {
-                    liar.forget(peer);
+                if let Some(byzantine) = &mut self.byzantine {
+                    byzantine.forget(peer);
                 }
                 self.kgc.handle_input(now, Input::Disconnected { peer }, rng);
             }
             Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
             Input::Resumed => self.kgc.handle_input(now, Input::Resumed, rng),
-            Input::Command(CentreCommand::Kgc(command)) => {
+            Input::Command(KgcNodeCommand::Kgc(command)) => {
                 self.kgc.handle_input(now, Input::Command(command), rng);
             }
-            Input::Command(CentreCommand::Release(command)) => {
+            Input::Command(KgcNodeCommand::Release(command)) => {
                 if let Some(office) = &mut self.office {
                     office.handle_input(now, Input::Command(command), rng);
                 }
@@ -112,10 +112,10 @@ impl<S: Suite> Machine for Centre<S> {
         self.tell_of_revocations();
     }
 
-    fn poll_output(&mut self) -> Output<NodeEvent, CentreRecord> {
+    fn poll_output(&mut self) -> Output<NodeEvent, KgcNodeRecord> {
         // The office has no deadlines: the KGC's is that of both.
         match self.office.as_mut().map_or(Output::Timeout(None), |office| office.poll_output()) {
-            Output::Persist(record) => return Output::Persist(CentreRecord::Released(record)),
+            Output::Persist(record) => return Output::Persist(KgcNodeRecord::Released(record)),
             Output::Transmit { to, payload } => return self.transmit(to, payload),
             Output::Event(event) => return Output::Event(event.into()),
             Output::Block(peer) => return Output::Block(peer),
@@ -124,7 +124,7 @@ impl<S: Suite> Machine for Centre<S> {
             Output::Timeout(_) => {}
         }
         match self.kgc.poll_output() {
-            Output::Persist(record) => Output::Persist(CentreRecord::Kgc(record)),
+            Output::Persist(record) => Output::Persist(KgcNodeRecord::Kgc(record)),
             Output::Transmit { to, payload } => self.transmit(to, payload),
             Output::Event(event) => Output::Event(event.into()),
             Output::Block(peer) => Output::Block(peer),

@@ -1,4 +1,4 @@
-//! Where a drone stands that has put its name away: what it may show, and when it comes back.
+//! The state of an anonymous drone: credential shown, periods used, when it comes back.
 //!
 //! Its machine makes one run and has one membership, and is then over. What decides about the next one is here, as the service decides it.
 
@@ -23,7 +23,7 @@ pub(crate) struct Showing {
 }
 
 /// A drone without a name, from the first time that it wants in.
-pub(crate) struct Incognito {
+pub(crate) struct AnonymousDrone {
     /// Whether it wants to be in the group.
     pub(crate) wants: bool,
     /// What the operator says that it has.
@@ -54,7 +54,7 @@ pub(crate) enum Return {
     Never,
 }
 
-impl Incognito {
+impl AnonymousDrone {
     pub(crate) const fn new(fields: Fields) -> Self {
         Self {
             wants: true,

@@ -1,4 +1,4 @@
-//! What runs at a drone: the edge, and, in a world with orders that wait for a condition, the collector of keys for them.
+//! A drone's composite machine: the edge, and the collector of condition keys in worlds with IBE orders.
 //!
 //! Orders come over a channel of the group. A drone keeps those that it heard in memory, asks the KGCs for the key of each
 //! condition until it has it, and then opens them; one that is switched off forgets them, as if their files were lost.
@@ -16,7 +16,7 @@ use quiver_role::{
 use rand_core::CryptoRngCore;
 
 use crate::NodeEvent;
-use crate::conditional::{CHANNEL, SealedOrder};
+use crate::ibe_orders::{CHANNEL, SealedOrder};
 
 /// For how long a drone asks for a key.
 const PATIENCE: Duration = Duration::from_secs(30 * 86_400);
@@ -26,11 +26,11 @@ const MAX_ORDERS: usize = 64;
 /// A drone.
 pub(crate) struct Drone<S: Suite> {
     pub(crate) edge: Edge<S>,
-    desk: Option<Box<Desk<S>>>,
+    ibe: Option<Box<IbeClient<S>>>,
 }
 
 /// Where orders wait for their keys.
-struct Desk<S: Suite> {
+struct IbeClient<S: Suite> {
     deployment: Deployment<S>,
     timing: CollectTiming,
     /// Once the drone is enrolled.
@@ -44,9 +44,9 @@ struct Desk<S: Suite> {
 
 impl<S: Suite> Drone<S> {
     /// A drone with no use for orders, unless there is a timing for collecting their keys.
-    pub(crate) fn new(edge: Edge<S>, desk: Option<(Deployment<S>, CollectTiming)>) -> Self {
-        let desk = desk.map(|(deployment, timing)| {
-            Box::new(Desk {
+    pub(crate) fn new(edge: Edge<S>, ibe: Option<(Deployment<S>, CollectTiming)>) -> Self {
+        let ibe = ibe.map(|(deployment, timing)| {
+            Box::new(IbeClient {
                 deployment,
                 timing,
                 collector: None,
@@ -56,11 +56,11 @@ impl<S: Suite> Drone<S> {
                 opened: VecDeque::new(),
             })
         });
-        Self { edge, desk }
+        Self { edge, ibe }
     }
 }
 
-impl<S: Suite> Desk<S> {
+impl<S: Suite> IbeClient<S> {
     /// Takes what is its business. Returns whether the edge need not see it.
     fn take(&mut self, now: Now, input: &Input<'_, EdgeCommand>, rng: &mut dyn CryptoRngCore) -> bool {
         let input = match *input {
@@ -169,12 +169,12 @@ impl<S: Suite> Machine for Drone<S> {
     type Record = Snapshot;
 
     fn handle_input(&mut self, now: Now, input: Input<'_, EdgeCommand>, rng: &mut dyn CryptoRngCore) {
-        let Some(desk) = &mut self.desk else { return self.edge.handle_input(now, input, rng) };
-        let taken = desk.take(now, &input, rng);
+        let Some(ibe) = &mut self.ibe else { return self.edge.handle_input(now, input, rng) };
+        let taken = ibe.take(now, &input, rng);
         if !taken {
             self.edge.handle_input(now, input, rng);
         }
-        desk.collect(now, &self.edge, rng);
+        ibe.collect(now, &self.edge, rng);
     }
 
     fn poll_output(&mut self) -> Output<NodeEvent, Snapshot> {
@@ -182,8 +182,8 @@ impl<S: Suite> Machine for Drone<S> {
             Output::Persist(record) => return Output::Persist(record),
             Output::Transmit { to, payload } => return Output::Transmit { to, payload },
             Output::Event(event) => {
-                if let Some(desk) = &mut self.desk {
-                    desk.heard(&event);
+                if let Some(ibe) = &mut self.ibe {
+                    ibe.heard(&event);
                 }
                 return Output::Event(event.into());
             }
@@ -192,11 +192,11 @@ impl<S: Suite> Machine for Drone<S> {
             Output::Penalize { peer, misdeed } => return Output::Penalize { peer, misdeed },
             Output::Timeout(deadline) => deadline,
         };
-        let Some(desk) = &mut self.desk else { return Output::Timeout(edge) };
-        match desk.poll() {
+        let Some(ibe) = &mut self.ibe else { return Output::Timeout(edge) };
+        match ibe.poll() {
             Ok(output) => output,
             // It cannot begin to collect here: that takes the time and some randomness.
-            Err(_) if !desk.fresh.is_empty() && self.edge.keypair().is_some() => {
+            Err(_) if !ibe.fresh.is_empty() && self.edge.keypair().is_some() => {
                 Output::Timeout(Some(Duration::ZERO))
             }
             Err(deadline) => Output::Timeout(edge.into_iter().chain(deadline).min()),

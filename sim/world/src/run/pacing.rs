@@ -1,4 +1,4 @@
-//! How fast a radio lets drones enrol and join, and which timing it takes to share one with so many.
+//! Computes how fast a radio lets drones enrol and join, and the timing that many drones on it need.
 //!
 //! All drones of a large group at once would ask for far more of a channel than it has: their messages queue for longer
 //! than they wait for answers, so they ask again, and the queue grows. Operators enrol drones one after the other, and so
@@ -64,7 +64,7 @@ pub(super) struct Exchanges {
 
 /// How fast a run may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pace {
+pub struct Pacing {
     /// Between two drones that begin to enrol; zero: all at once.
     pub enrolment: Duration,
     /// Between two drones that ask to join; zero: all at once.
@@ -76,7 +76,7 @@ pub struct Pace {
     drones: u32,
 }
 
-impl Pace {
+impl Pacing {
     /// The pace of a plan's radios.
     ///
     /// # Errors

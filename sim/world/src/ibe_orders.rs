@@ -1,5 +1,4 @@
-//! Orders that open when a condition is met: sealed today, read by everybody who has them once enough KGCs have released
-//! the condition's key.
+//! IBE orders: sealed to a condition, and opened by everybody who has them once enough KGCs have released its key.
 //!
 //! An order is sealed as a file would be: identity-based encryption of a fresh key, and the text under that key.
 
@@ -25,7 +24,7 @@ const NONCE: [u8; 12] = [0; 12];
 /// Why there are no orders. It never happens with what this module is given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConditionalError {
+pub enum IbeOrderError {
     /// Of identity-based encryption.
     #[error(transparent)]
     Ibe(#[from] quiver_ibe::Error),
@@ -49,8 +48,8 @@ pub enum ConditionalError {
 /// `mission/<group>/phase-2`.
 ///
 /// # Errors
-/// [`ConditionalError::Ibe`] for a group whose name has other characters than a condition may have.
-pub fn phase_two(group: &Name) -> Result<Condition, ConditionalError> {
+/// [`IbeOrderError::Ibe`] for a group whose name has other characters than a condition may have.
+pub fn phase_two(group: &Name) -> Result<Condition, IbeOrderError> {
     Ok(Condition::mission(&format!("{group}/phase-2"))?)
 }
 
@@ -63,16 +62,16 @@ pub struct SealedOrder {
 }
 
 impl SealedOrder {
-    /// Seals an order. Nobody need be asked.
+    /// Seals an order. NoObserver need be asked.
     ///
     /// # Errors
-    /// [`ConditionalError::Ibe`], never.
+    /// [`IbeOrderError::Ibe`], never.
     pub fn seal(
         master: &MasterPublicKey,
         condition: Condition,
         text: &[u8],
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<Self, ConditionalError> {
+    ) -> Result<Self, IbeOrderError> {
         let secret = Secret::<32>::random(rng);
         let key = master.encrypt(&IdentityPoint::of(&condition), secret.expose(), rng)?;
         let text = aead::seal(&secret, &NONCE, condition.as_str().as_bytes(), text);
@@ -88,12 +87,12 @@ impl SealedOrder {
     /// Opens it with the condition's key.
     ///
     /// # Errors
-    /// [`ConditionalError::Ibe`] or [`ConditionalError::Sealed`] for another key, or an order that was altered.
-    pub fn open(&self, key: &IdentityKey) -> Result<Zeroizing<Vec<u8>>, ConditionalError> {
+    /// [`IbeOrderError::Ibe`] or [`IbeOrderError::Sealed`] for another key, or an order that was altered.
+    pub fn open(&self, key: &IdentityKey) -> Result<Zeroizing<Vec<u8>>, IbeOrderError> {
         let secret = key.decrypt(&self.key)?;
-        let secret = Secret::<32>::try_from(secret.as_slice()).map_err(|_| ConditionalError::Sealed)?;
+        let secret = Secret::<32>::try_from(secret.as_slice()).map_err(|_| IbeOrderError::Sealed)?;
         let aad = self.condition.as_str().as_bytes();
-        aead::open(&secret, &NONCE, aad, &self.text).map_err(|_| ConditionalError::Sealed)
+        aead::open(&secret, &NONCE, aad, &self.text).map_err(|_| IbeOrderError::Sealed)
     }
 
     /// The encoding: condition, key, text, each with its length.
@@ -106,11 +105,10 @@ impl SealedOrder {
     /// Reads the encoding.
     ///
     /// # Errors
-    /// [`ConditionalError::Malformed`] or [`ConditionalError::Ibe`].
-    pub fn decode(bytes: &[u8]) -> Result<Self, ConditionalError> {
+    /// [`IbeOrderError::Malformed`] or [`IbeOrderError::Ibe`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, IbeOrderError> {
         let mut reader = Reader::new(bytes);
-        let condition =
-            std::str::from_utf8(reader.lp(MAX_ORDER_LEN)?).map_err(|_| ConditionalError::Sealed)?;
+        let condition = std::str::from_utf8(reader.lp(MAX_ORDER_LEN)?).map_err(|_| IbeOrderError::Sealed)?;
         let (condition, key) = (condition.parse()?, Ciphertext::decode(reader.lp(MAX_ORDER_LEN)?)?);
         let text = reader.lp(MAX_ORDER_LEN)?.to_vec();
         reader.end()?;
@@ -119,21 +117,21 @@ impl SealedOrder {
 }
 
 /// The master key of conditions: its shares, encoded, and the statement about it that the KGCs signed.
-pub struct Archive<S: Suite> {
+pub struct IbeAuthority<S: Suite> {
     shares: Vec<Zeroizing<[u8; MasterShare::LEN]>>,
     authority: ReleaseAuthority<S>,
 }
 
-impl<S: Suite> Archive<S> {
+impl<S: Suite> IbeAuthority<S> {
     /// Founds it at a single KGC. `sign` makes the KGC's signature of purpose `parameters`.
     ///
     /// # Errors
-    /// [`ConditionalError`], never.
+    /// [`IbeOrderError`], never.
     pub fn alone(
         deployment: &Deployment<S>,
         rng: &mut impl CryptoRngCore,
         sign: impl FnOnce(&AuthorityStatement<S>) -> StatementSignature<S>,
-    ) -> Result<Self, ConditionalError> {
+    ) -> Result<Self, IbeOrderError> {
         let dealing = Dealing::deal(1, 1, rng)?;
         let shares = dealing.shares().iter().map(MasterShare::encode).collect();
         Self::new(deployment, (shares, dealing.public_shares()?), sign)
@@ -142,12 +140,12 @@ impl<S: Suite> Archive<S> {
     /// Of a key that the KGCs of a quorum made, just as they made their own. `sign` makes the quorum's signature.
     ///
     /// # Errors
-    /// [`ConditionalError`], never for what a key generation gave.
+    /// [`IbeOrderError`], never for what a key generation gave.
     pub fn together(
         deployment: &Deployment<S>,
         made: &Generated<Bls12381G1>,
         sign: impl FnOnce(&AuthorityStatement<S>) -> StatementSignature<S>,
-    ) -> Result<Self, ConditionalError> {
+    ) -> Result<Self, IbeOrderError> {
         Self::new(deployment, together(made)?, sign)
     }
 
@@ -155,7 +153,7 @@ impl<S: Suite> Archive<S> {
         deployment: &Deployment<S>,
         (shares, publics): Shared,
         sign: impl FnOnce(&AuthorityStatement<S>) -> StatementSignature<S>,
-    ) -> Result<Self, ConditionalError> {
+    ) -> Result<Self, IbeOrderError> {
         let statement =
             ReleaseParameters { version: 1, publics }.statement(deployment, Name::new("release")?)?;
         let signature = sign(&statement);
@@ -171,13 +169,13 @@ impl<S: Suite> Archive<S> {
     /// What the office of a KGC holds.
     ///
     /// # Errors
-    /// [`ConditionalError`] for a KGC that there is not.
-    pub fn holding(&self, kgc: KgcId) -> Result<Holding<S>, ConditionalError> {
+    /// [`IbeOrderError`] for a KGC that there is not.
+    pub fn holding(&self, kgc: KgcId) -> Result<Holding<S>, IbeOrderError> {
         Ok(Holding::new(self.authority.clone(), self.share(kgc)?)?)
     }
 
     /// The share of a KGC.
-    pub(crate) fn share(&self, kgc: KgcId) -> Result<MasterShare, ConditionalError> {
+    pub(crate) fn share(&self, kgc: KgcId) -> Result<MasterShare, IbeOrderError> {
         let place = usize::from(kgc).checked_sub(1).and_then(|place| self.shares.get(place));
         Ok(MasterShare::decode(place.ok_or(quiver_ibe::Error::ZeroIndex)?.as_slice())?)
     }
@@ -186,7 +184,7 @@ impl<S: Suite> Archive<S> {
 type Shared = (Vec<Zeroizing<[u8; MasterShare::LEN]>>, quiver_ibe::PublicShares);
 
 /// The shares of a key generation as identity-based encryption has them.
-fn together((made, public): &Generated<Bls12381G1>) -> Result<Shared, ConditionalError> {
+fn together((made, public): &Generated<Bls12381G1>) -> Result<Shared, IbeOrderError> {
     let mut shares = Vec::new();
     for share in made {
         // Little-endian there, big-endian here.
@@ -194,9 +192,9 @@ fn together((made, public): &Generated<Bls12381G1>) -> Result<Shared, Conditiona
         scalar.reverse();
         shares.push(MasterShare::from_scalar_bytes(share.kgc(), &scalar)?.encode());
     }
-    let point = |bytes: &[u8]| Ok::<_, ConditionalError>(*MasterPublicKey::decode(bytes)?.point());
+    let point = |bytes: &[u8]| Ok::<_, IbeOrderError>(*MasterPublicKey::decode(bytes)?.point());
     let points = public.shares().map(|(kgc, share)| Ok((kgc, point(share.as_bytes())?)));
-    let points = points.collect::<Result<Vec<_>, ConditionalError>>()?;
+    let points = points.collect::<Result<Vec<_>, IbeOrderError>>()?;
     let master = MasterPublicKey::decode(public.master().as_bytes())?;
     Ok((shares, quiver_ibe::PublicShares::new(public.parameters().threshold(), master, points)?))
 }
@@ -212,7 +210,7 @@ mod tests {
     use super::*;
     use crate::generate;
 
-    fn archive(quorum: Option<Parameters>) -> Archive<Ristretto255> {
+    fn archive(quorum: Option<Parameters>) -> IbeAuthority<Ristretto255> {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let master = MasterSecret::<Ristretto255>::generate(&mut rng);
         let deployment = Deployment::new(Name::new("test").unwrap(), master.public());
@@ -221,10 +219,10 @@ mod tests {
             master.sign(&deployment, Purpose::Parameters, &statement.body(), &mut other)
         };
         match quorum {
-            None => Archive::alone(&deployment, &mut rng, sign).unwrap(),
+            None => IbeAuthority::alone(&deployment, &mut rng, sign).unwrap(),
             Some(parameters) => {
                 let made = generate::<Bls12381G1>(parameters, [0; 32], &mut rng).unwrap();
-                Archive::together(&deployment, &made, sign).unwrap()
+                IbeAuthority::together(&deployment, &made, sign).unwrap()
             }
         }
     }

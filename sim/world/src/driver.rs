@@ -1,4 +1,4 @@
-//! The driver's half of the machine contract: durable before transmitted, and nothing else until then.
+//! Drives one machine: makes records durable before what follows is transmitted, and collects what it did.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use quiver_role::{Destination, EdgeEvent, Input, KgcEvent, LeaderEvent, Machine,
 use rand_core::CryptoRngCore;
 use sha2::{Digest, Sha256};
 
-use crate::Node;
+use crate::NodeId;
 use crate::disk::{Disk, Stored};
 
 /// What made a node act.
@@ -19,13 +19,13 @@ pub enum Cause {
     /// Its deadline came.
     Deadline,
     /// A connection stands.
-    Connected(Node),
+    Connected(NodeId),
     /// A connection is gone.
-    Disconnected(Node),
+    Disconnected(NodeId),
     /// A message came.
     Message {
         /// Who handed it over.
-        via: Node,
+        via: NodeId,
         /// Whether it was published to the group, not sent to this node alone.
         by_group: bool,
         /// The message.
@@ -90,11 +90,11 @@ pub enum Effect {
 
 /// One step of the world: an input of one node and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct Step {
     /// When, since the world began.
     pub at: Duration,
     /// Who.
-    pub node: Node,
+    pub node: NodeId,
     /// Why.
     pub cause: Cause,
     /// What it did.
@@ -105,7 +105,7 @@ pub struct Turn {
     pub digest: Option<[u8; 32]>,
 }
 
-impl Turn {
+impl Step {
     /// What the node reported.
     pub fn events(&self) -> impl Iterator<Item = &NodeEvent> {
         self.effects.iter().filter_map(|effect| match effect {
@@ -117,13 +117,13 @@ impl Turn {
 
 /// What comes of a step.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct StepOutcome {
     pub(crate) effects: Vec<Effect>,
     /// Over the records, if the world is traced.
     pub(crate) records: Option<Sha256>,
 }
 
-impl Outcome {
+impl StepOutcome {
     pub(crate) fn print(&mut self, record: &impl Stored) {
         if let Some(hash) = &mut self.records {
             record.digest(&mut |bytes| hash.update(bytes));
@@ -133,7 +133,7 @@ impl Outcome {
 
 /// Where draining a machine ended.
 #[derive(Debug)]
-pub(crate) enum Ending<R> {
+pub(crate) enum DrainEnd<R> {
     /// It wants to be woken then (on its own clock).
     Rest(Option<Duration>),
     /// The disk did not take this record.
@@ -175,9 +175,9 @@ pub(crate) struct Drain<'a, M: Machine> {
     pub(crate) machine: &'a mut M,
     pub(crate) disk: &'a mut Disk<M::Record>,
     /// How many more outputs until the node dies.
-    pub(crate) doom: &'a mut Option<u32>,
+    pub(crate) crash_after: &'a mut Option<u32>,
     pub(crate) sabotage: Sabotage,
-    pub(crate) outcome: &'a mut Outcome,
+    pub(crate) outcome: &'a mut StepOutcome,
 }
 
 impl<M: Machine> Drain<'_, M>
@@ -191,29 +191,29 @@ where
         now: Now,
         input: Input<'_, M::Command>,
         rng: &mut dyn CryptoRngCore,
-    ) -> Ending<M::Record> {
+    ) -> DrainEnd<M::Record> {
         self.machine.handle_input(now, input, rng);
         self.drain()
     }
 
     /// Carries out what the machine wants, until it rests, stalls or dies.
-    pub(crate) fn drain(&mut self) -> Ending<M::Record> {
+    pub(crate) fn drain(&mut self) -> DrainEnd<M::Record> {
         let mut late = Vec::new();
         let ending = loop {
             let output = match self.machine.poll_output() {
-                Output::Timeout(deadline) => break Ending::Rest(deadline),
+                Output::Timeout(deadline) => break DrainEnd::Rest(deadline),
                 output => output,
             };
-            if let Some(left) = self.doom {
+            if let Some(left) = self.crash_after {
                 if *left == 0 {
                     self.outcome.effects.push(Effect::Died);
-                    return Ending::Died;
+                    return DrainEnd::Died;
                 }
                 *left -= 1;
             }
             if let Err(record) = self.carry_out(output, &mut late) {
                 self.outcome.effects.push(Effect::Stalled);
-                break Ending::Stalled(record);
+                break DrainEnd::Stalled(record);
             }
         };
         for record in late {

@@ -1,28 +1,28 @@
-//! What a drone computes for a step: an estimate from what it heard, reported and sent.
+//! Estimates the CPU cycles of a drone's step from what it received, reported and sent.
 
 use quiver_role::EdgeEvent;
 
-use super::speech::{Kind, is_about_an_epoch, kind};
+use super::message_kind::{Kind, is_about_an_epoch, kind};
 use crate::radio::cycles::{Arithmetic, Operation, chacha20_poly1305, hmac_sha256, sha256};
-use crate::{Cause, Effect, NodeEvent, Turn};
+use crate::{Cause, Effect, NodeEvent, Step};
 
 /// CPU cycles of a drone's step, and whether it was about an epoch.
 ///
 /// Counted are the curve operations that the protocol prescribes for each message (signature checks as two products of
 /// two terms and three decoded points, as a header's check takes) and hashing and sealing by length; parsing and copying
 /// are not. A re-key is charged in full if it was followed, and with one hash if not.
-pub fn labour(turn: &Turn, arithmetic: Arithmetic) -> (u64, bool) {
+pub fn compute_cost(step: &Step, arithmetic: Arithmetic) -> (u64, bool) {
     let price = Price(arithmetic);
-    let activated = turn.events().find_map(|event| match event {
+    let activated = step.events().find_map(|event| match event {
         NodeEvent::Edge(EdgeEvent::KeyActivated { epoch, .. }) => Some(epoch.counter == 1),
         _ => None,
     });
     let (mut cycles, mut about_an_epoch) = (0, activated.is_some());
-    if let Cause::Message { payload, .. } = &turn.cause {
+    if let Cause::Message { payload, .. } = &step.cause {
         about_an_epoch |= is_about_an_epoch(payload);
         cycles += price.heard(payload, activated);
     }
-    for effect in &turn.effects {
+    for effect in &step.effects {
         if let Effect::Sent { payload, .. } = effect {
             cycles += price.said(payload);
         }

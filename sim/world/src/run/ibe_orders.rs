@@ -1,5 +1,4 @@
-//! An order that waits for the mission's second phase: nobody reads it before enough operators have approved, and then
-//! everybody does.
+//! The phase of IBE orders: nobody reads one before enough operators have approved its condition, then everybody does.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Orders sealed to a part of the swarm: exactly those whose attributes fit open them.
+//! The envelope phase: sends ABE orders and checks that exactly the drones with fitting attributes open them.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use quiver_ainq::Suite;
 use quiver_role::{EdgeCommand, EnvelopeEvent, LeaderCommand};
 
 use super::phases::Stage;
-use crate::orders::{Commissariat, ORDERS, Order, OrderError};
-use crate::seeds::{self, Player};
-use crate::spoken;
+use crate::envelopes::{AbeAuthority, ORDERS, Order, OrderError};
+use crate::message_number;
+use crate::rng_stream::{self, RngStream};
 
 /// Who opened what, and who was told that it is for others.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(super) struct Judged {
 impl Judged {
     pub(super) fn note(&mut self, edge: u32, event: &EnvelopeEvent) {
         match event {
-            EnvelopeEvent::Opened { data, author: Some(_), .. } => match spoken(data) {
+            EnvelopeEvent::Opened { data, author: Some(_), .. } => match message_number(data) {
                 Some(order) => *self.opened.entry((order, edge)).or_default() += 1,
                 None => self.strange += 1,
             },
@@ -57,8 +57,9 @@ impl<S: Suite> Stage<'_, S> {
     }
 
     /// Everybody gets the key of its kind, and the leader what it takes to seal.
-    fn hand_out(&mut self) -> Result<Commissariat, OrderError> {
-        let authority = Commissariat::found(&mut seeds::generator(self.plan.seed, Player::Commissariat))?;
+    fn hand_out(&mut self) -> Result<AbeAuthority, OrderError> {
+        let authority =
+            AbeAuthority::found(&mut rng_stream::generator(self.plan.seed, RngStream::AbeAuthority))?;
         for (kind, keys) in authority.kinds() {
             let edges = (0..self.world.edge_count()).filter(|edge| edge % 4 == kind);
             self.world.command_edges(edges, &EdgeCommand::Envelope(keys), &mut self.arrivals);
@@ -69,7 +70,7 @@ impl<S: Suite> Stage<'_, S> {
         Ok(authority)
     }
 
-    fn order(&mut self, number: u32, order: &Order, authority: &Commissariat) -> bool {
+    fn order(&mut self, number: u32, order: &Order, authority: &AbeAuthority) -> bool {
         let mark = self.mark();
         let command = match authority.seal(order, number.to_be_bytes().to_vec()) {
             Ok(command) => command,

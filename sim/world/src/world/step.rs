@@ -1,4 +1,4 @@
-//! One step of one node, and what the world does about it.
+//! Takes one step of one node and applies its effects: traces it, plans the next wake-up, routes what was sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,63 +7,63 @@ use quiver_ainq::{KgcId, Suite};
 use quiver_role::{Destination, EdgeCommand, LeaderCommand, Machine};
 use sha2::{Digest, Sha256};
 
-use super::{Errand, RECORDED, World};
+use super::{RECORDED, ScheduledAction, World};
 use crate::air::Air;
-use crate::centre::CentreCommand;
 use crate::disk::Stored;
-use crate::drive::{Outcome, Sabotage};
+use crate::driver::{Sabotage, StepOutcome};
+use crate::event_queue::Event;
+use crate::kgc_node::KgcNodeCommand;
 use crate::network::nanos;
-use crate::node::Row;
-use crate::queue::Due;
-use crate::station::{Manner, NEVER, Station, Stimulus};
-use crate::{Cause, Effect, Node, NodeEvent, Turn};
+use crate::node::{NEVER, SimNode, StepOptions, Stimulus};
+use crate::node_id::NodeIndex;
+use crate::{Cause, Effect, NodeEvent, NodeId, Step};
 
 /// How a step is taken.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Style {
-    pub(super) row: Row,
-    pub(super) manner: Manner,
+pub(super) struct StepContext {
+    pub(super) nodes: NodeIndex,
+    pub(super) options: StepOptions,
     pub(super) traced: bool,
 }
 
 /// Takes a step of one node.
-pub(super) fn take<M: Machine>(
-    station: &mut Station<M>,
-    node: Node,
+pub(super) fn take_step<M: Machine>(
+    sim_node: &mut SimNode<M>,
+    node: NodeId,
     at: u64,
     (stimulus, cause): (Stimulus<M::Command>, Cause),
-    style: Style,
-) -> Turn
+    context: StepContext,
+) -> Step
 where
     M::Record: Stored,
     NodeEvent: From<M::Event>,
 {
-    let mut outcome = Outcome { effects: Vec::new(), records: style.traced.then(Sha256::new) };
+    let mut outcome = StepOutcome { effects: Vec::new(), records: context.traced.then(Sha256::new) };
     // Reading the clock takes as long as many a drone's step.
-    let metered = style.manner.metered && matches!(node, Node::Leader(_));
-    let cpu = station.turn(at, stimulus, Manner { metered, ..style.manner }, &mut outcome);
-    let mut turn =
-        Turn { at: Duration::from_nanos(at), node, cause, effects: outcome.effects, cpu, digest: None };
-    turn.digest = outcome.records.map(|records| print(&turn, style.row, records));
-    turn
+    let metered = context.options.metered && matches!(node, NodeId::Leader(_));
+    let cpu = sim_node.step(at, stimulus, StepOptions { metered, ..context.options }, &mut outcome);
+    let mut step =
+        Step { at: Duration::from_nanos(at), node, cause, effects: outcome.effects, cpu, digest: None };
+    step.digest = outcome.records.map(|records| digest(&step, context.nodes, records));
+    step
 }
 
 /// SHA-256 over all that a step was made of.
-fn print(turn: &Turn, row: Row, records: Sha256) -> [u8; 32] {
+fn digest(step: &Step, nodes: NodeIndex, records: Sha256) -> [u8; 32] {
     let mut hash = Sha256::new();
-    hash.update(turn.at.as_nanos().to_be_bytes());
-    hash.update(row.index(turn.node).to_be_bytes());
-    match &turn.cause {
+    hash.update(step.at.as_nanos().to_be_bytes());
+    hash.update(nodes.index(step.node).to_be_bytes());
+    match &step.cause {
         Cause::Message { via, payload, .. } => {
-            hash.update(row.index(*via).to_be_bytes());
+            hash.update(nodes.index(*via).to_be_bytes());
             hash.update(payload);
         }
         // A trace of a world with one KGC is what it was before there were several.
-        Cause::Connected(Node::Kgc(1)) => hash.update("Connected(Kgc)"),
-        Cause::Disconnected(Node::Kgc(1)) => hash.update("Disconnected(Kgc)"),
+        Cause::Connected(NodeId::Kgc(1)) => hash.update("Connected(Kgc)"),
+        Cause::Disconnected(NodeId::Kgc(1)) => hash.update("Disconnected(Kgc)"),
         cause => hash.update(format!("{cause:?}")),
     }
-    for effect in &turn.effects {
+    for effect in &step.effects {
         match effect {
             Effect::Sent { to, payload } => {
                 let to = match to {
@@ -82,158 +82,158 @@ fn print(turn: &Turn, row: Row, records: Sha256) -> [u8; 32] {
 }
 
 /// What something that is due means to a machine.
-pub(super) fn stimulus<C>(row: Row, due: Due) -> Option<(Stimulus<C>, Cause)> {
-    let node = |number: u32| row.node(number as usize);
-    let peer = |number: u32, connection| row.peer(node(number), connection);
+pub(super) fn stimulus<C>(nodes: NodeIndex, due: Event) -> Option<(Stimulus<C>, Cause)> {
+    let node = |number: u32| nodes.node(number as usize);
+    let peer = |number: u32, connection| nodes.peer(node(number), connection);
     Some(match due {
-        Due::Wake => (Stimulus::Deadline, Cause::Deadline),
-        Due::Message { via, connection, by_group, payload } => (
+        Event::Wake => (Stimulus::Deadline, Cause::Deadline),
+        Event::Message { via, connection, by_group, payload } => (
             Stimulus::Received(peer(via, connection), by_group, Arc::clone(&payload)),
             Cause::Message { via: node(via), by_group, payload },
         ),
-        Due::Connected { other, connection, route } => {
+        Event::Connected { other, connection, route } => {
             (Stimulus::Connected(peer(other, connection), route), Cause::Connected(node(other)))
         }
-        Due::Disconnected { other, connection } => {
+        Event::Disconnected { other, connection } => {
             (Stimulus::Disconnected(peer(other, connection)), Cause::Disconnected(node(other)))
         }
-        Due::Errand => return None,
+        Event::ScheduledAction => return None,
     })
 }
 
 impl<S: Suite> World<S> {
-    pub(super) fn style(&self) -> Style {
-        let manner = Manner { sabotage: self.setup.sabotage, metered: self.setup.metered };
-        Style { row: self.row, manner, traced: self.setup.traced }
+    pub(super) fn context(&self) -> StepContext {
+        let options = StepOptions { sabotage: self.setup.sabotage, metered: self.setup.metered };
+        StepContext { nodes: self.nodes, options, traced: self.setup.traced }
     }
 
-    pub(super) fn kgc_turn(
+    pub(super) fn step_kgc(
         &mut self,
         id: KgcId,
-        stimulus: Stimulus<CentreCommand>,
-        word: &'static str,
-    ) -> Option<Turn> {
-        let (style, now) = (self.style(), self.now);
-        let station = self.kgc_station_mut(id).filter(|kgc| kgc.alive())?;
-        Some(take(station, Node::Kgc(id), now, (stimulus, Cause::Command(word)), style))
+        stimulus: Stimulus<KgcNodeCommand>,
+        label: &'static str,
+    ) -> Option<Step> {
+        let (context, now) = (self.context(), self.now);
+        let sim_node = self.kgc_node_mut(id).filter(|kgc| kgc.alive())?;
+        Some(take_step(sim_node, NodeId::Kgc(id), now, (stimulus, Cause::Command(label)), context))
     }
 
-    pub(super) fn leader_turn(
+    pub(super) fn step_leader(
         &mut self,
         ordinal: u16,
         stimulus: Stimulus<LeaderCommand>,
-        word: &'static str,
-    ) -> Option<Turn> {
-        let (style, now) = (self.style(), self.now);
-        let station = self.leaders.get_mut(usize::from(ordinal)).filter(|leader| leader.alive())?;
-        Some(take(station, Node::Leader(ordinal), now, (stimulus, Cause::Command(word)), style))
+        label: &'static str,
+    ) -> Option<Step> {
+        let (context, now) = (self.context(), self.now);
+        let sim_node = self.leaders.get_mut(usize::from(ordinal)).filter(|leader| leader.alive())?;
+        Some(take_step(sim_node, NodeId::Leader(ordinal), now, (stimulus, Cause::Command(label)), context))
     }
 
-    pub(super) fn edge_turn(
+    pub(super) fn step_edge(
         &mut self,
         number: u32,
         stimulus: Stimulus<EdgeCommand>,
-        word: &'static str,
-    ) -> Option<Turn> {
-        let (style, now) = (self.style(), self.now);
-        let station = self.edges.get_mut(number as usize)?.as_deref_mut().filter(|edge| edge.alive())?;
-        Some(take(station, Node::Edge(number), now, (stimulus, Cause::Command(word)), style))
+        label: &'static str,
+    ) -> Option<Step> {
+        let (context, now) = (self.context(), self.now);
+        let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut().filter(|edge| edge.alive())?;
+        Some(take_step(sim_node, NodeId::Edge(number), now, (stimulus, Cause::Command(label)), context))
     }
 
     /// Lets a node take something that is due.
-    pub(super) fn due_turn(&mut self, node: Node, due: Due) -> Option<Turn> {
-        let (style, now, row) = (self.style(), self.now, self.row);
+    pub(super) fn step_due(&mut self, node: NodeId, due: Event) -> Option<Step> {
+        let (context, now, nodes) = (self.context(), self.now, self.nodes);
         match node {
-            Node::Kgc(id) => {
-                let station = self.kgc_station_mut(id)?;
-                Some(take(station, node, now, stimulus(row, due)?, style))
+            NodeId::Kgc(id) => {
+                let sim_node = self.kgc_node_mut(id)?;
+                Some(take_step(sim_node, node, now, stimulus(nodes, due)?, context))
             }
-            Node::Leader(ordinal) => {
-                let station = self.leaders.get_mut(usize::from(ordinal))?;
-                Some(take(station, node, now, stimulus(row, due)?, style))
+            NodeId::Leader(ordinal) => {
+                let sim_node = self.leaders.get_mut(usize::from(ordinal))?;
+                Some(take_step(sim_node, node, now, stimulus(nodes, due)?, context))
             }
-            Node::Edge(number) => {
-                let station = self.edges.get_mut(number as usize)?.as_deref_mut()?;
-                Some(take(station, node, now, stimulus(row, due)?, style))
+            NodeId::Edge(number) => {
+                let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut()?;
+                Some(take_step(sim_node, node, now, stimulus(nodes, due)?, context))
             }
         }
     }
 
     /// After a step: the trace, the next wake-up, and what was sent.
-    pub(super) fn conclude(&mut self, turn: &Turn) {
-        self.turns += 1;
-        if let (Some(trace), Some(digest)) = (&mut self.trace, &turn.digest) {
+    pub(super) fn apply_effects(&mut self, step: &Step) {
+        self.steps += 1;
+        if let (Some(trace), Some(digest)) = (&mut self.trace, &step.digest) {
             trace.update(digest);
         }
-        if let Node::Leader(_) = turn.node {
-            self.leader_cpu += turn.cpu;
+        if let NodeId::Leader(_) = step.node {
+            self.leader_cpu += step.cpu;
         }
         if let Some(air) = &mut self.air {
-            air.note(turn);
+            air.note(step);
         }
-        for effect in &turn.effects {
+        for effect in &step.effects {
             match effect {
-                Effect::Sent { to, payload } => self.route(turn, *to, payload),
+                Effect::Sent { to, payload } => self.route(step, *to, payload),
                 Effect::Blocked(peer) => {
-                    let (other, connection) = self.row.behind(*peer);
-                    self.block(turn.node, other, connection);
+                    let (other, connection) = self.nodes.behind(*peer);
+                    self.block(step.node, other, connection);
                 }
                 Effect::Penalized(peer) => {
-                    let (other, connection) = self.row.behind(*peer);
-                    self.penalize(turn.node, other, connection);
+                    let (other, connection) = self.nodes.behind(*peer);
+                    self.penalize(step.node, other, connection);
                 }
                 Effect::Relayed { peer, allowed } => {
-                    let (other, connection) = self.row.behind(*peer);
-                    self.links.set_relays(turn.node, other, connection, *allowed);
+                    let (other, connection) = self.nodes.behind(*peer);
+                    self.links.set_relays(step.node, other, connection, *allowed);
                 }
-                Effect::Died => self.bury(turn.node),
+                Effect::Died => self.handle_crash(step.node),
                 Effect::Persisted { .. } | Effect::Reported(_) | Effect::Stalled | Effect::Broken => {}
             }
         }
-        self.plan_wake(turn.node);
-        self.note_unnamed(turn);
+        self.plan_wake(step.node);
+        self.note_anonymous(step);
     }
 
     /// A node died: its connections end, and it comes back if that was planned.
-    fn bury(&mut self, node: Node) {
+    fn handle_crash(&mut self, node: NodeId) {
         self.disconnect_all(node);
         if let Some(down_for) = self.returns.remove(&node) {
-            self.plan(down_for, Errand::Return(node));
+            self.plan(down_for, ScheduledAction::Return(node));
         }
     }
 
-    pub(super) fn plan_wake(&mut self, node: Node) {
+    pub(super) fn plan_wake(&mut self, node: NodeId) {
         let deaf = self.setup.sabotage == Sabotage::MissDeadlines && self.now > 60_000_000_000;
-        let Some((deadline, wake)) = self.vitals(node) else { return };
+        let Some((deadline, wake)) = self.deadline_and_wake(node) else { return };
         if deadline < *wake && !deaf {
             *wake = deadline;
             let number = self.number(node);
-            self.queue.push(deadline, number, Due::Wake);
+            self.queue.push(deadline, number, Event::Wake);
         }
     }
 
     /// When a node wants to be woken, and when it will be.
-    pub(super) fn vitals(&mut self, node: Node) -> Option<(u64, &mut u64)> {
+    pub(super) fn deadline_and_wake(&mut self, node: NodeId) -> Option<(u64, &mut u64)> {
         match node {
-            Node::Kgc(id) => {
-                let station = self.kgc_station_mut(id)?;
-                Some((station.deadline, &mut station.wake))
+            NodeId::Kgc(id) => {
+                let sim_node = self.kgc_node_mut(id)?;
+                Some((sim_node.deadline, &mut sim_node.wake))
             }
-            Node::Leader(ordinal) => {
-                let station = self.leaders.get_mut(usize::from(ordinal))?;
-                Some((station.deadline, &mut station.wake))
+            NodeId::Leader(ordinal) => {
+                let sim_node = self.leaders.get_mut(usize::from(ordinal))?;
+                Some((sim_node.deadline, &mut sim_node.wake))
             }
-            Node::Edge(number) => {
-                let station = self.edges.get_mut(number as usize)?.as_deref_mut()?;
-                Some((station.deadline, &mut station.wake))
+            NodeId::Edge(number) => {
+                let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut()?;
+                Some((sim_node.deadline, &mut sim_node.wake))
             }
         }
     }
 
     /// A planned wake-up is here. Returns whether the node wants it; if it wants a later one, that is planned.
-    pub(super) fn wanted(&mut self, node: Node) -> bool {
+    pub(super) fn take_wake_up(&mut self, node: NodeId) -> bool {
         let now = self.now;
-        let Some((deadline, wake)) = self.vitals(node) else { return false };
+        let Some((deadline, wake)) = self.deadline_and_wake(node) else { return false };
         if *wake <= now {
             *wake = NEVER;
         }
@@ -244,8 +244,8 @@ impl<S: Suite> World<S> {
         false
     }
 
-    fn route(&mut self, turn: &Turn, to: Destination, payload: &Arc<[u8]>) {
-        let from = turn.node;
+    fn route(&mut self, step: &Step, to: Destination, payload: &Arc<[u8]>) {
+        let from = step.node;
         if self.setup.recording {
             if self.recorded.len() == RECORDED {
                 self.recorded.pop_front();
@@ -255,10 +255,10 @@ impl<S: Suite> World<S> {
         if self.setup.sabotage == Sabotage::KeepProofs && self.is_proof(payload) {
             return;
         }
-        let at = u64::try_from(turn.at.as_nanos()).unwrap_or(NEVER);
+        let at = u64::try_from(step.at.as_nanos()).unwrap_or(NEVER);
         match to {
             Destination::Peer(peer) => {
-                let (node, connection) = self.row.behind(peer);
+                let (node, connection) = self.nodes.behind(peer);
                 if self.links.connection(from, node) == Some(connection) {
                     if self.is_for_forger(node, payload) {
                         return;
@@ -271,9 +271,9 @@ impl<S: Suite> World<S> {
     }
 
     /// Gossip: a leader reaches everybody connected to it; an edge reaches its leader, which passes it on if it knows it.
-    pub(super) fn spread(&mut self, at: u64, from: Node, payload: &Arc<[u8]>) {
+    pub(super) fn spread(&mut self, at: u64, from: NodeId, payload: &Arc<[u8]>) {
         let hub = match from {
-            Node::Leader(_) => from,
+            NodeId::Leader(_) => from,
             _ => match self.links.hub_of(from) {
                 Some(hub) => hub,
                 None => return,
@@ -291,8 +291,8 @@ impl<S: Suite> World<S> {
             }
         }
         let flight = self.air.as_mut().map(|air| air.broadcast(Duration::from_nanos(at), hub, payload));
-        let leaders = (0..self.row.leaders).map(Node::Leader);
-        for to in leaders.chain((0..self.edge_count()).map(Node::Edge)) {
+        let leaders = (0..self.nodes.leaders).map(NodeId::Leader);
+        for to in leaders.chain((0..self.edge_count()).map(NodeId::Edge)) {
             if to == from || to == hub || self.links.connection(hub, to).is_none() {
                 continue;
             }
@@ -314,8 +314,8 @@ impl<S: Suite> World<S> {
     pub(super) fn transmit(
         &mut self,
         at: u64,
-        from: Node,
-        to: Node,
+        from: NodeId,
+        to: NodeId,
         payload: &Arc<[u8]>,
         by_group: bool,
     ) -> Option<u64> {
@@ -334,13 +334,20 @@ impl<S: Suite> World<S> {
     }
 
     /// Hands a message to the network; `via` is whom the receiver has it from.
-    fn carry(&mut self, at: u64, (from, via): (Node, Node), to: Node, payload: &Arc<[u8]>, by_group: bool) {
+    fn carry(
+        &mut self,
+        at: u64,
+        (from, via): (NodeId, NodeId),
+        to: NodeId,
+        payload: &Arc<[u8]>,
+        by_group: bool,
+    ) {
         let Some(connection) = self.links.connection(via, to) else { return };
         let mut last = self.last_between(via, to).map(|last| *last);
         let (hub, number) = (self.number(via), self.number(to));
         let queue = &mut self.queue;
         self.network.carry(from, to, payload, &mut |arrival| {
-            let due = Due::Message { via: hub, connection, by_group, payload: arrival.payload };
+            let due = Event::Message { via: hub, connection, by_group, payload: arrival.payload };
             let mut arrives = at.saturating_add(arrival.after);
             if let Some(last) = &mut last {
                 arrives = arrives.max(*last);
@@ -354,15 +361,15 @@ impl<S: Suite> World<S> {
     }
 
     /// Whether something that is due can still happen: a message dies with its connection.
-    pub(super) fn holds(&self, node: Node, due: &Due) -> bool {
+    pub(super) fn is_deliverable(&self, node: NodeId, due: &Event) -> bool {
         match due {
-            Due::Message { via, connection, .. } => {
-                self.links.connection(node, self.row.node(*via as usize)) == Some(*connection)
+            Event::Message { via, connection, .. } => {
+                self.links.connection(node, self.nodes.node(*via as usize)) == Some(*connection)
             }
-            Due::Connected { other, connection, .. } => {
-                self.links.connection(node, self.row.node(*other as usize)) == Some(*connection)
+            Event::Connected { other, connection, .. } => {
+                self.links.connection(node, self.nodes.node(*other as usize)) == Some(*connection)
             }
-            Due::Wake | Due::Disconnected { .. } | Due::Errand => true,
+            Event::Wake | Event::Disconnected { .. } | Event::ScheduledAction => true,
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Orders sealed to a condition open nowhere before enough KGCs have released its key, and afterwards everywhere.
+//! Checks IBE orders: none opens before enough KGCs have released its key, all open afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use quiver_ainq::{KgcId, Suite};
 
 use super::{Invariant, Invariants};
-use crate::{Cause, Node, NodeEvent, Turn, World, spoken};
+use crate::{Cause, NodeEvent, NodeId, Step, World, message_number};
 
 /// Who has which orders, and who has opened them.
 #[derive(Clone, Debug, Default)]
@@ -43,30 +43,30 @@ impl<S: Suite> Invariants<S> {
         self.orders.approved.len() >= usize::from(world.setup().threshold)
     }
 
-    pub(super) fn heard_order(&mut self, world: &World<S>, turn: &Turn, data: &[u8]) {
+    pub(super) fn heard_order(&mut self, world: &World<S>, step: &Step, data: &[u8]) {
         let number = self.orders.sealed.get(data).copied();
-        self.require(Invariant::Delivery, turn, number.is_some(), || "has an order that nobody gave".into());
-        if let (Node::Edge(edge), Some(number)) = (turn.node, number) {
+        self.require(Invariant::Delivery, step, number.is_some(), || "has an order that nobody gave".into());
+        if let (NodeId::Edge(edge), Some(number)) = (step.node, number) {
             let authorised = world.fleet().authorises(edge);
-            self.require(Invariant::NoUnauthorisedMember, turn, authorised, || format!("has order {number}"));
+            self.require(Invariant::NoUnauthorisedMember, step, authorised, || format!("has order {number}"));
             self.orders.heard.entry(edge).or_default().insert(number);
         }
     }
 
-    pub(super) fn saw_orders(&mut self, world: &World<S>, turn: &Turn) {
-        let Node::Edge(edge) = turn.node else { return };
-        if turn.cause == Cause::Start {
+    pub(super) fn observe_orders(&mut self, world: &World<S>, step: &Step) {
+        let NodeId::Edge(edge) = step.node else { return };
+        if step.cause == Cause::Start {
             self.orders.heard.remove(&edge);
         }
-        for event in turn.events() {
+        for event in step.events() {
             let NodeEvent::Opened(text) = event else { continue };
-            let number = spoken(text);
+            let number = message_number(text);
             let has = number.is_some_and(|number| {
                 self.orders.heard.get(&edge).is_some_and(|heard| heard.contains(&number))
             });
-            self.require(Invariant::Delivery, turn, has, || "opened an order that it does not have".into());
+            self.require(Invariant::Delivery, step, has, || "opened an order that it does not have".into());
             let (released, approved) = (self.is_released(world), self.orders.approved.len());
-            self.require(Invariant::OpensWhenReleased, turn, released, || {
+            self.require(Invariant::OpensWhenReleased, step, released, || {
                 format!("opened an order for phase 2, which {approved} operators had approved")
             });
             self.orders.opened.extend(number.map(|number| (edge, number)));
@@ -74,7 +74,7 @@ impl<S: Suite> Invariants<S> {
     }
 
     /// Who has an order that should be open by now.
-    pub(super) fn unopened(&self, world: &World<S>) -> Vec<(Node, String)> {
+    pub(super) fn unopened(&self, world: &World<S>) -> Vec<(NodeId, String)> {
         let honest = self.orders.approved.difference(&self.orders.lied).count();
         if honest < usize::from(world.setup().threshold) {
             return Vec::new();
@@ -86,7 +86,7 @@ impl<S: Suite> Invariants<S> {
                 return None;
             }
             let number = heard.iter().find(|number| !self.orders.opened.contains(&(*edge, **number)))?;
-            Some((Node::Edge(*edge), format!("has not opened order {number}, although phase 2 has begun")))
+            Some((NodeId::Edge(*edge), format!("has not opened order {number}, although phase 2 has begun")))
         };
         self.orders.heard.iter().filter_map(waits).collect()
     }

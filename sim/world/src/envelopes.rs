@@ -1,4 +1,4 @@
-//! Orders sealed to a part of a swarm: what drones have, what orders ask for, and who is to open them.
+//! ABE orders: the attributes of drones, the policies of orders, and which drones are to open them.
 
 use quiver_abe::envelope::{AnyKey, AnyParameters, Target};
 use quiver_abe::{AbeError, FabeoCp, Guarded, MasterKey, Parameters, Published, Scheme, Universe};
@@ -53,12 +53,12 @@ pub enum OrderError {
 
 /// An attribute authority under FABEO's ciphertext-policy scheme, and the keys it handed out: one for each kind of drones.
 #[derive(Clone, Debug)]
-pub struct Commissariat {
+pub struct AbeAuthority {
     fingerprint: [u8; 32],
     keys: Vec<AttributeKeys>,
 }
 
-impl Commissariat {
+impl AbeAuthority {
     /// Founds it.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What the KGCs of a deployment hold: one of them the master secret, or each of several a share of one that nobody has.
+//! The master key of a deployment: held by one KGC, or shared among several so that none has it.
 //!
 //! A world's machines run over any suite; what differs between a single KGC and a quorum stands behind one interface, which
 //! whoever founds a world puts there.
@@ -106,7 +106,7 @@ fn package<S: QuorumSuite>(
 }
 
 /// The KGCs' keys.
-pub trait Treasury<S: Suite>: Send + Sync {
+pub trait MasterKey<S: Suite>: Send + Sync {
     /// P_pub.
     fn public(&self) -> Element<S>;
     /// What a KGC signs with.
@@ -134,9 +134,9 @@ pub trait Treasury<S: Suite>: Send + Sync {
 }
 
 /// One KGC, with all of it. The secret is encoded.
-pub struct Alone(Zeroizing<Vec<u8>>);
+pub struct Single(Zeroizing<Vec<u8>>);
 
-impl Alone {
+impl Single {
     /// Draws the secret.
     pub fn found<S: Suite>(rng: &mut (impl CryptoRngCore + ?Sized)) -> Self {
         Self(MasterSecret::<S>::generate(rng).encode())
@@ -152,7 +152,7 @@ impl Alone {
     }
 }
 
-impl<S: Suite> Treasury<S> for Alone {
+impl<S: Suite> MasterKey<S> for Single {
     fn public(&self) -> Element<S> {
         self.secret().public()
     }
@@ -191,13 +191,13 @@ impl<S: Suite> Treasury<S> for Alone {
 }
 
 /// A quorum: shares, what everybody may know of them, and the quorum's own word on that.
-pub struct Together<S: QuorumSuite> {
+pub struct Threshold<S: QuorumSuite> {
     shares: Vec<SecretShare<S>>,
     public: PublicShares<S>,
     statement: QuorumStatement<S>,
 }
 
-impl<S: QuorumSuite> Together<S> {
+impl<S: QuorumSuite> Threshold<S> {
     /// Founds a quorum of the deployment with this name.
     ///
     /// # Errors
@@ -238,7 +238,7 @@ fn statement<S: QuorumSuite>(
     keys.1.aggregate_statement(&package, &signed)
 }
 
-impl<S: QuorumSuite> Treasury<S> for Together<S> {
+impl<S: QuorumSuite> MasterKey<S> for Threshold<S> {
     fn public(&self) -> Element<S> {
         *self.public.master()
     }

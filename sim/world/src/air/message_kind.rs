@@ -1,4 +1,4 @@
-//! What an encoded message is about, without decoding it.
+//! Classifies an encoded message without decoding it.
 
 /// Octets of the deployment's fingerprint with tag and length, at the head of every message.
 const HEAD: usize = 10;

@@ -1,4 +1,4 @@
-//! The adversary: takes all that a drone has and knows, keeps listening, and computes.
+//! Checks secrecy against an adversary that captured a drone's whole state and keeps listening.
 //!
 //! It is bound by no rule of the protocol: it tries every secret it took on everything that was ever published, forward
 //! and backward, and knows by the public tag whether it opened a group key. What it must not open: any epoch in which the
@@ -14,7 +14,7 @@ use quiver_crypto::{Secret, aead, ct_eq, prf};
 
 use super::keys::show;
 use super::{Invariant, Invariants};
-use crate::{Node, Turn, World};
+use crate::{NodeId, Step, World};
 
 /// How many steps ahead the adversary tries each chain.
 const STEPS: usize = 12;
@@ -30,7 +30,7 @@ struct Published<S: Suite> {
 
 /// What the adversary took.
 #[derive(Clone)]
-struct Captive<S: Suite> {
+struct CompromisedNode<S: Suite> {
     edge: u32,
     /// The epoch held at the capture. Older ones must stay closed.
     held: Option<Epoch>,
@@ -64,22 +64,22 @@ enum Origin {
 
 /// Everybody who was captured, and all that was published.
 #[derive(Clone)]
-pub(super) struct Captives<S: Suite> {
-    captives: Vec<Captive<S>>,
+pub(super) struct CompromisedNodes<S: Suite> {
+    compromised: Vec<CompromisedNode<S>>,
     archive: Vec<Published<S>>,
     opened: u64,
 }
 
-impl<S: Suite> Default for Captives<S> {
+impl<S: Suite> Default for CompromisedNodes<S> {
     fn default() -> Self {
-        Self { captives: Vec::new(), archive: Vec::new(), opened: 0 }
+        Self { compromised: Vec::new(), archive: Vec::new(), opened: 0 }
     }
 }
 
 impl<S: Suite> Invariants<S> {
     /// How often the adversary opened something published (that its captive was meant to open, unless it is a violation).
-    pub fn opened_by_captives(&self) -> u64 {
-        self.captives.opened
+    pub fn opened_by_compromised(&self) -> u64 {
+        self.compromised.opened
     }
 
     /// The adversary takes all that an edge has.
@@ -96,7 +96,7 @@ impl<S: Suite> Invariants<S> {
             let key = chain(&Ratchet::<S>::decode(bytes.get(start..)?).ok()?);
             Some(Chain { key, origin: Origin::Taken })
         });
-        let captive = Captive {
+        let compromised = CompromisedNode {
             edge,
             held: machine.status().epoch,
             keeps_used_pair: state.spares.len() == 2,
@@ -106,45 +106,51 @@ impl<S: Suite> Invariants<S> {
             chains: chain.into_iter().collect(),
         };
         // What was recorded before must stay closed.
-        for published in self.captives.archive.clone() {
-            self.attack(world, at, &mut captive.clone(), &published);
+        for published in self.compromised.archive.clone() {
+            self.attack(world, at, &mut compromised.clone(), &published);
         }
-        self.captives.captives.push(captive);
+        self.compromised.compromised.push(compromised);
     }
 
     /// Something was published.
-    pub(super) fn overheard(&mut self, world: &World<S>, turn: &Turn, header: Header<S>, part: Part) {
+    pub(super) fn overheard(&mut self, world: &World<S>, step: &Step, header: Header<S>, part: Part) {
         if !world.setup().recording {
             return;
         }
-        let mut captives = std::mem::take(&mut self.captives.captives);
+        let mut compromised = std::mem::take(&mut self.compromised.compromised);
         let published = Published { header, part };
-        for captive in &mut captives {
-            self.attack(world, turn.at, captive, &published);
+        for compromised in &mut compromised {
+            self.attack(world, step.at, compromised, &published);
         }
-        if self.captives.archive.len() < ARCHIVE {
-            self.captives.archive.push(published);
+        if self.compromised.archive.len() < ARCHIVE {
+            self.compromised.archive.push(published);
         }
-        self.captives.captives = captives;
+        self.compromised.compromised = compromised;
     }
 
     /// Tries all that a captive had on one published entry.
-    fn attack(&mut self, world: &World<S>, at: Duration, captive: &mut Captive<S>, published: &Published<S>) {
+    fn attack(
+        &mut self,
+        world: &World<S>,
+        at: Duration,
+        compromised: &mut CompromisedNode<S>,
+        published: &Published<S>,
+    ) {
         let epoch = published.header.core.epoch;
-        let opened = captive.opens(world, published);
+        let opened = compromised.opens(world, published);
         self.checks += 1;
         let Some((key, origin)) = opened else { return };
-        self.captives.opened += 1;
+        self.compromised.opened += 1;
         let made = self.epochs.get(&epoch);
         let members = made.and_then(|made| made.members.as_ref());
-        let is_member = members.is_none_or(|members| members.contains(&captive.edge));
-        let node = Some(Node::Edge(captive.edge));
-        let excused = captive.keeps_used_pair && origin == Origin::Agreed;
-        if captive.held.is_some_and(|held| epoch < held) && !excused {
+        let is_member = members.is_none_or(|members| members.contains(&compromised.edge));
+        let node = Some(NodeId::Edge(compromised.edge));
+        let excused = compromised.keeps_used_pair && origin == Origin::Agreed;
+        if compromised.held.is_some_and(|held| epoch < held) && !excused {
             let detail = format!("captured while it held a later one, it opens epoch {}", show(epoch));
             self.violate(Invariant::BackwardSecrecyBeforeJoin, at, node, detail);
         } else if !is_member {
-            let invariant = self.outsider(captive.edge, epoch);
+            let invariant = self.outsider(compromised.edge, epoch);
             let detail = format!("captured, it opens epoch {}, in which it is not", show(epoch));
             self.violate(invariant, at, node, detail);
         } else if let Some(made) = made.and_then(|made| made.key) {
@@ -163,7 +169,7 @@ impl<S: Suite> Invariants<S> {
     }
 }
 
-impl<S: Suite> Captive<S> {
+impl<S: Suite> CompromisedNode<S> {
     /// The group key that a part hides, if any secret opens it, and where that secret came from.
     fn opens(&mut self, world: &World<S>, published: &Published<S>) -> Option<(Secret<32>, Origin)> {
         let lock = Lock::new(world, published)?;

@@ -1,0 +1,56 @@
+//! Checks group messages: what is received was sent, and is received once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quiver_ainq::Suite;
+use quiver_role::{EdgeEvent, LeaderEvent};
+
+use super::{Invariant, Invariants};
+use crate::{NodeEvent, NodeId, Step, World, message_number};
+
+/// What was said, and who heard it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GroupMessages {
+    said: BTreeSet<u32>,
+    heard: BTreeMap<NodeId, BTreeSet<u32>>,
+}
+
+impl GroupMessages {
+    pub(super) fn said(&mut self, number: u32) {
+        self.said.insert(number);
+    }
+}
+
+impl<S: Suite> Invariants<S> {
+    pub(super) fn observe_group_messages(&mut self, world: &World<S>, step: &Step) {
+        for event in step.events() {
+            let (NodeEvent::Edge(EdgeEvent::Message { data, channel, .. })
+            | NodeEvent::Leader(LeaderEvent::Message { data, channel, .. })) = event
+            else {
+                continue;
+            };
+            if channel.as_str() == crate::ibe_orders::CHANNEL {
+                self.heard_order(world, step, data);
+                continue;
+            }
+            let said = message_number(data).filter(|number| self.group_messages.said.contains(number));
+            self.require(Invariant::Delivery, step, said.is_some(), || "heard what nobody said".into());
+            let Some(number) = said else { continue };
+            let first = self.group_messages.heard.entry(step.node).or_default().insert(number);
+            self.require(Invariant::Delivery, step, first, || format!("heard {number} twice"));
+            if let NodeId::Edge(edge) = step.node {
+                let authorised = world.fleet().authorises(edge);
+                self.require(Invariant::NoUnauthorisedMember, step, authorised, || format!("heard {number}"));
+            }
+        }
+    }
+
+    /// Who heard a message.
+    pub fn heard(&self, number: u32) -> impl Iterator<Item = NodeId> + '_ {
+        self.group_messages
+            .heard
+            .iter()
+            .filter(move |(_, heard)| heard.contains(&number))
+            .map(|(node, _)| *node)
+    }
+}

@@ -1,0 +1,145 @@
+//! Names and numbers nodes, and the handles of their connections.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use quiver_ainq::KgcId;
+use quiver_role::Peer;
+
+/// A node of the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NodeId {
+    /// The KGC of this identifier, from 1; a single one is 1.
+    Kgc(KgcId),
+    /// The leader of this ordinal.
+    Leader(u16),
+    /// The edge drone of this number.
+    Edge(u32),
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kgc(id) => write!(f, "kgc-{id}"),
+            Self::Leader(ordinal) => write!(f, "leader-{ordinal}"),
+            Self::Edge(number) => write!(f, "edge-{number}"),
+        }
+    }
+}
+
+/// Some of the nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeSet {
+    /// All of them.
+    Everyone,
+    /// These.
+    Only(BTreeSet<NodeId>),
+    /// All but these.
+    AllBut(BTreeSet<NodeId>),
+}
+
+impl NodeSet {
+    /// These nodes.
+    pub fn only(nodes: impl IntoIterator<Item = NodeId>) -> Self {
+        Self::Only(nodes.into_iter().collect())
+    }
+
+    /// All nodes but these.
+    pub fn all_but(nodes: impl IntoIterator<Item = NodeId>) -> Self {
+        Self::AllBut(nodes.into_iter().collect())
+    }
+
+    /// Whether the node is one of them.
+    pub fn contains(&self, node: NodeId) -> bool {
+        match self {
+            Self::Everyone => true,
+            Self::Only(nodes) => nodes.contains(&node),
+            Self::AllBut(nodes) => !nodes.contains(&node),
+        }
+    }
+}
+
+impl fmt::Display for NodeSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (prefix, nodes) = match self {
+            Self::Everyone => return f.write_str("everyone"),
+            Self::Only(nodes) => ("", nodes),
+            Self::AllBut(nodes) => ("everyone but ", nodes),
+        };
+        f.write_str(prefix)?;
+        for (index, node) in nodes.iter().enumerate() {
+            write!(f, "{}{node}", if index == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+/// Numbers nodes in one row: the KGCs, the leaders, the edges.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeIndex {
+    pub(crate) kgcs: u16,
+    pub(crate) leaders: u16,
+}
+
+impl NodeIndex {
+    /// How many nodes are dialled: the KGCs and the leaders.
+    pub(crate) fn hubs(self) -> usize {
+        usize::from(self.kgcs) + usize::from(self.leaders)
+    }
+
+    /// The KGCs in order.
+    pub(crate) fn kgcs(self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+        (1..=self.kgcs).map(NodeId::Kgc)
+    }
+
+    /// The leaders in order.
+    pub(crate) fn leaders(self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+        (0..self.leaders).map(NodeId::Leader)
+    }
+
+    pub(crate) fn index(self, node: NodeId) -> usize {
+        match node {
+            NodeId::Kgc(id) => usize::from(id).saturating_sub(1),
+            NodeId::Leader(ordinal) => usize::from(self.kgcs) + usize::from(ordinal),
+            NodeId::Edge(number) => self.hubs() + number as usize,
+        }
+    }
+
+    pub(crate) fn node(self, index: usize) -> NodeId {
+        let short = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
+        match (index.checked_sub(self.hubs()), index.checked_sub(usize::from(self.kgcs))) {
+            (Some(number), _) => NodeId::Edge(u32::try_from(number).unwrap_or(u32::MAX)),
+            (None, Some(ordinal)) => NodeId::Leader(short(ordinal)),
+            (None, None) => NodeId::Kgc(short(index + 1)),
+        }
+    }
+
+    /// The handle under which a node knows another over one connection: connections are numbered, so no handle is ever
+    /// used again.
+    pub(crate) fn peer(self, node: NodeId, connection: u32) -> Peer {
+        Peer(u64::from(connection) << 32 | self.index(node) as u64)
+    }
+
+    /// Who and which connection a handle means.
+    pub(crate) fn behind(self, peer: Peer) -> (NodeId, u32) {
+        let (connection, index) = ((peer.0 >> 32) as u32, (peer.0 & u64::from(u32::MAX)) as usize);
+        (self.node(index), connection)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_leads_back_to_its_node_and_connection() {
+        for kgcs in [1, 5] {
+            let nodes = NodeIndex { kgcs, leaders: 3 };
+            let edges = [NodeId::Edge(0), NodeId::Edge(999_999)];
+            for node in nodes.kgcs().chain(nodes.leaders()).chain(edges) {
+                assert_eq!(nodes.node(nodes.index(node)), node);
+                assert_eq!(nodes.behind(nodes.peer(node, 7)), (node, 7));
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Steps many edges at once, on all cores.
+
+use std::ops::Range;
+
+use quiver_ainq::Suite;
+use quiver_role::{EdgeCommand, LeaderCommand};
+use rayon::prelude::*;
+
+use super::World;
+use super::step::take_step;
+use crate::drone_node::Drone;
+use crate::node::{SimNode, Stimulus};
+use crate::rng_stream::{CompactRng, RngStream};
+use crate::{Cause, NodeId, Step, StepObserver};
+
+type Place<S> = (u32, Box<SimNode<Drone<S>>>, Option<Step>);
+
+impl<S: Suite> World<S> {
+    /// Switches these edges on, all at once, and connects them to everybody they dial who is on.
+    ///
+    /// Their tokens are issued here, on all cores: a million of them take a while.
+    pub fn start_edges(&mut self, edges: Range<u32>, observer: &mut dyn StepObserver<S>) {
+        let (seed, now, context) = (self.setup.seed, self.now, self.context());
+        let fleet = std::sync::Arc::clone(&self.fleet);
+        let started = edges.clone();
+        self.step_edges(edges, observer, |number, sim_node| {
+            if sim_node.alive() {
+                return None;
+            }
+            let machine = fleet.drone(number, sim_node.disk.records.last()).ok()?;
+            let node = NodeId::Edge(number);
+            sim_node.power_on(
+                now,
+                machine,
+                CompactRng::new(seed, RngStream::NodeId(node, sim_node.life + 1)),
+            );
+            Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), context))
+        });
+        let hubs: Vec<NodeId> = (0..self.nodes.hubs()).map(|index| self.nodes.node(index)).collect();
+        for number in started {
+            for hub in &hubs {
+                self.connect(NodeId::Edge(number), *hub);
+            }
+        }
+    }
+
+    /// Tells these edges to do something, all at once.
+    pub fn command_edges(
+        &mut self,
+        edges: impl IntoIterator<Item = u32>,
+        command: &EdgeCommand,
+        observer: &mut dyn StepObserver<S>,
+    ) {
+        let (now, context) = (self.now, self.context());
+        self.step_edges(edges, observer, |number, sim_node| {
+            let stimulus = Stimulus::Command(command.clone());
+            let cause = Cause::Command("do as all others");
+            sim_node
+                .alive()
+                .then(|| take_step(sim_node, NodeId::Edge(number), now, (stimulus, cause), context))
+        });
+    }
+
+    /// Tells a leader to do something.
+    pub fn command_leader(
+        &mut self,
+        ordinal: u16,
+        command: LeaderCommand,
+        observer: &mut dyn StepObserver<S>,
+    ) {
+        if let Some(step) = self.tell_leader(ordinal, command, "do as told") {
+            self.apply_effects(&step);
+            observer.on_step(self, &step);
+        }
+    }
+
+    fn step_edges(
+        &mut self,
+        edges: impl IntoIterator<Item = u32>,
+        observer: &mut dyn StepObserver<S>,
+        act: impl Fn(u32, &mut SimNode<Drone<S>>) -> Option<Step> + Sync,
+    ) {
+        let take_out = |number: u32| Some((number, self.edges.get_mut(number as usize)?.take()?, None));
+        let mut places: Vec<Place<S>> = edges.into_iter().filter_map(take_out).collect();
+        places.par_iter_mut().for_each(|(number, sim_node, step)| *step = act(*number, sim_node));
+        let mut steps = Vec::new();
+        for (number, sim_node, step) in places {
+            if let Some(place) = self.edges.get_mut(number as usize) {
+                *place = Some(sim_node);
+            }
+            steps.extend(step);
+        }
+        for step in &steps {
+            self.apply_effects(step);
+            observer.on_step(self, step);
+        }
+    }
+}

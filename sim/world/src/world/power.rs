@@ -1,0 +1,191 @@
+//! Starts and stops nodes, sets and ends their faults.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiver_ainq::{KgcId, Suite};
+use quiver_role::Leader;
+
+use super::step::take_step;
+use super::{ScheduledAction, World};
+use crate::driver::Sabotage;
+use crate::node::{FaultInjection, Stimulus};
+use crate::rng_stream::{CompactRng, RngStream};
+use crate::{Cause, DiskState, Effect, NodeId, Step};
+
+impl<S: Suite> World<S> {
+    /// Plans to switch all nodes on now: the KGCs first, then the leaders, then the edges.
+    pub fn start_everyone(&mut self) {
+        for index in 0..self.nodes.hubs() + self.edges.len() {
+            self.schedule(self.time(), crate::Action::Start(self.nodes.node(index)));
+        }
+    }
+
+    /// Switches a node on with what it has made durable. Machines may act before their first input.
+    pub(super) fn start(&mut self, node: NodeId) -> Option<Step> {
+        if self.alive(node) {
+            return None;
+        }
+        let (seed, now, sabotage) = (self.setup.seed, self.now, self.setup.sabotage);
+        let rng = |life| match sabotage {
+            Sabotage::SameDice => CompactRng::new(seed, RngStream::NodeId(node, 1)),
+            _ => CompactRng::new(seed, RngStream::NodeId(node, life)),
+        };
+        let restored = match node {
+            NodeId::Kgc(id) => {
+                let fleet = Arc::clone(&self.fleet);
+                let approved = self.approved.contains(&id) || sabotage == Sabotage::EarlyRelease;
+                let options = (approved, self.lying.contains(&id));
+                let sim_node = self.kgc_node_mut(id)?;
+                let machine = fleet.kgc_node((id, sim_node.life), &sim_node.disk.records, options);
+                machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
+            }
+            NodeId::Leader(ordinal) => {
+                let unix = self.clock(node).unix;
+                let sim_node = self.leaders.get_mut(usize::from(ordinal))?;
+                let machine =
+                    Leader::new(self.fleet.leader(ordinal, true), sim_node.disk.records.iter().cloned());
+                let machine = machine.map(|machine| self.fleet.demanding(machine, unix));
+                machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
+            }
+            NodeId::Edge(number) if self.is_anonymous(number) => {
+                let machine = self.anonymous(number)?;
+                let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut()?;
+                machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
+            }
+            NodeId::Edge(number) => {
+                let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut()?;
+                let mut records = sim_node.disk.records.iter().rev();
+                if sabotage == Sabotage::StaleState && records.len() > 1 {
+                    records.next();
+                }
+                let machine = self.fleet.drone(number, records.next());
+                machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
+            }
+        };
+        if restored.is_err() {
+            let at = self.time();
+            let effects = vec![Effect::Broken];
+            return Some(Step { at, node, cause: Cause::Start, effects, cpu: Duration::ZERO, digest: None });
+        }
+        self.plan_connections(node);
+        if let (NodeId::Leader(ordinal), Some(_)) = (node, self.fleet.checkpoint()) {
+            self.plan(Duration::ZERO, ScheduledAction::SlotKeys(ordinal));
+        }
+        self.step_start(node)
+    }
+
+    fn step_start(&mut self, node: NodeId) -> Option<Step> {
+        let (context, now) = (self.context(), self.now);
+        match node {
+            NodeId::Kgc(id) => {
+                let sim_node = self.kgc_node_mut(id)?;
+                Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), context))
+            }
+            NodeId::Leader(ordinal) => {
+                let sim_node = self.leaders.get_mut(usize::from(ordinal))?;
+                Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), context))
+            }
+            NodeId::Edge(number) => {
+                let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut()?;
+                Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), context))
+            }
+        }
+    }
+
+    pub(super) fn stop(&mut self, node: NodeId) {
+        if !self.alive(node) {
+            return;
+        }
+        match node {
+            NodeId::Kgc(id) => {
+                if let Some(sim_node) = self.kgc_node_mut(id) {
+                    sim_node.power_off();
+                }
+            }
+            NodeId::Leader(ordinal) => {
+                if let Some(sim_node) = self.leaders.get_mut(usize::from(ordinal)) {
+                    sim_node.power_off();
+                }
+            }
+            NodeId::Edge(number) => {
+                if let Some(sim_node) = self.edges.get_mut(number as usize).and_then(Option::as_deref_mut) {
+                    sim_node.power_off();
+                }
+            }
+        }
+        self.disconnect_all(node);
+    }
+
+    /// A node shall die after so many more outputs.
+    pub(super) fn crash_after(&mut self, node: NodeId, after: u32, down_for: Duration) {
+        if self.alive(node) {
+            self.with(node, |faults| *faults.crash_after = Some(after));
+            self.returns.insert(node, down_for);
+        }
+    }
+
+    /// A KGC lies, or tells the truth again.
+    pub(super) fn set_lying(&mut self, id: KgcId, lies: bool) {
+        if lies {
+            self.lying.insert(id)
+        } else {
+            self.lying.remove(&id)
+        };
+        let lie = lies.then(|| self.fleet.lies(id));
+        if let Some(kgc_node) = self.kgc_node_mut(id).and_then(|sim_node| sim_node.machine.as_deref_mut()) {
+            kgc_node.set_lying(lie);
+        }
+    }
+
+    pub(super) fn set_skew(&mut self, node: NodeId, seconds: i64) {
+        self.with(node, |faults| *faults.skew = seconds);
+    }
+
+    pub(super) fn set_disk(&mut self, node: NodeId, state: DiskState) {
+        self.with(node, |faults| *faults.disk = state);
+    }
+
+    /// All faults end; who is off is switched on.
+    pub(super) fn calm(&mut self, steps: &mut Vec<Step>) {
+        self.network.heal();
+        self.network.calm();
+        if let Some(air) = &mut self.air {
+            air.calm();
+        }
+        self.returns.clear();
+        self.cross_again();
+        for id in std::mem::take(&mut self.lying) {
+            self.set_lying(id, false);
+        }
+        for index in 0..self.nodes.hubs() + self.edges.len() {
+            let node = self.nodes.node(index);
+            self.with(node, |faults| {
+                *faults.crash_after = None;
+                *faults.skew = 0;
+                *faults.disk = DiskState::Sound;
+            });
+            steps.extend(self.start(node));
+        }
+    }
+
+    fn with(&mut self, node: NodeId, change: impl FnOnce(FaultInjection<'_>)) {
+        match node {
+            NodeId::Kgc(id) => {
+                if let Some(sim_node) = self.kgc_node_mut(id) {
+                    change(sim_node.fault_injection());
+                }
+            }
+            NodeId::Leader(ordinal) => {
+                if let Some(sim_node) = self.leaders.get_mut(usize::from(ordinal)) {
+                    change(sim_node.fault_injection());
+                }
+            }
+            NodeId::Edge(number) => {
+                if let Some(sim_node) = self.edges.get_mut(number as usize).and_then(Option::as_deref_mut) {
+                    change(sim_node.fault_injection());
+                }
+            }
+        }
+    }
+}

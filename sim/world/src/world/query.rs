@@ -1,0 +1,171 @@
+//! Read-only queries of the world: nodes, clocks, links, counters.
+
+use std::time::Duration;
+
+use quiver_ainq::{KgcId, Suite};
+use quiver_role::{Edge, Kgc, Leader, Now};
+use sha2::Digest;
+
+use super::World;
+use crate::air::Air;
+use crate::fleet::EPOCH_START;
+use crate::kgc_node::KgcNode;
+use crate::network::Traffic;
+use crate::node::SimNode;
+use crate::{Fleet, Network, NodeId, Setup};
+
+impl<S: Suite> World<S> {
+    /// Time since the world began.
+    pub fn time(&self) -> Duration {
+        Duration::from_nanos(self.now)
+    }
+
+    /// What the world was made of.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Keys, names and tokens.
+    pub fn fleet(&self) -> &Fleet<S> {
+        &self.fleet
+    }
+
+    /// What is between the nodes.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The radio between the nodes, and who paid for it, if the world has one.
+    pub fn air(&self) -> Option<&Air> {
+        self.air.as_ref()
+    }
+
+    /// What was sent and what became of it.
+    pub fn traffic(&self) -> Traffic {
+        self.network.traffic()
+    }
+
+    /// How many edges there are.
+    pub fn edge_count(&self) -> u32 {
+        u32::try_from(self.edges.len()).unwrap_or(u32::MAX)
+    }
+
+    /// How many leaders there are.
+    pub fn leader_count(&self) -> u16 {
+        self.nodes.leaders
+    }
+
+    /// An edge's machine, if it is switched on.
+    pub fn edge(&self, number: u32) -> Option<&Edge<S>> {
+        self.edges.get(number as usize)?.as_ref()?.machine.as_deref().map(|drone| &drone.edge)
+    }
+
+    /// A leader's machine, if it is switched on.
+    pub fn leader(&self, ordinal: u16) -> Option<&Leader<S>> {
+        self.leaders.get(usize::from(ordinal))?.machine.as_deref()
+    }
+
+    /// How many KGCs there are.
+    pub fn kgc_count(&self) -> u16 {
+        self.nodes.kgcs
+    }
+
+    /// A KGC's machine, if it is switched on.
+    pub fn kgc(&self, id: KgcId) -> Option<&Kgc<S>> {
+        self.kgc_node(id)?.machine.as_deref().map(|kgc_node| &kgc_node.kgc)
+    }
+
+    pub(super) fn kgc_node(&self, id: KgcId) -> Option<&SimNode<KgcNode<S>>> {
+        self.kgcs.get(usize::from(id).checked_sub(1)?)
+    }
+
+    pub(super) fn kgc_node_mut(&mut self, id: KgcId) -> Option<&mut SimNode<KgcNode<S>>> {
+        self.kgcs.get_mut(usize::from(id).checked_sub(1)?)
+    }
+
+    /// What an edge has made durable last.
+    pub fn edge_state(&self, number: u32) -> Option<&quiver_role::Snapshot> {
+        self.edges.get(number as usize)?.as_ref()?.disk.records.last()
+    }
+
+    /// What a node's clocks say.
+    pub fn clock(&self, node: NodeId) -> Now {
+        let now = self.now;
+        let clock = match node {
+            NodeId::Kgc(id) => self.kgc_node(id).map(|kgc| kgc.clock(now)),
+            NodeId::Leader(ordinal) => self.leaders.get(usize::from(ordinal)).map(|leader| leader.clock(now)),
+            NodeId::Edge(number) => {
+                self.edges.get(number as usize).and_then(Option::as_ref).map(|edge| edge.clock(now))
+            }
+        };
+        clock.unwrap_or(Now { monotonic: self.time(), unix: EPOCH_START + now / 1_000_000_000 })
+    }
+
+    /// Whether a node is switched on.
+    pub fn alive(&self, node: NodeId) -> bool {
+        match node {
+            NodeId::Kgc(id) => self.kgc(id).is_some(),
+            NodeId::Leader(ordinal) => self.leader(ordinal).is_some(),
+            NodeId::Edge(number) => self.edge(number).is_some(),
+        }
+    }
+
+    /// How often a node was started.
+    pub fn life(&self, node: NodeId) -> u32 {
+        let edge = |number: u32| self.edges.get(number as usize).and_then(Option::as_ref);
+        let life = match node {
+            NodeId::Kgc(id) => self.kgc_node(id).map(|kgc| kgc.life),
+            NodeId::Leader(ordinal) => self.leaders.get(usize::from(ordinal)).map(|leader| leader.life),
+            NodeId::Edge(number) => edge(number).map(|edge| edge.life),
+        };
+        life.unwrap_or_default()
+    }
+
+    /// Whether a node stands still because its disk takes nothing.
+    pub fn stalled(&self, node: NodeId) -> bool {
+        match node {
+            NodeId::Kgc(id) => self.kgc_node(id).is_some_and(SimNode::stalled),
+            NodeId::Leader(ordinal) => {
+                self.leaders.get(usize::from(ordinal)).is_some_and(|leader| leader.stalled())
+            }
+            NodeId::Edge(number) => {
+                let edge = self.edges.get(number as usize).and_then(Option::as_ref);
+                edge.is_some_and(|edge| edge.stalled())
+            }
+        }
+    }
+
+    /// Whether two nodes have a connection.
+    pub fn connected(&self, a: NodeId, b: NodeId) -> bool {
+        self.links.connection(a, b).is_some()
+    }
+
+    /// The number of the connection of two nodes, if they have one.
+    pub(crate) fn connection(&self, a: NodeId, b: NodeId) -> Option<u32> {
+        self.links.connection(a, b)
+    }
+
+    /// Who and which connection a machine's handle means.
+    pub(crate) fn behind(&self, peer: quiver_role::Peer) -> (NodeId, u32) {
+        self.nodes.behind(peer)
+    }
+
+    /// How many steps were taken.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// CPU time of all leaders' steps, if the world is metered.
+    pub fn leader_cpu(&self) -> Duration {
+        self.leader_cpu
+    }
+
+    /// SHA-256 over every step so far: time, node, input and outputs. None unless the world is traced.
+    pub fn trace_hash(&self) -> Option<[u8; 32]> {
+        self.trace.clone().map(|trace| trace.finalize().into())
+    }
+
+    pub(super) fn number(&self, node: NodeId) -> u32 {
+        u32::try_from(self.nodes.index(node)).unwrap_or(u32::MAX)
+    }
+}
