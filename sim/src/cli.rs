@@ -1,25 +1,18 @@
 //! The command line: what is said, which command does it, what the exit code is. Each command has a file of its own.
 
-mod bench;
 mod check;
-mod compare;
 mod flood;
-mod reproduce;
 mod run;
 mod scenario;
-mod showing;
 mod worker;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use quiver_report::complain;
 
-use self::bench::BenchArgs;
 use self::check::CheckArgs;
-use self::compare::CompareArgs;
 use self::flood::FloodArgs;
-use self::reproduce::ReproduceArgs;
 use self::run::RunArgs;
 use self::scenario::ScenarioArgs;
 use self::worker::WorkerArgs;
@@ -34,9 +27,6 @@ Examples:
   sim run -n 200 --suite bls12381      the same protocol over BLS12-381
   sim run -n 100 --expiry 20s          let the key really expire
   sim run -n 500 --json > run.json     for scripts
-  sim reproduce ainq                   the published evaluation beside ours
-  sim bench ainq 100                   the boards' bench shell, natively
-  sim compare                          the same events through MLS
   sim run -n 100000 --world virtual    very many drones in virtual time
   sim run -n 2000 --world virtual --radio 802.15.4     one slow channel for all: airtime, frames, energy
   sim run -n 20 --world virtual --radio lora-sf7 --depot wifi   enrol and join at a depot, re-key over LoRa
@@ -51,17 +41,6 @@ Exit codes:
   0  every invariant held at every drone
   1  an invariant failed (the drones are listed), or the run could not be carried out
   2  wrong usage";
-
-/// The longest time that a flag may ask for: a length beyond all use would overflow where it is added to a time.
-const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
-
-fn length_of_time(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        Ok(length) if length > LONGEST => Err("longer than 30 days".into()),
-        Ok(length) => Ok(length),
-        Err(error) => Err(format!("no length of time such as 90s or 1h: {error}")),
-    }
-}
 
 #[derive(Debug, Parser)]
 #[command(
@@ -84,13 +63,12 @@ enum Command {
     /// Enrol, form a group, re-key, leave, join, talk, restart the leader; check every key at every drone
     #[command(after_help = EXAMPLES)]
     Run(RunArgs),
-    /// Measure published evaluations again: tables, plots, one HTML page
-    Reproduce(ReproduceArgs),
-    /// Run the boards' bench shell natively: `sim bench aes-cbc 1000 4`; `sim bench help` says what there is
-    Bench(BenchArgs),
-    /// Play the same membership events through MLS and through Quiver: CPU time and bytes beside each other
-    #[command(long_about = compare::ABOUT)]
-    Compare(CompareArgs),
+    /// Commands of the lab
+    #[command(hide = true, aliases = ["compare", "bench"])]
+    Reproduce {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Live through random faults in the virtual world; all invariants after every step, failing seeds shrunk
     Check(CheckArgs),
     /// Live through a scenario in the virtual world: faults, radio, energy, all invariants
@@ -113,9 +91,9 @@ impl Command {
     fn execute(&self) -> Result<Outcome> {
         match self {
             Self::Run(args) => run::run(args),
-            Self::Reproduce(args) => reproduce::reproduce(args),
-            Self::Bench(args) => bench::bench(args),
-            Self::Compare(args) => compare::compare(args),
+            Self::Reproduce { .. } => Err(SimError::Usage(
+                "reproduce, compare and bench are commands of the lab: `cargo lab reproduce ainq`, `cargo lab --help`".into(),
+            )),
             Self::Check(args) => check::check(args),
             Self::Scenario(args) => scenario::scenario(args),
             Self::Flood(args) => flood::flood(args),
@@ -139,19 +117,6 @@ fn exit_code(result: Result<Outcome>) -> ExitCode {
             ExitCode::from(if matches!(error, SimError::Usage(_)) { 2 } else { 1 })
         }
     }
-}
-
-/// To standard output. A reader that went away (`| head`) is no error.
-fn print(text: &str) {
-    use std::io::Write as _;
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
-}
-
-/// To standard error.
-fn complain(text: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stderr().lock(), "error: {text}");
 }
 
 #[cfg(test)]

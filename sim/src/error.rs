@@ -1,7 +1,6 @@
 //! Why a run could not be carried out. A run that was carried out and failed a check is no error but a report.
 
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use quiver_net::NetError;
@@ -65,16 +64,8 @@ pub enum SimError {
         why: String,
     },
     /// The results could not be written.
-    #[error("cannot write {}: {source}", .path.display())]
-    Results {
-        /// Where.
-        path: PathBuf,
-        /// What went wrong.
-        source: io::Error,
-    },
-    /// An experiment came to nothing.
     #[error(transparent)]
-    Experiment(#[from] quiver_lab::ExperimentError),
+    Report(#[from] quiver_report::ReportError),
     /// The async runtime could not be started.
     #[error("cannot start the runtime: {0}")]
     Runtime(#[source] io::Error),

@@ -14,7 +14,6 @@ pub mod live;
 mod logging;
 pub mod measure;
 pub mod plan;
-pub mod progress;
 pub mod report;
 pub mod scenario;
 mod seeds;

@@ -26,11 +26,11 @@ use quiver_ainq::{Bls12381G1, Ristretto255, StrictPaper};
 use quiver_net::check_file_limit;
 use quiver_quorum::QuorumSuite;
 
-use crate::measure::{self, MachineDescription};
+use crate::measure;
 use crate::plan::{Plan, SuiteKind, TransportKind};
-use crate::progress::Progress;
 use crate::report::Report;
 use crate::{Result, SimError};
+use quiver_report::{Machine, Progress};
 
 pub use self::worker::work;
 use self::world::World;
@@ -103,7 +103,7 @@ async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<Report
     let finding = world.finding();
     Ok(Report {
         plan: plan.clone(),
-        machine: MachineDescription::here(),
+        machine: Machine::here(),
         started,
         operations: played.operations,
         workers,

@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::progress::Progress;
 use crate::{Result, SimError};
+use quiver_report::Progress;
 
 /// What is logged unless RUST_LOG says otherwise. A thousand drones in one process leave no room for more.
 const DEFAULT_FILTER: &str = "error";

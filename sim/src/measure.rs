@@ -1,11 +1,10 @@
-//! Clocks, CPU time, memory, and what they were measured on.
+//! Measures time, CPU time and memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cpu_time::{ProcessTime, ThreadTime};
-use serde::Serialize;
 
 /// The time, for latencies.
 #[expect(clippy::disallowed_methods, reason = "the simulator measures real latencies")]
@@ -115,38 +114,6 @@ fn parse_peak(status: &str) -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-/// What a run was measured on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct MachineDescription {
-    /// The processor, as it calls itself.
-    pub cpu: String,
-    /// How many threads it runs at once, as far as this process may use them.
-    pub cores: usize,
-    /// Operating system and architecture.
-    pub system: String,
-    /// Whether the simulator was built with optimisation.
-    pub optimised: bool,
-}
-
-impl MachineDescription {
-    /// Of this machine.
-    pub fn here() -> Self {
-        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        Self {
-            cpu: parse_cpu(&info).unwrap_or_else(|| "unknown CPU".into()),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-            optimised: !cfg!(debug_assertions),
-        }
-    }
-}
-
-fn parse_cpu(info: &str) -> Option<String> {
-    let line = info.lines().find(|line| line.starts_with("model name"))?;
-    let (_, name) = line.split_once(':')?;
-    Some(name.trim().to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,13 +143,6 @@ mod tests {
         let meminfo = "MemTotal:       24000000 kB\nMemFree:  1 kB\nMemAvailable:   12345678 kB\n";
         assert_eq!(parse_available(meminfo), Some(12_345_678 * 1024));
         assert_eq!(parse_available("MemTotal: 1 kB\n"), None);
-    }
-
-    #[test]
-    fn cpu_name_is_read_from_the_cpu_file() {
-        let info = "processor\t: 0\nmodel name\t: Some CPU @ 3.0 GHz\nflags\t: fpu\n";
-        assert_eq!(parse_cpu(info).as_deref(), Some("Some CPU @ 3.0 GHz"));
-        assert_eq!(parse_cpu(""), None);
     }
 
     #[test]

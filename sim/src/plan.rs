@@ -1,6 +1,5 @@
 //! What a run shall do, checked as far as it can be without starting anything.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -131,17 +130,6 @@ pub struct Plan {
     /// How long a step may take.
     #[serde(serialize_with = "seconds_always")]
     pub timeout: Duration,
-}
-
-/// Where and how the outcome goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Presentation {
-    /// The folder under which every run gets its own; none to write nothing.
-    pub results: Option<PathBuf>,
-    /// Print the summary as JSON in place of the table.
-    pub json: bool,
-    /// Print nothing but errors.
-    pub quiet: bool,
 }
 
 impl Default for Plan {

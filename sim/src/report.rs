@@ -5,16 +5,16 @@ mod json;
 pub(crate) mod table;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use quiver_report::{Machine, new_folder, timestamp, write};
 use serde::Serialize;
 
+use crate::Result;
 use crate::live::checks::Violation;
-use crate::measure::{MachineDescription, Spread};
+use crate::measure::Spread;
 use crate::plan::Plan;
-use crate::{Result, SimError};
 
 /// One operation and what it cost.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +75,7 @@ pub struct Report {
     /// What was asked for.
     pub plan: Plan,
     /// What it ran on.
-    pub machine: MachineDescription,
+    pub machine: Machine,
     /// When it began.
     pub started: SystemTime,
     /// The operations in order.
@@ -142,15 +142,14 @@ impl Report {
     /// Writes `operations.csv`, `latencies.csv` and `summary.json` into a new folder, named by the start, under
     /// `results`. Gives the folder.
     pub fn write_under(&self, results: &Path) -> Result<PathBuf> {
-        let folder = new_folder(results, self.started)?;
+        let folder = new_folder(results, &timestamp(self.started))?;
         let files = [
             ("operations.csv", csv::operations(self)),
             ("latencies.csv", csv::latencies(self)),
             ("summary.json", json::render(self) + "\n"),
         ];
         for (name, content) in files {
-            let path = folder.join(name);
-            fs::write(&path, content).map_err(|source| SimError::Results { path, source })?;
+            write(&folder, name, &content)?;
         }
         Ok(folder)
     }
@@ -164,34 +163,21 @@ fn seconds<S: serde::Serializer>(
     duration.map(|taken| taken.as_secs_f64()).serialize(out)
 }
 
-/// A folder that was not there before, named by the time in UTC.
-pub(crate) fn new_folder(results: &Path, started: SystemTime) -> Result<PathBuf> {
-    let failed = |path: &Path, source| SimError::Results { path: path.to_path_buf(), source };
-    fs::create_dir_all(results).map_err(|source| failed(results, source))?;
-    let time = humantime::format_rfc3339_seconds(started).to_string().replace(':', "-");
-    for attempt in 1_u32.. {
-        let name = if attempt == 1 { time.clone() } else { format!("{time}-{attempt}") };
-        let folder = results.join(name);
-        match fs::create_dir(&folder) {
-            Ok(()) => return Ok(folder),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(failed(&folder, error)),
-        }
-    }
-    Err(failed(results, std::io::ErrorKind::AlreadyExists.into()))
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::fs;
+
     use super::*;
     use crate::live::checks::Invariant;
 
     pub(crate) fn sample() -> Report {
         Report {
             plan: Plan { drones: 2, ..Plan::default() },
-            machine: MachineDescription {
+            machine: Machine {
                 cpu: "Test CPU".into(),
                 cores: 2,
+                memory: None,
+                rustc: "rustc 1.91".into(),
                 system: "linux x86_64".into(),
                 optimised: true,
             },

@@ -4,14 +4,14 @@ mod csv;
 mod json;
 mod table;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use quiver_report::{new_folder, timestamp, write};
 use quiver_world::scenario::{Played, Scenario};
 
-use crate::report::{Outcome, new_folder};
-use crate::{Result, SimError};
+use crate::Result;
+use crate::report::Outcome;
 
 /// A scenario, what came of it, and how it was played.
 #[derive(Clone, Debug)]
@@ -69,15 +69,14 @@ impl ScenarioReport {
     /// # Errors
     /// If the folder or a file cannot be written.
     pub fn write_under(&self, results: &Path) -> Result<PathBuf> {
-        let folder = new_folder(results, self.started)?;
+        let folder = new_folder(results, &timestamp(self.started))?;
         let files = [
             ("drones.csv", self.drones_csv()),
             ("rekeys.csv", self.rekeys_csv()),
             ("summary.json", self.json() + "\n"),
         ];
         for (name, content) in files {
-            let path = folder.join(name);
-            fs::write(&path, content).map_err(|source| SimError::Results { path, source })?;
+            write(&folder, name, &content)?;
         }
         Ok(folder)
     }
@@ -85,6 +84,8 @@ impl ScenarioReport {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use quiver_world::InsecureToy;
     use quiver_world::scenario::Reading;
 

@@ -93,41 +93,10 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn reproduce_prints_tables_and_writes_a_page_to_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let results = folder.path().join("results");
-    let output = sim(&["reproduce", "ainq", "--quick", "--results", results.to_str().unwrap()]);
-    assert!(output.status.success(), "{output:?}");
-    let tables = text(&output.stdout);
-    for word in ["GenSecretValue", "GenGroupKey", "Re-Key on expiry", "published", "flat / tree", "rustc"] {
-        assert!(tables.contains(word), "{word}: {tables}");
+fn commands_of_the_lab_say_where_they_are() {
+    for words in [&["reproduce", "ainq"][..], &["compare", "--drones", "50"], &["bench"]] {
+        assert!(refusal(words).contains("cargo lab"), "{words:?}");
     }
-    assert_eq!(text(&output.stderr), "");
-    let report = std::fs::read_dir(&results).unwrap().next().unwrap().unwrap().path();
-    assert!(tables.contains(report.join("report.html").to_str().unwrap()));
-    assert!(read(&report.join("report.html")).contains("sim -- reproduce ainq --quick"));
-    assert!(read(&report.join("edge.csv")).contains("0.014"));
-}
-
-#[test]
-fn reproduce_explains_itself_and_needs_to_know_what() {
-    let help = text(&sim(&["reproduce", "ainq", "--help"]).stdout);
-    assert!(help.contains("--full") && help.contains("report.html") && help.contains("Exit codes"), "{help}");
-    assert!(refusal(&["reproduce"]).contains("ainq"));
-    assert!(refusal(&["reproduce"]).contains("abe"));
-    assert!(refusal(&["reproduce", "everything"]).contains("everything"));
-    assert!(refusal(&["reproduce", "ainq", "--quick", "--full"]).contains("--full"));
-}
-
-#[test]
-fn reproduce_says_before_it_measures_that_it_cannot_write() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("file");
-    std::fs::write(&file, "").unwrap();
-    // At full size it would take minutes.
-    let output = sim(&["reproduce", "ainq", "--full", "--results", file.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(text(&output.stderr).contains("cannot write"), "{output:?}");
 }
 
 #[test]

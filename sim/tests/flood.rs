@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use quiver_report::Progress;
 use quiver_sim::live::flood::{self, Flood, FloodPlan, FloodReport};
-use quiver_sim::progress::Progress;
 
 fn flooded(floods: &[Flood]) -> FloodReport {
     let plan = FloodPlan {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use quiver_report::Progress;
 use quiver_sim::live;
 use quiver_sim::plan::{Plan, SuiteKind, TransportKind};
-use quiver_sim::progress::Progress;
 use quiver_sim::report::{Outcome, Report};
 
 fn plan(drones: u32) -> Plan {

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! The shape, and the commands `aes-ecb`, `aes-cbc` and `rsa`, are those of a shell for RIOT whose published figures
-//! `sim reproduce board` sets beside these. `bench` alone says what there is.
+//! `cargo lab reproduce board` sets beside these. `bench` alone says what there is.
 //!
 //! | module | what it has |
 //! |---|---|

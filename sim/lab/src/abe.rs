@@ -28,6 +28,7 @@ mod subject;
 mod summary;
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, InsecureYct14};
+use quiver_report::{Machine, Making, Observer, Report};
 
 use self::course::Course;
 use self::forest::Forest;
@@ -35,9 +36,6 @@ pub use self::plan::Plan;
 use self::published::Published;
 use crate::Result;
 use crate::heap::Heap;
-use crate::machine::Machine;
-use crate::observer::Observer;
-use crate::report::{Making, Report};
 
 /// What was measured of every scheme, by attributes.
 struct Courses {
@@ -50,8 +48,8 @@ struct Courses {
 /// Measures everything. `heap` is the process's allocator.
 ///
 /// # Errors
-/// [`Abe`](crate::ExperimentError::Abe) if a scheme refuses what it is asked to do, and
-/// [`WrongKey`](crate::ExperimentError::WrongKey) if it opens something else than was sealed.
+/// [`Abe`](crate::LabError::Abe) if a scheme refuses what it is asked to do, and
+/// [`WrongKey`](crate::LabError::WrongKey) if it opens something else than was sealed.
 pub fn reproduce(
     plan: &Plan,
     making: Making,

@@ -26,17 +26,16 @@ mod step;
 mod summary;
 
 pub use self::plan::{Plan, Size};
+use quiver_report::{Machine, Making, Observer, Report};
+
 use self::published::Published;
 use crate::Result;
-use crate::machine::Machine;
-use crate::observer::Observer;
-use crate::report::{Making, Report};
 
 /// Measures everything.
 ///
 /// # Errors
-/// [`Abke`](crate::ExperimentError::Abke) and [`Garble`](crate::ExperimentError::Garble) if something is refused that should not be, and
-/// [`WrongKey`](crate::ExperimentError::WrongKey) if the two sides of a run hold different keys.
+/// [`Abke`](crate::LabError::Abke) and [`Garble`](crate::LabError::Garble) if something is refused that should not be, and
+/// [`WrongKey`](crate::LabError::WrongKey) if the two sides of a run hold different keys.
 pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
     let published = Published::read()?;
     let exchanges = exchange::measure(plan, observer)?;

@@ -23,19 +23,18 @@ mod strategies;
 mod summary;
 pub(crate) mod swarm;
 
+use quiver_report::{Machine, Observer, Report, Source};
+
 use crate::Result;
-use crate::machine::Machine;
-use crate::observer::Observer;
-use crate::report::{Report, Source};
 
 pub use self::plan::Plan;
 use self::published::Published;
-pub use crate::report::Making;
+pub use quiver_report::Making;
 
 /// Measures everything.
 ///
 /// # Errors
-/// [`Protocol`](crate::ExperimentError::Protocol) and [`WrongKey`](crate::ExperimentError::WrongKey) if the protocol does
+/// [`Protocol`](crate::LabError::Protocol) and [`WrongKey`](crate::LabError::WrongKey) if the protocol does
 /// not do what it should.
 pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
     let published = Published::read()?;

@@ -22,20 +22,19 @@ mod presentation;
 mod schemes;
 mod summary;
 
+use quiver_report::{Machine, Making, Observer, Report};
+
 use self::boards::Boards;
 use self::figures::Measured;
 pub use self::plan::Plan;
 use crate::Result;
 use crate::abe::published::Published;
-use crate::machine::Machine;
-use crate::observer::Observer;
-use crate::report::{Making, Report};
 
 /// Runs the native shell and reads what is recorded.
 ///
 /// # Errors
-/// [`Bench`](crate::ExperimentError::Bench) if the shell refuses a line, and [`Figures`](crate::ExperimentError::Figures) or
-/// [`Reference`](crate::ExperimentError::Reference) if what is recorded or published cannot be read.
+/// [`Bench`](crate::LabError::Bench) if the shell refuses a line, and [`Figures`](crate::LabError::Figures) or
+/// [`Reference`](crate::LabError::Reference) if what is recorded or published cannot be read.
 pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
     let (published, boards) = (Published::read()?, Boards::read()?);
     let measured = Measured::take(plan, observer)?;

@@ -22,9 +22,10 @@ mod quiver;
 
 use std::time::Duration;
 
+use quiver_report::Observer;
+
 use crate::Result;
 use crate::measure::Effort;
-use crate::observer::Observer;
 
 pub use self::contender::System;
 pub use self::event::{Cost, Event};
@@ -140,8 +141,8 @@ impl Comparison {
 /// Carries out the plan.
 ///
 /// # Errors
-/// [`ExperimentError::Mls`](crate::ExperimentError::Mls) or [`ExperimentError::Protocol`](crate::ExperimentError::Protocol) if a
-/// side refuses what it is asked to do; [`ExperimentError::WrongKey`](crate::ExperimentError::WrongKey) if a member's key is not
+/// [`LabError::Mls`](crate::LabError::Mls) or [`LabError::Protocol`](crate::LabError::Protocol) if a
+/// side refuses what it is asked to do; [`LabError::WrongKey`](crate::LabError::WrongKey) if a member's key is not
 /// the leader's.
 pub fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Comparison> {
     let mut comparison = Comparison { plan: plan.clone(), rows: Vec::new(), cuts: Vec::new() };

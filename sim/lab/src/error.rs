@@ -1,12 +1,9 @@
-//! Why an experiment or its report came to nothing.
+//! Errors of experiments and their reports.
 
-use std::io;
-use std::path::PathBuf;
-
-/// Why an experiment or its report came to nothing.
+/// An error of an experiment or its report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ExperimentError {
+pub enum LabError {
     /// The protocol refused what the experiment did with it.
     #[error("{what}: {source}")]
     Protocol {
@@ -65,23 +62,13 @@ pub enum ExperimentError {
     /// Recorded figures cannot be read.
     #[error("embedded/figures.csv: {0}")]
     Figures(#[from] quiver_bench::figures::FiguresError),
-    /// A plot cannot be drawn.
-    #[error("cannot draw {plot}: {reason}")]
-    Plot {
-        /// Which.
-        plot: String,
-        /// Why.
-        reason: String,
-    },
-    /// A file cannot be written.
-    #[error("cannot write {}: {source}", .path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    /// A report cannot be drawn or written.
+    #[error(transparent)]
+    Report(#[from] quiver_report::ReportError),
+    /// The command line asks for something that does not go together or does not exist.
+    #[error("{0}")]
+    Usage(String),
 }
 
-/// What an experiment gives.
-pub type Result<T, E = ExperimentError> = std::result::Result<T, E>;
+/// Result of an experiment.
+pub type Result<T, E = LabError> = std::result::Result<T, E>;

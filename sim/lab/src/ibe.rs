@@ -26,17 +26,16 @@ mod quorum;
 mod summary;
 
 pub use self::plan::Plan;
+use quiver_report::{Machine, Making, Observer, Report};
+
 use self::published::Published;
 use crate::Result;
-use crate::machine::Machine;
-use crate::observer::Observer;
-use crate::report::{Making, Report};
 
 /// Measures everything.
 ///
 /// # Errors
-/// [`Ibe`](crate::ExperimentError::Ibe), [`Age`](crate::ExperimentError::Age) and [`Kzg`](crate::ExperimentError::Kzg) if
-/// something is refused that should not be, and [`WrongKey`](crate::ExperimentError::WrongKey) if what was decrypted is not
+/// [`Ibe`](crate::LabError::Ibe), [`Age`](crate::LabError::Age) and [`Kzg`](crate::LabError::Kzg) if
+/// something is refused that should not be, and [`WrongKey`](crate::LabError::WrongKey) if what was decrypted is not
 /// what was encrypted.
 pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
     let published = Published::read()?;

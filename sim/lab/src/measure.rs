@@ -8,6 +8,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use cpu_time::ThreadTime;
+use quiver_report::Value;
 use serde::Serialize;
 
 /// How long one sample shall last at least, so that reading the clock does not count.
@@ -56,6 +57,12 @@ impl Timing {
             all => all[middle],
         };
         Self { median, samples: samples.len() }
+    }
+}
+
+impl From<Timing> for Value {
+    fn from(timing: Timing) -> Self {
+        Self::Number(timing.median)
     }
 }
 

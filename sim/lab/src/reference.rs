@@ -2,12 +2,12 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 /// The rows of a table; `file` names it in the error.
 pub(crate) fn rows<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<Vec<T>> {
     csv::Reader::from_reader(text.as_bytes())
         .deserialize()
         .collect::<Result<Vec<T>, csv::Error>>()
-        .map_err(|source| ExperimentError::Reference { file, source })
+        .map_err(|source| LabError::Reference { file, source })
 }

@@ -4,7 +4,7 @@ use std::alloc::System;
 
 use peakmem_alloc::PeakMemAlloc;
 use quiver_lab::abe::{Plan, reproduce};
-use quiver_lab::report::{Report, Value};
+use quiver_report::{Report, Value};
 
 #[path = "quick_run/watched.rs"]
 mod watched;

@@ -1,7 +1,7 @@
 //! A quick run of the experiments with attribute-based key exchange, as CI makes it.
 
 use quiver_lab::abke::{Plan, reproduce};
-use quiver_lab::report::{Report, Value};
+use quiver_report::{Report, Value};
 
 #[path = "quick_run/watched.rs"]
 mod watched;

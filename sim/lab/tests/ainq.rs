@@ -1,7 +1,7 @@
 //! A quick run of the AinQ experiments, as CI makes it.
 
 use quiver_lab::ainq::{Plan, reproduce};
-use quiver_lab::report::{Report, Value};
+use quiver_report::{Report, Value};
 
 #[path = "quick_run/watched.rs"]
 mod watched;

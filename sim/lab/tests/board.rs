@@ -1,7 +1,7 @@
 //! A quick run of the bench shell's experiments, as CI makes it.
 
 use quiver_lab::board::{Plan, reproduce};
-use quiver_lab::report::Report;
+use quiver_report::Report;
 
 #[path = "quick_run/watched.rs"]
 mod watched;

@@ -1,7 +1,7 @@
 //! A quick run of the experiments with threshold identity-based encryption, as CI makes it.
 
 use quiver_lab::ibe::{Plan, reproduce};
-use quiver_lab::report::Report;
+use quiver_report::Report;
 
 #[path = "quick_run/watched.rs"]
 mod watched;

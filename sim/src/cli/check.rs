@@ -6,12 +6,11 @@ use std::time::Duration;
 use clap::Args;
 use cpu_time::ProcessTime;
 use quiver_ainq::StrategyKind;
+use quiver_report::{Progress, complain, print};
 use quiver_world::check::{CheckSetup, CheckSuite, Checker, Failure, Outcome as Life};
 use rayon::prelude::*;
 
-use super::{complain, print};
 use crate::plan::StrategyChoice;
-use crate::progress::Progress;
 use crate::report::Outcome;
 use crate::{Result, SimError, measure};
 

@@ -3,16 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{Cell, CellAlignment, Table};
 
-use super::{complain, length_of_time, print};
+use quiver_report::{Progress, Unit, complain, grid, length_of_time, print};
+
 use crate::Result;
 use crate::live::flood::{self, BAR, Flood, FloodPlan, FloodReport, Line};
 use crate::plan::{StrategyChoice, TransportKind};
-use crate::progress::Progress;
 use crate::report::Outcome;
-use crate::report::table::{bytes, duration};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -112,9 +109,7 @@ pub(super) fn flood(args: &FloodArgs) -> Result<Outcome> {
 }
 
 fn table(report: &FloodReport) -> String {
-    let mut table = Table::new();
-    table.load_preset(UTF8_FULL_CONDENSED);
-    table.set_header([
+    let head = [
         "group and flood",
         "members",
         "sent per second",
@@ -127,13 +122,8 @@ fn table(report: &FloodReport) -> String {
         "p99",
         "max",
         "p99 to quiet",
-    ]);
-    for line in &report.lines {
-        table.add_row(row(line));
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    ];
+    let table = grid(head.map(String::from).to_vec(), report.lines.iter().map(row));
     let (plan, machine) = (&report.plan, &report.machine);
     format!(
         "{table}\n{} attackers, {} re-keys for each line; the bar is {BAR}\n{} ({}), {} cores, {}{}",
@@ -162,33 +152,28 @@ fn instruction_sets() -> Vec<&'static str> {
     sets.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect()
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "for people"
-)]
-fn row(line: &Line) -> Vec<Cell> {
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+fn row(line: &Line) -> Vec<String> {
     let rate = |count: u64| count as f64 / line.seconds.max(f64::MIN_POSITIVE);
-    let sent = format!("{:.0} messages, {}", rate(line.messages), bytes(rate(line.bytes) as u64));
+    let sent = format!("{:.0} messages, {}", rate(line.messages), Unit::Bytes.show(rate(line.bytes)));
     let time = |pick: fn(&crate::measure::Spread) -> Duration| {
-        line.latencies.as_ref().map(pick).map_or_else(|| "–".into(), duration)
+        line.latencies.as_ref().map(pick).map_or_else(|| "–".into(), Unit::duration)
     };
     vec![
-        Cell::new(line.name()),
-        Cell::new(match line.missing {
+        line.name().to_string(),
+        match line.missing {
             0 => line.members.to_string(),
             missing => format!("{} ({missing} keys MISSING)", line.members),
-        }),
-        Cell::new(if line.messages == 0 { "–".into() } else { sent }),
-        Cell::new(line.answers),
-        Cell::new(line.identities),
-        Cell::new(line.penalised),
-        Cell::new(line.refused),
-        Cell::new(line.joined),
-        Cell::new(time(|spread| spread.p50)),
-        Cell::new(time(|spread| spread.p99)),
-        Cell::new(time(|spread| spread.max)),
-        Cell::new(line.growth.map_or_else(|| "–".into(), |growth| format!("{growth:.2}"))),
+        },
+        if line.messages == 0 { "–".into() } else { sent },
+        line.answers.to_string(),
+        line.identities.to_string(),
+        line.penalised.to_string(),
+        line.refused.to_string(),
+        line.joined.to_string(),
+        time(|spread| spread.p50),
+        time(|spread| spread.p99),
+        time(|spread| spread.max),
+        line.growth.map_or_else(|| "–".into(), |growth| format!("{growth:.2}")),
     ]
 }

@@ -8,12 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-
+use quiver_report::{OutputArgs, complain, length_of_time};
 use quiver_world::admission::{FENCE, MAX_TEXT};
 
-use super::{complain, print};
-use crate::plan::{DEFAULT_BIND, Plan, Presentation, StrategyChoice, SuiteKind, TransportKind};
-use crate::progress::Progress;
+use crate::plan::{DEFAULT_BIND, Plan, StrategyChoice, SuiteKind, TransportKind};
 use crate::report::{Outcome, Report};
 use crate::{Result, SimError, live, logging};
 
@@ -62,7 +60,7 @@ pub(super) struct RunArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Let group keys expire after this long and wait for it, rather than telling the leader to re-key
-    #[arg(long, value_name = "DURATION", value_parser = super::length_of_time)]
+    #[arg(long, value_name = "DURATION", value_parser = length_of_time)]
     expiry: Option<Duration>,
     /// How many of the drones leave, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
@@ -108,20 +106,10 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_BIND, requires = "workers")]
     bind: String,
     /// How long a single step may take
-    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = super::length_of_time)]
+    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = length_of_time)]
     timeout: Duration,
-    /// Folder in which every run gets a folder of its own
-    #[arg(long, value_name = "DIR", default_value = "results")]
-    results: PathBuf,
-    /// Write no files
-    #[arg(long)]
-    no_results: bool,
-    /// Print the summary as JSON in place of the table
-    #[arg(long)]
-    json: bool,
-    /// Print nothing but errors
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 impl RunArgs {
@@ -159,14 +147,6 @@ impl RunArgs {
             timeout: self.timeout,
         })
     }
-
-    fn presentation(&self) -> Presentation {
-        Presentation {
-            results: (!self.no_results).then(|| self.results.clone()),
-            json: self.json,
-            quiet: self.quiet,
-        }
-    }
 }
 
 /// The policy in a file, or that of a circle.
@@ -186,26 +166,16 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
         return virtually::run(args);
     }
     let plan = args.plan()?;
-    let presentation = args.presentation();
-    let progress = Progress::new(!presentation.quiet && !presentation.json);
+    let progress = args.output.progress();
     logging::start(&progress)?;
     let report = live::run(&plan, &progress)?;
-    present(&report, &presentation)
+    present(&report, &args.output)
 }
 
-fn present(report: &Report, presentation: &Presentation) -> Result<Outcome> {
-    let folder = match &presentation.results {
-        Some(results) => Some(report.write_under(results)?),
-        None => None,
-    };
-    if presentation.json {
-        print(&report.json());
-    } else if !presentation.quiet {
-        print(&report.table());
-        if let Some(folder) = folder {
-            print(&format!("Written to {}", folder.display()));
-        }
-    }
+fn present(report: &Report, output: &OutputArgs) -> Result<Outcome> {
+    let folder = output.folder().map(|results| report.write_under(results)).transpose()?;
+    let written = folder.map_or_else(String::new, |folder| format!("\nWritten to {}", folder.display()));
+    output.print(|| report.json(), || report.table() + &written);
     if report.outcome() == Outcome::Failed {
         complain(&report.failures());
     }

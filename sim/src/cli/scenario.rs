@@ -6,10 +6,10 @@ use std::time::SystemTime;
 use clap::{Args, ValueEnum};
 use cpu_time::ProcessTime;
 use quiver_ainq::{Bls12381G1, Ristretto255};
+use quiver_report::{OutputArgs, complain, print};
 use quiver_world::scenario::{Played, Reading, SHIPPED, Scenario, shipped};
 use quiver_world::{InsecureToy, WorldError};
 
-use super::{complain, print};
 use crate::measure::available_memory;
 use crate::report::Outcome;
 use crate::scenario::ScenarioReport;
@@ -80,21 +80,11 @@ pub(super) struct ScenarioArgs {
     /// Group the cryptography computes in
     #[arg(long, value_enum, default_value_t)]
     suite: GroupChoice,
-    /// Folder in which every run gets a folder of its own
-    #[arg(long, value_name = "DIR", default_value = "results")]
-    results: PathBuf,
-    /// Write no files
-    #[arg(long)]
-    no_results: bool,
-    /// Print the summary as JSON in place of the table
-    #[arg(long, conflicts_with = "csv")]
-    json: bool,
     /// Print one line per re-key as CSV in place of the table
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     csv: bool,
-    /// Print nothing but errors
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Lists, prints or plays scenarios.
@@ -160,17 +150,13 @@ fn play(args: &ScenarioArgs, name: &str, text: &str) -> Result<Outcome> {
 }
 
 fn present(args: &ScenarioArgs, report: &ScenarioReport) -> Result<()> {
-    let folder = if args.no_results { None } else { Some(report.write_under(&args.results)?) };
-    if args.json {
-        print(&report.json());
-    } else if args.csv {
+    let folder = args.output.folder().map(|results| report.write_under(results)).transpose()?;
+    if args.csv {
         print(report.rekeys_csv().trim_end());
-    } else if !args.quiet {
-        print(&report.table());
-        if let Some(folder) = folder {
-            print(&format!("Written to {}", folder.display()));
-        }
+        return Ok(());
     }
+    let written = folder.map_or_else(String::new, |folder| format!("\nWritten to {}", folder.display()));
+    args.output.print(|| report.json(), || report.table() + &written);
     Ok(())
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
+use quiver_report::{Progress, length_of_time};
 
 use crate::plan::DEFAULT_BIND;
-use crate::progress::Progress;
 use crate::report::Outcome;
 use crate::{Result, live, logging};
 
@@ -24,7 +24,7 @@ pub(super) struct WorkerArgs {
     #[arg(value_name = "HOST:PORT", default_value = DEFAULT_BIND, value_parser = host_and_port)]
     run: String,
     /// How long to try to reach it
-    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = super::length_of_time)]
+    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = length_of_time)]
     patience: Duration,
 }
 

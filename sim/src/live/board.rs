@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::happening::{Exported, Happening, Reports};
 use crate::measure;
-use crate::progress::Step;
+use quiver_report::Step;
 
 /// How often progress is shown while waiting.
 const TICK: Duration = Duration::from_millis(100);
@@ -478,7 +478,7 @@ impl Reports for Board {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::Progress;
+    use quiver_report::Progress;
 
     fn step() -> Step {
         Progress::hidden().step("test", 1)

@@ -20,9 +20,9 @@ use super::swarm::Request;
 use super::wire::{self, Incoming, Order, Outgoing, PER_LINE, Setup, WireError, Word};
 use crate::measure;
 use crate::plan::Plan;
-use crate::progress::Progress;
 use crate::report::WorkerReport;
 use crate::{Result, SimError};
+use quiver_report::Progress;
 
 /// How long who connects may take to say that it is a worker.
 const INTRODUCTION: Duration = Duration::from_secs(10);

@@ -20,11 +20,11 @@ pub(crate) use self::attacker::Onslaught;
 use super::check_files;
 use super::phases;
 use super::world::World;
-use crate::measure::{MachineDescription, Spread};
+use crate::measure::Spread;
 use crate::plan::{Plan, StrategyChoice, TransportKind};
-use crate::progress::Progress;
 use crate::report::Outcome;
 use crate::{Result, SimError};
+use quiver_report::{Machine, Progress};
 
 /// By how much the 99th percentile may grow.
 pub const BAR: f64 = 2.0;
@@ -258,7 +258,7 @@ pub struct FloodReport {
     /// What was measured.
     pub plan: FloodPlan,
     /// On what.
-    pub machine: MachineDescription,
+    pub machine: Machine,
     /// The lines of the table.
     pub lines: Vec<Line>,
     /// Invariants that did not hold.
@@ -307,7 +307,7 @@ async fn play(plan: &FloodPlan, progress: &Progress) -> Result<FloodReport> {
         lines.extend(measured);
         violations.extend(played.violations.iter().map(ToString::to_string));
     }
-    Ok(FloodReport { plan: plan.clone(), machine: MachineDescription::here(), lines, violations })
+    Ok(FloodReport { plan: plan.clone(), machine: Machine::here(), lines, violations })
 }
 
 /// What attackers are told of the leader they attack.

@@ -26,9 +26,9 @@ use super::swarm::Swarm;
 use super::unnamed::Admission;
 use crate::measure::{self, CpuMeter};
 use crate::plan::Plan;
-use crate::progress::Progress;
 use crate::report::WorkerReport;
 use crate::{Result, SimError};
+use quiver_report::Progress;
 
 /// How many drones are at the KGC at a time.
 pub(crate) const ENROLLING_AT_ONCE: usize = 256;

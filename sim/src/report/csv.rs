@@ -1,6 +1,8 @@
-//! Tables for other programs.
+//! Writes CSV tables of a run.
 
 use std::time::Duration;
+
+use quiver_report::csv;
 
 use super::Report;
 use crate::live::drone_name;
@@ -33,7 +35,7 @@ pub(super) fn operations(report: &Report) -> String {
             operation.epochs.to_string(),
         ]
     });
-    render(head, rows)
+    csv(head.map(String::from), rows)
 }
 
 /// One line per drone and operation; times in seconds.
@@ -44,23 +46,11 @@ pub(super) fn latencies(report: &Report) -> String {
             .iter()
             .map(|&(drone, latency)| [operation.name.clone(), drone_name(drone), seconds(latency)])
     });
-    render(["operation", "drone", "seconds"], rows)
+    csv(["operation", "drone", "seconds"].map(String::from), rows)
 }
 
 fn seconds(duration: Duration) -> String {
     format!("{:.6}", duration.as_secs_f64())
-}
-
-/// Head and rows, quoted where needed.
-pub(crate) fn render<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let mut writer = ::csv::Writer::from_writer(Vec::new());
-    let mut written = writer.write_record(head);
-    for row in rows {
-        written = written.and_then(|()| writer.write_record(row));
-    }
-    // Neither a vector nor a row of fixed length can fail.
-    let bytes = written.ok().and_then(|()| writer.into_inner().ok()).unwrap_or_default();
-    String::from_utf8(bytes).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use quiver_report::Machine;
 use serde::Serialize;
 
 use super::{Operation, Outcome, Report, WorkerReport};
 use crate::live::checks::Violation;
-use crate::measure::MachineDescription;
 use crate::plan::Plan;
 
 #[derive(Serialize)]
@@ -14,7 +14,7 @@ struct Summary<'a> {
     version: &'static str,
     started: String,
     plan: &'a Plan,
-    machine: &'a MachineDescription,
+    machine: &'a Machine,
     passed: bool,
     checks: u64,
     violations: &'a [Violation],

@@ -1,13 +1,12 @@
-//! Tables for other programs: times in seconds, energy in joules.
+//! Writes CSV tables of a scenario: times in seconds, energy in joules.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use quiver_report::csv;
 use quiver_world::radio::Account;
 use quiver_world::rekey_number;
 use quiver_world::scenario::Played;
-
-use crate::report::csv::render;
 
 const COSTS: [&str; 8] = [
     "airtime_s",
@@ -22,28 +21,27 @@ const COSTS: [&str; 8] = [
 
 /// One line per drone.
 pub(super) fn drones(played: &Played) -> String {
-    let [a, b, c, d, e, f, g, h] = COSTS;
-    let rows = played.ledger.drones().iter().enumerate().map(|(number, account)| {
-        let [a, b, c, d, e, f, g, h] = costs(account);
-        [format!("edge-{number}"), a, b, c, d, e, f, g, h]
-    });
-    render(["drone", a, b, c, d, e, f, g, h], rows)
+    let rows = played.ledger.drones().iter().enumerate();
+    let rows = rows.map(|(number, account)| row([format!("edge-{number}")], costs(account)));
+    csv(row(["drone".into()], COSTS.map(Into::into)), rows)
 }
 
 /// One line per re-key: what everybody spent on it together.
 pub(super) fn rekeys(played: &Played) -> String {
     let made: BTreeMap<u64, (Duration, _)> =
         played.epochs.iter().map(|(at, epoch)| (rekey_number(*epoch), (*at, *epoch))).collect();
-    let [a, b, c, d, e, f, g, h] = COSTS;
     let rows = played.ledger.rekeys().map(|(number, account)| {
         let (at, term, counter) = match made.get(&number) {
             Some((at, epoch)) => (seconds(*at), epoch.term.to_string(), epoch.counter.to_string()),
             None => (String::new(), (number >> 32).to_string(), (number & u64::from(u32::MAX)).to_string()),
         };
-        let [a, b, c, d, e, f, g, h] = costs(account);
-        [at, term, counter, a, b, c, d, e, f, g, h]
+        row([at, term, counter], costs(account))
     });
-    render(["at_s", "term", "counter", a, b, c, d, e, f, g, h], rows)
+    csv(row(["at_s", "term", "counter"].map(Into::into), COSTS.map(Into::into)), rows)
+}
+
+fn row<const N: usize>(names: [String; N], costs: [String; 8]) -> Vec<String> {
+    names.into_iter().chain(costs).collect()
 }
 
 fn costs(account: &Account) -> [String; 8] {

@@ -2,20 +2,16 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{Cell, CellAlignment, Table};
+use quiver_report::{Unit, grid};
 use quiver_world::radio::{Spread, Summary};
 
 use super::ScenarioReport;
 use crate::report::Outcome;
-use crate::report::table::{bytes, duration};
 
 pub(super) fn render(report: &ScenarioReport) -> String {
-    let mut table = Table::new();
-    table.load_preset(UTF8_FULL_CONDENSED);
     let ledger = &report.played.ledger;
     let (drones, rekeys) = (ledger.per_drone(), ledger.per_rekey());
-    table.set_header([
+    let head_row = vec![
         String::new(),
         format!("per drone ({}): mean", drones.count),
         "p99".into(),
@@ -23,26 +19,19 @@ pub(super) fn render(report: &ScenarioReport) -> String {
         format!("per re-key ({}): mean", rekeys.count),
         "p99".into(),
         "max".into(),
-    ]);
-    for (name, cells) in rows(&drones).into_iter().zip(rows(&rekeys)).map(|(a, b)| (a.0, [a.1, b.1].concat()))
-    {
-        let mut row = vec![Cell::new(name)];
-        row.extend(cells.into_iter().map(Cell::new));
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    format!("{}\n{table}\n{}", head(report), foot(report))
+    ];
+    let rows = rows(&drones).into_iter().zip(rows(&rekeys));
+    let rows = rows.map(|((name, a), (_, b))| std::iter::once(name.into()).chain(a).chain(b).collect());
+    format!("{}\n{}\n{}", head(report), grid(head_row, rows), foot(report))
 }
 
 /// Name and mean, 99th percentile and maximum of each quantity.
 fn rows(summary: &Summary) -> [(&'static str, Vec<String>); 7] {
     [
-        ("airtime", shown(&summary.airtime, |time| duration(*time))),
+        ("airtime", shown(&summary.airtime, |time| Unit::duration(*time))),
         ("frames", shown(&summary.frames, u64::to_string)),
         ("retransmissions", shown(&summary.retransmissions, u64::to_string)),
-        ("bytes on air", shown(&summary.bytes, |count| bytes(*count))),
+        ("bytes on air", shown(&summary.bytes, |count| Unit::bytes(*count))),
         ("radio energy", shown(&summary.radio, ToString::to_string)),
         ("CPU energy", shown(&summary.computing, ToString::to_string)),
         ("energy", shown(&summary.energy, ToString::to_string)),
@@ -86,9 +75,9 @@ fn foot(report: &ScenarioReport) -> String {
          Channel in use {}; leaders and KGC sent {} frames and {} retransmissions in {}\n\
          Trace of this seed: {}",
         played.steps,
-        duration(played.lived),
-        duration(report.cpu),
-        duration(played.settled),
+        Unit::duration(played.lived),
+        Unit::duration(report.cpu),
+        Unit::duration(played.settled),
         tally.terms,
         tally.epochs,
         tally.members.len(),
@@ -97,10 +86,10 @@ fn foot(report: &ScenarioReport) -> String {
         tally.crashes,
         tally.stalls,
         tally.blamed,
-        duration(played.channel),
+        Unit::duration(played.channel),
         infrastructure.frames,
         infrastructure.retransmissions,
-        duration(infrastructure.airtime),
+        Unit::duration(infrastructure.airtime),
         hex::encode(&played.trace[..8]),
     );
     text

@@ -2,6 +2,7 @@
 
 use quiver_abe::{Guarded, Published};
 use quiver_policy::AccessTree;
+use quiver_report::Observer;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
@@ -10,8 +11,7 @@ use super::operation::Operation;
 use super::plan::Plan;
 use super::subject::Subject;
 use crate::measure::{Effort, Timing, repeat};
-use crate::observer::Observer;
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 /// What was measured of a scheme.
 pub(super) struct Course {
@@ -176,7 +176,7 @@ impl<S: Subject> World<'_, S> {
         let key = S::derive(&self.parameters, &self.master, of_key, &mut self.rng)?;
         let (ciphertext, secret) = S::encapsulate(&self.parameters, of_ciphertext, &mut self.rng)?;
         if S::decapsulate(&self.parameters, &key, &ciphertext)? != secret {
-            return Err(ExperimentError::WrongKey(S::NAME));
+            return Err(LabError::WrongKey(S::NAME));
         }
         Ok(repeat(effort, || S::decapsulate(&self.parameters, &key, &ciphertext).is_ok()))
     }

@@ -1,5 +1,7 @@
 //! FABEO22, of which the publication has nothing, beside GPSW06, of which it has.
 
+use quiver_report::{Axis, Column, Experiment, Ink, Plot, Series, Table, Unit, Value};
+
 use super::Courses;
 use super::course::{Course, Row};
 use super::operation::{Host, Operation, Scheme};
@@ -7,8 +9,6 @@ use super::plan::Plan;
 use super::published::Published;
 use super::reference::{method, panels, published_series};
 use crate::measure::Timing;
-use crate::report::{Axis, Column, Experiment, Ink, Plot, Series, Table, Value};
-use crate::unit::Unit;
 
 pub(super) fn experiment(plan: &Plan, published: &Published, courses: &Courses) -> Experiment {
     Experiment {

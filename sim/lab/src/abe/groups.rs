@@ -1,6 +1,7 @@
 //! Elements of Fr, G1, G2 and GT, and the pairing.
 
 use quiver_pairing::{FixedBase, G1, G2, Group, Gt, Scalar, pairing, scalar_random};
+use quiver_report::{Column, Experiment, Observer, Table, Unit, Value};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
@@ -8,9 +9,6 @@ use super::operation::Host;
 use super::plan::Plan;
 use super::published::Published;
 use crate::measure::{Effort, Timing, repeat};
-use crate::observer::Observer;
-use crate::report::{Column, Experiment, Table, Value};
-use crate::unit::Unit;
 
 /// The domain of attributes' names in this experiment.
 const DOMAIN: &str = "QUIVER-EXPERIMENT-with-BLS12381G1_XMD:SHA-256_SSWU_RO_";

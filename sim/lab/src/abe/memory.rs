@@ -4,6 +4,7 @@ use std::hint::black_box;
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, InsecureYct14};
 use quiver_policy::AccessTree;
+use quiver_report::{Axis, Column, Experiment, Ink, Observer, Panel, Plot, Series, Table, Unit, Value};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
@@ -14,9 +15,6 @@ use super::published::Published;
 use super::subject::Subject;
 use crate::Result;
 use crate::heap::Heap;
-use crate::observer::Observer;
-use crate::report::{Axis, Column, Experiment, Ink, Panel, Plot, Series, Table, Value};
-use crate::unit::Unit;
 
 /// The most bytes of heap that the operations hold at a time, of what they themselves have taken.
 #[derive(Clone, Copy)]

@@ -1,12 +1,12 @@
 //! Every algorithm of every scheme with as many attributes as were published.
 
+use quiver_report::{Column, Experiment, Table, Unit, Value};
+
 use super::Courses;
 use super::course::Course;
 use super::operation::{Host, Operation, Scheme};
 use super::published::Published;
 use crate::measure::Timing;
-use crate::report::{Column, Experiment, Table, Value};
-use crate::unit::Unit;
 
 /// Decryption of a conjunction of all attributes, where no leaf can be left out.
 pub(super) const EVERY_LEAF: &str = "Decrypt, every leaf";

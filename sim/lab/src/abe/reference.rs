@@ -1,12 +1,12 @@
 //! GPSW06 and YCT14: published figures beside ours.
 
+use quiver_report::{Axis, Column, Experiment, Ink, Panel, Plot, Series, Table, Unit, Value};
+
 use super::Courses;
 use super::course::{Course, Row};
 use super::operation::{Host, Operation, Scheme};
 use super::plan::Plan;
 use super::published::Published;
-use crate::report::{Axis, Column, Experiment, Ink, Panel, Plot, Series, Table, Value};
-use crate::unit::Unit;
 
 /// A scheme with its published figures.
 struct Pair<'a> {

@@ -1,9 +1,9 @@
 //! Bytes of parameters, keys and ciphertexts.
 
+use quiver_report::{Axis, Column, Experiment, Ink, Panel, Plot, Series, Table, Unit, Value};
+
 use super::Courses;
 use super::course::{Course, Sizes};
-use crate::report::{Axis, Column, Experiment, Ink, Panel, Plot, Series, Table, Value};
-use crate::unit::Unit;
 
 /// What is encoded.
 struct Encoded {

@@ -1,11 +1,10 @@
 //! What to remember of it all.
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06};
+use quiver_report::{Experiment, Highlight, Source, Table, Unit};
 
 use super::overview::EVERY_LEAF;
 use super::subject::Subject;
-use crate::report::{Experiment, Highlight, Source, Table};
-use crate::unit::Unit;
 
 pub(super) fn lead() -> Vec<String> {
     vec![

@@ -1,5 +1,7 @@
 //! Keys of many clients, verified at once.
 
+use quiver_report::{Axis, Column, Experiment, Ink, Observer, Plot, Series, Table, Unit, Value};
+
 use super::exchange::size;
 use super::measured::BATCH;
 use super::plan::Plan;
@@ -8,9 +10,6 @@ use super::scene::Scene;
 use super::summary::method;
 use crate::Result;
 use crate::measure::repeat;
-use crate::observer::Observer;
-use crate::report::{Axis, Column, Experiment, Ink, Plot, Series, Table, Value};
-use crate::unit::Unit;
 
 pub(super) fn experiment(
     plan: &Plan,

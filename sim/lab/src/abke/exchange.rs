@@ -4,6 +4,7 @@ use std::hint::black_box;
 
 use quiver_abke::{Authority, AuthorityKey, Ciphertext, Policy, Randomness, UnverifiedCredential};
 use quiver_crypto::Secret;
+use quiver_report::{Column, Experiment, Observer, Table, Unit, Value};
 use rand_chacha::ChaCha20Rng;
 
 use super::measured::Measured;
@@ -13,10 +14,7 @@ use super::scene::{Scene, circuit};
 use super::step::Step;
 use super::summary::method;
 use crate::measure::{Effort, Timing, repeat, repeat_on};
-use crate::observer::Observer;
-use crate::report::{Column, Experiment, Table, Value};
-use crate::unit::Unit;
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 /// What was measured of one size.
 pub(super) struct Exchange {
@@ -55,7 +53,7 @@ fn encrypting_again(scene: &Scene, effort: Effort) -> Result<Timing> {
         let randomness = Randomness::derive(&seed, &context, attributes);
         match ciphertext.follows_from(&randomness, &key, rng)? {
             true => Ok(()),
-            false => Err(ExperimentError::WrongKey("a ciphertext and its seed")),
+            false => Err(LabError::WrongKey("a ciphertext and its seed")),
         }
     };
     repeat_on(effort, &mut rng, |_| Ok(()), check)
@@ -82,7 +80,7 @@ fn beforehand(
             UnverifiedCredential::decode(&encoded)?
                 .verify(&scene.verifier, rng)
                 .map(black_box)
-                .map_err(ExperimentError::from)
+                .map_err(LabError::from)
         },
     )?;
     let circuit = circuit(scene.size, &bits)?;

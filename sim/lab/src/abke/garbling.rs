@@ -3,16 +3,14 @@
 use std::hint::black_box;
 
 use quiver_garble::{Evaluator, Garbler, HalfGates, Label, PrivacyFree, Program, Scheme};
+use quiver_report::{Axis, Column, Experiment, Ink, Observer, Plot, Series, Table, Unit, Value};
 
 use super::plan::{Plan, Size};
 use super::published::{Published, Side};
 use super::scene::circuit;
 use super::summary::method;
 use crate::measure::{Effort, Timing, repeat_on};
-use crate::observer::Observer;
-use crate::report::{Axis, Column, Experiment, Ink, Plot, Series, Table, Value};
-use crate::unit::Unit;
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 /// Input bits of the circuits.
 const INPUTS: u32 = 200;
@@ -78,7 +76,7 @@ fn timings<S: Scheme>(program: &Program, attributes: &[bool], effort: Effort) ->
         |tables, mut garbler| {
             tables.clear();
             garbler.garble(program.steps(), |table| tables.push(table))?;
-            Ok::<_, ExperimentError>(garbler)
+            Ok::<_, LabError>(garbler)
         },
     )?;
     let mut garbler = new();
@@ -86,7 +84,7 @@ fn timings<S: Scheme>(program: &Program, attributes: &[bool], effort: Effort) ->
     let labels = labels.collect::<Result<Vec<Label>>>()?;
     garbler.garble(program.steps(), |_| ())?;
     let Some(output) = program.outputs().first().copied() else {
-        return Err(ExperimentError::WrongKey("a circuit without an output"));
+        return Err(LabError::WrongKey("a circuit without an output"));
     };
     let wanted = garbler.output(output)?.of(true);
     let begin = |_: &mut ()| Ok(Evaluator::<S>::new(program, &RUN, new().one(), &labels)?);
@@ -94,7 +92,7 @@ fn timings<S: Scheme>(program: &Program, attributes: &[bool], effort: Effort) ->
         evaluator.evaluate(program.steps(), &mut tables.iter().copied())?;
         match evaluator.output(output)? == wanted {
             true => Ok(black_box(evaluator)),
-            false => Err(ExperimentError::WrongKey("garbling and evaluating")),
+            false => Err(LabError::WrongKey("garbling and evaluating")),
         }
     })?;
     Ok((garble, evaluate))

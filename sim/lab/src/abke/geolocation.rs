@@ -2,6 +2,7 @@
 
 use quiver_garble::Statistics;
 use quiver_garble::policy::{Policy, Schema};
+use quiver_report::{Column, Experiment, Observer, Table, Unit, Value};
 
 use super::measured::Measured;
 use super::plan::Plan;
@@ -10,9 +11,6 @@ use super::scene::Scene;
 use super::summary::method;
 use crate::Result;
 use crate::measure::{Timing, repeat};
-use crate::observer::Observer;
-use crate::report::{Column, Experiment, Table, Value};
-use crate::unit::Unit;
 
 /// (xU − xS)² + (yU − yS)² < d², and a timestamp within an hour.
 const TEXT: &str = "(x - 512_340)^2 + (y + 88_210)^2 < 2_500^2 and 1_790_000_000 <= time < 1_790_003_600";

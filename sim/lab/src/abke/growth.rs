@@ -1,14 +1,13 @@
 //! How both sides' work grows with gates and with attributes.
 
+use quiver_report::{Axis, Column, Experiment, Ink, Observer, Plot, Series, Table, Unit, Value};
+
 use super::measured::Measured;
 use super::plan::{Plan, Size};
 use super::published::{Published, Side};
 use super::scene::Scene;
 use super::summary::method;
 use crate::Result;
-use crate::observer::Observer;
-use crate::report::{Axis, Column, Experiment, Ink, Plot, Series, Table, Value};
-use crate::unit::Unit;
 
 /// What grows, and what stays.
 struct Growth {

@@ -1,13 +1,13 @@
 //! What goes over the link, and what a run takes with it.
 
+use quiver_report::{Column, Experiment, Table, Unit, Value};
+
 use super::exchange::{Exchange, size};
 use super::geolocation::Fence;
 use super::measured::Measured;
 use super::plan::Plan;
 use super::published::Side;
 use super::summary::method;
-use crate::report::{Column, Experiment, Table, Value};
-use crate::unit::Unit;
 
 pub(super) fn experiment(plan: &Plan, exchanges: &[Exchange], fences: &[Fence]) -> Experiment {
     let mut runs: Vec<(String, &Measured)> = Vec::new();

@@ -31,7 +31,7 @@ impl Measured {
             |_| Ok(()),
             |passes, ()| {
                 passes.push(scene.pass(&mut rng)?);
-                Ok::<(), crate::ExperimentError>(())
+                Ok::<(), crate::LabError>(())
             },
         )?;
         // What warmed up is forgotten here as well.

@@ -13,7 +13,7 @@ use super::plan::Size;
 use super::step::Step;
 use crate::ainq::swarm::Swarm;
 use crate::measure::{Effort, Timing, clocked, repeat_on};
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 /// Names the policy. Any will do: what it is made of in earnest does not count.
 const POLICY: [u8; 32] = [1; 32];
@@ -122,7 +122,7 @@ impl Scene {
         let (server, confirmation) = pass.time(Step::Opening, || server.opening(&opening))?;
         let client = pass.time(Step::Confirm, || client.confirm(&confirmation))?;
         if client.key() != server.key() {
-            return Err(ExperimentError::WrongKey("attribute-based key exchange"));
+            return Err(LabError::WrongKey("attribute-based key exchange"));
         }
         pass.lengths = Lengths {
             hello: hello.len(),

@@ -2,6 +2,7 @@
 
 use quiver_ainq::paper;
 use quiver_ainq::{Element, Ristretto255, SecretScalar, SecretValue, Suite};
+use quiver_report::{Column, Experiment, Observer, Table, Unit, Value};
 
 use super::group::{Follower, Strategy, context, join};
 use super::plan::Plan;
@@ -10,10 +11,7 @@ use super::reference::Reference;
 use super::strategies::STRATEGIES;
 use super::swarm::Swarm;
 use crate::measure::{Effort, Timing, repeat};
-use crate::observer::Observer;
-use crate::report::{Column, Experiment, Table, Value};
-use crate::unit::Unit;
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 type S = Ristretto255;
 
@@ -72,7 +70,7 @@ fn reference(plan: &Plan, observer: &mut dyn Observer) -> Result<Operations> {
     observer.advance(1);
     let secret_value = repeat(plan.effort, || paper::gen_secret_value::<S>(&mut world.rng));
     observer.advance(1);
-    let own = world.drones(1)?.pop().ok_or(ExperimentError::WrongKey("no drone"))?;
+    let own = world.drones(1)?.pop().ok_or(LabError::WrongKey("no drone"))?;
     let (_, broadcast) = world.gen_group_key(vec![own.member.clone()])?;
     let (parameters, leader) = (&world.parameters, &world.leader);
     let key_retrieval =

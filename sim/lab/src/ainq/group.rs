@@ -9,7 +9,7 @@ use rand_core::RngCore as _;
 pub(super) use quiver_ainq::StrategyKind as Strategy;
 
 use super::swarm::{Drone, Enrolled, NOW, Swarm, TIMES, protocol};
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 /// A group under its leader.
 pub(super) struct Group<S: Suite> {
@@ -76,7 +76,7 @@ impl<S: Suite> Sent<S> {
             return Ok(Part::Delta(delta.clone()));
         }
         let place = self.output.entries.binary_search_by_key(&slot, |entry| entry.slot);
-        let place = place.map_err(|_| ExperimentError::WrongKey("no entry"))?;
+        let place = place.map_err(|_| LabError::WrongKey("no entry"))?;
         Ok(Part::Entry(self.output.entries[place].clone()))
     }
 
@@ -97,10 +97,10 @@ pub(super) struct Follower<S: Suite> {
 impl<S: Suite> Follower<S> {
     /// A drone joins, and is checked to hold the leader's key. Gives what the leader sent, too.
     pub(super) fn enter(swarm: &mut Swarm<S>, group: &mut Group<S>) -> Result<(Self, Sent<S>)> {
-        let drone = swarm.drones(1)?.pop().ok_or(ExperimentError::WrongKey("no drone"))?;
+        let drone = swarm.drones(1)?.pop().ok_or(LabError::WrongKey("no drone"))?;
         let (public, one_time) = (drone.keypair.public().clone(), drone.ephemeral.public());
         let sent = group.admit(swarm, &[Enrolled { public, one_time }])?;
-        let slot = sent.output.assigned.first().copied().ok_or(ExperimentError::WrongKey("no slot"))?;
+        let slot = sent.output.assigned.first().copied().ok_or(LabError::WrongKey("no slot"))?;
         let membership = join(&context(swarm), &drone, &sent.verified(swarm)?, &sent.part(slot)?)?;
         let follower = Self { drone, membership };
         follower.check(group, "join")?;
@@ -139,7 +139,7 @@ impl<S: Suite> Follower<S> {
         let digest = group.leadership.digest();
         let leaders = group.leadership.group_key().fingerprint(digest);
         let own = self.membership.group_key().map(|key| key.fingerprint(digest));
-        if own == Some(leaders) { Ok(()) } else { Err(ExperimentError::WrongKey(what)) }
+        if own == Some(leaders) { Ok(()) } else { Err(LabError::WrongKey(what)) }
     }
 }
 

@@ -3,6 +3,7 @@
 mod figures;
 
 use quiver_ainq::{Batch, Ristretto255, Slot};
+use quiver_report::{Experiment, Observer, Unit};
 use quiver_world::radio::{Cast, Loss, Preset, Profile};
 use rand_chacha::ChaCha20Rng;
 use rand_core::RngCore;
@@ -12,10 +13,7 @@ use super::plan::Plan;
 use super::strategies::{PerStrategy, STRATEGIES};
 use super::swarm::{Enrolled, Members, Swarm};
 use crate::measure::{Effort, Timing, clocked, repeat_on};
-use crate::observer::Observer;
-use crate::report::Experiment;
-use crate::unit::Unit;
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 type S = Ristretto255;
 
@@ -227,7 +225,7 @@ impl Sky<'_> {
         let slots = u32::try_from(group.leadership.roster().len()).unwrap_or(u32::MAX);
         let start = self.choices.next_u32() % slots.max(1);
         let taken = |slot: &Slot| group.leadership.roster().get(*slot).is_some();
-        (start..slots).chain(0..start).find(taken).ok_or(ExperimentError::WrongKey("nobody is there"))
+        (start..slots).chain(0..start).find(taken).ok_or(LabError::WrongKey("nobody is there"))
     }
 
     /// A drone joins and follows through everything that was measured, and holds the leader's key each time.

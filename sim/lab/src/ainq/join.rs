@@ -1,6 +1,7 @@
 //! What the leader computes for Re-Key when drones join.
 
 use quiver_ainq::{Batch, Join, Ristretto255, Slot};
+use quiver_report::{Axis, Column, Experiment, Ink, Observer, Panel, Plot, Series, Table, Unit, Value};
 
 use super::group::{Group, Strategy};
 use super::newcomer::{Newcomer, checked, unchecked};
@@ -11,9 +12,6 @@ use super::strategies::{PerStrategy, STRATEGIES, ink, name};
 use super::swarm::Swarm;
 use crate::Result;
 use crate::measure::{Timing, repeat_on};
-use crate::observer::Observer;
-use crate::report::{Axis, Column, Experiment, Ink, Panel, Plot, Series, Table, Value};
-use crate::unit::Unit;
 
 type S = Ristretto255;
 

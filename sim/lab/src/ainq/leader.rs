@@ -3,6 +3,7 @@
 mod figures;
 
 use quiver_ainq::{Batch, Ristretto255, StrictPaper, Suite};
+use quiver_report::{Experiment, Observer};
 
 use self::figures::{multiplications_plot, multiplications_table, time_plot, time_table};
 use super::edge::multiplication;
@@ -14,8 +15,6 @@ use super::strategies::PerStrategy;
 use super::swarm::{NOW, Swarm};
 use crate::Result;
 use crate::measure::{Timing, repeat_on};
-use crate::observer::Observer;
-use crate::report::Experiment;
 
 type S = Ristretto255;
 

@@ -5,7 +5,7 @@ use quiver_ainq::{
 };
 
 use super::swarm::{Drone, Swarm, protocol};
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 /// Bytes of a join request that are signed beside the drone's key and E_now: group, nonces.
 const CONTEXT: usize = 80;
@@ -57,7 +57,7 @@ pub(crate) fn checked<S: Suite>(swarm: &mut Swarm<S>, newcomers: &[Newcomer<S>])
     if verify_batch_implicit(&swarm.deployment, &items, &implicit, &mut swarm.rng) {
         Ok(joins)
     } else {
-        Err(ExperimentError::WrongKey("join requests"))
+        Err(LabError::WrongKey("join requests"))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Figures per strategy.
 
+use quiver_report::{Ink, Value};
+
 use crate::measure::Timing;
-use crate::report::{Ink, Value};
 
 use super::group::Strategy;
 

@@ -1,8 +1,8 @@
 //! What to remember of it all.
 
+use quiver_report::{Experiment, Highlight, Table, Unit, Value};
+
 use super::plan::Plan;
-use crate::report::{Experiment, Highlight, Table, Value};
-use crate::unit::Unit;
 
 pub(super) fn lead() -> Vec<String> {
     vec![

@@ -6,13 +6,13 @@ use quiver_ainq::{
     Deployment, DroneKeypair, DronePublicKey, Element, GroupContext, Identity, Leadership, MasterSecret,
     Name, Role, Roster, SecretScalar, SecretValue, Slot, Suite, Times,
 };
+use quiver_report::Observer;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use rayon::prelude::*;
 
 use super::group::{Group, Sent, Strategy};
-use crate::observer::Observer;
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 /// Any moment will do: nothing here reads a clock.
 pub(crate) const NOW: u64 = 1_700_000_000;
@@ -178,6 +178,6 @@ fn name(text: &str) -> Result<Name> {
 }
 
 /// Says what was done when the protocol refused.
-pub(crate) fn protocol(what: &'static str) -> impl Fn(quiver_ainq::Error) -> ExperimentError {
-    move |source| ExperimentError::Protocol { what, source }
+pub(crate) fn protocol(what: &'static str) -> impl Fn(quiver_ainq::Error) -> LabError {
+    move |source| LabError::Protocol { what, source }
 }

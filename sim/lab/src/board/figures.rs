@@ -6,10 +6,10 @@ use quiver_bench::estimate::Mix;
 use quiver_bench::figures::{self, Figures, Quantity, Subject};
 use quiver_bench::native;
 use quiver_bench::transcript::{self, Outcome};
+use quiver_report::Observer;
 
 use super::plan::Plan;
 use crate::Result;
-use crate::observer::Observer;
 
 /// Recorded by `docs/firmware-development.md`'s command, checked in CI.
 const RECORDED: &str = include_str!("../../../../embedded/figures.csv");

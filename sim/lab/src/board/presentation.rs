@@ -1,11 +1,11 @@
 //! Tables of everything but the schemes that grow with attributes.
 
+use quiver_report::{Column, Experiment, Table, Unit, Value};
+
 use super::boards::Boards;
 use super::figures::{Figure, Measured};
 use crate::abe::operation::Host;
 use crate::abe::published::Published;
-use crate::report::{Column, Experiment, Table, Value};
-use crate::unit::Unit;
 
 /// How emulated figures come about, the same for all.
 pub(super) fn method() -> Vec<String> {

@@ -1,12 +1,12 @@
 //! Attribute-based encryption by attributes, beside the SoC's published figures.
 
+use quiver_report::{Axis, Column, Experiment, Ink, Panel, Plot, Series, Table, Unit, Value};
+
 use super::figures::{Figure, Measured};
 use super::plan::Plan;
 use super::presentation::{columns, method, values};
 use crate::abe::operation::{Host, Operation, Scheme};
 use crate::abe::published::Published;
-use crate::report::{Axis, Column, Experiment, Ink, Panel, Plot, Series, Table, Value};
-use crate::unit::Unit;
 
 /// A scheme with its published figures.
 struct Pair<'a> {

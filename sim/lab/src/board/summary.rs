@@ -1,7 +1,6 @@
 //! What to remember of it all.
 
-use crate::report::{Experiment, Highlight, Source, Value};
-use crate::unit::Unit;
+use quiver_report::{Experiment, Highlight, Source, Unit, Value};
 
 pub(super) fn lead() -> Vec<String> {
     vec![

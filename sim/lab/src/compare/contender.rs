@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cpu_time::ThreadTime;
 use quiver_ainq::StrategyKind;
+use quiver_report::{Ink, Observer};
 use serde::Serialize;
 
 use super::event::{Cost, Event, Sample};
@@ -12,8 +13,6 @@ use super::quiver::QuiverGroup;
 use super::{Comparison, Cut, Plan, Row};
 use crate::Result;
 use crate::measure::Effort;
-use crate::observer::Observer;
-use crate::report::Ink;
 
 /// Whose group it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -6,7 +6,7 @@ use quiver_mls::{Candidate, Change, Leaf, Member, Sent, warm_group};
 use super::contender::{Budget, Contender};
 use super::event::{Event, Sample};
 use crate::measure::clocked;
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 /// A group under its only committer. Of its other members one is here in full; the others are keys in the tree.
 pub(super) struct MlsGroup {
@@ -25,7 +25,7 @@ impl MlsGroup {
         let founders = candidates("drone", drones)?;
         let (mut leader, sent) = formed(&founders)?;
         let invitation = sent.invitation.ok_or(quiver_mls::Error::NoInvitation)?;
-        let middle = founders.get(founders.len() / 2).ok_or(ExperimentError::WrongKey("nobody is there"))?;
+        let middle = founders.get(founders.len() / 2).ok_or(LabError::WrongKey("nobody is there"))?;
         let mut member = middle.join(&invitation)?;
         // The committer's own path.
         let update = leader.commit(Change::default())?;
@@ -53,7 +53,7 @@ impl MlsGroup {
         let (founder, sent) = formed?;
         let mut sample = Sample { leader, ..Sample::default() };
         // Not the member: what it joined with is gone since it was saved.
-        let newcomer = self.founders.last().ok_or(ExperimentError::WrongKey("nobody is there"))?;
+        let newcomer = self.founders.last().ok_or(LabError::WrongKey("nobody is there"))?;
         self.enter(&founder, newcomer, &sent, &mut sample)?;
         Ok(sample)
     }
@@ -64,7 +64,7 @@ impl MlsGroup {
         let sent = sent?;
         let (followed, member_time) = clocked(|| member.follow(&sent.commit));
         if !followed? {
-            return Err(ExperimentError::WrongKey("the member was removed"));
+            return Err(LabError::WrongKey("the member was removed"));
         }
         check(&leader, &member, "commit")?;
         let mut sample = Sample { leader: leader_time, member: Some(member_time), ..Sample::default() };
@@ -135,5 +135,5 @@ fn name(what: &str, number: u32) -> String {
 }
 
 fn check(leader: &Member, other: &Member, what: &'static str) -> Result<()> {
-    if leader.secret()? == other.secret()? { Ok(()) } else { Err(ExperimentError::WrongKey(what)) }
+    if leader.secret()? == other.secret()? { Ok(()) } else { Err(LabError::WrongKey(what)) }
 }

@@ -1,10 +1,11 @@
 //! What was compared, as a report.
 
+use quiver_report::{
+    Axis, Column, Experiment, Highlight, Machine, Panel, Plot, Report, Series, Source, Table, Unit, Value,
+};
+
 use super::{Comparison, Cost, Cut, Event, System};
 use crate::ainq::Making;
-use crate::machine::Machine;
-use crate::report::{Axis, Column, Experiment, Highlight, Panel, Plot, Report, Series, Source, Table, Value};
-use crate::unit::Unit;
 
 /// The size that the figures to remember are taken from, if it was measured.
 const REFERENCE: u32 = 2000;

@@ -13,7 +13,7 @@ use super::event::{Event, Sample};
 use crate::ainq::newcomer::{Newcomer, checked, unchecked};
 use crate::ainq::swarm::{NOW, Swarm, TERM, TIMES, protocol};
 use crate::measure::clocked;
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 type S = Ristretto255;
 
@@ -81,13 +81,13 @@ impl QuiverGroup {
     /// Takes in the first so many of those who wait. Gives their slots, too.
     fn admit(&mut self, count: u32) -> Result<(Sample, Vec<Slot>)> {
         let Self { swarm, leadership, newcomers, .. } = self;
-        let newcomers = newcomers.get(..count as usize).ok_or(ExperimentError::WrongKey("nobody waits"))?;
+        let newcomers = newcomers.get(..count as usize).ok_or(LabError::WrongKey("nobody waits"))?;
         let (sent, leader) = clocked(|| {
             let joins = checked(swarm, newcomers)?;
             send(swarm, leadership, Batch { joins, ..Batch::default() })
         });
         let sent = sent?;
-        let newcomer = self.newcomers.first().ok_or(ExperimentError::WrongKey("nobody waits"))?;
+        let newcomer = self.newcomers.first().ok_or(LabError::WrongKey("nobody waits"))?;
         let (membership, newcomer) = enter(&self.swarm, &self.context, newcomer, &sent, 0)?;
         check(&self.leadership, &membership, "join")?;
         let sample = self.taken(&sent, leader)?;
@@ -98,13 +98,12 @@ impl QuiverGroup {
     fn bring_back(&mut self, slots: &[Slot]) -> Result<()> {
         let mut joins: Vec<Join<S>> = Vec::with_capacity(slots.len());
         for slot in slots {
-            let founder =
-                self.founders.get(*slot as usize).ok_or(ExperimentError::WrongKey("no such slot"))?;
+            let founder = self.founders.get(*slot as usize).ok_or(LabError::WrongKey("no such slot"))?;
             joins.extend(unchecked(&self.swarm, std::slice::from_ref(founder))?);
         }
         let sent = send(&mut self.swarm, &mut self.leadership, Batch { joins, ..Batch::default() })?;
         if sent.output.assigned != slots {
-            return Err(ExperimentError::WrongKey("other slots than before"));
+            return Err(LabError::WrongKey("other slots than before"));
         }
         self.taken(&sent, 0.0).map(drop)
     }
@@ -112,7 +111,7 @@ impl QuiverGroup {
     /// The member follows.
     fn taken(&mut self, sent: &Sent, leader: f64) -> Result<Sample> {
         let slot = self.member.slot();
-        let founder = self.founders.get(slot as usize).ok_or(ExperimentError::WrongKey("no such slot"))?;
+        let founder = self.founders.get(slot as usize).ok_or(LabError::WrongKey("no such slot"))?;
         let part = sent.part(slot)?;
         let (next, member) = clocked(|| {
             let header = sent.verified(&self.swarm)?;
@@ -186,7 +185,7 @@ impl Sent {
         }
         let entry = self.output.entries.binary_search_by_key(&slot, |entry| entry.slot);
         let entry = entry.ok().and_then(|place| self.output.entries.get(place));
-        entry.map(|entry| Bytes::Entry(entry.encode())).ok_or(ExperimentError::WrongKey("no entry"))
+        entry.map(|entry| Bytes::Entry(entry.encode())).ok_or(LabError::WrongKey("no entry"))
     }
 
     fn verified(&self, swarm: &Swarm<S>) -> Result<VerifiedHeader<S>> {
@@ -244,7 +243,7 @@ fn form(
         send(swarm, &mut leadership, Batch { joins, ..Batch::default() })
     });
     let (sent, middle) = (sent?, founders.len() / 2);
-    let founder = founders.get(middle).ok_or(ExperimentError::WrongKey("nobody is there"))?;
+    let founder = founders.get(middle).ok_or(LabError::WrongKey("nobody is there"))?;
     let (member, newcomer) = enter(swarm, context, founder, &sent, middle)?;
     check(&leadership, &member, "forming")?;
     let (broadcast, unicast) = (sent.broadcast(), sent.unicast());
@@ -260,7 +259,7 @@ fn enter(
     sent: &Sent,
     number: usize,
 ) -> Result<(Membership<S>, f64)> {
-    let slot = *sent.output.assigned.get(number).ok_or(ExperimentError::WrongKey("no slot"))?;
+    let slot = *sent.output.assigned.get(number).ok_or(LabError::WrongKey("no slot"))?;
     let part = match sent.paths.get(number) {
         Some(path) => Bytes::Path(path.clone()),
         None => sent.part(slot)?,
@@ -283,5 +282,5 @@ fn check(leadership: &Leadership<S>, member: &Membership<S>, what: &'static str)
     let digest = leadership.digest();
     let own = member.group_key().map(|key| key.fingerprint(digest));
     let leaders = leadership.group_key().fingerprint(digest);
-    if own == Some(leaders) { Ok(()) } else { Err(ExperimentError::WrongKey(what)) }
+    if own == Some(leaders) { Ok(()) } else { Err(LabError::WrongKey(what)) }
 }

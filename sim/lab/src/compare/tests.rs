@@ -11,7 +11,7 @@ fn small() -> Plan {
 }
 
 fn making() -> Making {
-    Making { date: SystemTime::UNIX_EPOCH, version: "0.1.0".into(), command: "sim compare".into() }
+    Making { date: SystemTime::UNIX_EPOCH, version: "0.1.0".into(), command: "cargo lab compare".into() }
 }
 
 #[test]

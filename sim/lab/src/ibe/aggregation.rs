@@ -1,5 +1,6 @@
 //! End to end, and keys out of shares.
 
+use quiver_report::{Experiment, Ink, Observer};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
@@ -10,8 +11,6 @@ use super::quorum::{Arrival, Quorum, end_to_end as pass};
 use super::summary::method;
 use crate::Result;
 use crate::measure::{Timing, repeat};
-use crate::observer::Observer;
-use crate::report::{Experiment, Ink};
 
 /// As long as the published benchmark's.
 const MESSAGE: &[u8] = &[b'm'; 47];

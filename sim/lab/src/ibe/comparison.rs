@@ -1,9 +1,9 @@
 //! One published stage beside the ways in which we do it.
 
+use quiver_report::{Axis, Column, Ink, Panel, Plot, Series, Table, Unit, Value};
+
 use super::published::{Published, Stage};
 use crate::measure::Timing;
-use crate::report::{Axis, Column, Ink, Panel, Plot, Series, Table, Value};
-use crate::unit::Unit;
 
 /// A way of doing it here.
 #[derive(Clone, Copy)]

@@ -1,6 +1,7 @@
 //! Shares of a secret, and whether the dealer made them right: with Feldman's commitments and with KZG's.
 
 use quiver_ibe::{Dealing, UnverifiedMasterShare};
+use quiver_report::{Experiment, Ink, Observer};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
@@ -10,9 +11,7 @@ use super::plan::Plan;
 use super::published::{Published, Stage};
 use super::summary::method;
 use crate::measure::{Timing, repeat};
-use crate::observer::Observer;
-use crate::report::{Experiment, Ink};
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 const AT_ONCE: Way = Way { key: "at_once", title: "here, all at once", ink: Ink::Tree };
 const BY_PROOFS: Way = Way { key: "by_proofs", title: "at once, by each proof", ink: Ink::Extra };
@@ -55,7 +54,7 @@ pub(super) fn feldman(plan: &Plan, published: &Published, observer: &mut dyn Obs
         let shares: Vec<_> = dealing.shares().iter().cloned().map(UnverifiedMasterShare::new).collect();
         let each = || shares.iter().all(|share| share.clone().verify(commitment).is_ok());
         if !each() {
-            return Err(ExperimentError::RefusedShare("Feldman"));
+            return Err(LabError::RefusedShare("Feldman"));
         }
         commitment.verify_batch(shares.clone(), &mut rng)?;
         let at_once = repeat(plan.effort, || commitment.verify_batch(shares.clone(), &mut rng).is_ok());
@@ -114,7 +113,7 @@ pub(super) fn kzg(plan: &Plan, published: &Published, observer: &mut dyn Observe
             && dealing.verify_by_sums(&mut rng)
             && dealing.verify_by_opening();
         if !dealing.verify_each()? || !at_once {
-            return Err(ExperimentError::RefusedShare("KZG"));
+            return Err(LabError::RefusedShare("KZG"));
         }
         let each = repeat(plan.effort, || dealing.verify_each().is_ok());
         let batch = repeat(plan.effort, || dealing.verify_batch(&mut rng).is_ok());

@@ -21,7 +21,7 @@ use quiver_pairing::{
 use rand_chacha::ChaCha20Rng;
 use rand_core::RngCore;
 
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 type Coefficients = DensePolynomial<Fr>;
 type Kzg = KZG10<Bls12_381, Coefficients>;
@@ -62,13 +62,13 @@ impl InsecureDealing {
     /// proof for each of `count`. The threshold is 2 at least.
     ///
     /// # Errors
-    /// [`ExperimentError::Kzg`].
+    /// [`LabError::Kzg`].
     pub(super) fn deal(threshold: u32, count: u32, rng: &mut ChaCha20Rng) -> Result<Self> {
         let coefficients = threshold as usize;
         let (powers, key) = insecure_setup(coefficients, rng)?;
         let polynomial =
             Coefficients::from_coefficients_vec((0..coefficients).map(|_| scalar_random(rng)).collect());
-        let (commitment, _) = Kzg::commit(&powers, &polynomial, None, None).map_err(ExperimentError::Kzg)?;
+        let (commitment, _) = Kzg::commit(&powers, &polynomial, None, None).map_err(LabError::Kzg)?;
         let points: Vec<Fr> = (1..=count).map(Fr::from).collect();
         let values = points.iter().map(|point| evaluate(&polynomial, point)).collect();
         Self::open(&powers, key, commitment, &polynomial, points, values)
@@ -84,7 +84,7 @@ impl InsecureDealing {
         values: Vec<Fr>,
     ) -> Result<Self> {
         let hidden = Randomness::empty();
-        let open = |point: &Fr| Kzg::open(powers, polynomial, *point, &hidden).map_err(ExperimentError::Kzg);
+        let open = |point: &Fr| Kzg::open(powers, polynomial, *point, &hidden).map_err(LabError::Kzg);
         let proofs: Vec<_> = points.iter().map(open).collect::<Result<_>>()?;
         let opening = open(&challenge(&converted(&commitment.0)?, &values))?;
         let ours = Points::of(&key, &commitment, &proofs, &opening)?;
@@ -94,11 +94,11 @@ impl InsecureDealing {
     /// Checks every share alone: two pairings each.
     ///
     /// # Errors
-    /// [`ExperimentError::Kzg`].
+    /// [`LabError::Kzg`].
     pub(super) fn verify_each(&self) -> Result<bool> {
         for ((point, value), proof) in self.points.iter().zip(&self.values).zip(&self.proofs) {
             let right = Kzg::check(&self.key, &self.commitment, *point, *value, proof);
-            if !right.map_err(ExperimentError::Kzg)? {
+            if !right.map_err(LabError::Kzg)? {
                 return Ok(false);
             }
         }
@@ -108,11 +108,11 @@ impl InsecureDealing {
     /// Checks all shares at once by the crate's batch check: two pairings, three multiplications a share.
     ///
     /// # Errors
-    /// [`ExperimentError::Kzg`].
+    /// [`LabError::Kzg`].
     pub(super) fn verify_batch(&self, rng: &mut ChaCha20Rng) -> Result<bool> {
         let commitments = vec![self.commitment; self.points.len()];
         Kzg::batch_check(&self.key, &commitments, &self.points, &self.values, &self.proofs, rng)
-            .map_err(ExperimentError::Kzg)
+            .map_err(LabError::Kzg)
     }
 
     /// Checks all shares at once by their own proofs, over `quiver-pairing`: as all open one commitment at small indices,
@@ -213,8 +213,8 @@ impl Points {
 
 fn converted<P: Group>(point: &impl CanonicalSerialize) -> Result<P> {
     let mut bytes = Vec::new();
-    point.serialize_compressed(&mut bytes).map_err(|_| ExperimentError::RefusedShare("KZG"))?;
-    P::decode(&bytes).map_err(|_| ExperimentError::RefusedShare("KZG"))
+    point.serialize_compressed(&mut bytes).map_err(|_| LabError::RefusedShare("KZG"))?;
+    P::decode(&bytes).map_err(|_| LabError::RefusedShare("KZG"))
 }
 
 /// Powers of a τ that is drawn here and could be kept: for measurements only. The powers of another generator, with which
@@ -224,11 +224,11 @@ fn insecure_setup(
     rng: &mut ChaCha20Rng,
 ) -> Result<(Powers<'static, Bls12_381>, VerifierKey<Bls12_381>)> {
     let degree = coefficients.saturating_sub(1);
-    let setup = Kzg::setup(degree, false, rng).map_err(ExperimentError::Kzg)?;
+    let setup = Kzg::setup(degree, false, rng).map_err(LabError::Kzg)?;
     let mut powers = setup.powers_of_g;
     powers.truncate(coefficients);
     let (Some(&g), Some(&gamma_g)) = (powers.first(), setup.powers_of_gamma_g.get(&0)) else {
-        return Err(ExperimentError::Kzg(ark_poly_commit::Error::DegreeIsZero));
+        return Err(LabError::Kzg(ark_poly_commit::Error::DegreeIsZero));
     };
     let key = VerifierKey {
         g,

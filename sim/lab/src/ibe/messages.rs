@@ -2,6 +2,7 @@
 
 use quiver_age::{Identity, Recipient};
 use quiver_ibe::MasterPublicKey;
+use quiver_report::{Experiment, Ink, Observer};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use rayon::prelude::*;
@@ -13,9 +14,7 @@ use super::published::{Published, Stage};
 use super::quorum::{Arrival, Quorum, end_to_end};
 use super::summary::method;
 use crate::measure::{Timing, repeat, repeat_wall};
-use crate::observer::Observer;
-use crate::report::{Experiment, Ink};
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 /// Validators of the published benchmark by sizes.
 const VALIDATORS: u32 = 4;
@@ -44,7 +43,7 @@ impl World {
         if open(&file, &self.identity)? == message {
             Ok(file)
         } else {
-            Err(ExperimentError::WrongKey("decrypting a file"))
+            Err(LabError::WrongKey("decrypting a file"))
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::reference::rows;
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 /// What was measured, of which the files have figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,11 +85,11 @@ impl Published {
             figures.insert((Stage::EndToEnd, row.validators), row.ns / 1e9);
         }
         for row in rows::<SizeRow>(sizes, include_str!("../../reference/ibe/message_size.csv"))? {
-            let stage = Stage::of_sizes(&row.stage).ok_or(ExperimentError::UnknownFigure(sizes))?;
+            let stage = Stage::of_sizes(&row.stage).ok_or(LabError::UnknownFigure(sizes))?;
             figures.insert((stage, row.bytes), row.ns / 1e9);
         }
         for row in rows::<StageRow>(stages, include_str!("../../reference/ibe/stages.csv"))? {
-            let stage = Stage::of_stages(&row.stage).ok_or(ExperimentError::UnknownFigure(stages))?;
+            let stage = Stage::of_stages(&row.stage).ok_or(LabError::UnknownFigure(stages))?;
             figures.insert((stage, row.value), row.ns / 1e9);
         }
         Ok(Self(figures))

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
 use super::files::{condition, open, seal};
-use crate::{ExperimentError, Result};
+use crate::{LabError, Result};
 
 /// How shares of keys come to whoever combines them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -101,5 +101,5 @@ pub(super) fn end_to_end(count: u32, arrival: Arrival, message: &[u8], rng: &mut
     };
     let mut identity = Identity::new(*publics.master());
     identity.insert(condition()?, combine(&publics, &point, &shares, rng)?)?;
-    if open(&file, &identity)? == message { Ok(()) } else { Err(ExperimentError::WrongKey("end to end")) }
+    if open(&file, &identity)? == message { Ok(()) } else { Err(LabError::WrongKey("end to end")) }
 }

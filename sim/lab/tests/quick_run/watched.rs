@@ -4,8 +4,7 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use quiver_lab::observer::Observer;
-use quiver_lab::report::{Making, Report, Table};
+use quiver_report::{Making, Observer, Report, Table};
 
 /// Counts what it is told.
 #[derive(Default)]

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{CellAlignment, Table};
 use quiver_ainq::{Bls12381G1, Ristretto255, StrategyKind};
 use quiver_quorum::QuorumSuite;
+use quiver_report::{Progress, Step, complain, grid, print};
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
 use quiver_world::run::{Pacing, Percentiles, Row, Run, RunPlan};
@@ -13,9 +12,7 @@ use quiver_world::{AirSetup, InsecureToy, SharedRistretto255};
 use serde_json::json;
 
 use super::RunArgs;
-use crate::cli::{complain, print};
 use crate::plan::SuiteKind;
-use crate::progress::{Progress, Step};
 use crate::report::Outcome;
 use crate::{Result, SimError, logging, measure};
 
@@ -90,7 +87,7 @@ fn air(radio: &str) -> Result<AirSetup> {
 pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
     let plan = args.virtual_plan()?;
     let pace = Pacing::of(&plan).map_err(SimError::Usage)?;
-    let progress = Progress::new(!args.quiet && !args.json);
+    let progress = args.output.progress();
     logging::start(&progress)?;
     let (outcome, id, wall) = match (args.toy, args.suite) {
         (true, _) => measured::<InsecureToy>(&plan, &progress)?,
@@ -100,9 +97,9 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
         (false, SuiteKind::Ristretto255) => measured::<Ristretto255>(&plan, &progress)?,
         (false, SuiteKind::Bls12381) => measured::<Bls12381G1>(&plan, &progress)?,
     };
-    if args.json {
+    if args.output.json {
         print(&json(&plan, &pace, &outcome, (id, wall, args.share_verifications)));
-    } else if !args.quiet {
+    } else if !args.output.quiet {
         print(&table(&plan, &outcome, id, wall));
         if let Some(note) = note(&plan, &pace) {
             print(&note);
@@ -162,8 +159,6 @@ fn seconds(duration: Duration) -> String {
 }
 
 fn table(plan: &RunPlan, outcome: &Run, id: &str, wall: Duration) -> String {
-    let mut table = Table::new();
-    table.load_preset(UTF8_FULL_CONDENSED);
     let mut header = vec![
         "operation",
         "drones",
@@ -178,13 +173,7 @@ fn table(plan: &RunPlan, outcome: &Run, id: &str, wall: Duration) -> String {
     if plan.air.is_some() {
         header.extend(["airtime", "frames", "repeated", "energy"]);
     }
-    table.set_header(header);
-    for row in &outcome.rows {
-        table.add_row(cells(row));
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let table = grid(header.into_iter().map(String::from).collect(), outcome.rows.iter().map(cells));
     let quorum =
         if plan.kgcs > 1 { format!(", any {} of {} KGCs", plan.threshold, plan.kgcs) } else { String::new() };
     format!(

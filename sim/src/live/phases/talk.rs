@@ -13,8 +13,8 @@ use crate::live::checks::{Invariant, Sent};
 use crate::live::host::message_body;
 use crate::live::services::name;
 use crate::live::swarm::Request;
-use crate::progress::Progress;
 use crate::report::Operation;
+use quiver_report::Progress;
 
 impl<S: Suite> Run<'_, S> {
     /// So many messages, by turns from the leader and from a drone.

@@ -1,11 +1,11 @@
 //! Tables and plots of the growth.
 
+use quiver_report::{Axis, Column, Experiment, Panel, Plot, Series, Table, Unit, Value};
+
 use super::{Cost, Event, Size};
 use crate::ainq::group::Strategy;
 use crate::ainq::plan::Plan;
 use crate::ainq::strategies::{PerStrategy, STRATEGIES, ink, name};
-use crate::report::{Axis, Column, Experiment, Panel, Plot, Series, Table, Value};
-use crate::unit::Unit;
 
 /// One quantity of a cost.
 struct Quantity {

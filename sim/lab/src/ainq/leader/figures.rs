@@ -1,11 +1,11 @@
 //! Tables and plots of what was measured.
 
+use quiver_report::{Axis, Column, Ink, Panel, Plot, Series, Table, Unit, Value};
+
 use super::{Operation, Point};
 use crate::ainq::group::Strategy;
 use crate::ainq::published::Published;
 use crate::ainq::strategies::{STRATEGIES, ink, name};
-use crate::report::{Axis, Column, Ink, Panel, Plot, Series, Table, Value};
-use crate::unit::Unit;
 
 pub(super) fn time_table(published: &Published, points: &[Point]) -> Table {
     let seconds = |key: &str, title: &str| Column::new(key, title, Unit::Seconds);

@@ -1,4 +1,4 @@
-//! What the figures were measured on.
+//! Describes the computer on which figures were measured.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ impl Machine {
                 system.unwrap_or_else(|| std::env::consts::OS.into()),
                 std::env::consts::ARCH
             ),
-            rustc: env!("EXPERIMENTS_RUSTC").into(),
+            rustc: env!("REPORT_RUSTC").into(),
             optimised: !cfg!(debug_assertions),
         }
     }

@@ -1,12 +1,11 @@
-//! Reports on a terminal.
+//! Draws reports and tables for a terminal.
 
 use std::fmt::Write as _;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment};
 
-use super::{Report, Table};
-use crate::unit::Unit;
+use crate::{Report, Table, Unit};
 
 pub(super) fn render(report: &Report) -> String {
     let mut text = format!("{}\n", report.title);
@@ -40,4 +39,21 @@ fn render_table(table: &Table) -> String {
     }
     let notes: String = table.notes.iter().map(|note| format!("  {note}\n")).collect();
     format!("{}\n{drawn}\n{notes}", table.caption)
+}
+
+/// Draws a table for a terminal, with everything but the first column aligned to the right.
+pub fn grid<Row>(head: Row, rows: impl IntoIterator<Item = Row>) -> String
+where
+    Row: IntoIterator<Item: Into<Cell>>,
+{
+    let mut drawn = comfy_table::Table::new();
+    drawn.load_preset(UTF8_FULL_CONDENSED);
+    drawn.set_header(head);
+    for row in rows {
+        drawn.add_row(row);
+    }
+    for column in drawn.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    drawn.to_string()
 }

@@ -1,19 +1,18 @@
-//! Reports as files.
+//! Writes reports into folders.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{Report, svg};
-use crate::{ExperimentError, Result};
+use crate::{Report, ReportError, Result, svg};
 
 /// Makes sure that reports can be written under `results`, before time goes into measuring.
 ///
 /// # Errors
-/// [`ExperimentError::File`].
+/// [`ReportError::File`].
 pub fn make_room(results: &Path) -> Result<()> {
-    let failed = |source| ExperimentError::File { path: results.to_path_buf(), source };
+    let failed = |source| ReportError::File { path: results.to_path_buf(), source };
     fs::create_dir_all(results).map_err(failed)?;
     let probe = results.join(format!(".probe-{}", std::process::id()));
     fs::write(&probe, "").and_then(|()| fs::remove_file(&probe)).map_err(failed)
@@ -24,9 +23,9 @@ impl Report {
     /// by the report and its date. Gives the folder.
     ///
     /// # Errors
-    /// [`ExperimentError::File`] or [`ExperimentError::Plot`].
+    /// [`ReportError::File`] or [`ReportError::Plot`].
     pub fn write_under(&self, results: &Path) -> Result<PathBuf> {
-        let folder = new_folder(results, &self.slug, self.date)?;
+        let folder = new_folder(results, &format!("{}-{}", self.slug, timestamp(self.date)))?;
         write(&folder, "report.html", &self.page()?)?;
         write(&folder, "report.json", &(self.json() + "\n"))?;
         for table in self.tables() {
@@ -39,19 +38,31 @@ impl Report {
     }
 }
 
-fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
+/// Writes one file of a folder.
+///
+/// # Errors
+/// [`ReportError::File`].
+pub fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
     let path = folder.join(name);
-    fs::write(&path, text).map_err(|source| ExperimentError::File { path, source })
+    fs::write(&path, text).map_err(|source| ReportError::File { path, source })
 }
 
-/// A folder that was not there before.
-fn new_folder(results: &Path, slug: &str, date: SystemTime) -> Result<PathBuf> {
-    let failed = |path: &Path, source| ExperimentError::File { path: path.to_path_buf(), source };
+/// A time in UTC as it stands in the name of a folder: `2001-09-09T01-46-40Z`.
+#[must_use]
+pub fn timestamp(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string().replace(':', "-")
+}
+
+/// Creates a folder under `results` that was not there before: of this name, or of the name with a number.
+///
+/// # Errors
+/// [`ReportError::File`].
+pub fn new_folder(results: &Path, name: &str) -> Result<PathBuf> {
+    let failed = |path: &Path, source| ReportError::File { path: path.to_path_buf(), source };
     fs::create_dir_all(results).map_err(|source| failed(results, source))?;
-    let time = humantime::format_rfc3339_seconds(date).to_string().replace(':', "-");
     for attempt in 1_u32.. {
         let number = if attempt == 1 { String::new() } else { format!("-{attempt}") };
-        let folder = results.join(format!("{slug}-{time}{number}"));
+        let folder = results.join(format!("{name}{number}"));
         match fs::create_dir(&folder) {
             Ok(()) => return Ok(folder),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -8,6 +8,6 @@ fn main() {
     let output = Command::new(rustc).arg("--version").output().ok();
     let version = output.and_then(|output| String::from_utf8(output.stdout).ok());
     let version = version.as_deref().map_or("an unknown rustc", str::trim);
-    println!("cargo::rustc-env=EXPERIMENTS_RUSTC={version}");
+    println!("cargo::rustc-env=REPORT_RUSTC={version}");
     println!("cargo::rerun-if-changed=build.rs");
 }

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use crate::measure::Timing;
-use crate::unit::Unit;
+use crate::Unit;
 
 /// One column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -114,12 +113,6 @@ impl From<usize> for Value {
     }
 }
 
-impl From<Timing> for Value {
-    fn from(timing: Timing) -> Self {
-        Self::Number(timing.median)
-    }
-}
-
 impl<T: Into<Self>> From<Option<T>> for Value {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Missing, Into::into)
@@ -164,14 +157,8 @@ impl Table {
     /// CSV with the keys of the columns as its header.
     #[must_use]
     pub fn csv(&self) -> String {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        let mut written = writer.write_record(self.columns.iter().map(|column| &column.key));
-        for row in &self.rows {
-            written = written.and_then(|()| writer.write_record(row.iter().map(Value::plain)));
-        }
-        // Neither a vector nor rows of one length can fail.
-        let bytes = written.ok().and_then(|()| writer.into_inner().ok()).unwrap_or_default();
-        String::from_utf8(bytes).unwrap_or_default()
+        let head = self.columns.iter().map(|column| column.key.clone()).collect();
+        crate::csv(head, self.rows.iter().map(|row| row.iter().map(Value::plain).collect::<Vec<_>>()))
     }
 }
 
@@ -194,7 +181,7 @@ mod tests {
     #[test]
     fn csv_parses_back_to_the_same_values() {
         let text = table().csv();
-        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let mut reader = ::csv::Reader::from_reader(text.as_bytes());
         assert_eq!(reader.headers().unwrap(), vec!["operation", "drones", "ours_seconds"]);
         let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
         assert_eq!(&rows[0][0], "one, \"quoted\"");

@@ -1,13 +1,13 @@
-//! `sim compare`: the same membership events through MLS.
+//! `lab compare`: plays the same membership events through MLS and through Quiver.
 
 use std::time::Duration;
 
 use clap::Args;
-use quiver_lab::compare::{Plan, measure, report};
+use quiver_report::{OutputArgs, length_of_time};
 
-use super::showing::{ShowArgs, making};
-use crate::report::Outcome;
-use crate::{Result, SimError};
+use super::{making, present};
+use crate::compare::{Plan, measure, report};
+use crate::{LabError, Result};
 
 pub(super) const ABOUT: &str = "\
 Plays the same membership events through MLS (RFC 9420, crate mls-rs) and through Quiver, flat and tree: a group forms, \
@@ -23,10 +23,10 @@ report.json. Times are CPU times: other work on the machine hardly disturbs them
 to keep.
 
 Examples:
-  sim compare                          100 to 2,000 drones, then as far as MLS goes
-  sim compare --drones 100,500         these sizes and no others: seconds
-  sim compare --budget 5m              more time for MLS, so that warm trees grow larger
-  sim compare --drones 2000 --json     for scripts, on standard output
+  lab compare                          100 to 2,000 drones, then as far as MLS goes
+  lab compare --drones 100,500         these sizes and no others: seconds
+  lab compare --budget 5m              more time for MLS, so that warm trees grow larger
+  lab compare --drones 2000 --json     for scripts, on standard output
 
 Exit codes:
   0  everything was measured, and members and leader held the same keys
@@ -40,19 +40,19 @@ pub(super) struct CompareArgs {
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(i64::from(Plan::LEAST)..=i64::from(Plan::MOST)))]
     drones: Vec<u32>,
     /// CPU time that each system may take for each size, preparation included; beyond it is cut, and the report says so
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = super::length_of_time)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = length_of_time)]
     budget: Duration,
     /// Whence Quiver's keys come
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
-    show: ShowArgs,
+    output: OutputArgs,
 }
 
 impl CompareArgs {
     fn plan(&self) -> Result<Plan> {
         if self.budget.is_zero() {
-            return Err(SimError::Usage("--budget 0s leaves nothing to be measured: try 60s".into()));
+            return Err(LabError::Usage("--budget 0s leaves nothing to be measured: try 60s".into()));
         }
         let plan = Plan { budget: self.budget, seed: self.seed, ..Plan::default() };
         if self.drones.is_empty() {
@@ -64,9 +64,9 @@ impl CompareArgs {
         Ok(Plan { drones, onward: false, ..plan })
     }
 
-    /// The command that makes the same report.
+    /// The command of the lab that makes the same report.
     fn command(&self) -> String {
-        let mut command = String::from("cargo run --release --bin sim -- compare");
+        let mut command = String::from("compare");
         if !self.drones.is_empty() {
             let drones: Vec<String> = self.drones.iter().map(u32::to_string).collect();
             command.push_str(&format!(" --drones {}", drones.join(",")));
@@ -80,13 +80,12 @@ impl CompareArgs {
 }
 
 /// Measures, shows and writes.
-pub(super) fn compare(args: &CompareArgs) -> Result<Outcome> {
+pub(super) fn compare(args: &CompareArgs) -> Result<()> {
     let plan = args.plan()?;
-    let mut bars = args.show.begin()?;
+    let mut bars = args.output.begin()?;
     let comparison = measure(&plan, &mut bars)?;
     drop(bars);
-    args.show.present(&report(&comparison, making(args.command())))?;
-    Ok(Outcome::Passed)
+    present(&args.output, &[report(&comparison, making(&args.command()))])
 }
 
 #[cfg(test)]
@@ -117,19 +116,13 @@ mod tests {
         for words in [["--drones", "7"], ["--drones", "131073"], ["--drones", "many"], ["--budget", "much"]] {
             assert!(parse(&words).is_none(), "{words:?}");
         }
-        assert!(matches!(parse(&["--budget", "0s"]).unwrap().plan(), Err(SimError::Usage(_))));
+        assert!(matches!(parse(&["--budget", "0s"]).unwrap().plan(), Err(LabError::Usage(_))));
     }
 
     #[test]
     fn a_report_names_the_command_that_repeats_it() {
         let command = parse(&["--drones", "100,500", "--budget", "90s"]).unwrap().command();
-        assert_eq!(
-            command,
-            "cargo run --release --bin sim -- compare --drones 100,500 --budget 1m30s --seed 1"
-        );
-        assert_eq!(
-            parse(&[]).unwrap().command(),
-            "cargo run --release --bin sim -- compare --budget 1m --seed 1"
-        );
+        assert_eq!(command, "compare --drones 100,500 --budget 1m30s --seed 1");
+        assert_eq!(parse(&[]).unwrap().command(), "compare --budget 1m --seed 1");
     }
 }

@@ -1,6 +1,6 @@
-//! A report: what was tried, what was published, what we measured; for people and for programs.
+//! The model of a report: experiments with their tables and plots, sources, machine; for people and for programs.
 //!
-//! An experiment fills the model ([`Report`], [`Experiment`], [`Table`], [`Plot`]) once; every form is made from it:
+//! A program fills the model ([`Report`], [`Experiment`], [`Table`], [`Plot`]) once; every form is made from it:
 //!
 //! | form | made by |
 //! |---|---|
@@ -9,23 +9,11 @@
 //! | one JSON object | [`Report::json`] |
 //! | a folder with the page, the JSON, a CSV per table and an SVG per plot | [`Report::write_under`] |
 
-mod files;
-mod page;
-mod plot;
-mod svg;
-mod table;
-mod terminal;
-
 use std::time::SystemTime;
 
 use serde::Serialize;
 
-use crate::Result;
-use crate::machine::Machine;
-
-pub use self::files::make_room;
-pub use self::plot::{Axis, Ink, Panel, Plot, Scale, Series};
-pub use self::table::{Column, Table, Value};
+use crate::{Machine, Plot, Result, Table, page, terminal};
 
 /// Experiments that belong together, on one machine at one time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -132,7 +120,7 @@ impl Report {
     /// One HTML page that needs nothing beside it: no network, no script.
     ///
     /// # Errors
-    /// [`ExperimentError::Plot`](crate::ExperimentError::Plot).
+    /// [`ReportError::Plot`](crate::ReportError::Plot).
     pub fn page(&self) -> Result<String> {
         page::render(self)
     }
@@ -147,6 +135,3 @@ impl Report {
 fn rfc3339<S: serde::Serializer>(date: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&humantime::format_rfc3339_seconds(*date))
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,8 +5,7 @@ use std::ops::Range;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
 use super::visible;
-use crate::report::plot::{Axis, Plot, Scale};
-use crate::unit::Unit;
+use crate::{Axis, Plot, Scale, Unit};
 
 /// How many labels an axis of powers of ten has at most; beyond, every second or third power is labelled.
 const MOST_DECADES: usize = 9;

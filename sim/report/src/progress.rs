@@ -1,4 +1,4 @@
-//! Progress on standard error: bars on a terminal, elsewhere a line now and then for what takes long.
+//! Shows progress on standard error: bars on a terminal, elsewhere a line now and then for what takes long.
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
@@ -34,7 +34,7 @@ impl Progress {
     }
 
     /// Shows how far one step is.
-    pub(crate) fn step(&self, name: impl Into<Cow<'static, str>>, length: usize) -> Step {
+    pub fn step(&self, name: impl Into<Cow<'static, str>>, length: usize) -> Step {
         let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = self.bars.add(ProgressBar::new(length as u64));
         bar.set_style(style.progress_chars("━╸ "));
@@ -44,7 +44,7 @@ impl Progress {
     }
 
     /// Tells what somebody has to do for it to go on: above the bars, and in the log.
-    pub(crate) fn note(&self, text: &str) {
+    pub fn note(&self, text: &str) {
         tracing::info!("{text}");
         if self.lines {
             say(text);
@@ -55,14 +55,14 @@ impl Progress {
     }
 
     /// Runs `print` while no bar is drawn, so that neither garbles the other.
-    pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+    pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bars.suspend(print)
     }
 }
 
 /// One step. Its bar stays on the screen when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub struct Step {
     bar: ProgressBar,
     /// Where lines stand in for it: after how many seconds the next is due.
     next_line: Option<AtomicU64>,
@@ -70,7 +70,7 @@ pub(crate) struct Step {
 
 impl Step {
     /// So many are done.
-    pub(crate) fn done(&self, count: usize) {
+    pub fn done(&self, count: usize) {
         self.bar.set_position(count as u64);
         if let Some(line) = self.line() {
             say(&line);
@@ -98,6 +98,50 @@ impl Drop for Step {
 fn say(line: &str) {
     // Nobody may read it any more.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Is told how far an experiment has come.
+pub trait Observer {
+    /// A task of so many steps begins; the one before has ended.
+    fn begin(&mut self, task: &str, steps: usize);
+
+    /// So many more steps are done.
+    fn advance(&mut self, steps: usize);
+}
+
+/// Shows nothing.
+impl Observer for () {
+    fn begin(&mut self, _: &str, _: usize) {}
+
+    fn advance(&mut self, _: usize) {}
+}
+
+/// Shows a bar for each task.
+#[derive(Debug)]
+pub struct Bars {
+    progress: Progress,
+    step: Option<(Step, usize)>,
+}
+
+impl Bars {
+    /// Bars on this terminal.
+    #[must_use]
+    pub fn new(progress: Progress) -> Self {
+        Self { progress, step: None }
+    }
+}
+
+impl Observer for Bars {
+    fn begin(&mut self, task: &str, steps: usize) {
+        self.step = Some((self.progress.step(task.to_string(), steps), 0));
+    }
+
+    fn advance(&mut self, steps: usize) {
+        if let Some((step, done)) = &mut self.step {
+            *done += steps;
+            step.done(*done);
+        }
+    }
 }
 
 #[cfg(test)]

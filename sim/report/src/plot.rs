@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::unit::Unit;
+use crate::Unit;
 
 /// How values are laid out along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

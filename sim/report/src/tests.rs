@@ -1,13 +1,12 @@
 //! Every form of one tiny report.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use html5ever::tendril::TendrilSink as _;
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
 
 use super::*;
-use crate::unit::Unit;
 
 fn table() -> Table {
     let columns = vec![

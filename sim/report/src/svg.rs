@@ -17,8 +17,7 @@ use plotters::prelude::{
 
 use self::marker::Marker;
 use self::scale::Layout;
-use super::plot::{Ink, Panel, Plot, Series};
-use crate::{ExperimentError, Result};
+use crate::{Ink, Panel, Plot, ReportError, Result, Series};
 
 /// The paper.
 pub(super) const PAPER: RGBColor = RGBColor(255, 255, 255);
@@ -47,7 +46,7 @@ type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 pub(super) fn render(plot: &Plot) -> Result<String> {
     let mut text = String::new();
     draw(plot, &mut text)
-        .map_err(|error| ExperimentError::Plot { plot: plot.slug.clone(), reason: error.to_string() })?;
+        .map_err(|error| ReportError::Plot { plot: plot.slug.clone(), reason: error.to_string() })?;
     let broken = format!(r#"stroke-width="{BROKEN}""#);
     let text = text.replace(&broken, r#"stroke-width="2" stroke-dasharray="7 5""#);
     Ok(titled(&text, &plot.caption))
@@ -179,8 +178,7 @@ fn visible(series: &Series) -> impl Iterator<Item = (f64, f64)> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::plot::Axis;
-    use crate::unit::Unit;
+    use crate::{Axis, Unit};
 
     fn plot(points: &[(f64, f64)], panels: usize) -> Plot {
         let series = Series::new("a < b", Ink::Flat, points.to_vec());

@@ -7,7 +7,7 @@ use plotters::prelude::{Color as _, DrawingBackend};
 use plotters_backend::{BackendCoord, DrawingErrorKind};
 
 use super::{PAPER, colour, line_style};
-use crate::report::plot::Ink;
+use crate::Ink;
 
 const RADIUS: u32 = 5;
 

@@ -1,13 +1,11 @@
-//! `sim reproduce`: published evaluations, measured again.
+//! `lab reproduce`: measures published evaluations again.
 
 use clap::{Args, Subcommand};
-use quiver_lab::report::Report;
-use quiver_lab::{abe, abke, ainq, board, ibe};
+use quiver_report::{Bars, OutputArgs, Report};
 
-use super::showing::{Bars, ShowArgs, making};
-use crate::Result;
-use crate::allocator::ALLOCATOR;
-use crate::report::Outcome;
+use super::{making, present};
+use crate::heap::Heap;
+use crate::{Result, abe, abke, ainq, board, ibe};
 
 const EXAMPLES: &str = "\
 Each evaluation gets a folder of its own under results/: report.html to read, report.json, a CSV \
@@ -16,14 +14,14 @@ CPU times, which other work on the machine disturbs little; measure on an idle o
 for figures to keep.
 
 Examples:
-  sim reproduce ainq              the paper's tables, growth to 100,000 drones: a minute or two
-  sim reproduce ainq --full       growth to 1,000,000 drones: some five minutes and 3 GB
-  sim reproduce ainq --quick      a look at small groups: seconds
-  sim reproduce abe               attribute-based encryption, 1 to 30 attributes: a minute or two
-  sim reproduce ibe               threshold identity-based encryption, 4 to 1,024 validators: a minute or two
-  sim reproduce abke              attribute-based key exchange, 1,000 to 1,000,000 gates: a minute or two
-  sim reproduce board             the bench shell, native and emulated, beside two boards: a minute
-  sim reproduce all --json        every evaluation, for scripts: an array on standard output
+  lab reproduce ainq              the paper's tables, growth to 100,000 drones: a minute or two
+  lab reproduce ainq --full       growth to 1,000,000 drones: some five minutes and 3 GB
+  lab reproduce ainq --quick      a look at small groups: seconds
+  lab reproduce abe               attribute-based encryption, 1 to 30 attributes: a minute or two
+  lab reproduce ibe               threshold identity-based encryption, 4 to 1,024 validators: a minute or two
+  lab reproduce abke              attribute-based key exchange, 1,000 to 1,000,000 gates: a minute or two
+  lab reproduce board             the bench shell, native and emulated, beside two boards: a minute
+  lab reproduce all --json        every evaluation, for scripts: an array on standard output
 
 Exit codes:
   0  everything was measured, and both sides held the same keys
@@ -71,7 +69,7 @@ struct Options {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
-    show: ShowArgs,
+    output: OutputArgs,
 }
 
 impl Options {
@@ -105,7 +103,7 @@ impl Options {
         self.sized(board::Plan::full, board::Plan::quick)
     }
 
-    /// The command that makes the same report.
+    /// The command of the lab that makes the same report.
     fn command(&self, evaluation: &str) -> String {
         let size = if self.full {
             " --full"
@@ -114,18 +112,17 @@ impl Options {
         } else {
             ""
         };
-        format!("cargo run --release --bin sim -- reproduce {evaluation}{size} --seed {}", self.seed)
+        format!("reproduce {evaluation}{size} --seed {}", self.seed)
     }
 }
 
 /// Measures, shows and writes what was asked for.
-pub(super) fn reproduce(args: &ReproduceArgs) -> Result<Outcome> {
+pub(super) fn reproduce(args: &ReproduceArgs, heap: &dyn Heap) -> Result<()> {
     let options = args.evaluation.options();
-    let mut bars = options.show.begin()?;
-    let reports = args.evaluation.reports(&mut bars)?;
+    let mut bars = options.output.begin()?;
+    let reports = args.evaluation.reports(heap, &mut bars)?;
     drop(bars);
-    options.show.present_all(&reports)?;
-    Ok(Outcome::Passed)
+    present(&options.output, &reports)
 }
 
 impl Evaluation {
@@ -140,24 +137,24 @@ impl Evaluation {
         }
     }
 
-    fn reports(&self, bars: &mut Bars) -> Result<Vec<Report>> {
+    fn reports(&self, heap: &dyn Heap, bars: &mut Bars) -> Result<Vec<Report>> {
         let options = self.options();
         let mut reports = Vec::new();
         if matches!(self, Self::Ainq(_) | Self::All(_)) {
-            reports.push(ainq::reproduce(&options.ainq(), making(options.command("ainq")), bars)?);
+            reports.push(ainq::reproduce(&options.ainq(), making(&options.command("ainq")), bars)?);
         }
         if matches!(self, Self::Abe(_) | Self::All(_)) {
-            let making = making(options.command("abe"));
-            reports.push(abe::reproduce(&options.abe(), making, &ALLOCATOR, bars)?);
+            let making = making(&options.command("abe"));
+            reports.push(abe::reproduce(&options.abe(), making, heap, bars)?);
         }
         if matches!(self, Self::Ibe(_) | Self::All(_)) {
-            reports.push(ibe::reproduce(&options.ibe(), making(options.command("ibe")), bars)?);
+            reports.push(ibe::reproduce(&options.ibe(), making(&options.command("ibe")), bars)?);
         }
         if matches!(self, Self::Abke(_) | Self::All(_)) {
-            reports.push(abke::reproduce(&options.abke(), making(options.command("abke")), bars)?);
+            reports.push(abke::reproduce(&options.abke(), making(&options.command("abke")), bars)?);
         }
         if matches!(self, Self::Board(_) | Self::All(_)) {
-            reports.push(board::reproduce(&options.board(), making(options.command("board")), bars)?);
+            reports.push(board::reproduce(&options.board(), making(&options.command("board")), bars)?);
         }
         Ok(reports)
     }
@@ -206,6 +203,6 @@ mod tests {
     #[test]
     fn a_report_names_the_command_that_repeats_it() {
         let command = options(&["abe", "--quick"]).command("abe");
-        assert_eq!(command, "cargo run --release --bin sim -- reproduce abe --quick --seed 1");
+        assert_eq!(making(&command).command, "cargo lab reproduce abe --quick --seed 1");
     }
 }

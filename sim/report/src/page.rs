@@ -5,9 +5,7 @@ use std::fmt::Write as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use plotters::style::RGBColor;
 
-use super::{Experiment, Highlight, Ink, Plot, Report, Table, Value, svg};
-use crate::Result;
-use crate::unit::Unit;
+use crate::{Experiment, Highlight, Ink, Plot, Report, Result, Table, Unit, Value, svg};
 
 const STYLE: &str = include_str!("page/style.css");
 

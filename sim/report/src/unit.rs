@@ -1,5 +1,7 @@
 //! What numbers count, and how they are shown to people: three significant digits and a unit that fits.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 /// What a number counts.
@@ -31,6 +33,19 @@ impl Unit {
                 format!("{number} {name}")
             }
         }
+    }
+
+    /// Seconds for people: [`show`](Self::show) of a length of time.
+    #[must_use]
+    pub fn duration(duration: Duration) -> String {
+        Self::Seconds.show(duration.as_secs_f64())
+    }
+
+    /// Bytes for people: [`show`](Self::show) of a whole number.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+    pub fn bytes(count: u64) -> String {
+        Self::Bytes.show(count as f64)
     }
 
     /// For the axis of a plot, where all that is round shall be short: `10 ms`, `100 k`.
@@ -101,6 +116,17 @@ fn count(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_and_sizes_have_units() {
+        assert_eq!(Unit::duration(Duration::from_millis(1_234)), "1.23 s");
+        assert_eq!(Unit::duration(Duration::from_secs(123)), "123 s");
+        assert_eq!(Unit::duration(Duration::from_micros(12_340)), "12.3 ms");
+        assert_eq!(Unit::duration(Duration::from_nanos(1_500)), "1.50 µs");
+        assert_eq!(Unit::bytes(999), "999 B");
+        assert_eq!(Unit::bytes(12_345), "12.3 kB");
+        assert_eq!(Unit::bytes(3_000_000_000), "3.00 GB");
+    }
 
     #[test]
     fn numbers_for_people_have_three_digits_and_a_fitting_unit() {

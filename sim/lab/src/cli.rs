@@ -1,0 +1,107 @@
+//! The command line of `lab`. Each command has a file of its own.
+
+mod bench;
+mod compare;
+mod reproduce;
+
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use clap::{Parser, Subcommand};
+use quiver_report::{Making, OutputArgs, Report, complain};
+
+use self::bench::BenchArgs;
+use self::compare::CompareArgs;
+use self::reproduce::ReproduceArgs;
+use crate::heap::Heap;
+use crate::{LabError, Result};
+
+const EXAMPLES: &str = "\
+Examples:
+  lab reproduce ainq                   the published evaluation of AinQ beside ours
+  lab reproduce all --quick            every evaluation, at small sizes
+  lab compare                          the same membership events through MLS
+  lab bench aes-cbc 1000 4             the boards' bench shell, natively
+
+Exit codes:
+  0  everything was measured
+  1  both sides did not hold the same keys, or the results could not be written
+  2  wrong usage";
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "lab",
+    version,
+    about = "Reproduces published evaluations and compares Quiver with other systems",
+    after_help = EXAMPLES
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure published evaluations again: tables, plots, one HTML page
+    Reproduce(ReproduceArgs),
+    /// Play the same membership events through MLS and through Quiver: CPU time and bytes beside each other
+    #[command(long_about = compare::ABOUT)]
+    Compare(CompareArgs),
+    /// Run the boards' bench shell natively: `lab bench aes-cbc 1000 4`; `lab bench help` says what there is
+    Bench(BenchArgs),
+}
+
+impl Command {
+    fn execute(&self, heap: &dyn Heap) -> Result<()> {
+        match self {
+            Self::Reproduce(args) => reproduce::reproduce(args, heap),
+            Self::Compare(args) => compare::compare(args),
+            Self::Bench(args) => bench::bench(args),
+        }
+    }
+}
+
+/// Does what the command line says: 0 if it was done, 1 if it could not be, 2 for wrong usage. `heap` is the process's
+/// allocator.
+pub fn main(heap: &dyn Heap) -> ExitCode {
+    match Cli::parse().command.execute(heap) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error.to_string());
+            ExitCode::from(if matches!(error, LabError::Usage(_)) { 2 } else { 1 })
+        }
+    }
+}
+
+/// Writes a report and prints its tables, or all reports as JSON: several are one array.
+fn present(output: &OutputArgs, reports: &[Report]) -> Result<()> {
+    let mut texts = Vec::new();
+    for report in reports {
+        let folder = output.folder().map(|results| report.write_under(results)).transpose()?;
+        let read = folder.map(|folder| format!("\nRead {}", folder.join("report.html").display()));
+        texts.push(report.terminal() + &read.unwrap_or_default());
+    }
+    let json = || match reports {
+        [report] => report.json(),
+        reports => format!("[\n{}\n]", reports.iter().map(Report::json).collect::<Vec<_>>().join(",\n")),
+    };
+    output.print(json, || texts.join("\n"));
+    Ok(())
+}
+
+/// What a report says about its making: now, by this version, with this command of the lab.
+#[expect(clippy::disallowed_methods, reason = "a report says when it was made")]
+fn making(command: &str) -> Making {
+    let command = format!("cargo lab {command}");
+    Making { date: SystemTime::now(), version: env!("CARGO_PKG_VERSION").into(), command }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_definition_is_consistent() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+}

@@ -1,0 +1,70 @@
+//! The program `lab` as a user meets it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn lab(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lab")).args(words).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What a refused command line is told.
+fn refusal(words: &[&str]) -> String {
+    let output = lab(words);
+    assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
+    assert!(output.stdout.is_empty());
+    text(&output.stderr)
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn reproduce_prints_tables_and_writes_a_page_to_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results");
+    let output = lab(&["reproduce", "ainq", "--quick", "--results", results.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let tables = text(&output.stdout);
+    for word in ["GenSecretValue", "GenGroupKey", "Re-Key on expiry", "published", "flat / tree", "rustc"] {
+        assert!(tables.contains(word), "{word}: {tables}");
+    }
+    assert_eq!(text(&output.stderr), "");
+    let report = std::fs::read_dir(&results).unwrap().next().unwrap().unwrap().path();
+    assert!(tables.contains(report.join("report.html").to_str().unwrap()));
+    assert!(read(&report.join("report.html")).contains("cargo lab reproduce ainq --quick"));
+    assert!(read(&report.join("edge.csv")).contains("0.014"));
+}
+
+#[test]
+fn reproduce_explains_itself_and_needs_to_know_what() {
+    let help = text(&lab(&["reproduce", "ainq", "--help"]).stdout);
+    assert!(help.contains("--full") && help.contains("report.html") && help.contains("Exit codes"), "{help}");
+    assert!(refusal(&["reproduce"]).contains("ainq"));
+    assert!(refusal(&["reproduce"]).contains("abe"));
+    assert!(refusal(&["reproduce", "everything"]).contains("everything"));
+    assert!(refusal(&["reproduce", "ainq", "--quick", "--full"]).contains("--full"));
+}
+
+#[test]
+fn reproduce_says_before_it_measures_that_it_cannot_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    // At full size it would take minutes.
+    let output = lab(&["reproduce", "ainq", "--full", "--results", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text(&output.stderr).contains("cannot write"), "{output:?}");
+}
+
+#[test]
+fn bench_runs_a_line_of_the_boards_shell_or_says_what_there_is() {
+    let output = lab(&["bench", "aes-cbc", "1", "1"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stdout).contains("native"), "{output:?}");
+    assert!(refusal(&["bench", "fly"]).contains("aes-cbc"));
+}

@@ -1,0 +1,29 @@
+//! Errors of drawing and writing reports.
+
+use std::io;
+use std::path::PathBuf;
+
+/// An error of drawing or writing a report.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// A plot cannot be drawn.
+    #[error("cannot draw {plot}: {reason}")]
+    Plot {
+        /// Which.
+        plot: String,
+        /// Why.
+        reason: String,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Result of drawing or writing a report.
+pub type Result<T, E = ReportError> = std::result::Result<T, E>;

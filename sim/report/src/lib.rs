@@ -1,0 +1,39 @@
+//! Shows what the simulator and the lab do and measure: progress bars, tables, CSV, SVG plots, JSON and HTML pages.
+//!
+//! | item | what it has |
+//! |---|---|
+//! | [`Report`] | measurements of one program run, and all forms that are made of them |
+//! | [`Table`], [`Plot`] | figures in rows, figures in drawings |
+//! | [`Unit`] | numbers for people |
+//! | [`Machine`] | the computer on which figures were measured |
+//! | [`Progress`], [`Observer`] | how far something is, on standard error |
+//! | [`OutputArgs`] | the command-line settings that say where results go |
+
+mod csv;
+mod error;
+mod files;
+mod machine;
+mod output;
+mod page;
+mod plot;
+mod progress;
+mod report;
+mod svg;
+mod table;
+mod terminal;
+mod unit;
+
+pub use self::csv::csv;
+pub use self::error::{ReportError, Result};
+pub use self::files::{make_room, new_folder, timestamp, write};
+pub use self::machine::Machine;
+pub use self::output::{OutputArgs, complain, length_of_time, print};
+pub use self::plot::{Axis, Ink, Panel, Plot, Scale, Series};
+pub use self::progress::{Bars, Observer, Progress, Step};
+pub use self::report::{Experiment, Highlight, Making, Report, Source};
+pub use self::table::{Column, Table, Value};
+pub use self::terminal::grid;
+pub use self::unit::Unit;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Command-line settings that say where results go, and how they are printed.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::progress::{Bars, Progress};
+use crate::{Result, make_room};
+
+/// The longest time that a flag may ask for: a length beyond all use would overflow where it is added to a time.
+const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Where the results of a command go.
+#[derive(Clone, Debug, Args)]
+pub struct OutputArgs {
+    /// Folder in which every run gets a folder of its own
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub results: PathBuf,
+    /// Write no files
+    #[arg(long)]
+    pub no_results: bool,
+    /// Print JSON in place of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl OutputArgs {
+    /// The folder under which files are written; `None` if none are wanted.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        (!self.no_results).then_some(self.results.as_path())
+    }
+
+    /// Progress bars, unless they would disturb.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        Progress::new(!self.quiet && !self.json)
+    }
+
+    /// Bars for an [`Observer`](crate::Observer), once it is certain that the folder can be written.
+    ///
+    /// # Errors
+    /// [`ReportError::File`](crate::ReportError::File).
+    pub fn begin(&self) -> Result<Bars> {
+        self.folder().map_or(Ok(()), make_room)?;
+        Ok(Bars::new(self.progress()))
+    }
+
+    /// Prints JSON or a text, whichever is wanted, or nothing.
+    pub fn print(&self, json: impl FnOnce() -> String, text: impl FnOnce() -> String) {
+        if self.json {
+            print(&json());
+        } else if !self.quiet {
+            print(&text());
+        }
+    }
+}
+
+/// Prints to standard output. A reader that went away (`| head`) is no error.
+pub fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+/// Prints an error to standard error.
+pub fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "error: {text}");
+}
+
+/// Parses a length of time such as `90s`, of at most 30 days.
+///
+/// # Errors
+/// Says what is wrong with the text.
+pub fn length_of_time(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(length) if length > LONGEST => Err("longer than 30 days".into()),
+        Ok(length) => Ok(length),
+        Err(error) => Err(format!("no length of time such as 90s or 1h: {error}")),
+    }
+}
