@@ -41,7 +41,7 @@ def why_not(programs, tools):
     """Why this cannot run here, if so."""
     for role in ROLES:
         if not (programs / role).exists():
-            return f"there is no program {programs / role} (cargo build)"
+            return f"there is no program {programs / role} (cargo services)"
     for tool in tools:
         if not shutil.which(tool):
             return f"there is no {tool} (on Debian: apt-get install {tool})"

@@ -40,7 +40,7 @@ pub enum TransportKind {
     Memory,
     /// TCP over loopback.
     Tcp,
-    /// QUIC over loopback.
+    /// QUIC over loopback: `sim` needs to be built with `--features quic`.
     Quic,
 }
 
@@ -182,6 +182,9 @@ impl Plan {
 
     fn check_sizes(&self) -> Result<(), String> {
         let drones = self.drones;
+        if self.transport == TransportKind::Quic && !quiver_net::Transport::Quic.is_built_in() {
+            return Err("--transport quic: build sim with it, `cargo run --release --features quic -- --transport quic`".into());
+        }
         if self.strict_paper && self.strategy == StrategyChoice::Tree {
             return Err(
                 "--strict-paper runs the algorithms as published, which have no tree: use --strategy flat"

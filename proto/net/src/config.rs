@@ -31,6 +31,12 @@ pub enum Transport {
 }
 
 impl Transport {
+    /// Whether this build has it: QUIC needs the feature `quic`.
+    #[must_use]
+    pub const fn is_built_in(self) -> bool {
+        cfg!(feature = "quic") || !matches!(self, Self::Quic | Self::TcpAndQuic)
+    }
+
     /// Whether an address can be listened on or dialled.
     pub(crate) fn supports(self, address: &Multiaddr) -> bool {
         let has = |wanted: fn(&Protocol<'_>) -> bool| address.iter().any(|part| wanted(&part));

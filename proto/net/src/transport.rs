@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "quic")]
 use futures::future::Either;
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::{Boxed, MemoryTransport};
 use libp2p::core::upgrade::Version;
 use libp2p::identity::Keypair;
-use libp2p::{PeerId, Transport as _, noise, plaintext, quic, tcp, yamux};
+#[cfg(feature = "quic")]
+use libp2p::quic;
+use libp2p::{PeerId, Transport as _, noise, plaintext, tcp, yamux};
 
 use crate::config::{NodeConfig, Transport};
 use crate::error::NetError;
@@ -23,7 +26,13 @@ pub(crate) fn build(config: &NodeConfig) -> Result<Connections, NetError> {
     let deadline = config.handshake_timeout;
     match config.transport {
         Transport::Tcp => over_tcp(keypair, deadline),
+        #[cfg(not(feature = "quic"))]
+        Transport::Quic | Transport::TcpAndQuic => {
+            Err(NetError::Configuration("this build has no QUIC: build it with the feature `quic`".into()))
+        }
+        #[cfg(feature = "quic")]
         Transport::Quic => Ok(over_quic(keypair, deadline)),
+        #[cfg(feature = "quic")]
         Transport::TcpAndQuic => {
             let tcp = over_tcp(keypair, deadline)?;
             let either = over_quic(keypair, deadline).or_transport(tcp);
@@ -59,6 +68,7 @@ fn over_tcp(keypair: &Keypair, deadline: Duration) -> Result<Connections, NetErr
     Ok(tcp.timeout(deadline).boxed())
 }
 
+#[cfg(feature = "quic")]
 fn over_quic(keypair: &Keypair, deadline: Duration) -> Connections {
     let mut config = quic::Config::new(keypair);
     config.handshake_timeout = deadline;
