@@ -4,24 +4,17 @@
 //! which epoch is current.
 
 mod anonymous;
-mod asking;
-#[cfg(feature = "captured")]
-mod captured;
-mod enrolling;
+#[cfg(feature = "compromise")]
+mod compromise;
+mod enrolment;
 mod enveloping;
 mod failover;
-mod following;
-mod history;
-mod holding;
 mod interface;
+mod interning;
 mod joining;
-mod leaving;
-mod member;
+mod membership;
 mod provisioning;
-mod sharing;
-mod spares;
 mod store;
-mod talking;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -36,17 +29,18 @@ use quiver_message::{Message, MessageError};
 use rand_core::CryptoRngCore;
 
 #[cfg(feature = "abke")]
-use self::anonymous::Unnamed;
+use self::anonymous::Anonymous;
 #[cfg(feature = "abke")]
 pub use self::anonymous::{AnonymousConfig, Ending};
-#[cfg(feature = "captured")]
-pub use self::captured::CapturedState;
-use self::history::History;
+#[cfg(feature = "compromise")]
+pub use self::compromise::CompromisedState;
+
 pub use self::interface::{EdgeCommand, EdgeConfig, EdgeEvent, EdgeTiming};
 use self::joining::Joining;
-use self::member::Member;
+use self::membership::history::History;
+use self::membership::member::Member;
+use self::membership::spare_points::SparePoints;
 pub use self::provisioning::{MAX_PROVISIONING_LEN, Provisioning, ProvisioningError, RadioPlace};
-use self::spares::Spares;
 use crate::refused::Refused;
 use quiver_enrolment::Enrollee;
 use quiver_enrolment::Kgcs;
@@ -79,7 +73,7 @@ pub struct Edge<S: Suite> {
     /// Y for every header would be most of what following costs. What is believed does not depend on it.
     expected: Option<Box<DronePublicKey<S>>>,
     standing: Standing<S>,
-    spares: Spares<S>,
+    spares: SparePoints<S>,
     /// How many senders of each kind it keeps windows of in an epoch.
     senders: u32,
     /// Once there are parameters or keys. In a box, because most edges of a swarm have none.
@@ -89,7 +83,7 @@ pub struct Edge<S: Suite> {
     envelope_limits: quiver_envelope::EnvelopeLimits,
     /// For one without a name. In a box, because most have one.
     #[cfg(feature = "abke")]
-    anonymous: Option<Box<Unnamed<S>>>,
+    anonymous: Option<Box<Anonymous<S>>>,
 }
 
 /// What stays of an [`EdgeConfig`].
@@ -171,7 +165,7 @@ impl<S: Suite> Edge<S> {
             history: History::new(),
             expected: None,
             standing: Standing::Outside { retry: None, backoff },
-            spares: Spares::new(),
+            spares: SparePoints::new(),
             senders: MAX_SENDERS,
             #[cfg(feature = "abe")]
             envelopes: None,
@@ -342,7 +336,7 @@ impl<S: Suite> Edge<S> {
             if self.wanted.is_none() {
                 return self.left();
             }
-            self.stand_outside();
+            self.end_membership();
             self.approach(now, rng);
         }
     }
@@ -358,11 +352,11 @@ impl<S: Suite> Edge<S> {
     }
 
     /// Forgets the membership and its keys.
-    fn stand_outside(&mut self) {
-        self.stand_outside_until(None, self.backoff());
+    fn end_membership(&mut self) {
+        self.end_membership_until(None, self.backoff());
     }
 
-    fn stand_outside_until(&mut self, retry: Option<Duration>, backoff: Backoff) {
+    fn end_membership_until(&mut self, retry: Option<Duration>, backoff: Backoff) {
         let outside = Standing::Outside { retry, backoff };
         if let Standing::Member(member) = core::mem::replace(&mut self.standing, outside) {
             self.history.keep(member.header);
@@ -404,7 +398,7 @@ impl<S: Suite> Edge<S> {
             Message::Envelope(envelope) => self.envelope(now, from, &envelope),
             #[cfg(feature = "abe")]
             Message::OpeningRequest(request) => self.opening_request(now, &request),
-            Message::GroupMessage(message) => self.hear(now, from, &message, rng),
+            Message::GroupMessage(message) => self.receive_message(now, from, &message, rng),
             Message::RevocationList(list) => self.revocation_list(now, from, &list.list),
             Message::EquivocationProof(proof) => {
                 let _ = self.equivocation(now, from, *proof, rng);
@@ -427,7 +421,7 @@ impl<S: Suite> Edge<S> {
                 let header = self.member().and_then(|member| member.header.header(&self.config.deployment));
                 if header.is_some_and(|header| self.revocations.names(&header.core.leader)) {
                     let retry = Some(now.monotonic + self.config.timing.retry);
-                    self.stand_outside_until(retry, self.backoff());
+                    self.end_membership_until(retry, self.backoff());
                 }
                 self.persist();
                 self.out.event(EdgeEvent::RevocationList { number: self.revocations.number() });
@@ -443,13 +437,15 @@ impl<S: Suite> Edge<S> {
             EdgeCommand::Join(group) => {
                 if self.wanted.as_ref() != Some(&group) || self.member().is_none() {
                     self.wanted = Some(group);
-                    self.stand_outside();
+                    self.end_membership();
                     self.persist();
                     self.approach(now, rng);
                 }
             }
             EdgeCommand::Leave => self.leave(now, rng),
-            EdgeCommand::Send { channel, data, signed } => self.speak(now, channel, &data, signed, rng),
+            EdgeCommand::Send { channel, data, signed } => {
+                self.send_message(now, channel, &data, signed, rng)
+            }
             #[cfg(feature = "abe")]
             EdgeCommand::Envelope(command) => self.envelope_command(now, command, rng),
         }

@@ -126,7 +126,7 @@ fn secrets(world: &World) -> Vec<Vec<u8>> {
         timing: EdgeTiming::default(),
     };
     let edge = Edge::<quiver_ainq::Ristretto255>::new(config, Some(&snapshot)).unwrap();
-    let captured = edge.captured().expect("enrolled");
+    let captured = edge.compromised_state().expect("enrolled");
     let mut secrets = vec![captured.secret.to_vec(), captured.membership.expect("a member").to_vec()];
     secrets.extend(captured.spares.iter().map(|spare| spare.to_vec()));
     // The digest, which the membership holds too, is what drones compare with one another; its length stands before it here and

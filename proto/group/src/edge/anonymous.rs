@@ -39,7 +39,7 @@ mod without_abke {
 
         pub(in crate::edge) const fn begin_run(&self, _: Now, _: &mut dyn CryptoRngCore) {}
 
-        pub(in crate::edge) const fn welcomed_unnamed(
+        pub(in crate::edge) const fn welcomed_anonymous(
             &self,
             _: Now,
             _: Peer,
@@ -48,7 +48,7 @@ mod without_abke {
         ) {
         }
 
-        pub(in crate::edge) const fn refused_unnamed(
+        pub(in crate::edge) const fn refused_anonymous(
             &self,
             _: Now,
             _: Peer,
@@ -58,13 +58,13 @@ mod without_abke {
             false
         }
 
-        pub(in crate::edge) const fn say_leave_unnamed(&self, _: Now, _: &mut dyn CryptoRngCore) {}
+        pub(in crate::edge) const fn send_leave_anonymous(&self, _: Now, _: &mut dyn CryptoRngCore) {}
 
         pub(in crate::edge) const fn dropped(&self) {}
 
         pub(in crate::edge) const fn run_is_left(&self) {}
 
-        pub(in crate::edge) const fn run_is_put_out(&self, _: Now) {}
+        pub(in crate::edge) const fn run_is_evicted(&self, _: Now) {}
 
         pub(in crate::edge) const fn run_disconnected(&self, _: Now, _: Peer, _: &mut dyn CryptoRngCore) {}
 
@@ -85,7 +85,7 @@ impl<S: Suite> Edge<S> {
 }
 
 #[cfg(feature = "abke")]
-pub(super) use with_abke::Unnamed;
+pub(super) use with_abke::Anonymous;
 #[cfg(feature = "abke")]
 pub use with_abke::{AnonymousConfig, Ending};
 
@@ -104,7 +104,7 @@ mod with_abke {
     use quiver_message::{AdmissionChallenge, AdmissionLeave, Message, Nonce, Refusal, Welcome};
     use rand_core::CryptoRngCore;
 
-    use super::super::member::KeptHeader;
+    use super::super::membership::member::KeptHeader;
     use super::super::{Edge, EdgeConfig, EdgeEvent, EdgeTiming, Member, RestoreError, Standing};
     use quiver_admission::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
     use quiver_admission::{AdmissionError, Ledger};
@@ -177,7 +177,7 @@ mod with_abke {
 
     /// What makes an edge one without a name.
     #[derive(Debug)]
-    pub(in crate::edge) struct Unnamed<S: Suite> {
+    pub(in crate::edge) struct Anonymous<S: Suite> {
         authority: VerifiedAuthority<S>,
         credential: Credential,
         period: u64,
@@ -234,7 +234,7 @@ mod with_abke {
             if let Some(list) = &config.revocations {
                 edge.revocations.offer(&edge.config.deployment, list)?;
             }
-            edge.anonymous = Some(Box::new(Unnamed {
+            edge.anonymous = Some(Box::new(Anonymous {
                 until: terms.end_of(config.period),
                 authority,
                 credential: config.credential,
@@ -263,27 +263,27 @@ mod with_abke {
         /// Greets the first connected leader, unless that was done already.
         pub(in crate::edge) fn begin_run(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
             let Some(peer) = self.leaders.first().copied() else { return };
-            let Some(unnamed) = &mut self.anonymous else { return };
-            match &unnamed.run {
+            let Some(anonymous) = &mut self.anonymous else { return };
+            match &anonymous.run {
                 Run::Idle(retry) if retry.is_none_or(|retry| retry <= now.monotonic) => {}
                 // What was a member is none any more.
                 Run::Member => return self.end(Ending::Dropped),
                 _ => return,
             }
-            if now.unix >= unnamed.until {
+            if now.unix >= anonymous.until {
                 return self.end(Ending::PeriodOver);
             }
             let Some(group) = self.config.group.clone() else { return };
-            unnamed.run = Run::Applying(Box::new(Applicant::new(ApplicantConfig {
+            anonymous.run = Run::Applying(Box::new(Applicant::new(ApplicantConfig {
                 deployment: self.config.deployment.clone(),
                 group,
-                authority: unnamed.authority.clone(),
-                credential: unnamed.credential.clone(),
-                period: unnamed.period,
+                authority: anonymous.authority.clone(),
+                credential: anonymous.credential.clone(),
+                period: anonymous.period,
                 revocations: self.revocations.list().clone(),
-                ledger: unnamed.ledger.clone(),
-                most: unnamed.most,
-                patience: unnamed.patience,
+                ledger: anonymous.ledger.clone(),
+                most: anonymous.most,
+                patience: anonymous.patience,
             })));
             self.apply(now, Input::Connected { peer, route: Route::Leader }, rng);
         }
@@ -335,8 +335,8 @@ mod with_abke {
             while let Some(applicant) = self.applicant() {
                 match applicant.poll_output() {
                     Output::Persist(ledger) => {
-                        if let Some(unnamed) = &mut self.anonymous {
-                            unnamed.ledger = ledger;
+                        if let Some(anonymous) = &mut self.anonymous {
+                            anonymous.ledger = ledger;
                         }
                         let snapshot = self.snapshot();
                         self.out.persist(snapshot);
@@ -366,8 +366,8 @@ mod with_abke {
             let Some((peer, nonce, session)) = self.applicant().and_then(Applicant::take_run) else { return };
             let secret = AgreedSecret::new(session.pairwise().expose());
             let deadline = now.monotonic + self.config.timing.admission;
-            if let Some(unnamed) = &mut self.anonymous {
-                unnamed.run = Run::Admitted(Admitted { peer, nonce, pseudonym, secret, deadline });
+            if let Some(anonymous) = &mut self.anonymous {
+                anonymous.run = Run::Admitted(Admitted { peer, nonce, pseudonym, secret, deadline });
             }
         }
 
@@ -385,20 +385,20 @@ mod with_abke {
             if !self.leaders.is_empty() {
                 self.leaders.rotate_left(1);
             }
-            if let Some(unnamed) = &mut self.anonymous {
-                unnamed.run = Run::Idle(Some(now.monotonic + unnamed.backoff.next(rng)));
+            if let Some(anonymous) = &mut self.anonymous {
+                anonymous.run = Run::Idle(Some(now.monotonic + anonymous.backoff.next(rng)));
             }
         }
 
         /// Whether a refusal was about the run.
-        pub(in crate::edge) fn refused_unnamed(
+        pub(in crate::edge) fn refused_anonymous(
             &mut self,
             now: Now,
             from: Peer,
             refusal: &Refusal,
             rng: &mut dyn CryptoRngCore,
         ) -> bool {
-            match self.anonymous.as_ref().map(|unnamed| &unnamed.run) {
+            match self.anonymous.as_ref().map(|anonymous| &anonymous.run) {
                 Some(Run::Applying(_)) => {
                     self.hear_leader(now, from, &Message::Refusal(refusal.clone()), rng);
                 }
@@ -413,19 +413,19 @@ mod with_abke {
         }
 
         /// The welcome that follows the exchange.
-        pub(in crate::edge) fn welcomed_unnamed(
+        pub(in crate::edge) fn welcomed_anonymous(
             &mut self,
             now: Now,
             from: Peer,
             welcome: &mut Welcome<S>,
             rng: &mut dyn CryptoRngCore,
         ) {
-            let Some(unnamed) = &self.anonymous else { return };
-            let Run::Admitted(admitted) = &unnamed.run else { return };
+            let Some(anonymous) = &self.anonymous else { return };
+            let Run::Admitted(admitted) = &anonymous.run else { return };
             if admitted.peer != from || admitted.nonce != welcome.nonce {
                 return;
             }
-            let (pseudonym, until) = (admitted.pseudonym, unnamed.until);
+            let (pseudonym, until) = (admitted.pseudonym, anonymous.until);
             let entered = self.unless_refused(&welcome.header).and_then(|()| Ok(self.enter(now, welcome)?));
             let mut member = match entered {
                 // Once: which of several welcomes a drone takes would say what it has seen before, or what its clock says.
@@ -440,8 +440,8 @@ mod with_abke {
             member.answered(now, self.config.timing.probe);
             let slot = member.membership.slot();
             self.standing = Standing::Member(member);
-            if let Some(unnamed) = &mut self.anonymous {
-                unnamed.run = Run::Member;
+            if let Some(anonymous) = &mut self.anonymous {
+                anonymous.run = Run::Member;
             }
             self.out.event(EdgeEvent::Admitted { pseudonym, slot, until });
             self.activated(now, from, &welcome.header, false, rng);
@@ -450,10 +450,10 @@ mod with_abke {
 
         /// The membership that a welcome gives, if everything about it holds.
         fn enter(&self, now: Now, welcome: &mut Welcome<S>) -> Result<Member<S>, Error> {
-            let (Some(unnamed), Some(group)) = (&self.anonymous, &self.config.group) else {
+            let (Some(anonymous), Some(group)) = (&self.anonymous, &self.config.group) else {
                 return Err(Error::WrongGroup);
             };
-            let Run::Admitted(admitted) = &unnamed.run else { return Err(Error::WrongGroup) };
+            let Run::Admitted(admitted) = &anonymous.run else { return Err(Error::WrongGroup) };
             let (deployment, list) = (self.config.deployment.clone(), self.revocations.list());
             // No epoch is too old: the secret is of this run, so no other header can have been made for it.
             let header = welcome.header.clone().verify(&deployment, group, None, list, now.unix)?;
@@ -470,7 +470,7 @@ mod with_abke {
         }
 
         /// Asks to be let out: with a tag, for there is no key to sign with.
-        pub(in crate::edge) fn say_leave_unnamed(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        pub(in crate::edge) fn send_leave_anonymous(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
             let Standing::Member(member) = &mut self.standing else { return };
             member.leaving = Some(now.monotonic + member.backoff.next(rng));
             let Some(leader) = self.leaders.first().copied() else { return };
@@ -492,21 +492,21 @@ mod with_abke {
             }
         }
 
-        pub(in crate::edge) fn run_is_put_out(&mut self, now: Now) {
-            if let Some(unnamed) = &self.anonymous {
-                let over = now.unix >= unnamed.until;
+        pub(in crate::edge) fn run_is_evicted(&mut self, now: Now) {
+            if let Some(anonymous) = &self.anonymous {
+                let over = now.unix >= anonymous.until;
                 self.end(if over { Ending::PeriodOver } else { Ending::Evicted });
             }
         }
 
         /// It is over: the keys are erased, and nothing more is said.
         fn end(&mut self, why: Ending) {
-            let Some(unnamed) = &mut self.anonymous else { return };
-            if matches!(unnamed.run, Run::Over) {
+            let Some(anonymous) = &mut self.anonymous else { return };
+            if matches!(anonymous.run, Run::Over) {
                 return;
             }
-            unnamed.run = Run::Over;
-            self.stand_outside();
+            anonymous.run = Run::Over;
+            self.end_membership();
             self.out.event(EdgeEvent::Ended(why));
         }
 
@@ -517,20 +517,20 @@ mod with_abke {
             rng: &mut dyn CryptoRngCore,
         ) {
             self.apply(now, Input::Disconnected { peer }, rng);
-            let run = self.anonymous.as_ref().map(|unnamed| &unnamed.run);
+            let run = self.anonymous.as_ref().map(|anonymous| &anonymous.run);
             if matches!(run, Some(Run::Admitted(admitted)) if admitted.peer == peer) {
                 self.end(Ending::Dropped);
             }
         }
 
         pub(in crate::edge) fn tick_run(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-            let Some(unnamed) = &mut self.anonymous else { return };
-            let left = Duration::from_secs(unnamed.until.saturating_sub(now.unix));
-            unnamed.ends = Some(now.monotonic.saturating_add(left));
-            if now.unix >= unnamed.until && !matches!(unnamed.run, Run::Over) {
+            let Some(anonymous) = &mut self.anonymous else { return };
+            let left = Duration::from_secs(anonymous.until.saturating_sub(now.unix));
+            anonymous.ends = Some(now.monotonic.saturating_add(left));
+            if now.unix >= anonymous.until && !matches!(anonymous.run, Run::Over) {
                 return self.end(Ending::PeriodOver);
             }
-            match &unnamed.run {
+            match &anonymous.run {
                 Run::Idle(retry) if due(*retry, now.monotonic) => self.begin_run(now, rng),
                 Run::Admitted(admitted) if due(Some(admitted.deadline), now.monotonic) => {
                     self.end(Ending::Denied(AdmissionError::Silent));
@@ -543,15 +543,15 @@ mod with_abke {
         }
 
         pub(in crate::edge) fn run_deadline(&self) -> Option<Duration> {
-            let unnamed = self.anonymous.as_ref()?;
-            let own = match &unnamed.run {
+            let anonymous = self.anonymous.as_ref()?;
+            let own = match &anonymous.run {
                 Run::Idle(retry) => *retry,
                 Run::Applying(applicant) => applicant.deadline(),
                 Run::Admitted(admitted) => Some(admitted.deadline),
                 Run::Member => None,
                 Run::Over => return None,
             };
-            earlier(own, unnamed.ends)
+            earlier(own, anonymous.ends)
         }
     }
 

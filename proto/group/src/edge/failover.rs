@@ -7,7 +7,7 @@ use quiver_ainq::{DronePublicKey, EquivocationProof, Header, Suite};
 use quiver_message::{Message, Rekey};
 use rand_core::CryptoRngCore;
 
-use super::member::KeptHeader;
+use super::membership::member::KeptHeader;
 use super::{Edge, EdgeEvent, Standing};
 use crate::refused::encode_proof;
 use quiver_machine::Backoff;
@@ -64,12 +64,12 @@ impl<S: Suite> Edge<S> {
         if member.listens <= now.monotonic && self.leaders.contains(&from) {
             member.listens = now.monotonic + retry;
             let header = member.header.clone();
-            self.show(from, &header);
+            self.send_header(from, &header);
         }
     }
 
     /// Shows a leader a header, which it or one like it signed.
-    pub(super) fn show(&mut self, leader: Peer, header: &KeptHeader<S>) {
+    pub(super) fn send_header(&mut self, leader: Peer, header: &KeptHeader<S>) {
         if let Some(header) = header.header(&self.config.deployment) {
             let rekey = Message::Rekey(Rekey { header, part: None });
             self.out.send(&self.config.deployment, leader, &rekey);

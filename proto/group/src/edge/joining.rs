@@ -8,7 +8,7 @@ use quiver_ainq::{
 use quiver_message::{JoinChallenge, JoinHello, JoinRequest, Message, Nonce, Reason, Refusal, Welcome};
 use rand_core::CryptoRngCore;
 
-use super::member::KeptHeader;
+use super::membership::member::KeptHeader;
 use super::{Edge, EdgeEvent, Member, Standing};
 use crate::statements;
 use quiver_machine::Backoff;
@@ -155,7 +155,7 @@ impl<S: Suite> Edge<S> {
         rng: &mut dyn CryptoRngCore,
     ) {
         if self.is_anonymous() {
-            return self.welcomed_unnamed(now, from, welcome, rng);
+            return self.welcomed_anonymous(now, from, welcome, rng);
         }
         let Standing::Joining(joining) = &self.standing else {
             return;
@@ -165,7 +165,7 @@ impl<S: Suite> Edge<S> {
         }
         match self.unless_refused(&welcome.header).and_then(|()| Ok(self.admit(now, welcome)?)) {
             Err(offence) => {
-                self.show_last(from, &offence);
+                self.send_last_header(from, &offence);
                 self.blame(from, offence);
             }
             Ok(mut member) => {
@@ -179,19 +179,19 @@ impl<S: Suite> Edge<S> {
                 self.introduce_soon(now);
                 if self.wanted.is_none() {
                     // It was given up while the request was under way, and now is to be taken back.
-                    self.say_leave(now, rng);
+                    self.send_leave(now, rng);
                 }
             }
         }
     }
 
     /// A leader that lets us in with an epoch below one that we held has forgotten how far its group is: it is shown.
-    fn show_last(&mut self, from: Peer, offence: &Offence) {
+    fn send_last_header(&mut self, from: Peer, offence: &Offence) {
         let Standing::Joining(joining) = &self.standing else { return };
         let header = self.history.header_in(&joining.group).cloned();
         let header = header.filter(|_| *offence == Offence::Protocol(Error::Stale));
         if let Some(header) = header.filter(|_| self.leaders.contains(&from)) {
-            self.show(from, &header);
+            self.send_header(from, &header);
         }
     }
 
@@ -225,7 +225,7 @@ impl<S: Suite> Edge<S> {
     /// A refusal is not authenticated: it sets the pace of retries and may make a member ask to join again, no more.
     #[inline(never)]
     pub(super) fn refused(&mut self, now: Now, from: Peer, refusal: &Refusal, rng: &mut dyn CryptoRngCore) {
-        if self.refused_unnamed(now, from, refusal, rng) {
+        if self.refused_anonymous(now, from, refusal, rng) {
             return;
         }
         match &mut self.standing {
@@ -268,7 +268,7 @@ impl<S: Suite> Edge<S> {
         if self.is_anonymous() {
             return self.dropped();
         }
-        self.stand_outside();
+        self.end_membership();
         self.persist();
         self.approach(now, rng);
     }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_bytes::Bytes;
 use zeroize::Zeroizing;
 
-use super::history::Past;
-use super::member::KeptHeader;
+use super::membership::history::Past;
+use super::membership::member::KeptHeader;
 use super::{Edge, EdgeConfig, EdgeEvent, Member, Standing};
 use quiver_enrolment::Enrollee;
 use quiver_machine::{RestoreError, Snapshot};

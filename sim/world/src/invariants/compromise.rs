@@ -85,7 +85,7 @@ impl<S: Suite> Invariants<S> {
     /// The adversary takes all that an edge has.
     pub(super) fn capture(&mut self, world: &World<S>, at: Duration, edge: u32) {
         let Some(machine) = world.edge(edge) else { return };
-        let Some(state) = machine.captured() else { return };
+        let Some(state) = machine.compromised_state() else { return };
         let Some(secret) = S::scalar_decode(&state.secret) else { return };
         let spares = state.spares.iter().filter_map(|bytes| {
             let (q, scalar) = bytes.split_first_chunk::<8>()?;

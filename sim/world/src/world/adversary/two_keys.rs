@@ -130,7 +130,9 @@ impl<S: Suite> World<S> {
         let (mut roster, mut spares, mut seats) = (Roster::new(), BTreeMap::new(), Vec::new());
         for edge in 0..self.edge_count() {
             let Some(machine) = self.edge(edge) else { continue };
-            let Some((slot, state)) = machine.status().slot.zip(machine.captured()) else { continue };
+            let Some((slot, state)) = machine.status().slot.zip(machine.compromised_state()) else {
+                continue;
+            };
             // The current one comes first.
             let spare = state.spares.first().and_then(|spare| SparePair::<S>::decode(spare).ok());
             let Some(spare) = spare else { continue };

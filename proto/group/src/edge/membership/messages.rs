@@ -4,12 +4,12 @@ use quiver_ainq::{Name, Suite};
 use quiver_message::{GroupMessage, Message};
 use rand_core::CryptoRngCore;
 
-use super::{Edge, EdgeEvent, Standing};
+use crate::edge::{Edge, EdgeEvent, Standing};
 use crate::speech::Audience;
 use quiver_machine::{Now, Peer};
 
 impl<S: Suite> Edge<S> {
-    pub(super) fn speak(
+    pub(in crate::edge) fn send_message(
         &mut self,
         now: Now,
         channel: Name,
@@ -36,7 +36,13 @@ impl<S: Suite> Edge<S> {
     }
 
     #[inline(never)]
-    pub(super) fn hear(&mut self, now: Now, from: Peer, message: &GroupMessage, rng: &mut dyn CryptoRngCore) {
+    pub(in crate::edge) fn receive_message(
+        &mut self,
+        now: Now,
+        from: Peer,
+        message: &GroupMessage,
+        rng: &mut dyn CryptoRngCore,
+    ) {
         let Standing::Member(member) = &mut self.standing else {
             return;
         };

@@ -12,23 +12,23 @@ const MAX_HEADER_LEN: usize = 1024;
 /// The newest epoch ever accepted in each group, the group that the drone was in last at the end. As many as an identity names;
 /// of more the one it was in the longest ago is forgotten.
 #[derive(Debug)]
-pub(super) struct History<S: Suite>(Vec<Past<S>>);
+pub(in crate::edge) struct History<S: Suite>(Vec<Past<S>>);
 
 /// What is remembered of a group.
 #[derive(Debug)]
-pub(super) struct Past<S: Suite> {
-    pub(super) group: Name,
-    pub(super) epoch: Epoch,
+pub(in crate::edge) struct Past<S: Suite> {
+    pub(in crate::edge) group: Name,
+    pub(in crate::edge) epoch: Epoch,
     /// The header of that epoch, while no member of the group: to be shown to a leader that has forgotten how far its group is.
-    pub(super) header: Option<KeptHeader<S>>,
+    pub(in crate::edge) header: Option<KeptHeader<S>>,
 }
 
 impl<S: Suite> History<S> {
-    pub(super) const fn new() -> Self {
+    pub(in crate::edge) const fn new() -> Self {
         Self(Vec::new())
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Past<S>> {
+    pub(in crate::edge) fn iter(&self) -> impl Iterator<Item = &Past<S>> {
         self.0.iter()
     }
 
@@ -37,22 +37,22 @@ impl<S: Suite> History<S> {
     }
 
     /// The newest epoch ever accepted in this group.
-    pub(super) fn newest_in(&self, group: &Name) -> Option<Epoch> {
+    pub(in crate::edge) fn newest_in(&self, group: &Name) -> Option<Epoch> {
         self.find(group).map(|past| past.epoch)
     }
 
     /// Its header, unless the drone is a member there.
-    pub(super) fn header_in(&self, group: &Name) -> Option<&KeptHeader<S>> {
+    pub(in crate::edge) fn header_in(&self, group: &Name) -> Option<&KeptHeader<S>> {
         self.find(group)?.header.as_ref()
     }
 
     /// The header of the group that the drone was in last, unless it is a member there.
-    pub(super) fn last_header(&mut self) -> Option<&mut KeptHeader<S>> {
+    pub(in crate::edge) fn last_header(&mut self) -> Option<&mut KeptHeader<S>> {
         self.0.last_mut()?.header.as_mut()
     }
 
     /// Remembers an epoch of the group that the drone is in now; its header is the member's.
-    pub(super) fn accept(&mut self, group: &Name, epoch: Epoch) {
+    pub(in crate::edge) fn accept(&mut self, group: &Name, epoch: Epoch) {
         if let Some(last) = self.0.last_mut().filter(|last| last.group == *group) {
             (last.epoch, last.header) = (epoch, None);
             return;
@@ -65,7 +65,7 @@ impl<S: Suite> History<S> {
     }
 
     /// Takes in what was stored, in its order.
-    pub(super) fn push(&mut self, past: Past<S>) {
+    pub(in crate::edge) fn push(&mut self, past: Past<S>) {
         if self.0.len() >= MAX_GROUPS {
             self.0.remove(0);
         }
@@ -75,7 +75,7 @@ impl<S: Suite> History<S> {
     }
 
     /// The membership in the last group has ended with this header.
-    pub(super) fn keep(&mut self, header: KeptHeader<S>) {
+    pub(in crate::edge) fn keep(&mut self, header: KeptHeader<S>) {
         if let Some(last) = self.0.last_mut() {
             last.header = Some(header);
         }

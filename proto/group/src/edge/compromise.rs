@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 use super::{Edge, Standing};
 
 /// The long-term and the one-time secrets of an edge, as bytes. The group key itself is what [`Edge::export`] is made of.
-pub struct CapturedState<S: Suite> {
+pub struct CompromisedState<S: Suite> {
     /// (D, R, P).
     pub public: DronePublicKey<S>,
     /// y, as [`DroneKeypair::to_bytes`](quiver_ainq::DroneKeypair::to_bytes) gives it.
@@ -21,13 +21,13 @@ pub struct CapturedState<S: Suite> {
 
 impl<S: Suite> Edge<S> {
     /// What is in its memory; none before it is enrolled.
-    pub fn captured(&self) -> Option<CapturedState<S>> {
+    pub fn compromised_state(&self) -> Option<CompromisedState<S>> {
         let keypair = self.keypair.as_ref()?;
         let membership = match &self.standing {
             Standing::Member(member) => Some(member.membership.encode()),
             _ => None,
         };
-        Some(CapturedState {
+        Some(CompromisedState {
             public: keypair.public().clone(),
             secret: Zeroizing::new(keypair.to_bytes().to_vec()),
             membership,

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use quiver_ainq::{Delta, Part, Suite, VerifiedHeader};
 use rand_core::CryptoRngCore;
 
-use super::{Edge, Member, Standing};
+use crate::edge::{Edge, Member, Standing};
 use quiver_machine::{Now, Peer};
 
 /// How many epochs' wraps are held back at most.
@@ -13,22 +13,22 @@ const MAX_HELD: usize = 4;
 
 /// Wraps that are known to be the leader's, but not yet of use.
 #[derive(Debug)]
-pub(super) struct Early<S: Suite> {
-    pub(super) header: VerifiedHeader<S>,
-    pub(super) delta: Delta,
+pub(in crate::edge) struct EarlyUpdate<S: Suite> {
+    pub(in crate::edge) header: VerifiedHeader<S>,
+    pub(in crate::edge) delta: Delta,
 }
 
-/// Early wraps by ascending epoch, none twice.
+/// EarlyUpdate wraps by ascending epoch, none twice.
 #[derive(Debug)]
-pub(super) struct HeldBack<S: Suite>(Vec<Early<S>>);
+pub(in crate::edge) struct EarlyUpdates<S: Suite>(Vec<EarlyUpdate<S>>);
 
-impl<S: Suite> HeldBack<S> {
-    pub(super) const fn new() -> Self {
+impl<S: Suite> EarlyUpdates<S> {
+    pub(in crate::edge) const fn new() -> Self {
         Self(Vec::new())
     }
 
     /// Of too many the oldest go: who catches up gets past those first.
-    fn keep(&mut self, early: Early<S>) {
+    fn keep(&mut self, early: EarlyUpdate<S>) {
         let place = self.0.partition_point(|held| held.header.epoch() < early.header.epoch());
         if self.0.get(place).is_some_and(|held| held.header.epoch() == early.header.epoch()) {
             return;
@@ -40,38 +40,43 @@ impl<S: Suite> HeldBack<S> {
     }
 
     /// The wraps that build on what the member holds now. Those that it is past are dropped.
-    fn next(&mut self, member: &Member<S>) -> Option<Early<S>> {
+    fn next(&mut self, member: &Member<S>) -> Option<EarlyUpdate<S>> {
         let membership = &member.membership;
         self.0.retain(|held| held.header.epoch() > membership.epoch());
-        let fits = |held: &Early<S>| held.header.core().prev == *membership.digest();
+        let fits = |held: &EarlyUpdate<S>| held.header.core().prev == *membership.digest();
         let place = self.0.iter().position(fits).filter(|_| membership.has_path())?;
         Some(self.0.remove(place))
     }
 }
 
 /// Whether the wraps of this epoch can be of use to the member as it is.
-pub(super) fn builds_on<S: Suite>(member: &Member<S>, header: &VerifiedHeader<S>) -> bool {
+pub(in crate::edge) fn builds_on<S: Suite>(member: &Member<S>, header: &VerifiedHeader<S>) -> bool {
     let membership = &member.membership;
     membership.has_path() && header.core().prev == *membership.digest()
 }
 
 impl<S: Suite> Edge<S> {
     /// An epoch was missed, or the path of keys: asks for them, and goes on with these wraps then.
-    pub(super) fn hold_back(&mut self, now: Now, early: Early<S>, rng: &mut dyn CryptoRngCore) {
+    pub(in crate::edge) fn keep_early_update(
+        &mut self,
+        now: Now,
+        early: EarlyUpdate<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
         if let Standing::Member(member) = &mut self.standing {
-            member.held_back.keep(early);
+            member.early.keep(early);
             self.catch_up(now, rng);
         }
     }
 
     /// The epoch held is a new one: perhaps the next is there already.
-    pub(super) fn take_held_back(&mut self, now: Now, from: Peer, rng: &mut dyn CryptoRngCore) {
+    pub(in crate::edge) fn apply_early_update(&mut self, now: Now, from: Peer, rng: &mut dyn CryptoRngCore) {
         let Standing::Member(member) = &mut self.standing else {
             return;
         };
-        let mut held_back = core::mem::replace(&mut member.held_back, HeldBack::new());
-        let early = held_back.next(member);
-        member.held_back = held_back;
+        let mut updates = core::mem::replace(&mut member.early, EarlyUpdates::new());
+        let early = updates.next(member);
+        member.early = updates;
         let (Some(early), Standing::Member(member)) = (early, &self.standing) else {
             return;
         };

@@ -9,15 +9,15 @@ use quiver_ainq::{
 use quiver_message::{Ack, Message, Rekey};
 use rand_core::CryptoRngCore;
 
-use super::holding::{Early, builds_on};
+use super::early_updates::{EarlyUpdate, builds_on};
 use super::member::KeptHeader;
-use super::{Edge, EdgeEvent, Member, Standing};
+use crate::edge::{Edge, EdgeEvent, Member, Standing};
 use crate::speech::{EpochFacts, Seat, Voice};
 use quiver_machine::{Now, Offence, Peer, Via};
 
 /// What a new header means for this member.
 #[expect(clippy::large_enum_variant, reason = "short-lived, and most often the large one")]
-pub(super) enum Step<S: Suite> {
+pub(in crate::edge) enum Step<S: Suite> {
     /// The epoch held, once more.
     Known,
     /// A newer epoch, with its state.
@@ -25,7 +25,7 @@ pub(super) enum Step<S: Suite> {
     /// Keys of the epoch held that were missing.
     Completed(Membership<S>),
     /// A newer epoch, to be taken up when the one that it builds on is there.
-    Early(Early<S>),
+    Early(EarlyUpdate<S>),
     /// A newer epoch, but what came with its header does not hold.
     Spoilt(Error),
     /// We are out.
@@ -38,7 +38,7 @@ pub(super) enum Step<S: Suite> {
 
 impl<S: Suite> Edge<S> {
     #[inline(never)]
-    pub(super) fn rekeyed(
+    pub(in crate::edge) fn rekeyed(
         &mut self,
         now: Now,
         (from, via): (Peer, Via),
@@ -53,7 +53,7 @@ impl<S: Suite> Edge<S> {
             Err(offence) => {
                 // A genuine header, but an entry of no use: the leader is asked, for nobody signs entries.
                 let asks = offence == Offence::Protocol(Error::WrongSpare);
-                self.of_no_use(from, &offence);
+                self.note_useless(from, &offence);
                 if via == Via::Group {
                     // Anybody may publish what its leader signed long ago: that leader is shown nothing for it.
                     return self.blame(from, offence);
@@ -70,7 +70,7 @@ impl<S: Suite> Edge<S> {
     }
 
     /// Checks a header and works out what it means. Changes nothing, but that the leader's key in `header` remembers its Y.
-    pub(super) fn step(
+    pub(in crate::edge) fn step(
         &self,
         now: Now,
         header: &mut Header<S>,
@@ -111,7 +111,7 @@ impl<S: Suite> Edge<S> {
         }
     }
 
-    pub(super) fn meaning(
+    pub(in crate::edge) fn meaning(
         &self,
         member: &Member<S>,
         header: &VerifiedHeader<S>,
@@ -135,7 +135,7 @@ impl<S: Suite> Edge<S> {
         match (core.kind, part) {
             (Kind::Rekey, Some(Part::Delta(delta))) if !same_term || !builds_on(member, header) => {
                 let removed = same_term && core.removed.contains(slot);
-                let early = || Step::Early(Early { header: header.clone(), delta: delta.clone() });
+                let early = || Step::Early(EarlyUpdate { header: header.clone(), delta: delta.clone() });
                 return Ok(if removed { Step::Removed } else { early() });
             }
             (Kind::Rekey, _) if !same_term => return Ok(Step::Ask),
@@ -185,7 +185,7 @@ impl<S: Suite> Edge<S> {
         member.membership.advance(&context, keypair, spare, header, part)
     }
 
-    pub(super) fn take(
+    pub(in crate::edge) fn take(
         &mut self,
         now: Now,
         from: Peer,
@@ -201,7 +201,7 @@ impl<S: Suite> Edge<S> {
             Step::Completed(membership) => self.completed(now, from, membership, header, rng),
             Step::Early(early) => {
                 self.prefer(from);
-                self.hold_back(now, early, rng);
+                self.keep_early_update(now, early, rng);
             }
             Step::Spoilt(error) => {
                 self.blame(from, error);
@@ -217,7 +217,7 @@ impl<S: Suite> Edge<S> {
     }
 
     /// Puts the new state in the old one's place.
-    pub(super) fn advance(
+    pub(in crate::edge) fn advance(
         &mut self,
         now: Now,
         from: Peer,
@@ -247,11 +247,11 @@ impl<S: Suite> Edge<S> {
             // Perhaps the term went on since, and what follows gets lost.
             self.catch_up(now, rng);
         }
-        self.take_held_back(now, from, rng);
+        self.apply_early_update(now, from, rng);
     }
 
     /// The epoch is the one held, and nothing of it is missing any more.
-    pub(super) fn completed(
+    pub(in crate::edge) fn completed(
         &mut self,
         now: Now,
         from: Peer,
@@ -269,12 +269,12 @@ impl<S: Suite> Edge<S> {
         } else {
             self.activated(now, from, header, false, rng);
         }
-        self.take_held_back(now, from, rng);
+        self.apply_early_update(now, from, rng);
     }
 
     /// A new epoch is held: durable first, then in use, then acknowledged.
     #[inline(never)]
-    pub(super) fn activated(
+    pub(in crate::edge) fn activated(
         &mut self,
         now: Now,
         from: Peer,
@@ -317,7 +317,7 @@ impl<S: Suite> Edge<S> {
     }
 
     /// This leader is likely to speak next.
-    pub(super) fn expect(&mut self, leader: &DronePublicKey<S>) {
+    pub(in crate::edge) fn expect(&mut self, leader: &DronePublicKey<S>) {
         let expected = self.expected.as_deref().filter(|expected| *expected == leader);
         if expected.is_none_or(|expected| !expected.remembers_implicit(&self.config.deployment)) {
             self.expected = Some(Box::new(leader.clone()));
@@ -325,7 +325,7 @@ impl<S: Suite> Edge<S> {
     }
 
     /// To a leader, from whomever the epoch came.
-    pub(super) fn acknowledge(&mut self, from: Peer) {
+    pub(in crate::edge) fn acknowledge(&mut self, from: Peer) {
         let leader = self.leaders.iter().find(|leader| **leader == from).or(self.leaders.first()).copied();
         let Some(to) = leader else { return };
         let Some(member) = self.member().filter(|member| member.membership.group_key().is_some()) else {
@@ -340,7 +340,7 @@ impl<S: Suite> Edge<S> {
     /// What does not hold is blamed. But a leader that opens terms we are past has forgotten (its memory is older than
     /// its group), and so has one that answers with less than we held when we asked: show it the newest header, which it
     /// signed itself, so that it goes on from there.
-    pub(super) fn behind(&mut self, now: Now, from: Peer, header: &Header<S>, offence: Offence) {
+    pub(in crate::edge) fn behind(&mut self, now: Now, from: Peer, header: &Header<S>, offence: Offence) {
         let retry = self.config.timing.retry;
         if let Standing::Member(member) = &mut self.standing
             && offence == Offence::Protocol(Error::Stale)
@@ -351,7 +351,7 @@ impl<S: Suite> Edge<S> {
         {
             member.listens = now.monotonic + retry;
             let header = member.header.clone();
-            self.show(from, &header);
+            self.send_header(from, &header);
         }
         self.blame(from, offence);
     }

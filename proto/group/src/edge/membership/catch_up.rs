@@ -8,9 +8,9 @@ use quiver_crypto::ct_eq;
 use quiver_message::{CatchUpReply, CatchUpRequest, Message};
 use rand_core::CryptoRngCore;
 
-use super::following::Step;
-use super::member::Question;
-use super::{Edge, EdgeEvent, Standing};
+use super::member::PendingRequest;
+use super::rekey::Step;
+use crate::edge::{Edge, EdgeEvent, Standing};
 use crate::statements;
 use quiver_machine::due;
 use quiver_machine::{Now, Offence, Peer};
@@ -21,7 +21,7 @@ const FRUITLESS: u32 = 3;
 
 impl<S: Suite> Edge<S> {
     /// Asks the first connected leader which epoch is current, unless a question is under way.
-    pub(super) fn catch_up(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    pub(in crate::edge) fn catch_up(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let (Some(leader), Standing::Member(member)) = (self.leaders.first().copied(), &mut self.standing)
         else {
             return;
@@ -41,7 +41,7 @@ impl<S: Suite> Edge<S> {
         }
         let deadline = now.monotonic + member.backoff.next(rng);
         let membership = &member.membership;
-        let question = Question { number, deadline, held: membership.epoch(), fruitless: false };
+        let question = PendingRequest { number, deadline, held: membership.epoch(), fruitless: false };
         member.question = Some(Box::new(question));
         let tag = catch_up_tag::<S>(membership.auth_key(), &number, membership.digest());
         let (group, slot, held) = (membership.group().clone(), membership.slot(), *membership.digest());
@@ -50,7 +50,7 @@ impl<S: Suite> Edge<S> {
     }
 
     #[inline(never)]
-    pub(super) fn caught_up(
+    pub(in crate::edge) fn caught_up(
         &mut self,
         now: Now,
         from: Peer,
@@ -69,12 +69,12 @@ impl<S: Suite> Edge<S> {
         match self.step(now, &mut reply.header, reply.part.as_ref()) {
             Err(Offence::Equivocation) => self.contradicted(now, from, &reply.header, rng),
             Err(offence) => {
-                self.of_no_use(from, &offence);
+                self.note_useless(from, &offence);
                 self.behind(now, from, &reply.header, offence);
             }
             Ok(Step::Spoilt(error)) => {
                 let offence = Offence::Protocol(error);
-                self.of_no_use(from, &offence);
+                self.note_useless(from, &offence);
                 self.blame(from, offence);
             }
             Ok(Step::Known) => self.confirmed(now, from, reply),
@@ -127,7 +127,7 @@ impl<S: Suite> Edge<S> {
 
     /// What the leader asked tells us is not made for us: its copy of the group has another member in our slot, or one of
     /// our spare points that we have no more, or we have been away for too long.
-    pub(super) fn of_no_use(&mut self, from: Peer, offence: &Offence) {
+    pub(in crate::edge) fn note_useless(&mut self, from: Peer, offence: &Offence) {
         const SIGNS: [Error; 4] = [Error::WrongTag, Error::SealBroken, Error::WrongSpare, Error::Exhausted];
         if let Standing::Member(member) = &mut self.standing
             && let Some(question) = &mut member.question
@@ -179,7 +179,7 @@ impl<S: Suite> Edge<S> {
         self.acknowledge(from);
     }
 
-    pub(super) fn tick_member(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    pub(in crate::edge) fn tick_member(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let Standing::Member(member) = &mut self.standing else {
             return;
         };
@@ -210,7 +210,7 @@ impl<S: Suite> Edge<S> {
         }
         let leaves = due(member.leaving, now.monotonic);
         if leaves {
-            self.say_leave(now, rng);
+            self.send_leave(now, rng);
         }
         if leaves || late || unanswered || probes {
             self.catch_up(now, rng);

@@ -8,7 +8,7 @@ use quiver_crypto::ct_eq;
 use quiver_message::{Message, SpareAck, SparePublication};
 use rand_core::CryptoRngCore;
 
-use super::{Edge, EdgeTiming, Standing};
+use crate::edge::{Edge, EdgeTiming, Standing};
 use crate::statements;
 use quiver_machine::{Now, Offence, Peer};
 use quiver_machine::{due, earlier};
@@ -23,29 +23,29 @@ const MAX_DOUBLINGS: u32 = 6;
 
 /// The edge's spare pairs.
 #[derive(Debug)]
-pub(super) struct Spares<S: Suite> {
+pub(in crate::edge) struct SparePoints<S: Suite> {
     /// Unused; published, or about to be.
-    pub(super) current: Option<SparePair<S>>,
+    pub(in crate::edge) current: Option<SparePair<S>>,
     /// Used by the newest term; erased when its successor is acknowledged or after a while.
     /// In a box, because it goes soon.
     used: Option<Box<(SparePair<S>, Duration)>>,
     /// The number of the next pair. Strictly rising.
-    pub(super) next_q: u64,
+    pub(in crate::edge) next_q: u64,
     /// When to publish again, until it is acknowledged.
-    pub(super) republish: Option<Duration>,
+    pub(in crate::edge) republish: Option<Duration>,
     /// How often it was published in vain.
     published: u32,
     /// When to show the current pair to leaders that do not lead.
-    pub(super) introduce: Option<Duration>,
+    pub(in crate::edge) introduce: Option<Duration>,
 }
 
-impl<S: Suite> Spares<S> {
-    pub(super) fn new() -> Self {
+impl<S: Suite> SparePoints<S> {
+    pub(in crate::edge) fn new() -> Self {
         Self { current: None, used: None, next_q: 1, republish: None, published: 0, introduce: None }
     }
 
     /// The unused pair; drawn if there is none. The caller persists before it is published.
-    pub(super) fn current(&mut self, rng: &mut dyn CryptoRngCore) -> &SparePair<S> {
+    pub(in crate::edge) fn current(&mut self, rng: &mut dyn CryptoRngCore) -> &SparePair<S> {
         let next_q = &mut self.next_q;
         self.current.get_or_insert_with(|| {
             let q = *next_q;
@@ -54,19 +54,19 @@ impl<S: Suite> Spares<S> {
         })
     }
 
-    pub(super) fn numbered(&self, q: u64) -> Option<&SparePair<S>> {
+    pub(in crate::edge) fn numbered(&self, q: u64) -> Option<&SparePair<S>> {
         let used = self.used.as_deref().map(|(spare, _)| spare);
         [self.current.as_ref(), used].into_iter().flatten().find(|spare| spare.q() == q)
     }
 
     /// All pairs whose secrets are still in memory.
-    #[cfg(feature = "captured")]
-    pub(super) fn held(&self) -> impl Iterator<Item = &SparePair<S>> {
+    #[cfg(feature = "compromise")]
+    pub(in crate::edge) fn held(&self) -> impl Iterator<Item = &SparePair<S>> {
         self.current.iter().chain(self.used.iter().map(|used| &used.0))
     }
 
     /// A term was opened with the current pair, or with the one before: the next one takes its place.
-    pub(super) fn used(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    pub(in crate::edge) fn used(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if let Some(spare) = self.current.take() {
             self.used = Some(Box::new((spare, now.monotonic + KEEP_USED)));
         }
@@ -75,7 +75,7 @@ impl<S: Suite> Spares<S> {
     }
 
     /// The leader has the current pair.
-    pub(super) fn delivered(&mut self) {
+    pub(in crate::edge) fn delivered(&mut self) {
         self.republish = None;
         self.published = 0;
         self.used = None;
@@ -90,14 +90,14 @@ impl<S: Suite> Spares<S> {
         doubled.min(timing.retry_max.max(first))
     }
 
-    pub(super) fn deadline(&self) -> Option<Duration> {
+    pub(in crate::edge) fn deadline(&self) -> Option<Duration> {
         let shown = earlier(self.republish, self.introduce);
         earlier(shown, self.used.as_deref().map(|(_, until)| *until))
     }
 }
 
 impl<S: Suite> Edge<S> {
-    pub(super) fn publish_spare(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    pub(in crate::edge) fn publish_spare(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if !matches!(self.standing, Standing::Member(_)) || self.keypair.is_none() {
             self.spares.republish = None;
             return;
@@ -108,7 +108,7 @@ impl<S: Suite> Edge<S> {
     }
 
     /// Shows leaders the current spare point: the one in office acknowledges it, the others may need it one day.
-    pub(super) fn send_spare(&mut self, to: &[Peer], rng: &mut dyn CryptoRngCore) {
+    pub(in crate::edge) fn send_spare(&mut self, to: &[Peer], rng: &mut dyn CryptoRngCore) {
         let (Standing::Member(member), Some(keypair)) = (&self.standing, &self.keypair) else {
             return;
         };
@@ -126,7 +126,7 @@ impl<S: Suite> Edge<S> {
         }
     }
 
-    pub(super) fn spare_acknowledged(&mut self, from: Peer, ack: &SpareAck) {
+    pub(in crate::edge) fn spare_acknowledged(&mut self, from: Peer, ack: &SpareAck) {
         let (Standing::Member(member), Some(current)) = (&self.standing, &self.spares.current) else {
             return;
         };
@@ -141,7 +141,7 @@ impl<S: Suite> Edge<S> {
         }
     }
 
-    pub(super) fn tick_spares(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    pub(in crate::edge) fn tick_spares(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if due(self.spares.used.as_deref().map(|(_, until)| *until), now.monotonic) {
             self.spares.used = None;
         }
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_spare_point_that_nobody_acknowledges_is_shown_less_and_less_often() {
         let timing = EdgeTiming::default();
-        let mut spares = Spares::<Ristretto255>::new();
+        let mut spares = SparePoints::<Ristretto255>::new();
         let mut waits =
             |count| -> Vec<u64> { (0..count).map(|_| spares.patience(&timing).as_secs()).collect() };
         assert_eq!(waits(5), [5, 10, 20, 30, 30]);

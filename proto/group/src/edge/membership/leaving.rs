@@ -4,18 +4,18 @@ use quiver_ainq::{Label, Role, Suite};
 use quiver_message::{EvictionNotice, Leave, Message};
 use rand_core::CryptoRngCore;
 
-use super::{Edge, EdgeEvent, Standing};
+use crate::edge::{Edge, EdgeEvent, Standing};
 use crate::statements;
 use quiver_machine::{Now, Peer};
 
 impl<S: Suite> Edge<S> {
     /// Asks to be removed; the keys are erased once a header shows that it happened.
-    pub(super) fn leave(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    pub(in crate::edge) fn leave(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.wanted = None;
         match &self.standing {
             Standing::Member(_) => {
                 self.persist();
-                self.say_leave(now, rng);
+                self.send_leave(now, rng);
             }
             // Who asked to be let in may be in already: it leaves as soon as it knows.
             Standing::Joining(joining) if joining.has_asked() => self.persist(),
@@ -23,9 +23,9 @@ impl<S: Suite> Edge<S> {
         }
     }
 
-    pub(super) fn say_leave(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    pub(in crate::edge) fn send_leave(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if self.is_anonymous() {
-            return self.say_leave_unnamed(now, rng);
+            return self.send_leave_anonymous(now, rng);
         }
         let (Standing::Member(member), Some(keypair)) = (&mut self.standing, &self.keypair) else {
             return;
@@ -41,15 +41,15 @@ impl<S: Suite> Edge<S> {
         self.out.send(&self.config.deployment, leader, &Message::Leave(leave));
     }
 
-    pub(super) fn left(&mut self) {
-        self.stand_outside();
+    pub(in crate::edge) fn left(&mut self) {
+        self.end_membership();
         self.persist();
         self.out.event(EdgeEvent::Left);
         self.run_is_left();
     }
 
     /// A signed header removed us: as we asked, or not.
-    pub(super) fn removed(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    pub(in crate::edge) fn removed(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let Standing::Member(member) = &self.standing else {
             return;
         };
@@ -60,14 +60,14 @@ impl<S: Suite> Edge<S> {
         let mut backoff = self.backoff();
         // Perhaps only this membership ended (the leader took a second join for ours): ask once more, slowly.
         let retry = self.wanted.is_some().then(|| now.monotonic + backoff.next(rng) * 8);
-        self.stand_outside_until(retry, backoff);
+        self.end_membership_until(retry, backoff);
         self.persist();
-        self.run_is_put_out(now);
+        self.run_is_evicted(now);
     }
 
     /// A leader's signed notice that names us.
     #[inline(never)]
-    pub(super) fn eviction_notice(&mut self, now: Now, from: Peer, notice: &EvictionNotice<S>) {
+    pub(in crate::edge) fn eviction_notice(&mut self, now: Now, from: Peer, notice: &EvictionNotice<S>) {
         let (Standing::Member(member), Some(keypair)) = (&self.standing, &self.keypair) else {
             return;
         };
@@ -92,7 +92,7 @@ impl<S: Suite> Edge<S> {
             Err(error) => self.blame(from, error),
             Ok(()) => {
                 self.wanted = None;
-                self.stand_outside();
+                self.end_membership();
                 self.persist();
                 self.out.event(EdgeEvent::Evicted);
             }
