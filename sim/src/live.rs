@@ -22,7 +22,7 @@ mod world;
 
 use std::time::SystemTime;
 
-use quiver_ainq::{Bls12381G1, Ristretto255, StrictPaper};
+use quiver_ainq::{Bls12381G1, Ristretto255};
 use quiver_net::check_file_limit;
 use quiver_quorum::QuorumSuite;
 
@@ -59,13 +59,9 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<Report> {
     check_files(plan)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(SimError::Runtime)?;
-    let report = match (plan.suite, plan.strict_paper) {
-        (SuiteKind::Ristretto255, false) => runtime.block_on(play::<Ristretto255>(plan, progress)),
-        (SuiteKind::Ristretto255, true) => {
-            runtime.block_on(play::<StrictPaper<Ristretto255>>(plan, progress))
-        }
-        (SuiteKind::Bls12381, false) => runtime.block_on(play::<Bls12381G1>(plan, progress)),
-        (SuiteKind::Bls12381, true) => runtime.block_on(play::<StrictPaper<Bls12381G1>>(plan, progress)),
+    let report = match plan.suite {
+        SuiteKind::Ristretto255 => runtime.block_on(play::<Ristretto255>(plan, progress)),
+        SuiteKind::Bls12381 => runtime.block_on(play::<Bls12381G1>(plan, progress)),
     };
     // Thousands of nodes need not be taken down one by one.
     runtime.shutdown_background();

@@ -96,8 +96,6 @@ pub struct Plan {
     pub suite: SuiteKind,
     /// How group keys travel.
     pub strategy: StrategyChoice,
-    /// Whether to run the paper's algorithms as published.
-    pub strict_paper: bool,
     /// Whence all keys and choices come.
     pub seed: u64,
     /// Validity of a group key. With it the expiry re-key waits for the timer; without it the leader is told to re-key.
@@ -139,7 +137,6 @@ impl Default for Plan {
             transport: TransportKind::default(),
             suite: SuiteKind::default(),
             strategy: StrategyChoice::default(),
-            strict_paper: false,
             seed: 1,
             expiry: None,
             leave_percent: 1.0,
@@ -184,12 +181,6 @@ impl Plan {
         let drones = self.drones;
         if self.transport == TransportKind::Quic && !quiver_net::Transport::Quic.is_built_in() {
             return Err("--transport quic: build sim with it, `cargo run --release --features quic -- --transport quic`".into());
-        }
-        if self.strict_paper && self.strategy == StrategyChoice::Tree {
-            return Err(
-                "--strict-paper runs the algorithms as published, which have no tree: use --strategy flat"
-                    .into(),
-            );
         }
         if drones == 0 {
             return Err("0 drones: there is nothing to simulate, give at least -n 1".into());
@@ -257,12 +248,6 @@ impl Plan {
         }
         if self.envelopes || self.orders {
             return Err("--admission: drones without a name have no key to open --envelopes or to collect the keys of --orders with".into());
-        }
-        if self.strict_paper {
-            return Err(
-                "--admission: the algorithms as published, --strict-paper, know no members without a name"
-                    .into(),
-            );
         }
         quiver_world::admission::check(policy)
             .map_err(|error| format!("--admission: {error} (the fields are {FIELDS})"))
@@ -374,7 +359,6 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         for plan in [
             Plan { leave_percent: 101.0, ..Plan::default() },
-            Plan { strict_paper: true, strategy: StrategyChoice::Tree, ..Plan::default() },
             Plan { leave_percent: f64::NAN, ..Plan::default() },
             Plan { join_percent: -1.0, ..Plan::default() },
             Plan { messages: 5_000, ..Plan::default() },

@@ -41,7 +41,7 @@ fn nonsense_is_a_usage_error() {
         &["--suite", "rot13"],
         &["--world", "virtual", "-n", "0"],
         &["--strategy", "forest"],
-        &["--strategy", "tree", "--strict-paper"],
+        &["--strict-paper"],
         &["fly"],
         &["-n", "3", "run"],
     ] {

@@ -22,8 +22,8 @@ use curve25519_dalek::ristretto::RistrettoPoint;
 use quiver_ainq::{
     Batch, Deployment, DroneKeypair, Element, EpochOutput, GroupContext, Identity, Join, Label, Leadership,
     MasterSecret, Membership, Name, Part, RevocationList, Ristretto255, Role, Roster, SecretScalar,
-    SecretValue, Signature, SignedItem, Slot, SparePair, SpareStatement, StrategyKind, StrictPaper, Suite,
-    Times, verify_batch_implicit,
+    SecretValue, Signature, SignedItem, Slot, SparePair, SpareStatement, StrategyKind, Suite, Times,
+    verify_batch_implicit,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Hasher, extract, prf};
@@ -239,7 +239,6 @@ fn rekey_expiry(c: &mut Criterion) {
         });
     }
     expiry::<Ristretto255>(c, "rekey_expiry");
-    expiry::<StrictPaper<Ristretto255>>(c, "rekey_expiry_strict_paper");
 }
 
 fn join(c: &mut Criterion) {

@@ -59,6 +59,7 @@ impl<S: Suite> Element<S> {
     }
 
     /// Takes a point and its encoding, which the caller vouches for.
+    #[cfg(feature = "instrumented")]
     pub(crate) const fn from_parts(point: S::Point, encoding: S::Encoding) -> Self {
         Self { point, encoding }
     }

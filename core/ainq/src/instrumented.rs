@@ -47,7 +47,6 @@ impl<S: Suite> Suite for Counting<S> {
     const POINT_LEN: usize = S::POINT_LEN;
     const SCALAR_LEN: usize = S::SCALAR_LEN;
     const SECRET_LEN: usize = S::SECRET_LEN;
-    const STRICT_PAPER: bool = S::STRICT_PAPER;
 
     type Scalar = S::Scalar;
     type Point = S::Point;

@@ -28,8 +28,8 @@ use crate::slots::{Slot, SlotSet};
 use crate::strategy::{self, Strategy};
 use crate::tree::{Delta, MAX_TREE_REMOVALS, PathMessage, PathNonce};
 use crate::{
-    DroneKeypair, Element, Entry, Epoch, Error, GroupContext, GroupKey, Header, Kind, Roster, SecretScalar,
-    StrategyKind, Suite, UnixTime,
+    DroneKeypair, Element, Entry, Epoch, Error, GroupContext, GroupKey, Header, Kind, Roster, StrategyKind,
+    Suite, UnixTime,
 };
 
 /// What the leader's clock and revocation list say when it makes an epoch.
@@ -71,8 +71,6 @@ pub struct Leadership<S: Suite> {
     epoch: Epoch,
     digest: Digest,
     key: GroupKey,
-    /// l, in `strict-paper` alone.
-    kept: Option<SecretScalar<S>>,
 }
 
 impl<S: Suite> Leadership<S> {
@@ -84,7 +82,7 @@ impl<S: Suite> Leadership<S> {
     ///
     /// # Errors
     /// [`Error::NotALeader`] unless `keypair` is the context's leader, of this group and of the term's ordinal;
-    /// [`Error::Expired`] if `times` are not in order; [`Error::UnsupportedStrategy`] for a tree under `strict-paper`.
+    /// [`Error::Expired`] if `times` are not in order.
     #[expect(
         clippy::too_many_arguments,
         reason = "they are the inputs of one operation, each of another origin"
@@ -102,7 +100,7 @@ impl<S: Suite> Leadership<S> {
     ) -> Result<(Self, EpochOutput<S>), Error> {
         check_signer(&context, keypair, term)?;
         check_times(times)?;
-        let mut strategy = strategy::new(strategy)?;
+        let mut strategy = strategy::new(strategy);
         roster.forget_anonymous();
         roster.prepare(&context.deployment);
         let newcomers: Vec<_> = roster
@@ -111,11 +109,11 @@ impl<S: Suite> Leadership<S> {
             .collect();
         let present: SlotSet = newcomers.iter().map(|newcomer| newcomer.slot).collect();
         let absent = roster.iter().map(|(slot, _)| slot).filter(|slot| !present.contains(*slot));
-        let (epoch, mut kept) = (Epoch { term, counter: 1 }, None);
+        let epoch = Epoch { term, counter: 1 };
         let mut draft = Draft::new(&context, Kind::Open, epoch, prev, times);
         draft.absent = absent.collect();
         draft.roster_hash = roster.hash();
-        let ratchets = draft.agree(&mut kept, &newcomers, &[], rng)?;
+        let ratchets = draft.agree(&newcomers, &[], rng)?;
         let highest = roster.highest();
         let (mut output, key) = draft.issue(keypair, strategy.as_mut(), ratchets, highest, rng);
         for entry in &mut output.entries {
@@ -123,7 +121,7 @@ impl<S: Suite> Leadership<S> {
             entry.q = spares.get(&entry.slot).map(|(q, _)| *q);
         }
         let digest = output.digest;
-        Ok((Self { context, roster, strategy, epoch, digest, key, kept }, output))
+        Ok((Self { context, roster, strategy, epoch, digest, key }, output))
     }
 
     /// Makes the next epoch: removals and evictions first, then joins, then a fresh group key for all. An empty batch is
@@ -158,7 +156,7 @@ impl<S: Suite> Leadership<S> {
         let assigned: Vec<Slot> = newcomers.iter().map(|newcomer| newcomer.slot).collect();
         let mut draft = Draft::new(&self.context, Kind::Rekey, epoch, self.digest, times);
         let unnamed: Vec<_> = admitted.iter().copied().zip(&batch.admissions).collect();
-        let ratchets = draft.agree(&mut self.kept, &newcomers, &unnamed, rng)?;
+        let ratchets = draft.agree(&newcomers, &unnamed, rng)?;
         // Nothing below can fail.
         batch.apply(&mut self.roster, &freed, &assigned, &admitted)?;
         draft.removed = freed.iter().copied().collect();

@@ -23,7 +23,6 @@
 //! | [`anonymous`] | members without a name, let in by an exchange over hidden attributes |
 //! | [`traffic`] | messages under the group key |
 //! | [`equivocation`] | evidence against a leader that contradicts itself |
-//! | [`strict`] | a suite that keys as the paper does, for experiments |
 //! | [`paper`] | the seven algorithms as published, unauthenticated, for experiments |
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
@@ -62,7 +61,6 @@ pub mod slots;
 pub mod spare;
 pub mod statement;
 mod strategy;
-pub mod strict;
 pub mod suite;
 pub mod token;
 pub mod traffic;
@@ -88,7 +86,6 @@ pub use revocation::{
 pub use schnorr::SchnorrSignature;
 pub use signature::{Label, Signature, SignedItem, verify_batch, verify_batch_implicit};
 pub use statement::{Purpose, StatementSignature};
-pub use strict::StrictPaper;
 #[cfg(feature = "bls12-381")]
 pub use suite::Bls12381G1;
 pub use suite::{AgreedSecret, Ristretto255, Suite};

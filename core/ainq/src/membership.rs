@@ -324,8 +324,7 @@ fn agree<S: Suite>(
     }
     let point = core.point.as_ref().ok_or(Error::MissingEntry)?;
     let sum = Zeroizing::new(*keypair.secret().expose() + *one_time.secret.expose());
-    let secret = if S::STRICT_PAPER { keypair.secret().expose() } else { &*sum };
-    let agreed = S::agree(secret, point)?;
+    let agreed = S::agree(&sum, point)?;
     let pairs = PairContext::new(&context.deployment, &core.group, core.epoch, point, &core.leader);
     let ctx = pairs.digest(keypair.public(), slot, one_time.q, one_time.point.encoding());
     let mut ratchet = Ratchet::derive(&agreed, &ctx);

@@ -73,7 +73,7 @@ impl PairContext {
     }
 }
 
-/// W\[u\], u and A of one pair: 72 bytes. In `strict-paper` the chain stands still and only u is counted.
+/// W\[u\], u and A of one pair: 72 bytes.
 #[derive(Clone)]
 pub struct Ratchet<S: Suite> {
     chain: Secret<32>,
@@ -118,9 +118,7 @@ impl<S: Suite> Ratchet<S> {
 
     /// W\[u+1\]; W\[u\] is erased.
     pub fn step(&mut self) {
-        if !S::STRICT_PAPER {
-            self.chain = prf(&self.chain, S::ID, "step", &[]);
-        }
+        self.chain = prf(&self.chain, S::ID, "step", &[]);
         self.count();
     }
 
@@ -134,9 +132,7 @@ impl<S: Suite> Ratchet<S> {
     pub(crate) fn pad_and_step(&mut self, d0: &Digest, slot: Slot) -> Secret<32> {
         let slot = slot.to_be_bytes();
         let [pad, stepped] = prf_each(&self.chain, S::ID, [("wrap", &[d0, &slot]), ("step", &[])]);
-        if !S::STRICT_PAPER {
-            self.chain = stepped;
-        }
+        self.chain = stepped;
         self.count();
         pad
     }

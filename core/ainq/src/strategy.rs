@@ -77,14 +77,10 @@ pub(crate) trait Strategy<S: Suite>: Send + Sync {
     ) -> Result<PathMessage, Error>;
 }
 
-/// The strategy of a kind, for nobody yet.
-///
-/// # Errors
-/// [`Error::UnsupportedStrategy`]: the paper as published has no tree.
-pub(crate) fn new<S: Suite>(kind: StrategyKind) -> Result<Box<dyn Strategy<S>>, Error> {
+/// The strategy of a kind, without members.
+pub(crate) fn new<S: Suite>(kind: StrategyKind) -> Box<dyn Strategy<S>> {
     match kind {
-        StrategyKind::Flat => Ok(Box::new(Flat::new())),
-        StrategyKind::Tree if S::STRICT_PAPER => Err(Error::UnsupportedStrategy),
-        StrategyKind::Tree => Ok(Box::new(Tree::new())),
+        StrategyKind::Flat => Box::new(Flat::new()),
+        StrategyKind::Tree => Box::new(Tree::new()),
     }
 }

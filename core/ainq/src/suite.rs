@@ -43,8 +43,6 @@ pub trait Suite: Copy + Debug + Default + Eq + Ord + Hash + Send + Sync + 'stati
     const SCALAR_LEN: usize;
     /// Bytes of a pairwise secret T.
     const SECRET_LEN: usize;
-    /// Whether groups are keyed as published, insecurely, for experiments: see [`StrictPaper`](crate::StrictPaper).
-    const STRICT_PAPER: bool = false;
 
     /// An integer modulo q.
     type Scalar: Copy

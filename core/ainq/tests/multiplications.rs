@@ -105,8 +105,10 @@ fn a_counted_suite_says_what_the_suite_inside_says() {
     let [point, ..] = points;
     let (zero, identity) = (Inner::scalar_from_u128(0), Inner::mul_base(&Inner::scalar_from_u128(0)));
     let unusable = Inner::scalar_from_u128(USABLE / 2);
-    assert_eq!((S::POINT_LEN, S::SCALAR_LEN), (Inner::POINT_LEN, Inner::SCALAR_LEN));
-    assert_eq!((S::SECRET_LEN, S::STRICT_PAPER), (Inner::SECRET_LEN, Inner::STRICT_PAPER));
+    assert_eq!(
+        (S::POINT_LEN, S::SCALAR_LEN, S::SECRET_LEN),
+        (Inner::POINT_LEN, Inner::SCALAR_LEN, Inner::SECRET_LEN)
+    );
     assert_eq!(S::decode(S::encode(&point).as_ref()), Some(point));
     assert!(S::is_identity(&identity) && !S::is_identity(&point));
     assert_eq!(S::mul(&k, &point), Inner::mul(&k, &point));

@@ -6,7 +6,7 @@
 //! | `Bls12381G1` | [`bls12381::Bls12381G1Sha256`], over `quiver-pairing`; the master key of identity-based encryption |
 //! | any other | [`generic::Over`], which costs an implementor one line |
 
-use quiver_ainq::{Element, Ristretto255, StrictPaper, Suite};
+use quiver_ainq::{Element, Ristretto255, Suite};
 
 use crate::Error;
 
@@ -29,10 +29,6 @@ pub trait QuorumSuite: Suite {
 
 impl QuorumSuite for Ristretto255 {
     type Frost = frost_ristretto255::Ristretto255Sha512;
-}
-
-impl<S: QuorumSuite> QuorumSuite for StrictPaper<S> {
-    type Frost = S::Frost;
 }
 
 #[cfg(feature = "bls12-381")]

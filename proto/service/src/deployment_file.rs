@@ -41,13 +41,10 @@ impl SuiteChoice {
     /// The suite with this ID.
     ///
     /// # Errors
-    /// In words; the published scheme without repairs is refused as such.
+    /// In words.
     pub fn from_id(id: &str) -> std::result::Result<Self, String> {
         match [Self::Ristretto255, Self::Bls12381G1].into_iter().find(|suite| suite.id() == id) {
             Some(suite) => Ok(suite),
-            None if id.to_ascii_lowercase().contains("paper") => {
-                Err(format!("suite {id} is the published scheme without repairs; services refuse it"))
-            }
             None => Err(format!("suite {id} is unknown to this program")),
         }
     }
@@ -315,10 +312,10 @@ mod tests {
     }
 
     #[test]
-    fn unknown_suites_and_strict_paper_are_refused() {
-        assert!(SuiteChoice::from_id("NO-SUCH").expect_err("refused").contains("unknown"));
-        let paper = <quiver_ainq::strict::StrictPaper<Ristretto255> as Suite>::ID;
-        assert!(SuiteChoice::from_id(paper).expect_err("refused").contains("services refuse it"));
+    fn unknown_suites_are_refused() {
+        for id in ["NO-SUCH", "QUIVER-AINQ-RISTRETTO255-SHA512-v1-strict-paper"] {
+            assert!(SuiteChoice::from_id(id).expect_err("refused").contains("unknown"));
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ fn every_time_is_positive_and_every_published_figure_stands_beside_ours() {
     let leader = table(&report, "leader");
     let row = [Value::from("GenGroupKey"), 1_u32.into()];
     assert_eq!(leader.figure(&row, "published_seconds"), Some(0.043));
-    for key in ["paper_seconds", "strict_paper_seconds", "flat_seconds", "tree_seconds"] {
+    for key in ["paper_seconds", "flat_seconds", "tree_seconds"] {
         assert!(leader.figure(&row, key).is_some_and(|seconds| seconds > 0.0), "{key}");
     }
     let join = table(&report, "rekey-join");

@@ -53,9 +53,6 @@ pub(super) struct RunArgs {
     /// Virtual world, ristretto255: compute what many drones check alike (a header's signature) once per distinct input
     #[arg(long, conflicts_with = "toy")]
     share_verifications: bool,
-    /// Run the algorithms as published, for experiments: no ratchet, no spare points
-    #[arg(long)]
-    strict_paper: bool,
     /// Whence all keys and choices come
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -129,7 +126,6 @@ impl RunArgs {
             transport: self.transport,
             suite: self.suite,
             strategy: self.strategy,
-            strict_paper: self.strict_paper,
             seed: self.seed,
             expiry: self.expiry,
             leave_percent: self.leave_percent,

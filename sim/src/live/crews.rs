@@ -147,7 +147,6 @@ fn setup<S: Suite>(plan: &Plan, setting: &Setting<S>, swarm: usize) -> Setup {
         seed: plan.seed,
         transport: plan.transport,
         suite: plan.suite,
-        strict_paper: plan.strict_paper,
         deputies: plan.deputies,
         swarm: u32::try_from(swarm).unwrap_or(u32::MAX),
         deployment: setting.deployment.name().to_string(),

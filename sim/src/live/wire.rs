@@ -62,7 +62,6 @@ pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) transport: TransportKind,
     pub(crate) suite: SuiteKind,
-    pub(crate) strict_paper: bool,
     pub(crate) deputies: u32,
     /// Drones of the whole run.
     pub(crate) swarm: u32,

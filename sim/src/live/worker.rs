@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quiver_ainq::{Bls12381G1, Deployment, Element, IssuedToken, Ristretto255, StrictPaper};
+use quiver_ainq::{Bls12381G1, Deployment, Element, IssuedToken, Ristretto255};
 use quiver_net::{Multiaddr, check_file_limit};
 use quiver_quorum::QuorumSuite;
 use quiver_role::Kgcs;
@@ -70,11 +70,9 @@ async fn serve(run: &str, patience: Duration) -> Result<()> {
         other => return Err(failed(run, format!("unexpected order: {other:?}"))),
     };
     tracing::info!(run, drones = setup.swarm, "at work");
-    let crew = match (setup.suite, setup.strict_paper) {
-        (SuiteKind::Ristretto255, false) => host::<Ristretto255>(&setup, incoming, out).await,
-        (SuiteKind::Ristretto255, true) => host::<StrictPaper<Ristretto255>>(&setup, incoming, out).await,
-        (SuiteKind::Bls12381, false) => host::<Bls12381G1>(&setup, incoming, out).await,
-        (SuiteKind::Bls12381, true) => host::<StrictPaper<Bls12381G1>>(&setup, incoming, out).await,
+    let crew = match setup.suite {
+        SuiteKind::Ristretto255 => host::<Ristretto255>(&setup, incoming, out).await,
+        SuiteKind::Bls12381 => host::<Bls12381G1>(&setup, incoming, out).await,
     };
     crew.map_err(|why| failed(run, why))
 }

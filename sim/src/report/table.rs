@@ -44,9 +44,6 @@ fn title(report: &Report) -> String {
     if plan.kgcs > 1 {
         let _ = write!(title, ", any {} of {} KGCs", plan.threshold, plan.kgcs);
     }
-    if plan.strict_paper {
-        title.push_str(", algorithms as published");
-    }
     title
 }
 

@@ -64,7 +64,7 @@ impl<S: Suite> Header<S> {
     /// `newest` is the newest epoch of this group the caller ever accepted, in whatever membership.
     ///
     /// # Errors
-    /// In that order [`Error::Malformed`], [`Error::UnsupportedStrategy`] or [`Error::WrongGroup`]; [`Error::Stale`]; [`Error::TermTooFar`];
+    /// In that order [`Error::Malformed`] or [`Error::WrongGroup`]; [`Error::Stale`]; [`Error::TermTooFar`];
     /// [`Error::InvalidSignature`]; [`Error::NotALeader`]; [`Error::Revoked`]; [`Error::Expired`].
     pub fn verify(
         self,
@@ -124,9 +124,6 @@ impl<S: Suite> HeaderCore<S> {
         // Every kind: what is persisted after this counts on from it.
         if !self.epoch.is_within_bounds() {
             return Err(Error::Malformed("epoch"));
-        }
-        if self.strategy == StrategyKind::Tree && S::STRICT_PAPER {
-            return Err(Error::UnsupportedStrategy);
         }
         let kind_fits = match self.kind {
             Kind::Open => self.epoch.counter == 1 && self.removed.is_empty() && self.added.is_empty(),

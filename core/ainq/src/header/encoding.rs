@@ -133,7 +133,7 @@ impl<S: Suite> Header<S> {
     /// Reads what [`encode`](Self::encode) wrote.
     ///
     /// # Errors
-    /// [`Error::WrongSuite`], [`Error::WrongDeployment`], [`Error::UnsupportedStrategy`], and whatever is wrong with a
+    /// [`Error::WrongSuite`], [`Error::WrongDeployment`], and whatever is wrong with a
     /// point, a scalar or the form.
     pub fn decode(bytes: &[u8], deployment: &Deployment<S>) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);

@@ -186,9 +186,6 @@ impl<'a, S: Suite> Newcomer<'a, S> {
 }
 
 fn sum<S: Suite>(implicit: &S::Point, one_time: &Element<S>) -> Option<S::Point> {
-    if S::STRICT_PAPER {
-        return Some(*implicit);
-    }
     let target = *implicit + *one_time.point();
     (!S::is_identity(&target)).then_some(target)
 }

@@ -53,11 +53,10 @@ impl<'a, S: Suite> Draft<'a, S> {
         }
     }
 
-    /// Draws l for this epoch alone and makes V and every newcomer's ratchet, by ascending slot. l and all T are erased on return; only
-    /// `strict-paper` keeps l in `kept`.
+    /// Draws l for this epoch alone and makes V and every newcomer's ratchet, by ascending slot. l and all T are erased on
+    /// return.
     pub(super) fn agree(
         &mut self,
-        kept: &mut Option<SecretScalar<S>>,
         newcomers: &[Newcomer<'_, S>],
         admitted: &[(Slot, &Admission)],
         rng: &mut (impl CryptoRngCore + ?Sized),
@@ -67,7 +66,7 @@ impl<'a, S: Suite> Draft<'a, S> {
         }
         let GroupContext { deployment, group, leader } = self.context;
         // l_k random, V = l_k·P
-        let secret = kept.take().unwrap_or_else(|| SecretScalar::generate(rng));
+        let secret = SecretScalar::generate(rng);
         let point = secret.public();
         let pairs = PairContext::new(deployment, group, self.epoch, &point, leader);
         // T_i = l·(Y_i + E_i)
@@ -86,9 +85,6 @@ impl<'a, S: Suite> Draft<'a, S> {
             ratchets.push((*slot, Ratchet::derive(&admission.secret, &ctx)));
         }
         self.point = Some(point);
-        if S::STRICT_PAPER {
-            *kept = Some(secret);
-        }
         Ok(ratchets)
     }
 

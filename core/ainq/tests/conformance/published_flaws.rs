@@ -15,6 +15,7 @@ for_each_suite![
     every_member_retrieves_the_key_after_each_rekey,
     the_mask_is_reused_when_only_the_group_changes,
     a_leaver_computes_the_next_key,
+    one_point_serves_every_rekey_and_a_stolen_key_opens_all_of_them,
     anybody_forges_a_broadcast_from_public_keys,
     an_unchecked_partial_key_ends_in_a_wrong_key_in_silence,
     one_function_for_keys_and_masks_gives_equal_outputs,
@@ -111,6 +112,26 @@ fn a_leaver_computes_the_next_key<S: Suite>() {
     // It knows K, and hears both broadcasts: K' = K ⊕ C_0 ⊕ C'_0.
     let computed = xor(known.expose(), &xor(&before.wrapped[0], &after.wrapped[0]));
     assert_eq!(&computed, next.expose());
+}
+
+fn one_point_serves_every_rekey_and_a_stolen_key_opens_all_of_them<S: Suite>() {
+    let (swarm, mut rng) = (Swarm::<S>::new(3), rng(9));
+    let (parameters, leader) = (&swarm.parameters, &swarm.leader.member);
+    let mut members = swarm.members();
+    let newcomer = members.pop().unwrap();
+    let (mut state, key, broadcast) =
+        gen_group_key(parameters, leader.clone(), members.clone(), 100, &mut rng).unwrap();
+    let mut recorded = vec![(key, broadcast)];
+    recorded.push(state.rekey_on_expiry(200, &mut rng));
+    recorded.push(state.rekey_on_join(vec![newcomer], &mut rng).unwrap());
+    recorded.push(state.rekey_on_expiry(300, &mut rng));
+    assert!(recorded.iter().all(|(_, broadcast)| broadcast.v == recorded[0].1.v));
+    let (_, _, formed_again) = gen_group_key(parameters, leader.clone(), members, 400, &mut rng).unwrap();
+    assert_ne!(formed_again.v, recorded[0].1.v);
+    // y is all that a captured drone holds, and opens what was sent before as well as what is sent now.
+    for (key, broadcast) in &recorded {
+        assert_eq!(&key_retrieval(parameters, &swarm.drones[0], leader, broadcast, 0).unwrap(), key);
+    }
 }
 
 fn anybody_forges_a_broadcast_from_public_keys<S: Suite>() {

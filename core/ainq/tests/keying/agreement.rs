@@ -15,6 +15,7 @@ for_each_strategy! {
     an_edge_that_missed_a_terms_opening_must_join_again;
     of_two_competing_openings_the_higher_can_still_be_followed;
     a_second_leader_takes_over_from_public_data;
+    every_epoch_that_adds_members_has_a_point_of_its_own;
 }
 
 #[derive(Clone, Debug)]
@@ -260,4 +261,29 @@ fn a_second_leader_takes_over_from_public_data<S: Suite>(strategy: StrategyKind)
         swarm.hear(index).unwrap();
         assert!(swarm.agrees(index));
     }
+}
+
+fn every_epoch_that_adds_members_has_a_point_of_its_own<S: Suite>(strategy: StrategyKind) {
+    let mut swarm = Swarm::<S>::formed_by(strategy, 91, 2);
+    swarm.expire();
+    swarm.add_edge();
+    swarm.join(&[2]);
+    swarm.expire();
+    swarm.open(&[0, 1, 2]);
+    assert!((0..3).all(|index| swarm.agrees(index)));
+    let points: Vec<_> = swarm.broadcasts.iter().filter_map(|epoch| epoch.header.core.point).collect();
+    assert_eq!(points.len(), 3);
+    assert!(points[0] != points[1] && points[1] != points[2] && points[0] != points[2]);
+}
+
+#[cfg(feature = "bls12-381")]
+#[test]
+fn headers_and_memberships_of_one_suite_are_refused_under_another() {
+    use quiver_ainq::{Bls12381G1, Header, Ristretto255};
+
+    let (own, other) = (Swarm::<Ristretto255>::formed(91, 2), Swarm::<Bls12381G1>::formed(91, 2));
+    let bytes = other.last().header.encode(&other.deployment);
+    assert_eq!(Header::decode(&bytes, &own.deployment).unwrap_err(), Error::WrongSuite);
+    let state = other.edges[0].membership.as_ref().unwrap().encode();
+    assert_eq!(Membership::<Ristretto255>::restore(&state).unwrap_err(), Error::WrongSuite);
 }

@@ -47,7 +47,6 @@ mod cost;
 mod nonces;
 mod rosters;
 mod secrecy;
-mod strict;
 mod swarm;
 mod traffic;
 mod tree;

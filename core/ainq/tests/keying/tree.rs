@@ -2,11 +2,11 @@
 //! for others; and the ways in which a tree grows, empties and is opened anew.
 
 use quiver_ainq::{
-    Delta, Entry, Error, Header, Kind, Label, Leadership, Membership, Part, PathMessage, Ristretto255,
-    Roster, SlotSet, StrategyKind, StrictPaper, Suite,
+    Delta, Entry, Error, Header, Kind, Label, Membership, Part, PathMessage, Ristretto255, SlotSet,
+    StrategyKind, Suite,
 };
 
-use crate::swarm::{Swarm, times};
+use crate::swarm::Swarm;
 
 for_each_suite! {
     changing_any_byte_is_noticed_and_changes_nothing;
@@ -319,16 +319,6 @@ fn a_lost_path_message_costs_nothing_but_another<S: Suite>() {
     let slot = swarm.slot(1);
     swarm.rekey(&[], vec![slot]);
     assert!(swarm.agrees(0) && swarm.agrees(2));
-}
-
-#[test]
-fn the_paper_as_published_has_no_tree() {
-    let swarm = Swarm::<StrictPaper<Ristretto255>>::new(115, 0);
-    let (context, none, mut rng) = (swarm.context(), Default::default(), swarm.rng.clone());
-    let (leader, roster, kind) = (&swarm.leader, Roster::new(), StrategyKind::Tree);
-    let opened =
-        Leadership::open_term(context, leader, roster, &none, 1 << 17 | 1, [0; 32], &times(), kind, &mut rng);
-    assert_eq!(opened.map(drop).unwrap_err(), Error::UnsupportedStrategy);
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! What is stored and signed is read back exactly, and nothing inconsistent is.
 
 use proptest::prelude::*;
-use quiver_ainq::{Element, Ristretto255, StrictPaper, Suite};
+use quiver_ainq::{Element, Ristretto255, Suite};
 use quiver_quorum::dkg::Resumed;
 use quiver_quorum::{Commitment, Error, MAX_MEMBERS, Parameters, PublicShares, QuorumSuite, SecretShare};
 
 use crate::fixture::{World, rng, three_of_five};
 use crate::for_each_suite;
+use crate::plain::Plain;
 
 for_each_suite!(
     public_shares_are_read_back,
@@ -87,9 +88,8 @@ fn nothing_secret_is_printed<S: QuorumSuite>() {
 #[test]
 fn a_share_of_one_suite_is_none_of_another() {
     let world = World::<Ristretto255>::new(7, three_of_five());
-    type Strict = StrictPaper<Ristretto255>;
-    assert_eq!(SecretShare::<Strict>::decode(&world.shares[0].encode()).unwrap_err(), Error::WrongQuorum);
-    assert_eq!(PublicShares::<Strict>::decode(&world.public.encode()).unwrap_err(), Error::WrongQuorum);
+    assert_eq!(SecretShare::<Plain>::decode(&world.shares[0].encode()).unwrap_err(), Error::WrongQuorum);
+    assert_eq!(PublicShares::<Plain>::decode(&world.public.encode()).unwrap_err(), Error::WrongQuorum);
 }
 
 #[test]

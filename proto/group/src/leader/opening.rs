@@ -4,8 +4,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    Element, Epoch, EpochOutput, Error, GroupContext, Kind, Leadership, Role, Serial, Slot, StrategyKind,
-    Suite, Times, UnixTime,
+    Element, Epoch, EpochOutput, Error, GroupContext, Kind, Leadership, Role, Serial, Slot, Suite, Times,
+    UnixTime,
 };
 use rand_core::CryptoRngCore;
 
@@ -67,9 +67,6 @@ impl<S: Suite> Leader<S> {
         let times = self.times(now);
         if round >= LAST_ROUND {
             return Some(Err(Error::Exhausted));
-        }
-        if self.config.strategy == StrategyKind::Tree && S::STRICT_PAPER {
-            return Some(Err(Error::UnsupportedStrategy));
         }
         if times.issued_at >= times.valid_until {
             return Some(Err(Error::Expired));

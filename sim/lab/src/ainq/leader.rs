@@ -2,7 +2,7 @@
 
 mod figures;
 
-use quiver_ainq::{Batch, Ristretto255, StrictPaper, Suite};
+use quiver_ainq::{Batch, Ristretto255};
 use quiver_report::{Experiment, Observer};
 
 use self::figures::{multiplications_plot, multiplications_table, time_plot, time_table};
@@ -49,8 +49,6 @@ struct Point {
     drones: u32,
     /// The algorithm as published.
     paper: Timing,
-    /// Quiver's protocol, keyed as published.
-    strict: Timing,
     quiver: PerStrategy<Timing>,
 }
 
@@ -82,12 +80,11 @@ pub(super) fn measure(plan: &Plan, published: &Published, observer: &mut dyn Obs
 /// Both operations with so many drones.
 fn points_of(plan: &Plan, drones: u32) -> Result<[Point; 2]> {
     let paper = as_published(plan, drones)?;
-    let strict = as_quiver::<StrictPaper<S>>(plan, drones, Strategy::Flat)?;
-    let quiver = PerStrategy::try_of(|strategy| as_quiver::<S>(plan, drones, strategy))?;
-    let point = |operation, paper, strict, quiver| Point { operation, drones, paper, strict, quiver };
+    let quiver = PerStrategy::try_of(|strategy| as_quiver(plan, drones, strategy))?;
+    let point = |operation, paper, quiver| Point { operation, drones, paper, quiver };
     Ok([
-        point(Operation::GenGroupKey, paper.0, strict.0, quiver.map(|both| both.0)),
-        point(Operation::ReKey, paper.1, strict.1, quiver.map(|both| both.1)),
+        point(Operation::GenGroupKey, paper.0, quiver.map(|both| both.0)),
+        point(Operation::ReKey, paper.1, quiver.map(|both| both.1)),
     ])
 }
 
@@ -110,8 +107,8 @@ fn as_published(plan: &Plan, drones: u32) -> Result<(Timing, Timing)> {
 }
 
 /// A term that opens for members whose Y nobody has computed yet, and a re-key.
-fn as_quiver<Q: Suite>(plan: &Plan, drones: u32, strategy: Strategy) -> Result<(Timing, Timing)> {
-    let mut swarm = Swarm::<Q>::new(plan.seed)?;
+fn as_quiver(plan: &Plan, drones: u32, strategy: Strategy) -> Result<(Timing, Timing)> {
+    let mut swarm = Swarm::<S>::new(plan.seed)?;
     let members = swarm.members(drones, &mut ())?;
     let forming = repeat_on(
         plan.effort,
@@ -138,8 +135,7 @@ fn about() -> Vec<String> {
          secret T, one multiplication each, and wraps the group key under it. Re-Key on expiry wraps a new key under the \
          secrets that are there, which is hashing only. The publication shows both for one drone and for 2,000."
             .into(),
-        "The first column of ours is the algorithm as published. strict-paper is Quiver's protocol around the paper's keying: \
-         what it adds is the cost of signed headers and fresh masks. flat is Quiver's own keying, one wrap per drone as in \
+        "The first column of ours is the algorithm as published. flat is Quiver's own keying, one wrap per drone as in \
          the paper, with hash chains that are stepped at every use; tree wraps along a key tree."
             .into(),
     ]

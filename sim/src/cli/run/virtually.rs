@@ -42,8 +42,8 @@ impl RunArgs {
         if self.admission.is_some() && self.radio.is_some() {
             return refuse("--admission and --radio: no radio carries the exchange here".into());
         }
-        if self.strict_paper || self.expiry.is_some() {
-            return refuse("--strict-paper and --expiry are for --world live".into());
+        if self.expiry.is_some() {
+            return refuse("--expiry is for --world live".into());
         }
         let newcomers = plan.newcomers().min(MAX_MEMBERS - self.drones);
         let room = if self.toy { ROOM_OF_TOY } else { ROOM };

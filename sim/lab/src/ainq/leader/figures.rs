@@ -15,7 +15,6 @@ pub(super) fn time_table(published: &Published, points: &[Point]) -> Table {
         seconds("published_seconds", "published"),
         seconds("paper_seconds", "same algorithm here"),
         Column::new("published_over_paper", "published / same", Unit::Times),
-        seconds("strict_paper_seconds", "strict-paper"),
         seconds("flat_seconds", "flat"),
         seconds("tree_seconds", "tree"),
         Column::new("published_over_flat", "published / flat", Unit::Times).strong(),
@@ -31,7 +30,6 @@ pub(super) fn time_table(published: &Published, points: &[Point]) -> Table {
             theirs.into(),
             point.paper.into(),
             Value::ratio(theirs, Some(point.paper.median)),
-            point.strict.into(),
             quiver.of(Strategy::Flat).into(),
             quiver.of(Strategy::Tree).into(),
             Value::ratio(theirs, quiver.of(Strategy::Flat)),
@@ -53,7 +51,6 @@ pub(super) fn multiplications_table(published: &Published, points: &[Point], uni
         Column::new("drones", "drones", Unit::Count),
         times("published_multiplications_per_drone", "published"),
         times("paper_multiplications_per_drone", "same algorithm here"),
-        times("strict_paper_multiplications_per_drone", "strict-paper"),
         times("flat_multiplications_per_drone", "flat"),
         times("tree_multiplications_per_drone", "tree"),
     ];
@@ -72,7 +69,6 @@ pub(super) fn multiplications_table(published: &Published, points: &[Point], uni
             point.drones.into(),
             share(published.leader(point.operation.key(), point.drones), their_unit),
             ours(Some(point.paper.median)),
-            ours(Some(point.strict.median)),
             ours(quiver.of(Strategy::Flat)),
             ours(quiver.of(Strategy::Tree)),
         ]);
