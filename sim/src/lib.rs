@@ -17,6 +17,7 @@ pub mod plan;
 pub mod report;
 pub mod scenario;
 mod seeds;
+pub mod virtual_world;
 
 pub use cli::main;
 pub use error::{Result, SimError};

@@ -20,8 +20,6 @@ mod wire;
 mod worker;
 mod world;
 
-use std::time::SystemTime;
-
 use quiver_ainq::{Bls12381G1, Ristretto255};
 use quiver_net::check_file_limit;
 use quiver_quorum::QuorumSuite;
@@ -85,13 +83,8 @@ fn check_files(plan: &Plan) -> Result<()> {
     check_file_limit(needed + SPARE_FILES).map_err(SimError::FileLimit)
 }
 
-#[expect(clippy::disallowed_methods, reason = "results are named by the time of the run")]
-fn wall_clock() -> SystemTime {
-    SystemTime::now()
-}
-
 async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<Report> {
-    let started = wall_clock();
+    let started = measure::wall_clock();
     let begin = measure::now();
     let mut world = World::<S>::build(plan, progress).await?;
     let played = phases::play(&mut world).await?;
@@ -105,12 +98,14 @@ async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<Report
         workers,
         violations: played.violations,
         checks: played.checks,
+        steps: None,
+        notes: Vec::new(),
         offences: finding.offences,
-        kgc_cpu: finding.kgc_cpu,
+        kgc_cpu: Some(finding.kgc_cpu),
         wall: begin.elapsed(),
         peak_memory: measure::peak_memory(),
-        keys_digest: finding.keys_digest,
-        choices_digest: played.choices_digest,
+        keys_digest: Some(finding.keys_digest),
+        choices_digest: Some(played.choices_digest),
     })
 }
 

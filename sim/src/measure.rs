@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use cpu_time::{ProcessTime, ThreadTime};
 
@@ -10,6 +10,12 @@ use cpu_time::{ProcessTime, ThreadTime};
 #[expect(clippy::disallowed_methods, reason = "the simulator measures real latencies")]
 pub fn now() -> Instant {
     Instant::now()
+}
+
+/// The time of day, for names of results.
+#[expect(clippy::disallowed_methods, reason = "results are named by the time of the run")]
+pub fn wall_clock() -> SystemTime {
+    SystemTime::now()
 }
 
 /// CPU time that one machine took, summed over the threads it ran on.
@@ -68,30 +74,6 @@ pub fn process_cpu() -> Duration {
     ProcessTime::try_now().map_or(Duration::ZERO, |time| time.as_duration())
 }
 
-/// Median, 99th percentile and maximum, by nearest rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spread {
-    /// Half were at most this.
-    pub p50: Duration,
-    /// 99 % were at most this.
-    pub p99: Duration,
-    /// All were at most this.
-    pub max: Duration,
-}
-
-impl Spread {
-    /// Of these; none of nothing.
-    pub fn of(durations: impl IntoIterator<Item = Duration>) -> Option<Self> {
-        let mut sorted: Vec<Duration> = durations.into_iter().collect();
-        sorted.sort_unstable();
-        let rank = |percent: usize| {
-            let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
-            sorted.get(index).copied()
-        };
-        Some(Self { p50: rank(50)?, p99: rank(99)?, max: rank(100)? })
-    }
-}
-
 /// The most memory this process ever had resident, in bytes; none where the system does not tell.
 pub fn peak_memory() -> Option<u64> {
     parse_peak(&std::fs::read_to_string("/proc/self/status").ok()?)
@@ -117,18 +99,6 @@ fn parse_peak(status: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn ms(n: u64) -> Duration {
-        Duration::from_millis(n)
-    }
-
-    #[test]
-    fn spread_takes_the_nearest_rank() {
-        let spread = Spread::of((1..=200).rev().map(ms)).unwrap();
-        assert_eq!(spread, Spread { p50: ms(100), p99: ms(198), max: ms(200) });
-        assert_eq!(Spread::of([ms(3)]), Some(Spread { p50: ms(3), p99: ms(3), max: ms(3) }));
-        assert_eq!(Spread::of([]), None);
-    }
 
     #[test]
     fn peak_memory_is_read_from_the_status_file() {

@@ -7,7 +7,7 @@ use quiver_quorum::Parameters;
 use quiver_world::admission::{FIELDS, MAX_ANONYMOUS};
 use serde::{Deserialize, Serialize};
 
-use crate::{Result, SimError};
+use crate::{Result, SimError, virtual_world};
 
 /// The most drones of the live world: each is a full libp2p node.
 pub const MAX_DRONES: u32 = 50_000;
@@ -29,6 +29,17 @@ pub const DEFAULT_BIND: &str = "127.0.0.1:7400";
 
 /// The most newcomers, in percent of the drones.
 pub const MAX_JOIN_PERCENT: f64 = 400.0;
+
+/// Where the drones of a run live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorldKind {
+    /// One libp2p node per drone, in real time
+    #[default]
+    Live,
+    /// An event queue in virtual time, for up to a million drones
+    Virtual,
+}
 
 /// Which network the drones are on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -88,6 +99,8 @@ impl From<StrategyChoice> for quiver_ainq::StrategyKind {
 /// What a run shall do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
+    /// Where the drones live.
+    pub world: WorldKind,
     /// Drones in the group when it is formed.
     pub drones: u32,
     /// Which network they are on.
@@ -128,11 +141,20 @@ pub struct Plan {
     /// How long a step may take.
     #[serde(serialize_with = "seconds_always")]
     pub timeout: Duration,
+    /// Virtual world: the radio between the drones.
+    pub radio: Option<String>,
+    /// Virtual world: the radio with which drones enrol and join before all change to `radio`.
+    pub depot: Option<String>,
+    /// Virtual world: whether to compute in a group that hides nothing.
+    pub toy: bool,
+    /// Virtual world: whether to compute once what many drones check alike.
+    pub share_verifications: bool,
 }
 
 impl Default for Plan {
     fn default() -> Self {
         Self {
+            world: WorldKind::default(),
             drones: 1000,
             transport: TransportKind::default(),
             suite: SuiteKind::default(),
@@ -152,6 +174,10 @@ impl Default for Plan {
             workers: 0,
             bind: DEFAULT_BIND.into(),
             timeout: Duration::from_secs(120),
+            radio: None,
+            depot: None,
+            toy: false,
+            share_verifications: false,
         }
     }
 }
@@ -169,6 +195,13 @@ impl Plan {
 
     /// Refuses what cannot be done, saying why.
     pub fn check(&self) -> Result<()> {
+        if self.world == WorldKind::Virtual {
+            return virtual_world::run_plan(self).map(drop);
+        }
+        if self.toy || self.radio.is_some() || self.share_verifications {
+            let only = "--toy, --radio, --depot and --share-verifications are for --world virtual";
+            return Err(SimError::Usage(only.into()));
+        }
         self.check_sizes()
             .and_then(|()| self.check_quorum())
             .and_then(|()| self.check_times())

@@ -1,47 +1,20 @@
-//! What a run came to: a table for people, JSON and CSV for machines.
+//! The report of a run in either world: a table for people, JSON and CSV for machines.
 
-pub(crate) mod csv;
+mod csv;
 mod json;
-pub(crate) mod table;
+mod record;
+mod table;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use quiver_report::{Machine, new_folder, timestamp, write};
+use quiver_world::run::{Operation, Violation};
 use serde::Serialize;
 
 use crate::Result;
-use crate::live::checks::Violation;
-use crate::measure::Spread;
 use crate::plan::Plan;
-
-/// One operation and what it cost.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Operation {
-    /// Which.
-    pub name: String,
-    /// How many drones it concerned.
-    pub drones: usize,
-    /// What the leader's machine took; none if the leader had no part in it.
-    pub leader_cpu: Option<Duration>,
-    /// Payload bytes the leader sent; none if the leader had no part in it.
-    pub leader_bytes: Option<u64>,
-    /// How many group keys it took.
-    pub epochs: usize,
-    /// When everything was done, from its beginning.
-    pub took: Duration,
-    /// When each drone had what the operation gives, from its beginning; empty where drones do not tell. A drone occurs
-    /// once per message in the operations that send messages.
-    pub latencies: Vec<(u32, Duration)>,
-}
-
-impl Operation {
-    /// Of the latencies.
-    pub fn spread(&self) -> Option<Spread> {
-        Spread::of(self.latencies.iter().map(|(_, latency)| *latency))
-    }
-}
 
 /// What became of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -69,7 +42,7 @@ pub enum Outcome {
     Failed,
 }
 
-/// What a run came to.
+/// The outcome of a run in either world. `None` is what a world does not have.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// What was asked for.
@@ -80,24 +53,28 @@ pub struct Report {
     pub started: SystemTime,
     /// The operations in order.
     pub operations: Vec<Operation>,
-    /// Who hosted the drones, if not this process.
+    /// The processes that hosted the drones, if not this one.
     pub workers: Vec<WorkerReport>,
-    /// What went wrong.
+    /// The invariants that did not hold.
     pub violations: Vec<Violation>,
-    /// How many comparisons found nothing wrong or something.
+    /// Comparisons made.
     pub checks: u64,
+    /// Steps of machines: in the virtual world.
+    pub steps: Option<u64>,
+    /// What to know when reading the figures.
+    pub notes: Vec<String>,
     /// Complaints of nodes about each other, with how often they came. In a world without faults there should be none.
     pub offences: BTreeMap<String, u64>,
-    /// CPU time of the KGC's machine.
-    pub kgc_cpu: Duration,
+    /// CPU time of the KGC's machine: in the live world.
+    pub kgc_cpu: Option<Duration>,
     /// From start to end.
     pub wall: Duration,
     /// The most memory ever resident, in bytes.
     pub peak_memory: Option<u64>,
-    /// Digest of what the enrolled drones chose: the same for the same seed.
-    pub keys_digest: [u8; 32],
-    /// Digest of who left and who spoke: the same for the same seed.
-    pub choices_digest: [u8; 32],
+    /// Digest of what the enrolled drones chose, the same for the same seed: in the live world.
+    pub keys_digest: Option<[u8; 32]>,
+    /// Digest of who left and who spoke, the same for the same seed: in the live world.
+    pub choices_digest: Option<[u8; 32]>,
 }
 
 impl Report {
@@ -117,7 +94,7 @@ impl Report {
 
     /// The operation of this name.
     pub fn operation(&self, name: &str) -> Option<&Operation> {
-        self.operations.iter().find(|operation| operation.name == name)
+        self.operations.iter().find(|operation| operation.name() == name)
     }
 
     /// For people.
@@ -139,18 +116,15 @@ impl Report {
         format!("{} invariant(s) failed\n{}", self.violations.len(), lines.join("\n"))
     }
 
-    /// Writes `operations.csv`, `latencies.csv` and `summary.json` into a new folder, named by the start, under
-    /// `results`. Gives the folder.
+    /// Writes `operations.csv`, `summary.json`, and `latencies.csv` if there are any, into a new folder under `results`,
+    /// named by the start. Gives the folder.
     pub fn write_under(&self, results: &Path) -> Result<PathBuf> {
         let folder = new_folder(results, &timestamp(self.started))?;
-        let files = [
-            ("operations.csv", csv::operations(self)),
-            ("latencies.csv", csv::latencies(self)),
-            ("summary.json", json::render(self) + "\n"),
-        ];
-        for (name, content) in files {
-            write(&folder, name, &content)?;
+        write(&folder, "operations.csv", &csv::operations(self))?;
+        if self.operations.iter().any(|operation| !operation.latencies.is_empty()) {
+            write(&folder, "latencies.csv", &csv::latencies(self))?;
         }
+        write(&folder, "summary.json", &(json::render(self) + "\n"))?;
         Ok(folder)
     }
 }
@@ -168,7 +142,8 @@ pub(crate) mod tests {
     use std::fs;
 
     use super::*;
-    use crate::live::checks::Invariant;
+    use quiver_world::Invariant;
+    use quiver_world::run::Phase;
 
     pub(crate) fn sample() -> Report {
         Report {
@@ -183,34 +158,27 @@ pub(crate) mod tests {
             },
             started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
             operations: vec![
+                Operation::new(Phase::Enrol, 2, Duration::from_millis(5))
+                    .with_latencies(vec![(0, Duration::from_millis(2)), (1, Duration::from_millis(4))]),
                 Operation {
-                    name: "enrol".into(),
-                    drones: 2,
-                    leader_cpu: None,
-                    leader_bytes: None,
-                    epochs: 0,
-                    took: Duration::from_millis(5),
-                    latencies: vec![(0, Duration::from_millis(2)), (1, Duration::from_millis(4))],
-                },
-                Operation {
-                    name: "form".into(),
-                    drones: 2,
                     leader_cpu: Some(Duration::from_micros(1500)),
                     leader_bytes: Some(12_345),
                     epochs: 1,
-                    took: Duration::from_millis(1500),
-                    latencies: vec![(0, Duration::from_millis(20)), (1, Duration::from_millis(1400))],
-                },
+                    ..Operation::new(Phase::Form, 2, Duration::from_millis(1500))
+                }
+                .with_latencies(vec![(0, Duration::from_millis(20)), (1, Duration::from_millis(1400))]),
             ],
             workers: vec![],
             violations: vec![],
             checks: 7,
+            steps: None,
+            notes: vec![],
             offences: BTreeMap::new(),
-            kgc_cpu: Duration::from_millis(9),
+            kgc_cpu: Some(Duration::from_millis(9)),
             wall: Duration::from_secs(3),
             peak_memory: Some(73 << 20),
-            keys_digest: [0xab; 32],
-            choices_digest: [0xcd; 32],
+            keys_digest: Some([0xab; 32]),
+            choices_digest: Some([0xcd; 32]),
         }
     }
 

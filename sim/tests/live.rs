@@ -6,6 +6,7 @@ use quiver_report::Progress;
 use quiver_sim::live;
 use quiver_sim::plan::{Plan, SuiteKind, TransportKind};
 use quiver_sim::report::{Outcome, Report};
+use quiver_world::run::{Operation, Phase};
 
 fn plan(drones: u32) -> Plan {
     Plan { drones, messages: 4, leave_percent: 10.0, timeout: Duration::from_secs(60), ..Plan::default() }
@@ -19,8 +20,8 @@ fn pass(plan: &Plan) -> Report {
     report
 }
 
-fn names(report: &Report) -> Vec<&str> {
-    report.operations.iter().map(|operation| operation.name.as_str()).collect()
+fn names(report: &Report) -> Vec<String> {
+    report.operations.iter().map(Operation::name).collect()
 }
 
 #[test]
@@ -35,8 +36,8 @@ fn twenty_drones_hold_every_invariant_over_memory() {
             "re-key on expiry",
             "leave (2)",
             "join (2)",
-            "2 messages by leader",
-            "2 messages by drone",
+            "messages (2 by leader)",
+            "messages (2 by drones)",
             "restart leader",
         ]
     );
@@ -60,11 +61,11 @@ fn drones_without_a_name_are_members_exactly_if_they_are_inside_the_fence() {
         let admission = Some(quiver_world::admission::FENCE.into());
         let report = pass(&Plan { admission, transport, ..plan(12) });
         let named = |beginning: &str| {
-            let found = report.operations.iter().find(|it| it.name.starts_with(beginning));
+            let found = report.operations.iter().find(|it| it.name().starts_with(beginning));
             found.unwrap_or_else(|| panic!("{beginning} is not among {:?}", names(&report)))
         };
-        let (first, again) = (named("form group: "), named("come again: "));
-        assert!(first.name.ends_with(" of 12 let in"), "{}", first.name);
+        let (first, again) = (named("form group ("), named("come again ("));
+        assert!(first.name().ends_with(" of 12 let in)"), "{}", first.name());
         // Some are inside and some are not.
         assert!((1..12).contains(&first.drones), "{}", first.drones);
         for admission in [first, again] {
@@ -80,7 +81,7 @@ fn drones_without_a_name_are_members_exactly_if_they_are_inside_the_fence() {
 #[test]
 fn sealed_orders_open_at_exactly_those_they_are_for() {
     let report = pass(&Plan { envelopes: true, restart_leader: false, ..plan(20) });
-    let orders = report.operations.iter().filter(|operation| operation.name.starts_with("order sealed to"));
+    let orders = report.operations.iter().filter(|operation| operation.phase == Phase::Envelope);
     let told: Vec<usize> = orders.map(|operation| operation.drones).collect();
     // All 20 members judge the first; the others are waited for at those they are for: a quarter, then half, as far as
     // those who left and joined go.
@@ -121,7 +122,7 @@ fn key_really_expires() {
 fn a_deputy_takes_over_from_a_leader_that_is_lost_for_good() {
     let report = pass(&Plan { deputies: 1, ..plan(8) });
     let last = report.operations.last().unwrap();
-    assert_eq!(last.name, "leader lost: deputy opens a term");
+    assert_eq!(last.name(), "leader lost (a deputy opens a term)");
     assert_eq!((last.drones, last.epochs), (last.latencies.len(), 1));
 }
 
@@ -131,7 +132,7 @@ fn drones_without_a_name_apply_again_to_the_deputy_of_a_leader_that_is_lost_for_
     let strategy = quiver_sim::plan::StrategyChoice::Tree;
     let report = pass(&Plan { admission, strategy, deputies: 1, ..plan(8) });
     let last = report.operations.last().unwrap();
-    assert_eq!(last.name, "leader lost: deputy opens a term");
+    assert_eq!(last.name(), "leader lost (a deputy opens a term)");
     assert!(last.drones >= 1 && last.latencies.len() == last.drones);
 }
 
@@ -165,14 +166,14 @@ fn drones_that_are_late_break_convergence() {
 #[test]
 fn any_three_of_five_kgcs_issue_keys_and_release_an_order() {
     let report = pass(&Plan { kgcs: 5, threshold: 3, orders: true, restart_leader: false, ..plan(20) });
-    assert!(report.operation("key generation by 5 KGCs").unwrap().took > Duration::ZERO);
+    assert!(report.operation("key generation (5 KGCs)").unwrap().took > Duration::ZERO);
     assert_eq!(report.operation("enrol").unwrap().drones, 23);
-    assert_eq!(report.operation("phase 2 asked for by 20, in vain").unwrap().latencies, []);
-    assert_eq!(report.operation("phase 2 released by 3 of 5").unwrap().latencies.len(), 20);
+    assert_eq!(report.operation("phase 2 asked for in vain").unwrap().latencies, []);
+    assert_eq!(report.operation("phase 2 released (3 of 5)").unwrap().latencies.len(), 20);
 }
 
 #[test]
 fn a_single_kgc_releases_an_order_as_well() {
     let report = pass(&Plan { orders: true, restart_leader: false, ..plan(10) });
-    assert_eq!(report.operation("phase 2 released by 1 of 1").unwrap().latencies.len(), 10);
+    assert_eq!(report.operation("phase 2 released (1 of 1)").unwrap().latencies.len(), 10);
 }

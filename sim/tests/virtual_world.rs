@@ -19,13 +19,13 @@ fn drones_without_a_name_show_that_they_satisfy_a_policy_from_a_file() {
     std::fs::write(&file, "# half of them\nx >= 0\n").unwrap();
     let run = |file: &std::path::Path| {
         let file = file.to_str().unwrap();
-        sim(&["run", "--world", "virtual", "--toy", "-n", "8", "--json", "--admission", file])
+        sim(&["run", "--world", "virtual", "--toy", "-n", "8", "--json", "--no-results", "--admission", file])
     };
     let output = run(&file);
     assert!(output.status.success(), "{output:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rows = report["rows"].as_array().unwrap();
-    for beginning in ["form (", "come again (", "next period ("] {
+    let rows = report["operations"].as_array().unwrap();
+    for beginning in ["form group (", "come again (", "next period ("] {
         let row = |row: &&Value| row["operation"].as_str().unwrap().starts_with(beginning);
         assert!(rows.iter().any(|it| row(&it)), "{beginning}: {report}");
     }
@@ -86,24 +86,25 @@ fn virtual_run_gives_rows_and_one_seed_gives_the_same_ones() {
         "--radio",
         "802.15.4",
         "--json",
+        "--no-results",
     ];
     let rows = || {
         let output = sim(&words);
         assert!(output.status.success(), "{output:?}");
         let mut summary: Value = serde_json::from_slice(&output.stdout).unwrap();
-        for row in summary["rows"].as_array_mut().unwrap() {
+        for row in summary["operations"].as_array_mut().unwrap() {
             // What depends on the machine.
-            row["cpu_seconds"] = Value::Null;
-            row["leader_cpu_seconds"] = Value::Null;
+            row["cpu_s"] = Value::Null;
+            row["leader_cpu_s"] = Value::Null;
         }
         assert_eq!(summary["violations"], Value::Array(Vec::new()));
-        summary["rows"].clone()
+        summary["operations"].clone()
     };
     let once = rows();
     let operations: Vec<&str> =
         once.as_array().unwrap().iter().map(|row| row["operation"].as_str().unwrap()).collect();
     assert_eq!(operations.len(), 7, "{operations:?}");
-    assert!(once[1]["radio"]["airtime_seconds"].as_f64().unwrap() > 0.0, "{once}");
+    assert!(once[1]["airtime_s"].as_f64().unwrap() > 0.0, "{once}");
     assert_eq!(once, rows());
 }
 
@@ -123,4 +124,33 @@ fn virtual_run_says_why_a_radio_cannot_carry_it_and_runs_from_a_depot() {
     let output = sim(&[&words[..], &["--depot", "wifi"]].concat());
     assert!(output.status.success(), "{output:?}");
     assert!(text(&output.stdout).contains("then all changed to lora-sf7"), "{output:?}");
+}
+
+#[test]
+fn both_worlds_write_the_same_files_with_the_same_keys() {
+    let keys = |object: &Value| object.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let summary = |world: &str| -> Value {
+        let results = tempfile::tempdir().unwrap();
+        let folder = results.path().to_str().unwrap();
+        let output = sim(&["-n", "4", "--world", world, "--messages", "2", "--quiet", "--results", folder]);
+        assert!(output.status.success(), "{output:?}");
+        let run = std::fs::read_dir(results.path()).unwrap().next().unwrap().unwrap().path();
+        assert!(std::fs::read_to_string(run.join("operations.csv")).unwrap().starts_with("phase,operation,"));
+        serde_json::from_str(&std::fs::read_to_string(run.join("summary.json")).unwrap()).unwrap()
+    };
+    let (live, virtual_) = (summary("live"), summary("virtual"));
+    assert_eq!(keys(&live), keys(&virtual_));
+    assert_eq!(keys(&live["plan"]), keys(&virtual_["plan"]));
+    let operations = |summary: &Value| summary["operations"].as_array().unwrap().clone();
+    for operation in operations(&live).iter().chain(&operations(&virtual_)) {
+        assert_eq!(keys(operation), keys(&operations(&live)[0]));
+    }
+    let phases = |summary: &Value| -> Vec<Value> {
+        let mut phases: Vec<Value> = operations(summary).iter().map(|it| it["phase"].clone()).collect();
+        phases.dedup();
+        // In the virtual world there are no connections.
+        phases.retain(|phase| phase != "connect");
+        phases
+    };
+    assert_eq!(phases(&live), phases(&virtual_));
 }

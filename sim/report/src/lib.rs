@@ -23,7 +23,7 @@ mod table;
 mod terminal;
 mod unit;
 
-pub use self::csv::csv;
+pub use self::csv::{csv, csv_of_records};
 pub use self::error::{ReportError, Result};
 pub use self::files::{make_room, new_folder, timestamp, write};
 pub use self::machine::Machine;

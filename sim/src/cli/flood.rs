@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use quiver_report::{Progress, Unit, complain, grid, length_of_time, print};
+use quiver_world::run::Percentiles;
 
 use crate::Result;
 use crate::live::flood::{self, BAR, Flood, FloodPlan, FloodReport, Line};
@@ -156,7 +157,7 @@ fn instruction_sets() -> Vec<&'static str> {
 fn row(line: &Line) -> Vec<String> {
     let rate = |count: u64| count as f64 / line.seconds.max(f64::MIN_POSITIVE);
     let sent = format!("{:.0} messages, {}", rate(line.messages), Unit::Bytes.show(rate(line.bytes)));
-    let time = |pick: fn(&crate::measure::Spread) -> Duration| {
+    let time = |pick: fn(&Percentiles) -> Duration| {
         line.latencies.as_ref().map(pick).map_or_else(|| "–".into(), Unit::duration)
     };
     vec![

@@ -1,27 +1,17 @@
-//! `sim run`: the live world, or the virtual one.
-
-mod virtually;
+//! `sim run`: runs a deployment in the live world or the virtual one.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use quiver_report::{OutputArgs, complain, length_of_time};
 use quiver_world::admission::{FENCE, MAX_TEXT};
 
-use crate::plan::{DEFAULT_BIND, Plan, StrategyChoice, SuiteKind, TransportKind};
+use crate::plan::{DEFAULT_BIND, Plan, StrategyChoice, SuiteKind, TransportKind, WorldKind};
 use crate::report::{Outcome, Report};
-use crate::{Result, SimError, live, logging};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WorldChoice {
-    /// One libp2p node per drone, in real time
-    Live,
-    /// An event queue in virtual time, for up to a million drones
-    Virtual,
-}
+use crate::{Result, SimError, live, logging, virtual_world};
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct RunArgs {
@@ -38,8 +28,8 @@ pub(super) struct RunArgs {
     #[arg(long, value_enum, default_value_t)]
     strategy: StrategyChoice,
     /// Where the drones live
-    #[arg(long, value_enum, default_value = "live")]
-    world: WorldChoice,
+    #[arg(long, value_enum, default_value_t)]
+    world: WorldKind,
     /// Virtual world: the radio between the drones, such as 802.15.4, ble, lora-sf7 or wifi. Drones then enrol and ask to
     /// join one after the other, as fast as its channel carries it, and wait for answers for as long as it may take
     #[arg(long, value_name = "PRESET")]
@@ -111,17 +101,8 @@ pub(super) struct RunArgs {
 
 impl RunArgs {
     fn plan(&self) -> Result<Plan> {
-        if self.toy || self.radio.is_some() || self.share_verifications {
-            let only = "--toy, --radio, --depot and --share-verifications are for --world virtual";
-            return Err(SimError::Usage(only.into()));
-        }
-        let plan = self.unchecked_plan()?;
-        plan.check()?;
-        Ok(plan)
-    }
-
-    fn unchecked_plan(&self) -> Result<Plan> {
-        Ok(Plan {
+        let plan = Plan {
+            world: self.world,
             drones: self.drones,
             transport: self.transport,
             suite: self.suite,
@@ -141,7 +122,13 @@ impl RunArgs {
             workers: self.workers,
             bind: self.bind.clone(),
             timeout: self.timeout,
-        })
+            radio: self.radio.clone(),
+            depot: self.depot.clone(),
+            toy: self.toy,
+            share_verifications: self.share_verifications,
+        };
+        plan.check()?;
+        Ok(plan)
     }
 }
 
@@ -156,15 +143,15 @@ fn policy(file: Option<&Path>) -> Result<String> {
     Ok(text)
 }
 
-/// Plays the world asked for and shows what it came to.
+/// Runs the plan in its world and shows the report.
 pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
-    if args.world == WorldChoice::Virtual {
-        return virtually::run(args);
-    }
     let plan = args.plan()?;
     let progress = args.output.progress();
     logging::start(&progress)?;
-    let report = live::run(&plan, &progress)?;
+    let report = match plan.world {
+        WorldKind::Live => live::run(&plan, &progress)?,
+        WorldKind::Virtual => virtual_world::run(&plan, &progress)?,
+    };
     present(&report, &args.output)
 }
 

@@ -1,7 +1,6 @@
 //! `sim scenario`: worlds and what befalls them, from TOML files.
 
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
 use cpu_time::ProcessTime;
@@ -10,7 +9,7 @@ use quiver_report::{OutputArgs, complain, print};
 use quiver_world::scenario::{Played, Reading, SHIPPED, Scenario, shipped};
 use quiver_world::{InsecureToy, WorldError};
 
-use crate::measure::available_memory;
+use crate::measure::{self, available_memory};
 use crate::report::Outcome;
 use crate::scenario::ScenarioReport;
 use crate::{Result, SimError};
@@ -133,10 +132,9 @@ fn read(name: &str, text: &str, seed: Option<u64>) -> Result<Scenario> {
     Scenario::parse(name, text, reading).map_err(|error| SimError::Usage(error.to_string()))
 }
 
-#[expect(clippy::disallowed_methods, reason = "a report says when its run began")]
 fn play(args: &ScenarioArgs, name: &str, text: &str) -> Result<Outcome> {
     let scenario = read(name, text, args.seed)?;
-    let (started, cpu) = (SystemTime::now(), ProcessTime::try_now().ok());
+    let (started, cpu) = (measure::wall_clock(), ProcessTime::try_now().ok());
     let played = args.suite.play(&scenario).map_err(|error| SimError::Usage(format!("{name}: {error}")))?;
     let cpu = cpu.and_then(|cpu| cpu.try_elapsed().ok()).unwrap_or_default();
     let suite = args.suite.name();

@@ -3,46 +3,14 @@
 //! Of the simulator's list the live world sees these; that no mask is used twice cannot be seen from outside.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use quiver_ainq::Epoch;
 use quiver_crypto::Secret;
-pub use quiver_world::Invariant;
-use serde::Serialize;
+use quiver_world::Invariant;
+use quiver_world::run::Violation;
 
 use super::board::{Held, LeaderEpoch, Logs};
 use super::drone_name;
-
-/// How many names of drones are written out.
-const NAMES_SHOWN: usize = 20;
-
-/// An invariant that did not hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Violation {
-    /// Which.
-    pub invariant: Invariant,
-    /// After which step.
-    pub step: String,
-    /// At which drones.
-    pub drones: Vec<String>,
-    /// What is wrong.
-    pub detail: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (after {}): {}", self.invariant, self.step, self.detail)?;
-        if self.drones.is_empty() {
-            return Ok(());
-        }
-        let shown: Vec<&str> = self.drones.iter().take(NAMES_SHOWN).map(String::as_str).collect();
-        write!(f, ": {}", shown.join(", "))?;
-        match self.drones.len().saturating_sub(NAMES_SHOWN) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
-    }
-}
 
 /// Collects what comparisons find.
 #[derive(Debug, Default)]

@@ -14,17 +14,17 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use quiver_ainq::Ristretto255;
+use quiver_report::{Machine, Progress};
+use quiver_world::run::Percentiles;
 use serde::Serialize;
 
 pub(crate) use self::attacker::Onslaught;
 use super::check_files;
 use super::phases;
 use super::world::World;
-use crate::measure::Spread;
 use crate::plan::{Plan, StrategyChoice, TransportKind};
 use crate::report::Outcome;
 use crate::{Result, SimError};
-use quiver_report::{Machine, Progress};
 
 /// By how much the 99th percentile may grow.
 pub const BAR: f64 = 2.0;
@@ -232,7 +232,7 @@ pub struct Line {
     pub joined: usize,
     /// From the command to re-key until a member holds the key, over all members and re-keys, in seconds.
     #[serde(serialize_with = "in_seconds")]
-    pub latencies: Option<Spread>,
+    pub latencies: Option<Percentiles>,
     /// Members that had no key in time.
     pub missing: usize,
     /// p99 over that of the quiet run.
@@ -240,7 +240,7 @@ pub struct Line {
 }
 
 #[expect(clippy::ref_option, reason = "serde gives a reference to the field")]
-fn in_seconds<S: serde::Serializer>(spread: &Option<Spread>, out: S) -> Result<S::Ok, S::Error> {
+fn in_seconds<S: serde::Serializer>(spread: &Option<Percentiles>, out: S) -> Result<S::Ok, S::Error> {
     spread.map(|it| [it.p50, it.p99, it.max].map(|time| time.as_secs_f64())).serialize(out)
 }
 

@@ -1,4 +1,4 @@
-//! What a run does, step by step.
+//! Carries out the phases of a run and checks the invariants after each.
 
 mod admission;
 mod envelopes;
@@ -14,13 +14,14 @@ use std::time::{Duration, Instant};
 
 use quiver_ainq::Suite;
 use quiver_crypto::{Hasher, Secret};
+use quiver_world::Invariant;
+use quiver_world::run::{Operation, Phase, Violation};
 use rand_chacha::ChaCha20Rng;
 
 use super::board::{Goal, Reached};
-use super::checks::{Checker, Invariant, Sent, Violation};
+use super::checks::{Checker, Sent};
 use super::world::World;
 use crate::measure;
-use crate::report::Operation;
 use crate::seeds::{self, Player};
 use crate::{Result, SimError};
 
@@ -65,6 +66,14 @@ struct Mark {
     leader_cpu: Duration,
     leader_bytes: u64,
     epochs: usize,
+    cpu: Duration,
+}
+
+impl Mark {
+    /// How long each of these drones took since.
+    fn latencies(&self, drones: &[(u32, Instant)]) -> Vec<(u32, Duration)> {
+        drones.iter().map(|(drone, at)| (*drone, at.saturating_duration_since(self.at))).collect()
+    }
 }
 
 struct Run<'w, S: Suite> {
@@ -83,7 +92,10 @@ struct Run<'w, S: Suite> {
 impl<'w, S: Suite> Run<'w, S> {
     fn new(world: &'w mut World<S>) -> Self {
         let rng = seeds::generator(world.plan.seed, Player::Choices, 0, 0);
-        let operations = world.generation.map(|took| key_generation(world.plan.kgcs, took));
+        let operations = world.generation.map(|took| Operation {
+            detail: format!("{} KGCs", world.plan.kgcs),
+            ..Operation::new(Phase::KeyGeneration, 0, took)
+        });
         Self {
             world,
             checker: Checker::default(),
@@ -142,6 +154,7 @@ impl<'w, S: Suite> Run<'w, S> {
             leader_cpu: self.world.leader_meter.total(),
             leader_bytes: self.world.leader_sent(),
             epochs: self.world.board().look(|logs| logs.leader.epochs.len()),
+            cpu: measure::process_cpu(),
             at: measure::now(),
         }
     }
@@ -162,13 +175,13 @@ impl<'w, S: Suite> Run<'w, S> {
     }
 
     /// Waits until the members hold a key newer than at `mark`, and checks all keys. `gone` were members before.
-    async fn synced(&mut self, name: String, mark: &Mark, bar: &'static str, gone: &BTreeSet<u32>) -> Step {
-        let reached = self.reached(bar, self.members.len()).await;
+    async fn synced(&mut self, phase: Phase, detail: String, mark: &Mark, gone: &BTreeSet<u32>) -> Step {
+        let reached = self.reached(phase.name(), self.members.len()).await;
         let took = mark.at.elapsed();
-        self.checker.after(&name);
+        self.checker.after(phase.name());
         // What the acknowledgements cost belongs to the operation.
         let acknowledged = reached.missing.is_empty() && self.world.acknowledged_by(&self.members).await?;
-        self.operate(name, mark, took, &reached);
+        self.operate(phase, detail, mark, took, &reached);
         self.check_keys(gone);
         self.all_there(Invariant::Convergence, "does not hold the newest key", &reached)?;
         self.checker.that(Invariant::Convergence, acknowledged, || {
@@ -177,19 +190,18 @@ impl<'w, S: Suite> Run<'w, S> {
         Ok(())
     }
 
-    /// Adds a row about the leader's work since `mark`.
-    fn operate(&mut self, name: String, mark: &Mark, took: Duration, reached: &Reached) {
-        let latency = |at: &Instant| at.saturating_duration_since(mark.at);
+    /// Notes what a phase has cost since `mark`.
+    fn operate(&mut self, phase: Phase, detail: String, mark: &Mark, took: Duration, reached: &Reached) {
         let now = self.mark();
-        self.operations.push(Operation {
-            name,
-            drones: reached.drones.len() + reached.missing.len(),
+        let operation = Operation {
+            detail,
             leader_cpu: Some(now.leader_cpu.saturating_sub(mark.leader_cpu)),
             leader_bytes: Some(now.leader_bytes.saturating_sub(mark.leader_bytes)),
             epochs: now.epochs.saturating_sub(mark.epochs),
-            took,
-            latencies: reached.drones.iter().map(|(drone, at)| (*drone, latency(at))).collect(),
-        });
+            cpu: Some(now.cpu.saturating_sub(mark.cpu)),
+            ..Operation::new(phase, reached.drones.len() + reached.missing.len(), took)
+        };
+        self.operations.push(operation.with_latencies(mark.latencies(&reached.drones)));
     }
 
     /// Compares every key reported since the last time.
@@ -250,18 +262,5 @@ impl<'w, S: Suite> Run<'w, S> {
         });
         self.check_keys(&BTreeSet::new());
         Ok(())
-    }
-}
-
-/// The row about the KGCs' own keys, before there are any drones.
-fn key_generation(kgcs: u16, took: Duration) -> Operation {
-    Operation {
-        name: format!("key generation by {kgcs} KGCs"),
-        drones: 0,
-        leader_cpu: None,
-        leader_bytes: None,
-        epochs: 0,
-        took,
-        latencies: Vec::new(),
     }
 }

@@ -1,12 +1,13 @@
-//! The summary as one JSON object.
+//! Writes the summary of a run as one JSON object.
 
 use std::collections::BTreeMap;
 
 use quiver_report::Machine;
+use quiver_world::run::Violation;
 use serde::Serialize;
 
-use super::{Operation, Outcome, Report, WorkerReport};
-use crate::live::checks::Violation;
+use super::record::OperationRecord;
+use super::{Outcome, Report, WorkerReport};
 use crate::plan::Plan;
 
 #[derive(Serialize)]
@@ -17,45 +18,17 @@ struct Summary<'a> {
     machine: &'a Machine,
     passed: bool,
     checks: u64,
+    steps: Option<u64>,
     violations: &'a [Violation],
     offences: &'a BTreeMap<String, u64>,
-    operations: Vec<Line<'a>>,
+    operations: Vec<OperationRecord>,
     workers: &'a [WorkerReport],
-    kgc_cpu_s: f64,
+    notes: &'a [String],
+    kgc_cpu_s: Option<f64>,
     wall_s: f64,
     peak_memory_bytes: Option<u64>,
-    keys_digest: String,
-    choices_digest: String,
-}
-
-#[derive(Serialize)]
-struct Line<'a> {
-    operation: &'a str,
-    drones: usize,
-    leader_cpu_s: Option<f64>,
-    p50_s: Option<f64>,
-    p99_s: Option<f64>,
-    max_s: Option<f64>,
-    took_s: f64,
-    leader_bytes_sent: Option<u64>,
-    epochs: usize,
-}
-
-impl<'a> From<&'a Operation> for Line<'a> {
-    fn from(operation: &'a Operation) -> Self {
-        let spread = operation.spread();
-        Self {
-            operation: &operation.name,
-            drones: operation.drones,
-            leader_cpu_s: operation.leader_cpu.map(|time| time.as_secs_f64()),
-            p50_s: spread.map(|s| s.p50.as_secs_f64()),
-            p99_s: spread.map(|s| s.p99.as_secs_f64()),
-            max_s: spread.map(|s| s.max.as_secs_f64()),
-            took_s: operation.took.as_secs_f64(),
-            leader_bytes_sent: operation.leader_bytes,
-            epochs: operation.epochs,
-        }
-    }
+    keys_digest: Option<String>,
+    choices_digest: Option<String>,
 }
 
 pub(super) fn render(report: &Report) -> String {
@@ -66,15 +39,17 @@ pub(super) fn render(report: &Report) -> String {
         machine: &report.machine,
         passed: report.outcome() == Outcome::Passed,
         checks: report.checks,
+        steps: report.steps,
         violations: &report.violations,
         offences: &report.offences,
-        operations: report.operations.iter().map(Line::from).collect(),
+        operations: report.operations.iter().map(OperationRecord::from).collect(),
         workers: &report.workers,
-        kgc_cpu_s: report.kgc_cpu.as_secs_f64(),
+        notes: &report.notes,
+        kgc_cpu_s: report.kgc_cpu.map(|cpu| cpu.as_secs_f64()),
         wall_s: report.wall.as_secs_f64(),
         peak_memory_bytes: report.peak_memory,
-        keys_digest: hex::encode(report.keys_digest),
-        choices_digest: hex::encode(report.choices_digest),
+        keys_digest: report.keys_digest.map(hex::encode),
+        choices_digest: report.choices_digest.map(hex::encode),
     };
     // Plain data with string keys: serialising it cannot fail.
     serde_json::to_string_pretty(&summary).unwrap_or_default()

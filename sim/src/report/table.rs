@@ -1,46 +1,79 @@
-//! The table for people.
+//! Draws the table of a run for people.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use quiver_report::{Unit, grid};
+use quiver_world::run::Operation;
 
-use super::{Operation, Outcome, Report};
+use super::{Outcome, Report};
+use crate::plan::WorldKind;
 
 const NOTHING: &str = "–";
 
+const HEAD: [&str; 13] = [
+    "operation",
+    "drones",
+    "leader CPU",
+    "all have it: p50",
+    "p99",
+    "max",
+    "sent by leader",
+    "messages",
+    "bytes",
+    "airtime",
+    "frames",
+    "repeated",
+    "energy",
+];
+/// Columns of [`HEAD`] that every table has.
+const ALWAYS: usize = 6;
+
 pub(super) fn render(report: &Report) -> String {
-    let head = ["operation", "drones", "leader CPU", "all have it: p50", "p99", "max", "sent by leader"];
-    let rows = report.operations.iter().map(row);
-    format!("{}\n{}\n{}", title(report), grid(head.map(String::from).to_vec(), rows), footer(report))
+    let rows: Vec<Vec<String>> = report.operations.iter().map(row).collect();
+    // What the world has no figures for has no column.
+    let shown = |column: &usize| column < &ALWAYS || rows.iter().any(|row| row[*column] != NOTHING);
+    let columns: Vec<usize> = (0..HEAD.len()).filter(shown).collect();
+    let head: Vec<String> = columns.iter().map(|column| HEAD[*column].to_string()).collect();
+    let rows = rows.iter().map(|row| columns.iter().map(|column| row[*column].clone()).collect());
+    format!("{}\n{}\n{}", title(report), grid(head, rows), footer(report))
 }
 
 fn row(operation: &Operation) -> Vec<String> {
-    let spread = operation.spread();
-    let latency = |pick: fn(&crate::measure::Spread) -> Duration| {
-        spread.as_ref().map(pick).map_or_else(|| NOTHING.into(), Unit::duration)
-    };
+    let (to_all, radio) = (operation.to_all, operation.radio);
+    let time = |time: Option<Duration>| time.map_or_else(|| NOTHING.into(), Unit::duration);
+    let size = |count: Option<u64>| count.map_or_else(|| NOTHING.into(), Unit::bytes);
+    let count = |count: Option<u64>| count.map_or_else(|| NOTHING.into(), |count| count.to_string());
     vec![
-        operation.name.clone(),
+        operation.name(),
         operation.drones.to_string(),
-        operation.leader_cpu.map_or_else(|| NOTHING.into(), Unit::duration),
-        latency(|s| s.p50),
-        latency(|s| s.p99),
-        Unit::duration(spread.map_or(operation.took, |s| s.max)),
-        operation.leader_bytes.map_or_else(|| NOTHING.into(), Unit::bytes),
+        time(operation.leader_cpu),
+        time(to_all.map(|all| all.p50)),
+        time(to_all.map(|all| all.p99)),
+        Unit::duration(to_all.map_or(operation.took, |all| all.max)),
+        size(operation.leader_bytes),
+        count(operation.messages),
+        size(operation.bytes),
+        time(radio.map(|radio| radio.airtime)),
+        count(radio.map(|radio| radio.frames)),
+        count(radio.map(|radio| radio.retransmissions)),
+        radio.map_or_else(|| NOTHING.into(), |radio| format!("{:.3} J", radio.energy.joules())),
     ]
 }
 
 fn title(report: &Report) -> String {
     let plan = &report.plan;
-    let mut title = format!(
-        "{} drones over {}, suite {}, strategy {}, seed {}",
-        plan.drones,
-        value_name(&plan.transport),
-        value_name(&plan.suite),
-        value_name(&plan.strategy),
-        plan.seed
-    );
+    let mut title = format!("{} drones ", plan.drones);
+    let _ = match (plan.world, &plan.radio, &plan.depot) {
+        (WorldKind::Live, _, _) => write!(title, "over {}", value_name(&plan.transport)),
+        (WorldKind::Virtual, None, _) => write!(title, "in virtual time"),
+        (WorldKind::Virtual, Some(radio), None) => write!(title, "in virtual time over {radio}"),
+        (WorldKind::Virtual, Some(radio), Some(depot)) => {
+            write!(title, "in virtual time over {radio}, from a depot with {depot}")
+        }
+    };
+    let suite = if plan.toy { "toy".into() } else { value_name(&plan.suite) };
+    let _ = write!(title, ", suite {suite}, strategy {}, seed {}", value_name(&plan.strategy), plan.seed);
     if plan.kgcs > 1 {
         let _ = write!(title, ", any {} of {} KGCs", plan.threshold, plan.kgcs);
     }
@@ -53,15 +86,21 @@ fn value_name(value: &impl clap::ValueEnum) -> String {
 
 fn footer(report: &Report) -> String {
     let machine = &report.machine;
-    let mut text = format!(
-        "{} in {}; KGC CPU {}; peak memory {}\n{}, {} cores, {}{}",
-        match report.outcome() {
-            Outcome::Passed => format!("All {} checks passed", report.checks),
-            Outcome::Failed if report.violations.is_empty() => "FAILED: a worker is lost".into(),
-            Outcome::Failed => format!("{} of the invariants FAILED", report.violations.len()),
-        },
-        Unit::duration(report.wall),
-        Unit::duration(report.kgc_cpu),
+    let mut text = match report.outcome() {
+        Outcome::Passed => format!("All {} checks passed", report.checks),
+        Outcome::Failed if report.violations.is_empty() => "FAILED: a worker is lost".into(),
+        Outcome::Failed => format!("{} of the invariants FAILED", report.violations.len()),
+    };
+    let _ = write!(text, " in {}", Unit::duration(report.wall));
+    if let Some(steps) = report.steps {
+        let _ = write!(text, " and {steps} steps");
+    }
+    if let Some(cpu) = report.kgc_cpu {
+        let _ = write!(text, "; KGC CPU {}", Unit::duration(cpu));
+    }
+    let _ = write!(
+        text,
+        "; peak memory {}\n{}, {} cores, {}{}",
         report.peak_memory.map_or_else(|| "unknown".into(), Unit::bytes),
         machine.cpu,
         machine.cores,
@@ -84,7 +123,12 @@ fn footer(report: &Report) -> String {
             }
         }
     }
-    let _ = write!(text, "\nKeys of this seed: {}", hex::encode(&report.keys_digest[..8]));
+    if let Some(digest) = &report.keys_digest {
+        let _ = write!(text, "\nKeys of this seed: {}", hex::encode(&digest[..8]));
+    }
+    for note in &report.notes {
+        let _ = write!(text, "\n{note}");
+    }
     text
 }
 

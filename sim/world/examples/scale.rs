@@ -47,26 +47,26 @@ fn live<S: QuorumSuite>(plan: &RunPlan) {
         size_of::<quiver_role::Edge<S>>(),
         size_of::<quiver_role::Leader<S>>()
     );
-    let mut last = ("", Duration::ZERO);
+    let mut last = (None, Duration::ZERO);
     let mut show = |progress: Progress| {
-        if progress.operation != last.0 || progress.at > last.1 + Duration::from_secs(5) {
-            last = (progress.operation, progress.at);
+        if Some(progress.phase) != last.0 || progress.at > last.1 + Duration::from_secs(5) {
+            last = (Some(progress.phase), progress.at);
             println!("  {progress:?}, {:.0} MB allocated", MEMORY.current_usage_as_mb());
         }
     };
     let start = cpu_time::ProcessTime::now();
     let outcome = run::<S>(plan, &mut show).expect("a world");
-    for row in &outcome.rows {
+    for operation in &outcome.operations {
         println!(
-            "{:<28} {:>8} leader {:>10.3?} to all {:?}, {} epochs, {} messages, {} bytes, CPU {:.2?}",
-            row.operation,
-            row.drones,
-            row.leader_cpu,
-            row.to_all,
-            row.epochs,
-            row.messages,
-            row.bytes,
-            row.cpu
+            "{:<28} {:>8} leader {:>10.3?} to all {:?}, {} epochs, {:?} messages, {:?} bytes, CPU {:.2?}",
+            operation.name(),
+            operation.drones,
+            operation.leader_cpu,
+            operation.to_all,
+            operation.epochs,
+            operation.messages,
+            operation.bytes,
+            operation.cpu
         );
     }
     println!(

@@ -78,6 +78,8 @@ pub enum Invariant {
     /// Who sees a leader sign two headers for one epoch, under whichever of its keys, follows none of its keys from then
     /// on, and the KGC revokes it.
     RefusedForGood,
+    /// Nobody blames an honest node.
+    NoFalseBlame,
 }
 
 impl fmt::Display for Invariant {
@@ -101,6 +103,7 @@ impl fmt::Display for Invariant {
             Self::NoReflection => "no reflection",
             Self::NoForgedEnd => "no membership ended by a forgery",
             Self::RefusedForGood => "refused for good",
+            Self::NoFalseBlame => "no honest node blamed",
         })
     }
 }

@@ -4,7 +4,9 @@ mod admission;
 mod arrivals;
 mod envelopes;
 mod ibe_orders;
+mod operation;
 mod pacing;
+mod phase;
 mod phases;
 
 use std::time::Duration;
@@ -14,9 +16,10 @@ use quiver_quorum::QuorumSuite;
 use quiver_role::leader::LeaderTiming;
 
 use self::arrivals::Arrivals;
+pub use self::operation::{Operation, Percentiles, RadioCost, Violation};
 pub use self::pacing::Pacing;
+pub use self::phase::Phase;
 use crate::admission::Rules;
-use crate::radio::Energy;
 use crate::{AirSetup, LinkFaults, Setup, World, WorldError};
 
 /// For how long keys are valid: longer than any run.
@@ -55,60 +58,13 @@ pub struct RunPlan {
     pub depot: Option<AirSetup>,
 }
 
-/// How long something took, over all drones, in virtual time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Percentiles {
-    /// Half of the drones were as fast.
-    pub p50: Duration,
-    /// All but one in a hundred were as fast.
-    pub p99: Duration,
-    /// The slowest.
-    pub max: Duration,
-}
-
-/// What one operation came to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    /// What was done.
-    pub operation: String,
-    /// To how many drones.
-    pub drones: u32,
-    /// CPU time of the leader's machine and driver.
-    pub leader_cpu: Duration,
-    /// Virtual time until they had the key (or whatever the operation brings).
-    pub to_all: Option<Percentiles>,
-    /// Epochs made.
-    pub epochs: usize,
-    /// Messages handed to the network; a message to the group counts once for every receiver.
-    pub messages: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// What the radio spent on it.
-    pub radio: Option<RadioCost>,
-    /// CPU time of the whole simulation, on all cores.
-    pub cpu: Duration,
-}
-
-/// What the radio spent.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct RadioCost {
-    /// Time the channel was taken.
-    pub airtime: Duration,
-    /// Data frames, without repetitions.
-    pub frames: u64,
-    /// Repetitions.
-    pub retransmissions: u64,
-    /// Of all drones and the leader: radio and CPU.
-    pub energy: Energy,
-}
-
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// What was done, in order.
-    pub rows: Vec<Row>,
-    /// What did not hold: nothing, if all went well.
-    pub violations: Vec<String>,
+    /// The phases, in order.
+    pub operations: Vec<Operation>,
+    /// The invariants that did not hold.
+    pub violations: Vec<Violation>,
     /// How many keys were compared.
     pub checks: u64,
     /// The newest epoch.
@@ -120,8 +76,8 @@ pub struct Run {
 /// What a run tells about its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done.
-    pub operation: &'static str,
+    /// The phase under way.
+    pub phase: Phase,
     /// How many drones are there.
     pub done: u32,
     /// Of how many.

@@ -9,7 +9,7 @@ use quiver_role::leader::LeaderTiming;
 use quiver_role::{EdgeEvent, LeaderEvent};
 use quiver_world::admission::{COMPARED, FENCE, Fields, PERIOD, Rules, Sightings, linked};
 use quiver_world::check::{CheckSetup, Checker};
-use quiver_world::run::{RunPlan, run};
+use quiver_world::run::{Operation, RunPlan, run};
 use quiver_world::{
     Action, Cause, Effect, InsecureToy, Invariant, Invariants, NodeEvent, NodeId, Setup, Step, StepObserver,
     World,
@@ -326,19 +326,19 @@ fn whole_run_joins_without_names_under_a_quorum_too() {
             depot: None,
         };
         let run = run::<InsecureToy>(&plan, &mut |_| {}).unwrap();
-        assert_eq!(run.violations, Vec::<String>::new());
-        let rows: Vec<_> = run.rows.iter().map(|row| row.operation.as_str()).collect();
+        assert_eq!(run.violations, []);
+        let rows: Vec<_> = run.operations.iter().map(Operation::name).collect();
         let beginnings = [
             "enrol",
-            "form (",
-            "expire",
+            "form group (",
+            "re-key on expiry",
             "leave (1",
             "join (",
-            "talk",
+            "messages (4",
             "all leave (",
             "come again (",
             "next period (",
-            "leader restart",
+            "restart leader",
         ];
         assert_eq!(rows.len(), beginnings.len(), "{rows:?}");
         assert!(rows.iter().zip(beginnings).all(|(row, beginning)| row.starts_with(beginning)), "{rows:?}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quiver_ainq::StrategyKind;
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
-use quiver_world::run::{Pacing, Row, Run, RunPlan, run};
+use quiver_world::run::{Operation, Pacing, Phase, Run, RunPlan, run};
 use quiver_world::{AirSetup, InsecureToy};
 
 fn air(radio: &str) -> AirSetup {
@@ -35,17 +35,17 @@ fn plan(drones: u32, strategy: StrategyKind, radio: &str) -> RunPlan {
 
 fn played(plan: &RunPlan) -> Run {
     let run = run::<InsecureToy>(plan, &mut |_| {}).unwrap();
-    assert_eq!(run.violations, Vec::<String>::new(), "{plan:?}");
-    assert_eq!(run.rows.len(), 7, "{plan:?}");
+    assert_eq!(run.violations, [], "{plan:?}");
+    assert_eq!(run.operations.len(), 7, "{plan:?}");
     run
 }
 
-fn row<'a>(run: &'a Run, operation: &str) -> &'a Row {
-    run.rows.iter().find(|row| row.operation.starts_with(operation)).unwrap()
+fn operation(run: &Run, phase: Phase) -> &Operation {
+    run.operations.iter().find(|operation| operation.phase == phase).unwrap()
 }
 
-fn airtime(row: &Row) -> Duration {
-    row.radio.unwrap().airtime
+fn airtime(operation: &Operation) -> Duration {
+    operation.radio.unwrap().airtime
 }
 
 const STRATEGIES: [StrategyKind; 2] = [StrategyKind::Flat, StrategyKind::Tree];
@@ -57,11 +57,14 @@ fn hundreds_of_drones_share_a_slow_channel() {
         for strategy in STRATEGIES {
             let plan = plan(300, strategy, radio);
             let run = played(&plan);
-            let enrolment = row(&run, "enrol");
+            let enrolment = operation(&run, Phase::Enrol);
             // NoObserver had to ask twice: hello, cookie, request, answer. The leader enrols by other means.
-            assert!(enrolment.messages < 4 * (330 + 1) + 10, "{radio}: {}", enrolment.messages);
-            assert!(row(&run, "form").epochs <= 2, "{radio}: joins that come one by one make one epoch");
-            let airtime = airtime(enrolment) / enrolment.drones;
+            assert!(enrolment.messages.unwrap() < 4 * (330 + 1) + 10, "{radio}: {:?}", enrolment.messages);
+            assert!(
+                operation(&run, Phase::Form).epochs <= 2,
+                "{radio}: joins that come one by one make one epoch"
+            );
+            let airtime = airtime(enrolment) / u32::try_from(enrolment.drones).unwrap();
             let every = Pacing::of(&plan).unwrap().enrolment;
             assert!(airtime < every && every < airtime * 30, "{radio}: {airtime:?} of every {every:?}");
         }
@@ -97,11 +100,12 @@ fn a_radio_that_must_keep_silent_for_too_long_is_refused_unless_there_is_a_depot
     for strategy in STRATEGIES {
         let run = played(&RunPlan { strategy, depot: Some(air("wifi")), ..plan.clone() });
         // Who joins later does so at the depot too.
-        let (enrol, join, expire) = (row(&run, "enrol"), row(&run, "join"), row(&run, "expire"));
+        let (enrol, join, expire) =
+            (operation(&run, Phase::Enrol), operation(&run, Phase::Join), operation(&run, Phase::Rekey));
         assert!(airtime(join) < Duration::from_secs(1));
         // When all come back at once they show their spare points again and again only if they may.
-        let restart = row(&run, "leader restart");
-        assert!(restart.messages < 12 * 22, "{} messages", restart.messages);
+        let restart = operation(&run, Phase::RestartLeader);
+        assert!(restart.messages.unwrap() < 12 * 22, "{:?} messages", restart.messages);
         assert!(airtime(enrol) < Duration::from_secs(1) && airtime(expire) > Duration::from_secs(1));
     }
 }
@@ -118,9 +122,9 @@ fn sealed_orders_open_at_exactly_those_they_are_for() {
     let plan =
         RunPlan { envelopes: true, restart_leader: false, air: None, ..plan(60, StrategyKind::Flat, "wifi") };
     let run = run::<InsecureToy>(&plan, &mut |_| {}).unwrap();
-    assert_eq!(run.violations, Vec::<String>::new());
-    let orders: Vec<u32> =
-        run.rows.iter().filter(|row| row.operation.starts_with("seal to")).map(|row| row.drones).collect();
+    assert_eq!(run.violations, []);
+    let envelopes = run.operations.iter().filter(|operation| operation.phase == Phase::Envelope);
+    let orders: Vec<usize> = envelopes.map(|operation| operation.drones).collect();
     // A quarter of 66 drones but one that left, twice; then half of them.
     assert_eq!((orders.len(), orders[0]), (3, orders[1]), "{orders:?}");
     assert!((15..=17).contains(&orders[0]) && (31..=34).contains(&orders[2]), "{orders:?}");
@@ -138,7 +142,7 @@ fn an_order_waits_for_its_phase_under_a_quorum_and_under_a_single_kgc() {
             ..plan(20, StrategyKind::Flat, "wifi")
         };
         let run = run::<InsecureToy>(&plan, &mut |_| {}).unwrap();
-        assert_eq!(run.violations, Vec::<String>::new(), "{kgcs}");
-        assert_eq!(row(&run, "phase 2 released").drones, 21);
+        assert_eq!(run.violations, [], "{kgcs}");
+        assert_eq!(operation(&run, Phase::Release).drones, 21);
     }
 }

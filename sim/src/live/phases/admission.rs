@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use quiver_ainq::Suite;
+use quiver_world::Invariant;
 use quiver_world::admission::{AT_ONCE, EVERYBODY, linked};
+use quiver_world::run::Phase;
 
 use super::{Run, Step};
 use crate::Result;
 use crate::live::board::Goal;
-use crate::live::checks::Invariant;
 use crate::live::swarm::Request;
 use crate::live::unnamed::refused;
 
@@ -35,7 +36,7 @@ impl<S: Suite> Run<'_, S> {
     }
 
     /// Drones want in without a name: in waves as large as the gate has room for.
-    pub(super) async fn admit(&mut self, name: &str, drones: &[u32]) -> Step {
+    pub(super) async fn admit(&mut self, phase: Phase, drones: &[u32]) -> Step {
         let (inside, outside) = self.sorted(drones)?;
         let (mark, after) = (self.mark(), self.world.board().newest());
         self.members.extend(&inside);
@@ -44,7 +45,7 @@ impl<S: Suite> Run<'_, S> {
             self.world.board().expect(Goal::Decided, wave);
             self.world.swarm.ask(&self.world.setting, wave, Request::Join).await?;
             let reached = self.reached("let in or turned away", wave.len()).await;
-            self.checker.after(name);
+            self.checker.after(phase.name());
             self.all_there(Invariant::Admission, "was neither let in nor turned away", &reached)?;
         }
         let checker = &mut self.checker;
@@ -62,8 +63,8 @@ impl<S: Suite> Run<'_, S> {
             return Ok(());
         }
         self.world.board().expect(Goal::Synced { after }, &self.member_list());
-        let name = format!("{name}: {} of {} let in", inside.len(), drones.len());
-        self.synced(name, &mark, "members follow", &BTreeSet::new()).await
+        let detail = format!("{} of {} let in", inside.len(), drones.len());
+        self.synced(phase, detail, &mark, &BTreeSet::new()).await
     }
 
     /// All members leave, and all drones that ever wanted in come again: with what they showed before, as somebody else.
@@ -73,10 +74,10 @@ impl<S: Suite> Run<'_, S> {
         }
         let members = self.member_list();
         self.members.clear();
-        self.checker.after("all leave");
+        self.checker.after(Phase::LeaveAll.name());
         self.world.board().expect(Goal::Left, &members);
         self.world.swarm.ask(&self.world.setting, &members, Request::Leave).await?;
-        let reached = self.reached("all leave", members.len()).await;
+        let reached = self.reached(Phase::LeaveAll.name(), members.len()).await;
         self.all_there(Invariant::Convergence, "does not know that it left", &reached)?;
         self.check_keys(&members.iter().copied().collect());
         let exports = self.exports(members.iter().copied()).await?;
@@ -88,7 +89,7 @@ impl<S: Suite> Run<'_, S> {
             left && !members.contains(drone)
         };
         let drones: Vec<u32> = (0..self.world.outsider()).filter(|drone| !gone(drone)).collect();
-        self.admit("come again", &drones).await
+        self.admit(Phase::ComeAgain, &drones).await
     }
 
     /// After all of it: whether anything that leaders received or sent tells that two lives were one drone's.

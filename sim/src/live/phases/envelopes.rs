@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use quiver_ainq::Suite;
 use quiver_role::{EdgeCommand, LeaderCommand};
+use quiver_world::Invariant;
 use quiver_world::envelopes::{AbeAuthority, ORDERS, Order};
+use quiver_world::run::Phase;
 
 use super::{Run, Step};
 use crate::SimError;
 use crate::live::board::Goal;
-use crate::live::checks::Invariant;
 use crate::live::host::message_body;
 use crate::seeds::{self, Player};
 
@@ -52,7 +53,7 @@ impl<S: Suite> Run<'_, S> {
         let reached = self.reached("sealed orders", waited_for.len()).await;
         let took = mark.at.elapsed();
         self.checker.after(&format!("order {number}, sealed to `{}`", order.policy()));
-        self.operate(format!("order sealed to {}", audience.len()), &mark, took, &reached);
+        self.operate(Phase::Envelope, format!("to {}", audience.len()), &mark, took, &reached);
         let members: BTreeSet<u32> = self.members.clone();
         let checker = &mut self.checker;
         self.world.board().look(|logs| {

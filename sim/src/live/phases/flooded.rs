@@ -8,13 +8,14 @@ use quiver_role::KgcCommand;
 use quiver_role::LeaderCommand;
 use quiver_role::Misdeed;
 use quiver_role::attributes::CentreCommand;
+use quiver_world::run::Percentiles;
 
 use super::{Halt, Played, Run, Step};
 use crate::Result;
 use crate::live::flood::{Flood, FloodPlan, Line, Onslaught, Tally, Target};
 use crate::live::swarm::Request;
 use crate::live::world::{GLANCE, World};
-use crate::measure::{self, Spread};
+use crate::measure;
 
 /// Drones that are revoked before it begins, so that there is a list to ask for.
 const REVOKED: u8 = 100;
@@ -45,7 +46,7 @@ impl<S: Suite> Run<'_, S> {
         lines.push(quiet);
         for flood in floods {
             let mut line = self.measured(plan, Some(*flood)).await?;
-            let ratio = |(flooded, calm): (Spread, Duration)| {
+            let ratio = |(flooded, calm): (Percentiles, Duration)| {
                 flooded.p99.as_secs_f64() / calm.as_secs_f64().max(f64::MIN_POSITIVE)
             };
             line.growth = line.latencies.zip(calm).map(ratio);
@@ -102,7 +103,7 @@ impl<S: Suite> Run<'_, S> {
             penalised: penalised - struck.0,
             refused: refused - struck.1,
             joined,
-            latencies: Spread::of(latencies),
+            latencies: Percentiles::of(latencies),
             missing,
             growth: None,
         })

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use quiver_ainq::Suite;
+use quiver_world::Invariant;
+use quiver_world::run::Phase;
 
 use super::talk::Tally;
 use super::{Run, Step};
-use crate::live::checks::Invariant;
 
 impl<S: Suite> Run<'_, S> {
     /// Kills the leader without warning and does not bring it back. A deputy must notice by itself: all the same members, a
@@ -19,13 +20,7 @@ impl<S: Suite> Run<'_, S> {
         self.world.lose_leader().await;
         // What the deputy did before is not part of it.
         (mark.leader_cpu, mark.leader_bytes) = (self.world.leader_meter.total(), self.world.leader_sent());
-        self.synced(
-            "leader lost: deputy opens a term".into(),
-            &mark,
-            "deputy opens a term",
-            &BTreeSet::new(),
-        )
-        .await?;
+        self.synced(Phase::LoseLeader, "a deputy opens a term".into(), &mark, &BTreeSet::new()).await?;
         let after = counts(self);
         self.checker.that(Invariant::Persistence, before == after, || {
             format!("(drones enrolled, enrolments of leaders) changed from {before:?} to {after:?}")

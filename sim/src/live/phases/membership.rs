@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use quiver_ainq::Suite;
 use quiver_role::LeaderCommand;
+use quiver_world::Invariant;
+use quiver_world::run::{Operation, Phase};
 use rand::seq::IteratorRandom;
 
 use super::{Run, Step};
-use crate::live::board::Goal;
-use crate::live::checks::Invariant;
+use crate::live::board::{Goal, Reached};
 use crate::live::swarm::Request;
-use crate::report::Operation;
+use crate::measure;
 
 impl<S: Suite> Run<'_, S> {
     /// Enrols everybody, those who join later included.
@@ -24,25 +25,17 @@ impl<S: Suite> Run<'_, S> {
         let step = self.world.progress.step("enrolled", all.len());
         let reached = self.world.board().reached(Duration::ZERO, &step).await;
         let took = mark.at.elapsed();
-        self.checker.after("enrol");
-        self.operations.push(Operation {
-            name: "enrol".into(),
-            drones: all.len(),
-            leader_cpu: None,
-            leader_bytes: None,
-            epochs: 0,
-            took,
-            latencies: reached
-                .drones
-                .iter()
-                .map(|(drone, at)| (*drone, at.saturating_duration_since(mark.at)))
-                .collect(),
-        });
+        self.checker.after(Phase::Enrol.name());
+        let operation = Operation {
+            cpu: Some(measure::process_cpu().saturating_sub(mark.cpu)),
+            ..Operation::new(Phase::Enrol, all.len(), took)
+        };
+        self.operations.push(operation.with_latencies(mark.latencies(&reached.drones)));
         self.all_there(Invariant::Convergence, "was not enrolled", &reached)
     }
 
     async fn enrol_showing_progress(&mut self, drones: usize) -> Step {
-        let step = self.world.progress.step("enrol", drones);
+        let step = self.world.progress.step(Phase::Enrol.name(), drones);
         let board = self.world.shared_board();
         let watch = async move {
             loop {
@@ -60,22 +53,15 @@ impl<S: Suite> Run<'_, S> {
     pub(super) async fn connect(&mut self) -> Step {
         let drones = self.world.plan.drones;
         let mark = self.mark();
-        let missing = self.world.take_off(0..drones, "connect").await?;
+        let missing = self.world.take_off(0..drones, Phase::Connect.name()).await?;
         if self.is_unnamed() {
             return Ok(());
         }
         let took = mark.at.elapsed();
-        self.checker.after("connect");
-        let now = self.mark();
-        self.operations.push(Operation {
-            name: "connect".into(),
-            drones: drones as usize,
-            leader_cpu: Some(now.leader_cpu.saturating_sub(mark.leader_cpu)),
-            leader_bytes: Some(now.leader_bytes.saturating_sub(mark.leader_bytes)),
-            epochs: 0,
-            took,
-            latencies: Vec::new(),
-        });
+        self.checker.after(Phase::Connect.name());
+        // Drones do not tell when they have a connection.
+        let nobody = Reached { drones: Vec::new(), missing: (0..drones).collect() };
+        self.operate(Phase::Connect, String::new(), &mark, took, &nobody);
         self.checker.that(Invariant::Convergence, missing == 0, || {
             format!("{missing} drones did not connect to the leader")
         });
@@ -86,14 +72,14 @@ impl<S: Suite> Run<'_, S> {
     pub(super) async fn form(&mut self) -> Step {
         if self.is_unnamed() {
             let drones: Vec<u32> = (0..self.world.plan.drones).collect();
-            return self.admit("form group", &drones).await;
+            return self.admit(Phase::Form, &drones).await;
         }
         self.members = (0..self.world.plan.drones).collect();
         self.count_out();
         let mark = self.mark();
         self.expect_newer_key();
         self.ask_to_join(0..self.world.plan.drones).await?;
-        self.synced("form group".into(), &mark, "form group", &BTreeSet::new()).await
+        self.synced(Phase::Form, String::new(), &mark, &BTreeSet::new()).await
     }
 
     async fn ask_to_join(&self, drones: std::ops::Range<u32>) -> Step {
@@ -116,7 +102,7 @@ impl<S: Suite> Run<'_, S> {
                 mark.at = expired.unwrap_or(mark.at);
             }
         }
-        self.synced("re-key on expiry".into(), &mark, "re-key on expiry", &BTreeSet::new()).await
+        self.synced(Phase::Rekey, String::new(), &mark, &BTreeSet::new()).await
     }
 
     /// Some drones leave; all others get a key that these do not.
@@ -135,7 +121,7 @@ impl<S: Suite> Run<'_, S> {
         self.expect_newer_key();
         let list: Vec<u32> = leavers.iter().copied().collect();
         self.world.swarm.ask(&self.world.setting, &list, Request::Leave).await?;
-        self.synced(format!("leave ({count})"), &mark, "leave", &leavers).await?;
+        self.synced(Phase::Leave, count.to_string(), &mark, &leavers).await?;
 
         self.world.board().expect(Goal::Left, &list);
         let reached = self.reached("leavers are out", list.len()).await;
@@ -164,14 +150,14 @@ impl<S: Suite> Run<'_, S> {
         }
         if self.is_unnamed() {
             let newcomers: Vec<u32> = (first..outsider).collect();
-            return self.admit("join", &newcomers).await;
+            return self.admit(Phase::Join, &newcomers).await;
         }
         self.members.extend(first..outsider);
         self.count_out();
         let mark = self.mark();
         self.expect_newer_key();
         self.ask_to_join(first..outsider).await?;
-        self.synced(format!("join ({count})"), &mark, "join", &BTreeSet::new()).await
+        self.synced(Phase::Join, count.to_string(), &mark, &BTreeSet::new()).await
     }
 
     /// A drone whose identity does not list the group asks to join and must be refused.

@@ -9,12 +9,13 @@ use quiver_ibe::Condition;
 use quiver_role::LeaderCommand;
 use quiver_role::attributes::CentreCommand;
 use quiver_role::release::{Approval, ReleaseCommand};
+use quiver_world::Invariant;
 use quiver_world::ibe_orders::{CHANNEL, SealedOrder, phase_two};
+use quiver_world::run::Phase;
 
 use super::{Run, Step};
 use crate::live::board::{Goal, Reached};
 use crate::live::centres::refused;
-use crate::live::checks::Invariant;
 use crate::live::services::name;
 use crate::live::world::ENROLLING_AT_ONCE;
 use crate::seeds::{self, Player};
@@ -37,14 +38,14 @@ impl<S: Suite> Run<'_, S> {
         let mark = self.mark();
         let early = self.read(&condition, (FIRST_TRY, false)).await?;
         let (took, everybody) = (mark.at.elapsed(), self.member_list());
-        self.checker.after("order sealed to phase 2");
+        self.checker.after(Phase::Order.name());
         self.checker.none(
             Invariant::OpensWhenReleased,
             "read an order before its key was released",
             everybody.iter().map(|drone| (*drone, early.contains(drone))),
         );
         let nobody = Reached { drones: Vec::new(), missing: everybody.clone() };
-        self.operate(format!("phase 2 asked for by {}, in vain", everybody.len()), &mark, took, &nobody);
+        self.operate(Phase::EarlyRequest, String::new(), &mark, took, &nobody);
         self.release(&condition).await
     }
 
@@ -58,10 +59,10 @@ impl<S: Suite> Run<'_, S> {
         self.world.board().expect(Goal::HasOrder, &everybody);
         let channel = name(CHANNEL)?;
         self.world.leader.command(LeaderCommand::Send { channel, data }).await?;
-        let reached = self.reached("order handed on", everybody.len()).await;
+        let reached = self.reached(Phase::Order.name(), everybody.len()).await;
         let took = mark.at.elapsed();
-        self.checker.after("order sealed to phase 2");
-        self.operate("order sealed to phase 2".into(), &mark, took, &reached);
+        self.checker.after(Phase::Order.name());
+        self.operate(Phase::Order, String::new(), &mark, took, &reached);
         self.all_there(Invariant::Delivery, "does not have the order", &reached)
     }
 
@@ -73,11 +74,11 @@ impl<S: Suite> Run<'_, S> {
         self.approve(self.world.plan.threshold, condition).await?;
         let patience = self.world.plan.timeout;
         self.read(condition, (patience, true)).await?;
-        let reached = self.reached("phase 2 released", everybody.len()).await;
+        let reached = self.reached(Phase::Release.name(), everybody.len()).await;
         let took = mark.at.elapsed();
         let (threshold, kgcs) = (self.world.plan.threshold, self.world.plan.kgcs);
-        self.checker.after("release of phase 2");
-        self.operate(format!("phase 2 released by {threshold} of {kgcs}"), &mark, took, &reached);
+        self.checker.after(Phase::Release.name());
+        self.operate(Phase::Release, format!("{threshold} of {kgcs}"), &mark, took, &reached);
         let checker = &mut self.checker;
         self.world.board().look(|logs| {
             checker.none(

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use quiver_ainq::Suite;
+use quiver_world::Invariant;
+use quiver_world::run::Phase;
 
 use super::talk::Tally;
 use super::{Run, Step};
-use crate::live::checks::Invariant;
 
 impl<S: Suite> Run<'_, S> {
     /// Kills the leader without warning. The group must be served again: all the same members, a greater epoch, and
@@ -17,7 +18,7 @@ impl<S: Suite> Run<'_, S> {
         let mark = self.mark();
         self.expect_newer_key();
         self.world.replace_leader().await?;
-        self.synced("restart leader".into(), &mark, "restart leader", &BTreeSet::new()).await?;
+        self.synced(Phase::RestartLeader, String::new(), &mark, &BTreeSet::new()).await?;
         let after = counts(self);
         self.checker.that(Invariant::Persistence, before == after, || {
             format!("(drones enrolled, enrolments of the leader) changed from {before:?} to {after:?}")

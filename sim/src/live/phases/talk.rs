@@ -4,17 +4,18 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::Suite;
+use quiver_report::Progress;
 use quiver_role::LeaderCommand;
+use quiver_world::Invariant;
+use quiver_world::run::{Operation, Phase};
 use rand::seq::IteratorRandom;
 
 use super::{Mark, Run, Step};
 use crate::live::board::Goal;
-use crate::live::checks::{Invariant, Sent};
+use crate::live::checks::Sent;
 use crate::live::host::message_body;
 use crate::live::services::name;
 use crate::live::swarm::Request;
-use crate::report::Operation;
-use quiver_report::Progress;
 
 impl<S: Suite> Run<'_, S> {
     /// So many messages, by turns from the leader and from a drone.
@@ -30,7 +31,7 @@ impl<S: Suite> Run<'_, S> {
             step.done(turn as usize + 1);
         }
         drop(step);
-        for (who, tally) in [("leader", by_leader), ("drone", by_drones)] {
+        for (who, tally) in [("leader", by_leader), ("drones", by_drones)] {
             if let Some(operation) = tally.operation(who, self.members.len()) {
                 self.operations.push(operation);
             }
@@ -89,6 +90,7 @@ pub(super) struct Tally {
     leader_bytes: u64,
     epochs: usize,
     took: Duration,
+    cpu: Duration,
     latencies: Vec<(u32, Duration)>,
 }
 
@@ -99,25 +101,19 @@ impl Tally {
         self.leader_bytes += now.leader_bytes.saturating_sub(mark.leader_bytes);
         self.epochs += now.epochs.saturating_sub(mark.epochs);
         self.took += took;
-        let latency =
-            |(drone, at): &(u32, std::time::Instant)| (*drone, at.saturating_duration_since(mark.at));
-        self.latencies.extend(heard.iter().map(latency));
+        self.cpu += now.cpu.saturating_sub(mark.cpu);
+        self.latencies.extend(mark.latencies(heard));
     }
 
     fn operation(self, who: &str, drones: usize) -> Option<Operation> {
-        let name = match self.messages {
-            0 => return None,
-            1 => format!("message by {who}"),
-            count => format!("{count} messages by {who}"),
-        };
-        Some(Operation {
-            name,
-            drones,
+        let operation = Operation {
+            detail: format!("{} by {who}", self.messages),
             leader_cpu: Some(self.leader_cpu),
             leader_bytes: Some(self.leader_bytes),
             epochs: self.epochs,
-            took: self.took,
-            latencies: self.latencies,
-        })
+            cpu: Some(self.cpu),
+            ..Operation::new(Phase::Messages, drones, self.took)
+        };
+        (self.messages > 0).then(|| operation.with_latencies(self.latencies))
     }
 }

@@ -7,6 +7,7 @@ use quiver_ainq::Suite;
 use quiver_role::edge::Ending;
 use quiver_role::{EdgeCommand, EdgeEvent, LeaderEvent};
 
+use super::Phase;
 use super::phases::Stage;
 use crate::admission::{AT_ONCE, CheckpointError, Sightings, is_unsatisfied, linked};
 use crate::fleet::EPOCH_START;
@@ -82,11 +83,11 @@ impl<S: Suite> Stage<'_, S> {
     }
 
     /// Drones want in without a name: in waves as large as the gate has room for.
-    pub(super) fn admit_anonymous(&mut self, operation: &'static str, newcomers: &[u32]) -> bool {
+    pub(super) fn admit_anonymous(&mut self, phase: Phase, newcomers: &[u32]) -> bool {
         let (inside, outside) = match self.sorted(newcomers) {
             Ok(sorted) => sorted,
             Err(error) => {
-                self.violations.push(format!("admission: {error}"));
+                self.violate(Invariant::Admission, phase, error.to_string());
                 return false;
             }
         };
@@ -97,17 +98,18 @@ impl<S: Suite> Stage<'_, S> {
                 self.world.schedule(self.world.time(), Action::Join(*drone));
             }
             let of = u32::try_from(wave.len()).unwrap_or(u32::MAX);
-            if !self.until(operation, of, |stage| stage.arrivals.anonymous.decided(wave)) {
+            if !self.until(phase, of, |stage| stage.arrivals.anonymous.decided(wave)) {
                 return false;
             }
         }
-        let there = inside.is_empty() || self.synced(operation, &mark);
-        self.row(format!("{operation} ({} of {} let in)", inside.len(), newcomers.len()), &mark, &inside);
-        there && self.check_keys(operation, &outside) && self.check_doors(operation)
+        let there = inside.is_empty() || self.synced(phase, &mark);
+        let count = format!("{} of {} let in", inside.len(), newcomers.len());
+        self.operate(phase, count, &mark, &inside);
+        there && self.check_keys(phase, &outside) && self.check_doors(phase)
     }
 
     /// Exactly the members are in, and only they were let in.
-    fn check_doors(&mut self, operation: &str) -> bool {
+    fn check_doors(&mut self, step: impl ToString) -> bool {
         let (anonymous, members) = (&self.arrivals.anonymous, self.members.iter().copied().collect());
         let mut wrong = anonymous.troubles.clone();
         let intruders = anonymous.inside.difference(&members).count();
@@ -125,9 +127,8 @@ impl<S: Suite> Stage<'_, S> {
             wrong.push(format!("{strangers} pseudonyms are the leader's or a drone's alone"));
         }
         let held = wrong.is_empty();
-        let told =
-            wrong.into_iter().map(|what| format!("{}, after {operation}: {what}", Invariant::Admission));
-        self.violations.extend(told);
+        let step = step.to_string();
+        wrong.into_iter().for_each(|detail| self.violate(Invariant::Admission, &step, detail));
         held
     }
 
@@ -141,14 +142,14 @@ impl<S: Suite> Stage<'_, S> {
             (std::mem::take(&mut self.members), u32::try_from(self.arrivals.anonymous.inside.len()));
         self.world.command_edges(members.iter().copied(), &EdgeCommand::Leave, &mut self.arrivals);
         let all = all.unwrap_or(u32::MAX);
-        if !self.until("all leave", all, |stage| stage.arrivals.left - before) {
+        if !self.until(Phase::LeaveAll, all, |stage| stage.arrivals.left - before) {
             return false;
         }
-        self.row(format!("all leave ({all})"), &mark, &members);
+        self.operate(Phase::LeaveAll, all.to_string(), &mark, &members);
         let mut drones: Vec<u32> =
             members.into_iter().chain(self.arrivals.anonymous.outside.clone()).collect();
         drones.sort_unstable();
-        self.admit_anonymous("come again", &drones)
+        self.admit_anonymous(Phase::ComeAgain, &drones)
     }
 
     /// The period ends, and with it every membership. With the credentials of the next one all come back.
@@ -161,22 +162,22 @@ impl<S: Suite> Stage<'_, S> {
         self.world.run_for(BETWEEN_PERIODS, &mut self.arrivals);
         let left = self.world.leader(0).map_or(0, |leader| leader.status().members);
         if left > 0 {
-            self.violations
-                .push(format!("{}: {left} are in although their period is over", Invariant::Admission));
+            let detail = format!("{left} are in although their period is over");
+            self.violate(Invariant::Admission, "end of a period", detail);
         }
         if !self.check_keys("end of a period", &tried) || left > 0 {
             return false;
         }
         self.arrivals.anonymous.outside.clear();
         let of = u32::try_from(tried.len()).unwrap_or(u32::MAX);
-        if !self.until("next period", of, |stage| stage.arrivals.anonymous.decided(&tried)) {
+        if !self.until(Phase::NextPeriod, of, |stage| stage.arrivals.anonymous.decided(&tried)) {
             return false;
         }
         self.members = members;
-        let there = self.members.is_empty() || self.synced("next period", &mark);
+        let there = self.members.is_empty() || self.synced(Phase::NextPeriod, &mark);
         let members = self.members.clone();
-        self.row(format!("next period ({} of {of} let in)", members.len()), &mark, &members);
-        there && self.check_keys("next period", &[]) && self.check_doors("next period")
+        self.operate(Phase::NextPeriod, format!("{} of {of} let in", members.len()), &mark, &members);
+        there && self.check_keys(Phase::NextPeriod, &[]) && self.check_doors(Phase::NextPeriod)
     }
 
     /// After all of it: whether anything that the leader received or sent tells that two lives were one drone's.
@@ -190,13 +191,11 @@ impl<S: Suite> Stage<'_, S> {
         if !linked.is_empty() {
             let told = linked.iter().map(|(drone, stretch)| format!("edge-{drone} by {:02x?}", stretch));
             let numbers: Vec<String> = told.collect();
-            self.violations.push(format!(
-                "{}: the leader can see of {} drones ({}) that two lives are theirs",
-                Invariant::Unlinkability,
-                linked.len(),
-                numbers.join(", ")
-            ));
+            let (count, numbers) = (linked.len(), numbers.join(", "));
+            let detail =
+                format!("the leader can see of {count} drones ({numbers}) that two lives are theirs");
+            self.violate(Invariant::Unlinkability, "all phases", detail);
         }
-        linked.is_empty() && self.check_doors("all")
+        linked.is_empty() && self.check_doors("all phases")
     }
 }

@@ -62,13 +62,8 @@ impl Arrivals {
     ) -> Option<Percentiles> {
         let start = u32::try_from(start.as_millis()).unwrap_or(u32::MAX);
         let place = |edge: u32| Some(self.edges.get(edge as usize)?.at.saturating_sub(start));
-        let mut times: Vec<u32> = edges.into_iter().filter_map(place).collect();
-        times.sort_unstable();
-        let at = |share: usize| {
-            let place = (times.len() * share).div_ceil(100).max(1) - 1;
-            Some(Duration::from_millis(u64::from(*times.get(place)?)))
-        };
-        Some(Percentiles { p50: at(50)?, p99: at(99)?, max: at(100)? })
+        let times = edges.into_iter().filter_map(place);
+        Percentiles::of(times.map(|time| Duration::from_millis(u64::from(time))))
     }
 
     fn edge(&mut self, number: u32, at: Duration, event: &EdgeEvent) {

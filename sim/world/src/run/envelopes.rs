@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use quiver_ainq::Suite;
 use quiver_role::{EdgeCommand, EnvelopeEvent, LeaderCommand};
 
+use super::Phase;
 use super::phases::Stage;
+use crate::Invariant;
 use crate::envelopes::{AbeAuthority, ORDERS, Order, OrderError};
 use crate::message_number;
 use crate::rng_stream::{self, RngStream};
@@ -49,7 +51,7 @@ impl<S: Suite> Stage<'_, S> {
         }
         match self.hand_out() {
             Err(error) => {
-                self.violations.push(format!("sealed orders: {error}"));
+                self.violate(Invariant::SealedToFew, Phase::Envelope, error.to_string());
                 false
             }
             Ok(authority) => (0..).zip(ORDERS).all(|(number, order)| self.order(number, &order, &authority)),
@@ -75,17 +77,17 @@ impl<S: Suite> Stage<'_, S> {
         let command = match authority.seal(order, number.to_be_bytes().to_vec()) {
             Ok(command) => command,
             Err(error) => {
-                self.violations.push(format!("sealed orders: {error}"));
+                self.violate(Invariant::SealedToFew, Phase::Envelope, error.to_string());
                 return false;
             }
         };
         let audience: Vec<u32> = self.members.iter().copied().filter(|edge| order.is_for(*edge)).collect();
         let wanted = u32::try_from(audience.len()).unwrap_or(u32::MAX);
         self.world.command_leader(0, LeaderCommand::Envelope(command), &mut self.arrivals);
-        let done = self.until("seal", wanted, |stage| stage.arrivals.judged.openings(number));
+        let done = self.until(Phase::Envelope, wanted, |stage| stage.arrivals.judged.openings(number));
         // Those who are not to open it get their time as well.
         self.world.run_for(self.pace.patience() / 100, &mut self.arrivals);
-        self.row(format!("seal to {wanted} ({})", order.policy()), &mark, &audience);
+        self.operate(Phase::Envelope, format!("to {wanted}: {}", order.policy()), &mark, &audience);
         done && self.check_openers(number, &audience)
     }
 
@@ -113,7 +115,7 @@ impl<S: Suite> Stage<'_, S> {
             wrong.push(format!("{} envelopes opened that nobody ordered", judged.strange));
         }
         let held = wrong.is_empty();
-        self.violations.extend(wrong.into_iter().map(|detail| format!("sealed to few: {detail}")));
+        wrong.into_iter().for_each(|detail| self.violate(Invariant::SealedToFew, Phase::Envelope, detail));
         held
     }
 }

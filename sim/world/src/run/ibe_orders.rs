@@ -6,8 +6,9 @@ use std::time::Duration;
 use quiver_ainq::Suite;
 use quiver_role::release::CollectTiming;
 
+use super::Phase;
 use super::phases::Stage;
-use crate::Action;
+use crate::{Action, Invariant};
 
 impl<S: Suite> Stage<'_, S> {
     /// Within how long after the release every drone has opened the order, over links that lose nothing: a drone that was
@@ -22,7 +23,7 @@ impl<S: Suite> Stage<'_, S> {
         }
         let (mark, all) = (self.mark(), u32::try_from(self.members.len()).unwrap_or(u32::MAX));
         self.world.schedule(self.world.time(), Action::Order(0));
-        if !self.until("hand on an order", all, |stage| stage.arrivals.orders_heard) {
+        if !self.until(Phase::Order, all, |stage| stage.arrivals.orders_heard) {
             return false;
         }
         let members = self.members.clone();
@@ -31,21 +32,19 @@ impl<S: Suite> Stage<'_, S> {
             self.world.schedule(self.world.time(), Action::Approve(kgc));
         }
         self.world.run_for(Self::bound() * 2, &mut self.arrivals);
-        self.row(format!("order sealed to phase 2 ({all} have it)"), &mark, &members);
+        self.operate(Phase::Order, "", &mark, &members);
         self.checks += u64::from(all);
         if self.arrivals.openings > 0 {
             let early = self.arrivals.openings;
-            self.violations.push(format!("opens when released: {early} read the order before its release"));
+            let detail = format!("{early} read the order before its release");
+            self.violate(Invariant::OpensWhenReleased, Phase::Order, detail);
             return false;
         }
         let mark = self.mark();
         self.world.schedule(self.world.time(), Action::Approve(self.plan.threshold));
-        let done = self.until("release phase 2", all, |stage| stage.arrivals.openings);
-        self.row(
-            format!("phase 2 released by {} of {}", self.plan.threshold, self.plan.kgcs),
-            &mark,
-            &members,
-        );
+        let done = self.until(Phase::Release, all, |stage| stage.arrivals.openings);
+        let operators = format!("{} of {}", self.plan.threshold, self.plan.kgcs);
+        self.operate(Phase::Release, operators, &mark, &members);
         done && self.check_readers(&members.into_iter().collect(), mark.at())
     }
 
@@ -68,7 +67,9 @@ impl<S: Suite> Stage<'_, S> {
             wrong.push(format!("the last read it after {slowest:.1} s, not within {bound} s"));
         }
         let held = wrong.is_empty();
-        self.violations.extend(wrong.into_iter().map(|detail| format!("opens when released: {detail}")));
+        wrong
+            .into_iter()
+            .for_each(|detail| self.violate(Invariant::OpensWhenReleased, Phase::Release, detail));
         held
     }
 }

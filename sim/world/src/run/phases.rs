@@ -8,10 +8,10 @@ use quiver_role::EdgeCommand;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::{Arrivals, Pacing, Progress, RadioCost, Row, Run, RunPlan};
+use super::{Arrivals, Operation, Pacing, Phase, Progress, RadioCost, Run, RunPlan, Violation};
 use crate::network::Traffic;
 use crate::rng_stream::{self, RngStream, below};
-use crate::{Action, NodeId, World};
+use crate::{Action, Invariant, NodeId, World};
 
 /// Edges that are switched on at once while enrolling, and how often: the KGC and the drones then work side by side.
 const STARTS: u32 = 4_096;
@@ -27,8 +27,8 @@ pub(super) struct Stage<'a, S: Suite> {
     progress: &'a mut dyn FnMut(Progress),
     pub(super) arrivals: Arrivals,
     rng: ChaCha8Rng,
-    pub(super) rows: Vec<Row>,
-    pub(super) violations: Vec<String>,
+    pub(super) operations: Vec<Operation>,
+    pub(super) violations: Vec<Violation>,
     pub(super) checks: u64,
     /// Who is in the group.
     pub(super) members: Vec<u32>,
@@ -66,7 +66,7 @@ impl<'a, S: Suite> Stage<'a, S> {
             plan,
             pace,
             progress,
-            rows: Vec::new(),
+            operations: Vec::new(),
             violations: Vec::new(),
             checks: 0,
             members: Vec::new(),
@@ -107,14 +107,15 @@ impl<'a, S: Suite> Stage<'a, S> {
         let phases = if self.plan.depot.is_some() { from_a_depot } else { in_the_field };
         let _ = phases.into_iter().all(|phase| phase(&mut self));
         if self.arrivals.regressions > 0 {
-            self.violations
-                .push(format!("{} times an edge went back to an older epoch", self.arrivals.regressions));
+            let detail = format!("{} times an edge went back to an older epoch", self.arrivals.regressions);
+            self.violate(Invariant::NoEpochRegression, "all phases", detail);
         }
         if self.arrivals.blamed > 0 {
-            self.violations.push(format!("{} messages of honest nodes were blamed", self.arrivals.blamed));
+            let detail = format!("{} messages of honest nodes were blamed", self.arrivals.blamed);
+            self.violate(Invariant::NoFalseBlame, "all phases", detail);
         }
         Run {
-            rows: self.rows,
+            operations: self.operations,
             violations: self.violations,
             checks: self.checks,
             epoch: self.arrivals.newest,
@@ -143,43 +144,47 @@ impl<'a, S: Suite> Stage<'a, S> {
         })
     }
 
-    pub(super) fn row(&mut self, operation: String, mark: &Mark, drones: &[u32]) {
+    /// Notes what a phase has cost since the mark.
+    pub(super) fn operate(&mut self, phase: Phase, detail: impl Into<String>, mark: &Mark, drones: &[u32]) {
         let traffic = self.world.traffic();
-        let radio = self.radio().zip(mark.radio).map(|(now, before)| now.since(&before));
-        self.rows.push(Row {
-            operation,
-            drones: u32::try_from(drones.len()).unwrap_or(u32::MAX),
-            leader_cpu: self.world.leader_cpu().saturating_sub(mark.leader),
-            to_all: self.arrivals.percentiles(drones.iter().copied(), mark.at),
+        self.operations.push(Operation {
+            detail: detail.into(),
+            leader_cpu: Some(self.world.leader_cpu().saturating_sub(mark.leader)),
             epochs: self.arrivals.made - mark.made,
-            messages: traffic.sent - mark.traffic.sent,
-            bytes: traffic.bytes - mark.traffic.bytes,
-            radio,
-            cpu: mark.cpu.elapsed(),
+            to_all: self.arrivals.percentiles(drones.iter().copied(), mark.at),
+            messages: Some(traffic.sent - mark.traffic.sent),
+            bytes: Some(traffic.bytes - mark.traffic.bytes),
+            radio: self.radio().zip(mark.radio).map(|(now, before)| now.since(&before)),
+            cpu: Some(mark.cpu.elapsed()),
+            ..Operation::new(phase, drones.len(), self.world.time().saturating_sub(mark.at))
         });
     }
 
+    pub(super) fn violate(&mut self, invariant: Invariant, step: impl ToString, detail: String) {
+        self.violations.push(Violation { invariant, step: step.to_string(), drones: Vec::new(), detail });
+    }
+
     /// Lets the world run until `done` gives as many as are wanted. Returns whether that happened.
-    pub(super) fn until(&mut self, operation: &'static str, of: u32, done: impl Fn(&Self) -> u32) -> bool {
+    pub(super) fn until(&mut self, phase: Phase, of: u32, done: impl Fn(&Self) -> u32) -> bool {
         let patience = self.pace.patience();
         let end = self.world.time() + patience;
         loop {
             let count = done(self);
-            self.show(operation, count, of);
+            self.show(phase, count, of);
             if count >= of {
                 return true;
             }
             if self.world.time() >= end {
-                self.violations
-                    .push(format!("{operation}: only {count} of {of} got there in {} s", patience.as_secs()));
+                let detail = format!("only {count} of {of} got there in {} s", patience.as_secs());
+                self.violate(Invariant::Convergence, phase, detail);
                 return false;
             }
             self.world.run_for(SLICE, &mut self.arrivals);
         }
     }
 
-    pub(super) fn show(&mut self, operation: &'static str, done: u32, of: u32) {
-        (self.progress)(Progress { operation, done, of, at: self.world.time() });
+    pub(super) fn show(&mut self, phase: Phase, done: u32, of: u32) {
+        (self.progress)(Progress { phase, done, of, at: self.world.time() });
     }
 
     fn all(&self) -> u32 {
@@ -187,15 +192,11 @@ impl<'a, S: Suite> Stage<'a, S> {
     }
 
     /// Until a newer epoch than at the mark has reached every member and every member has said so.
-    pub(super) fn synced(&mut self, operation: &'static str, mark: &Mark) -> bool {
+    pub(super) fn synced(&mut self, phase: Phase, mark: &Mark) -> bool {
         let (all, made) = (self.all(), mark.made);
-        let there =
-            self.until(
-                operation,
-                all,
-                |stage| if stage.arrivals.made > made { stage.arrivals.current } else { 0 },
-            );
-        there && self.until(operation, all, |stage| if stage.arrivals.delivered { all } else { 0 })
+        let there = self
+            .until(phase, all, |stage| if stage.arrivals.made > made { stage.arrivals.current } else { 0 });
+        there && self.until(phase, all, |stage| if stage.arrivals.delivered { all } else { 0 })
     }
 
     fn enrol(&mut self) -> bool {
@@ -215,24 +216,24 @@ impl<'a, S: Suite> Stage<'a, S> {
             let end = (first + at_once).min(all);
             self.world.start_edges(first..end, &mut self.arrivals);
             self.world.run_for(every, &mut self.arrivals);
-            self.show("enrol", self.arrivals.enrolled, all);
+            self.show(Phase::Enrol, self.arrivals.enrolled, all);
             first = end;
         }
-        let done = self.until("enrol", all, |stage| stage.arrivals.enrolled);
+        let done = self.until(Phase::Enrol, all, |stage| stage.arrivals.enrolled);
         let everybody: Vec<u32> = (0..all).collect();
-        self.row("enrol".into(), &mark, &everybody);
+        self.operate(Phase::Enrol, "", &mark, &everybody);
         done
     }
 
     fn form(&mut self) -> bool {
         let newcomers: Vec<u32> = (0..self.plan.drones).collect();
-        self.admit("form", &newcomers)
+        self.admit(Phase::Form, &newcomers)
     }
 
     fn join(&mut self) -> bool {
         let first = self.plan.drones;
         let newcomers: Vec<u32> = (first..first + self.plan.newcomers).collect();
-        newcomers.is_empty() || self.admit("join", &newcomers)
+        newcomers.is_empty() || self.admit(Phase::Join, &newcomers)
     }
 
     /// Newcomers join at the depot too; then everybody changes to the radio of the field.
@@ -245,9 +246,9 @@ impl<'a, S: Suite> Stage<'a, S> {
     }
 
     /// Drones want in: in waves as large as a leader lets wait.
-    fn admit(&mut self, operation: &'static str, newcomers: &[u32]) -> bool {
+    fn admit(&mut self, phase: Phase, newcomers: &[u32]) -> bool {
         if self.is_anonymous() {
-            return self.admit_anonymous(operation, newcomers);
+            return self.admit_anonymous(phase, newcomers);
         }
         let mark = self.mark();
         let command = EdgeCommand::Join(self.world.fleet().group().clone());
@@ -259,23 +260,24 @@ impl<'a, S: Suite> Stage<'a, S> {
             for edges in wave.chunks(at_once) {
                 self.world.command_edges(edges.iter().copied(), &command, &mut self.arrivals);
                 self.world.run_for(self.pace.join, &mut self.arrivals);
-                self.show(operation, self.arrivals.current, self.all());
+                self.show(phase, self.arrivals.current, self.all());
             }
-            if !self.synced(operation, &mark) {
+            if !self.synced(phase, &mark) {
                 return false;
             }
         }
-        self.row(format!("{operation} ({} join)", newcomers.len()), &mark, newcomers);
-        self.check_keys(operation, &[])
+        let count = if phase == Phase::Join { newcomers.len().to_string() } else { String::new() };
+        self.operate(phase, count, &mark, newcomers);
+        self.check_keys(phase, &[])
     }
 
     fn expire(&mut self) -> bool {
         let mark = self.mark();
         self.world.schedule(self.world.time(), Action::Rekey);
-        let done = self.synced("expire", &mark);
+        let done = self.synced(Phase::Rekey, &mark);
         let members = self.members.clone();
-        self.row("expire".into(), &mark, &members);
-        done && self.check_keys("expire", &[])
+        self.operate(Phase::Rekey, "", &mark, &members);
+        done && self.check_keys(Phase::Rekey, &[])
     }
 
     fn leave(&mut self) -> bool {
@@ -291,11 +293,11 @@ impl<'a, S: Suite> Stage<'a, S> {
         let (mark, before) = (self.mark(), self.arrivals.left);
         self.world.command_edges(leavers.iter().copied(), &EdgeCommand::Leave, &mut self.arrivals);
         let gone = u32::try_from(leavers.len()).unwrap_or(u32::MAX);
-        let done =
-            self.until("leave", gone, |stage| stage.arrivals.left - before) && self.synced("leave", &mark);
+        let done = self.until(Phase::Leave, gone, |stage| stage.arrivals.left - before)
+            && self.synced(Phase::Leave, &mark);
         let members = self.members.clone();
-        self.row(format!("leave ({gone} leave)"), &mark, &members);
-        done && self.check_keys("leave", &leavers)
+        self.operate(Phase::Leave, gone.to_string(), &mark, &members);
+        done && self.check_keys(Phase::Leave, &leavers)
     }
 
     fn talk(&mut self) -> bool {
@@ -318,9 +320,9 @@ impl<'a, S: Suite> Stage<'a, S> {
             self.world.schedule(self.world.time(), Action::Talk { node, number, signed });
         }
         let share = |heard: u64| u32::try_from(heard * all / wanted.max(1)).unwrap_or(u32::MAX);
-        let done = self.until("talk", self.all(), |stage| share(stage.arrivals.heard - before));
+        let done = self.until(Phase::Messages, self.all(), |stage| share(stage.arrivals.heard - before));
         let members = self.members.clone();
-        self.row(format!("talk ({} messages)", self.plan.messages), &mark, &members);
+        self.operate(Phase::Messages, self.plan.messages.to_string(), &mark, &members);
         done
     }
 
@@ -331,18 +333,18 @@ impl<'a, S: Suite> Stage<'a, S> {
         let mark = self.mark();
         self.world.schedule(self.world.time(), Action::Stop(NodeId::Leader(0)));
         self.world.schedule(self.world.time() + Duration::from_millis(100), Action::Start(NodeId::Leader(0)));
-        let done = self.synced("restart", &mark);
+        let done = self.synced(Phase::RestartLeader, &mark);
         let members = self.members.clone();
-        self.row("leader restart".into(), &mark, &members);
-        done && self.check_keys("restart", &[])
+        self.operate(Phase::RestartLeader, "", &mark, &members);
+        done && self.check_keys(Phase::RestartLeader, &[])
     }
 
     /// Every member exports the leader's key; who left exports none.
-    pub(super) fn check_keys(&mut self, operation: &str, outsiders: &[u32]) -> bool {
+    pub(super) fn check_keys(&mut self, step: impl ToString, outsiders: &[u32]) -> bool {
         let name = Name::new("run").expect("a plain name");
         let world = &self.world;
         let Some(key) = world.leader(0).and_then(|leader| leader.export(&name)) else {
-            self.violations.push(format!("{operation}: the leader has no key"));
+            self.violate(Invariant::Agreement, step, "the leader has no key".into());
             return false;
         };
         let export = |edge: &u32| world.edge(*edge).and_then(|edge| edge.export(&name));
@@ -350,23 +352,12 @@ impl<'a, S: Suite> Stage<'a, S> {
         let known = outsiders.par_iter().filter(|edge| export(edge).is_some()).count();
         self.checks += self.members.len() as u64 + outsiders.len() as u64;
         if wrong > 0 {
-            self.violations.push(format!("agreement, after {operation}: {wrong} members have another key"));
+            self.violate(Invariant::Agreement, step.to_string(), format!("{wrong} members have another key"));
         }
         if known > 0 {
-            let what = "forward secrecy after leave";
-            self.violations.push(format!("{what}, after {operation}: {known} who left have a key"));
+            let detail = format!("{known} who left have a key");
+            self.violate(Invariant::ForwardSecrecyAfterLeave, step, detail);
         }
         wrong == 0 && known == 0
-    }
-}
-
-impl RadioCost {
-    fn since(&self, before: &Self) -> Self {
-        Self {
-            airtime: self.airtime.saturating_sub(before.airtime),
-            frames: self.frames - before.frames,
-            retransmissions: self.retransmissions - before.retransmissions,
-            energy: self.energy - before.energy,
-        }
     }
 }
