@@ -216,32 +216,3 @@ impl fmt::Display for Action {
         }
     }
 }
-
-impl fmt::Display for LinkFaults {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} to {:?}", self.delay, self.delay + self.jitter)?;
-        let shares = [
-            ("lost", self.loss),
-            ("twice", self.duplicate),
-            ("held back", self.reorder),
-            ("corrupted", self.corrupt),
-        ];
-        for (what, share) in shares.iter().filter(|(_, share)| *share > 0.0) {
-            write!(f, ", {:.0} % {what}", share * 100.0)?;
-        }
-        if let Some(burst) = &self.burst {
-            write!(f, ", bursts of {:.0} every {:.0} messages", 1.0 / burst.end, 1.0 / burst.start)?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for DiskState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sound => f.write_str("sound"),
-            Self::Full => f.write_str("full"),
-            Self::Failing(writes) => write!(f, "fails {writes} writes"),
-        }
-    }
-}

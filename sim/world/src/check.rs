@@ -20,8 +20,8 @@ pub use self::generate::{Plan, StartState};
 pub use self::shrink::shrink;
 pub use self::story::story;
 use crate::admission::{FENCE, Rules, told_apart};
-use crate::driver::Sabotage;
 use crate::node_id::NodeIndex;
+use crate::step::Sabotage;
 use crate::{
     Action, Disks, InsecureToy, Invariant, Invariants, NoObserver, NodeId, Setup, StepObserver, Violation,
     World, WorldError,

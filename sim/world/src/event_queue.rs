@@ -1,7 +1,5 @@
-//! The event queue, ordered by time.
+//! The events of the simulated world, in order of time.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use quiver_role::Route;
@@ -17,72 +15,40 @@ pub(crate) enum Event {
     Connected { other: u32, connection: u32, route: Route },
     /// A connection is gone.
     Disconnected { other: u32, connection: u32 },
-    /// The world does something; the node is the number of the errand.
+    /// The world does something; the node is the number of the scheduled action.
     ScheduledAction,
 }
 
-/// When, to whom, and what. Ordered by time, then by the order in which they were planned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct QueuedEvent {
-    pub(crate) at: u64,
-    pub(crate) number: u64,
+/// An event, and the number of its node.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedEvent {
     pub(crate) node: u32,
-    pub(crate) due: Event,
-}
-
-impl PartialOrd for QueuedEvent {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for QueuedEvent {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
+    pub(crate) event: Event,
 }
 
 /// All that is to happen.
 #[derive(Debug, Default)]
-pub(crate) struct EventQueue {
-    heap: BinaryHeap<Reverse<QueuedEvent>>,
-    planned: u64,
-}
+pub(crate) struct EventQueue(quiver_testbed::EventQueue<PlannedEvent>);
+
+/// An event when it is due.
+pub(crate) type QueuedEvent = quiver_testbed::QueuedEvent<PlannedEvent>;
 
 impl EventQueue {
-    pub(crate) fn push(&mut self, at: u64, node: u32, due: Event) {
-        let number = self.planned;
-        self.planned += 1;
-        self.heap.push(Reverse(QueuedEvent { at, number, node, due }));
+    pub(crate) fn push(&mut self, at: u64, node: u32, event: Event) {
+        self.0.push(at, PlannedEvent { node, event });
     }
 
-    /// When the next thing happens.
+    /// When the next event is due.
     pub(crate) fn next_at(&self) -> Option<u64> {
-        self.heap.peek().map(|Reverse(event)| event.at)
+        self.0.next_at()
     }
 
-    /// Whether the next thing is an errand of the world.
+    /// Whether the next event is a scheduled action of the world.
     pub(crate) fn action_is_next(&self) -> bool {
-        self.heap.peek().is_some_and(|Reverse(event)| matches!(event.due, Event::ScheduledAction))
+        self.0.peek().is_some_and(|planned| planned.event == Event::ScheduledAction)
     }
 
     pub(crate) fn pop(&mut self) -> Option<QueuedEvent> {
-        self.heap.pop().map(|Reverse(event)| event)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_come_by_time_and_then_in_the_order_planned() {
-        let mut queue = EventQueue::default();
-        for (at, node) in [(5, 1), (3, 2), (5, 3), (3, 4)] {
-            queue.push(at, node, Event::Wake);
-        }
-        assert_eq!(queue.next_at(), Some(3));
-        let nodes: Vec<u32> = std::iter::from_fn(|| queue.pop()).map(|event| event.node).collect();
-        assert_eq!(nodes, [2, 4, 1, 3]);
+        self.0.pop()
     }
 }

@@ -20,16 +20,14 @@ use quiver_role::{Edge, EdgeConfig, Kgc, KgcConfig, Leader, LeaderConfig, Snapsh
 use rand_core::RngCore;
 
 use crate::admission::{Checkpoint, Place, Rules};
-use crate::driver::Sabotage;
 use crate::drone_node::Drone;
 use crate::ibe_orders::{IbeAuthority, SealedOrder, phase_two};
 use crate::kgc_node::{KgcNode, KgcNodeRecord};
 use crate::master_key::{MasterKey, Single, Threshold, generate};
 use crate::rng_stream::{self, RngStream};
-use crate::{NodeId, Setup, WorldError};
+use crate::step::Sabotage;
+use crate::{EPOCH_START, NodeId, Setup, WorldError};
 
-/// When the world begins: 2027-01-01, in seconds since 1970.
-pub const EPOCH_START: UnixTime = 1_798_761_600;
 /// The deployment's name.
 const DEPLOYMENT: &str = "world";
 /// The group's name.

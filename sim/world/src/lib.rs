@@ -15,19 +15,18 @@
 mod action;
 mod air;
 mod byzantine_kgc;
-mod disk;
-mod driver;
 mod drone_node;
 mod event_queue;
 mod fleet;
 mod invariants;
 mod kgc_node;
 mod network;
-mod node;
 mod node_id;
 mod observer;
+mod record;
 mod rng_stream;
 mod shared;
+mod step;
 mod toy;
 mod world;
 
@@ -42,16 +41,17 @@ pub mod scenario;
 
 pub use self::action::{Action, Forgery};
 pub use self::air::{Air, AirSetup, compute_cost, rekey_number};
-pub use self::disk::DiskState;
-#[doc(hidden)]
-pub use self::driver::Sabotage;
-pub use self::driver::{Cause, Effect, NodeEvent, Step};
-pub use self::fleet::{EPOCH_START, Fleet, GROUP, edge_name};
+pub use self::fleet::{Fleet, GROUP, edge_name};
 pub use self::invariants::{Invariant, Invariants, Violation, bound};
 pub use self::master_key::{Generated, generate};
-pub use self::network::{Burst, LinkFaults, Network, Partition, Traffic};
-pub use self::node_id::{NodeId, NodeSet};
+pub use self::network::{Network, NodeSet, Partition};
+pub use self::node_id::NodeId;
 pub use self::observer::{NoObserver, StepObserver};
 pub use self::shared::SharedRistretto255;
+#[doc(hidden)]
+pub use self::step::Sabotage;
+pub use self::step::{Cause, Effect, NodeEvent, Step};
 pub use self::toy::InsecureToy;
+pub use quiver_testbed::{Burst, DiskState, EPOCH_START, LinkFaults, Traffic};
+
 pub use self::world::{Disks, Setup, World, WorldError, message_number};

@@ -1,6 +1,5 @@
 //! Names and numbers nodes, and the handles of their connections.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use quiver_ainq::KgcId;
@@ -24,53 +23,6 @@ impl fmt::Display for NodeId {
             Self::Leader(ordinal) => write!(f, "leader-{ordinal}"),
             Self::Edge(number) => write!(f, "edge-{number}"),
         }
-    }
-}
-
-/// Some of the nodes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeSet {
-    /// All of them.
-    Everyone,
-    /// These.
-    Only(BTreeSet<NodeId>),
-    /// All but these.
-    AllBut(BTreeSet<NodeId>),
-}
-
-impl NodeSet {
-    /// These nodes.
-    pub fn only(nodes: impl IntoIterator<Item = NodeId>) -> Self {
-        Self::Only(nodes.into_iter().collect())
-    }
-
-    /// All nodes but these.
-    pub fn all_but(nodes: impl IntoIterator<Item = NodeId>) -> Self {
-        Self::AllBut(nodes.into_iter().collect())
-    }
-
-    /// Whether the node is one of them.
-    pub fn contains(&self, node: NodeId) -> bool {
-        match self {
-            Self::Everyone => true,
-            Self::Only(nodes) => nodes.contains(&node),
-            Self::AllBut(nodes) => !nodes.contains(&node),
-        }
-    }
-}
-
-impl fmt::Display for NodeSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (prefix, nodes) = match self {
-            Self::Everyone => return f.write_str("everyone"),
-            Self::Only(nodes) => ("", nodes),
-            Self::AllBut(nodes) => ("everyone but ", nodes),
-        };
-        f.write_str(prefix)?;
-        for (index, node) in nodes.iter().enumerate() {
-            write!(f, "{}{node}", if index == 0 { "" } else { ", " })?;
-        }
-        Ok(())
     }
 }
 

@@ -28,13 +28,13 @@ use self::links::Links;
 pub use self::setup::{Disks, Setup, WorldError};
 use crate::admission::AnonymousDrone;
 use crate::air::Air;
-use crate::driver::Sabotage;
 use crate::drone_node::Drone;
 use crate::event_queue::EventQueue;
 use crate::kgc_node::KgcNode;
-use crate::node::SimNode;
 use crate::node_id::NodeIndex;
+use crate::step::Sabotage;
 use crate::{Action, Fleet, Network, NodeId};
+use quiver_testbed::SimNode;
 
 /// How many messages are kept for the adversary to repeat.
 const RECORDED: usize = 4096;

@@ -24,7 +24,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
 
 use super::checkpoint::{Checkpoint, CheckpointError, Place, Rules};
-use crate::fleet::EPOCH_START;
+use crate::EPOCH_START;
 use crate::master_key::Single;
 use crate::rng_stream::below;
 

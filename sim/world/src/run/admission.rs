@@ -9,8 +9,8 @@ use quiver_role::{EdgeCommand, EdgeEvent, LeaderEvent};
 
 use super::Phase;
 use super::phases::Stage;
+use crate::EPOCH_START;
 use crate::admission::{AT_ONCE, CheckpointError, Sightings, is_unsatisfied, linked};
-use crate::fleet::EPOCH_START;
 use crate::{Action, Invariant};
 
 /// How long after the end of a period nobody is in any more, and nobody back yet: clocks count whole seconds.

@@ -5,11 +5,11 @@ use std::time::Duration;
 use cpu_time::ProcessTime;
 use quiver_ainq::{Name, Suite};
 use quiver_role::EdgeCommand;
+use quiver_testbed::Traffic;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::{Arrivals, Operation, Pacing, Phase, Progress, RadioCost, Run, RunPlan, Violation};
-use crate::network::Traffic;
 use crate::rng_stream::{self, RngStream, below};
 use crate::{Action, Invariant, NodeId, World};
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use quiver_ainq::{Epoch, Name, Suite};
 use quiver_quorum::QuorumSuite;
 use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent};
+use quiver_testbed::Traffic;
 
 use super::{Scenario, Tally};
 use crate::drone_node::culprit;
-use crate::network::Traffic;
 use crate::radio::Ledger;
 use crate::{
     Action, Effect, Invariants, NodeEvent, NodeId, Setup, Step, StepObserver, Violation, World, WorldError,

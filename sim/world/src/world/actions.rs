@@ -5,14 +5,13 @@ use std::time::Duration;
 use quiver_ainq::{Name, Revoked, Suite};
 use quiver_role::release::ReleaseCommand;
 use quiver_role::{EdgeCommand, KgcCommand, LeaderCommand};
+use quiver_testbed::{Stimulus, nanos};
 
 use super::{ScheduledAction, World};
 use crate::event_queue::Event;
 use crate::fleet::edge_name;
 use crate::ibe_orders;
 use crate::kgc_node::KgcNodeCommand;
-use crate::network::nanos;
-use crate::node::Stimulus;
 use crate::{Action, NodeId, Partition, Step};
 
 /// The channel on which the world talks.

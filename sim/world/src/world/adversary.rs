@@ -14,9 +14,9 @@ use quiver_message::RekeyTemplate;
 use rand_chacha::ChaCha8Rng;
 
 use super::World;
+use crate::EPOCH_START;
 use crate::NodeId;
 use crate::event_queue::Event;
-use crate::fleet::EPOCH_START;
 use crate::rng_stream::{self, RngStream};
 
 pub(crate) use self::two_keys::Doubled;

@@ -10,9 +10,9 @@ use quiver_role::edge::Ending;
 use quiver_role::{Edge, EdgeCommand, EdgeEvent, LeaderCommand};
 
 use super::{ScheduledAction, World};
+use crate::EPOCH_START;
 use crate::admission::{AnonymousDrone, Checkpoint, Fields, Return, Showing};
 use crate::drone_node::Drone;
-use crate::fleet::EPOCH_START;
 use crate::rng_stream::{self, RngStream, below};
 use crate::{Effect, NodeEvent, NodeId, Step};
 

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use quiver_ainq::Suite;
 use quiver_role::{EdgeCommand, LeaderCommand};
+use quiver_testbed::{SimNode, Stimulus};
 use rayon::prelude::*;
 
 use super::World;
 use super::step::take_step;
 use crate::drone_node::Drone;
-use crate::node::{SimNode, Stimulus};
-use crate::rng_stream::{CompactRng, RngStream};
+use crate::rng_stream::{self, RngStream};
 use crate::{Cause, NodeId, Step, StepObserver};
 
 type Place<S> = (u32, Box<SimNode<Drone<S>>>, Option<Step>);
@@ -20,7 +20,7 @@ impl<S: Suite> World<S> {
     ///
     /// Their tokens are issued here, on all cores: a million of them take a while.
     pub fn start_edges(&mut self, edges: Range<u32>, observer: &mut dyn StepObserver<S>) {
-        let (seed, now, context) = (self.setup.seed, self.now, self.context());
+        let (seed, now, options) = (self.setup.seed, self.now, self.step_options());
         let fleet = std::sync::Arc::clone(&self.fleet);
         let started = edges.clone();
         self.step_edges(edges, observer, |number, sim_node| {
@@ -32,9 +32,9 @@ impl<S: Suite> World<S> {
             sim_node.power_on(
                 now,
                 machine,
-                CompactRng::new(seed, RngStream::NodeId(node, sim_node.life + 1)),
+                rng_stream::compact(seed, RngStream::Node(node, sim_node.life + 1)),
             );
-            Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), context))
+            Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), options))
         });
         let hubs: Vec<NodeId> = (0..self.nodes.hubs()).map(|index| self.nodes.node(index)).collect();
         for number in started {
@@ -51,13 +51,13 @@ impl<S: Suite> World<S> {
         command: &EdgeCommand,
         observer: &mut dyn StepObserver<S>,
     ) {
-        let (now, context) = (self.now, self.context());
+        let (now, options) = (self.now, self.step_options());
         self.step_edges(edges, observer, |number, sim_node| {
             let stimulus = Stimulus::Command(command.clone());
             let cause = Cause::Command("do as all others");
             sim_node
                 .alive()
-                .then(|| take_step(sim_node, NodeId::Edge(number), now, (stimulus, cause), context))
+                .then(|| take_step(sim_node, NodeId::Edge(number), now, (stimulus, cause), options))
         });
     }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use quiver_ainq::{KgcId, Suite};
 use quiver_role::Leader;
+use quiver_testbed::{FaultInjection, Stimulus};
 
 use super::step::take_step;
 use super::{ScheduledAction, World};
-use crate::driver::Sabotage;
-use crate::node::{FaultInjection, Stimulus};
-use crate::rng_stream::{CompactRng, RngStream};
+use crate::rng_stream::{self, RngStream};
+use crate::step::Sabotage;
 use crate::{Cause, DiskState, Effect, NodeId, Step};
 
 impl<S: Suite> World<S> {
@@ -28,8 +28,8 @@ impl<S: Suite> World<S> {
         }
         let (seed, now, sabotage) = (self.setup.seed, self.now, self.setup.sabotage);
         let rng = |life| match sabotage {
-            Sabotage::SameDice => CompactRng::new(seed, RngStream::NodeId(node, 1)),
-            _ => CompactRng::new(seed, RngStream::NodeId(node, life)),
+            Sabotage::SameDice => rng_stream::compact(seed, RngStream::Node(node, 1)),
+            _ => rng_stream::compact(seed, RngStream::Node(node, life)),
         };
         let restored = match node {
             NodeId::Kgc(id) => {
@@ -76,19 +76,19 @@ impl<S: Suite> World<S> {
     }
 
     fn step_start(&mut self, node: NodeId) -> Option<Step> {
-        let (context, now) = (self.context(), self.now);
+        let (options, now) = (self.step_options(), self.now);
         match node {
             NodeId::Kgc(id) => {
                 let sim_node = self.kgc_node_mut(id)?;
-                Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), context))
+                Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), options))
             }
             NodeId::Leader(ordinal) => {
                 let sim_node = self.leaders.get_mut(usize::from(ordinal))?;
-                Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), context))
+                Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), options))
             }
             NodeId::Edge(number) => {
                 let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut()?;
-                Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), context))
+                Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), options))
             }
         }
     }

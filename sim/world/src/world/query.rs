@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use quiver_ainq::{KgcId, Suite};
 use quiver_role::{Edge, Kgc, Leader, Now};
+use quiver_testbed::{SimNode, Traffic};
 use sha2::Digest;
 
 use super::World;
+use crate::EPOCH_START;
 use crate::air::Air;
-use crate::fleet::EPOCH_START;
 use crate::kgc_node::KgcNode;
-use crate::network::Traffic;
-use crate::node::SimNode;
 use crate::{Fleet, Network, NodeId, Setup};
 
 impl<S: Suite> World<S> {

@@ -3,17 +3,16 @@
 use std::time::Duration;
 
 use quiver_ainq::Suite;
+use quiver_role::Machine;
+use quiver_testbed::{NEVER, SimNode, Stimulus, nanos};
 use rayon::prelude::*;
 
 use super::World;
-use super::step::{StepContext, stimulus, take_step};
-use crate::disk::Stored;
+use super::step::{StepOptions, stimulus, take_step};
 use crate::drone_node::Drone;
 use crate::event_queue::{Event, QueuedEvent};
-use crate::network::nanos;
-use crate::node::{NEVER, SimNode, Stimulus};
+use crate::record::Record;
 use crate::{Cause, NodeEvent, NodeId, Step, StepObserver};
-use quiver_role::Machine;
 
 /// From how many edges on a stretch is worth waking the other cores for.
 const PARALLEL_FROM: usize = 16;
@@ -56,8 +55,8 @@ impl<S: Suite> World<S> {
     }
 
     fn run_next_action(&mut self, observer: &mut dyn StepObserver<S>) {
-        let Some(event) = self.queue.pop() else { return };
-        let (steps, action) = self.run_scheduled(event.node);
+        let Some(queued) = self.queue.pop() else { return };
+        let (steps, action) = self.run_scheduled(queued.event.node);
         if let Some(action) = &action {
             observer.on_action(self, self.time(), action);
         }
@@ -69,20 +68,20 @@ impl<S: Suite> World<S> {
 
     /// One input of one node.
     fn take_step(&mut self, observer: &mut dyn StepObserver<S>) {
-        let Some(event) = self.queue.pop() else { return };
-        let node = self.nodes.node(event.node as usize);
-        if !self.ready(node, &event) {
+        let Some(queued) = self.queue.pop() else { return };
+        let node = self.nodes.node(queued.event.node as usize);
+        if !self.ready(node, &queued) {
             return;
         }
-        if let Some(step) = self.step_due(node, event.due) {
+        if let Some(step) = self.step_due(node, queued.event.event) {
             self.apply_effects(&step);
             observer.on_step(self, &step);
         }
     }
 
-    fn ready(&mut self, node: NodeId, event: &QueuedEvent) -> bool {
-        let take_wake_up = event.due != Event::Wake || self.take_wake_up(node);
-        take_wake_up && self.alive(node) && self.is_deliverable(node, &event.due)
+    fn ready(&mut self, node: NodeId, queued: &QueuedEvent) -> bool {
+        let wanted = queued.event.event != Event::Wake || self.take_wake_up(node);
+        wanted && self.alive(node) && self.is_deliverable(node, &queued.event.event)
     }
 
     /// All inputs of all nodes in a stretch of time so short that nothing sent in it arrives in it.
@@ -93,24 +92,24 @@ impl<S: Suite> World<S> {
             && self.queue.next_at().is_some_and(|at| at < until)
             && !self.queue.action_is_next()
         {
-            let Some(event) = self.queue.pop() else { break };
-            let node = self.nodes.node(event.node as usize);
-            let at = event.at;
-            if event.due == Event::Wake
+            let Some(queued) = self.queue.pop() else { break };
+            let node = self.nodes.node(queued.event.node as usize);
+            let at = queued.at;
+            if queued.event.event == Event::Wake
                 && let Some((_, wake)) = self.deadline_and_wake(node)
                 && *wake <= at
             {
                 *wake = NEVER;
             }
-            if self.alive(node) && self.is_deliverable(node, &event.due) {
-                events.push(event);
+            if self.alive(node) && self.is_deliverable(node, &queued.event.event) {
+                events.push(queued);
             }
         }
         // An errand ends the stretch, and so does what no longer fits: nobody looks beyond it.
         let until = self.queue.next_at().map_or(until, |next| until.min(next.max(self.now + 1)));
-        events.sort_unstable_by_key(|event| (event.node, event.at, event.number));
+        events.sort_unstable_by_key(|queued| (queued.event.node, queued.at, queued.number));
         let mut nodes: Vec<NodeId> =
-            events.iter().map(|event| self.nodes.node(event.node as usize)).collect();
+            events.iter().map(|queued| self.nodes.node(queued.event.node as usize)).collect();
         nodes.dedup();
         let mut steps = self.run_schedules(events, until);
         steps.sort_by_key(|step| step.at);
@@ -129,7 +128,7 @@ impl<S: Suite> World<S> {
 
     /// Lets every node work off its agenda, on all cores. The steps come back by node, then by time.
     fn run_schedules(&mut self, events: Vec<QueuedEvent>, until: u64) -> Vec<Step> {
-        let (context, nodes) = (self.context(), self.nodes);
+        let (options, nodes) = (self.step_options(), self.nodes);
         let mut steps = Vec::new();
         let mut edges = Vec::new();
         let mut hubs = Vec::new();
@@ -150,7 +149,7 @@ impl<S: Suite> World<S> {
                 NodeId::Edge(*number),
                 std::mem::take(schedule),
                 until,
-                context,
+                options,
                 steps,
             );
             if let Some(drone) = &mut sim_node.machine {
@@ -163,12 +162,12 @@ impl<S: Suite> World<S> {
                 match node {
                     NodeId::Leader(ordinal) => {
                         if let Some(leader) = leaders.get_mut(usize::from(ordinal)) {
-                            run_schedule(leader, node, schedule, until, context, &mut steps);
+                            run_schedule(leader, node, schedule, until, options, &mut steps);
                         }
                     }
                     NodeId::Kgc(id) => {
                         if let Some(kgc) = kgcs.get_mut(usize::from(id) - 1) {
-                            run_schedule(kgc, node, schedule, until, context, &mut steps);
+                            run_schedule(kgc, node, schedule, until, options, &mut steps);
                         }
                     }
                     NodeId::Edge(_) => {}
@@ -196,10 +195,12 @@ impl<S: Suite> World<S> {
 /// Sorted events as one agenda per node.
 fn schedules_by_node(events: Vec<QueuedEvent>) -> Vec<(u32, NodeSchedule)> {
     let mut schedules: Vec<(u32, NodeSchedule)> = Vec::new();
-    for event in events {
+    for queued in events {
         match schedules.last_mut() {
-            Some((node, schedule)) if *node == event.node => schedule.push((event.at, event.due)),
-            _ => schedules.push((event.node, vec![(event.at, event.due)])),
+            Some((node, schedule)) if *node == queued.event.node => {
+                schedule.push((queued.at, queued.event.event))
+            }
+            _ => schedules.push((queued.event.node, vec![(queued.at, queued.event.event)])),
         }
     }
     schedules
@@ -211,10 +212,10 @@ fn run_schedule<M: Machine>(
     node: NodeId,
     schedule: NodeSchedule,
     until: u64,
-    context: StepContext,
+    options: StepOptions,
     steps: &mut Vec<Step>,
 ) where
-    M::Record: Stored,
+    M::Record: Record,
     NodeEvent: From<M::Event>,
 {
     let mut schedule = schedule.into_iter().filter(|(_, due)| *due != Event::Wake).peekable();
@@ -224,10 +225,10 @@ fn run_schedule<M: Machine>(
             (sim_node.deadline, Some((Stimulus::Deadline, Cause::Deadline)))
         } else {
             let Some((at, due)) = schedule.next() else { return };
-            (at, stimulus(context.nodes, due))
+            (at, stimulus(options.nodes, due))
         };
         if let Some(cue) = cue.filter(|_| sim_node.alive()) {
-            steps.push(take_step(sim_node, node, at, cue, context));
+            steps.push(take_step(sim_node, node, at, cue, options));
         }
     }
 }

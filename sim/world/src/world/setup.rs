@@ -7,13 +7,13 @@ use std::time::Duration;
 use quiver_ainq::{StrategyKind, Suite};
 use quiver_quorum::QuorumSuite;
 use quiver_role::{LeaderRecord, Snapshot};
+use quiver_testbed::Keep;
 use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::admission::Rules;
-use crate::disk::Keep;
 use crate::kgc_node::KgcNodeRecord;
-use crate::rng_stream::{self, CompactRng, RngStream};
+use crate::rng_stream::{self, RngStream};
 use crate::{AirSetup, LinkFaults};
 
 /// The most edges: what a group may have, and as many again.
@@ -176,7 +176,7 @@ impl<S: Suite> World<S> {
         if setup.leaders == 0 {
             return Err(WorldError::NoLeader);
         }
-        let rng = |node| CompactRng::new(setup.seed, RngStream::NodeId(node, 0));
+        let rng = |node| rng_stream::compact(setup.seed, RngStream::Node(node, 0));
         let (log, state) =
             if setup.durable { (Keep::All, Keep::Last) } else { (Keep::Nothing, Keep::Nothing) };
         let state = if setup.sabotage == Sabotage::StaleState { Keep::All } else { state };
@@ -190,7 +190,7 @@ impl<S: Suite> World<S> {
             now: 0,
             queue: EventQueue::default(),
             scheduled: Vec::new(),
-            network: Network::new(setup.seed, setup.faults),
+            network: Network::new(rng_stream::generator(setup.seed, RngStream::Network), setup.faults),
             links: Links::new(nodes, edges),
             kgcs: nodes.kgcs().map(kgc).collect(),
             leaders: (0..setup.leaders).map(leader).collect(),

@@ -3,48 +3,52 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cpu_time::ThreadTime;
 use quiver_ainq::{KgcId, Suite};
-use quiver_role::{Destination, EdgeCommand, LeaderCommand, Machine};
+use quiver_role::{Destination, EdgeCommand, LeaderCommand, Machine, Via};
+use quiver_testbed::{NEVER, SimNode, Stimulus, nanos};
 use sha2::{Digest, Sha256};
 
 use super::{RECORDED, ScheduledAction, World};
 use crate::air::Air;
-use crate::disk::Stored;
-use crate::driver::{Sabotage, StepOutcome};
 use crate::event_queue::Event;
 use crate::kgc_node::KgcNodeCommand;
-use crate::network::nanos;
-use crate::node::{NEVER, SimNode, StepOptions, Stimulus};
 use crate::node_id::NodeIndex;
-use crate::{Cause, Effect, NodeEvent, NodeId, Step};
+use crate::record::Record;
+use crate::step::{Sabotage, StepEffects};
+use crate::{Cause, Effect, NodeEvent, NodeId, Setup, Step};
 
 /// How a step is taken.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct StepContext {
+pub(super) struct StepOptions {
     pub(super) nodes: NodeIndex,
-    pub(super) options: StepOptions,
-    pub(super) traced: bool,
+    pub(super) sabotage: Sabotage,
+    /// Whether to measure the leaders' CPU time: reading the clock takes as long as many a drone's step.
+    metered: bool,
+    traced: bool,
 }
 
 /// Takes a step of one node.
-pub(super) fn take_step<M: Machine>(
+pub(super) fn take_step<M: Machine<Record: Record>>(
     sim_node: &mut SimNode<M>,
     node: NodeId,
     at: u64,
-    (stimulus, cause): (Stimulus<M::Command>, Cause),
-    context: StepContext,
+    (mut stimulus, cause): (Stimulus<M::Command>, Cause),
+    options: StepOptions,
 ) -> Step
 where
-    M::Record: Stored,
     NodeEvent: From<M::Event>,
 {
-    let mut outcome = StepOutcome { effects: Vec::new(), records: context.traced.then(Sha256::new) };
-    // Reading the clock takes as long as many a drone's step.
-    let metered = context.options.metered && matches!(node, NodeId::Leader(_));
-    let cpu = sim_node.step(at, stimulus, StepOptions { metered, ..context.options }, &mut outcome);
-    let mut step =
-        Step { at: Duration::from_nanos(at), node, cause, effects: outcome.effects, cpu, digest: None };
-    step.digest = outcome.records.map(|records| digest(&step, context.nodes, records));
+    if let (Stimulus::Received(_, via, _), Sabotage::HideGroup) = (&mut stimulus, options.sabotage) {
+        *via = Via::Peer;
+    }
+    let mut sink = StepEffects::new(options.sabotage, options.traced);
+    let start = (options.metered && matches!(node, NodeId::Leader(_))).then(ThreadTime::now);
+    sim_node.step(at, stimulus, &mut sink);
+    let cpu = start.map(|start| start.elapsed()).unwrap_or_default();
+    let StepEffects { effects, records, .. } = sink;
+    let mut step = Step { at: Duration::from_nanos(at), node, cause, effects, cpu, digest: None };
+    step.digest = records.map(|records| digest(&step, options.nodes, records));
     step
 }
 
@@ -88,7 +92,11 @@ pub(super) fn stimulus<C>(nodes: NodeIndex, due: Event) -> Option<(Stimulus<C>, 
     Some(match due {
         Event::Wake => (Stimulus::Deadline, Cause::Deadline),
         Event::Message { via, connection, by_group, payload } => (
-            Stimulus::Received(peer(via, connection), by_group, Arc::clone(&payload)),
+            Stimulus::Received(
+                peer(via, connection),
+                if by_group { Via::Group } else { Via::Peer },
+                Arc::clone(&payload),
+            ),
             Cause::Message { via: node(via), by_group, payload },
         ),
         Event::Connected { other, connection, route } => {
@@ -102,9 +110,9 @@ pub(super) fn stimulus<C>(nodes: NodeIndex, due: Event) -> Option<(Stimulus<C>, 
 }
 
 impl<S: Suite> World<S> {
-    pub(super) fn context(&self) -> StepContext {
-        let options = StepOptions { sabotage: self.setup.sabotage, metered: self.setup.metered };
-        StepContext { nodes: self.nodes, options, traced: self.setup.traced }
+    pub(super) fn step_options(&self) -> StepOptions {
+        let Setup { sabotage, metered, traced, .. } = self.setup;
+        StepOptions { nodes: self.nodes, sabotage, metered, traced }
     }
 
     pub(super) fn step_kgc(
@@ -113,9 +121,9 @@ impl<S: Suite> World<S> {
         stimulus: Stimulus<KgcNodeCommand>,
         label: &'static str,
     ) -> Option<Step> {
-        let (context, now) = (self.context(), self.now);
+        let (options, now) = (self.step_options(), self.now);
         let sim_node = self.kgc_node_mut(id).filter(|kgc| kgc.alive())?;
-        Some(take_step(sim_node, NodeId::Kgc(id), now, (stimulus, Cause::Command(label)), context))
+        Some(take_step(sim_node, NodeId::Kgc(id), now, (stimulus, Cause::Command(label)), options))
     }
 
     pub(super) fn step_leader(
@@ -124,9 +132,9 @@ impl<S: Suite> World<S> {
         stimulus: Stimulus<LeaderCommand>,
         label: &'static str,
     ) -> Option<Step> {
-        let (context, now) = (self.context(), self.now);
+        let (options, now) = (self.step_options(), self.now);
         let sim_node = self.leaders.get_mut(usize::from(ordinal)).filter(|leader| leader.alive())?;
-        Some(take_step(sim_node, NodeId::Leader(ordinal), now, (stimulus, Cause::Command(label)), context))
+        Some(take_step(sim_node, NodeId::Leader(ordinal), now, (stimulus, Cause::Command(label)), options))
     }
 
     pub(super) fn step_edge(
@@ -135,26 +143,26 @@ impl<S: Suite> World<S> {
         stimulus: Stimulus<EdgeCommand>,
         label: &'static str,
     ) -> Option<Step> {
-        let (context, now) = (self.context(), self.now);
+        let (options, now) = (self.step_options(), self.now);
         let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut().filter(|edge| edge.alive())?;
-        Some(take_step(sim_node, NodeId::Edge(number), now, (stimulus, Cause::Command(label)), context))
+        Some(take_step(sim_node, NodeId::Edge(number), now, (stimulus, Cause::Command(label)), options))
     }
 
     /// Lets a node take something that is due.
     pub(super) fn step_due(&mut self, node: NodeId, due: Event) -> Option<Step> {
-        let (context, now, nodes) = (self.context(), self.now, self.nodes);
+        let (options, now, nodes) = (self.step_options(), self.now, self.nodes);
         match node {
             NodeId::Kgc(id) => {
                 let sim_node = self.kgc_node_mut(id)?;
-                Some(take_step(sim_node, node, now, stimulus(nodes, due)?, context))
+                Some(take_step(sim_node, node, now, stimulus(nodes, due)?, options))
             }
             NodeId::Leader(ordinal) => {
                 let sim_node = self.leaders.get_mut(usize::from(ordinal))?;
-                Some(take_step(sim_node, node, now, stimulus(nodes, due)?, context))
+                Some(take_step(sim_node, node, now, stimulus(nodes, due)?, options))
             }
             NodeId::Edge(number) => {
                 let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut()?;
-                Some(take_step(sim_node, node, now, stimulus(nodes, due)?, context))
+                Some(take_step(sim_node, node, now, stimulus(nodes, due)?, options))
             }
         }
     }

@@ -13,13 +13,13 @@ use quiver_ainq::{
     Suite, UnixTime,
 };
 use quiver_message::RekeyTemplate;
+use quiver_testbed::nanos;
 use rand_chacha::ChaCha8Rng;
 
 use super::{Spares, World};
+use crate::EPOCH_START;
 use crate::NodeId;
 use crate::event_queue::Event;
-use crate::fleet::EPOCH_START;
-use crate::network::nanos;
 use crate::rng_stream::{self, RngStream};
 use crate::world::ScheduledAction;
 

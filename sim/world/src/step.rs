@@ -1,15 +1,15 @@
-//! Drives one machine: makes records durable before what follows is transmitted, and collects what it did.
+//! A step of the world: why a node acted, what it did, and how its driver may break the rules.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_role::release::{CollectEvent, ReleaseEvent};
-use quiver_role::{Destination, EdgeEvent, Input, KgcEvent, LeaderEvent, Machine, Now, Output, Peer};
-use rand_core::CryptoRngCore;
+use quiver_role::{Destination, EdgeEvent, KgcEvent, LeaderEvent, Machine, Misdeed, Peer};
+use quiver_testbed::{Disk, Keep, OutputSink};
 use sha2::{Digest, Sha256};
 
 use crate::NodeId;
-use crate::disk::{Disk, Stored};
+use crate::record::Record;
 
 /// What made a node act.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,33 +115,6 @@ impl Step {
     }
 }
 
-/// What comes of a step.
-#[derive(Debug, Default)]
-pub(crate) struct StepOutcome {
-    pub(crate) effects: Vec<Effect>,
-    /// Over the records, if the world is traced.
-    pub(crate) records: Option<Sha256>,
-}
-
-impl StepOutcome {
-    pub(crate) fn print(&mut self, record: &impl Stored) {
-        if let Some(hash) = &mut self.records {
-            record.digest(&mut |bytes| hash.update(bytes));
-        }
-    }
-}
-
-/// Where draining a machine ended.
-#[derive(Debug)]
-pub(crate) enum DrainEnd<R> {
-    /// It wants to be woken then (on its own clock).
-    Rest(Option<Duration>),
-    /// The disk did not take this record.
-    Stalled(R),
-    /// Its time had come.
-    Died,
-}
-
 /// Breaks the driver's rules on purpose, to see whether the invariants notice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sabotage {
@@ -170,85 +143,92 @@ pub enum Sabotage {
     KeepProofs,
 }
 
-/// A machine's outputs on their way to the world.
-pub(crate) struct Drain<'a, M: Machine> {
-    pub(crate) machine: &'a mut M,
-    pub(crate) disk: &'a mut Disk<M::Record>,
-    /// How many more outputs until the node dies.
-    pub(crate) crash_after: &'a mut Option<u32>,
-    pub(crate) sabotage: Sabotage,
-    pub(crate) outcome: &'a mut StepOutcome,
+/// Collects the effects of a step, and writes records as the sabotage has it.
+pub(crate) struct StepEffects<R> {
+    pub(crate) effects: Vec<Effect>,
+    /// Over the records, if the world is traced.
+    pub(crate) records: Option<Sha256>,
+    sabotage: Sabotage,
+    /// Sabotage: records that become durable after everything has been transmitted.
+    late: Vec<R>,
 }
 
-impl<M: Machine> Drain<'_, M>
+impl<R: Record> StepEffects<R> {
+    pub(crate) fn new(sabotage: Sabotage, traced: bool) -> Self {
+        Self { effects: Vec::new(), records: traced.then(Sha256::new), sabotage, late: Vec::new() }
+    }
+
+    fn write(&mut self, disk: &mut Disk<R>, record: R) -> Result<(), R> {
+        match self.sabotage {
+            Sabotage::TransmitBeforePersist => self.late.push(record),
+            Sabotage::LoseRecords if record.bytes() % 2 == 0 => {}
+            Sabotage::ForgetPins if record.is_pin() => {}
+            _ => write(disk, record)?,
+        }
+        Ok(())
+    }
+}
+
+/// Writes a record in no more memory than it needs.
+fn write<R: Record>(disk: &mut Disk<R>, record: R) -> Result<(), R> {
+    disk.write(if disk.keep == Keep::Nothing { record } else { record.compact() })
+}
+
+impl<M: Machine<Record: Record>> OutputSink<M> for StepEffects<M::Record>
 where
-    M::Record: Stored,
     NodeEvent: From<M::Event>,
 {
-    /// Feeds an input and carries out what the machine wants.
-    pub(crate) fn feed(
+    fn persist(
         &mut self,
-        now: Now,
-        input: Input<'_, M::Command>,
-        rng: &mut dyn CryptoRngCore,
-    ) -> DrainEnd<M::Record> {
-        self.machine.handle_input(now, input, rng);
-        self.drain()
-    }
-
-    /// Carries out what the machine wants, until it rests, stalls or dies.
-    pub(crate) fn drain(&mut self) -> DrainEnd<M::Record> {
-        let mut late = Vec::new();
-        let ending = loop {
-            let output = match self.machine.poll_output() {
-                Output::Timeout(deadline) => break DrainEnd::Rest(deadline),
-                output => output,
-            };
-            if let Some(left) = self.crash_after {
-                if *left == 0 {
-                    self.outcome.effects.push(Effect::Died);
-                    return DrainEnd::Died;
-                }
-                *left -= 1;
-            }
-            if let Err(record) = self.carry_out(output, &mut late) {
-                self.outcome.effects.push(Effect::Stalled);
-                break DrainEnd::Stalled(record);
-            }
-        };
-        for record in late {
-            // Sabotage: by now everything has been transmitted.
-            let _ = self.disk.write(record);
-        }
-        ending
-    }
-
-    fn carry_out(
-        &mut self,
-        output: Output<M::Event, M::Record>,
-        late: &mut Vec<M::Record>,
+        disk: &mut Disk<M::Record>,
+        record: M::Record,
+        retried: bool,
     ) -> Result<(), M::Record> {
-        let effect = match output {
-            Output::Persist(record) => {
-                let bytes = record.bytes();
-                self.outcome.print(&record);
-                match self.sabotage {
-                    Sabotage::TransmitBeforePersist => late.push(record),
-                    Sabotage::LoseRecords if bytes % 2 == 0 => {}
-                    Sabotage::ForgetPins if record.is_pin() => {}
-                    _ => self.disk.write(record)?,
-                }
-                Effect::Persisted { bytes }
+        let bytes = record.bytes();
+        if retried {
+            write(disk, record)?;
+        } else {
+            if let Some(hash) = &mut self.records {
+                record.digest(&mut |bytes| hash.update(bytes));
             }
-            Output::Transmit { to, payload } => Effect::Sent { to, payload: payload.into() },
-            Output::Event(event) => Effect::Reported(Box::new(event.into())),
-            Output::Block(peer) => Effect::Blocked(peer),
-            Output::Penalize { peer, .. } => Effect::Penalized(peer),
-            Output::Relay { peer, allowed } => Effect::Relayed { peer, allowed },
-            Output::Timeout(_) => return Ok(()),
-        };
-        self.outcome.effects.push(effect);
+            self.write(disk, record)?;
+        }
+        self.effects.push(Effect::Persisted { bytes });
         Ok(())
+    }
+
+    fn transmit(&mut self, to: Destination, payload: Vec<u8>) {
+        self.effects.push(Effect::Sent { to, payload: payload.into() });
+    }
+
+    fn report(&mut self, event: M::Event) {
+        self.effects.push(Effect::Reported(Box::new(event.into())));
+    }
+
+    fn block(&mut self, peer: Peer) {
+        self.effects.push(Effect::Blocked(peer));
+    }
+
+    fn penalize(&mut self, peer: Peer, _: Misdeed) {
+        self.effects.push(Effect::Penalized(peer));
+    }
+
+    fn relay(&mut self, peer: Peer, allowed: bool) {
+        self.effects.push(Effect::Relayed { peer, allowed });
+    }
+
+    fn drained(&mut self, disk: &mut Disk<M::Record>) {
+        for record in self.late.drain(..) {
+            let _ = write(disk, record);
+        }
+    }
+
+    fn stalled(&mut self) {
+        self.effects.push(Effect::Stalled);
+    }
+
+    fn crashed(&mut self) {
+        self.effects.push(Effect::Died);
     }
 }
 

@@ -1,0 +1,112 @@
+//! A node's disk: keeps persisted records across crashes, can be full or fail.
+
+use std::fmt;
+
+/// How a disk is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DiskState {
+    /// It takes every record.
+    #[default]
+    Sound,
+    /// It takes nothing until somebody makes room.
+    Full,
+    /// It fails so many writes, then works again.
+    Failing(u32),
+}
+
+impl fmt::Display for DiskState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sound => f.write_str("sound"),
+            Self::Full => f.write_str("full"),
+            Self::Failing(writes) => write!(f, "fails {writes} writes"),
+        }
+    }
+}
+
+/// What a disk keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Every record.
+    All,
+    /// The newest record, which replaces all before it.
+    Last,
+    /// Nothing: the node is never restarted, its writes are only counted.
+    Nothing,
+}
+
+/// The disk of one node.
+#[derive(Clone, Debug)]
+pub struct Disk<R> {
+    /// What it holds, the newest last.
+    pub records: Vec<R>,
+    /// What it keeps.
+    pub keep: Keep,
+    /// How it is doing.
+    pub state: DiskState,
+}
+
+impl<R> Disk<R> {
+    /// A sound disk that holds these records.
+    pub fn new(keep: Keep, records: Vec<R>) -> Self {
+        Self { records, keep, state: DiskState::Sound }
+    }
+
+    /// Makes a record durable.
+    ///
+    /// # Errors
+    /// Gives the record back if the disk does not take it.
+    pub fn write(&mut self, record: R) -> Result<(), R> {
+        match &mut self.state {
+            DiskState::Sound => {}
+            DiskState::Full => return Err(record),
+            DiskState::Failing(left) => {
+                *left = left.saturating_sub(1);
+                if *left == 0 {
+                    self.state = DiskState::Sound;
+                }
+                return Err(record);
+            }
+        }
+        match self.keep {
+            Keep::All => self.records.push(record),
+            Keep::Last => {
+                self.records.clear();
+                self.records.push(record);
+            }
+            Keep::Nothing => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_keeps_what_it_shall() {
+        let (mut all, mut last) = (Disk::new(Keep::All, Vec::new()), Disk::new(Keep::Last, Vec::new()));
+        let mut nothing = Disk::new(Keep::Nothing, Vec::new());
+        for byte in 1..=3 {
+            for disk in [&mut all, &mut last, &mut nothing] {
+                disk.write(byte).unwrap();
+            }
+        }
+        assert_eq!(all.records, [1, 2, 3]);
+        assert_eq!(last.records, [3]);
+        assert!(nothing.records.is_empty());
+    }
+
+    #[test]
+    fn a_full_disk_takes_nothing_and_a_failing_one_recovers() {
+        let mut disk = Disk::new(Keep::All, Vec::new());
+        disk.state = DiskState::Full;
+        assert_eq!(disk.write(1), Err(1));
+        disk.state = DiskState::Failing(2);
+        assert_eq!(disk.write(1), Err(1));
+        assert_eq!(disk.write(1), Err(1));
+        assert_eq!(disk.write(1), Ok(()));
+        assert_eq!(disk.records, [1]);
+    }
+}

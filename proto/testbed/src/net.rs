@@ -1,0 +1,538 @@
+//! Connects machines of any kinds and runs them in virtual time: the bench on which protocols are tested.
+
+mod test_node;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::ops::DerefMut;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiver_crypto::Hasher;
+use quiver_machine::{Destination, Machine, Misdeed, Now, Peer, Route, Via};
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+
+pub use self::test_node::TestNode;
+use self::test_node::{AnyNode, StepEffects};
+use crate::{
+    CompactRng, EPOCH_START, EventQueue, FaultInjection, Keep, LinkFaults, NEVER, Network, SimNode, Stimulus,
+    nanos,
+};
+
+/// More steps than any test takes: the machines keep each other busy for ever.
+const MAX_STEPS: u32 = 2_000_000;
+/// How long [`Net::run_until`] waits.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What names a node.
+pub trait Id: Copy + Ord + Debug {}
+
+impl<N: Copy + Ord + Debug> Id for N {}
+
+/// A message on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet<N> {
+    /// Who sent it.
+    pub from: N,
+    /// For whom it is.
+    pub to: N,
+    /// Whether it was sent to this node alone or published to the group.
+    pub via: Via,
+    /// The message.
+    pub bytes: Vec<u8>,
+}
+
+/// Called for every message that is sent; gives what is delivered in its place.
+pub type Tamper<N> = Box<dyn FnMut(Packet<N>) -> Vec<Packet<N>>>;
+
+/// What is to happen.
+enum Event<N> {
+    /// A packet arrives over this connection of its receiver. `None`: over whichever there is then.
+    Arrival(Packet<N>, Option<(N, Peer)>),
+    /// The first notices that the second crashed.
+    Lost(N, N),
+}
+
+/// Machines, the connections and messages between them, and the clock.
+///
+/// Nodes are added switched on and are connected by [`connect`](Self::connect). Links are instant and sound unless
+/// [`network`](Self::network) is told otherwise: messages then arrive in the order in which they were sent, before any
+/// deadline. A message dies with the connection over which it was sent.
+pub struct Net<N> {
+    seed: u64,
+    now: u64,
+    nodes: BTreeMap<N, Box<dyn AnyNode>>,
+    subscribers: BTreeSet<N>,
+    queue: EventQueue<Event<N>>,
+    /// Under which handle the first knows the second.
+    peers: BTreeMap<(N, N), Peer>,
+    last_peer: u64,
+    /// Faults of links, and partitions.
+    pub network: Network<N>,
+    /// An adversary on all links.
+    pub tamper: Option<Tamper<N>>,
+    /// Whether messages are recorded.
+    pub recording: bool,
+    /// Every message that was ever sent, before anybody tampered with it.
+    pub recorded: Vec<Packet<N>>,
+    /// Who wanted whom disconnected for good. The connection stays, so that a test goes on.
+    pub blocked: Vec<(N, N)>,
+    /// Who wanted whom disconnected for a while, and for what. The connection stays, so that a test goes on.
+    pub penalized: Vec<(N, N, Misdeed)>,
+}
+
+impl<N: Id> Net<N> {
+    /// A net without nodes. All random numbers of nodes and links come from the seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let rng = ChaCha8Rng::from_seed(Hasher::new("quiver/1 testbed links").u64(seed).finish());
+        Self {
+            seed,
+            now: 0,
+            nodes: BTreeMap::new(),
+            subscribers: BTreeSet::new(),
+            queue: EventQueue::default(),
+            peers: BTreeMap::new(),
+            last_peer: 0,
+            network: Network::new(rng, LinkFaults::INSTANT),
+            tamper: None,
+            recording: true,
+            recorded: Vec::new(),
+            blocked: Vec::new(),
+            penalized: Vec::new(),
+        }
+    }
+
+    /// Virtual time.
+    pub fn time(&self) -> Duration {
+        Duration::from_nanos(self.now)
+    }
+
+    /// What right clocks say that started with the net.
+    pub fn clock(&self) -> Now {
+        Now { monotonic: self.time(), unix: EPOCH_START + self.now / 1_000_000_000 }
+    }
+
+    /// What a node's clocks say.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn clock_of(&self, id: N) -> Now {
+        self.any(id).clock(self.now)
+    }
+
+    /// Lets time pass without anything happening: what is due meanwhile happens late.
+    pub fn skip(&mut self, time: Duration) {
+        self.now += nanos(time);
+    }
+
+    /// Switches a node on that holds these records, which made this machine. A node of this name that is there already
+    /// keeps its events.
+    pub fn add<M>(&mut self, id: N, machine: M, records: Vec<M::Record>)
+    where
+        M: Machine<Event: Debug> + 'static,
+        M::Record: Clone + 'static,
+        M::Command: 'static,
+    {
+        let mut node = SimNode::<M>::new(Keep::All, records, CompactRng::new([0; 32]));
+        let mut events = Vec::new();
+        if let Some(before) = self.nodes.remove(&id).and_then(|node| node.into_any().downcast().ok()) {
+            let before: Box<TestNode<M>> = before;
+            (node.life, node.skew, events) = (before.sim.life, before.sim.skew, before.events);
+        }
+        self.nodes.insert(id, Box::new(TestNode { sim: node, events }));
+        self.restart(id, machine);
+    }
+
+    /// Switches a node on again, with the machine that its records made.
+    ///
+    /// # Panics
+    /// If there is no such node with such a machine.
+    pub fn restart<M: Machine<Event: Debug> + 'static>(&mut self, id: N, machine: M) {
+        let (now, seed) = (self.now, self.seed);
+        let label = format!("{id:?}");
+        let node = &mut self.node_mut::<M>(id).sim;
+        let hasher = Hasher::new("quiver/1 testbed node").u64(seed).lp(label.as_bytes()).u32(node.life);
+        node.power_on(now, machine, CompactRng::new(hasher.finish()));
+        self.feed(id, Stimulus::Start);
+    }
+
+    /// Lets a node hear what is published to the group.
+    pub fn subscribe(&mut self, id: N) {
+        self.subscribers.insert(id);
+    }
+
+    /// A node.
+    ///
+    /// # Panics
+    /// If there is no such node with such a machine.
+    pub fn node<M: Machine<Event: Debug> + 'static>(&self, id: N) -> &TestNode<M> {
+        let node = self.any(id).as_any().downcast_ref();
+        node.unwrap_or_else(|| panic!("{id:?} is not what it is taken for"))
+    }
+
+    /// A node.
+    ///
+    /// # Panics
+    /// If there is no such node with such a machine.
+    pub fn node_mut<M: Machine<Event: Debug> + 'static>(&mut self, id: N) -> &mut TestNode<M> {
+        let node = self.any_mut(id).as_any_mut().downcast_mut();
+        node.unwrap_or_else(|| panic!("{id:?} is not what it is taken for"))
+    }
+
+    /// A node's machine.
+    ///
+    /// # Panics
+    /// If there is no such node with such a machine, or if it is switched off.
+    pub fn machine<M: Machine<Event: Debug> + 'static>(&self, id: N) -> &M {
+        self.node(id).machine().unwrap_or_else(|| panic!("{id:?} is switched off"))
+    }
+
+    /// All nodes, in order.
+    pub fn ids(&self) -> Vec<N> {
+        self.nodes.keys().copied().collect()
+    }
+
+    /// Whether a node is there and switched on.
+    pub fn alive(&self, id: N) -> bool {
+        self.nodes.get(&id).is_some_and(|node| node.alive())
+    }
+
+    /// Switches a node off: what it had in memory and its connections are gone, and with them what was on its way over
+    /// them.
+    pub fn stop(&mut self, id: N) {
+        self.any_mut(id).power_off();
+        self.disconnect_all(id);
+    }
+
+    /// The faults that can be injected into a node.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn faults(&mut self, id: N) -> FaultInjection<'_> {
+        self.any_mut(id).faults()
+    }
+
+    /// A node crashes after so many more outputs: what it had yet to persist or send is lost.
+    pub fn crash_after(&mut self, id: N, outputs: u32) {
+        *self.faults(id).crash_after = Some(outputs);
+    }
+
+    /// The handle under which a node knows another, if they are connected.
+    pub fn peer(&self, at: N, of: N) -> Option<Peer> {
+        self.peers.get(&(at, of)).copied()
+    }
+
+    /// Whom a node knows under this handle, if they are connected.
+    pub fn behind(&self, at: N, peer: Peer) -> Option<N> {
+        self.peers.iter().find(|((node, _), known)| *node == at && **known == peer).map(|((_, of), _)| *of)
+    }
+
+    /// Connects two nodes that are switched on and not connected. The second, which was dialled, is told first.
+    pub fn connect(&mut self, dialler: N, listener: N, route: Route) {
+        self.link(dialler, listener, (route, Route::Inbound));
+    }
+
+    /// The same with the route that either end is told.
+    pub fn link(&mut self, dialler: N, listener: N, (of_dialler, of_listener): (Route, Route)) {
+        if self.peers.contains_key(&(dialler, listener)) && self.peers.contains_key(&(listener, dialler)) {
+            return;
+        }
+        // One that crashed is back before the other has noticed.
+        self.disconnect(dialler, listener);
+        for (at, of, route) in [(listener, dialler, of_listener), (dialler, listener, of_dialler)] {
+            // Feeding the first may have been the end of it.
+            if !self.alive(dialler) || !self.alive(listener) {
+                return;
+            }
+            self.last_peer += 1;
+            let peer = Peer(self.last_peer);
+            self.peers.insert((at, of), peer);
+            self.feed(at, Stimulus::Connected(peer, route));
+        }
+    }
+
+    /// Ends the connection between two nodes.
+    pub fn disconnect(&mut self, a: N, b: N) {
+        for (at, of) in [(a, b), (b, a)] {
+            if let Some(peer) = self.peers.remove(&(at, of)) {
+                self.feed(at, Stimulus::Disconnected(peer));
+            }
+        }
+    }
+
+    /// Ends all connections of a node.
+    pub fn disconnect_all(&mut self, id: N) {
+        let gone: Vec<_> = self.peers.keys().copied().filter(|(at, of)| *at == id || *of == id).collect();
+        for (at, of) in gone {
+            if let Some(peer) = self.peers.remove(&(at, of)) {
+                self.feed(at, Stimulus::Disconnected(peer));
+            }
+        }
+    }
+
+    /// Has a node do something. One that is switched off does nothing.
+    ///
+    /// # Panics
+    /// If there is no such node with such a machine.
+    pub fn command<M: Machine<Event: Debug> + 'static>(&mut self, id: N, command: M::Command) {
+        let now = self.now;
+        let effects = self.node_mut::<M>(id).take(now, Stimulus::Command(command));
+        self.apply(id, effects);
+    }
+
+    /// Tells a machine that it may be a copy of what it was before.
+    pub fn resume(&mut self, id: N) {
+        self.feed(id, Stimulus::Resumed);
+    }
+
+    /// Gives bytes to a node as if another had sent them. Links do nothing to them.
+    pub fn inject(&mut self, from: N, to: N, bytes: &[u8]) {
+        self.insert(Packet { from, to, via: Via::Peer, bytes: bytes.to_vec() });
+    }
+
+    /// Gives bytes to all subscribers as if a node had published them. Links do nothing to them.
+    pub fn publish(&mut self, from: N, bytes: &[u8]) {
+        for to in self.audience(from) {
+            self.insert(Packet { from, to, via: Via::Group, bytes: bytes.to_vec() });
+        }
+    }
+
+    /// Puts a packet on its way that arrives over whichever connection there is then.
+    pub fn insert(&mut self, packet: Packet<N>) {
+        let at = self.now + nanos(self.network.faults().delay);
+        self.queue.push(at, Event::Arrival(packet, None));
+    }
+
+    /// The messages on their way, in order.
+    pub fn pending(&self) -> Vec<&Packet<N>> {
+        self.numbered().into_iter().map(|(_, packet)| packet).collect()
+    }
+
+    /// Delivers the message at this place among the [pending](Self::pending).
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn deliver(&mut self, place: usize) {
+        if let Event::Arrival(packet, over) = self.take_pending(place) {
+            self.arrive(packet, over);
+        }
+    }
+
+    fn take_pending(&mut self, place: usize) -> Event<N> {
+        let (number, _) = *self.numbered().get(place).expect("so many messages");
+        self.queue.remove(number).expect("it is there").event
+    }
+
+    fn numbered(&self) -> Vec<(u64, &Packet<N>)> {
+        let arrivals = self.queue.in_order().into_iter().filter_map(|queued| match &queued.event {
+            Event::Arrival(packet, _) => Some((queued.number, packet)),
+            Event::Lost(..) => None,
+        });
+        arrivals.collect()
+    }
+
+    /// Delivers the next message, or goes on to the next deadline, but not beyond `end`. Returns false at the end.
+    pub fn step(&mut self, end: Duration) -> bool {
+        let end = nanos(end);
+        let deadlines = self.nodes.iter().map(|(id, node)| (node.deadline(), *id));
+        let (deadline, node) = deadlines.min().map_or((NEVER, None), |(at, id)| (at, Some(id)));
+        match (self.queue.next_at(), node) {
+            (Some(at), _) if at <= end && at <= deadline => {
+                self.now = self.now.max(at);
+                match self.queue.pop().map(|queued| queued.event) {
+                    Some(Event::Arrival(packet, over)) => self.arrive(packet, over),
+                    Some(Event::Lost(at, of)) if !self.peers.contains_key(&(of, at)) => {
+                        self.disconnect(at, of)
+                    }
+                    Some(Event::Lost(..)) | None => {}
+                }
+            }
+            (_, Some(node)) if deadline <= end && deadline != NEVER => {
+                self.now = self.now.max(deadline);
+                self.feed(node, Stimulus::Deadline);
+            }
+            _ => {
+                self.now = self.now.max(end);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Goes on to the next deadline alone, but not beyond `end`: no message arrives. Returns false if there is none.
+    pub fn wait(&mut self, end: Duration) -> bool {
+        let end = nanos(end);
+        match self.nodes.iter().map(|(id, node)| (node.deadline(), *id)).min() {
+            Some((deadline, node)) if deadline <= end => {
+                self.now = self.now.max(deadline);
+                self.feed(node, Stimulus::Deadline);
+                true
+            }
+            _ => {
+                self.now = self.now.max(end);
+                false
+            }
+        }
+    }
+
+    /// Runs for so long.
+    ///
+    /// # Panics
+    /// If the machines never come to rest.
+    pub fn run_for(&mut self, time: Duration) {
+        let end = self.time() + time;
+        let mut steps = 0;
+        while self.step(end) {
+            steps += 1;
+            assert!(steps < MAX_STEPS, "the machines never come to rest");
+        }
+    }
+
+    /// Runs until something is so, for five minutes of virtual time at most.
+    ///
+    /// # Panics
+    /// If it does not come about.
+    pub fn run_until(&mut self, what: &str, reached: impl FnMut(&Self) -> bool) {
+        run_until(self, |net| net, PATIENCE, what, reached);
+    }
+
+    /// The last events of every node, for people.
+    pub fn last_events(&self) -> String {
+        self.nodes.iter().map(|(id, node)| format!("\n{id:?}: {}", node.last_events())).collect()
+    }
+
+    /// Feeds a node with anything but a command.
+    fn feed(&mut self, id: N, stimulus: Stimulus<std::convert::Infallible>) {
+        let now = self.now;
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        let effects = node.feed(now, stimulus);
+        self.apply(id, effects);
+    }
+
+    fn apply(&mut self, id: N, effects: StepEffects) {
+        for (peer, misdeed) in effects.penalized {
+            self.penalized.extend(self.behind(id, peer).map(|other| (id, other, misdeed)));
+        }
+        for peer in effects.blocked {
+            self.blocked.extend(self.behind(id, peer).map(|other| (id, other)));
+        }
+        for (to, bytes) in effects.sent {
+            let (via, targets) = match to {
+                Destination::Peer(peer) => (Via::Peer, self.behind(id, peer).into_iter().collect()),
+                Destination::Group => (Via::Group, self.audience(id)),
+            };
+            for to in targets {
+                self.send(Packet { from: id, to, via, bytes: bytes.clone() });
+            }
+        }
+        if effects.crashed {
+            self.bury(id);
+        }
+    }
+
+    /// What a node sent before it crashed is on its way; then the others notice.
+    fn bury(&mut self, id: N) {
+        let faults = self.network.faults();
+        let noticed = self.now + nanos(faults.delay + faults.jitter);
+        let others: Vec<_> = self.peers.keys().copied().filter(|(at, _)| *at == id).collect();
+        for (at, of) in others {
+            self.peers.remove(&(at, of));
+            self.queue.push(noticed, Event::Lost(of, at));
+        }
+    }
+
+    /// Who hears what a node publishes: all subscribers that somebody can pass it on to.
+    fn audience(&self, from: N) -> Vec<N> {
+        let hears = |id: &N| *id != from && self.alive(*id) && self.route(from, *id).is_some();
+        self.subscribers.iter().copied().filter(hears).collect()
+    }
+
+    fn send(&mut self, packet: Packet<N>) {
+        if self.recording {
+            self.recorded.push(packet.clone());
+        }
+        let packets = match self.tamper.take() {
+            None => vec![packet],
+            Some(mut tamper) => {
+                let packets = tamper(packet);
+                self.tamper = Some(tamper);
+                packets
+            }
+        };
+        for packet in packets {
+            let Packet { from, to, via, bytes } = packet;
+            let over = self.route(from, to);
+            let (now, queue) = (self.now, &mut self.queue);
+            self.network.carry(from, to, &Arc::from(bytes), &mut |arrival| {
+                let packet = Packet { from, to, via, bytes: arrival.payload.to_vec() };
+                queue.push(now.saturating_add(arrival.after), Event::Arrival(packet, over));
+            });
+        }
+    }
+
+    /// Over which connection a node hears another: their own, or that of somebody who passes it on.
+    fn route(&self, from: N, to: N) -> Option<(N, Peer)> {
+        let direct = self.peer(to, from).map(|peer| (from, peer));
+        let relays = self.subscribers.iter().rev().filter(|relay| **relay != to);
+        direct.or_else(|| relays.copied().find_map(|relay| Some((relay, self.peer(to, relay)?))))
+    }
+
+    fn arrive(&mut self, packet: Packet<N>, over: Option<(N, Peer)>) {
+        let Packet { from, to, via, bytes } = packet;
+        if !self.network.reaches(from, to) {
+            return;
+        }
+        let over = match over {
+            Some((relay, peer)) => Some(peer).filter(|peer| self.peer(to, relay) == Some(*peer)),
+            None => self.route(from, to).map(|(_, peer)| peer),
+        };
+        if let Some(peer) = over {
+            self.feed(to, Stimulus::Received(peer, via, bytes.into()));
+        }
+    }
+
+    fn any(&self, id: N) -> &dyn AnyNode {
+        self.nodes.get(&id).unwrap_or_else(|| panic!("there is no {id:?}")).as_ref()
+    }
+
+    fn any_mut(&mut self, id: N) -> &mut dyn AnyNode {
+        self.nodes.get_mut(&id).unwrap_or_else(|| panic!("there is no {id:?}")).as_mut()
+    }
+}
+
+/// Runs what a test has built around a net until something is so, as [`Net::run_until`] does.
+pub trait RunUntil<N: Id>: DerefMut<Target = Net<N>> + Sized {
+    /// Runs until something is so, for five minutes of virtual time at most.
+    ///
+    /// # Panics
+    /// If it does not come about.
+    fn run_until(&mut self, what: &str, reached: impl FnMut(&Self) -> bool) {
+        self.run_until_in(PATIENCE, what, reached);
+    }
+
+    /// The same with another patience.
+    ///
+    /// # Panics
+    /// If it does not come about.
+    fn run_until_in(&mut self, patience: Duration, what: &str, reached: impl FnMut(&Self) -> bool) {
+        run_until(self, |world| world, patience, what, reached);
+    }
+}
+
+impl<N: Id, T: DerefMut<Target = Net<N>>> RunUntil<N> for T {}
+
+fn run_until<T, N: Id>(
+    world: &mut T,
+    net: impl Fn(&mut T) -> &mut Net<N>,
+    patience: Duration,
+    what: &str,
+    mut reached: impl FnMut(&T) -> bool,
+) {
+    let end = net(world).time() + patience;
+    while !reached(world) {
+        let net = net(world);
+        assert!(net.step(end), "not reached in {patience:?}: {what}; {}", net.last_events());
+    }
+}

@@ -1,0 +1,223 @@
+//! A simulated node: machine, disk, clock, random numbers and injected faults.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiver_machine::{Input, Machine, Now, Peer, Route, Via};
+
+use crate::driver::{DrainEnd, OutputSink, drain};
+use crate::{CompactRng, Disk, DiskState, EPOCH_START, Keep};
+
+/// The shortest time between two wake-ups, in nanoseconds: a machine that asks for the past does not spin.
+const SHORTEST: u64 = 1_000_000;
+/// How soon a driver tries a failed write again, in nanoseconds.
+const RETRY_WRITE: u64 = 500_000_000;
+/// No deadline.
+pub const NEVER: u64 = u64::MAX;
+
+/// What a node is fed.
+#[derive(Debug)]
+pub enum Stimulus<C> {
+    /// It was switched on: a machine may have outputs before its first input.
+    Start,
+    /// Its deadline came.
+    Deadline,
+    /// A connection stands.
+    Connected(Peer, Route),
+    /// A connection is gone.
+    Disconnected(Peer),
+    /// Who handed the message over, by which way it came, and the message.
+    Received(Peer, Via, Arc<[u8]>),
+    /// The machine may be a copy of what it was before.
+    Resumed,
+    /// The operator or the application wants something.
+    Command(C),
+}
+
+/// The state of a node whose disk failed.
+struct FaultState<M: Machine> {
+    /// A record that the disk did not take, and the connections that came and went since.
+    stalled: Option<M::Record>,
+    backlog: Vec<Stimulus<M::Command>>,
+}
+
+/// A simulated node.
+pub struct SimNode<M: Machine> {
+    /// The machine, while the node is switched on.
+    pub machine: Option<Box<M>>,
+    /// What survives a crash.
+    pub disk: Disk<M::Record>,
+    /// Its random numbers, of this life.
+    pub rng: CompactRng,
+    /// How often it was started.
+    pub life: u32,
+    /// When it wants to be woken, in nanoseconds of virtual time.
+    pub deadline: u64,
+    /// When it will be, if somebody plans that.
+    pub wake: u64,
+    /// When its monotonic clock read zero.
+    pub boot: u64,
+    /// Seconds by which its wall clock is wrong.
+    pub skew: i64,
+    /// It crashes after so many more outputs.
+    pub crash_after: Option<u32>,
+    faults: Option<Box<FaultState<M>>>,
+}
+
+/// Faults that can be injected into a node, whichever its machine.
+#[derive(Debug)]
+pub struct FaultInjection<'a> {
+    /// See [`SimNode::crash_after`].
+    pub crash_after: &'a mut Option<u32>,
+    /// See [`SimNode::skew`].
+    pub skew: &'a mut i64,
+    /// How its disk is doing.
+    pub disk: &'a mut DiskState,
+}
+
+impl<M: Machine> SimNode<M> {
+    /// A node that is switched off and has these records.
+    pub fn new(keep: Keep, records: Vec<M::Record>, rng: CompactRng) -> Self {
+        Self {
+            machine: None,
+            disk: Disk::new(keep, records),
+            rng,
+            life: 0,
+            deadline: NEVER,
+            wake: NEVER,
+            boot: 0,
+            skew: 0,
+            crash_after: None,
+            faults: None,
+        }
+    }
+
+    /// Whether it is switched on.
+    pub fn alive(&self) -> bool {
+        self.machine.is_some()
+    }
+
+    /// Whether the disk holds it up.
+    pub fn stalled(&self) -> bool {
+        self.faults.is_some()
+    }
+
+    /// The faults that can be injected.
+    pub fn fault_injection(&mut self) -> FaultInjection<'_> {
+        FaultInjection {
+            crash_after: &mut self.crash_after,
+            skew: &mut self.skew,
+            disk: &mut self.disk.state,
+        }
+    }
+
+    /// Puts a machine in; the next thing to do is to feed it [`Stimulus::Start`].
+    pub fn power_on(&mut self, now: u64, machine: M, rng: CompactRng) {
+        self.machine = Some(Box::new(machine));
+        self.rng = rng;
+        self.life += 1;
+        self.boot = now;
+        self.crash_after = None;
+        self.faults = None;
+    }
+
+    /// Switches it off: all that was not durable is gone.
+    pub fn power_off(&mut self) {
+        self.machine = None;
+        self.deadline = NEVER;
+        self.crash_after = None;
+        self.faults = None;
+    }
+
+    /// What its clocks say.
+    pub fn clock(&self, now: u64) -> Now {
+        let unix = (EPOCH_START + now / 1_000_000_000).saturating_add_signed(self.skew);
+        Now { monotonic: Duration::from_nanos(now.saturating_sub(self.boot)), unix }
+    }
+
+    /// Feeds the node and carries out what it wants. One that is switched off takes nothing.
+    pub fn step(&mut self, now: u64, stimulus: Stimulus<M::Command>, sink: &mut impl OutputSink<M>) {
+        if self.faults.is_some() {
+            self.step_stalled(now, stimulus, sink);
+        } else {
+            self.step_running(now, stimulus, sink);
+        }
+    }
+
+    fn step_running(&mut self, now: u64, stimulus: Stimulus<M::Command>, sink: &mut impl OutputSink<M>) {
+        let clock = self.clock(now);
+        let Some(machine) = &mut self.machine else { return };
+        let mut rng = self.rng.wake();
+        match stimulus {
+            Stimulus::Start => {}
+            Stimulus::Deadline => machine.handle_input(clock, Input::Timeout, &mut rng),
+            Stimulus::Connected(peer, route) => {
+                machine.handle_input(clock, Input::Connected { peer, route }, &mut rng);
+            }
+            Stimulus::Disconnected(peer) => {
+                machine.handle_input(clock, Input::Disconnected { peer }, &mut rng);
+            }
+            Stimulus::Received(from, via, bytes) => {
+                machine.handle_input(clock, Input::Received { from, via, bytes: &bytes }, &mut rng);
+            }
+            Stimulus::Resumed => machine.handle_input(clock, Input::Resumed, &mut rng),
+            Stimulus::Command(command) => {
+                machine.handle_input(clock, Input::Command(command), &mut rng);
+            }
+        }
+        drop(rng);
+        let end = drain(&mut **machine, &mut self.disk, &mut self.crash_after, sink);
+        self.settle(now, end);
+    }
+
+    fn settle(&mut self, now: u64, end: DrainEnd<M::Record>) {
+        match end {
+            DrainEnd::Rest(deadline) => self.deadline = self.virtual_time(now, deadline),
+            DrainEnd::Crashed => self.power_off(),
+            DrainEnd::Stalled(record) => {
+                let faults = self
+                    .faults
+                    .get_or_insert_with(|| Box::new(FaultState { stalled: None, backlog: Vec::new() }));
+                faults.stalled = Some(record);
+                self.deadline = now + RETRY_WRITE;
+            }
+        }
+    }
+
+    /// A stalled node takes no input: messages and commands are lost on it, connections are told to it later.
+    fn step_stalled(&mut self, now: u64, stimulus: Stimulus<M::Command>, sink: &mut impl OutputSink<M>) {
+        let Some(mut faults) = self.faults.take() else { return };
+        match stimulus {
+            Stimulus::Connected(..) | Stimulus::Disconnected(_) => faults.backlog.push(stimulus),
+            Stimulus::Deadline => return self.retry_write(now, faults, sink),
+            Stimulus::Start | Stimulus::Received(..) | Stimulus::Resumed | Stimulus::Command(_) => {}
+        }
+        self.faults = Some(faults);
+    }
+
+    fn retry_write(&mut self, now: u64, mut faults: Box<FaultState<M>>, sink: &mut impl OutputSink<M>) {
+        if let Some(record) = faults.stalled.take()
+            && let Err(record) = sink.persist(&mut self.disk, record, true)
+        {
+            faults.stalled = Some(record);
+            self.faults = Some(faults);
+            self.deadline = now + RETRY_WRITE;
+            return;
+        }
+        // What the machine wanted before it stalled, then what it missed.
+        self.step_running(now, Stimulus::Start, sink);
+        let mut backlog = faults.backlog.into_iter();
+        for missed in backlog.by_ref() {
+            if !self.alive() {
+                return;
+            }
+            self.step(now, missed, sink);
+        }
+    }
+
+    fn virtual_time(&self, now: u64, deadline: Option<Duration>) -> u64 {
+        let Some(deadline) = deadline else { return NEVER };
+        let nanos = u64::try_from(deadline.as_nanos()).unwrap_or(NEVER);
+        self.boot.saturating_add(nanos).max(now + SHORTEST)
+    }
+}

@@ -1,0 +1,102 @@
+//! Records as the simulated world's disks hold them: counted, compacted, traced.
+
+use quiver_role::{KgcRecord, LeaderRecord, Snapshot};
+
+use crate::kgc_node::KgcNodeRecord;
+
+/// What the world asks of a record.
+pub(crate) trait Record: Clone {
+    /// Bytes on the disk.
+    fn bytes(&self) -> usize;
+    /// The record in no more memory than it needs.
+    fn compact(self) -> Self;
+    /// Feeds what the record says to a digest.
+    fn digest(&self, sink: &mut dyn FnMut(&[u8]));
+    /// Whether it binds a token to a key.
+    fn is_pin(&self) -> bool {
+        false
+    }
+}
+
+/// Records that are bytes and nothing else.
+macro_rules! stored_as_bytes {
+    ($($record:ty),+) => {$(
+        impl Record for $record {
+            fn bytes(&self) -> usize {
+                self.as_bytes().len()
+            }
+
+            fn compact(self) -> Self {
+                Self::new(self.as_bytes().to_vec())
+            }
+
+            fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
+                sink(self.as_bytes());
+            }
+        }
+    )+};
+}
+
+stored_as_bytes!(Snapshot, LeaderRecord);
+
+impl Record for KgcRecord {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Issued { name, identity, reply, .. } => {
+                16 + name.len() + identity.len() + 96 + reply.len() + 8
+            }
+            Self::Pinned { name, identity, .. } => 16 + name.len() + identity.len() + 64 + 8,
+            Self::Contributed { .. } | Self::Enrolled { .. } => 16 + 32 + 8,
+            Self::RevocationList { list, .. } => 8 + list.len(),
+            Self::TokenRevoked { token_id } => token_id.len(),
+        }
+    }
+
+    fn compact(self) -> Self {
+        self
+    }
+
+    fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
+        match self {
+            Self::Issued { token_id, handle, pin, request, reply, .. } => {
+                [&token_id[..], &handle[..], &pin[..], &request[..], &reply[..]].into_iter().for_each(sink);
+            }
+            Self::Pinned { token_id, pin, request, .. } => {
+                [&token_id[..], &pin[..], &request[..]].into_iter().for_each(sink);
+            }
+            Self::Contributed { token_id, handle, .. } | Self::Enrolled { token_id, handle, .. } => {
+                [&token_id[..], &handle[..]].into_iter().for_each(sink);
+            }
+            Self::RevocationList { list, .. } => sink(list),
+            Self::TokenRevoked { token_id } => sink(token_id),
+        }
+    }
+}
+
+impl Record for KgcNodeRecord {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Kgc(record) => record.bytes(),
+            Self::Released(record) => record.condition.as_str().len() + record.name.as_bytes().len() + 88,
+        }
+    }
+
+    fn compact(self) -> Self {
+        self
+    }
+
+    fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
+        match self {
+            Self::Kgc(record) => record.digest(sink),
+            Self::Released(record) => {
+                sink(record.condition.as_str().as_bytes());
+                sink(&record.handle);
+            }
+        }
+    }
+
+    fn is_pin(&self) -> bool {
+        // That a drone showed its key binds its token as well.
+        matches!(self, Self::Kgc(KgcRecord::Pinned { .. } | KgcRecord::Enrolled { .. }))
+    }
+}
