@@ -1,4 +1,4 @@
-//! The command line: what is said, which command does it, what the exit code is. Each command has a file of its own.
+//! The command line of `sim`. Each command has a file of its own.
 
 mod check;
 mod flood;
@@ -102,7 +102,7 @@ impl Command {
     }
 }
 
-/// Does what the command line says.
+/// Executes the command line.
 pub fn main() -> ExitCode {
     exit_code(Cli::parse().command().execute())
 }

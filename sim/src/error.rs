@@ -1,4 +1,4 @@
-//! Why a run could not be carried out. A run that was carried out and failed a check is no error but a report.
+//! Errors that keep a run from being carried out. A run that fails a check is a report, not an error.
 
 use std::io;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub enum SimError {
         "{0}\n(every drone takes two file descriptors in this process over TCP, one over QUIC; with `--workers` one over TCP, none over QUIC; `--transport memory` takes none)"
     )]
     FileLimit(NetError),
-    /// A node ended by itself; the log says why.
+    /// A node stopped by itself; the log has the reason.
     #[error("{who} stopped unexpectedly (RUST_LOG=error tells why)")]
     Stopped {
         /// Which node.

@@ -2,7 +2,7 @@
 //!
 //! `sim run` plays the live world: every drone is a full libp2p node, driven by exactly the loop the services use
 //! (`quiver-net`). It enrols all of them with a KGC, forms a group under a leader, re-keys it through expiry, leave,
-//! join and a restart of the leader, exchanges group messages, and checks the [invariants](live::checks) at every
+//! join and a restart of the leader, exchanges group messages, and checks the [invariants](live::checker) at every
 //! drone after every step.
 //!
 //! One seed gives the same keys and the same choices; the order of events is the network's, so timings differ.
@@ -15,8 +15,8 @@ mod logging;
 pub mod measure;
 pub mod plan;
 pub mod report;
+mod rng_stream;
 pub mod scenario;
-mod seeds;
 pub mod virtual_world;
 
 pub use cli::main;

@@ -1,23 +1,23 @@
-//! The live world: every drone is a libp2p node, in this process or with workers elsewhere; time is real.
+//! Runs a plan in the live world: every drone is a libp2p node, here or hosted by workers, in real time.
 
-mod board;
-mod centres;
-pub mod checks;
-mod crews;
+mod anonymous;
+pub mod checker;
+mod deployment;
 mod drone;
+mod drone_event;
+mod event_log;
 pub mod flood;
-mod founding;
-mod happening;
-mod host;
+mod hosts;
+mod key_collection;
+mod key_generation;
+mod kgc;
 mod node;
-mod orders;
+mod node_settings;
 mod phases;
-mod services;
-mod setting;
 mod swarm;
-mod unnamed;
-mod wire;
 mod worker;
+mod worker_message;
+mod worker_pool;
 mod world;
 
 use quiver_ainq::{Bls12381G1, Ristretto255};
@@ -36,22 +36,22 @@ use self::world::World;
 /// Descriptors for everything but the drones' connections.
 const SPARE_FILES: u64 = 128;
 
-/// What a drone is called.
+/// The name of a drone.
 pub fn drone_name(index: u32) -> String {
     format!("{NAME_PREFIX}{index:05}")
 }
 
 const NAME_PREFIX: &str = "drone-";
 
-/// Whose name it is; none if no drone's.
+/// The index of the drone of this name; `None` if it is no drone's.
 fn drone_index(name: &str) -> Option<u32> {
     name.strip_prefix(NAME_PREFIX)?.parse().ok()
 }
 
-/// Plays a plan in the live world.
+/// Runs a plan in the live world.
 ///
 /// # Errors
-/// If the run could not be carried out. A run that was, and in which an invariant failed, is a [`Report`] that says so.
+/// If the run could not be carried out. A run in which an invariant failed is a [`Report`] of it.
 pub fn run(plan: &Plan, progress: &Progress) -> Result<Report> {
     plan.check()?;
     check_files(plan)?;
@@ -89,7 +89,7 @@ async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<Report
     let mut world = World::<S>::build(plan, progress).await?;
     let played = phases::play(&mut world).await?;
     let workers = world.finish().await;
-    let finding = world.finding();
+    let summary = world.summary();
     Ok(Report {
         plan: plan.clone(),
         machine: Machine::here(),
@@ -100,11 +100,11 @@ async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<Report
         checks: played.checks,
         steps: None,
         notes: Vec::new(),
-        offences: finding.offences,
-        kgc_cpu: Some(finding.kgc_cpu),
+        offences: summary.offences,
+        kgc_cpu: Some(summary.kgc_cpu),
         wall: begin.elapsed(),
         peak_memory: measure::peak_memory(),
-        keys_digest: Some(finding.keys_digest),
+        keys_digest: Some(summary.keys_digest),
         choices_digest: Some(played.choices_digest),
     })
 }

@@ -1,4 +1,4 @@
-//! Logs on standard error, if RUST_LOG asks for them, without breaking the progress bars.
+//! Writes logs to standard error, if RUST_LOG asks for them, without breaking the progress bars.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -8,7 +8,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::{Result, SimError};
 use quiver_report::Progress;
 
-/// What is logged unless RUST_LOG says otherwise. A thousand drones in one process leave no room for more.
+/// Filter unless RUST_LOG is set. A thousand drones in one process leave no room for more.
 const DEFAULT_FILTER: &str = "error";
 
 /// Starts logging.

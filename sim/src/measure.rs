@@ -74,12 +74,12 @@ pub fn process_cpu() -> Duration {
     ProcessTime::try_now().map_or(Duration::ZERO, |time| time.as_duration())
 }
 
-/// The most memory this process ever had resident, in bytes; none where the system does not tell.
+/// Peak resident memory of this process, in bytes; `None` where the system does not show it.
 pub fn peak_memory() -> Option<u64> {
     parse_peak(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// How much memory this machine has to spare, in bytes; none where the system does not tell.
+/// Free memory of this machine, in bytes; `None` where the system does not show it.
 pub fn available_memory() -> Option<u64> {
     parse_available(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }

@@ -1,4 +1,4 @@
-//! What a run shall do, checked as far as it can be without starting anything.
+//! The plan of a run, checked as far as it can be without starting anything.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub const MAX_DEPUTIES: u32 = 8;
 /// The most workers.
 pub const MAX_WORKERS: u32 = 1024;
 
-/// Where a run listens for workers unless told otherwise.
+/// Default address on which a run listens for workers.
 pub const DEFAULT_BIND: &str = "127.0.0.1:7400";
 
 /// The most newcomers, in percent of the drones.
@@ -111,7 +111,7 @@ pub struct Plan {
     pub strategy: StrategyChoice,
     /// Whence all keys and choices come.
     pub seed: u64,
-    /// Validity of a group key. With it the expiry re-key waits for the timer; without it the leader is told to re-key.
+    /// Validity of a group key. With it the expiry re-key waits for the timer; without it the leader is commanded to re-key.
     #[serde(serialize_with = "seconds")]
     pub expiry: Option<Duration>,
     /// How many of the drones leave, in percent.
@@ -120,7 +120,7 @@ pub struct Plan {
     pub join_percent: f64,
     /// How many group messages are sent.
     pub messages: u32,
-    /// Whether orders are sealed to those with certain attributes.
+    /// Whether envelopes are sealed to drones with certain attributes.
     pub envelopes: bool,
     /// KGCs: one, or a quorum of which any `threshold` issue keys.
     pub kgcs: u16,
@@ -128,7 +128,7 @@ pub struct Plan {
     pub threshold: u16,
     /// Whether an order is sealed to the mission's second phase.
     pub orders: bool,
-    /// The policy that drones without a name are to satisfy; none if nobody asks.
+    /// The policy that anonymous drones have to satisfy; `None` if drones join by name.
     pub admission: Option<String>,
     /// Whether the leader is killed and rebuilt. Not if it has deputies: then it is lost for good.
     pub restart_leader: bool,
@@ -280,7 +280,7 @@ impl Plan {
             ));
         }
         if self.envelopes || self.orders {
-            return Err("--admission: drones without a name have no key to open --envelopes or to collect the keys of --orders with".into());
+            return Err("--admission: anonymous drones have no key to open --envelopes or to collect the keys of --orders with".into());
         }
         quiver_world::admission::check(policy)
             .map_err(|error| format!("--admission: {error} (the fields are {FIELDS})"))

@@ -73,7 +73,7 @@ pub struct Report {
     pub peak_memory: Option<u64>,
     /// Digest of what the enrolled drones chose, the same for the same seed: in the live world.
     pub keys_digest: Option<[u8; 32]>,
-    /// Digest of who left and who spoke, the same for the same seed: in the live world.
+    /// Digest of which drones left and which sent messages, the same for the same seed: in the live world.
     pub choices_digest: Option<[u8; 32]>,
 }
 

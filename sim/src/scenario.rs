@@ -1,4 +1,4 @@
-//! What a scenario came to: a table for people, JSON and CSV for machines.
+//! The report of a scenario: a table for people, JSON and CSV for machines.
 
 mod csv;
 mod json;

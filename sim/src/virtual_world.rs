@@ -18,7 +18,7 @@ use crate::{Result, SimError, measure};
 const SHARED: &str = "Checks that many drones make of the same bytes were computed once: no figure here is a drone's computing time.";
 /// Slots a group has.
 const MAX_MEMBERS: u32 = 1 << 20;
-/// How many leave at most: every one of a million drones is told who, so the bytes are the product of both.
+/// Most leavers: every drone learns of each of them, so the bytes are the product of both.
 const MAX_LEAVERS: u32 = 100;
 /// Bytes of memory that one drone takes in the virtual world, KGC and leader included: as measured (9.7 KB over ristretto255
 /// with 55,000, 5.9 KB in the toy group with a million), with a quarter on top for the peak of a leader's restart.
@@ -87,7 +87,7 @@ fn air(radio: &str) -> Result<AirSetup> {
 /// Runs a plan in the virtual world.
 ///
 /// # Errors
-/// If the plan is refused. A run in which an invariant failed is a [`Report`] that says so.
+/// If the plan is refused. A run in which an invariant failed is a [`Report`] of it.
 pub fn run(plan: &Plan, progress: &Progress) -> Result<Report> {
     let run_plan = run_plan(plan)?;
     let pacing = Pacing::of(&run_plan).map_err(SimError::Usage)?;

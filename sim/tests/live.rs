@@ -65,7 +65,7 @@ fn drones_without_a_name_are_members_exactly_if_they_are_inside_the_fence() {
             found.unwrap_or_else(|| panic!("{beginning} is not among {:?}", names(&report)))
         };
         let (first, again) = (named("form group ("), named("come again ("));
-        assert!(first.name().ends_with(" of 12 let in)"), "{}", first.name());
+        assert!(first.name().ends_with(" of 12 admitted)"), "{}", first.name());
         // Some are inside and some are not.
         assert!((1..12).contains(&first.drones), "{}", first.drones);
         for admission in [first, again] {

@@ -1,4 +1,4 @@
-//! `sim check`: random lives in the virtual world, all invariants after every step.
+//! `sim check`: checks all invariants after every step of random runs in the virtual world.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::plan::StrategyChoice;
 use crate::report::Outcome;
 use crate::{Result, SimError, measure};
 
-/// How many failing seeds are shrunk and told.
+/// Failing seeds that are shrunk and printed.
 const TOLD: usize = 3;
 /// More edges than this are for `sim run`.
 const MAX_EDGES: u32 = 1_000;
@@ -25,7 +25,7 @@ Examples:
   sim check --seeds 20000              what a release has to pass
   sim check --seed 4711                one of them again, with its story if it fails
   sim check --leaders 3                with deputies that take over from each other
-  sim check --admission --seeds 50     with a policy that drones satisfy without a name
+  sim check --admission --seeds 50     with a policy that drones satisfy anonymously
   sim check --kgcs 3                   with a quorum of KGCs that crash, lie and fall to the adversary
 
 Exit codes:
@@ -55,7 +55,7 @@ pub(super) struct CheckArgs {
     /// KGCs: with more than one, more than half of them issue a key, and some crash, lie or fall to the adversary
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     kgcs: u16,
-    /// Leaders demand a policy, and drones join without a name: credentials last 40 s, are renewed and revoked
+    /// Leaders demand a policy, and drones join anonymously: credentials last 40 s, are renewed and revoked
     #[arg(long)]
     admission: bool,
     /// How leaders distribute keys; without it, every seed runs under both

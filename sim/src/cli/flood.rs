@@ -1,4 +1,4 @@
-//! `sim flood`: what members notice of floods.
+//! `sim flood`: measures what members of a group notice of floods.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use quiver_report::{Progress, Unit, complain, grid, length_of_time, print};
 use quiver_world::run::Percentiles;
 
 use crate::Result;
-use crate::live::flood::{self, BAR, Flood, FloodPlan, FloodReport, Line};
+use crate::live::flood::{self, Flood, FloodMeasurement, FloodPlan, FloodReport, MAX_GROWTH};
 use crate::plan::{StrategyChoice, TransportKind};
 use crate::report::Outcome;
 
@@ -36,7 +36,7 @@ pub(super) struct FloodArgs {
     /// Members of the group whose leader demands a policy
     #[arg(long, value_name = "N", default_value_t = FloodPlan::default().anonymous)]
     anonymous: u32,
-    /// Drones that come without a name at once
+    /// Drones that join anonymously at once
     #[arg(long, value_name = "N", default_value_t = FloodPlan::default().joiners)]
     joiners: u32,
     /// These floods alone
@@ -127,7 +127,7 @@ fn table(report: &FloodReport) -> String {
     let table = grid(head.map(String::from).to_vec(), report.lines.iter().map(row));
     let (plan, machine) = (&report.plan, &report.machine);
     format!(
-        "{table}\n{} attackers, {} re-keys for each line; the bar is {BAR}\n{} ({}), {} cores, {}{}",
+        "{table}\n{} attackers, {} re-keys for each line; the bar is {MAX_GROWTH}\n{} ({}), {} cores, {}{}",
         plan.attackers,
         plan.rekeys,
         machine.cpu,
@@ -154,7 +154,7 @@ fn instruction_sets() -> Vec<&'static str> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for people")]
-fn row(line: &Line) -> Vec<String> {
+fn row(line: &FloodMeasurement) -> Vec<String> {
     let rate = |count: u64| count as f64 / line.seconds.max(f64::MIN_POSITIVE);
     let sent = format!("{:.0} messages, {}", rate(line.messages), Unit::Bytes.show(rate(line.bytes)));
     let time = |pick: fn(&Percentiles) -> Duration| {

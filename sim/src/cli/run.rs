@@ -58,7 +58,7 @@ pub(super) struct RunArgs {
     /// Group messages, by turns from the leader and from drones
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     messages: u32,
-    /// Give the drones attributes, seal orders to some of them, and check that exactly those open them
+    /// Give the drones attributes, seal envelopes to some of them, and check that exactly those open them
     #[arg(long)]
     envelopes: bool,
     /// KGCs: one, or a quorum of which more than half, or --threshold, issue a key together
@@ -71,8 +71,8 @@ pub(super) struct RunArgs {
     /// and everywhere afterwards
     #[arg(long)]
     orders: bool,
-    /// Let drones join without telling who they are, and check that exactly those are members whom a policy lets in, and that
-    /// nothing the leader sees tells one drone's two memberships. The policy is in the file, over x and y (metres from -1000 to
+    /// Let drones join anonymously, and check that exactly those are members whom a policy admits, and that nothing the
+    /// leader sees links two memberships of a drone. The policy is in the file, over x and y (metres from -1000 to
     /// 1000) and battery (percent); without a file it is a circle
     #[arg(long, value_name = "POLICYFILE")]
     admission: Option<Option<PathBuf>>,

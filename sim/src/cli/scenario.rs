@@ -1,4 +1,4 @@
-//! `sim scenario`: worlds and what befalls them, from TOML files.
+//! `sim scenario`: plays scenarios from TOML files in the virtual world.
 
 use std::path::{Path, PathBuf};
 

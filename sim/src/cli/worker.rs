@@ -1,4 +1,4 @@
-//! `sim worker`: part of the drones of a run that goes on elsewhere.
+//! `sim worker`: hosts part of the drones of a run that goes on elsewhere.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ Hosts part of the drones of a `sim run --workers N` that goes on elsewhere: the 
 drones here. Each worker gets every N-th drone. Any engine can start them: a shell on one
 machine, containers, Slurm, an indexed Job of Kubernetes. Workers may start before the run and wait for it.
 
-A worker that is lost takes its drones with it: they count as crashed, the run goes on with the others, says so, and fails.
+A worker that is lost takes its drones with it: they count as crashed, and the run goes on with the others and fails.
 
 The connection is not encrypted and carries the simulated drones' tokens: keep it to a network of your own.";
 

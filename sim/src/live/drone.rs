@@ -1,4 +1,4 @@
-//! An edge drone in its two lives: at the KGCs, and in the swarm.
+//! Runs an edge drone: first it enrols with the KGCs, then it joins the group.
 
 use quiver_ainq::{IssuedToken, Suite};
 use quiver_crypto::Secret;
@@ -6,13 +6,13 @@ use quiver_net::Multiaddr;
 use quiver_role::{Edge, EdgeConfig, Route, Snapshot};
 use tokio::sync::oneshot;
 
+use super::anonymous::AnonymousDrone;
 use super::drone_name;
-use super::host::{Disk, Purpose};
+use super::hosts::{Disk, DroneHostFactory};
 use super::node::Node;
-use super::setting::Setting;
+use super::node_settings::NodeSettings;
 use super::swarm::Request;
-use super::unnamed::Wanderer;
-use crate::seeds::{self, Player};
+use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
 /// An edge drone.
@@ -26,14 +26,14 @@ pub(crate) struct Drone<S: Suite> {
     /// How often it was started.
     lives: u32,
     node: Option<Node<Edge<S>>>,
-    /// What goes about without a name, in the place of that node.
-    unnamed: Option<Wanderer<S>>,
+    /// The anonymous drone in the place of that node.
+    anonymous: Option<AnonymousDrone<S>>,
 }
 
 impl<S: Suite> Drone<S> {
     /// A drone that was given a token and nothing else.
     pub(crate) fn new(index: u32, token: IssuedToken<S>) -> Self {
-        Self { index, token: Some(token), disk: Disk::default(), lives: 0, node: None, unnamed: None }
+        Self { index, token: Some(token), disk: Disk::default(), lives: 0, node: None, anonymous: None }
     }
 
     /// Its number.
@@ -41,8 +41,8 @@ impl<S: Suite> Drone<S> {
         self.index
     }
 
-    /// Connects to the KGCs, enrols, and hangs up. What it persisted is all that remains.
-    pub(crate) async fn enrol(&mut self, setting: &Setting<S>, kgcs: &[Multiaddr]) -> Result<()> {
+    /// Connects to the KGCs, enrols, and hangs up. Its records are all that remains.
+    pub(crate) async fn enrol(&mut self, setting: &NodeSettings<S>, kgcs: &[Multiaddr]) -> Result<()> {
         let (enrolled, done) = oneshot::channel();
         let token = self.token.take();
         let dial = kgcs.iter().map(|kgc| (Route::Kgc, kgc.clone())).collect();
@@ -52,10 +52,10 @@ impl<S: Suite> Drone<S> {
         Ok(())
     }
 
-    /// Starts from what it persisted and connects to the leaders; where a policy is demanded, it waits to be told to, without its name.
-    pub(crate) fn take_off(&mut self, setting: &Setting<S>, leaders: &[Multiaddr]) -> Result<()> {
+    /// Starts from its records and connects to the leaders; a drone that joins anonymously waits for the request.
+    pub(crate) fn connect(&mut self, setting: &NodeSettings<S>, leaders: &[Multiaddr]) -> Result<()> {
         if let Some(admission) = setting.admission.as_ref().filter(|admission| admission.is_for(self.index)) {
-            self.unnamed = Some(Wanderer::new(self.index, setting, admission, leaders)?);
+            self.anonymous = Some(AnonymousDrone::new(self.index, setting, admission, leaders)?);
             return Ok(());
         }
         let dial = leaders.iter().map(|leader| (Route::Leader, leader.clone()));
@@ -68,22 +68,22 @@ impl<S: Suite> Drone<S> {
         self.node.as_ref().ok_or_else(|| SimError::Stopped { who: drone_name(self.index) })
     }
 
-    /// Asks it to do something.
-    pub(crate) async fn ask(&self, setting: &Setting<S>, request: Request) -> Result<()> {
-        match &self.unnamed {
-            Some(unnamed) if request == Request::Join => unnamed.go().await,
-            Some(unnamed) => unnamed.command(request.command(setting)?).await,
+    /// Sends it a request.
+    pub(crate) async fn ask(&self, setting: &NodeSettings<S>, request: Request) -> Result<()> {
+        match &self.anonymous {
+            Some(anonymous) if request == Request::Join => anonymous.join().await,
+            Some(anonymous) => anonymous.command(request.command(setting)?).await,
             None => self.node()?.command(request.command(setting)?).await,
         }
     }
 
-    /// What it can export now.
-    pub(crate) async fn export(&self, setting: &Setting<S>) -> Result<Option<Secret<32>>> {
+    /// The key that it can export now.
+    pub(crate) async fn export(&self, setting: &NodeSettings<S>) -> Result<Option<Secret<32>>> {
         let name = setting.export.clone();
         let look = move |edge: &Edge<S>| edge.export(&name);
-        match &self.unnamed {
+        match &self.anonymous {
             None => self.node()?.inspect(look).await,
-            Some(unnamed) => match unnamed.handle() {
+            Some(anonymous) => match anonymous.handle() {
                 None => Ok(None),
                 // It may be over just now, and its keys with it.
                 Some(handle) => Ok(handle.inspect(look).await.ok().flatten()),
@@ -93,7 +93,7 @@ impl<S: Suite> Drone<S> {
 
     fn start(
         &mut self,
-        setting: &Setting<S>,
+        setting: &NodeSettings<S>,
         token: Option<IssuedToken<S>>,
         dial: Vec<(Route, Multiaddr)>,
         enrolled: Option<oneshot::Sender<()>>,
@@ -109,10 +109,10 @@ impl<S: Suite> Drone<S> {
         let state = self.disk.with(|stored| stored.clone());
         let machine = Edge::new(config, state.as_ref())
             .map_err(|source| SimError::Restore { who: who.clone(), source: Box::new(source) })?;
-        let host = Purpose::new(self.index, setting).host(self.disk.clone(), enrolled, None);
+        let host = DroneHostFactory::new(self.index, setting).host(self.disk.clone(), enrolled, None);
         let life = self.lives;
         self.lives += 1;
-        let rng = seeds::generator(setting.seed, Player::Drone, self.index, life);
+        let rng = rng_stream::generator(setting.seed, RngStream::Drone, self.index, life);
         let mut node = setting.spoke(self.index)?;
         node.dial = dial;
         Node::start(who, &node, machine, host, rng)

@@ -1,5 +1,5 @@
-//! Floods of a leader over loopback: what its members notice of strangers that publish, ask to join, or show forged keys,
-//! and of many drones that come without a name at once.
+//! Floods a leader over loopback and measures what its members notice: strangers that publish, ask to join, or show
+//! forged keys, and many anonymous joins at once.
 //!
 //! Everything runs in one process: leader, members, attackers. Attackers are nodes of their own, with keys that nobody
 //! knows, send what was built before, and keep to a rate as somebody behind a line of their own would. Whoever is cut off comes
@@ -18,7 +18,7 @@ use quiver_report::{Machine, Progress};
 use quiver_world::run::Percentiles;
 use serde::Serialize;
 
-pub(crate) use self::attacker::Onslaught;
+pub(crate) use self::attacker::Attack;
 use super::check_files;
 use super::phases;
 use super::world::World;
@@ -26,8 +26,8 @@ use crate::plan::{Plan, StrategyChoice, TransportKind};
 use crate::report::Outcome;
 use crate::{Result, SimError};
 
-/// By how much the 99th percentile may grow.
-pub const BAR: f64 = 2.0;
+/// Largest growth of the 99th percentile at which the outcome is a pass.
+pub const MAX_GROWTH: f64 = 2.0;
 /// The most members, attackers, joiners and re-keys, and the highest rate of one attacker.
 pub const MAX_MEMBERS: u32 = 10_000;
 /// The most attackers.
@@ -38,11 +38,11 @@ pub const MAX_RATE: u32 = 1_000;
 pub const MAX_IDENTITIES: u32 = 64;
 /// The most re-keys for each line of the table.
 pub const MAX_REKEYS: u32 = 1_000;
-/// A policy that lets everybody in.
+/// A policy that every drone satisfies.
 const EVERYBODY: &str = "x >= -1000 and y >= -1000 and battery <= 120";
 
-/// What befalls a leader, in the order in which it does: forgers, who share an address with everybody here, come last, because
-/// who is new at their address waits.
+/// A kind of flood. Forged keys come last, because new connections from the penalised address, which is everybody's
+/// here, have to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Flood {
@@ -50,7 +50,7 @@ pub enum Flood {
     Gossip,
     /// Strangers ask to join, with forged signatures.
     Joins,
-    /// Drones that satisfy the policy come without a name, all at once.
+    /// Drones that satisfy the policy join anonymously, all at once.
     Anonymous,
     /// Strangers show forged keys to a leader that demands a policy.
     Keys,
@@ -75,14 +75,14 @@ impl Flood {
     }
 }
 
-/// What is measured.
+/// The plan of `sim flood`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FloodPlan {
     /// Members of the group that drones join by name.
     pub members: u32,
     /// Members of the group whose leader demands a policy.
     pub anonymous: u32,
-    /// How many come at once without a name.
+    /// How many join anonymously at once.
     pub joiners: u32,
     /// Which floods there are.
     pub floods: Vec<Flood>,
@@ -101,7 +101,7 @@ pub struct FloodPlan {
     pub transport: TransportKind,
     /// How group keys travel.
     pub strategy: StrategyChoice,
-    /// Whence all keys come.
+    /// Seed of all keys.
     pub seed: u64,
     /// How long a step may take.
     #[serde(skip)]
@@ -172,14 +172,14 @@ impl FloodPlan {
 
 /// What attackers sent, counted while they do.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct FloodCounters {
     messages: AtomicU64,
     bytes: AtomicU64,
     answers: AtomicU64,
     identities: AtomicU64,
 }
 
-impl Tally {
+impl FloodCounters {
     fn sent(&self, bytes: usize) {
         self.messages.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -198,7 +198,8 @@ impl Tally {
         self.identities.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn look(&self) -> (u64, u64, u64) {
+    /// Messages, bytes and answers so far.
+    pub(crate) fn totals(&self) -> (u64, u64, u64) {
         let [messages, bytes, answers] =
             [&self.messages, &self.bytes, &self.answers].map(|count| count.load(Ordering::Relaxed));
         (messages, bytes, answers)
@@ -207,7 +208,7 @@ impl Tally {
 
 /// A line of the table.
 #[derive(Clone, Debug, Serialize)]
-pub struct Line {
+pub struct FloodMeasurement {
     /// The flood; none for the quiet run that it is compared with.
     pub flood: Option<Flood>,
     /// Whether the leader demands a policy.
@@ -228,7 +229,7 @@ pub struct Line {
     pub penalised: u64,
     /// Connections that it refused because the address's allowance of penalties was spent.
     pub refused: u64,
-    /// Drones that came in meanwhile.
+    /// Drones that joined meanwhile.
     pub joined: usize,
     /// From the command to re-key until a member holds the key, over all members and re-keys, in seconds.
     #[serde(serialize_with = "in_seconds")]
@@ -244,7 +245,7 @@ fn in_seconds<S: serde::Serializer>(spread: &Option<Percentiles>, out: S) -> Res
     spread.map(|it| [it.p50, it.p99, it.max].map(|time| time.as_secs_f64())).serialize(out)
 }
 
-impl Line {
+impl FloodMeasurement {
     /// What it is called.
     pub fn name(&self) -> String {
         let group = if self.anonymous { "policy" } else { "by name" };
@@ -252,7 +253,7 @@ impl Line {
     }
 }
 
-/// What came of it.
+/// The report of `sim flood`.
 #[derive(Clone, Debug, Serialize)]
 pub struct FloodReport {
     /// What was measured.
@@ -260,7 +261,7 @@ pub struct FloodReport {
     /// On what.
     pub machine: Machine,
     /// The lines of the table.
-    pub lines: Vec<Line>,
+    pub lines: Vec<FloodMeasurement>,
     /// Invariants that did not hold.
     pub violations: Vec<String>,
 }
@@ -268,13 +269,15 @@ pub struct FloodReport {
 impl FloodReport {
     /// Whether everybody had every key in time, and no flood made the 99th percentile grow beyond the bar.
     pub fn outcome(&self) -> Outcome {
-        let fails = |line: &Line| line.missing > 0 || line.growth.is_some_and(|growth| growth >= BAR);
+        let fails = |line: &FloodMeasurement| {
+            line.missing > 0 || line.growth.is_some_and(|growth| growth >= MAX_GROWTH)
+        };
         let failed = self.lines.iter().any(fails) || !self.violations.is_empty();
         if failed { Outcome::Failed } else { Outcome::Passed }
     }
 }
 
-/// Measures.
+/// Measures re-keys quiet and under each flood.
 ///
 /// # Errors
 /// If the run could not be carried out.
@@ -310,11 +313,11 @@ async fn play(plan: &FloodPlan, progress: &Progress) -> Result<FloodReport> {
     Ok(FloodReport { plan: plan.clone(), machine: Machine::here(), lines, violations })
 }
 
-/// What attackers are told of the leader they attack.
+/// The target of attackers.
 pub(crate) struct Target<'w> {
     pub(crate) plan: &'w FloodPlan,
-    pub(crate) tally: Arc<Tally>,
-    /// What a drone began an admission with.
+    pub(crate) counters: Arc<FloodCounters>,
+    /// The first step of an admission, as some drone sent it.
     pub(crate) shown: Option<Vec<u8>>,
 }
 
@@ -335,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_come_without_a_name_as_were_asked_for() {
+    fn as_many_join_anonymously_as_were_asked_for() {
         for (anonymous, joiners) in [(1000, 100), (7, 3), (300, 1), (10, 40)] {
             let plan = FloodPlan { anonymous, joiners, ..FloodPlan::default() }.group(true);
             assert_eq!(plan.newcomers(), joiners);

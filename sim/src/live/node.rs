@@ -1,4 +1,4 @@
-//! A machine running on the network.
+//! Runs a machine on the network.
 
 use quiver_net::{Driver, Handle, Host, NodeConfig};
 use quiver_role::Machine;
@@ -43,12 +43,12 @@ where
         Ok(Self { who, handle, task })
     }
 
-    /// Tells the machine to do something.
+    /// Sends the machine a command.
     pub(crate) async fn command(&self, command: M::Command) -> Result<()> {
         self.handle.command(command).await.map_err(|_| self.stopped())
     }
 
-    /// Looks at the machine.
+    /// Reads the machine.
     pub(crate) async fn inspect<T: Send + 'static>(
         &self,
         look: impl FnOnce(&M) -> T + Send + 'static,

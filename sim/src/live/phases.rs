@@ -1,13 +1,13 @@
 //! Carries out the phases of a run and checks the invariants after each.
 
-mod admission;
+mod anonymous_admission;
 mod envelopes;
-mod flooded;
-mod loss;
+mod flood;
+mod ibe_orders;
+mod leader_loss;
+mod leader_restart;
 mod membership;
-mod orders;
-mod restart;
-mod talk;
+mod messages;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -18,14 +18,14 @@ use quiver_world::Invariant;
 use quiver_world::run::{Operation, Phase, Violation};
 use rand_chacha::ChaCha20Rng;
 
-use super::board::{Goal, Reached};
-use super::checks::{Checker, Sent};
+use super::checker::{Checker, Sent};
+use super::event_log::{Goal, Reached};
 use super::world::World;
 use crate::measure;
-use crate::seeds::{self, Player};
+use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
-/// What came of the steps.
+/// The outcome of the phases.
 pub(crate) struct Played {
     pub(crate) operations: Vec<Operation>,
     pub(crate) violations: Vec<Violation>,
@@ -33,7 +33,7 @@ pub(crate) struct Played {
     pub(crate) choices_digest: [u8; 32],
 }
 
-/// Takes the steps in order. If drones got stuck in one, those after it make no sense and are not taken.
+/// Carries out the phases in order. If drones are stuck in one, those after it make no sense and are left out.
 pub(crate) async fn play<S: Suite>(world: &mut World<S>) -> Result<Played> {
     let mut run = Run::new(world);
     match run.steps().await {
@@ -42,13 +42,13 @@ pub(crate) async fn play<S: Suite>(world: &mut World<S>) -> Result<Played> {
     }
 }
 
-pub(crate) use self::flooded::flood;
+pub(crate) use self::flood::flood;
 
-/// Why the steps end early.
+/// Why the phases end early.
 enum Halt {
     /// The run cannot go on.
     Error(SimError),
-    /// Drones did not get where they should; the violation says which.
+    /// Drones did not reach the goal; a violation names them.
     Stuck,
 }
 
@@ -60,7 +60,7 @@ impl From<SimError> for Halt {
 
 type Step<T = ()> = Result<T, Halt>;
 
-/// What a step began with.
+/// The counters at the beginning of a phase.
 struct Mark {
     at: Instant,
     leader_cpu: Duration,
@@ -80,7 +80,7 @@ struct Run<'w, S: Suite> {
     world: &'w mut World<S>,
     checker: Checker,
     operations: Vec<Operation>,
-    /// Who is in the group.
+    /// The members of the group.
     members: BTreeSet<u32>,
     /// Every message so far.
     sent: Vec<Sent>,
@@ -91,7 +91,7 @@ struct Run<'w, S: Suite> {
 
 impl<'w, S: Suite> Run<'w, S> {
     fn new(world: &'w mut World<S>) -> Self {
-        let rng = seeds::generator(world.plan.seed, Player::Choices, 0, 0);
+        let rng = rng_stream::generator(world.plan.seed, RngStream::Choices, 0, 0);
         let operations = world.generation.map(|took| Operation {
             detail: format!("{} KGCs", world.plan.kgcs),
             ..Operation::new(Phase::KeyGeneration, 0, took)
@@ -111,28 +111,28 @@ impl<'w, S: Suite> Run<'w, S> {
         self.enrol().await?;
         self.connect().await?;
         self.form().await?;
-        self.count_out();
+        self.drop_crashed();
         self.expire().await?;
-        self.count_out();
+        self.drop_crashed();
         self.leave().await?;
-        self.count_out();
+        self.drop_crashed();
         self.join().await?;
-        self.talk(self.world.plan.messages).await?;
+        self.send_messages(self.world.plan.messages).await?;
         if self.world.plan.envelopes {
-            self.seal().await?;
+            self.seal_envelopes().await?;
         }
         if self.world.plan.orders {
-            self.second_phase().await?;
+            self.ibe_order().await?;
         }
-        self.come_again().await?;
-        self.count_out();
+        self.rejoin_anonymously().await?;
+        self.drop_crashed();
         if self.world.plan.deputies > 0 {
             self.lose_leader().await?;
         } else if self.world.plan.restart_leader {
             self.restart_leader().await?;
         }
-        self.final_look().await?;
-        self.look_for_links();
+        self.check_final_state().await?;
+        self.check_unlinkability();
         Ok(())
     }
 
@@ -153,20 +153,20 @@ impl<'w, S: Suite> Run<'w, S> {
         Mark {
             leader_cpu: self.world.leader_meter.total(),
             leader_bytes: self.world.leader_sent(),
-            epochs: self.world.board().look(|logs| logs.leader.epochs.len()),
+            epochs: self.world.event_log().with_logs(|logs| logs.leader.epochs.len()),
             cpu: measure::process_cpu(),
             at: measure::now(),
         }
     }
 
-    /// Waits until all drones are where they shall be.
+    /// Waits until all drones have reached the goal.
     async fn reached(&self, bar: &'static str, drones: usize) -> Reached {
         let step = self.world.progress.step(bar, drones);
-        self.world.board().reached(self.world.plan.timeout, &step).await
+        self.world.event_log().reached(self.world.plan.timeout, &step).await
     }
 
-    /// Whether all got where they should; if not, that is a violation and the run ends.
-    fn all_there(&mut self, invariant: Invariant, what: &str, reached: &Reached) -> Step {
+    /// Adds a violation and ends the run unless all have reached the goal.
+    fn expect_all_reached(&mut self, invariant: Invariant, what: &str, reached: &Reached) -> Step {
         let there = reached.drones.iter().map(|(drone, _)| (*drone, false));
         let missing = reached.missing.iter().map(|drone| (*drone, true));
         let detail = format!("{what} within {} s", self.world.plan.timeout.as_secs_f64());
@@ -181,9 +181,9 @@ impl<'w, S: Suite> Run<'w, S> {
         self.checker.after(phase.name());
         // What the acknowledgements cost belongs to the operation.
         let acknowledged = reached.missing.is_empty() && self.world.acknowledged_by(&self.members).await?;
-        self.operate(phase, detail, mark, took, &reached);
+        self.record(phase, detail, mark, took, &reached);
         self.check_keys(gone);
-        self.all_there(Invariant::Convergence, "does not hold the newest key", &reached)?;
+        self.expect_all_reached(Invariant::Convergence, "does not hold the newest key", &reached)?;
         self.checker.that(Invariant::Convergence, acknowledged, || {
             "the leader did not hear an acknowledgement from every member".into()
         });
@@ -191,7 +191,7 @@ impl<'w, S: Suite> Run<'w, S> {
     }
 
     /// Notes what a phase has cost since `mark`.
-    fn operate(&mut self, phase: Phase, detail: String, mark: &Mark, took: Duration, reached: &Reached) {
+    fn record(&mut self, phase: Phase, detail: String, mark: &Mark, took: Duration, reached: &Reached) {
         let now = self.mark();
         let operation = Operation {
             detail,
@@ -210,7 +210,7 @@ impl<'w, S: Suite> Run<'w, S> {
         let crashed = self.crashed();
         let authorised: BTreeSet<u32> = self.members.iter().chain(gone).chain(&crashed).copied().collect();
         let checker = &mut self.checker;
-        self.world.board().look(|logs| {
+        self.world.event_log().with_logs(|logs| {
             checker.keys(logs, &authorised);
             checker.evictions(logs);
         });
@@ -218,44 +218,44 @@ impl<'w, S: Suite> Run<'w, S> {
 
     /// States that the members shall hold a newer key than now.
     fn expect_newer_key(&self) {
-        let goal = Goal::Synced { after: self.world.board().newest() };
-        self.world.board().expect(goal, &self.member_list());
+        let goal = Goal::Synced { after: self.world.event_log().newest() };
+        self.world.event_log().expect(goal, &self.member_list());
     }
 
     fn member_list(&self) -> Vec<u32> {
         self.members.iter().copied().collect()
     }
 
-    /// What these drones can export now, those left out that have crashed.
+    /// The keys that these drones can export now, without those that have crashed.
     async fn exports(&self, drones: impl IntoIterator<Item = u32>) -> Result<Vec<(u32, Option<Secret<32>>)>> {
         let crashed = self.crashed();
         let drones: Vec<u32> = drones.into_iter().filter(|drone| !crashed.contains(drone)).collect();
         self.world.swarm.exports(&self.world.setting, &drones).await
     }
 
-    /// Those whose worker is lost.
+    /// Drones whose worker is lost.
     fn crashed(&self) -> BTreeSet<u32> {
-        self.world.board().look(|logs| {
+        self.world.event_log().with_logs(|logs| {
             let all = (0..).zip(&logs.drones);
             all.filter(|(_, log)| log.crashed).map(|(drone, _)| drone).collect()
         })
     }
 
-    /// Who has crashed is expected nowhere any more.
-    fn count_out(&mut self) {
+    /// Removes crashed drones from the members.
+    fn drop_crashed(&mut self) {
         let crashed = self.crashed();
         self.members.retain(|drone| !crashed.contains(drone));
     }
 
-    /// Looks into every drone, whatever it reported.
-    async fn final_look(&mut self) -> Step {
-        self.count_out();
+    /// Compares the keys that every drone exports, whatever it reported.
+    async fn check_final_state(&mut self) -> Step {
+        self.drop_crashed();
         self.checker.after("the last step");
         let members = self.exports(self.members.iter().copied()).await?;
         let others = (0..=self.world.outsider()).filter(|drone| !self.members.contains(drone));
         let others = self.exports(others).await?;
         let (checker, sent) = (&mut self.checker, &self.sent);
-        self.world.board().look(|logs| {
+        self.world.event_log().with_logs(|logs| {
             checker.members(logs, &members);
             checker.outsiders(logs, &others);
             checker.messages(logs, sent);

@@ -1,4 +1,4 @@
-//! The drones: in this process, or with workers elsewhere.
+//! The drones of a run: in this process, or hosted by workers.
 
 use std::ops::Range;
 
@@ -9,30 +9,30 @@ use quiver_net::Multiaddr;
 use quiver_role::EdgeCommand;
 use serde::{Deserialize, Serialize};
 
-use super::crews::Crews;
+use super::deployment::name;
 use super::drone::Drone;
-use super::host::message_body;
-use super::services::name;
-use super::setting::Setting;
+use super::hosts::message_body;
+use super::node_settings::NodeSettings;
+use super::worker_pool::WorkerPool;
 use crate::{Result, SimError};
 
 /// The drones.
 pub(crate) enum Swarm<S: Suite> {
     /// In this process, by index.
-    Here(Vec<Drone<S>>),
+    Local(Vec<Drone<S>>),
     /// With workers.
-    Spread(Crews),
+    Workers(WorkerPool),
 }
 
-/// What a drone is asked to do.
+/// A request to a drone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// To join the group.
+    /// Join the group.
     Join,
-    /// To leave it.
+    /// Leave the group.
     Leave,
-    /// To say the message of this number to the group.
-    Say {
+    /// Send the message of this number to the group.
+    Send {
         /// The message's number.
         number: u32,
         /// Whether the drone signs it.
@@ -41,12 +41,12 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// As the drone's machine is told.
-    pub(crate) fn command<S: Suite>(self, setting: &Setting<S>) -> Result<EdgeCommand> {
+    /// The command for the drone's machine.
+    pub(crate) fn command<S: Suite>(self, setting: &NodeSettings<S>) -> Result<EdgeCommand> {
         Ok(match self {
             Self::Join => EdgeCommand::Join(setting.group.clone()),
             Self::Leave => EdgeCommand::Leave,
-            Self::Say { number, signed } => {
+            Self::Send { number, signed } => {
                 EdgeCommand::Send { channel: name("telemetry")?, data: message_body(number), signed }
             }
         })
@@ -60,59 +60,64 @@ impl<S: Suite> Swarm<S> {
     /// If they are with workers; what needs them here is refused before a run begins.
     pub(crate) fn here(&self) -> Result<&[Drone<S>]> {
         match self {
-            Self::Here(drones) => Ok(drones),
-            Self::Spread(_) => Err(SimError::Usage("the drones are with workers".into())),
+            Self::Local(drones) => Ok(drones),
+            Self::Workers(_) => Err(SimError::Usage("the drones are with workers".into())),
         }
     }
 
-    /// Enrols all of them, so many at a time. Who is late shows on the board.
+    /// Enrols all of them, so many at a time. The event log shows which are late.
     pub(crate) async fn enrol(
         &mut self,
-        setting: &Setting<S>,
+        setting: &NodeSettings<S>,
         kgcs: &[Multiaddr],
         at_once: usize,
     ) -> Result<()> {
         match self {
-            Self::Here(drones) => enrol(drones, setting, kgcs, at_once).await,
-            Self::Spread(crews) => crews.enrol(kgcs, at_once).await,
+            Self::Local(drones) => enrol(drones, setting, kgcs, at_once).await,
+            Self::Workers(workers) => workers.enrol(kgcs, at_once).await,
         }
     }
 
-    /// Starts these drones in their second life; they connect to the leaders by and by.
-    pub(crate) async fn take_off(
+    /// Starts these drones from their records; they connect to the leaders in the background.
+    pub(crate) async fn start_drones(
         &mut self,
-        setting: &Setting<S>,
+        setting: &NodeSettings<S>,
         leaders: &[Multiaddr],
         drones: Range<u32>,
     ) -> Result<()> {
         match self {
-            Self::Here(all) => take_off(all, setting, leaders, drones).await,
-            Self::Spread(crews) => crews.take_off(leaders, drones).await,
+            Self::Local(all) => start_drones(all, setting, leaders, drones).await,
+            Self::Workers(workers) => workers.start_drones(leaders, drones).await,
         }
     }
 
     /// Asks each of these drones to do something.
-    pub(crate) async fn ask(&self, setting: &Setting<S>, drones: &[u32], request: Request) -> Result<()> {
+    pub(crate) async fn ask(
+        &self,
+        setting: &NodeSettings<S>,
+        drones: &[u32],
+        request: Request,
+    ) -> Result<()> {
         match self {
-            Self::Here(all) => {
+            Self::Local(all) => {
                 let asked = drones.iter().filter_map(|index| all.get(*index as usize));
                 ask(asked, setting, request).await
             }
-            Self::Spread(crews) => crews.ask(drones, request).await,
+            Self::Workers(workers) => workers.ask(drones, request).await,
         }
     }
 
-    /// What these drones can export now. Those that crashed are left out.
+    /// The keys that these drones can export now, without those that crashed.
     pub(crate) async fn exports(
         &self,
-        setting: &Setting<S>,
+        setting: &NodeSettings<S>,
         drones: &[u32],
     ) -> Result<Vec<(u32, Option<Secret<32>>)>> {
         match self {
-            Self::Here(all) => {
+            Self::Local(all) => {
                 exports(drones.iter().filter_map(|index| all.get(*index as usize)), setting).await
             }
-            Self::Spread(crews) => crews.exports(drones).await,
+            Self::Workers(workers) => workers.exports(drones).await,
         }
     }
 }
@@ -120,7 +125,7 @@ impl<S: Suite> Swarm<S> {
 /// Enrols drones of this process.
 pub(crate) async fn enrol<'a, S: Suite>(
     drones: impl IntoIterator<Item = &'a mut Drone<S>>,
-    setting: &Setting<S>,
+    setting: &NodeSettings<S>,
     kgcs: &[Multiaddr],
     at_once: usize,
 ) -> Result<()> {
@@ -132,14 +137,14 @@ pub(crate) async fn enrol<'a, S: Suite>(
 }
 
 /// Starts those of this process's drones whose indices are in the range.
-pub(crate) async fn take_off<'a, S: Suite>(
+pub(crate) async fn start_drones<'a, S: Suite>(
     drones: impl IntoIterator<Item = &'a mut Drone<S>>,
-    setting: &Setting<S>,
+    setting: &NodeSettings<S>,
     leaders: &[Multiaddr],
     range: Range<u32>,
 ) -> Result<()> {
     for drone in drones.into_iter().filter(|drone| range.contains(&drone.index())) {
-        drone.take_off(setting, leaders)?;
+        drone.connect(setting, leaders)?;
         // The nodes share the threads with this loop.
         tokio::task::yield_now().await;
     }
@@ -149,7 +154,7 @@ pub(crate) async fn take_off<'a, S: Suite>(
 /// Asks drones of this process to do something.
 pub(crate) async fn ask<'a, S: Suite>(
     drones: impl IntoIterator<Item = &'a Drone<S>>,
-    setting: &Setting<S>,
+    setting: &NodeSettings<S>,
     request: Request,
 ) -> Result<()> {
     for drone in drones {
@@ -158,10 +163,10 @@ pub(crate) async fn ask<'a, S: Suite>(
     Ok(())
 }
 
-/// What drones of this process can export now.
+/// The keys that drones of this process can export now.
 pub(crate) async fn exports<'a, S: Suite>(
     drones: impl IntoIterator<Item = &'a Drone<S>>,
-    setting: &Setting<S>,
+    setting: &NodeSettings<S>,
 ) -> Result<Vec<(u32, Option<Secret<32>>)>> {
     let mut exports = Vec::new();
     for drone in drones {

@@ -1,4 +1,4 @@
-//! A worker: it hosts drones of a run that goes on elsewhere, does what that run says, and tells it what happens to them.
+//! A worker process: hosts part of the drones of a run, executes its commands and reports events.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -14,22 +14,24 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use super::SPARE_FILES;
+use super::deployment::name;
 use super::drone::Drone;
-use super::happening::{Exported, Happening, Reports};
-use super::services::name;
-use super::setting::{Setting, Terms};
+use super::drone_event::{DroneEvent, EventSink, Exported};
+use super::node_settings::{NodeSettings, RunParameters};
 use super::swarm;
-use super::wire::{self, Incoming, Order, Outgoing, Setup, WireError, Word};
-use super::world::GLANCE;
+use super::worker_message::{
+    self, MessageError, MessageReader, MessageWriter, Setup, WorkerCommand, WorkerMessage,
+};
+use super::world::POLL_INTERVAL;
 use crate::measure;
 use crate::plan::SuiteKind;
 use crate::report::Outcome;
 use crate::{Result, SimError};
 
-/// How long the last words may take: those that wait before them are many where all drones were at work to the end.
-const LAST_WORDS: Duration = Duration::from_secs(120);
+/// How long the last messages may take: many may be queued before them.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Works for the run at this address until that is over.
+/// Hosts drones for the run at this address until it is over.
 ///
 /// # Errors
 /// If the run is not to be reached within this time, or the worker cannot go on.
@@ -42,7 +44,7 @@ pub fn work(run: &str, patience: Duration) -> Result<Outcome> {
     worked.map(|()| Outcome::Passed)
 }
 
-/// Dials until somebody answers: who starts all at once cannot say who is first, and names resolve late.
+/// Dials until the run answers: processes that start together are ready in any order, and names resolve late.
 async fn dial(run: &str, patience: Duration) -> Result<TcpStream> {
     let deadline = measure::now() + patience;
     loop {
@@ -53,7 +55,7 @@ async fn dial(run: &str, patience: Duration) -> Result<TcpStream> {
             }
             Err(error) => tracing::debug!(run, %error, "not there yet"),
         }
-        tokio::time::sleep(10 * GLANCE).await;
+        tokio::time::sleep(10 * POLL_INTERVAL).await;
     }
 }
 
@@ -62,53 +64,57 @@ fn failed(run: &str, why: impl Display) -> SimError {
 }
 
 async fn serve(run: &str, patience: Duration) -> Result<()> {
-    let (mut incoming, mut out) = wire::ends(dial(run, patience).await?);
-    let gone = |error: WireError| failed(run, error);
-    out.send(&Word::Hello { version: wire::VERSION.into() }).await.map_err(gone)?;
+    let (mut incoming, mut out) = worker_message::ends(dial(run, patience).await?);
+    let gone = |error: MessageError| failed(run, error);
+    out.send(&WorkerMessage::Hello { version: worker_message::VERSION.into() }).await.map_err(gone)?;
     let setup = match incoming.next().await.map_err(gone)? {
-        Order::Setup(setup) => setup,
-        other => return Err(failed(run, format!("unexpected order: {other:?}"))),
+        WorkerCommand::Setup(setup) => setup,
+        other => return Err(failed(run, format!("unexpected command: {other:?}"))),
     };
     tracing::info!(run, drones = setup.swarm, "at work");
-    let crew = match setup.suite {
+    let process = match setup.suite {
         SuiteKind::Ristretto255 => host::<Ristretto255>(&setup, incoming, out).await,
         SuiteKind::Bls12381 => host::<Bls12381G1>(&setup, incoming, out).await,
     };
-    crew.map_err(|why| failed(run, why))
+    process.map_err(|why| failed(run, why))
 }
 
-/// What goes wrong is told to the run before the worker ends.
-async fn host<S: QuorumSuite>(setup: &Setup, incoming: Incoming, out: Outgoing) -> Result<(), String> {
-    // It holds what the drones of a plan can say at most: nothing of it may be lost, and no drone may wait for the network.
-    let (words, to_write) = mpsc::unbounded_channel();
+/// Hosts the drones. An error is sent to the run before the worker ends.
+async fn host<S: QuorumSuite>(
+    setup: &Setup,
+    incoming: MessageReader,
+    out: MessageWriter,
+) -> Result<(), String> {
+    // Unbounded, within what the drones of a plan can send: no event may be lost, and no drone may wait for the network.
+    let (messages, to_write) = mpsc::unbounded_channel();
     let writing = tokio::spawn(write(out, to_write));
-    let worked = match Crew::<S>::new(setup, words.clone()) {
-        Ok(crew) => crew.work(incoming).await,
+    let worked = match WorkerProcess::<S>::new(setup, messages.clone()) {
+        Ok(process) => process.work(incoming).await,
         Err(error) => Err(error.to_string()),
     };
     if let Err(why) = &worked {
         // If that cannot be told either, the connection's end tells it.
-        let _ = words.send(Word::Failed { why: why.clone() });
+        let _ = messages.send(WorkerMessage::Failed { why: why.clone() });
     }
-    drop(words);
-    if tokio::time::timeout(LAST_WORDS, writing).await.is_err() {
-        return worked.and(Err(format!("it did not hear us out within {} s", LAST_WORDS.as_secs())));
+    drop(messages);
+    if tokio::time::timeout(FLUSH_TIMEOUT, writing).await.is_err() {
+        return worked.and(Err(format!("it did not take all messages within {} s", FLUSH_TIMEOUT.as_secs())));
     }
     worked
 }
 
-/// Writes until the last word, whatever drones say after it, or until nobody has anything to say any more.
-async fn write(mut out: Outgoing, mut words: mpsc::UnboundedReceiver<Word>) {
-    while let Some(word) = words.recv().await {
-        let mut last = word.is_last();
-        let mut written = out.feed(&word).await;
+/// Writes up to the last message, whatever drones send after it, or until all senders are gone.
+async fn write(mut out: MessageWriter, mut messages: mpsc::UnboundedReceiver<WorkerMessage>) {
+    while let Some(message) = messages.recv().await {
+        let mut last = message.is_last();
+        let mut written = out.feed(&message).await;
         // As many at once as there are.
-        while !last && let (Ok(()), Ok(word)) = (&written, words.try_recv()) {
-            last = word.is_last();
-            written = out.feed(&word).await;
+        while !last && let (Ok(()), Ok(message)) = (&written, messages.try_recv()) {
+            last = message.is_last();
+            written = out.feed(&message).await;
         }
         if let (Err(error), _) | (_, Err(error)) = (written, out.flush().await) {
-            tracing::error!(%error, "the run does not hear any more");
+            tracing::error!(%error, "the run is gone");
             return;
         }
         if last {
@@ -117,82 +123,82 @@ async fn write(mut out: Outgoing, mut words: mpsc::UnboundedReceiver<Word>) {
     }
 }
 
-/// The drones' reports, as words.
-struct Mouth {
+/// Sends the events of drones as messages.
+struct WorkerWriter {
     began: Instant,
-    words: mpsc::UnboundedSender<Word>,
+    messages: mpsc::UnboundedSender<WorkerMessage>,
 }
 
-impl Mouth {
+impl WorkerWriter {
     fn micros(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    fn say(&self, word: Word) {
-        // Nobody hears it any more: the worker is about to end.
-        let _ = self.words.send(word);
+    fn send(&self, message: WorkerMessage) {
+        // The receiver is gone: the worker is about to end.
+        let _ = self.messages.send(message);
     }
 }
 
-impl Reports for Mouth {
-    fn happened(&self, drone: u32, what: Happening) {
-        self.say(Word::Happened { drone, micros: self.micros(), what });
+impl EventSink for WorkerWriter {
+    fn record_event(&self, drone: u32, what: DroneEvent) {
+        self.send(WorkerMessage::Event { drone, micros: self.micros(), what });
     }
 
     fn offence(&self, who: &str, offence: &dyn Display) {
         tracing::warn!(who, %offence, "blamed a peer");
-        self.say(Word::Blamed { who: who.into(), offence: offence.to_string() });
+        self.send(WorkerMessage::Blamed { who: who.into(), offence: offence.to_string() });
     }
 }
 
 /// The drones that are hosted here.
-struct Crew<S: QuorumSuite> {
-    setting: Setting<S>,
+struct WorkerProcess<S: QuorumSuite> {
+    setting: NodeSettings<S>,
     drones: BTreeMap<u32, Drone<S>>,
-    mouth: Arc<Mouth>,
+    writer: Arc<WorkerWriter>,
 }
 
-impl<S: QuorumSuite> Crew<S> {
-    fn new(setup: &Setup, words: mpsc::UnboundedSender<Word>) -> Result<Self> {
+impl<S: QuorumSuite> WorkerProcess<S> {
+    fn new(setup: &Setup, messages: mpsc::UnboundedSender<WorkerMessage>) -> Result<Self> {
         let broken = |what: &'static str| move |source| SimError::Protocol { what, source };
         let garbled = |error| SimError::Usage(format!("the KGC's key: {error}"));
         let master = hex::decode(&setup.master).map_err(garbled)?;
         let master = Element::decode(&master).map_err(broken("the KGC's key"))?;
         let deployment = Deployment::new(name(&setup.deployment)?, master);
-        let mouth = Arc::new(Mouth { began: measure::now(), words });
-        let terms = Terms {
+        let writer = Arc::new(WorkerWriter { began: measure::now(), messages });
+        let terms = RunParameters {
             seed: setup.seed,
             transport: setup.transport,
             deputies: setup.deputies,
             drones: setup.swarm,
         };
         let kgcs = Kgcs::quorum(setup.kgcs.clone());
-        let setting = Setting::new(&terms, (deployment, kgcs), mouth.clone())?;
-        Ok(Self { setting, drones: BTreeMap::new(), mouth })
+        let setting = NodeSettings::new(&terms, (deployment, kgcs), writer.clone())?;
+        Ok(Self { setting, drones: BTreeMap::new(), writer })
     }
 
-    /// Does one order after the other, until the last or until the run is gone.
-    async fn work(mut self, mut incoming: Incoming) -> Result<(), String> {
+    /// Executes one command after the other, until the last or until the run is gone.
+    async fn work(mut self, mut incoming: MessageReader) -> Result<(), String> {
         let mut early = None;
         loop {
-            let order = match early.take() {
-                Some(order) => order,
+            let command = match early.take() {
+                Some(command) => command,
                 None => incoming.next().await.map_err(|error| error.to_string())?,
             };
-            let last = matches!(order, Order::Finish);
-            let obeyed = {
-                let mut obeying = pin!(self.obey(order));
+            let last = matches!(command, WorkerCommand::Finish);
+            let executed = {
+                let mut executing = pin!(self.execute(command));
                 tokio::select! {
-                    obeyed = &mut obeying => obeyed,
-                    // What is done may take for ever without a run. One that waits no longer gives its next order meanwhile.
+                    executed = &mut executing => executed,
+                    // What is done may take for ever without a run. One that waits no longer gives its next command meanwhile.
                     next = incoming.next() => {
                         early = Some(next.map_err(|error| error.to_string())?);
-                        obeying.await
+                        executing.await
                     }
                 }
             };
-            if let Some(answer) = obeyed.map_err(|error| error.to_string())? {
-                self.mouth.words.send(answer).map_err(|_| "the run does not hear any more")?;
+            if let Some(answer) = executed.map_err(|error| error.to_string())? {
+                self.writer.messages.send(answer).map_err(|_| "the run is gone")?;
             }
             if last {
                 return Ok(());
@@ -200,37 +206,37 @@ impl<S: QuorumSuite> Crew<S> {
         }
     }
 
-    async fn obey(&mut self, order: Order) -> Result<Option<Word>> {
-        let Self { setting, drones, mouth } = self;
+    async fn execute(&mut self, command: WorkerCommand) -> Result<Option<WorkerMessage>> {
+        let Self { setting, drones, writer } = self;
         let of = |indices: &[u32]| indices.iter().filter_map(|index| drones.get(index)).collect::<Vec<_>>();
-        match order {
-            Order::Setup(_) => return Err(SimError::Usage("set up twice".into())),
-            Order::Drones { tokens, last } => {
-                self.take_on(tokens)?;
-                return Ok(last.then(|| Word::Ready { drones: self.drones.len() }));
+        match command {
+            WorkerCommand::Setup(_) => return Err(SimError::Usage("set up twice".into())),
+            WorkerCommand::Drones { tokens, last } => {
+                self.add_drones(tokens)?;
+                return Ok(last.then(|| WorkerMessage::Ready { drones: self.drones.len() }));
             }
-            Order::Clock => return Ok(Some(Word::Clock { micros: mouth.micros() })),
-            Order::Enrol { kgcs, at_once } => {
+            WorkerCommand::Clock => return Ok(Some(WorkerMessage::Clock { micros: writer.micros() })),
+            WorkerCommand::Enrol { kgcs, at_once } => {
                 swarm::enrol(drones.values_mut(), setting, &addresses(&kgcs)?, at_once).await?;
             }
-            Order::TakeOff { leaders, first, end } => {
-                swarm::take_off(drones.values_mut(), setting, &addresses(&leaders)?, first..end).await?;
+            WorkerCommand::Start { leaders, first, end } => {
+                swarm::start_drones(drones.values_mut(), setting, &addresses(&leaders)?, first..end).await?;
             }
-            Order::Ask { drones, request } => swarm::ask(of(&drones), setting, request).await?,
-            Order::Export { drones } => {
+            WorkerCommand::Ask { drones, request } => swarm::ask(of(&drones), setting, request).await?,
+            WorkerCommand::Export { drones } => {
                 let keys = swarm::exports(of(&drones), setting).await?;
                 let keys = keys.into_iter().map(|(drone, key)| (drone, key.map(Exported)));
-                return Ok(Some(Word::Exports(keys.collect())));
+                return Ok(Some(WorkerMessage::Exports(keys.collect())));
             }
-            Order::Finish => {
+            WorkerCommand::Finish => {
                 let (cpu, peak_memory) = (measure::process_cpu(), measure::peak_memory());
-                return Ok(Some(Word::Finished { cpu, peak_memory }));
+                return Ok(Some(WorkerMessage::Finished { cpu, peak_memory }));
             }
         }
-        Ok(Some(Word::Done))
+        Ok(Some(WorkerMessage::Done))
     }
 
-    fn take_on(&mut self, tokens: Vec<(u32, String)>) -> Result<()> {
+    fn add_drones(&mut self, tokens: Vec<(u32, String)>) -> Result<()> {
         for (index, token) in tokens {
             let garbled =
                 |error: &dyn Display| SimError::Usage(format!("the token of drone {index}: {error}"));
@@ -257,20 +263,21 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn last_word_is_said_while_drones_go_on_talking() {
+    async fn last_message_is_written_while_drones_go_on_reporting() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (_, out) = wire::ends(TcpStream::connect(listener.local_addr().unwrap()).await.unwrap());
-        let (mut incoming, _out) = wire::ends(listener.accept().await.unwrap().0);
-        let (drone, words) = mpsc::unbounded_channel();
-        let blamed = || Word::Blamed { who: "drone".into(), offence: "none".into() };
+        let (_, out) =
+            worker_message::ends(TcpStream::connect(listener.local_addr().unwrap()).await.unwrap());
+        let (mut incoming, _out) = worker_message::ends(listener.accept().await.unwrap().0);
+        let (drone, messages) = mpsc::unbounded_channel();
+        let blamed = || WorkerMessage::Blamed { who: "drone".into(), offence: "none".into() };
         drone.send(blamed()).unwrap();
-        drone.send(Word::Finished { cpu: Duration::ZERO, peak_memory: None }).unwrap();
+        drone.send(WorkerMessage::Finished { cpu: Duration::ZERO, peak_memory: None }).unwrap();
         drone.send(blamed()).unwrap();
-        let written = tokio::time::timeout(LAST_WORDS, write(out, words)).await;
+        let written = tokio::time::timeout(FLUSH_TIMEOUT, write(out, messages)).await;
         assert!(written.is_ok(), "it waits for the drone");
-        assert!(matches!(incoming.next().await, Ok(Word::Blamed { .. })));
-        assert!(matches!(incoming.next().await, Ok(Word::Finished { .. })));
-        assert!(matches!(incoming.next::<Word>().await, Err(WireError::Closed)));
+        assert!(matches!(incoming.next().await, Ok(WorkerMessage::Blamed { .. })));
+        assert!(matches!(incoming.next().await, Ok(WorkerMessage::Finished { .. })));
+        assert!(matches!(incoming.next::<WorkerMessage>().await, Err(MessageError::Closed)));
         drop(drone);
     }
 }

@@ -1,4 +1,4 @@
-//! Everything that runs: a KGC or several, one leader, thousands of drones.
+//! Builds the live world: KGCs, a leader, deputies, thousands of drones.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
@@ -14,16 +14,16 @@ use quiver_role::attributes::KeyCentre;
 use quiver_role::{Leader, Route};
 use quiver_world::ibe_orders::IbeAuthority;
 
-use super::board::{Board, LeaderLog};
-use super::centres::{self, KgcHost};
-use super::crews::Crews;
+use super::anonymous::Admission;
+use super::deployment::{Founder, RestartableLeader};
 use super::drone::Drone;
 use super::drone_name;
+use super::event_log::{EventLog, LeaderLog};
+use super::kgc::{self, KgcHost};
 use super::node::Node;
-use super::services::{Founder, LeaderSeat};
-use super::setting::{Setting, Terms, address};
+use super::node_settings::{NodeSettings, RunParameters, address};
 use super::swarm::Swarm;
-use super::unnamed::Admission;
+use super::worker_pool::WorkerPool;
 use crate::measure::{self, CpuMeter};
 use crate::plan::Plan;
 use crate::report::WorkerReport;
@@ -32,11 +32,11 @@ use quiver_report::Progress;
 
 /// How many drones are at the KGC at a time.
 pub(crate) const ENROLLING_AT_ONCE: usize = 256;
-/// How often counters are looked at where there is no event to wait for.
-pub(crate) const GLANCE: Duration = Duration::from_millis(10);
+/// How often counters are polled where there is no event to wait for.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What the world can tell at the end.
-pub(crate) struct Finding {
+/// Figures of the world at the end of a run.
+pub(crate) struct WorldSummary {
     pub(crate) kgc_cpu: Duration,
     pub(crate) keys_digest: [u8; 32],
     pub(crate) offences: BTreeMap<String, u64>,
@@ -46,7 +46,7 @@ pub(crate) struct Finding {
 struct Deputy<S: Suite> {
     node: Node<Leader<S>>,
     address: Multiaddr,
-    seat: LeaderSeat<S>,
+    seat: RestartableLeader<S>,
     meter: CpuMeter,
 }
 
@@ -54,14 +54,14 @@ struct Deputy<S: Suite> {
 pub(crate) struct World<S: Suite> {
     pub(crate) plan: Plan,
     pub(crate) progress: Progress,
-    pub(crate) setting: Setting<S>,
+    pub(crate) setting: NodeSettings<S>,
     pub(crate) leader: Node<Leader<S>>,
     pub(crate) swarm: Swarm<S>,
-    board: Arc<Board>,
+    event_log: Arc<EventLog>,
     /// Where KGCs and leaders listen.
     host: IpAddr,
     pub(crate) leader_meter: CpuMeter,
-    seat: LeaderSeat<S>,
+    seat: RestartableLeader<S>,
     leader_address: Multiaddr,
     /// Who stands by, by ordinal.
     deputies: VecDeque<Deputy<S>>,
@@ -72,7 +72,7 @@ pub(crate) struct World<S: Suite> {
     /// They run as long as the world does.
     pub(crate) kgcs: Vec<Node<KeyCentre<S>>>,
     /// The master key of conditions, if there are orders that wait for one.
-    pub(crate) archive: Option<IbeAuthority<S>>,
+    pub(crate) ibe_authority: Option<IbeAuthority<S>>,
     /// How long several KGCs took to make their keys.
     pub(crate) generation: Option<Duration>,
 }
@@ -88,11 +88,15 @@ impl<S: Suite> World<S> {
     {
         let mut founder = Founder::new(plan).await?;
         let swarm = plan.drones + plan.newcomers();
-        let board = Arc::new(Board::new(swarm as usize + 1));
-        let terms =
-            Terms { seed: plan.seed, transport: plan.transport, deputies: plan.deputies, drones: swarm + 1 };
+        let event_log = Arc::new(EventLog::new(swarm as usize + 1));
+        let terms = RunParameters {
+            seed: plan.seed,
+            transport: plan.transport,
+            deputies: plan.deputies,
+            drones: swarm + 1,
+        };
         let known = (founder.deployment.clone(), founder.treasury.kgcs());
-        let mut setting = Setting::new(&terms, known, board.clone())?;
+        let mut setting = NodeSettings::new(&terms, known, event_log.clone())?;
         let host = host(plan).await?;
         let groups = |index| {
             if index < swarm { vec![setting.group.clone()] } else { Vec::new() }
@@ -102,8 +106,8 @@ impl<S: Suite> World<S> {
             drones.push(founder.token(&drone_name(index), Role::Edge, groups(index))?);
         }
         let drones = match plan.workers {
-            0 => Swarm::Here((0..).zip(drones).map(|(index, token)| Drone::new(index, token)).collect()),
-            _ => Swarm::Spread(Crews::gather(plan, &setting, &drones, &board, progress).await?),
+            0 => Swarm::Local((0..).zip(drones).map(|(index, token)| Drone::new(index, token)).collect()),
+            _ => Swarm::Workers(WorkerPool::gather(plan, &setting, &drones, &event_log, progress).await?),
         };
         let mut tokens = Vec::new();
         for ordinal in 0..=plan.deputies {
@@ -116,19 +120,19 @@ impl<S: Suite> World<S> {
         let deputy_tokens = tokens.split_off(1);
         let token = tokens.remove(0);
         let (kgc_meter, leader_meter) = (CpuMeter::default(), CpuMeter::default());
-        let archive = if plan.orders { Some(centres::archive(plan, &founder)?) } else { None };
+        let ibe_authority = if plan.orders { Some(kgc::ibe_authority(plan, &founder)?) } else { None };
         setting.admission = Admission::found(plan, &founder, &setting, swarm)?;
         let (mut kgcs, mut kgc_addresses) = (Vec::new(), Vec::new());
         for kgc in 1..=plan.kgcs {
             let (listen, host) =
-                (address(plan.transport, host)?, KgcHost::new(board.clone(), kgc_meter.clone()));
-            let node = centres::start(kgc, &founder, archive.as_ref(), &setting, listen, host)?;
+                (address(plan.transport, host)?, KgcHost::new(event_log.clone(), kgc_meter.clone()));
+            let node = kgc::start(kgc, &founder, ibe_authority.as_ref(), &setting, listen, host)?;
             kgc_addresses.push(first_address(&node, plan.timeout, "start of a KGC").await?);
             kgcs.push(node);
         }
         let dial = kgc_addresses.iter().map(|address| (Route::Kgc, address.clone())).collect();
-        let heard = (board.clone(), leader_meter.clone());
-        let mut seat = LeaderSeat::new(token, (setting.kgcs.clone(), dial), swarm + 1, plan, heard);
+        let heard = (event_log.clone(), leader_meter.clone());
+        let mut seat = RestartableLeader::new(token, (setting.kgcs.clone(), dial), swarm + 1, plan, heard);
         let leader = seat.start(&setting, address(plan.transport, host)?).await?;
         let leader_address = first_address(&leader, plan.timeout, "start of the leader").await?;
         let mut world = Self {
@@ -137,7 +141,7 @@ impl<S: Suite> World<S> {
             setting,
             leader,
             swarm: drones,
-            board,
+            event_log,
             host,
             leader_meter,
             seat,
@@ -147,7 +151,7 @@ impl<S: Suite> World<S> {
             kgc_meter,
             sent_before: 0,
             kgcs,
-            archive,
+            ibe_authority,
             generation: founder.generation,
         };
         world.await_leader().await?;
@@ -166,14 +170,14 @@ impl<S: Suite> World<S> {
         Err(SimError::Late { what: "enrolment of the leader", within: self.plan.timeout })
     }
 
-    /// Waits until something holds at the leader. Returns whether it did in time.
+    /// Waits until a predicate holds at the leader. Returns whether it did in time.
     pub(crate) async fn leader_will(&self, holds: impl Fn(&LeaderLog) -> bool) -> bool {
         let deadline = measure::now() + self.plan.timeout;
-        while !self.board().look(|logs| holds(&logs.leader)) {
+        while !self.event_log().with_logs(|logs| holds(&logs.leader)) {
             if measure::now() >= deadline {
                 return false;
             }
-            tokio::time::sleep(GLANCE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         true
     }
@@ -185,7 +189,7 @@ impl<S: Suite> World<S> {
             if measure::now() >= deadline {
                 return Ok(false);
             }
-            tokio::time::sleep(GLANCE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(true)
     }
@@ -200,24 +204,26 @@ impl<S: Suite> World<S> {
         &self.kgc_addresses
     }
 
-    pub(crate) fn board(&self) -> &Board {
-        &self.board
+    pub(crate) fn event_log(&self) -> &EventLog {
+        &self.event_log
     }
 
-    /// The same, for who watches it meanwhile.
-    pub(crate) fn shared_board(&self) -> Arc<Board> {
-        self.board.clone()
+    /// The event log, shared.
+    pub(crate) fn shared_board(&self) -> Arc<EventLog> {
+        self.event_log.clone()
     }
 
     /// How many of these have not crashed.
     fn living(&self, drones: &BTreeSet<u32>) -> usize {
-        self.board.look(|logs| drones.iter().filter(|drone| !logs.drones[**drone as usize].crashed).count())
+        self.event_log
+            .with_logs(|logs| drones.iter().filter(|drone| !logs.drones[**drone as usize].crashed).count())
     }
 
     /// How many drones with these indices have crashed.
     fn crashed(&self, drones: Range<u32>) -> usize {
         let (first, count) = (drones.start as usize, drones.len());
-        self.board.look(|logs| logs.drones.iter().skip(first).take(count).filter(|log| log.crashed).count())
+        self.event_log
+            .with_logs(|logs| logs.drones.iter().skip(first).take(count).filter(|log| log.crashed).count())
     }
 
     /// The index of the drone that may not join.
@@ -225,7 +231,7 @@ impl<S: Suite> World<S> {
         self.plan.drones + self.plan.newcomers()
     }
 
-    /// Enrols all drones, some hundred at a time, until the time is over. Who is late shows on the board.
+    /// Enrols all drones, some hundred at a time, until the time is over. The event log shows which are late.
     pub(crate) async fn enrol_all(&mut self) -> Result<()> {
         let all = self.swarm.enrol(&self.setting, &self.kgc_addresses, ENROLLING_AT_ONCE);
         match tokio::time::timeout(self.plan.timeout, all).await {
@@ -235,14 +241,14 @@ impl<S: Suite> World<S> {
     }
 
     /// Starts these drones and waits until the leader has their connections. Returns how many are missing.
-    pub(crate) async fn take_off(&mut self, drones: Range<u32>, bar: &'static str) -> Result<usize> {
+    pub(crate) async fn start_drones(&mut self, drones: Range<u32>, bar: &'static str) -> Result<usize> {
         let count = drones.len() - self.crashed(drones.clone());
         let (before, end) = (self.connections(), drones.end);
         let crashed_before = self.crashed(0..end);
         let step = self.progress.step(bar, count);
         let deputies = self.deputies.iter().map(|deputy| deputy.address.clone());
         let leaders: Vec<_> = [self.leader_address.clone()].into_iter().chain(deputies).collect();
-        self.swarm.take_off(&self.setting, &leaders, drones).await?;
+        self.swarm.start_drones(&self.setting, &leaders, drones).await?;
         if self.setting.admission.is_some() {
             // Who has no name connects when it wants in.
             return Ok(0);
@@ -257,7 +263,7 @@ impl<S: Suite> World<S> {
             if there >= count || measure::now() >= deadline {
                 return Ok(count.saturating_sub(there));
             }
-            tokio::time::sleep(GLANCE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -273,7 +279,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Kills the leader without warning and starts another from what it had persisted.
-    pub(crate) async fn replace_leader(&mut self) -> Result<()> {
+    pub(crate) async fn restart_leader_node(&mut self) -> Result<()> {
         self.sent_before = self.leader_sent();
         self.leader.kill().await;
         let deadline = measure::now() + self.plan.timeout;
@@ -283,7 +289,7 @@ impl<S: Suite> World<S> {
                 Err(SimError::Node { source: NetError::AddressInUse { .. }, .. })
                     if measure::now() < deadline =>
                 {
-                    tokio::time::sleep(GLANCE).await;
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
                 started => break started?,
             }
@@ -299,8 +305,8 @@ impl<S: Suite> World<S> {
         let kgcs = self.kgc_addresses.iter().map(|address| (Route::Kgc, address.clone()));
         let dial = kgcs.chain([leader]).chain(others).collect();
         let kgcs = (self.setting.kgcs.clone(), dial);
-        let heard = (self.board.clone(), meter.clone());
-        let mut seat = LeaderSeat::new(token, kgcs, max_members, &self.plan, heard);
+        let heard = (self.event_log.clone(), meter.clone());
+        let mut seat = RestartableLeader::new(token, kgcs, max_members, &self.plan, heard);
         let node = seat.start(&self.setting, address(self.plan.transport, self.host)?).await?;
         let address = first_address(&node, self.plan.timeout, "start of a deputy").await?;
         self.deputies.push_back(Deputy { node, address, seat, meter });
@@ -309,7 +315,7 @@ impl<S: Suite> World<S> {
             if measure::now() >= deadline {
                 return Err(SimError::Late { what: "standing by of a deputy", within: self.plan.timeout });
             }
-            tokio::time::sleep(GLANCE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
@@ -324,22 +330,22 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Lets the workers go.
+    /// Ends the work of the workers.
     pub(crate) async fn finish(&self) -> Vec<WorkerReport> {
         match &self.swarm {
-            Swarm::Here(_) => Vec::new(),
-            Swarm::Spread(crews) => crews.finish().await,
+            Swarm::Local(_) => Vec::new(),
+            Swarm::Workers(workers) => workers.finish().await,
         }
     }
 
-    /// What the world can tell at the end.
-    pub(crate) fn finding(&self) -> Finding {
-        self.board().look(|logs| {
+    /// Figures of the world at the end of a run.
+    pub(crate) fn summary(&self) -> WorldSummary {
+        self.event_log().with_logs(|logs| {
             let mut hasher = Hasher::new("quiver/1 simulator keys").u64(logs.pins.len() as u64);
             for (name, pin) in &logs.pins {
                 hasher = hasher.lp(name.as_bytes()).fixed(pin);
             }
-            Finding {
+            WorldSummary {
                 kgc_cpu: self.kgc_meter.total(),
                 keys_digest: hasher.finish(),
                 offences: logs.offences.clone(),

@@ -1,4 +1,4 @@
-//! The summary as one JSON object: times in seconds, energy in joules.
+//! Writes the summary of a scenario as one JSON object: times in seconds, energy in joules.
 
 use std::time::Duration;
 

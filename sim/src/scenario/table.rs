@@ -1,4 +1,4 @@
-//! The table for people.
+//! Draws the table of a scenario for people.
 
 use std::fmt::Write as _;
 

@@ -342,6 +342,6 @@ fn whole_run_joins_without_names_under_a_quorum_too() {
         ];
         assert_eq!(rows.len(), beginnings.len(), "{rows:?}");
         assert!(rows.iter().zip(beginnings).all(|(row, beginning)| row.starts_with(beginning)), "{rows:?}");
-        assert!(rows[1].ends_with("of 12 let in)"), "{rows:?}");
+        assert!(rows[1].ends_with("of 12 admitted)"), "{rows:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Who floods: nodes with transport keys that nobody knows and no identity.
+//! Attackers of a flood: nodes with fresh transport keys and no identity.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use rand_core::{CryptoRngCore, RngCore};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::{Flood, Tally, Target};
+use super::{Flood, FloodCounters, Target};
 use crate::live::node::Node;
-use crate::live::setting::Setting;
-use crate::seeds::{self, Player};
+use crate::live::node_settings::NodeSettings;
+use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
 /// Bytes of junk in a forged message.
@@ -36,45 +36,45 @@ const MAX_LIVES: u32 = 1 << 20;
 /// Until when an identity that nobody issued claims to be valid: 2100-01-01.
 const END_OF_TIME: u64 = 4_102_444_800;
 
-/// Attackers at work. Dropping it ends the attack.
-pub(crate) struct Onslaught {
+/// Running attackers. Dropping it ends the attack.
+pub(crate) struct Attack {
     attackers: Vec<JoinHandle<()>>,
 }
 
-impl Drop for Onslaught {
+impl Drop for Attack {
     fn drop(&mut self) {
         self.attackers.iter().for_each(JoinHandle::abort);
     }
 }
 
-impl Onslaught {
-    /// Lets attackers loose.
+impl Attack {
+    /// Starts the attackers.
     pub(crate) fn begin<S: Suite>(
         flood: Flood,
         target: &Target<'_>,
-        setting: &Setting<S>,
+        setting: &NodeSettings<S>,
         leader: &Multiaddr,
     ) -> Result<Self> {
         let count = if flood == Flood::Anonymous { 0 } else { target.plan.attackers };
         let begun = (0..count).map(|index| {
-            let mut rng = seeds::generator(setting.seed, Player::Attacker, index, 0);
-            let stranger = Stranger {
+            let mut rng = rng_stream::generator(setting.seed, RngStream::Attacker, index, 0);
+            let stranger = AttackerTask {
                 flood,
                 index,
                 seed: setting.seed,
                 config: config(setting, leader)?,
-                arms: Arms::new(setting, target.shown.as_deref(), &mut rng)?,
+                messages: AttackMessages::new(setting, target.shown.as_deref(), &mut rng)?,
                 every: Duration::from_secs(1) / target.plan.rate,
                 comeback: Duration::from_secs(1) / target.plan.identities,
-                tally: target.tally.clone(),
+                counters: target.counters.clone(),
             };
-            Ok(tokio::spawn(stranger.lives()))
+            Ok(tokio::spawn(stranger.run()))
         });
         Ok(Self { attackers: begun.collect::<Result<_>>()? })
     }
 }
 
-fn config<S: Suite>(setting: &Setting<S>, leader: &Multiaddr) -> Result<NodeConfig> {
+fn config<S: Suite>(setting: &NodeSettings<S>, leader: &Multiaddr) -> Result<NodeConfig> {
     let mut config = setting.lean(NodeConfig::spoke(key(setting.seed, 0)?, setting.transport()));
     config.topic = Some(group_topic(setting.group.as_str()));
     config.dial = vec![(Route::Leader, leader.clone())];
@@ -82,40 +82,47 @@ fn config<S: Suite>(setting: &Setting<S>, leader: &Multiaddr) -> Result<NodeConf
 }
 
 fn key(seed: u64, number: u32) -> Result<NodeKey> {
-    NodeKey::from_seed(seeds::node_key(seed, Player::Attacker, number))
+    NodeKey::from_seed(rng_stream::node_key(seed, RngStream::Attacker, number))
         .map_err(|source| SimError::Node { who: "attacker".into(), source })
 }
 
-/// An attacker under one identity after the other: whoever cuts it off sees somebody new.
-struct Stranger<S: Suite> {
+/// An attacker that returns under another identity whenever it is cut off.
+struct AttackerTask<S: Suite> {
     flood: Flood,
     index: u32,
     seed: u64,
     config: NodeConfig,
-    arms: Arms<S>,
+    messages: AttackMessages<S>,
     every: Duration,
     /// From one identity to the next, at least.
     comeback: Duration,
-    tally: Arc<Tally>,
+    counters: Arc<FloodCounters>,
 }
 
-impl<S: Suite> Stranger<S> {
-    async fn lives(self) {
+impl<S: Suite> AttackerTask<S> {
+    async fn run(self) {
         for life in 1..MAX_LIVES {
             // No two floods have an identity in common: penalties are remembered.
             let number = (self.flood as u32) << 28 | self.index << 20 | life;
             let Ok(key) = key(self.seed, number) else { return };
             let config = NodeConfig { key, ..self.config.clone() };
-            let stay = Arc::new(Stay::default());
-            let machine =
-                Attacker::new(self.flood, self.arms.clone(), self.every, self.tally.clone(), stay.clone());
-            let rng = seeds::generator(self.seed, Player::Attacker, self.index, life);
+            let connection = Arc::new(ConnectionState::default());
+            let machine = Attacker::new(
+                self.flood,
+                self.messages.clone(),
+                self.every,
+                self.counters.clone(),
+                connection.clone(),
+            );
+            let rng = rng_stream::generator(self.seed, RngStream::Attacker, self.index, life);
             let soonest = tokio::time::sleep(self.comeback);
-            let Ok(mut node) = Node::start("attacker".into(), &config, machine, Deaf, rng) else { return };
-            self.tally.appeared();
-            while tokio::time::timeout(STAY, stay.over.notified()).await.is_err() {
+            let Ok(mut node) = Node::start("attacker".into(), &config, machine, NullHost, rng) else {
+                return;
+            };
+            self.counters.appeared();
+            while tokio::time::timeout(STAY, connection.over.notified()).await.is_err() {
                 // A leader hears one key over each connection. And who is refused before it is connected is not told.
-                if self.flood == Flood::Keys || !stay.connected.load(Ordering::Relaxed) {
+                if self.flood == Flood::Keys || !connection.connected.load(Ordering::Relaxed) {
                     break;
                 }
             }
@@ -125,17 +132,17 @@ impl<S: Suite> Stranger<S> {
     }
 }
 
-/// How an attacker fares under one identity.
+/// The connection of an attacker under one identity.
 #[derive(Default)]
-struct Stay {
+struct ConnectionState {
     connected: AtomicBool,
     /// It was cut off.
     over: Notify,
 }
 
-/// What attackers have built before they begin.
+/// Messages that attackers have built before they begin.
 #[derive(Clone)]
-struct Arms<S: Suite> {
+struct AttackMessages<S: Suite> {
     deployment: Deployment<S>,
     group: Name,
     /// A key that another KGC issued.
@@ -151,10 +158,10 @@ struct Arms<S: Suite> {
     step: Option<Vec<u8>>,
 }
 
-impl<S: Suite> Arms<S> {
-    fn new(setting: &Setting<S>, shown: Option<&[u8]>, rng: &mut ChaCha20Rng) -> Result<Self> {
+impl<S: Suite> AttackMessages<S> {
+    fn new(setting: &NodeSettings<S>, shown: Option<&[u8]>, rng: &mut ChaCha20Rng) -> Result<Self> {
         let (deployment, group) = (setting.deployment.clone(), setting.group.clone());
-        let keypair = elsewhere(&deployment, &group, rng)
+        let keypair = foreign_keypair(&deployment, &group, rng)
             .map_err(|source| SimError::Protocol { what: "key of an attacker", source })?;
         let spare = SparePair::generate(1, rng).statement(&keypair, &deployment, &group, rng);
         let signature = keypair.sign(&deployment, Label::Join, b"something else", rng);
@@ -181,7 +188,7 @@ impl<S: Suite> Arms<S> {
             spare_signature: spare.signature.encode(),
             signature: signature.encode(),
             published: vec![query, forged],
-            step: shown.map(forge),
+            step: shown.map(swap_points),
             deployment,
             group,
         })
@@ -189,7 +196,7 @@ impl<S: Suite> Arms<S> {
 }
 
 /// A key for a drone of the group, issued by a KGC that nobody knows.
-fn elsewhere<S: Suite>(
+fn foreign_keypair<S: Suite>(
     deployment: &Deployment<S>,
     group: &Name,
     rng: &mut ChaCha20Rng,
@@ -210,7 +217,7 @@ fn elsewhere<S: Suite>(
 }
 
 /// The same points, the last two of them in each other's place: every point is one, and no signature holds.
-fn forge(step: &[u8]) -> Vec<u8> {
+fn swap_points(step: &[u8]) -> Vec<u8> {
     let mut forged = step.to_vec();
     if let Some(first) = forged.len().checked_sub(2 * POINT)
         && let Some((one, other)) = forged.get_mut(first..).map(|points| points.split_at_mut(POINT))
@@ -220,10 +227,10 @@ fn forge(step: &[u8]) -> Vec<u8> {
     forged
 }
 
-/// Sends what was built before, so often.
+/// Sends messages that were built before, at a rate.
 pub(crate) struct Attacker<S: Suite> {
     flood: Flood,
-    arms: Arms<S>,
+    messages: AttackMessages<S>,
     every: Duration,
     next: Option<Duration>,
     leader: Option<Peer>,
@@ -231,33 +238,39 @@ pub(crate) struct Attacker<S: Suite> {
     /// The newest header that it was shown.
     header: Option<Vec<u8>>,
     out: VecDeque<(Destination, Vec<u8>)>,
-    tally: Arc<Tally>,
-    stay: Arc<Stay>,
+    counters: Arc<FloodCounters>,
+    connection: Arc<ConnectionState>,
 }
 
 impl<S: Suite> Attacker<S> {
-    fn new(flood: Flood, arms: Arms<S>, every: Duration, tally: Arc<Tally>, stay: Arc<Stay>) -> Self {
+    fn new(
+        flood: Flood,
+        messages: AttackMessages<S>,
+        every: Duration,
+        counters: Arc<FloodCounters>,
+        connection: Arc<ConnectionState>,
+    ) -> Self {
         Self {
             flood,
-            arms,
+            messages,
             every,
             next: None,
             leader: None,
             round: 0,
             header: None,
             out: VecDeque::new(),
-            tally,
-            stay,
+            counters,
+            connection,
         }
     }
 
     fn tell(&mut self, to: Destination, message: Vec<u8>) {
-        self.tally.sent(message.len());
+        self.counters.sent(message.len());
         self.out.push_back((to, message));
     }
 
     fn ask(&mut self, leader: Peer, message: &Message<S>) {
-        let encoded = message.encode(&self.arms.deployment);
+        let encoded = message.encode(&self.messages.deployment);
         self.tell(Destination::Peer(leader), encoded);
     }
 
@@ -267,17 +280,17 @@ impl<S: Suite> Attacker<S> {
         nonce
     }
 
-    fn strike(&mut self, leader: Peer) {
+    fn attack(&mut self, leader: Peer) {
         self.round += 1;
         match self.flood {
             Flood::Gossip => self.publish(leader),
             Flood::Joins => {
-                let (group, drone) = (self.arms.group.clone(), self.arms.drone.clone());
+                let (group, drone) = (self.messages.group.clone(), self.messages.drone.clone());
                 let hello = JoinHello { group, drone, nonce: self.nonce() };
                 self.ask(leader, &Message::JoinHello(hello));
             }
             Flood::Keys if self.round == 1 => {
-                let hello = AdmissionHello { nonce: self.nonce(), group: self.arms.group.clone() };
+                let hello = AdmissionHello { nonce: self.nonce(), group: self.messages.group.clone() };
                 self.ask(leader, &Message::AdmissionHello(hello));
             }
             Flood::Keys | Flood::Anonymous => {}
@@ -285,16 +298,16 @@ impl<S: Suite> Attacker<S> {
     }
 
     fn publish(&mut self, leader: Peer) {
-        let choices = self.arms.published.len() as u64 + 2;
+        let choices = self.messages.published.len() as u64 + 2;
         let place = usize::try_from(self.round % choices).unwrap_or(0);
-        if let Some(message) = self.arms.published.get(place).cloned() {
+        if let Some(message) = self.messages.published.get(place).cloned() {
             return self.tell(Destination::Group, message);
         }
-        match self.header.clone().filter(|_| place == self.arms.published.len()) {
+        match self.header.clone().filter(|_| place == self.messages.published.len()) {
             Some(header) => self.tell(Destination::Group, header),
             None => {
                 let slot = u32::try_from(self.round % 1024).unwrap_or(0);
-                let (group, number) = (self.arms.group.clone(), self.nonce());
+                let (group, number) = (self.messages.group.clone(), self.nonce());
                 let request = CatchUpRequest { group, slot, number, held: [0; 32], tag: [0; 32] };
                 self.ask(leader, &Message::CatchUpRequest(request));
             }
@@ -302,25 +315,25 @@ impl<S: Suite> Attacker<S> {
     }
 
     fn received(&mut self, from: Peer, bytes: &[u8]) {
-        self.tally.answered();
-        let header = match Message::<S>::decode(&self.arms.deployment, bytes) {
+        self.counters.answered();
+        let header = match Message::<S>::decode(&self.messages.deployment, bytes) {
             Ok(Message::JoinChallenge(challenge)) => {
-                let arms = &self.arms;
+                let messages = &self.messages;
                 let request = JoinRequest {
-                    group: arms.group.clone(),
-                    drone: arms.drone.clone(),
+                    group: messages.group.clone(),
+                    drone: messages.drone.clone(),
                     nonce: challenge.nonce,
                     challenge: challenge.challenge,
-                    ephemeral: arms.ephemeral.clone(),
+                    ephemeral: messages.ephemeral.clone(),
                     spare_q: 1,
-                    spare_point: arms.spare.clone(),
-                    spare_signature: arms.spare_signature.clone(),
-                    signature: arms.signature.clone(),
+                    spare_point: messages.spare.clone(),
+                    spare_signature: messages.spare_signature.clone(),
+                    signature: messages.signature.clone(),
                 };
                 return self.ask(from, &Message::JoinRequest(request));
             }
             Ok(Message::AdmissionChallenge(challenge)) => {
-                let Some(step) = self.arms.step.clone() else { return };
+                let Some(step) = self.messages.step.clone() else { return };
                 let (nonce, cookie) = (challenge.nonce, challenge.cookie);
                 return self.ask(from, &Message::AdmissionProof(AdmissionProof { nonce, cookie, step }));
             }
@@ -329,7 +342,7 @@ impl<S: Suite> Attacker<S> {
             _ => return,
         };
         let known = Message::Rekey(Rekey { header, part: None });
-        self.header = Some(known.encode(&self.arms.deployment));
+        self.header = Some(known.encode(&self.messages.deployment));
     }
 }
 
@@ -342,18 +355,18 @@ impl<S: Suite> Machine for Attacker<S> {
         match input {
             Input::Connected { peer, .. } => {
                 (self.leader, self.next) = (Some(peer), Some(now.monotonic));
-                self.stay.connected.store(true, Ordering::Relaxed);
+                self.connection.connected.store(true, Ordering::Relaxed);
             }
             Input::Disconnected { .. } => {
                 (self.leader, self.next) = (None, None);
-                self.stay.over.notify_one();
+                self.connection.over.notify_one();
             }
             Input::Received { from, bytes, .. } => self.received(from, bytes),
             _ => {}
         }
         if let (Some(leader), Some(_)) = (self.leader, self.next.filter(|next| *next <= now.monotonic)) {
-            self.strike(leader);
-            // Who is held up does not make up for it.
+            self.attack(leader);
+            // Missed sends are not made up for.
             self.next = Some(now.monotonic + self.every);
         }
     }
@@ -366,10 +379,10 @@ impl<S: Suite> Machine for Attacker<S> {
     }
 }
 
-/// The side of an attacker.
-struct Deaf;
+/// The callback of an attacker, which ignores everything.
+struct NullHost;
 
-impl<S: Suite> Host<Attacker<S>> for Deaf {
+impl<S: Suite> Host<Attacker<S>> for NullHost {
     fn persist(&mut self, _: &[()]) -> std::result::Result<(), HostError> {
         Ok(())
     }
@@ -384,7 +397,7 @@ mod tests {
     #[test]
     fn forged_key_has_the_same_points_in_another_order() {
         let step: Vec<u8> = (0..=u8::MAX).cycle().take(33 + 4 * POINT).collect();
-        let forged = forge(&step);
+        let forged = swap_points(&step);
         assert_eq!(forged.len(), step.len());
         assert_eq!(forged[..33 + 2 * POINT], step[..33 + 2 * POINT]);
         assert_eq!(forged[33 + 2 * POINT..][..POINT], step[33 + 3 * POINT..]);

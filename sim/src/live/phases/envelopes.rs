@@ -1,4 +1,4 @@
-//! Orders sealed to a part of the swarm: exactly those whose attributes fit open them.
+//! The envelope phase: the leader seals to attributes, and exactly the drones with fitting attributes open.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use quiver_world::run::Phase;
 
 use super::{Run, Step};
 use crate::SimError;
-use crate::live::board::Goal;
-use crate::live::host::message_body;
-use crate::seeds::{self, Player};
+use crate::live::event_log::Goal;
+use crate::live::hosts::message_body;
+use crate::rng_stream::{self, RngStream};
 
 impl<S: Suite> Run<'_, S> {
-    /// Gives everybody the keys of its role, and lets the leader seal orders.
-    pub(super) async fn seal(&mut self) -> Step {
-        let mut rng = seeds::generator(self.world.plan.seed, Player::Authority, 0, 0);
+    /// Gives everybody the keys of its role, and lets the leader seal envelopes.
+    pub(super) async fn seal_envelopes(&mut self) -> Step {
+        let mut rng = rng_stream::generator(self.world.plan.seed, RngStream::Authority, 0, 0);
         let authority = AbeAuthority::found(&mut rng).map_err(refused)?;
         for drone in 0..=self.world.outsider() {
             for command in authority.keys_of(drone).into_iter().map(EdgeCommand::Envelope) {
@@ -29,12 +29,12 @@ impl<S: Suite> Run<'_, S> {
         }
         for (number, order) in (0..).zip(ORDERS) {
             let audience = self.members.iter().copied().filter(|drone| order.is_for(*drone)).collect();
-            self.order(number, &authority, &order, &audience).await?;
+            self.send_envelope(number, &authority, &order, &audience).await?;
         }
         Ok(())
     }
 
-    async fn order(
+    async fn send_envelope(
         &mut self,
         number: u32,
         authority: &AbeAuthority,
@@ -43,35 +43,35 @@ impl<S: Suite> Run<'_, S> {
     ) -> Step {
         let seal = authority.seal(order, message_body(number)).map_err(refused)?;
         let mark = self.mark();
-        // Of a session's first message everybody else says that it does not fit.
+        // Of a session's first message all others report that they do not satisfy the policy.
         let (goal, waited_for) = match number {
             0 => (Goal::Judged(number), self.member_list()),
             _ => (Goal::Opened(number), audience.iter().copied().collect()),
         };
-        self.world.board().expect(goal, &waited_for);
+        self.world.event_log().expect(goal, &waited_for);
         self.world.leader.command(LeaderCommand::Envelope(seal)).await?;
-        let reached = self.reached("sealed orders", waited_for.len()).await;
+        let reached = self.reached("envelopes", waited_for.len()).await;
         let took = mark.at.elapsed();
-        self.checker.after(&format!("order {number}, sealed to `{}`", order.policy()));
-        self.operate(Phase::Envelope, format!("to {}", audience.len()), &mark, took, &reached);
+        self.checker.after(&format!("envelope {number}, sealed to `{}`", order.policy()));
+        self.record(Phase::Envelope, format!("to {}", audience.len()), &mark, took, &reached);
         let members: BTreeSet<u32> = self.members.clone();
         let checker = &mut self.checker;
-        self.world.board().look(|logs| {
+        self.world.event_log().with_logs(|logs| {
             let count = |drone: u32| logs.drones[drone as usize].opened.get(&number).map_or(0, |(n, _)| *n);
             checker.none(
                 Invariant::SealedToFew,
-                &format!("did not open order {number} exactly once, although its attributes fit"),
+                &format!("did not open envelope {number} exactly once, although its attributes fit"),
                 audience.iter().map(|drone| (*drone, count(*drone) != 1)),
             );
             checker.none(
                 Invariant::SealedToFew,
-                &format!("opened order {number}, although its attributes do not fit"),
+                &format!("opened envelope {number}, although its attributes do not fit"),
                 members.difference(audience).map(|drone| (*drone, count(*drone) != 0)),
             );
         });
-        self.all_there(
+        self.expect_all_reached(
             Invariant::SealedToFew,
-            &format!("had order {number} neither opened nor told"),
+            &format!("neither opened envelope {number} nor found that it does not satisfy it"),
             &reached,
         )
     }
@@ -79,5 +79,5 @@ impl<S: Suite> Run<'_, S> {
 
 /// Never for the orders there are.
 fn refused(error: impl std::fmt::Display) -> SimError {
-    SimError::Usage(format!("sealed orders: {error}"))
+    SimError::Usage(format!("envelopes: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Enrolling, forming the group, and everything that changes its key.
+//! The phases that change the group key: enrol, connect, form, expire, leave, join.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use quiver_world::run::{Operation, Phase};
 use rand::seq::IteratorRandom;
 
 use super::{Run, Step};
-use crate::live::board::{Goal, Reached};
+use crate::live::event_log::{Goal, Reached};
 use crate::live::swarm::Request;
 use crate::measure;
 
 impl<S: Suite> Run<'_, S> {
-    /// Enrols everybody, those who join later included.
+    /// Enrols all drones, newcomers and outsider included.
     pub(super) async fn enrol(&mut self) -> Step {
         let all: Vec<u32> = (0..=self.world.outsider()).collect();
         let mark = self.mark();
-        self.world.board().expect(Goal::Enrolled, &all);
+        self.world.event_log().expect(Goal::Enrolled, &all);
         self.enrol_showing_progress(all.len()).await?;
         // They had their time.
         let step = self.world.progress.step("enrolled", all.len());
-        let reached = self.world.board().reached(Duration::ZERO, &step).await;
+        let reached = self.world.event_log().reached(Duration::ZERO, &step).await;
         let took = mark.at.elapsed();
         self.checker.after(Phase::Enrol.name());
         let operation = Operation {
@@ -31,15 +31,15 @@ impl<S: Suite> Run<'_, S> {
             ..Operation::new(Phase::Enrol, all.len(), took)
         };
         self.operations.push(operation.with_latencies(mark.latencies(&reached.drones)));
-        self.all_there(Invariant::Convergence, "was not enrolled", &reached)
+        self.expect_all_reached(Invariant::Convergence, "was not enrolled", &reached)
     }
 
     async fn enrol_showing_progress(&mut self, drones: usize) -> Step {
         let step = self.world.progress.step(Phase::Enrol.name(), drones);
-        let board = self.world.shared_board();
+        let event_log = self.world.shared_board();
         let watch = async move {
             loop {
-                step.done(board.progress());
+                step.done(event_log.progress());
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
@@ -53,15 +53,15 @@ impl<S: Suite> Run<'_, S> {
     pub(super) async fn connect(&mut self) -> Step {
         let drones = self.world.plan.drones;
         let mark = self.mark();
-        let missing = self.world.take_off(0..drones, Phase::Connect.name()).await?;
-        if self.is_unnamed() {
+        let missing = self.world.start_drones(0..drones, Phase::Connect.name()).await?;
+        if self.is_anonymous() {
             return Ok(());
         }
         let took = mark.at.elapsed();
         self.checker.after(Phase::Connect.name());
         // Drones do not tell when they have a connection.
         let nobody = Reached { drones: Vec::new(), missing: (0..drones).collect() };
-        self.operate(Phase::Connect, String::new(), &mark, took, &nobody);
+        self.record(Phase::Connect, String::new(), &mark, took, &nobody);
         self.checker.that(Invariant::Convergence, missing == 0, || {
             format!("{missing} drones did not connect to the leader")
         });
@@ -70,12 +70,12 @@ impl<S: Suite> Run<'_, S> {
 
     /// All drones ask to join at once.
     pub(super) async fn form(&mut self) -> Step {
-        if self.is_unnamed() {
+        if self.is_anonymous() {
             let drones: Vec<u32> = (0..self.world.plan.drones).collect();
-            return self.admit(Phase::Form, &drones).await;
+            return self.admit_anonymous(Phase::Form, &drones).await;
         }
         self.members = (0..self.world.plan.drones).collect();
-        self.count_out();
+        self.drop_crashed();
         let mark = self.mark();
         self.expect_newer_key();
         self.ask_to_join(0..self.world.plan.drones).await?;
@@ -87,7 +87,7 @@ impl<S: Suite> Run<'_, S> {
         Ok(self.world.swarm.ask(&self.world.setting, &drones, Request::Join).await?)
     }
 
-    /// The key expires, or the leader is told to act as if it did.
+    /// The key expires, or the leader is commanded to re-key.
     pub(super) async fn expire(&mut self) -> Step {
         let mut mark = self.mark();
         self.expect_newer_key();
@@ -97,15 +97,17 @@ impl<S: Suite> Run<'_, S> {
             let before = mark.epochs;
             if self.world.leader_will(|log| log.epochs.len() > before).await {
                 // What counts is the time since it expired, not since we began to wait.
-                let expired =
-                    self.world.board().look(|logs| logs.leader.epochs.get(before).map(|epoch| epoch.held.at));
+                let expired = self
+                    .world
+                    .event_log()
+                    .with_logs(|logs| logs.leader.epochs.get(before).map(|epoch| epoch.held.at));
                 mark.at = expired.unwrap_or(mark.at);
             }
         }
         self.synced(Phase::Rekey, String::new(), &mark, &BTreeSet::new()).await
     }
 
-    /// Some drones leave; all others get a key that these do not.
+    /// Some drones leave; the others get a key that these do not.
     pub(super) async fn leave(&mut self) -> Step {
         // Of those whom a policy lets in one stays as well.
         let most = self.members.len().saturating_sub(1);
@@ -123,19 +125,19 @@ impl<S: Suite> Run<'_, S> {
         self.world.swarm.ask(&self.world.setting, &list, Request::Leave).await?;
         self.synced(Phase::Leave, count.to_string(), &mark, &leavers).await?;
 
-        self.world.board().expect(Goal::Left, &list);
+        self.world.event_log().expect(Goal::Left, &list);
         let reached = self.reached("leavers are out", list.len()).await;
-        self.all_there(Invariant::Convergence, "does not know that it left", &reached)?;
+        self.expect_all_reached(Invariant::Convergence, "does not know that it left", &reached)?;
         let exports = self.exports(leavers).await?;
         let checker = &mut self.checker;
-        self.world.board().look(|logs| checker.outsiders(logs, &exports));
+        self.world.event_log().with_logs(|logs| checker.outsiders(logs, &exports));
         Ok(())
     }
 
     /// Newcomers join, and an outsider tries to.
     pub(super) async fn join(&mut self) -> Step {
         let (first, outsider) = (self.world.plan.drones, self.world.outsider());
-        let missing = self.world.take_off(first..outsider + 1, "connect newcomers").await?;
+        let missing = self.world.start_drones(first..outsider + 1, "connect newcomers").await?;
         self.checker.after("connect newcomers");
         self.checker.that(Invariant::Convergence, missing == 0, || {
             format!("{missing} newcomers did not connect to the leader")
@@ -143,17 +145,17 @@ impl<S: Suite> Run<'_, S> {
         if missing != 0 {
             return Err(super::Halt::Stuck);
         }
-        self.turn_away(outsider).await?;
+        self.refuse_outsider(outsider).await?;
         let count = outsider - first;
         if count == 0 {
             return Ok(());
         }
-        if self.is_unnamed() {
+        if self.is_anonymous() {
             let newcomers: Vec<u32> = (first..outsider).collect();
-            return self.admit(Phase::Join, &newcomers).await;
+            return self.admit_anonymous(Phase::Join, &newcomers).await;
         }
         self.members.extend(first..outsider);
-        self.count_out();
+        self.drop_crashed();
         let mark = self.mark();
         self.expect_newer_key();
         self.ask_to_join(first..outsider).await?;
@@ -161,11 +163,11 @@ impl<S: Suite> Run<'_, S> {
     }
 
     /// A drone whose identity does not list the group asks to join and must be refused.
-    async fn turn_away(&mut self, outsider: u32) -> Step {
+    async fn refuse_outsider(&mut self, outsider: u32) -> Step {
         self.checker.after("turn away an outsider");
-        self.world.board().expect(Goal::Refused, &[outsider]);
+        self.world.event_log().expect(Goal::Refused, &[outsider]);
         self.ask_to_join(outsider..outsider + 1).await?;
         let reached = self.reached("outsider is refused", 1).await;
-        self.all_there(Invariant::NoUnauthorisedMember, "was not refused", &reached)
+        self.expect_all_reached(Invariant::NoUnauthorisedMember, "was not refused", &reached)
     }
 }

@@ -103,7 +103,7 @@ impl<S: Suite> Stage<'_, S> {
             }
         }
         let there = inside.is_empty() || self.synced(phase, &mark);
-        let count = format!("{} of {} let in", inside.len(), newcomers.len());
+        let count = format!("{} of {} admitted", inside.len(), newcomers.len());
         self.operate(phase, count, &mark, &inside);
         there && self.check_keys(phase, &outside) && self.check_doors(phase)
     }
@@ -176,7 +176,7 @@ impl<S: Suite> Stage<'_, S> {
         self.members = members;
         let there = self.members.is_empty() || self.synced(Phase::NextPeriod, &mark);
         let members = self.members.clone();
-        self.operate(Phase::NextPeriod, format!("{} of {of} let in", members.len()), &mark, &members);
+        self.operate(Phase::NextPeriod, format!("{} of {of} admitted", members.len()), &mark, &members);
         there && self.check_keys(Phase::NextPeriod, &[]) && self.check_doors(Phase::NextPeriod)
     }
 

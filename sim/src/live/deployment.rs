@@ -1,4 +1,4 @@
-//! Who founds a deployment, and the leader.
+//! Creates a deployment and its tokens, and starts leaders from their records.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use quiver_role::{Kgcs, Leader, LeaderCommand, LeaderConfig, LeaderRecord, Route
 use quiver_world::Generated;
 use quiver_world::master_key::{MasterKey, Single};
 
-use super::board::Board;
-use super::founding;
-use super::host::{Disk, LeaderHost};
+use super::anonymous::{Admission, refused, unix_time};
+use super::event_log::EventLog;
+use super::hosts::{Disk, LeaderHost};
+use super::key_generation;
 use super::node::Node;
-use super::setting::Setting;
-use super::unnamed::{Admission, refused, unix_time};
+use super::node_settings::NodeSettings;
 use crate::measure::{CpuMeter, CpuProbe};
 use crate::plan::Plan;
-use crate::seeds::{self, Player};
+use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
 /// 2100-01-01: far enough, and the same in every run, so that one seed gives the same identities.
@@ -32,7 +32,7 @@ const END_OF_TIME: UnixTime = 4_102_444_800;
 /// For how long a key is valid if the run shall not see it expire.
 const LONG_VALIDITY: Duration = Duration::from_secs(24 * 3600);
 
-/// Who founds a deployment: the KGCs' keys, and an operator.
+/// A new deployment: the KGCs' keys, and an operator that issues tokens.
 pub(crate) struct Founder<S: Suite> {
     pub(crate) deployment: Deployment<S>,
     pub(crate) treasury: Box<dyn MasterKey<S>>,
@@ -49,13 +49,13 @@ impl<S: Suite> Founder<S> {
     where
         S: QuorumSuite,
     {
-        let mut rng = seeds::generator(plan.seed, Player::Operator, 0, 0);
+        let mut rng = rng_stream::generator(plan.seed, RngStream::Operator, 0, 0);
         let called = name("simulation")?;
         let (treasury, release, generation): (Box<dyn MasterKey<S>>, _, _) = match plan.quorum() {
             None => (Box::new(Single::found::<S>(&mut rng)), None, None),
             Some(parameters) => {
-                let founded = founding::generate::<S>(plan, called.clone(), parameters).await?;
-                (Box::new(founded.treasury), Some(founded.release), Some(founded.took))
+                let keys = key_generation::generate::<S>(plan, called.clone(), parameters).await?;
+                (Box::new(keys.treasury), Some(keys.release), Some(keys.took))
             }
         };
         let deployment = Deployment::new(called, treasury.public());
@@ -83,12 +83,12 @@ pub(crate) fn name(text: &str) -> Result<Name> {
     Name::new(text).map_err(|source| SimError::Protocol { what: "name", source })
 }
 
-/// All that remains of a leader when its process dies, and how to start it again.
-pub(crate) struct LeaderSeat<S: Suite> {
+/// A leader that can be killed and started again from its records.
+pub(crate) struct RestartableLeader<S: Suite> {
     ordinal: u32,
     token: Option<IssuedToken<S>>,
     disk: Disk<Vec<LeaderRecord>>,
-    board: Arc<Board>,
+    event_log: Arc<EventLog>,
     meter: CpuMeter,
     lives: u32,
     kgcs: Kgcs<S>,
@@ -99,21 +99,25 @@ pub(crate) struct LeaderSeat<S: Suite> {
     strategy: StrategyKind,
 }
 
-impl<S: Suite> LeaderSeat<S> {
+impl<S: Suite> RestartableLeader<S> {
     pub(crate) fn new(
         (ordinal, token): (u32, IssuedToken<S>),
         (kgcs, dial): (Kgcs<S>, Vec<(Route, Multiaddr)>),
         max_members: u32,
         plan: &Plan,
-        (board, meter): (Arc<Board>, CpuMeter),
+        (event_log, meter): (Arc<EventLog>, CpuMeter),
     ) -> Self {
         let (token, disk, strategy) = (Some(token), Disk::default(), plan.strategy.into());
         let validity = plan.expiry.unwrap_or(LONG_VALIDITY);
-        Self { ordinal, token, disk, board, meter, lives: 0, kgcs, dial, max_members, validity, strategy }
+        Self { ordinal, token, disk, event_log, meter, lives: 0, kgcs, dial, max_members, validity, strategy }
     }
 
-    /// Starts the leader from what its former life persisted.
-    pub(crate) async fn start(&mut self, setting: &Setting<S>, listen: Multiaddr) -> Result<Node<Leader<S>>> {
+    /// Starts the leader from its records.
+    pub(crate) async fn start(
+        &mut self,
+        setting: &NodeSettings<S>,
+        listen: Multiaddr,
+    ) -> Result<Node<Leader<S>>> {
         let config = LeaderConfig {
             deployment: setting.deployment.clone(),
             group: setting.group.clone(),
@@ -131,13 +135,13 @@ impl<S: Suite> LeaderSeat<S> {
             machine = machine.demanding(admission.checkpoint.demand(), unix_time()).map_err(refused)?;
         }
         let host = LeaderHost {
-            board: self.board.clone(),
+            event_log: self.event_log.clone(),
             disk: self.disk.clone(),
             export: setting.export.clone(),
             probe: CpuProbe::new(self.meter.clone()),
             admission: setting.admission.clone(),
         };
-        let rng = seeds::generator(setting.seed, Player::Leader, self.ordinal, self.lives);
+        let rng = rng_stream::generator(setting.seed, RngStream::Leader, self.ordinal, self.lives);
         self.lives += 1;
         let node = setting.hub(self.ordinal, listen, self.dial.clone(), self.max_members)?;
         let node = Node::start("leader".into(), &node, machine, host, rng)?;

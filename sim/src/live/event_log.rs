@@ -1,4 +1,4 @@
-//! Where all nodes report what happened to them, wherever they run, and where the phases wait for it.
+//! Records the events of all nodes, wherever they run, and lets phases wait for a goal.
 //!
 //! A phase states a [`Goal`] for some drones. Every event re-evaluates the goal for the one drone it is about, so
 //! waiting costs nothing per drone, however many there are; only a new epoch at the leader re-evaluates all.
@@ -12,7 +12,7 @@ use quiver_ainq::Epoch;
 use quiver_crypto::Secret;
 use tokio::sync::Notify;
 
-use super::happening::{Exported, Happening, Reports};
+use super::drone_event::{DroneEvent, EventSink, Exported};
 use crate::measure;
 use quiver_report::Step;
 
@@ -30,7 +30,7 @@ pub(crate) struct Held {
     pub(crate) at: Instant,
 }
 
-/// What a drone reported.
+/// The log of a drone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DroneLog {
     /// Every key it ever had, in order.
@@ -41,44 +41,44 @@ pub(crate) struct DroneLog {
     pub(crate) left: Option<Instant>,
     /// When it was refused.
     pub(crate) refused: Option<Instant>,
-    /// How often it heard each message, and when first.
+    /// How often it received each message, and when first.
     pub(crate) heard: BTreeMap<u32, (u32, Instant)>,
-    /// Messages that nobody sent.
+    /// Messages that no node sent.
     pub(crate) unknown_messages: u32,
     /// How often it opened each sealed order, and when first.
     pub(crate) opened: BTreeMap<u32, (u32, Instant)>,
-    /// When it was told of each sealed order that its attributes do not fit.
+    /// When it found each envelope whose policy its attributes do not satisfy.
     pub(crate) unfit: Vec<Instant>,
     /// The order for the second phase that it has, as it was handed on.
     pub(crate) order: Option<(Vec<u8>, Instant)>,
     /// What it read in it, and when.
     pub(crate) read: Option<(Vec<u8>, Instant)>,
-    /// Whether it was let in or turned away when it came without a name last, and when.
-    pub(crate) let_in: Option<(bool, Instant)>,
-    /// Whether it was put out of the group.
+    /// Whether its last anonymous join was admitted or denied, and when.
+    pub(crate) admitted: Option<(bool, Instant)>,
+    /// Whether it was evicted from the group.
     pub(crate) evicted: bool,
     /// Whether the process that hosted it is gone. Nothing is expected of it any more.
     pub(crate) crashed: bool,
 }
 
 impl DroneLog {
-    fn note(&mut self, what: Happening, at: Instant) {
+    fn note(&mut self, what: DroneEvent, at: Instant) {
         match what {
-            Happening::Enrolled => self.enrolled = Some(at),
-            Happening::Key { term, counter, key } => {
+            DroneEvent::Enrolled => self.enrolled = Some(at),
+            DroneEvent::Key { term, counter, key } => {
                 let key = key.map(|Exported(key)| key);
                 self.keys.push(Held { epoch: Epoch { term, counter }, key, at });
             }
-            Happening::Heard(number) => self.heard.entry(number).or_insert((0, at)).0 += 1,
-            Happening::UnknownMessage => self.unknown_messages += 1,
-            Happening::Opened(number) => self.opened.entry(number).or_insert((0, at)).0 += 1,
-            Happening::Unfit => self.unfit.push(at),
-            Happening::Order(data) => self.order = Some((data, at)),
-            Happening::Admitted(_) => self.let_in = Some((true, at)),
-            Happening::Unsatisfied => self.let_in = Some((false, at)),
-            Happening::Left => self.left = Some(at),
-            Happening::Evicted => self.evicted = true,
-            Happening::Refused => self.refused = Some(at),
+            DroneEvent::MessageReceived(number) => self.heard.entry(number).or_insert((0, at)).0 += 1,
+            DroneEvent::UnknownMessage => self.unknown_messages += 1,
+            DroneEvent::EnvelopeOpened(number) => self.opened.entry(number).or_insert((0, at)).0 += 1,
+            DroneEvent::EnvelopeNotSatisfied => self.unfit.push(at),
+            DroneEvent::OrderReceived(data) => self.order = Some((data, at)),
+            DroneEvent::Admitted(_) => self.admitted = Some((true, at)),
+            DroneEvent::PolicyNotSatisfied => self.admitted = Some((false, at)),
+            DroneEvent::Left => self.left = Some(at),
+            DroneEvent::Evicted => self.evicted = true,
+            DroneEvent::Refused => self.refused = Some(at),
         }
     }
 }
@@ -92,47 +92,47 @@ pub(crate) struct LeaderEpoch {
     pub(crate) members: Vec<u32>,
     /// Members with names that are no drone's.
     pub(crate) strangers: Vec<String>,
-    /// Pseudonyms of members without a name of which nobody has said yet that they are his.
-    pub(crate) unnamed: Vec<[u8; 16]>,
+    /// Pseudonyms of anonymous members that no drone has reported yet.
+    pub(crate) anonymous: Vec<[u8; 16]>,
 }
 
-/// What the leader reported.
+/// The log of the leader.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeaderLog {
     /// Its epochs in order.
     pub(crate) epochs: Vec<LeaderEpoch>,
-    /// How often it heard each message.
+    /// How often it received each message.
     pub(crate) heard: BTreeMap<u32, u32>,
-    /// Messages that nobody sent.
+    /// Messages that no node sent.
     pub(crate) unknown_messages: u32,
     /// How often it was enrolled.
     pub(crate) enrolments: u32,
 }
 
-/// What everybody reported.
+/// The logs of all nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Logs {
     /// By index.
     pub(crate) drones: Vec<DroneLog>,
     /// The leader's.
     pub(crate) leader: LeaderLog,
-    /// Who said that he has which pseudonym.
+    /// The drones that have reported each pseudonym.
     pub(crate) pseudonyms: BTreeMap<[u8; 16], u32>,
     /// How many drones of the leader's newest epoch have not crashed.
     pub(crate) living: usize,
     /// What the KGC bound each name to: H(D, P).
     pub(crate) pins: BTreeMap<String, [u8; 32]>,
-    /// Complaints of anybody about anybody, with how often they came.
+    /// Offences that nodes reported of each other, with their counts.
     pub(crate) offences: BTreeMap<String, u64>,
 }
 
 impl Logs {
-    /// Counts those as members of an epoch who have said who they are.
+    /// Counts anonymous members whose drones have reported their pseudonyms as members of the epoch.
     fn recognise(&mut self) {
         let Self { pseudonyms, leader, .. } = self;
-        for epoch in leader.epochs.iter_mut().filter(|epoch| !epoch.unnamed.is_empty()) {
-            let LeaderEpoch { members, unnamed, .. } = epoch;
-            unnamed.retain(|pseudonym| match pseudonyms.get(pseudonym) {
+        for epoch in leader.epochs.iter_mut().filter(|epoch| !epoch.anonymous.is_empty()) {
+            let LeaderEpoch { members, anonymous, .. } = epoch;
+            anonymous.retain(|pseudonym| match pseudonyms.get(pseudonym) {
                 None => true,
                 Some(drone) => {
                     if let Err(place) = members.binary_search(drone) {
@@ -145,7 +145,7 @@ impl Logs {
     }
 }
 
-/// What a phase waits for.
+/// The goal that a phase waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Goal {
     /// The drone has a key of its own.
@@ -155,7 +155,7 @@ pub(crate) enum Goal {
         /// The newest epoch before.
         after: Option<Epoch>,
     },
-    /// The drone heard this message.
+    /// The drone received this message.
     Heard(u32),
     /// The drone opened this sealed order.
     Opened(u32),
@@ -165,7 +165,7 @@ pub(crate) enum Goal {
     HasOrder,
     /// The drone has read it.
     ReadOrder,
-    /// The drone was let in without a name, or turned away.
+    /// The drone was admitted anonymously, or denied.
     Decided,
     /// The drone left.
     Left,
@@ -180,7 +180,7 @@ impl Goal {
             Self::Enrolled => drone.enrolled,
             Self::HasOrder => drone.order.as_ref().map(|(_, at)| *at),
             Self::ReadOrder => drone.read.as_ref().map(|(_, at)| *at),
-            Self::Decided => drone.let_in.map(|(_, at)| at),
+            Self::Decided => drone.admitted.map(|(_, at)| at),
             Self::Left => drone.left,
             Self::Refused => drone.refused,
             Self::Opened(number) => drone.opened.get(&number).map(|(_, at)| *at),
@@ -208,9 +208,9 @@ pub(crate) struct Reached {
     pub(crate) missing: Vec<u32>,
 }
 
-/// How it stands with a drone that is waited for.
+/// The state of a drone that is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum WaitState {
     Awaited,
     There(Instant),
     Crashed,
@@ -220,10 +220,10 @@ struct Wait {
     goal: Goal,
     /// Where a drone is in `standings`; none if it is not waited for.
     place: Vec<Option<usize>>,
-    standings: Vec<(u32, Standing)>,
+    standings: Vec<(u32, WaitState)>,
     awaited: usize,
     crashed: usize,
-    /// Without whom nobody else gets there.
+    /// The drone on which all others depend.
     source: Option<u32>,
 }
 
@@ -246,7 +246,7 @@ struct State {
 }
 
 impl State {
-    /// Sees whether the drone is where it shall be. Returns whether all are.
+    /// Evaluates the goal for one drone. Returns whether all have reached it.
     fn reconsider(&mut self, index: u32) -> bool {
         let Some(wait) = &mut self.wait else { return false };
         let Some(Some(place)) = wait.place.get(index as usize) else {
@@ -259,11 +259,11 @@ impl State {
             return false;
         };
         let now = match wait.goal.reached(log, &self.logs, waited_for) {
-            _ if log.crashed => Standing::Crashed,
-            Some(since) => Standing::There(since),
-            None => Standing::Awaited,
+            _ if log.crashed => WaitState::Crashed,
+            Some(since) => WaitState::There(since),
+            None => WaitState::Awaited,
         };
-        match (*standing == Standing::Awaited, now == Standing::Awaited) {
+        match (*standing == WaitState::Awaited, now == WaitState::Awaited) {
             (true, false) => wait.awaited -= 1,
             (false, true) => wait.awaited += 1,
             _ => {}
@@ -272,7 +272,7 @@ impl State {
         wait.awaited == 0
     }
 
-    /// Sees whether every drone that is waited for is where it shall be. Returns whether all are.
+    /// Evaluates the goal for every drone. Returns whether all have reached it.
     fn reconsider_all(&mut self) -> bool {
         let waited_for: Vec<u32> = match &self.wait {
             Some(wait) => wait.standings.iter().map(|(index, _)| *index).collect(),
@@ -287,23 +287,23 @@ impl State {
         let alive = |index: &&u32| self.logs.drones.get(**index as usize).is_some_and(|log| !log.crashed);
         let newest = self.logs.leader.epochs.last();
         self.logs.living =
-            newest.map_or(0, |epoch| epoch.members.iter().filter(alive).count() + epoch.unnamed.len());
+            newest.map_or(0, |epoch| epoch.members.iter().filter(alive).count() + epoch.anonymous.len());
     }
 }
 
-/// The one place where everybody reports.
+/// Where all nodes report their events.
 #[derive(Default)]
-pub(crate) struct Board {
+pub(crate) struct EventLog {
     state: Mutex<State>,
     reached: Notify,
 }
 
-impl Board {
-    /// A board for so many drones.
+impl EventLog {
+    /// An event log for so many drones.
     pub(crate) fn new(drones: usize) -> Self {
-        let board = Self::default();
-        board.lock().logs.drones.resize_with(drones, DroneLog::default);
-        board
+        let event_log = Self::default();
+        event_log.lock().logs.drones.resize_with(drones, DroneLog::default);
+        event_log
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -311,15 +311,15 @@ impl Board {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something happened to a drone.
+    /// Records an event of a drone.
     pub(crate) fn drone(&self, index: u32, record: impl FnOnce(&mut DroneLog, Instant)) {
         let now = measure::now();
         self.record(index, |log| record(log, now));
     }
 
-    /// Something happened to a drone elsewhere, at that time of this process's clock.
-    pub(crate) fn happened_at(&self, index: u32, what: Happening, at: Instant) {
-        if let Happening::Admitted(pseudonym) = what {
+    /// Records an event of a drone elsewhere, at that time of this process's clock.
+    pub(crate) fn record_at(&self, index: u32, what: DroneEvent, at: Instant) {
+        if let DroneEvent::Admitted(pseudonym) = what {
             let mut state = self.lock();
             state.logs.pseudonyms.insert(pseudonym, index);
             state.logs.recognise();
@@ -328,12 +328,12 @@ impl Board {
         self.record(index, |log| log.note(what, at));
     }
 
-    /// Whether these are let in or turned away is to be seen anew.
-    pub(crate) fn undecided(&self, drones: &[u32]) {
+    /// Forgets whether these were admitted or denied.
+    pub(crate) fn reset_admission(&self, drones: &[u32]) {
         let mut state = self.lock();
         for drone in drones {
             if let Some(log) = state.logs.drones.get_mut(*drone as usize) {
-                log.let_in = None;
+                log.admitted = None;
             }
         }
     }
@@ -371,7 +371,7 @@ impl Board {
         }
     }
 
-    /// Something happened to the leader.
+    /// Records an event of the leader.
     pub(crate) fn leader(&self, record: impl FnOnce(&mut LeaderLog, Instant)) {
         let now = measure::now();
         let mut state = self.lock();
@@ -392,23 +392,23 @@ impl Board {
         self.lock().logs.pins.insert(name, pin);
     }
 
-    /// Looks at what was reported.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&Logs) -> T) -> T {
-        look(&self.lock().logs)
+    /// Reads the logs.
+    pub(crate) fn with_logs<T>(&self, read: impl FnOnce(&Logs) -> T) -> T {
+        read(&self.lock().logs)
     }
 
     /// The newest epoch of the leader.
     pub(crate) fn newest(&self) -> Option<Epoch> {
-        self.look(|logs| logs.leader.epochs.last().map(|epoch| epoch.held.epoch))
+        self.with_logs(|logs| logs.leader.epochs.last().map(|epoch| epoch.held.epoch))
     }
 
     /// States what is waited for next, before it is set off.
     pub(crate) fn expect(&self, goal: Goal, drones: &[u32]) {
-        self.expect_by(goal, drones, None);
+        self.expect_from(goal, drones, None);
     }
 
     /// The same, where all depend on this drone: if it crashes, nobody is waited for any longer.
-    pub(crate) fn expect_by(&self, goal: Goal, drones: &[u32], source: Option<u32>) {
+    pub(crate) fn expect_from(&self, goal: Goal, drones: &[u32], source: Option<u32>) {
         let mut state = self.lock();
         let mut place = vec![None; state.logs.drones.len()];
         for (at, index) in drones.iter().enumerate() {
@@ -416,7 +416,7 @@ impl Board {
                 *slot = Some(at);
             }
         }
-        let standings = drones.iter().map(|index| (*index, Standing::Awaited)).collect();
+        let standings = drones.iter().map(|index| (*index, WaitState::Awaited)).collect();
         let alive = |index: &&u32| state.logs.drones.get(**index as usize).is_none_or(|log| !log.crashed);
         let crashed = drones.len() - drones.iter().filter(alive).count();
         state.wait = Some(Wait { goal, place, standings, awaited: drones.len(), crashed, source });
@@ -430,7 +430,7 @@ impl Board {
         self.lock().wait.as_ref().map_or(0, Wait::there)
     }
 
-    /// Waits until all drones are where they shall be, until who they depend on crashed, or until the time is over.
+    /// Waits until all drones are where they shall be, until the drone they depend on has crashed, or until the time is over.
     pub(crate) async fn reached(&self, within: Duration, step: &Step) -> Reached {
         let deadline = measure::now() + within;
         loop {
@@ -442,7 +442,7 @@ impl Board {
             if over || measure::now() >= deadline {
                 return self.finish();
             }
-            // Whoever is the last rings; the tick only moves the bar.
+            // The last drone notifies; the tick only moves the bar.
             let _ = tokio::time::timeout(TICK, self.reached.notified()).await;
         }
     }
@@ -454,18 +454,18 @@ impl Board {
         let (mut drones, mut missing) = (Vec::new(), Vec::new());
         for (index, standing) in wait.standings {
             match standing {
-                Standing::There(at) => drones.push((index, at)),
-                Standing::Awaited => missing.push(index),
-                Standing::Crashed => {}
+                WaitState::There(at) => drones.push((index, at)),
+                WaitState::Awaited => missing.push(index),
+                WaitState::Crashed => {}
             }
         }
         Reached { drones, missing }
     }
 }
 
-impl Reports for Board {
-    fn happened(&self, drone: u32, what: Happening) {
-        self.happened_at(drone, what, measure::now());
+impl EventSink for EventLog {
+    fn record_event(&self, drone: u32, what: DroneEvent) {
+        self.record_at(drone, what, measure::now());
     }
 
     fn offence(&self, who: &str, offence: &dyn Display) {
@@ -492,34 +492,39 @@ mod tests {
         Held { epoch: epoch(counter), key: Some(Secret::new([1; 32])), at: measure::now() }
     }
 
-    fn lead(board: &Board, counter: u64, members: Vec<u32>) {
-        board.leader(|log, _| {
-            log.epochs.push(LeaderEpoch { held: held(counter), members, strangers: vec![], unnamed: vec![] });
+    fn lead(event_log: &EventLog, counter: u64, members: Vec<u32>) {
+        event_log.leader(|log, _| {
+            log.epochs.push(LeaderEpoch {
+                held: held(counter),
+                members,
+                strangers: vec![],
+                anonymous: vec![],
+            });
         });
     }
 
-    fn hold(board: &Board, drone: u32, counter: u64) {
-        board.drone(drone, |log, _| log.keys.push(held(counter)));
+    fn hold(event_log: &EventLog, drone: u32, counter: u64) {
+        event_log.drone(drone, |log, _| log.keys.push(held(counter)));
     }
 
     #[tokio::test]
     async fn nobody_is_waited_for_once_the_drone_that_all_depend_on_has_crashed() {
         let forever = Duration::from_secs(1 << 32);
-        let board = std::sync::Arc::new(Board::new(5));
-        board.expect_by(Goal::Heard(7), &[0, 1, 2], Some(4));
-        board.drone(1, |log, at| {
+        let event_log = std::sync::Arc::new(EventLog::new(5));
+        event_log.expect_from(Goal::Heard(7), &[0, 1, 2], Some(4));
+        event_log.drone(1, |log, at| {
             log.heard.insert(7, (1, at));
         });
         let waiting = tokio::spawn({
-            let board = board.clone();
-            async move { board.reached(forever, &step()).await }
+            let event_log = event_log.clone();
+            async move { event_log.reached(forever, &step()).await }
         });
         tokio::task::yield_now().await;
         // Others may crash.
-        board.crashed([2, 3]);
+        event_log.crashed([2, 3]);
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
-        board.crashed([4]);
+        event_log.crashed([4]);
         let reached = waiting.await.unwrap();
         let there: Vec<u32> = reached.drones.iter().map(|(drone, _)| *drone).collect();
         assert_eq!((there, reached.missing), (vec![1], vec![0]));
@@ -527,65 +532,65 @@ mod tests {
 
     #[tokio::test]
     async fn goal_is_reached_when_the_last_drone_reports() {
-        let board = Board::new(3);
-        board.expect(Goal::Enrolled, &[0, 2]);
-        board.drone(0, |log, at| log.enrolled = Some(at));
-        board.drone(1, |log, at| log.enrolled = Some(at));
-        let early = board.reached(Duration::from_millis(1), &step()).await;
+        let event_log = EventLog::new(3);
+        event_log.expect(Goal::Enrolled, &[0, 2]);
+        event_log.drone(0, |log, at| log.enrolled = Some(at));
+        event_log.drone(1, |log, at| log.enrolled = Some(at));
+        let early = event_log.reached(Duration::from_millis(1), &step()).await;
         assert_eq!((early.drones.len(), early.missing), (1, vec![2]));
 
-        board.expect(Goal::Enrolled, &[0, 2]);
-        board.drone(2, |log, at| log.enrolled = Some(at));
-        let reached = board.reached(Duration::from_secs(10), &step()).await;
+        event_log.expect(Goal::Enrolled, &[0, 2]);
+        event_log.drone(2, |log, at| log.enrolled = Some(at));
+        let reached = event_log.reached(Duration::from_secs(10), &step()).await;
         assert_eq!((reached.drones.len(), reached.missing.len()), (2, 0));
     }
 
     #[tokio::test]
     async fn a_newer_epoch_at_the_leader_takes_the_goal_back() {
-        let board = Board::new(2);
+        let event_log = EventLog::new(2);
         let goal = Goal::Synced { after: None };
-        board.expect(goal, &[0, 1]);
-        hold(&board, 0, 1);
-        hold(&board, 1, 1);
-        lead(&board, 1, vec![0, 1]);
-        lead(&board, 2, vec![0, 1]);
-        hold(&board, 0, 2);
-        let reached = board.reached(Duration::from_millis(1), &step()).await;
+        event_log.expect(goal, &[0, 1]);
+        hold(&event_log, 0, 1);
+        hold(&event_log, 1, 1);
+        lead(&event_log, 1, vec![0, 1]);
+        lead(&event_log, 2, vec![0, 1]);
+        hold(&event_log, 0, 2);
+        let reached = event_log.reached(Duration::from_millis(1), &step()).await;
         assert_eq!(reached.missing, [1]);
     }
 
     #[tokio::test]
     async fn synced_needs_a_newer_epoch_and_the_right_members() {
-        let board = Board::new(2);
-        lead(&board, 1, vec![0]);
-        hold(&board, 0, 1);
-        board.expect(Goal::Synced { after: Some(epoch(1)) }, &[0]);
-        assert_eq!(board.reached(Duration::ZERO, &step()).await.missing, [0]);
-        board.expect(Goal::Synced { after: None }, &[0, 1]);
-        assert_eq!(board.reached(Duration::ZERO, &step()).await.missing, [0, 1]);
-        board.expect(Goal::Synced { after: None }, &[0]);
-        assert!(board.reached(Duration::ZERO, &step()).await.missing.is_empty());
+        let event_log = EventLog::new(2);
+        lead(&event_log, 1, vec![0]);
+        hold(&event_log, 0, 1);
+        event_log.expect(Goal::Synced { after: Some(epoch(1)) }, &[0]);
+        assert_eq!(event_log.reached(Duration::ZERO, &step()).await.missing, [0]);
+        event_log.expect(Goal::Synced { after: None }, &[0, 1]);
+        assert_eq!(event_log.reached(Duration::ZERO, &step()).await.missing, [0, 1]);
+        event_log.expect(Goal::Synced { after: None }, &[0]);
+        assert!(event_log.reached(Duration::ZERO, &step()).await.missing.is_empty());
     }
 
     #[tokio::test]
     async fn nobody_waits_for_drones_that_crashed() {
-        let board = Board::new(3);
-        board.expect(Goal::Synced { after: None }, &[0, 1, 2]);
-        lead(&board, 1, vec![0, 1, 2]);
-        hold(&board, 0, 1);
-        hold(&board, 2, 1);
-        board.crashed([1]);
-        let reached = board.reached(Duration::from_secs(10), &step()).await;
+        let event_log = EventLog::new(3);
+        event_log.expect(Goal::Synced { after: None }, &[0, 1, 2]);
+        lead(&event_log, 1, vec![0, 1, 2]);
+        hold(&event_log, 0, 1);
+        hold(&event_log, 2, 1);
+        event_log.crashed([1]);
+        let reached = event_log.reached(Duration::from_secs(10), &step()).await;
         assert_eq!((reached.drones.len(), reached.missing.len()), (2, 0));
         // Whether the leader has put it out or not.
         for members in [vec![0, 1, 2], vec![0, 2]] {
-            let after = board.newest();
-            board.expect(Goal::Synced { after }, &[0, 2]);
+            let after = event_log.newest();
+            event_log.expect(Goal::Synced { after }, &[0, 2]);
             let counter = after.unwrap().counter + 1;
-            lead(&board, counter, members);
-            hold(&board, 0, counter);
-            hold(&board, 2, counter);
-            let reached = board.reached(Duration::from_secs(10), &step()).await;
+            lead(&event_log, counter, members);
+            hold(&event_log, 0, counter);
+            hold(&event_log, 2, counter);
+            let reached = event_log.reached(Duration::from_secs(10), &step()).await;
             assert_eq!((reached.drones.len(), reached.missing.len()), (2, 0));
         }
     }

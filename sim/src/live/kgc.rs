@@ -1,4 +1,4 @@
-//! The KGCs, each with its office for keys of conditions, as one machine as in the service.
+//! Starts the KGCs, each with what issues attribute keys and shares of condition keys, as one machine as in the service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,23 +11,23 @@ use quiver_role::release::{Allowance, Audience, Policy, ReleaseConfig, ReleaseEv
 use quiver_role::{Kgc, KgcConfig, KgcEvent, KgcRecord};
 use quiver_world::ibe_orders::IbeAuthority;
 
-use super::board::Board;
-use super::happening::Reports as _;
+use super::deployment::Founder;
+use super::drone_event::EventSink as _;
+use super::event_log::EventLog;
 use super::node::Node;
-use super::services::Founder;
-use super::setting::Setting;
+use super::node_settings::NodeSettings;
 use crate::measure::{CpuMeter, CpuProbe};
 use crate::plan::Plan;
-use crate::seeds::{self, Player};
+use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
 /// For how long revocation lists count as fresh, in seconds.
 pub(crate) const REVOCATION_VALIDITY: u64 = 24 * 3600;
 
-/// Founds the master key of conditions.
-pub(crate) fn archive<S: Suite>(plan: &Plan, founder: &Founder<S>) -> Result<IbeAuthority<S>> {
-    let mut rng = seeds::generator(plan.seed, Player::Archivist, 0, 0);
-    let mut dice = seeds::generator(plan.seed, Player::Archivist, 1, 0);
+/// Creates the authority of condition keys.
+pub(crate) fn ibe_authority<S: Suite>(plan: &Plan, founder: &Founder<S>) -> Result<IbeAuthority<S>> {
+    let mut rng = rng_stream::generator(plan.seed, RngStream::IbeAuthority, 0, 0);
+    let mut dice = rng_stream::generator(plan.seed, RngStream::IbeAuthority, 1, 0);
     let deployment = &founder.deployment;
     let sign = |statement: &AuthorityStatement<S>| {
         founder.treasury.sign(deployment, Purpose::Parameters, &statement.body(), &mut dice)
@@ -43,12 +43,12 @@ pub(crate) fn archive<S: Suite>(plan: &Plan, founder: &Founder<S>) -> Result<Ibe
 pub(crate) fn start<S: Suite>(
     id: KgcId,
     founder: &Founder<S>,
-    archive: Option<&IbeAuthority<S>>,
-    setting: &Setting<S>,
+    ibe_authority: Option<&IbeAuthority<S>>,
+    setting: &NodeSettings<S>,
     listen: Multiaddr,
     host: KgcHost,
 ) -> Result<Node<KeyCentre<S>>> {
-    let mut rng = seeds::generator(setting.seed, Player::Kgc, u32::from(id) - 1, 0);
+    let mut rng = rng_stream::generator(setting.seed, RngStream::Kgc, u32::from(id) - 1, 0);
     let cookie_key = Secret::random(&mut rng);
     let broken = |source: Box<dyn std::error::Error + Send + Sync>| SimError::Restore {
         who: format!("KGC {id}"),
@@ -73,23 +73,23 @@ pub(crate) fn start<S: Suite>(
     };
     let office = Office::new(office).map_err(|source| broken(Box::new(source)))?;
     let mut centre = KeyCentre::new(setting.deployment.clone(), kgc, office);
-    if let Some(archive) = archive {
-        centre = centre.with_release(release(id, archive, setting, cookie_key)?);
+    if let Some(ibe_authority) = ibe_authority {
+        centre = centre.with_release(release(id, ibe_authority, setting, cookie_key)?);
     }
     Node::start(format!("KGC {id}"), &setting.registry(id, listen)?, centre, host, rng)
 }
 
 fn release<S: Suite>(
     id: KgcId,
-    archive: &IbeAuthority<S>,
-    setting: &Setting<S>,
+    ibe_authority: &IbeAuthority<S>,
+    setting: &NodeSettings<S>,
     cookie_key: Secret<32>,
 ) -> Result<ReleaseOffice<S>> {
     let pattern = "mission".parse().map_err(refused)?;
     Ok(ReleaseOffice::new(ReleaseConfig {
         deployment: setting.deployment.clone(),
         cookie_key,
-        holding: Some(archive.holding(id).map_err(refused)?),
+        holding: Some(ibe_authority.holding(id).map_err(refused)?),
         policies: vec![Policy { revision: 1, pattern, audience: Some(Audience::default()) }],
         approvals: Vec::new(),
         allowance: Allowance::default(),
@@ -101,25 +101,25 @@ pub(crate) fn refused(error: impl std::fmt::Display) -> SimError {
     SimError::Usage(format!("orders for the second phase: {error}"))
 }
 
-/// The side of a KGC.
+/// The callback of a KGC.
 pub(crate) struct KgcHost {
-    board: Arc<Board>,
+    event_log: Arc<EventLog>,
     probe: CpuProbe,
 }
 
 impl KgcHost {
-    /// One that reports to this board.
-    pub(crate) fn new(board: Arc<Board>, meter: CpuMeter) -> Self {
-        Self { board, probe: CpuProbe::new(meter) }
+    /// A callback that reports to this event log.
+    pub(crate) fn new(event_log: Arc<EventLog>, meter: CpuMeter) -> Self {
+        Self { event_log, probe: CpuProbe::new(meter) }
     }
 
     fn kgc(&self, event: KgcEvent) {
         match event {
-            KgcEvent::Blamed { offence, .. } => self.board.offence("kgc", &offence),
-            KgcEvent::Refused { reason, .. } => self.board.offence("kgc", &format!("refused {reason:?}")),
-            KgcEvent::RevocationFailed(error) => self.board.offence("kgc", &error),
+            KgcEvent::Blamed { offence, .. } => self.event_log.offence("kgc", &offence),
+            KgcEvent::Refused { reason, .. } => self.event_log.offence("kgc", &format!("refused {reason:?}")),
+            KgcEvent::RevocationFailed(error) => self.event_log.offence("kgc", &error),
             KgcEvent::Equivocation { name, epoch, .. } => {
-                self.board.offence("kgc", &format!("{name} contradicted itself at {epoch}"));
+                self.event_log.offence("kgc", &format!("{name} contradicted itself at {epoch}"));
             }
             KgcEvent::Issued { .. }
             | KgcEvent::Pinned { .. }
@@ -143,7 +143,7 @@ impl<S: Suite> Host<KeyCentre<S>> for KgcHost {
                 KgcRecord::Issued { name, pin, .. } | KgcRecord::Pinned { name, pin, .. },
             ) = record
             {
-                self.board.pinned(name.clone(), *pin);
+                self.event_log.pinned(name.clone(), *pin);
             }
         }
         Ok(())
@@ -153,9 +153,11 @@ impl<S: Suite> Host<KeyCentre<S>> for KgcHost {
         match event {
             CentreEvent::Kgc(event) => self.kgc(event),
             CentreEvent::Release(ReleaseEvent::Refused { reason, .. }) => {
-                self.board.offence("kgc", &format!("refused a key: {reason:?}"));
+                self.event_log.offence("kgc", &format!("refused a key: {reason:?}"));
             }
-            CentreEvent::Release(ReleaseEvent::Blamed { offence, .. }) => self.board.offence("kgc", &offence),
+            CentreEvent::Release(ReleaseEvent::Blamed { offence, .. }) => {
+                self.event_log.offence("kgc", &offence)
+            }
             other => tracing::debug!(?other, "kgc"),
         }
     }

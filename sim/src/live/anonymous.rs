@@ -1,4 +1,4 @@
-//! Drones without a name: for every membership a node of its own, under a transport key that nobody has seen, and what leaders see of it.
+//! Runs drones that join anonymously: a node with a fresh transport key for each membership; records what leaders see.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,37 +15,37 @@ use rand::Rng;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
+use super::deployment::Founder;
 use super::drone_name;
-use super::host::{Disk, DroneHost, Purpose};
+use super::hosts::{Disk, DroneHost, DroneHostFactory};
 use super::node::Node;
-use super::services::Founder;
-use super::setting::Setting;
+use super::node_settings::NodeSettings;
 use crate::plan::Plan;
-use crate::seeds::{self, Player};
+use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
 /// How long a drone waits before it applies again, at first.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What leaders demand, whom it is certified for, and what leaders see.
+/// The policy of the leaders, the drones with credentials for it, and the frames that leaders see.
 pub(crate) struct Admission<S: Suite> {
     pub(crate) checkpoint: Checkpoint<S>,
     /// The period that it is; the run does not see its end.
     pub(crate) period: u64,
     /// Drones below this number have something certified, and show no name.
     certified: u32,
-    pub(crate) watch: Watch,
+    pub(crate) watch: FrameRecorder,
     deployment: Deployment<S>,
-    /// The first key that a drone showed to a leader, with what it began its run with.
+    /// The first step of an admission that a leader saw.
     shown: Mutex<Option<Vec<u8>>>,
 }
 
 impl<S: Suite> Admission<S> {
-    /// Founds what leaders demand, if they do, and certifies so many drones.
+    /// Creates the policy of the leaders, if the plan has one, and certifies so many drones.
     pub(super) fn found(
         plan: &Plan,
         founder: &Founder<S>,
-        setting: &Setting<S>,
+        setting: &NodeSettings<S>,
         certified: u32,
     ) -> Result<Option<Arc<Self>>> {
         let Some(policy) = plan.admission.clone() else { return Ok(None) };
@@ -54,11 +54,11 @@ impl<S: Suite> Admission<S> {
         let rules = Rules { policy, period: MAX_PERIOD, answers: ANSWERS };
         let checkpoint = Checkpoint::found(&place, &rules).map_err(refused)?;
         let period = checkpoint.period_at(now);
-        let (watch, deployment) = (Watch::default(), deployment.clone());
+        let (watch, deployment) = (FrameRecorder::default(), deployment.clone());
         Ok(Some(Arc::new(Self { checkpoint, period, certified, watch, deployment, shown: Mutex::default() })))
     }
 
-    /// Something passed between a leader and a peer, or was said to all.
+    /// Records a frame between a leader and a peer, or to the group.
     pub(crate) fn saw(&self, peer: Option<&PeerId>, request: &[u8], message: &[u8]) {
         self.watch.saw(peer, request, message);
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,12 +69,12 @@ impl<S: Suite> Admission<S> {
         }
     }
 
-    /// What a drone began a run with, if any did.
+    /// The first step of an admission, if any drone sent one.
     pub(crate) fn shown(&self) -> Option<Vec<u8>> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether a drone shows no name.
+    /// Whether a drone joins anonymously.
     pub(crate) fn is_for(&self, drone: u32) -> bool {
         drone < self.certified
     }
@@ -89,19 +89,19 @@ pub(super) fn unix_time() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Every frame between leaders and drones without a name, by the drones' transport keys.
+/// Records every frame between leaders and anonymous drones, by the drones' transport keys.
 #[derive(Default)]
-pub(crate) struct Watch(Mutex<Seen>);
+pub(crate) struct FrameRecorder(Mutex<Frames>);
 
 #[derive(Default)]
-struct Seen {
+struct Frames {
     lives: HashMap<PeerId, Sighting>,
-    /// What leaders said to the whole group.
-    told: Vec<Vec<u8>>,
+    /// Frames from leaders to the whole group.
+    to_group: Vec<Vec<u8>>,
 }
 
-impl Watch {
-    /// Whose key that is. What the transport tells a leader is seen as well.
+impl FrameRecorder {
+    /// Notes which drone uses a transport key. The key itself is visible to a leader too.
     fn expect(&self, peer: PeerId, drone: u32, life: u32) {
         if (drone as usize) < COMPARED {
             let seen = vec![peer.to_bytes()];
@@ -109,12 +109,12 @@ impl Watch {
         }
     }
 
-    /// Something passed between a leader and a peer, or was said to all.
+    /// Records a frame between a leader and a peer, or to the group.
     pub(crate) fn saw(&self, peer: Option<&PeerId>, request: &[u8], message: &[u8]) {
         let mut seen = self.lock();
-        let Seen { lives, told } = &mut *seen;
+        let Frames { lives, to_group } = &mut *seen;
         match peer {
-            None => told.push(message.to_vec()),
+            None => to_group.push(message.to_vec()),
             Some(peer) => {
                 if let Some(sighting) = lives.get_mut(peer) {
                     sighting.seen.push([request, message].concat());
@@ -123,35 +123,35 @@ impl Watch {
         }
     }
 
-    /// All that was seen of each life, and what was said to all.
+    /// The frames of each membership, and those to the group.
     pub(crate) fn lives(&self) -> Vec<Sighting> {
         let seen = self.lock();
         let by_life: BTreeMap<(u32, u32), Sighting> =
             seen.lives.values().map(|it| ((it.drone, it.life), it.clone())).collect();
-        let all = Sighting { drone: EVERYBODY, life: 0, seen: seen.told.clone() };
+        let all = Sighting { drone: EVERYBODY, life: 0, seen: seen.to_group.clone() };
         by_life.into_values().chain([all]).collect()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Frames> {
         // Frames are kept whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A drone that comes and goes without a name.
+/// A drone that joins anonymously, again and again.
 #[derive(Debug)]
-pub(crate) struct Wanderer<S: Suite> {
-    /// Tells it to want in.
-    go: mpsc::Sender<()>,
+pub(crate) struct AnonymousDrone<S: Suite> {
+    /// Makes it join.
+    join: mpsc::Sender<()>,
     running: watch::Receiver<Option<Handle<Edge<S>>>>,
     task: JoinHandle<()>,
 }
 
-impl<S: Suite> Wanderer<S> {
-    /// A drone that waits to be told.
+impl<S: Suite> AnonymousDrone<S> {
+    /// A drone that waits for [`join`](Self::join).
     pub(crate) fn new(
         index: u32,
-        setting: &Setting<S>,
+        setting: &NodeSettings<S>,
         admission: &Arc<Admission<S>>,
         leaders: &[Multiaddr],
     ) -> Result<Self> {
@@ -161,10 +161,10 @@ impl<S: Suite> Wanderer<S> {
         let mut spoke = setting.spoke(index)?;
         spoke.topic = Some(group_topic(setting.group.as_str()));
         spoke.dial = leaders.iter().map(|leader| (Route::Leader, leader.clone())).collect();
-        let host = Purpose::new(index, setting);
-        let (go, told) = mpsc::channel(1);
+        let host = DroneHostFactory::new(index, setting);
+        let (join, joins) = mpsc::channel(1);
         let (shown, running) = watch::channel(None);
-        let journey = Journey {
+        let task = AnonymousTask {
             index,
             seed: setting.seed,
             admission: Arc::clone(admission),
@@ -175,12 +175,12 @@ impl<S: Suite> Wanderer<S> {
             lives: 0,
             shown,
         };
-        Ok(Self { go, running, task: tokio::spawn(journey.wander(told)) })
+        Ok(Self { join, running, task: tokio::spawn(task.run(joins)) })
     }
 
-    /// It wants in.
-    pub(crate) async fn go(&self) -> Result<()> {
-        self.go.send(()).await.map_err(|_| SimError::Stopped { who: "a drone without a name".into() })
+    /// Makes it join.
+    pub(crate) async fn join(&self) -> Result<()> {
+        self.join.send(()).await.map_err(|_| SimError::Stopped { who: "an anonymous drone".into() })
     }
 
     /// The machine that runs, if one does.
@@ -188,7 +188,7 @@ impl<S: Suite> Wanderer<S> {
         self.running.borrow().clone()
     }
 
-    /// Tells the machine that runs to do something.
+    /// Sends a command to the running machine.
     pub(crate) async fn command(&self, command: EdgeCommand) -> Result<()> {
         if let Some(handle) = self.handle() {
             // It may be over just now.
@@ -198,39 +198,40 @@ impl<S: Suite> Wanderer<S> {
     }
 }
 
-impl<S: Suite> Drop for Wanderer<S> {
+impl<S: Suite> Drop for AnonymousDrone<S> {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-/// What a drone has for all its lives.
-struct Journey<S: Suite> {
+/// The state of a drone across its memberships.
+struct AnonymousTask<S: Suite> {
     index: u32,
     seed: u64,
     admission: Arc<Admission<S>>,
     config: quiver_role::edge::AnonymousConfig<S>,
     spoke: NodeConfig,
-    host: Purpose,
-    /// How often it answered whom.
+    host: DroneHostFactory,
+    /// The ledger of its answers, which outlives its machines.
     ledger: Disk<Option<Snapshot>>,
     lives: u32,
     shown: watch::Sender<Option<Handle<Edge<S>>>>,
 }
 
-impl<S: Suite> Journey<S> {
-    async fn wander(mut self, mut told: mpsc::Receiver<()>) {
-        while told.recv().await.is_some() {
+impl<S: Suite> AnonymousTask<S> {
+    async fn run(mut self, mut joins: mpsc::Receiver<()>) {
+        while joins.recv().await.is_some() {
             let mut pause = PAUSE;
             loop {
-                match self.live().await {
+                match self.run_membership().await {
                     Err(error) => {
                         tracing::error!(drone = self.index, %error, "stopped");
                         return;
                     }
                     Ok(ending) if ending.is_final() => break,
                     Ok(_) => {
-                        let mut dice = seeds::generator(self.seed, Player::Pause, self.index, self.lives);
+                        let mut dice =
+                            rng_stream::generator(self.seed, RngStream::Pause, self.index, self.lives);
                         let share = dice.gen_range(0.5..1.5);
                         tokio::time::sleep(pause.mul_f64(share)).await;
                         pause *= 2;
@@ -241,22 +242,23 @@ impl<S: Suite> Journey<S> {
     }
 
     /// One machine from its start to its end, on a node of its own.
-    async fn live(&mut self) -> Result<Ending> {
+    async fn run_membership(&mut self) -> Result<Ending> {
         let (index, life) = (self.index, self.lives);
         self.lives += 1;
-        let who = format!("{} without a name", drone_name(index));
+        let who = format!("anonymous {}", drone_name(index));
         let source = |source| SimError::Node { who: who.clone(), source };
         // Drawn anew for every node.
         let number = index.wrapping_mul(1 << 12).wrapping_add(life);
-        let key = NodeKey::from_seed(seeds::node_key(self.seed, Player::Unnamed, number)).map_err(source)?;
+        let key = NodeKey::from_seed(rng_stream::node_key(self.seed, RngStream::Anonymous, number))
+            .map_err(source)?;
         self.admission.watch.expect(key.peer_id(), index, life);
         self.spoke.key = key;
         let stored = self.ledger.with(|stored| stored.clone());
         let machine = Edge::anonymous(self.config.clone(), stored.as_ref())
             .map_err(|source| SimError::Restore { who: who.clone(), source: Box::new(source) })?;
         let (over, ended) = oneshot::channel();
-        let host: DroneHost = self.host.unnamed(self.ledger.clone(), over);
-        let rng = seeds::generator(self.seed, Player::Unnamed, index, life);
+        let host: DroneHost = self.host.anonymous(self.ledger.clone(), over);
+        let rng = rng_stream::generator(self.seed, RngStream::Anonymous, index, life);
         let mut node = Node::start(who, &self.spoke, machine, host, rng)?;
         self.shown.send_replace(Some(node.handle().clone()));
         let ending = ended.await;

@@ -1,4 +1,4 @@
-//! What happens to a drone, and whom its node tells: the board of this process, or that of the run it works for.
+//! Events of a drone, and the sink to which its node reports them: the event log here, or that of the run elsewhere.
 
 use std::fmt::Display;
 
@@ -6,9 +6,9 @@ use quiver_ainq::Epoch;
 use quiver_crypto::Secret;
 use serde::{Deserialize, Serialize};
 
-/// What happened to a drone.
+/// An event of a drone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Happening {
+pub(crate) enum DroneEvent {
     /// It has a key of its own.
     Enrolled,
     /// It has the group's key of an epoch.
@@ -20,29 +20,29 @@ pub(crate) enum Happening {
         /// What the drone exported of the key; nothing if it had nothing to export although it reported the epoch.
         key: Option<Exported>,
     },
-    /// It heard the message of this number.
-    Heard(u32),
-    /// It heard or opened what nobody of this run sent.
+    /// It received the message of this number.
+    MessageReceived(u32),
+    /// It received or opened what no node of this run sent.
     UnknownMessage,
-    /// It opened the sealed order of this number.
-    Opened(u32),
-    /// A sealed order is not for it.
-    Unfit,
-    /// It has the order for the second phase.
-    Order(Vec<u8>),
-    /// It is a member without a name, under this pseudonym.
+    /// It opened the envelope of this number.
+    EnvelopeOpened(u32),
+    /// Its attributes do not satisfy the policy of an envelope.
+    EnvelopeNotSatisfied,
+    /// It received the order for the second phase.
+    OrderReceived(Vec<u8>),
+    /// It is an anonymous member under this pseudonym.
     Admitted([u8; 16]),
-    /// It does not satisfy what is demanded.
-    Unsatisfied,
+    /// It does not satisfy the policy of the leader.
+    PolicyNotSatisfied,
     /// It left.
     Left,
-    /// It was put out of the group.
+    /// It was evicted from the group.
     Evicted,
     /// It was refused.
     Refused,
 }
 
-impl Happening {
+impl DroneEvent {
     /// It has the key of this epoch.
     pub(crate) fn key(epoch: Epoch, key: Option<Secret<32>>) -> Self {
         Self::Key { term: epoch.term, counter: epoch.counter, key: key.map(Exported) }
@@ -70,10 +70,10 @@ impl TryFrom<String> for Exported {
     }
 }
 
-/// Whom drones tell what happens to them.
-pub(crate) trait Reports: Send + Sync {
-    /// Something happened to a drone, now.
-    fn happened(&self, drone: u32, what: Happening);
-    /// Somebody blamed somebody. In a world without faults nobody should.
+/// Receives the events of drones.
+pub(crate) trait EventSink: Send + Sync {
+    /// Records an event of a drone, now.
+    fn record_event(&self, drone: u32, what: DroneEvent);
+    /// Records that a node blamed a peer. In a world without faults none should.
     fn offence(&self, who: &str, offence: &dyn Display);
 }

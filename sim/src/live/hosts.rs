@@ -1,4 +1,4 @@
-//! The hosts of leader and edges: they keep records in memory and report every event to the [`Board`].
+//! The callbacks of leader and edges: they keep records in memory and report every event to the [`EventLog`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,14 +10,14 @@ use quiver_world::admission::is_unsatisfied;
 use quiver_world::ibe_orders::CHANNEL;
 use tokio::sync::oneshot;
 
-use super::board::{Board, Held, LeaderEpoch};
-use super::happening::{Happening, Reports};
-use super::setting::Setting;
-use super::unnamed::Admission;
+use super::anonymous::Admission;
+use super::drone_event::{DroneEvent, EventSink};
+use super::event_log::{EventLog, Held, LeaderEpoch};
+use super::node_settings::NodeSettings;
 use super::{drone_index, drone_name};
 use crate::measure::CpuProbe;
 
-/// What stands in for a disk. It outlives the node that writes to it.
+/// A disk in memory. It outlives the node that writes to it.
 #[derive(Debug, Default)]
 pub(crate) struct Disk<T>(Arc<Mutex<T>>);
 
@@ -35,7 +35,7 @@ impl<T> Disk<T> {
     }
 }
 
-/// What the body of a group message must be for it to count as the one with this number.
+/// The body of the group message of this number.
 pub(crate) fn message_body(number: u32) -> Vec<u8> {
     let number = number.to_be_bytes();
     let fill = (0..24_u8).flat_map(|round| number.map(|byte| byte ^ round));
@@ -48,37 +48,37 @@ fn message_number(body: &[u8]) -> Option<u32> {
     (message_body(number) == body).then_some(number)
 }
 
-/// The side of an edge.
+/// The callback of an edge.
 pub(crate) struct DroneHost {
     pub(crate) index: u32,
-    pub(crate) reports: Arc<dyn Reports>,
+    pub(crate) reports: Arc<dyn EventSink>,
     pub(crate) disk: Disk<Option<Snapshot>>,
     /// Under which name keys are exported for comparison.
     pub(crate) export: Arc<Name>,
-    /// Told when the drone is enrolled.
+    /// Notified when the drone is enrolled.
     pub(crate) enrolled: Option<oneshot::Sender<()>>,
-    /// Told when a drone without a name is over.
+    /// Notified when an anonymous membership has ended.
     pub(crate) over: Option<oneshot::Sender<Ending>>,
 }
 
-/// What the hosts of one drone's nodes have in common.
-pub(crate) struct Purpose {
+/// Makes the callbacks of one drone's nodes.
+pub(crate) struct DroneHostFactory {
     index: u32,
-    reports: Arc<dyn Reports>,
+    reports: Arc<dyn EventSink>,
     export: Arc<Name>,
 }
 
-impl Purpose {
-    pub(crate) fn new<S: Suite>(index: u32, setting: &Setting<S>) -> Self {
+impl DroneHostFactory {
+    pub(crate) fn new<S: Suite>(index: u32, setting: &NodeSettings<S>) -> Self {
         Self { index, reports: setting.reports.clone(), export: setting.export.clone() }
     }
 
-    /// The side of an edge without a name.
-    pub(crate) fn unnamed(&self, disk: Disk<Option<Snapshot>>, over: oneshot::Sender<Ending>) -> DroneHost {
+    /// The callback of an anonymous edge.
+    pub(crate) fn anonymous(&self, disk: Disk<Option<Snapshot>>, over: oneshot::Sender<Ending>) -> DroneHost {
         self.host(disk, None, Some(over))
     }
 
-    /// The side of an edge.
+    /// The callback of an edge.
     pub(crate) fn host(
         &self,
         disk: Disk<Option<Snapshot>>,
@@ -102,7 +102,7 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
         let index = self.index;
         match event {
             EdgeEvent::Enrolled { .. } => {
-                self.reports.happened(index, Happening::Enrolled);
+                self.reports.record_event(index, DroneEvent::Enrolled);
                 if let Some(enrolled) = self.enrolled.take() {
                     // Whoever waited may have given up.
                     let _ = enrolled.send(());
@@ -111,26 +111,27 @@ impl<S: Suite> Host<Edge<S>> for DroneHost {
             // Past it already, with the rest of the batch: its key cannot be exported any more.
             EdgeEvent::KeyActivated { epoch, .. } if machine.status().epoch > Some(epoch) => {}
             EdgeEvent::KeyActivated { epoch, .. } => {
-                self.reports.happened(index, Happening::key(epoch, machine.export(&self.export)));
+                self.reports.record_event(index, DroneEvent::key(epoch, machine.export(&self.export)));
             }
             EdgeEvent::Message { channel, data, .. } if channel.as_str() == CHANNEL => {
-                self.reports.happened(index, Happening::Order(data.to_vec()));
+                self.reports.record_event(index, DroneEvent::OrderReceived(data.to_vec()));
             }
             EdgeEvent::EnrolmentTrouble(trouble) => self.reports.offence(&drone_name(index), &trouble),
             EdgeEvent::Message { data, .. } => {
-                let heard = message_number(&data).map_or(Happening::UnknownMessage, Happening::Heard);
-                self.reports.happened(index, heard);
+                let heard =
+                    message_number(&data).map_or(DroneEvent::UnknownMessage, DroneEvent::MessageReceived);
+                self.reports.record_event(index, heard);
             }
             EdgeEvent::Envelope(event) => self.envelope(&event),
             EdgeEvent::Admitted { pseudonym, .. } => {
-                self.reports.happened(index, Happening::Admitted(pseudonym.0));
+                self.reports.record_event(index, DroneEvent::Admitted(pseudonym.0));
             }
             EdgeEvent::Ended(why) => self.ended(why),
-            EdgeEvent::Left => self.reports.happened(index, Happening::Left),
-            EdgeEvent::Evicted => self.reports.happened(index, Happening::Evicted),
+            EdgeEvent::Left => self.reports.record_event(index, DroneEvent::Left),
+            EdgeEvent::Evicted => self.reports.record_event(index, DroneEvent::Evicted),
             EdgeEvent::Refused(reason) => {
                 tracing::debug!(drone = index, ?reason, "refused");
-                self.reports.happened(index, Happening::Refused);
+                self.reports.record_event(index, DroneEvent::Refused);
             }
             EdgeEvent::SendFailed(why) => self.reports.offence(&drone_name(index), &why),
             EdgeEvent::Blamed { offence, .. } => self.reports.offence(&drone_name(index), &offence),
@@ -150,7 +151,7 @@ impl DroneHost {
         tracing::debug!(drone = self.index, ?why, "over");
         match &why {
             why if is_unsatisfied(why) => {
-                self.reports.happened(self.index, Happening::Unsatisfied);
+                self.reports.record_event(self.index, DroneEvent::PolicyNotSatisfied);
             }
             Ending::Denied(error) if why.is_final() => {
                 self.reports.offence(&drone_name(self.index), &format!("was turned away: {error}"));
@@ -166,20 +167,20 @@ impl DroneHost {
     fn envelope(&self, event: &EnvelopeEvent) {
         let happening = match event {
             EnvelopeEvent::Opened { data, author: Some(_), .. } => {
-                message_number(data).map_or(Happening::UnknownMessage, Happening::Opened)
+                message_number(data).map_or(DroneEvent::UnknownMessage, DroneEvent::EnvelopeOpened)
             }
             // All orders are signed.
-            EnvelopeEvent::Opened { author: None, .. } => Happening::UnknownMessage,
-            EnvelopeEvent::NotSatisfied { .. } => Happening::Unfit,
+            EnvelopeEvent::Opened { author: None, .. } => DroneEvent::UnknownMessage,
+            EnvelopeEvent::NotSatisfied { .. } => DroneEvent::EnvelopeNotSatisfied,
             EnvelopeEvent::TooLarge { .. } | EnvelopeEvent::Sent { .. } => return,
         };
-        self.reports.happened(self.index, happening);
+        self.reports.record_event(self.index, happening);
     }
 }
 
-/// The side of the leader.
+/// The callback of the leader.
 pub(crate) struct LeaderHost<S: Suite> {
-    pub(crate) board: Arc<Board>,
+    pub(crate) event_log: Arc<EventLog>,
     pub(crate) disk: Disk<Vec<LeaderRecord>>,
     pub(crate) export: Arc<Name>,
     pub(crate) probe: CpuProbe,
@@ -197,9 +198,9 @@ impl<S: Suite> LeaderHost<S> {
             }
         }
         members.sort_unstable();
-        let unnamed = machine.anonymous_members().map(|(_, member)| member.pseudonym.0).collect();
-        self.board.leader(|log, at| {
-            log.epochs.push(LeaderEpoch { held: Held { epoch, key, at }, members, strangers, unnamed });
+        let anonymous = machine.anonymous_members().map(|(_, member)| member.pseudonym.0).collect();
+        self.event_log.leader(|log, at| {
+            log.epochs.push(LeaderEpoch { held: Held { epoch, key, at }, members, strangers, anonymous });
         });
     }
 }
@@ -212,17 +213,19 @@ impl<S: Suite> Host<Leader<S>> for LeaderHost<S> {
 
     fn event(&mut self, machine: &Leader<S>, event: LeaderEvent) {
         match event {
-            LeaderEvent::Enrolled { .. } => self.board.leader(|log, _| log.enrolments += 1),
+            LeaderEvent::Enrolled { .. } => self.event_log.leader(|log, _| log.enrolments += 1),
             LeaderEvent::EpochActivated { epoch, .. } => self.activated(machine, epoch),
-            LeaderEvent::Message { data, .. } => self.board.leader(|log, _| match message_number(&data) {
-                Some(number) => *log.heard.entry(number).or_default() += 1,
-                None => log.unknown_messages += 1,
-            }),
-            LeaderEvent::EnrolmentTrouble(trouble) => self.board.offence("leader", &trouble),
-            LeaderEvent::SendFailed(why) => self.board.offence("leader", &why),
-            LeaderEvent::Blamed { offence, .. } => self.board.offence("leader", &offence),
+            LeaderEvent::Message { data, .. } => {
+                self.event_log.leader(|log, _| match message_number(&data) {
+                    Some(number) => *log.heard.entry(number).or_default() += 1,
+                    None => log.unknown_messages += 1,
+                })
+            }
+            LeaderEvent::EnrolmentTrouble(trouble) => self.event_log.offence("leader", &trouble),
+            LeaderEvent::SendFailed(why) => self.event_log.offence("leader", &why),
+            LeaderEvent::Blamed { offence, .. } => self.event_log.offence("leader", &offence),
             LeaderEvent::RekeyFailed(error) => {
-                self.board.offence("leader", &format!("re-key failed: {error}"));
+                self.event_log.offence("leader", &format!("re-key failed: {error}"));
             }
             other => tracing::debug!(?other, "leader"),
         }

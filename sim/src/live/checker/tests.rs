@@ -1,7 +1,7 @@
 //! The checker against fabricated reports, each with exactly one thing wrong.
 
 use super::*;
-use crate::live::board::DroneLog;
+use crate::live::event_log::DroneLog;
 use crate::measure;
 
 fn epoch(counter: u64) -> Epoch {
@@ -13,7 +13,7 @@ fn held(counter: u64, key: u8) -> Held {
 }
 
 fn led(counter: u64, key: u8, members: &[u32]) -> LeaderEpoch {
-    LeaderEpoch { held: held(counter, key), members: members.to_vec(), strangers: vec![], unnamed: vec![] }
+    LeaderEpoch { held: held(counter, key), members: members.to_vec(), strangers: vec![], anonymous: vec![] }
 }
 
 /// Drones 0 and 1 form a group, 0 leaves, 2 joins; 3 never may. The key of epoch n is n.

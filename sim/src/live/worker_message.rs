@@ -1,4 +1,4 @@
-//! What a run and its workers say to each other: one JSON value per line over TCP.
+//! Messages between a run and its workers: one JSON value per line over TCP.
 //!
 //! Nothing of it is encrypted or authenticated, tokens included. The drones are simulated and so are their keys; even so the
 //! port belongs on a network that nobody else is on.
@@ -7,9 +7,9 @@
 //! worker → run      Hello
 //! run → worker      Setup, Drones …            whom it hosts; answered by Ready
 //! run → worker      Clock                      several times; answered by Clock
-//! run → worker      Enrol | TakeOff | Ask      one at a time; answered by Done
+//! run → worker      Enrol | Start | Ask        one at a time; answered by Done
 //! run → worker      Export                     answered by Exports
-//! worker → run      Happened, Blamed           whenever a drone has something to say
+//! worker → run      Event, Blamed              whenever a drone reports something
 //! run → worker      Finish                     answered by Finished, and both hang up
 //! worker → run      Failed                     in place of any answer
 //! ```
@@ -24,39 +24,39 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec};
 
-use super::happening::{Exported, Happening};
+use super::drone_event::{DroneEvent, Exported};
 use super::swarm::Request;
 use crate::plan::{SuiteKind, TransportKind};
 
 /// What both must be built from: the one refuses another's.
-pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
 /// The longest line, in bytes.
 const LONGEST: usize = 1 << 20;
 /// How many drones one line is about at most.
 pub(crate) const PER_LINE: usize = 512;
 
-/// What a run says to a worker.
+/// A command of a run to a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Order {
-    /// What all drones share.
+pub(crate) enum WorkerCommand {
+    /// Settings that all drones share.
     Setup(Box<Setup>),
-    /// Drones to host, with their tokens in hexadecimal digits. The last of several says so.
+    /// Drones to host, with their tokens in hexadecimal digits; the last of several commands is marked.
     Drones { tokens: Vec<(u32, String)>, last: bool },
-    /// What time is it there?
+    /// Read the worker's clock.
     Clock,
     /// Enrol all, so many at a time.
     Enrol { kgcs: Vec<String>, at_once: usize },
     /// Start those from `first` to before `end`.
-    TakeOff { leaders: Vec<String>, first: u32, end: u32 },
+    Start { leaders: Vec<String>, first: u32, end: u32 },
     /// Ask these to do something.
     Ask { drones: Vec<u32>, request: Request },
-    /// What do these export?
+    /// Export the keys of these.
     Export { drones: Vec<u32> },
     /// The run is over.
     Finish,
 }
 
-/// What all drones share.
+/// Settings that all drones share.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub(crate) seed: u64,
@@ -73,9 +73,9 @@ pub(crate) struct Setup {
     pub(crate) kgcs: Vec<KgcId>,
 }
 
-/// What a worker says.
+/// A message of a worker to its run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Word {
+pub(crate) enum WorkerMessage {
     /// Here it is.
     Hello { version: String },
     /// It hosts so many drones.
@@ -84,20 +84,20 @@ pub(crate) enum Word {
     Clock { micros: u64 },
     /// Done.
     Done,
-    /// What the drones export.
+    /// The exported keys.
     Exports(Vec<(u32, Option<Exported>)>),
-    /// Something happened to a drone, at that time of the worker's clock in microseconds.
-    Happened { drone: u32, micros: u64, what: Happening },
-    /// A drone blamed somebody.
+    /// An event of a drone, at that time of the worker's clock in microseconds.
+    Event { drone: u32, micros: u64, what: DroneEvent },
+    /// A drone blamed a peer.
     Blamed { who: String, offence: String },
-    /// What it took.
+    /// Its CPU time and peak memory.
     Finished { cpu: Duration, peak_memory: Option<u64> },
     /// It cannot go on.
     Failed { why: String },
 }
 
-impl Word {
-    /// Whether a worker says nothing after it.
+impl WorkerMessage {
+    /// Whether it is the last message of a worker.
     pub(crate) const fn is_last(&self) -> bool {
         matches!(self, Self::Finished { .. } | Self::Failed { .. })
     }
@@ -105,7 +105,7 @@ impl Word {
 
 /// Why a line could not be read or written.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum WireError {
+pub(crate) enum MessageError {
     /// The other end is gone.
     #[error("the connection is closed")]
     Closed,
@@ -119,43 +119,43 @@ pub(crate) enum WireError {
 
 /// Where lines come from.
 #[derive(Debug)]
-pub(crate) struct Incoming(FramedRead<OwnedReadHalf, LinesCodec>);
+pub(crate) struct MessageReader(FramedRead<OwnedReadHalf, LinesCodec>);
 
 /// Where lines go.
 #[derive(Debug)]
-pub(crate) struct Outgoing(FramedWrite<OwnedWriteHalf, LinesCodec>);
+pub(crate) struct MessageWriter(FramedWrite<OwnedWriteHalf, LinesCodec>);
 
 /// Both directions of a connection.
-pub(crate) fn ends(stream: TcpStream) -> (Incoming, Outgoing) {
+pub(crate) fn ends(stream: TcpStream) -> (MessageReader, MessageWriter) {
     // Latencies are measured through it. Where it cannot be had, they are a little longer.
     let _ = stream.set_nodelay(true);
     let (reading, writing) = stream.into_split();
     let codec = || LinesCodec::new_with_max_length(LONGEST);
-    (Incoming(FramedRead::new(reading, codec())), Outgoing(FramedWrite::new(writing, codec())))
+    (MessageReader(FramedRead::new(reading, codec())), MessageWriter(FramedWrite::new(writing, codec())))
 }
 
-impl Incoming {
+impl MessageReader {
     /// The next line.
-    pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<T, WireError> {
-        let line = self.0.next().await.ok_or(WireError::Closed)??;
+    pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<T, MessageError> {
+        let line = self.0.next().await.ok_or(MessageError::Closed)??;
         Ok(serde_json::from_str(&line)?)
     }
 }
 
-impl Outgoing {
+impl MessageWriter {
     /// Writes a line, and what was fed before.
-    pub(crate) async fn send(&mut self, what: &impl Serialize) -> Result<(), WireError> {
+    pub(crate) async fn send(&mut self, what: &impl Serialize) -> Result<(), MessageError> {
         self.feed(what).await?;
         self.flush().await
     }
 
     /// Takes a line to be written with the next that is sent, or with the next flush.
-    pub(crate) async fn feed(&mut self, what: &impl Serialize) -> Result<(), WireError> {
+    pub(crate) async fn feed(&mut self, what: &impl Serialize) -> Result<(), MessageError> {
         Ok(self.0.feed(serde_json::to_string(what)?).await?)
     }
 
     /// Writes what was fed.
-    pub(crate) async fn flush(&mut self) -> Result<(), WireError> {
+    pub(crate) async fn flush(&mut self) -> Result<(), MessageError> {
         Ok(SinkExt::<String>::flush(&mut self.0).await?)
     }
 }

@@ -1,4 +1,4 @@
-//! The leader dies and another is built from what it had persisted.
+//! The phase in which the leader is killed and rebuilt from its records.
 
 use std::collections::BTreeSet;
 
@@ -6,26 +6,27 @@ use quiver_ainq::Suite;
 use quiver_world::Invariant;
 use quiver_world::run::Phase;
 
-use super::talk::Tally;
+use super::messages::MessageCosts;
 use super::{Run, Step};
 
 impl<S: Suite> Run<'_, S> {
     /// Kills the leader without warning. The group must be served again: all the same members, a greater epoch, and
     /// nobody enrols anew.
     pub(super) async fn restart_leader(&mut self) -> Step {
-        let counts = |run: &Self| run.world.board().look(|logs| (logs.pins.len(), logs.leader.enrolments));
+        let counts =
+            |run: &Self| run.world.event_log().with_logs(|logs| (logs.pins.len(), logs.leader.enrolments));
         let before = counts(self);
         let mark = self.mark();
         self.expect_newer_key();
-        self.world.replace_leader().await?;
+        self.world.restart_leader_node().await?;
         self.synced(Phase::RestartLeader, String::new(), &mark, &BTreeSet::new()).await?;
         let after = counts(self);
         self.checker.that(Invariant::Persistence, before == after, || {
             format!("(drones enrolled, enrolments of the leader) changed from {before:?} to {after:?}")
         });
         self.checker.after("messages after the restart");
-        let speaker = self.choose_speaker();
-        self.say(None, &mut Tally::default()).await?;
-        self.say(speaker, &mut Tally::default()).await
+        let sender = self.choose_sender();
+        self.send_message(None, &mut MessageCosts::default()).await?;
+        self.send_message(sender, &mut MessageCosts::default()).await
     }
 }

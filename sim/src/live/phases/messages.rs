@@ -1,4 +1,4 @@
-//! Group messages.
+//! The phase of group messages.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,80 +11,81 @@ use quiver_world::run::{Operation, Phase};
 use rand::seq::IteratorRandom;
 
 use super::{Mark, Run, Step};
-use crate::live::board::Goal;
-use crate::live::checks::Sent;
-use crate::live::host::message_body;
-use crate::live::services::name;
+use crate::live::checker::Sent;
+use crate::live::deployment::name;
+use crate::live::event_log::Goal;
+use crate::live::hosts::message_body;
 use crate::live::swarm::Request;
 
 impl<S: Suite> Run<'_, S> {
     /// So many messages, by turns from the leader and from a drone.
-    pub(super) async fn talk(&mut self, messages: u32) -> Step {
-        let mut by_leader = Tally::default();
-        let mut by_drones = Tally::default();
+    pub(super) async fn send_messages(&mut self, messages: u32) -> Step {
+        let mut by_leader = MessageCosts::default();
+        let mut by_drones = MessageCosts::default();
         let step = self.world.progress.step("messages", messages as usize);
         for turn in 0..messages {
-            self.count_out();
-            let speaker = if turn % 2 == 0 { None } else { self.choose_speaker() };
-            let tally = if speaker.is_none() { &mut by_leader } else { &mut by_drones };
-            self.say(speaker, tally).await?;
+            self.drop_crashed();
+            let sender = if turn % 2 == 0 { None } else { self.choose_sender() };
+            let costs = if sender.is_none() { &mut by_leader } else { &mut by_drones };
+            self.send_message(sender, costs).await?;
             step.done(turn as usize + 1);
         }
         drop(step);
-        for (who, tally) in [("leader", by_leader), ("drones", by_drones)] {
-            if let Some(operation) = tally.operation(who, self.members.len()) {
+        for (who, costs) in [("leader", by_leader), ("drones", by_drones)] {
+            if let Some(operation) = costs.operation(who, self.members.len()) {
                 self.operations.push(operation);
             }
         }
         let (checker, sent) = (&mut self.checker, &self.sent);
-        self.world.board().look(|logs| checker.messages(logs, sent));
+        self.world.event_log().with_logs(|logs| checker.messages(logs, sent));
         Ok(())
     }
 
-    pub(super) fn choose_speaker(&mut self) -> Option<u32> {
-        let speaker = self.members.iter().copied().choose(&mut self.rng);
-        self.choices.extend(speaker);
-        speaker
+    pub(super) fn choose_sender(&mut self) -> Option<u32> {
+        let sender = self.members.iter().copied().choose(&mut self.rng);
+        self.choices.extend(sender);
+        sender
     }
 
     /// One message, until everybody in the group has heard it.
-    pub(super) async fn say(&mut self, speaker: Option<u32>, tally: &mut Tally) -> Step {
+    pub(super) async fn send_message(&mut self, sender: Option<u32>, costs: &mut MessageCosts) -> Step {
         let number = u32::try_from(self.sent.len()).unwrap_or(u32::MAX);
-        let audience: BTreeSet<u32> = self.members.iter().copied().filter(|d| Some(*d) != speaker).collect();
+        let audience: BTreeSet<u32> = self.members.iter().copied().filter(|d| Some(*d) != sender).collect();
         let list: Vec<u32> = audience.iter().copied().collect();
-        self.sent.push(Sent { number, by: speaker, audience });
+        self.sent.push(Sent { number, by: sender, audience });
         let mark = self.mark();
-        self.world.board().expect_by(Goal::Heard(number), &list, speaker);
+        self.world.event_log().expect_from(Goal::Heard(number), &list, sender);
         let (channel, data) = (name("telemetry")?, message_body(number));
-        match speaker {
+        match sender {
             None => self.world.leader.command(LeaderCommand::Send { channel, data }).await?,
             Some(drone) => {
                 // Who has no name has no key to sign with.
-                let request = Request::Say { number, signed: number % 4 == 1 && !self.is_unnamed() };
+                let request = Request::Send { number, signed: number % 4 == 1 && !self.is_anonymous() };
                 self.world.swarm.ask(&self.world.setting, &[drone], request).await?;
             }
         }
         let reached =
-            self.world.board().reached(self.world.plan.timeout, &Progress::hidden().step("", 0)).await;
+            self.world.event_log().reached(self.world.plan.timeout, &Progress::hidden().step("", 0)).await;
         let took = mark.at.elapsed();
         self.checker.after(&format!("message {number}"));
-        tally.add(&self.mark(), &mark, took, &reached.drones);
-        if let Some(speaker) = speaker.filter(|speaker| self.crashed().contains(speaker)) {
+        costs.add(&self.mark(), &mark, took, &reached.drones);
+        if let Some(sender) = sender.filter(|sender| self.crashed().contains(sender)) {
             let heard = reached.drones.len();
             self.world.progress.note(&format!(
-                "message {number} is not waited for: drone {speaker}, who was to say it, is lost with its worker; {heard} drones heard it"
+                "message {number} is not waited for: drone {sender}, which was to send it, is lost with its worker; {heard} drones received it"
             ));
             return Ok(());
         }
-        let heard = speaker.is_none() || self.world.leader_will(|log| log.heard.contains_key(&number)).await;
-        self.checker.that(Invariant::Delivery, heard, || format!("the leader did not hear message {number}"));
-        self.all_there(Invariant::Delivery, &format!("did not hear message {number}"), &reached)
+        let heard = sender.is_none() || self.world.leader_will(|log| log.heard.contains_key(&number)).await;
+        self.checker
+            .that(Invariant::Delivery, heard, || format!("the leader did not receive message {number}"));
+        self.expect_all_reached(Invariant::Delivery, &format!("did not receive message {number}"), &reached)
     }
 }
 
 /// What several messages cost together.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct MessageCosts {
     messages: u32,
     leader_cpu: Duration,
     leader_bytes: u64,
@@ -94,7 +95,7 @@ pub(super) struct Tally {
     latencies: Vec<(u32, Duration)>,
 }
 
-impl Tally {
+impl MessageCosts {
     fn add(&mut self, now: &Mark, mark: &Mark, took: Duration, heard: &[(u32, std::time::Instant)]) {
         self.messages += 1;
         self.leader_cpu += now.leader_cpu.saturating_sub(mark.leader_cpu);

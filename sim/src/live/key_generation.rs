@@ -1,4 +1,4 @@
-//! The KGCs of a quorum make their keys: both, over the network, with the machine that the service runs.
+//! Generates the keys of a quorum of KGCs over the network, with the machine that the service runs.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use quiver_role::quorum::{
 use quiver_world::Generated;
 use quiver_world::master_key::Threshold;
 
-use super::centres::REVOCATION_VALIDITY;
+use super::kgc::REVOCATION_VALIDITY;
 use super::node::Node;
-use super::setting::{address, transport};
-use super::world::{GLANCE, first_address};
+use super::node_settings::{address, transport};
+use super::world::{POLL_INTERVAL, first_address};
 use crate::measure;
 use crate::plan::Plan;
-use crate::seeds::{self, Player};
+use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
-/// What a key generation came to.
-pub(crate) struct Founded<S: QuorumSuite> {
+/// The outcome of a key generation.
+pub(crate) struct GeneratedKeys<S: QuorumSuite> {
     /// The key that issues.
     pub(crate) treasury: Threshold<S>,
     /// The key of conditions.
@@ -32,12 +32,12 @@ pub(crate) struct Founded<S: QuorumSuite> {
     pub(crate) took: Duration,
 }
 
-/// Lets the KGCs make their keys.
+/// Runs the KGCs until they have their keys.
 pub(crate) async fn generate<S: QuorumSuite>(
     plan: &Plan,
     called: Name,
     parameters: Parameters,
-) -> Result<Founded<S>> {
+) -> Result<GeneratedKeys<S>> {
     let begin = measure::now();
     let nodes = start::<S>(plan, called, parameters).await?;
     for node in &nodes {
@@ -62,7 +62,7 @@ async fn start<S: QuorumSuite>(
     parameters: Parameters,
 ) -> Result<Vec<Node<QuorumNode<S>>>> {
     let key = |kgc: KgcId| {
-        NodeKey::from_seed(seeds::node_key(plan.seed, Player::Kgc, u32::from(kgc) - 1))
+        NodeKey::from_seed(rng_stream::node_key(plan.seed, RngStream::Kgc, u32::from(kgc) - 1))
             .map_err(|source| SimError::Node { who: format!("KGC {kgc}"), source })
     };
     let mut members = Vec::new();
@@ -88,7 +88,7 @@ async fn start<S: QuorumSuite>(
         };
         let machine = QuorumNode::<S>::new(quorum, [])
             .map_err(|source| SimError::Restore { who: format!("KGC {id}"), source: Box::new(source) })?;
-        let rng = seeds::generator(plan.seed, Player::Founding, u32::from(id), 0);
+        let rng = rng_stream::generator(plan.seed, RngStream::KeyGeneration, u32::from(id), 0);
         let node = Node::start(format!("KGC {id}"), &config, machine, Listener(id), rng)?;
         addresses.push(first_address(&node, plan.timeout, "start of a KGC").await?);
         nodes.push(node);
@@ -108,16 +108,16 @@ async fn finished<S: QuorumSuite>(plan: &Plan, nodes: &[Node<QuorumNode<S>>]) ->
                 let keys = node.keys().map(|keys| keys.encode().to_vec());
                 (keys, node.quorum_statement().map(<[u8]>::to_vec))
             });
-            let (key, said) = held.await?;
+            let (key, signed) = held.await?;
             keys.extend(key);
-            statement = statement.or(said);
+            statement = statement.or(signed);
         }
         match statement {
             Some(statement) if keys.len() == nodes.len() => return Ok((keys, statement)),
             _ if measure::now() >= deadline => {
                 return Err(SimError::Late { what: "key generation of the KGCs", within: plan.timeout });
             }
-            _ => tokio::time::sleep(GLANCE).await,
+            _ => tokio::time::sleep(POLL_INTERVAL).await,
         }
     }
 }
@@ -126,7 +126,7 @@ fn assemble<S: QuorumSuite>(
     keys: &[Vec<u8>],
     statement: &[u8],
     took: Duration,
-) -> std::result::Result<Founded<S>, Box<dyn std::error::Error>> {
+) -> std::result::Result<GeneratedKeys<S>, Box<dyn std::error::Error>> {
     let (mut issuing, mut release, mut publics) = (Vec::new(), Vec::new(), None);
     for keys in keys {
         let keys = QuorumKeys::<S>::decode(keys)?;
@@ -136,7 +136,7 @@ fn assemble<S: QuorumSuite>(
     }
     let (of_issuing, of_release) = publics.ok_or("nobody has keys")?;
     let treasury = Threshold::of((issuing, of_issuing), QuorumStatement::decode(statement)?);
-    Ok(Founded { treasury, release: (release, of_release), took })
+    Ok(GeneratedKeys { treasury, release: (release, of_release), took })
 }
 
 /// Logs what a KGC reports.

@@ -1,4 +1,4 @@
-//! What all nodes of a world share, and how each is set up for the network.
+//! Settings that all nodes of a world share, and the network configuration of each kind of node.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use quiver_role::leader::LeaderTiming;
 use quiver_role::{Kgcs, Route};
 use tokio::sync::Semaphore;
 
-use super::happening::Reports;
-use super::services::name;
-use super::unnamed::Admission;
+use super::anonymous::Admission;
+use super::deployment::name;
+use super::drone_event::EventSink;
 use super::world::ENROLLING_AT_ONCE;
 use crate::plan::TransportKind;
-use crate::seeds::{self, Player};
+use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
 /// How many handshakes go on at a time.
@@ -24,13 +24,13 @@ const DIALS_AT_ONCE: usize = 128;
 /// Drones for which the default patience is enough. More drones share the same processor, so they must wait longer.
 const PATIENT_DRONES: u32 = 1000;
 /// For how long a leader with deputies may be silent, for each thousand of drones. While the group is formed, a question
-/// of a deputy waits behind everybody who wants to join.
+/// of a deputy waits behind all joins.
 const SILENCE: Duration = Duration::from_secs(5);
 /// The longest wait between two attempts to reach the leader again.
 const REDIAL_CEILING: Duration = Duration::from_secs(2);
 
-/// What all nodes of a world share.
-pub(crate) struct Setting<S: Suite> {
+/// Settings that all nodes of a world share.
+pub(crate) struct NodeSettings<S: Suite> {
     pub(crate) seed: u64,
     pub(crate) transport: TransportKind,
     pub(crate) deployment: Deployment<S>,
@@ -38,20 +38,20 @@ pub(crate) struct Setting<S: Suite> {
     pub(crate) group: Name,
     /// Under which name keys are exported for comparison.
     pub(crate) export: Arc<Name>,
-    /// Whom drones tell what happens to them.
-    pub(crate) reports: Arc<dyn Reports>,
+    /// Where drones report their events.
+    pub(crate) reports: Arc<dyn EventSink>,
     pub(crate) edge_timing: EdgeTiming,
     pub(crate) leader_timing: LeaderTiming,
-    /// What leaders demand, if they do.
+    /// The policy for anonymous members, if there is one.
     pub(crate) admission: Option<Arc<Admission<S>>>,
     /// How many times as long as elsewhere everything may take.
     patience: u32,
     permits: Arc<Semaphore>,
 }
 
-/// What of a run's plan its nodes depend on.
+/// The part of a run's plan on which its nodes depend.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct RunParameters {
     pub(crate) seed: u64,
     pub(crate) transport: TransportKind,
     pub(crate) deputies: u32,
@@ -59,11 +59,11 @@ pub(crate) struct Terms {
     pub(crate) drones: u32,
 }
 
-impl<S: Suite> Setting<S> {
+impl<S: Suite> NodeSettings<S> {
     pub(super) fn new(
-        terms: &Terms,
+        terms: &RunParameters,
         (deployment, kgcs): (Deployment<S>, Kgcs<S>),
-        reports: Arc<dyn Reports>,
+        reports: Arc<dyn EventSink>,
     ) -> Result<Self> {
         let patience = terms.drones.div_ceil(PATIENT_DRONES).max(1);
         let (edge, leader) = (EdgeTiming::default(), LeaderTiming::default());
@@ -96,7 +96,7 @@ impl<S: Suite> Setting<S> {
 
     /// The node of an edge drone.
     pub(crate) fn spoke(&self, index: u32) -> Result<NodeConfig> {
-        let key = self.key(Player::Drone, index)?;
+        let key = self.key(RngStream::Drone, index)?;
         let mut config = self.lean(NodeConfig::spoke(key, self.transport()));
         config.topic = Some(group_topic(self.group.as_str()));
         config.dial_permits = Some(self.permits.clone());
@@ -107,7 +107,7 @@ impl<S: Suite> Setting<S> {
 
     /// The node of a KGC.
     pub(crate) fn registry(&self, kgc: KgcId, listen: Multiaddr) -> Result<NodeConfig> {
-        let key = self.key(Player::Kgc, u32::from(kgc) - 1)?;
+        let key = self.key(RngStream::Kgc, u32::from(kgc) - 1)?;
         let mut config = self.lean(NodeConfig::registry(key, self.transport(), 4 * ENROLLING_AT_ONCE));
         config.listen = vec![listen];
         Ok(config)
@@ -121,7 +121,7 @@ impl<S: Suite> Setting<S> {
         dial: Vec<(Route, Multiaddr)>,
         members: u32,
     ) -> Result<NodeConfig> {
-        let key = self.key(Player::Leader, ordinal)?;
+        let key = self.key(RngStream::Leader, ordinal)?;
         let mut config = self.lean(NodeConfig::hub(key, self.transport(), members as usize));
         config.topic = Some(group_topic(self.group.as_str()));
         config.listen = vec![listen];
@@ -131,7 +131,7 @@ impl<S: Suite> Setting<S> {
         Ok(config)
     }
 
-    /// Without what operators' tools use and without pings: within one process a dead peer is noticed at once.
+    /// Removes identify, which only tools use, and pings: within one process a dead peer is noticed at once.
     pub(crate) fn lean(&self, mut config: NodeConfig) -> NodeConfig {
         config.identify = false;
         config.ping = None;
@@ -141,8 +141,8 @@ impl<S: Suite> Setting<S> {
         config
     }
 
-    fn key(&self, player: Player, index: u32) -> Result<NodeKey> {
-        NodeKey::from_seed(seeds::node_key(self.seed, player, index))
+    fn key(&self, player: RngStream, index: u32) -> Result<NodeKey> {
+        NodeKey::from_seed(rng_stream::node_key(self.seed, player, index))
             .map_err(|source| SimError::Node { who: format!("{player:?} {index}"), source })
     }
 

@@ -1,4 +1,4 @@
-//! The invariants, checked on what every node reported.
+//! Checks the invariants on what every node reported.
 //!
 //! Of the simulator's list the live world sees these; that no mask is used twice cannot be seen from outside.
 
@@ -9,10 +9,10 @@ use quiver_crypto::Secret;
 use quiver_world::Invariant;
 use quiver_world::run::Violation;
 
-use super::board::{Held, LeaderEpoch, Logs};
 use super::drone_name;
+use super::event_log::{Held, LeaderEpoch, Logs};
 
-/// Collects what comparisons find.
+/// Compares reports with each other, and collects violations.
 #[derive(Debug, Default)]
 pub(crate) struct Checker {
     pub(crate) violations: Vec<Violation>,
@@ -29,7 +29,7 @@ pub(crate) struct Sent {
     pub(crate) number: u32,
     /// The drone that sent it; none for the leader.
     pub(crate) by: Option<u32>,
-    /// Who shall have heard it.
+    /// The drones that shall receive it.
     pub(crate) audience: BTreeSet<u32>,
 }
 
@@ -39,7 +39,7 @@ impl Checker {
         self.step = step.to_string();
     }
 
-    /// Looks at one thing for one drone after the other; those for which it is wrong violate the invariant.
+    /// Checks one thing for each drone; those for which it is wrong violate the invariant.
     pub(crate) fn none<'a>(
         &mut self,
         invariant: Invariant,
@@ -58,7 +58,7 @@ impl Checker {
         }
     }
 
-    /// Looks at one thing that is about no drone in particular.
+    /// Checks one thing that is about no drone in particular.
     pub(crate) fn that(&mut self, invariant: Invariant, holds: bool, detail: impl FnOnce() -> String) {
         self.checks += 1;
         if !holds {
@@ -97,7 +97,7 @@ impl Checker {
         self.report(&wrong);
     }
 
-    /// Looks at the leader's epochs since the last time.
+    /// Checks the leader's epochs since the last time.
     fn leader_epochs(&mut self, logs: &Logs, authorised: &BTreeSet<u32>) {
         let epochs = &logs.leader.epochs;
         let mut before = self.epochs_seen.checked_sub(1).and_then(|last| epochs.get(last));
@@ -112,7 +112,7 @@ impl Checker {
             });
             self.none(
                 Invariant::NoUnauthorisedMember,
-                "the leader lets in who may not be",
+                "the leader has members that may not be",
                 epoch.members.iter().map(|member| (*member, !authorised.contains(member))),
             );
             before = Some(epoch);
@@ -162,22 +162,22 @@ impl Checker {
         );
     }
 
-    /// Counts who heard what.
+    /// Checks that each message was received exactly once by its audience and by nobody else.
     pub(crate) fn messages(&mut self, logs: &Logs, sent: &[Sent]) {
         for message in sent {
             let count = |drone: usize| logs.drones[drone].heard.get(&message.number).map_or(0, |(n, _)| *n);
             let crashed = |drone: u32| logs.drones[drone as usize].crashed;
-            // Who crashed may have crashed before it said this, or heard it.
-            let said = !message.by.is_some_and(crashed);
-            let wrong = |drone: u32, count| count > 1 || (count == 0 && said && !crashed(drone));
+            // A crashed drone may have crashed before it sent or received this.
+            let was_sent = !message.by.is_some_and(crashed);
+            let wrong = |drone: u32, count| count > 1 || (count == 0 && was_sent && !crashed(drone));
             self.none(
                 Invariant::Delivery,
-                &format!("message {} was not heard exactly once", message.number),
+                &format!("message {} was not received exactly once", message.number),
                 message.audience.iter().map(|drone| (*drone, wrong(*drone, count(*drone as usize)))),
             );
             self.none(
                 Invariant::Delivery,
-                &format!("message {} was heard by who is not in its audience", message.number),
+                &format!("message {} was received outside its audience", message.number),
                 (0..)
                     .zip(&logs.drones)
                     .filter(|(drone, _)| !message.audience.contains(drone))
@@ -185,28 +185,28 @@ impl Checker {
             );
             let wanted = u32::from(message.by.is_some());
             let heard = logs.leader.heard.get(&message.number).copied().unwrap_or_default();
-            self.that(Invariant::Delivery, heard == wanted || (!said && heard == 0), || {
-                format!("the leader heard message {} {heard} times, not {wanted}", message.number)
+            self.that(Invariant::Delivery, heard == wanted || (!was_sent && heard == 0), || {
+                format!("the leader received message {} {heard} times, not {wanted}", message.number)
             });
         }
         let numbers: BTreeSet<u32> = sent.iter().map(|message| message.number).collect();
         self.none(
             Invariant::Delivery,
-            "heard a message that nobody sent",
+            "received a message that no node sent",
             (0..).zip(&logs.drones).map(|(drone, log)| {
                 (drone, log.unknown_messages != 0 || log.heard.keys().any(|number| !numbers.contains(number)))
             }),
         );
         self.that(Invariant::Delivery, logs.leader.unknown_messages == 0, || {
-            "the leader heard a message that nobody sent".into()
+            "the leader received a message that no node sent".into()
         });
     }
 
-    /// Nobody was put out, as nobody asked for that.
+    /// Checks that no drone was evicted, as none should be.
     pub(crate) fn evictions(&mut self, logs: &Logs) {
         self.none(
             Invariant::Persistence,
-            "was put out of the group",
+            "was evicted from the group",
             (0..).zip(&logs.drones).map(|(drone, log)| (drone, log.evicted)),
         );
     }
@@ -223,7 +223,7 @@ struct WrongKeys {
 }
 
 impl WrongKeys {
-    /// Sees what is wrong with a key, if anything.
+    /// Notes what is wrong with a key, if anything.
     fn sort(&mut self, drone: u32, held: &Held, epochs: &[LeaderEpoch]) {
         let Some(epoch) = find(epochs, held.epoch) else {
             self.unknown.push(drone);

@@ -1,5 +1,4 @@
-//! An order sealed to the mission's second phase: everybody has it at once, nobody reads it before enough operators have
-//! approved that phase, and then everybody does.
+//! The phases of IBE orders: nobody opens one before enough operators have approved its condition, then everybody does.
 
 use std::time::Duration;
 
@@ -14,29 +13,29 @@ use quiver_world::ibe_orders::{CHANNEL, SealedOrder, phase_two};
 use quiver_world::run::Phase;
 
 use super::{Run, Step};
-use crate::live::board::{Goal, Reached};
-use crate::live::centres::refused;
-use crate::live::services::name;
+use crate::live::deployment::name;
+use crate::live::event_log::{Goal, Reached};
+use crate::live::kgc::refused;
 use crate::live::world::ENROLLING_AT_ONCE;
-use crate::seeds::{self, Player};
+use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
-/// What the order says.
+/// The text of the order.
 const TEXT: &[u8] = b"phase 2: everybody north";
-/// How long a drone asks before the release: long enough for every KGC to say no.
+/// How long a drone asks before the release: long enough for every KGC to refuse.
 const FIRST_TRY: Duration = Duration::from_secs(20);
 
 impl<S: Suite> Run<'_, S> {
-    /// Hands an order on, lets everybody try to read it, releases its key, and lets everybody try again.
-    pub(super) async fn second_phase(&mut self) -> Step {
+    /// Sends an order, lets every drone try to open it, releases its key, and lets every drone try again.
+    pub(super) async fn ibe_order(&mut self) -> Step {
         let condition = phase_two(&self.world.setting.group).map_err(refused)?;
-        self.hand_on(&condition).await?;
+        self.send_order(&condition).await?;
         // One operator too few.
         for kgc in 1..self.world.plan.threshold {
             self.approve(kgc, &condition).await?;
         }
         let mark = self.mark();
-        let early = self.read(&condition, (FIRST_TRY, false)).await?;
+        let early = self.collect_and_open(&condition, (FIRST_TRY, false)).await?;
         let (took, everybody) = (mark.at.elapsed(), self.member_list());
         self.checker.after(Phase::Order.name());
         self.checker.none(
@@ -45,52 +44,52 @@ impl<S: Suite> Run<'_, S> {
             everybody.iter().map(|drone| (*drone, early.contains(drone))),
         );
         let nobody = Reached { drones: Vec::new(), missing: everybody.clone() };
-        self.operate(Phase::EarlyRequest, String::new(), &mark, took, &nobody);
+        self.record(Phase::EarlyRequest, String::new(), &mark, took, &nobody);
         self.release(&condition).await
     }
 
-    /// The leader seals the order and says it to the group.
-    async fn hand_on(&mut self, condition: &Condition) -> Step {
-        let mut rng = seeds::generator(self.world.plan.seed, Player::Archivist, 2, 0);
-        let Some(archive) = &self.world.archive else { return Ok(()) };
-        let order = SealedOrder::seal(archive.authority().master(), condition.clone(), TEXT, &mut rng);
+    /// The leader seals the order and sends it to the group.
+    async fn send_order(&mut self, condition: &Condition) -> Step {
+        let mut rng = rng_stream::generator(self.world.plan.seed, RngStream::IbeAuthority, 2, 0);
+        let Some(ibe_authority) = &self.world.ibe_authority else { return Ok(()) };
+        let order = SealedOrder::seal(ibe_authority.authority().master(), condition.clone(), TEXT, &mut rng);
         let data = order.map_err(refused)?.encode();
         let (mark, everybody) = (self.mark(), self.member_list());
-        self.world.board().expect(Goal::HasOrder, &everybody);
+        self.world.event_log().expect(Goal::HasOrder, &everybody);
         let channel = name(CHANNEL)?;
         self.world.leader.command(LeaderCommand::Send { channel, data }).await?;
         let reached = self.reached(Phase::Order.name(), everybody.len()).await;
         let took = mark.at.elapsed();
         self.checker.after(Phase::Order.name());
-        self.operate(Phase::Order, String::new(), &mark, took, &reached);
-        self.all_there(Invariant::Delivery, "does not have the order", &reached)
+        self.record(Phase::Order, String::new(), &mark, took, &reached);
+        self.expect_all_reached(Invariant::Delivery, "does not have the order", &reached)
     }
 
     /// The last operator that it takes approves; from then on the time counts.
     async fn release(&mut self, condition: &Condition) -> Step {
         let mark = self.mark();
         let everybody = self.member_list();
-        self.world.board().expect(Goal::ReadOrder, &everybody);
+        self.world.event_log().expect(Goal::ReadOrder, &everybody);
         self.approve(self.world.plan.threshold, condition).await?;
         let patience = self.world.plan.timeout;
-        self.read(condition, (patience, true)).await?;
+        self.collect_and_open(condition, (patience, true)).await?;
         let reached = self.reached(Phase::Release.name(), everybody.len()).await;
         let took = mark.at.elapsed();
         let (threshold, kgcs) = (self.world.plan.threshold, self.world.plan.kgcs);
         self.checker.after(Phase::Release.name());
-        self.operate(Phase::Release, format!("{threshold} of {kgcs}"), &mark, took, &reached);
+        self.record(Phase::Release, format!("{threshold} of {kgcs}"), &mark, took, &reached);
         let checker = &mut self.checker;
-        self.world.board().look(|logs| {
+        self.world.event_log().with_logs(|logs| {
             checker.none(
                 Invariant::OpensWhenReleased,
-                "read something else than the order says",
+                "read another text than the order has",
                 everybody.iter().map(|drone| {
                     let read = logs.drones[*drone as usize].read.as_ref();
                     (*drone, read.is_some_and(|(text, _)| text != TEXT))
                 }),
             );
         });
-        self.all_there(Invariant::OpensWhenReleased, "did not read the order", &reached)
+        self.expect_all_reached(Invariant::OpensWhenReleased, "did not read the order", &reached)
     }
 
     async fn approve(&self, kgc: KgcId, condition: &Condition) -> Result<()> {
@@ -102,17 +101,17 @@ impl<S: Suite> Run<'_, S> {
         }
     }
 
-    /// Lets every member ask for the key, some hundred at a time, and read the order with it. Returns who read it.
-    async fn read(&self, condition: &Condition, terms: (Duration, bool)) -> Result<Vec<u32>> {
+    /// Lets every member ask for the key, some hundred at a time, and open the order with it. Returns the drones that opened it.
+    async fn collect_and_open(&self, condition: &Condition, terms: (Duration, bool)) -> Result<Vec<u32>> {
         let world = &*self.world;
         let asked = stream::iter(self.member_list()).map(|index| async move {
             let Some(drone) = world.swarm.here()?.get(index as usize) else { return Ok(None) };
             let collected = drone.collect(&world.setting, world.kgc_addresses(), condition, terms).await?;
-            let order = world.board().look(|logs| logs.drones[index as usize].order.clone());
+            let order = world.event_log().with_logs(|logs| logs.drones[index as usize].order.clone());
             let order = order.and_then(|(order, _)| SealedOrder::decode(&order).ok());
             let Some((key, order)) = collected.ok().zip(order) else { return Ok(None) };
             let Ok(text) = order.open(&key) else { return Ok(None) };
-            world.board().drone(index, |log, at| log.read = Some((text.to_vec(), at)));
+            world.event_log().drone(index, |log, at| log.read = Some((text.to_vec(), at)));
             Ok::<_, SimError>(Some(index))
         });
         let read: Vec<Option<u32>> = asked.buffer_unordered(ENROLLING_AT_ONCE).try_collect().await?;

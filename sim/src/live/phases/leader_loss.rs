@@ -1,4 +1,4 @@
-//! The leader is lost for good, and a deputy takes over.
+//! The phase in which the leader is lost for good and a deputy takes over.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,15 @@ use quiver_ainq::Suite;
 use quiver_world::Invariant;
 use quiver_world::run::Phase;
 
-use super::talk::Tally;
+use super::messages::MessageCosts;
 use super::{Run, Step};
 
 impl<S: Suite> Run<'_, S> {
     /// Kills the leader without warning and does not bring it back. A deputy must notice by itself: all the same members, a
     /// key of a greater term, and nobody enrols anew. The time counts from the loss, the silence included.
     pub(super) async fn lose_leader(&mut self) -> Step {
-        let counts = |run: &Self| run.world.board().look(|logs| (logs.pins.len(), logs.leader.enrolments));
+        let counts =
+            |run: &Self| run.world.event_log().with_logs(|logs| (logs.pins.len(), logs.leader.enrolments));
         let before = counts(self);
         let mut mark = self.mark();
         self.expect_newer_key();
@@ -26,8 +27,8 @@ impl<S: Suite> Run<'_, S> {
             format!("(drones enrolled, enrolments of leaders) changed from {before:?} to {after:?}")
         });
         self.checker.after("messages under the deputy");
-        let speaker = self.choose_speaker();
-        self.say(None, &mut Tally::default()).await?;
-        self.say(speaker, &mut Tally::default()).await
+        let sender = self.choose_sender();
+        self.send_message(None, &mut MessageCosts::default()).await?;
+        self.send_message(sender, &mut MessageCosts::default()).await
     }
 }

@@ -1,5 +1,4 @@
-//! A drone that asks the KGCs for the key of a condition: a node of its own dials them, asks, and is gone, as in the
-//! services.
+//! Collects the key of a condition from the KGCs, on a node of its own, as the services do.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -13,21 +12,21 @@ use quiver_role::release::{
 };
 use tokio::sync::oneshot;
 
-use super::happening::Reports;
+use super::drone_event::EventSink;
 use super::node::Node;
-use super::setting::Setting;
+use super::node_settings::NodeSettings;
 use super::{drone::Drone, drone_name};
-use crate::seeds::{self, Player};
+use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
-/// What came of asking.
+/// The outcome of a collection.
 pub(crate) type Collected = std::result::Result<IdentityKey, Shortfall>;
 
 impl<S: Suite> Drone<S> {
     /// Collects the key of a condition from the KGCs. With `wait`, it goes on asking while the condition is not met.
     pub(crate) async fn collect(
         &self,
-        setting: &Setting<S>,
+        setting: &NodeSettings<S>,
         kgcs: &[Multiaddr],
         condition: &Condition,
         (patience, wait): (Duration, bool),
@@ -41,13 +40,14 @@ impl<S: Suite> Drone<S> {
             .map_err(|source| SimError::Protocol { what: "a drone's key", source })?;
         let timing = CollectTiming::default();
         let collector = Collector::new(CollectorConfig { deployment, keypair, authority: None, timing });
-        let key = NodeKey::from_seed(seeds::node_key(setting.seed, Player::Collector, self.index()))
-            .map_err(|source| SimError::Node { who: who.clone(), source })?;
+        let key =
+            NodeKey::from_seed(rng_stream::node_key(setting.seed, RngStream::KeyCollector, self.index()))
+                .map_err(|source| SimError::Node { who: who.clone(), source })?;
         let mut config = setting.lean(NodeConfig::spoke(key, setting.transport()));
         config.dial = kgcs.iter().map(|kgc| (Route::Kgc, kgc.clone())).collect();
         let (told, done) = oneshot::channel();
         let host = Listener { who: who.clone(), reports: setting.reports.clone(), told: Some(told) };
-        let rng = seeds::generator(setting.seed, Player::Collector, self.index(), u32::from(wait));
+        let rng = rng_stream::generator(setting.seed, RngStream::KeyCollector, self.index(), u32::from(wait));
         let mut node = Node::start(who, &config, collector, host, rng)?;
         let condition = Some(condition.clone());
         node.command(CollectCommand::Collect { condition, patience, wait }).await?;
@@ -57,10 +57,10 @@ impl<S: Suite> Drone<S> {
     }
 }
 
-/// Tells what came of it.
+/// The callback of a collector.
 struct Listener {
     who: String,
-    reports: std::sync::Arc<dyn Reports>,
+    reports: std::sync::Arc<dyn EventSink>,
     told: Option<oneshot::Sender<Collected>>,
 }
 

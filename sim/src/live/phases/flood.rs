@@ -1,4 +1,4 @@
-//! Re-keys of a group that nobody disturbs, and of the same group under floods.
+//! Measures re-keys of a group, quiet and under each flood.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use quiver_world::run::Percentiles;
 
 use super::{Halt, Played, Run, Step};
 use crate::Result;
-use crate::live::flood::{Flood, FloodPlan, Line, Onslaught, Tally, Target};
+use crate::live::flood::{Attack, Flood, FloodCounters, FloodMeasurement, FloodPlan, Target};
 use crate::live::swarm::Request;
-use crate::live::world::{GLANCE, World};
+use crate::live::world::{POLL_INTERVAL, World};
 use crate::measure;
 
 /// Drones that are revoked before it begins, so that there is a list to ask for.
@@ -27,7 +27,7 @@ pub(crate) async fn flood<S: Suite>(
     world: &mut World<S>,
     plan: &FloodPlan,
     floods: &[Flood],
-) -> Result<(Played, Vec<Line>)> {
+) -> Result<(Played, Vec<FloodMeasurement>)> {
     let (mut run, mut lines) = (Run::new(world), Vec::new());
     match run.floods(plan, floods, &mut lines).await {
         Ok(()) | Err(Halt::Stuck) => Ok((run.played(), lines)),
@@ -36,7 +36,12 @@ pub(crate) async fn flood<S: Suite>(
 }
 
 impl<S: Suite> Run<'_, S> {
-    async fn floods(&mut self, plan: &FloodPlan, floods: &[Flood], lines: &mut Vec<Line>) -> Step {
+    async fn floods(
+        &mut self,
+        plan: &FloodPlan,
+        floods: &[Flood],
+        lines: &mut Vec<FloodMeasurement>,
+    ) -> Step {
         self.enrol().await?;
         self.revoke_some().await?;
         self.connect().await?;
@@ -66,42 +71,42 @@ impl<S: Suite> Run<'_, S> {
     }
 
     /// Re-keys, while a flood goes on if there is one.
-    async fn measured(&mut self, plan: &FloodPlan, flood: Option<Flood>) -> Step<Line> {
+    async fn measured(&mut self, plan: &FloodPlan, flood: Option<Flood>) -> Step<FloodMeasurement> {
         let shown = self.world.setting.admission.as_ref().and_then(|admission| admission.shown());
-        let target = Target { plan, tally: Tally::default().into(), shown };
-        let struck = self.struck();
-        let onslaught = match flood {
+        let target = Target { plan, counters: FloodCounters::default().into(), shown };
+        let penalties = self.penalties();
+        let attack = match flood {
             Some(flood) => {
-                Some(Onslaught::begin(flood, &target, &self.world.setting, self.world.leader_address())?)
+                Some(Attack::begin(flood, &target, &self.world.setting, self.world.leader_address())?)
             }
             None => None,
         };
         let newcomers: Vec<u32> = (self.world.plan.drones..self.world.outsider()).collect();
         let inside = self.joined(&newcomers);
         if flood == Some(Flood::Anonymous) {
-            self.world.take_off(self.world.plan.drones..self.world.outsider(), "newcomers").await?;
-            self.world.board().undecided(&newcomers);
+            self.world.start_drones(self.world.plan.drones..self.world.outsider(), "newcomers").await?;
+            self.world.event_log().reset_admission(&newcomers);
             self.world.swarm.ask(&self.world.setting, &newcomers, Request::Join).await?;
         } else {
             tokio::time::sleep(RISING).await;
         }
-        let (begin, before) = (measure::now(), target.tally.look());
+        let (begin, before) = (measure::now(), target.counters.totals());
         let (latencies, missing) = self.rekeys(plan).await?;
-        let (seconds, after) = (begin.elapsed().as_secs_f64(), target.tally.look());
-        drop(onslaught);
-        let (penalised, refused) = self.struck();
+        let (seconds, after) = (begin.elapsed().as_secs_f64(), target.counters.totals());
+        drop(attack);
+        let (penalised, refused) = self.penalties();
         let joined = self.joined(&newcomers) - inside;
-        Ok(Line {
+        Ok(FloodMeasurement {
             flood,
-            anonymous: self.is_unnamed(),
+            anonymous: self.is_anonymous(),
             members: self.members.len(),
             seconds,
             messages: after.0 - before.0,
             bytes: after.1 - before.1,
             answers: after.2 - before.2,
-            identities: target.tally.identities(),
-            penalised: penalised - struck.0,
-            refused: refused - struck.1,
+            identities: target.counters.identities(),
+            penalised: penalised - penalties.0,
+            refused: refused - penalties.1,
             joined,
             latencies: Percentiles::of(latencies),
             missing,
@@ -110,7 +115,7 @@ impl<S: Suite> Run<'_, S> {
     }
 
     /// How many peers the leader penalised so far, and how many connections it refused for that.
-    fn struck(&self) -> (u64, u64) {
+    fn penalties(&self) -> (u64, u64) {
         let metrics = self.world.leader.handle().metrics();
         let of =
             |misdeed: Misdeed| metrics.penalties.get_or_create(&Misconduct { kind: misdeed.as_str() }).get();
@@ -119,12 +124,12 @@ impl<S: Suite> Run<'_, S> {
     }
 
     fn joined(&self, newcomers: &[u32]) -> usize {
-        let is_in = |log: Option<&crate::live::board::DroneLog>| {
-            log.and_then(|log| log.let_in).is_some_and(|(let_in, _)| let_in)
+        let is_in = |log: Option<&crate::live::event_log::DroneLog>| {
+            log.and_then(|log| log.admitted).is_some_and(|(admitted, _)| admitted)
         };
-        self.world
-            .board()
-            .look(|logs| newcomers.iter().filter(|drone| is_in(logs.drones.get(**drone as usize))).count())
+        self.world.event_log().with_logs(|logs| {
+            newcomers.iter().filter(|drone| is_in(logs.drones.get(**drone as usize))).count()
+        })
     }
 
     /// From each command to re-key until every member holds the next key. Members without it in time are counted.
@@ -133,13 +138,13 @@ impl<S: Suite> Run<'_, S> {
         let step = self.world.progress.step("re-keys", plan.rekeys as usize);
         let (mut latencies, mut missing) = (Vec::new(), 0);
         for count in 1..=plan.rekeys {
-            let epochs = self.world.board().look(|logs| logs.leader.epochs.len());
+            let epochs = self.world.event_log().with_logs(|logs| logs.leader.epochs.len());
             let begin = measure::now();
             self.world.leader.command(LeaderCommand::Rekey).await?;
             let deadline = begin + plan.timeout;
             loop {
                 // The first key of which each member reports that it has it, of those made since.
-                let held: Option<Vec<Option<Duration>>> = self.world.board().look(|logs| {
+                let held: Option<Vec<Option<Duration>>> = self.world.event_log().with_logs(|logs| {
                     let made = logs.leader.epochs.get(epochs)?.held.epoch;
                     let since = |drone: &u32| {
                         let keys = logs.drones.get(*drone as usize)?.keys.iter().rev();
@@ -159,7 +164,7 @@ impl<S: Suite> Run<'_, S> {
                         missing += members.len();
                         break;
                     }
-                    _ => tokio::time::sleep(GLANCE).await,
+                    _ => tokio::time::sleep(POLL_INTERVAL).await,
                 }
             }
             step.done(count as usize);
