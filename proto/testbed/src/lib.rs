@@ -25,7 +25,7 @@ mod rng;
 pub use self::disk::{Disk, DiskState, Keep};
 pub use self::driver::{DrainEnd, OutputSink, drain};
 pub use self::event_queue::{EventQueue, QueuedEvent};
-pub use self::net::{Id, Net, Packet, RunUntil, Tamper, TestNode};
+pub use self::net::{Id, Net, PATIENCE, Packet, Tamper, TestNode, run_until};
 pub use self::network::{Arrival, Burst, LinkFaults, Network, NodeSet, Partition, Traffic, nanos};
 pub use self::node::{FaultInjection, NEVER, SimNode, Stimulus};
 pub use self::rng::{ActiveRng, CompactRng, below, unit};

@@ -4,7 +4,7 @@ mod test_node;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::ops::DerefMut;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ use crate::{
 
 /// More steps than any test takes: the machines keep each other busy for ever.
 const MAX_STEPS: u32 = 2_000_000;
-/// How long [`Net::run_until`] waits.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// How long a test waits for something to come about, in virtual time.
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What names a node.
 pub trait Id: Copy + Ord + Debug {}
@@ -56,7 +56,7 @@ enum Event<N> {
 
 /// Machines, the connections and messages between them, and the clock.
 ///
-/// Nodes are added switched on and are connected by [`connect`](Self::connect). Links are instant and sound unless
+/// Nodes are [started](Self::start) and [connected](Self::connect). Links are instant and sound unless
 /// [`network`](Self::network) is told otherwise: messages then arrive in the order in which they were sent, before any
 /// deadline. A message dies with the connection over which it was sent.
 pub struct Net<N> {
@@ -64,12 +64,18 @@ pub struct Net<N> {
     now: u64,
     nodes: BTreeMap<N, Box<dyn AnyNode>>,
     subscribers: BTreeSet<N>,
+    /// After how many outputs nodes crash that are yet to be started.
+    crashing: BTreeMap<N, u32>,
+    skew: i64,
     queue: EventQueue<Event<N>>,
-    /// Under which handle the first knows the second.
+    /// Under which handle the first knows the second, and whom the first knows under the handle.
     peers: BTreeMap<(N, N), Peer>,
+    behind: BTreeMap<(N, Peer), N>,
     last_peer: u64,
     /// Faults of links, and partitions.
     pub network: Network<N>,
+    /// Nodes that nobody hears and that hear nobody.
+    pub isolated: BTreeSet<N>,
     /// An adversary on all links.
     pub tamper: Option<Tamper<N>>,
     /// Whether messages are recorded.
@@ -92,10 +98,14 @@ impl<N: Id> Net<N> {
             now: 0,
             nodes: BTreeMap::new(),
             subscribers: BTreeSet::new(),
+            crashing: BTreeMap::new(),
+            skew: 0,
             queue: EventQueue::default(),
             peers: BTreeMap::new(),
+            behind: BTreeMap::new(),
             last_peer: 0,
             network: Network::new(rng, LinkFaults::INSTANT),
+            isolated: BTreeSet::new(),
             tamper: None,
             recording: true,
             recorded: Vec::new(),
@@ -127,34 +137,27 @@ impl<N: Id> Net<N> {
         self.now += nanos(time);
     }
 
-    /// Switches a node on that holds these records, which made this machine. A node of this name that is there already
-    /// keeps its events.
-    pub fn add<M>(&mut self, id: N, machine: M, records: Vec<M::Record>)
-    where
-        M: Machine<Event: Debug> + 'static,
-        M::Record: Clone + 'static,
-        M::Command: 'static,
-    {
-        let mut node = SimNode::<M>::new(Keep::All, records, CompactRng::new([0; 32]));
-        let mut events = Vec::new();
-        if let Some(before) = self.nodes.remove(&id).and_then(|node| node.into_any().downcast().ok()) {
-            let before: Box<TestNode<M>> = before;
-            (node.life, node.skew, events) = (before.sim.life, before.sim.skew, before.events);
-        }
-        self.nodes.insert(id, Box::new(TestNode { sim: node, events }));
-        self.restart(id, machine);
+    /// Puts a node in that is switched off and holds these records.
+    pub fn add<M: Machine<Event: Debug> + 'static>(&mut self, id: N, records: Vec<M::Record>) {
+        let mut sim = SimNode::<M>::new(Keep::All, records, CompactRng::new([0; 32]));
+        sim.skew = self.skew;
+        self.nodes.insert(id, Box::new(TestNode { sim, events: Vec::new() }));
     }
 
-    /// Switches a node on again, with the machine that its records made.
+    /// Switches a node on with the machine that its records made; one that is not there yet is put in with none.
     ///
     /// # Panics
-    /// If there is no such node with such a machine.
-    pub fn restart<M: Machine<Event: Debug> + 'static>(&mut self, id: N, machine: M) {
-        let (now, seed) = (self.now, self.seed);
+    /// If it had another kind of machine before.
+    pub fn start<M: Machine<Event: Debug> + 'static>(&mut self, id: N, machine: M) {
+        if !self.nodes.contains_key(&id) {
+            self.add::<M>(id, Vec::new());
+        }
+        let (now, seed, crash_after) = (self.now, self.seed, self.crashing.remove(&id));
         let label = format!("{id:?}");
         let node = &mut self.node_mut::<M>(id).sim;
         let hasher = Hasher::new("quiver/1 testbed node").u64(seed).lp(label.as_bytes()).u32(node.life);
         node.power_on(now, machine, CompactRng::new(hasher.finish()));
+        node.crash_after = crash_after;
         self.feed(id, Stimulus::Start);
     }
 
@@ -194,6 +197,11 @@ impl<N: Id> Net<N> {
         self.nodes.keys().copied().collect()
     }
 
+    /// Whether there is such a node, switched on or off.
+    pub fn has(&self, id: N) -> bool {
+        self.nodes.contains_key(&id)
+    }
+
     /// Whether a node is there and switched on.
     pub fn alive(&self, id: N) -> bool {
         self.nodes.get(&id).is_some_and(|node| node.alive())
@@ -214,9 +222,20 @@ impl<N: Id> Net<N> {
         self.any_mut(id).faults()
     }
 
-    /// A node crashes after so many more outputs: what it had yet to persist or send is lost.
+    /// A node crashes after so many more outputs, from now or from its next start on: what it had yet to persist or send is
+    /// lost.
     pub fn crash_after(&mut self, id: N, outputs: u32) {
-        *self.faults(id).crash_after = Some(outputs);
+        if self.alive(id) {
+            *self.faults(id).crash_after = Some(outputs);
+        } else {
+            self.crashing.insert(id, outputs);
+        }
+    }
+
+    /// Sets the wall clocks of all nodes, and of those that are yet to come, so many seconds ahead of the right time.
+    pub fn skew_all(&mut self, seconds: i64) {
+        self.skew = seconds;
+        self.nodes.values_mut().for_each(|node| *node.faults().skew = seconds);
     }
 
     /// The handle under which a node knows another, if they are connected.
@@ -226,7 +245,7 @@ impl<N: Id> Net<N> {
 
     /// Whom a node knows under this handle, if they are connected.
     pub fn behind(&self, at: N, peer: Peer) -> Option<N> {
-        self.peers.iter().find(|((node, _), known)| *node == at && **known == peer).map(|((_, of), _)| *of)
+        self.behind.get(&(at, peer)).copied()
     }
 
     /// Connects two nodes that are switched on and not connected. The second, which was dialled, is told first.
@@ -249,6 +268,7 @@ impl<N: Id> Net<N> {
             self.last_peer += 1;
             let peer = Peer(self.last_peer);
             self.peers.insert((at, of), peer);
+            self.behind.insert((at, peer), of);
             self.feed(at, Stimulus::Connected(peer, route));
         }
     }
@@ -256,7 +276,7 @@ impl<N: Id> Net<N> {
     /// Ends the connection between two nodes.
     pub fn disconnect(&mut self, a: N, b: N) {
         for (at, of) in [(a, b), (b, a)] {
-            if let Some(peer) = self.peers.remove(&(at, of)) {
+            if let Some(peer) = self.forget(at, of) {
                 self.feed(at, Stimulus::Disconnected(peer));
             }
         }
@@ -266,10 +286,16 @@ impl<N: Id> Net<N> {
     pub fn disconnect_all(&mut self, id: N) {
         let gone: Vec<_> = self.peers.keys().copied().filter(|(at, of)| *at == id || *of == id).collect();
         for (at, of) in gone {
-            if let Some(peer) = self.peers.remove(&(at, of)) {
+            if let Some(peer) = self.forget(at, of) {
                 self.feed(at, Stimulus::Disconnected(peer));
             }
         }
+    }
+
+    fn forget(&mut self, at: N, of: N) -> Option<Peer> {
+        let peer = self.peers.remove(&(at, of))?;
+        self.behind.remove(&(at, peer));
+        Some(peer)
     }
 
     /// Has a node do something. One that is switched off does nothing.
@@ -390,12 +416,12 @@ impl<N: Id> Net<N> {
         }
     }
 
-    /// Runs until something is so, for five minutes of virtual time at most.
+    /// Runs until something is so, for [`PATIENCE`] at most.
     ///
     /// # Panics
     /// If it does not come about.
-    pub fn run_until(&mut self, what: &str, reached: impl FnMut(&Self) -> bool) {
-        run_until(self, |net| net, PATIENCE, what, reached);
+    pub fn run_until(&mut self, what: &str, reached: impl Fn(&Self) -> bool) {
+        run_until(&mut Alone(self), PATIENCE, what, |alone| reached(alone.0));
     }
 
     /// The last events of every node, for people.
@@ -438,7 +464,7 @@ impl<N: Id> Net<N> {
         let noticed = self.now + nanos(faults.delay + faults.jitter);
         let others: Vec<_> = self.peers.keys().copied().filter(|(at, _)| *at == id).collect();
         for (at, of) in others {
-            self.peers.remove(&(at, of));
+            self.forget(at, of);
             self.queue.push(noticed, Event::Lost(of, at));
         }
     }
@@ -481,7 +507,7 @@ impl<N: Id> Net<N> {
 
     fn arrive(&mut self, packet: Packet<N>, over: Option<(N, Peer)>) {
         let Packet { from, to, via, bytes } = packet;
-        if !self.network.reaches(from, to) {
+        if self.isolated.contains(&from) || self.isolated.contains(&to) || !self.network.reaches(from, to) {
             return;
         }
         let over = match over {
@@ -502,37 +528,35 @@ impl<N: Id> Net<N> {
     }
 }
 
-/// Runs what a test has built around a net until something is so, as [`Net::run_until`] does.
-pub trait RunUntil<N: Id>: DerefMut<Target = Net<N>> + Sized {
-    /// Runs until something is so, for five minutes of virtual time at most.
-    ///
-    /// # Panics
-    /// If it does not come about.
-    fn run_until(&mut self, what: &str, reached: impl FnMut(&Self) -> bool) {
-        self.run_until_in(PATIENCE, what, reached);
-    }
-
-    /// The same with another patience.
-    ///
-    /// # Panics
-    /// If it does not come about.
-    fn run_until_in(&mut self, patience: Duration, what: &str, reached: impl FnMut(&Self) -> bool) {
-        run_until(self, |world| world, patience, what, reached);
-    }
-}
-
-impl<N: Id, T: DerefMut<Target = Net<N>>> RunUntil<N> for T {}
-
-fn run_until<T, N: Id>(
+/// Runs what a test has built around a net until something is so.
+///
+/// # Panics
+/// If it does not come about in so long.
+pub fn run_until<N: Id, T: DerefMut<Target = Net<N>>>(
     world: &mut T,
-    net: impl Fn(&mut T) -> &mut Net<N>,
     patience: Duration,
     what: &str,
     mut reached: impl FnMut(&T) -> bool,
 ) {
-    let end = net(world).time() + patience;
+    let end = world.time() + patience;
     while !reached(world) {
-        let net = net(world);
-        assert!(net.step(end), "not reached in {patience:?}: {what}; {}", net.last_events());
+        assert!(world.step(end), "not reached in {patience:?}: {what}; {}", world.last_events());
+    }
+}
+
+/// A net with nothing around it.
+struct Alone<'a, N>(&'a mut Net<N>);
+
+impl<N> Deref for Alone<'_, N> {
+    type Target = Net<N>;
+
+    fn deref(&self) -> &Net<N> {
+        self.0
+    }
+}
+
+impl<N> DerefMut for Alone<'_, N> {
+    fn deref_mut(&mut self) -> &mut Net<N> {
+        self.0
     }
 }

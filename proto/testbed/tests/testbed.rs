@@ -76,7 +76,7 @@ impl Machine for Counter {
 fn star(seed: u64, count: u8) -> Net<u8> {
     let mut net = Net::new(seed);
     for id in 0..count {
-        net.add(id, Counter::default(), Vec::new());
+        net.start(id, Counter::default());
         net.subscribe(id);
     }
     (1..count).for_each(|id| net.connect(id, 0, Route::Leader));
@@ -124,7 +124,7 @@ fn a_node_that_crashes_has_stored_what_it_sent_and_comes_back_with_it() {
         assert_eq!(heard(&net, 1).len() + heard(&net, 2).len(), sent, "after {outputs}");
         let records = net.node::<Counter>(0).records().to_vec();
         assert!(records.len() >= sent.min(1), "record before message");
-        net.restart(0, Counter::restored(&records));
+        net.start(0, Counter::restored(&records));
         net.connect(1, 0, Route::Leader);
         assert_ne!(net.machine::<Counter>(0).drawn, before, "other random numbers in another life");
         tell(&mut net, 0);

@@ -76,23 +76,23 @@ pub(crate) fn swarm(seed: u64, attributes: &[&str]) -> (World, Authority) {
     for (edge, attributes) in attributes.iter().enumerate().filter(|(_, attributes)| !attributes.is_empty()) {
         give(&mut world, edge, &authority.key(attributes));
     }
-    world.lead(LeaderCommand::Envelope(EnvelopeCommand::Keys(authority.public())));
+    world.command_leader(LeaderCommand::Envelope(EnvelopeCommand::Keys(authority.public())));
     (world, authority)
 }
 
 pub(crate) fn give(world: &mut World, edge: usize, keys: &AttributeKeys) {
-    world.command(edge, EdgeCommand::Envelope(EnvelopeCommand::Keys(keys.clone())));
+    world.command_edge(edge, EdgeCommand::Envelope(EnvelopeCommand::Keys(keys.clone())));
 }
 
 /// The leader orders something, and everybody has time to hear it.
 pub(crate) fn order(world: &mut World, authority: &Authority, policy: &str, data: &[u8]) {
-    world.lead(LeaderCommand::Envelope(authority.seal(policy, data, true)));
-    world.run(Duration::from_millis(500));
+    world.command_leader(LeaderCommand::Envelope(authority.seal(policy, data, true)));
+    world.run_for(Duration::from_millis(500));
 }
 
 /// What a drone opened: data, and the name of whoever signed it.
 pub(crate) fn opened(world: &World, edge: usize) -> Vec<(Vec<u8>, Option<String>)> {
-    let events = world.edges[edge].events.iter();
+    let events = world.edge_events(edge).iter();
     let opened = events.filter_map(|event| match event {
         EdgeEvent::Envelope(EnvelopeEvent::Opened { data, author, .. }) => {
             Some((data.to_vec(), author.as_ref().map(|author| author.name.to_string())))
@@ -105,13 +105,13 @@ pub(crate) fn opened(world: &World, edge: usize) -> Vec<(Vec<u8>, Option<String>
 /// How often a drone was told that something is for others.
 pub(crate) fn not_satisfied(world: &World, edge: usize) -> usize {
     let told = |event: &&EdgeEvent| matches!(event, EdgeEvent::Envelope(EnvelopeEvent::NotSatisfied { .. }));
-    world.edges[edge].events.iter().filter(told).count()
+    world.edge_events(edge).iter().filter(told).count()
 }
 
 /// The last envelope that went from `from` to edge 0.
 pub(crate) fn last_envelope(world: &World, from: Node) -> Vec<u8> {
     let sealed = |bytes: &[u8]| bytes.windows(4).any(|window| window == b"QvE\x01");
-    let flights = world.recorded.iter().rev();
-    let mut found = flights.filter(|flight| flight.from == from && sealed(&flight.bytes));
+    let packets = world.recorded.iter().rev();
+    let mut found = packets.filter(|packet| packet.from == from && sealed(&packet.bytes));
     found.next().unwrap().bytes.clone()
 }

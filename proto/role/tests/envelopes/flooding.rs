@@ -20,26 +20,26 @@ fn request(world: &World, session: [u8; 32]) -> Vec<u8> {
 
 /// Openings that edge 0 asked the group for.
 fn asked(world: &World) -> usize {
-    let flights = world.recorded.iter().filter(|f| f.from == Node::Edge(0) && f.to == Node::Leader);
-    flights.filter(|flight| matches!(decode(world, flight), Message::OpeningRequest(_))).count()
+    let packets = world.recorded.iter().filter(|f| f.from == Node::Edge(0) && f.to == Node::Leader);
+    packets.filter(|packet| matches!(decode(world, packet), Message::OpeningRequest(_))).count()
 }
 
 #[test]
 fn sessions_that_nobody_began_neither_make_a_drone_flood_its_group_nor_shut_it_up() {
     let (mut world, authority) = swarm(31, &["scout"]);
-    world.cut.insert(Node::Edge(0));
+    world.isolated.insert(Node::Edge(0));
     order(&mut world, &authority, "scout", b"zero");
-    world.cut.clear();
+    world.isolated.clear();
     for second in 0..100u8 {
         for of_it in [0, 100] {
             let stray = stray(&world, second + of_it);
             world.inject(Node::Leader, Node::Edge(0), &stray);
         }
-        world.run(Duration::from_secs(1));
+        world.run_for(Duration::from_secs(1));
     }
     let questions = asked(&world);
     assert!((100..=109).contains(&questions), "eight at once and one a second, not {questions}");
-    world.run(Duration::from_secs(3));
+    world.run_for(Duration::from_secs(3));
     order(&mut world, &authority, "scout", b"one");
     assert_eq!(asked(&world), questions + 1);
     assert_eq!(opened(&world, 0).len(), 2);
@@ -51,12 +51,12 @@ fn who_hears_another_ask_waits_for_the_answer_but_only_once() {
     let (request, stray) = (request(&world, [7; 32]), stray(&world, 7));
     world.inject(Node::Leader, Node::Edge(0), &request);
     world.inject(Node::Leader, Node::Edge(0), &stray);
-    world.run(Duration::from_millis(900));
+    world.run_for(Duration::from_millis(900));
     assert_eq!(asked(&world), 0);
     world.inject(Node::Leader, Node::Edge(0), &request);
-    world.run(Duration::from_millis(200));
+    world.run_for(Duration::from_millis(200));
     world.inject(Node::Leader, Node::Edge(0), &stray);
-    world.run(Duration::from_millis(100));
+    world.run_for(Duration::from_millis(100));
     assert_eq!(asked(&world), 1);
 }
 
@@ -72,17 +72,17 @@ fn openings_of_all_sessions_together_are_said_again_eight_at_once_and_one_a_seco
         requests.push(request(&world, header.session().0));
     }
     let said = |world: &World| {
-        let flights = world.recorded.iter().filter(|f| f.from == Node::Leader && f.to == Node::Edge(0));
-        flights.filter(|flight| matches!(decode(world, flight), Message::Envelope(_))).count()
+        let packets = world.recorded.iter().filter(|f| f.from == Node::Leader && f.to == Node::Edge(0));
+        packets.filter(|packet| matches!(decode(world, packet), Message::Envelope(_))).count()
     };
-    world.run(Duration::from_secs(20));
+    world.run_for(Duration::from_secs(20));
     let mut repeated = Vec::new();
     for _ in 0..4 {
         let before = said(&world);
         for request in &requests {
             world.inject(Node::Edge(0), Node::Leader, request);
         }
-        world.run(Duration::from_secs(1));
+        world.run_for(Duration::from_secs(1));
         repeated.push(said(&world) - before);
     }
     assert_eq!(repeated[0], 8);

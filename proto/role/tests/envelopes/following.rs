@@ -10,8 +10,8 @@ use crate::world::{Node, S, World, decode};
 
 /// Envelopes that went from the leader to edge 0, in order.
 fn sealed(world: &World) -> Vec<Vec<u8>> {
-    let flights = world.recorded.iter().filter(|f| f.from == Node::Leader && f.to == Node::Edge(0));
-    let envelopes = flights.filter_map(|flight| match decode(world, flight) {
+    let packets = world.recorded.iter().filter(|f| f.from == Node::Leader && f.to == Node::Edge(0));
+    let envelopes = packets.filter_map(|packet| match decode(world, packet) {
         Message::Envelope(envelope) => Some(envelope.sealed),
         _ => None,
     });
@@ -21,9 +21,9 @@ fn sealed(world: &World) -> Vec<Vec<u8>> {
 /// Drops everything between the leader and edge 0, or stops doing so.
 fn cut_off(world: &mut World, cut: bool) {
     if cut {
-        world.cut.insert(Node::Edge(0))
+        world.isolated.insert(Node::Edge(0))
     } else {
-        world.cut.remove(&Node::Edge(0))
+        world.isolated.remove(&Node::Edge(0))
     };
 }
 
@@ -47,7 +47,7 @@ fn who_missed_the_opening_asks_for_it_and_reads_everything() {
     let (mut world, authority) = swarm(12, &["scout", "scout"]);
     cut_off(&mut world, true);
     order(&mut world, &authority, "scout", b"zero");
-    world.run(Duration::from_secs(1));
+    world.run_for(Duration::from_secs(1));
     cut_off(&mut world, false);
     order(&mut world, &authority, "scout", b"one");
     let heard: Vec<_> = opened(&world, 0).into_iter().map(|(data, _)| data).collect();
@@ -63,8 +63,8 @@ fn who_was_away_for_seventy_messages_and_who_came_after_them_read_the_next() {
     order(&mut world, &authority, "scout", b"zero");
     cut_off(&mut world, true);
     for _ in 0..70 {
-        world.lead(LeaderCommand::Envelope(authority.seal("scout", b"lost", true)));
-        world.run(Duration::from_millis(20));
+        world.command_leader(LeaderCommand::Envelope(authority.seal("scout", b"lost", true)));
+        world.run_for(Duration::from_millis(20));
     }
     cut_off(&mut world, false);
     give(&mut world, 1, &authority.key("scout"));
@@ -83,9 +83,9 @@ fn no_session_is_lost_of_a_sender_that_opens_all_it_may_in_one_second() {
     let policies = ["", "1", "2", "3", "4", "5", "6", "7"].map(|other| format!("scout or other{other}"));
     for data in [b"zero", b"one "] {
         for policy in &policies {
-            world.lead(LeaderCommand::Envelope(authority.seal(policy, data, true)));
+            world.command_leader(LeaderCommand::Envelope(authority.seal(policy, data, true)));
         }
-        world.run(Duration::from_millis(100));
+        world.run_for(Duration::from_millis(100));
     }
     assert_eq!(opened(&world, 0).len(), 2 * policies.len());
     let sealed = sealed(&world);
@@ -99,9 +99,9 @@ fn more_policies_than_a_sender_keeps_sessions_for_lose_no_message() {
     for round in 0..2u8 {
         for other in 0..10 {
             let policy = format!("scout or other{other}");
-            world.lead(LeaderCommand::Envelope(authority.seal(&policy, &[round], true)));
+            world.command_leader(LeaderCommand::Envelope(authority.seal(&policy, &[round], true)));
         }
-        world.run(Duration::from_millis(100));
+        world.run_for(Duration::from_millis(100));
     }
     assert_eq!(opened(&world, 0).len(), 20);
 }
@@ -148,7 +148,7 @@ fn a_number_beyond_what_a_session_carries_is_nobodys_fault_and_changes_nothing()
     let name = forged.windows(4).position(|window| window == b"QvE\x01").unwrap() + 9;
     forged[name + 32..name + 36].copy_from_slice(&0xf_ffff_u32.to_be_bytes());
     world.inject(Node::Leader, Node::Edge(0), &forged);
-    world.run(Duration::from_millis(500));
+    world.run_for(Duration::from_millis(500));
     assert!(world.blamed_by_edge(0).is_empty());
     order(&mut world, &authority, "scout", b"two");
     assert_eq!(opened(&world, 0).len(), 3);
@@ -158,11 +158,11 @@ fn a_number_beyond_what_a_session_carries_is_nobodys_fault_and_changes_nothing()
 fn an_opening_is_said_again_at_most_once_a_second_however_many_ask() {
     let (mut world, authority) = swarm(13, &["scout"; 20]);
     for edge in 0..20 {
-        world.cut.insert(Node::Edge(edge));
+        world.isolated.insert(Node::Edge(edge));
     }
     order(&mut world, &authority, "scout", b"zero");
-    world.run(Duration::from_secs(1));
-    world.cut.clear();
+    world.run_for(Duration::from_secs(1));
+    world.isolated.clear();
     order(&mut world, &authority, "scout", b"one");
     assert_eq!(sealed(&world).len(), 3);
     assert!((0..20).all(|edge| opened(&world, edge).len() == 2));
@@ -172,20 +172,20 @@ fn an_opening_is_said_again_at_most_once_a_second_however_many_ask() {
 fn a_restarted_reader_gets_the_opening_again_and_a_restarted_sender_begins_anew() {
     let (mut world, authority) = swarm(14, &["scout"]);
     order(&mut world, &authority, "scout", b"zero");
-    world.crash(Node::Edge(0));
+    world.stop(Node::Edge(0));
     world.start_edge(0);
     give(&mut world, 0, &authority.key("scout"));
-    world.run(Duration::from_secs(5));
+    world.run_for(Duration::from_secs(5));
     order(&mut world, &authority, "scout", b"one");
     // Its memory of what it had read is gone: within the session's lifetime it reads the opening again.
     let heard: Vec<_> = opened(&world, 0).into_iter().map(|(data, _)| data).collect();
     assert_eq!(heard, [b"zero".to_vec(), b"zero".to_vec(), b"one".to_vec()]);
     let first = sealed(&world)[0].clone();
-    world.crash(Node::Leader);
+    world.stop(Node::Leader);
     world.start_leader();
-    world.run(Duration::from_secs(20));
+    world.run_for(Duration::from_secs(20));
     let keys = quiver_role::EnvelopeCommand::Keys(authority.public());
-    world.lead(LeaderCommand::Envelope(keys));
+    world.command_leader(LeaderCommand::Envelope(keys));
     order(&mut world, &authority, "scout", b"two");
     let last = last_envelope(&world, Node::Leader);
     assert_ne!(last[..200], first[..200]);
@@ -197,7 +197,7 @@ fn a_session_ends_with_its_time_at_both_ends() {
     let (mut world, authority) = swarm(15, &["scout"]);
     order(&mut world, &authority, "scout", b"zero");
     order(&mut world, &authority, "scout", b"one");
-    world.run(Duration::from_secs(86_400));
+    world.run_for(Duration::from_secs(86_400));
     let openings = |world: &World| sealed(world).iter().filter(|bytes| bytes.len() > 250).count();
     assert_eq!(openings(&world), 1);
     order(&mut world, &authority, "scout", b"two");
@@ -211,7 +211,7 @@ fn requests_for_sessions_of_others_are_nobodys_affair() {
     let bytes = request.encode(&world.deployment);
     let before = world.recorded.len();
     world.inject(Node::Edge(0), Node::Leader, &bytes);
-    world.run(Duration::from_millis(100));
+    world.run_for(Duration::from_millis(100));
     assert_eq!(world.recorded.len(), before);
     assert!(world.blamed_by_leader().is_empty());
 }

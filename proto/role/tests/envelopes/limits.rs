@@ -10,15 +10,14 @@ use crate::world::World;
 /// A group of one edge, with a key for `scout`, that has these limits.
 fn limited(seed: u64, limits: EnvelopeLimits) -> (World, Authority) {
     let (mut world, authority) = swarm(seed, &[""]);
-    let machine = world.edges[0].machine.take().unwrap();
-    world.edges[0].machine = Some(machine.with_envelope_limits(limits));
+    world.edge_node(0).map_machine(|machine| machine.with_envelope_limits(limits));
     give(&mut world, 0, &authority.key("scout"));
     (world, authority)
 }
 
 fn too_large(world: &World) -> usize {
     let told = |event: &&EdgeEvent| matches!(event, EdgeEvent::Envelope(EnvelopeEvent::TooLarge { .. }));
-    world.edges[0].events.iter().filter(told).count()
+    world.edge_events(0).iter().filter(told).count()
 }
 
 #[test]
@@ -45,10 +44,10 @@ fn openings_beyond_what_a_drone_has_time_for_wait_until_it_has() {
         order(world, &authority, &format!("scout or other-{other}"), b"hello");
         opened(world, 0).len()
     };
-    world.run(2 * minute);
+    world.run_for(2 * minute);
     let told: Vec<_> = (0..4).map(|other| tell(&mut world, other)).collect();
     assert_eq!(told, [1, 2, 2, 2]);
-    world.run(minute);
+    world.run_for(minute);
     // What comes next in a session makes the drone ask for its opening.
     assert_eq!(tell(&mut world, 2), 4, "the message that was passed over, and this one");
 }
@@ -58,8 +57,8 @@ fn a_drone_keeps_as_many_sessions_of_its_own_as_it_may() {
     let (mut world, authority) = limited(43, EnvelopeLimits { open: 1, ..EnvelopeLimits::default() });
     let mut numbers = Vec::new();
     for policy in ["medic", "medic", "scout", "medic"] {
-        world.command(0, quiver_role::EdgeCommand::Envelope(authority.seal(policy, b"help", true)));
-        let sent = world.edges[0].events.iter().rev().find_map(|event| match event {
+        world.command_edge(0, quiver_role::EdgeCommand::Envelope(authority.seal(policy, b"help", true)));
+        let sent = world.edge_events(0).iter().rev().find_map(|event| match event {
             EdgeEvent::Envelope(EnvelopeEvent::Sent { number, .. }) => Some(*number),
             _ => None,
         });

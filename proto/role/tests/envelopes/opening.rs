@@ -26,11 +26,11 @@ fn an_order_sealed_to_a_role_opens_at_exactly_those_who_have_it() {
 #[test]
 fn drones_seal_to_each_other_and_the_leader_passes_by_what_is_not_for_it() {
     let (mut world, authority) = swarm(2, &["scout", "medic"]);
-    world.command(0, EdgeCommand::Envelope(authority.seal("medic", b"help", true)));
-    world.run(Duration::from_millis(500));
+    world.command_edge(0, EdgeCommand::Envelope(authority.seal("medic", b"help", true)));
+    world.run_for(Duration::from_millis(500));
     assert_eq!(opened(&world, 1), [(b"help".to_vec(), Some("edge-0".into()))]);
     assert!(world.blamed_by_leader().is_empty());
-    let at_leader = world.leader_events.iter().filter(|event| matches!(event, LeaderEvent::Envelope(_)));
+    let at_leader = world.leader_events().iter().filter(|event| matches!(event, LeaderEvent::Envelope(_)));
     // That it is not satisfied: it has parameters alone.
     assert_eq!(at_leader.count(), 1);
 }
@@ -38,8 +38,8 @@ fn drones_seal_to_each_other_and_the_leader_passes_by_what_is_not_for_it() {
 #[test]
 fn what_nobody_signed_is_nobodys() {
     let (mut world, authority) = swarm(3, &["scout", "medic"]);
-    world.command(0, EdgeCommand::Envelope(authority.seal("medic", b"who am I", false)));
-    world.run(Duration::from_millis(500));
+    world.command_edge(0, EdgeCommand::Envelope(authority.seal("medic", b"who am I", false)));
+    world.run_for(Duration::from_millis(500));
     assert_eq!(opened(&world, 1), [(b"who am I".to_vec(), None)]);
 }
 
@@ -52,7 +52,7 @@ fn an_envelope_opens_once_however_often_it_comes() {
     for _ in 0..5 {
         world.inject(Node::Leader, Node::Edge(0), &again);
     }
-    world.run(Duration::from_millis(500));
+    world.run_for(Duration::from_millis(500));
     assert_eq!(opened(&world, 0).len(), 2);
     assert!(world.blamed_by_edge(0).is_empty());
     assert_eq!(not_satisfied(&world, 1), 1);
@@ -61,9 +61,9 @@ fn an_envelope_opens_once_however_often_it_comes() {
 #[test]
 fn a_changed_envelope_is_blamed_and_not_opened() {
     let (mut world, authority) = swarm(5, &["scout"]);
-    world.cut.insert(Node::Edge(0));
+    world.isolated.insert(Node::Edge(0));
     order(&mut world, &authority, "scout", b"go north");
-    world.cut.clear();
+    world.isolated.clear();
     let good = last_envelope(&world, Node::Leader);
     for from_the_end in [1, 40, 90] {
         let mut bad = good.clone();
@@ -71,22 +71,22 @@ fn a_changed_envelope_is_blamed_and_not_opened() {
         bad[at] ^= 1;
         world.inject(Node::Leader, Node::Edge(0), &bad);
     }
-    world.run(Duration::from_millis(500));
+    world.run_for(Duration::from_millis(500));
     assert!(opened(&world, 0).is_empty());
     let blamed = world.blamed_by_edge(0);
     assert_eq!(blamed.len(), 3);
     assert!(blamed.iter().all(|offence| matches!(offence, Offence::Envelope(_))), "{blamed:?}");
     world.inject(Node::Leader, Node::Edge(0), &good);
-    world.run(Duration::from_millis(500));
+    world.run_for(Duration::from_millis(500));
     assert_eq!(opened(&world, 0).len(), 1);
 }
 
 #[test]
 fn another_schemes_name_beside_a_ciphertext_does_not_keep_the_genuine_opening_out() {
     let (mut world, authority) = swarm(24, &["scout"]);
-    world.cut.insert(Node::Edge(0));
+    world.isolated.insert(Node::Edge(0));
     order(&mut world, &authority, "scout", b"go north");
-    world.cut.clear();
+    world.isolated.clear();
     let good = last_envelope(&world, Node::Leader);
     let at = good.windows(10).position(|window| window == b"fabeo22-cp").unwrap();
     for scheme in [b"fabeo22-kp", b"elsewhere!"] {
@@ -94,7 +94,7 @@ fn another_schemes_name_beside_a_ciphertext_does_not_keep_the_genuine_opening_ou
         bad[at..at + 10].copy_from_slice(scheme);
         world.inject(Node::Leader, Node::Edge(0), &bad);
     }
-    world.run(Duration::from_millis(500));
+    world.run_for(Duration::from_millis(500));
     let blamed = world.blamed_by_edge(0);
     assert_eq!((blamed.len(), not_satisfied(&world, 0)), (2, 0));
     assert!(
@@ -113,7 +113,7 @@ fn what_was_sealed_as_a_file_or_said_to_another_group_is_not_shown_as_said_to_th
         let sealed = authority.sealed("scout", b"go north", group, now);
         let message = Message::<S>::Envelope(Envelope { sealed }).encode(&world.deployment);
         world.inject(Node::Leader, Node::Edge(0), &message);
-        world.run(Duration::from_millis(500));
+        world.run_for(Duration::from_millis(500));
         assert_eq!((opened(&world, 0).len(), not_satisfied(&world, 0)), (read, 0));
     }
     assert!(world.blamed_by_edge(0).is_empty());
@@ -122,8 +122,8 @@ fn what_was_sealed_as_a_file_or_said_to_another_group_is_not_shown_as_said_to_th
 #[test]
 fn somebody_outside_the_group_opens_what_its_attributes_fit() {
     let (mut world, authority) = swarm(6, &["scout", "scout"]);
-    world.lead(LeaderCommand::Evict(Name::new("edge-1").unwrap()));
-    world.run(Duration::from_secs(5));
+    world.command_leader(LeaderCommand::Evict(Name::new("edge-1").unwrap()));
+    world.run_for(Duration::from_secs(5));
     order(&mut world, &authority, "scout", b"go north");
     assert!(!world.synced(1));
     assert_eq!([0, 1].map(|edge| opened(&world, edge).len()), [1, 1]);
@@ -132,13 +132,13 @@ fn somebody_outside_the_group_opens_what_its_attributes_fit() {
 #[test]
 fn the_signature_of_a_revoked_drone_counts_no_more() {
     let (mut world, authority) = swarm(7, &["scout", "medic"]);
-    let mallory = world.edges[0].machine.as_ref().unwrap().envelope_signer().unwrap();
+    let mallory = world.edge(0).envelope_signer().unwrap();
     let public = quiver_abe::envelope::Signer::public(&mallory);
     let public = quiver_ainq::DronePublicKey::<S>::decode(&public).unwrap();
-    world.rule(KgcCommand::RevokeDrones(vec![Revoked::from(&public.identity)]));
-    world.run(Duration::from_secs(120));
-    world.command(0, EdgeCommand::Envelope(authority.seal("medic", b"trust me", true)));
-    world.run(Duration::from_millis(500));
+    world.command_kgc(KgcCommand::RevokeDrones(vec![Revoked::from(&public.identity)]));
+    world.run_for(Duration::from_secs(120));
+    world.command_edge(0, EdgeCommand::Envelope(authority.seal("medic", b"trust me", true)));
+    world.run_for(Duration::from_millis(500));
     assert!(opened(&world, 1).is_empty());
     let wrong = Offence::Envelope(EnvelopeError::WrongSignature);
     assert_eq!(world.blamed_by_edge(1), [&wrong]);
@@ -152,7 +152,7 @@ fn keys_that_come_later_open_what_did_not_fit_before() {
     assert_eq!((opened(&world, 0).len(), not_satisfied(&world, 0)), (0, 1));
     give(&mut world, 0, &authority.key("scout"));
     world.inject(Node::Leader, Node::Edge(0), &sealed);
-    world.run(Duration::from_millis(500));
+    world.run_for(Duration::from_millis(500));
     assert_eq!(opened(&world, 0).len(), 1);
 }
 
@@ -160,17 +160,17 @@ fn keys_that_come_later_open_what_did_not_fit_before() {
 fn what_cannot_be_sealed_is_told() {
     let (mut world, authority) = swarm(9, &["scout", ""]);
     let failed = |world: &crate::world::World, edge: usize| {
-        let failures = world.edges[edge].events.iter();
+        let failures = world.edge_events(edge).iter();
         failures.filter(|event| matches!(event, EdgeEvent::SendFailed(_))).count()
     };
-    world.command(1, EdgeCommand::Envelope(authority.seal("scout", b"no parameters", true)));
+    world.command_edge(1, EdgeCommand::Envelope(authority.seal("scout", b"no parameters", true)));
     assert_eq!(failed(&world, 1), 1);
-    world.command(0, EdgeCommand::Envelope(authority.seal("scout", &[0; 65_537], true)));
+    world.command_edge(0, EdgeCommand::Envelope(authority.seal("scout", &[0; 65_537], true)));
     assert_eq!(failed(&world, 0), 1);
     let EnvelopeCommand::Seal { target, data, .. } = authority.seal("scout", b"", true) else { panic!() };
     let elsewhere = EnvelopeCommand::Seal { authority: [1; 32], target, data, signed: true };
-    world.command(0, EdgeCommand::Envelope(elsewhere));
+    world.command_edge(0, EdgeCommand::Envelope(elsewhere));
     assert_eq!(failed(&world, 0), 2);
-    world.command(0, EdgeCommand::Envelope(authority.seal("scout", &[0; 65_536], true)));
+    world.command_edge(0, EdgeCommand::Envelope(authority.seal("scout", &[0; 65_536], true)));
     assert_eq!(failed(&world, 0), 2);
 }

@@ -8,17 +8,17 @@ use crate::world::{Node, World};
 
 /// Plays a life (enrol, join, renew, leave, restart of the leader) in which `node` dies after `outputs` outputs and comes
 /// back a little later. Returns whether it died.
-fn life(node: Node, outputs: usize) -> bool {
-    let mut world = World::new(outputs as u64);
-    world.run(Duration::from_secs(1));
-    world.doom = Some((node, outputs));
+fn life(node: Node, outputs: u32) -> bool {
+    let mut world = World::new(u64::from(outputs));
+    world.run_for(Duration::from_secs(1));
+    world.crash_after(node, outputs);
     for index in 0..4 {
         world.add_edge(&format!("edge-{index}"));
     }
     let mut died = false;
     for second in 0..90 {
-        world.run(Duration::from_secs(1));
-        if world.doom.is_none() && !died {
+        world.run_for(Duration::from_secs(1));
+        if !world.alive(node) && !died {
             died = true;
             match node {
                 Node::Kgc => world.start_kgc(),
@@ -27,18 +27,18 @@ fn life(node: Node, outputs: usize) -> bool {
             }
         }
         match second {
-            30 => world.lead(LeaderCommand::Rekey),
-            40 => world.command(3, EdgeCommand::Leave),
+            30 => world.command_leader(LeaderCommand::Rekey),
+            40 => world.command_edge(3, EdgeCommand::Leave),
             50 if node != Node::Leader => {
-                world.crash(Node::Leader);
+                world.stop(Node::Leader);
                 world.start_leader();
             }
             _ => {}
         }
     }
-    world.doom = None;
-    world.run(Duration::from_secs(60));
-    let states = world.edges.iter().map(|edge| edge.machine.as_ref().map(quiver_role::Edge::status));
+    *world.faults(node).crash_after = None;
+    world.run_for(Duration::from_secs(60));
+    let states = world.edge_nodes().map(|edge| edge.machine().map(quiver_role::Edge::status));
     let states = states.map(|status| status.map(|status| (status.epoch, status.synced))).collect::<Vec<_>>();
     assert!(
         world.agree(0..3),
@@ -50,11 +50,11 @@ fn life(node: Node, outputs: usize) -> bool {
         matches!(event, KgcEvent::Refused { reason: quiver_role::Reason::TokenReused, .. })
     };
     assert!(
-        !world.kgc_events.iter().any(reused),
+        !world.kgc_events().iter().any(reused),
         "{node:?} after {outputs}: a drone forgot what it had asked with"
     );
-    assert_eq!(world.kgc.as_ref().unwrap().issued(), 5);
-    for edge in &world.edges {
+    assert_eq!(world.kgc().issued(), 5);
+    for edge in world.edge_nodes() {
         let epochs = edge.events.iter().filter_map(|event| match event {
             quiver_role::EdgeEvent::KeyActivated { epoch, .. } => Some(*epoch),
             _ => None,

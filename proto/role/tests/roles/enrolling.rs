@@ -9,7 +9,7 @@ use quiver_role::{EdgeEvent, KgcCommand, KgcEvent, KgcRecord, Reason};
 use crate::world::{EPOCH_START, GROUP, Node, S, World, copy, decode};
 
 fn refused(world: &World, edge: usize) -> Vec<Reason> {
-    let events = world.edges[edge].events.iter();
+    let events = world.edge_events(edge).iter();
     let reasons = events.filter_map(|event| match event {
         EdgeEvent::Refused(reason) => Some(*reason),
         _ => None,
@@ -25,7 +25,7 @@ fn a_token_serves_one_key_for_ever() {
     world.run_until("enrolled", |world| world.synced(first));
     // The same token without the first drone's state draws another secret value.
     let second = world.add_edge_with(token);
-    world.run(Duration::from_secs(60));
+    world.run_for(Duration::from_secs(60));
     assert!(refused(&world, second).contains(&Reason::TokenReused));
     assert!(!world.synced(second));
 }
@@ -34,22 +34,22 @@ fn a_token_serves_one_key_for_ever() {
 fn a_crash_of_the_drone_during_enrolment_loses_nothing() {
     let mut world = World::new(2);
     // The reply gets lost, then the drone dies.
-    world.tamper = Some(Box::new(|flight| {
-        if flight.from == Node::Kgc && flight.bytes.len() > 100 { vec![] } else { vec![flight] }
+    world.tamper = Some(Box::new(|packet| {
+        if packet.from == Node::Kgc && packet.bytes.len() > 100 { vec![] } else { vec![packet] }
     }));
     let edge = world.add_edge("edge");
-    world.run(Duration::from_secs(1));
+    world.run_for(Duration::from_secs(1));
     assert!(
         world
-            .kgc_records
+            .kgc_records()
             .iter()
             .any(|record| matches!(record, KgcRecord::Issued { name, .. } if name == "edge"))
     );
-    world.crash(Node::Edge(edge));
+    world.stop(Node::Edge(edge));
     world.tamper = None;
     world.start_edge(edge);
     world.run_until("enrolled after all", |world| world.synced(edge));
-    assert!(world.kgc_events.iter().any(|event| matches!(event, KgcEvent::Repeated { .. })));
+    assert!(world.kgc_events().iter().any(|event| matches!(event, KgcEvent::Repeated { .. })));
 }
 
 #[test]
@@ -58,10 +58,10 @@ fn a_restarted_kgc_remembers_tokens_and_answers() {
     let token = world.token("edge");
     let first = world.add_edge_with(copy(&token));
     world.run_until("enrolled", |world| world.synced(first));
-    world.crash(Node::Kgc);
+    world.stop(Node::Kgc);
     world.start_kgc();
     let thief = world.add_edge_with(token);
-    world.run(Duration::from_secs(60));
+    world.run_for(Duration::from_secs(60));
     assert!(refused(&world, thief).contains(&Reason::TokenReused));
 }
 
@@ -82,16 +82,16 @@ fn expired_foreign_and_revoked_tokens_are_refused_with_the_reason() {
     let foreign =
         stranger.issue(&world.deployment, grant("foreign", EPOCH_START + 1_000_000), &mut world.rng).unwrap();
     let revoked = world.token("revoked");
-    world.rule(KgcCommand::RevokeTokens(vec![revoked.token.statement.id]));
+    world.command_kgc(KgcCommand::RevokeTokens(vec![revoked.token.statement.id]));
     let cases =
         [(late, Reason::TokenExpired), (foreign, Reason::TokenForeign), (revoked, Reason::TokenRevoked)];
     for (token, reason) in cases {
         let edge = world.add_edge_with(token);
-        world.run(Duration::from_secs(3));
+        world.run_for(Duration::from_secs(3));
         assert_eq!(refused(&world, edge).first(), Some(&reason));
     }
     // Of all drones only the leader was enrolled.
-    assert_eq!(world.kgc.as_ref().unwrap().issued(), 1);
+    assert_eq!(world.kgc().issued(), 1);
 }
 
 #[test]
@@ -100,18 +100,18 @@ fn who_knows_only_a_tokens_id_does_not_learn_how_the_token_stands() {
     let [fresh, used, revoked] = ["fresh", "used", "revoked"].map(|name| world.token(name));
     let owner = world.add_edge_with(copy(&used));
     world.run_until("enrolled", |world| world.synced(owner));
-    world.rule(KgcCommand::RevokeTokens(vec![revoked.token.statement.id]));
+    world.command_kgc(KgcCommand::RevokeTokens(vec![revoked.token.statement.id]));
     // The public part of a token is there, and a proof under its key is not.
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |mut flight| {
-        if let Ok(Message::EnrolRequest(mut request)) = Message::<S>::decode(&deployment, &flight.bytes) {
+    world.tamper = Some(Box::new(move |mut packet| {
+        if let Ok(Message::EnrolRequest(mut request)) = Message::<S>::decode(&deployment, &packet.bytes) {
             *request.request.last_mut().unwrap() ^= 1;
-            flight.bytes = Message::<S>::EnrolRequest(request).encode(&deployment);
+            packet.bytes = Message::<S>::EnrolRequest(request).encode(&deployment);
         }
-        vec![flight]
+        vec![packet]
     }));
     let spies = [fresh, used, revoked].map(|token| world.add_edge_with(token));
-    world.run(Duration::from_secs(3));
+    world.run_for(Duration::from_secs(3));
     for spy in spies {
         let told = world.recorded.iter().filter(|f| f.from == Node::Kgc && f.to == Node::Edge(spy));
         let reasons = told.filter_map(|f| match decode(&world, f) {
@@ -132,11 +132,11 @@ fn a_name_is_held_by_one_drone_until_it_is_revoked() {
     let first = world.add_edge("wren");
     world.run_until("enrolled", |world| world.synced(first));
     let second = world.add_edge("wren");
-    world.run(Duration::from_secs(5));
+    world.run_for(Duration::from_secs(5));
     assert_eq!(refused(&world, second).first(), Some(&Reason::NameTaken));
-    let serial = world.edges[first].token.token.statement.id;
-    world.rule(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
-    world.crash(Node::Kgc);
+    let serial = world.tokens[first].token.statement.id;
+    world.command_kgc(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
+    world.stop(Node::Kgc);
     world.start_kgc();
     world.run_until("the successor is in", |world| world.synced(second));
     assert!(!world.agree([first]));
@@ -147,6 +147,6 @@ fn no_partial_key_travels_before_its_pin_is_durable() {
     let mut world = World::new(6);
     world.add_edge("edge");
     world.run_until("enrolled", |world| world.synced(0));
-    let issued = world.kgc_records.iter().filter(|record| matches!(record, KgcRecord::Issued { .. }));
+    let issued = world.kgc_records().iter().filter(|record| matches!(record, KgcRecord::Issued { .. }));
     assert_eq!(issued.count(), 2, "the leader and the edge");
 }

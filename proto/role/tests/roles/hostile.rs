@@ -6,28 +6,28 @@ use quiver_ainq::SecretScalar;
 use quiver_message::{Message, MessageError};
 use quiver_role::{EdgeEvent, LeaderCommand, LeaderEvent, Offence};
 
-use crate::world::{Flight, Node, S, World, copy};
+use crate::world::{Node, Packet, S, World, copy};
 
 /// Flips one bit of every message to and from the KGC, at a place that moves on.
 fn flipping() -> crate::world::Tamper {
     let mut place = 0_usize;
-    Box::new(move |mut flight: Flight| {
-        if flight.from == Node::Kgc || flight.to == Node::Kgc {
+    Box::new(move |mut packet: Packet| {
+        if packet.from == Node::Kgc || packet.to == Node::Kgc {
             place += 7;
-            let bit = place % (flight.bytes.len() * 8);
-            flight.bytes[bit / 8] ^= 1 << (bit % 8);
+            let bit = place % (packet.bytes.len() * 8);
+            packet.bytes[bit / 8] ^= 1 << (bit % 8);
         }
-        vec![flight]
+        vec![packet]
     })
 }
 
 #[test]
 fn a_gateway_that_tampers_with_enrolment_can_only_delay_it() {
     let mut world = World::new(1);
-    world.run(Duration::from_secs(1));
+    world.run_for(Duration::from_secs(1));
     world.tamper = Some(flipping());
     let edge = world.add_edge("edge");
-    world.run(Duration::from_secs(120));
+    world.run_for(Duration::from_secs(120));
     // Whatever got through, no key that was not issued for this drone was accepted.
     world.tamper = None;
     world.run_until("enrolled in the end", |world| world.synced(edge));
@@ -39,14 +39,14 @@ fn a_gateway_that_sees_everything_of_an_enrolment_sees_no_secret() {
     let mut world = World::new(2);
     let edge = world.add_edge("edge");
     world.run_until("joined", |world| world.synced(edge));
-    let state = world.edges[edge].state.clone().unwrap();
+    let state = world.state(edge).unwrap();
     // Every 32-byte window of the drone's stored state that is secret must be absent from what travelled. Public parts
     // (names, points) do travel, so look for the windows that appear in the state but are no public encoding.
-    let token = world.edges[edge].token.encode();
+    let token = world.tokens[edge].encode();
     // The token's secret is the last 32 bytes of its file.
     let secret = &token[token.len() - 32..];
-    for flight in &world.recorded {
-        assert!(!flight.bytes.windows(32).any(|window| window == secret));
+    for packet in &world.recorded {
+        assert!(!packet.bytes.windows(32).any(|window| window == secret));
     }
     assert!(state.as_bytes().len() > 200);
 }
@@ -54,18 +54,18 @@ fn a_gateway_that_sees_everything_of_an_enrolment_sees_no_secret() {
 #[test]
 fn every_single_corruption_of_a_rekey_changes_nothing() {
     let mut world = World::grouped(3, 2);
-    world.tamper = Some(Box::new(|flight| if flight.to == Node::Edge(0) { vec![] } else { vec![flight] }));
-    world.lead(LeaderCommand::Rekey);
+    world.tamper = Some(Box::new(|packet| if packet.to == Node::Edge(0) { vec![] } else { vec![packet] }));
+    world.command_leader(LeaderCommand::Rekey);
     let rekey = world.recorded.iter().rev().find(|f| f.to == Node::Edge(0)).unwrap().bytes.clone();
     // Nor does it get an answer if it asks what went wrong.
-    world.tamper = Some(Box::new(|flight| if flight.from == Node::Edge(0) { vec![] } else { vec![flight] }));
-    let before = world.edges[0].machine.as_ref().unwrap().status();
+    world.tamper = Some(Box::new(|packet| if packet.from == Node::Edge(0) { vec![] } else { vec![packet] }));
+    let before = world.edge(0).status();
     for bit in 0..rekey.len() * 8 {
         let mut bytes = rekey.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
         world.inject(Node::Leader, Node::Edge(0), &bytes);
-        world.run(Duration::ZERO);
-        let now = world.edges[0].machine.as_ref().unwrap().status();
+        world.run_for(Duration::ZERO);
+        let now = world.edge(0).status();
         assert_eq!(
             (now.epoch, now.digest, now.synced),
             (before.epoch, before.digest, before.synced),
@@ -74,7 +74,7 @@ fn every_single_corruption_of_a_rekey_changes_nothing() {
     }
     world.tamper = None;
     world.inject(Node::Leader, Node::Edge(0), &rekey);
-    world.run(Duration::from_millis(10));
+    world.run_for(Duration::from_millis(10));
     assert!(world.agree(0..2));
 }
 
@@ -95,7 +95,7 @@ fn garbage_is_blamed_and_stops_nobody() {
             world.inject(from, to, bytes);
         }
     }
-    world.run(Duration::from_secs(1));
+    world.run_for(Duration::from_secs(1));
     let expected = [
         Offence::Message(MessageError::ForeignDeployment),
         Offence::Message(MessageError::TooLong(huge.len())),
@@ -106,16 +106,16 @@ fn garbage_is_blamed_and_stops_nobody() {
         assert!(world.blamed_by_leader().contains(&offence), "{offence:?}: {:?}", world.blamed_by_leader());
         assert!(world.blamed_by_edge(0).contains(&offence), "{offence:?}");
     }
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_secs(1));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(1));
     assert!(world.agree(0..2));
 }
 
 #[test]
 fn old_epochs_and_forged_acknowledgements_are_blamed() {
     let mut world = World::grouped(6, 3);
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_secs(1));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(1));
     let old = world
         .recorded
         .iter()
@@ -124,15 +124,15 @@ fn old_epochs_and_forged_acknowledgements_are_blamed() {
         .unwrap()
         .bytes
         .clone();
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_secs(1));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(1));
     world.inject(Node::Leader, Node::Edge(1), &old);
-    world.run(Duration::from_secs(1));
+    world.run_for(Duration::from_secs(1));
     assert!(world.blamed_by_edge(1).contains(&&Offence::Protocol(quiver_ainq::Error::Stale)));
     // Another member's acknowledgement, its tag altered.
     let ack = quiver_message::Ack { slot: 0, epoch: world.leader_epoch(), tag: [7; 32] };
     world.inject(Node::Edge(2), Node::Leader, &Message::<S>::Ack(ack).encode(&world.deployment));
-    world.run(Duration::from_secs(1));
+    world.run_for(Duration::from_secs(1));
     assert!(world.blamed_by_leader().contains(&&Offence::Mac("Ack")));
     assert!(world.agree(0..3));
 }
@@ -140,19 +140,19 @@ fn old_epochs_and_forged_acknowledgements_are_blamed() {
 #[test]
 fn replaying_everything_that_was_ever_sent_moves_nobody() {
     let mut world = World::grouped(7, 4);
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_secs(1));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(1));
     let (epoch, key) = (world.leader_epoch(), world.leader_key());
     let recorded = world.recorded.clone();
     let activations = |world: &World| {
-        let events = world.edges.iter().flat_map(|edge| &edge.events);
+        let events = world.edge_nodes().flat_map(|edge| &edge.events);
         events.filter(|event| matches!(event, EdgeEvent::KeyActivated { .. })).count()
     };
     let before = activations(&world);
-    for flight in recorded {
-        world.inject(flight.from, flight.to, &flight.bytes);
+    for packet in recorded {
+        world.inject(packet.from, packet.to, &packet.bytes);
     }
-    world.run(Duration::from_secs(30));
+    world.run_for(Duration::from_secs(30));
     assert_eq!((world.leader_epoch(), world.leader_key()), (epoch, key));
     assert_eq!(activations(&world), before);
     assert!(world.agree(0..4));
@@ -164,7 +164,7 @@ fn request_in_the_name_of(world: &mut World, drone: Vec<u8>) -> quiver_message::
     let hello = quiver_message::JoinHello { group: group.clone(), drone: drone.clone(), nonce: [9; 16] };
     let hello = Message::<S>::JoinHello(hello).encode(&world.deployment);
     world.inject(Node::Edge(1), Node::Leader, &hello);
-    world.run(Duration::ZERO);
+    world.run_for(Duration::ZERO);
     let answer =
         world.recorded.iter().rev().find(|f| f.from == Node::Leader && f.to == Node::Edge(1)).unwrap();
     let Message::JoinChallenge(challenge) = Message::<S>::decode(&world.deployment, &answer.bytes).unwrap()
@@ -221,7 +221,7 @@ fn a_forged_request_in_a_drones_name_neither_joins_nor_keeps_it_out() {
     request.spare_signature[..32].copy_from_slice(&request.ephemeral);
     let bytes = Message::<S>::JoinRequest(request).encode(&world.deployment);
     world.inject(Node::Edge(1), Node::Leader, &bytes);
-    world.run(Duration::from_secs(2));
+    world.run_for(Duration::from_secs(2));
     assert!(world.synced(victim));
     assert!(world.agree(0..3));
     assert!(world.blamed_by_leader().contains(&&Offence::Protocol(quiver_ainq::Error::InvalidSignature)));
@@ -231,17 +231,17 @@ fn a_forged_request_in_a_drones_name_neither_joins_nor_keeps_it_out() {
 fn a_second_key_for_one_identity_is_refused_and_kept_as_evidence() {
     let mut world = World::grouped(9, 1);
     // A KGC that forgot (or betrays) its pins issues another key on the same token.
-    world.crash(Node::Kgc);
-    world.kgc_records.clear();
+    world.stop(Node::Kgc);
+    world.set_kgc_records(Vec::new());
     world.start_kgc();
-    let token = copy(&world.edges[0].token);
+    let token = copy(&world.tokens[0]);
     let twin = world.add_edge_with(token);
-    world.run(Duration::from_secs(20));
+    world.run_for(Duration::from_secs(20));
     assert!(!world.synced(twin));
     assert!(world.agree([0]));
     let found = world
-        .leader_events
+        .leader_events()
         .iter()
         .any(|event| matches!(event, LeaderEvent::SecondKey { name, .. } if name.as_str() == "edge-0"));
-    assert!(found, "{:?}", world.leader_events);
+    assert!(found, "{:?}", world.leader_events());
 }

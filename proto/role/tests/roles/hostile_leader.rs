@@ -42,9 +42,9 @@ fn enrolled() -> &'static Enrolled {
         let mut world = World::new(41);
         let edge = world.add_edge("edge");
         world.run_until("enrolled", |world| {
-            world.edges[edge].events.iter().any(|event| matches!(event, EdgeEvent::Enrolled { .. }))
+            world.edge_events(edge).iter().any(|event| matches!(event, EdgeEvent::Enrolled { .. }))
         });
-        let state = world.edges[edge].state.clone().unwrap();
+        let state = world.state(edge).unwrap();
         Enrolled { deployment: world.deployment.clone(), master: world.master.clone(), state }
     })
 }

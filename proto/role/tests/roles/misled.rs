@@ -8,34 +8,34 @@ use quiver_ainq::{Entry, Part};
 use quiver_message::{Message, Refusal};
 use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Reason, Route};
 
-use crate::world::{Flight, GROUP, Node, S, World, decode, name};
+use crate::world::{GROUP, Node, Packet, S, World, decode, name};
 
 fn joined(world: &World) -> usize {
-    world.leader_events.iter().filter(|event| matches!(event, LeaderEvent::Joined { .. })).count()
+    world.leader_events().iter().filter(|event| matches!(event, LeaderEvent::Joined { .. })).count()
 }
 
 #[test]
 fn forged_q_in_an_entry_ends_no_membership() {
     let mut world = World::grouped(1, 2);
     world.tamper = Some(Box::new(|f| if f.to == Node::Edge(0) { vec![] } else { vec![f] }));
-    world.lead(LeaderCommand::Rekey);
-    let flight = world.recorded.iter().rev().find(|f| f.to == Node::Edge(0)).unwrap().clone();
+    world.command_leader(LeaderCommand::Rekey);
+    let packet = world.recorded.iter().rev().find(|f| f.to == Node::Edge(0)).unwrap().clone();
     world.tamper = None;
-    let Message::Rekey(mut rekey) = decode(&world, &flight) else { panic!() };
+    let Message::Rekey(mut rekey) = decode(&world, &packet) else { panic!() };
     rekey.part = Some(Part::Entry(Entry { slot: 0, q: Some(77), wrap: [3; 32] }));
     let bytes = Message::<S>::Rekey(rekey).encode(&world.deployment);
     world.inject(Node::Leader, Node::Edge(0), &bytes);
-    world.run(Duration::ZERO);
-    let status = world.edges[0].machine.as_ref().unwrap().status();
+    world.run_for(Duration::ZERO);
+    let status = world.edge(0).status();
     assert!(status.epoch.is_some(), "membership erased: {status:?}");
 }
 
 #[test]
 fn catch_up_reply_without_its_entry_ends_no_membership() {
     let mut world = World::grouped(2, 2);
-    world.disconnect(Node::Edge(0));
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_secs(1));
+    world.disconnect_all(Node::Edge(0));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(1));
     let deployment = world.deployment.clone();
     world.tamper = Some(Box::new(move |mut f| {
         if let Ok(Message::CatchUpReply(mut reply)) = Message::<S>::decode(&deployment, &f.bytes) {
@@ -46,7 +46,7 @@ fn catch_up_reply_without_its_entry_ends_no_membership() {
     }));
     let before = joined(&world);
     world.connect(Node::Edge(0), Node::Leader, Route::Leader);
-    world.run(Duration::from_secs(1));
+    world.run_for(Duration::from_secs(1));
     assert_eq!(joined(&world), before, "it gave its membership up and joined again");
 }
 
@@ -62,17 +62,17 @@ fn a_replayed_ack_moves_no_link() {
         .clone();
     // A stranger's connection, or another member's.
     world.inject(Node::Edge(1), Node::Leader, &ack.bytes);
-    world.run(Duration::from_millis(10));
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_secs(60));
+    world.run_for(Duration::from_millis(10));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(60));
     assert!(world.agree(0..2), "edge 0 was cut off by a replay");
 }
 
 #[test]
 fn nothing_is_heard_under_a_key_that_ran_out() {
     let mut world = World::grouped(7, 2);
-    world.cut.insert(Node::Edge(1));
-    world.command(0, EdgeCommand::Send { channel: name("c"), data: vec![1], signed: false });
+    world.isolated.insert(Node::Edge(1));
+    world.command_edge(0, EdgeCommand::Send { channel: name("c"), data: vec![1], signed: false });
     let frame = world
         .recorded
         .iter()
@@ -80,13 +80,13 @@ fn nothing_is_heard_under_a_key_that_ran_out() {
         .find(|f| f.from == Node::Edge(0) && f.to == Node::Edge(1))
         .unwrap()
         .clone();
-    world.cut.insert(Node::Leader);
-    world.run(Duration::from_secs(20_000));
-    world.cut.remove(&Node::Edge(1));
+    world.isolated.insert(Node::Leader);
+    world.run_for(Duration::from_secs(20_000));
+    world.isolated.remove(&Node::Edge(1));
     world.inject(Node::Edge(0), Node::Edge(1), &frame.bytes);
-    world.run(Duration::ZERO);
+    world.run_for(Duration::ZERO);
     assert!(
-        !world.edges[1].events.iter().any(|e| matches!(e, EdgeEvent::Message { .. })),
+        !world.edge_events(1).iter().any(|e| matches!(e, EdgeEvent::Message { .. })),
         "heard under a void key"
     );
 }
@@ -94,8 +94,8 @@ fn nothing_is_heard_under_a_key_that_ran_out() {
 #[test]
 fn a_leader_whose_identity_ended_evicts_nobody() {
     let mut world = World::grouped(8, 2);
-    world.cut.insert(Node::Edge(1));
-    world.lead(LeaderCommand::Evict(name("edge-1")));
+    world.isolated.insert(Node::Edge(1));
+    world.command_leader(LeaderCommand::Evict(name("edge-1")));
     let notice = world
         .recorded
         .iter()
@@ -103,12 +103,12 @@ fn a_leader_whose_identity_ended_evicts_nobody() {
         .find(|f| f.to == Node::Edge(1) && matches!(decode(&world, f), Message::EvictionNotice(_)))
         .unwrap()
         .clone();
-    world.run(Duration::from_secs(1));
-    world.cut.clear();
-    world.skew += 20_000_000;
+    world.run_for(Duration::from_secs(1));
+    world.isolated.clear();
+    world.skew_all(20_000_000);
     world.inject(Node::Leader, Node::Edge(1), &notice.bytes);
-    world.run(Duration::ZERO);
-    assert!(!world.edges[1].events.contains(&EdgeEvent::Evicted), "believed an expired leader");
+    world.run_for(Duration::ZERO);
+    assert!(!world.edge_events(1).contains(&EdgeEvent::Evicted), "believed an expired leader");
 }
 
 #[test]
@@ -131,33 +131,33 @@ fn a_forged_refusal_does_not_silence_a_drone_for_weeks() {
         vec![f]
     }));
     let edge = world.add_edge("late");
-    world.run(Duration::from_secs(86_400));
+    world.run_for(Duration::from_secs(86_400));
     assert!(world.synced(edge), "a day later still out");
 }
 
 #[test]
 fn a_replayed_leave_ends_no_later_membership() {
     let mut world = World::grouped(13, 2);
-    world.command(0, EdgeCommand::Leave);
+    world.command_edge(0, EdgeCommand::Leave);
     let leave = world.recorded.iter().rev().find(|f| f.from == Node::Edge(0)).unwrap().clone();
     assert!(matches!(decode(&world, &leave), Message::Leave(_)));
-    world.command(0, EdgeCommand::Join(name(GROUP)));
-    world.run(Duration::from_secs(2));
+    world.command_edge(0, EdgeCommand::Join(name(GROUP)));
+    world.run_for(Duration::from_secs(2));
     assert!(world.agree(0..2));
     world.inject(Node::Edge(0), Node::Leader, &leave.bytes);
-    world.run(Duration::from_secs(2));
-    assert!(world.agree(0..2), "{:?}", world.edges[0].events);
+    world.run_for(Duration::from_secs(2));
+    assert!(world.agree(0..2), "{:?}", world.edge_events(0));
 }
 
 #[test]
 fn a_not_ready_leader_ends_no_leave() {
     let mut world = World::grouped(19, 2);
-    world.command(0, EdgeCommand::Leave);
+    world.command_edge(0, EdgeCommand::Leave);
     let mut number = None;
     let deployment = world.deployment.clone();
     // the member asks; the answer is any refusal
-    world.cut.insert(Node::Edge(0));
-    world.run(Duration::from_secs(20));
+    world.isolated.insert(Node::Edge(0));
+    world.run_for(Duration::from_secs(20));
     for f in world.recorded.iter().rev() {
         if f.from == Node::Edge(0)
             && let Message::CatchUpRequest(r) = decode(&world, f)
@@ -166,20 +166,15 @@ fn a_not_ready_leader_ends_no_leave() {
             break;
         }
     }
-    world.cut.clear();
+    world.isolated.clear();
     let refusal = Refusal {
         reason: Reason::NotReady,
         reference: number.unwrap().to_vec(),
         retry_after: Duration::ZERO,
     };
     world.inject(Node::Leader, Node::Edge(0), &Message::<S>::Refusal(refusal).encode(&deployment));
-    world.run(Duration::from_secs(60));
-    assert_eq!(
-        world.leader.as_ref().unwrap().status().members,
-        1,
-        "it thinks it left: {:?}",
-        world.edges[0].events
-    );
+    world.run_for(Duration::from_secs(60));
+    assert_eq!(world.leader().status().members, 1, "it thinks it left: {:?}", world.edge_events(0));
 }
 
 #[test]
@@ -208,7 +203,7 @@ fn a_copied_nonce_keeps_nobody_out() {
     );
     let deployment = world.deployment.clone();
     // the victim's own challenge is slower than the attacker's
-    let held: Rc<RefCell<Vec<Flight>>> = Rc::default();
+    let held: Rc<RefCell<Vec<Packet>>> = Rc::default();
     let keep = held.clone();
     world.tamper = Some(Box::new(move |f| {
         if f.to == Node::Edge(victim)
@@ -220,7 +215,7 @@ fn a_copied_nonce_keeps_nobody_out() {
             vec![f]
         }
     }));
-    world.run(Duration::ZERO);
+    world.run_for(Duration::ZERO);
     let ch = world
         .recorded
         .iter()
@@ -251,12 +246,12 @@ fn a_copied_nonce_keeps_nobody_out() {
         signature: sig,
     };
     world.inject(Node::Edge(1), Node::Leader, &Message::<S>::JoinRequest(forged).encode(&world.deployment));
-    world.run(Duration::ZERO);
+    world.run_for(Duration::ZERO);
     world.tamper = None;
     for f in held.borrow_mut().drain(..) {
         world.inject(f.from, f.to, &f.bytes);
     }
-    world.run(Duration::from_secs(5));
+    world.run_for(Duration::from_secs(5));
     assert!(world.synced(victim), "{:?}", world.blamed_by_leader());
 }
 
@@ -281,7 +276,7 @@ fn hearsay_costs_the_leader_little() {
     let bytes = Message::<S>::GroupMessage(forged).encode(&world.deployment);
     for _ in 0..100 {
         (0..5).for_each(|e| world.inject(Node::Leader, Node::Edge(e), &bytes));
-        world.run(Duration::from_millis(10));
+        world.run_for(Duration::from_millis(10));
     }
     let asked = world.recorded[mark..]
         .iter()

@@ -12,92 +12,87 @@ use crate::world::{EPOCH_START, GROUP, Node, S, World, copy, decode, name};
 fn a_drone_revoked_while_it_waits_is_not_let_in() {
     let mut world = World::grouped(3, 2);
     let late = world.add_edge("late");
-    world.run_until("asked", |w| w.leader.as_ref().unwrap().status().pending_joins == 1);
-    let serial = world.edges[late].token.token.statement.id;
-    world.rule(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
-    world.run(Duration::from_secs(60));
-    let in_it = world.leader.as_ref().unwrap().members().any(|(_, n)| n.as_str() == "late");
-    let held = world.leader.as_ref().unwrap().status().revocation_number;
-    assert_eq!(held, world.kgc.as_ref().unwrap().revocation_number());
+    world.run_until("asked", |w| w.leader().status().pending_joins == 1);
+    let serial = world.tokens[late].token.statement.id;
+    world.command_kgc(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
+    world.run_for(Duration::from_secs(60));
+    let in_it = world.leader().members().any(|(_, n)| n.as_str() == "late");
+    let held = world.leader().status().revocation_number;
+    assert_eq!(held, world.kgc().revocation_number());
     assert!(!in_it && world.key(late) != Some(world.leader_key()), "a revoked drone is a member");
 }
 
 #[test]
 fn a_crash_after_the_list_is_durable_keeps_no_revoked_member() {
     let mut world = World::grouped(4, 3);
-    let serial = world.edges[2].token.token.statement.id;
-    world.run(Duration::from_secs(2));
-    world.doom = Some((Node::Leader, 1));
-    world.rule(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
-    world.run(Duration::from_secs(1));
-    assert!(world.leader.is_none());
+    let serial = world.tokens[2].token.statement.id;
+    world.run_for(Duration::from_secs(2));
+    world.crash_after(Node::Leader, 1);
+    world.command_kgc(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
+    world.run_for(Duration::from_secs(1));
+    assert!(!world.alive(Node::Leader));
     world.start_leader();
-    world.run(Duration::from_secs(120));
-    let held = world.leader.as_ref().unwrap().status().revocation_number;
-    assert_eq!(held, world.kgc.as_ref().unwrap().revocation_number());
+    world.run_for(Duration::from_secs(120));
+    let held = world.leader().status().revocation_number;
+    assert_eq!(held, world.kgc().revocation_number());
     assert_ne!(world.key(2), Some(world.leader_key()), "the revoked member holds the new term's key");
 }
 
 #[test]
 fn a_clock_ahead_makes_no_storm_of_questions() {
     let mut world = World::grouped(6, 1);
-    world.skew += 10_000;
+    world.skew_all(10_000);
     let before = world.recorded.len();
-    world.disconnect(Node::Edge(0));
+    world.disconnect_all(Node::Edge(0));
     world.connect(Node::Edge(0), Node::Leader, Route::Leader);
-    world.run(Duration::from_secs(1));
+    world.run_for(Duration::from_secs(1));
     assert!(world.recorded.len() - before < 100, "{}", world.recorded.len() - before);
 }
 
 #[test]
 fn a_checkpoint_remembers_an_enrolment_under_way() {
     let mut world = World::new(9);
-    let checkpoint = world.leader.as_ref().unwrap().checkpoint();
+    let checkpoint = world.leader().checkpoint();
     let deployment = world.deployment.clone();
     world.tamper = Some(Box::new(move |f| match Message::<S>::decode(&deployment, &f.bytes) {
         Ok(Message::EnrolReply(_)) => vec![],
         _ => vec![f],
     }));
-    world.run(Duration::from_secs(1));
-    assert_eq!(world.kgc.as_ref().unwrap().issued(), 1);
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(world.kgc().issued(), 1);
     world.tamper = None;
-    world.leader_records = checkpoint;
-    world.crash(Node::Leader);
+    world.set_leader_records(checkpoint);
+    world.stop(Node::Leader);
     world.start_leader();
-    world.run(Duration::from_secs(120));
-    assert!(world.leader.as_ref().unwrap().status().name.is_some(), "{:?}", world.leader_events);
+    world.run_for(Duration::from_secs(120));
+    assert!(world.leader().status().name.is_some(), "{:?}", world.leader_events());
 }
 
 #[test]
 fn who_was_leaving_when_it_crashed_still_leaves() {
     let mut world = World::grouped(10, 2);
-    world.cut.insert(Node::Edge(0));
-    world.command(0, EdgeCommand::Leave);
-    world.run(Duration::from_secs(1));
-    world.crash(Node::Edge(0));
-    world.cut.clear();
+    world.isolated.insert(Node::Edge(0));
+    world.command_edge(0, EdgeCommand::Leave);
+    world.run_for(Duration::from_secs(1));
+    world.stop(Node::Edge(0));
+    world.isolated.clear();
     world.start_edge(0);
-    world.run(Duration::from_secs(120));
-    assert_eq!(
-        world.leader.as_ref().unwrap().status().members,
-        1,
-        "{:?}",
-        world.edges[0].machine.as_ref().unwrap().status()
-    );
+    world.run_for(Duration::from_secs(120));
+    assert_eq!(world.leader().status().members, 1, "{:?}", world.edge(0).status());
 }
 
 #[test]
 fn a_spare_spent_by_an_opening_is_not_offered_again() {
     let mut world = World::grouped(11, 2);
-    world.disconnect(Node::Edge(0));
-    world.crash(Node::Leader);
+    world.disconnect_all(Node::Edge(0));
+    world.stop(Node::Leader);
     world.leader_timing.validity = Duration::from_secs(100);
     world.start_leader_alone();
     world.connect(Node::Edge(1), Node::Leader, Route::Leader);
-    world.run(Duration::from_secs(250));
+    world.run_for(Duration::from_secs(250));
     let mark = world.recorded.len();
     world.connect(Node::Edge(0), Node::Leader, Route::Leader);
-    world.run(Duration::from_secs(15));
+    world.run_for(Duration::from_secs(15));
     let qs: Vec<u64> = world.recorded[mark..]
         .iter()
         .filter(|f| f.from == Node::Edge(0))
@@ -114,32 +109,32 @@ fn a_spare_spent_by_an_opening_is_not_offered_again() {
 fn an_eviction_of_one_that_waits_spoils_nobodys_join() {
     let mut world = World::grouped(14, 2);
     let late = world.add_edge("late");
-    world.run_until("asked", |w| w.leader.as_ref().unwrap().status().pending_joins == 1);
+    world.run_until("asked", |w| w.leader().status().pending_joins == 1);
     // Edge 0 joins again in the same batch and is evicted meanwhile.
-    world.command(0, EdgeCommand::Leave);
-    world.command(0, EdgeCommand::Join(name(GROUP)));
-    world.run_until("both asked", |w| w.leader.as_ref().unwrap().status().pending_joins == 2);
-    world.lead(LeaderCommand::Evict(name("edge-0")));
-    world.run(Duration::from_secs(3));
-    let failed = world.leader_events.iter().any(|e| matches!(e, LeaderEvent::RekeyFailed(_)));
-    assert!(!failed && world.synced(late), "{:?}", world.leader_events);
+    world.command_edge(0, EdgeCommand::Leave);
+    world.command_edge(0, EdgeCommand::Join(name(GROUP)));
+    world.run_until("both asked", |w| w.leader().status().pending_joins == 2);
+    world.command_leader(LeaderCommand::Evict(name("edge-0")));
+    world.run_for(Duration::from_secs(3));
+    let failed = world.leader_events().iter().any(|e| matches!(e, LeaderEvent::RekeyFailed(_)));
+    assert!(!failed && world.synced(late), "{:?}", world.leader_events());
 }
 
 #[test]
 fn two_keys_of_one_identity_in_one_batch_are_noticed() {
     let mut world = World::new(15);
-    world.run(Duration::from_secs(1));
-    world.crash(Node::Leader);
+    world.run_for(Duration::from_secs(1));
+    world.stop(Node::Leader);
     let first = world.add_edge("edge");
-    world.run(Duration::from_secs(3));
-    world.crash(Node::Kgc);
-    world.kgc_records.clear();
+    world.run_for(Duration::from_secs(3));
+    world.stop(Node::Kgc);
+    world.set_kgc_records(Vec::new());
     world.start_kgc();
-    let token = copy(&world.edges[first].token);
+    let token = copy(&world.tokens[first]);
     let twin = world.add_edge_with(token);
-    world.run(Duration::from_secs(3));
+    world.run_for(Duration::from_secs(3));
     world.start_leader();
-    world.run(Duration::from_secs(5));
+    world.run_for(Duration::from_secs(5));
     assert!(!(world.synced(first) && world.synced(twin)), "both keys of one identity are members");
 }
 
@@ -147,9 +142,9 @@ fn two_keys_of_one_identity_in_one_batch_are_noticed() {
 fn an_edge_of_a_revoked_leader_looks_for_another() {
     let mut world = World::grouped(16, 1);
     let serial = world.leader_token.token.statement.id;
-    world.rule(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
+    world.command_kgc(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
     let list = world
-        .kgc_records
+        .kgc_records()
         .iter()
         .rev()
         .find_map(|r| match r {
@@ -160,8 +155,8 @@ fn an_edge_of_a_revoked_leader_looks_for_another() {
     let bytes =
         Message::<S>::RevocationList(quiver_message::RevocationList { list }).encode(&world.deployment);
     world.inject(Node::Kgc, Node::Edge(0), &bytes);
-    world.run(Duration::from_secs(120));
-    let Output::Timeout(at) = world.edges[0].machine.as_mut().unwrap().poll_output() else { panic!() };
+    world.run_for(Duration::from_secs(120));
+    let Output::Timeout(at) = world.edge_node(0).machine_mut().unwrap().poll_output() else { panic!() };
     let hellos = world
         .recorded
         .iter()
@@ -176,36 +171,36 @@ fn an_edge_of_a_revoked_leader_looks_for_another() {
 #[test]
 fn rolled_back_spares_do_not_strand_a_member() {
     let mut world = World::grouped(17, 2);
-    let old = world.edges[0].state.clone();
-    world.crash(Node::Leader);
+    let old = world.state(0);
+    world.stop(Node::Leader);
     world.start_leader();
-    world.run(Duration::from_secs(3));
+    world.run_for(Duration::from_secs(3));
     assert!(world.agree(0..2));
-    world.crash(Node::Edge(0));
-    world.edges[0].state = old;
+    world.stop(Node::Edge(0));
+    world.set_state(0, old);
     world.start_edge(0);
-    world.run(Duration::from_secs(60));
+    world.run_for(Duration::from_secs(60));
     assert!(world.agree(0..2), "rolled back, first");
-    world.crash(Node::Leader);
+    world.stop(Node::Leader);
     world.start_leader();
-    world.run(Duration::from_secs(280));
-    assert!(world.agree(0..2), "{:?}", world.edges[0].events.iter().rev().take(4).collect::<Vec<_>>());
+    world.run_for(Duration::from_secs(280));
+    assert!(world.agree(0..2), "{:?}", world.edge_events(0).iter().rev().take(4).collect::<Vec<_>>());
 }
 
 #[test]
 fn rolled_back_boot_number_does_not_strand_a_member() {
     let mut world = World::grouped(18, 2);
-    let old = world.edges[0].state.clone();
+    let old = world.state(0);
     for _ in 0..4 {
-        world.crash(Node::Edge(0));
+        world.stop(Node::Edge(0));
         world.start_edge(0);
-        world.run(Duration::from_secs(15));
+        world.run_for(Duration::from_secs(15));
     }
     assert!(world.agree(0..2));
-    world.crash(Node::Edge(0));
-    world.edges[0].state = old;
+    world.stop(Node::Edge(0));
+    world.set_state(0, old);
     world.start_edge(0);
-    world.run(Duration::from_secs(280));
+    world.run_for(Duration::from_secs(280));
     assert!(world.agree(0..2), "{:?}", world.blamed_by_leader().last());
 }
 
@@ -222,9 +217,9 @@ fn a_member_whose_identity_ended_is_out() {
     let token = world.operator.issue(&world.deployment, grant, &mut world.rng).unwrap();
     let edge = world.add_edge_with(token);
     world.run_until("in", |w| w.synced(edge));
-    world.run(Duration::from_secs(2000));
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_secs(1));
+    world.run_for(Duration::from_secs(2000));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(1));
     assert_ne!(world.key(edge), Some(world.leader_key()), "still keyed 1000 s after its not_after");
 }
 
@@ -257,18 +252,18 @@ fn an_enrollee_falls_back_to_the_kgc_that_is_still_there() {
 #[test]
 fn members_ahead_of_a_restored_leader_come_back() {
     let mut world = World::grouped(24, 2);
-    let old = world.leader_records.clone();
+    let old = world.leader_records().to_vec();
     for _ in 0..3 {
-        world.crash(Node::Leader);
+        world.stop(Node::Leader);
         world.start_leader();
-        world.run(Duration::from_secs(3));
+        world.run_for(Duration::from_secs(3));
     }
     assert!(world.agree(0..2));
-    world.crash(Node::Leader);
-    world.leader_records = old;
+    world.stop(Node::Leader);
+    world.set_leader_records(old);
     world.start_leader();
     let epoch = world.leader_epoch();
-    world.run(Duration::from_secs(280));
+    world.run_for(Duration::from_secs(280));
     assert!(
         world.agree(0..2),
         "{:?} -> {:?} {:?}",
@@ -282,22 +277,23 @@ fn members_ahead_of_a_restored_leader_come_back() {
 fn who_gives_a_join_up_is_no_member() {
     let mut world = World::grouped(25, 2);
     let late = world.add_edge("late");
-    world.run_until("asked", |w| w.leader.as_ref().unwrap().status().pending_joins == 1);
-    world.command(late, EdgeCommand::Leave);
-    world.run(Duration::from_secs(20_000));
-    assert_eq!(world.leader.as_ref().unwrap().status().members, 2, "a ghost is keyed for ever");
+    world.run_until("asked", |w| w.leader().status().pending_joins == 1);
+    world.command_edge(late, EdgeCommand::Leave);
+    world.run_for(Duration::from_secs(20_000));
+    assert_eq!(world.leader().status().members, 2, "a ghost is keyed for ever");
 }
 
 #[test]
 fn a_clock_at_zero_and_a_key_valid_for_ever_overflow_nothing() {
     let mut world = World::new(26);
     world.leader_timing.validity = Duration::from_secs(u64::MAX);
-    world.crash(Node::Leader);
-    world.leader_records.clear();
+    world.stop(Node::Leader);
+    world.set_leader_records(Vec::new());
     world.start_leader();
-    world.skew = -((EPOCH_START + world.clock.as_secs()) as i64);
+    let zero = -((EPOCH_START + world.time().as_secs()) as i64);
+    world.skew_all(zero);
     let edge = world.add_edge("edge");
-    world.run(Duration::from_secs(5));
+    world.run_for(Duration::from_secs(5));
     assert!(world.synced(edge));
-    assert_eq!(world.edges[edge].machine.as_ref().unwrap().status().valid_until, Some(u64::MAX));
+    assert_eq!(world.edge(edge).status().valid_until, Some(u64::MAX));
 }

@@ -11,21 +11,19 @@ use crate::world::{Node, World, decode, name};
 #[test]
 fn a_restarted_leader_serves_the_group_again_without_new_joins_or_enrolments() {
     let mut world = World::grouped(1, 30);
-    let (before, issued) = (world.leader_epoch(), world.kgc.as_ref().unwrap().issued());
+    let (before, issued) = (world.leader_epoch(), world.kgc().issued());
     let joins = |world: &World| {
-        let events = world.leader_events.iter();
+        let events = world.leader_events().iter();
         events.filter(|event| matches!(event, quiver_role::LeaderEvent::Joined { .. })).count()
     };
     let joined = joins(&world);
-    world.crash(Node::Leader);
-    world.run(Duration::from_secs(5));
+    world.stop(Node::Leader);
+    world.run_for(Duration::from_secs(5));
     world.start_leader();
-    world.run_until("all follow", |world| {
-        world.leader.as_ref().unwrap().status().epoch.is_some() && world.agree(0..30)
-    });
+    world.run_until("all follow", |world| world.leader().status().epoch.is_some() && world.agree(0..30));
     assert!(world.leader_epoch() > before);
     assert!((1..=4096).contains(&(world.leader_epoch().round() - before.round())));
-    assert_eq!(world.kgc.as_ref().unwrap().issued(), issued);
+    assert_eq!(world.kgc().issued(), issued);
     assert_eq!(joins(&world), joined);
 }
 
@@ -33,15 +31,13 @@ fn a_restarted_leader_serves_the_group_again_without_new_joins_or_enrolments() {
 fn spare_points_are_replaced_so_that_a_leader_may_restart_again_and_again() {
     let mut world = World::grouped(2, 5);
     for _ in 0..4 {
-        world.crash(Node::Leader);
+        world.stop(Node::Leader);
         world.start_leader();
-        world.run_until("all follow", |world| {
-            world.leader.as_ref().unwrap().status().epoch.is_some() && world.agree(0..5)
-        });
-        world.run(Duration::from_secs(2));
+        world.run_until("all follow", |world| world.leader().status().epoch.is_some() && world.agree(0..5));
+        world.run_for(Duration::from_secs(2));
     }
     let joins =
-        world.leader_events.iter().filter(|event| matches!(event, quiver_role::LeaderEvent::Joined { .. }));
+        world.leader_events().iter().filter(|event| matches!(event, quiver_role::LeaderEvent::Joined { .. }));
     assert_eq!(joins.count(), 5);
 }
 
@@ -49,66 +45,62 @@ fn spare_points_are_replaced_so_that_a_leader_may_restart_again_and_again() {
 fn a_leader_that_restarts_before_new_spares_came_lets_the_members_join_again() {
     let mut world = World::grouped(3, 5);
     // Two starts in a row, and nobody heard of the first: all spare points are spent.
-    world.crash(Node::Leader);
-    world.cut.insert(Node::Leader);
+    world.stop(Node::Leader);
+    world.isolated.insert(Node::Leader);
     world.start_leader();
-    world.run(Duration::from_secs(1));
-    world.crash(Node::Leader);
-    world.cut.clear();
+    world.run_for(Duration::from_secs(1));
+    world.stop(Node::Leader);
+    world.isolated.clear();
     world.start_leader();
-    world.run_until("all in again", |world| {
-        world.leader.as_ref().unwrap().status().epoch.is_some() && world.agree(0..5)
-    });
+    world.run_until("all in again", |world| world.leader().status().epoch.is_some() && world.agree(0..5));
 }
 
 #[test]
 fn a_leader_remembers_by_its_checkpoint_as_by_its_log() {
     let mut world = World::grouped(4, 6);
-    world.lead(LeaderCommand::Evict(quiver_ainq::Name::new("edge-3").unwrap()));
-    world.run(Duration::from_secs(1));
-    let checkpoint = world.leader.as_ref().unwrap().checkpoint();
+    world.command_leader(LeaderCommand::Evict(quiver_ainq::Name::new("edge-3").unwrap()));
+    world.run_for(Duration::from_secs(1));
+    let checkpoint = world.leader().checkpoint();
     // A compaction that raced with the last record applies it twice.
-    let last = world.leader_records.last().unwrap().clone();
-    world.leader_records = checkpoint.into_iter().chain([last]).collect();
-    world.crash(Node::Leader);
+    let last = world.leader_records().last().unwrap().clone();
+    world.set_leader_records(checkpoint.into_iter().chain([last]).collect());
+    world.stop(Node::Leader);
     world.start_leader();
     world.run_until("all follow", |world| {
-        world.leader.as_ref().unwrap().status().epoch.is_some() && world.agree([0, 1, 2, 4, 5])
+        world.leader().status().epoch.is_some() && world.agree([0, 1, 2, 4, 5])
     });
     assert_eq!(world.key(3), None);
-    assert_eq!(world.leader.as_ref().unwrap().status().members, 5);
+    assert_eq!(world.leader().status().members, 5);
 }
 
 #[test]
 fn a_whole_log_may_follow_the_checkpoint_that_takes_its_place() {
     let mut world = World::grouped(12, 4);
-    world.lead(LeaderCommand::Evict(quiver_ainq::Name::new("edge-3").unwrap()));
-    world.run(Duration::from_secs(1));
-    let checkpoint = world.leader.as_ref().unwrap().checkpoint();
-    world.leader_records = checkpoint.into_iter().chain(world.leader_records.clone()).collect();
-    world.crash(Node::Leader);
+    world.command_leader(LeaderCommand::Evict(quiver_ainq::Name::new("edge-3").unwrap()));
+    world.run_for(Duration::from_secs(1));
+    let checkpoint = world.leader().checkpoint();
+    world.set_leader_records(checkpoint.into_iter().chain(world.leader_records().to_vec()).collect());
+    world.stop(Node::Leader);
     world.start_leader();
-    world.run_until("all follow", |world| {
-        world.leader.as_ref().unwrap().status().epoch.is_some() && world.agree([0, 1, 2])
-    });
+    world.run_until("all follow", |world| world.leader().status().epoch.is_some() && world.agree([0, 1, 2]));
     assert_eq!(world.key(3), None);
-    assert_eq!(world.leader.as_ref().unwrap().status().members, 3);
+    assert_eq!(world.leader().status().members, 3);
 }
 
 #[test]
 fn a_restarted_edge_neither_speaks_nor_reads_until_it_is_synced() {
     let mut world = World::grouped(5, 3);
     let before = world.leader_epoch();
-    world.crash(Node::Edge(1));
-    world.cut.insert(Node::Edge(1));
+    world.stop(Node::Edge(1));
+    world.isolated.insert(Node::Edge(1));
     world.start_edge(1);
     assert!(!world.synced(1));
-    world.command(
+    world.command_edge(
         1,
         EdgeCommand::Send { channel: quiver_ainq::Name::new("c").unwrap(), data: vec![1], signed: false },
     );
-    assert!(world.edges[1].events.iter().any(|event| matches!(event, EdgeEvent::SendFailed(_))));
-    world.cut.clear();
+    assert!(world.edge_events(1).iter().any(|event| matches!(event, EdgeEvent::SendFailed(_))));
+    world.isolated.clear();
     world.run_until("synced again", |world| world.synced(1));
     match crate::STRATEGY {
         // The leader renews the key because a member lost it.
@@ -116,9 +108,9 @@ fn a_restarted_edge_neither_speaks_nor_reads_until_it_is_synced() {
         // The member is told the key once more, for itself alone.
         StrategyKind::Tree => assert_eq!(world.leader_epoch(), before),
     }
-    world.run(Duration::from_secs(1));
+    world.run_for(Duration::from_secs(1));
     assert!(world.agree(0..3));
-    assert_eq!(world.edges[1].machine.as_ref().unwrap().status().boot_no, 2);
+    assert_eq!(world.edge(1).status().boot_no, 2);
 }
 
 #[test]
@@ -126,11 +118,11 @@ fn many_restarts_make_at_most_one_epoch_in_ten_seconds() {
     let mut world = World::grouped(6, 12);
     let before = world.leader_epoch().counter;
     for edge in 0..12 {
-        world.crash(Node::Edge(edge));
+        world.stop(Node::Edge(edge));
         world.start_edge(edge);
-        world.run(Duration::from_millis(500));
+        world.run_for(Duration::from_millis(500));
     }
-    world.run(Duration::from_secs(30));
+    world.run_for(Duration::from_secs(30));
     assert!(world.agree(0..12));
     assert!(world.leader_epoch().counter - before <= 3, "{:?}", world.leader_epoch());
 }
@@ -138,10 +130,10 @@ fn many_restarts_make_at_most_one_epoch_in_ten_seconds() {
 #[test]
 fn an_edge_that_lost_its_state_needs_a_new_token() {
     let mut world = World::grouped(7, 2);
-    world.crash(Node::Edge(0));
-    world.edges[0].state = None;
+    world.stop(Node::Edge(0));
+    world.set_state(0, None);
     world.start_edge(0);
-    world.run(Duration::from_secs(30));
+    world.run_for(Duration::from_secs(30));
     assert!(!world.synced(0));
     assert!(world.agree([1]));
 }
@@ -149,19 +141,19 @@ fn an_edge_that_lost_its_state_needs_a_new_token() {
 #[test]
 fn a_kgc_does_not_start_without_a_revocation_list_that_it_stored() {
     let mut world = World::grouped(10, 1);
-    let serial = world.edges[0].token.token.statement.id;
-    world.rule(quiver_role::KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
+    let serial = world.tokens[0].token.statement.id;
+    world.command_kgc(quiver_role::KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
     let mut other = World::new(11);
-    let foreign = other.restart_kgc_with(world.kgc_records.clone());
+    let foreign = other.restored_kgc(world.kgc_records().to_vec());
     assert!(foreign.is_err());
-    let mut records = world.kgc_records.clone();
+    let mut records = world.kgc_records().to_vec();
     for record in &mut records {
         if let quiver_role::KgcRecord::RevocationList { list, .. } = record {
             *list.last_mut().unwrap() ^= 1;
         }
     }
-    assert!(world.restart_kgc_with(records).is_err());
-    assert!(world.restart_kgc_with(world.kgc_records.clone()).is_ok());
+    assert!(world.restored_kgc(records).is_err());
+    assert!(world.restored_kgc(world.kgc_records().to_vec()).is_ok());
 }
 
 #[test]
@@ -171,19 +163,20 @@ fn stored_state_of_another_deployment_or_damaged_is_refused() {
     let world = World::grouped(8, 1);
     let other = World::grouped(9, 1);
     let config = world.edge_config(0);
-    let foreign = quiver_role::Edge::new(config, other.edges[0].state.as_ref());
+    let foreign = quiver_role::Edge::new(config, other.state(0).as_ref());
     assert_eq!(foreign.err(), Some(RestoreError::Foreign));
-    let bytes = world.edges[0].state.as_ref().unwrap().as_bytes();
+    let state = world.state(0).unwrap();
+    let bytes = state.as_bytes();
     for cut in [0, 1, 10, bytes.len() / 2, bytes.len() - 1] {
         let damaged = Snapshot::new(bytes[..cut].to_vec());
         assert!(quiver_role::Edge::new(world.edge_config(0), Some(&damaged)).is_err(), "cut at {cut}");
     }
-    let foreign = quiver_role::Leader::new(world.leader_config(), other.leader_records);
+    let foreign = quiver_role::Leader::new(world.leader_config(), other.leader_records().to_vec());
     assert_eq!(foreign.err(), Some(RestoreError::Foreign));
 }
 
 fn joined(world: &World) -> usize {
-    let events = world.leader_events.iter();
+    let events = world.leader_events().iter();
     events.filter(|event| matches!(event, quiver_role::LeaderEvent::Joined { .. })).count()
 }
 
@@ -194,9 +187,9 @@ fn an_edge_brought_back_with_its_memory_is_unsynced_and_sends_as_after_a_start()
     let say = |world: &mut World| {
         let mark = world.recorded.len();
         let send = EdgeCommand::Send { channel: name("chat"), data: b"words".to_vec(), signed: false };
-        world.command(2, send);
-        let said = world.recorded[mark..].iter().filter(|flight| flight.from == Node::Edge(2));
-        said.filter_map(|flight| match decode(world, flight) {
+        world.command_edge(2, send);
+        let said = world.recorded[mark..].iter().filter(|packet| packet.from == Node::Edge(2));
+        said.filter_map(|packet| match decode(world, packet) {
             Message::GroupMessage(message) => Some((message.frame.boot_no, message.frame.salt)),
             _ => None,
         })
@@ -204,32 +197,32 @@ fn an_edge_brought_back_with_its_memory_is_unsynced_and_sends_as_after_a_start()
     };
     let before = say(&mut world).unwrap();
     world.resume(Node::Edge(2));
-    let status = world.edges[2].machine.as_ref().unwrap().status();
+    let status = world.edge(2).status();
     assert!(!status.synced && status.boot_no == before.0 + 1);
     assert_eq!(say(&mut world), None, "nothing before a leader has said what is current");
     world.run_until("in step again", |world| world.agree(0..5));
     let after = say(&mut world).unwrap();
     assert!(after.0 == before.0 + 1 && after.1 != before.1);
     // Durable: a start counts on from there. And nobody had to join.
-    world.crash(Node::Edge(2));
+    world.stop(Node::Edge(2));
     world.start_edge(2);
-    world.run(Duration::from_secs(1));
-    assert_eq!(world.edges[2].machine.as_ref().unwrap().status().boot_no, before.0 + 2);
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(world.edge(2).status().boot_no, before.0 + 2);
     assert_eq!(joined(&world), joins);
 }
 
 #[test]
 fn a_leader_brought_back_with_its_memory_signs_no_further_epoch_of_its_term() {
     let mut world = World::grouped(32, 5);
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_secs(1));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(1));
     let (before, joins, mark) = (world.leader_epoch(), joined(&world), world.recorded.len());
     // As long as a copy of it goes on with the term, the next epoch is that one's.
     world.resume(Node::Leader);
     assert!(world.leader_epoch().round() > before.round());
-    world.lead(LeaderCommand::Rekey);
+    world.command_leader(LeaderCommand::Rekey);
     world.run_until("all follow", |world| world.agree(0..5));
-    let headers = world.recorded[mark..].iter().filter_map(|flight| match decode(&world, flight) {
+    let headers = world.recorded[mark..].iter().filter_map(|packet| match decode(&world, packet) {
         Message::Rekey(rekey) => Some(rekey.header.core.epoch),
         _ => None,
     });
@@ -237,7 +230,7 @@ fn a_leader_brought_back_with_its_memory_signs_no_further_epoch_of_its_term() {
     assert_eq!(joined(&world), joins);
     // Again and again it does no harm.
     for _ in 0..3 {
-        world.run(Duration::from_secs(60));
+        world.run_for(Duration::from_secs(60));
         world.resume(Node::Leader);
         (0..5).for_each(|edge| world.resume(Node::Edge(edge)));
         world.run_until("all follow", |world| world.agree(0..5));

@@ -8,7 +8,7 @@ use quiver_role::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Route, Sou
 use crate::world::{Node, World};
 
 fn heard(world: &World, edge: usize) -> Vec<(Vec<u8>, Source)> {
-    let events = world.edges[edge].events.iter();
+    let events = world.edge_events(edge).iter();
     let messages = events.filter_map(|event| match event {
         EdgeEvent::Message { data, source, .. } => Some((data.to_vec(), source.clone())),
         _ => None,
@@ -18,8 +18,8 @@ fn heard(world: &World, edge: usize) -> Vec<(Vec<u8>, Source)> {
 
 fn say(world: &mut World, edge: usize, data: &[u8], signed: bool) {
     let channel = Name::new("chat").unwrap();
-    world.command(edge, EdgeCommand::Send { channel, data: data.to_vec(), signed });
-    world.run(Duration::from_millis(100));
+    world.command_edge(edge, EdgeCommand::Send { channel, data: data.to_vec(), signed });
+    world.run_for(Duration::from_millis(100));
 }
 
 #[test]
@@ -34,15 +34,15 @@ fn every_member_hears_what_a_member_says_once() {
         let (data, Source::Signed { name, .. }) = &messages[1] else { panic!("not signed: {messages:?}") };
         assert_eq!((data.as_slice(), name.as_str()), (b"signed".as_slice(), "edge-3"));
     }
-    let at_leader = world.leader_events.iter().filter(|event| matches!(event, LeaderEvent::Message { .. }));
+    let at_leader = world.leader_events().iter().filter(|event| matches!(event, LeaderEvent::Message { .. }));
     assert_eq!(at_leader.count(), 2);
 }
 
 #[test]
 fn a_leaders_word_is_signed() {
     let mut world = World::grouped(2, 3);
-    world.lead(LeaderCommand::Send { channel: Name::new("orders").unwrap(), data: b"go".to_vec() });
-    world.run(Duration::from_millis(100));
+    world.command_leader(LeaderCommand::Send { channel: Name::new("orders").unwrap(), data: b"go".to_vec() });
+    world.run_for(Duration::from_millis(100));
     for edge in 0..3 {
         let messages = heard(&world, edge);
         assert!(
@@ -65,12 +65,12 @@ fn replayed_messages_are_dropped_also_across_epochs() {
         .clone();
     for _ in 0..3 {
         world.inject(Node::Leader, Node::Edge(1), &bytes);
-        world.run(Duration::from_millis(10));
+        world.run_for(Duration::from_millis(10));
     }
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_secs(5));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(5));
     world.inject(Node::Leader, Node::Edge(1), &bytes);
-    world.run(Duration::from_millis(10));
+    world.run_for(Duration::from_millis(10));
     assert_eq!(heard(&world, 1).len(), 1);
 }
 
@@ -79,10 +79,10 @@ fn messages_under_way_during_a_renewal_are_still_heard() {
     let mut world = World::grouped(4, 3);
     let channel = Name::new("chat").unwrap();
     // Said before the renewal, delivered after it.
-    world.tamper = Some(Box::new(|flight| {
-        if flight.from == Node::Edge(0) && flight.to == Node::Edge(1) { vec![] } else { vec![flight] }
+    world.tamper = Some(Box::new(|packet| {
+        if packet.from == Node::Edge(0) && packet.to == Node::Edge(1) { vec![] } else { vec![packet] }
     }));
-    world.command(0, EdgeCommand::Send { channel, data: b"late".to_vec(), signed: false });
+    world.command_edge(0, EdgeCommand::Send { channel, data: b"late".to_vec(), signed: false });
     let late = world
         .recorded
         .iter()
@@ -91,18 +91,18 @@ fn messages_under_way_during_a_renewal_are_still_heard() {
         .unwrap()
         .clone();
     world.tamper = None;
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_millis(500));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_millis(500));
     world.inject(Node::Leader, Node::Edge(1), &late.bytes);
-    world.run(Duration::from_millis(10));
+    world.run_for(Duration::from_millis(10));
     assert_eq!(heard(&world, 1).len(), 1);
 }
 
 /// Lets edge 0 say something that does not reach edge 1, and gives it.
 fn said_but_not_delivered(world: &mut World) -> Vec<u8> {
-    world.tamper = Some(Box::new(|flight| if flight.from == Node::Edge(0) { vec![] } else { vec![flight] }));
+    world.tamper = Some(Box::new(|packet| if packet.from == Node::Edge(0) { vec![] } else { vec![packet] }));
     let channel = Name::new("chat").unwrap();
-    world.command(0, EdgeCommand::Send { channel, data: b"late".to_vec(), signed: false });
+    world.command_edge(0, EdgeCommand::Send { channel, data: b"late".to_vec(), signed: false });
     world.tamper = None;
     world.recorded.iter().rev().find(|f| f.from == Node::Edge(0)).unwrap().bytes.clone()
 }
@@ -111,10 +111,10 @@ fn said_but_not_delivered(world: &mut World) -> Vec<u8> {
 fn messages_of_the_epoch_before_are_not_heard_once_the_overlap_is_over() {
     let mut world = World::grouped(7, 3);
     let late = said_but_not_delivered(&mut world);
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_secs(3));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(3));
     world.inject(Node::Leader, Node::Edge(1), &late);
-    world.run(Duration::from_millis(10));
+    world.run_for(Duration::from_millis(10));
     assert!(heard(&world, 1).is_empty());
 }
 
@@ -123,15 +123,15 @@ fn no_overlap_reaches_across_a_missed_epoch() {
     let mut world = World::grouped(8, 4);
     let late = said_but_not_delivered(&mut world);
     // Somebody is put out, which edge 1 does not hear of; the epoch after says nothing of it.
-    world.disconnect(Node::Edge(1));
-    world.lead(LeaderCommand::Evict(Name::new("edge-3").unwrap()));
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_millis(10));
+    world.disconnect_all(Node::Edge(1));
+    world.command_leader(LeaderCommand::Evict(Name::new("edge-3").unwrap()));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_millis(10));
     world.connect(Node::Edge(1), Node::Leader, Route::Leader);
-    world.run(Duration::from_millis(10));
+    world.run_for(Duration::from_millis(10));
     assert!(world.agree(0..3));
     world.inject(Node::Leader, Node::Edge(1), &late);
-    world.run(Duration::from_millis(10));
+    world.run_for(Duration::from_millis(10));
     assert!(heard(&world, 1).is_empty());
 }
 
@@ -139,15 +139,15 @@ fn no_overlap_reaches_across_a_missed_epoch() {
 fn an_evicted_drone_cannot_speak_in_the_overlap() {
     let mut world = World::grouped(5, 3);
     let channel = Name::new("chat").unwrap();
-    world.cut.insert(Node::Edge(2));
-    world.lead(LeaderCommand::Evict(Name::new("edge-2").unwrap()));
-    world.run(Duration::from_millis(10));
-    world.command(2, EdgeCommand::Send { channel, data: b"still me".to_vec(), signed: false });
+    world.isolated.insert(Node::Edge(2));
+    world.command_leader(LeaderCommand::Evict(Name::new("edge-2").unwrap()));
+    world.run_for(Duration::from_millis(10));
+    world.command_edge(2, EdgeCommand::Send { channel, data: b"still me".to_vec(), signed: false });
     let bytes = world.recorded.iter().rev().find(|f| f.from == Node::Edge(2)).unwrap().bytes.clone();
     for edge in 0..2 {
         world.inject(Node::Leader, Node::Edge(edge), &bytes);
     }
-    world.run(Duration::from_millis(100));
+    world.run_for(Duration::from_millis(100));
     assert!(heard(&world, 0).is_empty() && heard(&world, 1).is_empty());
 }
 
@@ -157,10 +157,10 @@ fn too_long_a_message_and_an_outsiders_are_not_sent() {
     say(&mut world, 0, &vec![0; 65_537], false);
     say(&mut world, 0, &vec![0; 65_536], false);
     assert_eq!(heard(&world, 1).len(), 1);
-    world.command(0, EdgeCommand::Leave);
-    world.run(Duration::from_secs(5));
+    world.command_edge(0, EdgeCommand::Leave);
+    world.run_for(Duration::from_secs(5));
     say(&mut world, 0, b"from outside", false);
     assert_eq!(heard(&world, 1).len(), 1);
-    let failed = world.edges[0].events.iter().filter(|event| matches!(event, EdgeEvent::SendFailed(_)));
+    let failed = world.edge_events(0).iter().filter(|event| matches!(event, EdgeEvent::SendFailed(_)));
     assert_eq!(failed.count(), 2);
 }

@@ -17,10 +17,10 @@ fn sent_since(world: &World, before: usize, kind: impl Fn(&Message<S>) -> bool) 
 /// A group all of whose members hold a revocation list.
 fn with_revocations(seed: u64, members: usize) -> World {
     let mut world = World::grouped(seed, members);
-    world.rule(KgcCommand::RevokeDrones(vec![quiver_ainq::Revoked::unknown([77; 16])]));
-    world.run(Duration::from_secs(120));
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_secs(5));
+    world.command_kgc(KgcCommand::RevokeDrones(vec![quiver_ainq::Revoked::unknown([77; 16])]));
+    world.run_for(Duration::from_secs(120));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(5));
     world
 }
 
@@ -33,7 +33,7 @@ fn revocation_query_published_to_the_group_is_answered_by_nobody() {
     for _ in 0..10 {
         world.publish(Node::Edge(0), &query);
     }
-    world.run(Duration::ZERO);
+    world.run_for(Duration::ZERO);
     assert_eq!(sent_since(&world, before, |_| true), 0);
 }
 
@@ -48,7 +48,7 @@ fn revocation_list_is_sent_to_a_peer_that_asks_for_it_again_and_again_only_seldo
             let from = if to == Node::Edge(1) { Node::Leader } else { Node::Edge(0) };
             world.inject(from, to, &query);
         }
-        world.run(Duration::ZERO);
+        world.run_for(Duration::ZERO);
         let lists = sent_since(&world, before, |message| matches!(message, Message::RevocationList(_)));
         assert!(lists <= 4, "{lists} from {to:?}");
         assert_eq!(lists > 0, to != Node::Edge(1), "a leader and a KGC answer, edges are not asked: {to:?}");
@@ -58,9 +58,9 @@ fn revocation_list_is_sent_to_a_peer_that_asks_for_it_again_and_again_only_seldo
 #[test]
 fn known_epoch_published_to_the_group_is_acknowledged_by_nobody() {
     let mut world = World::grouped(33, 6);
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_secs(5));
-    let rekey = |f: &&crate::world::Flight| {
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(5));
+    let rekey = |f: &&crate::world::Packet| {
         f.from == Node::Leader
             && matches!(Message::<S>::decode(&world.deployment, &f.bytes), Ok(Message::Rekey(_)))
     };
@@ -71,28 +71,28 @@ fn known_epoch_published_to_the_group_is_acknowledged_by_nobody() {
         unreachable!()
     };
     let bare = Message::<S>::Rekey(Rekey { header: newest.header, part: None }).encode(&world.deployment);
-    world.run(Duration::from_secs(5));
+    world.run_for(Duration::from_secs(5));
     let before = world.recorded.len();
     for _ in 0..10 {
         world.publish(Node::Edge(0), &bare);
     }
-    world.run(Duration::ZERO);
+    world.run_for(Duration::ZERO);
     assert_eq!(sent_since(&world, before, |_| true), 0);
     // The leader itself gets its acknowledgement.
     world.inject(Node::Leader, Node::Edge(1), &bare);
-    world.run(Duration::ZERO);
+    world.run_for(Duration::ZERO);
     assert_eq!(sent_since(&world, before, |message| matches!(message, Message::Ack(_))), 1);
 }
 
 #[test]
 fn new_epoch_that_came_by_the_group_is_acknowledged() {
     let mut world = World::grouped(34, 4);
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_secs(1));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(1));
     assert!(world.agree(0..4));
     let before = world.recorded.len();
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_secs(1));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(1));
     assert_eq!(sent_since(&world, before, |message| matches!(message, Message::Ack(_))), 4);
 }
 
@@ -102,9 +102,9 @@ fn questions_that_nothing_authenticates_are_answered_seldom_and_without_a_tag() 
     for opening_is_newest in [false, true] {
         if opening_is_newest {
             // A term that was just opened: its opening is the newest epoch.
-            world.crash(Node::Leader);
+            world.stop(Node::Leader);
             world.start_leader();
-            world.run(Duration::from_secs(120));
+            world.run_for(Duration::from_secs(120));
         }
         let before = world.recorded.len();
         for number in 0..200_u8 {
@@ -117,14 +117,14 @@ fn questions_that_nothing_authenticates_are_answered_seldom_and_without_a_tag() 
                 &Message::<S>::CatchUpRequest(question).encode(&world.deployment),
             );
         }
-        world.run(Duration::ZERO);
+        world.run_for(Duration::ZERO);
         assert_eq!(sent_since(&world, before, |message| matches!(message, Message::CatchUpReply(_))), 0);
         let answers = world.recorded[before..].iter().filter(|f| f.from == Node::Leader).count();
         assert!((1..=8).contains(&answers), "{answers}");
     }
     // Members are answered all the same.
-    world.lead(LeaderCommand::Rekey);
-    world.run(Duration::from_secs(60));
+    world.command_leader(LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(60));
     assert!(world.agree(0..3));
 }
 
@@ -132,7 +132,7 @@ fn questions_that_nothing_authenticates_are_answered_seldom_and_without_a_tag() 
 fn forged_join_is_reported_to_the_driver_as_a_forgery() {
     let mut world = World::grouped(36, 2);
     forge_request(&mut world);
-    world.run(Duration::from_secs(1));
+    world.run_for(Duration::from_secs(1));
     assert!(world.penalized.contains(&(Node::Leader, Node::Edge(1), Misdeed::Forgery)));
 }
 
@@ -143,11 +143,11 @@ fn nobody_is_penalised_for_what_it_relayed() {
     for _ in 0..100 {
         world.publish(Node::Edge(0), &garbage);
     }
-    world.run(Duration::from_secs(1));
+    world.run_for(Duration::from_secs(1));
     assert_eq!(world.penalized, []);
     for _ in 0..100 {
         world.inject(Node::Edge(0), Node::Leader, &garbage);
     }
-    world.run(Duration::from_secs(1));
+    world.run_for(Duration::from_secs(1));
     assert!(world.penalized.contains(&(Node::Leader, Node::Edge(0), Misdeed::Garbage)));
 }

@@ -1,14 +1,12 @@
-//! A star of machines with a virtual clock: every message is delivered in order unless a test says otherwise.
+//! A star on the testbed: a KGC, a leader, and edges that dial both. Links are instant and sound unless a test says otherwise.
 
-mod looking;
-mod running;
-
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, IssuedToken, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, StrategyKind, Suite,
-    TokenGrant,
+    Deployment, Epoch, IssuedToken, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, StrategyKind,
+    Suite, TokenGrant,
 };
 use quiver_crypto::Secret;
 use quiver_message::Message;
@@ -16,18 +14,18 @@ use quiver_role::edge::EdgeTiming;
 use quiver_role::kgc::RestoreError;
 use quiver_role::leader::LeaderTiming;
 use quiver_role::{
-    Edge, EdgeConfig, EdgeEvent, Kgc, KgcConfig, KgcEvent, KgcRecord, Kgcs, Leader, LeaderConfig,
-    LeaderEvent, LeaderRecord, Misdeed, Now, Peer, Route, Snapshot, Via,
+    Edge, EdgeCommand, EdgeConfig, EdgeEvent, Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, Kgcs, Leader,
+    LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Now, Offence, Route, Snapshot,
 };
+pub(crate) use quiver_testbed::EPOCH_START;
+use quiver_testbed::{Net, PATIENCE, TestNode};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use self::running::Stimulus;
-
 pub(crate) type S = Ristretto255;
+pub(crate) type Tamper = quiver_testbed::Tamper<Node>;
+pub(crate) type Packet = quiver_testbed::Packet<Node>;
 
-/// 2027-01-01, in seconds since 1970.
-pub(crate) const EPOCH_START: u64 = 1_798_761_600;
 pub(crate) const GROUP: &str = "alpha";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,61 +35,32 @@ pub(crate) enum Node {
     Edge(usize),
 }
 
-/// A message on its way.
-#[derive(Clone, Debug)]
-pub(crate) struct Flight {
-    pub(crate) from: Node,
-    pub(crate) to: Node,
-    pub(crate) via: Via,
-    pub(crate) bytes: Vec<u8>,
-}
-
-/// An edge and what a driver would keep for it.
-pub(crate) struct EdgeNode {
-    pub(crate) machine: Option<Edge<S>>,
-    pub(crate) token: IssuedToken<S>,
-    pub(crate) state: Option<Snapshot>,
-    pub(crate) events: Vec<EdgeEvent>,
-    deadline: Option<Duration>,
-}
-
-/// Called for every message; gives what is delivered in its place.
-pub(crate) type Tamper = Box<dyn FnMut(Flight) -> Vec<Flight>>;
-
-/// All machines, the messages between them, and the clock.
+/// All machines, and what they are set up with.
 pub(crate) struct World {
-    pub(crate) clock: Duration,
-    /// Added to the wall clock.
-    pub(crate) skew: i64,
+    net: Net<Node>,
     pub(crate) rng: ChaCha20Rng,
     pub(crate) deployment: Deployment<S>,
     pub(crate) operator: OperatorSecretKey<S>,
     pub(crate) master: Vec<u8>,
-    pub(crate) kgc: Option<Kgc<S>>,
-    pub(crate) kgc_records: Vec<KgcRecord>,
-    pub(crate) kgc_events: Vec<KgcEvent>,
-    kgc_deadline: Option<Duration>,
-    pub(crate) leader: Option<Leader<S>>,
     pub(crate) leader_token: IssuedToken<S>,
-    pub(crate) leader_records: Vec<LeaderRecord>,
-    pub(crate) leader_events: Vec<LeaderEvent>,
-    leader_deadline: Option<Duration>,
     pub(crate) leader_timing: LeaderTiming,
     pub(crate) strategy: StrategyKind,
-    pub(crate) edges: Vec<EdgeNode>,
-    queue: VecDeque<Flight>,
-    /// Who sees whom under which handle.
-    handles: BTreeMap<(Node, Node), Peer>,
-    next_peer: u64,
-    pub(crate) cut: BTreeSet<Node>,
-    pub(crate) tamper: Option<Tamper>,
-    /// This node dies after so many more outputs: what it had yet to persist or send is lost.
-    pub(crate) doom: Option<(Node, usize)>,
-    pub(crate) blocked: Vec<(Node, Node)>,
-    /// Who was to be cut off for a while, by whom and for what. It is not, so that the test goes on.
-    pub(crate) penalized: Vec<(Node, Node, Misdeed)>,
-    /// Everything that was ever transmitted, for tests with an adversary that listens.
-    pub(crate) recorded: Vec<Flight>,
+    /// One for each edge.
+    pub(crate) tokens: Vec<IssuedToken<S>>,
+}
+
+impl Deref for World {
+    type Target = Net<Node>;
+
+    fn deref(&self) -> &Net<Node> {
+        &self.net
+    }
+}
+
+impl DerefMut for World {
+    fn deref_mut(&mut self) -> &mut Net<Node> {
+        &mut self.net
+    }
 }
 
 impl World {
@@ -103,34 +72,17 @@ impl World {
         let role = Role::Leader { group: Name::new(GROUP).unwrap(), ordinal: 0 };
         let leader_token = token(&operator, &deployment, "leader", role, &mut rng);
         let mut world = Self {
-            clock: Duration::from_secs(100),
-            skew: 0,
+            net: Net::new(seed),
             rng,
             deployment,
             operator,
             master: master.encode().to_vec(),
-            kgc: None,
-            kgc_records: Vec::new(),
-            kgc_events: Vec::new(),
-            kgc_deadline: None,
-            leader: None,
             leader_token,
-            leader_records: Vec::new(),
-            leader_events: Vec::new(),
-            leader_deadline: None,
             strategy: crate::STRATEGY,
             leader_timing: LeaderTiming { validity: Duration::from_secs(10_000), ..LeaderTiming::default() },
-            edges: Vec::new(),
-            queue: VecDeque::new(),
-            handles: BTreeMap::new(),
-            next_peer: 1,
-            cut: BTreeSet::new(),
-            tamper: None,
-            doom: None,
-            blocked: Vec::new(),
-            penalized: Vec::new(),
-            recorded: Vec::new(),
+            tokens: Vec::new(),
         };
+        world.skip(Duration::from_secs(100));
         world.start_kgc();
         world.start_leader();
         world
@@ -143,17 +95,12 @@ impl World {
             world.add_edge(&format!("edge-{index}"));
         }
         world.run_until("all edges joined", |world| (0..n).all(|edge| world.synced(edge)));
-        world.run(Duration::from_millis(100));
+        world.run_for(Duration::from_millis(100));
         world
     }
 
-    pub(crate) fn now(&self) -> Now {
-        let unix = (EPOCH_START + self.clock.as_secs()).checked_add_signed(self.skew).unwrap();
-        Now { monotonic: self.clock, unix }
-    }
-
     /// A KGC with this world's keys and these records.
-    pub(crate) fn restart_kgc_with(&mut self, records: Vec<KgcRecord>) -> Result<Kgc<S>, RestoreError> {
+    pub(crate) fn restored_kgc(&mut self, records: Vec<KgcRecord>) -> Result<Kgc<S>, RestoreError> {
         let config = KgcConfig {
             deployment: self.deployment.clone(),
             master: MasterSecret::decode(&self.master).unwrap().into(),
@@ -166,12 +113,13 @@ impl World {
     }
 
     pub(crate) fn start_kgc(&mut self) {
-        self.kgc = Some(self.restart_kgc_with(self.kgc_records.clone()).unwrap());
-        self.settle(Node::Kgc);
-        if self.leader.is_some() {
+        let records = if self.has(Node::Kgc) { self.kgc_records().to_vec() } else { Vec::new() };
+        let kgc = self.restored_kgc(records).unwrap();
+        self.start(Node::Kgc, kgc);
+        if self.alive(Node::Leader) {
             self.connect(Node::Leader, Node::Kgc, Route::Kgc);
         }
-        for edge in 0..self.edges.len() {
+        for edge in 0..self.tokens.len() {
             self.connect(Node::Edge(edge), Node::Kgc, Route::Kgc);
         }
     }
@@ -196,35 +144,18 @@ impl World {
 
     /// Lets every edge dial the leader.
     pub(crate) fn dial_leader(&mut self) {
-        for edge in 0..self.edges.len() {
+        for edge in 0..self.tokens.len() {
             self.connect(Node::Edge(edge), Node::Leader, Route::Leader);
         }
     }
 
     /// Starts the leader without any edge noticing.
     pub(crate) fn start_leader_alone(&mut self) {
-        self.leader = Some(Leader::new(self.leader_config(), self.leader_records.clone()).unwrap());
-        self.settle(Node::Leader);
+        let records = if self.has(Node::Leader) { self.leader_records().to_vec() } else { Vec::new() };
+        let leader = Leader::new(self.leader_config(), records).unwrap();
+        self.subscribe(Node::Leader);
+        self.start(Node::Leader, leader);
         self.connect(Node::Leader, Node::Kgc, Route::Kgc);
-    }
-
-    pub(crate) fn crash(&mut self, node: Node) {
-        match node {
-            Node::Kgc => self.kgc = None,
-            Node::Leader => self.leader = None,
-            Node::Edge(edge) => self.edges[edge].machine = None,
-        }
-        self.disconnect(node);
-    }
-
-    /// Cuts all connections of a node.
-    pub(crate) fn disconnect(&mut self, node: Node) {
-        let gone: Vec<_> = self.handles.keys().copied().filter(|(a, b)| *a == node || *b == node).collect();
-        for (at, of) in gone {
-            let peer = self.handles.remove(&(at, of)).unwrap();
-            self.feed(at, Stimulus::Disconnected(peer));
-        }
-        self.queue.retain(|flight| flight.from != node && flight.to != node);
     }
 
     pub(crate) fn token(&mut self, name: &str) -> IssuedToken<S> {
@@ -237,8 +168,8 @@ impl World {
     }
 
     pub(crate) fn add_edge_with(&mut self, token: IssuedToken<S>) -> usize {
-        let edge = self.edges.len();
-        self.edges.push(EdgeNode { machine: None, token, state: None, events: Vec::new(), deadline: None });
+        let edge = self.tokens.len();
+        self.tokens.push(token);
         self.start_edge(edge);
         edge
     }
@@ -247,42 +178,155 @@ impl World {
         EdgeConfig {
             deployment: self.deployment.clone(),
             group: Some(Name::new(GROUP).unwrap()),
-            token: Some(copy(&self.edges[edge].token)),
+            token: Some(copy(&self.tokens[edge])),
             kgcs: Kgcs::single(),
             timing: EdgeTiming::default(),
         }
     }
 
     pub(crate) fn start_edge(&mut self, edge: usize) {
-        let machine = Edge::new(self.edge_config(edge), self.edges[edge].state.as_ref()).unwrap();
-        self.edges[edge].machine = Some(machine);
-        self.settle(Node::Edge(edge));
-        self.connect(Node::Edge(edge), Node::Kgc, Route::Kgc);
-        self.connect(Node::Edge(edge), Node::Leader, Route::Leader);
+        let id = Node::Edge(edge);
+        let state = if self.has(id) { self.state(edge) } else { None };
+        let machine = Edge::new(self.edge_config(edge), state.as_ref()).unwrap();
+        self.subscribe(id);
+        self.start(id, machine);
+        self.connect(id, Node::Kgc, Route::Kgc);
+        self.connect(id, Node::Leader, Route::Leader);
     }
 
-    fn alive(&self, node: Node) -> bool {
-        match node {
-            Node::Kgc => self.kgc.is_some(),
-            Node::Leader => self.leader.is_some(),
-            Node::Edge(edge) => self.edges[edge].machine.is_some(),
-        }
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        self.net.run_for(time);
     }
 
-    pub(crate) fn connect(&mut self, dialler: Node, listener: Node, route: Route) {
-        if !self.alive(dialler) || !self.alive(listener) || self.handles.contains_key(&(dialler, listener)) {
-            return;
-        }
-        for (at, of, route) in [(listener, dialler, Route::Inbound), (dialler, listener, route)] {
-            // Feeding the first may have been the end of it.
-            if !self.alive(dialler) || !self.alive(listener) {
-                return;
-            }
-            let peer = Peer(self.next_peer);
-            self.next_peer += 1;
-            self.handles.insert((at, of), peer);
-            self.feed(at, Stimulus::Connected(peer, route));
-        }
+    pub(crate) fn inject(&mut self, from: Node, to: Node, bytes: &[u8]) {
+        self.net.inject(from, to, bytes);
+    }
+
+    pub(crate) fn run_until(&mut self, what: &str, reached: impl FnMut(&Self) -> bool) {
+        self.run_until_in(PATIENCE, what, reached);
+    }
+
+    pub(crate) fn run_until_in(
+        &mut self,
+        patience: Duration,
+        what: &str,
+        reached: impl FnMut(&Self) -> bool,
+    ) {
+        quiver_testbed::run_until(self, patience, what, reached);
+    }
+
+    pub(crate) fn command_edge(&mut self, edge: usize, command: EdgeCommand) {
+        self.command::<Edge<S>>(Node::Edge(edge), command);
+    }
+
+    pub(crate) fn command_leader(&mut self, command: LeaderCommand) {
+        self.command::<Leader<S>>(Node::Leader, command);
+    }
+
+    pub(crate) fn command_kgc(&mut self, command: KgcCommand) {
+        self.command::<Kgc<S>>(Node::Kgc, command);
+    }
+
+    /// What the leader's clocks say.
+    pub(crate) fn now(&self) -> Now {
+        self.clock_of(Node::Leader)
+    }
+
+    pub(crate) fn kgc(&self) -> &Kgc<S> {
+        self.machine(Node::Kgc)
+    }
+
+    pub(crate) fn kgc_records(&self) -> &[KgcRecord] {
+        self.node::<Kgc<S>>(Node::Kgc).records()
+    }
+
+    pub(crate) fn set_kgc_records(&mut self, records: Vec<KgcRecord>) {
+        *self.node_mut::<Kgc<S>>(Node::Kgc).records_mut() = records;
+    }
+
+    pub(crate) fn kgc_events(&self) -> &[KgcEvent] {
+        &self.node::<Kgc<S>>(Node::Kgc).events
+    }
+
+    pub(crate) fn leader(&self) -> &Leader<S> {
+        self.machine(Node::Leader)
+    }
+
+    pub(crate) fn leader_records(&self) -> &[LeaderRecord] {
+        self.node::<Leader<S>>(Node::Leader).records()
+    }
+
+    pub(crate) fn set_leader_records(&mut self, records: Vec<LeaderRecord>) {
+        *self.node_mut::<Leader<S>>(Node::Leader).records_mut() = records;
+    }
+
+    pub(crate) fn leader_events(&self) -> &[LeaderEvent] {
+        &self.node::<Leader<S>>(Node::Leader).events
+    }
+
+    pub(crate) fn edge(&self, edge: usize) -> &Edge<S> {
+        self.machine(Node::Edge(edge))
+    }
+
+    pub(crate) fn edge_node(&mut self, edge: usize) -> &mut TestNode<Edge<S>> {
+        self.node_mut(Node::Edge(edge))
+    }
+
+    pub(crate) fn edge_nodes(&self) -> impl Iterator<Item = &TestNode<Edge<S>>> {
+        (0..self.tokens.len()).map(|edge| self.node::<Edge<S>>(Node::Edge(edge)))
+    }
+
+    pub(crate) fn edge_events(&self, edge: usize) -> &[EdgeEvent] {
+        &self.node::<Edge<S>>(Node::Edge(edge)).events
+    }
+
+    /// What an edge made durable last.
+    pub(crate) fn state(&self, edge: usize) -> Option<Snapshot> {
+        self.node::<Edge<S>>(Node::Edge(edge)).records().last().cloned()
+    }
+
+    pub(crate) fn set_state(&mut self, edge: usize, state: Option<Snapshot>) {
+        *self.edge_node(edge).records_mut() = state.into_iter().collect();
+    }
+
+    pub(crate) fn synced(&self, edge: usize) -> bool {
+        let machine = self.node::<Edge<S>>(Node::Edge(edge)).machine();
+        machine.is_some_and(|machine| machine.status().synced)
+    }
+
+    /// The key that an edge would use now.
+    pub(crate) fn key(&self, edge: usize) -> Option<Vec<u8>> {
+        let machine = self.node::<Edge<S>>(Node::Edge(edge)).machine()?;
+        Some(machine.export(&name("test"))?.expose().to_vec())
+    }
+
+    pub(crate) fn leader_key(&self) -> Vec<u8> {
+        self.leader().export(&name("test")).unwrap().expose().to_vec()
+    }
+
+    pub(crate) fn leader_epoch(&self) -> Epoch {
+        self.leader().status().epoch.unwrap()
+    }
+
+    /// Whether all these edges hold the leader's key.
+    pub(crate) fn agree(&self, edges: impl IntoIterator<Item = usize>) -> bool {
+        edges.into_iter().all(|edge| self.key(edge) == Some(self.leader_key()))
+    }
+
+    pub(crate) fn blamed_by_leader(&self) -> Vec<&Offence> {
+        let blamed = self.leader_events().iter().filter_map(|event| match event {
+            LeaderEvent::Blamed { offence, .. } => Some(offence),
+            _ => None,
+        });
+        blamed.collect()
+    }
+
+    pub(crate) fn blamed_by_edge(&self, edge: usize) -> Vec<&Offence> {
+        let blamed = self.edge_events(edge).iter().filter_map(|event| match event {
+            EdgeEvent::Blamed { offence, .. } => Some(offence),
+            _ => None,
+        });
+        blamed.collect()
     }
 }
 
@@ -291,8 +335,8 @@ pub(crate) fn name(text: &str) -> Name {
 }
 
 /// What a message says.
-pub(crate) fn decode(world: &World, flight: &Flight) -> Message<S> {
-    Message::<S>::decode(&world.deployment, &flight.bytes).unwrap()
+pub(crate) fn decode(world: &World, packet: &Packet) -> Message<S> {
+    Message::<S>::decode(&world.deployment, &packet.bytes).unwrap()
 }
 
 /// Tokens are not cloned in earnest: a drone has one.

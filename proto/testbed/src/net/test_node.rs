@@ -29,6 +29,16 @@ impl<M: Machine> TestNode<M> {
         self.sim.machine.as_deref_mut()
     }
 
+    /// Puts another machine in the place of its own, if it is switched on.
+    pub fn map_machine(&mut self, change: impl FnOnce(M) -> M) {
+        self.sim.machine = self.sim.machine.take().map(|machine| Box::new(change(*machine)));
+    }
+
+    /// The next time it is started, it draws the random numbers that it drew last time.
+    pub fn repeat_life(&mut self) {
+        self.sim.life = self.sim.life.saturating_sub(1);
+    }
+
     /// All that it made durable, the newest last.
     pub fn records(&self) -> &[M::Record] {
         &self.sim.disk.records
@@ -99,7 +109,6 @@ pub(super) trait AnyNode {
     fn last_events(&self) -> String;
     fn as_any(&self) -> &dyn Any;
     fn as_any_mut(&mut self) -> &mut dyn Any;
-    fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
 
 impl<M: Machine<Event: Debug> + 'static> AnyNode for TestNode<M> {
@@ -146,10 +155,6 @@ impl<M: Machine<Event: Debug> + 'static> AnyNode for TestNode<M> {
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
     }
 }
