@@ -13,36 +13,36 @@
 //!
 //! YCT14 is broken (`quiver_abe::yct14` has the attack). It is here because it was measured, and labelled wherever it appears.
 
-mod course;
+mod attribute_growth;
 mod fabeo;
-mod forest;
 mod groups;
+mod measured_scheme;
 mod memory;
 pub(crate) mod operation;
 mod overview;
 mod plan;
 pub(crate) mod published;
+mod random_trees;
 mod reference;
 mod sizes;
-mod subject;
 mod summary;
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, InsecureYct14};
 use quiver_report::{Machine, Making, Observer, Report};
 
-use self::course::Course;
-use self::forest::Forest;
+use self::attribute_growth::AttributeGrowth;
 pub use self::plan::Plan;
 use self::published::Published;
+use self::random_trees::RandomTrees;
 use crate::Result;
 use crate::heap::Heap;
 
 /// What was measured of every scheme, by attributes.
-struct Courses {
-    gpsw: Course,
-    yct: Course,
-    fabeo_kp: Course,
-    fabeo_cp: Course,
+struct SchemeGrowths {
+    gpsw: AttributeGrowth,
+    yct: AttributeGrowth,
+    fabeo_kp: AttributeGrowth,
+    fabeo_cp: AttributeGrowth,
 }
 
 /// Measures everything. `heap` is the process's allocator.
@@ -58,23 +58,23 @@ pub fn reproduce(
 ) -> Result<Report> {
     let published = Published::read()?;
     let groups = groups::measure(plan, &published, observer);
-    let forest = Forest::grow(plan)?;
-    let courses = Courses {
-        gpsw: course::measure::<Gpsw06>(plan, &forest, observer)?,
-        yct: course::measure::<InsecureYct14>(plan, &forest, observer)?,
-        fabeo_kp: course::measure::<FabeoKp>(plan, &forest, observer)?,
-        fabeo_cp: course::measure::<FabeoCp>(plan, &forest, observer)?,
+    let trees_by_size = RandomTrees::generate(plan)?;
+    let growths = SchemeGrowths {
+        gpsw: attribute_growth::measure::<Gpsw06>(plan, &trees_by_size, observer)?,
+        yct: attribute_growth::measure::<InsecureYct14>(plan, &trees_by_size, observer)?,
+        fabeo_kp: attribute_growth::measure::<FabeoKp>(plan, &trees_by_size, observer)?,
+        fabeo_cp: attribute_growth::measure::<FabeoCp>(plan, &trees_by_size, observer)?,
     };
     let memory = memory::measure(plan, &published, heap, observer)?;
-    let overview = overview::experiment(&published, &courses);
+    let overview = overview::experiment(&published, &growths);
     let highlights = summary::highlights(&overview);
     let experiments = vec![
         overview,
         groups,
-        reference::gpsw(plan, &published, &courses),
-        reference::yct(plan, &published, &courses),
-        fabeo::experiment(plan, &published, &courses),
-        sizes::experiment(&courses),
+        reference::gpsw(plan, &published, &growths),
+        reference::yct(plan, &published, &growths),
+        fabeo::experiment(plan, &published, &growths),
+        sizes::experiment(&growths),
         memory,
     ];
     Ok(Report {

@@ -14,6 +14,7 @@
 
 mod batches;
 mod exchange;
+mod exchange_setup;
 mod garbling;
 mod geolocation;
 mod growth;
@@ -21,7 +22,6 @@ mod link;
 mod measured;
 mod plan;
 mod published;
-mod scene;
 mod step;
 mod summary;
 

@@ -18,9 +18,9 @@
 mod boards;
 mod figures;
 mod plan;
-mod presentation;
 mod schemes;
 mod summary;
+mod tables;
 
 use quiver_report::{Machine, Making, Observer, Report};
 
@@ -39,13 +39,13 @@ pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Re
     let (published, boards) = (Published::read()?, Boards::read()?);
     let measured = Measured::take(plan, observer)?;
     let experiments = vec![
-        presentation::symmetric(&boards, &measured),
-        presentation::edge(&measured),
-        presentation::groups(&published, &measured),
+        tables::symmetric(&boards, &measured),
+        tables::edge(&measured),
+        tables::groups(&published, &measured),
         schemes::gpsw(plan, &published, &measured),
         schemes::yct(plan, &published, &measured),
         schemes::fabeo(plan, &measured),
-        presentation::images(&published, &measured),
+        tables::images(&published, &measured),
     ];
     Ok(Report {
         slug: "board".into(),

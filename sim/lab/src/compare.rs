@@ -14,11 +14,11 @@
 //!
 //! What newcomers send is not counted. Of what was chosen in favour of MLS, [`quiver_mls`] has a list.
 
-mod contender;
 mod event;
 mod mls;
-mod presentation;
 mod quiver;
+mod report;
+mod system;
 
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ use quiver_report::Observer;
 use crate::Result;
 use crate::measure::Effort;
 
-pub use self::contender::System;
 pub use self::event::{Cost, Event};
-pub use self::presentation::report;
+pub use self::report::report;
+pub use self::system::System;
 
 /// Beyond this many drones nothing is compared, however fast the machine is.
 const MOST: u32 = 1 << 17;
@@ -150,7 +150,7 @@ pub fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Comparison> {
     while let Some(drones) = plan.size_after(done, last, comparison.is_cut(System::MlsOneCommitter)) {
         for system in System::ALL {
             if !comparison.is_cut(system) {
-                contender::measure(&mut comparison, system, drones, observer)?;
+                system::measure(&mut comparison, system, drones, observer)?;
             }
         }
         (done, last) = (done + 1, Some(drones));

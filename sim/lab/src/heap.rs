@@ -1,4 +1,4 @@
-//! The most memory that an operation holds, as the process's allocator counts it.
+//! Counts the most memory that an operation holds, by the process's allocator.
 
 use std::alloc::GlobalAlloc;
 

@@ -1,4 +1,4 @@
-//! Tables of published figures, which `reference/` holds as CSV.
+//! Reads tables of published figures, which `reference/` holds as CSV.
 
 use serde::de::DeserializeOwned;
 

@@ -1,16 +1,16 @@
-//! FABEO22, of which the publication has nothing, beside GPSW06, of which it has.
+//! Compares FABEO22, of which the publication has no figures, with GPSW06.
 
 use quiver_report::{Axis, Column, Experiment, Ink, Plot, Series, Table, Unit, Value};
 
-use super::Courses;
-use super::course::{Course, Row};
+use super::SchemeGrowths;
+use super::attribute_growth::{AttributeGrowth, Row};
 use super::operation::{Host, Operation, Scheme};
 use super::plan::Plan;
 use super::published::Published;
 use super::reference::{method, panels, published_series};
 use crate::measure::Timing;
 
-pub(super) fn experiment(plan: &Plan, published: &Published, courses: &Courses) -> Experiment {
+pub(super) fn experiment(plan: &Plan, published: &Published, growths: &SchemeGrowths) -> Experiment {
     Experiment {
         slug: "fabeo22".into(),
         title: "FABEO22: decryption that does not grow".into(),
@@ -25,8 +25,8 @@ pub(super) fn experiment(plan: &Plan, published: &Published, courses: &Courses) 
         ],
         method: method(plan),
         differences: Vec::new(),
-        plots: vec![plot(published, courses)],
-        tables: Operation::ALL.into_iter().map(|operation| table(published, courses, operation)).collect(),
+        plots: vec![plot(published, growths)],
+        tables: Operation::ALL.into_iter().map(|operation| table(published, growths, operation)).collect(),
     }
 }
 
@@ -34,18 +34,18 @@ fn laptop(published: &Published, operation: Operation, attributes: usize) -> Opt
     published.time(Scheme::Gpsw, Host::Laptop, operation, attributes)
 }
 
-fn plot(published: &Published, courses: &Courses) -> Plot {
-    let ours = |name: &str, ink: Ink, course: &Course, operation: Operation| {
-        Series::new(name, ink, course.points(|row| Some(row.time(operation).median)))
+fn plot(published: &Published, growths: &SchemeGrowths) -> Plot {
+    let ours = |name: &str, ink: Ink, attribute_growth: &AttributeGrowth, operation: Operation| {
+        Series::new(name, ink, attribute_growth.points(|row| Some(row.time(operation).median)))
     };
     let series = |operation: Operation| {
         vec![
-            published_series("GPSW06 published, laptop", &courses.gpsw, |attributes| {
+            published_series("GPSW06 published, laptop", &growths.gpsw, |attributes| {
                 laptop(published, operation, attributes)
             }),
-            ours("GPSW06", Ink::Paper, &courses.gpsw, operation),
-            ours("FABEO22 KP", Ink::Flat, &courses.fabeo_kp, operation),
-            ours("FABEO22 CP", Ink::Tree, &courses.fabeo_cp, operation),
+            ours("GPSW06", Ink::Paper, &growths.gpsw, operation),
+            ours("FABEO22 KP", Ink::Flat, &growths.fabeo_kp, operation),
+            ours("FABEO22 CP", Ink::Tree, &growths.fabeo_cp, operation),
         ]
     };
     Plot {
@@ -65,7 +65,7 @@ fn further(operation: Operation, row: Option<&Row>) -> Option<Timing> {
     }
 }
 
-fn table(published: &Published, courses: &Courses, operation: Operation) -> Table {
+fn table(published: &Published, growths: &SchemeGrowths, operation: Operation) -> Table {
     let further_title = if operation == Operation::Decrypt { "conjunction of all" } else { "with tables" };
     let mut columns = vec![
         Column::new("attributes", "attributes", Unit::Count),
@@ -82,9 +82,9 @@ fn table(published: &Published, courses: &Courses, operation: Operation) -> Tabl
     }
     let slug = format!("fabeo22-{}", operation.key());
     let mut table = Table::new(&slug, &format!("FABEO22: {}", operation.title()), columns);
-    for gpsw in &courses.gpsw.rows {
+    for gpsw in &growths.gpsw.rows {
         let attributes = gpsw.attributes;
-        let (kp, cp) = (courses.fabeo_kp.row(attributes), courses.fabeo_cp.row(attributes));
+        let (kp, cp) = (growths.fabeo_kp.row(attributes), growths.fabeo_cp.row(attributes));
         let time = |row: Option<&Row>| row.map(|row| row.time(operation).median);
         let laptop = laptop(published, operation, attributes);
         table.push(vec![

@@ -1,4 +1,4 @@
-//! Elements of Fr, G1, G2 and GT, and the pairing.
+//! Measures elements of Fr, G1, G2 and GT, and the pairing.
 
 use quiver_pairing::{FixedBase, G1, G2, Group, Gt, Scalar, pairing, scalar_random};
 use quiver_report::{Column, Experiment, Observer, Table, Unit, Value};

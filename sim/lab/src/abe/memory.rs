@@ -1,4 +1,4 @@
-//! Memory that encryption and decryption take.
+//! Measures the memory that encryption and decryption take.
 
 use std::hint::black_box;
 
@@ -8,11 +8,11 @@ use quiver_report::{Axis, Column, Experiment, Ink, Observer, Panel, Plot, Series
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-use super::forest::{attributes, conjunction, layered, listed};
+use super::measured_scheme::MeasuredScheme;
 use super::operation::{Operation, Scheme};
 use super::plan::Plan;
 use super::published::Published;
-use super::subject::Subject;
+use super::random_trees::{attributes, conjunction, layered, listed};
 use crate::Result;
 use crate::heap::Heap;
 
@@ -133,7 +133,7 @@ fn experiment(plot: Plot, tables: Vec<Table>) -> Experiment {
     }
 }
 
-fn peak<S: Subject>(plan: &Plan, heap: &dyn Heap, tree: &AccessTree, leaves: usize) -> Result<Peak> {
+fn peak<S: MeasuredScheme>(plan: &Plan, heap: &dyn Heap, tree: &AccessTree, leaves: usize) -> Result<Peak> {
     let mut rng = ChaCha20Rng::seed_from_u64(plan.seed);
     let (parameters, master) = S::setup(&S::universe(&listed(leaves)?), &mut rng)?;
     let (of_key, of_ciphertext) = S::terms(tree, &attributes(leaves)?);

@@ -1,4 +1,4 @@
-//! The four algorithms, and whose figures stand beside each other.
+//! The four algorithms of a scheme.
 
 /// An algorithm of a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

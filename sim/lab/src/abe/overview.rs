@@ -1,9 +1,9 @@
-//! Every algorithm of every scheme with as many attributes as were published.
+//! Tabulates every algorithm of every scheme at the published number of attributes.
 
 use quiver_report::{Column, Experiment, Table, Unit, Value};
 
-use super::Courses;
-use super::course::Course;
+use super::SchemeGrowths;
+use super::attribute_growth::AttributeGrowth;
 use super::operation::{Host, Operation, Scheme};
 use super::published::Published;
 use crate::measure::Timing;
@@ -11,8 +11,8 @@ use crate::measure::Timing;
 /// Decryption of a conjunction of all attributes, where no leaf can be left out.
 pub(super) const EVERY_LEAF: &str = "Decrypt, every leaf";
 
-pub(super) fn experiment(published: &Published, courses: &Courses) -> Experiment {
-    let measured = courses.gpsw.rows.last().map_or(0, |row| row.attributes);
+pub(super) fn experiment(published: &Published, growths: &SchemeGrowths) -> Experiment {
+    let measured = growths.gpsw.rows.last().map_or(0, |row| row.attributes);
     let attributes = published.most_attributes(measured).unwrap_or(measured);
     Experiment {
         slug: "overview".into(),
@@ -27,12 +27,12 @@ pub(super) fn experiment(published: &Published, courses: &Courses) -> Experiment
                 .into(),
         ],
         method: vec!["As in the sections of the schemes.".into()],
-        tables: vec![table(published, courses, attributes)],
+        tables: vec![table(published, growths, attributes)],
         ..Experiment::default()
     }
 }
 
-fn table(published: &Published, courses: &Courses, attributes: usize) -> Table {
+fn table(published: &Published, growths: &SchemeGrowths, attributes: usize) -> Table {
     let columns = vec![
         Column::text("scheme", "scheme"),
         Column::text("operation", "operation"),
@@ -45,21 +45,26 @@ fn table(published: &Published, courses: &Courses, attributes: usize) -> Table {
     ];
     let caption = format!("Every algorithm at {attributes} attributes");
     let mut table = Table::new("overview", &caption, columns);
-    let subjects: [(&Course, Scheme); 4] = [
-        (&courses.gpsw, Scheme::Gpsw),
-        (&courses.yct, Scheme::Yct),
-        (&courses.fabeo_kp, Scheme::Gpsw),
-        (&courses.fabeo_cp, Scheme::Gpsw),
+    let subjects: [(&AttributeGrowth, Scheme); 4] = [
+        (&growths.gpsw, Scheme::Gpsw),
+        (&growths.yct, Scheme::Yct),
+        (&growths.fabeo_kp, Scheme::Gpsw),
+        (&growths.fabeo_cp, Scheme::Gpsw),
     ];
-    for (course, beside) in subjects {
-        let Some(row) = course.row(attributes) else { continue };
+    for (attribute_growth, beside) in subjects {
+        let Some(row) = attribute_growth.row(attributes) else { continue };
         let time = |host, operation| published.time(beside, host, operation, attributes);
         let both = |operation| (time(Host::Soc, operation), time(Host::Laptop, operation));
         for operation in Operation::ALL {
             let figures = (row.time(operation), row.prepared(operation));
-            table.push(values(course.name, operation.title(), both(operation), figures));
+            table.push(values(attribute_growth.name, operation.title(), both(operation), figures));
         }
-        table.push(values(course.name, EVERY_LEAF, both(Operation::Decrypt), (row.decrypt_all, None)));
+        table.push(values(
+            attribute_growth.name,
+            EVERY_LEAF,
+            both(Operation::Decrypt),
+            (row.decrypt_all, None),
+        ));
     }
     table
 }

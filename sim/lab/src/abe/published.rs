@@ -1,4 +1,4 @@
-//! The published figures.
+//! The published figures of attribute-based encryption.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! GPSW06 and YCT14: published figures beside ours.
+//! Tabulates GPSW06 and YCT14: published figures beside ours.
 
 use quiver_report::{Axis, Column, Experiment, Ink, Panel, Plot, Series, Table, Unit, Value};
 
-use super::Courses;
-use super::course::{Course, Row};
+use super::SchemeGrowths;
+use super::attribute_growth::{AttributeGrowth, Row};
 use super::operation::{Host, Operation, Scheme};
 use super::plan::Plan;
 use super::published::Published;
@@ -12,12 +12,12 @@ use super::published::Published;
 struct Pair<'a> {
     slug: &'static str,
     scheme: Scheme,
-    course: &'a Course,
+    attribute_growth: &'a AttributeGrowth,
     published: &'a Published,
 }
 
-pub(super) fn gpsw(plan: &Plan, published: &Published, courses: &Courses) -> Experiment {
-    let pair = Pair { slug: "gpsw06", scheme: Scheme::Gpsw, course: &courses.gpsw, published };
+pub(super) fn gpsw(plan: &Plan, published: &Published, growths: &SchemeGrowths) -> Experiment {
+    let pair = Pair { slug: "gpsw06", scheme: Scheme::Gpsw, attribute_growth: &growths.gpsw, published };
     Experiment {
         title: "GPSW06: the policy in the key".into(),
         about: vec![
@@ -36,8 +36,8 @@ pub(super) fn gpsw(plan: &Plan, published: &Published, courses: &Courses) -> Exp
     }
 }
 
-pub(super) fn yct(plan: &Plan, published: &Published, courses: &Courses) -> Experiment {
-    let pair = Pair { slug: "yct14", scheme: Scheme::Yct, course: &courses.yct, published };
+pub(super) fn yct(plan: &Plan, published: &Published, growths: &SchemeGrowths) -> Experiment {
+    let pair = Pair { slug: "yct14", scheme: Scheme::Yct, attribute_growth: &growths.yct, published };
     Experiment {
         title: "YCT14: without pairings, and broken".into(),
         about: vec![
@@ -97,19 +97,24 @@ pub(super) fn panels(series: impl Fn(Operation) -> Vec<Series>) -> Vec<Panel> {
 }
 
 /// What was published, over the attributes that we measured.
-pub(super) fn published_series(name: &str, course: &Course, figure: impl Fn(usize) -> Option<f64>) -> Series {
-    Series::new(name, Ink::Published, course.points(|row| figure(row.attributes)))
+pub(super) fn published_series(
+    name: &str,
+    attribute_growth: &AttributeGrowth,
+    figure: impl Fn(usize) -> Option<f64>,
+) -> Series {
+    Series::new(name, Ink::Published, attribute_growth.points(|row| figure(row.attributes)))
 }
 
 fn plot(pair: &Pair<'_>) -> Plot {
     let published = |operation: Operation, host: Host, name: &str| {
-        published_series(name, pair.course, |attributes| {
+        published_series(name, pair.attribute_growth, |attributes| {
             pair.published.time(pair.scheme, host, operation, attributes)
         })
     };
     let series = |operation: Operation| {
-        let ours = pair.course.points(|row| Some(row.time(operation).median));
-        let prepared = pair.course.points(|row| row.prepared(operation).map(|timing| timing.median));
+        let ours = pair.attribute_growth.points(|row| Some(row.time(operation).median));
+        let prepared =
+            pair.attribute_growth.points(|row| row.prepared(operation).map(|timing| timing.median));
         let mut all = vec![
             published(operation, Host::Soc, "published, SoC").dashed(),
             published(operation, Host::Laptop, "published, laptop"),
@@ -122,7 +127,7 @@ fn plot(pair: &Pair<'_>) -> Plot {
     };
     Plot {
         slug: format!("{}-times", pair.slug),
-        caption: format!("{}: time by attributes.", pair.course.name),
+        caption: format!("{}: time by attributes.", pair.attribute_growth.name),
         x: Axis::linear("attributes", Unit::Count),
         y: Axis::log("time", Unit::Seconds),
         panels: panels(series),
@@ -141,8 +146,8 @@ fn table(pair: &Pair<'_>, operation: Operation) -> Table {
     ];
     columns.extend(further_columns(pair, operation));
     let (slug, title) = (format!("{}-{}", pair.slug, operation.key()), operation.title());
-    let mut table = Table::new(&slug, &format!("{}: {title}", pair.course.name), columns);
-    for row in &pair.course.rows {
+    let mut table = Table::new(&slug, &format!("{}: {title}", pair.attribute_growth.name), columns);
+    for row in &pair.attribute_growth.rows {
         let time = |host| pair.published.time(pair.scheme, host, operation, row.attributes);
         let (soc, laptop, ours) = (time(Host::Soc), time(Host::Laptop), row.time(operation));
         let mut values = vec![
@@ -161,7 +166,7 @@ fn table(pair: &Pair<'_>, operation: Operation) -> Table {
 }
 
 fn has_tables(pair: &Pair<'_>, operation: Operation) -> bool {
-    pair.course.rows.iter().any(|row| row.prepared(operation).is_some())
+    pair.attribute_growth.rows.iter().any(|row| row.prepared(operation).is_some())
 }
 
 fn further_columns(pair: &Pair<'_>, operation: Operation) -> Vec<Column> {

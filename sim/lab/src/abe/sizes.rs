@@ -1,9 +1,9 @@
-//! Bytes of parameters, keys and ciphertexts.
+//! Measures bytes of parameters, keys and ciphertexts.
 
 use quiver_report::{Axis, Column, Experiment, Ink, Panel, Plot, Series, Table, Unit, Value};
 
-use super::Courses;
-use super::course::{Course, Sizes};
+use super::SchemeGrowths;
+use super::attribute_growth::{AttributeGrowth, Sizes};
 
 /// What is encoded.
 struct Encoded {
@@ -19,16 +19,16 @@ const ENCODED: [Encoded; 3] = [
 ];
 
 /// The schemes in the order of the columns, with their names in CSV.
-fn schemes(courses: &Courses) -> [(&'static str, Ink, &Course); 4] {
+fn schemes(growths: &SchemeGrowths) -> [(&'static str, Ink, &AttributeGrowth); 4] {
     [
-        ("gpsw06", Ink::Paper, &courses.gpsw),
-        ("yct14", Ink::Extra, &courses.yct),
-        ("fabeo22_kp", Ink::Flat, &courses.fabeo_kp),
-        ("fabeo22_cp", Ink::Tree, &courses.fabeo_cp),
+        ("gpsw06", Ink::Paper, &growths.gpsw),
+        ("yct14", Ink::Extra, &growths.yct),
+        ("fabeo22_kp", Ink::Flat, &growths.fabeo_kp),
+        ("fabeo22_cp", Ink::Tree, &growths.fabeo_cp),
     ]
 }
 
-pub(super) fn experiment(courses: &Courses) -> Experiment {
+pub(super) fn experiment(growths: &SchemeGrowths) -> Experiment {
     Experiment {
         slug: "sizes".into(),
         title: "Sizes of ciphertexts and keys".into(),
@@ -43,19 +43,23 @@ pub(super) fn experiment(courses: &Courses) -> Experiment {
              encrypted under them comes on top."
                 .into(),
         ],
-        plots: vec![plot(courses)],
-        tables: ENCODED.iter().map(|encoded| table(encoded, courses)).collect(),
+        plots: vec![plot(growths)],
+        tables: ENCODED.iter().map(|encoded| table(encoded, growths)).collect(),
         ..Experiment::default()
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
-fn plot(courses: &Courses) -> Plot {
+fn plot(growths: &SchemeGrowths) -> Plot {
     let panel = |encoded: &Encoded| Panel {
         title: encoded.title.into(),
-        series: schemes(courses)
-            .map(|(_, ink, course)| {
-                Series::new(course.name, ink, course.points(|row| Some((encoded.of)(&row.sizes) as f64)))
+        series: schemes(growths)
+            .map(|(_, ink, attribute_growth)| {
+                Series::new(
+                    attribute_growth.name,
+                    ink,
+                    attribute_growth.points(|row| Some((encoded.of)(&row.sizes) as f64)),
+                )
             })
             .into(),
     };
@@ -68,17 +72,16 @@ fn plot(courses: &Courses) -> Plot {
     }
 }
 
-fn table(encoded: &Encoded, courses: &Courses) -> Table {
+fn table(encoded: &Encoded, growths: &SchemeGrowths) -> Table {
     let mut columns = vec![Column::new("attributes", "attributes", Unit::Count)];
-    columns.extend(
-        schemes(courses)
-            .map(|(key, _, course)| Column::new(&format!("{key}_bytes"), course.name, Unit::Bytes)),
-    );
+    columns.extend(schemes(growths).map(|(key, _, attribute_growth)| {
+        Column::new(&format!("{key}_bytes"), attribute_growth.name, Unit::Bytes)
+    }));
     let mut table = Table::new(&format!("sizes-{}", encoded.slug), encoded.title, columns);
-    for row in &courses.gpsw.rows {
+    for row in &growths.gpsw.rows {
         let mut values: Vec<Value> = vec![row.attributes.into()];
-        values.extend(schemes(courses).map(|(_, _, course)| {
-            Value::from(course.row(row.attributes).map(|row| (encoded.of)(&row.sizes)))
+        values.extend(schemes(growths).map(|(_, _, attribute_growth)| {
+            Value::from(attribute_growth.row(row.attributes).map(|row| (encoded.of)(&row.sizes)))
         }));
         table.push(values);
     }

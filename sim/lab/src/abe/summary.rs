@@ -1,10 +1,10 @@
-//! What to remember of it all.
+//! Highlights and sources of the report on attribute-based encryption.
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06};
 use quiver_report::{Experiment, Highlight, Source, Table, Unit};
 
+use super::measured_scheme::MeasuredScheme;
 use super::overview::EVERY_LEAF;
-use super::subject::Subject;
 
 pub(super) fn lead() -> Vec<String> {
     vec![

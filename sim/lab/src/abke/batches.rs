@@ -1,12 +1,12 @@
-//! Keys of many clients, verified at once.
+//! Measures the batch verification of many clients' keys.
 
 use quiver_report::{Axis, Column, Experiment, Ink, Observer, Plot, Series, Table, Unit, Value};
 
 use super::exchange::size;
+use super::exchange_setup::ExchangeSetup;
 use super::measured::BATCH;
 use super::plan::Plan;
 use super::published::{Published, Side};
-use super::scene::Scene;
 use super::summary::method;
 use crate::Result;
 use crate::measure::repeat;
@@ -20,12 +20,12 @@ pub(super) fn experiment(
     let (mut tables, mut series) = (Vec::new(), Vec::new());
     for (exchange, ink) in plan.exchanges.iter().zip([Ink::Flat, Ink::Tree].into_iter().cycle()) {
         // Keys have as many points, whatever is garbled.
-        let scene = Scene::of(super::Size { gates: 1000, ..*exchange }, plan.seed)?;
-        let hellos = scene.hellos(plan.batches.iter().copied().max().unwrap_or(0))?;
-        let decode = hellos.first().map(|hello| repeat(plan.effort, || scene.decode(hello).is_ok()));
+        let exchange_setup = ExchangeSetup::of(super::Size { gates: 1000, ..*exchange }, plan.seed)?;
+        let hellos = exchange_setup.hellos(plan.batches.iter().copied().max().unwrap_or(0))?;
+        let decode = hellos.first().map(|hello| repeat(plan.effort, || exchange_setup.decode(hello).is_ok()));
         let (mut rows, mut alone) = (Vec::new(), None);
         for &count in &plan.batches {
-            let timing = scene.verify(&hellos[..count], plan.effort)?;
+            let timing = exchange_setup.verify(&hellos[..count], plan.effort)?;
             let each = timing.median / clients(count);
             rows.push((count, each, each / *alone.get_or_insert(each), timing.samples));
             observer.advance(1);

@@ -1,4 +1,4 @@
-//! Table 10.1, step by step.
+//! Measures the exchange step by step: table 10.1 of the publication.
 
 use std::hint::black_box;
 
@@ -7,10 +7,10 @@ use quiver_crypto::Secret;
 use quiver_report::{Column, Experiment, Observer, Table, Unit, Value};
 use rand_chacha::ChaCha20Rng;
 
+use super::exchange_setup::{ExchangeSetup, circuit};
 use super::measured::Measured;
 use super::plan::{Plan, Size};
 use super::published::{Published, Side};
-use super::scene::{Scene, circuit};
 use super::step::Step;
 use super::summary::method;
 use crate::measure::{Effort, Timing, repeat, repeat_on};
@@ -28,12 +28,12 @@ pub(super) fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Vec<Ex
     observer.begin("the exchange", 3 * plan.exchanges.len());
     let mut exchanges = Vec::new();
     for size in &plan.exchanges {
-        let scene = Scene::of(*size, plan.seed)?;
-        let measured = Measured::take(&scene, plan.effort)?;
+        let exchange_setup = ExchangeSetup::of(*size, plan.seed)?;
+        let measured = Measured::take(&exchange_setup, plan.effort)?;
         observer.advance(1);
-        let encrypting_again = encrypting_again(&scene, plan.effort)?;
+        let encrypting_again = encrypting_again(&exchange_setup, plan.effort)?;
         observer.advance(1);
-        let beforehand = beforehand(&scene, plan.effort)?;
+        let beforehand = beforehand(&exchange_setup, plan.effort)?;
         observer.advance(1);
         exchanges.push(Exchange { measured, encrypting_again, beforehand });
     }
@@ -41,12 +41,12 @@ pub(super) fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Vec<Ex
 }
 
 /// What a client does to see that a ciphertext is what its seed says. Which context it is of makes no difference.
-fn encrypting_again(scene: &Scene, effort: Effort) -> Result<Timing> {
-    let mut rng = scene.rng();
-    let (attributes, context) = (scene.policy.attributes(), [3; 32]);
-    let (seed, key) = (Secret::random(&mut rng), scene.credential.unlink(&mut rng));
+fn encrypting_again(exchange_setup: &ExchangeSetup, effort: Effort) -> Result<Timing> {
+    let mut rng = exchange_setup.rng();
+    let (attributes, context) = (exchange_setup.policy.attributes(), [3; 32]);
+    let (seed, key) = (Secret::random(&mut rng), exchange_setup.credential.unlink(&mut rng));
     let public = quiver_abke::UnverifiedPublicKey::decode(key.encoded(), attributes)?;
-    let public = scene.verifier.verify(public, &mut rng)?;
+    let public = exchange_setup.verifier.verify(public, &mut rng)?;
     let randomness = Randomness::derive(&seed, &context, attributes);
     let ciphertext = Ciphertext::encrypt(&public, &randomness, &randomness.plaintexts())?;
     let check = |rng: &mut ChaCha20Rng, ()| {
@@ -61,29 +61,30 @@ fn encrypting_again(scene: &Scene, effort: Effort) -> Result<Timing> {
 
 /// What is done before any run: by whom, how often.
 fn beforehand(
-    scene: &Scene,
+    exchange_setup: &ExchangeSetup,
     effort: Effort,
 ) -> Result<Vec<(&'static str, &'static str, &'static str, Timing)>> {
-    let mut rng = scene.rng();
-    let (attributes, bits) = (scene.policy.attributes(), scene.credential.attributes().to_vec());
+    let mut rng = exchange_setup.rng();
+    let (attributes, bits) =
+        (exchange_setup.policy.attributes(), exchange_setup.credential.attributes().to_vec());
     let seed = Secret::random(&mut rng);
     let derive = repeat(effort, || Authority::derive(&seed, 1, attributes).is_ok());
-    let certify = repeat(effort, || scene.authority.certify(&bits, &mut rng).is_ok());
-    let slots = scene.authority.key().encode();
+    let certify = repeat(effort, || exchange_setup.authority.certify(&bits, &mut rng).is_ok());
+    let slots = exchange_setup.authority.key().encode();
     let decode = repeat(effort, || AuthorityKey::decode(&slots).is_ok());
-    let encoded = scene.credential.encode();
+    let encoded = exchange_setup.credential.encode();
     let verify = repeat_on(
         effort,
         &mut rng,
         |_| Ok(()),
         |rng, ()| {
             UnverifiedCredential::decode(&encoded)?
-                .verify(&scene.verifier, rng)
+                .verify(&exchange_setup.verifier, rng)
                 .map(black_box)
                 .map_err(LabError::from)
         },
     )?;
-    let circuit = circuit(scene.size, &bits)?;
+    let circuit = circuit(exchange_setup.size, &bits)?;
     let compile = repeat(effort, || Policy::new(&circuit).is_ok());
     Ok(vec![
         ("derive the slot keys", "KGC", "period", derive),

@@ -1,13 +1,13 @@
-//! Garbling and evaluating by themselves.
+//! Measures garbling and evaluating by themselves.
 
 use std::hint::black_box;
 
 use quiver_garble::{Evaluator, Garbler, HalfGates, Label, PrivacyFree, Program, Scheme};
 use quiver_report::{Axis, Column, Experiment, Ink, Observer, Plot, Series, Table, Unit, Value};
 
+use super::exchange_setup::circuit;
 use super::plan::{Plan, Size};
 use super::published::{Published, Side};
-use super::scene::circuit;
 use super::summary::method;
 use crate::measure::{Effort, Timing, repeat_on};
 use crate::{LabError, Result};
@@ -68,7 +68,7 @@ fn row<S: Scheme>(scheme: &'static str, gates: u32, plan: &Plan) -> Result<Row> 
 
 fn timings<S: Scheme>(program: &Program, attributes: &[bool], effort: Effort) -> Result<(Timing, Timing)> {
     let mut tables = Vec::with_capacity(program.ands() * S::CIPHERTEXTS);
-    let new = || Garbler::<S>::new(program, &RUN, &mut super::scene::seeded(1));
+    let new = || Garbler::<S>::new(program, &RUN, &mut super::exchange_setup::seeded(1));
     let garble = repeat_on(
         effort,
         &mut tables,

@@ -1,13 +1,13 @@
-//! The policy that the publication compiled: inside a circle, within a window of time.
+//! Measures the policy that the publication compiled: inside a circle, within a time window.
 
 use quiver_garble::Statistics;
 use quiver_garble::policy::{Policy, Schema};
 use quiver_report::{Column, Experiment, Observer, Table, Unit, Value};
 
+use super::exchange_setup::ExchangeSetup;
 use super::measured::Measured;
 use super::plan::Plan;
 use super::published::{Published, Side};
-use super::scene::Scene;
 use super::summary::method;
 use crate::Result;
 use crate::measure::{Timing, repeat};
@@ -36,8 +36,8 @@ pub(super) fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Vec<Fe
         let policy = Policy::compile(TEXT, &schema).map_err(quiver_garble::Error::from)?;
         let compile = repeat(plan.effort, || Policy::compile(TEXT, &schema).is_ok());
         let inside = schema.encode(&INSIDE).map_err(quiver_garble::Error::from)?;
-        let scene = Scene::new(policy.circuit(), &inside, plan.seed)?;
-        let measured = Measured::take(&scene, plan.effort)?;
+        let exchange_setup = ExchangeSetup::new(policy.circuit(), &inside, plan.seed)?;
+        let measured = Measured::take(&exchange_setup, plan.effort)?;
         fences.push(Fence { bits, schema: text, statistics: policy.statistics(), compile, measured });
         observer.advance(1);
     }

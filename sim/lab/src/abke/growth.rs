@@ -1,11 +1,11 @@
-//! How both sides' work grows with gates and with attributes.
+//! Measures how both sides' work grows with gates and with attributes.
 
 use quiver_report::{Axis, Column, Experiment, Ink, Observer, Plot, Series, Table, Unit, Value};
 
+use super::exchange_setup::ExchangeSetup;
 use super::measured::Measured;
 use super::plan::{Plan, Size};
 use super::published::{Published, Side};
-use super::scene::Scene;
 use super::summary::method;
 use crate::Result;
 
@@ -55,7 +55,7 @@ impl Growth {
         observer.begin(self.title, sizes.len());
         let mut measured = Vec::new();
         for size in sizes {
-            measured.push(Measured::take(&Scene::of(*size, plan.seed)?, plan.effort)?);
+            measured.push(Measured::take(&ExchangeSetup::of(*size, plan.seed)?, plan.effort)?);
             observer.advance(1);
         }
         Ok(Experiment {

@@ -1,4 +1,4 @@
-//! What goes over the link, and what a run takes with it.
+//! Computes what goes over the link, and how long a run takes with it.
 
 use quiver_report::{Column, Experiment, Table, Unit, Value};
 

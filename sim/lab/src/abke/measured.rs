@@ -1,8 +1,8 @@
-//! What runs of one policy came to.
+//! The measurements of runs of one policy.
 
+use super::exchange_setup::{ExchangeSetup, Lengths};
 use super::plan::Size;
 use super::published::Side;
-use super::scene::{Lengths, Scene};
 use super::step::Step;
 use crate::Result;
 use crate::measure::{Effort, Timing, repeat_on};
@@ -23,14 +23,14 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    pub(super) fn take(scene: &Scene, effort: Effort) -> Result<Self> {
-        let (mut rng, mut passes) = (scene.rng(), Vec::new());
+    pub(super) fn take(exchange_setup: &ExchangeSetup, effort: Effort) -> Result<Self> {
+        let (mut rng, mut passes) = (exchange_setup.rng(), Vec::new());
         let whole = repeat_on(
             effort,
             &mut passes,
             |_| Ok(()),
             |passes, ()| {
-                passes.push(scene.pass(&mut rng)?);
+                passes.push(exchange_setup.pass(&mut rng)?);
                 Ok::<(), crate::LabError>(())
             },
         )?;
@@ -38,11 +38,11 @@ impl Measured {
         let counted = passes.split_off(passes.len().saturating_sub(whole.samples));
         let timing =
             |step: Step| Timing::of(counted.iter().map(|pass| pass.seconds[step as usize]).collect());
-        let hellos = scene.hellos(BATCH)?;
+        let hellos = exchange_setup.hellos(BATCH)?;
         #[expect(clippy::cast_precision_loss, reason = "ten")]
-        let batched = scene.verify(&hellos, effort)?.median / BATCH as f64;
+        let batched = exchange_setup.verify(&hellos, effort)?.median / BATCH as f64;
         let lengths = counted.last().map_or_else(Lengths::default, |pass| pass.lengths);
-        Ok(Self { size: scene.size, timings: Step::ALL.map(timing).into(), batched, lengths })
+        Ok(Self { size: exchange_setup.size, timings: Step::ALL.map(timing).into(), batched, lengths })
     }
 
     pub(super) fn timing(&self, step: Step) -> Timing {

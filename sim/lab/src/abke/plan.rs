@@ -1,4 +1,4 @@
-//! How much is measured.
+//! The sizes and repetitions of the experiments with attribute-based key exchange.
 
 use std::time::Duration;
 

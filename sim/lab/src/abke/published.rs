@@ -1,4 +1,4 @@
-//! The published figures.
+//! The published figures of attribute-based key exchange.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! The steps of a run, and what table 10.1 calls them.
+//! The steps of a run, with their names in table 10.1.
 
 use super::plan::Size;
 use super::published::{Published, Side};

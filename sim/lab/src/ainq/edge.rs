@@ -1,4 +1,4 @@
-//! What an edge drone computes.
+//! Measures what an edge drone computes.
 
 use quiver_ainq::paper;
 use quiver_ainq::{Element, Ristretto255, SecretScalar, SecretValue, Suite};

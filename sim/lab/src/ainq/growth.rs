@@ -1,4 +1,4 @@
-//! How both strategies grow with the group: leader CPU, bytes, airtime.
+//! Measures how both strategies grow with the group: leader CPU, bytes, airtime.
 
 mod figures;
 
@@ -106,7 +106,7 @@ fn size(plan: &Plan, drones: u32, observer: &mut dyn Observer) -> Result<Size> {
     let costs = PerStrategy::try_of(|strategy| {
         let (swarm, radio, members, newcomers) = (&mut swarm, &mut radio, &members, &newcomers);
         let choices = Swarm::<S>::randomness(plan.seed);
-        Sky { swarm, radio, members, newcomers, choices, effort }.costs(strategy, observer)
+        GrowthRun { swarm, radio, members, newcomers, choices, effort }.costs(strategy, observer)
     })?;
     Ok(Size { drones, costs })
 }
@@ -117,7 +117,7 @@ fn effort(plan: &Plan) -> Effort {
 }
 
 /// What the events of one group are measured with.
-struct Sky<'a> {
+struct GrowthRun<'a> {
     swarm: &'a mut Swarm<S>,
     radio: &'a mut Radio,
     members: &'a Members<S>,
@@ -127,7 +127,7 @@ struct Sky<'a> {
     effort: Effort,
 }
 
-impl Sky<'_> {
+impl GrowthRun<'_> {
     fn costs(&mut self, strategy: Strategy, observer: &mut dyn Observer) -> Result<Costs> {
         let opening = self.opening(strategy)?;
         observer.advance(1);
@@ -139,7 +139,7 @@ impl Sky<'_> {
         let (expiry, afterwards) = self.expiry(&mut group)?;
         let (leave, join) = self.leave_and_join(&mut group)?;
         observer.advance(1);
-        self.witness(&mut group)?;
+        self.check_follower(&mut group)?;
         observer.advance(1);
         Ok(Costs { events: [expiry, leave, join, open], afterwards, paths })
     }
@@ -194,7 +194,7 @@ impl Sky<'_> {
     fn leave_and_join(&mut self, group: &mut Group<S>) -> Result<(Cost, Cost)> {
         let (mut leaves, mut joins) = (Vec::new(), Vec::new());
         for newcomer in self.newcomers.chunks(1) {
-            let slot = self.somebody(group)?;
+            let slot = self.any_member(group)?;
             group.leadership.settle();
             let (left, leaving) = clocked(|| group.dismiss(self.swarm, vec![slot]));
             group.leadership.settle();
@@ -221,7 +221,7 @@ impl Sky<'_> {
     }
 
     /// A member's slot, any.
-    fn somebody(&mut self, group: &Group<S>) -> Result<Slot> {
+    fn any_member(&mut self, group: &Group<S>) -> Result<Slot> {
         let slots = u32::try_from(group.leadership.roster().len()).unwrap_or(u32::MAX);
         let start = self.choices.next_u32() % slots.max(1);
         let taken = |slot: &Slot| group.leadership.roster().get(*slot).is_some();
@@ -229,11 +229,11 @@ impl Sky<'_> {
     }
 
     /// A drone joins and follows through everything that was measured, and holds the leader's key each time.
-    fn witness(&mut self, group: &mut Group<S>) -> Result<()> {
+    fn check_follower(&mut self, group: &mut Group<S>) -> Result<()> {
         let (mut follower, _) = Follower::enter(self.swarm, group)?;
         let expiry = group.rekey(self.swarm, Batch::default())?;
         follower.follow(self.swarm, group, &expiry)?;
-        let slot = self.somebody(group)?;
+        let slot = self.any_member(group)?;
         if slot != follower.slot() {
             let leave = group.dismiss(self.swarm, vec![slot])?;
             follower.follow(self.swarm, group, &leave)?;

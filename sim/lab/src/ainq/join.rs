@@ -1,10 +1,10 @@
-//! What the leader computes for Re-Key when drones join.
+//! Measures what the leader computes for Re-Key when drones join.
 
 use quiver_ainq::{Batch, Join, Ristretto255, Slot};
 use quiver_report::{Axis, Column, Experiment, Ink, Observer, Panel, Plot, Series, Table, Unit, Value};
 
 use super::group::{Group, Strategy};
-use super::newcomer::{Newcomer, checked, unchecked};
+use super::join_request::{JoinRequest, checked, unchecked};
 use super::plan::Plan;
 use super::published::Published;
 use super::reference::Reference;
@@ -106,13 +106,13 @@ enum Requests {
 }
 
 /// A group with newcomers that come and go.
-struct Door {
+struct JoinMeasurement {
     swarm: Swarm<S>,
     group: Group<S>,
     inside: Vec<Slot>,
 }
 
-impl Door {
+impl JoinMeasurement {
     /// Everybody who came in goes again.
     fn clear(&mut self) -> Result<()> {
         let leaving = std::mem::take(&mut self.inside);
@@ -128,9 +128,9 @@ fn quiver(plan: &Plan, existing: u32, new: u32, strategy: Strategy, requests: Re
     let mut swarm = Swarm::<S>::new(plan.seed)?;
     let members = swarm.members(existing, &mut ())?;
     let (group, _) = swarm.open(strategy, members)?;
-    let newcomers = Newcomer::many(&mut swarm, new)?;
-    let mut door = Door { swarm, group, inside: Vec::new() };
-    repeat_on(plan.effort, &mut door, Door::clear, |door, ()| {
+    let newcomers = JoinRequest::many(&mut swarm, new)?;
+    let mut door = JoinMeasurement { swarm, group, inside: Vec::new() };
+    repeat_on(plan.effort, &mut door, JoinMeasurement::clear, |door, ()| {
         let joins: Vec<Join<S>> = match requests {
             Requests::Taken => unchecked(&door.swarm, &newcomers)?,
             Requests::Checked => checked(&mut door.swarm, &newcomers)?,

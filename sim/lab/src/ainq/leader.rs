@@ -1,4 +1,4 @@
-//! What the leader computes for GenGroupKey, and for Re-Key when the key expires.
+//! Measures what the leader computes for GenGroupKey, and for Re-Key when the key expires.
 
 mod figures;
 

@@ -1,4 +1,4 @@
-//! How much is measured.
+//! The sizes and repetitions of the experiments with AinQ.
 
 use crate::measure::Effort;
 

@@ -1,4 +1,4 @@
-//! The published figures.
+//! The published figures of AinQ.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What to remember of it all.
+//! Highlights of the report on AinQ.
 
 use quiver_report::{Experiment, Highlight, Table, Unit, Value};
 

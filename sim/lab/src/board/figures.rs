@@ -1,4 +1,4 @@
-//! What the native shell measures, and what is recorded of images.
+//! Figures of the native bench shell, and the recorded ones of images.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How much is measured natively.
+//! The sizes and repetitions of the native bench shell.
 
 /// How much is measured natively.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
-//! Attribute-based encryption by attributes, beside the SoC's published figures.
+//! Tabulates attribute-based encryption by attributes, beside the published figures of a SoC.
 
 use quiver_report::{Axis, Column, Experiment, Ink, Panel, Plot, Series, Table, Unit, Value};
 
 use super::figures::{Figure, Measured};
 use super::plan::Plan;
-use super::presentation::{columns, method, values};
+use super::tables::{columns, method, values};
 use crate::abe::operation::{Host, Operation, Scheme};
 use crate::abe::published::Published;
 

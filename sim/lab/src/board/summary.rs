@@ -1,4 +1,4 @@
-//! What to remember of it all.
+//! Highlights and sources of the report on boards.
 
 use quiver_report::{Experiment, Highlight, Source, Unit, Value};
 

@@ -1,4 +1,4 @@
-//! What happens to a group, and what it costs.
+//! The membership events of a group, and their costs.
 
 use serde::Serialize;
 

@@ -1,10 +1,10 @@
-//! MLS's side.
+//! Plays the membership events through MLS.
 
 use quiver_mls::provider::Provider;
 use quiver_mls::{Candidate, Change, Leaf, Member, Sent, warm_group};
 
-use super::contender::{Budget, Contender};
 use super::event::{Event, Sample};
+use super::system::{Budget, ComparedSystem};
 use crate::measure::clocked;
 use crate::{LabError, Result};
 
@@ -101,7 +101,7 @@ impl MlsGroup {
     }
 }
 
-impl Contender for MlsGroup {
+impl ComparedSystem for MlsGroup {
     fn play(&mut self, event: Event) -> Result<Sample> {
         let movers = event.movers(self.drones);
         match event {

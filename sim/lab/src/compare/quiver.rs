@@ -1,4 +1,4 @@
-//! Quiver's side, under either strategy.
+//! Plays the membership events through Quiver, under either strategy.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use quiver_ainq::{
 };
 use rand_core::RngCore;
 
-use super::contender::Contender;
 use super::event::{Event, Sample};
-use crate::ainq::newcomer::{Newcomer, checked, unchecked};
+use super::system::ComparedSystem;
+use crate::ainq::join_request::{JoinRequest, checked, unchecked};
 use crate::ainq::swarm::{NOW, Swarm, TERM, TIMES, protocol};
 use crate::measure::clocked;
 use crate::{LabError, Result};
@@ -25,9 +25,9 @@ pub(super) struct QuiverGroup {
     leadership: Leadership<S>,
     member: Membership<S>,
     /// Those whom the group is formed of, by slot.
-    founders: Vec<Newcomer<S>>,
+    founders: Vec<JoinRequest<S>>,
     /// Those who join later.
-    newcomers: Vec<Newcomer<S>>,
+    newcomers: Vec<JoinRequest<S>>,
 }
 
 /// An epoch, encoded.
@@ -43,8 +43,8 @@ struct Sent {
 impl QuiverGroup {
     pub(super) fn new(strategy: StrategyKind, drones: u32, seed: u64) -> Result<Self> {
         let mut swarm = Swarm::new(seed)?;
-        let founders = Newcomer::many(&mut swarm, drones)?;
-        let newcomers = Newcomer::many(&mut swarm, Event::JoinTenth.movers(drones))?;
+        let founders = JoinRequest::many(&mut swarm, drones)?;
+        let newcomers = JoinRequest::many(&mut swarm, Event::JoinTenth.movers(drones))?;
         let (deployment, leader) = (swarm.deployment.clone(), swarm.leader.public().clone());
         let context = GroupContext { deployment, group: swarm.group.clone(), leader };
         let (leadership, member, _) = form(&mut swarm, &context, strategy, &founders)?;
@@ -138,7 +138,7 @@ impl QuiverGroup {
     }
 }
 
-impl Contender for QuiverGroup {
+impl ComparedSystem for QuiverGroup {
     fn play(&mut self, event: Event) -> Result<Sample> {
         let movers = event.movers(u32::try_from(self.founders.len()).unwrap_or(u32::MAX));
         match event {
@@ -231,7 +231,7 @@ fn form(
     swarm: &mut Swarm<S>,
     context: &GroupContext<S>,
     strategy: StrategyKind,
-    founders: &[Newcomer<S>],
+    founders: &[JoinRequest<S>],
 ) -> Result<(Leadership<S>, Membership<S>, Sample)> {
     let (roster, spares) = (Roster::new(), BTreeMap::new());
     let (leader, rng) = (&swarm.leader, &mut swarm.rng);
@@ -255,7 +255,7 @@ fn form(
 fn enter(
     swarm: &Swarm<S>,
     context: &GroupContext<S>,
-    newcomer: &Newcomer<S>,
+    newcomer: &JoinRequest<S>,
     sent: &Sent,
     number: usize,
 ) -> Result<(Membership<S>, f64)> {

@@ -1,4 +1,4 @@
-//! End to end, and keys out of shares.
+//! Measures encryption end to end, and the aggregation of key shares.
 
 use quiver_report::{Experiment, Ink, Observer};
 use rand_chacha::ChaCha20Rng;

@@ -1,4 +1,4 @@
-//! One published stage beside the ways in which we do it.
+//! Compares one published stage with the ways in which we do it.
 
 use quiver_report::{Axis, Column, Ink, Panel, Plot, Series, Table, Unit, Value};
 

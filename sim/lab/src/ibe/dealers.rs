@@ -1,4 +1,4 @@
-//! Shares of a secret, and whether the dealer made them right: with Feldman's commitments and with KZG's.
+//! Measures dealing and verifying shares of a secret: with Feldman's commitments and with KZG's.
 
 use quiver_ibe::{Dealing, UnverifiedMasterShare};
 use quiver_report::{Experiment, Ink, Observer};

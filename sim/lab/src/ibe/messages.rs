@@ -1,4 +1,4 @@
-//! Files of many sizes, and many files.
+//! Measures files of many sizes, and many files.
 
 use quiver_age::{Identity, Recipient};
 use quiver_ibe::MasterPublicKey;

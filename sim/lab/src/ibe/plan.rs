@@ -1,4 +1,4 @@
-//! How much is measured.
+//! The sizes and repetitions of the experiments with identity-based encryption.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The published figures.
+//! The published figures of threshold identity-based encryption.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A quorum, all of whom are needed, and a message on its way through it.
+//! A quorum all of whose members are needed, and a message on its way through it.
 
 use quiver_age::Identity;
 use quiver_ibe::{Dealing, IdentityKey, IdentityPoint, KeyShare, PublicShares, UnverifiedKeyShare, combine};

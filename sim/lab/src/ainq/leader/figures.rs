@@ -1,4 +1,4 @@
-//! Tables and plots of what was measured.
+//! Tables and plots of the leader's measurements.
 
 use quiver_report::{Axis, Column, Ink, Panel, Plot, Series, Table, Unit, Value};
 

@@ -1,4 +1,4 @@
-//! The systems that are compared, and how one of them is measured.
+//! The systems that are compared, and the measurement of one of them.
 
 use std::time::Duration;
 
@@ -50,11 +50,11 @@ impl System {
         }
     }
 
-    fn prepared(self, plan: &Plan, drones: u32, budget: &Budget) -> Result<Option<Box<dyn Contender>>> {
+    fn prepared(self, plan: &Plan, drones: u32, budget: &Budget) -> Result<Option<Box<dyn ComparedSystem>>> {
         Ok(match self {
             Self::MlsOneCommitter => Some(Box::new(MlsGroup::one_committer(drones)?)),
             Self::MlsWarm => {
-                MlsGroup::warm(drones, budget)?.map(|group| Box::new(group) as Box<dyn Contender>)
+                MlsGroup::warm(drones, budget)?.map(|group| Box::new(group) as Box<dyn ComparedSystem>)
             }
             Self::Flat => Some(Box::new(QuiverGroup::new(StrategyKind::Flat, drones, plan.seed)?)),
             Self::Tree => Some(Box::new(QuiverGroup::new(StrategyKind::Tree, drones, plan.seed)?)),
@@ -67,9 +67,9 @@ impl System {
     }
 }
 
-/// A group that events happen to.
-pub(super) trait Contender {
-    /// Lets the event happen once, and the group be what it was before.
+/// A group of one of the systems.
+pub(super) trait ComparedSystem {
+    /// Plays the event once, and restores the group.
     fn play(&mut self, event: Event) -> Result<Sample>;
 }
 
@@ -89,7 +89,7 @@ impl Budget {
     }
 }
 
-/// Adds a system's rows for one size, or says where it was cut.
+/// Adds a system's rows for one size, or where its measurement was cut.
 pub(super) fn measure(
     comparison: &mut Comparison,
     system: System,
@@ -100,7 +100,7 @@ pub(super) fn measure(
     observer.begin(&format!("{}: {drones} drones", system.name()), Event::ALL.len() + 1);
     let budget = Budget::new(plan.budget);
     let cut = |doing: &str| Cut { drones, system, doing: doing.into() };
-    let Some(mut contender) = system.prepared(&plan, drones, &budget)? else {
+    let Some(mut group) = system.prepared(&plan, drones, &budget)? else {
         comparison.cuts.push(cut("warming the tree"));
         return Ok(());
     };
@@ -110,27 +110,27 @@ pub(super) fn measure(
             comparison.cuts.push(cut(event.title()));
             return Ok(());
         }
-        let samples = samples(contender.as_mut(), event, plan.effort, &budget)?;
+        let samples = samples(group.as_mut(), event, plan.effort, &budget)?;
         comparison.rows.extend(Cost::of(&samples).map(|cost| Row { drones, system, event, cost }));
         observer.advance(1);
     }
     Ok(())
 }
 
-/// Until it was enough, or too much. The first run warms up and is forgotten if there is another.
+/// Repeats until it is enough, or too much. The first run warms up and is dropped if there is another.
 fn samples(
-    contender: &mut dyn Contender,
+    group: &mut dyn ComparedSystem,
     event: Event,
     effort: Effort,
     budget: &Budget,
 ) -> Result<Vec<Sample>> {
-    let mut samples = vec![contender.play(event)?];
+    let mut samples = vec![group.play(event)?];
     let mut spent = samples[0].leader;
     let enough = effort.budget.as_secs_f64();
     while !budget.is_spent()
         && (samples.len() <= effort.least || (samples.len() < effort.most && spent < enough))
     {
-        let sample = contender.play(event)?;
+        let sample = group.play(event)?;
         spent += sample.leader;
         samples.push(sample);
     }

@@ -1,4 +1,4 @@
-//! Drones that ask to join, and a leader that checks who asks.
+//! Join requests of drones, and their verification by a leader.
 
 use quiver_ainq::{
     Join, Label, Signature, SignedItem, SparePair, SpareStatement, Suite, verify_batch_implicit,
@@ -11,14 +11,14 @@ use crate::{LabError, Result};
 const CONTEXT: usize = 80;
 
 /// What a drone that joins has sent: E_now and its first spare point, both signed.
-pub(crate) struct Newcomer<S: Suite> {
+pub(crate) struct JoinRequest<S: Suite> {
     pub(crate) drone: Drone<S>,
     message: Vec<u8>,
     join: Signature<S>,
     spare: SpareStatement<S>,
 }
 
-impl<S: Suite> Newcomer<S> {
+impl<S: Suite> JoinRequest<S> {
     /// So many drones that ask to join.
     pub(crate) fn many(swarm: &mut Swarm<S>, count: u32) -> Result<Vec<Self>> {
         let drones = swarm.drones(count)?;
@@ -37,7 +37,7 @@ impl<S: Suite> Newcomer<S> {
 }
 
 /// Checks all signatures in one batch and computes every newcomer's Y.
-pub(crate) fn checked<S: Suite>(swarm: &mut Swarm<S>, newcomers: &[Newcomer<S>]) -> Result<Vec<Join<S>>> {
+pub(crate) fn checked<S: Suite>(swarm: &mut Swarm<S>, newcomers: &[JoinRequest<S>]) -> Result<Vec<Join<S>>> {
     let (mut joins, mut implicit) = (Vec::new(), Vec::new());
     for newcomer in newcomers {
         let join = join_of(swarm, newcomer)?;
@@ -45,7 +45,7 @@ pub(crate) fn checked<S: Suite>(swarm: &mut Swarm<S>, newcomers: &[Newcomer<S>])
         joins.push(join);
     }
     let message =
-        |newcomer: &Newcomer<S>| newcomer.spare.message(&swarm.group, newcomer.drone.keypair.public());
+        |newcomer: &JoinRequest<S>| newcomer.spare.message(&swarm.group, newcomer.drone.keypair.public());
     let spares: Vec<Vec<u8>> = newcomers.iter().map(message).collect();
     let mut items = Vec::with_capacity(2 * newcomers.len());
     for (newcomer, spare) in newcomers.iter().zip(&spares) {
@@ -62,11 +62,11 @@ pub(crate) fn checked<S: Suite>(swarm: &mut Swarm<S>, newcomers: &[Newcomer<S>])
 }
 
 /// Every newcomer's Y, with nothing checked.
-pub(crate) fn unchecked<S: Suite>(swarm: &Swarm<S>, newcomers: &[Newcomer<S>]) -> Result<Vec<Join<S>>> {
+pub(crate) fn unchecked<S: Suite>(swarm: &Swarm<S>, newcomers: &[JoinRequest<S>]) -> Result<Vec<Join<S>>> {
     newcomers.iter().map(|newcomer| join_of(swarm, newcomer)).collect()
 }
 
-fn join_of<S: Suite>(swarm: &Swarm<S>, newcomer: &Newcomer<S>) -> Result<Join<S>> {
+fn join_of<S: Suite>(swarm: &Swarm<S>, newcomer: &JoinRequest<S>) -> Result<Join<S>> {
     let drone = &newcomer.drone;
     let join = Join::new(&swarm.deployment, drone.keypair.public().clone(), drone.ephemeral.public());
     join.map_err(protocol("joining"))

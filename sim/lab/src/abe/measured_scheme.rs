@@ -1,10 +1,10 @@
-//! The schemes, as the experiments use them.
+//! The schemes as the experiments use them.
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, InsecureYct14, Scheme, Universe};
 use quiver_policy::{AccessTree, AttributeSet};
 
 /// A scheme that is measured with a policy and a set of attributes.
-pub(super) trait Subject: Scheme {
+pub(super) trait MeasuredScheme: Scheme {
     /// Its name for people.
     const NAME: &'static str;
     /// Whether keys have the policy, and not ciphertexts.
@@ -19,7 +19,7 @@ pub(super) trait Subject: Scheme {
     fn terms(tree: &AccessTree, set: &AttributeSet) -> (Self::OfKey, Self::OfCiphertext);
 }
 
-impl Subject for Gpsw06 {
+impl MeasuredScheme for Gpsw06 {
     const NAME: &'static str = "GPSW06";
     const POLICY_IN_KEY: bool = true;
     const HAS_TABLES: bool = true;
@@ -33,7 +33,7 @@ impl Subject for Gpsw06 {
     }
 }
 
-impl Subject for InsecureYct14 {
+impl MeasuredScheme for InsecureYct14 {
     const NAME: &'static str = "YCT14 (broken)";
     const POLICY_IN_KEY: bool = true;
     const HAS_TABLES: bool = false;
@@ -47,7 +47,7 @@ impl Subject for InsecureYct14 {
     }
 }
 
-impl Subject for FabeoKp {
+impl MeasuredScheme for FabeoKp {
     const NAME: &'static str = "FABEO22 KP";
     const POLICY_IN_KEY: bool = true;
     const HAS_TABLES: bool = true;
@@ -61,7 +61,7 @@ impl Subject for FabeoKp {
     }
 }
 
-impl Subject for FabeoCp {
+impl MeasuredScheme for FabeoCp {
     const NAME: &'static str = "FABEO22 CP";
     const POLICY_IN_KEY: bool = false;
     const HAS_TABLES: bool = true;

@@ -1,4 +1,4 @@
-//! An authority, a leader and a drone whose attributes satisfy the leader's policy; and whole runs between them.
+//! Sets up an authority, a leader and a drone whose attributes satisfy the leader's policy, and runs the exchange.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const POLICY: [u8; 32] = [1; 32];
 const CHANNEL: &[u8] = b"a nonce and a cookie: 48 bytes as in an admission";
 
 /// Who takes part.
-pub(super) struct Scene {
+pub(super) struct ExchangeSetup {
     pub(super) size: Size,
     pub(super) policy: Arc<Policy>,
     pub(super) authority: Authority,
@@ -60,7 +60,7 @@ impl Pass {
     }
 }
 
-impl Scene {
+impl ExchangeSetup {
     /// A policy of this size.
     pub(super) fn of(size: Size, seed: u64) -> Result<Self> {
         let attributes: Vec<bool> = (0..size.attributes).map(|at| at.is_multiple_of(3)).collect();
@@ -216,8 +216,8 @@ mod tests {
 
     #[test]
     fn every_step_of_a_run_is_timed_and_every_message_counted() {
-        let scene = Scene::of(Size { gates: 50, attributes: 4 }, 1).unwrap();
-        let pass = scene.pass(&mut scene.rng()).unwrap();
+        let exchange_setup = ExchangeSetup::of(Size { gates: 50, attributes: 4 }, 1).unwrap();
+        let pass = exchange_setup.pass(&mut exchange_setup.rng()).unwrap();
         assert!(pass.seconds.iter().all(|seconds| *seconds > 0.0), "{pass:?}");
         let Lengths { hello, tables, commitment, seeds, opening, confirmation, offer } = pass.lengths;
         assert_eq!((hello, tables), (33 + 96 * 14, 16 * 50));

@@ -1,4 +1,4 @@
-//! Random access trees of every size: those of `quiver-bench`, so that a board measures the same.
+//! Generates random access trees of every size: those of `quiver-bench`, so that a board measures the same.
 
 use quiver_bench::forest;
 pub(super) use quiver_bench::forest::{attributes, conjunction, layered, listed};
@@ -8,14 +8,14 @@ use super::plan::Plan;
 use crate::Result;
 
 /// Trees of every size.
-pub(super) struct Forest {
+pub(super) struct RandomTrees {
     /// By set, then by leaves less one.
     sets: Vec<Vec<AccessTree>>,
 }
 
-impl Forest {
+impl RandomTrees {
     /// As many sets as planned, of trees with one leaf up to as many as there are attributes.
-    pub(super) fn grow(plan: &Plan) -> Result<Self> {
+    pub(super) fn generate(plan: &Plan) -> Result<Self> {
         let grown = |number| Ok(forest::set(plan.seed, number, plan.most())?);
         Ok(Self { sets: (0..plan.sets as u64).map(grown).collect::<Result<_>>()? })
     }
@@ -31,12 +31,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forest_has_as_many_trees_of_every_size_as_sets_were_planned() {
-        let forest = Forest::grow(&Plan::quick()).unwrap();
+    fn there_are_as_many_trees_of_every_size_as_sets_were_planned() {
+        let trees_by_size = RandomTrees::generate(&Plan::quick()).unwrap();
         for leaves in 1..=30 {
-            assert_eq!(forest.trees(leaves).count(), 2);
-            assert!(forest.trees(leaves).all(|tree| tree.formula().leaves().len() == leaves));
+            assert_eq!(trees_by_size.trees(leaves).count(), 2);
+            assert!(trees_by_size.trees(leaves).all(|tree| tree.formula().leaves().len() == leaves));
         }
-        assert_eq!(forest.trees(31).count() + forest.trees(0).count(), 0);
+        assert_eq!(trees_by_size.trees(31).count() + trees_by_size.trees(0).count(), 0);
     }
 }

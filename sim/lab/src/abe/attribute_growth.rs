@@ -1,4 +1,4 @@
-//! One scheme with more and more attributes.
+//! Measures one scheme with growing numbers of attributes.
 
 use quiver_abe::{Guarded, Published};
 use quiver_policy::AccessTree;
@@ -6,15 +6,15 @@ use quiver_report::Observer;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-use super::forest::{Forest, attributes, conjunction, listed};
+use super::measured_scheme::MeasuredScheme;
 use super::operation::Operation;
 use super::plan::Plan;
-use super::subject::Subject;
+use super::random_trees::{RandomTrees, attributes, conjunction, listed};
 use crate::measure::{Effort, Timing, repeat};
 use crate::{LabError, Result};
 
 /// What was measured of a scheme.
-pub(super) struct Course {
+pub(super) struct AttributeGrowth {
     /// Its name for people.
     pub(super) name: &'static str,
     /// By attributes, ascending.
@@ -52,7 +52,7 @@ pub(super) struct Sizes {
     pub(super) ciphertext: usize,
 }
 
-impl Course {
+impl AttributeGrowth {
     pub(super) fn row(&self, attributes: usize) -> Option<&Row> {
         self.rows.iter().find(|row| row.attributes == attributes)
     }
@@ -85,22 +85,22 @@ impl Row {
     }
 }
 
-pub(super) fn measure<S: Subject>(
+pub(super) fn measure<S: MeasuredScheme>(
     plan: &Plan,
-    forest: &Forest,
+    trees_by_size: &RandomTrees,
     observer: &mut dyn Observer,
-) -> Result<Course> {
+) -> Result<AttributeGrowth> {
     observer.begin(S::NAME, plan.attributes.len());
     let mut rows = Vec::new();
     for &attributes in &plan.attributes {
-        rows.push(row::<S>(plan, forest, attributes)?);
+        rows.push(row::<S>(plan, trees_by_size, attributes)?);
         observer.advance(1);
     }
-    Ok(Course { name: S::NAME, rows })
+    Ok(AttributeGrowth { name: S::NAME, rows })
 }
 
 /// An authority, and the keys and ciphertexts that it is asked for.
-struct World<'a, S: Subject> {
+struct SchemeRun<'a, S: MeasuredScheme> {
     plan: &'a Plan,
     parameters: S::Parameters,
     master: S::MasterKey,
@@ -109,14 +109,14 @@ struct World<'a, S: Subject> {
     rng: ChaCha20Rng,
 }
 
-fn row<S: Subject>(plan: &Plan, forest: &Forest, count: usize) -> Result<Row> {
+fn row<S: MeasuredScheme>(plan: &Plan, trees_by_size: &RandomTrees, count: usize) -> Result<Row> {
     let (set, list, whole) = (attributes(count)?, listed(count)?, conjunction(count)?);
     let universe = S::universe(&list);
     let mut rng = ChaCha20Rng::seed_from_u64(plan.seed);
     let setup = repeat(plan.effort, || S::setup(&universe, &mut rng).is_ok());
     let (parameters, master) = S::setup(&universe, &mut rng)?;
-    let grove = forest.trees(count).map(|tree| S::terms(tree, &set)).collect();
-    let mut world = World::<S> { plan, parameters, master, grove, rng };
+    let grove = trees_by_size.trees(count).map(|tree| S::terms(tree, &set)).collect();
+    let mut world = SchemeRun::<S> { plan, parameters, master, grove, rng };
     let issued = world.issue();
     let decrypt = world.decrypt_all_trees()?;
     let whole = S::terms(&whole, &set);
@@ -125,7 +125,7 @@ fn row<S: Subject>(plan: &Plan, forest: &Forest, count: usize) -> Result<Row> {
         S::prepare(&mut world.parameters, &list);
         world.issue()
     });
-    let used = forest.trees(count).map(|tree| leaves_used(tree, count)).collect::<Result<Vec<_>>>()?;
+    let used = trees_by_size.trees(count).map(|tree| leaves_used(tree, count)).collect::<Result<Vec<_>>>()?;
     Ok(Row {
         attributes: count,
         setup,
@@ -138,7 +138,7 @@ fn row<S: Subject>(plan: &Plan, forest: &Forest, count: usize) -> Result<Row> {
     })
 }
 
-impl<S: Subject> World<'_, S> {
+impl<S: MeasuredScheme> SchemeRun<'_, S> {
     /// Key generation and encryption: whichever takes the policy, as the mean over all trees; the other has nothing that
     /// varies.
     fn issue(&mut self) -> Issued {

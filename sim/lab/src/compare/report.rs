@@ -1,4 +1,4 @@
-//! What was compared, as a report.
+//! Makes the report of a comparison.
 
 use quiver_report::{
     Axis, Column, Experiment, Highlight, Machine, Panel, Plot, Report, Series, Source, Table, Unit, Value,
