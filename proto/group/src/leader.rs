@@ -1,119 +1,85 @@
-//! A team leader: enrols, opens a term, lets drones in, makes new keys, puts drones out.
+//! A team leader: enrols, opens a term, admits drones, makes new keys, evicts drones.
+//!
+//! [`Leader`] routes inputs to its parts, each of which owns its state:
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`enrolment`] | gets the leader its key |
+//! | [`revocation`] | fetches and gives revocation lists |
+//! | [`joining`] | handles join requests, by name and anonymous ones |
+//! | [`term`] | leads: makes epochs, distributes them, handles what members send |
+//! | [`failover`] | stands by while another leads, replicates, takes over |
+//! | [`store`] | the stored state: what must survive a crash |
+//! | [`peers`] | connections: relays, penalties, rates |
 //!
 //! Its disk holds the roster, its own key and the newest epoch; no group secret. A leader that starts opens a term.
 
-mod absence;
-mod admission;
-mod answers;
-mod backlog;
-mod broadcast;
-mod clocks;
-#[cfg(test)]
-mod crowd;
-mod deputies;
-mod enrolling;
-mod enveloping;
-mod epochs;
+mod clock_check;
+mod context;
+mod enrolment;
+mod envelopes;
+mod failover;
+#[cfg(feature = "abke")]
 mod gate;
-mod hints;
 mod interface;
-mod links;
-mod members;
-mod memory;
-mod notices;
-mod opening;
-mod relays;
-mod replica;
-mod revoking;
-mod rivals;
-mod spreading;
-mod standby;
+mod joining;
+mod peers;
+mod revocation;
 mod status;
-mod vetting;
-mod waiting;
+mod store;
+mod term;
+#[cfg(test)]
+mod test_support;
 
 #[cfg(any(feature = "abe", feature = "abke"))]
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Name, Role, Roster, Slot, Suite};
+use quiver_ainq::{EquivocationProof, Header, Role, Roster, Suite};
 use quiver_crypto::Secret;
-use quiver_message::Message;
+use quiver_machine::{
+    CookieJar, Finished, Input, Job, Machine, Now, Offence, Output, Peer, Route, Via, due, earlier,
+};
+use quiver_message::{CatchUpRequest, Message, Reason, Rekey};
 use rand_core::CryptoRngCore;
 
-use self::backlog::Backlog;
-pub use self::clocks::{ClockDoubt, ClockWitness};
-use self::deputies::Deputies;
-use self::epochs::Lead;
-#[cfg(feature = "abke")]
-use self::gate::Admissions;
+pub use quiver_machine::RestoreError;
+
+pub use self::clock_check::{ClockDoubt, ClockWitness};
+use self::context::Base;
+use self::enrolment::{Enrolment, prove_enrolment};
+use self::failover::competing_leaders::{Assessment, is_own, note_departures, publish_proof};
+use self::failover::{Action, Failover, eviction_notices, peer_hints};
 #[cfg(feature = "abke")]
 pub use self::gate::Demand;
-use self::hints::Hints;
 pub use self::interface::{LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming};
-use self::links::Links;
-use self::memory::{Change, Memory};
-use self::relays::Relays;
-use self::rivals::Outbidding;
-use self::standby::Standby;
+use self::joining::Joining;
+use self::revocation::RevocationPolling;
 pub use self::status::{Laggard, LeaderStatus, Stance};
-use self::waiting::Waiting;
-use crate::speech::Voice;
-use quiver_enrolment::Enrollee;
-use quiver_machine::CookieJar;
-use quiver_machine::Misdeeds;
-use quiver_machine::Outbox;
-use quiver_machine::REVOCATION_LIST_RATE;
-pub use quiver_machine::RestoreError;
-use quiver_machine::TokenBuckets;
-use quiver_machine::{Finished, Input, Job, Machine, Now, Offence, Output, Peer, Route, Via};
-use quiver_machine::{due, earlier};
+use self::store::{Change, Store, origin};
+use self::term::Term;
+use self::term::member_messages::refuse_unauthenticated;
 
 /// A team leader as a machine.
 #[derive(Debug)]
 pub struct Leader<S: Suite> {
-    config: LeaderConfig<S>,
-    out: Outbox<LeaderEvent, LeaderRecord>,
-    memory: Memory<S>,
+    base: Base<S>,
     booted: bool,
-    cookies: CookieJar,
-    enrollee: Option<Enrollee<S>>,
-    kgcs: BTreeSet<Peer>,
-    /// When to ask the KGCs for a newer revocation list.
-    ask_revocations: Option<Duration>,
-    lead: Option<Lead<S>>,
-    /// Leaders of the same group that we dialled.
-    leaders: BTreeSet<Peer>,
-    standby: Standby<S>,
-    outbidding: Outbidding,
-    deputies: Deputies<S>,
-    hints: Hints,
-    links: Links,
-    waiting: Waiting<S>,
-    /// By which way the message came that is being taken.
-    via: Via,
-    relays: Relays,
-    misdeeds: Misdeeds,
-    /// Revocation lists that each peer may be sent.
-    list_answers: TokenBuckets,
-    /// Questions of each peer that are answered: all, and those that nothing authenticates.
-    catch_ups: TokenBuckets,
-    bare_catch_ups: TokenBuckets,
-    leaves: BTreeSet<Slot>,
-    /// Changes that the next epochs make, one after another and at once.
-    backlog: Backlog<S>,
-    /// When to renew the key because a member restarted, and when that was done last.
-    restart_renewal: Option<Duration>,
-    last_restart: Option<Duration>,
     /// Whether the next term opens above one that is remembered from before the start, perhaps wrongly.
     leaps: bool,
+    enrolment: Enrolment<S>,
+    revocation_polling: RevocationPolling,
+    joining: Joining<S>,
+    /// The term in force, while it leads.
+    term: Option<Term<S>>,
+    failover: Failover<S>,
     /// Once there are parameters or keys.
     #[cfg(feature = "abe")]
     envelopes: Option<Box<quiver_envelope::Envelopes>>,
     /// If it demands a policy.
     #[cfg(feature = "abke")]
-    admissions: Option<Box<Admissions<S>>>,
+    gatekeeper: Option<Box<gate::Gatekeeper<S>>>,
 }
 
 impl<S: Suite> Leader<S> {
@@ -125,303 +91,511 @@ impl<S: Suite> Leader<S> {
         config: LeaderConfig<S>,
         records: impl IntoIterator<Item = LeaderRecord>,
     ) -> Result<Self, RestoreError> {
-        let mut memory = Memory::new(config.timing.silence.is_some());
+        let mut store = Store::new(config.timing.silence.is_some());
         for record in records {
-            memory.recall(&config.deployment, &record)?;
+            store.replay(&config.deployment, &record)?;
         }
-        match memory.keypair.as_ref().map(|keypair| &keypair.public().identity.role) {
+        match store.keypair.as_ref().map(|keypair| &keypair.public().identity.role) {
             Some(Role::Leader { group, .. }) if *group != config.group => {
                 return Err(RestoreError::WrongGroup(group.clone()));
             }
             _ => {}
         }
         Ok(Self {
-            out: Outbox::new(),
-            memory,
             booted: false,
-            // Replaced by a random key at the first input, before any cookie is made.
-            cookies: CookieJar::new(Secret::new([0; 32]), Duration::ZERO),
-            enrollee: None,
-            kgcs: BTreeSet::new(),
-            ask_revocations: None,
-            lead: None,
-            leaders: BTreeSet::new(),
-            standby: Standby::new(),
-            outbidding: Outbidding::default(),
-            deputies: Deputies::new(),
-            hints: Hints::default(),
-            links: Links::default(),
-            waiting: Waiting::new(config.max_members, config.timing.challenge_lifetime()),
-            via: Via::Peer,
-            relays: Relays::default(),
-            misdeeds: Misdeeds::default(),
-            list_answers: TokenBuckets::new(REVOCATION_LIST_RATE),
-            catch_ups: TokenBuckets::new(members::CATCH_UPS),
-            bare_catch_ups: TokenBuckets::new(members::BARE_CATCH_UPS),
-            leaves: BTreeSet::new(),
-            backlog: Backlog::new(),
-            restart_renewal: None,
-            last_restart: None,
             leaps: false,
+            enrolment: Enrolment::new(),
+            revocation_polling: RevocationPolling::default(),
+            joining: Joining::new(&config),
+            term: None,
+            failover: Failover::new(),
             #[cfg(feature = "abe")]
             envelopes: None,
             #[cfg(feature = "abke")]
-            admissions: None,
-            config,
+            gatekeeper: None,
+            base: Base::new(config, store),
         })
     }
 
-    /// The same, but that it lets nobody in by name while its revocation list is past its next update.
+    /// The same, but that it lets nobody join by name while its revocation list is past its next update.
     #[must_use]
     pub const fn with_stale_lists_refused(mut self) -> Self {
-        self.memory.revocations.refuse_stale = true;
+        self.base.store.revocations.refuse_stale = true;
         self
     }
 
-    /// The leader's own key, once enrolled.
-    pub fn keypair(&self) -> Option<&quiver_ainq::DroneKeypair<S>> {
-        self.memory.keypair.as_ref()
-    }
-
-    /// A secret that all synced members of the epoch can derive under this name.
-    pub fn export(&self, name: &Name) -> Option<Secret<32>> {
-        let leadership = &self.lead.as_ref()?.leadership;
-        Some(leadership.group_key().export(name, leadership.digest()))
+    /// The whole state as records, in place of all records so far.
+    pub fn checkpoint(&self) -> Vec<LeaderRecord> {
+        let evictions = self.term.iter().flat_map(|term| term.pending.all_evictions());
+        let deployment = &self.base.config.deployment;
+        self.base.store.checkpoint(deployment, self.enrolment.encode(), self.roster(), evictions)
     }
 
     fn roster(&self) -> &Roster<S> {
-        self.lead.as_ref().map_or(&self.memory.roster, |lead| lead.leadership.roster())
-    }
-
-    fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
-        let offence = offence.into();
-        self.penalize(peer, &offence);
-        self.report_offence(peer, offence);
-    }
-
-    /// Blames a peer for what an honest one may have sent too, because it could not know better.
-    fn report_offence(&mut self, peer: Peer, offence: impl Into<Offence>) {
-        self.out.event(LeaderEvent::Blamed { peer, offence: offence.into() });
+        self.term.as_ref().map_or(&self.base.store.roster, Term::roster)
     }
 
     /// The first input after a start: a new boot number, durable first; then enrol, or open a term.
     fn boot(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.booted = true;
-        self.cookies = CookieJar::new(Secret::random(rng), self.config.timing.challenge_lifetime());
-        let mut changes = alloc::vec![self.origin()];
-        self.memory.boot_no = self.memory.boot_no.saturating_add(1);
-        self.leaps = self.memory.newest.is_some();
-        changes.push(Change::Boot(self.memory.boot_no));
-        if self.memory.keypair.is_none() && self.enrollee.is_none() {
-            self.enrollee = self.enrolment_to_make(rng);
-            changes.extend(self.enrollee.iter().map(|enrollee| Change::Pending(enrollee.encode().to_vec())));
+        let lifetime = self.base.config.timing.challenge_lifetime();
+        self.base.cookies = CookieJar::new(Secret::random(rng), lifetime);
+        let mut cx = self.base.context(now, rng);
+        cx.store.boot_no = cx.store.boot_no.saturating_add(1);
+        self.leaps = cx.store.newest.is_some();
+        let mut changes = alloc::vec![origin(&cx.config.deployment), Change::Boot(cx.store.boot_no)];
+        if self.enrolment.start(&mut cx) {
+            changes.extend(self.enrolment.encode().map(Change::Pending));
         }
-        self.persist(&changes);
+        cx.persist(&changes);
         self.begin(now, rng);
     }
 
-    /// As after a start: another copy may have gone on with this term, so that the next epoch of it would be a second one. The
-    /// term ends, and the next leaps above what either knows.
+    /// As after a start: another copy may have gone on with this term, so that the next epoch of it would be a second one.
+    /// The term ends, and the next leaps above what either knows (§13.9).
     fn resumed(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let led = self.epoch();
-        self.set_down();
+        let led = self.term.as_ref().map(Term::epoch);
+        self.end_term();
         self.boot(now, rng);
-        if let (Some(epoch), None) = (led, &self.lead) {
-            self.out.event(LeaderEvent::SteppedDown { term: epoch.term });
+        if let (Some(epoch), None) = (led, &self.term) {
+            self.base.out.event(LeaderEvent::SteppedDown { term: epoch.term });
         }
     }
 
     /// An enrolled leader that is alone leads at once; one among others listens first.
     fn begin(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        match self.config.timing.silence {
+        match self.base.config.timing.silence {
             None => self.open_term(now, rng),
-            Some(_) => self.begin_standby(now),
+            Some(_) => self.failover.begin_standby(now),
         }
     }
 
     fn connected(&mut self, now: Now, peer: Peer, route: Route, rng: &mut dyn CryptoRngCore) {
+        let mut cx = self.base.context(now, rng);
         match route {
-            Route::Kgc => {}
-            Route::Leader => return self.leader_connected(now, peer),
-            Route::Inbound | Route::Member(_) => return,
+            Route::Kgc => {
+                cx.peers.kgcs.insert(peer);
+                for (_, proof) in cx.store.refused.iter().filter(|(_, proof)| !proof.is_empty()) {
+                    cx.out.send_encoded(peer, proof.to_vec());
+                }
+                let enrolled = self.enrolment.connected(&mut cx, peer);
+                prove_enrolment(&mut cx, peer);
+                self.revocation_polling.ask_now(now.monotonic);
+                if enrolled {
+                    self.begin(now, rng);
+                }
+            }
+            Route::Leader => {
+                cx.peers.leaders.insert(peer);
+                cx.peers.relays_changed([peer]);
+                match &self.term {
+                    Some(term) => cx.out.send_encoded(peer, term.current.message_with(None)),
+                    None => self.failover.leader_connected(now),
+                }
+            }
+            Route::Inbound | Route::Member(_) => {}
         }
-        self.kgcs.insert(peer);
-        for (_, proof) in self.memory.refused.iter().filter(|(_, proof)| !proof.is_empty()) {
-            self.out.send_encoded(peer, proof.to_vec());
-        }
-        if let Some(enrollee) = &mut self.enrollee {
-            let steps = enrollee.connected(now, peer, rng);
-            self.enrolment(now, steps, rng);
-        }
-        self.prove_enrolment(peer, rng);
-        self.ask_revocations = Some(now.monotonic);
     }
 
     fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) {
-        self.kgcs.remove(&peer);
-        self.leaders.remove(&peer);
-        self.forget_stranger(peer);
-        self.deputies.disconnected(peer);
-        self.standby.disconnected(now, peer);
-        self.hints.disconnect(peer);
-        self.links.disconnect(peer);
-        self.gone_from_the_gate(peer);
-        if let Some(enrollee) = &mut self.enrollee {
-            let steps = enrollee.disconnected(now, peer, rng);
-            self.enrolment(now, steps, rng);
+        let mut cx = self.base.context(now, rng);
+        cx.peers.disconnected(peer);
+        self.joining.disconnected(peer);
+        self.failover.disconnected(now, peer);
+        if let Some(term) = &mut self.term {
+            term.disconnected(peer);
+        }
+        #[cfg(feature = "abke")]
+        if let Some(keeper) = &mut self.gatekeeper {
+            keeper.disconnected(peer);
+        }
+        if self.enrolment.disconnected(&mut cx, peer) {
+            self.begin(now, rng);
         }
     }
 
     fn received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
-        let message = match Message::decode(&self.config.deployment, bytes) {
+        let mut cx = self.base.context(now, rng);
+        let message = match Message::decode(&cx.config.deployment, bytes) {
             Ok(message) => message,
-            Err(error) => return self.blame(from, error),
+            Err(error) => return cx.blame(from, error),
         };
         // §13.6: what comes by gossip is answered to nobody.
-        if self.via == Via::Group && !message.is_publication() {
+        if cx.published() && !message.is_publication() {
             return;
         }
         match message {
-            Message::JoinHello(hello) => self.join_hello(now, from, &hello),
-            Message::JoinRequest(request) => self.join_request(now, from, &request),
-            Message::Ack(ack) => self.acknowledged(now, from, &ack),
+            Message::JoinHello(_) | Message::JoinRequest(_) => self.join(now, from, &message, rng),
+            Message::Ack(_)
+            | Message::SparePublication(_)
+            | Message::Leave(_)
+            | Message::AdmissionLeave(_)
+            | Message::GroupMessage(_) => self.member_message(now, from, &message, rng),
             Message::CatchUpRequest(request) => self.catch_up(now, from, &request, rng),
-            Message::SparePublication(spare) if self.lead.is_none() => self.spare_shown(now, from, &spare),
-            Message::SparePublication(spare) => self.spare_published(now, from, &spare),
-            Message::Leave(leave) => self.leave(now, from, &leave),
             Message::AdmissionHello(_) | Message::AdmissionProof(_) | Message::AdmissionStep(_) => {
-                self.at_the_gate(now, from, &message, rng);
+                self.admission(now, from, &message, rng);
             }
-            Message::AdmissionLeave(leave) => self.unnamed_leave(now, from, &leave),
             Message::Envelope(envelope) => self.envelope(now, from, &envelope),
             Message::OpeningRequest(request) => self.opening_request(now, &request),
-            Message::GroupMessage(message) => self.hear(now, from, &message),
-            Message::RevocationQuery(query) => self.revocation_query(now, from, &query),
-            Message::RevocationList(list) => self.revocation_list(now, from, &list.list, rng),
-            Message::Rekey(rekey) => self.rival(now, from, &rekey.header, rng),
-            Message::StandBy(question) => self.stand_by(now, from, &question, rng),
-            Message::JoinChallenge(challenge) => self.challenged(now, from, challenge, rng),
-            Message::Replica(replica) => self.replicated(now, from, &replica, rng),
-            Message::EvictionNotice(notice) => self.eviction_notice(now, from, notice, rng),
+            Message::RevocationQuery(query) => revocation::answer_query(&mut cx, from, &query),
+            Message::RevocationList(list) => {
+                // §12.3: members that a newer list names are evicted at once, and their connections are cut.
+                if revocation::take_list(&mut cx, from, &list.list)
+                    && let Some(term) = &mut self.term
+                {
+                    term.evict_revoked(&mut cx);
+                }
+            }
+            Message::Rekey(rekey) => self.competing_header(now, from, &rekey.header, rng),
+            Message::StandBy(question) => match &mut self.term {
+                Some(term) if question.group == cx.config.group => term.stand_by(&mut cx, from, &question),
+                term => {
+                    let reason = if term.is_none() { Reason::NotReady } else { Reason::WrongGroup };
+                    cx.refuse(from, reason, &question.nonce, Duration::from_secs(1));
+                }
+            },
+            Message::JoinChallenge(challenge) => {
+                self.failover.challenged(&mut cx, self.term.is_some(), from, challenge);
+            }
+            Message::Replica(replica) => {
+                self.failover.replicated(&mut cx, self.term.is_some(), from, &replica)
+            }
+            Message::EvictionNotice(notice) => {
+                eviction_notices::receive(&mut cx, self.term.as_mut(), from, notice);
+            }
             Message::EquivocationProof(proof) => self.equivocation(now, from, *proof, rng),
-            Message::Refusal(refusal) if self.enrollee.is_none() => self.not_served(now, from, &refusal),
+            Message::Refusal(refusal) if !self.enrolment.is_pending() => {
+                self.failover.refused(&cx, from, &refusal);
+            }
             Message::EnrolCookie(_)
             | Message::EnrolReply(_)
             | Message::EnrolCommitment(_)
             | Message::EnrolShare(_)
             | Message::Refusal(_) => {
-                if let Some(enrollee) = &mut self.enrollee {
-                    let steps = enrollee.hear(&self.config.deployment, now, from, &message, rng);
-                    self.enrolment(now, steps, rng);
+                if self.enrolment.receive(&mut cx, from, &message) {
+                    self.begin(now, rng);
                 }
             }
-            _ => self.blame(from, Offence::OutOfPlace("message to a leader")),
+            _ => cx.blame(from, Offence::OutOfPlace("message to a leader")),
+        }
+    }
+
+    /// How long it takes, as far as is known, until this leader leads; `Ok` if it does.
+    fn leading(&self, now: Now) -> Result<(), Duration> {
+        if self.term.is_some() { Ok(()) } else { Err(self.failover.ready_in(&self.base, now)) }
+    }
+
+    fn join(&mut self, now: Now, from: Peer, message: &Message<S>, rng: &mut dyn CryptoRngCore) {
+        let wait = self.leading(now).err().unwrap_or_default();
+        let (mut cx, term) = (self.base.context(now, rng), self.term.as_ref().ok_or(wait));
+        match message {
+            Message::JoinHello(hello) => self.joining.hello(&mut cx, term, from, hello),
+            Message::JoinRequest(request) => self.joining.request(&mut cx, term, from, request),
+            _ => {}
+        }
+    }
+
+    /// What only members of this group send, to the leader that leads it; spare points to every leader.
+    fn member_message(&mut self, now: Now, from: Peer, message: &Message<S>, rng: &mut dyn CryptoRngCore) {
+        let mut cx = self.base.context(now, rng);
+        let group = match message {
+            Message::SparePublication(spare) => Some(&spare.group),
+            Message::Leave(leave) => Some(&leave.group),
+            Message::AdmissionLeave(leave) => Some(&leave.group),
+            Message::GroupMessage(message) => Some(&message.group),
+            _ => None,
+        };
+        if group.is_some_and(|group| *group != cx.config.group) {
+            return;
+        }
+        let Some(term) = &mut self.term else {
+            if let Message::SparePublication(spare) = message
+                && let Some(member) = peer_hints::receive_spare(&mut cx, from, spare)
+            {
+                self.failover.hints.insert(member, from);
+            }
+            return;
+        };
+        match message {
+            Message::Ack(ack) => term.acknowledged(&mut cx, from, ack),
+            Message::SparePublication(spare) => term.spare_published(&mut cx, from, spare),
+            Message::Leave(leave) => term.leave(&mut cx, from, leave),
+            Message::AdmissionLeave(leave) => term.anonymous_leave(&mut cx, from, leave),
+            Message::GroupMessage(message) => term.receive(&mut cx, from, message),
+            _ => {}
+        }
+    }
+
+    fn catch_up(&mut self, now: Now, from: Peer, request: &CatchUpRequest, rng: &mut dyn CryptoRngCore) {
+        // §11.4: no connection is answered oftener than its rate.
+        if !self.base.peers.catch_ups.take(now.monotonic, from) {
+            return;
+        }
+        let wait = self.leading(now).err().unwrap_or_default();
+        let mut cx = self.base.context(now, rng);
+        let refused = match &mut self.term {
+            _ if request.group != cx.config.group => (Reason::WrongGroup, Duration::ZERO),
+            None => (Reason::NotReady, wait),
+            Some(term) => return term.catch_up(&mut cx, from, request),
+        };
+        refuse_unauthenticated(&mut cx, from, refused.0, (&request.number, refused.1));
+    }
+
+    #[cfg(not(feature = "abke"))]
+    fn admission(&mut self, now: Now, from: Peer, _: &Message<S>, rng: &mut dyn CryptoRngCore) {
+        self.base.context(now, rng).blame(from, Offence::OutOfPlace("message to a gate"));
+    }
+
+    #[cfg(feature = "abke")]
+    fn admission(&mut self, now: Now, from: Peer, message: &Message<S>, rng: &mut dyn CryptoRngCore) {
+        let leading = self.leading(now);
+        let mut cx = self.base.context(now, rng);
+        let nonce = match gate::nonce_of(message) {
+            Ok(nonce) => nonce,
+            Err(offence) => return cx.blame(from, offence),
+        };
+        let Some(keeper) = &mut self.gatekeeper else {
+            return cx.refuse(from, Reason::NotAuthorised, &nonce, Duration::ZERO);
+        };
+        if let Err(wait) = leading {
+            return cx.refuse(from, Reason::NotReady, &nonce, wait);
+        }
+        for join in keeper.receive(&mut cx, from, &nonce, message) {
+            self.joining.admit(now, join);
+        }
+    }
+
+    /// A header of this group that somebody sent: if it validly belongs to a higher term, this leader leads no longer.
+    fn competing_header(&mut self, now: Now, from: Peer, header: &Header<S>, rng: &mut dyn CryptoRngCore) {
+        let mut cx = self.base.context(now, rng);
+        match self.failover.assess(&mut cx, self.term.as_mut(), from, header) {
+            Assessment::Ignored => {}
+            Assessment::WentAhead { proof } => {
+                self.lead_above(now, rng);
+                publish_proof(&mut self.base.context(now, rng), &proof);
+            }
+            Assessment::Contradiction(proof) => self.equivocation(now, from, *proof, rng),
+            Assessment::Own => {
+                let led = self.term.is_some();
+                self.end_term();
+                note_departures(&mut self.base.context(now, rng), header);
+                // While it stands by, another may have led since.
+                if led || self.base.config.timing.silence.is_none() {
+                    self.open_term(now, rng);
+                }
+            }
+            Assessment::Higher { news, known } => {
+                self.step_down(now, header, rng);
+                let mut cx = self.base.context(now, rng);
+                note_departures(&mut cx, header);
+                self.failover.follow(&cx, from, header, news, known);
+            }
+        }
+    }
+
+    /// Somebody went ahead of our term who does not lead, and some members with him: they follow nothing that is not above.
+    fn lead_above(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let newest = self.base.store.newest.map(|(epoch, _)| epoch);
+        let term = self.term.as_ref().map(Term::epoch);
+        if term.is_some() && newest > term {
+            self.failover.pace_term(now);
+            self.end_term();
+            self.open_term(now, rng);
+            self.announce(now, rng);
+        }
+    }
+
+    /// Proof that a leader contradicted itself. If it led, its deputies take over, one after the other; if it was ourselves,
+    /// we lead no more.
+    fn equivocation(
+        &mut self,
+        now: Now,
+        from: Peer,
+        proof: EquivocationProof<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let mut cx = self.base.context(now, rng);
+        let Some(leader) = self.failover.refuse_leader(&mut cx, from, proof) else { return };
+        if is_own(cx.store, &leader) {
+            if let Some(epoch) = self.term.as_ref().map(Term::epoch) {
+                self.end_term();
+                self.base.out.event(LeaderEvent::SteppedDown { term: epoch.term });
+            }
+        } else if self.term.is_none() && self.failover.lost_leader(now, &leader) {
+            self.tick_failover(now, rng);
+        }
+    }
+
+    /// Another leader leads. Its header goes to the members that we reached, so that they ask it for their entries.
+    fn step_down(&mut self, now: Now, header: &Header<S>, rng: &mut dyn CryptoRngCore) {
+        let Some(term) = &self.term else { return };
+        let (epoch, left) = (term.epoch(), term.pending.all_evictions().copied().collect::<Vec<_>>());
+        // §10.6: who is still to be evicted: the notice is for the other leader.
+        self.base.context(now, rng).sign_eviction_notice(epoch, &left);
+        self.end_term();
+        self.base.out.event(LeaderEvent::SteppedDown { term: header.core.epoch.term });
+        self.failover.note_overruled();
+        self.failover.begin_standby(now);
+        let rekey = Message::Rekey(Rekey { header: header.clone(), part: None });
+        let message = rekey.encode(&self.base.config.deployment);
+        for peer in self.failover.hints.peers() {
+            self.base.out.send_encoded(peer, message.clone());
+        }
+        self.base.out.send_encoded_to_group(message);
+    }
+
+    /// What belongs to leading goes; what is public stays.
+    fn end_term(&mut self) {
+        let Some(term) = self.term.take() else { return };
+        for (slot, peer) in term.close(&mut self.base.store) {
+            if let Some(public) = self.base.store.roster.get(slot) {
+                self.failover.hints.insert(public.identity.serial, peer);
+            }
+        }
+        #[cfg(feature = "abke")]
+        if let Some(keeper) = &mut self.gatekeeper {
+            keeper.close();
+        }
+        self.joining.queue.abandon();
+        self.base.peers.all_relays_changed();
+    }
+
+    /// Opens a term, if this leader may lead, and distributes it.
+    fn open_term(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let mut cx = self.base.context(now, rng);
+        let Some(mut term) = Term::open(&mut cx, &mut self.leaps, self.joining.anonymous_only) else {
+            return;
+        };
+        term.follow_hints(&self.failover.hints);
+        self.failover.hints.clear();
+        cx.peers.all_relays_changed();
+        term.distribute(&mut cx, &alloc::collections::BTreeSet::new());
+        self.term = Some(term);
+    }
+
+    /// Tells everybody that the newest epoch is there: deputies and other leaders, and whoever listens to the group.
+    fn announce(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let mut cx = self.base.context(now, rng);
+        if let Some(term) = &self.term {
+            term.announce(&mut cx);
+            term.announce_to_group(&mut cx);
         }
     }
 
     fn command(&mut self, now: Now, command: LeaderCommand, rng: &mut dyn CryptoRngCore) {
-        match command {
-            LeaderCommand::Rekey | LeaderCommand::Evict(_) | LeaderCommand::EvictSlot(_)
-                if self.lead.is_none() =>
-            {
-                self.out.event(LeaderEvent::NotLeading);
+        let mut cx = self.base.context(now, rng);
+        match (command, &mut self.term) {
+            (LeaderCommand::Rekey | LeaderCommand::Evict(_) | LeaderCommand::EvictSlot(_), None) => {
+                cx.event(LeaderEvent::NotLeading);
             }
-            LeaderCommand::Rekey => self.rekey(now, rng),
-            LeaderCommand::Evict(name) => match self.slot_of(&name) {
-                None => self.evict_one_away(now, name, rng),
-                Some(slot) => self.evict(now, &[slot], rng),
-            },
-            LeaderCommand::EvictSlot(slot) => self.evict_slot(now, slot, rng),
-            LeaderCommand::Allow(serial) => {
-                self.config.allow.insert(serial);
+            (LeaderCommand::Rekey, Some(term)) => term.rekey(&mut cx),
+            (LeaderCommand::Evict(name), Some(term)) => term.evict_name(&mut cx, name),
+            (LeaderCommand::EvictSlot(slot), Some(term)) => term.evict_slot(&mut cx, slot),
+            (LeaderCommand::Allow(serial), _) => {
+                cx.config.allow.insert(serial);
             }
-            LeaderCommand::Send { channel, data } => self.speak(now, channel, &data, rng),
-            LeaderCommand::ClockConfirmed(confirmed) => self.standby.clock_confirmed = confirmed,
+            (LeaderCommand::Send { channel, data }, Some(term)) => term.send_message(&mut cx, channel, &data),
+            (LeaderCommand::Send { .. }, None) => cx.event(LeaderEvent::SendFailed("no term is open yet")),
+            (LeaderCommand::ClockConfirmed(confirmed), _) => self.failover.clock_confirmed = confirmed,
             #[cfg(feature = "abke")]
-            LeaderCommand::SlotKeys(key) => self.slot_keys(key),
+            (LeaderCommand::SlotKeys(key), _) => {
+                if let Some(keeper) = &mut self.gatekeeper {
+                    keeper.take_slot_keys(key);
+                }
+            }
             #[cfg(feature = "abe")]
-            LeaderCommand::Envelope(command) => self.envelope_command(now, command, rng),
+            (LeaderCommand::Envelope(command), _) => self.envelope_command(now, command, rng),
         }
     }
 
     /// What the last epoch left to be done: its outputs are out by now.
-    fn go_on(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if let Some(lead) = self.lead.as_mut().filter(|lead| lead.unsettled) {
-            lead.leadership.settle();
-            lead.unsettled = false;
-        }
-        if due(self.backlog.deadline(), now.monotonic) {
-            self.rekey(now, rng);
+    fn resume_epochs(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let mut cx = self.base.context(now, rng);
+        if let Some(term) = &mut self.term {
+            term.settle();
+            if due(term.pending.deadline(), now.monotonic) {
+                term.rekey(&mut cx);
+            }
         }
     }
 
     fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let clock = now.monotonic;
-        if due(self.enrollee.as_ref().and_then(Enrollee::deadline), clock) {
-            let steps = self.enrollee.as_mut().map(|enrollee| enrollee.retry(now, rng));
-            self.enrolment(now, steps.unwrap_or_default(), rng);
+        let mut cx = self.base.context(now, rng);
+        if self.enrolment.tick(&mut cx) {
+            self.begin(now, rng);
         }
-        if due(self.ask_revocations, clock) {
-            self.ask_for_revocations(now);
+        let mut cx = self.base.context(now, rng);
+        self.revocation_polling.tick(&mut cx);
+        if self.term.as_mut().is_some_and(|term| term.pending.take_leave_requested()) {
+            self.joining.queue.start_batch_timer(now);
         }
-        if due(self.waiting.tidying(), clock) {
-            self.waiting.forget_old(now);
+        self.joining.tick(&mut cx, self.term.as_mut());
+        if let Some(term) = &mut self.term {
+            term.tick(&mut cx);
         }
-        if due(self.batch_deadline(), clock) {
-            self.close_batch(now, rng);
-        }
-        let renew = due(self.lead.as_ref().map(|lead| lead.renew), clock);
-        let restart = due(self.restart_renewal, clock);
-        if restart {
-            self.restart_renewal = None;
-            self.last_restart = Some(clock);
-        }
-        let parting = due(self.lead.as_ref().and_then(|lead| lead.parting), clock);
-        if renew || restart || parting {
-            self.rekey(now, rng);
-        }
-        if due(self.lead.as_ref().map(|lead| lead.sweep), clock) {
-            self.dismiss_the_silent(now, rng);
-        }
-        self.tick_spreading(now, rng);
-        if let Some(lead) = &mut self.lead {
-            lead.voice.tick(now);
-        }
-        for buckets in [&mut self.list_answers, &mut self.catch_ups, &mut self.bare_catch_ups] {
-            buckets.tick(clock);
-        }
-        self.tick_standby(now, rng);
+        cx.peers.tick(now.monotonic);
+        self.tick_failover(now, rng);
         self.tick_envelopes(now);
     }
 
-    fn batch_deadline(&self) -> Option<Duration> {
-        self.waiting.deadline(&self.config.timing, self.arriving())
+    fn tick_failover(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let mut cx = self.base.context(now, rng);
+        match (self.failover.tick(&mut cx, self.term.is_some()), &self.term) {
+            (None, _) => {}
+            (Some(Action::Announce), Some(term)) => term.announce(&mut cx),
+            (Some(Action::Announce), None) => {}
+            (Some(Action::OpenTerm), _) => self.open_term(now, rng),
+            (Some(Action::TakeOver { from }), _) => {
+                cx.event(LeaderEvent::TookOver { from });
+                self.open_term(now, rng);
+                self.announce(now, rng);
+            }
+        }
+    }
+
+    /// Tells the driver whose group messages are relayed from now on, if that changed (§13.7).
+    fn update_relays(&mut self) {
+        let mut changed = self.base.peers.take_changed();
+        if let Some(term) = &mut self.term {
+            changed.extend(term.acknowledgements.take_changed());
+        }
+        changed.extend(self.failover.hints.take_changed());
+        for peer in changed {
+            let proven = self.is_proven(peer);
+            if self.base.peers.set_relayed(peer, proven) {
+                self.base.out.relay(peer, proven);
+            }
+        }
+    }
+
+    /// Whether a peer has shown who it is: it is a leader that we dialled, a member is connected over it, a deputy asks
+    /// over it, or a member sent us its spare point over it while another leads.
+    fn is_proven(&self, peer: Peer) -> bool {
+        let carries = |term: &Term<S>| {
+            term.acknowledgements.carries(peer) || term.replication.deputy_behind(peer).is_some()
+        };
+        self.base.peers.leaders.contains(&peer)
+            || self.term.as_ref().is_some_and(carries)
+            || self.failover.hints.behind(peer).next().is_some()
     }
 
     fn deadline(&self) -> Option<Duration> {
         if !self.booted {
             return Some(Duration::ZERO);
         }
-        let lead = self.lead.as_ref();
-        [
-            self.enrollee.as_ref().and_then(Enrollee::deadline),
-            self.ask_revocations,
-            self.batch_deadline(),
-            self.waiting.tidying(),
-            self.restart_renewal,
-            lead.map(|lead| lead.renew.min(lead.sweep)),
-            lead.and_then(|lead| lead.parting),
-            lead.and_then(|lead| lead.spreading.deadline()),
-            // At once.
-            lead.filter(|lead| lead.unsettled).map(|_| Duration::ZERO),
-            self.backlog.deadline(),
-            lead.and_then(|lead| Voice::deadline(&lead.voice)),
-            self.standby_deadline(),
+        let term = self.term.as_ref();
+        let deadlines = [
+            self.enrolment.deadline(),
+            self.revocation_polling.deadline(),
+            self.joining.deadline(&self.base.config, term),
+            term.and_then(Term::deadline),
+            self.failover.deadline(&self.base, term.is_some()),
             self.envelopes_deadline(),
-            self.gate_deadline(),
-        ]
-        .into_iter()
-        .fold(None, earlier)
+        ];
+        let deadline = deadlines.into_iter().fold(None, earlier);
+        #[cfg(feature = "abke")]
+        let deadline = earlier(deadline, self.gatekeeper.as_ref().and_then(|keeper| keeper.deadline()));
+        deadline
     }
 }
 
@@ -434,36 +608,48 @@ impl<S: Suite> Machine for Leader<S> {
         if !self.booted {
             self.boot(now, rng);
         }
-        self.go_on(now, rng);
+        self.resume_epochs(now, rng);
+        #[cfg(feature = "abke")]
         let timeout = matches!(input, Input::Timeout);
         match input {
             Input::Timeout => {}
             Input::Connected { peer, route } => self.connected(now, peer, route, rng),
             Input::Disconnected { peer } => self.disconnected(now, peer, rng),
             Input::Received { from, via, bytes } => {
-                self.via = via;
+                self.base.peers.via = via;
                 self.received(now, from, bytes, rng);
-                self.via = Via::Peer;
+                self.base.peers.via = Via::Peer;
             }
             Input::Resumed => self.resumed(now, rng),
             Input::Command(command) => self.command(now, command, rng),
         }
         self.tick(now, rng);
         // Last, and with a timeout alone: no message of a member waits for the curve arithmetic of somebody who wants in.
-        self.tick_gate(now, timeout, rng);
-        self.settle_relays();
+        #[cfg(feature = "abke")]
+        if let Some(keeper) = &mut self.gatekeeper {
+            for join in keeper.tick(&mut self.base.context(now, rng), timeout) {
+                self.joining.admit(now, join);
+            }
+        }
+        self.update_relays();
     }
 
+    #[cfg(feature = "abke")]
     fn take_job(&mut self) -> Option<Job> {
-        self.gate_job()
+        self.gatekeeper.as_mut()?.next_job()
     }
 
+    #[cfg(feature = "abke")]
     fn finish_job(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
-        self.gate_done(now, done, rng);
+        if let Some(keeper) = &mut self.gatekeeper {
+            for join in keeper.finish(&mut self.base.context(now, rng), done) {
+                self.joining.admit(now, join);
+            }
+        }
     }
 
     fn poll_output(&mut self) -> Output<LeaderEvent, LeaderRecord> {
         let deadline = self.deadline();
-        self.out.poll(deadline)
+        self.base.out.poll(deadline)
     }
 }

@@ -134,12 +134,11 @@ impl Voice {
 
     /// Goes on listening to the epoch before for a while. Only if the term is the same and nobody was removed: else
     /// somebody who is out could still speak as anyone.
-    pub(crate) fn overlap(mut self, former: Option<Self>, until: Duration) -> Self {
+    pub(crate) fn overlap(&mut self, former: Option<Self>, until: Duration) {
         self.former = former.filter(|former| former.epoch.term == self.epoch.term).map(|former| {
             let Self { epoch, digest, receiver, .. } = former;
             Box::new(Former { epoch, digest, receiver, until })
         });
-        self
     }
 
     pub(crate) fn deadline(&self) -> Option<Duration> {

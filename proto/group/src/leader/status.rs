@@ -4,11 +4,14 @@ use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use quiver_ainq::{Epoch, Name, Slot, Suite, UnixTime};
+use quiver_ainq::{Anonymous, DroneKeypair, Epoch, Name, Slot, Suite, UnixTime};
+use quiver_crypto::Secret;
+use quiver_machine::Peer;
 
 use super::Leader;
-use super::epochs::Lead;
-use quiver_machine::Peer;
+use super::context::Base;
+use super::failover::standby::stands_by;
+use super::term::Term;
 
 /// How a leader is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,38 +87,50 @@ pub enum Stance {
 impl<S: Suite> Leader<S> {
     /// How it is doing.
     pub fn status(&self) -> LeaderStatus {
-        let epoch = self.epoch();
+        let (store, term) = (&self.base.store, self.term.as_ref());
+        let core = term.map(|term| &term.current.header.core);
         LeaderStatus {
-            name: self.memory.keypair.as_ref().map(|keypair| keypair.public().identity.name.clone()),
-            group: self.config.group.clone(),
-            epoch,
-            digest: self.lead.as_ref().map(|lead| *lead.leadership.digest()),
-            issued_at: self.lead.as_ref().map(|lead| lead.now.header.core.issued_at),
+            name: self.keypair().map(|keypair| keypair.public().identity.name.clone()),
+            group: self.base.config.group.clone(),
+            epoch: term.map(Term::epoch),
+            digest: term.map(|term| *term.leadership.digest()),
+            issued_at: core.map(|core| core.issued_at),
             members: self.roster().len(),
             anonymous: self.roster().anonymous_members().count(),
-            keyed: self.lead.as_ref().map_or(0, Lead::keyed),
-            connected: self.links.connected(),
-            acknowledged: self.links.acknowledged(),
-            pending_joins: self.waiting.len() + self.backlog.joins(),
-            valid_until: self.lead.as_ref().map(|lead| lead.now.header.core.valid_until),
-            revocation_number: self.memory.revocations.number(),
-            revocations_next_update: self.memory.revocations.next_update(),
+            keyed: term.map_or(0, Term::keyed),
+            connected: term.map_or(0, |term| term.acknowledgements.connected()),
+            acknowledged: term.map_or(0, |term| term.acknowledgements.acknowledged()),
+            pending_joins: self.joining.queue.len() + term.map_or(0, |term| term.pending.joins()),
+            valid_until: core.map(|core| core.valid_until),
+            revocation_number: store.revocations.number(),
+            revocations_next_update: store.revocations.next_update(),
             stance: self.stance(),
-            deputies: self.deputies.len(),
+            deputies: term.map_or(0, |term| term.replication.len()),
         }
     }
 
     fn stance(&self) -> Stance {
-        if self.lead.is_some() {
+        let Base { config, store, .. } = &self.base;
+        if self.term.is_some() {
             Stance::Leading
-        } else if self.memory.keypair.is_none() {
+        } else if store.keypair.is_none() {
             Stance::Enrolling
-        } else if self.stands_by() {
-            let leader = self.standby.leader().map(|leader| leader.identity.name.clone());
-            Stance::StandingBy { leader, held: self.memory.held.map(|(epoch, _)| epoch) }
+        } else if stands_by(config, store, false) {
+            let leader = self.failover.active_leader().map(|leader| leader.identity.name.clone());
+            Stance::StandingBy { leader, held: store.held.map(|(epoch, _)| epoch) }
         } else {
             Stance::Retired
         }
+    }
+
+    /// The leader's own key, once enrolled.
+    pub fn keypair(&self) -> Option<&DroneKeypair<S>> {
+        self.base.store.keypair.as_ref()
+    }
+
+    /// A secret that all synced members of the epoch can derive under this name.
+    pub fn export(&self, name: &Name) -> Option<Secret<32>> {
+        Some(self.term.as_ref()?.export(name))
     }
 
     /// Who is on the roster by name.
@@ -123,14 +138,23 @@ impl<S: Suite> Leader<S> {
         self.roster().iter().map(|(slot, public)| (slot, &public.identity.name))
     }
 
+    /// The anonymous members.
+    pub fn anonymous_members(&self) -> impl Iterator<Item = (Slot, &Anonymous)> {
+        self.roster().anonymous_members()
+    }
+
     /// Who is behind this connection: a member that was heard over it, or a deputy. One of them, if it carries several.
     pub fn drone_behind(&self, peer: Peer) -> Option<&Name> {
-        let member = self.links.slots_of(peer).find_map(|slot| self.roster().get(slot));
+        let (roster, term) = (self.roster(), self.term.as_ref());
+        let member = term.and_then(|term| {
+            let mut slots = term.acknowledgements.slots_of(peer);
+            slots.find_map(|slot| roster.get(slot))
+        });
         let hinted = || {
-            let mut serials = self.hints.behind(peer);
-            serials.find_map(|serial| self.roster().get(self.roster().find(&serial)?))
+            let mut serials = self.failover.hints.behind(peer);
+            serials.find_map(|serial| roster.get(roster.find(&serial)?))
         };
-        let drone = member.or_else(hinted).or_else(|| self.deputies.behind(peer));
+        let drone = member.or_else(hinted).or_else(|| term?.replication.deputy_behind(peer));
         drone.map(|public| &public.identity.name)
     }
 
@@ -138,12 +162,12 @@ impl<S: Suite> Leader<S> {
     /// before those that are away, who is further behind before who is less, who was silent for longer before who was not.
     /// Costs as much time as the roster is long, and as much memory as it returns.
     pub fn laggards(&self, worst: usize) -> Vec<Laggard> {
-        let Some(epoch) = self.epoch() else { return Vec::new() };
+        let Some(term) = &self.term else { return Vec::new() };
         let mut found = BinaryHeap::new();
-        let nameless = self.roster().anonymous_members().map(|(slot, _)| slot);
-        for slot in self.roster().iter().map(|(slot, _)| slot).chain(nameless) {
-            let Some(arrears) = self.links.arrears(slot, epoch.counter) else { continue };
-            found.push((Reverse(arrears.connected), arrears.acknowledged, arrears.heard, slot));
+        let anonymous = self.roster().anonymous_members().map(|(slot, _)| slot);
+        for slot in self.roster().iter().map(|(slot, _)| slot).chain(anonymous) {
+            let Some(lagging) = term.acknowledgements.lagging(slot, term.epoch().counter) else { continue };
+            found.push((Reverse(lagging.connected), lagging.acknowledged, lagging.heard, slot));
             if found.len() > worst {
                 found.pop();
             }
@@ -160,20 +184,20 @@ impl<S: Suite> Leader<S> {
 mod tests {
     use quiver_ainq::StrategyKind;
 
-    use super::super::crowd::Crowd;
+    use super::super::test_support::LeaderFixture;
     use super::*;
 
     #[test]
     fn worst_laggards_come_first_and_no_more_than_asked_for() {
-        let mut crowd = Crowd::new(StrategyKind::Flat, 0..1000);
-        let counter = crowd.leader.epoch().unwrap().counter;
-        let links = &mut crowd.leader.links;
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..1000);
+        let counter = fixture.epoch().counter;
+        let links = &mut fixture.term().acknowledgements;
         for slot in 0..1000 {
             links.connect(slot, Peer(slot.into()));
             links.acknowledge(slot, counter);
         }
-        crowd.command(super::super::LeaderCommand::Rekey);
-        let links = &mut crowd.leader.links;
+        fixture.command(super::super::LeaderCommand::Rekey);
+        let links = &mut fixture.term().acknowledgements;
         for slot in (0..1000).filter(|slot| ![7, 8, 9, 10].contains(slot)) {
             links.acknowledge(slot, counter + 1);
         }
@@ -182,7 +206,7 @@ mod tests {
         links.heard(8, 1_000_100);
         links.remove(10);
         links.connect(10, Peer(10));
-        let laggards = crowd.leader.laggards(20);
+        let laggards = fixture.leader.laggards(20);
         let told: Vec<_> = laggards
             .iter()
             .map(|late| (late.slot, late.connected, late.acknowledged, late.last_heard))
@@ -196,25 +220,25 @@ mod tests {
         ];
         assert_eq!(told, expected);
         assert_eq!(laggards.first().unwrap().name.as_ref().unwrap().as_str(), "drone-10");
-        assert_eq!(crowd.leader.laggards(2), laggards[..2]);
-        assert_eq!(crowd.leader.laggards(0), []);
-        assert_eq!(crowd.leader.status().acknowledged, 996);
+        assert_eq!(fixture.leader.laggards(2), laggards[..2]);
+        assert_eq!(fixture.leader.laggards(0), []);
+        assert_eq!(fixture.leader.status().acknowledged, 996);
     }
 
     #[test]
     fn member_is_behind_the_connection_that_it_was_heard_over() {
-        let mut crowd = Crowd::new(StrategyKind::Flat, 0..3);
-        crowd.leader.links.connect(1, Peer(7));
-        let serial = crowd.leader.roster().get(2).unwrap().identity.serial;
-        crowd.leader.hints.insert(serial, Peer(8));
-        let behind = |peer| crowd.leader.drone_behind(Peer(peer)).map(Name::as_str);
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
+        fixture.term().acknowledgements.connect(1, Peer(7));
+        let serial = fixture.leader.roster().get(2).unwrap().identity.serial;
+        fixture.leader.failover.hints.insert(serial, Peer(8));
+        let behind = |peer| fixture.leader.drone_behind(Peer(peer)).map(Name::as_str);
         assert_eq!([behind(7), behind(8), behind(9)], [Some("drone-1"), Some("drone-2"), None]);
     }
 
     #[test]
     fn member_that_never_had_a_link_is_a_laggard() {
-        let crowd = Crowd::new(StrategyKind::Flat, [3]);
-        let laggards = crowd.leader.laggards(5);
+        let fixture = LeaderFixture::new(StrategyKind::Flat, [3]);
+        let laggards = fixture.leader.laggards(5);
         assert_eq!(laggards.len(), 1);
         assert!(laggards.iter().all(|late| !late.connected && late.acknowledged.is_none()));
     }

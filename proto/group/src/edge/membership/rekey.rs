@@ -300,7 +300,9 @@ impl<S: Suite> Edge<S> {
             // Of the membership: to hash the leader's key anew with each epoch costs an eighth of following it.
             let facts = EpochFacts::new(header, digest, *member.membership.leader(), self.senders);
             let voice = Voice::new(traffic, facts, Seat { slot, boot_no: self.boot_no }, rng);
-            member.voice = Some(voice.overlap(former, now.monotonic + self.config.timing.overlap));
+            let mut voice = voice;
+            voice.overlap(former, now.monotonic + self.config.timing.overlap);
+            member.voice = Some(voice);
         }
         let anchored = member.anchored;
         self.acknowledge(from);

@@ -1,0 +1,99 @@
+//! What all parts of a leader share while it handles one input: settings, stored state, connections and outputs.
+
+use core::time::Duration;
+
+use quiver_ainq::Suite;
+use quiver_crypto::Secret;
+use quiver_machine::{CookieJar, Now, Offence, Outbox, Peer, Via};
+use quiver_message::{Message, Reason, Refusal};
+use rand_core::CryptoRngCore;
+
+use super::interface::{LeaderConfig, LeaderEvent, LeaderRecord};
+use super::peers::Peers;
+use super::store::{Change, Store};
+
+/// What the parts of a leader share.
+#[derive(Debug)]
+pub(super) struct Base<S: Suite> {
+    pub(super) config: LeaderConfig<S>,
+    pub(super) out: Outbox<LeaderEvent, LeaderRecord>,
+    pub(super) store: Store<S>,
+    pub(super) peers: Peers,
+    /// Challenges of joins and of deputies.
+    pub(super) cookies: CookieJar,
+}
+
+impl<S: Suite> Base<S> {
+    pub(super) fn new(config: LeaderConfig<S>, store: Store<S>) -> Self {
+        Self {
+            out: Outbox::new(),
+            store,
+            peers: Peers::new(),
+            // Replaced by a random key at the first input, before any cookie is made.
+            cookies: CookieJar::new(Secret::new([0; 32]), Duration::ZERO),
+            config,
+        }
+    }
+
+    /// For the length of one input.
+    pub(super) fn context<'a>(&'a mut self, now: Now, rng: &'a mut dyn CryptoRngCore) -> Cx<'a, S> {
+        let Self { config, out, store, peers, cookies } = self;
+        Cx { now, rng, config, out, store, peers, cookies }
+    }
+}
+
+/// What a part of a leader sees and uses while it handles one input. Its own state is not in it.
+pub(super) struct Cx<'a, S: Suite> {
+    pub(super) now: Now,
+    pub(super) rng: &'a mut dyn CryptoRngCore,
+    pub(super) config: &'a mut LeaderConfig<S>,
+    pub(super) out: &'a mut Outbox<LeaderEvent, LeaderRecord>,
+    pub(super) store: &'a mut Store<S>,
+    pub(super) peers: &'a mut Peers,
+    pub(super) cookies: &'a mut CookieJar,
+}
+
+impl<S: Suite> Cx<'_, S> {
+    pub(super) fn send(&mut self, peer: Peer, message: &Message<S>) {
+        self.out.send(&self.config.deployment, peer, message);
+    }
+
+    pub(super) fn publish(&mut self, message: &Message<S>) {
+        self.out.send_to_group(&self.config.deployment, message);
+    }
+
+    pub(super) fn event(&mut self, event: LeaderEvent) {
+        self.out.event(event);
+    }
+
+    /// Makes changes durable before anything that follows is sent.
+    pub(super) fn persist(&mut self, changes: &[Change]) {
+        self.out.persist(Change::record(changes));
+    }
+
+    /// Refuses a request; `reference` is the nonce that it came with.
+    pub(super) fn refuse(&mut self, peer: Peer, reason: Reason, reference: &[u8], retry_after: Duration) {
+        let refusal = Refusal { reason, reference: reference.to_vec(), retry_after };
+        self.send(peer, &Message::Refusal(refusal));
+        self.event(LeaderEvent::Refused { peer, reason });
+    }
+
+    /// Blames a peer. Who sent a forgery over its own connection is cut off for a while.
+    pub(super) fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
+        let offence = offence.into();
+        if let Some(misdeed) = self.peers.weigh(peer, &offence) {
+            self.out.penalize(peer, misdeed);
+        }
+        self.report_offence(peer, offence);
+    }
+
+    /// Blames a peer for what an honest one may have sent too, because it could not know better.
+    pub(super) fn report_offence(&mut self, peer: Peer, offence: impl Into<Offence>) {
+        self.event(LeaderEvent::Blamed { peer, offence: offence.into() });
+    }
+
+    /// Whether the message being handled was published to the group: nobody is answered for it (§13.6).
+    pub(super) fn published(&self) -> bool {
+        self.peers.via == Via::Group
+    }
+}

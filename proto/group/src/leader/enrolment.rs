@@ -1,0 +1,124 @@
+//! Enrolment of a leader: gets its key, and shows KGCs of a quorum that it has it. docs/protocol.md §3.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Role, Suite};
+use quiver_enrolment::{Enrollee, Step, Steps, done};
+use quiver_machine::{Backoff, Peer, due};
+use quiver_message::{Message, Reason};
+
+use super::LeaderEvent;
+use super::context::Cx;
+use super::store::enrolled_change;
+
+/// The enrolment of a leader, until it has its key.
+#[derive(Debug)]
+pub(super) struct Enrolment<S: Suite> {
+    enrollee: Option<Enrollee<S>>,
+}
+
+impl<S: Suite> Enrolment<S> {
+    pub(super) const fn new() -> Self {
+        Self { enrollee: None }
+    }
+
+    /// Whether it is under way.
+    pub(super) const fn is_pending(&self) -> bool {
+        self.enrollee.is_some()
+    }
+
+    /// The enrolment to persist, with its secrets.
+    pub(super) fn encode(&self) -> Option<Vec<u8>> {
+        self.enrollee.as_ref().map(|enrollee| enrollee.encode().to_vec())
+    }
+
+    /// Resumes a stored enrolment, or starts one with the token, if there is no key. Returns whether it did.
+    pub(super) fn start(&mut self, cx: &mut Cx<'_, S>) -> bool {
+        if cx.store.keypair.is_some() || self.is_pending() {
+            return false;
+        }
+        let backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(30));
+        if let Some(pending) = cx.store.pending.take() {
+            self.enrollee = Some(Enrollee::resume(pending, &cx.config.kgcs, backoff));
+            return true;
+        }
+        let Some(token) = &cx.config.token else { return false };
+        let leads =
+            matches!(&token.token.statement.role, Role::Leader { group, .. } if *group == cx.config.group);
+        match Enrollee::start(&cx.config.deployment, token, &cx.config.kgcs, backoff, cx.rng) {
+            Ok(enrollee) if leads => self.enrollee = Some(enrollee),
+            _ => cx.event(LeaderEvent::EnrolmentRefused(Reason::NotAuthorised)),
+        }
+        self.is_pending()
+    }
+
+    /// A KGC is connected. Returns whether the leader has its key now.
+    pub(super) fn connected(&mut self, cx: &mut Cx<'_, S>, peer: Peer) -> bool {
+        let Some(enrollee) = &mut self.enrollee else { return false };
+        let steps = enrollee.connected(cx.now, peer, cx.rng);
+        self.take(cx, steps)
+    }
+
+    /// A connection is gone. Returns whether the leader has its key now.
+    pub(super) fn disconnected(&mut self, cx: &mut Cx<'_, S>, peer: Peer) -> bool {
+        let Some(enrollee) = &mut self.enrollee else { return false };
+        let steps = enrollee.disconnected(cx.now, peer, cx.rng);
+        self.take(cx, steps)
+    }
+
+    /// A message of a KGC. Returns whether the leader has its key now.
+    pub(super) fn receive(&mut self, cx: &mut Cx<'_, S>, from: Peer, message: &Message<S>) -> bool {
+        let Some(enrollee) = &mut self.enrollee else { return false };
+        let steps = enrollee.hear(&cx.config.deployment, cx.now, from, message, cx.rng);
+        self.take(cx, steps)
+    }
+
+    /// Asks again if that is due. Returns whether the leader has its key now.
+    pub(super) fn tick(&mut self, cx: &mut Cx<'_, S>) -> bool {
+        if !due(self.deadline(), cx.now.monotonic) {
+            return false;
+        }
+        let Some(enrollee) = &mut self.enrollee else { return false };
+        let steps = enrollee.retry(cx.now, cx.rng);
+        self.take(cx, steps)
+    }
+
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.enrollee.as_ref().and_then(Enrollee::deadline)
+    }
+
+    fn take(&mut self, cx: &mut Cx<'_, S>, steps: Steps<S>) -> bool {
+        let mut enrolled = false;
+        for step in steps {
+            match step {
+                Step::Send(kgc, message) => cx.send(kgc, &message),
+                Step::Wrong(from, error) => cx.blame(from, error),
+                Step::Refused(reason) => cx.event(LeaderEvent::EnrolmentRefused(reason)),
+                Step::Trouble(trouble) => cx.event(LeaderEvent::EnrolmentTrouble(trouble)),
+                Step::Enrolled(keypair) => {
+                    let name = keypair.public().identity.name.clone();
+                    // §3.5: the key is durable before anybody hears of it.
+                    cx.persist(&[enrolled_change(&keypair)]);
+                    cx.store.keypair = Some(keypair);
+                    self.enrollee = None;
+                    for kgc in cx.peers.kgcs.clone() {
+                        prove_enrolment(cx, kgc);
+                    }
+                    cx.event(LeaderEvent::Enrolled { name });
+                    enrolled = true;
+                }
+            }
+        }
+        enrolled
+    }
+}
+
+/// §3.9: a KGC of a quorum makes no more shares for the token of a drone that proved to hold a key. Said at every contact,
+/// for nothing answers it.
+pub(super) fn prove_enrolment<S: Suite>(cx: &mut Cx<'_, S>, kgc: Peer) {
+    if let (Some(keypair), true) = (&cx.store.keypair, cx.config.kgcs.is_quorum()) {
+        let message = done(&cx.config.deployment, keypair, cx.rng);
+        cx.send(kgc, &message);
+    }
+}

@@ -1,0 +1,87 @@
+//! Failover: a leader that does not lead stands by for the one that does, and takes over when it is silent.
+//! docs/protocol.md §10.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`standby`] | questions to the active leader, and when to take over |
+//! | [`replication_sink`] | the active leader's answers |
+//! | [`replica`] | a deputy's replica of the group |
+//! | [`replication_source`] | at the active leader: answers deputies |
+//! | [`competing_leaders`] | headers of other leaders, and proofs against them |
+//! | [`eviction_notices`] | signed notices of who was evicted |
+//! | [`peer_hints`] | where members are connected, for a leader that does not lead |
+
+pub(super) mod competing_leaders;
+pub(super) mod eviction_notices;
+pub(super) mod peer_hints;
+mod replica;
+pub(super) mod replication_sink;
+pub(super) mod replication_source;
+pub(super) mod standby;
+
+use core::time::Duration;
+
+use quiver_ainq::{Epoch, Header, Suite};
+use quiver_machine::Peer;
+
+use self::competing_leaders::TermPacer;
+use self::peer_hints::PeerHints;
+use self::standby::Session;
+use super::clock_check::RanOut;
+
+/// What a leader knows about the other leaders of its group.
+#[derive(Debug)]
+pub(super) struct Failover<S: Suite> {
+    session: Option<Session<S>>,
+    /// When the active leader was last known to be there; at first, when the standing by began.
+    alive: Duration,
+    /// When to ask next.
+    next: Option<Duration>,
+    /// How often in a row this leader led and was overruled without having heard of the other: two leaders that cannot
+    /// reach each other, but whose members reach both, must not take turns for ever.
+    overruled: u32,
+    /// The newest header of another leader, verified.
+    seen: Option<Header<S>>,
+    /// Whether most others are known to have our time.
+    pub(super) clock_confirmed: bool,
+    /// By our clock, the key of the leader that answered last had run out long before.
+    pub(super) ran_out: Option<RanOut>,
+    /// Whether the active leader is proven to be none: then there is nothing to wait for but one's turn.
+    void: bool,
+    /// The connection to try first.
+    prefer: Option<Peer>,
+    /// For a leader that is alone: when the keys run out of the term that made it step down.
+    vacant: Option<Duration>,
+    pub(super) hints: PeerHints,
+    pacer: TermPacer,
+}
+
+impl<S: Suite> Failover<S> {
+    pub(super) fn new() -> Self {
+        Self {
+            session: None,
+            alive: Duration::ZERO,
+            next: None,
+            overruled: 0,
+            seen: None,
+            clock_confirmed: false,
+            ran_out: None,
+            void: false,
+            prefer: None,
+            vacant: None,
+            hints: PeerHints::default(),
+            pacer: TermPacer::default(),
+        }
+    }
+}
+
+/// What a leader does that failover wants.
+#[derive(Debug)]
+pub(super) enum Action {
+    /// Tells deputies and other leaders the newest epoch.
+    Announce,
+    /// Opens a term, because nobody else leads.
+    OpenTerm,
+    /// Takes over from a leader that is silent. `from` is the newest epoch known.
+    TakeOver { from: Option<Epoch> },
+}

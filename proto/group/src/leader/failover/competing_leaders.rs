@@ -1,0 +1,363 @@
+//! Other leaders of the same group: assesses their headers, and proofs against them. docs/protocol.md §10.6, §10.7, §10.8.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{DronePublicKey, EquivocationProof, Error, Header, Slot, Suite};
+use quiver_machine::{Now, Offence, Peer};
+use quiver_message::{Message, Rekey};
+
+use super::Failover;
+use crate::leader::LeaderEvent;
+use crate::leader::context::Cx;
+use crate::leader::store::{Store, departed_change, epoch_change, refused_change};
+use crate::leader::term::Term;
+use crate::refused::encode_proof;
+
+/// How long no further term is opened above somebody's who must not lead. It doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_secs(60);
+/// How long at most; after as long without, the pause is the first one again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+
+/// Paces the terms that are opened because somebody went ahead whom nobody should follow.
+#[derive(Debug, Default)]
+pub(super) struct TermPacer {
+    next: Duration,
+    pause: Duration,
+}
+
+impl TermPacer {
+    fn allows(&self, now: Now) -> bool {
+        now.monotonic >= self.next
+    }
+
+    fn note(&mut self, now: Now) {
+        let quiet = now.monotonic >= self.next.saturating_add(LONGEST_PAUSE);
+        let pause = if quiet { FIRST_PAUSE } else { self.pause * 2 };
+        self.pause = pause.clamp(FIRST_PAUSE, LONGEST_PAUSE);
+        self.next = now.monotonic.saturating_add(self.pause);
+    }
+}
+
+/// What a header that somebody sent means for this leader.
+#[derive(Debug)]
+pub(in crate::leader) enum Assessment<S: Suite> {
+    /// Nothing, or nothing more than was done.
+    Ignored,
+    /// Somebody may have gone ahead of our term who does not lead. With the proof against him, or nothing.
+    WentAhead { proof: Vec<u8> },
+    /// Its signer contradicts itself.
+    Contradiction(Box<EquivocationProof<S>>),
+    /// It is this leader's own: its stored state is older than its group, or somebody leads with a copy of it.
+    Own,
+    /// Another leader's term is higher.
+    Higher {
+        /// Whether the term is higher than any known before.
+        news: bool,
+        /// Whether this very epoch was known.
+        known: bool,
+    },
+}
+
+impl<S: Suite> Failover<S> {
+    /// Assesses a header that somebody sent.
+    pub(in crate::leader) fn assess(
+        &mut self,
+        cx: &mut Cx<'_, S>,
+        mut term: Option<&mut Term<S>>,
+        from: Peer,
+        header: &Header<S>,
+    ) -> Assessment<S> {
+        if let Some(offence) = discredited(cx.store, &header.core.leader) {
+            return self.assess_discredited(cx, term.as_deref(), from, header, offence);
+        }
+        if let Some(proof) = self.contradiction(cx, term.as_deref(), header) {
+            return Assessment::Contradiction(Box::new(proof));
+        }
+        let before = cx.store.newest.map_or(0, |(epoch, _)| epoch.term);
+        // Its own last one, from before a start, tells it nothing.
+        let known = is_known(cx, header);
+        match self.note_header(cx, term.is_some(), header) {
+            Err(Offence::Protocol(Error::Stale)) if is_known(cx, header) => Assessment::Ignored,
+            Err(offence) => {
+                // That keys have run out, which is looked at last, is no offence of who shows that they were there.
+                let ran_out = cx.now.unix < header.core.leader.identity.not_after;
+                if offence != Offence::Protocol(Error::Expired) || !ran_out {
+                    self.answer_stale(cx, term.as_deref_mut(), from, header, offence);
+                }
+                Assessment::WentAhead { proof: Vec::new() }
+            }
+            Ok(()) if is_own(cx.store, &header.core.leader) => {
+                if !known {
+                    cx.event(LeaderEvent::OwnHeader { epoch: header.core.epoch });
+                }
+                Assessment::Own
+            }
+            Ok(()) => Assessment::Higher { news: header.core.epoch.term > before, known },
+        }
+    }
+
+    /// A header of a leader that is refused or revoked. It tells us nothing, and whoever brings it is blamed.
+    ///
+    /// But a member that followed it before it heard of the proof or the list follows nothing that is not above (§10.8). So
+    /// what comes over a member's connection counts, and not more often than [`TermPacer`] says: the term is opened above,
+    /// once for all who strayed so far, and the group is sent the proof, after which nobody strays again.
+    fn assess_discredited(
+        &self,
+        cx: &mut Cx<'_, S>,
+        term: Option<&Term<S>>,
+        from: Peer,
+        header: &Header<S>,
+        offence: Offence,
+    ) -> Assessment<S> {
+        if term.is_none_or(|term| !term.acknowledgements.carries(from)) {
+            cx.blame(from, offence);
+            return Assessment::Ignored;
+        }
+        let newest = cx.store.newest.map(|(epoch, _)| epoch);
+        if !self.pacer.allows(cx.now) || newest >= Some(header.core.epoch) {
+            return Assessment::Ignored;
+        }
+        let (deployment, list) = (&cx.config.deployment, cx.store.revocations.list());
+        match header.clone().verify(deployment, &cx.config.group, newest, list, cx.now.unix) {
+            // Everything else about it holds.
+            Ok(_) | Err(Error::Revoked | Error::Expired) => {}
+            Err(error) => {
+                cx.blame(from, error);
+                return Assessment::Ignored;
+            }
+        }
+        remember_epoch(cx, header);
+        let proof = cx.store.refused.proof(&header.core.leader).map(<[u8]>::to_vec);
+        Assessment::WentAhead { proof: proof.unwrap_or_default() }
+    }
+
+    /// Another term is to be opened above somebody's who must not lead.
+    pub(in crate::leader) fn pace_term(&mut self, now: Now) {
+        self.pacer.note(now);
+    }
+
+    /// Verifies a header of a newer epoch than any known, or of the newest one, and remembers it.
+    ///
+    /// That an epoch exists whose keys have run out is remembered too: the next term has to be above it, or nobody who held
+    /// it would follow. Who leads remembers it, and so opens the next term, not more often than [`TermPacer`] says.
+    pub(super) fn note_header(
+        &mut self,
+        cx: &mut Cx<'_, S>,
+        leading: bool,
+        header: &Header<S>,
+    ) -> Result<(), Offence> {
+        if cx.store.refused.names(&header.core.leader) {
+            return Err(Offence::RefusedLeader);
+        }
+        let (deployment, list) = (&cx.config.deployment, cx.store.revocations.list());
+        let newest = cx.store.newest;
+        if !leading && newest == Some((header.core.epoch, header.digest(deployment))) {
+            // Known, perhaps from before a start, or as one that had run out: then it is verified here, so that it can be
+            // sent on.
+            if self.seen.as_ref().is_none_or(|seen| seen.core.epoch != header.core.epoch) {
+                header.clone().verify(deployment, &cx.config.group, None, list, cx.now.unix)?;
+                self.seen = Some(header.clone());
+            }
+            return Ok(());
+        }
+        let newest = newest.map(|(epoch, _)| epoch);
+        let verified = match header.clone().verify(deployment, &cx.config.group, newest, list, cx.now.unix) {
+            Err(Error::Expired) if leading && !self.pacer.allows(cx.now) => {
+                return Err(Error::Expired.into());
+            }
+            // Looked at last: everything else about it holds.
+            Err(Error::Expired) if cx.now.unix < header.core.leader.identity.not_after => None,
+            verified => Some(verified?),
+        };
+        remember_epoch(cx, header);
+        if !leading {
+            note_departures(cx, header);
+        }
+        self.seen = Some(verified.ok_or(Error::Expired)?.into_header());
+        Ok(())
+    }
+
+    /// The newest header known, whoever signed it.
+    pub(in crate::leader) fn newest_header<'a>(&'a self, term: Option<&'a Term<S>>) -> Option<&'a Header<S>> {
+        term.map_or(self.seen.as_ref(), |term| Some(&term.current.header))
+    }
+
+    /// A leader that sends us a term that is past is sent the present one. A member may well know no newer header; anybody
+    /// is blamed for one that does not hold.
+    fn answer_stale(
+        &self,
+        cx: &mut Cx<'_, S>,
+        term: Option<&mut Term<S>>,
+        from: Peer,
+        header: &Header<S>,
+        offence: Offence,
+    ) {
+        if offence != Offence::Protocol(Error::Stale) {
+            return cx.blame(from, offence);
+        }
+        let (deployment, list) = (&cx.config.deployment, cx.store.revocations.list());
+        let held = header.clone().verify(deployment, &cx.config.group, None, list, cx.now.unix);
+        let is_deputy = term.as_ref().is_some_and(|term| term.replication.peers().any(|peer| peer == from));
+        let newest = self.newest_header(term.as_deref()).cloned();
+        if let Ok(_) | Err(Error::Expired) = held {
+            match term {
+                Some(term) => term.note_departures(header),
+                None => note_departures(cx, header),
+            }
+        }
+        if cx.peers.leaders.contains(&from) || is_deputy {
+            if let Some(header) = newest.filter(|_| !cx.published()) {
+                cx.send(from, &Message::Rekey(Rekey { header, part: None }));
+            }
+            return;
+        }
+        match held {
+            Ok(_) | Err(Error::Expired | Error::Revoked) => {}
+            Err(error) => cx.blame(from, error),
+        }
+    }
+
+    /// Another leader leads: asks it soon for what changed.
+    pub(in crate::leader) fn follow(
+        &mut self,
+        cx: &Cx<'_, S>,
+        from: Peer,
+        header: &Header<S>,
+        news: bool,
+        known: bool,
+    ) {
+        self.await_vacancy(cx.config, cx.now, header);
+        if news {
+            self.turn_to(cx.now, from);
+        } else if !cx.published() || !known {
+            self.ask_soon(cx.now, from);
+        }
+    }
+
+    /// Another header for the newest epoch, by the same leader, under whichever of its keys.
+    fn contradiction(
+        &self,
+        cx: &Cx<'_, S>,
+        term: Option<&Term<S>>,
+        header: &Header<S>,
+    ) -> Option<EquivocationProof<S>> {
+        let known = self.newest_header(term)?;
+        let same = known.core.epoch == header.core.epoch
+            && known.core.leader.identity.serial == header.core.leader.identity.serial;
+        let deployment = &cx.config.deployment;
+        (same && known.digest(deployment) != header.digest(deployment))
+            .then(|| EquivocationProof { first: known.clone(), second: header.clone() })
+    }
+
+    /// Proof that a leader contradicted itself, found or told (§10.7). It is refused for good, and KGCs, leaders and the
+    /// group are told. Gives the leader if that is news.
+    pub(in crate::leader) fn refuse_leader(
+        &mut self,
+        cx: &mut Cx<'_, S>,
+        from: Peer,
+        proof: EquivocationProof<S>,
+    ) -> Option<DronePublicKey<S>> {
+        // Known long since: no curve arithmetic for it.
+        if cx.store.refused.names(&proof.first.core.leader) {
+            return None;
+        }
+        let encoded = encode_proof(&cx.config.deployment, &proof).unwrap_or_default();
+        let epoch = proof.first.core.epoch;
+        let leader = match proof.verify(&cx.config.deployment, &cx.config.group) {
+            Ok(leader) => leader,
+            Err(error) => {
+                cx.blame(from, error);
+                return None;
+            }
+        };
+        if !cx.store.refused.insert(leader.identity.serial, encoded.clone()) {
+            return None;
+        }
+        cx.persist(&[refused_change(&leader.identity.serial, &encoded)]);
+        cx.event(LeaderEvent::Equivocation { leader: leader.identity.name.clone(), epoch });
+        publish_proof(cx, &encoded);
+        Some(leader)
+    }
+
+    /// A leader that does not lead: whether the one that is refused was the active one, so that a deputy takes over.
+    pub(in crate::leader) fn lost_leader(&mut self, now: Now, refused: &DronePublicKey<S>) -> bool {
+        let active = self.seen.as_ref().map(|seen| seen.core.leader.identity.serial);
+        let lost = active == Some(refused.identity.serial);
+        if lost {
+            self.leader_is_void(now);
+        }
+        lost
+    }
+}
+
+/// Sends the proof against a leader, as a message, to KGCs, leaders and the group; nothing if there is none.
+pub(in crate::leader) fn publish_proof<S: Suite>(cx: &mut Cx<'_, S>, proof: &[u8]) {
+    if proof.is_empty() {
+        return;
+    }
+    for peer in cx.peers.kgcs.iter().chain(&cx.peers.leaders) {
+        cx.out.send_encoded(*peer, proof.to_vec());
+    }
+    cx.out.send_encoded_to_group(proof.to_vec());
+}
+
+/// Why nobody is to follow this leader, if so.
+fn discredited<S: Suite>(store: &Store<S>, leader: &DronePublicKey<S>) -> Option<Offence> {
+    let revoked = store.revocations.names(leader).then_some(Offence::Protocol(Error::Revoked));
+    if store.refused.names(leader) { Some(Offence::RefusedLeader) } else { revoked }
+}
+
+fn remember_epoch<S: Suite>(cx: &mut Cx<'_, S>, header: &Header<S>) {
+    let (epoch, digest) = (header.core.epoch, header.digest(&cx.config.deployment));
+    cx.store.newest = Some((epoch, digest));
+    cx.persist(&[epoch_change(epoch, digest)]);
+}
+
+/// Whether it is the newest header we know ourselves.
+fn is_known<S: Suite>(cx: &Cx<'_, S>, header: &Header<S>) -> bool {
+    cx.store.newest == Some((header.core.epoch, header.digest(&cx.config.deployment)))
+}
+
+/// Whether this is our own identity, under whichever key.
+pub(in crate::leader) fn is_own<S: Suite>(store: &Store<S>, leader: &DronePublicKey<S>) -> bool {
+    let own = store.keypair.as_ref().map(|own| own.public().identity.serial);
+    own == Some(leader.identity.serial)
+}
+
+/// The members of a roster who are out by a verified header: whoever has a slot that was removed, or that somebody else was
+/// given since. Nobody if the header is not newer than the roster.
+fn departed<'a, S: Suite>(
+    roster: &'a quiver_ainq::Roster<S>,
+    copied_at: Option<quiver_ainq::Epoch>,
+    header: &'a Header<S>,
+) -> impl Iterator<Item = Slot> + 'a {
+    let core = &header.core;
+    let newer = copied_at.is_some_and(|at| core.epoch > at);
+    let any = newer && !(core.removed.is_empty() && core.added.is_empty());
+    let slots = any.then(|| roster.iter().map(|(slot, _)| slot)).into_iter().flatten();
+    slots.filter(|slot| core.removed.contains(*slot) || core.added.contains(*slot))
+}
+
+/// A leader that does not lead heeds who is out since the roster was copied. So a leave that a leader acknowledged, with a
+/// header, holds against its deputy too, if that header reaches it by anybody: members send theirs to leaders that do not
+/// lead.
+pub(in crate::leader) fn note_departures<S: Suite>(cx: &mut Cx<'_, S>, header: &Header<S>) {
+    let (store, epoch) = (&*cx.store, header.core.epoch);
+    let out = departed(&store.roster, store.held.map(|(epoch, _)| epoch), header);
+    let out: Vec<Slot> = out.filter(|slot| !store.is_departed(*slot, epoch)).collect();
+    if !out.is_empty() {
+        cx.store.departed(&out, epoch);
+        cx.persist(&[departed_change(epoch, out)]);
+    }
+}
+
+impl<S: Suite> Term<S> {
+    /// The same for who leads: they leave with the next batch, unless they joined in this term.
+    fn note_departures(&mut self, header: &Header<S>) {
+        let out = departed(self.leadership.roster(), self.opened_with, header);
+        let out: Vec<Slot> = out.filter(|slot| !self.joined.contains(slot)).collect();
+        self.pending.request_leave(out);
+    }
+}

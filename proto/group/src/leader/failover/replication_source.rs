@@ -1,0 +1,313 @@
+//! Replicates the group to deputies: public data, in answers to their signed questions. docs/protocol.md §10.2.
+//!
+//! Per deputy the leader keeps which slots changed since they were last sent, not what they were: a chunk says how slots
+//! are *now*. One chunk is under way at a time; the deputy's next question shows whether it was taken.
+
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{
+    DronePublicKey, Epoch, EpochOutput, Error, Label, Name, Role, Roster, Serial, Slot, Suite,
+};
+use quiver_machine::{Offence, Peer};
+use quiver_message::{
+    MAX_REPLICA_EVICTED, MAX_SEATS, Message, Nonce, Reason, Replica, ReplicaChunk, Seat, StandBy,
+};
+
+use crate::leader::LeaderEvent;
+use crate::leader::context::Cx;
+use crate::leader::store::{Spare, Store};
+use crate::leader::term::Term;
+use crate::statements;
+
+/// How many deputies a leader serves; an operator names two or three.
+const MAX_DEPUTIES: usize = 8;
+/// How long a chunk grows in bytes, about. A message may have twice that.
+const CHUNK_LEN: usize = 1 << 19;
+/// How many epochs with evictions wait to be confirmed.
+const MAX_UNCONFIRMED: usize = 64;
+
+/// The deputies that stand by for this leader.
+#[derive(Debug)]
+pub(in crate::leader) struct Replication<S: Suite> {
+    sessions: Vec<Session<S>>,
+    /// Evictions that no deputy has confirmed yet.
+    unconfirmed: VecDeque<(Epoch, Vec<Name>)>,
+}
+
+/// One deputy, and how far its copy is.
+#[derive(Debug)]
+struct Session<S: Suite> {
+    deputy: DronePublicKey<S>,
+    peer: Peer,
+    nonce: Nonce,
+    /// Of the last question answered.
+    number: u64,
+    /// Of the last chunk sent, 0 for none.
+    sent: u64,
+    /// Whether that chunk completed the copy.
+    complete: bool,
+    /// What it carried, until it is confirmed.
+    flight: (Vec<Slot>, Vec<Serial>),
+    /// Where the first pass over the roster goes on; none once it is through.
+    scan: Option<Slot>,
+    /// Slots to tell (again).
+    changed: BTreeSet<Slot>,
+    /// Evicted drones to tell.
+    barred: BTreeSet<Serial>,
+}
+
+impl<S: Suite> Replication<S> {
+    pub(in crate::leader) fn new() -> Self {
+        Self { sessions: Vec::new(), unconfirmed: VecDeque::new() }
+    }
+
+    pub(in crate::leader) fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Where the deputies are.
+    pub(in crate::leader) fn peers(&self) -> impl Iterator<Item = Peer> + '_ {
+        self.sessions.iter().map(|session| session.peer)
+    }
+
+    /// The deputy behind this connection.
+    pub(in crate::leader) fn deputy_behind(&self, peer: Peer) -> Option<&DronePublicKey<S>> {
+        self.sessions.iter().find(|session| session.peer == peer).map(|session| &session.deputy)
+    }
+
+    /// Who sits in these slots, or their spare points, changed.
+    pub(in crate::leader) fn changed(&mut self, slots: &[Slot]) {
+        for session in &mut self.sessions {
+            // What the first pass has yet to reach it will find as it is then.
+            let reached = |slot: &Slot| session.scan.is_none_or(|next| *slot < next);
+            session.changed.extend(slots.iter().copied().filter(reached));
+        }
+    }
+
+    /// An epoch is in force: what it changed is still to be told.
+    pub(in crate::leader) fn note_epoch(
+        &mut self,
+        output: &EpochOutput<S>,
+        evicted: &[Serial],
+        names: Vec<Name>,
+    ) {
+        self.evicted(output.header.core.epoch, evicted, names);
+        let changed: Vec<Slot> = output.dropped.iter().chain(&output.assigned).copied().collect();
+        self.changed(&changed);
+    }
+
+    /// These drones were evicted with this epoch.
+    fn evicted(&mut self, epoch: Epoch, serials: &[Serial], names: Vec<Name>) {
+        if serials.is_empty() {
+            return;
+        }
+        for session in &mut self.sessions {
+            session.barred.extend(serials);
+        }
+        if self.unconfirmed.len() >= MAX_UNCONFIRMED {
+            self.unconfirmed.pop_front();
+        }
+        self.unconfirmed.push_back((epoch, names));
+    }
+
+    pub(in crate::leader) fn disconnected(&mut self, peer: Peer) {
+        self.sessions.retain(|session| session.peer != peer);
+    }
+
+    /// A deputy has this epoch's roster on its disk: who was evicted until then is out for its terms, too.
+    fn confirmed(&mut self, held: Epoch) -> Vec<(Epoch, Vec<Name>)> {
+        let covered = self.unconfirmed.iter().take_while(|(epoch, _)| *epoch <= held).count();
+        self.unconfirmed.drain(..covered).collect()
+    }
+}
+
+impl<S: Suite> Session<S> {
+    fn new(deputy: DronePublicKey<S>, peer: Peer, nonce: Nonce, roster: &Roster<S>) -> Self {
+        Self {
+            deputy,
+            peer,
+            nonce,
+            number: 0,
+            sent: 0,
+            complete: false,
+            flight: (Vec::new(), Vec::new()),
+            scan: Some(0),
+            changed: BTreeSet::new(),
+            barred: roster.evicted().copied().collect(),
+        }
+    }
+
+    /// The next chunk, the last one once more if it was not taken, or none if there is nothing to tell.
+    fn chunk(&mut self, received: u64, roster: &Roster<S>, store: &Store<S>) -> Option<ReplicaChunk<S>> {
+        let again = received != self.sent;
+        if !again {
+            self.flight = self.pick(roster, store);
+            if self.flight.0.is_empty() && self.flight.1.is_empty() && self.complete {
+                return None;
+            }
+            self.sent += 1;
+        }
+        let (slots, evicted) = &self.flight;
+        self.complete = self.scan.is_none() && self.changed.is_empty() && self.barred.is_empty();
+        Some(ReplicaChunk {
+            number: self.sent,
+            first: self.sent == 1,
+            last: self.complete,
+            seats: slots.iter().map(|slot| seat(*slot, roster, store)).collect(),
+            evicted: evicted.clone(),
+        })
+    }
+
+    /// What the next chunk is about.
+    fn pick(&mut self, roster: &Roster<S>, store: &Store<S>) -> (Vec<Slot>, Vec<Serial>) {
+        let mut barred = Vec::new();
+        while let Some(serial) =
+            (barred.len() < MAX_REPLICA_EVICTED).then(|| self.barred.pop_first()).flatten()
+        {
+            barred.push(serial);
+        }
+        let (mut slots, mut len) = (BTreeSet::new(), 16 * barred.len());
+        while slots.len() < MAX_SEATS && len < CHUNK_LEN {
+            let Some(slot) = self.changed.pop_first() else { break };
+            len += seat(slot, roster, store).holder.map_or(8, |holder| holder.encode().len() + 128);
+            slots.insert(slot);
+        }
+        if let Some(first) = self.scan {
+            let mut rest = roster.iter_from(first);
+            self.scan = loop {
+                let Some((slot, public)) = rest.next() else { break None };
+                if slots.len() >= MAX_SEATS || len >= CHUNK_LEN {
+                    break Some(slot);
+                }
+                len += public.encode().len() + 128;
+                slots.insert(slot);
+            };
+        }
+        (slots.into_iter().collect(), barred)
+    }
+}
+
+fn seat<S: Suite>(slot: Slot, roster: &Roster<S>, store: &Store<S>) -> Seat<S> {
+    let holder = roster.get(slot).cloned();
+    let spare = store.spare(slot).filter(|_| holder.is_some());
+    let unused = spare.and_then(Spare::statement);
+    let spent = spare.filter(|_| unused.is_none()).map_or(0, |spare| spare.q);
+    Seat { slot, holder, spare: unused, spent }
+}
+
+impl<S: Suite> Term<S> {
+    /// A deputy's question. Nothing is told to who does not show that it may lead this group.
+    pub(in crate::leader) fn stand_by(&mut self, cx: &mut Cx<'_, S>, from: Peer, question: &StandBy) {
+        if let Err((reason, offence)) = self.admit_question(cx, from, question) {
+            if offence == Error::Replay.into() {
+                // Perhaps it only came late; the session stands.
+                return cx.blame(from, offence);
+            }
+            cx.refuse(from, reason, &question.nonce, Duration::ZERO);
+            return cx.blame(from, offence);
+        }
+        if let Some(replica) = self.answer(cx, from, question) {
+            cx.send(from, &Message::Replica(replica));
+        }
+        // §10.2: what it holds, it has on its disk.
+        let epoch = self.epoch();
+        if epoch.term == question.held.term && question.held <= epoch {
+            let deputy = self.replication.sessions.iter().find(|session| session.nonce == question.nonce);
+            let deputy = deputy.map(|session| session.deputy.identity.name.clone());
+            for (epoch, names) in self.replication.confirmed(question.held) {
+                cx.event(LeaderEvent::Replicated { epoch, names, deputy: deputy.clone() });
+            }
+        }
+    }
+
+    /// Cookie or session, role, lifetime, revocation, signature; then the question's session stands.
+    fn admit_question(
+        &mut self,
+        cx: &mut Cx<'_, S>,
+        from: Peer,
+        question: &StandBy,
+    ) -> Result<(), (Reason, Offence)> {
+        let session = self.replication.sessions.iter().find(|s| s.peer == from && s.nonce == question.nonce);
+        let last = session.map(|session| session.number);
+        let parts: [&[u8]; 2] = [&question.nonce, &question.deputy];
+        if last.is_none() && !cx.cookies.recognises(cx.now.monotonic, from, &parts, &question.challenge) {
+            return Err((Reason::BadCookie, Offence::Cookie));
+        }
+        if last.is_some_and(|last| question.number <= last) {
+            return Err((Reason::BadCookie, Error::Replay.into()));
+        }
+        let Some(keypair) = &cx.store.keypair else {
+            return Err((Reason::NotReady, Offence::OutOfPlace("StandBy")));
+        };
+        let (deputy, signature) =
+            question.decode::<S>().map_err(|error| (Reason::Malformed, error.into()))?;
+        may_stand_by(cx, &deputy).map_err(|(reason, error)| (reason, error.into()))?;
+        let statement = statements::stand_by(question, keypair.public());
+        signature
+            .verify(&cx.config.deployment, &deputy, Label::StandBy, &statement)
+            .map_err(|error| (Reason::BadSignature, error.into()))?;
+        if last.is_none() {
+            self.begin_session(cx, from, question, deputy)?;
+        }
+        Ok(())
+    }
+
+    fn begin_session(
+        &mut self,
+        cx: &mut Cx<'_, S>,
+        from: Peer,
+        question: &StandBy,
+        deputy: DronePublicKey<S>,
+    ) -> Result<(), (Reason, Offence)> {
+        // Its newest session is the one that counts, whatever other key it came under: a drone takes one place.
+        cx.peers.relays_changed(self.replication.peers().chain([from]));
+        let serial = deputy.identity.serial;
+        self.replication.sessions.retain(|session| session.deputy.identity.serial != serial);
+        if self.replication.sessions.len() >= MAX_DEPUTIES {
+            return Err((Reason::Busy, Offence::OutOfPlace("StandBy")));
+        }
+        let session = Session::new(deputy, from, question.nonce, self.leadership.roster());
+        self.replication.sessions.push(session);
+        Ok(())
+    }
+
+    fn answer(&mut self, cx: &mut Cx<'_, S>, from: Peer, question: &StandBy) -> Option<Replica<S>> {
+        let sessions = &mut self.replication.sessions;
+        let session = sessions.iter_mut().find(|s| s.peer == from && s.nonce == question.nonce)?;
+        session.number = question.number;
+        // It cannot have taken what was not sent, nor have lost what it confirmed: it lost count.
+        let fits = [Some(session.sent), session.sent.checked_sub(1)].contains(&Some(question.received));
+        if !fits {
+            self.replication.disconnected(from);
+            cx.peers.relays_changed([from]);
+            cx.refuse(from, Reason::BadCookie, &question.nonce, Duration::ZERO);
+            return None;
+        }
+        let chunk = session.chunk(question.received, self.leadership.roster(), cx.store);
+        let chunk = chunk.map(|chunk| chunk.encode()).unwrap_or_default();
+        let about = (&question.group, &question.nonce, question.number);
+        let keypair = cx.store.keypair.as_ref()?;
+        let digest = self.leadership.digest();
+        let statement = statements::replica(about, &session.deputy, keypair.public(), digest, &chunk);
+        let signature = keypair.sign(&cx.config.deployment, Label::Replica, &statement, cx.rng);
+        let (nonce, number) = (question.nonce, question.number);
+        Some(Replica { nonce, number, header: self.current.header.clone(), chunk, signature })
+    }
+}
+
+/// Leads this group under another ordinal, and is neither out of time, revoked nor refused.
+fn may_stand_by<S: Suite>(cx: &Cx<'_, S>, deputy: &DronePublicKey<S>) -> Result<(), (Reason, Error)> {
+    let own = cx.store.keypair.as_ref().map(|keypair| &keypair.public().identity.role);
+    let leads = matches!(&deputy.identity.role, Role::Leader { group, .. } if *group == cx.config.group);
+    if !leads || own == Some(&deputy.identity.role) || cx.store.refused.names(deputy) {
+        Err((Reason::NotAuthorised, Error::NotALeader))
+    } else if cx.now.unix >= deputy.identity.not_after {
+        Err((Reason::Expired, Error::Expired))
+    } else if cx.store.revocations.names(deputy) {
+        Err((Reason::Revoked, Error::Revoked))
+    } else {
+        Ok(())
+    }
+}

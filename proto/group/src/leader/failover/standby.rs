@@ -1,0 +1,296 @@
+//! Stands by: asks the active leader whether it is there, and decides when to take over. docs/protocol.md §10.3, §10.4.
+//!
+//! Every question is fresh and every answer is signed over it, so nobody else can keep a dead leader alive. What counts is
+//! when a question was asked that was answered, not when the answer came.
+//!
+//! Silence is measured on the monotonic clock alone. If the key of a leader that answers has run out by our wall clock, one
+//! of the two is off: unless others confirm that it is not ours
+//! ([`LeaderCommand::ClockConfirmed`](crate::LeaderCommand)), the leader goes on leading.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{DronePublicKey, Epoch, Error, Header, Label, Role, Suite};
+use quiver_machine::{Now, Peer, due, earlier};
+use quiver_message::{COOKIE_LEN, JoinChallenge, JoinHello, Message, Nonce, StandBy};
+
+use super::eviction_notices::remove_evicted;
+use super::replica::Staged;
+use super::{Action, Failover};
+use crate::leader::context::{Base, Cx};
+use crate::leader::interface::LeaderConfig;
+use crate::leader::store::{Change, Store};
+use crate::statements;
+
+/// Questions in a row that go unanswered before another leader is tried. An answer may come as many questions later.
+const UNANSWERED: usize = 8;
+/// How much longer a deputy that holds no roster waits: those who hold one go first.
+const EMPTY_HANDED: u32 = 4;
+/// How often a leader that is overruled again and again doubles its patience at most.
+const MAX_DOUBLINGS: u32 = 6;
+/// Ordinals beyond wait as long as this one.
+const LAST_IN_LINE: u32 = 64;
+
+/// Questions to one leader.
+#[derive(Debug)]
+pub(super) struct Session<S: Suite> {
+    pub(super) peer: Peer,
+    pub(super) nonce: Nonce,
+    /// Once the leader gave its challenge.
+    pub(super) opened: Option<(DronePublicKey<S>, [u8; COOKIE_LEN])>,
+    /// Of the last question.
+    pub(super) number: u64,
+    /// The latest questions that were not answered, and when they were asked.
+    pub(super) asked: VecDeque<(u64, Duration)>,
+    /// Of the last chunk taken.
+    pub(super) received: u64,
+    pub(super) staged: Staged<S>,
+}
+
+impl<S: Suite> Failover<S> {
+    /// Whose answers come, once there was one.
+    pub(in crate::leader) fn active_leader(&self) -> Option<&DronePublicKey<S>> {
+        let session = self.session.as_ref().filter(|session| session.received > 0)?;
+        session.opened.as_ref().map(|(leader, _)| leader)
+    }
+
+    pub(in crate::leader) fn disconnected(&mut self, now: Now, peer: Peer) {
+        if self.session.take_if(|session| session.peer == peer).is_some() {
+            self.next = Some(now.monotonic);
+        }
+        self.hints.disconnect(peer);
+    }
+
+    /// Another leader was dialled: it is asked, unless one is already, or we lead.
+    pub(in crate::leader) fn leader_connected(&mut self, now: Now) {
+        if self.session.is_none() {
+            self.next = Some(now.monotonic);
+        }
+    }
+
+    /// Starts to stand by, after a start or after having led.
+    pub(in crate::leader) fn begin_standby(&mut self, now: Now) {
+        self.session = None;
+        self.alive = now.monotonic;
+        self.next = Some(now.monotonic);
+    }
+
+    /// Another leader's term is higher than ours.
+    pub(in crate::leader) fn note_overruled(&mut self) {
+        self.overruled = (self.overruled + 1).min(MAX_DOUBLINGS);
+    }
+
+    /// The active leader is proven to be none.
+    pub(super) fn leader_is_void(&mut self, now: Now) {
+        self.begin_standby(now);
+        self.void = true;
+        // A leader that is alone need not wait until the key runs out: that leader said itself when it does.
+        if let Some(vacant) = &mut self.vacant {
+            *vacant = now.monotonic;
+        }
+    }
+
+    /// Another term is in force that a leader that is alone was not told of: its own from before it lost its state, or one
+    /// that it must not open another above. Whoever leads that term renews its key in time; if nobody does, we lead again.
+    pub(in crate::leader) fn await_vacancy(
+        &mut self,
+        config: &LeaderConfig<S>,
+        now: Now,
+        header: &Header<S>,
+    ) {
+        if config.timing.silence.is_none() {
+            let left = header.core.valid_until.saturating_sub(now.unix);
+            self.vacant = Some(now.monotonic.saturating_add(Duration::from_secs(left)));
+        }
+    }
+
+    /// When a leader that is alone leads again.
+    fn vacancy(&self, store: &Store<S>, leading: bool) -> Option<Duration> {
+        self.vacant.filter(|_| !leading && may_lead(store))
+    }
+
+    /// §10.4: when this leader opens a term if it hears nothing until then.
+    fn takeover(&self, config: &LeaderConfig<S>, store: &Store<S>, leading: bool) -> Option<Duration> {
+        let silence = config.timing.silence.filter(|_| stands_by(config, store, leading))?;
+        let turn = silence / 2 * u32::from(own_ordinal(store)).min(LAST_IN_LINE);
+        if self.void {
+            return Some(self.alive.saturating_add(turn));
+        }
+        let empty = store.newest.is_some() && store.held.is_none();
+        let patience = silence * if empty { EMPTY_HANDED } else { 1 } * (1 << self.overruled);
+        Some(self.alive.saturating_add(patience).saturating_add(turn))
+    }
+
+    /// How long it takes, as far as is known, until this leader, which does not lead, leads; zero if that is not known, or
+    /// another leader answers.
+    pub(in crate::leader) fn ready_in(&self, base: &Base<S>, now: Now) -> Duration {
+        if self.active_leader().is_some() {
+            return Duration::ZERO;
+        }
+        let at = self.takeover(&base.config, &base.store, false).or(self.vacancy(&base.store, false));
+        at.map_or(Duration::ZERO, |at| at.saturating_sub(now.monotonic))
+    }
+
+    pub(in crate::leader) fn deadline(&self, base: &Base<S>, leading: bool) -> Option<Duration> {
+        let Base { config, store, peers, .. } = base;
+        if !leading && !stands_by(config, store, leading) {
+            return self.vacancy(store, leading);
+        }
+        earlier(self.next.filter(|_| !peers.leaders.is_empty()), self.takeover(config, store, leading))
+    }
+
+    /// Asks what is to be asked, and says what else is due.
+    pub(in crate::leader) fn tick(&mut self, cx: &mut Cx<'_, S>, leading: bool) -> Option<Action> {
+        let asks = due(self.next, cx.now.monotonic) && !cx.peers.leaders.is_empty();
+        if leading && asks {
+            // A message may have been lost, or another leader have come back: who leads says so now and then.
+            self.next = cx.config.timing.silence.map(|silence| cx.now.monotonic + silence);
+            return Some(Action::Announce);
+        }
+        if due(self.vacancy(cx.store, leading), cx.now.monotonic) {
+            self.vacant = None;
+            return Some(Action::OpenTerm);
+        }
+        if !stands_by(cx.config, cx.store, leading) {
+            return None;
+        }
+        if due(self.takeover(cx.config, cx.store, leading), cx.now.monotonic) {
+            return Some(self.take_over(cx));
+        }
+        if asks {
+            let session = self.session.as_ref().filter(|session| session.opened.is_some());
+            let opened = session.is_some_and(|session| session.asked.len() < UNANSWERED);
+            if opened { self.ask(cx) } else { self.greet(cx) }
+        }
+        None
+    }
+
+    /// §10.4: from what is public: the roster held, less who was evicted, revoked or ended since.
+    fn take_over(&mut self, cx: &mut Cx<'_, S>) -> Action {
+        let mut changes = remove_evicted(cx.store);
+        changes.extend(pin_replicated(cx.store));
+        if !changes.is_empty() {
+            cx.persist(&changes);
+        }
+        // If no term can be opened, the next attempt comes after another silence.
+        self.begin_standby(cx.now);
+        self.void = false;
+        Action::TakeOver { from: cx.store.newest.map(|(epoch, _)| epoch) }
+    }
+
+    /// Says hello to the next connected leader, as an edge does.
+    fn greet(&mut self, cx: &mut Cx<'_, S>) {
+        let after = self.session.as_ref().map(|session| session.peer);
+        let leaders = &cx.peers.leaders;
+        let next = leaders.iter().find(|peer| after.is_none_or(|after| **peer > after));
+        let preferred = self.prefer.take().filter(|peer| leaders.contains(peer));
+        let peer = preferred.or(next.copied()).or(leaders.first().copied());
+        let (Some(peer), Some(keypair)) = (peer, &cx.store.keypair) else { return };
+        let mut nonce = [0; 16];
+        cx.rng.fill_bytes(&mut nonce);
+        let hello = JoinHello { group: cx.config.group.clone(), drone: keypair.public().encode(), nonce };
+        cx.send(peer, &Message::JoinHello(hello));
+        self.session = Some(Session {
+            peer,
+            nonce,
+            opened: None,
+            number: 0,
+            asked: VecDeque::new(),
+            received: 0,
+            staged: Staged::new(),
+        });
+        // Whoever does not lead says so sooner than that.
+        self.next = Some(cx.now.monotonic + asking_pause(cx.config) * 2);
+    }
+
+    /// The leader that was greeted gives its challenge.
+    pub(in crate::leader) fn challenged(
+        &mut self,
+        cx: &mut Cx<'_, S>,
+        leading: bool,
+        from: Peer,
+        message: JoinChallenge<S>,
+    ) {
+        let stands_by = stands_by(cx.config, cx.store, leading);
+        let Some(session) = self.session.as_mut().filter(|_| stands_by) else { return };
+        if session.peer != from || session.nonce != message.nonce || session.opened.is_some() {
+            return;
+        }
+        let role = &message.leader.identity.role;
+        let leads = matches!(role, Role::Leader { group, .. } if *group == cx.config.group);
+        let own = cx.store.keypair.as_ref().map(|keypair| &keypair.public().identity.role);
+        if !leads || own == Some(role) || cx.store.refused.names(&message.leader) {
+            return cx.blame(from, Error::NotALeader);
+        }
+        session.opened = Some((message.leader, message.challenge));
+        self.ask(cx);
+    }
+
+    /// Asks, signed: which epoch, and what changed since what we hold.
+    fn ask(&mut self, cx: &mut Cx<'_, S>) {
+        let pause = asking_pause(cx.config);
+        let (Some(session), Some(keypair)) = (&mut self.session, &cx.store.keypair) else { return };
+        let Some((leader, challenge)) = &session.opened else { return };
+        session.number += 1;
+        // Messages get lost, so a silence has room for many questions; and they take their time, so it has room for few.
+        let patience = pause / 4 * (1 << (session.asked.len() / 2).min(UNANSWERED));
+        session.asked.push_back((session.number, cx.now.monotonic));
+        self.next = Some(cx.now.monotonic + patience);
+        let (held, digest) = cx.store.held.unwrap_or((Epoch { term: 0, counter: 0 }, [0; 32]));
+        let mut question = StandBy {
+            group: cx.config.group.clone(),
+            deputy: keypair.public().encode(),
+            nonce: session.nonce,
+            challenge: *challenge,
+            number: session.number,
+            received: session.received,
+            held,
+            digest,
+            signature: Vec::new(),
+        };
+        let statement = statements::stand_by(&question, leader);
+        let signature = keypair.sign(&cx.config.deployment, Label::StandBy, &statement, cx.rng);
+        question.signature = signature.encode();
+        cx.send(session.peer, &Message::StandBy(question));
+    }
+}
+
+/// Whether it stands by: it may lead, others may too, and it does not at present.
+pub(in crate::leader) fn stands_by<S: Suite>(
+    config: &LeaderConfig<S>,
+    store: &Store<S>,
+    leading: bool,
+) -> bool {
+    !leading && config.timing.silence.is_some() && may_lead(store)
+}
+
+/// Whether it has a key, and nobody can prove that it contradicted itself.
+fn may_lead<S: Suite>(store: &Store<S>) -> bool {
+    store.keypair.as_ref().is_some_and(|own| !store.refused.names(own.public()))
+}
+
+pub(super) fn own_ordinal<S: Suite>(store: &Store<S>) -> u16 {
+    match store.keypair.as_ref().map(|keypair| &keypair.public().identity.role) {
+        Some(Role::Leader { ordinal, .. }) => *ordinal,
+        _ => 0,
+    }
+}
+
+/// The pause between two questions: several fit into the silence that makes a deputy act.
+pub(super) fn asking_pause<S: Suite>(config: &LeaderConfig<S>) -> Duration {
+    config.timing.silence.map_or(Duration::from_secs(1), |silence| silence / 4)
+}
+
+/// The keys on a replicated roster are the first ones seen for their identities, unless others were.
+fn pin_replicated<S: Suite>(store: &mut Store<S>) -> Vec<Change> {
+    let unpinned = |public: &&DronePublicKey<S>| !store.pins.contains_key(&public.identity.serial);
+    let replicated = store.roster.iter().map(|(_, public)| public).filter(unpinned);
+    let replicated: Vec<_> = replicated.map(|public| (public.identity.serial, public.handle())).collect();
+    let mut changes = Vec::with_capacity(replicated.len());
+    for (serial, handle) in replicated {
+        store.pin(serial, handle);
+        changes.push(Change::Pin { serial, handle: *handle.as_bytes() });
+    }
+    changes
+}

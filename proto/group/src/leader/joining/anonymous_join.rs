@@ -1,0 +1,45 @@
+//! Joins of drones that showed that they satisfy the policy of the group, and nothing else about themselves (§6.5).
+//!
+//! They are known by a pseudonym of one membership. They are members like others, but in no record: a term that ends, or a
+//! leader that restarts, forgets them, and they show again that they satisfy the policy.
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{Admission, Suite};
+use quiver_machine::{Now, Peer};
+use quiver_message::{Nonce, Reason};
+
+use super::Joining;
+use crate::leader::context::Cx;
+use crate::leader::term::Term;
+
+/// A drone that showed that it satisfies the policy and waits for the next epoch.
+#[derive(Debug)]
+pub(in crate::leader) struct AnonymousJoin {
+    pub(in crate::leader) peer: Peer,
+    pub(in crate::leader) nonce: Nonce,
+    pub(in crate::leader) admission: Admission,
+}
+
+impl<S: Suite> Joining<S> {
+    /// Takes a drone into the next batch.
+    pub(in crate::leader) fn admit(&mut self, now: Now, join: AnonymousJoin) {
+        self.queue.push_anonymous(now, join);
+    }
+
+    /// As many anonymous joins as there is room for beside so many by name.
+    pub(super) fn anonymous_that_fit(
+        &mut self,
+        cx: &mut Cx<'_, S>,
+        term: &Term<S>,
+        joins: usize,
+    ) -> Vec<AnonymousJoin> {
+        let taken = term.roster().len() + term.pending.all_joins() + joins;
+        let room = (cx.config.max_members as usize).saturating_sub(taken);
+        let mut anonymous = self.queue.take_anonymous();
+        for one in anonymous.split_off(room.min(anonymous.len())) {
+            cx.refuse(one.peer, Reason::Full, &one.nonce, cx.config.timing.batching_max);
+        }
+        anonymous
+    }
+}

@@ -1,0 +1,407 @@
+//! Verifies those who want to join: the first of a connection at once, the others together, all signatures in one product.
+//! docs/protocol.md §6.4.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Element, Error, Handle, Join, Label, Serial, SignedItem, Suite, verify_batch_implicit};
+use quiver_message::Reason;
+
+use super::Joining;
+use super::join_queue::Candidate;
+use super::join_request::authorize;
+use crate::leader::LeaderEvent;
+use crate::leader::context::Cx;
+use crate::leader::store::Change;
+use crate::leader::term::Term;
+
+/// A drone whose request verified, with what the epoch needs of it.
+#[derive(Debug)]
+pub(in crate::leader) struct VerifiedJoin<S: Suite> {
+    pub(in crate::leader) candidate: Candidate<S>,
+    pub(in crate::leader) join: Join<S>,
+}
+
+impl<S: Suite> VerifiedJoin<S> {
+    pub(in crate::leader) fn serial(&self) -> Serial {
+        self.join.public().identity.serial
+    }
+}
+
+/// How many joins, some of which are forged, are checked one by one.
+const ONE_BY_ONE: usize = 8;
+/// How much evidence against a single KGC is kept.
+const MAX_EVIDENCE: usize = 64;
+
+impl<S: Suite> Joining<S> {
+    /// Everyone who waited and whose signatures verify, once each (the latest request counts), as many as fit.
+    pub(super) fn verified_joins(&mut self, cx: &mut Cx<'_, S>, term: &Term<S>) -> Vec<VerifiedJoin<S>> {
+        let mut joins = Vec::with_capacity(self.queue.len());
+        for candidate in self.queue.take(cx.now) {
+            // Much may have happened while it waited.
+            if let Err(reason) = authorize(cx, term.roster(), &term.pending, &candidate.request) {
+                cx.refuse(candidate.peer, reason, &candidate.nonce, Duration::ZERO);
+                continue;
+            }
+            let (drone, ephemeral) = (candidate.request.drone.clone(), candidate.request.ephemeral);
+            let join = match candidate.implicit {
+                Some(implicit) => Join::with_implicit(drone, implicit, ephemeral),
+                None => Join::new(&cx.config.deployment, drone, ephemeral),
+            };
+            match join {
+                Ok(join) => joins.push(VerifiedJoin { candidate, join }),
+                Err(error) => turn_away(cx, &candidate, error),
+            }
+        }
+        let signed = self.signed(cx, joins);
+        let mut latest = BTreeMap::new();
+        let mut seen = BTreeMap::new();
+        for join in signed {
+            let (handle, serial) = (join.candidate.request.drone.handle(), join.serial());
+            let before = *seen.entry(serial).or_insert(handle);
+            if first_key(cx, &join.candidate, handle, before) {
+                latest.insert(handle, join);
+            }
+        }
+        fitting(cx, term, latest.into_values().collect())
+    }
+
+    /// Checks both signatures of a request. Gives the drone's Y.
+    pub(super) fn verify_join(&self, cx: &Cx<'_, S>, candidate: &Candidate<S>) -> Result<Element<S>, Error> {
+        let (deployment, request) = (&cx.config.deployment, &candidate.request);
+        let (public, spare) = (&request.drone, &request.spare);
+        self.count_checks(2);
+        let implicit = public.implicit(deployment)?;
+        let statement = &candidate.statement;
+        request.signature.verify_implicit(deployment, public, &implicit, Label::Join, statement)?;
+        spare.verify_implicit(deployment, &cx.config.group, public, &implicit)?;
+        Ok(implicit)
+    }
+
+    /// Those whose signatures verify; the others are turned away.
+    fn signed(&self, cx: &mut Cx<'_, S>, joins: Vec<VerifiedJoin<S>>) -> Vec<VerifiedJoin<S>> {
+        let unverified = joins.iter().enumerate().filter(|(_, join)| join.candidate.implicit.is_none());
+        let unverified: Vec<(usize, &VerifiedJoin<S>)> = unverified.collect();
+        let forged: BTreeSet<usize> = if self.all_signed(cx, &unverified) {
+            BTreeSet::new()
+        } else {
+            self.forged(cx, &unverified).into_iter().collect()
+        };
+        let mut signed = Vec::with_capacity(joins.len());
+        for (index, join) in joins.into_iter().enumerate() {
+            if forged.contains(&index) {
+                turn_away(cx, &join.candidate, Error::InvalidSignature);
+            } else {
+                signed.push(join);
+            }
+        }
+        signed
+    }
+
+    /// Finds the forged ones among joins that do not all verify. Halving finds the only one soon; where both halves are
+    /// bad, or few are left, one by one costs less. So it is never more than four checks for each.
+    fn forged(&self, cx: &mut Cx<'_, S>, joins: &[(usize, &VerifiedJoin<S>)]) -> Vec<usize> {
+        let (first, second) = joins.split_at(joins.len() / 2);
+        if joins.len() > ONE_BY_ONE {
+            match (self.all_signed(cx, first), self.all_signed(cx, second)) {
+                (true, _) => return self.forged(cx, second),
+                (_, true) => return self.forged(cx, first),
+                (false, false) => {}
+            }
+        }
+        let forged = joins.iter().filter(|(_, join)| self.verify_join(cx, &join.candidate).is_err());
+        forged.map(|(index, _)| *index).collect()
+    }
+
+    fn all_signed(&self, cx: &mut Cx<'_, S>, joins: &[(usize, &VerifiedJoin<S>)]) -> bool {
+        self.count_checks(2 * joins.len());
+        let group = &cx.config.group;
+        let requests = joins.iter().map(|(_, join)| &join.candidate.request);
+        let spares: Vec<Vec<u8>> =
+            requests.map(|request| request.spare.message(group, &request.drone)).collect();
+        let mut items = Vec::with_capacity(joins.len() * 2);
+        let mut implicit = Vec::with_capacity(joins.len() * 2);
+        for ((_, VerifiedJoin { candidate, join }), spare) in joins.iter().zip(&spares) {
+            let (request, public) = (&candidate.request, &candidate.request.drone);
+            let (message, signature) = (&candidate.statement, &request.signature);
+            items.push(SignedItem { public, label: Label::Join, message, signature });
+            let (message, signature) = (spare, &request.spare.signature);
+            items.push(SignedItem { public, label: Label::Spare, message, signature });
+            implicit.extend([*join.implicit(), *join.implicit()]);
+        }
+        verify_batch_implicit(&cx.config.deployment, &items, &implicit, cx.rng)
+    }
+
+    /// Tests count the signatures that are checked.
+    #[cfg(test)]
+    fn count_checks(&self, signatures: usize) {
+        self.checks.set(self.checks.get() + signatures);
+    }
+
+    #[cfg(not(test))]
+    const fn count_checks(&self, _: usize) {}
+}
+
+/// Whether this is the first key seen for its identity. A second one that signs validly is refused (§3.9).
+///
+/// Where one KGC issues, it issued this one too, though it binds a token to one key for ever: the request is kept as
+/// evidence against it. Of a quorum every drone can make itself a second key, which says nothing against anybody but the
+/// drone.
+fn first_key<S: Suite>(cx: &mut Cx<'_, S>, candidate: &Candidate<S>, handle: Handle, before: Handle) -> bool {
+    let drone = &candidate.request.drone;
+    let pinned = cx.store.pins.get(&drone.identity.serial).copied().unwrap_or(before);
+    if pinned == handle {
+        return true;
+    }
+    let evident = !cx.config.kgcs.is_quorum();
+    if evident && cx.store.evidence.len() < MAX_EVIDENCE {
+        let mut evidence = candidate.statement.clone();
+        evidence.extend_from_slice(&candidate.request.signature.encode());
+        cx.persist(&[Change::Evidence(evidence.clone())]);
+        cx.store.evidence.push(evidence);
+    }
+    cx.event(LeaderEvent::SecondKey { name: drone.identity.name.clone(), handle, evident });
+    cx.refuse(candidate.peer, Reason::NotAuthorised, &candidate.nonce, Duration::ZERO);
+    false
+}
+
+/// As many as the group has room for; the others are refused.
+fn fitting<S: Suite>(
+    cx: &mut Cx<'_, S>,
+    term: &Term<S>,
+    mut joins: Vec<VerifiedJoin<S>>,
+) -> Vec<VerifiedJoin<S>> {
+    let members = term.roster().len() + term.pending.joins();
+    let room = (cx.config.max_members as usize).saturating_sub(members);
+    for VerifiedJoin { candidate, .. } in joins.split_off(room.min(joins.len())) {
+        cx.refuse(candidate.peer, Reason::Full, &candidate.nonce, cx.config.timing.batching_max);
+    }
+    joins
+}
+
+pub(super) fn turn_away<S: Suite>(cx: &mut Cx<'_, S>, candidate: &Candidate<S>, error: Error) {
+    cx.refuse(candidate.peer, Reason::BadSignature, &candidate.nonce, Duration::ZERO);
+    cx.blame(candidate.peer, error);
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::{DroneKeypair, Role, SparePair, StrategyKind};
+    use quiver_message::{JoinHello, JoinRequest, Message};
+
+    use super::super::super::test_support::{LeaderFixture, S, identity, issue, name};
+    use super::super::super::{LeaderCommand, LeaderRecord};
+    use super::*;
+    use crate::statements;
+    use quiver_enrolment::Kgcs;
+    use quiver_machine::{Input, Misdeed, Output, Peer, Via};
+
+    type Outputs = Vec<Output<LeaderEvent, LeaderRecord>>;
+
+    fn drone(fixture: &mut LeaderFixture, number: u8) -> DroneKeypair<S> {
+        let identity = identity([100 + number; 16], &alloc::format!("newcomer-{number}"), Role::Edge);
+        issue(&fixture.master, &fixture.deployment, &identity, &mut fixture.rng)
+    }
+
+    fn received(fixture: &mut LeaderFixture, peer: u64, message: &Message<S>) -> Outputs {
+        let bytes = message.encode(&fixture.deployment);
+        fixture.input(Input::Received { from: Peer(peer), via: Via::Peer, bytes: &bytes })
+    }
+
+    /// A drone's hello and request over a connection; the signature is of something else if it is forged.
+    fn ask_to_join(
+        fixture: &mut LeaderFixture,
+        peer: u64,
+        keypair: &DroneKeypair<S>,
+        forged: bool,
+    ) -> Outputs {
+        let (group, drone, mut nonce) = (name("alpha"), keypair.public().encode(), [0; 16]);
+        rand_core::RngCore::fill_bytes(&mut fixture.rng, &mut nonce);
+        let hello = JoinHello { group: group.clone(), drone: drone.clone(), nonce };
+        let outputs = received(fixture, peer, &Message::JoinHello(hello));
+        let challenge = outputs.iter().find_map(|output| match output {
+            Output::Transmit { payload, .. } => match Message::<S>::decode(&fixture.deployment, payload) {
+                Ok(Message::JoinChallenge(challenge)) => Some(challenge),
+                _ => None,
+            },
+            _ => None,
+        });
+        let challenge = challenge.expect("a challenge");
+        let ephemeral = SparePair::<S>::ephemeral(&mut fixture.rng);
+        let spare = SparePair::<S>::generate(1, &mut fixture.rng);
+        let spare = spare.statement(keypair, &fixture.deployment, &group, &mut fixture.rng);
+        let nonces = (&challenge.challenge, &nonce);
+        let public = keypair.public();
+        let mut statement =
+            statements::join(&group, &challenge.leader, public, nonces, ephemeral.point(), &spare);
+        statement.extend(forged.then_some(0));
+        let signature = keypair.sign(&fixture.deployment, Label::Join, &statement, &mut fixture.rng);
+        let request = JoinRequest {
+            group,
+            drone,
+            nonce,
+            challenge: challenge.challenge,
+            ephemeral: ephemeral.point().as_bytes().to_vec(),
+            spare_q: spare.q,
+            spare_point: spare.point.as_bytes().to_vec(),
+            spare_signature: spare.signature.encode(),
+            signature: signature.encode(),
+        };
+        received(fixture, peer, &Message::JoinRequest(request))
+    }
+
+    fn close_batch(fixture: &mut LeaderFixture) -> Outputs {
+        fixture.now.monotonic += Duration::from_secs(30);
+        let mut outputs = fixture.input(Input::Timeout);
+        outputs.extend(fixture.input(Input::Timeout));
+        outputs
+    }
+
+    fn joined(outputs: &Outputs) -> usize {
+        outputs.iter().filter(|output| matches!(output, Output::Event(LeaderEvent::Joined { .. }))).count()
+    }
+
+    fn penalized(outputs: &Outputs) -> Vec<u64> {
+        let penalty = |output: &Output<LeaderEvent, LeaderRecord>| match output {
+            Output::Penalize { peer, misdeed: Misdeed::Forgery } => Some(peer.0),
+            _ => None,
+        };
+        outputs.iter().filter_map(penalty).collect()
+    }
+
+    fn checks(fixture: &LeaderFixture) -> usize {
+        fixture.leader.joining.checks.take()
+    }
+
+    #[test]
+    fn a_strangers_forged_request_waits_for_nobody_and_costs_its_connection() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
+        let (forger, honest) = (drone(&mut fixture, 1), drone(&mut fixture, 2));
+        let mut outputs = Vec::new();
+        for peer in 1..=50 {
+            outputs.extend(ask_to_join(&mut fixture, peer, &forger, true));
+            assert_eq!(fixture.leader.joining.queue.len(), 0, "nothing is held for a stranger");
+            if peer == 25 {
+                assert!(penalized(&ask_to_join(&mut fixture, 1000, &honest, false)).is_empty());
+                assert_eq!(fixture.leader.joining.queue.len(), 1);
+                // In the midst of the flood.
+                let outputs = close_batch(&mut fixture);
+                assert_eq!(joined(&outputs), 1);
+                assert_eq!(checks(&fixture), 2 * (25 + 1), "two signatures of each request, once");
+            }
+        }
+        assert_eq!(penalized(&outputs), (1..=50).collect::<Vec<_>>());
+        assert_eq!(checks(&fixture), 2 * 25);
+    }
+
+    #[test]
+    fn a_batch_of_forgeries_costs_at_most_four_checks_for_each() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
+        let (honest, forger) = (drone(&mut fixture, 1), drone(&mut fixture, 2));
+        ask_to_join(&mut fixture, 7, &honest, false);
+        checks(&fixture);
+        for _ in 0..64 {
+            ask_to_join(&mut fixture, 7, &forger, true);
+        }
+        assert_eq!(checks(&fixture), 0, "they wait for the batch");
+        let outputs = close_batch(&mut fixture);
+        assert_eq!(joined(&outputs), 1);
+        assert_eq!(penalized(&outputs), [7; 64]);
+        let spent = checks(&fixture);
+        assert!(spent <= 4 * 2 * 64, "{spent}");
+        // What comes next over that connection waits no more.
+        ask_to_join(&mut fixture, 7, &forger, true);
+        assert_eq!(checks(&fixture), 2);
+    }
+
+    #[test]
+    fn the_only_forgery_of_a_batch_is_found_and_keeps_nobody_out() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
+        for number in 0..20 {
+            let keypair = drone(&mut fixture, number);
+            ask_to_join(&mut fixture, 7, &keypair, number == 13);
+        }
+        checks(&fixture);
+        let outputs = close_batch(&mut fixture);
+        assert_eq!((joined(&outputs), penalized(&outputs)), (19, alloc::vec![7]));
+        let spent = checks(&fixture);
+        assert!(spent <= 4 * 2 * 19, "{spent}");
+    }
+
+    #[test]
+    fn a_challenge_that_one_connection_answered_takes_no_others_room() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
+        let keypair = drone(&mut fixture, 1);
+        for _ in 0..300 {
+            let full = fixture.leader.joining.queue.is_full_for(Peer(7), true);
+            if full {
+                break;
+            }
+            ask_to_join(&mut fixture, 7, &keypair, false);
+        }
+        assert!(fixture.leader.joining.queue.is_full_for(Peer(7), true));
+        assert!(!fixture.leader.joining.queue.is_full_for(Peer(8), false));
+        fixture.input(Input::Disconnected { peer: Peer(7) });
+        assert_eq!(fixture.leader.joining.queue.remembered_challenges(), 0);
+    }
+
+    /// Two keys of one drone ask to join, one after the other: what the leader says of the second, and how much evidence it keeps,
+    /// also after a start.
+    fn met_two_keys(kgcs: Kgcs<S>) -> (Vec<bool>, [usize; 2]) {
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
+        fixture.leader.base.config.kgcs = kgcs;
+        let [first, second] = [drone(&mut fixture, 1), drone(&mut fixture, 1)];
+        assert_ne!(first.public().handle(), second.public().handle());
+        assert_eq!(first.public().identity, second.public().identity);
+        ask_to_join(&mut fixture, 7, &first, false);
+        assert_eq!(joined(&close_batch(&mut fixture)), 1);
+        ask_to_join(&mut fixture, 8, &second, false);
+        let outputs = close_batch(&mut fixture);
+        assert_eq!(joined(&outputs), 0, "the key first seen stays in force");
+        let claim = |output: &Output<LeaderEvent, LeaderRecord>| match output {
+            Output::Event(LeaderEvent::SecondKey { handle, evident, .. }) => {
+                assert_eq!(*handle, second.public().handle());
+                Some(*evident)
+            }
+            _ => None,
+        };
+        let claims = outputs.iter().filter_map(claim).collect();
+        let kept = fixture.leader.base.store.evidence.len();
+        fixture.restart();
+        (claims, [kept, fixture.leader.base.store.evidence.len()])
+    }
+
+    #[test]
+    fn second_key_is_evidence_against_a_kgc_that_issues_alone() {
+        assert_eq!(met_two_keys(Kgcs::single()), (alloc::vec![true], [1, 1]));
+    }
+
+    #[test]
+    fn second_key_is_no_evidence_against_a_quorum_of_which_any_drone_can_have_several() {
+        assert_eq!(met_two_keys(Kgcs::quorum(alloc::vec![1, 2, 3])), (alloc::vec![false], [0, 0]));
+    }
+
+    #[test]
+    fn a_hub_relays_for_members_alone() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
+        let relays = |outputs: &Outputs| -> Vec<(u64, bool)> {
+            let relay = |output: &Output<LeaderEvent, LeaderRecord>| match output {
+                Output::Relay { peer, allowed } => Some((peer.0, *allowed)),
+                _ => None,
+            };
+            outputs.iter().filter_map(relay).collect()
+        };
+        let (honest, forger) = (drone(&mut fixture, 1), drone(&mut fixture, 2));
+        let outputs =
+            fixture.input(Input::Connected { peer: Peer(7), route: quiver_machine::Route::Inbound });
+        assert_eq!(relays(&outputs), []);
+        assert_eq!(relays(&ask_to_join(&mut fixture, 7, &honest, false)), []);
+        ask_to_join(&mut fixture, 8, &forger, true);
+        assert_eq!(relays(&close_batch(&mut fixture)), [(7, true)]);
+        let outputs = fixture.command(LeaderCommand::Evict(name("newcomer-1")));
+        assert_eq!(relays(&outputs), [(7, false)]);
+        let outputs = fixture.input(Input::Connected { peer: Peer(9), route: quiver_machine::Route::Leader });
+        assert_eq!(relays(&outputs), [(9, true)]);
+    }
+}

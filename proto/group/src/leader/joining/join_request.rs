@@ -1,0 +1,157 @@
+//! Handles join requests: challenge, then the checks that cost nothing. The signatures of a connection's first request are
+//! verified at once, those of the ones behind it when the batch closes. docs/protocol.md §6.1, §6.2.
+
+use core::time::Duration;
+
+use quiver_ainq::{Error, Name, Role, Suite};
+use quiver_machine::{Offence, Peer};
+use quiver_message::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, Message, Reason};
+
+use super::Joining;
+use super::join_queue::Candidate;
+use crate::leader::context::Cx;
+use crate::leader::term::Term;
+use crate::leader::term::pending_changes::PendingChanges;
+use crate::statements;
+
+/// When to come again to a leader that waits for a newer revocation list.
+const STALE_WAIT: Duration = Duration::from_secs(60);
+
+/// A term in force, or how long it takes, as far as is known, until there is one.
+pub(in crate::leader) type Leading<'a, S> = Result<&'a Term<S>, Duration>;
+
+impl<S: Suite> Joining<S> {
+    /// Answers a hello with a challenge that holds for this connection, nonce and drone.
+    pub(in crate::leader) fn hello(
+        &mut self,
+        cx: &mut Cx<'_, S>,
+        term: Leading<'_, S>,
+        from: Peer,
+        hello: &JoinHello,
+    ) {
+        if let Err((reason, wait)) = self.serves(cx, term, from, &hello.group) {
+            return cx.refuse(from, reason, &hello.nonce, wait);
+        }
+        let Some(keypair) = &cx.store.keypair else { return };
+        let challenge = JoinChallenge {
+            nonce: hello.nonce,
+            challenge: cx.cookies.bake(cx.now.monotonic, from, &[&hello.nonce, &hello.drone]),
+            leader: keypair.public().clone(),
+            revocation_number: cx.store.revocations.number(),
+        };
+        cx.send(from, &Message::JoinChallenge(challenge));
+    }
+
+    fn serves<'a>(
+        &mut self,
+        cx: &Cx<'_, S>,
+        term: Leading<'a, S>,
+        from: Peer,
+        group: &Name,
+    ) -> Result<&'a Term<S>, (Reason, Duration)> {
+        if *group != cx.config.group {
+            return Err((Reason::WrongGroup, Duration::ZERO));
+        }
+        if cx.store.revocations.forbids_joins(cx.now.unix) {
+            return Err((Reason::NotReady, STALE_WAIT));
+        }
+        let term = term.map_err(|wait| (Reason::NotReady, wait))?;
+        if self.queue.is_full(cx.now) || self.queue.is_full_for(from, cx.peers.is_verified(from)) {
+            return Err((Reason::Busy, cx.config.timing.batching_max));
+        }
+        Ok(term)
+    }
+
+    /// A request that answers a challenge.
+    pub(in crate::leader) fn request(
+        &mut self,
+        cx: &mut Cx<'_, S>,
+        term: Leading<'_, S>,
+        from: Peer,
+        request: &JoinRequest,
+    ) {
+        // §6.1: the challenge is ours, for this connection, nonce and drone, and was not answered before.
+        let parts: [&[u8]; 2] = [&request.nonce, &request.drone];
+        if !cx.cookies.recognises(cx.now.monotonic, from, &parts, &request.challenge) {
+            cx.refuse(from, Reason::BadCookie, &request.nonce, Duration::ZERO);
+            return cx.blame(from, Offence::Cookie);
+        }
+        if self.queue.knows(from, &request.challenge) {
+            return cx.blame(from, Error::Replay);
+        }
+        let term = match self.serves(cx, term, from, &request.group) {
+            Ok(term) => term,
+            Err((reason, wait)) => return cx.refuse(from, reason, &request.nonce, wait),
+        };
+        if self.anonymous_only {
+            return cx.refuse(from, Reason::AdmissionOnly, &request.nonce, Duration::ZERO);
+        }
+        let decoded = match request.decode::<S>() {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                cx.refuse(from, Reason::Malformed, &request.nonce, Duration::ZERO);
+                return cx.blame(from, error);
+            }
+        };
+        if let Err(reason) = authorize(cx, term.roster(), &term.pending, &decoded) {
+            return cx.refuse(from, reason, &request.nonce, Duration::ZERO);
+        }
+        if let Some(candidate) = candidate(cx, from, request, decoded) {
+            self.enqueue(cx, candidate);
+        }
+    }
+
+    /// A stranger's request neither waits nor takes room before it has shown that it is one (§6.4).
+    fn enqueue(&mut self, cx: &mut Cx<'_, S>, mut candidate: Candidate<S>) {
+        if !cx.peers.is_verified(candidate.peer) {
+            match self.verify_join(cx, &candidate) {
+                Err(error) => return super::batch_verify::turn_away(cx, &candidate, error),
+                Ok(implicit) => candidate.implicit = Some(implicit),
+            }
+            cx.peers.note_verified(candidate.peer);
+        }
+        self.queue.push(cx.now, candidate);
+    }
+}
+
+fn candidate<S: Suite>(
+    cx: &Cx<'_, S>,
+    peer: Peer,
+    request: &JoinRequest,
+    decoded: DecodedJoinRequest<S>,
+) -> Option<Candidate<S>> {
+    let statement = statements::join(
+        &request.group,
+        cx.store.keypair.as_ref()?.public(),
+        &decoded.drone,
+        (&request.challenge, &request.nonce),
+        &decoded.ephemeral,
+        &decoded.spare,
+    );
+    let (nonce, challenge) = (request.nonce, request.challenge);
+    Some(Candidate { peer, nonce, challenge, request: decoded, statement, implicit: None })
+}
+
+/// §6.2: role, authorisation (default deny), lifetime, revocation, eviction.
+pub(in crate::leader) fn authorize<S: Suite>(
+    cx: &Cx<'_, S>,
+    roster: &quiver_ainq::Roster<S>,
+    pending: &PendingChanges<S>,
+    request: &DecodedJoinRequest<S>,
+) -> Result<(), Reason> {
+    let identity = &request.drone.identity;
+    let allowed = identity.groups.contains(&cx.config.group) || cx.config.allow.contains(&identity.serial);
+    if identity.role != Role::Edge || !allowed {
+        Err(Reason::NotAuthorised)
+    } else if cx.now.unix >= identity.not_after {
+        Err(Reason::Expired)
+    } else if cx.store.revocations.names(&request.drone) {
+        Err(Reason::Revoked)
+    } else if roster.is_evicted(&identity.serial) || pending.is_barred(&identity.serial) {
+        Err(Reason::Evicted)
+    } else if request.spare.q == 0 {
+        Err(Reason::Malformed)
+    } else {
+        Ok(())
+    }
+}

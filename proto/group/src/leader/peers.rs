@@ -1,0 +1,113 @@
+//! The connections of a leader: which are to KGCs and other leaders, which are relayed, which misbehave.
+//!
+//! A leader is the hub of its group, and anybody may connect to it. It relays what members, deputies and other leaders
+//! publish, once their connections are proven; strangers' messages go nowhere (§13.6).
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use core::time::Duration;
+
+use quiver_machine::{Misdeed, Misdeeds, Offence, Peer, REVOCATION_LIST_RATE, Rate, TokenBuckets, Via};
+
+/// How often a connection's catch-up requests are answered: a gateway may carry many members.
+const CATCH_UPS: Rate = Rate { burst: 256, refill: Duration::from_millis(50) };
+/// Those that nothing authenticates: a stranger sends them too.
+const UNAUTHENTICATED_CATCH_UPS: Rate = Rate { burst: 4, refill: Duration::from_secs(1) };
+
+/// The connections of a leader.
+#[derive(Debug)]
+pub(super) struct Peers {
+    /// KGCs that we dialled.
+    pub(super) kgcs: BTreeSet<Peer>,
+    /// Leaders of the same group that we dialled.
+    pub(super) leaders: BTreeSet<Peer>,
+    /// By which way the message came that is being handled.
+    pub(super) via: Via,
+    misdeeds: Misdeeds,
+    /// Connections over which a join request came whose signatures verified. What follows is verified with the batch.
+    verified: BTreeSet<Peer>,
+    /// Connections whose group messages are relayed.
+    relayed: BTreeSet<Peer>,
+    /// Connections of which that may have changed with this input.
+    changed: Vec<Peer>,
+    /// Revocation lists that each peer may be sent.
+    pub(super) list_answers: TokenBuckets,
+    /// Catch-up requests of each peer that are answered: all, and those that nothing authenticates.
+    pub(super) catch_ups: TokenBuckets,
+    pub(super) unauthenticated_catch_ups: TokenBuckets,
+}
+
+impl Peers {
+    pub(super) fn new() -> Self {
+        Self {
+            kgcs: BTreeSet::new(),
+            leaders: BTreeSet::new(),
+            via: Via::Peer,
+            misdeeds: Misdeeds::default(),
+            verified: BTreeSet::new(),
+            relayed: BTreeSet::new(),
+            changed: Vec::new(),
+            list_answers: TokenBuckets::new(REVOCATION_LIST_RATE),
+            catch_ups: TokenBuckets::new(CATCH_UPS),
+            unauthenticated_catch_ups: TokenBuckets::new(UNAUTHENTICATED_CATCH_UPS),
+        }
+    }
+
+    /// What a peer is cut off for, if it is. What was published was written by somebody else; KGCs and leaders that we
+    /// dialled are needed.
+    pub(super) fn weigh(&mut self, peer: Peer, offence: &Offence) -> Option<Misdeed> {
+        if self.via == Via::Group || self.leaders.contains(&peer) || self.kgcs.contains(&peer) {
+            return None;
+        }
+        let misdeed = self.misdeeds.weigh(peer, offence)?;
+        self.verified.remove(&peer);
+        Some(misdeed)
+    }
+
+    /// Whether a join request came over this connection whose signatures verified.
+    pub(super) fn is_verified(&self, peer: Peer) -> bool {
+        self.verified.contains(&peer)
+    }
+
+    pub(super) fn note_verified(&mut self, peer: Peer) {
+        self.verified.insert(peer);
+    }
+
+    /// Whether these connections are relayed may have changed.
+    pub(super) fn relays_changed(&mut self, peers: impl IntoIterator<Item = Peer>) {
+        self.changed.extend(peers);
+    }
+
+    /// Whether any connection is still relayed may have changed.
+    pub(super) fn all_relays_changed(&mut self) {
+        self.changed.extend(&self.relayed);
+    }
+
+    pub(super) fn take_changed(&mut self) -> Vec<Peer> {
+        core::mem::take(&mut self.changed)
+    }
+
+    /// Relays a connection's group messages from now on, or no more. Returns whether that changed.
+    pub(super) fn set_relayed(&mut self, peer: Peer, relayed: bool) -> bool {
+        if relayed { self.relayed.insert(peer) } else { self.relayed.remove(&peer) }
+    }
+
+    pub(super) fn tick(&mut self, clock: Duration) {
+        for buckets in [&mut self.list_answers, &mut self.catch_ups, &mut self.unauthenticated_catch_ups] {
+            buckets.tick(clock);
+        }
+    }
+
+    /// The connection is gone, and its handle is not used again.
+    pub(super) fn disconnected(&mut self, peer: Peer) {
+        self.kgcs.remove(&peer);
+        self.leaders.remove(&peer);
+        self.relayed.remove(&peer);
+        self.verified.remove(&peer);
+        self.misdeeds.disconnected(peer);
+        for buckets in [&mut self.list_answers, &mut self.catch_ups, &mut self.unauthenticated_catch_ups] {
+            buckets.disconnected(peer);
+        }
+    }
+}

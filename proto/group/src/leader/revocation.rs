@@ -1,0 +1,67 @@
+//! Revocation lists at a leader: fetches newer ones from its KGCs, and gives its own to whoever asks. docs/protocol.md §12.3.
+
+use core::time::Duration;
+
+use quiver_ainq::Suite;
+use quiver_machine::{Peer, due};
+use quiver_message::{Message, RevocationQuery};
+
+use super::LeaderEvent;
+use super::context::Cx;
+use super::store::Change;
+
+/// How often a leader asks its KGCs for a newer list.
+const ASK_EVERY: Duration = Duration::from_secs(60);
+
+/// When to ask the KGCs for a newer revocation list.
+#[derive(Debug, Default)]
+pub(super) struct RevocationPolling {
+    next: Option<Duration>,
+}
+
+impl RevocationPolling {
+    /// A KGC is connected.
+    pub(super) fn ask_now(&mut self, now: Duration) {
+        self.next = Some(now);
+    }
+
+    pub(super) fn tick<S: Suite>(&mut self, cx: &mut Cx<'_, S>) {
+        if !due(self.next, cx.now.monotonic) {
+            return;
+        }
+        self.next = (!cx.peers.kgcs.is_empty()).then(|| cx.now.monotonic + ASK_EVERY);
+        let query = Message::<S>::RevocationQuery(cx.store.revocations.query());
+        for kgc in &cx.peers.kgcs {
+            cx.out.send(&cx.config.deployment, *kgc, &query);
+        }
+    }
+
+    pub(super) const fn deadline(&self) -> Option<Duration> {
+        self.next
+    }
+}
+
+/// Sends the list held to a peer that holds an older one (§12.7: not too often).
+pub(super) fn answer_query<S: Suite>(cx: &mut Cx<'_, S>, from: Peer, query: &RevocationQuery) {
+    if cx.peers.list_answers.take(cx.now.monotonic, from)
+        && let Some(list) = cx.store.revocations.answer(query)
+    {
+        cx.send(from, &list);
+    }
+}
+
+/// Takes a list from anywhere. Returns whether it is newer than the one held.
+pub(super) fn take_list<S: Suite>(cx: &mut Cx<'_, S>, from: Peer, bytes: &[u8]) -> bool {
+    match cx.store.revocations.offer(&cx.config.deployment, bytes) {
+        Ok(false) => false,
+        Err(error) => {
+            cx.blame(from, error);
+            false
+        }
+        Ok(true) => {
+            cx.persist(&[Change::Revocations(bytes.to_vec())]);
+            cx.event(LeaderEvent::RevocationList { number: cx.store.revocations.number() });
+            true
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A term in force: all that a leader has only while it leads.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`opening`] | opens a term, from a roster and its members' spare points (§8) |
+//! | [`rekey`] | makes the next epoch of the term |
+//! | [`pending_changes`] | joins, leaves and evictions that wait for an epoch |
+//! | [`eviction`] | evicts members, by the operator's word or a revocation list |
+//! | [`absent_members`] | members that are away |
+//! | [`distribution`] | distributes an epoch and retransmits it |
+//! | [`epoch_message`] | an epoch as it is sent |
+//! | [`acknowledgements`] | where members are connected, and what they acknowledged |
+//! | [`member_messages`] | handles what members send: acknowledgements, catch-up requests, spare points, leaves, messages |
+
+pub(super) mod absent_members;
+pub(super) mod acknowledgements;
+pub(super) mod distribution;
+pub(super) mod epoch_message;
+mod eviction;
+pub(super) mod member_messages;
+pub(super) mod opening;
+pub(super) mod pending_changes;
+pub(super) mod rekey;
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Epoch, Leadership, Roster, Slot, Suite, UnixTime};
+use quiver_crypto::Secret;
+use quiver_machine::{Peer, due, earlier};
+
+use self::acknowledgements::Acknowledgements;
+use self::distribution::Distribution;
+use self::epoch_message::EpochMessage;
+use self::pending_changes::PendingChanges;
+use super::context::Cx;
+use super::failover::peer_hints::PeerHints;
+use super::failover::replication_source::Replication;
+use super::store::Store;
+use crate::speech::Voice;
+
+/// A term in force.
+#[derive(Debug)]
+pub(super) struct Term<S: Suite> {
+    pub(super) leadership: Leadership<S>,
+    /// The newest epoch, as it is sent.
+    pub(super) current: EpochMessage<S>,
+    /// How the term was opened, for members that come back after it went on; `None` while that is the newest epoch.
+    opening: Option<EpochMessage<S>>,
+    /// Members of the roster that have no key in this term.
+    absent: BTreeSet<Slot>,
+    channel: Voice,
+    /// On the monotonic clock: when to make a new key because this one grows old.
+    renew: Duration,
+    /// On the monotonic clock: when to remove members that were not heard in this term.
+    sweep: Duration,
+    distribution: Distribution,
+    /// Whether the leadership still owes work that need not be done before an epoch is on its way.
+    unsettled: bool,
+    /// Not later than the end of the first identity or anonymous membership on the roster that ends.
+    first_end: UnixTime,
+    /// On the monotonic clock: when the first anonymous membership ends.
+    anonymous_end: Option<Duration>,
+    /// The epoch whose roster the term was opened with, which may be older than the term before.
+    pub(super) opened_with: Option<Epoch>,
+    /// Slots that somebody joined in this term.
+    pub(super) joined: BTreeSet<Slot>,
+    /// When to renew the key because a member restarted, and when that was done last.
+    restart_renewal: Option<Duration>,
+    last_restart: Option<Duration>,
+    pub(super) acknowledgements: Acknowledgements,
+    pub(super) pending: PendingChanges<S>,
+    /// The deputies that copy this term's roster.
+    pub(super) replication: Replication<S>,
+}
+
+impl<S: Suite> Term<S> {
+    pub(super) fn roster(&self) -> &Roster<S> {
+        self.leadership.roster()
+    }
+
+    /// The epoch in force.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.leadership.epoch()
+    }
+
+    /// How many members have a key in this term.
+    pub(super) fn keyed(&self) -> usize {
+        self.roster().len().saturating_sub(self.absent.len())
+    }
+
+    /// A secret that all synced members of the epoch derive under this name.
+    pub(super) fn export(&self, name: &quiver_ainq::Name) -> Secret<32> {
+        self.leadership.group_key().export(name, self.leadership.digest())
+    }
+
+    /// Does what the last epoch left: its outputs are out by now.
+    pub(super) fn settle(&mut self) {
+        if self.unsettled {
+            self.leadership.settle();
+            self.unsettled = false;
+        }
+    }
+
+    /// Makes the epochs that are due, and goes on with distributing the newest.
+    pub(super) fn tick(&mut self, cx: &mut Cx<'_, S>) {
+        let clock = cx.now.monotonic;
+        let restart = due(self.restart_renewal, clock);
+        if restart {
+            self.restart_renewal = None;
+            self.last_restart = Some(clock);
+        }
+        if self.renew <= clock || restart || due(self.anonymous_end, clock) {
+            self.rekey(cx);
+        }
+        if self.sweep <= clock {
+            self.expire_silent_members(cx);
+        }
+        self.tick_distribution(cx);
+        self.channel.tick(cx.now);
+    }
+
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        // What is left to settle is done at once.
+        let settle = self.unsettled.then_some(Duration::ZERO);
+        [
+            Some(self.renew.min(self.sweep)),
+            self.anonymous_end,
+            self.restart_renewal,
+            self.distribution.deadline(),
+            settle,
+            self.pending.deadline(),
+            self.channel.deadline(),
+        ]
+        .into_iter()
+        .fold(None, earlier)
+    }
+
+    pub(super) fn disconnected(&mut self, peer: Peer) {
+        self.replication.disconnected(peer);
+        self.acknowledgements.disconnect(peer);
+    }
+
+    /// Takes members to be connected where a hint says so: whoever was hinted at is sent its entry (§10.5).
+    pub(super) fn follow_hints(&mut self, hints: &PeerHints) {
+        for (slot, public) in self.leadership.roster().iter() {
+            if let Some(peer) = hints.get(&public.identity.serial) {
+                self.acknowledgements.connect(slot, peer);
+            }
+        }
+    }
+
+    /// The roster goes back to the store, less whom an eviction names that made no epoch yet: as the records say. Gives
+    /// where members are connected.
+    pub(super) fn close(self, store: &mut Store<S>) -> Vec<(Slot, Peer)> {
+        store.roster = self.roster().clone();
+        store.roster.forget_anonymous();
+        for serial in self.pending.all_evictions() {
+            if let Some(slot) = store.roster.evict(*serial) {
+                store.remove_spare(slot);
+            }
+        }
+        self.acknowledgements.connections().collect()
+    }
+}

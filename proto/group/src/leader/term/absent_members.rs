@@ -1,0 +1,125 @@
+//! Members that are away: drops those for whom the header of an opening has no room, and expires those that were not heard
+//! in the term for long.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use quiver_ainq::{DronePublicKey, Element, Name, Slot, Suite};
+
+use super::Term;
+use crate::leader::LeaderEvent;
+use crate::leader::context::Cx;
+use crate::leader::store::{Change, Store, away_change};
+
+/// How many runs of absent slots a header lists at most: about 70 KB. Two restarts in a row of a leader of a million can
+/// leave hundreds of thousands, more than a message takes.
+const MAX_RUNS: usize = 1 << 13;
+
+/// Drops members without an unused spare point, who have to join again anyway, for whom the header has no room: that they
+/// lose their slots tells them the same.
+pub(super) fn drop_excess_absent<S: Suite>(
+    store: &mut Store<S>,
+    spares: &BTreeMap<Slot, (u64, Element<S>)>,
+) -> Vec<Change> {
+    let slots = store.roster.iter().map(|(slot, _)| slot);
+    let surplus = beyond(slots.filter(|slot| !spares.contains_key(slot)), MAX_RUNS);
+    let mut changes = Vec::with_capacity(surplus.len() * 2);
+    for slot in surplus {
+        changes.push(Change::Vacated(slot));
+        store.remove_spare(slot);
+        if let Some(holder) = store.roster.remove(slot) {
+            changes.push(note_away(store, &holder));
+        }
+    }
+    changes
+}
+
+/// Remembers a member by name although it has no slot, so that it can still be evicted.
+fn note_away<S: Suite>(store: &mut Store<S>, member: &DronePublicKey<S>) -> Change {
+    let (name, serial) = (&member.identity.name, member.identity.serial);
+    store.note_away(name.clone(), serial);
+    away_change(name, &serial)
+}
+
+impl<S: Suite> Term<S> {
+    /// Removes the members that were never heard in this term.
+    pub(super) fn expire_silent_members(&mut self, cx: &mut Cx<'_, S>) {
+        self.sweep = cx.now.monotonic.saturating_add(cx.config.timing.absence);
+        let slots = self.roster().iter().map(|(slot, _)| slot);
+        let silent: Vec<Slot> = slots.filter(|slot| self.acknowledgements.is_silent(*slot)).collect();
+        if !silent.is_empty() {
+            let members = silent.iter().filter_map(|slot| self.roster().get(*slot));
+            let changes: Vec<_> = members.map(|member| note_away(cx.store, member)).collect();
+            cx.persist(&changes);
+            self.pending.remove(silent);
+            self.rekey(cx);
+        }
+    }
+
+    /// Keeps out a drone that is no member just now, but was one before it lost its slot by being away.
+    pub(super) fn evict_absent(&mut self, cx: &mut Cx<'_, S>, name: Name) {
+        let Some(serial) = cx.store.away.get(&name).copied() else {
+            return cx.event(LeaderEvent::NoSuchMember(name));
+        };
+        if !self.roster().is_evicted(&serial) {
+            self.pending.evict([serial]);
+            self.rekey(cx);
+        }
+        if self.flush_evictions(cx) {
+            cx.store.away.remove(&name);
+            cx.event(LeaderEvent::Barred(name));
+        }
+    }
+}
+
+/// The slots, which ascend, that belong to no run of the first so many.
+fn beyond(slots: impl Iterator<Item = Slot>, runs: usize) -> Vec<Slot> {
+    let (mut begun, mut last) = (0, None);
+    let surplus = slots.filter(|slot| {
+        begun += usize::from(last.replace(*slot).is_none_or(|last: Slot| last.saturating_add(1) != *slot));
+        begun > runs
+    });
+    surplus.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::StrategyKind;
+
+    use super::super::super::LeaderCommand;
+    use super::super::super::test_support::{LeaderFixture, name};
+    use super::*;
+    use quiver_machine::Output;
+
+    #[test]
+    fn a_member_without_a_slot_is_evicted_by_its_name_while_it_is_away() {
+        // Every other slot is taken, by somebody without a spare point: a run each.
+        let surplus = 2 * Slot::try_from(MAX_RUNS).unwrap();
+        let mut fixture = LeaderFixture::new(StrategyKind::Tree, (0..=surplus).step_by(2));
+        assert_eq!(fixture.leader.roster().len(), MAX_RUNS);
+        fixture.restart();
+        fixture.records = fixture.leader.checkpoint();
+        fixture.restart();
+        let said = |outputs: &[Output<LeaderEvent, _>], event: &LeaderEvent| {
+            outputs.iter().any(|output| matches!(output, Output::Event(said) if said == event))
+        };
+        let lost = name(&alloc::format!("drone-{surplus}"));
+        let outputs = fixture.command(LeaderCommand::Evict(lost.clone()));
+        assert!(said(&outputs, &LeaderEvent::Barred(lost)));
+        assert_eq!(fixture.leader.roster().evicted().count(), 1);
+        // A name that nobody had is still nobody's.
+        let nobody = name(&alloc::format!("drone-{}", surplus + 2));
+        let outputs = fixture.command(LeaderCommand::Evict(nobody.clone()));
+        assert!(said(&outputs, &LeaderEvent::NoSuchMember(nobody)));
+    }
+
+    #[test]
+    fn what_is_beyond_so_many_runs_is_surplus() {
+        let absent = [0, 1, 2, 5, 9, 10, 12];
+        assert_eq!(beyond(absent.into_iter(), 4), []);
+        assert_eq!(beyond(absent.into_iter(), 3), [12]);
+        assert_eq!(beyond(absent.into_iter(), 2), [9, 10, 12]);
+        assert_eq!(beyond(absent.into_iter(), 0), absent);
+        assert_eq!(beyond(0..1_000_000, 1), []);
+    }
+}

@@ -1,0 +1,346 @@
+//! Distributes an epoch: unicast (flat) or broadcast (tree), retransmits until acknowledged, and sends path messages to
+//! members that only hold the opening of the term. docs/protocol.md §7.
+//!
+//! What concerns every member is done in slices, so that a leader of a million members stays responsive.
+
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Anonymous, EpochOutput, Part, PathNonce, Slot, Suite};
+use quiver_machine::{Now, Peer, due, earlier};
+use quiver_message::{Message, Nonce, Welcome};
+
+use super::Term;
+use super::rekey::Changes;
+use crate::leader::LeaderEvent;
+use crate::leader::context::Cx;
+use crate::leader::interface::LeaderTiming;
+use crate::leader::joining::join_queue::Candidate;
+use crate::leader::store::Spare;
+
+/// How often the pause doubles before an epoch is sent again to members that do not acknowledge it.
+const MAX_DOUBLINGS: u32 = 5;
+/// Wraps of more bytes are not sent again: a member that is told of the epoch without them asks for its path.
+const MAX_RESENT: usize = 2048;
+/// How many members a slice serves.
+const SLICE: usize = 256;
+/// How long other work comes first between two slices.
+const PAUSE: Duration = Duration::from_millis(2);
+/// An epoch that so few members have not acknowledged holds nobody up: the next one costs little more than they do.
+const FEW: usize = 256;
+/// Nor does one that all but one in so many have: some are always slow, and a few may never answer.
+const STRAGGLERS: usize = 8;
+
+/// How far the newest epoch has got.
+#[derive(Debug)]
+pub(in crate::leader) struct Distribution {
+    resend: Option<Resend>,
+    /// Members that hold how the term was opened, and no path yet.
+    pathless: VecDeque<Slot>,
+    /// When to send the next of them theirs.
+    paths: Option<Duration>,
+    /// When the epoch began, or a member last acknowledged it.
+    moved: Duration,
+}
+
+/// A round of sending an epoch again.
+#[derive(Clone, Copy, Debug)]
+struct Resend {
+    at: Duration,
+    /// The members below have had their turn.
+    from: Slot,
+    /// How often the pause was doubled.
+    doublings: u32,
+}
+
+impl Distribution {
+    pub(in crate::leader) fn new(now: Now, timing: &LeaderTiming) -> Self {
+        let mut distribution =
+            Self { resend: None, pathless: VecDeque::new(), paths: None, moved: now.monotonic };
+        distribution.start_epoch(now, timing);
+        distribution
+    }
+
+    pub(in crate::leader) fn start_epoch(&mut self, now: Now, timing: &LeaderTiming) {
+        self.resend = Some(Resend { at: now.monotonic + timing.resend, from: 0, doublings: 0 });
+        self.moved = now.monotonic;
+    }
+
+    /// A member acknowledged the epoch.
+    pub(in crate::leader) fn acknowledged(&mut self, now: Now) {
+        self.moved = now.monotonic;
+    }
+
+    /// Somebody took up how the term was opened and now needs a path.
+    pub(in crate::leader) fn owe_path(&mut self, now: Now, slot: Slot) {
+        self.pathless.push_back(slot);
+        self.paths.get_or_insert(now.monotonic);
+    }
+
+    pub(in crate::leader) fn deadline(&self) -> Option<Duration> {
+        earlier(self.resend.map(|resend| resend.at), self.paths)
+    }
+}
+
+impl<S: Suite> Term<S> {
+    /// Distributes the newest epoch: one broadcast under tree; else to every connected member its own entry. Newcomers are
+    /// welcomed instead.
+    pub(in crate::leader) fn distribute(&self, cx: &mut Cx<'_, S>, newcomers: &BTreeSet<Slot>) {
+        if let Some(message) = self.current.common_message() {
+            return cx.out.send_encoded_to_group(message);
+        }
+        for (slot, peer) in self.acknowledgements.late(0, self.epoch().counter) {
+            if !newcomers.contains(&slot) {
+                cx.out.send_encoded(peer, self.current.message(slot));
+            }
+        }
+    }
+
+    /// Deadline before which the next batch is held back, because more than max(256, connected/8) members have not
+    /// acknowledged the current epoch; `None` otherwise. Without this, a slow network is saturated by one epoch after
+    /// another, and nobody's request gets through.
+    pub(in crate::leader) fn arriving(&self, timing: &LeaderTiming) -> Option<Duration> {
+        let connected = self.acknowledgements.connected();
+        let missing = connected.saturating_sub(self.acknowledgements.acknowledged());
+        (missing > FEW.max(connected / STRAGGLERS)).then(|| self.distribution.moved + timing.batching_max)
+    }
+
+    /// Sends the header to those who are out, and forgets them. Who was revoked is disconnected for good.
+    pub(super) fn dismiss(&mut self, cx: &mut Cx<'_, S>, output: &EpochOutput<S>, changes: &Changes<S>) {
+        let mut revoked = BTreeSet::new();
+        for slot in &output.dropped {
+            cx.store.remove_spare(*slot);
+            let peer = self.acknowledgements.remove(*slot);
+            // A member that joined again is not told: it waits for its welcome.
+            let (name, anonymous) = (changes.leaving.get(slot), changes.anonymous_leaves.get(slot));
+            if let Some(peer) = peer.filter(|_| name.is_some() || anonymous.is_some()) {
+                cx.out.send_encoded(peer, self.current.message_with(None));
+            }
+            if let Some(member) = anonymous {
+                cx.event(LeaderEvent::Parted { pseudonym: member.pseudonym, slot: *slot });
+            }
+            let Some(name) = name else { continue };
+            revoked.extend(peer.filter(|_| changes.revoked.contains(slot)));
+            let evicted = changes.evicted.contains(slot);
+            cx.event(LeaderEvent::Removed { name: name.clone(), slot: *slot, evicted });
+        }
+        for peer in revoked {
+            // A gateway that still carries others is not cut off for one of its drones.
+            if !self.acknowledgements.carries(peer) {
+                cx.out.block(peer);
+            }
+        }
+    }
+
+    /// Welcomes those who joined by name.
+    pub(super) fn welcome(
+        &mut self,
+        cx: &mut Cx<'_, S>,
+        output: &EpochOutput<S>,
+        candidates: &[Candidate<S>],
+    ) {
+        for (slot, candidate) in output.assigned.iter().zip(candidates) {
+            let request = &candidate.request;
+            self.acknowledgements.connect(*slot, candidate.peer);
+            cx.store.set_spare(*slot, Spare::of(&request.spare));
+            cx.store.pin(request.drone.identity.serial, request.drone.handle());
+            cx.store.away.remove(&request.drone.identity.name);
+            let Some(part) = self.part_for(*slot, &candidate.nonce) else { continue };
+            let welcome = Welcome { nonce: candidate.nonce, header: output.header.clone(), part };
+            cx.send(candidate.peer, &Message::Welcome(welcome));
+            let name = request.drone.identity.name.clone();
+            cx.event(LeaderEvent::Joined { name, slot: *slot });
+        }
+    }
+
+    /// Welcomes those who joined anonymously.
+    pub(super) fn welcome_anonymous(
+        &mut self,
+        cx: &mut Cx<'_, S>,
+        output: &EpochOutput<S>,
+        joins: &[(Peer, Nonce, Anonymous)],
+    ) {
+        for (slot, (peer, nonce, member)) in output.admitted.iter().zip(joins) {
+            self.acknowledgements.connect(*slot, *peer);
+            let Some(part) = self.part_for(*slot, nonce) else { continue };
+            let welcome = Welcome { nonce: *nonce, header: output.header.clone(), part };
+            cx.send(*peer, &Message::Welcome(welcome));
+            let Anonymous { pseudonym, until } = *member;
+            cx.event(LeaderEvent::Admitted { pseudonym, slot: *slot, until });
+        }
+    }
+
+    /// What a member of the newest epoch needs beside its header: its entry where there is one, else its path.
+    pub(super) fn part_for(&mut self, slot: Slot, r: &PathNonce) -> Option<Part> {
+        let entry = self.current.entry(slot).cloned().map(Part::Entry);
+        entry.or_else(|| self.path_for(slot, r))
+    }
+
+    /// The path of a member in a tree, bound to the nonce of its request.
+    pub(super) fn path_for(&mut self, slot: Slot, r: &PathNonce) -> Option<Part> {
+        self.leadership.path_message(slot, r).ok().map(Part::Path)
+    }
+
+    /// A member acknowledged the newest epoch for the first time.
+    pub(super) fn note_acknowledged(&mut self, now: Now, slot: Slot, owes_path: bool) {
+        self.distribution.acknowledged(now);
+        if owes_path {
+            self.distribution.owe_path(now, slot);
+        }
+    }
+
+    /// Sends the next slice of paths and retransmissions.
+    pub(super) fn tick_distribution(&mut self, cx: &mut Cx<'_, S>) {
+        let resend = self.distribution.resend.filter(|resend| due(Some(resend.at), cx.now.monotonic));
+        if due(self.distribution.paths, cx.now.monotonic) {
+            self.send_paths(cx);
+        }
+        if let Some(resend) = resend {
+            self.retransmit(cx, resend);
+        }
+    }
+
+    /// Sends the next members that hold how the term was opened the keys above their leaf.
+    fn send_paths(&mut self, cx: &mut Cx<'_, S>) {
+        let slice = SLICE.min(self.distribution.pathless.len());
+        for slot in self.distribution.pathless.drain(..slice) {
+            let mut r = PathNonce::default();
+            cx.rng.fill_bytes(&mut r);
+            if let Some(peer) = self.acknowledgements.peer(slot)
+                && let Ok(path) = self.leadership.path_message(slot, &r)
+            {
+                cx.out.send_encoded(peer, self.current.message_with(Some(&Part::Path(path))));
+            }
+        }
+        let more = !self.distribution.pathless.is_empty();
+        self.distribution.paths = more.then(|| cx.now.monotonic + PAUSE);
+    }
+
+    /// Sends the epoch again to the next connected members that have not acknowledged it.
+    fn retransmit(&mut self, cx: &mut Cx<'_, S>, resend: Resend) {
+        let late = self.acknowledgements.late(resend.from, self.epoch().counter);
+        let late: Vec<_> = late.take(SLICE).collect();
+        for (slot, peer) in &late {
+            cx.out.send_encoded(*peer, self.current.message_again(*slot, MAX_RESENT));
+        }
+        self.distribution.resend = match late.last() {
+            Some((last, _)) if late.len() == SLICE => {
+                Some(Resend { at: cx.now.monotonic + PAUSE, from: last.saturating_add(1), ..resend })
+            }
+            // Without end: who lost every copy does not know that there is anything to ask for.
+            _ => {
+                let doublings = (resend.doublings + 1).min(MAX_DOUBLINGS);
+                let at = cx.now.monotonic + cx.config.timing.resend * (1 << doublings);
+                Some(Resend { at, from: 0, doublings })
+            }
+        };
+    }
+
+    /// Sends deputies and other leaders the signed header of the newest epoch, nothing else.
+    pub(in crate::leader) fn announce(&self, cx: &mut Cx<'_, S>) {
+        let peers: BTreeSet<Peer> =
+            self.replication.peers().chain(cx.peers.leaders.iter().copied()).collect();
+        for peer in peers {
+            cx.out.send_encoded(peer, self.current.message_with(None));
+        }
+    }
+
+    /// Publishes the same, so that members that are not connected to us send catch-up requests.
+    pub(in crate::leader) fn announce_to_group(&self, cx: &mut Cx<'_, S>) {
+        cx.out.send_encoded_to_group(self.current.message_with(None));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::StrategyKind;
+
+    use super::super::super::test_support::{LeaderFixture, name};
+    use super::super::super::{LeaderCommand, LeaderTiming};
+    use super::*;
+    use quiver_machine::{Input, Peer};
+
+    const MEMBERS: Slot = 4000;
+
+    /// A leader whose members are all connected and have just been sent an epoch, and somebody who wants to leave.
+    fn busy(members: Slot) -> (LeaderFixture, u64) {
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..members);
+        for slot in 0..members {
+            fixture.term().acknowledgements.connect(slot, Peer(slot.into()));
+        }
+        fixture.command(LeaderCommand::Rekey);
+        fixture.leave(7);
+        let counter = fixture.epoch().counter;
+        (fixture, counter)
+    }
+
+    /// As an acknowledgement does that holds.
+    fn acknowledge(fixture: &mut LeaderFixture, slots: impl IntoIterator<Item = Slot>) {
+        let counter = fixture.epoch().counter;
+        for slot in slots {
+            fixture.term().acknowledgements.acknowledge(slot, counter);
+        }
+        let now = fixture.now;
+        fixture.term().distribution.acknowledged(now);
+    }
+
+    /// Whether the leader has made another epoch after this time.
+    fn goes_on_after(fixture: &mut LeaderFixture, time: Duration, counter: u64) -> bool {
+        fixture.now.monotonic += time;
+        fixture.input(Input::Timeout);
+        fixture.epoch().counter > counter
+    }
+
+    #[test]
+    fn next_epoch_waits_until_most_have_the_newest() {
+        let timing = LeaderTiming::default();
+        let (mut fixture, counter) = busy(MEMBERS);
+        acknowledge(&mut fixture, 0..MEMBERS / 2);
+        assert!(!goes_on_after(&mut fixture, timing.batching * 2, counter));
+        acknowledge(&mut fixture, MEMBERS / 2..MEMBERS - MEMBERS / 8);
+        assert!(goes_on_after(&mut fixture, Duration::ZERO, counter));
+    }
+
+    #[test]
+    fn epoch_that_nobody_acknowledges_holds_up_the_next_no_longer_than_company_does() {
+        let timing = LeaderTiming::default();
+        let (mut fixture, counter) = busy(MEMBERS);
+        assert!(!goes_on_after(&mut fixture, timing.batching_max - timing.batching, counter));
+        assert!(goes_on_after(&mut fixture, timing.batching, counter));
+    }
+
+    #[test]
+    fn acknowledgements_that_trickle_hold_up_the_next_epoch_for_a_bounded_time() {
+        let timing = LeaderTiming::default();
+        let (mut fixture, counter) = busy(MEMBERS);
+        let mut waited = Duration::ZERO;
+        for slot in 0.. {
+            acknowledge(&mut fixture, [slot]);
+            if goes_on_after(&mut fixture, timing.batching_max / 2, counter) {
+                break;
+            }
+            waited += timing.batching_max / 2;
+        }
+        assert_eq!(waited, timing.batching_max * LeaderTiming::ARRIVING - timing.batching_max / 2);
+    }
+
+    #[test]
+    fn few_who_are_late_hold_up_nobody() {
+        let timing = LeaderTiming::default();
+        let (mut fixture, counter) = busy(MEMBERS);
+        acknowledge(&mut fixture, 0..MEMBERS - 500);
+        assert!(goes_on_after(&mut fixture, timing.batching, counter));
+        // In a group of hundreds even half.
+        let (mut fixture, counter) = busy(400);
+        acknowledge(&mut fixture, 0..200);
+        assert!(goes_on_after(&mut fixture, timing.batching, counter));
+    }
+
+    #[test]
+    fn who_is_to_be_put_out_is_not_waited_for() {
+        let (mut fixture, counter) = busy(MEMBERS);
+        fixture.command(LeaderCommand::Evict(name("drone-9")));
+        assert!(fixture.epoch().counter > counter);
+    }
+}

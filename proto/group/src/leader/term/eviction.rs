@@ -1,0 +1,177 @@
+//! Evicts members: by the operator's word, and whomever a revocation list names.
+
+use alloc::vec::Vec;
+
+use quiver_ainq::{Name, Slot, Suite};
+
+use super::Term;
+use crate::leader::LeaderEvent;
+use crate::leader::context::Cx;
+
+impl<S: Suite> Term<S> {
+    /// Evicts the member of this name, or a drone that was one, and keeps it out. Waits for no batch.
+    pub(in crate::leader) fn evict_name(&mut self, cx: &mut Cx<'_, S>, name: Name) {
+        let slot =
+            self.roster().iter().find(|(_, public)| public.identity.name == name).map(|(slot, _)| slot);
+        match slot {
+            None => self.evict_absent(cx, name),
+            Some(slot) => self.evict(cx, &[slot]),
+        }
+    }
+
+    /// Evicts whoever has this slot, a member by name or an anonymous one.
+    pub(in crate::leader) fn evict_slot(&mut self, cx: &mut Cx<'_, S>, slot: Slot) {
+        if self.roster().get(slot).is_some() {
+            return self.evict(cx, &[slot]);
+        }
+        if self.roster().anonymous(slot).is_none() {
+            return cx.event(LeaderEvent::NobodyInSlot(slot));
+        }
+        self.pending.remove([slot]);
+        self.rekey(cx);
+    }
+
+    /// Evicts the members that the revocation list held names.
+    pub(in crate::leader) fn evict_revoked(&mut self, cx: &mut Cx<'_, S>) {
+        let revoked = self.roster().iter().filter(|(_, public)| cx.store.revocations.names(public));
+        let revoked: Vec<Slot> = revoked.map(|(slot, _)| slot).collect();
+        self.evict(cx, &revoked);
+    }
+
+    fn evict(&mut self, cx: &mut Cx<'_, S>, slots: &[Slot]) {
+        let members = slots.iter().filter_map(|slot| self.roster().get(*slot));
+        let serials: Vec<_> = members.map(|public| public.identity.serial).collect();
+        if !serials.is_empty() {
+            self.pending.evict(serials);
+            self.rekey(cx);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::{Name, RevocationList, Revoked, StrategyKind};
+
+    use super::super::super::test_support::{LeaderFixture, S, name};
+    use super::super::super::{LeaderCommand, LeaderEvent};
+    use super::super::pending_changes::MAX_REMOVED_TREE;
+    use super::*;
+    use quiver_machine::Peer;
+    use quiver_machine::{Input, Output, Via};
+    use quiver_message::Message;
+    use quiver_message::Reason;
+
+    /// Three epochs of a tree are not enough to remove as many.
+    const MEMBERS: u32 = 3 * MAX_REMOVED_TREE as u32 + 10;
+
+    /// A list by which everybody but the first so many is revoked.
+    fn revoke_all_but(fixture: &mut LeaderFixture, left: Slot) -> Vec<u8> {
+        let drone = |(_, public): (Slot, &quiver_ainq::DronePublicKey<S>)| Revoked::from(&public.identity);
+        let revoked = fixture.leader.roster().iter().skip(left as usize).map(drone).collect();
+        let list = RevocationList { number: 1, issued: 1, next_update: 2_000_000, revoked };
+        let list =
+            fixture.master.sign_revocations(&fixture.deployment, list, &mut fixture.rng).unwrap().encode();
+        Message::<S>::RevocationList(quiver_message::RevocationList { list }).encode(&fixture.deployment)
+    }
+
+    fn put_out(fixture: &LeaderFixture, member: &Name) -> bool {
+        fixture.leader.members().all(|(_, name)| name != member)
+    }
+
+    #[test]
+    fn a_leader_that_crashes_between_the_epochs_of_a_mass_eviction_forgets_none_of_it() {
+        for checkpoint in [false, true] {
+            let mut fixture = LeaderFixture::new(StrategyKind::Tree, 0..MEMBERS);
+            let list = revoke_all_but(&mut fixture, 2);
+            fixture.input(Input::Received { from: Peer(1), via: Via::Peer, bytes: &list });
+            // The operator's word waits behind those, and nothing but a record remembers it.
+            fixture.command(LeaderCommand::Evict(name("drone-1")));
+            assert!(!put_out(&fixture, &name("drone-1")));
+            if checkpoint {
+                fixture.records = fixture.leader.checkpoint();
+            }
+            fixture.restart();
+            assert!(put_out(&fixture, &name("drone-1")), "from a checkpoint: {checkpoint}");
+            let members: Vec<_> = fixture.leader.members().map(|(slot, _)| slot).collect();
+            assert_eq!(members, [0]);
+        }
+    }
+
+    #[test]
+    fn revoked_members_are_blocked_whichever_epoch_puts_them_out() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Tree, 0..MEMBERS);
+        for slot in 0..MEMBERS {
+            // Two at a time behind one gateway.
+            fixture.term().acknowledgements.connect(slot, Peer(u64::from(slot / 2)));
+        }
+        let list = revoke_all_but(&mut fixture, 1);
+        let mut outputs =
+            fixture.input(Input::Received { from: Peer(u64::MAX), via: Via::Peer, bytes: &list });
+        while fixture.leader.roster().len() > 1 {
+            outputs.extend(fixture.input(Input::Timeout));
+        }
+        let blocked = outputs.iter().filter_map(|output| match output {
+            Output::Block(peer) => Some(peer.0),
+            _ => None,
+        });
+        // The first gateway carries one that stays.
+        assert_eq!(blocked.collect::<Vec<_>>(), (1..u64::from(MEMBERS / 2)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_leader_speaks_under_no_key_that_those_to_be_put_out_hold() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Tree, 0..MEMBERS);
+        let list = revoke_all_but(&mut fixture, 2);
+        fixture.input(Input::Received { from: Peer(1), via: Via::Peer, bytes: &list });
+        assert!(fixture.term().pending.evicts());
+        let outputs = fixture.command(LeaderCommand::Send { channel: name("orders"), data: alloc::vec![1] });
+        assert_eq!(fixture.leader.roster().len(), 2);
+        let said = outputs.iter().find_map(|output| match output {
+            Output::Transmit { payload, .. } => match Message::<S>::decode(&fixture.deployment, payload) {
+                Ok(Message::GroupMessage(message)) => Some(message),
+                _ => None,
+            },
+            _ => None,
+        });
+        assert_eq!(Some(said.unwrap().epoch), Some(fixture.epoch()));
+        let failed =
+            |output: &Output<LeaderEvent, _>| matches!(output, Output::Event(LeaderEvent::SendFailed(_)));
+        assert!(!outputs.iter().any(failed));
+    }
+
+    #[test]
+    fn nobody_is_let_in_under_a_stale_list_where_that_is_refused() {
+        for (refused, stale) in [(false, true), (true, false), (true, true)] {
+            let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..2);
+            if refused {
+                let leader = core::mem::replace(
+                    &mut fixture.leader,
+                    LeaderFixture::new(StrategyKind::Flat, 0..1).leader,
+                );
+                fixture.leader = leader.with_stale_lists_refused();
+            }
+            let next_update = if stale { fixture.now.unix - 1 } else { fixture.now.unix };
+            let list = RevocationList { number: 1, issued: 1, next_update, revoked: Vec::new() };
+            let list = fixture
+                .master
+                .sign_revocations(&fixture.deployment, list, &mut fixture.rng)
+                .unwrap()
+                .encode();
+            let list = Message::<S>::RevocationList(quiver_message::RevocationList { list });
+            fixture.input(Input::Received {
+                from: Peer(1),
+                via: Via::Peer,
+                bytes: &list.encode(&fixture.deployment.clone()),
+            });
+            let hello =
+                quiver_message::JoinHello { group: name("alpha"), drone: alloc::vec![2; 16], nonce: [1; 16] };
+            let hello = Message::<S>::JoinHello(hello).encode(&fixture.deployment);
+            let outputs = fixture.input(Input::Received { from: Peer(2), via: Via::Peer, bytes: &hello });
+            let not_ready = |output: &Output<LeaderEvent, _>| {
+                matches!(output, Output::Event(LeaderEvent::Refused { reason: Reason::NotReady, .. }))
+            };
+            assert_eq!(outputs.iter().any(not_ready), refused && stale, "{refused} {stale}");
+            assert_eq!(fixture.leader.status().revocations_next_update, Some(next_update));
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Handles what members send to their leader: acknowledgements, catch-up requests, spare points, leaves, messages.
+
+use core::time::Duration;
+
+use quiver_ainq::{
+    Error, LEADER_SLOT, Label, Name, Part, PathNonce, Slot, StrategyKind, Suite, ack_tag, catch_up_tag,
+    fresh_tag, leave_tag,
+};
+use quiver_crypto::ct_eq;
+use quiver_machine::{Offence, Peer};
+use quiver_message::{
+    Ack, AdmissionLeave, CatchUpReply, CatchUpRequest, GroupMessage, Leave, Message, Reason, SpareAck,
+    SparePublication,
+};
+
+use super::Term;
+use crate::leader::LeaderEvent;
+use crate::leader::context::Cx;
+use crate::leader::store::{Spare, spare_change};
+use crate::speech::Audience;
+use crate::statements;
+
+/// How often at most a member's restart makes the leader renew the key.
+const RESTART_PAUSE: Duration = Duration::from_secs(10);
+
+impl<S: Suite> Term<S> {
+    /// A member has the key of an epoch.
+    pub(in crate::leader) fn acknowledged(&mut self, cx: &mut Cx<'_, S>, from: Peer, ack: &Ack) {
+        // Late acknowledgements of the epoch before are no offence.
+        if ack.epoch != self.epoch() {
+            return;
+        }
+        // §7.4: the tag proves that the member in this slot holds A_i and knows D.
+        let auth = self.leadership.auth_key(ack.slot);
+        if !auth.is_some_and(|auth| ct_eq(&ack_tag::<S>(auth, self.leadership.digest()), &ack.tag)) {
+            return cx.blame(from, Offence::Mac("Ack"));
+        }
+        self.acknowledgements.heard(ack.slot, cx.now.unix);
+        // It may be replayed from elsewhere: only a catch-up request moves a member from one connection to another.
+        if self.acknowledgements.peer(ack.slot).is_none() {
+            self.acknowledgements.connect(ack.slot, from);
+        }
+        if !self.acknowledgements.acknowledge(ack.slot, ack.epoch.counter) {
+            return;
+        }
+        let members = self.keyed();
+        let owes_path = self.opening.is_none() && self.leadership.strategy() == StrategyKind::Tree;
+        self.note_acknowledged(cx.now, ack.slot, owes_path);
+        if self.acknowledgements.acknowledged() == members {
+            cx.event(LeaderEvent::Delivered { epoch: ack.epoch, members });
+        }
+    }
+
+    /// A member asks which epoch is current.
+    ///
+    /// If the term is newer than what the member holds, no key is shared that could authenticate the request. The answer
+    /// then is what a broadcast would have said, without a tag, and useless to anyone else.
+    pub(in crate::leader) fn catch_up(&mut self, cx: &mut Cx<'_, S>, from: Peer, request: &CatchUpRequest) {
+        let Some(auth) = self.leadership.auth_key(request.slot) else {
+            return refuse_unauthenticated(cx, from, Reason::Rejoin, (&request.number, Duration::ZERO));
+        };
+        let (digest, strategy) = (*self.leadership.digest(), self.leadership.strategy());
+        let holds_newest = request.held == digest;
+        let lacks_keys = holds_newest && statements::lacks_keys(&request.number);
+        if !ct_eq(&catch_up_tag::<S>(auth, &request.number, &request.held), &request.tag) {
+            if holds_newest {
+                return cx.blame(from, Offence::Mac("CatchUpRequest"));
+            }
+            return self.replay_opening(cx, from, request);
+        }
+        // §9.2: the tag over the member's own nonce shows that this is the current epoch.
+        let tag = fresh_tag::<S>(auth, &digest, &request.number);
+        if !self.acknowledgements.note_question(request.slot, statements::count(&request.number)) {
+            // Before anything is sealed: a request that is played again costs nothing.
+            cx.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
+            return cx.blame(from, Error::Replay);
+        }
+        self.acknowledgements.heard(request.slot, cx.now.unix);
+        self.acknowledgements.connect(request.slot, from);
+        let part = match strategy {
+            StrategyKind::Tree if lacks_keys => self.path_for(request.slot, &request.number),
+            StrategyKind::Flat if lacks_keys => {
+                self.renew_after_restart(cx);
+                None
+            }
+            _ if holds_newest => None,
+            _ => self.part_for(request.slot, &request.number),
+        };
+        let header = self.current.header.clone();
+        cx.send(from, &Message::CatchUpReply(CatchUpReply { number: request.number, header, part, tag }));
+    }
+
+    /// For a member that missed how the term was opened: that first, then the newest epoch. From the first it has the key
+    /// that the second is wrapped under.
+    ///
+    /// Nothing shows that the request is authentic. It changes nothing here.
+    fn replay_opening(&mut self, cx: &mut Cx<'_, S>, from: Peer, request: &CatchUpRequest) {
+        if !cx.peers.unauthenticated_catch_ups.take(cx.now.monotonic, from) {
+            return;
+        }
+        let slot = request.slot;
+        let newest = self.opening.is_none();
+        let opening = self.opening.as_ref().unwrap_or(&self.current);
+        let opening = Some(opening).filter(|opening| cx.now.unix < opening.header.core.valid_until);
+        let Some(opening) = opening.filter(|opening| opening.entry(slot).is_some()) else {
+            return cx.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
+        };
+        cx.out.send_encoded(from, opening.message(slot));
+        if newest {
+            return;
+        }
+        let part = match self.leadership.strategy() {
+            StrategyKind::Flat => self.current.entry(slot).cloned().map(Part::Entry),
+            StrategyKind::Tree => {
+                let mut r = PathNonce::default();
+                cx.rng.fill_bytes(&mut r);
+                self.path_for(slot, &r)
+            }
+        };
+        if let Some(part) = part {
+            cx.out.send_encoded(from, self.current.message_with(Some(&part)));
+        }
+    }
+
+    /// A member restarted and lost the key of an epoch whose wrap it can no longer open.
+    fn renew_after_restart(&mut self, cx: &Cx<'_, S>) {
+        let now = cx.now.monotonic;
+        let earliest = self.last_restart.map_or(now, |last| last + RESTART_PAUSE);
+        self.restart_renewal.get_or_insert(earliest.max(now));
+    }
+
+    /// A member's spare point: durable before it is acknowledged (§8.3).
+    pub(in crate::leader) fn spare_published(
+        &mut self,
+        cx: &mut Cx<'_, S>,
+        from: Peer,
+        message: &SparePublication<S>,
+    ) {
+        let Some(public) = self.roster().get(message.slot) else {
+            return cx.blame(from, Error::WrongSlot);
+        };
+        let q = message.spare.q;
+        // One that comes too often costs neither curve arithmetic nor a record; whoever gets no answer sends it again.
+        let Some(used) = cx.store.spare_allowance(message.slot, q, cx.now) else { return };
+        let (deployment, group) = (&cx.config.deployment, &message.group);
+        let verified = match self.roster().implicit(message.slot) {
+            Some(implicit) => message.spare.verify_implicit(deployment, group, public, &implicit),
+            None => message.spare.verify(deployment, group, public),
+        };
+        if let Err(error) = verified {
+            // The slot may be another's by now.
+            return cx.report_offence(from, error);
+        }
+        let Some(auth) = self.leadership.auth_key(message.slot) else { return };
+        let tag = statements::spare_ack_tag::<S>(auth, q);
+        let held = cx.store.spare(message.slot);
+        if held.is_some_and(|held| held.q > q || (held.q == q && held.point.is_none())) {
+            return cx.blame(from, Error::Stale);
+        }
+        let published = Spare::of(&message.spare);
+        if held.is_some_and(|held| held.q == q && !held.is(&published)) {
+            // Two points under one number: its memory was rolled back. Neither is used.
+            self.keep_spare(cx, message.slot, Spare::spent(q).with_allowance(used));
+            return cx.blame(from, Error::WrongSpare);
+        }
+        if held.is_none_or(|held| held.q < q) {
+            self.keep_spare(cx, message.slot, published.with_allowance(used));
+            // An older one may be played again by anybody.
+            self.acknowledgements.heard(message.slot, cx.now.unix);
+        }
+        cx.send(from, &Message::SpareAck(SpareAck { q, tag }));
+        self.reach(cx, message.slot, from);
+    }
+
+    /// A member without a known connection was heard: it is sent the newest epoch.
+    fn reach(&mut self, cx: &mut Cx<'_, S>, slot: Slot, peer: Peer) {
+        if self.acknowledgements.peer(slot).is_none() {
+            self.acknowledgements.connect(slot, peer);
+            cx.out.send_encoded(peer, self.current.message(slot));
+        }
+    }
+
+    fn keep_spare(&mut self, cx: &mut Cx<'_, S>, slot: Slot, spare: Spare<S>) {
+        cx.persist(&[spare_change::<S>(slot, &spare)]);
+        cx.store.set_spare(slot, spare);
+        self.replication.changed(&[slot]);
+    }
+
+    /// A member asks to leave: it does with the next batch (§12.1).
+    pub(in crate::leader) fn leave(&mut self, cx: &mut Cx<'_, S>, from: Peer, message: &Leave<S>) {
+        let Some(public) = self.roster().get(message.slot) else { return };
+        if !self.is_of_this_membership(message.slot, &message.held) {
+            return;
+        }
+        let statement = statements::leave(&message.group, public, &message.held);
+        if let Err(error) = message.signature.verify(&cx.config.deployment, public, Label::Leave, &statement)
+        {
+            return cx.report_offence(from, error);
+        }
+        self.acknowledgements.connect(message.slot, from);
+        self.acknowledgements.heard(message.slot, cx.now.unix);
+        self.pending.request_leave([message.slot]);
+    }
+
+    /// An anonymous member asks to leave: under the key that the two share, for it has none to sign with.
+    pub(in crate::leader) fn anonymous_leave(
+        &mut self,
+        cx: &mut Cx<'_, S>,
+        from: Peer,
+        leave: &AdmissionLeave,
+    ) {
+        let (Some(_), Some(auth)) =
+            (self.roster().anonymous(leave.slot), self.leadership.auth_key(leave.slot))
+        else {
+            return;
+        };
+        if !self.is_of_this_membership(leave.slot, &leave.held) {
+            return;
+        }
+        if !ct_eq(&leave_tag::<S>(auth, &leave.held), &leave.tag) {
+            return cx.blame(from, Offence::Mac("AdmissionLeave"));
+        }
+        self.acknowledgements.connect(leave.slot, from);
+        self.pending.request_leave([leave.slot]);
+    }
+
+    /// Whether a leave names the newest epoch, or the one before if the slot had the same member then. A member that is
+    /// behind catches up and asks again.
+    fn is_of_this_membership(&self, slot: Slot, held: &[u8; 32]) -> bool {
+        let core = &self.current.header.core;
+        held == self.leadership.digest() || (*held == core.prev && !core.added.contains(slot))
+    }
+
+    /// Opens a group message.
+    pub(in crate::leader) fn receive(&mut self, cx: &mut Cx<'_, S>, from: Peer, message: &GroupMessage) {
+        if message.frame.slot == LEADER_SLOT {
+            // Our own, come back; or somebody else's, who is not the leader.
+            return;
+        }
+        let audience = Audience {
+            deployment: &cx.config.deployment,
+            revocations: &cx.store.revocations,
+            refused: &cx.store.refused,
+            expected: None,
+            roster: Some(self.leadership.roster()),
+        };
+        match self.channel.hear(&audience, cx.now, message) {
+            Err(error) => cx.blame(from, error),
+            Ok(None) => {}
+            Ok(Some((data, source))) => {
+                let channel = message.channel.clone();
+                cx.event(LeaderEvent::Message { channel, data, source });
+            }
+        }
+    }
+
+    /// Seals a message to the group, signed, under a key that nobody holds who is to be evicted.
+    pub(in crate::leader) fn send_message(&mut self, cx: &mut Cx<'_, S>, channel: Name, data: &[u8]) {
+        if !self.flush_evictions(cx) {
+            return cx.event(LeaderEvent::SendFailed("a member that is to be evicted holds the key"));
+        }
+        let Some(keypair) = &cx.store.keypair else { return };
+        let signing = Some((&cx.config.deployment, keypair));
+        match self.channel.speak(cx.now, (&cx.config.group, channel), data, signing, cx.rng) {
+            Err(reason) => cx.event(LeaderEvent::SendFailed(reason)),
+            Ok(message) => cx.publish(&Message::GroupMessage(message)),
+        }
+    }
+}
+
+/// Refuses a catch-up request that nothing authenticates, but no oftener than it would be answered (§9.2).
+pub(in crate::leader) fn refuse_unauthenticated<S: Suite>(
+    cx: &mut Cx<'_, S>,
+    from: Peer,
+    reason: Reason,
+    (number, wait): (&[u8; 16], Duration),
+) {
+    if cx.peers.unauthenticated_catch_ups.take(cx.now.monotonic, from) {
+        cx.refuse(from, reason, number, wait);
+    }
+}

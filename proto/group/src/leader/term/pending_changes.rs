@@ -1,0 +1,244 @@
+//! Joins, leaves and evictions that wait for an epoch. Most often one epoch takes all of them; a mass departure takes
+//! several.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::{Roster, Serial, Slot, StrategyKind, Suite, UnixTime};
+
+use crate::leader::joining::anonymous_join::AnonymousJoin;
+use crate::leader::joining::batch_verify::VerifiedJoin;
+
+/// How many members one epoch of a tree removes at most. With 2^20 slots, 1,024 scattered leavers touch 11,263 nodes, and
+/// their delta has about 700 KB; twice as many would not fit into a message.
+pub(in crate::leader) const MAX_REMOVED_TREE: usize = 1024;
+/// How many members one epoch of the flat strategy removes at most: a header lists at most 65,536 runs of slots.
+pub(in crate::leader) const MAX_REMOVED_FLAT: usize = 1 << 15;
+
+/// How many drones that are no members the next epoch bars at most on the word of one leader.
+pub(in crate::leader) const MAX_BARRED: usize = 4096;
+
+/// Changes that wait for an epoch. Evictions go first, then leaves, then joins: a slot that is to be freed still has the
+/// holder it is to be taken from.
+#[derive(Debug)]
+pub(in crate::leader) struct PendingChanges<S: Suite> {
+    /// Drones to evict and to keep out, members or not.
+    evictions: VecDeque<Serial>,
+    /// How many of them, the last ones, no record names yet.
+    unrecorded: usize,
+    /// Drones that are no members and are to be kept out: by the next epoch, which is not made for their sake, since they hold no
+    /// key. With the ordinal of the leader that said so. A record names them as soon as they are here.
+    barred: BTreeMap<Serial, u16>,
+    /// Members that asked to leave with the next batch.
+    requested_leaves: BTreeSet<Slot>,
+    /// Whether one did with this input, so that the batch's timer starts.
+    leave_requested: bool,
+    /// Members that go with the next epoch.
+    leaves: BTreeSet<Slot>,
+    joins: VecDeque<VerifiedJoin<S>>,
+    anonymous: Vec<AnonymousJoin>,
+    /// After a failure: when to try again.
+    retry: Option<Duration>,
+}
+
+/// As much of it as one epoch takes.
+#[derive(Debug)]
+pub(in crate::leader) struct Portion<S: Suite> {
+    pub(in crate::leader) evictions: Vec<Serial>,
+    /// Slots of members.
+    pub(in crate::leader) leaves: Vec<Slot>,
+    pub(in crate::leader) joins: Vec<VerifiedJoin<S>>,
+    pub(in crate::leader) anonymous: Vec<AnonymousJoin>,
+}
+
+impl<S: Suite> PendingChanges<S> {
+    pub(in crate::leader) const fn new() -> Self {
+        Self {
+            evictions: VecDeque::new(),
+            unrecorded: 0,
+            barred: BTreeMap::new(),
+            requested_leaves: BTreeSet::new(),
+            leave_requested: false,
+            leaves: BTreeSet::new(),
+            joins: VecDeque::new(),
+            anonymous: Vec::new(),
+            retry: None,
+        }
+    }
+
+    /// How many drones wait to join by name.
+    pub(in crate::leader) fn joins(&self) -> usize {
+        self.joins.len()
+    }
+
+    /// How many members the group will have more of, of either kind.
+    pub(in crate::leader) fn all_joins(&self) -> usize {
+        self.joins.len() + self.anonymous.len()
+    }
+
+    /// Whether somebody is to be evicted who still holds the key in force.
+    pub(in crate::leader) fn evicts(&self) -> bool {
+        !self.evictions.is_empty()
+    }
+
+    pub(in crate::leader) fn evict(&mut self, serials: impl IntoIterator<Item = Serial>) {
+        let before = self.evictions.len();
+        self.evictions.extend(serials);
+        self.unrecorded += self.evictions.len() - before;
+    }
+
+    /// Everybody who is to be kept out by the next epochs, members or not.
+    pub(in crate::leader) fn all_evictions(&self) -> impl Iterator<Item = &Serial> {
+        self.evictions.iter().chain(self.barred.keys())
+    }
+
+    /// Takes as many of these drones, which are no members, as may be barred on this leader's word; gives those that are news.
+    pub(in crate::leader) fn bar(
+        &mut self,
+        leader: u16,
+        serials: impl IntoIterator<Item = Serial>,
+    ) -> Vec<Serial> {
+        let mut room = MAX_BARRED.saturating_sub(self.barred.values().filter(|by| **by == leader).count());
+        let mut news = Vec::new();
+        for serial in serials {
+            if room > 0 && !self.barred.contains_key(&serial) {
+                self.barred.insert(serial, leader);
+                news.push(serial);
+                room -= 1;
+            }
+        }
+        news
+    }
+
+    pub(in crate::leader) fn is_barred(&self, serial: &Serial) -> bool {
+        self.barred.contains_key(serial)
+    }
+
+    /// Drains the evictions that no record names yet; the caller must persist them.
+    pub(in crate::leader) fn take_unrecorded(&mut self) -> impl Iterator<Item = &Serial> {
+        let recorded = self.evictions.len() - core::mem::take(&mut self.unrecorded);
+        self.evictions.range(recorded..)
+    }
+
+    /// A member asks to leave with the next batch.
+    pub(in crate::leader) fn request_leave(&mut self, slots: impl IntoIterator<Item = Slot>) {
+        for slot in slots {
+            self.requested_leaves.insert(slot);
+            self.leave_requested = true;
+        }
+    }
+
+    /// Whether somebody asked to leave since this was asked.
+    pub(in crate::leader) fn take_leave_requested(&mut self) -> bool {
+        core::mem::take(&mut self.leave_requested)
+    }
+
+    /// Somebody else has the slot: whoever asked to leave it is out.
+    pub(in crate::leader) fn forget_leave(&mut self, slot: Slot) {
+        self.requested_leaves.remove(&slot);
+    }
+
+    /// Closes a batch: these joins, and the leaves asked for, go with the next epoch. Returns whether there are any.
+    pub(in crate::leader) fn close_batch(
+        &mut self,
+        joins: Vec<VerifiedJoin<S>>,
+        anonymous: Vec<AnonymousJoin>,
+    ) -> bool {
+        let leaves = core::mem::take(&mut self.requested_leaves);
+        let any = !(joins.is_empty() && anonymous.is_empty() && leaves.is_empty());
+        self.remove(leaves);
+        self.admit(joins);
+        self.anonymous.extend(anonymous);
+        any
+    }
+
+    /// These members go with the next epoch.
+    pub(in crate::leader) fn remove(&mut self, slots: impl IntoIterator<Item = Slot>) {
+        self.leaves.extend(slots);
+    }
+
+    /// A later request of the same drone takes the place of an earlier one.
+    fn admit(&mut self, joins: Vec<VerifiedJoin<S>>) {
+        if !self.joins.is_empty() {
+            let again: BTreeSet<Serial> = joins.iter().map(VerifiedJoin::serial).collect();
+            self.joins.retain(|join| !again.contains(&join.serial()));
+        }
+        self.joins.extend(joins);
+    }
+
+    /// Membership end times of the pending anonymous joins.
+    pub(in crate::leader) fn anonymous_ends(&self) -> impl Iterator<Item = UnixTime> + '_ {
+        self.anonymous.iter().map(|one| one.admission.member.until)
+    }
+
+    /// When the next epoch is to be made of it: at once, but not after a failure.
+    pub(in crate::leader) fn deadline(&self) -> Option<Duration> {
+        let joins = self.all_joins() > 0;
+        let waits = self.evicts() || !self.leaves.is_empty() || joins;
+        waits.then(|| self.retry.unwrap_or(Duration::ZERO))
+    }
+
+    /// What was taken goes to the front again, to be tried at this time.
+    pub(in crate::leader) fn requeue(
+        &mut self,
+        evictions: &[Serial],
+        leaves: impl Iterator<Item = Slot>,
+        retry: Duration,
+    ) {
+        for serial in evictions.iter().rev() {
+            self.evictions.push_front(*serial);
+        }
+        // Perhaps all of them; twice is as good as once.
+        self.unrecorded = self.evictions.len();
+        self.leaves.extend(leaves);
+        self.retry = Some(retry);
+    }
+
+    /// Takes as much as one epoch of this strategy may change.
+    pub(in crate::leader) fn take(&mut self, strategy: StrategyKind, roster: &Roster<S>) -> Portion<S> {
+        self.retry = None;
+        let mut room = match strategy {
+            StrategyKind::Flat => MAX_REMOVED_FLAT,
+            StrategyKind::Tree => MAX_REMOVED_TREE,
+        };
+        let mut evictions: Vec<Serial> = self.evictions.drain(..room.min(self.evictions.len())).collect();
+        room -= evictions.len();
+        // They free no slot.
+        evictions.extend(core::mem::take(&mut self.barred).into_keys());
+        self.unrecorded = self.unrecorded.min(self.evictions.len());
+        let mut leaves = Vec::new();
+        while room > 0
+            && let Some(slot) = self.leaves.pop_first()
+        {
+            // It may have been evicted meanwhile.
+            if roster.holds(slot) {
+                leaves.push(slot);
+                room -= 1;
+            }
+        }
+        let mut joins = Vec::new();
+        while self.evictions.is_empty()
+            && self.leaves.is_empty()
+            && let Some(join) = self.joins.pop_front()
+        {
+            // A member that joins again frees a slot first.
+            let frees = usize::from(roster.find(&join.serial()).is_some());
+            if frees > room {
+                self.joins.push_front(join);
+                break;
+            }
+            room -= frees;
+            joins.push(join);
+        }
+        // An anonymous join frees no slot.
+        let anonymous = match self.evictions.is_empty() && self.leaves.is_empty() {
+            true => core::mem::take(&mut self.anonymous),
+            false => Vec::new(),
+        };
+        // A wave of joins leaves megabytes of room behind; nobody needs it until the next one.
+        self.evictions.shrink_to_fit();
+        self.joins.shrink_to_fit();
+        Portion { evictions, leaves, joins, anonymous }
+    }
+}

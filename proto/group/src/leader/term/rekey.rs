@@ -1,0 +1,319 @@
+//! Makes the next epoch of a term: on expiry, for a batch of joins and leaves, for evictions.
+//!
+//! docs/protocol.md §7.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quiver_ainq::traffic::MAX_SENDERS;
+use quiver_ainq::{
+    Anonymous, Batch, EpochOutput, Kind, LEADER_SLOT, Leadership, Name, Roster, Serial, Slot, Suite, Times,
+    UnixTime,
+};
+use quiver_machine::{Now, Peer};
+use quiver_message::{Nonce, Reason};
+
+use super::Term;
+use super::distribution::Distribution;
+use super::epoch_message::EpochMessage;
+use crate::leader::LeaderEvent;
+use crate::leader::context::Cx;
+use crate::leader::interface::LeaderTiming;
+use crate::leader::joining::anonymous_join::AnonymousJoin;
+use crate::leader::joining::batch_verify::VerifiedJoin;
+use crate::leader::joining::join_queue::Candidate;
+use crate::leader::joining::join_request::authorize;
+use crate::leader::store::{Change, Spare, epoch_change, held_change, spare_change};
+use crate::speech::{EpochFacts, Seat, Voice};
+
+/// How long to wait after an epoch could not be made.
+pub(in crate::leader) const RETRY_FAILED: Duration = Duration::from_secs(10);
+/// How long the leader goes on opening messages of the epoch before.
+const OVERLAP: Duration = Duration::from_secs(2);
+
+/// What one epoch changed, beside what the key schedule put out.
+pub(super) struct Changes<S: Suite> {
+    pub(super) candidates: Vec<Candidate<S>>,
+    /// Who joins anonymously, and where the welcome goes.
+    pub(super) anonymous_joins: Vec<(Peer, Nonce, Anonymous)>,
+    /// Of those who go, the anonymous ones.
+    pub(super) anonymous_leaves: BTreeMap<Slot, Anonymous>,
+    pub(super) evictions: Vec<Serial>,
+    pub(super) leaving: BTreeMap<Slot, Name>,
+    pub(super) evicted: BTreeSet<Slot>,
+    /// Of those, the ones that the KGC revoked.
+    pub(super) revoked: BTreeSet<Slot>,
+}
+
+/// The slots of those whose identity or anonymous membership has ended, and when the next one ends.
+pub(super) fn expired<S: Suite>(roster: &Roster<S>, now: UnixTime) -> (Vec<Slot>, UnixTime) {
+    let (mut expired, mut first_end) = (Vec::new(), UnixTime::MAX);
+    let named = roster.iter().map(|(slot, public)| (slot, public.identity.not_after));
+    for (slot, end) in named.chain(roster.anonymous_members().map(|(slot, member)| (slot, member.until))) {
+        match end {
+            end if end <= now => expired.push(slot),
+            end => first_end = first_end.min(end),
+        }
+    }
+    (expired, first_end)
+}
+
+/// How long the next epoch is valid; not beyond `end`, when the first anonymous membership ends.
+pub(super) fn times<S: Suite>(cx: &Cx<'_, S>, end: Option<UnixTime>) -> Times {
+    let validity = cx.config.timing.validity.as_secs().max(1);
+    Times {
+        issued_at: cx.now.unix,
+        valid_until: cx.now.unix.saturating_add(validity).min(end.unwrap_or(UnixTime::MAX)),
+        revocation_number: cx.store.revocations.number(),
+    }
+}
+
+/// When a key made now is renewed: after four fifths of its validity.
+pub(super) fn renewal(now: Now, timing: &LeaderTiming) -> Duration {
+    now.monotonic + timing.validity.mul_f64(0.8)
+}
+
+/// Makes a new epoch durable, then opens its channel.
+pub(super) fn activate<S: Suite>(
+    cx: &mut Cx<'_, S>,
+    leadership: &Leadership<S>,
+    output: &EpochOutput<S>,
+    mut changes: Vec<Change>,
+) -> Voice {
+    let (epoch, digest) = (leadership.epoch(), output.digest);
+    cx.store.newest = Some((epoch, digest));
+    cx.store.hold(epoch, digest);
+    changes.extend([epoch_change(epoch, digest), held_change(epoch, digest)]);
+    // §7.2: durable before anybody hears of it, or a restart could sign a second header for this epoch.
+    cx.persist(&changes);
+    let facts = EpochFacts::new(&output.header, digest, output.header.core.leader.handle(), MAX_SENDERS);
+    let seat = Seat { slot: LEADER_SLOT, boot_no: cx.store.boot_no };
+    Voice::new(leadership.group_key().traffic(&facts.digest), facts, seat, cx.rng)
+}
+
+/// Reports a new epoch.
+pub(super) fn report<S: Suite>(cx: &mut Cx<'_, S>, kind: Kind, output: &EpochOutput<S>, members: usize) {
+    let (added, removed) = (output.assigned.len() + output.admitted.len(), output.dropped.len());
+    let epoch = output.header.core.epoch;
+    cx.event(LeaderEvent::EpochActivated { epoch, kind, members, added, removed });
+}
+
+impl<S: Suite> Term<S> {
+    /// Whose identity has ended. Looks through the roster only if that can be anybody.
+    fn expired(&mut self, now: UnixTime) -> Vec<Slot> {
+        if now < self.first_end {
+            return Vec::new();
+        }
+        let (expired, first_end) = expired(self.leadership.roster(), now);
+        self.first_end = first_end;
+        expired
+    }
+
+    /// When the first anonymous membership ends, of those in the group and those about to be.
+    fn first_anonymous_end(&self, now: UnixTime) -> Option<UnixTime> {
+        let members = self.roster().anonymous_members().map(|(_, member)| member.until);
+        members.chain(self.pending.anonymous_ends()).filter(|until| *until > now).min()
+    }
+
+    /// Makes the next epoch, with as many of the pending changes as it takes. The rest follows at once.
+    pub(in crate::leader) fn rekey(&mut self, cx: &mut Cx<'_, S>) {
+        // A key does not outlive the first membership that ends: who is out then holds nothing that anybody still takes.
+        let times = times(cx, self.first_anonymous_end(cx.now.unix));
+        let expired = self.expired(cx.now.unix);
+        self.pending.remove(expired);
+        let (batch, changes) = self.next_batch(cx);
+        let Some(keypair) = &cx.store.keypair else { return };
+        match self.leadership.rekey(keypair, batch, &times, cx.rng) {
+            Ok(output) => self.begin_epoch(cx, output, &changes),
+            Err(error) => {
+                self.renew = self.renew.max(cx.now.monotonic + RETRY_FAILED);
+                self.requeue(cx, &changes);
+                cx.event(LeaderEvent::RekeyFailed(error));
+            }
+        }
+    }
+
+    /// Makes the epochs that are left of a mass eviction, so that nobody who is to be evicted opens what is sent next.
+    /// Returns whether they were made.
+    pub(in crate::leader) fn flush_evictions(&mut self, cx: &mut Cx<'_, S>) -> bool {
+        while self.pending.evicts() {
+            let before = self.epoch();
+            self.rekey(cx);
+            if self.epoch() == before {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Re-key failed. Requeues the removals; refuses the joins with `Busy`, because one of them may be the cause.
+    fn requeue(&mut self, cx: &mut Cx<'_, S>, changes: &Changes<S>) {
+        for candidate in &changes.candidates {
+            cx.refuse(candidate.peer, Reason::Busy, &candidate.nonce, RETRY_FAILED);
+        }
+        for (peer, nonce, _) in &changes.anonymous_joins {
+            cx.refuse(*peer, Reason::Busy, nonce, RETRY_FAILED);
+        }
+        let leaves = changes.leaving.keys().filter(|slot| !changes.evicted.contains(slot));
+        let leaves = leaves.chain(changes.anonymous_leaves.keys());
+        self.pending.requeue(&changes.evictions, leaves.copied(), cx.now.monotonic + RETRY_FAILED);
+    }
+
+    /// What the next epoch changes.
+    fn next_batch(&mut self, cx: &mut Cx<'_, S>) -> (Batch<S>, Changes<S>) {
+        let portion = self.pending.take(self.leadership.strategy(), self.leadership.roster());
+        let (evictions, leaves) = (portion.evictions, portion.leaves);
+        let joins = self.still_authorized(cx, portion.joins, &evictions);
+        let anonymous = still_valid(cx, portion.anonymous);
+        let roster = self.leadership.roster();
+        let evicted: BTreeSet<Slot> = evictions.iter().filter_map(|serial| roster.find(serial)).collect();
+        let is_revoked =
+            |slot: &Slot| roster.get(*slot).is_some_and(|holder| cx.store.revocations.names(holder));
+        let revoked = evicted.iter().copied().filter(is_revoked).collect();
+        let leaving = leaves.iter().chain(&evicted);
+        let leaving =
+            leaving.filter_map(|slot| Some((*slot, roster.get(*slot)?.identity.name.clone()))).collect();
+        let anonymous_leaves =
+            leaves.iter().filter_map(|slot| Some((*slot, *roster.anonymous(*slot)?))).collect();
+        let (candidates, joins) = joins.into_iter().map(|join| (join.candidate, join.join)).unzip();
+        let anonymous_joins =
+            anonymous.iter().map(|one| (one.peer, one.nonce, one.admission.member)).collect();
+        let admissions = anonymous.into_iter().map(|one| one.admission).collect();
+        let batch = Batch { joins, admissions, removals: leaves, evictions: evictions.clone() };
+        let changes =
+            Changes { candidates, anonymous_joins, anonymous_leaves, evictions, leaving, evicted, revoked };
+        (batch, changes)
+    }
+
+    /// Checks again who may join: much may have happened since the signatures were verified.
+    fn still_authorized(
+        &self,
+        cx: &mut Cx<'_, S>,
+        joins: Vec<VerifiedJoin<S>>,
+        evictions: &[Serial],
+    ) -> Vec<VerifiedJoin<S>> {
+        let mut authorized = Vec::with_capacity(joins.len());
+        for join in joins {
+            let candidate = &join.candidate;
+            let allowed = match authorize(cx, self.roster(), &self.pending, &candidate.request) {
+                Ok(()) if evictions.contains(&join.join.public().identity.serial) => Err(Reason::Evicted),
+                allowed => allowed,
+            };
+            match allowed {
+                Ok(()) => authorized.push(join),
+                Err(reason) => cx.refuse(candidate.peer, reason, &candidate.nonce, Duration::ZERO),
+            }
+        }
+        authorized
+    }
+
+    /// The epoch is made: durable first, then in force, then told.
+    fn begin_epoch(&mut self, cx: &mut Cx<'_, S>, mut output: EpochOutput<S>, changes: &Changes<S>) {
+        let mut records = records(&output, changes);
+        // A crash between the epochs of a mass eviction lets nobody stay.
+        records.extend(self.pending.take_unrecorded().map(|serial| Change::Evicted(*serial)));
+        let channel = activate(cx, &self.leadership, &output, records);
+        for slot in output.assigned.iter().chain(&output.admitted) {
+            // A leave that was asked for in this slot was of the membership before.
+            self.pending.forget_leave(*slot);
+        }
+        self.acknowledgements.start_epoch();
+        report(cx, Kind::Rekey, &output, self.roster().len());
+        self.go_on(cx, &mut output, changes, channel);
+        self.dismiss(cx, &output, changes);
+        cx.sign_eviction_notice(output.header.core.epoch, &changes.evictions);
+        self.welcome(cx, &output, &changes.candidates);
+        self.welcome_anonymous(cx, &output, &changes.anonymous_joins);
+        let evicted = changes.evicted.iter().filter_map(|slot| changes.leaving.get(slot)).cloned().collect();
+        self.replication.note_epoch(&output, &changes.evictions, evicted);
+        self.announce(cx);
+        self.distribute(cx, &output.assigned.iter().chain(&output.admitted).copied().collect());
+    }
+
+    /// The same term in its next epoch.
+    fn go_on(&mut self, cx: &Cx<'_, S>, output: &mut EpochOutput<S>, changes: &Changes<S>, channel: Voice) {
+        let before = core::mem::replace(&mut self.current, EpochMessage::new(&cx.config.deployment, output));
+        let opening = self.opening.get_or_insert(before);
+        opening.forget(&output.dropped);
+        if cx.now.unix >= opening.header.core.valid_until {
+            // Nobody can follow it any more.
+            opening.forget_all();
+        }
+        for slot in &output.dropped {
+            self.absent.remove(slot);
+        }
+        self.joined.extend(&output.assigned);
+        let ends = changes.candidates.iter().map(|candidate| candidate.request.drone.identity.not_after);
+        let ends = ends.chain(changes.anonymous_joins.iter().map(|(_, _, member)| member.until));
+        self.first_end = ends.fold(self.first_end, UnixTime::min);
+        let anonymous = self.leadership.roster().anonymous_members();
+        let left = anonymous.map(|(_, member)| member.until.saturating_sub(cx.now.unix)).min();
+        self.anonymous_end = left.map(|left| cx.now.monotonic.saturating_add(Duration::from_secs(left)));
+        // Who is out could still send as anyone under the former key.
+        let former = core::mem::replace(&mut self.channel, channel);
+        self.channel.overlap(output.dropped.is_empty().then_some(former), cx.now.monotonic + OVERLAP);
+        self.renew = renewal(cx.now, &cx.config.timing);
+        self.unsettled = true;
+        Distribution::start_epoch(&mut self.distribution, cx.now, &cx.config.timing);
+    }
+}
+
+/// The anonymous joins whose membership has not ended while they waited.
+fn still_valid<S: Suite>(cx: &mut Cx<'_, S>, joins: Vec<AnonymousJoin>) -> Vec<AnonymousJoin> {
+    let (valid, late): (Vec<_>, Vec<_>) =
+        joins.into_iter().partition(|one| one.admission.member.until > cx.now.unix);
+    for one in late {
+        cx.refuse(one.peer, Reason::Expired, &one.nonce, Duration::ZERO);
+    }
+    valid
+}
+
+/// What the new epoch changes about the group, to be durable before anybody hears of it.
+fn records<S: Suite>(output: &EpochOutput<S>, changes: &Changes<S>) -> Vec<Change> {
+    let mut records: Vec<Change> = output.dropped.iter().map(|slot| Change::Vacated(*slot)).collect();
+    records.extend(changes.evictions.iter().map(|serial| Change::Evicted(*serial)));
+    for (slot, candidate) in output.assigned.iter().zip(&changes.candidates) {
+        let request = &candidate.request;
+        let (serial, handle) = (request.drone.identity.serial, *request.drone.handle().as_bytes());
+        records.push(Change::Member { slot: *slot, public: request.drone.encode() });
+        records.push(spare_change::<S>(*slot, &Spare::of(&request.spare)));
+        records.push(Change::Pin { serial, handle });
+    }
+    records
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::{Identity, Role, StrategyKind};
+
+    use super::super::super::LeaderCommand;
+    use super::super::super::test_support::{LeaderFixture, issue, name};
+    use super::*;
+    use quiver_machine::{Input, Output};
+
+    #[test]
+    fn who_was_to_be_out_with_an_epoch_that_failed_is_out_with_the_next() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..5);
+        let (role, groups) = (Role::Leader { group: name("alpha"), ordinal: 0 }, alloc::vec![]);
+        let other = Identity { serial: [7; 16], name: name("other"), role, groups, not_after: 1 << 40 };
+        let other = issue(&fixture.master, &fixture.deployment, &other, &mut fixture.rng);
+        // With another's key no epoch of this term can be made.
+        let own = fixture.leader.base.store.keypair.replace(other);
+        fixture.leave(3);
+        let outputs = fixture.command(LeaderCommand::Evict(name("drone-1")));
+        let failed = |output: &Output<LeaderEvent, _>| {
+            matches!(output, Output::Event(LeaderEvent::RekeyFailed(quiver_ainq::Error::NotALeader)))
+        };
+        assert!(outputs.iter().any(failed));
+        fixture.now.monotonic += Duration::from_secs(5);
+        // The batch of the leave closes, and fails too; then nothing is tried for a while.
+        fixture.input(Input::Timeout);
+        assert!(!fixture.input(Input::Timeout).iter().any(failed));
+        assert_eq!(fixture.leader.roster().len(), 5);
+        fixture.leader.base.store.keypair = own;
+        fixture.now.monotonic += RETRY_FAILED;
+        fixture.input(Input::Timeout);
+        assert_eq!(fixture.leader.members().map(|(slot, _)| slot).collect::<Vec<_>>(), [0, 2, 4]);
+    }
+}
