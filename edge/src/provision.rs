@@ -1,9 +1,9 @@
 //! `edge provision`: the line that sets up a board at its console.
 
-use quiver_ainq::{Name, Ristretto255};
+use quiver_ainq::{Name, Ristretto255, SuiteKind};
 use quiver_role::edge::{Provisioning, RadioPlace};
 use quiver_service::clock;
-use quiver_service::deployment_file::{DeploymentFile, SuiteChoice};
+use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::token_file::{self, Wanted};
 
 use crate::cli::ProvisionArgs;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// The line. It holds the token's secret.
 pub(crate) fn line(args: &ProvisionArgs) -> Result<String> {
     let file = DeploymentFile::read(&args.deployment)?;
-    if file.suite()? != SuiteChoice::Ristretto255 {
+    if file.suite()? != SuiteKind::Ristretto255 {
         return Err(Error::Config("boards speak the suite ristretto255 alone".into()));
     }
     let deployment = file.pin::<Ristretto255>()?;
@@ -71,7 +71,7 @@ mod tests {
     fn line_is_what_a_board_reads_and_tokens_of_others_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = |file: &str| directory.path().join(file);
-        let suite = SuiteChoice::Ristretto255;
+        let suite = SuiteKind::Ristretto255;
         let made = |file: &str| {
             let master = MasterSecret::<Ristretto255>::generate(&mut OsRng).public();
             let deployment = Deployment::new(Name::new("alps").unwrap(), master);

@@ -3,9 +3,9 @@
 
 use std::sync::LazyLock;
 
-use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, Guarded, InsecureYct14, Published, Scheme, Universe};
+use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, SecretEncoding, InsecureYct14, PublicEncoding, Scheme, Universe};
 use quiver_crypto::Secret;
-use quiver_policy::{AccessTree, AttributeSet, Kind, Schema};
+use quiver_policy::{AccessTree, AttributeSet, IntegerType, Schema};
 
 use crate::scene::rng;
 
@@ -28,7 +28,7 @@ trait Staged: Scheme {
 }
 
 fn schema() -> Schema {
-    let altitude = Kind::integer(2).expect("two bits");
+    let altitude = IntegerType::unsigned(2).expect("two bits");
     let schema = Schema::new().with_integer("altitude", altitude).expect("a name");
     schema.with_plain(["alpha"]).expect("a name")
 }
@@ -45,7 +45,7 @@ fn closed() -> Universe {
     Universe::closed(schema().universe().expect("a closed list")).expect("a universe")
 }
 
-fn made<S: Scheme>(universe: &Universe, of_key: &S::OfKey, of_ciphertext: &S::OfCiphertext) -> Honest<S> {
+fn made<S: Scheme>(universe: &Universe, of_key: &S::KeyTerms, of_ciphertext: &S::CiphertextTerms) -> Honest<S> {
     let mut rng = rng(40);
     let (parameters, master) = S::setup(universe, &mut rng).expect("a universe of its kind");
     let key = S::derive(&parameters, &master, of_key, &mut rng).expect("known attributes");
@@ -120,7 +120,7 @@ fn one_master_key<S: Staged>(bytes: &[u8]) {
     assert_eq!(master.encode()[..], *bytes, "two encodings of one value");
     let honest = S::honest();
     let same = bytes == &honest.master.encode()[..];
-    let terms = quiver_abe::Stating::terms(&honest.key);
+    let terms = quiver_abe::HasTerms::terms(&honest.key);
     let Ok(key) = S::derive(&honest.parameters, &master, terms, &mut rng(41)) else { return assert!(!same) };
     if same {
         let opened = S::decapsulate(&honest.parameters, &key, &honest.ciphertext);

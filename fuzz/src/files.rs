@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use quiver_ainq::{Bls12381G1, Ristretto255, Role};
+use quiver_ainq::{Bls12381G1, Ristretto255, Role, SuiteKind};
 use quiver_crypto::Secret;
 use quiver_service::armour::{self, Kind};
-use quiver_service::deployment_file::{DeploymentFile, KgcEntry, SuiteChoice, owner};
+use quiver_service::deployment_file::{DeploymentFile, KgcEntry, owner};
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::{Owner, StateFile};
 use quiver_service::token_file::{self, Wanted};
@@ -76,11 +76,11 @@ pub fn token_file(bytes: &[u8]) {
 pub fn token_file_seeds() -> Vec<Vec<u8>> {
     let scene = Ristretto255::scene();
     let token = scene.token("edge-0", Role::Edge).encode();
-    let parts: [(Kind, SuiteChoice, &[u8]); 4] = [
-        (Kind::Token, SuiteChoice::Ristretto255, &token),
-        (Kind::Token, SuiteChoice::Bls12381G1, &Bls12381G1::scene().token("edge-0", Role::Edge).encode()),
-        (Kind::OperatorSecretKey, SuiteChoice::Ristretto255, &scene.operator.encode()),
-        (Kind::OperatorPublicKey, SuiteChoice::Ristretto255, &scene.operator.public().encode()),
+    let parts: [(Kind, SuiteKind, &[u8]); 4] = [
+        (Kind::Token, SuiteKind::Ristretto255, &token),
+        (Kind::Token, SuiteKind::Bls12381G1, &Bls12381G1::scene().token("edge-0", Role::Edge).encode()),
+        (Kind::OperatorSecretKey, SuiteKind::Ristretto255, &scene.operator.encode()),
+        (Kind::OperatorPublicKey, SuiteKind::Ristretto255, &scene.operator.public().encode()),
     ];
     let path = path("seed");
     let written = parts.iter().map(|(kind, suite, bytes)| {

@@ -2,7 +2,7 @@
 //! must mean what its policy says.
 
 use quiver_crypto::canonical::Reader;
-use quiver_policy::{AccessTree, Attribute, AttributeName, AttributeSet, Kind, PolicyError, Schema};
+use quiver_policy::{AccessTree, Attribute, AttributeName, AttributeSet, IntegerType, PolicyError, Schema};
 
 const POLICIES: [&str; 6] = [
     "scout",
@@ -22,9 +22,9 @@ const SETS: [&str; 4] = [
 
 fn open() -> Schema {
     let integers = [("altitude", 16), ("battery", 7), ("flag", 1), ("wide", 64)];
-    let schema = Schema::new().with_integer("valid-until", Kind::Date).expect("a date");
+    let schema = Schema::new().with_integer("valid-until", IntegerType::Date).expect("a date");
     integers.into_iter().fold(schema, |schema, (name, bits)| {
-        schema.with_integer(name, Kind::integer(bits).expect("a width")).expect("a new name")
+        schema.with_integer(name, IntegerType::unsigned(bits).expect("a width")).expect("a new name")
     })
 }
 

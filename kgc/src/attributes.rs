@@ -6,11 +6,11 @@ mod setup;
 
 use std::path::{Path, PathBuf};
 
-use quiver_ainq::{Deployment, Name, Suite, VerifiedAuthority};
+use quiver_ainq::{Deployment, Name, Suite, SuiteKind, VerifiedAuthority};
 use quiver_policy::Schema;
 use quiver_role::attributes::Granted;
-use quiver_role::attributes::schemes::{Granting, SchemeChoice};
-use quiver_service::deployment_file::{DeploymentFile, SuiteChoice};
+use quiver_role::attributes::schemes::{Granting, SchemeKind};
+use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{keyring, terminal, with_suite};
 
@@ -62,12 +62,12 @@ fn publish<S: Suite>(
 }
 
 pub(crate) fn write_public<S: Suite>(path: &Path, statement: &VerifiedAuthority<S>) -> Result<()> {
-    let suite = SuiteChoice::from_id(S::ID).map_err(Error::Scheme)?;
+    let suite = SuiteKind::from_id(S::ID).map_err(Error::Scheme)?;
     Ok(keyring::write_authority(path, suite, statement)?)
 }
 
 /// Reads what is to be granted.
-fn read<S: Suite>(known: &Known<S, SchemeChoice>, text: &str) -> Result<Granted> {
+fn read<S: Suite>(known: &Known<S, SchemeKind>, text: &str) -> Result<Granted> {
     let granted = known.service.read(text, &schema_of(&known.statement)?);
     granted.map_err(|error| Error::Policy(error.pointing_at(text)))
 }
@@ -78,7 +78,7 @@ fn schema_of<S: Suite>(statement: &VerifiedAuthority<S>) -> Result<Schema> {
 }
 
 /// All attribute authorities, by name.
-fn all<S: Suite>(store: &Store, deployment: &Deployment<S>) -> Result<Vec<Known<S, SchemeChoice>>> {
+fn all<S: Suite>(store: &Store, deployment: &Deployment<S>) -> Result<Vec<Known<S, SchemeKind>>> {
     authorities::all(store, deployment, |service| match service {
         Service::Keys(scheme) => Some(scheme),
         Service::Certificates(_) => None,
@@ -91,7 +91,7 @@ fn choose<S: Suite>(
     deployment: &Deployment<S>,
     named: Option<&str>,
     granting: Option<Granting>,
-) -> Result<Known<S, SchemeChoice>> {
+) -> Result<Known<S, SchemeKind>> {
     let mut fitting = all(store, deployment)?;
     if fitting.is_empty() {
         return Err(Error::Terms("no attribute authority here yet; run `kgc abe setup` first".into()));
@@ -113,7 +113,7 @@ fn chosen<S: Suite>(
     store: &Store,
     deployment: &Deployment<S>,
     what: &WhatArgs,
-) -> Result<(Known<S, SchemeChoice>, Granted)> {
+) -> Result<(Known<S, SchemeKind>, Granted)> {
     let (granting, text) = match (&what.terms.policy, &what.terms.attributes) {
         (Some(policy), _) => (Granting::Policy, policy),
         (None, Some(attributes)) => (Granting::Attributes, attributes),

@@ -15,7 +15,7 @@ use quiver_ainq::{
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_role::attributes::certifying::{self, Certifier, Terms};
-use quiver_role::attributes::schemes::SchemeChoice;
+use quiver_role::attributes::schemes::SchemeKind;
 use quiver_role::attributes::{Authority, KeyMaker};
 use quiver_service::deployment_file::owner;
 use quiver_service::secrets::Protection;
@@ -98,7 +98,7 @@ impl<S: Suite> SealedAuthority<S> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     /// Hands out attribute keys of this scheme.
-    Keys(SchemeChoice),
+    Keys(SchemeKind),
     /// Certifies fields.
     Certificates(Terms),
 }
@@ -112,7 +112,7 @@ pub(crate) fn service_of<S: Suite>(statement: &AuthorityStatement<S>) -> Result<
         return Ok(Service::Certificates(Terms::of(statement).map_err(Error::scheme)?));
     }
     let id = statement.scheme.as_str();
-    let scheme = SchemeChoice::from_id(id);
+    let scheme = SchemeKind::from_id(id);
     Ok(Service::Keys(scheme.ok_or_else(|| Error::Scheme(format!("scheme {id} is not in this program")))?))
 }
 

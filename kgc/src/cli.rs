@@ -7,14 +7,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use quiver_ainq::{Name, UnixTime};
+use quiver_ainq::{Name, SuiteKind, UnixTime};
 use quiver_ibe::Condition;
-use quiver_role::attributes::schemes::SchemeChoice;
+use quiver_role::attributes::schemes::SchemeKind;
 use quiver_role::release::Pattern;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::{CommonArgs, HealthArgs, MetricsArgs};
 use quiver_service::clock::parse_time;
-use quiver_service::deployment_file::SuiteChoice;
 
 pub(crate) use self::abke::{AbkeCommand, AbkeSetupArgs, CertifyArgs, PolicyArgs};
 pub(crate) use self::quorum::{
@@ -99,9 +98,9 @@ pub(crate) struct InitArgs {
     /// Public key of an operator whose tokens count (from `kgc operator new`); may be repeated
     #[arg(long, value_name = "FILE", required = true)]
     pub(crate) operator: Vec<PathBuf>,
-    /// Group and hash functions
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) suite: SuiteChoice,
+    /// Group and hash functions: ristretto255, or bls12-381-g1, which is not constant-time
+    #[arg(long, value_name = "SUITE", default_value_t)]
+    pub(crate) suite: SuiteKind,
     /// Where drones reach this KGC, as a multiaddress (written into the deployment file); may be repeated
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) address: Vec<String>,
@@ -141,9 +140,9 @@ pub(crate) enum OperatorCommand {
         /// Prefix of the two files
         #[arg(short, long, value_name = "PREFIX", default_value = "operator")]
         out: PathBuf,
-        /// Group and hash functions; the deployment's must be the same
-        #[arg(long, value_enum, default_value_t)]
-        suite: SuiteChoice,
+        /// Group and hash functions: ristretto255, or bls12-381-g1, which is not constant-time; the deployment's must be the same
+        #[arg(long, value_name = "SUITE", default_value_t)]
+        suite: SuiteKind,
     },
 }
 
@@ -269,43 +268,12 @@ pub(crate) enum AbeCommand {
     },
 }
 
-/// The schemes that can be chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SchemeName {
-    /// Keys have attributes, messages a policy: for orders to a role (the default)
-    #[default]
-    #[value(name = "fabeo22-cp")]
-    FabeoCp,
-    /// Keys have a policy, messages attributes: for data that a sensor seals
-    #[value(name = "fabeo22-kp")]
-    FabeoKp,
-    /// Keys have a policy, messages attributes out of a closed list: the reference
-    #[value(name = "gpsw06")]
-    Gpsw06,
-    /// BROKEN, for measurements only: two keys make others
-    #[cfg(feature = "insecure-yct14")]
-    #[value(name = "insecure-yct14")]
-    InsecureYct14,
-}
-
-impl SchemeName {
-    /// The scheme.
-    pub(crate) const fn choice(self) -> SchemeChoice {
-        match self {
-            Self::FabeoCp => SchemeChoice::FabeoCp,
-            Self::FabeoKp => SchemeChoice::FabeoKp,
-            Self::Gpsw06 => SchemeChoice::Gpsw06,
-            #[cfg(feature = "insecure-yct14")]
-            Self::InsecureYct14 => SchemeChoice::InsecureYct14,
-        }
-    }
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct SetupArgs {
-    /// The scheme
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) scheme: SchemeName,
+    /// The scheme: fabeo22-cp (keys have attributes, messages a policy: for orders to a role), fabeo22-kp (keys have a
+    /// policy, messages attributes: for data that a sensor seals), or gpsw06 (the same out of a closed list: the reference)
+    #[arg(long, value_name = "SCHEME", default_value_t)]
+    pub(crate) scheme: SchemeKind,
     /// The authority's name; default: the scheme's
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<Name>,

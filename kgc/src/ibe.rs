@@ -6,11 +6,11 @@ pub(crate) mod setup;
 
 use std::path::{Path, PathBuf};
 
-use quiver_ainq::{Deployment, Suite};
+use quiver_ainq::{Deployment, Suite, SuiteKind};
 use quiver_ibe::{Condition, Kind};
 use quiver_role::release::{Pattern, ReleaseAuthority};
 use quiver_service::armour::{self, Kind as Armour};
-use quiver_service::deployment_file::{DeploymentFile, SuiteChoice};
+use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal, with_suite};
 
@@ -57,7 +57,7 @@ fn publish<S: Suite>(deployment: &Deployment<S>, store: &Store, out: Option<Path
 }
 
 fn write_public<S: Suite>(path: &Path, authority: &ReleaseAuthority<S>) -> Result<()> {
-    let suite = SuiteChoice::from_id(S::ID).map_err(Error::Scheme)?;
+    let suite = SuiteKind::from_id(S::ID).map_err(Error::Scheme)?;
     Ok(armour::write_new(path, Armour::IbeAuthority, suite, &authority.statement().bytes())?)
 }
 

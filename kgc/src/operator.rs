@@ -3,9 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use quiver_ainq::{OperatorPublicKey, OperatorSecretKey, Suite};
+use quiver_ainq::{OperatorPublicKey, OperatorSecretKey, Suite, SuiteKind};
 use quiver_service::armour::{self, Kind};
-use quiver_service::deployment_file::SuiteChoice;
 use quiver_service::{private_file, terminal, with_suite};
 use rand::rngs::OsRng;
 
@@ -15,7 +14,7 @@ use crate::error::{Error, Result};
 const LIMIT: u64 = 4096;
 
 /// `kgc operator new`.
-pub(crate) fn new(prefix: &Path, suite: SuiteChoice, keep: bool, publish: Option<&Path>) -> Result<()> {
+pub(crate) fn new(prefix: &Path, suite: SuiteKind, keep: bool, publish: Option<&Path>) -> Result<()> {
     let with = |extension: &str| {
         let mut name = OsString::from(prefix);
         name.push(extension);
@@ -52,7 +51,7 @@ fn publish_copy(public: &Path, publish: Option<&Path>) -> Result<()> {
 fn read<T>(
     path: &Path,
     kind: Kind,
-    suite: SuiteChoice,
+    suite: SuiteKind,
     decode: impl FnOnce(&[u8]) -> std::result::Result<T, quiver_ainq::Error>,
 ) -> Result<T> {
     let (found, bytes) = armour::read(path, kind)?;
@@ -66,11 +65,11 @@ fn read<T>(
 }
 
 /// Reads an operator's public key of the given suite.
-pub(crate) fn read_public<S: Suite>(path: &Path, suite: SuiteChoice) -> Result<OperatorPublicKey<S>> {
+pub(crate) fn read_public<S: Suite>(path: &Path, suite: SuiteKind) -> Result<OperatorPublicKey<S>> {
     read(path, Kind::OperatorPublicKey, suite, |bytes| OperatorPublicKey::decode(bytes))
 }
 
 /// Reads an operator's secret key of the given suite.
-pub(crate) fn read_secret<S: Suite>(path: &Path, suite: SuiteChoice) -> Result<OperatorSecretKey<S>> {
+pub(crate) fn read_secret<S: Suite>(path: &Path, suite: SuiteKind) -> Result<OperatorSecretKey<S>> {
     read(path, Kind::OperatorSecretKey, suite, |bytes| OperatorSecretKey::decode(bytes))
 }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, Name, OperatorSecretKey, Role, Suite, TokenGrant};
+use quiver_ainq::{Deployment, Name, OperatorSecretKey, Role, Suite, SuiteKind, TokenGrant};
 use quiver_service::armour::{self, Kind};
-use quiver_service::deployment_file::{DeploymentFile, SuiteChoice};
+use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::{clock, private_file, terminal, token_directory, with_suite};
 use rand::rngs::OsRng;
 
@@ -54,7 +54,7 @@ fn deployment_path(config: &Config, args: &IssueArgs) -> Result<PathBuf> {
 struct Issuer<'a, S: Suite> {
     config: &'a Config,
     args: &'a IssueArgs,
-    suite: SuiteChoice,
+    suite: SuiteKind,
     deployment: Deployment<S>,
     operator: OperatorSecretKey<S>,
 }

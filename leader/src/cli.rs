@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use quiver_ainq::{Name, StrategyKind};
 use quiver_drone::command::AbeCommand;
 use quiver_drone::envelope::EnvelopeArgs;
 use quiver_drone::release::IbeOptions;
 use quiver_service::EXIT_CODES_HELP;
 use quiver_service::arguments::{CommonArgs, HealthArgs, MetricsArgs};
-use serde::{Deserialize, Serialize};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -112,26 +111,6 @@ fn interval(text: &str) -> Result<Duration, String> {
     if allowed.contains(&interval) { Ok(interval) } else { Err("from 100ms to 1h".into()) }
 }
 
-/// How group keys travel from the next start on. Members follow either.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum StrategyName {
-    /// An entry for each member
-    #[default]
-    Flat,
-    /// A tree of keys
-    Tree,
-}
-
-impl From<StrategyName> for StrategyKind {
-    fn from(name: StrategyName) -> Self {
-        match name {
-            StrategyName::Flat => Self::Flat,
-            StrategyName::Tree => Self::Tree,
-        }
-    }
-}
-
 #[derive(Debug, Default, Args)]
 pub(crate) struct ServeArgs {
     /// The public deployment file (from `kgc init`); needed at the first start, then a copy is kept
@@ -156,8 +135,8 @@ pub(crate) struct ServeArgs {
     pub(crate) max_members: Option<u32>,
     /// How group keys travel: `flat` sends every member its own entry in each epoch, as in the paper; `tree` keeps a tree of
     /// keys, so that an epoch costs no more than the logarithm of the members [default: flat]
-    #[arg(long, value_enum)]
-    pub(crate) strategy: Option<StrategyName>,
+    #[arg(long, value_name = "STRATEGY")]
+    pub(crate) strategy: Option<StrategyKind>,
     /// How long a group key is valid, such as 10m; a new one comes when four fifths have passed [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]
     pub(crate) validity: Option<Duration>,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quiver_ainq::Serial;
+use quiver_ainq::{Serial, StrategyKind};
 use quiver_drone::fetching::Plan;
 use quiver_gateway::LineAddress;
 use quiver_role::attributes::FetchTiming;
@@ -16,7 +16,7 @@ use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::logging::LogFormat;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::{ServeArgs, StrategyName};
+use crate::cli::ServeArgs;
 use crate::error::{Error, Result};
 
 /// Prefix of the environment variables: `QUIVER_LEADER_DATA_DIR`, `QUIVER_LEADER_LISTEN`, …
@@ -54,7 +54,7 @@ pub(crate) struct Config {
     /// The most members.
     pub(crate) max_members: u32,
     /// How group keys travel.
-    pub(crate) strategy: StrategyName,
+    pub(crate) strategy: StrategyKind,
     /// How long a group key is valid.
     #[serde(with = "quiver_service::duration")]
     pub(crate) validity: Duration,
@@ -104,7 +104,7 @@ impl Default for Config {
             token: None,
             allow: Vec::new(),
             max_members: 4096,
-            strategy: StrategyName::default(),
+            strategy: StrategyKind::default(),
             validity: timing.validity,
             batching: timing.batching,
             batching_max: timing.batching_max,
@@ -148,7 +148,7 @@ struct Given<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_members: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    strategy: Option<StrategyName>,
+    strategy: Option<StrategyKind>,
     #[serde(skip_serializing_if = "Option::is_none", with = "humantime_serde::option")]
     validity: Option<Duration>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]

@@ -304,7 +304,7 @@ pub(crate) fn leader_config<S: QuorumSuite>(
         kgcs: Kgcs::quorum(file.kgc_ids()),
         allow: config.allow_list()?,
         max_members: config.max_members,
-        strategy: config.strategy.into(),
+        strategy: config.strategy,
         timing: config.timing(),
     })
 }

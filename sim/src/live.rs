@@ -20,12 +20,12 @@ mod worker_message;
 mod worker_pool;
 mod world;
 
-use quiver_ainq::{Bls12381G1, Ristretto255};
+use quiver_ainq::{Bls12381G1, Ristretto255, SuiteKind};
 use quiver_net::check_file_limit;
 use quiver_quorum::QuorumSuite;
 
 use crate::measure;
-use crate::plan::{Plan, SuiteKind, TransportKind};
+use crate::plan::{Plan, TransportKind};
 use crate::report::Report;
 use crate::{Result, SimError};
 use quiver_report::{Machine, Progress};
@@ -59,7 +59,7 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<Report> {
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(SimError::Runtime)?;
     let report = match plan.suite {
         SuiteKind::Ristretto255 => runtime.block_on(play::<Ristretto255>(plan, progress)),
-        SuiteKind::Bls12381 => runtime.block_on(play::<Bls12381G1>(plan, progress)),
+        SuiteKind::Bls12381G1 => runtime.block_on(play::<Bls12381G1>(plan, progress)),
     };
     // Thousands of nodes need not be taken down one by one.
     runtime.shutdown_background();

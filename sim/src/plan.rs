@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
+use quiver_ainq::{StrategyKind, SuiteKind};
 use quiver_quorum::Parameters;
 use quiver_world::admission::{FIELDS, MAX_ANONYMOUS};
 use serde::{Deserialize, Serialize};
@@ -55,47 +56,6 @@ pub enum TransportKind {
     Quic,
 }
 
-/// Which group the cryptography computes in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SuiteKind {
-    /// ristretto255, constant-time.
-    #[default]
-    Ristretto255,
-    /// G1 of BLS12-381, not constant-time.
-    Bls12381,
-}
-
-/// How the leader brings group keys to the drones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StrategyChoice {
-    /// Each drone's own entry in each epoch, as in the paper.
-    #[default]
-    Flat,
-    /// A tree of keys: what an epoch costs grows with the logarithm of the drones.
-    Tree,
-}
-
-impl StrategyChoice {
-    /// As it is given on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Flat => "flat",
-            Self::Tree => "tree",
-        }
-    }
-}
-
-impl From<StrategyChoice> for quiver_ainq::StrategyKind {
-    fn from(choice: StrategyChoice) -> Self {
-        match choice {
-            StrategyChoice::Flat => Self::Flat,
-            StrategyChoice::Tree => Self::Tree,
-        }
-    }
-}
-
 /// What a run shall do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
@@ -108,7 +68,7 @@ pub struct Plan {
     /// Which group the cryptography computes in.
     pub suite: SuiteKind,
     /// How group keys travel.
-    pub strategy: StrategyChoice,
+    pub strategy: StrategyKind,
     /// Whence all keys and choices come.
     pub seed: u64,
     /// Validity of a group key. With it the expiry re-key waits for the timer; without it the leader is commanded to re-key.
@@ -158,7 +118,7 @@ impl Default for Plan {
             drones: 1000,
             transport: TransportKind::default(),
             suite: SuiteKind::default(),
-            strategy: StrategyChoice::default(),
+            strategy: StrategyKind::default(),
             seed: 1,
             expiry: None,
             leave_percent: 1.0,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quiver_ainq::{Bls12381G1, Ristretto255};
+use quiver_ainq::{Bls12381G1, Ristretto255, SuiteKind};
 use quiver_quorum::QuorumSuite;
 use quiver_report::{Machine, Progress, Step, Unit};
 use quiver_world::radio::cycles::Arithmetic;
@@ -10,7 +10,7 @@ use quiver_world::radio::{Loss, Preset};
 use quiver_world::run::{Pacing, Phase, Run, RunPlan};
 use quiver_world::{AirSetup, InsecureToy, SharedRistretto255};
 
-use crate::plan::{Plan, SuiteKind};
+use crate::plan::Plan;
 use crate::report::Report;
 use crate::{Result, SimError, measure};
 
@@ -61,7 +61,7 @@ pub(crate) fn run_plan(plan: &Plan) -> Result<RunPlan> {
     }
     Ok(RunPlan {
         drones: plan.drones,
-        strategy: plan.strategy.into(),
+        strategy: plan.strategy,
         seed: plan.seed,
         leavers: plan.leavers().min(MAX_LEAVERS),
         newcomers,
@@ -98,7 +98,7 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<Report> {
             run_over::<SharedRistretto255>(&run_plan, progress)?
         }
         (false, SuiteKind::Ristretto255) => run_over::<Ristretto255>(&run_plan, progress)?,
-        (false, SuiteKind::Bls12381) => run_over::<Bls12381G1>(&run_plan, progress)?,
+        (false, SuiteKind::Bls12381G1) => run_over::<Bls12381G1>(&run_plan, progress)?,
     };
     let mut notes: Vec<String> = pacing_note(plan, &pacing).into_iter().collect();
     if plan.share_verifications {

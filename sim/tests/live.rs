@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use quiver_ainq::{StrategyKind, SuiteKind};
 use quiver_report::Progress;
 use quiver_sim::live;
-use quiver_sim::plan::{Plan, SuiteKind, TransportKind};
+use quiver_sim::plan::{Plan, TransportKind};
 use quiver_sim::report::{Outcome, Report};
 use quiver_world::run::{Operation, Phase};
 
@@ -101,7 +102,7 @@ fn twenty_drones_hold_every_invariant_over_quic() {
 
 #[test]
 fn few_drones_hold_every_invariant_over_bls12_381() {
-    pass(&Plan { suite: SuiteKind::Bls12381, ..plan(5) });
+    pass(&Plan { suite: SuiteKind::Bls12381G1, ..plan(5) });
 }
 
 #[test]
@@ -129,7 +130,7 @@ fn a_deputy_takes_over_from_a_leader_that_is_lost_for_good() {
 #[test]
 fn drones_without_a_name_apply_again_to_the_deputy_of_a_leader_that_is_lost_for_good() {
     let admission = Some(quiver_world::admission::FENCE.into());
-    let strategy = quiver_sim::plan::StrategyChoice::Tree;
+    let strategy = StrategyKind::Tree;
     let report = pass(&Plan { admission, strategy, deputies: 1, ..plan(8) });
     let last = report.operations.last().unwrap();
     assert_eq!(last.name(), "leader lost (a deputy opens a term)");

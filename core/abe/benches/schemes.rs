@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main};
-use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, Published, Scheme, Universe};
+use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, PublicEncoding, Scheme, Universe};
 use quiver_policy::{AccessTree, Attribute, AttributeSet, Schema};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -36,8 +36,8 @@ fn listed(count: usize) -> Universe {
 /// What one scheme is measured with.
 struct Sides<S: Scheme> {
     universe: fn(usize) -> Universe,
-    of_key: fn(usize) -> S::OfKey,
-    of_ciphertext: fn(usize) -> S::OfCiphertext,
+    of_key: fn(usize) -> S::KeyTerms,
+    of_ciphertext: fn(usize) -> S::CiphertextTerms,
 }
 
 fn issue<S: Scheme>(

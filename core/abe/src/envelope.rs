@@ -5,37 +5,37 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | `choice` | all schemes as one, chosen by name: [`AnyParameters`], [`AnyKey`], [`Target`] |
+//! | `any_scheme` | all schemes as one, chosen by name: [`AnyParameters`], [`AnyKey`], [`Target`] |
 //! | `header` | the bytes before the chunks: [`Opening`], [`Following`], [`Lifetime`] |
 //! | `transform` | K_0 from the KEM, checked by encapsulating again |
 //! | `chain` | K_msg and K_{n+1} from K_n; the receiver's window |
-//! | `sending`, `receiving`, `sessions` | [`SendingSession`], [`ReceivingSession`], a bounded set of them |
+//! | `sending_session`, `receiving_session`, `sessions` | [`SendingSession`], [`ReceivingSession`], a bounded set of them |
 //! | `stream`, `splitter` | [`Sealer`] and [`Opener`] of chunks, and finding chunks in bytes |
 //! | `sender` | who signs and who verifies: [`Signer`], [`Verifier`] |
-//! | `whole` | the same for what fits into memory |
+//! | `oneshot` | the same for what fits into memory |
 //! | `io` | the same over `std::io::Read` and `Write` (feature `std`) |
 //!
 //! An envelope's header takes some 150 bytes beside sender and KEM ciphertext (49 in messages after the first), its
 //! chunks 16 bytes per 64 KiB, its end 16 bytes and the signature.
 
+mod any_scheme;
 mod chain;
-mod choice;
 mod error;
 mod header;
 #[cfg(feature = "std")]
 mod io;
 mod kem;
-mod receiving;
+mod oneshot;
+mod receiving_session;
 mod sender;
-mod sending;
+mod sending_session;
 mod sessions;
 mod splitter;
 mod stream;
 mod transform;
-mod whole;
 
+pub use any_scheme::{AnyCiphertext, AnyKey, AnyParameters, AnyScheme, Target, named_authority};
 pub use chain::{MAX_AHEAD, MAX_SKIPPED};
-pub use choice::{AnyCiphertext, AnyKey, AnyParameters, AnyScheme, Target, named_authority};
 pub use error::EnvelopeError;
 pub use header::{
     Following, Header, Lifetime, MAX_CIPHERTEXT_LEN, MAX_GROUP_LEN, MAX_HEADER_LEN, MAX_SENDER_LEN,
@@ -44,13 +44,13 @@ pub use header::{
 #[cfg(feature = "std")]
 pub use io::{IoError, open, read_header, seal};
 pub use kem::Kem;
-pub use receiving::ReceivingSession;
+pub use oneshot::{OpenedBytes, open_bytes, seal_bytes};
+pub use receiving_session::ReceivingSession;
 pub use sender::{Signer, Verifier};
-pub use sending::{Message, SendingSession};
+pub use sending_session::{Message, SendingSession};
 pub use sessions::{MAX_SESSIONS, MAX_SESSIONS_PER_SENDER, SessionLimits, Sessions};
 pub use splitter::Splitter;
 pub use stream::{CHUNK_LEN, Opener, SEALED_CHUNK_LEN, Sealer};
-pub use whole::{OpenedBytes, open_bytes, seal_bytes};
 
 /// The name of this construction in every key it derives.
 const SUITE: &str = "quiver/1 envelope";

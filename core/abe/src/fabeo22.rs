@@ -40,7 +40,7 @@ use rand_core::CryptoRngCore;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::elements::{nonzero, read_gt, read_scalar, write_scalar};
-use crate::mechanism::Body;
+use crate::scheme_algebra::ElementEncoding;
 use crate::shares::Weights;
 use crate::{AbeError, Universe};
 
@@ -161,7 +161,7 @@ impl<V: Variant> Public<V> {
     }
 }
 
-impl<V: Variant> Body<()> for Public<V> {
+impl<V: Variant> ElementEncoding<()> for Public<V> {
     fn encoded_len(&self) -> usize {
         Gt::ENCODED_LEN
     }
@@ -179,7 +179,7 @@ impl<V: Variant> Body<()> for Public<V> {
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct Alpha(Scalar);
 
-impl Body<()> for Alpha {
+impl ElementEncoding<()> for Alpha {
     fn encoded_len(&self) -> usize {
         quiver_pairing::SCALAR_LEN
     }

@@ -6,8 +6,8 @@
 //! | algorithm | paper | here |
 //! |---|---|---|
 //! | setup | t_i, y; T_i = g^t_i, Y = e(g,g)^y | `Master`; T_i = t_i·g1, Y = y·e(g1, g2) in `Public` |
-//! | encryption to attributes γ | E_i = T_i^s for i ∈ γ; e(g,g)^(ys) | E_i = s·T_i, `Sent`; s·Y |
-//! | key for a tree T | D_x = g^(q_x(0) / t_i), i = att(x) | D_x = (q_x(0) / t_i)·g2, `Held` |
+//! | encryption to attributes γ | E_i = T_i^s for i ∈ γ; e(g,g)^(ys) | E_i = s·T_i, `CiphertextElements`; s·Y |
+//! | key for a tree T | D_x = g^(q_x(0) / t_i), i = att(x) | D_x = (q_x(0) / t_i)·g2, `KeyElements` |
 //! | decryption | recursively, Π F_z^Δ at every node | Σ e(γ_x·E_i, D_x) over the leaves used, γ_x the product of Δ on the way |
 //!
 //! # Correctness
@@ -41,7 +41,7 @@ use rand_core::CryptoRngCore;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::elements::{nonzero, read_gt, read_points, read_scalar, shared, write_points, write_scalar};
-use crate::mechanism::{Body, Mechanism, SharedElement};
+use crate::scheme_algebra::{ElementEncoding, SchemeAlgebra, SharedElement};
 use crate::shares::{Weights, share};
 use crate::terms::Atoms;
 use crate::universe::Listed;
@@ -88,11 +88,11 @@ pub struct Master {
 }
 
 /// A key's elements: D_x per leaf from left to right.
-pub struct Held(Zeroizing<Vec<G2>>);
+pub struct KeyElements(Zeroizing<Vec<G2>>);
 
 /// A ciphertext's elements: E_i per attribute in ascending order.
 #[derive(Clone)]
-pub struct Sent(Vec<G1>);
+pub struct CiphertextElements(Vec<G1>);
 
 impl Public {
     /// The tables, if there are any. A build for boards has no code for them.
@@ -126,16 +126,16 @@ impl Public {
     }
 }
 
-impl Mechanism for Gpsw06 {
+impl SchemeAlgebra for Gpsw06 {
     const ID: &'static str = "gpsw06";
     const NUMBER: u8 = 1;
 
-    type OfKey = AccessTree;
-    type OfCiphertext = AttributeSet;
+    type KeyTerms = AccessTree;
+    type CiphertextTerms = AttributeSet;
     type Public = Public;
     type Master = Master;
-    type Held = Held;
-    type Sent = Sent;
+    type KeyElements = KeyElements;
+    type CiphertextElements = CiphertextElements;
 
     fn setup(
         universe: &Universe,
@@ -168,7 +168,7 @@ impl Mechanism for Gpsw06 {
         master: &Master,
         formula: &Formula,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<Held, AbeError> {
+    ) -> Result<KeyElements, AbeError> {
         // q_x(0) of every leaf, q_root(0) = y
         let mut shares = share(formula, master.y, rng)?;
         // D_x = (q_x(0) / t_i)·g2, i = att(x)
@@ -177,26 +177,26 @@ impl Mechanism for Gpsw06 {
             let inverse = master.attributes.get(place).and_then(Field::invert);
             *share *= *Zeroizing::new(inverse.ok_or(AbeError::WrongAuthority)?);
         }
-        Ok(Held(Zeroizing::new(public.times_g2(&shares))))
+        Ok(KeyElements(Zeroizing::new(public.times_g2(&shares))))
     }
 
     fn encapsulate(
         public: &Public,
         atoms: &Atoms,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<(Sent, SharedElement), AbeError> {
+    ) -> Result<(CiphertextElements, SharedElement), AbeError> {
         let s = Zeroizing::new(nonzero(rng));
         let mut attributes = Vec::with_capacity(atoms.len());
         for attribute in atoms.iter() {
             // E_i = s·T_i
             attributes.extend(public.times_attribute(public.universe.place(attribute)?, &s));
         }
-        Ok((Sent(attributes), shared(public.times_y(&s))))
+        Ok((CiphertextElements(attributes), shared(public.times_y(&s))))
     }
 
     fn decapsulate(
-        (formula, Held(key)): (&Formula, &Held),
-        (atoms, Sent(sent)): (&Atoms, &Sent),
+        (formula, KeyElements(key)): (&Formula, &KeyElements),
+        (atoms, CiphertextElements(sent)): (&Atoms, &CiphertextElements),
     ) -> Result<SharedElement, AbeError> {
         let selection = formula.select(atoms.set(), |_, _| 1).ok_or(AbeError::NotSatisfied)?;
         let weights = Weights::of(formula, &selection);
@@ -217,7 +217,7 @@ impl Mechanism for Gpsw06 {
     }
 }
 
-impl Body<()> for Public {
+impl ElementEncoding<()> for Public {
     fn encoded_len(&self) -> usize {
         self.universe.encoded_len() + G1::ENCODED_LEN * self.attributes.len() + Gt::ENCODED_LEN
     }
@@ -235,7 +235,7 @@ impl Body<()> for Public {
     }
 }
 
-impl Body<()> for Master {
+impl ElementEncoding<()> for Master {
     fn encoded_len(&self) -> usize {
         size_of::<u32>() + SCALAR_LEN * (self.attributes.len() + 1)
     }
@@ -257,7 +257,7 @@ impl Body<()> for Master {
     }
 }
 
-impl Body<Formula> for Held {
+impl ElementEncoding<Formula> for KeyElements {
     fn encoded_len(&self) -> usize {
         G2::ENCODED_LEN * self.0.len()
     }
@@ -271,7 +271,7 @@ impl Body<Formula> for Held {
     }
 }
 
-impl Body<Atoms> for Sent {
+impl ElementEncoding<Atoms> for CiphertextElements {
     fn encoded_len(&self) -> usize {
         G1::ENCODED_LEN * self.0.len()
     }

@@ -16,7 +16,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`scheme`] | what every scheme is to its users |
-//! | [`frame`] | parameters, keys, ciphertexts, and what their encodings have in common |
+//! | [`encoding`] | parameters, keys, ciphertexts, and what their encodings have in common |
 //! | [`terms`], [`universe`], [`authority`] | what keys and ciphertexts say; which attributes there are; whose they are |
 //! | [`gpsw06`], [`fabeo22`] | the schemes, with their algebra |
 #![cfg_attr(feature = "insecure-yct14", doc = "| [`yct14`] | the broken one |")]
@@ -55,13 +55,13 @@ extern crate alloc;
 
 pub mod authority;
 mod elements;
+pub mod encoding;
 pub mod envelope;
 pub mod error;
 pub mod fabeo22;
-pub mod frame;
 pub mod gpsw06;
-mod mechanism;
 pub mod scheme;
+mod scheme_algebra;
 mod shares;
 pub mod terms;
 pub mod universe;
@@ -69,11 +69,11 @@ pub mod universe;
 pub mod yct14;
 
 pub use authority::Authority;
+pub use encoding::{Ciphertext, Key, MasterKey, Parameters};
 pub use error::AbeError;
 pub use fabeo22::{FabeoCp, FabeoKp};
-pub use frame::{Ciphertext, Key, MasterKey, Parameters};
 pub use gpsw06::Gpsw06;
-pub use scheme::{Guarded, Published, Scheme, Stating};
+pub use scheme::{HasTerms, PublicEncoding, Scheme, SecretEncoding};
 pub use terms::Terms;
 pub use universe::{MAX_UNIVERSE, Universe};
 #[cfg(feature = "insecure-yct14")]

@@ -10,7 +10,7 @@ use crate::{AbeError, Authority, Terms, Universe};
 
 /// An attribute-based key encapsulation.
 ///
-/// In a key-policy scheme [`OfKey`](Self::OfKey) is an access tree and [`OfCiphertext`](Self::OfCiphertext) a set of
+/// In a key-policy scheme [`KeyTerms`](Self::KeyTerms) is an access tree and [`CiphertextTerms`](Self::CiphertextTerms) a set of
 /// attributes; in a ciphertext-policy scheme it is the other way round. The encapsulations are secure against chosen
 /// plaintexts only: whoever opens what others may have touched re-encapsulates and compares, as envelopes do.
 pub trait Scheme: Sized + Copy + Debug + Send + Sync + 'static {
@@ -18,17 +18,17 @@ pub trait Scheme: Sized + Copy + Debug + Send + Sync + 'static {
     const ID: &'static str;
 
     /// What a key says in the clear.
-    type OfKey: Terms;
+    type KeyTerms: Terms;
     /// What a ciphertext says in the clear.
-    type OfCiphertext: Terms;
+    type CiphertextTerms: Terms;
     /// What an authority publishes.
-    type Parameters: Published + Clone;
+    type Parameters: PublicEncoding + Clone;
     /// What an authority keeps to itself.
-    type MasterKey: Guarded;
+    type MasterKey: SecretEncoding;
     /// What a holder is given.
-    type Key: Guarded + Stating<Terms = Self::OfKey>;
+    type Key: SecretEncoding + HasTerms<Terms = Self::KeyTerms>;
     /// An encapsulated secret.
-    type Ciphertext: Published + Clone + Stating<Terms = Self::OfCiphertext>;
+    type Ciphertext: PublicEncoding + Clone + HasTerms<Terms = Self::CiphertextTerms>;
 
     /// Founds an authority over `universe`.
     ///
@@ -53,7 +53,7 @@ pub trait Scheme: Sized + Copy + Debug + Send + Sync + 'static {
     fn derive(
         parameters: &Self::Parameters,
         master: &Self::MasterKey,
-        terms: &Self::OfKey,
+        terms: &Self::KeyTerms,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<Self::Key, AbeError>;
 
@@ -64,7 +64,7 @@ pub trait Scheme: Sized + Copy + Debug + Send + Sync + 'static {
     /// [`AbeError::NoAttributes`] and [`AbeError::OutsideUniverse`].
     fn encapsulate(
         parameters: &Self::Parameters,
-        terms: &Self::OfCiphertext,
+        terms: &Self::CiphertextTerms,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(Self::Ciphertext, Secret<32>), AbeError>;
 
@@ -81,12 +81,12 @@ pub trait Scheme: Sized + Copy + Debug + Send + Sync + 'static {
     ) -> Result<Secret<32>, AbeError>;
 
     /// Whether a key for `key` opens a ciphertext for `ciphertext`, without any cryptography.
-    fn admits(key: &Self::OfKey, ciphertext: &Self::OfCiphertext) -> bool;
+    fn admits(key: &Self::KeyTerms, ciphertext: &Self::CiphertextTerms) -> bool;
 }
 
 /// A value that anyone may see. Its encoding is canonical: it starts with version, scheme and kind, points are
 /// compressed and checked for curve and subgroup, the identity is refused, and exactly one byte string is taken.
-pub trait Published: Sized + Debug {
+pub trait PublicEncoding: Sized + Debug {
     /// The canonical encoding.
     fn encode(&self) -> Vec<u8>;
 
@@ -101,15 +101,15 @@ pub trait Published: Sized + Debug {
     fn authority(&self) -> &Authority;
 }
 
-/// A value that its holder keeps: erased when dropped, never printed. Encoded as [`Published`] values are.
-pub trait Guarded: Sized + Debug {
+/// A value that its holder keeps: erased when dropped, never printed. Encoded as [`PublicEncoding`] values are.
+pub trait SecretEncoding: Sized + Debug {
     /// The canonical encoding, a secret.
     fn encode(&self) -> Zeroizing<Vec<u8>>;
 
     /// Reads what [`encode`](Self::encode) wrote.
     ///
     /// # Errors
-    /// As [`Published::decode`].
+    /// As [`PublicEncoding::decode`].
     fn decode(bytes: &[u8]) -> Result<Self, AbeError>;
 
     /// Under which authority.
@@ -117,7 +117,7 @@ pub trait Guarded: Sized + Debug {
 }
 
 /// A value that says in the clear what it is for.
-pub trait Stating {
+pub trait HasTerms {
     /// A policy or attributes.
     type Terms: Terms;
 

@@ -6,8 +6,8 @@
 //! | algorithm | paper | here |
 //! |---|---|---|
 //! | setup | s_i, s; P_i = s_i·G, PK = s·G | `Master`; `Public` |
-//! | encryption to attributes γ | C_i = k·P_i for i ∈ γ; k·PK | `Sent` |
-//! | key for a tree | D_x = q_x(0) / s_i, i = att(x) | `Held` |
+//! | encryption to attributes γ | C_i = k·P_i for i ∈ γ; k·PK | `CiphertextElements` |
+//! | key for a tree | D_x = q_x(0) / s_i, i = att(x) | `KeyElements` |
 //! | decryption | Σ Δ·D_x·C_i, node by node | Σ γ_x·D_x·C_i over the leaves used |
 //!
 //! # Correctness
@@ -39,7 +39,7 @@ use quiver_policy::{AccessTree, AttributeSet, Formula, Leaf};
 use rand_core::CryptoRngCore;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::mechanism::{Body, Mechanism, SharedElement};
+use crate::scheme_algebra::{ElementEncoding, SchemeAlgebra, SharedElement};
 use crate::shares::{coefficients, share};
 use crate::terms::Atoms;
 use crate::universe::Listed;
@@ -71,22 +71,22 @@ pub struct Master {
 }
 
 /// A key's elements: D_x per leaf from left to right.
-pub struct Held(Zeroizing<Vec<Scalar>>);
+pub struct KeyElements(Zeroizing<Vec<Scalar>>);
 
 /// A ciphertext's elements: C_i per attribute in ascending order.
 #[derive(Clone)]
-pub struct Sent(Vec<RistrettoPoint>);
+pub struct CiphertextElements(Vec<RistrettoPoint>);
 
-impl Mechanism for InsecureYct14 {
+impl SchemeAlgebra for InsecureYct14 {
     const ID: &'static str = "yct14-insecure";
     const NUMBER: u8 = 4;
 
-    type OfKey = AccessTree;
-    type OfCiphertext = AttributeSet;
+    type KeyTerms = AccessTree;
+    type CiphertextTerms = AttributeSet;
     type Public = Public;
     type Master = Master;
-    type Held = Held;
-    type Sent = Sent;
+    type KeyElements = KeyElements;
+    type CiphertextElements = CiphertextElements;
 
     fn setup(
         universe: &Universe,
@@ -108,7 +108,7 @@ impl Mechanism for InsecureYct14 {
         master: &Master,
         formula: &Formula,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<Held, AbeError> {
+    ) -> Result<KeyElements, AbeError> {
         // q_x(0) of every leaf, q_root(0) = s
         let mut shares = share(formula, master.s, rng)?;
         // D_x = q_x(0) / s_i, i = att(x)
@@ -120,14 +120,14 @@ impl Mechanism for InsecureYct14 {
         // All at once, for the price of one inversion: neither setup nor decoding lets a zero in.
         Scalar::batch_invert(&mut inverses);
         shares.iter_mut().zip(inverses.iter()).for_each(|(share, inverse)| *share *= inverse);
-        Ok(Held(shares))
+        Ok(KeyElements(shares))
     }
 
     fn encapsulate(
         public: &Public,
         atoms: &Atoms,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<(Sent, SharedElement), AbeError> {
+    ) -> Result<(CiphertextElements, SharedElement), AbeError> {
         let k = Zeroizing::new(nonzero(rng));
         let mut attributes = Vec::with_capacity(atoms.len());
         for attribute in atoms.iter() {
@@ -135,12 +135,12 @@ impl Mechanism for InsecureYct14 {
             attributes
                 .extend(public.attributes.get(public.universe.place(attribute)?).map(|point| point * *k));
         }
-        Ok((Sent(attributes), shared(&(public.key * *k))))
+        Ok((CiphertextElements(attributes), shared(&(public.key * *k))))
     }
 
     fn decapsulate(
-        (formula, Held(key)): (&Formula, &Held),
-        (atoms, Sent(sent)): (&Atoms, &Sent),
+        (formula, KeyElements(key)): (&Formula, &KeyElements),
+        (atoms, CiphertextElements(sent)): (&Atoms, &CiphertextElements),
     ) -> Result<SharedElement, AbeError> {
         let selection = formula.select(atoms.set(), |_, _| 1).ok_or(AbeError::NotSatisfied)?;
         let (mut scalars, mut points) = (Zeroizing::new(Vec::new()), Vec::new());
@@ -196,7 +196,7 @@ fn read_scalars(reader: &mut Reader<'_>, count: usize) -> Result<Zeroizing<Vec<S
     Ok(scalars)
 }
 
-impl Body<()> for Public {
+impl ElementEncoding<()> for Public {
     fn encoded_len(&self) -> usize {
         self.universe.encoded_len() + ENCODED_LEN * (self.attributes.len() + 1)
     }
@@ -214,7 +214,7 @@ impl Body<()> for Public {
     }
 }
 
-impl Body<()> for Master {
+impl ElementEncoding<()> for Master {
     fn encoded_len(&self) -> usize {
         size_of::<u32>() + ENCODED_LEN * (self.attributes.len() + 1)
     }
@@ -235,7 +235,7 @@ impl Body<()> for Master {
     }
 }
 
-impl Body<Formula> for Held {
+impl ElementEncoding<Formula> for KeyElements {
     fn encoded_len(&self) -> usize {
         ENCODED_LEN * self.0.len()
     }
@@ -251,7 +251,7 @@ impl Body<Formula> for Held {
     }
 }
 
-impl Body<Atoms> for Sent {
+impl ElementEncoding<Atoms> for CiphertextElements {
     fn encoded_len(&self) -> usize {
         ENCODED_LEN * self.0.len()
     }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_crypto::{Digest, Hasher, Hex, Secret, Zeroizing, hmac_wide};
+use quiver_crypto::{Digest, Hasher, Hex, Secret, Zeroizing, hmac_sha512};
 use quiver_pairing::{G1, G2, Group, Scalar, scalar_from_wide};
 use rand_core::CryptoRngCore;
 
@@ -37,7 +37,7 @@ impl Authority {
         for slot in 0..slots as u64 {
             let parts: &[&[u8]] =
                 &[DOMAIN.as_bytes(), b" slot key", &period.to_be_bytes(), &count, &slot.to_be_bytes()];
-            scalars.push(nonzero(scalar_from_wide(&hmac_wide(seed.expose(), parts))));
+            scalars.push(nonzero(scalar_from_wide(&hmac_sha512(seed.expose(), parts))));
         }
         let points = scalars.iter().map(|scalar| G2::generator() * scalar).collect();
         Ok(Self { scalars, key: AuthorityKey::new(period, points) })

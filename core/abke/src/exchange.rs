@@ -39,11 +39,11 @@ macro_rules! debug {
     };
 }
 
-#[cfg(test)]
-mod cheats;
 mod client;
 mod context;
 mod labels;
+#[cfg(test)]
+mod malicious_server;
 mod policy;
 mod server;
 mod session;

@@ -13,6 +13,7 @@ mod acceptance;
 mod encoding;
 
 use core::fmt;
+use core::str::FromStr;
 
 use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Digest, Hasher};
@@ -90,13 +91,41 @@ pub enum Kind {
     Rekey,
 }
 
-/// How a term carries its group keys to the members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a term carries its group keys to the members. Its name is `flat` or `tree`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum StrategyKind {
     /// The group key is wrapped for every member, as in the paper.
+    #[default]
     Flat,
     /// A logical key hierarchy (RFC 2627): see [`tree`](crate::tree).
     Tree,
+}
+
+impl StrategyKind {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Flat, Self::Tree];
+}
+
+impl fmt::Display for StrategyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Flat => "flat",
+            Self::Tree => "tree",
+        })
+    }
+}
+
+impl FromStr for StrategyKind {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "flat" => Ok(Self::Flat),
+            "tree" => Ok(Self::Tree),
+            _ => Err("`flat` or `tree`"),
+        }
+    }
 }
 
 /// Everything about an epoch but its key. Its hash D0 enters every wrap.

@@ -86,9 +86,9 @@ pub use revocation::{
 pub use schnorr::SchnorrSignature;
 pub use signature::{Label, Signature, SignedItem, verify_batch, verify_batch_implicit};
 pub use statement::{Purpose, StatementSignature};
-#[cfg(feature = "bls12-381")]
-pub use suite::Bls12381G1;
 pub use suite::{AgreedSecret, Ristretto255, Suite};
+#[cfg(feature = "bls12-381")]
+pub use suite::{Bls12381G1, SuiteKind};
 pub use token::{IssuedToken, OperatorPublicKey, OperatorSecretKey, Token, TokenGrant, TokenStatement};
 
 pub use equivocation::EquivocationProof;

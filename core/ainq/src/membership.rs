@@ -3,7 +3,7 @@
 //! Every step is pure: it takes the old state and a verified header and gives the new state, or an error and no change.
 //! The caller makes the new state durable, then puts it in the old one's place, which erases the old one.
 
-mod following;
+mod advance;
 mod state;
 
 use alloc::sync::Arc;

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_crypto::{Hasher, Hex, Zeroizing, hmac_wide};
+use quiver_crypto::{Hasher, Hex, Zeroizing, hmac_sha512};
 use rand_core::CryptoRngCore;
 
 use crate::{Element, Error, SecretScalar, Suite};
@@ -40,7 +40,7 @@ impl<S: Suite> Nonce<S> {
         loop {
             let mut fresh = Zeroizing::new([0; 32]);
             rng.fill_bytes(&mut *fresh);
-            let wide = hmac_wide(&*key_bytes, &[&*fresh, &label, message]);
+            let wide = hmac_sha512(&*key_bytes, &[&*fresh, &label, message]);
             // Refused with probability 2^-126 at most.
             if let Ok(secret) = SecretScalar::new(S::scalar_from_wide(&wide)) {
                 return Self { commitment: secret.public(), secret };

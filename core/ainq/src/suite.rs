@@ -21,10 +21,14 @@ use crate::{Element, Error};
 
 #[cfg(feature = "bls12-381")]
 mod bls12381;
+#[cfg(feature = "bls12-381")]
+mod kind;
 mod ristretto255;
 
 #[cfg(feature = "bls12-381")]
 pub use bls12381::Bls12381G1;
+#[cfg(feature = "bls12-381")]
+pub use kind::SuiteKind;
 pub use ristretto255::Ristretto255;
 
 /// Bytes of an encoded scalar, in every suite.

@@ -22,21 +22,21 @@ pub mod aead;
 pub mod canonical;
 pub mod sha256;
 
+mod expand_message;
 mod hash;
+mod hex;
 mod kdf;
 mod secret;
-mod spelled;
-mod stack;
-mod wide;
-mod xmd;
+mod sha512;
+mod stack_wipe;
 
+pub use expand_message::expand_message;
 pub use hash::{Digest, Hasher};
+pub use hex::Hex;
 pub use kdf::{PrfKey, extract, prf, prf_each};
 pub use secret::{Secret, WrongLength, ct_eq};
 pub use sha256::erase;
-pub use spelled::Hex;
-pub use stack::erasing_stack;
-pub use wide::{Sha512, hmac_wide};
-pub use xmd::expand_message;
+pub use sha512::{Sha512, hmac_sha512};
+pub use stack_wipe::erasing_stack;
 /// Bytes that are overwritten when dropped.
 pub use zeroize::Zeroizing;

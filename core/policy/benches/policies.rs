@@ -6,10 +6,10 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use quiver_policy::{AccessTree, AttributeSet, Kind, Schema};
+use quiver_policy::{AccessTree, AttributeSet, IntegerType, Schema};
 
 fn schema() -> Schema {
-    Schema::new().with_integer("altitude", Kind::integer(16).unwrap()).unwrap()
+    Schema::new().with_integer("altitude", IntegerType::unsigned(16).unwrap()).unwrap()
 }
 
 /// Alternatives of four plain attributes and a comparison, as many as make `leaves` leaves or a few more; the last one has

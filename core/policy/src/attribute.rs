@@ -5,7 +5,7 @@ use core::fmt;
 
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 
-use crate::{AttributeName, Fault, Kind};
+use crate::{AttributeName, Fault, IntegerType};
 
 /// One atom: something that is had or not had, and that a scheme hashes or has a public key for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,7 +53,11 @@ impl Attribute {
     }
 
     /// All bits of an integer with this value, the highest first. Bits of `value` beyond the kind's are not looked at.
-    pub fn bits_of(name: &AttributeName, kind: Kind, value: u64) -> impl Iterator<Item = Self> + use<> {
+    pub fn bits_of(
+        name: &AttributeName,
+        kind: IntegerType,
+        value: u64,
+    ) -> impl Iterator<Item = Self> + use<> {
         let (name, width) = (name.clone(), kind.bits());
         (0..width).rev().map(move |index| {
             let value = bit_of(value, index);

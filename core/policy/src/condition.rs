@@ -4,7 +4,7 @@ use core::fmt;
 
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 
-use crate::{AttributeName, Fault, Kind};
+use crate::{AttributeName, Fault, IntegerType};
 
 /// How an integer is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,7 +70,7 @@ impl fmt::Display for Operator {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Comparison {
     name: AttributeName,
-    kind: Kind,
+    kind: IntegerType,
     operator: Operator,
     constant: u64,
 }
@@ -80,7 +80,12 @@ impl Comparison {
     ///
     /// # Errors
     /// [`Fault::OutOfRange`], [`Fault::AlwaysTrue`], [`Fault::AlwaysFalse`].
-    pub fn new(name: AttributeName, kind: Kind, operator: Operator, constant: u64) -> Result<Self, Fault> {
+    pub fn new(
+        name: AttributeName,
+        kind: IntegerType,
+        operator: Operator,
+        constant: u64,
+    ) -> Result<Self, Fault> {
         if constant > kind.max() {
             return Err(Fault::OutOfRange { kind });
         }
@@ -101,7 +106,7 @@ impl Comparison {
 
     /// Its kind.
     #[must_use]
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> IntegerType {
         self.kind
     }
 
@@ -152,7 +157,7 @@ impl Condition {
     ///
     /// # Errors
     /// Those of [`Comparison::new`] and of the name.
-    pub fn compare(name: &str, kind: Kind, operator: Operator, constant: u64) -> Result<Self, Fault> {
+    pub fn compare(name: &str, kind: IntegerType, operator: Operator, constant: u64) -> Result<Self, Fault> {
         Comparison::new(AttributeName::new(name)?, kind, operator, constant).map(Self::Compare)
     }
 
@@ -166,7 +171,7 @@ impl Condition {
 
     /// The kind of integer it is about, if it is about one.
     #[must_use]
-    pub const fn kind(&self) -> Option<Kind> {
+    pub const fn kind(&self) -> Option<IntegerType> {
         match self {
             Self::Plain(_) => None,
             Self::Compare(comparison) => Some(comparison.kind),
@@ -191,7 +196,7 @@ impl Condition {
         match form {
             0 => Ok(Self::Plain(name)),
             1 => {
-                let (kind, code, constant) = (Kind::decode(reader)?, reader.u8()?, reader.u64()?);
+                let (kind, code, constant) = (IntegerType::decode(reader)?, reader.u8()?, reader.u64()?);
                 let operator = Operator::SPELT.iter().find(|(operator, _)| operator.code() == code);
                 let (operator, _) = operator.ok_or(Malformed("not an operator"))?;
                 Comparison::new(name, kind, *operator, constant).map(Self::Compare)

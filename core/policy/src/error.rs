@@ -8,7 +8,9 @@ use core::fmt;
 use quiver_crypto::canonical::Malformed;
 use thiserror::Error;
 
-use crate::{AttributeName, Kind, MAX_ATOMS, MAX_DECLARED, MAX_DEPTH, MAX_LEAVES, MAX_NODES, MAX_TEXT};
+use crate::{
+    AttributeName, IntegerType, MAX_ATOMS, MAX_DECLARED, MAX_DEPTH, MAX_LEAVES, MAX_NODES, MAX_TEXT,
+};
 
 /// Characters of a line that [`PolicyError::pointing_at`] shows on either side of the column.
 const SHOWN: usize = 60;
@@ -103,13 +105,13 @@ pub enum Fault {
         /// The name.
         name: Box<str>,
         /// Its kind.
-        kind: Kind,
+        kind: IntegerType,
     },
     /// A value that the attribute cannot have.
-    #[error("out of range: the smallest value is {}, the largest {}", .kind.shown(0), .kind.shown(Kind::max(*.kind)))]
+    #[error("out of range: the smallest value is {}, the largest {}", .kind.shown(0), .kind.shown(IntegerType::max(*.kind)))]
     OutOfRange {
         /// The attribute's kind.
-        kind: Kind,
+        kind: IntegerType,
     },
     /// A comparison that holds whatever the value.
     #[error("this is true of every value: leave it out")]

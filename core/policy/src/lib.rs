@@ -6,7 +6,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`name`], [`kind`], [`schema`] | names; what integers there are and how wide; what a deployment declares |
+//! | [`name`], [`integer_type`], [`schema`] | names; what integers there are and how wide; what a deployment declares |
 //! | [`attribute`], [`set`] | one atom of a scheme; what somebody or something has |
 //! | [`condition`], [`tree`] | leaves of a policy; policies |
 //! | [`formula`], [`selection`] | monotone threshold formulas over atoms; their cheapest satisfying subsets |
@@ -14,9 +14,9 @@
 //! | [`error`] | what can be wrong, and at which column |
 //!
 //! ```
-//! use quiver_policy::{AccessTree, AttributeSet, Kind, Schema};
+//! use quiver_policy::{AccessTree, AttributeSet, IntegerType, Schema};
 //!
-//! let schema = Schema::new().with_integer("altitude", Kind::integer(16)?)?;
+//! let schema = Schema::new().with_integer("altitude", IntegerType::unsigned(16)?)?;
 //! let tree = AccessTree::parse("(scout and altitude >= 120) or 2 of (thermal, lidar, radar)", &schema)?;
 //! let formula = tree.formula();
 //!
@@ -42,22 +42,22 @@ pub mod attribute;
 pub mod condition;
 pub mod error;
 pub mod formula;
-pub mod kind;
+pub mod integer_type;
 pub mod name;
 pub mod schema;
 pub mod selection;
+#[cfg(feature = "serde")]
+mod serde;
 pub mod set;
 mod text;
 pub mod tree;
-#[cfg(feature = "serde")]
-mod written;
 
 pub use arena::{Gate, Node};
 pub use attribute::Attribute;
 pub use condition::{Comparison, Condition, Operator};
 pub use error::{Fault, Place, PolicyError};
 pub use formula::{Formula, Leaf};
-pub use kind::Kind;
+pub use integer_type::IntegerType;
 pub use name::AttributeName;
 pub use schema::Schema;
 pub use selection::{SelectedGate, Selection};

@@ -8,7 +8,7 @@ use core::fmt;
 
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 
-use crate::{Attribute, AttributeName, Fault, Kind, MAX_DECLARED, PolicyError};
+use crate::{Attribute, AttributeName, Fault, IntegerType, MAX_DECLARED, PolicyError};
 
 /// First byte of the encoding.
 const FORMAT: u8 = 1;
@@ -26,7 +26,7 @@ const FORMAT: u8 = 1;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schema {
-    integers: BTreeMap<AttributeName, Kind>,
+    integers: BTreeMap<AttributeName, IntegerType>,
     plain: Option<BTreeSet<AttributeName>>,
 }
 
@@ -41,7 +41,7 @@ impl Schema {
     ///
     /// # Errors
     /// [`Fault::DeclaredTwice`] if the name is declared already, [`Fault::TooManyDeclared`], or the name's.
-    pub fn with_integer(mut self, name: &str, kind: Kind) -> Result<Self, PolicyError> {
+    pub fn with_integer(mut self, name: &str, kind: IntegerType) -> Result<Self, PolicyError> {
         self.declare_integer(AttributeName::new(name)?, kind)?;
         Ok(self)
     }
@@ -58,7 +58,7 @@ impl Schema {
         Ok(self)
     }
 
-    pub(crate) fn declare_integer(&mut self, name: AttributeName, kind: Kind) -> Result<(), Fault> {
+    pub(crate) fn declare_integer(&mut self, name: AttributeName, kind: IntegerType) -> Result<(), Fault> {
         self.check_new(&name)?;
         self.integers.insert(name, kind);
         Ok(())
@@ -82,7 +82,7 @@ impl Schema {
     }
 
     /// The integers, by name.
-    pub fn integers(&self) -> impl Iterator<Item = (&AttributeName, Kind)> {
+    pub fn integers(&self) -> impl Iterator<Item = (&AttributeName, IntegerType)> {
         self.integers.iter().map(|(name, kind)| (name, *kind))
     }
 
@@ -107,7 +107,7 @@ impl Schema {
     ///
     /// # Errors
     /// [`Fault::NotAnInteger`].
-    pub fn kind_of(&self, name: &AttributeName) -> Result<Kind, Fault> {
+    pub fn kind_of(&self, name: &AttributeName) -> Result<IntegerType, Fault> {
         self.integers.get(name).copied().ok_or_else(|| {
             let nearest = nearest(name, self.integers.keys());
             Fault::NotAnInteger { name: name.as_str().into(), nearest }
@@ -160,7 +160,7 @@ impl Schema {
         for _ in 0..reader.count(MAX_DECLARED, 7)? {
             let name = AttributeName::decode(&mut reader)?;
             in_order(schema.integers.last_key_value().map(|(last, _)| last), &name)?;
-            schema.declare_integer(name, Kind::decode(&mut reader)?)?;
+            schema.declare_integer(name, IntegerType::decode(&mut reader)?)?;
         }
         match reader.u8()? {
             0 => {}

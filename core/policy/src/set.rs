@@ -8,7 +8,7 @@ use quiver_crypto::canonical::{Malformed, Reader, Writer};
 
 use crate::attribute::bit_of;
 use crate::schema::in_order;
-use crate::{Attribute, AttributeName, Condition, Fault, Kind, MAX_ATOMS, PolicyError, Schema, text};
+use crate::{Attribute, AttributeName, Condition, Fault, IntegerType, MAX_ATOMS, PolicyError, Schema, text};
 
 /// First byte of the encoding.
 const FORMAT: u8 = 1;
@@ -19,7 +19,7 @@ const INTEGER: u8 = 1;
 /// The value of an integer attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Value {
-    kind: Kind,
+    kind: IntegerType,
     value: u64,
 }
 
@@ -28,13 +28,13 @@ impl Value {
     ///
     /// # Errors
     /// [`Fault::OutOfRange`].
-    pub const fn new(kind: Kind, value: u64) -> Result<Self, Fault> {
+    pub const fn new(kind: IntegerType, value: u64) -> Result<Self, Fault> {
         if value <= kind.max() { Ok(Self { kind, value }) } else { Err(Fault::OutOfRange { kind }) }
     }
 
     /// Its kind.
     #[must_use]
-    pub const fn kind(self) -> Kind {
+    pub const fn kind(self) -> IntegerType {
         self.kind
     }
 
@@ -82,7 +82,7 @@ impl AttributeSet {
     ///
     /// # Errors
     /// [`Fault::OutOfRange`], [`Fault::Duplicate`], [`Fault::TooManyAtoms`], or the name's.
-    pub fn insert_integer(&mut self, name: &str, kind: Kind, value: u64) -> Result<(), Fault> {
+    pub fn insert_integer(&mut self, name: &str, kind: IntegerType, value: u64) -> Result<(), Fault> {
         self.insert(AttributeName::new(name)?, Some(Value::new(kind, value)?))
     }
 
@@ -201,7 +201,7 @@ impl AttributeSet {
             in_order(set.entries.last_key_value().map(|(last, _)| last), &name)?;
             let value = match reader.u8()? {
                 PLAIN => None,
-                INTEGER => Some(Value::new(Kind::decode(&mut reader)?, reader.u64()?)?),
+                INTEGER => Some(Value::new(IntegerType::decode(&mut reader)?, reader.u64()?)?),
                 _ => return Err(Malformed("neither plain nor an integer").into()),
             };
             set.insert(name, value)?;

@@ -2,13 +2,13 @@
 //! change unnoticed. And what decoders refuse.
 
 use quiver_policy::{
-    AccessTree, Attribute, AttributeName, AttributeSet, Fault, Kind, MAX_DEPTH, MAX_NODES, PolicyError,
-    Schema,
+    AccessTree, Attribute, AttributeName, AttributeSet, Fault, IntegerType, MAX_DEPTH, MAX_NODES,
+    PolicyError, Schema,
 };
 
 fn schema() -> Schema {
-    let schema = Schema::new().with_integer("alt", Kind::integer(16).unwrap()).unwrap();
-    schema.with_integer("day", Kind::Date).unwrap()
+    let schema = Schema::new().with_integer("alt", IntegerType::unsigned(16).unwrap()).unwrap();
+    schema.with_integer("day", IntegerType::Date).unwrap()
 }
 
 fn bytes(parts: &[&[u8]]) -> Vec<u8> {
@@ -39,15 +39,15 @@ fn what_schemes_hash_is_kind_name_and_bit() {
 #[test]
 fn bits_of_another_width_are_other_atoms() {
     let name = AttributeName::new("alt").unwrap();
-    let narrow: Vec<_> = Attribute::bits_of(&name, Kind::integer(8).unwrap(), 200).collect();
+    let narrow: Vec<_> = Attribute::bits_of(&name, IntegerType::unsigned(8).unwrap(), 200).collect();
     let mut wide = AttributeSet::new();
-    wide.insert_integer("alt", Kind::integer(16).unwrap(), 200).unwrap();
+    wide.insert_integer("alt", IntegerType::unsigned(16).unwrap(), 200).unwrap();
     assert_eq!(narrow.len(), 8);
     assert!(narrow.iter().all(|atom| !wide.contains(atom)));
     // So an 8-bit 200 does not pass for a 16-bit value below 256.
     let below = AccessTree::parse("alt < 256", &schema()).unwrap();
     let mut eight = AttributeSet::new();
-    eight.insert_integer("alt", Kind::integer(8).unwrap(), 200).unwrap();
+    eight.insert_integer("alt", IntegerType::unsigned(8).unwrap(), 200).unwrap();
     assert!(below.formula().satisfied_by(&wide) && below.satisfied_by(&wide));
     assert!(!below.formula().satisfied_by(&eight) && !below.satisfied_by(&eight));
 }
@@ -142,7 +142,7 @@ fn sets_out_of_order_are_refused() {
     assert_eq!(malformed(AttributeSet::decode(b"\x02\0\0\0\0")), "an attribute set of another format");
     // The value 2 of one bit.
     let fault = decode(&[b"\0\0\0\x01a\x01\x01\x01\0\0\0\0\0\0\0\x02"]).unwrap_err().fault().clone();
-    assert_eq!(fault, Fault::OutOfRange { kind: Kind::integer(1).unwrap() });
+    assert_eq!(fault, Fault::OutOfRange { kind: IntegerType::unsigned(1).unwrap() });
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Formulas and selections worked out by hand.
 
-use quiver_policy::{AccessTree, AttributeSet, Formula, Kind, Node, Schema};
+use quiver_policy::{AccessTree, AttributeSet, Formula, IntegerType, Node, Schema};
 
 fn schema() -> Schema {
-    Schema::new().with_integer("x", Kind::integer(8).unwrap()).unwrap()
+    Schema::new().with_integer("x", IntegerType::unsigned(8).unwrap()).unwrap()
 }
 
 fn formula(policy: &str) -> Formula {

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use quiver_crypto::canonical::Reader;
 use quiver_policy::{
-    AccessTree, Attribute, AttributeName, AttributeSet, Comparison, Condition, Formula, Kind, Node, Operator,
-    Schema, Selection,
+    AccessTree, Attribute, AttributeName, AttributeSet, Comparison, Condition, Formula, IntegerType, Node,
+    Operator, Schema, Selection,
 };
 use trees::{name, schema, set, small_tree, tree};
 
@@ -112,7 +112,7 @@ proptest! {
     fn a_comparison_comes_down_to_what_it_says(
         bits in 1_u8..=64, operator in prop::sample::select(&OPERATORS[..]), constant: u64, values: [u64; 8],
     ) {
-        let kind = Kind::integer(bits).unwrap();
+        let kind = IntegerType::unsigned(bits).unwrap();
         let near = [constant.wrapping_sub(1), constant, constant.wrapping_add(1), 0, u64::MAX];
         let name = AttributeName::new("x").unwrap();
         let Ok(comparison) = Comparison::new(name, kind, operator, constant & kind.max()) else { return Ok(()) };
@@ -273,7 +273,7 @@ fn bits_that_matter(comparison: &Comparison, bits: u8) -> usize {
 #[test]
 fn every_comparison_of_up_to_six_bits_is_right_and_as_small_as_it_can_be() {
     for bits in 1..=6_u8 {
-        let kind = Kind::integer(bits).unwrap();
+        let kind = IntegerType::unsigned(bits).unwrap();
         for (operator, constant) in
             OPERATORS.into_iter().flat_map(|op| (0..=kind.max()).map(move |c| (op, c)))
         {

@@ -1,14 +1,14 @@
 //! What bad input gets: a fault that names what is wrong, and the column it is at.
 
 use quiver_policy::{
-    AccessTree, AttributeName, AttributeSet, Fault, Kind, MAX_DEPTH, MAX_LEAVES, MAX_TEXT, PolicyError,
-    Schema,
+    AccessTree, AttributeName, AttributeSet, Fault, IntegerType, MAX_DEPTH, MAX_LEAVES, MAX_TEXT,
+    PolicyError, Schema,
 };
 
 fn open() -> Schema {
-    let schema = Schema::new().with_integer("altitude", Kind::integer(16).unwrap()).unwrap();
-    let schema = schema.with_integer("wide", Kind::integer(64).unwrap()).unwrap();
-    schema.with_integer("valid-until", Kind::Date).unwrap()
+    let schema = Schema::new().with_integer("altitude", IntegerType::unsigned(16).unwrap()).unwrap();
+    let schema = schema.with_integer("wide", IntegerType::unsigned(64).unwrap()).unwrap();
+    schema.with_integer("valid-until", IntegerType::Date).unwrap()
 }
 
 fn closed() -> Schema {
@@ -127,10 +127,10 @@ fn leaves_are_counted_as_the_bits_they_come_down_to() {
 
 #[test]
 fn a_comparison_out_of_range_is_refused_at_its_constant() {
-    let kind = Kind::integer(16).unwrap();
+    let kind = IntegerType::unsigned(16).unwrap();
     policy("a and altitude >= 65536", 19, &Fault::OutOfRange { kind });
     policy("altitude<99999999999999999999999", 10, &Fault::OutOfRange { kind });
-    policy("valid-until > 2149-06-07", 15, &Fault::OutOfRange { kind: Kind::Date });
+    policy("valid-until > 2149-06-07", 15, &Fault::OutOfRange { kind: IntegerType::Date });
     attributes("altitude = 65536", 12, &Fault::OutOfRange { kind });
     let error = AccessTree::parse("altitude >= 65536", &open()).unwrap_err();
     assert_eq!(error.to_string(), "column 13: out of range: the smallest value is 0, the largest 65535");
@@ -185,7 +185,7 @@ fn an_unknown_attribute_is_refused_with_the_nearest_known() {
 
 #[test]
 fn an_integer_needs_a_value() {
-    let kind = Kind::integer(16).unwrap();
+    let kind = IntegerType::unsigned(16).unwrap();
     policy("a and altitude", 7, &Fault::NeedsValue { name: "altitude".into(), kind });
     attributes("a, altitude", 4, &Fault::NeedsValue { name: "altitude".into(), kind });
 }
@@ -231,7 +231,7 @@ fn names_nobody_could_read_are_refused() {
 fn one_name_is_one_kind_of_attribute() {
     let mut builder = AccessTree::builder();
     let compare = |bits| {
-        let kind = Kind::integer(bits).unwrap();
+        let kind = IntegerType::unsigned(bits).unwrap();
         quiver_policy::Condition::compare("altitude", kind, quiver_policy::Operator::Above, 5).unwrap()
     };
     builder.leaf(compare(16)).unwrap();

@@ -46,7 +46,7 @@ trait Measured: Scheme {
     const HEAP: [(usize, usize); 4];
 
     fn universe(attributes: Universe) -> Universe;
-    fn terms(tree: AccessTree, set: AttributeSet) -> (Self::OfKey, Self::OfCiphertext);
+    fn terms(tree: AccessTree, set: AttributeSet) -> (Self::KeyTerms, Self::CiphertextTerms);
 }
 
 /// A scheme over a list of attributes, with the policy in the key.

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, Name, StatementSignature, Suite};
+use quiver_ainq::{Deployment, Name, StatementSignature, Suite, SuiteKind};
 use quiver_garble::policy::{MAX_TEXT, Policy};
 use quiver_role::admission::{PolicyStatement, SignedPolicy};
 use quiver_service::armour::{self, Kind};
-use quiver_service::deployment_file::SuiteChoice;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, private_file, terminal};
 use rand::rngs::OsRng;
@@ -51,7 +50,7 @@ pub(crate) fn run<S: Suite>(
     let policy = sign(config, protection, deployment, statement, args.wait)?.verify(deployment)?;
     // Recorded first: no policy is out that the audit table does not show.
     store.record_policy(&policy, now)?;
-    let suite = SuiteChoice::from_id(S::ID).map_err(Error::Scheme)?;
+    let suite = SuiteKind::from_id(S::ID).map_err(Error::Scheme)?;
     armour::write_new(&out, Kind::AdmissionPolicy, suite, &policy.bytes())?;
     terminal::line(&format!(
         "{}  public: policy {name} for leaders of {}, over the fields of {}, until {}\n{} gates, {} of them AND",

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use quiver_ainq::{Deployment, Suite};
+use quiver_ainq::{Deployment, Suite, SuiteKind};
 use quiver_role::attributes::inner::MAX_KEY_LEN;
-use quiver_service::deployment_file::SuiteChoice;
 use quiver_service::keyring::{self, Entry, HeldKey};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
@@ -46,7 +45,7 @@ pub(crate) fn run<S: Suite>(
     // Audited first: no key is out that the audit table does not show.
     store.record_key_file(&known.row.name, &whom, &granted.text, clock::unix_now())?;
     let entry = Entry { authority: known.statement, key: Some(HeldKey { grant: 0, key }) };
-    keyring::write_key(&out, SuiteChoice::from_id(S::ID).map_err(Error::Scheme)?, &entry)?;
+    keyring::write_key(&out, SuiteKind::from_id(S::ID).map_err(Error::Scheme)?, &entry)?;
     terminal::line(&format!(
         "{}  secret: an attribute key of {} ({length} bytes) for: {}",
         out.display(),

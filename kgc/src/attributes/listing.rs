@@ -1,7 +1,7 @@
 //! `kgc abe list`: authorities, grants, keys issued.
 
 use quiver_ainq::{Deployment, Suite, UnixTime};
-use quiver_role::attributes::schemes::{Granting, SchemeChoice};
+use quiver_role::attributes::schemes::{Granting, SchemeKind};
 use quiver_service::{clock, terminal};
 use serde::Serialize;
 
@@ -63,7 +63,7 @@ pub(crate) fn keys_of(store: &Store, shown: impl Fn(&str) -> bool) -> Result<Vec
     Ok(keys)
 }
 
-fn line<S: Suite>(known: Known<S, SchemeChoice>) -> Result<AuthorityLine> {
+fn line<S: Suite>(known: Known<S, SchemeKind>) -> Result<AuthorityLine> {
     let schema = schema_of(&known.statement)?.to_string();
     Ok(AuthorityLine {
         name: known.row.name,

@@ -5,7 +5,7 @@ use std::path::Path;
 use quiver_ainq::{Deployment, Name, Suite};
 use quiver_policy::Schema;
 use quiver_role::attributes::KIND;
-use quiver_role::attributes::schemes::SchemeChoice;
+use quiver_role::attributes::schemes::SchemeKind;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{private_file, terminal};
 use rand::rngs::OsRng;
@@ -28,7 +28,7 @@ pub(crate) fn run<S: Suite>(
     mut store: Store,
     args: &SetupArgs,
 ) -> Result<()> {
-    let scheme = args.scheme.choice();
+    let scheme = args.scheme;
     let name = match &args.name {
         Some(name) => name.clone(),
         None => Name::new(scheme.id())?,
@@ -58,7 +58,7 @@ pub(crate) fn run<S: Suite>(
     Ok(())
 }
 
-fn read_schema(path: Option<&Path>, scheme: SchemeChoice) -> Result<Schema> {
+fn read_schema(path: Option<&Path>, scheme: SchemeKind) -> Result<Schema> {
     let Some(path) = path else {
         if scheme.needs_closed_list() {
             return Err(Error::Terms(format!(

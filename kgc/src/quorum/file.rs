@@ -15,12 +15,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use quiver_ainq::{KgcId, Name, Suite};
+use quiver_ainq::{KgcId, Name, Suite, SuiteKind};
 use quiver_crypto::Hasher;
 use quiver_net::{Multiaddr, PeerId};
 use quiver_quorum::{MAX_MEMBERS, Parameters};
 use quiver_role::quorum::Charter;
-use quiver_service::deployment_file::{DeploymentFile, KgcEntry, SuiteChoice};
+use quiver_service::deployment_file::{DeploymentFile, KgcEntry};
 use quiver_service::{private_file, with_suite};
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +58,7 @@ pub(crate) struct Seat {
 }
 
 fn default_suite() -> String {
-    SuiteChoice::default().id().into()
+    SuiteKind::default().id().into()
 }
 
 /// The file, checked.
@@ -66,7 +66,7 @@ fn default_suite() -> String {
 pub(crate) struct Pinned {
     pub(crate) file: QuorumFile,
     pub(crate) name: Name,
-    pub(crate) suite: SuiteChoice,
+    pub(crate) suite: SuiteKind,
     pub(crate) parameters: Parameters,
     /// In the order of the identifiers.
     pub(crate) peers: Vec<PeerId>,
@@ -106,7 +106,7 @@ impl QuorumFile {
 
     fn check(mut self) -> std::result::Result<Pinned, String> {
         let name = Name::new(&self.deployment).map_err(|error| format!("`deployment`: {error}"))?;
-        let suite = SuiteChoice::from_id(&self.suite)?;
+        let suite = SuiteKind::from_id(&self.suite)?;
         self.kgc.sort_by_key(|seat| seat.id);
         let (n, t) = (self.kgc.len(), self.threshold);
         let members = u16::try_from(n).unwrap_or(u16::MAX);

@@ -7,10 +7,10 @@
 
 use std::path::Path;
 
+use quiver_ainq::SuiteKind;
 use quiver_crypto::Hasher;
 use zeroize::Zeroizing;
 
-use crate::deployment_file::SuiteChoice;
 use crate::{Error, Result, private_file};
 
 /// The longest line, in bytes: an attribute key in hex, with the statement about its authority.
@@ -69,7 +69,7 @@ impl Kind {
 }
 
 /// Writes a new file; mode 0600 if it is secret. Never overwrites.
-pub fn write_new(path: &Path, kind: Kind, suite: SuiteChoice, bytes: &[u8]) -> Result<()> {
+pub fn write_new(path: &Path, kind: Kind, suite: SuiteKind, bytes: &[u8]) -> Result<()> {
     let line = encode(kind, suite, bytes);
     if kind.secret() {
         private_file::write_new(path, &line)
@@ -78,7 +78,7 @@ pub fn write_new(path: &Path, kind: Kind, suite: SuiteChoice, bytes: &[u8]) -> R
     }
 }
 
-fn encode(kind: Kind, suite: SuiteChoice, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
+fn encode(kind: Kind, suite: SuiteKind, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
     let prefix = format!("{} {} ", kind.word(), suite.id());
     let suffix = format!(" {}\n", checksum(kind, suite, bytes));
     // Room for all of it from the start: a growing vector would leave copies behind.
@@ -91,7 +91,7 @@ fn encode(kind: Kind, suite: SuiteChoice, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
 }
 
 /// Against typing and copying, not against adversaries.
-fn checksum(kind: Kind, suite: SuiteChoice, bytes: &[u8]) -> String {
+fn checksum(kind: Kind, suite: SuiteKind, bytes: &[u8]) -> String {
     let hash = Hasher::new("quiver/1 armour")
         .lp(kind.word().as_bytes())
         .lp(suite.id().as_bytes())
@@ -104,7 +104,7 @@ fn checksum(kind: Kind, suite: SuiteChoice, bytes: &[u8]) -> String {
 ///
 /// # Errors
 /// [`Error::Garbled`] saying what is wrong, [`Error::TooOpen`], [`Error::Io`].
-pub fn read(path: &Path, kind: Kind) -> Result<(SuiteChoice, Zeroizing<Vec<u8>>)> {
+pub fn read(path: &Path, kind: Kind) -> Result<(SuiteKind, Zeroizing<Vec<u8>>)> {
     let text = if kind.secret() {
         private_file::read(path, LIMIT)?
     } else {
@@ -113,7 +113,7 @@ pub fn read(path: &Path, kind: Kind) -> Result<(SuiteChoice, Zeroizing<Vec<u8>>)
     decode(&text, kind).map_err(|what| Error::Garbled { path: path.into(), what })
 }
 
-fn decode(text: &[u8], kind: Kind) -> std::result::Result<(SuiteChoice, Zeroizing<Vec<u8>>), String> {
+fn decode(text: &[u8], kind: Kind) -> std::result::Result<(SuiteKind, Zeroizing<Vec<u8>>), String> {
     let text = text.trim_ascii();
     let mut words = text.split(|byte| byte.is_ascii_whitespace());
     let first = words.next().unwrap_or_default();
@@ -130,7 +130,7 @@ fn decode(text: &[u8], kind: Kind) -> std::result::Result<(SuiteChoice, Zeroizin
             kind.word()
         ));
     };
-    let suite = SuiteChoice::from_id(&String::from_utf8_lossy(suite))?;
+    let suite = SuiteKind::from_id(&String::from_utf8_lossy(suite))?;
     let mut bytes = Zeroizing::new(vec![0; digits.len() / 2]);
     hex::decode_to_slice(digits, &mut bytes).map_err(|_| "it was cut or changed: not hex digits in pairs")?;
     if checksum(kind, suite, &bytes).as_bytes() != sum {
@@ -157,13 +157,13 @@ mod tests {
             (Kind::AdmissionPolicy, 0o644),
         ] {
             let path = directory.path().join(kind.word());
-            write_new(&path, kind, SuiteChoice::Ristretto255, &[1, 2, 254]).expect("write");
+            write_new(&path, kind, SuiteKind::Ristretto255, &[1, 2, 254]).expect("write");
             let (suite, bytes) = read(&path, kind).expect("read");
-            assert_eq!((suite, bytes.as_slice()), (SuiteChoice::Ristretto255, &[1, 2, 254][..]));
+            assert_eq!((suite, bytes.as_slice()), (SuiteKind::Ristretto255, &[1, 2, 254][..]));
             let found = std::fs::metadata(&path).expect("metadata").permissions().mode() & 0o777;
             assert_eq!(found & !mode, 0);
             assert!(matches!(
-                write_new(&path, kind, SuiteChoice::Ristretto255, &[]),
+                write_new(&path, kind, SuiteKind::Ristretto255, &[]),
                 Err(Error::Exists { .. })
             ));
         }
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn wrong_and_garbled_lines_are_told_apart() {
-        let suite = SuiteChoice::Ristretto255;
+        let suite = SuiteKind::Ristretto255;
         let reason = |text: &str| decode(text.as_bytes(), Kind::Token).expect_err("refused");
         assert!(reason("").contains("this is something else"));
         let operator = encode(Kind::OperatorSecretKey, suite, &[1, 2]);

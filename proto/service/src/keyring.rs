@@ -6,12 +6,11 @@
 
 use std::path::Path;
 
-use quiver_ainq::{Deployment, Error as AinqError, SignedAuthority, Suite, VerifiedAuthority};
+use quiver_ainq::{Deployment, Error as AinqError, SignedAuthority, Suite, SuiteKind, VerifiedAuthority};
 pub use quiver_role::attributes::{Entry, HeldKey, Keyring};
 use zeroize::Zeroizing;
 
 use crate::armour::{self, Kind};
-use crate::deployment_file::SuiteChoice;
 use crate::{Error, Result};
 
 /// Name of the attachment in a drone's state file.
@@ -23,7 +22,7 @@ pub const ATTACHMENT: &str = "attributes";
 /// [`Error::Exists`], [`Error::Io`].
 pub fn write_authority<S: Suite>(
     path: &Path,
-    suite: SuiteChoice,
+    suite: SuiteKind,
     authority: &VerifiedAuthority<S>,
 ) -> Result<()> {
     armour::write_new(path, Kind::AttributeAuthority, suite, &authority.bytes())
@@ -44,7 +43,7 @@ pub fn read_authority<S: Suite>(path: &Path, deployment: &Deployment<S>) -> Resu
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::Io`].
-pub fn write_key<S: Suite>(path: &Path, suite: SuiteChoice, entry: &Entry<S>) -> Result<()> {
+pub fn write_key<S: Suite>(path: &Path, suite: SuiteKind, entry: &Entry<S>) -> Result<()> {
     armour::write_new(path, Kind::AttributeKey, suite, &entry.encode())
 }
 

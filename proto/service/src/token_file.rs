@@ -52,8 +52,7 @@ pub fn read<S: Suite>(path: &Path, deployment: &Deployment<S>, wanted: Wanted) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deployment_file::SuiteChoice;
-    use quiver_ainq::{MasterSecret, Name, OperatorSecretKey, Ristretto255, TokenGrant};
+    use quiver_ainq::{MasterSecret, Name, OperatorSecretKey, Ristretto255, SuiteKind, TokenGrant};
     use rand::rngs::OsRng;
 
     type S = Ristretto255;
@@ -76,7 +75,7 @@ mod tests {
         };
         let issued =
             OperatorSecretKey::<S>::generate(&mut OsRng).issue(&ours, grant, &mut OsRng).expect("issue");
-        armour::write_new(&path, Kind::Token, SuiteChoice::Ristretto255, &issued.encode()).expect("write");
+        armour::write_new(&path, Kind::Token, SuiteKind::Ristretto255, &issued.encode()).expect("write");
         assert_eq!(read(&path, &ours, Wanted::Edge).expect("good").token, issued.token);
         let refusal = |deployment: &Deployment<S>, wanted| {
             read(&path, deployment, wanted).expect_err("refused").to_string()
@@ -84,11 +83,11 @@ mod tests {
         assert!(refusal(&deployment(), Wanted::Edge).contains("another deployment"));
         assert!(refusal(&ours, Wanted::Leader).contains("use it with `edge`"));
         let other = directory.path().join("other.token");
-        armour::write_new(&other, Kind::Token, SuiteChoice::Bls12381G1, &issued.encode()).expect("write");
+        armour::write_new(&other, Kind::Token, SuiteKind::Bls12381G1, &issued.encode()).expect("write");
         assert!(read(&other, &ours, Wanted::Edge).expect_err("refused").to_string().contains("suite"));
         let cut = directory.path().join("cut.token");
         let bytes = issued.encode();
-        armour::write_new(&cut, Kind::Token, SuiteChoice::Ristretto255, &bytes[..bytes.len() - 1])
+        armour::write_new(&cut, Kind::Token, SuiteKind::Ristretto255, &bytes[..bytes.len() - 1])
             .expect("write");
         assert!(read(&cut, &ours, Wanted::Edge).expect_err("refused").to_string().contains("garbled"));
     }

@@ -10,7 +10,6 @@ use quiver_report::{Progress, complain, print};
 use quiver_world::check::{CheckSetup, CheckSuite, Checker, Failure, Outcome as Life};
 use rayon::prelude::*;
 
-use crate::plan::StrategyChoice;
 use crate::report::Outcome;
 use crate::{Result, SimError, measure};
 
@@ -58,17 +57,17 @@ pub(super) struct CheckArgs {
     /// Leaders demand a policy, and drones join anonymously: credentials last 40 s, are renewed and revoked
     #[arg(long)]
     admission: bool,
-    /// How leaders distribute keys; without it, every seed runs under both
-    #[arg(long, value_enum)]
-    strategy: Option<StrategyChoice>,
+    /// How leaders distribute keys, flat or tree; without it, every seed runs under both
+    #[arg(long, value_name = "STRATEGY")]
+    strategy: Option<StrategyKind>,
     /// Print nothing but failures
     #[arg(long, short)]
     quiet: bool,
 }
 
 impl CheckArgs {
-    fn strategies(&self) -> Vec<StrategyChoice> {
-        self.strategy.map_or_else(|| vec![StrategyChoice::Flat, StrategyChoice::Tree], |one| vec![one])
+    fn strategies(&self) -> Vec<StrategyKind> {
+        self.strategy.map_or_else(|| StrategyKind::ALL.to_vec(), |one| vec![one])
     }
 
     fn seeds(&self) -> Vec<u64> {
@@ -96,8 +95,8 @@ impl CheckArgs {
     }
 
     /// The command that lives through one seed again.
-    fn replay(&self, seed: u64, strategy: StrategyChoice) -> String {
-        let mut command = format!("sim check --seed {seed} --strategy {}", strategy.name());
+    fn replay(&self, seed: u64, strategy: StrategyKind) -> String {
+        let mut command = format!("sim check --seed {seed} --strategy {}", strategy);
         if self.drones != 20 {
             command += &format!(" -n {}", self.drones);
         }
@@ -134,7 +133,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
             edges: args.drones,
             kgcs: args.kgcs,
             leaders: args.leaders,
-            strategy: StrategyKind::from(strategy),
+            strategy,
             ..CheckSetup::default()
         };
         let refused = |error: quiver_world::WorldError| SimError::Usage(error.to_string());
@@ -164,12 +163,12 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
 /// Lives through all seeds on all cores. What comes of one does not depend on the others.
 fn live(
     args: &CheckArgs,
-    strategy: StrategyChoice,
+    strategy: StrategyKind,
     checker: &Checker,
 ) -> Result<Sums, quiver_world::WorldError> {
     let seeds = args.seeds();
     let progress = Progress::new(!args.quiet);
-    let bar = progress.step(format!("check {}", strategy.name()), seeds.len());
+    let bar = progress.step(format!("check {}", strategy), seeds.len());
     let done = AtomicUsize::new(0);
     let lives: Vec<(u64, Life)> = seeds
         .into_par_iter()
@@ -193,13 +192,13 @@ fn live(
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-fn summary(args: &CheckArgs, strategy: StrategyChoice, sums: &Sums, wall: Duration, cpu: Duration) -> String {
+fn summary(args: &CheckArgs, strategy: StrategyKind, sums: &Sums, wall: Duration, cpu: Duration) -> String {
     let seeds = args.seeds();
     let real = seeds.iter().filter(|seed| Checker::ground(**seed) == CheckSuite::Real).count();
     format!(
         "{}: {} seeds ({real} over ristretto255), {} steps, {} epochs, {} comparisons, {} failed\n\
          {:.1} s, {:.0} seeds per minute and core; slowest convergence after the last fault {:.0} s",
-        strategy.name(),
+        strategy,
         seeds.len(),
         sums.turns,
         sums.epochs,
@@ -212,11 +211,11 @@ fn summary(args: &CheckArgs, strategy: StrategyChoice, sums: &Sums, wall: Durati
 }
 
 /// A failure for people: what broke, how to see it again, what it takes, how it went.
-fn told(args: &CheckArgs, strategy: StrategyChoice, failure: &Failure) -> String {
+fn told(args: &CheckArgs, strategy: StrategyKind, failure: &Failure) -> String {
     format!(
         "\nseed {} ({}): {}\nreplay: {}\nit takes {} of the {} actions planned:\n{}\nthe last steps:\n{}",
         failure.seed,
-        strategy.name(),
+        strategy,
         failure.violation,
         args.replay(failure.seed, strategy),
         failure.plan.actions.len(),

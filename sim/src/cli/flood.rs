@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use clap::Args;
 
+use quiver_ainq::StrategyKind;
 use quiver_report::{Progress, Unit, complain, grid, length_of_time, print};
 use quiver_world::run::Percentiles;
 
 use crate::Result;
 use crate::live::flood::{self, Flood, FloodMeasurement, FloodPlan, FloodReport, MAX_GROWTH};
-use crate::plan::{StrategyChoice, TransportKind};
+use crate::plan::TransportKind;
 use crate::report::Outcome;
 
 const EXAMPLES: &str = "\
@@ -60,9 +61,9 @@ pub(super) struct FloodArgs {
     /// Network the drones are on
     #[arg(long, value_enum, default_value_t = FloodPlan::default().transport)]
     transport: TransportKind,
-    /// How the leader brings group keys to the drones
-    #[arg(long, value_enum, default_value_t)]
-    strategy: StrategyChoice,
+    /// How the leader distributes keys: flat or tree
+    #[arg(long, value_name = "STRATEGY", default_value_t)]
+    strategy: StrategyKind,
     /// Whence all keys come
     #[arg(long, default_value_t = 1)]
     seed: u64,

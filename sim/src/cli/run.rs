@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use quiver_ainq::{StrategyKind, SuiteKind};
 use quiver_report::{OutputArgs, complain, length_of_time};
 use quiver_world::admission::{FENCE, MAX_TEXT};
 
-use crate::plan::{DEFAULT_BIND, Plan, StrategyChoice, SuiteKind, TransportKind, WorldKind};
+use crate::plan::{DEFAULT_BIND, Plan, TransportKind, WorldKind};
 use crate::report::{Outcome, Report};
 use crate::{Result, SimError, live, logging, virtual_world};
 
@@ -21,12 +22,12 @@ pub(super) struct RunArgs {
     /// Network between them
     #[arg(long, value_enum, default_value_t)]
     transport: TransportKind,
-    /// Group the cryptography computes in
-    #[arg(long, value_enum, default_value_t)]
+    /// Group the cryptography computes in: ristretto255 or bls12-381-g1
+    #[arg(long, value_name = "SUITE", default_value_t)]
     suite: SuiteKind,
-    /// How the leader distributes keys
-    #[arg(long, value_enum, default_value_t)]
-    strategy: StrategyChoice,
+    /// How the leader distributes keys: flat or tree
+    #[arg(long, value_name = "STRATEGY", default_value_t)]
+    strategy: StrategyKind,
     /// Where the drones live
     #[arg(long, value_enum, default_value_t)]
     world: WorldKind,
@@ -181,10 +182,10 @@ mod tests {
 
     #[test]
     fn either_strategy_is_to_be_had_and_flat_is_the_default() {
-        for choice in [StrategyChoice::Flat, StrategyChoice::Tree] {
-            assert_eq!(parse(&["--strategy", choice.name()]).plan().unwrap().strategy, choice);
+        for choice in [StrategyKind::Flat, StrategyKind::Tree] {
+            assert_eq!(parse(&["--strategy", &choice.to_string()]).plan().unwrap().strategy, choice);
         }
-        assert_eq!(parse(&[]).plan().unwrap().strategy, StrategyChoice::Flat);
+        assert_eq!(parse(&[]).plan().unwrap().strategy, StrategyKind::Flat);
     }
 
     #[test]

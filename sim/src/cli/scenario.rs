@@ -35,6 +35,7 @@ enum GroupChoice {
     #[default]
     Ristretto255,
     /// BLS12-381, slow
+    #[value(name = "bls12-381-g1")]
     Bls12381,
     /// A toy that hides nothing: the same protocol code, many times faster
     Toy,
@@ -44,7 +45,7 @@ impl GroupChoice {
     fn name(self) -> &'static str {
         match self {
             Self::Ristretto255 => "ristretto255",
-            Self::Bls12381 => "bls12381",
+            Self::Bls12381 => "bls12-381-g1",
             Self::Toy => "toy",
         }
     }

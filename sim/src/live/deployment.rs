@@ -107,7 +107,7 @@ impl<S: Suite> RestartableLeader<S> {
         plan: &Plan,
         (event_log, meter): (Arc<EventLog>, CpuMeter),
     ) -> Self {
-        let (token, disk, strategy) = (Some(token), Disk::default(), plan.strategy.into());
+        let (token, disk, strategy) = (Some(token), Disk::default(), plan.strategy);
         let validity = plan.expiry.unwrap_or(LONG_VALIDITY);
         Self { ordinal, token, disk, event_log, meter, lives: 0, kgcs, dial, max_members, validity, strategy }
     }

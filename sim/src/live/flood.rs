@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use quiver_ainq::Ristretto255;
+use quiver_ainq::{Ristretto255, StrategyKind};
 use quiver_report::{Machine, Progress};
 use quiver_world::run::Percentiles;
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub(crate) use self::attacker::Attack;
 use super::check_files;
 use super::phases;
 use super::world::World;
-use crate::plan::{Plan, StrategyChoice, TransportKind};
+use crate::plan::{Plan, TransportKind};
 use crate::report::Outcome;
 use crate::{Result, SimError};
 
@@ -100,7 +100,7 @@ pub struct FloodPlan {
     /// Which network they are on.
     pub transport: TransportKind,
     /// How group keys travel.
-    pub strategy: StrategyChoice,
+    pub strategy: StrategyKind,
     /// Seed of all keys.
     pub seed: u64,
     /// How long a step may take.
@@ -121,7 +121,7 @@ impl Default for FloodPlan {
             rekeys: 30,
             pause: Duration::from_millis(200),
             transport: TransportKind::Tcp,
-            strategy: StrategyChoice::Flat,
+            strategy: StrategyKind::Flat,
             seed: 1,
             timeout: Duration::from_secs(300),
         }

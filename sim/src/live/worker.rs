@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quiver_ainq::{Bls12381G1, Deployment, Element, IssuedToken, Ristretto255};
+use quiver_ainq::{Bls12381G1, Deployment, Element, IssuedToken, Ristretto255, SuiteKind};
 use quiver_net::{Multiaddr, check_file_limit};
 use quiver_quorum::QuorumSuite;
 use quiver_role::Kgcs;
@@ -24,7 +24,6 @@ use super::worker_message::{
 };
 use super::world::POLL_INTERVAL;
 use crate::measure;
-use crate::plan::SuiteKind;
 use crate::report::Outcome;
 use crate::{Result, SimError};
 
@@ -74,7 +73,7 @@ async fn serve(run: &str, patience: Duration) -> Result<()> {
     tracing::info!(run, drones = setup.swarm, "at work");
     let process = match setup.suite {
         SuiteKind::Ristretto255 => host::<Ristretto255>(&setup, incoming, out).await,
-        SuiteKind::Bls12381 => host::<Bls12381G1>(&setup, incoming, out).await,
+        SuiteKind::Bls12381G1 => host::<Bls12381G1>(&setup, incoming, out).await,
     };
     process.map_err(|why| failed(run, why))
 }

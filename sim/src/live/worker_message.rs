@@ -17,7 +17,7 @@
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
-use quiver_ainq::KgcId;
+use quiver_ainq::{KgcId, SuiteKind};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
@@ -26,7 +26,7 @@ use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec};
 
 use super::drone_event::{DroneEvent, Exported};
 use super::swarm::Request;
-use crate::plan::{SuiteKind, TransportKind};
+use crate::plan::TransportKind;
 
 /// What both must be built from: the one refuses another's.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");

@@ -72,8 +72,8 @@ fn title(report: &Report) -> String {
             write!(title, "in virtual time over {radio}, from a depot with {depot}")
         }
     };
-    let suite = if plan.toy { "toy".into() } else { value_name(&plan.suite) };
-    let _ = write!(title, ", suite {suite}, strategy {}, seed {}", value_name(&plan.strategy), plan.seed);
+    let suite = if plan.toy { "toy".into() } else { plan.suite.to_string() };
+    let _ = write!(title, ", suite {suite}, strategy {}, seed {}", plan.strategy, plan.seed);
     if plan.kgcs > 1 {
         let _ = write!(title, ", any {} of {} KGCs", plan.threshold, plan.kgcs);
     }

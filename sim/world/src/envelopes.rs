@@ -1,7 +1,9 @@
 //! ABE orders: the attributes of drones, the policies of orders, and which drones are to open them.
 
 use quiver_abe::envelope::{AnyKey, AnyParameters, Target};
-use quiver_abe::{AbeError, FabeoCp, Guarded, MasterKey, Parameters, Published, Scheme, Universe};
+use quiver_abe::{
+    AbeError, FabeoCp, MasterKey, Parameters, PublicEncoding, Scheme, SecretEncoding, Universe,
+};
 use quiver_policy::{AttributeSet, PolicyError, Schema};
 use quiver_role::{AttributeAccess, AttributeKeys, EnvelopeCommand};
 use rand_core::CryptoRngCore;

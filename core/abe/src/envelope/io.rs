@@ -8,7 +8,7 @@ use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
 use super::header::Header;
-use super::sending::Message;
+use super::sending_session::Message;
 use super::stream::{CHUNK_LEN, Opener};
 use super::{EnvelopeError, Signer, Splitter, Verifier};
 

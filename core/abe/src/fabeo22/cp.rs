@@ -2,8 +2,8 @@
 //!
 //! | algorithm | paper | here |
 //! |---|---|---|
-//! | key for attributes S | sk1 = g1^α · b^r, sk2_u = H(u)^r, sk3 = g2^r | `Held::alpha`, `Held::attributes`, `Held::r` |
-//! | encryption to a policy | ct1 = g2^s1, ct2_j = g2^s'[j], ct3_i = b^(M_i·(s1‖v)) · H(π(i))^s'[ρ(i)] | `Sent::s1`, `Sent::uses`, `Sent::leaves` |
+//! | key for attributes S | sk1 = g1^α · b^r, sk2_u = H(u)^r, sk3 = g2^r | `KeyElements::alpha`, `KeyElements::attributes`, `KeyElements::r` |
+//! | encryption to a policy | ct1 = g2^s1, ct2_j = g2^s'[j], ct3_i = b^(M_i·(s1‖v)) · H(π(i))^s'[ρ(i)] | `CiphertextElements::s1`, `CiphertextElements::uses`, `CiphertextElements::leaves` |
 //! | the element | e(g1,g2)^(α s1) | s1·y |
 //!
 //! # Correctness
@@ -34,7 +34,7 @@ use rand_core::CryptoRngCore;
 
 use super::{Alpha, Public, Variant, cost, setup, uses, weighted};
 use crate::elements::{nonzero, read_point, read_points, shared, write_points};
-use crate::mechanism::{Body, Mechanism, SharedElement};
+use crate::scheme_algebra::{ElementEncoding, SchemeAlgebra, SharedElement};
 use crate::shares::{Weights, share};
 use crate::terms::Atoms;
 use crate::{AbeError, Universe};
@@ -50,7 +50,7 @@ impl Variant for FabeoCp {
 }
 
 /// A key's elements.
-pub struct Held {
+pub struct KeyElements {
     /// sk1: α·g1 + r·b.
     alpha: Zeroizing<G1>,
     /// sk2: r·H(u), per attribute in ascending order.
@@ -61,7 +61,7 @@ pub struct Held {
 
 /// A ciphertext's elements.
 #[derive(Clone)]
-pub struct Sent {
+pub struct CiphertextElements {
     /// ct1: s1·g2.
     s1: G2,
     /// ct2: s'[j]·g2, per use number.
@@ -70,16 +70,16 @@ pub struct Sent {
     leaves: Vec<G1>,
 }
 
-impl Mechanism for FabeoCp {
+impl SchemeAlgebra for FabeoCp {
     const ID: &'static str = "fabeo22-cp";
     const NUMBER: u8 = 3;
 
-    type OfKey = AttributeSet;
-    type OfCiphertext = AccessTree;
+    type KeyTerms = AttributeSet;
+    type CiphertextTerms = AccessTree;
     type Public = Public<Self>;
     type Master = Alpha;
-    type Held = Held;
-    type Sent = Sent;
+    type KeyElements = KeyElements;
+    type CiphertextElements = CiphertextElements;
 
     fn setup(
         universe: &Universe,
@@ -97,10 +97,10 @@ impl Mechanism for FabeoCp {
         master: &Alpha,
         atoms: &Atoms,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<Held, AbeError> {
+    ) -> Result<KeyElements, AbeError> {
         let r = Zeroizing::new(nonzero(rng));
         let base = public.times_b(&Public::<Self>::base_point(), &r);
-        Ok(Held {
+        Ok(KeyElements {
             alpha: Zeroizing::new(public.times_g1(&master.0) + base),
             attributes: Zeroizing::new(
                 atoms.iter().map(|attribute| public.times_hash(attribute, &r)).collect(),
@@ -113,7 +113,7 @@ impl Mechanism for FabeoCp {
         public: &Public<Self>,
         formula: &Formula,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<(Sent, SharedElement), AbeError> {
+    ) -> Result<(CiphertextElements, SharedElement), AbeError> {
         let s1 = Zeroizing::new(nonzero(rng));
         // λ_i = M_i·(s1‖v)
         let shares = share(formula, *s1, rng)?;
@@ -126,7 +126,7 @@ impl Mechanism for FabeoCp {
             Some(public.times_b(&b, share) + public.times_hash(leaf.attribute(), s))
         };
         let leaves = formula.leaves().iter().zip(shares.iter()).map(leaf).collect::<Option<_>>();
-        let sent = Sent {
+        let sent = CiphertextElements {
             s1: public.times_g2(&s1),
             uses: randomness.iter().map(|s| public.times_g2(s)).collect(),
             leaves: leaves.ok_or(AbeError::Malformed("use numbers of a formula"))?,
@@ -135,8 +135,8 @@ impl Mechanism for FabeoCp {
     }
 
     fn decapsulate(
-        (atoms, key): (&Atoms, &Held),
-        (formula, sent): (&Formula, &Sent),
+        (atoms, key): (&Atoms, &KeyElements),
+        (formula, sent): (&Formula, &CiphertextElements),
     ) -> Result<SharedElement, AbeError> {
         let selection = formula.select(atoms.set(), cost).ok_or(AbeError::NotSatisfied)?;
         let weights = Weights::of(formula, &selection);
@@ -162,7 +162,7 @@ impl Mechanism for FabeoCp {
     }
 }
 
-impl Body<Atoms> for Held {
+impl ElementEncoding<Atoms> for KeyElements {
     fn encoded_len(&self) -> usize {
         G1::ENCODED_LEN * (1 + self.attributes.len()) + G2::ENCODED_LEN
     }
@@ -182,7 +182,7 @@ impl Body<Atoms> for Held {
     }
 }
 
-impl Body<Formula> for Sent {
+impl ElementEncoding<Formula> for CiphertextElements {
     fn encoded_len(&self) -> usize {
         G2::ENCODED_LEN * (1 + self.uses.len()) + G1::ENCODED_LEN * self.leaves.len()
     }

@@ -2,8 +2,8 @@
 //!
 //! | algorithm | paper | here |
 //! |---|---|---|
-//! | key for a policy | sk1_i = g1^(M_i·(α‖v)) · H(π(i))^r'[ρ(i)], sk2_j = g2^r'[j] | `Held::leaves`, `Held::uses` |
-//! | encryption to attributes S | ct1_u = H(u)^s, ct2 = g2^s | `Sent::attributes`, `Sent::s` |
+//! | key for a policy | sk1_i = g1^(M_i·(α‖v)) · H(π(i))^r'[ρ(i)], sk2_j = g2^r'[j] | `KeyElements::leaves`, `KeyElements::uses` |
+//! | encryption to attributes S | ct1_u = H(u)^s, ct2 = g2^s | `CiphertextElements::attributes`, `CiphertextElements::s` |
 //! | the element | e(g1,g2)^(αs) | s·y |
 //!
 //! # Correctness
@@ -34,7 +34,7 @@ use rand_core::CryptoRngCore;
 
 use super::{Alpha, Public, Variant, cost, setup, uses, weighted};
 use crate::elements::{nonzero, read_point, read_points, shared, write_points};
-use crate::mechanism::{Body, Mechanism, SharedElement};
+use crate::scheme_algebra::{ElementEncoding, SchemeAlgebra, SharedElement};
 use crate::shares::{Weights, share};
 use crate::terms::Atoms;
 use crate::{AbeError, Universe};
@@ -50,7 +50,7 @@ impl Variant for FabeoKp {
 }
 
 /// A key's elements.
-pub struct Held {
+pub struct KeyElements {
     /// sk1: λ_i·g1 + r'[ρ(i)]·H(π(i)), per leaf from left to right.
     leaves: Zeroizing<Vec<G1>>,
     /// sk2: r'[j]·g2, per use number.
@@ -59,23 +59,23 @@ pub struct Held {
 
 /// A ciphertext's elements.
 #[derive(Clone)]
-pub struct Sent {
+pub struct CiphertextElements {
     /// ct1: s·H(u), per attribute in ascending order.
     attributes: Vec<G1>,
     /// ct2: s·g2.
     s: G2,
 }
 
-impl Mechanism for FabeoKp {
+impl SchemeAlgebra for FabeoKp {
     const ID: &'static str = "fabeo22-kp";
     const NUMBER: u8 = 2;
 
-    type OfKey = AccessTree;
-    type OfCiphertext = AttributeSet;
+    type KeyTerms = AccessTree;
+    type CiphertextTerms = AttributeSet;
     type Public = Public<Self>;
     type Master = Alpha;
-    type Held = Held;
-    type Sent = Sent;
+    type KeyElements = KeyElements;
+    type CiphertextElements = CiphertextElements;
 
     fn setup(
         universe: &Universe,
@@ -93,7 +93,7 @@ impl Mechanism for FabeoKp {
         master: &Alpha,
         formula: &Formula,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<Held, AbeError> {
+    ) -> Result<KeyElements, AbeError> {
         // λ_i = M_i·(α‖v)
         let shares = share(formula, master.0, rng)?;
         // r' ← Z_p^τ
@@ -104,7 +104,7 @@ impl Mechanism for FabeoKp {
             Some(public.times_g1(share) + public.times_hash(leaf.attribute(), r))
         };
         let leaves = formula.leaves().iter().zip(shares.iter()).map(leaf).collect::<Option<_>>();
-        Ok(Held {
+        Ok(KeyElements {
             leaves: Zeroizing::new(leaves.ok_or(AbeError::Malformed("use numbers of a formula"))?),
             uses: Zeroizing::new(randomness.iter().map(|r| public.times_g2(r)).collect()),
         })
@@ -114,15 +114,15 @@ impl Mechanism for FabeoKp {
         public: &Public<Self>,
         atoms: &Atoms,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<(Sent, SharedElement), AbeError> {
+    ) -> Result<(CiphertextElements, SharedElement), AbeError> {
         let s = Zeroizing::new(nonzero(rng));
         let attributes = atoms.iter().map(|attribute| public.times_hash(attribute, &s)).collect();
-        Ok((Sent { attributes, s: public.times_g2(&s) }, shared(public.times_y(&s))))
+        Ok((CiphertextElements { attributes, s: public.times_g2(&s) }, shared(public.times_y(&s))))
     }
 
     fn decapsulate(
-        (formula, key): (&Formula, &Held),
-        (atoms, sent): (&Atoms, &Sent),
+        (formula, key): (&Formula, &KeyElements),
+        (atoms, sent): (&Atoms, &CiphertextElements),
     ) -> Result<SharedElement, AbeError> {
         let selection = formula.select(atoms.set(), cost).ok_or(AbeError::NotSatisfied)?;
         let weights = Weights::of(formula, &selection);
@@ -148,7 +148,7 @@ impl Mechanism for FabeoKp {
     }
 }
 
-impl Body<Formula> for Held {
+impl ElementEncoding<Formula> for KeyElements {
     fn encoded_len(&self) -> usize {
         G1::ENCODED_LEN * self.leaves.len() + G2::ENCODED_LEN * self.uses.len()
     }
@@ -166,7 +166,7 @@ impl Body<Formula> for Held {
     }
 }
 
-impl Body<Atoms> for Sent {
+impl ElementEncoding<Atoms> for CiphertextElements {
     fn encoded_len(&self) -> usize {
         G1::ENCODED_LEN * self.attributes.len() + G2::ENCODED_LEN
     }

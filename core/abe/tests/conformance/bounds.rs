@@ -1,6 +1,6 @@
 //! Lists that are empty, too long or out of order.
 
-use quiver_abe::{AbeError, FabeoCp, FabeoKp, Gpsw06, MAX_UNIVERSE, Published, Scheme, Universe};
+use quiver_abe::{AbeError, FabeoCp, FabeoKp, Gpsw06, MAX_UNIVERSE, PublicEncoding, Scheme, Universe};
 use quiver_policy::{Attribute, AttributeSet};
 
 use crate::fixture::{Case, World, closed, rng, set};

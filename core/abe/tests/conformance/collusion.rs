@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use quiver_abe::{AbeError, FabeoCp, FabeoKp, Gpsw06, Guarded, Scheme};
+use quiver_abe::{AbeError, FabeoCp, FabeoKp, Gpsw06, Scheme, SecretEncoding};
 use quiver_policy::{AccessTree, AttributeSet};
 
 use crate::fixture::{Case, NAMES, Parts, World, ciphertext_of, key_of, policy, set};
@@ -71,13 +71,15 @@ fn encapsulations_share_no_element<S: Case>() {
     let [one, other] = [(); 2].map(|()| world.sealed(&tree, &attributes));
     assert_ne!(one.1, other.1);
     let [one, other] =
-        [one, other].map(|(sealed, _)| Parts::of(&quiver_abe::Published::encode(&sealed), &lengths));
+        [one, other].map(|(sealed, _)| Parts::of(&quiver_abe::PublicEncoding::encode(&sealed), &lengths));
     assert!(disjoint(&one, &other));
 }
 
 /// Alice may read what is about alpha and bravo, Bob what is about charlie and delta. Something about alpha and charlie is
 /// for neither; together they hold a leaf for each.
-fn key_policies_of_two_holders_do_not_add_up<S: Case<OfKey = AccessTree, OfCiphertext = AttributeSet>>() {
+fn key_policies_of_two_holders_do_not_add_up<
+    S: Case<KeyTerms = AccessTree, CiphertextTerms = AttributeSet>,
+>() {
     let mut world = World::<S>::new(3);
     let (for_alice, for_bob) = (policy("alpha and bravo"), policy("charlie and delta"));
     let about = set("alpha, charlie");
@@ -143,7 +145,7 @@ fn a_ciphertext_relabelled_for_its_thief_gives_another_secret() {
     let (order, thief) = (policy("alpha and bravo"), set("charlie, delta"));
     let (ciphertext, secret) = world.sealed(&order, &thief);
     let lengths = FabeoCp::ciphertext_elements(&order, &thief);
-    let parts = Parts::of(&quiver_abe::Published::encode(&ciphertext), &lengths);
+    let parts = Parts::of(&quiver_abe::PublicEncoding::encode(&ciphertext), &lengths);
     let elements: Vec<_> = parts.elements.iter().collect();
     let relabelled = ciphertext_of::<FabeoCp>(&parts.forged(&policy("charlie and delta"), &elements));
     let key = world.key(&order, &thief);

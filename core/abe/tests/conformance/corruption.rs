@@ -1,6 +1,6 @@
 //! Bytes with exactly one thing wrong: never a panic, and never the same secret.
 
-use quiver_abe::{AbeError, FabeoKp, Guarded, Published, Scheme};
+use quiver_abe::{AbeError, FabeoKp, PublicEncoding, Scheme, SecretEncoding};
 use quiver_crypto::Secret;
 use quiver_pairing::{G1, G2, Group, PairingError};
 

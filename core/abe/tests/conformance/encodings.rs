@@ -1,6 +1,6 @@
 //! One encoding per value, of the size that the documentation gives, for one scheme and one kind.
 
-use quiver_abe::{AbeError, Authority, Guarded, Published};
+use quiver_abe::{AbeError, Authority, PublicEncoding, SecretEncoding};
 
 use crate::fixture::{Case, UNIVERSE_LEN, World, documented_len, policy, set};
 use crate::for_each_scheme;

@@ -1,11 +1,11 @@
 //! One scheme with an authority, policies and sets to use it with, and the places of elements in its encodings.
 
 use quiver_abe::{
-    Ciphertext, FabeoCp, FabeoKp, Gpsw06, Guarded, Key, MasterKey, Parameters, Published, Scheme, Terms,
-    Universe,
+    Ciphertext, FabeoCp, FabeoKp, Gpsw06, Key, MasterKey, Parameters, PublicEncoding, Scheme, SecretEncoding,
+    Terms, Universe,
 };
 use quiver_crypto::Secret;
-use quiver_policy::{AccessTree, AttributeSet, Kind, Schema};
+use quiver_policy::{AccessTree, AttributeSet, IntegerType, Schema};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -21,7 +21,7 @@ pub(crate) fn rng(seed: u64) -> ChaCha20Rng {
 }
 
 pub(crate) fn schema() -> Schema {
-    let altitude = Kind::integer(4).unwrap();
+    let altitude = IntegerType::unsigned(4).unwrap();
     Schema::new().with_integer("altitude", altitude).unwrap().with_plain(NAMES).unwrap()
 }
 
@@ -38,9 +38,9 @@ pub(crate) trait Case: Scheme {
     /// Every attribute of [`schema`], or any.
     fn universe() -> Universe;
     /// What a key says if policies are `policy` and sets are `set`.
-    fn of_key(policy: &AccessTree, set: &AttributeSet) -> Self::OfKey;
+    fn of_key(policy: &AccessTree, set: &AttributeSet) -> Self::KeyTerms;
     /// What a ciphertext says then.
-    fn of_ciphertext(policy: &AccessTree, set: &AttributeSet) -> Self::OfCiphertext;
+    fn of_ciphertext(policy: &AccessTree, set: &AttributeSet) -> Self::CiphertextTerms;
     /// The lengths of a key's elements, in order, in bytes.
     fn key_elements(policy: &AccessTree, set: &AttributeSet) -> Vec<usize>;
     /// The lengths of a ciphertext's.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use quiver_abe::{AbeError, Stating};
+use quiver_abe::{AbeError, HasTerms};
 use quiver_policy::{AccessTree, AttributeSet};
 
 use crate::fixture::{Case, NAMES, World, policy, rng, schema, set};
@@ -173,7 +173,7 @@ fn nested_thresholds_beyond_small_integers_work<S: Case>() {
 }
 
 fn the_same_generator_gives_the_same_bytes<S: Case>() {
-    use quiver_abe::{Guarded, Published};
+    use quiver_abe::{PublicEncoding, SecretEncoding};
     let world = World::<S>::new(8);
     let (tree, attributes) = (policy("2 of (alpha, bravo, charlie)"), set("alpha, charlie, altitude = 3"));
     let all = |seed| {

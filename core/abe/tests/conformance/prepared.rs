@@ -1,6 +1,6 @@
 //! Tables change no result.
 
-use quiver_abe::{Guarded, Published, Universe};
+use quiver_abe::{PublicEncoding, SecretEncoding, Universe};
 use quiver_policy::Attribute;
 
 use crate::fixture::{Case, World, closed, policy, rng, set};

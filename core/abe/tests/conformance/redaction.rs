@@ -1,6 +1,6 @@
 //! No secret in `Debug`.
 
-use quiver_abe::{Guarded, Published};
+use quiver_abe::{PublicEncoding, SecretEncoding};
 
 use crate::fixture::{Case, World, policy, set};
 use crate::for_each_scheme;

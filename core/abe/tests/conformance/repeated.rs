@@ -4,7 +4,7 @@
 //! f(2), bravo has f(3). Who has bravo alone is not let in. But f(0) = f(3) + 3·(f(1) − f(2)), so whoever knows what the
 //! two leaves of alpha differ by gets in with bravo alone.
 
-use quiver_abe::{FabeoCp, FabeoKp, Guarded, Published, Scheme};
+use quiver_abe::{FabeoCp, FabeoKp, PublicEncoding, Scheme, SecretEncoding};
 use quiver_pairing::{G1, G2, Group, Gt, Scalar, pairing, pairing_product, scalar_decode, scalar_random};
 use quiver_policy::Attribute;
 

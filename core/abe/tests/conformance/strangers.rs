@@ -1,6 +1,6 @@
 //! Values of other authorities and other schemes.
 
-use quiver_abe::{AbeError, FabeoCp, FabeoKp, Gpsw06, Guarded, Published, Scheme, Universe};
+use quiver_abe::{AbeError, FabeoCp, FabeoKp, Gpsw06, PublicEncoding, Scheme, SecretEncoding, Universe};
 
 use crate::fixture::{Case, World, policy, rng, set};
 use crate::for_each_scheme;

@@ -4,7 +4,7 @@
 //! which shares no code with it: the fingerprint, that the parameters belong to the master key, and the secret, once
 //! through alpha and bravo and once through both uses of alpha.
 
-use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, Guarded, Published, Scheme};
+use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, PublicEncoding, Scheme, SecretEncoding};
 
 use crate::fixture::{Case, ciphertext_of, key_of, policy, rng, set};
 

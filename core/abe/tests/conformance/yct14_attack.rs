@@ -1,7 +1,7 @@
 //! The attack on YCT14, carried out: two keys for one conjunction give the key for either attribute alone.
 
 use curve25519_dalek::Scalar;
-use quiver_abe::{AbeError, Guarded, InsecureYct14, Scheme};
+use quiver_abe::{AbeError, InsecureYct14, Scheme, SecretEncoding};
 
 use crate::fixture::{Case, Parts, World, key_of, policy, set};
 

@@ -4,7 +4,7 @@ use quiver_abe::envelope::{
     AnyKey, AnyParameters, AnyScheme, EnvelopeError, Header, Kem, Lifetime, ReceivingSession, SendingSession,
     Target, named_authority, open_bytes, seal_bytes,
 };
-use quiver_abe::{AbeError, FabeoCp, FabeoKp, Gpsw06, Guarded, Published, Scheme, Universe};
+use quiver_abe::{AbeError, FabeoCp, FabeoKp, Gpsw06, PublicEncoding, Scheme, SecretEncoding, Universe};
 use quiver_policy::{AccessTree, AttributeSet, Schema};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -29,7 +29,12 @@ fn tree(text: &str) -> AccessTree {
 }
 
 /// Founds an authority; parameters and keys go through their encodings.
-fn found<S: Scheme>(universe: &Universe, scout: &S::OfKey, medic: &S::OfKey, target: Target) -> Authority {
+fn found<S: Scheme>(
+    universe: &Universe,
+    scout: &S::KeyTerms,
+    medic: &S::KeyTerms,
+    target: Target,
+) -> Authority {
     let mut rng = rng();
     let (parameters, master) = S::setup(universe, &mut rng).unwrap();
     let mut key = |terms| {
@@ -46,7 +51,7 @@ fn policy_in_ciphertext() -> Authority {
     found::<FabeoCp>(&Universe::Open, &set("scout, sector:7"), &set("medic"), target)
 }
 
-fn policy_in_key<S: Scheme<OfKey = AccessTree>>(universe: &Universe) -> Authority {
+fn policy_in_key<S: Scheme<KeyTerms = AccessTree>>(universe: &Universe) -> Authority {
     let target = Target::Attributes(set("scout, sector:7"));
     found::<S>(universe, &tree("scout and sector:7"), &tree("medic or cook and scout"), target)
 }

@@ -22,7 +22,7 @@ use crate::{Curve, G1, G1_COFACTOR, G1Curve, G2, G2Curve, Group, Gt, PairingErro
 
 mod comb;
 mod convert;
-mod foreign;
+mod ffi;
 mod native;
 mod simd;
 
@@ -186,7 +186,7 @@ impl Backend for Blst {
         let mut rest = G1_COFACTOR.reverse_bits() >> 1;
         for _ in 1..G1_COFACTOR.count_ones() {
             let zeros = rest.trailing_zeros() + 1;
-            product = foreign::add_p1(&foreign::double_p1(&product, zeros), &once);
+            product = ffi::add_p1(&ffi::double_p1(&product, zeros), &once);
             rest = rest.checked_shr(zeros).unwrap_or(0);
         }
         G1Curve::to_point(&product)

@@ -5,7 +5,7 @@
 
 mod curves;
 #[cfg(target_arch = "arm")]
-mod foreign;
+mod ffi;
 mod isogenies;
 mod tower;
 

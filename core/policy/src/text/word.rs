@@ -10,7 +10,7 @@ use winnow::{ModalParser, Parser as _};
 
 use super::{Failure, Input, Parsed, expected, wrong};
 use crate::name::{is_bare, is_keyword};
-use crate::{AttributeName, Fault, Kind, Operator};
+use crate::{AttributeName, Fault, IntegerType, Operator};
 
 /// What `inner` reads, and the white space behind it.
 pub(super) fn lexeme<'t, T>(
@@ -82,7 +82,7 @@ pub(super) fn operator(input: &mut Input<'_>) -> Parsed<Operator> {
 }
 
 /// A value of an integer of this kind, and where it stands.
-pub(super) fn value(input: &mut Input<'_>, kind: Kind) -> Parsed<(u64, usize)> {
+pub(super) fn value(input: &mut Input<'_>, kind: IntegerType) -> Parsed<(u64, usize)> {
     let at = input.current_token_start();
     let Some(read) = peek(opt(word)).parse_next(input)?.and_then(|word| kind.read(word)) else {
         return expected(input, kind.expected());

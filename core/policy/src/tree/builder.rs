@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::AccessTree;
 use crate::arena::Arena;
 use crate::formula::leaves_of;
-use crate::{AttributeName, Condition, Fault, Gate, Kind, MAX_DEPTH, MAX_LEAVES, MAX_NODES, Node};
+use crate::{AttributeName, Condition, Fault, Gate, IntegerType, MAX_DEPTH, MAX_LEAVES, MAX_NODES, Node};
 
 /// Makes an [`AccessTree`] from the leaves up. Nodes are known by the number that [`leaf`](Self::leaf) and
 /// [`gate`](Self::gate) return.
@@ -18,7 +18,7 @@ pub struct Builder {
     /// Of each node, how many gates are on the longest path down, itself included; none once it is under a gate.
     heights: Vec<Option<usize>>,
     /// What each name was used as.
-    kinds: BTreeMap<AttributeName, Option<Kind>>,
+    kinds: BTreeMap<AttributeName, Option<IntegerType>>,
     /// Leaves once comparisons are formulas.
     lowered: usize,
 }

@@ -1,7 +1,7 @@
 //! Random policies and sets over a few names, so that they meet.
 
 use proptest::prelude::*;
-use quiver_policy::{AccessTree, AttributeSet, Builder, Condition, Fault, Kind, Operator, Schema};
+use quiver_policy::{AccessTree, AttributeSet, Builder, Condition, Fault, IntegerType, Operator, Schema};
 
 const PLAIN: [&str; 6] = ["scout", "sector:7", "thermal", "and", "two words", "Über \"x\\"];
 const INTEGERS: [(&str, u8); 4] = [("altitude", 16), ("flag", 1), ("battery", 7), ("wide", 64)];
@@ -9,9 +9,9 @@ const DATE: &str = "valid until";
 
 /// Declares the integers.
 pub(crate) fn schema() -> Schema {
-    let schema = Schema::new().with_integer(DATE, Kind::Date).unwrap();
+    let schema = Schema::new().with_integer(DATE, IntegerType::Date).unwrap();
     INTEGERS.iter().fold(schema, |schema, (name, bits)| {
-        schema.with_integer(name, Kind::integer(*bits).unwrap()).unwrap()
+        schema.with_integer(name, IntegerType::unsigned(*bits).unwrap()).unwrap()
     })
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn name() -> impl Strategy<Value = String> {
     names.prop_filter("printable", |name| quiver_policy::AttributeName::new(name).is_ok())
 }
 
-fn integer() -> impl Strategy<Value = (&'static str, Kind, u64)> {
+fn integer() -> impl Strategy<Value = (&'static str, IntegerType, u64)> {
     let kinds: Vec<_> = schema().integers().map(|(name, kind)| (name.as_str().to_owned(), kind)).collect();
     let value = prop_oneof![any::<u64>(), 0_u64..8, Just(u64::MAX)];
     (prop::sample::select(kinds), value).prop_map(|((name, kind), value)| {

@@ -4,8 +4,12 @@
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
 
-use quiver_abe::{AbeError, FabeoCp, FabeoKp, Gpsw06, Guarded, Published, Scheme, Terms, Universe};
+use quiver_abe::{
+    AbeError, FabeoCp, FabeoKp, Gpsw06, PublicEncoding, Scheme, SecretEncoding, Terms, Universe,
+};
 use quiver_crypto::Zeroizing;
 use quiver_policy::{AccessTree, AttributeSet, PolicyError, Schema};
 use rand_core::CryptoRngCore;
@@ -13,11 +17,12 @@ use rand_core::CryptoRngCore;
 pub use super::maker::Granted;
 use super::maker::{KeyMaker, MakeError};
 
-/// A scheme that an authority can run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A scheme that an authority can run. Its name is the scheme's ID.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SchemeChoice {
+pub enum SchemeKind {
     /// Keys for attributes, messages for policies; any attribute.
+    #[default]
     FabeoCp,
     /// Keys for policies, messages for attributes; any attribute.
     FabeoKp,
@@ -32,20 +37,20 @@ pub enum SchemeChoice {
 macro_rules! with_scheme {
     ($choice:expr, $K:ident => $body:expr) => {
         match $choice {
-            SchemeChoice::FabeoCp => {
+            SchemeKind::FabeoCp => {
                 type $K = FabeoCp;
                 $body
             }
-            SchemeChoice::FabeoKp => {
+            SchemeKind::FabeoKp => {
                 type $K = FabeoKp;
                 $body
             }
-            SchemeChoice::Gpsw06 => {
+            SchemeKind::Gpsw06 => {
                 type $K = Gpsw06;
                 $body
             }
             #[cfg(feature = "insecure-yct14")]
-            SchemeChoice::InsecureYct14 => {
+            SchemeKind::InsecureYct14 => {
                 type $K = quiver_abe::InsecureYct14;
                 $body
             }
@@ -71,7 +76,21 @@ pub struct Founded {
     pub master: Zeroizing<Vec<u8>>,
 }
 
-impl SchemeChoice {
+impl fmt::Display for SchemeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+impl FromStr for SchemeKind {
+    type Err = &'static str;
+
+    fn from_str(id: &str) -> Result<Self, Self::Err> {
+        Self::from_id(id).ok_or("`fabeo22-cp`, `fabeo22-kp` or `gpsw06`")
+    }
+}
+
+impl SchemeKind {
     /// All there are in this build.
     pub const ALL: &[Self] = &[
         Self::FabeoCp,
@@ -169,7 +188,7 @@ impl<K: Scheme> Working<K> {
     }
 
     fn derive(&self, granted: &[u8], rng: &mut dyn CryptoRngCore) -> Result<Zeroizing<Vec<u8>>, AbeError> {
-        let terms = K::OfKey::decode(granted)?;
+        let terms = K::KeyTerms::decode(granted)?;
         Ok(K::derive(&self.parameters, &self.master, &terms, rng)?.encode())
     }
 }

@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use quiver_ainq::{Deployment, Suite};
+use quiver_ainq::{Deployment, Suite, SuiteKind};
 use quiver_ibe::Condition;
 use quiver_role::release::ReleaseAuthority;
 use quiver_service::armour::{self, Kind};
-use quiver_service::deployment_file::SuiteChoice;
 use quiver_service::terminal;
 use serde_json::json;
 
@@ -105,7 +104,7 @@ impl KeyArgs {
                 let authority = report.authority(deployment)?;
                 let out = out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.ibe", authority.name())));
                 let unknown = |error| quiver_service::Error::Config(error);
-                let suite = SuiteChoice::from_id(S::ID).map_err(unknown)?;
+                let suite = SuiteKind::from_id(S::ID).map_err(unknown)?;
                 armour::write_new(&out, Kind::IbeAuthority, suite, &authority.statement().bytes())?;
                 let fingerprint = hex::encode(authority.fingerprint());
                 Ok(terminal::line(&format!("{}  public, fingerprint {fingerprint}", out.display()))?)

@@ -1,9 +1,9 @@
 //! The schemes at work: what they grant, that their keys open what they should, and how large they are.
 
-use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, Guarded, Published, Scheme};
+use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, PublicEncoding, Scheme, SecretEncoding};
 use quiver_policy::{AccessTree, AttributeSet, Schema};
 use quiver_role::attributes::inner::MAX_KEY_LEN;
-use quiver_role::attributes::schemes::{Granting, SchemeChoice};
+use quiver_role::attributes::schemes::{Granting, SchemeKind};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -17,7 +17,7 @@ fn rng(seed: u64) -> ChaCha20Rng {
 }
 
 /// A policy or a set of so many attributes.
-fn terms(scheme: SchemeChoice, count: usize) -> String {
+fn terms(scheme: SchemeKind, count: usize) -> String {
     let names: Vec<_> = (0..count).map(|number| format!("a{number}")).collect();
     match scheme.granting() {
         Granting::Policy => names.join(" and "),
@@ -26,7 +26,7 @@ fn terms(scheme: SchemeChoice, count: usize) -> String {
 }
 
 /// Whether a key made for `granted` opens what is sealed for `sealed`.
-fn opens<K: Scheme>(scheme: SchemeChoice, granted: &str, sealed: &K::OfCiphertext) -> bool {
+fn opens<K: Scheme>(scheme: SchemeKind, granted: &str, sealed: &K::CiphertextTerms) -> bool {
     let mut rng = rng(1);
     let founded = scheme.found(&schema(), &mut rng).unwrap();
     let mut maker = scheme.maker(&founded.parameters, &founded.master).unwrap();
@@ -41,26 +41,26 @@ fn opens<K: Scheme>(scheme: SchemeChoice, granted: &str, sealed: &K::OfCiphertex
 fn keys_open_what_was_granted_and_nothing_else() {
     let policy = |text: &str| AccessTree::parse(text, &schema()).unwrap();
     let set = |text: &str| AttributeSet::parse(text, &schema()).unwrap();
-    assert!(opens::<FabeoCp>(SchemeChoice::FabeoCp, "a1, a2", &policy("a1 and a2")));
-    assert!(!opens::<FabeoCp>(SchemeChoice::FabeoCp, "a1, a2", &policy("a1 and a3")));
-    assert!(opens::<FabeoKp>(SchemeChoice::FabeoKp, "a1 or a3", &set("a1")));
-    assert!(!opens::<FabeoKp>(SchemeChoice::FabeoKp, "a1 and a3", &set("a1")));
-    assert!(opens::<Gpsw06>(SchemeChoice::Gpsw06, "2 of (a1, a2, a3)", &set("a1, a3")));
-    assert!(!opens::<Gpsw06>(SchemeChoice::Gpsw06, "2 of (a1, a2, a3)", &set("a1")));
+    assert!(opens::<FabeoCp>(SchemeKind::FabeoCp, "a1, a2", &policy("a1 and a2")));
+    assert!(!opens::<FabeoCp>(SchemeKind::FabeoCp, "a1, a2", &policy("a1 and a3")));
+    assert!(opens::<FabeoKp>(SchemeKind::FabeoKp, "a1 or a3", &set("a1")));
+    assert!(!opens::<FabeoKp>(SchemeKind::FabeoKp, "a1 and a3", &set("a1")));
+    assert!(opens::<Gpsw06>(SchemeKind::Gpsw06, "2 of (a1, a2, a3)", &set("a1, a3")));
+    assert!(!opens::<Gpsw06>(SchemeKind::Gpsw06, "2 of (a1, a2, a3)", &set("a1")));
 }
 
 #[test]
 fn ids_are_unique_and_find_their_scheme() {
-    for scheme in SchemeChoice::ALL {
-        assert_eq!(SchemeChoice::from_id(scheme.id()), Some(*scheme));
+    for scheme in SchemeKind::ALL {
+        assert_eq!(SchemeKind::from_id(scheme.id()), Some(*scheme));
     }
-    assert_eq!(SchemeChoice::from_id("no-such"), None);
+    assert_eq!(SchemeKind::from_id("no-such"), None);
 }
 
 #[test]
 fn keys_of_thirty_leaves_are_small_and_every_key_fits_an_answer() {
     let mut rng = rng(2);
-    for scheme in SchemeChoice::ALL {
+    for scheme in SchemeKind::ALL {
         let founded = scheme.found(&schema(), &mut rng).unwrap();
         let mut maker = scheme.maker(&founded.parameters, &founded.master).unwrap();
         let granted = scheme.read(&terms(*scheme, 30), &schema()).unwrap();
@@ -69,9 +69,9 @@ fn keys_of_thirty_leaves_are_small_and_every_key_fits_an_answer() {
     }
     // The most leaves that a policy may have, with names of some length.
     let names: Vec<_> = (0..1024).map(|number| format!("attribute-with-a-long-name-{number:04}")).collect();
-    let founded = SchemeChoice::FabeoKp.found(&Schema::new(), &mut rng).unwrap();
-    let mut maker = SchemeChoice::FabeoKp.maker(&founded.parameters, &founded.master).unwrap();
-    let granted = SchemeChoice::FabeoKp.read(&names.join(" or "), &Schema::new()).unwrap();
+    let founded = SchemeKind::FabeoKp.found(&Schema::new(), &mut rng).unwrap();
+    let mut maker = SchemeKind::FabeoKp.maker(&founded.parameters, &founded.master).unwrap();
+    let granted = SchemeKind::FabeoKp.read(&names.join(" or "), &Schema::new()).unwrap();
     let length = maker.make(&granted.encoded, &mut rng).unwrap().len();
     assert!(length < MAX_KEY_LEN, "{length}");
 }
@@ -79,16 +79,16 @@ fn keys_of_thirty_leaves_are_small_and_every_key_fits_an_answer() {
 #[test]
 fn keys_of_two_authorities_do_not_mix_and_garbage_makes_nothing() {
     let mut rng = rng(3);
-    let scheme = SchemeChoice::FabeoKp;
+    let scheme = SchemeKind::FabeoKp;
     let (one, two) =
         (scheme.found(&Schema::new(), &mut rng).unwrap(), scheme.found(&Schema::new(), &mut rng).unwrap());
     assert!(scheme.maker(&one.parameters, &two.master).is_err());
-    assert!(SchemeChoice::FabeoCp.maker(&one.parameters, &one.master).is_err());
+    assert!(SchemeKind::FabeoCp.maker(&one.parameters, &one.master).is_err());
     let mut maker = scheme.maker(&one.parameters, &one.master).unwrap();
     assert!(maker.make(b"garbage", &mut rng).is_err());
-    let other_kind = SchemeChoice::FabeoCp.read("a1", &Schema::new()).unwrap();
+    let other_kind = SchemeKind::FabeoCp.read("a1", &Schema::new()).unwrap();
     assert!(maker.make(&other_kind.encoded, &mut rng).is_err());
-    let closed = SchemeChoice::Gpsw06;
+    let closed = SchemeKind::Gpsw06;
     assert!(closed.found(&Schema::new(), &mut rng).is_err(), "needs a closed list");
     let founded = closed.found(&schema(), &mut rng).unwrap();
     let mut maker = closed.maker(&founded.parameters, &founded.master).unwrap();

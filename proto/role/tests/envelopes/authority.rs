@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_abe::envelope::{AnyKey, AnyParameters, AnyScheme, Lifetime, SendingSession, Target, seal_bytes};
-use quiver_abe::{FabeoCp, Guarded, MasterKey, Parameters, Published, Scheme, Universe};
+use quiver_abe::{FabeoCp, MasterKey, Parameters, PublicEncoding, Scheme, SecretEncoding, Universe};
 use quiver_policy::{AttributeSet, Schema};
 use quiver_role::{
     AttributeAccess, AttributeKeys, EdgeCommand, EdgeEvent, EnvelopeCommand, EnvelopeEvent, LeaderCommand,

@@ -1,6 +1,6 @@
 //! Files there and back, and what is refused.
 
-use quiver_ainq::{AuthorityStatement, MasterSecret, Name, Ristretto255, SecretScalar};
+use quiver_ainq::{AuthorityStatement, MasterSecret, Name, Ristretto255, SecretScalar, SuiteKind};
 use rand::rngs::OsRng;
 
 use super::*;
@@ -43,7 +43,7 @@ fn files_come_back_and_foreign_or_garbled_ones_are_told() {
     let directory = tempfile::tempdir().expect("tempdir");
     let (public, secret) = (directory.path().join("orders.authority"), directory.path().join("orders.key"));
     let entry = bench.entry("orders", Some(b"secret"));
-    let suite = SuiteChoice::Ristretto255;
+    let suite = SuiteKind::Ristretto255;
     write_authority(&public, suite, &entry.authority).expect("write");
     write_key(&secret, suite, &entry).expect("write");
     assert_eq!(read_authority(&public, &bench.deployment).expect("read"), entry.authority);

@@ -37,8 +37,8 @@ pub(crate) fn contenders(names: &[String]) -> Result<Contenders, Box<dyn Error>>
 fn contender<S: Scheme>(
     terms: &Terms,
     universe: &Universe,
-    of_key: &S::OfKey,
-    of_ciphertext: &S::OfCiphertext,
+    of_key: &S::KeyTerms,
+    of_ciphertext: &S::CiphertextTerms,
     prepared: bool,
 ) -> Result<Contender, Box<dyn Error>>
 where

@@ -1,6 +1,6 @@
 //! Measures one scheme with growing numbers of attributes.
 
-use quiver_abe::{Guarded, Published};
+use quiver_abe::{PublicEncoding, SecretEncoding};
 use quiver_policy::AccessTree;
 use quiver_report::Observer;
 use rand_chacha::ChaCha20Rng;
@@ -105,7 +105,7 @@ struct SchemeRun<'a, S: MeasuredScheme> {
     parameters: S::Parameters,
     master: S::MasterKey,
     /// What a key and a ciphertext say, by random tree.
-    grove: Vec<(S::OfKey, S::OfCiphertext)>,
+    grove: Vec<(S::KeyTerms, S::CiphertextTerms)>,
     rng: ChaCha20Rng,
 }
 
@@ -170,7 +170,7 @@ impl<S: MeasuredScheme> SchemeRun<'_, S> {
 
     fn decrypt(
         &mut self,
-        (of_key, of_ciphertext): &(S::OfKey, S::OfCiphertext),
+        (of_key, of_ciphertext): &(S::KeyTerms, S::CiphertextTerms),
         effort: Effort,
     ) -> Result<Timing> {
         let key = S::derive(&self.parameters, &self.master, of_key, &mut self.rng)?;
@@ -181,7 +181,7 @@ impl<S: MeasuredScheme> SchemeRun<'_, S> {
         Ok(repeat(effort, || S::decapsulate(&self.parameters, &key, &ciphertext).is_ok()))
     }
 
-    fn sizes(&mut self, (of_key, of_ciphertext): &(S::OfKey, S::OfCiphertext)) -> Result<Sizes> {
+    fn sizes(&mut self, (of_key, of_ciphertext): &(S::KeyTerms, S::CiphertextTerms)) -> Result<Sizes> {
         let key = S::derive(&self.parameters, &self.master, of_key, &mut self.rng)?;
         let (ciphertext, _) = S::encapsulate(&self.parameters, of_ciphertext, &mut self.rng)?;
         Ok(Sizes {

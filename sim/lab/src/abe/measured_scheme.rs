@@ -16,7 +16,7 @@ pub(super) trait MeasuredScheme: Scheme {
     fn universe(attributes: &Universe) -> Universe;
 
     /// What a key and what a ciphertext says.
-    fn terms(tree: &AccessTree, set: &AttributeSet) -> (Self::OfKey, Self::OfCiphertext);
+    fn terms(tree: &AccessTree, set: &AttributeSet) -> (Self::KeyTerms, Self::CiphertextTerms);
 }
 
 impl MeasuredScheme for Gpsw06 {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use quiver_ainq::StrategyKind;
 use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
@@ -64,7 +65,7 @@ pub(super) struct Fleet {
     pub(super) one_token: Option<Names>,
     pub(super) leaders: Option<Spanned<u64>>,
     #[serde(default)]
-    pub(super) strategy: Strategy,
+    pub(super) strategy: StrategyKind,
     /// Members that do not join by themselves at the beginning.
     pub(super) stay_out: Option<Names>,
     /// Nodes that are not switched on at the beginning.
@@ -74,15 +75,6 @@ pub(super) struct Fleet {
     /// When the first member wants in, and over which time they all do.
     pub(super) join_at: Option<Spanned<Span>>,
     pub(super) join_over: Option<Spanned<Span>>,
-}
-
-/// How leaders distribute keys.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Strategy {
-    #[default]
-    Flat,
-    Tree,
 }
 
 /// Which curve arithmetic drones run.

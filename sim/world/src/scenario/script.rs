@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
-use quiver_ainq::{KgcId, StrategyKind};
+use quiver_ainq::KgcId;
 use rand::Rng;
 use toml::Spanned;
 
@@ -68,10 +68,7 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
         admission: settings::admission(source, raw.admission.as_ref())?,
         one_token,
         leaders,
-        strategy: match raw.fleet.strategy {
-            format::Strategy::Flat => StrategyKind::Flat,
-            format::Strategy::Tree => StrategyKind::Tree,
-        },
+        strategy: raw.fleet.strategy,
         leader_timing: settings::leader_timing(source, &raw.leader, leaders)?,
         edge_timing,
         faults,

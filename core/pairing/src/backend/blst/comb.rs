@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use ::blst::{blst_fp, blst_fp2, blst_p1, blst_p1_affine, blst_p2_affine};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use super::foreign;
+use super::ffi;
 use crate::recoding::signed_windows;
 use crate::{Curve, G1, G1Curve, Group, Point, Scalar};
 
@@ -139,7 +139,7 @@ impl Entry for blst_p1_affine {
     }
 
     fn negate_if(&mut self, negative: bool) {
-        self.y = foreign::negate_if(&self.y, negative);
+        self.y = ffi::negate_if(&self.y, negative);
     }
 }
 
@@ -151,7 +151,7 @@ impl Entry for blst_p2_affine {
 
     fn negate_if(&mut self, negative: bool) {
         let [real, imaginary] = &self.y.fp;
-        self.y = blst_fp2 { fp: [real, imaginary].map(|element| foreign::negate_if(element, negative)) };
+        self.y = blst_fp2 { fp: [real, imaginary].map(|element| ffi::negate_if(element, negative)) };
     }
 }
 

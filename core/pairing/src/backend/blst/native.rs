@@ -9,7 +9,7 @@ use ark_ec::short_weierstrass::{Affine, Projective};
 
 use super::comb::Entry;
 use super::convert::Coordinate;
-use super::foreign;
+use super::ffi;
 use crate::curve::sealed::Parameters;
 use crate::{Curve, G1, G1Curve, G2, G2Curve, Group, Point};
 
@@ -68,15 +68,15 @@ macro_rules! native {
             }
 
             fn multiply(point: &$jacobian, scalar: &[u8; 32]) -> $jacobian {
-                foreign::$multiply(point, scalar)
+                ffi::$multiply(point, scalar)
             }
 
             fn add(point: &$jacobian, other: &$native_affine) -> $jacobian {
-                foreign::$add(point, other)
+                ffi::$add(point, other)
             }
 
             fn add_unequal(point: &$jacobian, other: &$native_affine) -> $jacobian {
-                foreign::$add_unequal(point, other)
+                ffi::$add_unequal(point, other)
             }
 
             fn normalise(points: &[$jacobian]) -> Vec<$native_affine> {
@@ -89,7 +89,7 @@ macro_rules! native {
 
             fn hash_to_group(domain: &str, parts: &[&[u8]]) -> $point {
                 let [u, v] = Self::hash_to_field(domain, parts).map(|element| element.to_native());
-                Self::to_point(&foreign::$map(&u, &v))
+                Self::to_point(&ffi::$map(&u, &v))
             }
 
             fn decode(bytes: &[u8]) -> Result<$point, BLST_ERROR> {

@@ -26,20 +26,20 @@ impl MontConfig<6> for FqConfig {
     #[cfg(target_arch = "arm")]
     #[inline]
     fn mul_assign(a: &mut Fq, b: &Fq) {
-        a.0 = super::foreign::multiply(&a.0, &b.0);
+        a.0 = super::ffi::multiply(&a.0, &b.0);
     }
 
     #[cfg(target_arch = "arm")]
     #[inline]
     fn square_in_place(a: &mut Fq) {
-        a.0 = super::foreign::multiply(&a.0, &a.0);
+        a.0 = super::ffi::multiply(&a.0, &a.0);
     }
 
     /// Montgomery's reduction alone: the product with the number 1.
     #[cfg(target_arch = "arm")]
     #[inline]
     fn into_bigint(a: Fq) -> BigInt<6> {
-        super::foreign::multiply(&a.0, &BigInt::one())
+        super::ffi::multiply(&a.0, &BigInt::one())
     }
 
     #[cfg(target_arch = "arm")]

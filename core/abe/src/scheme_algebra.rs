@@ -15,24 +15,24 @@ use crate::{AbeError, Terms, Universe};
 pub(crate) type SharedElement = Zeroizing<Vec<u8>>;
 
 /// The algebra of a scheme. Whatever implements it is a [`Scheme`](crate::Scheme).
-pub trait Mechanism: Sized + Copy + Debug + Send + Sync + 'static {
+pub trait SchemeAlgebra: Sized + Copy + Debug + Send + Sync + 'static {
     /// The scheme's name.
     const ID: &'static str;
     /// The scheme's number in encodings.
     const NUMBER: u8;
 
     /// What a key says in the clear.
-    type OfKey: Terms;
+    type KeyTerms: Terms;
     /// What a ciphertext says in the clear.
-    type OfCiphertext: Terms;
+    type CiphertextTerms: Terms;
     /// The elements that an authority publishes.
-    type Public: Body<()> + Clone;
+    type Public: ElementEncoding<()> + Clone;
     /// An authority's secret scalars, erased when dropped.
-    type Master: Body<()>;
+    type Master: ElementEncoding<()>;
     /// The elements of a key, erased when dropped.
-    type Held: Body<Lowered<Self::OfKey>>;
+    type KeyElements: ElementEncoding<Lowered<Self::KeyTerms>>;
     /// The elements of a ciphertext.
-    type Sent: Body<Lowered<Self::OfCiphertext>> + Clone;
+    type CiphertextElements: ElementEncoding<Lowered<Self::CiphertextTerms>> + Clone;
 
     /// Setup.
     fn setup(
@@ -47,30 +47,30 @@ pub trait Mechanism: Sized + Copy + Debug + Send + Sync + 'static {
     fn derive(
         public: &Self::Public,
         master: &Self::Master,
-        terms: &Lowered<Self::OfKey>,
+        terms: &Lowered<Self::KeyTerms>,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<Self::Held, AbeError>;
+    ) -> Result<Self::KeyElements, AbeError>;
 
     /// Encryption, without a message.
     fn encapsulate(
         public: &Self::Public,
-        terms: &Lowered<Self::OfCiphertext>,
+        terms: &Lowered<Self::CiphertextTerms>,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<(Self::Sent, SharedElement), AbeError>;
+    ) -> Result<(Self::CiphertextElements, SharedElement), AbeError>;
 
     /// Decryption.
     fn decapsulate(
-        key: (&Lowered<Self::OfKey>, &Self::Held),
-        ciphertext: (&Lowered<Self::OfCiphertext>, &Self::Sent),
+        key: (&Lowered<Self::KeyTerms>, &Self::KeyElements),
+        ciphertext: (&Lowered<Self::CiphertextTerms>, &Self::CiphertextElements),
     ) -> Result<SharedElement, AbeError>;
 
     /// Whether the one satisfies the other.
-    fn admits(key: &Self::OfKey, ciphertext: &Self::OfCiphertext) -> bool;
+    fn admits(key: &Self::KeyTerms, ciphertext: &Self::CiphertextTerms) -> bool;
 }
 
 /// The part of an encoding that is a scheme's own. How many elements there are follows from the context: the terms,
 /// which stand before them.
-pub trait Body<C>: Sized {
+pub trait ElementEncoding<C>: Sized {
     /// Bytes that [`write`](Self::write) writes.
     fn encoded_len(&self) -> usize;
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use quiver_crypto::Zeroizing;
 use rand_core::CryptoRngCore;
 
-use super::sending::Message;
+use super::sending_session::Message;
 use super::stream::{CHUNK_LEN, Opener, SEALED_CHUNK_LEN};
 use super::{EnvelopeError, Signer, Verifier};
 

@@ -15,15 +15,15 @@ use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Hasher, Secret, Zeroizing, extract, prf};
 use rand_core::CryptoRngCore;
 
-use crate::mechanism::{Body, Mechanism, SharedElement};
+use crate::scheme_algebra::{ElementEncoding, SchemeAlgebra, SharedElement};
 use crate::terms::MAX_TERMS_LEN;
-use crate::{AbeError, Authority, Published, Scheme, Terms, Universe};
+use crate::{AbeError, Authority, PublicEncoding, Scheme, Terms, Universe};
 
-mod authority_side;
-mod holder_side;
+mod keys;
+mod parameters;
 
-pub use authority_side::{MasterKey, Parameters};
-pub use holder_side::{Ciphertext, Key};
+pub use keys::{Ciphertext, Key};
+pub use parameters::{MasterKey, Parameters};
 
 /// The version of the encoding.
 const VERSION: u8 = 1;
@@ -51,11 +51,11 @@ impl Kind {
     }
 }
 
-fn write_header<M: Mechanism>(writer: &mut Writer, kind: Kind) {
+fn write_header<M: SchemeAlgebra>(writer: &mut Writer, kind: Kind) {
     writer.u8(VERSION).u8(M::NUMBER).u8(kind as u8);
 }
 
-fn read_header<M: Mechanism>(reader: &mut Reader<'_>, kind: Kind) -> Result<(), AbeError> {
+fn read_header<M: SchemeAlgebra>(reader: &mut Reader<'_>, kind: Kind) -> Result<(), AbeError> {
     let [version, scheme, actual] = reader.array()?;
     if version != VERSION {
         return Err(AbeError::UnknownVersion(version));
@@ -71,15 +71,15 @@ fn read_header<M: Mechanism>(reader: &mut Reader<'_>, kind: Kind) -> Result<(), 
 
 /// What keys and ciphertexts consist of: whose they are, what they say, and their elements.
 #[derive(Clone)]
-struct Stated<T: Terms, B> {
+struct Content<T: Terms, B> {
     authority: Authority,
     terms: T,
     lowered: T::Lowered,
     body: B,
 }
 
-impl<T: Terms, B: Body<T::Lowered>> Stated<T, B> {
-    fn encode<M: Mechanism>(&self, kind: Kind) -> Vec<u8> {
+impl<T: Terms, B: ElementEncoding<T::Lowered>> Content<T, B> {
+    fn encode<M: SchemeAlgebra>(&self, kind: Kind) -> Vec<u8> {
         let terms = self.terms.encode();
         let before = HEADER_LEN + Authority::LEN + size_of::<u32>();
         let mut writer = Writer::with_capacity(before + terms.len() + self.body.encoded_len());
@@ -89,7 +89,7 @@ impl<T: Terms, B: Body<T::Lowered>> Stated<T, B> {
         writer.finish()
     }
 
-    fn decode<M: Mechanism>(bytes: &[u8], kind: Kind) -> Result<Self, AbeError> {
+    fn decode<M: SchemeAlgebra>(bytes: &[u8], kind: Kind) -> Result<Self, AbeError> {
         let mut reader = Reader::new(bytes);
         read_header::<M>(&mut reader, kind)?;
         let authority = Authority::read(&mut reader)?;
@@ -101,11 +101,11 @@ impl<T: Terms, B: Body<T::Lowered>> Stated<T, B> {
     }
 }
 
-impl<M: Mechanism> Scheme for M {
+impl<M: SchemeAlgebra> Scheme for M {
     const ID: &'static str = M::ID;
 
-    type OfKey = M::OfKey;
-    type OfCiphertext = M::OfCiphertext;
+    type KeyTerms = M::KeyTerms;
+    type CiphertextTerms = M::CiphertextTerms;
     type Parameters = Parameters<M>;
     type MasterKey = MasterKey<M>;
     type Key = Key<M>;
@@ -128,7 +128,7 @@ impl<M: Mechanism> Scheme for M {
     fn derive(
         parameters: &Parameters<M>,
         master: &MasterKey<M>,
-        terms: &M::OfKey,
+        terms: &M::KeyTerms,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<Key<M>, AbeError> {
         let authority = *parameters.authority();
@@ -137,18 +137,18 @@ impl<M: Mechanism> Scheme for M {
         }
         let lowered = terms.lower()?;
         let body = M::derive(&parameters.public, &master.secret, &lowered, rng)?;
-        Ok(Key::new(Stated { authority, terms: terms.clone(), lowered, body }))
+        Ok(Key::new(Content { authority, terms: terms.clone(), lowered, body }))
     }
 
     fn encapsulate(
         parameters: &Parameters<M>,
-        terms: &M::OfCiphertext,
+        terms: &M::CiphertextTerms,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(Ciphertext<M>, Secret<32>), AbeError> {
         let lowered = terms.lower()?;
         let (body, element) = M::encapsulate(&parameters.public, &lowered, rng)?;
         let authority = *parameters.authority();
-        let ciphertext = Ciphertext::new(Stated { authority, terms: terms.clone(), lowered, body });
+        let ciphertext = Ciphertext::new(Content { authority, terms: terms.clone(), lowered, body });
         let secret = derive_secret::<M>(&ciphertext, &element);
         Ok((ciphertext, secret))
     }
@@ -159,7 +159,7 @@ impl<M: Mechanism> Scheme for M {
         ciphertext: &Ciphertext<M>,
     ) -> Result<Secret<32>, AbeError> {
         let authority = parameters.authority();
-        let (key, sent) = (&key.stated, &ciphertext.stated);
+        let (key, sent) = (&key.content, &ciphertext.content);
         if key.authority != *authority || sent.authority != *authority {
             return Err(AbeError::WrongAuthority);
         }
@@ -167,14 +167,14 @@ impl<M: Mechanism> Scheme for M {
         Ok(derive_secret::<M>(ciphertext, &element))
     }
 
-    fn admits(key: &M::OfKey, ciphertext: &M::OfCiphertext) -> bool {
+    fn admits(key: &M::KeyTerms, ciphertext: &M::CiphertextTerms) -> bool {
         M::admits(key, ciphertext)
     }
 }
 
 /// K = PRF(HKDF-Extract(H(ciphertext), element), scheme, "secret"). The ciphertext's encoding goes in whole, and with it
 /// the scheme, the authority, the policy or attributes, and every component, whether decryption needed it or not.
-fn derive_secret<M: Mechanism>(ciphertext: &Ciphertext<M>, element: &SharedElement) -> Secret<32> {
+fn derive_secret<M: SchemeAlgebra>(ciphertext: &Ciphertext<M>, element: &SharedElement) -> Secret<32> {
     let salt = Hasher::new("QUIVER-ABE-v1 ciphertext").lp(ciphertext.as_bytes()).finish();
     prf(&extract(&salt, element), M::ID, "secret", &[])
 }

@@ -6,25 +6,25 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::{AccessTree, AttributeSet, Kind, PolicyError, Schema};
+use crate::{AccessTree, AttributeSet, IntegerType, PolicyError, Schema};
 
-impl Serialize for Kind {
+impl Serialize for IntegerType {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Kind {
+impl<'de> Deserialize<'de> for IntegerType {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 
-type Integers = BTreeMap<String, Kind>;
+type Integers = BTreeMap<String, IntegerType>;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenSchema {
+struct SchemaText {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plain: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -33,7 +33,7 @@ struct WrittenSchema {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenTree {
+struct PolicyText {
     policy: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     integers: Integers,
@@ -41,7 +41,7 @@ struct WrittenTree {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenSet {
+struct AttributesText {
     attributes: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     integers: Integers,
@@ -55,10 +55,10 @@ fn schema_of(integers: &Integers) -> Result<Schema, PolicyError> {
     integers.iter().try_fold(Schema::new(), |schema, (name, &kind)| schema.with_integer(name, kind))
 }
 
-impl TryFrom<WrittenSchema> for Schema {
+impl TryFrom<SchemaText> for Schema {
     type Error = PolicyError;
 
-    fn try_from(written: WrittenSchema) -> Result<Self, PolicyError> {
+    fn try_from(written: SchemaText) -> Result<Self, PolicyError> {
         let schema = schema_of(&written.integers)?;
         match &written.plain {
             Some(plain) => schema.with_plain(plain.iter().map(String::as_str)),
@@ -67,36 +67,36 @@ impl TryFrom<WrittenSchema> for Schema {
     }
 }
 
-impl From<&Schema> for WrittenSchema {
+impl From<&Schema> for SchemaText {
     fn from(schema: &Schema) -> Self {
         let plain = schema.plain().map(|plain| plain.map(|name| name.as_str().into()).collect());
         Self { plain, integers: integers(schema) }
     }
 }
 
-impl TryFrom<WrittenTree> for AccessTree {
+impl TryFrom<PolicyText> for AccessTree {
     type Error = PolicyError;
 
-    fn try_from(written: WrittenTree) -> Result<Self, PolicyError> {
+    fn try_from(written: PolicyText) -> Result<Self, PolicyError> {
         Self::parse(&written.policy, &schema_of(&written.integers)?)
     }
 }
 
-impl From<&AccessTree> for WrittenTree {
+impl From<&AccessTree> for PolicyText {
     fn from(tree: &AccessTree) -> Self {
         Self { policy: tree.to_string(), integers: integers(&tree.schema()) }
     }
 }
 
-impl TryFrom<WrittenSet> for AttributeSet {
+impl TryFrom<AttributesText> for AttributeSet {
     type Error = PolicyError;
 
-    fn try_from(written: WrittenSet) -> Result<Self, PolicyError> {
+    fn try_from(written: AttributesText) -> Result<Self, PolicyError> {
         Self::parse(&written.attributes, &schema_of(&written.integers)?)
     }
 }
 
-impl From<&AttributeSet> for WrittenSet {
+impl From<&AttributeSet> for AttributesText {
     fn from(set: &AttributeSet) -> Self {
         Self { attributes: set.to_string(), integers: integers(&set.schema()) }
     }
@@ -119,7 +119,7 @@ macro_rules! as_written {
 }
 
 as_written! {
-    Schema => WrittenSchema;
-    AccessTree => WrittenTree;
-    AttributeSet => WrittenSet;
+    Schema => SchemaText;
+    AccessTree => PolicyText;
+    AttributeSet => AttributesText;
 }

@@ -12,8 +12,8 @@ use super::Kem;
 #[cfg(feature = "insecure-yct14")]
 use crate::InsecureYct14;
 use crate::{
-    AbeError, Authority, Ciphertext, FabeoCp, FabeoKp, Gpsw06, Guarded, Key, Parameters, Published, Scheme,
-    Stating, Terms,
+    AbeError, Authority, Ciphertext, FabeoCp, FabeoKp, Gpsw06, HasTerms, Key, Parameters, PublicEncoding,
+    Scheme, SecretEncoding, Terms,
 };
 
 /// Whoever may open: a policy that a key's attributes are to satisfy, or attributes that a key's policy is to accept.
@@ -53,7 +53,7 @@ impl fmt::Display for Target {
 }
 
 /// Does the same with whichever scheme it is.
-macro_rules! whichever {
+macro_rules! with_scheme {
     ($kind:ident, $value:expr, $inner:ident => $body:expr) => {
         match $value {
             $kind::FabeoCp($inner) => $body,
@@ -66,7 +66,7 @@ macro_rules! whichever {
 }
 
 /// Makes one of whichever scheme is named.
-macro_rules! named {
+macro_rules! by_name {
     ($scheme:expr, $make:expr) => {
         match $scheme {
             FabeoCp::ID => Ok(Self::FabeoCp($make)),
@@ -95,9 +95,9 @@ impl AnyParameters {
     /// Reads the parameters of the scheme with this name.
     ///
     /// # Errors
-    /// [`AbeError::WrongScheme`] for a name that is not known, and as [`Published::decode`].
+    /// [`AbeError::WrongScheme`] for a name that is not known, and as [`PublicEncoding::decode`].
     pub fn decode(scheme: &str, bytes: &[u8]) -> Result<Self, AbeError> {
-        named!(scheme, Published::decode(bytes)?)
+        by_name!(scheme, PublicEncoding::decode(bytes)?)
     }
 
     /// The scheme's name.
@@ -121,7 +121,7 @@ impl AnyParameters {
     /// Whose they are.
     #[must_use]
     pub fn authority(&self) -> &Authority {
-        whichever!(Self, self, parameters => parameters.authority())
+        with_scheme!(Self, self, parameters => parameters.authority())
     }
 }
 
@@ -142,43 +142,43 @@ impl AnyKey {
     /// Reads a key of the scheme with this name.
     ///
     /// # Errors
-    /// [`AbeError::WrongScheme`] for a name that is not known, and as [`Guarded::decode`].
+    /// [`AbeError::WrongScheme`] for a name that is not known, and as [`SecretEncoding::decode`].
     pub fn decode(scheme: &str, bytes: &[u8]) -> Result<Self, AbeError> {
-        named!(scheme, Guarded::decode(bytes)?)
+        by_name!(scheme, SecretEncoding::decode(bytes)?)
     }
 
     /// Whose it is.
     #[must_use]
     pub fn authority(&self) -> &Authority {
-        whichever!(Self, self, key => key.authority())
+        with_scheme!(Self, self, key => key.authority())
     }
 
     /// The attributes it has, or the policy.
     #[must_use]
     pub fn terms(&self) -> String {
-        whichever!(Self, self, key => key.terms().to_string())
+        with_scheme!(Self, self, key => key.terms().to_string())
     }
 
     /// Whether it opens what is sealed to this policy, or to these attributes, given as [`Kem::encode_target`] encodes them.
     #[must_use]
     pub fn admits(&self, target: &[u8]) -> bool {
-        whichever!(Self, self, key => admits(key, target))
+        with_scheme!(Self, self, key => admits(key, target))
     }
 }
 
-fn admits<M: crate::mechanism::Mechanism>(key: &Key<M>, target: &[u8]) -> bool {
-    M::OfCiphertext::decode(target).is_ok_and(|target| <M as Scheme>::admits(key.terms(), &target))
+fn admits<M: crate::scheme_algebra::SchemeAlgebra>(key: &Key<M>, target: &[u8]) -> bool {
+    M::CiphertextTerms::decode(target).is_ok_and(|target| <M as Scheme>::admits(key.terms(), &target))
 }
 
 /// An encapsulated key of whichever scheme.
 #[derive(Debug)]
 pub struct AnyCiphertext {
     target: Target,
-    sent: Sent,
+    sent: Encapsulated,
 }
 
 #[derive(Debug)]
-enum Sent {
+enum Encapsulated {
     FabeoCp(Ciphertext<FabeoCp>),
     FabeoKp(Ciphertext<FabeoKp>),
     Gpsw06(Ciphertext<Gpsw06>),
@@ -224,12 +224,15 @@ impl Kem for AnyScheme {
         Ok(match parameters {
             AnyParameters::FabeoCp(_) => {
                 let sent = Ciphertext::<FabeoCp>::decode(bytes)?;
-                AnyCiphertext { target: Target::Policy(sent.terms().clone()), sent: Sent::FabeoCp(sent) }
+                AnyCiphertext {
+                    target: Target::Policy(sent.terms().clone()),
+                    sent: Encapsulated::FabeoCp(sent),
+                }
             }
-            AnyParameters::FabeoKp(_) => of_attributes(bytes, Sent::FabeoKp)?,
-            AnyParameters::Gpsw06(_) => of_attributes(bytes, Sent::Gpsw06)?,
+            AnyParameters::FabeoKp(_) => of_attributes(bytes, Encapsulated::FabeoKp)?,
+            AnyParameters::Gpsw06(_) => of_attributes(bytes, Encapsulated::Gpsw06)?,
             #[cfg(feature = "insecure-yct14")]
-            AnyParameters::InsecureYct14(_) => of_attributes(bytes, Sent::InsecureYct14)?,
+            AnyParameters::InsecureYct14(_) => of_attributes(bytes, Encapsulated::InsecureYct14)?,
         })
     }
 
@@ -243,19 +246,21 @@ impl Kem for AnyScheme {
         ciphertext: &AnyCiphertext,
     ) -> Result<Secret<32>, AbeError> {
         match (parameters, key, &ciphertext.sent) {
-            (AnyParameters::FabeoCp(own), AnyKey::FabeoCp(key), Sent::FabeoCp(sent)) => {
+            (AnyParameters::FabeoCp(own), AnyKey::FabeoCp(key), Encapsulated::FabeoCp(sent)) => {
                 FabeoCp::decapsulate(own, key, sent)
             }
-            (AnyParameters::FabeoKp(own), AnyKey::FabeoKp(key), Sent::FabeoKp(sent)) => {
+            (AnyParameters::FabeoKp(own), AnyKey::FabeoKp(key), Encapsulated::FabeoKp(sent)) => {
                 FabeoKp::decapsulate(own, key, sent)
             }
-            (AnyParameters::Gpsw06(own), AnyKey::Gpsw06(key), Sent::Gpsw06(sent)) => {
+            (AnyParameters::Gpsw06(own), AnyKey::Gpsw06(key), Encapsulated::Gpsw06(sent)) => {
                 Gpsw06::decapsulate(own, key, sent)
             }
             #[cfg(feature = "insecure-yct14")]
-            (AnyParameters::InsecureYct14(own), AnyKey::InsecureYct14(key), Sent::InsecureYct14(sent)) => {
-                InsecureYct14::decapsulate(own, key, sent)
-            }
+            (
+                AnyParameters::InsecureYct14(own),
+                AnyKey::InsecureYct14(key),
+                Encapsulated::InsecureYct14(sent),
+            ) => InsecureYct14::decapsulate(own, key, sent),
             _ => Err(AbeError::WrongScheme),
         }
     }
@@ -270,16 +275,16 @@ impl Kem for AnyScheme {
 
 fn encapsulate<S: Scheme>(
     parameters: &S::Parameters,
-    terms: &S::OfCiphertext,
+    terms: &S::CiphertextTerms,
     coins: &mut ChaCha20Rng,
 ) -> Result<(Vec<u8>, Secret<32>), AbeError> {
     let (ciphertext, secret) = S::encapsulate(parameters, terms, coins)?;
     Ok((ciphertext.encode(), secret))
 }
 
-fn of_attributes<C: Published + Stating<Terms = AttributeSet>>(
+fn of_attributes<C: PublicEncoding + HasTerms<Terms = AttributeSet>>(
     bytes: &[u8],
-    sent: impl FnOnce(C) -> Sent,
+    sent: impl FnOnce(C) -> Encapsulated,
 ) -> Result<AnyCiphertext, AbeError> {
     let ciphertext = C::decode(bytes)?;
     Ok(AnyCiphertext { target: Target::Attributes(ciphertext.terms().clone()), sent: sent(ciphertext) })
@@ -288,6 +293,6 @@ fn of_attributes<C: Published + Stating<Terms = AttributeSet>>(
 /// The authority that a ciphertext names, without decoding it further. It is a claim, checked when it is opened.
 #[must_use]
 pub fn named_authority(ciphertext: &[u8]) -> Option<[u8; Authority::LEN]> {
-    // Version, scheme, kind, then the authority: see `frame`.
+    // Version, scheme, kind, then the authority: see `encoding`.
     ciphertext.get(3..)?.first_chunk().copied()
 }

@@ -7,31 +7,31 @@ use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
 
 use super::{HEADER_LEN, Kind, guarded, read_header, write_header};
-use crate::mechanism::{Body, Mechanism};
-use crate::{AbeError, Authority, Guarded, Published};
+use crate::scheme_algebra::{ElementEncoding, SchemeAlgebra};
+use crate::{AbeError, Authority, PublicEncoding, SecretEncoding};
 
 /// What an authority publishes; its fingerprint names the authority. Sizes stand with the schemes.
 #[derive(Clone)]
-pub struct Parameters<M: Mechanism> {
+pub struct Parameters<M: SchemeAlgebra> {
     pub(super) public: M::Public,
     authority: Authority,
 }
 
-impl<M: Mechanism> Parameters<M> {
+impl<M: SchemeAlgebra> Parameters<M> {
     pub(super) fn new(public: M::Public) -> Self {
         let authority = Authority::of_parameters(&encode_parameters::<M>(&public));
         Self { public, authority }
     }
 }
 
-fn encode_parameters<M: Mechanism>(public: &M::Public) -> Vec<u8> {
+fn encode_parameters<M: SchemeAlgebra>(public: &M::Public) -> Vec<u8> {
     let mut writer = Writer::with_capacity(HEADER_LEN + public.encoded_len());
     write_header::<M>(&mut writer, Kind::Parameters);
     public.write(&mut writer);
     writer.finish()
 }
 
-impl<M: Mechanism> Published for Parameters<M> {
+impl<M: SchemeAlgebra> PublicEncoding for Parameters<M> {
     fn encode(&self) -> Vec<u8> {
         encode_parameters::<M>(&self.public)
     }
@@ -49,33 +49,33 @@ impl<M: Mechanism> Published for Parameters<M> {
     }
 }
 
-impl<M: Mechanism> PartialEq for Parameters<M> {
+impl<M: SchemeAlgebra> PartialEq for Parameters<M> {
     fn eq(&self, other: &Self) -> bool {
         self.authority == other.authority
     }
 }
 
-impl<M: Mechanism> Eq for Parameters<M> {}
+impl<M: SchemeAlgebra> Eq for Parameters<M> {}
 
-impl<M: Mechanism> fmt::Debug for Parameters<M> {
+impl<M: SchemeAlgebra> fmt::Debug for Parameters<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parameters").field("scheme", &M::ID).field("authority", &self.authority).finish()
     }
 }
 
 /// What an authority keeps to itself: from it every key can be derived. Sizes stand with the schemes.
-pub struct MasterKey<M: Mechanism> {
+pub struct MasterKey<M: SchemeAlgebra> {
     pub(super) authority: Authority,
     pub(super) secret: M::Master,
 }
 
-impl<M: Mechanism> MasterKey<M> {
+impl<M: SchemeAlgebra> MasterKey<M> {
     pub(super) const fn new(authority: Authority, secret: M::Master) -> Self {
         Self { authority, secret }
     }
 }
 
-impl<M: Mechanism> Guarded for MasterKey<M> {
+impl<M: SchemeAlgebra> SecretEncoding for MasterKey<M> {
     fn encode(&self) -> Zeroizing<Vec<u8>> {
         let len = HEADER_LEN + Authority::LEN + self.secret.encoded_len();
         let mut writer = Writer::with_capacity(len);
@@ -99,7 +99,7 @@ impl<M: Mechanism> Guarded for MasterKey<M> {
     }
 }
 
-impl<M: Mechanism> fmt::Debug for MasterKey<M> {
+impl<M: SchemeAlgebra> fmt::Debug for MasterKey<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MasterKey")
             .field("scheme", &M::ID)

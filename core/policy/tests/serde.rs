@@ -1,7 +1,7 @@
 //! Schemas, policies and sets in files that people write.
 #![cfg(feature = "serde")]
 
-use quiver_policy::{AccessTree, AttributeSet, Kind, Schema};
+use quiver_policy::{AccessTree, AttributeSet, IntegerType, Schema};
 
 #[test]
 fn a_schema_is_read_from_a_configuration_file() {
@@ -10,9 +10,9 @@ fn a_schema_is_read_from_a_configuration_file() {
         integers = { altitude = "16 bits", flag = "1 bit", valid-until = "date" }
     "#;
     let expected = Schema::new().with_plain(["scout", "two words"]).unwrap();
-    let expected = expected.with_integer("altitude", Kind::integer(16).unwrap()).unwrap();
-    let expected = expected.with_integer("flag", Kind::integer(1).unwrap()).unwrap();
-    let expected = expected.with_integer("valid-until", Kind::Date).unwrap();
+    let expected = expected.with_integer("altitude", IntegerType::unsigned(16).unwrap()).unwrap();
+    let expected = expected.with_integer("flag", IntegerType::unsigned(1).unwrap()).unwrap();
+    let expected = expected.with_integer("valid-until", IntegerType::Date).unwrap();
     let schema: Schema = toml::from_str(file).unwrap();
     assert_eq!(schema, expected);
     assert_eq!(toml::from_str::<Schema>("").unwrap(), Schema::new());
@@ -23,7 +23,7 @@ fn a_schema_is_read_from_a_configuration_file() {
 
 #[test]
 fn a_policy_carries_the_integers_it_compares() {
-    let schema = Schema::new().with_integer("altitude", Kind::integer(16).unwrap()).unwrap();
+    let schema = Schema::new().with_integer("altitude", IntegerType::unsigned(16).unwrap()).unwrap();
     let tree = AccessTree::parse("scout and altitude >= 120", &schema).unwrap();
     let json = r#"{"policy":"scout and altitude >= 120","integers":{"altitude":"16 bits"}}"#;
     assert_eq!(serde_json::to_string(&tree).unwrap(), json);

@@ -15,10 +15,10 @@ const DATE_BITS: u8 = 16;
 /// What values an integer attribute has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum IntegerType {
     /// Unsigned integers of so many bits.
     #[non_exhaustive]
-    Integer {
+    Unsigned {
         /// 1 to 64.
         bits: u8,
     },
@@ -26,20 +26,20 @@ pub enum Kind {
     Date,
 }
 
-impl Kind {
+impl IntegerType {
     /// Unsigned integers of 1 to 64 bits.
     ///
     /// # Errors
     /// [`Fault::InvalidWidth`].
-    pub const fn integer(bits: u8) -> Result<Self, Fault> {
-        if matches!(bits, 1..=64) { Ok(Self::Integer { bits }) } else { Err(Fault::InvalidWidth) }
+    pub const fn unsigned(bits: u8) -> Result<Self, Fault> {
+        if matches!(bits, 1..=64) { Ok(Self::Unsigned { bits }) } else { Err(Fault::InvalidWidth) }
     }
 
     /// Bits of a value, 1 to 64.
     #[must_use]
     pub const fn bits(self) -> u8 {
         match self {
-            Self::Integer { bits } => bits,
+            Self::Unsigned { bits } => bits,
             Self::Date => DATE_BITS,
         }
     }
@@ -54,7 +54,7 @@ impl Kind {
     #[must_use]
     pub fn shown(self, value: u64) -> String {
         match self {
-            Self::Integer { .. } => value.to_string(),
+            Self::Unsigned { .. } => value.to_string(),
             Self::Date => {
                 let (year, month, day) = date(value);
                 format!("{year:04}-{month:02}-{day:02}")
@@ -65,7 +65,7 @@ impl Kind {
     /// What a value looks like, for an error message.
     pub(crate) const fn expected(self) -> &'static str {
         match self {
-            Self::Integer { .. } => "a number",
+            Self::Unsigned { .. } => "a number",
             Self::Date => "a date such as 2026-11-20",
         }
     }
@@ -73,7 +73,7 @@ impl Kind {
     /// Reads a value. `None` if the word is nothing like one, `Some(Err)` if it is out of range.
     pub(crate) fn read(self, word: &str) -> Option<Result<u64, Fault>> {
         let value = match self {
-            Self::Integer { .. } => number(word)?,
+            Self::Unsigned { .. } => number(word)?,
             Self::Date => days(word)?,
         };
         let in_range = value.filter(|&value| value <= self.max());
@@ -82,31 +82,31 @@ impl Kind {
 
     pub(crate) fn encode(self, writer: &mut Writer) {
         match self {
-            Self::Integer { bits } => writer.u8(1).u8(bits),
+            Self::Unsigned { bits } => writer.u8(1).u8(bits),
             Self::Date => writer.u8(2),
         };
     }
 
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         match reader.u8()? {
-            1 => Self::integer(reader.u8()?).map_err(|_| Malformed("an integer of impossible width")),
+            1 => Self::unsigned(reader.u8()?).map_err(|_| Malformed("an integer of impossible width")),
             2 => Ok(Self::Date),
-            _ => Err(Malformed("not a kind of integer")),
+            _ => Err(Malformed("not a type of integer")),
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for IntegerType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Integer { bits: 1 } => f.write_str("1 bit"),
-            Self::Integer { bits } => write!(f, "{bits} bits"),
+            Self::Unsigned { bits: 1 } => f.write_str("1 bit"),
+            Self::Unsigned { bits } => write!(f, "{bits} bits"),
             Self::Date => f.write_str("date"),
         }
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for IntegerType {
     type Err = Fault;
 
     /// Reads `date`, `1 bit` or `16 bits`.
@@ -116,7 +116,7 @@ impl FromStr for Kind {
         }
         let (bits, unit) = text.split_once(' ').unwrap_or((text, ""));
         match bits.parse() {
-            Ok(bits) if matches!(unit, "bit" | "bits") => Self::integer(bits),
+            Ok(bits) if matches!(unit, "bit" | "bits") => Self::unsigned(bits),
             _ => Err(Fault::Expected {
                 expected: "`date` or a width such as `16 bits`",
                 found: crate::text::quoted(text),
@@ -193,15 +193,15 @@ mod tests {
             ("2100-03-01", 47_541),
             ("2149-06-06", 65_535),
         ] {
-            assert_eq!(Kind::Date.read(written), Some(Ok(value)), "{written}");
-            assert_eq!(Kind::Date.shown(value), written);
+            assert_eq!(IntegerType::Date.read(written), Some(Ok(value)), "{written}");
+            assert_eq!(IntegerType::Date.shown(value), written);
         }
     }
 
     #[test]
     fn every_date_is_read_back() {
-        for value in 0..=Kind::Date.max() {
-            assert_eq!(Kind::Date.read(&Kind::Date.shown(value)), Some(Ok(value)));
+        for value in 0..=IntegerType::Date.max() {
+            assert_eq!(IntegerType::Date.read(&IntegerType::Date.shown(value)), Some(Ok(value)));
         }
     }
 
@@ -210,26 +210,26 @@ mod tests {
         for written in
             ["2026-02-29", "2100-02-29", "2026-13-01", "2026-00-01", "2026-04-31", "2026-1-1", "20", ""]
         {
-            assert_eq!(Kind::Date.read(written), None, "{written}");
+            assert_eq!(IntegerType::Date.read(written), None, "{written}");
         }
         for written in ["1969-12-31", "2149-06-07", "9999-12-31"] {
             assert_eq!(
-                Kind::Date.read(written),
-                Some(Err(Fault::OutOfRange { kind: Kind::Date })),
+                IntegerType::Date.read(written),
+                Some(Err(Fault::OutOfRange { kind: IntegerType::Date })),
                 "{written}"
             );
         }
     }
 
     #[test]
-    fn kinds_are_written_as_they_are_read() {
-        for kind in (1..=64).map(|bits| Kind::integer(bits).unwrap()).chain([Kind::Date]) {
+    fn types_are_written_as_they_are_read() {
+        for kind in (1..=64).map(|bits| IntegerType::unsigned(bits).unwrap()).chain([IntegerType::Date]) {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
         for text in ["", "16", "0 bits", "65 bits", "256 bits", "dates", "16 bytes", "-1 bits"] {
-            assert!(text.parse::<Kind>().is_err(), "{text}");
+            assert!(text.parse::<IntegerType>().is_err(), "{text}");
         }
-        assert_eq!(Kind::integer(64).unwrap().max(), u64::MAX);
-        assert_eq!(Kind::integer(1).unwrap().max(), 1);
+        assert_eq!(IntegerType::unsigned(64).unwrap().max(), u64::MAX);
+        assert_eq!(IntegerType::unsigned(1).unwrap().max(), 1);
     }
 }

@@ -53,7 +53,7 @@ impl core::fmt::Debug for Sha512 {
 
 /// HMAC-SHA-512 over the parts one after the other: 64 bytes, wide enough to be reduced to a scalar without bias.
 #[must_use]
-pub fn hmac_wide(key: &[u8], parts: &[&[u8]]) -> Zeroizing<[u8; 64]> {
+pub fn hmac_sha512(key: &[u8], parts: &[&[u8]]) -> Zeroizing<[u8; 64]> {
     let keyed = |pad: u8| {
         let mut block = Zeroizing::new([pad; 128]);
         let hashed = (key.len() > block.len()).then(|| {
@@ -103,12 +103,12 @@ mod tests {
 
     /// RFC 4231, test cases 2 and 6 (short key, key longer than a block).
     #[test]
-    fn hmac_wide_gives_the_tags_of_rfc_4231() {
-        let tag = hmac_wide(b"Jefe", &[b"what do ya want ", b"for nothing?"]);
+    fn hmac_sha512_gives_the_tags_of_rfc_4231() {
+        let tag = hmac_sha512(b"Jefe", &[b"what do ya want ", b"for nothing?"]);
         let expected = "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea2505549758bf75c05a994a6d034f65f8f0e6fd\
                         caeab1a34d4a6b4b636e070a38bce737";
         assert_eq!(tag[..], unhex(expected));
-        let tag = hmac_wide(&[0xaa; 131], &[b"Test Using Larger Than Block-Size Key - Hash Key First"]);
+        let tag = hmac_sha512(&[0xaa; 131], &[b"Test Using Larger Than Block-Size Key - Hash Key First"]);
         let expected = "80b24263c7c1a3ebb71493c1dd7be8b49b46d1f41b4aeec1121b013783f8f3526b56d037e05f2598bd0fd2215d6a1e52\
                         95e64f73f63f0aec8b915a985d786598";
         assert_eq!(tag[..], unhex(expected));
