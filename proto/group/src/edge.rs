@@ -1,89 +1,75 @@
-//! An edge drone: enrols, joins a group, follows its keys, speaks and listens.
+//! An edge drone: enrols, joins a group, follows its keys, sends and receives messages.
 //!
-//! After any start an edge is *unsynced*: it neither sends nor reads until a leader's answer to its own nonce shows
-//! which epoch is current.
+//! After any start an edge is *unsynced*: it neither sends nor opens messages until a leader's answer to its
+//! own nonce shows which epoch is current. It is composed of parts that own their state ([`enrolment`],
+//! [`joining`], [`membership`], and [`failover`] for whom it asks); what is here gives each its inputs, and
+//! does what their answers say.
 
+#[cfg(feature = "abke")]
 mod anonymous;
 #[cfg(feature = "compromise")]
 mod compromise;
+mod context;
 mod enrolment;
 mod enveloping;
 mod failover;
 mod interface;
-mod interning;
 mod joining;
 mod membership;
 mod provisioning;
 mod store;
 
+#[cfg(any(feature = "abe", feature = "abke"))]
 use alloc::boxed::Box;
+use alloc::sync::Arc;
+#[cfg(feature = "services")]
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::traffic::MAX_SENDERS;
-use quiver_ainq::{
-    Deployment, DroneKeypair, DronePublicKey, Epoch, IssuedToken, Name, Slot, Suite, UnixTime,
-};
+use quiver_ainq::{Deployment, DroneKeypair, Name, Suite, UnixTime};
 use quiver_crypto::Secret;
+pub use quiver_machine::RestoreError;
+use quiver_machine::{
+    Context, Input, Machine, Now, Outbox, Output, Peer, Revocations, Route, Snapshot, Via, earlier,
+};
 use quiver_message::{Message, MessageError};
 use rand_core::CryptoRngCore;
 
 #[cfg(feature = "abke")]
-use self::anonymous::Anonymous;
-#[cfg(feature = "abke")]
-pub use self::anonymous::{AnonymousConfig, Ending};
+pub use self::anonymous::{AnonymousConfig, AnonymousEdge, AnonymousEvent, Ending};
 #[cfg(feature = "compromise")]
 pub use self::compromise::CompromisedState;
-
-pub use self::interface::{EdgeCommand, EdgeConfig, EdgeEvent, EdgeTiming};
+pub use self::context::{EdgeContext, StateChanged};
+use self::enrolment::{Enrolment, EnrolmentInput};
+pub use self::failover::Leaders;
+pub use self::interface::{EdgeCommand, EdgeConfig, EdgeEvent, EdgeStatus, EdgeTiming};
 use self::joining::Joining;
-use self::membership::history::History;
-use self::membership::member::Member;
-use self::membership::spare_points::SparePoints;
+pub use self::membership::{GroupMember, LeaveMessage, MembershipEnd, signed_leave};
 pub use self::provisioning::{MAX_PROVISIONING_LEN, Provisioning, ProvisioningError, RadioPlace};
-use crate::refused::Refused;
-use quiver_enrolment::Enrollee;
-use quiver_enrolment::Kgcs;
-use quiver_machine::Outbox;
-pub use quiver_machine::RestoreError;
-use quiver_machine::Revocations;
-use quiver_machine::{Backoff, due, earlier};
-use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Route, Snapshot, Via};
 
 /// An edge drone as a machine.
 #[derive(Debug)]
 pub struct Edge<S: Suite> {
     config: Settings<S>,
-    /// Until it has enrolled. In a box like the enrolment, because an edge lives mostly without either.
-    token: Option<Box<IssuedToken<S>>>,
-    out: Outbox<EdgeEvent, Snapshot>,
+    out: Outbox<EdgeEvent, StateChanged>,
     /// Counts starts; made durable before anything is sent.
     boot_no: u32,
     booted: bool,
-    enrollee: Option<Box<Enrollee<S>>>,
-    keypair: Option<DroneKeypair<S>>,
-    revocations: Revocations<S>,
-    refused: Refused,
-    /// Connected leaders, the one to talk to first.
-    leaders: Vec<Peer>,
+    /// The group that the drone is in or wants to be in.
     wanted: Option<Name>,
-    /// How far each group was when this drone was in it.
-    history: History<S>,
-    /// The leader that is likely to speak next, with its Y once a header of it was believed: decoding its key and computing
-    /// Y for every header would be most of what following costs. What is believed does not depend on it.
-    expected: Option<Box<DronePublicKey<S>>>,
-    standing: Standing<S>,
-    spares: SparePoints<S>,
-    /// How many senders of each kind it keeps windows of in an epoch.
-    senders: u32,
+    revocations: Revocations<S>,
+    leaders: Leaders,
+    enrolment: Enrolment<S>,
+    joining: Joining<S>,
+    membership: GroupMember<S>,
     /// Once there are parameters or keys. In a box, because most edges of a swarm have none.
     #[cfg(feature = "abe")]
     envelopes: Option<Box<quiver_envelope::Envelopes>>,
     #[cfg(feature = "abe")]
     envelope_limits: quiver_envelope::EnvelopeLimits,
-    /// For one without a name. In a box, because most have one.
+    /// The machine in whose place this one stands.
     #[cfg(feature = "abke")]
-    anonymous: Option<Box<Anonymous<S>>>,
+    anonymous: Option<Box<AnonymousEdge<S>>>,
 }
 
 /// What stays of an [`EdgeConfig`].
@@ -91,112 +77,79 @@ pub struct Edge<S: Suite> {
 struct Settings<S: Suite> {
     deployment: Deployment<S>,
     group: Option<Name>,
-    kgcs: Kgcs<S>,
     timing: EdgeTiming,
-}
-
-/// Where the edge stands with its group.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "one per machine, and most of its life the large one")]
-enum Standing<S: Suite> {
-    /// No member. The deadline, if any, is for the next attempt to join.
-    Outside { retry: Option<Duration>, backoff: Backoff },
-    /// Asking to be let in.
-    Joining(Joining<S>),
-    /// A member, perhaps not yet synced.
-    Member(Member<S>),
-}
-
-/// How an edge is doing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EdgeStatus {
-    /// Its name, once enrolled.
-    pub name: Option<Name>,
-    /// The group it is in or wants to be in.
-    pub group: Option<Name>,
-    /// The epoch held.
-    pub epoch: Option<Epoch>,
-    /// D of that epoch.
-    pub digest: Option<[u8; 32]>,
-    /// Its slot.
-    pub slot: Option<Slot>,
-    /// Whether it holds the key of an epoch that it knows to be current.
-    pub synced: bool,
-    /// Until when the key is valid.
-    pub valid_until: Option<UnixTime>,
-    /// On the monotonic clock: when a leader last answered a question of ours, so that the answer cannot be older than it.
-    pub answered: Option<Duration>,
-    /// The newest revocation list held, 0 for none.
-    pub revocation_number: u64,
-    /// When that list is stale; none without a list.
-    pub revocations_next_update: Option<UnixTime>,
-    /// How often it was started.
-    pub boot_no: u32,
 }
 
 impl<S: Suite> Edge<S> {
     /// An edge that starts from what it persisted, or from nothing.
     ///
     /// # Errors
-    /// If the stored state is damaged, of another version or deployment, or does not hold. A membership that cannot be restored is
-    /// no error: it is dropped, as [`EdgeEvent::MembershipDropped`] says, and the edge joins anew.
+    /// If the stored state is damaged, of another version or deployment, or does not hold. A membership that
+    /// cannot be restored is no error: it is dropped, as [`EdgeEvent::MembershipDropped`] says, and the edge
+    /// joins anew.
     pub fn new(config: EdgeConfig<S>, state: Option<&Snapshot>) -> Result<Self, RestoreError> {
         match state {
-            Some(snapshot) => Self::restore(config, snapshot),
+            Some(snapshot) => Self::replay(config, snapshot),
             None => Ok(Self::fresh(config)),
         }
     }
 
     fn fresh(config: EdgeConfig<S>) -> Self {
         let EdgeConfig { deployment, group, token, kgcs, timing } = config;
-        let (token, config) = (token.map(Box::new), Settings { deployment, group, kgcs, timing });
-        let backoff = Backoff::new(config.timing.retry, config.timing.retry_max);
         Self {
             out: Outbox::new(),
             boot_no: 0,
             booted: false,
-            token,
-            enrollee: None,
-            keypair: None,
+            wanted: group.clone(),
             revocations: Revocations::new(),
-            refused: Refused::new(),
-            leaders: Vec::new(),
-            wanted: config.group.clone(),
-            history: History::new(),
-            expected: None,
-            standing: Standing::Outside { retry: None, backoff },
-            spares: SparePoints::new(),
-            senders: MAX_SENDERS,
+            leaders: Leaders::new(),
+            enrolment: Enrolment::new(token, kgcs),
+            joining: Joining::new(timing.backoff()),
+            membership: GroupMember::new(signed_leave),
             #[cfg(feature = "abe")]
             envelopes: None,
             #[cfg(feature = "abe")]
             envelope_limits: quiver_envelope::EnvelopeLimits::default(),
             #[cfg(feature = "abke")]
             anonymous: None,
-            config,
+            config: Settings { deployment, group, timing },
         }
     }
 
-    /// Keeps track of fewer senders in an epoch than a service does: full windows of so many that sign and as many that do
-    /// not, some 200 bytes each; of [eight times](quiver_ainq::traffic::REMEMBERED_PER_SENDER) as many, their last number, 16 bytes each. Twice
-    /// that for as long as the epoch before is still heard. Who is heard least recently is forgotten first, and nothing of
-    /// it that was received is received again.
+    /// An [`AnonymousEdge`] in the place of an edge.
+    ///
+    /// # Errors
+    /// As [`AnonymousEdge::new`].
+    #[cfg(feature = "abke")]
+    pub fn anonymous(config: AnonymousConfig<S>, state: Option<&Snapshot>) -> Result<Self, RestoreError> {
+        let (deployment, group, timing) = (config.deployment.clone(), None, config.timing);
+        let named =
+            EdgeConfig { deployment, group, token: None, kgcs: quiver_enrolment::Kgcs::single(), timing };
+        let anonymous = Some(Box::new(AnonymousEdge::new(config, state)?));
+        Ok(Self { anonymous, ..Self::fresh(named) })
+    }
+
+    /// Keeps track of fewer senders in an epoch than a service does: full windows of so many that sign and as
+    /// many that do not, some 200 bytes each; of [eight times](quiver_ainq::traffic::REMEMBERED_PER_SENDER)
+    /// as many, their last number, 16 bytes each. Twice that for as long as messages of the epoch before are
+    /// received. Who sent least recently is forgotten first, and nothing of it that was received is received
+    /// again.
     #[must_use]
     pub const fn with_senders(mut self, senders: u32) -> Self {
-        self.senders = senders;
+        self.membership.senders = senders;
         self
     }
 
-    /// The same with revocation lists of so many bytes at most: longer ones come without their edges, of which an edge loses
-    /// nothing but that their signed messages are told from others'. For boards.
+    /// The same with revocation lists of so many bytes at most: longer ones come without their edges, of
+    /// which an edge loses nothing but that their signed messages are told from others'. For boards.
     #[must_use]
     pub fn with_list_limit(mut self, max_len: u32) -> Self {
         self.revocations.limit(max_len);
         self
     }
 
-    /// The same, but that it joins nobody under a revocation list that is past its next update. It asks the leader for a newer
-    /// one, and tries again.
+    /// The same, but that it joins nobody under a revocation list that is past its next update. It asks the
+    /// leader for a newer one, and tries again.
     #[cfg(feature = "services")]
     #[must_use]
     pub const fn with_stale_lists_refused(mut self) -> Self {
@@ -206,119 +159,131 @@ impl<S: Suite> Edge<S> {
 
     /// How it is doing.
     pub fn status(&self) -> EdgeStatus {
-        let member = self.member();
-        EdgeStatus {
-            name: self.keypair.as_ref().map(|keypair| keypair.public().identity.name.clone()),
-            group: self.wanted.clone(),
-            epoch: member.map(|member| member.membership.epoch()),
-            digest: member.map(|member| *member.membership.digest()),
-            slot: member.map(|member| member.membership.slot()),
-            synced: member.is_some_and(Member::synced),
-            valid_until: member.and_then(|member| member.valid_until),
-            answered: member.and_then(|member| member.answered),
-            revocation_number: self.revocations.number(),
-            revocations_next_update: self.revocations.next_update(),
-            boot_no: self.boot_no,
+        #[cfg(feature = "abke")]
+        if let Some(anonymous) = &self.anonymous {
+            return anonymous.status();
         }
+        let (name, group) = (self.keypair().map(DroneKeypair::public), self.wanted.clone());
+        let name = name.map(|public| public.identity.name.clone());
+        EdgeStatus::new(name, group, &self.membership, &self.revocations, self.boot_no)
     }
 
     /// When, by the leader's clock, the key of the epoch held was made.
     pub fn key_issued_at(&self) -> Option<UnixTime> {
-        Some(self.member()?.header.header(&self.config.deployment)?.core.issued_at)
+        #[cfg(feature = "abke")]
+        if let Some(anonymous) = &self.anonymous {
+            return anonymous.key_issued_at();
+        }
+        self.membership.key_issued_at(&self.config.deployment)
     }
 
     /// This drone's own key, once enrolled.
     pub fn keypair(&self) -> Option<&DroneKeypair<S>> {
-        self.keypair.as_ref()
+        self.enrolment.keypair()
     }
 
-    /// Signs what this drone's clock says, for whom it asks to be let in; none without a key, or if it is not to be known.
+    /// Signs what this drone's clock says, for whom it asks to be admitted; `None` without a key.
     #[cfg(feature = "services")]
     pub fn vouch(&self, statement: &[u8], rng: &mut dyn CryptoRngCore) -> Option<Vec<u8>> {
-        let keypair = self.keypair.as_ref().filter(|_| !self.is_anonymous())?;
-        Some(quiver_machine::vouch(&self.config.deployment, keypair, statement, rng))
+        Some(quiver_machine::vouch(&self.config.deployment, self.keypair()?, statement, rng))
     }
 
-    /// A secret that all synced members of the epoch can derive under this name; none unless synced.
+    /// A secret that all synced members of the epoch can derive under this name; `None` unless synced.
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {
-        let member = self.member().filter(|member| member.synced())?;
-        Some(member.membership.group_key()?.export(name, member.membership.digest()))
-    }
-
-    fn member(&self) -> Option<&Member<S>> {
-        match &self.standing {
-            Standing::Member(member) => Some(member),
-            _ => None,
+        #[cfg(feature = "abke")]
+        if let Some(anonymous) = &self.anonymous {
+            return anonymous.export(name);
         }
+        self.membership.export(name)
     }
 
-    fn backoff(&self) -> Backoff {
-        Backoff::new(self.config.timing.retry, self.config.timing.retry_max)
+    /// Lets the edge keep its newest header where others keep the same: all members of a group have an equal
+    /// one of 400 bytes and more, so a process that hosts thousands of them saves most of that.
+    ///
+    /// `shared` is given the encoded header and gives one that is equal to keep in its place, or the same
+    /// back. Any other is not taken. It is not called while the edge has no header. The leader's key, which
+    /// the edge otherwise keeps decoded, is given up. How the edge behaves depends on neither.
+    pub fn share_header(&mut self, shared: impl FnOnce(&Arc<[u8]>) -> Arc<[u8]>) {
+        #[cfg(feature = "abke")]
+        if let Some(anonymous) = &mut self.anonymous {
+            return anonymous.share_header(shared);
+        }
+        self.membership.share_header(shared);
     }
 
-    /// Makes the state durable. An edge without a name has none but its ledger, which is made durable when it changes.
+    #[cfg(feature = "abe")]
+    fn blame(&mut self, peer: Peer, offence: quiver_machine::Offence) {
+        self.out.event(EdgeEvent::Blamed { peer, offence });
+    }
+
+    /// What the parts share while one input is handled, and the two that talk to leaders.
+    fn parts<'a>(
+        &'a mut self,
+        now: Now,
+        rng: &'a mut dyn CryptoRngCore,
+    ) -> (EdgeContext<'a, S>, &'a mut Joining<S>, &'a mut GroupMember<S>) {
+        let base = Context {
+            now,
+            rng,
+            out: &mut self.out,
+            deployment: &self.config.deployment,
+            keypair: self.enrolment.keypair(),
+            revocations: &self.revocations,
+            group: self.wanted.as_ref(),
+        };
+        let (leaders, timing, boot_no) = (&mut self.leaders, &self.config.timing, self.boot_no);
+        (EdgeContext { base, leaders, timing, boot_no }, &mut self.joining, &mut self.membership)
+    }
+
+    /// Gives the enrolment an input. The drone that has come by its key goes on to join.
     #[inline(never)]
-    fn persist(&mut self) {
-        if self.is_anonymous() {
-            return;
+    fn enrol(&mut self, now: Now, input: EnrolmentInput<'_, S>, rng: &mut dyn CryptoRngCore) {
+        let mut cx = Context {
+            now,
+            rng: &mut *rng,
+            out: &mut self.out,
+            deployment: &self.config.deployment,
+            keypair: None,
+            revocations: &self.revocations,
+            group: None,
+        };
+        if self.enrolment.handle(&mut cx, input) {
+            self.approach(now, rng);
         }
-        let snapshot = self.snapshot();
-        self.out.persist(snapshot);
-    }
-
-    fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
-        self.out.event(EdgeEvent::Blamed { peer, offence: offence.into() });
     }
 
     /// The first input after a start: a new boot number, durable before anything is sent.
     #[inline(never)]
-    fn boot(&mut self, rng: &mut dyn CryptoRngCore) {
+    fn boot(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.booted = true;
-        self.boot_no = if self.is_anonymous() { 1 } else { self.boot_no.saturating_add(1) };
-        if !self.is_anonymous() && self.keypair.is_none() && self.enrollee.is_none() {
-            self.start_enrolment(rng);
-        }
-        if self.config.group.is_some() && !matches!(self.standing, Standing::Member(_)) {
+        self.boot_no = self.boot_no.saturating_add(1);
+        self.enrol(now, EnrolmentInput::Start(self.config.timing.backoff()), rng);
+        if self.config.group.is_some() && !self.membership.is_member() {
             self.wanted.clone_from(&self.config.group);
         }
-        self.persist();
+        self.out.persist(StateChanged);
     }
 
-    /// As after a start: a new boot number, durable first, and unsynced until a leader's answer shows what is current. The
-    /// group key goes, because the receiver that goes with it may have accepted messages before that it does not know of.
+    /// §13.9: As after a start: a new boot number, durable first, and unsynced until a leader's answer shows
+    /// what is current.
     #[cfg(feature = "services")]
     fn resumed(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.boot_no = self.boot_no.saturating_add(1);
-        let backoff = self.backoff();
-        if let Standing::Member(member) = &mut self.standing {
-            member.stand_still();
-            member.backoff = backoff;
-        }
-        self.persist();
-        if self.member().is_some() {
-            self.catch_up(now, rng);
-        }
+        self.membership.resume(self.config.timing.backoff());
+        self.out.persist(StateChanged);
+        let (mut cx, _, membership) = self.parts(now, rng);
+        membership.request_catch_up(&mut cx);
     }
 
     #[inline(never)]
     fn connected(&mut self, now: Now, peer: Peer, route: Route, rng: &mut dyn CryptoRngCore) {
         match route {
-            Route::Kgc => {
-                if let Some(enrollee) = &mut self.enrollee {
-                    let steps = enrollee.connected(now, peer, rng);
-                    self.enrolment(now, steps, rng);
-                }
-                #[cfg(feature = "threshold")]
-                if !self.is_anonymous() {
-                    self.prove_enrolment(peer, rng);
-                }
-            }
+            Route::Kgc => self.enrol(now, EnrolmentInput::Connected(peer), rng),
             Route::Leader => {
-                // Mostly there is one, and a list grows to four.
-                self.leaders.reserve_exact(1);
-                self.leaders.push(peer);
+                self.leaders.connected(peer);
                 self.approach(now, rng);
-                self.introduce_soon(now);
+                let (cx, _, membership) = self.parts(now, rng);
+                membership.introduce_soon(&cx);
             }
             Route::Inbound | Route::Member(_) => {}
         }
@@ -326,104 +291,128 @@ impl<S: Suite> Edge<S> {
 
     #[inline(never)]
     fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) {
-        self.leaders.retain(|leader| *leader != peer);
-        if let Some(enrollee) = &mut self.enrollee {
-            let steps = enrollee.disconnected(now, peer, rng);
-            self.enrolment(now, steps, rng);
-        }
-        self.run_disconnected(now, peer, rng);
-        if matches!(&self.standing, Standing::Joining(joining) if joining.peer == peer) {
+        self.leaders.disconnected(peer);
+        self.enrol(now, EnrolmentInput::Disconnected(peer), rng);
+        if self.joining.is_with(peer) {
             if self.wanted.is_none() {
                 return self.left();
             }
-            self.end_membership();
+            self.reset(None);
             self.approach(now, rng);
         }
     }
 
-    /// Does the next thing that brings the edge into its group, if a leader is connected.
+    /// Does the next thing that brings the edge into its group, if a leader is connected. Also while leaving:
+    /// only who is in step can say so.
     fn approach(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        match self.standing {
-            Standing::Outside { .. } => self.begin_join(now, rng),
-            Standing::Joining(_) => {}
-            // Also while leaving: only who is in step can say so.
-            Standing::Member(_) => self.catch_up(now, rng),
+        let (mut cx, joining, membership) = self.parts(now, rng);
+        if membership.is_member() {
+            membership.request_catch_up(&mut cx);
+        } else {
+            joining.begin(&mut cx);
         }
     }
 
-    /// Forgets the membership and its keys.
-    fn end_membership(&mut self) {
-        self.end_membership_until(None, self.backoff());
+    /// Forgets the membership and its keys, or the attempt to join; a next one is made at `retry`, or when
+    /// there is a reason.
+    fn reset(&mut self, retry: Option<Duration>) {
+        self.membership.end();
+        self.joining.reset(retry, self.config.timing.backoff());
     }
 
-    fn end_membership_until(&mut self, retry: Option<Duration>, backoff: Backoff) {
-        let outside = Standing::Outside { retry, backoff };
-        if let Standing::Member(member) = core::mem::replace(&mut self.standing, outside) {
-            self.history.keep(member.header);
+    /// The membership is over; its keys are erased.
+    #[inline(never)]
+    fn ended(&mut self, now: Now, end: MembershipEnd, rng: &mut dyn CryptoRngCore) {
+        match end {
+            MembershipEnd::Left => self.left(),
+            MembershipEnd::OutOfStep => {
+                self.reset(None);
+                self.out.persist(StateChanged);
+                self.approach(now, rng);
+            }
+            MembershipEnd::Removed => {
+                self.out.event(EdgeEvent::Evicted);
+                self.reset(None);
+                if self.wanted.is_some() {
+                    // Perhaps only this membership ended (the leader took a second join for ours): ask once
+                    // more, slowly.
+                    self.joining.postpone(now, rng);
+                }
+                self.out.persist(StateChanged);
+            }
+            MembershipEnd::Evicted => {
+                self.wanted = None;
+                self.reset(None);
+                self.out.persist(StateChanged);
+                self.out.event(EdgeEvent::Evicted);
+            }
         }
+    }
+
+    fn left(&mut self) {
+        self.reset(None);
+        self.out.persist(StateChanged);
+        self.out.event(EdgeEvent::Left);
     }
 
     #[inline(never)]
     fn received(&mut self, now: Now, (from, via): (Peer, Via), bytes: &[u8], rng: &mut dyn CryptoRngCore) {
-        let deployment = &self.config.deployment;
-        let message = match Message::decode_expecting(deployment, bytes, self.expected.as_deref()) {
+        let enrolling = self.enrolment.is_under_way();
+        let (mut cx, joining, membership) = self.parts(now, rng);
+        let message = match Message::decode_expecting(cx.deployment, bytes, membership.expected()) {
             Ok(message) => message,
             // Built to know some of the messages that there are: others pass by.
             Err(MessageError::NoBody) if cfg!(not(feature = "services")) => return,
-            Err(error) => return self.blame(from, error),
+            Err(error) => return cx.blame(from, error),
         };
         // §13.6: what comes by gossip is answered to nobody.
         if via == Via::Group && !message.is_publication() {
             return;
         }
-        match message {
-            Message::EnrolCookie(_) | Message::EnrolReply(_) => self.enrolling(now, from, &message, rng),
+        let end = match message {
+            Message::JoinChallenge(challenge) => {
+                return joining.challenged(&mut cx, membership, from, &challenge);
+            }
+            Message::Welcome(mut welcome) => {
+                return joining.welcomed(&mut cx, membership, from, &mut welcome);
+            }
+            Message::EnrolCookie(_) | Message::EnrolReply(_) => {
+                return self.enrol(now, EnrolmentInput::Received(from, &message), rng);
+            }
             #[cfg(feature = "threshold")]
             Message::EnrolCommitment(_) | Message::EnrolShare(_) => {
-                self.enrolling(now, from, &message, rng);
+                return self.enrol(now, EnrolmentInput::Received(from, &message), rng);
             }
-            Message::Refusal(_) if self.enrollee.is_some() => self.enrolling(now, from, &message, rng),
-            #[cfg(feature = "abke")]
-            Message::AdmissionChallenge(_) | Message::AdmissionStep(_) => {
-                self.hear_leader(now, from, &message, rng);
+            Message::Refusal(_) if enrolling => {
+                return self.enrol(now, EnrolmentInput::Received(from, &message), rng);
             }
-            Message::Refusal(refusal) => self.refused(now, from, &refusal, rng),
-            Message::JoinChallenge(challenge) => self.challenged(now, from, &challenge, rng),
-            Message::Welcome(mut welcome) => self.welcomed(now, from, &mut welcome, rng),
-            Message::Rekey(mut rekey) => self.rekeyed(now, (from, via), &mut rekey, rng),
-            Message::CatchUpReply(mut reply) => self.caught_up(now, from, &mut reply, rng),
-            Message::SpareAck(ack) => self.spare_acknowledged(from, &ack),
-            Message::EvictionNotice(notice) => self.eviction_notice(now, from, &notice),
+            Message::Refusal(refusal) if !membership.is_member() => {
+                return joining.refused(&mut cx, from, &refusal);
+            }
             #[cfg(feature = "abe")]
-            Message::Envelope(envelope) => self.envelope(now, from, &envelope),
+            Message::Envelope(envelope) => return self.envelope(now, from, &envelope),
             #[cfg(feature = "abe")]
-            Message::OpeningRequest(request) => self.opening_request(now, &request),
-            Message::GroupMessage(message) => self.receive_message(now, from, &message, rng),
-            Message::RevocationList(list) => self.revocation_list(now, from, &list.list),
-            Message::EquivocationProof(proof) => {
-                let _ = self.equivocation(now, from, *proof, rng);
-            }
-            _ => self.blame(from, Offence::OutOfPlace("message to an edge")),
+            Message::OpeningRequest(request) => return self.opening_request(now, &request),
+            Message::RevocationList(list) => return self.revocation_list(now, from, &list.list),
+            message => membership.handle(&mut cx, (from, via), message),
+        };
+        if let Some(end) = end {
+            self.ended(now, end, rng);
         }
     }
 
+    /// §12.3: Takes a newer revocation list. A revoked leader's group is no group: its keys are erased with
+    /// the membership.
     #[inline(never)]
     fn revocation_list(&mut self, now: Now, from: Peer, bytes: &[u8]) {
-        // Without a name it has the list that it was made with: one that a leader gives to some drones only would tell them from others.
-        if self.is_anonymous() {
-            return;
-        }
         match self.revocations.offer(&self.config.deployment, bytes) {
             Ok(false) => {}
-            Err(error) => self.blame(from, error),
+            Err(error) => self.out.event(EdgeEvent::Blamed { peer: from, offence: error.into() }),
             Ok(true) => {
-                // A revoked leader's group is no group: its keys are erased with the membership.
-                let header = self.member().and_then(|member| member.header.header(&self.config.deployment));
-                if header.is_some_and(|header| self.revocations.names(&header.core.leader)) {
-                    let retry = Some(now.monotonic + self.config.timing.retry);
-                    self.end_membership_until(retry, self.backoff());
+                if self.membership.leader_is_revoked(&self.config.deployment, &self.revocations) {
+                    self.reset(Some(now.monotonic + self.config.timing.retry));
                 }
-                self.persist();
+                self.out.persist(StateChanged);
                 self.out.event(EdgeEvent::RevocationList { number: self.revocations.number() });
             }
         }
@@ -432,19 +421,27 @@ impl<S: Suite> Edge<S> {
     #[inline(never)]
     fn command(&mut self, now: Now, command: EdgeCommand, rng: &mut dyn CryptoRngCore) {
         match command {
-            // Its group was chosen when it was made.
-            EdgeCommand::Join(_) if self.is_anonymous() => {}
             EdgeCommand::Join(group) => {
-                if self.wanted.as_ref() != Some(&group) || self.member().is_none() {
+                if self.wanted.as_ref() != Some(&group) || !self.membership.is_member() {
                     self.wanted = Some(group);
-                    self.end_membership();
-                    self.persist();
+                    self.reset(None);
+                    self.out.persist(StateChanged);
                     self.approach(now, rng);
                 }
             }
-            EdgeCommand::Leave => self.leave(now, rng),
+            EdgeCommand::Leave => {
+                self.wanted = None;
+                // Who asked to be admitted may be a member already: it leaves as soon as it knows.
+                if !self.membership.is_member() && !self.joining.has_requested() {
+                    return self.left();
+                }
+                self.out.persist(StateChanged);
+                let (mut cx, _, membership) = self.parts(now, rng);
+                membership.leave(&mut cx);
+            }
             EdgeCommand::Send { channel, data, signed } => {
-                self.send_message(now, channel, &data, signed, rng)
+                let (mut cx, _, membership) = self.parts(now, rng);
+                membership.send(&mut cx, channel, &data, signed);
             }
             #[cfg(feature = "abe")]
             EdgeCommand::Envelope(command) => self.envelope_command(now, command, rng),
@@ -453,45 +450,26 @@ impl<S: Suite> Edge<S> {
 
     #[inline(never)]
     fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if due(self.enrollee.as_deref().and_then(Enrollee::deadline), now.monotonic) {
-            let steps = self.enrollee.as_mut().map(|enrollee| enrollee.retry(now, rng));
-            self.enrolment(now, steps.unwrap_or_default(), rng);
+        self.enrol(now, EnrolmentInput::Tick, rng);
+        let (mut cx, joining, membership) = self.parts(now, rng);
+        if membership.is_member() {
+            if let Some(end) = membership.tick(&mut cx) {
+                self.ended(now, end, rng);
+            }
+        } else if joining.tick(&mut cx) {
+            self.left();
         }
-        self.tick_standing(now, rng);
-        self.tick_run(now, rng);
-        self.tick_spares(now, rng);
+        let (mut cx, _, membership) = self.parts(now, rng);
+        membership.tick_spare_points(&mut cx);
         self.tick_envelopes(now);
-    }
-
-    fn tick_standing(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        match &mut self.standing {
-            Standing::Outside { retry, .. } => {
-                if due(*retry, now.monotonic) {
-                    *retry = None;
-                    self.approach(now, rng);
-                }
-            }
-            Standing::Joining(joining) => {
-                if due(Some(joining.deadline), now.monotonic) {
-                    self.retry_join(now, rng);
-                }
-            }
-            Standing::Member(_) => self.tick_member(now, rng),
-        }
     }
 
     fn deadline(&self) -> Option<Duration> {
         if !self.booted {
             return Some(Duration::ZERO);
         }
-        let standing = match &self.standing {
-            Standing::Outside { retry, .. } => *retry,
-            Standing::Joining(joining) => Some(joining.deadline),
-            Standing::Member(member) => member.deadline(),
-        };
-        let enrolment = self.enrollee.as_deref().and_then(Enrollee::deadline);
-        let standing = earlier(standing, self.run_deadline());
-        earlier(earlier(standing, enrolment), earlier(self.spares.deadline(), self.envelopes_deadline()))
+        let group = earlier(self.joining.deadline(), self.membership.deadline());
+        earlier(earlier(group, self.enrolment.deadline()), self.envelopes_deadline())
     }
 }
 
@@ -501,8 +479,12 @@ impl<S: Suite> Machine for Edge<S> {
     type Record = Snapshot;
 
     fn handle_input(&mut self, now: Now, input: Input<'_, EdgeCommand>, rng: &mut dyn CryptoRngCore) {
+        #[cfg(feature = "abke")]
+        if let Some(anonymous) = &mut self.anonymous {
+            return anonymous.handle_input(now, input, rng);
+        }
         if !self.booted {
-            self.boot(rng);
+            self.boot(now, rng);
         }
         match input {
             Input::Timeout => {}
@@ -520,7 +502,11 @@ impl<S: Suite> Machine for Edge<S> {
     }
 
     fn poll_output(&mut self) -> Output<EdgeEvent, Snapshot> {
+        #[cfg(feature = "abke")]
+        if let Some(anonymous) = &mut self.anonymous {
+            return anonymous.poll_output().map(EdgeEvent::from, |record| record);
+        }
         let deadline = self.deadline();
-        self.out.poll(deadline)
+        self.out.poll(deadline).map(|event| event, |StateChanged| self.snapshot())
     }
 }

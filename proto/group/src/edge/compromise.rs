@@ -1,13 +1,14 @@
-//! All that an adversary has who captured an edge: for simulations and tests that show what it is good for.
+//! Hands out all secrets of an edge, as an adversary has them who compromised it: for simulations and tests.
 
 use alloc::vec::Vec;
 
 use quiver_ainq::{DronePublicKey, Suite};
 use zeroize::Zeroizing;
 
-use super::{Edge, Standing};
+use super::Edge;
 
-/// The long-term and the one-time secrets of an edge, as bytes. The group key itself is what [`Edge::export`] is made of.
+/// The long-term and the one-time secrets of an edge, as bytes. The group key itself is what [`Edge::export`]
+/// is made of.
 pub struct CompromisedState<S: Suite> {
     /// (D, R, P).
     pub public: DronePublicKey<S>,
@@ -20,18 +21,14 @@ pub struct CompromisedState<S: Suite> {
 }
 
 impl<S: Suite> Edge<S> {
-    /// What is in its memory; none before it is enrolled.
+    /// What is in its memory; `None` before it is enrolled.
     pub fn compromised_state(&self) -> Option<CompromisedState<S>> {
-        let keypair = self.keypair.as_ref()?;
-        let membership = match &self.standing {
-            Standing::Member(member) => Some(member.membership.encode()),
-            _ => None,
-        };
+        let keypair = self.keypair()?;
         Some(CompromisedState {
             public: keypair.public().clone(),
             secret: Zeroizing::new(keypair.to_bytes().to_vec()),
-            membership,
-            spares: self.spares.held().map(|spare| spare.encode()).collect(),
+            membership: self.membership.membership().map(|membership| membership.encode()),
+            spares: self.membership.spare_points.held().map(|spare| spare.encode()).collect(),
         })
     }
 }

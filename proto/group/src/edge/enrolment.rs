@@ -1,74 +1,155 @@
-//! How an edge gets its key.
+//! Enrols an edge: token, KGCs, and the key that comes of them.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
 
-use quiver_ainq::{DroneKeypair, Suite};
-use quiver_message::{Message, Reason};
-use rand_core::CryptoRngCore;
-
-use super::{Edge, EdgeEvent};
+use quiver_ainq::{Deployment, DroneKeypair, DronePublicKey, Error, IssuedToken, PendingEnrolment, Suite};
 #[cfg(feature = "threshold")]
 use quiver_enrolment::done;
-use quiver_enrolment::{Enrollee, Step, Steps};
-use quiver_machine::{Now, Peer};
+use quiver_enrolment::{Enrollee, Kgcs, Step, Steps};
+use quiver_machine::{Backoff, Context, Peer, due};
+use quiver_message::{Message, Reason};
 
-impl<S: Suite> Edge<S> {
-    pub(super) fn start_enrolment(&mut self, rng: &mut dyn CryptoRngCore) {
-        let Some(token) = &self.token else { return };
-        let backoff = self.backoff();
-        match Enrollee::start(&self.config.deployment, token, &self.config.kgcs, backoff, rng) {
-            Ok(enrollee) => self.enrollee = Some(Box::new(enrollee)),
-            Err(_) => self.out.event(EdgeEvent::Refused(Reason::TokenForeign)),
+use super::{EdgeEvent, StateChanged};
+
+type Cx<'a, S> = Context<'a, S, EdgeEvent, StateChanged>;
+
+/// What the enrolment is told.
+pub(super) enum EnrolmentInput<'a, S: Suite> {
+    /// The edge starts.
+    Start(Backoff),
+    /// A KGC is connected.
+    Connected(Peer),
+    /// A connection is gone.
+    Disconnected(Peer),
+    /// A KGC answers.
+    Received(Peer, &'a Message<S>),
+    /// Time has passed.
+    Tick,
+}
+
+/// The key of an edge, or the way to it.
+#[derive(Debug)]
+pub(super) struct Enrolment<S: Suite> {
+    kgcs: Kgcs<S>,
+    /// Until it has enrolled. In a box like the client, because an edge lives mostly without either.
+    token: Option<Box<IssuedToken<S>>>,
+    client: Option<Box<Enrollee<S>>>,
+    keypair: Option<DroneKeypair<S>>,
+}
+
+impl<S: Suite> Enrolment<S> {
+    pub(super) fn new(token: Option<IssuedToken<S>>, kgcs: Kgcs<S>) -> Self {
+        Self { kgcs, token: token.map(Box::new), client: None, keypair: None }
+    }
+
+    pub(super) fn keypair(&self) -> Option<&DroneKeypair<S>> {
+        self.keypair.as_ref()
+    }
+
+    pub(super) fn is_under_way(&self) -> bool {
+        self.client.is_some()
+    }
+
+    /// Takes an input. Returns whether the drone has come by its key.
+    pub(super) fn handle(&mut self, cx: &mut Cx<'_, S>, input: EnrolmentInput<'_, S>) -> bool {
+        if let EnrolmentInput::Start(backoff) = input {
+            self.start(cx, backoff);
+            return false;
+        }
+        let tick = due(self.deadline(), cx.now.monotonic);
+        let steps = match (&mut self.client, &input) {
+            (Some(client), EnrolmentInput::Connected(kgc)) => client.connected(cx.now, *kgc, cx.rng),
+            (Some(client), EnrolmentInput::Disconnected(peer)) => client.disconnected(cx.now, *peer, cx.rng),
+            (Some(client), EnrolmentInput::Received(from, message)) => {
+                client.hear(cx.deployment, cx.now, *from, message, cx.rng)
+            }
+            (Some(client), EnrolmentInput::Tick) if tick => client.retry(cx.now, cx.rng),
+            _ => Vec::new(),
+        };
+        let enrolled = self.carry_out(cx, steps);
+        #[cfg(feature = "threshold")]
+        if let EnrolmentInput::Connected(kgc) = input {
+            self.prove(cx, kgc);
+        }
+        enrolled
+    }
+
+    /// §3.1: Starts with the token, unless there is a key or an enrolment is under way.
+    fn start(&mut self, cx: &mut Cx<'_, S>, backoff: Backoff) {
+        let (None, None, Some(token)) = (&self.keypair, &self.client, &self.token) else { return };
+        match Enrollee::start(cx.deployment, token, &self.kgcs, backoff, cx.rng) {
+            Ok(client) => self.client = Some(Box::new(client)),
+            Err(_) => cx.out.event(EdgeEvent::Refused(Reason::TokenForeign)),
         }
     }
 
-    #[inline(never)]
-    pub(super) fn enrolling(
-        &mut self,
-        now: Now,
-        from: Peer,
-        message: &Message<S>,
-        rng: &mut dyn CryptoRngCore,
-    ) {
-        if let Some(enrollee) = &mut self.enrollee {
-            let steps = enrollee.hear(&self.config.deployment, now, from, message, rng);
-            self.enrolment(now, steps, rng);
-        }
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.client.as_deref().and_then(Enrollee::deadline)
     }
 
-    pub(super) fn enrolment(&mut self, now: Now, steps: Steps<S>, rng: &mut dyn CryptoRngCore) {
+    fn carry_out(&mut self, cx: &mut Cx<'_, S>, steps: Steps<S>) -> bool {
+        let mut enrolled = false;
         for step in steps {
             match step {
-                Step::Send(kgc, message) => self.out.send(&self.config.deployment, kgc, &message),
-                Step::Wrong(from, error) => self.blame(from, error),
-                Step::Refused(reason) => self.out.event(EdgeEvent::Refused(reason)),
-                Step::Trouble(trouble) => self.out.event(EdgeEvent::EnrolmentTrouble(trouble)),
-                Step::Enrolled(keypair) => self.enrolled(now, keypair, rng),
+                Step::Send(kgc, message) => cx.send(kgc, &message),
+                Step::Wrong(peer, error) => cx.out.event(EdgeEvent::Blamed { peer, offence: error.into() }),
+                Step::Refused(reason) => cx.out.event(EdgeEvent::Refused(reason)),
+                Step::Trouble(trouble) => cx.out.event(EdgeEvent::EnrolmentTrouble(trouble)),
+                Step::Enrolled(keypair) => {
+                    self.activate(cx, keypair);
+                    enrolled = true;
+                }
             }
         }
+        enrolled
     }
 
-    fn enrolled(&mut self, now: Now, keypair: DroneKeypair<S>, rng: &mut dyn CryptoRngCore) {
+    /// §3.5: the key verified; it replaces the token and what was pending.
+    fn activate(&mut self, cx: &mut Cx<'_, S>, keypair: DroneKeypair<S>) {
         let name = keypair.public().identity.name.clone();
         self.keypair = Some(keypair);
         #[cfg(feature = "threshold")]
-        let quorum = self.enrollee.as_ref().map(|enrollee| enrollee.quorum()).unwrap_or_default();
-        self.enrollee = None;
-        self.token = None;
-        self.persist();
+        let quorum = self.client.as_ref().map(|client| client.quorum()).unwrap_or_default();
+        (self.client, self.token) = (None, None);
+        cx.out.persist(StateChanged);
         #[cfg(feature = "threshold")]
-        quorum.into_iter().for_each(|kgc| self.prove_enrolment(kgc, rng));
-        self.out.event(EdgeEvent::Enrolled { name });
-        self.approach(now, rng);
+        quorum.into_iter().for_each(|kgc| self.prove(cx, kgc));
+        cx.out.event(EdgeEvent::Enrolled { name });
     }
 
-    /// §3.9: a KGC makes no more shares for the token of a drone that proved to hold a key. Said at every
+    /// §3.9: a KGC makes no more shares for the token of a drone that proved to hold a key. Sent at every
     /// contact, for nothing answers it.
     #[cfg(feature = "threshold")]
-    pub(super) fn prove_enrolment(&mut self, kgc: Peer, rng: &mut dyn CryptoRngCore) {
-        if let (Some(keypair), true) = (&self.keypair, self.config.kgcs.is_quorum()) {
-            let message = done(&self.config.deployment, keypair, rng);
-            self.out.send(&self.config.deployment, kgc, &message);
+    fn prove(&self, cx: &mut Cx<'_, S>, kgc: Peer) {
+        if let (Some(keypair), true) = (&self.keypair, self.kgcs.is_quorum()) {
+            let message = done(cx.deployment, keypair, cx.rng);
+            cx.send(kgc, &message);
         }
+    }
+
+    /// The pending enrolment as it is stored.
+    pub(super) fn pending(&self) -> Option<zeroize::Zeroizing<Vec<u8>>> {
+        self.client.as_ref().map(|client| client.encode())
+    }
+
+    /// Goes on with an enrolment that was stored.
+    pub(super) fn resume(&mut self, pending: &[u8], backoff: Backoff) -> Result<(), Error> {
+        let pending = PendingEnrolment::decode(pending)?;
+        self.client = Some(Box::new(Enrollee::resume(pending, &self.kgcs, backoff)));
+        Ok(())
+    }
+
+    /// Takes back a key that was stored.
+    pub(super) fn restore_keypair(
+        &mut self,
+        deployment: &Deployment<S>,
+        public: &[u8],
+        secret: &[u8],
+    ) -> Result<(), Error> {
+        let public = DronePublicKey::decode(public)?;
+        self.keypair = Some(DroneKeypair::restore(deployment, public, secret)?);
+        Ok(())
     }
 }

@@ -43,7 +43,7 @@ mod with_abe {
 
         /// What signs envelopes as this drone, once it is enrolled.
         pub fn envelope_signer(&self) -> Option<DroneSigner<'_, S>> {
-            let keypair = self.keypair.as_ref()?;
+            let keypair = self.enrolment.keypair()?;
             Some(DroneSigner::new(&self.config.deployment, keypair))
         }
 
@@ -92,7 +92,7 @@ mod with_abe {
             rng: &mut dyn CryptoRngCore,
         ) -> Result<(), &'static str> {
             let envelopes = self.envelopes.as_mut().ok_or("no attribute authority is known")?;
-            let keypair = self.keypair.as_ref().ok_or("not enrolled")?;
+            let keypair = self.enrolment.keypair().ok_or("not enrolled")?;
             let signer = DroneSigner::new(&self.config.deployment, keypair);
             let signer = signed.then_some(&signer as &dyn Signer);
             let sealed = envelopes.seal(now, order, signer, rng)?;

@@ -1,26 +1,28 @@
-//! What goes into and comes out of an edge besides messages.
+//! Settings, commands, events and status of an edge.
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, Epoch, Error, IssuedToken, Name, Slot, Suite};
+use quiver_ainq::{Deployment, Epoch, Error, IssuedToken, Membership, Name, Slot, Suite, UnixTime};
 use quiver_message::Reason;
 use zeroize::Zeroizing;
 
+use super::GroupMember;
 use crate::Source;
 use quiver_enrolment::{EnrolmentTrouble, Kgcs};
 #[cfg(feature = "abe")]
 use quiver_envelope::EnvelopeCommand;
 #[cfg(feature = "abe")]
 use quiver_envelope::EnvelopeEvent;
-use quiver_machine::{Offence, Peer};
+use quiver_machine::{Backoff, Offence, Peer, Revocations};
 
 /// What an edge is set up with.
 #[derive(Debug)]
 pub struct EdgeConfig<S: Suite> {
     /// The deployment it belongs to.
     pub deployment: Deployment<S>,
-    /// The group to join as soon as it is enrolled and a leader is connected; none to wait for [`EdgeCommand::Join`].
+    /// The group to join as soon as it is enrolled and a leader is connected; none to wait for
+    /// [`EdgeCommand::Join`].
     pub group: Option<Name>,
     /// The token to enrol with, if it has not enrolled yet.
     pub token: Option<IssuedToken<S>>,
@@ -37,13 +39,13 @@ pub struct EdgeTiming {
     pub retry: Duration,
     /// The longest wait between retries.
     pub retry_max: Duration,
-    /// How long to wait to be admitted after the request to join; twice as long after each that was not answered, to eight
-    /// times as long.
+    /// How long to wait to be admitted after the request to join; twice as long after each that was not
+    /// answered, to eight times as long.
     pub admission: Duration,
     /// How long the former key still receives after a re-key that removed nobody.
     pub overlap: Duration,
-    /// How long to go without an answer from a leader before it is asked whether the epoch held is still current. None: who is
-    /// told at once when a connection breaks asks only after a gap.
+    /// How long to go without an answer from a leader before it is asked whether the epoch held is still
+    /// current. None: who is told at once when a connection breaks asks only after a gap.
     pub probe: Option<Duration>,
 }
 
@@ -59,6 +61,13 @@ impl Default for EdgeTiming {
     }
 }
 
+impl EdgeTiming {
+    /// The waits between attempts.
+    pub(super) fn backoff(&self) -> Backoff {
+        Backoff::new(self.retry, self.retry_max)
+    }
+}
+
 /// What the application asks of an edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EdgeCommand {
@@ -66,7 +75,7 @@ pub enum EdgeCommand {
     Join(Name),
     /// Leave the group.
     Leave,
-    /// Say something to the group.
+    /// Send something to the group.
     Send {
         /// The application's channel.
         channel: Name,
@@ -78,6 +87,61 @@ pub enum EdgeCommand {
     /// Envelopes, which need no membership.
     #[cfg(feature = "abe")]
     Envelope(EnvelopeCommand),
+}
+
+/// How an edge is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EdgeStatus {
+    /// Its name, once enrolled.
+    pub name: Option<Name>,
+    /// The group it is in or wants to be in.
+    pub group: Option<Name>,
+    /// The epoch held.
+    pub epoch: Option<Epoch>,
+    /// D of that epoch.
+    pub digest: Option<[u8; 32]>,
+    /// Its slot.
+    pub slot: Option<Slot>,
+    /// Whether it holds the key of an epoch that it knows to be current.
+    pub synced: bool,
+    /// Until when the key is valid.
+    pub valid_until: Option<UnixTime>,
+    /// On the monotonic clock: when a leader last answered a question of ours, so that the answer cannot be
+    /// older than it.
+    pub answered: Option<Duration>,
+    /// The newest revocation list held, 0 for none.
+    pub revocation_number: u64,
+    /// When that list is stale; `None` without a list.
+    pub revocations_next_update: Option<UnixTime>,
+    /// How often it was started.
+    pub boot_no: u32,
+}
+
+impl EdgeStatus {
+    /// The status of whoever follows a group under this name, if it has one.
+    #[must_use]
+    pub fn new<S: Suite>(
+        name: Option<Name>,
+        group: Option<Name>,
+        member: &GroupMember<S>,
+        revocations: &Revocations<S>,
+        boot_no: u32,
+    ) -> Self {
+        let membership = member.membership();
+        Self {
+            name,
+            group,
+            epoch: membership.map(Membership::epoch),
+            digest: membership.map(|membership| *membership.digest()),
+            slot: membership.map(Membership::slot),
+            synced: member.is_synced(),
+            valid_until: member.valid_until(),
+            answered: member.answered(),
+            revocation_number: revocations.number(),
+            revocations_next_update: revocations.next_update(),
+            boot_no,
+        }
+    }
 }
 
 /// What an edge reports.
@@ -119,29 +183,29 @@ pub enum EdgeEvent {
         /// Its slot.
         slot: Slot,
         /// When this membership ends.
-        until: quiver_ainq::UnixTime,
+        until: UnixTime,
     },
     /// This edge, which has no name, is over.
     #[cfg(feature = "abke")]
     Ended(super::Ending),
     /// This drone is no longer a member, as it asked.
     Left,
-    /// This drone was put out of the group.
+    /// This drone was evicted from the group.
     Evicted,
     /// A service refuses; the edge tries again only if the reason is transient.
     Refused(Reason),
     /// KGCs of a quorum do not do their part; enrolment goes on.
     EnrolmentTrouble(EnrolmentTrouble),
-    /// The revocation list is past its next update, and this edge joins nobody under such: it asked the leader for a newer
-    /// one.
+    /// The revocation list is past its next update, and this edge joins nobody under such: it asked the
+    /// leader for a newer one.
     RevocationsStale,
     /// A newer revocation list is in force.
     RevocationList {
         /// Its number.
         number: u64,
     },
-    /// The stored membership cannot be restored and is dropped. The drone keeps its key and what it knows of its groups, and joins
-    /// anew.
+    /// The stored membership cannot be restored and is dropped. The drone keeps its key and what it knows of
+    /// its groups, and joins anew.
     MembershipDropped {
         /// What is wrong with it.
         error: Error,

@@ -1,275 +1,248 @@
-//! Joining: hello, challenge, signed request, welcome.
+//! Joins a group by name: hello, challenge, signed request, welcome.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
-use quiver_ainq::{
-    Element, Epoch, Error, GroupContext, Label, Membership, Name, Part, Role, SparePair, Suite,
-};
+use quiver_ainq::{Element, Error, GroupContext, Label, Membership, Name, Part, Role, SparePair, Suite};
+use quiver_machine::{Backoff, Now, Offence, Peer, due};
 use quiver_message::{JoinChallenge, JoinHello, JoinRequest, Message, Nonce, Reason, Refusal, Welcome};
 use rand_core::CryptoRngCore;
 
-use super::membership::member::KeptHeader;
-use super::{Edge, EdgeEvent, Member, Standing};
+use super::membership::GroupMember;
+use super::{EdgeContext, EdgeEvent};
 use crate::statements;
-use quiver_machine::Backoff;
-use quiver_machine::{Now, Offence, Peer};
+
+/// The way into a group: an attempt with one leader, or the wait before the next.
+#[derive(Debug)]
+pub(super) struct Joining<S: Suite> {
+    /// In a box, because an edge lives mostly without one.
+    attempt: Option<Box<Attempt<S>>>,
+    /// When to attempt it again.
+    retry: Option<Duration>,
+    backoff: Backoff,
+}
 
 /// A join under way with one leader.
 #[derive(Debug)]
-pub(super) struct Joining<S: Suite> {
-    pub(super) peer: Peer,
+struct Attempt<S: Suite> {
+    leader: Peer,
     group: Name,
     nonce: Nonce,
     /// e_now, once the request was sent. Never stored: a join does not outlive the process.
     ephemeral: Option<SparePair<S>>,
-    pub(super) deadline: Duration,
-    backoff: Backoff,
+    deadline: Duration,
 }
 
 impl<S: Suite> Joining<S> {
-    /// Whether the leader may be about to let us in.
-    pub(super) fn has_asked(&self) -> bool {
-        self.ephemeral.is_some()
+    pub(super) fn new(backoff: Backoff) -> Self {
+        Self { attempt: None, retry: None, backoff }
     }
-}
 
-impl<S: Suite> Edge<S> {
-    /// Says hello to the first connected leader.
-    pub(super) fn begin_join(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if self.is_anonymous() {
-            return self.begin_run(now, rng);
-        }
-        let (Some(keypair), Some(group), Some(peer)) =
-            (&self.keypair, &self.wanted, self.leaders.first().copied())
+    /// Drops the attempt; a next one is made at `retry`, or when there is a reason.
+    pub(super) fn reset(&mut self, retry: Option<Duration>, backoff: Backoff) {
+        *self = Self { attempt: None, retry, backoff };
+    }
+
+    /// Makes the next attempt in a long while.
+    pub(super) fn postpone(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        self.retry = Some(now.monotonic + self.backoff.next(rng) * 8);
+    }
+
+    /// Whether the leader may be about to admit the drone.
+    pub(super) fn has_requested(&self) -> bool {
+        self.attempt.as_ref().is_some_and(|attempt| attempt.ephemeral.is_some())
+    }
+
+    /// Whether an attempt with this leader is under way.
+    pub(super) fn is_with(&self, leader: Peer) -> bool {
+        self.attempt.as_ref().is_some_and(|attempt| attempt.leader == leader)
+    }
+
+    /// §6.1: Says hello to the first connected leader, unless an attempt is under way.
+    pub(super) fn begin(&mut self, cx: &mut EdgeContext<'_, S>) {
+        let (None, Some(keypair), Some(group), Some(leader)) =
+            (&self.attempt, cx.keypair, cx.group, cx.leaders.first())
         else {
             return;
         };
-        let Standing::Outside { backoff, .. } = &mut self.standing else {
-            return;
-        };
         let mut nonce = [0; 16];
-        rng.fill_bytes(&mut nonce);
+        cx.rng.fill_bytes(&mut nonce);
         let hello = JoinHello { group: group.clone(), drone: keypair.public().encode(), nonce };
-        self.out.send(&self.config.deployment, peer, &Message::<S>::JoinHello(hello));
-        let deadline = now.monotonic + backoff.next(rng);
-        let (group, backoff) = (group.clone(), backoff.clone());
-        self.standing = Standing::Joining(Joining { peer, group, nonce, ephemeral: None, deadline, backoff });
+        cx.send(leader, &Message::JoinHello(hello));
+        let deadline = cx.now.monotonic + self.backoff.next(cx.rng);
+        let attempt = Attempt { leader, group: group.clone(), nonce, ephemeral: None, deadline };
+        (self.attempt, self.retry) = (Some(Box::new(attempt)), None);
     }
 
-    /// No answer in time: begin again, with the next leader first if there are several.
-    pub(super) fn retry_join(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if self.wanted.is_none() {
-            return self.left();
-        }
-        if let Standing::Joining(joining) = &mut self.standing {
-            if joining.has_asked() {
-                joining.backoff.miss();
+    /// Begins again if an attempt was not answered in time, or if a wait is over. Returns whether to give up,
+    /// because the drone is to leave by now.
+    pub(super) fn tick(&mut self, cx: &mut EdgeContext<'_, S>) -> bool {
+        if due(self.retry, cx.now.monotonic) {
+            self.retry = None;
+            self.begin(cx);
+        } else if due(self.deadline(), cx.now.monotonic) {
+            if cx.group.is_none() {
+                return true;
             }
-            self.standing = Standing::Outside { retry: None, backoff: joining.backoff.clone() };
-            if !self.leaders.is_empty() {
-                self.leaders.rotate_left(1);
+            if self.has_requested() {
+                self.backoff.miss();
             }
-            self.begin_join(now, rng);
+            self.attempt = None;
+            // §10.5: another leader may lead.
+            cx.leaders.rotate();
+            self.begin(cx);
         }
+        false
     }
 
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.attempt.as_ref().map_or(self.retry, |attempt| Some(attempt.deadline))
+    }
+
+    /// Takes a leader's challenge and answers it with a signed request.
     #[inline(never)]
     pub(super) fn challenged(
         &mut self,
-        now: Now,
+        cx: &mut EdgeContext<'_, S>,
+        member: &mut GroupMember<S>,
         from: Peer,
-        message: &JoinChallenge<S>,
-        rng: &mut dyn CryptoRngCore,
+        challenge: &JoinChallenge<S>,
     ) {
-        let Standing::Joining(joining) = &self.standing else {
-            return;
-        };
-        if joining.peer != from || joining.nonce != message.nonce || joining.ephemeral.is_some() {
+        let Some(attempt) = &mut self.attempt else { return };
+        if attempt.leader != from || attempt.nonce != challenge.nonce || attempt.ephemeral.is_some() {
             return;
         }
-        let Some(group) = self.wanted.clone() else { return };
-        let leads = matches!(&message.leader.identity.role, Role::Leader { group: led, .. } if *led == group);
+        let Some(group) = cx.group else { return };
+        // §6.1: who answers leads this group, and is neither revoked nor refused.
+        let leads =
+            matches!(&challenge.leader.identity.role, Role::Leader { group: led, .. } if led == group);
         if !leads {
-            return self.blame(from, Error::NotALeader);
+            return cx.blame(from, Error::NotALeader);
         }
-        if self.revocations.names(&message.leader) {
-            return self.blame(from, Error::Revoked);
+        if cx.revocations.names(&challenge.leader) {
+            return cx.blame(from, Error::Revoked);
         }
-        if self.refused.names(&message.leader) {
-            return self.blame(from, Offence::RefusedLeader);
+        if cx.leaders.refuses(&challenge.leader) {
+            return cx.blame(from, Offence::RefusedLeader);
         }
+        // §12.6: tried again when the wait for this attempt is over. By then the leader may have sent a newer
+        // list.
         #[cfg(feature = "services")]
-        if self.revocations.forbids_joins(now.unix) {
-            // Tried again when the wait for this attempt is over. By then the leader may have sent a newer one.
-            let query = Message::<S>::RevocationQuery(self.revocations.query());
-            self.out.send(&self.config.deployment, from, &query);
-            return self.out.event(EdgeEvent::RevocationsStale);
+        if cx.revocations.forbids_joins(cx.now.unix) {
+            let query = Message::RevocationQuery(cx.revocations.query());
+            cx.send(from, &query);
+            return cx.event(EdgeEvent::RevocationsStale);
         }
-        self.expect(&message.leader);
-        let ephemeral = SparePair::<S>::ephemeral(rng);
+        member.expect(cx.deployment, &challenge.leader);
+        let ephemeral = SparePair::ephemeral(cx.rng);
         // A term that we never followed may have been opened with the pair published before.
-        self.spares.current = None;
-        let Some(request) = self.join_request(group, message, ephemeral.point(), rng) else { return };
-        if let Standing::Joining(joining) = &mut self.standing {
-            joining.ephemeral = Some(ephemeral);
-            joining.deadline = now.monotonic + joining.backoff.patience(self.config.timing.admission);
-        }
-        // The spare point is about to be public: its secret must survive a crash.
-        self.persist();
-        self.out.send(&self.config.deployment, from, &Message::<S>::JoinRequest(request));
+        member.spare_points.discard();
+        let spare = member.spare_points.current(cx.rng);
+        let Some(request) = join_request(cx, group, challenge, ephemeral.point(), spare) else { return };
+        attempt.ephemeral = Some(ephemeral);
+        attempt.deadline = cx.now.monotonic + self.backoff.patience(cx.timing.admission);
+        // §6.6: the spare point is about to be public, so its secret must survive a crash.
+        cx.persist();
+        cx.send(from, &Message::JoinRequest(request));
     }
 
-    /// The signed request that answers a challenge.
-    fn join_request(
-        &mut self,
-        group: Name,
-        message: &JoinChallenge<S>,
-        ephemeral: &Element<S>,
-        rng: &mut dyn CryptoRngCore,
-    ) -> Option<JoinRequest> {
-        let keypair = self.keypair.as_ref()?;
-        let spare = self.spares.current(rng).statement(keypair, &self.config.deployment, &group, rng);
-        let nonces = (&message.challenge, &message.nonce);
-        let statement =
-            statements::join(&group, &message.leader, keypair.public(), nonces, ephemeral, &spare);
-        let signature = keypair.sign(&self.config.deployment, Label::Join, &statement, rng);
-        Some(JoinRequest {
-            group,
-            drone: keypair.public().encode(),
-            nonce: message.nonce,
-            challenge: message.challenge,
-            ephemeral: ephemeral.as_bytes().to_vec(),
-            spare_q: spare.q,
-            spare_point: spare.point.as_bytes().to_vec(),
-            spare_signature: spare.signature.encode(),
-            signature: signature.encode(),
-        })
-    }
-
+    /// Takes a leader's welcome, which makes the drone a member if everything about it holds.
     #[inline(never)]
     pub(super) fn welcomed(
         &mut self,
-        now: Now,
+        cx: &mut EdgeContext<'_, S>,
+        member: &mut GroupMember<S>,
         from: Peer,
         welcome: &mut Welcome<S>,
-        rng: &mut dyn CryptoRngCore,
     ) {
-        if self.is_anonymous() {
-            return self.welcomed_anonymous(now, from, welcome, rng);
-        }
-        let Standing::Joining(joining) = &self.standing else {
+        let Some(attempt) = self.attempt.as_ref().filter(|attempt| attempt.nonce == welcome.nonce) else {
             return;
         };
-        if joining.nonce != welcome.nonce {
-            return;
-        }
-        match self.unless_refused(&welcome.header).and_then(|()| Ok(self.admit(now, welcome)?)) {
+        match attempt.accept(cx, member, welcome) {
             Err(offence) => {
-                self.send_last_header(from, &offence);
-                self.blame(from, offence);
+                if offence == Offence::Protocol(Error::Stale) {
+                    member.send_header_of(cx, from, &attempt.group);
+                }
+                cx.blame(from, offence);
             }
-            Ok(mut member) => {
-                // E_now is fresh and the header adds it: nothing older could have been made for it.
-                member.anchored = true;
-                member.answered(now, self.config.timing.probe);
-                self.standing = Standing::Member(member);
-                self.spares.delivered();
-                self.activated(now, from, &welcome.header, false, rng);
-                self.prefer(from);
-                self.introduce_soon(now);
-                if self.wanted.is_none() {
+            Ok(membership) => {
+                // §7.3: e_now goes once the membership is made of it.
+                self.attempt = None;
+                member.admit(cx, from, membership, &welcome.header);
+                if cx.group.is_none() {
                     // It was given up while the request was under way, and now is to be taken back.
-                    self.send_leave(now, rng);
+                    member.leave(cx);
                 }
             }
         }
     }
 
-    /// A leader that lets us in with an epoch below one that we held has forgotten how far its group is: it is shown.
-    fn send_last_header(&mut self, from: Peer, offence: &Offence) {
-        let Standing::Joining(joining) = &self.standing else { return };
-        let header = self.history.header_in(&joining.group).cloned();
-        let header = header.filter(|_| *offence == Offence::Protocol(Error::Stale));
-        if let Some(header) = header.filter(|_| self.leaders.contains(&from)) {
-            self.send_header(from, &header);
-        }
-    }
-
-    /// The membership that a welcome gives, if everything about it holds. Changes nothing, but that the leader's key in the
-    /// header remembers its Y.
-    fn admit(&self, now: Now, welcome: &mut Welcome<S>) -> Result<Member<S>, Error> {
-        let (Standing::Joining(joining), Some(keypair)) = (&self.standing, &self.keypair) else {
-            return Err(Error::WrongGroup);
-        };
-        let group = &joining.group;
-        let ephemeral = joining.ephemeral.as_ref().ok_or(Error::MissingEntry)?;
-        let deployment = self.config.deployment.clone();
-        let newest = self.newest_in(group);
-        let list = self.revocations.list();
-        let header = welcome.header.clone().verify(&deployment, group, newest, list, now.unix)?;
-        welcome.header.core.leader.clone_from(&header.core().leader);
-        let context = GroupContext { deployment, group: group.clone(), leader: header.core().leader.clone() };
-        if matches!(&welcome.part, Part::Path(path) if path.r != joining.nonce) {
-            return Err(Error::Replay);
-        }
-        let membership = Membership::join_with_pair(&context, keypair, ephemeral, &header, &welcome.part)?;
-        let header = KeptHeader::new(header.header(), &self.config.deployment);
-        Ok(Member::new(membership, header, self.backoff()))
-    }
-
-    /// The newest epoch ever accepted in this group.
-    pub(super) fn newest_in(&self, group: &Name) -> Option<Epoch> {
-        self.history.newest_in(group)
-    }
-
-    /// A refusal is not authenticated: it sets the pace of retries and may make a member ask to join again, no more.
-    #[inline(never)]
-    pub(super) fn refused(&mut self, now: Now, from: Peer, refusal: &Refusal, rng: &mut dyn CryptoRngCore) {
-        if self.refused_anonymous(now, from, refusal, rng) {
+    /// Takes a refusal. It is not authenticated: it sets the pace of attempts, no more.
+    pub(super) fn refused(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, refusal: &Refusal) {
+        let attempt = self.attempt.as_ref();
+        if attempt.is_none_or(|attempt| attempt.leader != from || refusal.reference != attempt.nonce) {
             return;
         }
-        match &mut self.standing {
-            Standing::Joining(joining) if joining.peer == from && refusal.reference == joining.nonce => {
-                let mut backoff = joining.backoff.clone();
-                let wait = if refusal.reason == Reason::NotReady {
-                    self.until_ready(from, refusal.retry_after, &mut backoff, rng)
-                } else {
-                    let patience = if refusal.reason.is_transient() { 1 } else { 8 };
-                    let told = refusal.retry_after.min(self.config.timing.retry_max * 8);
-                    (backoff.next(rng) * patience).max(told)
-                };
-                self.standing = Standing::Outside { retry: Some(now.monotonic + wait), backoff };
-                self.out.event(EdgeEvent::Refused(refusal.reason));
-            }
-            Standing::Member(member) => {
-                let about_us =
-                    member.question.as_ref().is_some_and(|question| refusal.reference == question.number);
-                if !about_us {
-                    return;
-                }
-                if member.leaving.is_some() && refusal.reason == Reason::Rejoin {
-                    return self.left();
-                }
-                if refusal.reason == Reason::Rejoin {
-                    self.rejoin(now, rng);
-                } else {
-                    self.out.event(EdgeEvent::Refused(refusal.reason));
-                    if refusal.reason == Reason::NotReady {
-                        self.not_leading(now, from, refusal.retry_after, rng);
-                    }
-                }
-            }
-            _ => {}
-        }
+        let (timing, told) = (cx.timing, refusal.retry_after);
+        let wait = if refusal.reason == Reason::NotReady {
+            cx.leaders.join_pause((from, told), timing, &mut self.backoff, cx.base.rng)
+        } else {
+            let patience = if refusal.reason.is_transient() { 1 } else { 8 };
+            (self.backoff.next(cx.rng) * patience).max(told.min(timing.retry_max * 8))
+        };
+        (self.attempt, self.retry) = (None, Some(cx.now.monotonic + wait));
+        cx.event(EdgeEvent::Refused(refusal.reason));
     }
+}
 
-    /// Out of date beyond catching up: the old keys are erased and the edge joins anew.
-    pub(super) fn rejoin(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if self.is_anonymous() {
-            return self.dropped();
+impl<S: Suite> Attempt<S> {
+    /// The membership that a welcome gives, if everything about it holds. Changes nothing, but that the
+    /// leader's key in the header remembers its Y.
+    fn accept(
+        &self,
+        cx: &EdgeContext<'_, S>,
+        member: &GroupMember<S>,
+        welcome: &mut Welcome<S>,
+    ) -> Result<Membership<S>, Offence> {
+        cx.leaders.check(&welcome.header)?;
+        let (group, keypair) = (&self.group, cx.keypair.ok_or(Error::WrongGroup)?);
+        let ephemeral = self.ephemeral.as_ref().ok_or(Error::MissingEntry)?;
+        let (deployment, list) = (cx.deployment.clone(), cx.revocations.list());
+        // §7.3: shape, newer than ever accepted, signature, validity.
+        let newest = member.newest_in(group);
+        let header = welcome.header.clone().verify(&deployment, group, newest, list, cx.now.unix)?;
+        welcome.header.core.leader.clone_from(&header.core().leader);
+        // §8.2: a path message names the nonce of the join that it answers.
+        if matches!(&welcome.part, Part::Path(path) if path.r != self.nonce) {
+            return Err(Error::Replay.into());
         }
-        self.end_membership();
-        self.persist();
-        self.approach(now, rng);
+        let context = GroupContext { deployment, group: group.clone(), leader: header.core().leader.clone() };
+        Ok(Membership::join_with_pair(&context, keypair, ephemeral, &header, &welcome.part)?)
     }
+}
+
+/// The signed request that answers a challenge.
+fn join_request<S: Suite>(
+    cx: &mut EdgeContext<'_, S>,
+    group: &Name,
+    challenge: &JoinChallenge<S>,
+    ephemeral: &Element<S>,
+    spare: &SparePair<S>,
+) -> Option<JoinRequest> {
+    let keypair = cx.keypair?;
+    let spare = spare.statement(keypair, cx.deployment, group, cx.rng);
+    let nonces = (&challenge.challenge, &challenge.nonce);
+    let statement = statements::join(group, &challenge.leader, keypair.public(), nonces, ephemeral, &spare);
+    let signature = keypair.sign(cx.deployment, Label::Join, &statement, cx.rng);
+    Some(JoinRequest {
+        group: group.clone(),
+        drone: keypair.public().encode(),
+        nonce: challenge.nonce,
+        challenge: challenge.challenge,
+        ephemeral: ephemeral.as_bytes().to_vec(),
+        spare_q: spare.q,
+        spare_point: spare.point.as_bytes().to_vec(),
+        spare_signature: spare.signature.encode(),
+        signature: signature.encode(),
+    })
 }

@@ -1,10 +1,764 @@
-//! Membership of a group: its epochs, its messages, and its end.
+//! Follows a group as a member: its epochs, its messages, and its end.
 
-pub(in crate::edge) mod catch_up;
-pub(in crate::edge) mod early_updates;
-pub(in crate::edge) mod history;
-pub(in crate::edge) mod leaving;
-pub(in crate::edge) mod member;
-pub(in crate::edge) mod messages;
-pub(in crate::edge) mod rekey;
-pub(in crate::edge) mod spare_points;
+mod catch_up;
+mod early_updates;
+pub(super) mod history;
+mod leaving;
+pub(super) mod member;
+mod messages;
+mod rekey;
+mod spare_points;
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use quiver_ainq::traffic::MAX_SENDERS;
+use quiver_ainq::{
+    Deployment, DronePublicKey, Epoch, EquivocationProof, Error, Header, Membership, Name, Part, Suite,
+    UnixTime,
+};
+use quiver_crypto::Secret;
+use quiver_machine::{Backoff, Offence, Peer, Revocations, Via, earlier};
+use quiver_message::{
+    Ack, CatchUpReply, EvictionNotice, GroupMessage, Message, Reason, Refusal, Rekey, SpareAck,
+};
+
+use self::history::History;
+pub use self::leaving::{LeaveMessage, signed_leave};
+use self::member::{KeptHeader, Member};
+use self::messages::Activation;
+use self::rekey::Step;
+use self::spare_points::SparePoints;
+use super::failover::equivocation;
+use super::{EdgeContext, EdgeEvent};
+use crate::refused::encode_proof;
+
+/// Why a membership is over. Its keys are there until [`GroupMember::end`] erases them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MembershipEnd {
+    /// The drone left, as it asked to.
+    Left,
+    /// A header removes it.
+    Removed,
+    /// A leader's signed notice evicts it.
+    Evicted,
+    /// What it holds does not lead to the group's epoch: it has to join again.
+    OutOfStep,
+}
+
+/// A drone's part in a group: the membership, if there is one, and what outlives it.
+#[derive(Debug)]
+pub struct GroupMember<S: Suite> {
+    pub(super) member: Option<Member<S>>,
+    /// How far each group was when this drone was in it.
+    pub(super) history: History<S>,
+    /// The leader that is likely to send next, with its Y once a header of it was believed: decoding its key
+    /// and computing Y for every header would be most of what a re-key costs. What is believed does not
+    /// depend on it.
+    pub(super) expected: Option<Box<DronePublicKey<S>>>,
+    pub(super) spare_points: SparePoints<S>,
+    /// How many senders of each kind it keeps windows of in an epoch.
+    pub(super) senders: u32,
+    leave_message: LeaveMessage<S>,
+}
+
+impl<S: Suite> GroupMember<S> {
+    /// A drone that is in no group. `leave_message` says how it asks to be removed from one.
+    #[must_use]
+    pub fn new(leave_message: LeaveMessage<S>) -> Self {
+        Self {
+            member: None,
+            history: History::new(),
+            expected: None,
+            spare_points: SparePoints::new(),
+            senders: MAX_SENDERS,
+            leave_message,
+        }
+    }
+
+    /// Whether the drone is a member, perhaps not yet synced.
+    #[must_use]
+    pub const fn is_member(&self) -> bool {
+        self.member.is_some()
+    }
+
+    /// The membership, if there is one.
+    #[must_use]
+    pub fn membership(&self) -> Option<&Membership<S>> {
+        self.member.as_ref().map(|member| &member.membership)
+    }
+
+    /// Whether it holds the key of an epoch that it knows to be current.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.member.as_ref().is_some_and(Member::synced)
+    }
+
+    /// Until when the key is valid.
+    #[must_use]
+    pub fn valid_until(&self) -> Option<UnixTime> {
+        self.member.as_ref()?.valid_until
+    }
+
+    /// On the monotonic clock: when a leader last answered a nonce of this drone's.
+    #[must_use]
+    pub fn answered(&self) -> Option<Duration> {
+        self.member.as_ref()?.catch_up.answered_at()
+    }
+
+    /// When, by the leader's clock, the key of the epoch held was made.
+    #[must_use]
+    pub fn key_issued_at(&self, deployment: &Deployment<S>) -> Option<UnixTime> {
+        Some(self.member.as_ref()?.header.header(deployment)?.core.issued_at)
+    }
+
+    /// A secret that all synced members of the epoch can derive under this name; `None` unless synced.
+    #[must_use]
+    pub fn export(&self, name: &Name) -> Option<Secret<32>> {
+        let member = self.member.as_ref().filter(|member| member.synced())?;
+        Some(member.membership.group_key()?.export(name, member.membership.digest()))
+    }
+
+    /// The newest epoch ever accepted in this group.
+    pub(super) fn newest_in(&self, group: &Name) -> Option<Epoch> {
+        self.history.newest_in(group)
+    }
+
+    /// The key that is most likely to have signed what comes next.
+    #[must_use]
+    pub fn expected(&self) -> Option<&DronePublicKey<S>> {
+        self.expected.as_deref()
+    }
+
+    /// This leader is likely to send next.
+    pub fn expect(&mut self, deployment: &Deployment<S>, leader: &DronePublicKey<S>) {
+        let expected = self.expected().filter(|expected| *expected == leader);
+        if expected.is_none_or(|expected| !expected.remembers_implicit(deployment)) {
+            self.expected = Some(Box::new(leader.clone()));
+        }
+    }
+
+    /// Begins a membership with a welcome that was verified. Its pairwise secret is fresh and the header adds
+    /// it: nothing older could have been made for it.
+    pub fn admit(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        from: Peer,
+        membership: Membership<S>,
+        header: &Header<S>,
+    ) {
+        let backoff = Backoff::new(cx.timing.retry, cx.timing.retry_max);
+        let mut member = Member::new(membership, KeptHeader::new(header, cx.deployment), backoff);
+        member.anchored = true;
+        member.catch_up.answered(cx.now, cx.timing.probe);
+        self.member = Some(member);
+        self.spare_points.delivered();
+        self.activate(cx, from, header, false);
+        cx.leaders.prefer(from);
+        self.introduce_soon(cx);
+    }
+
+    /// Takes back a stored membership. `leaves` says that it is to end. Nothing changes if it does not hold.
+    pub(super) fn restore(
+        &mut self,
+        deployment: &Deployment<S>,
+        membership: Option<&[u8]>,
+        leaves: bool,
+        backoff: Backoff,
+    ) -> Result<(), Error> {
+        let Some(kept) = self.history.last_header().cloned() else {
+            return membership.map_or(Ok(()), |_| Err(Error::Malformed("header")));
+        };
+        let header = Header::decode(kept.bytes(), deployment)?;
+        let membership = membership.map(Membership::restore).transpose()?;
+        self.expected = Some(Box::new(header.core.leader));
+        let Some(membership) = membership else { return Ok(()) };
+        let mut member = Member::new(membership, kept, backoff);
+        if leaves {
+            member.leaving.again_at(Duration::ZERO);
+        }
+        self.member = Some(member);
+        self.spare_points.republish_restored();
+        Ok(())
+    }
+
+    /// Keeps the newest header in memory that is shared, and gives up the leader's decoded key.
+    pub fn share_header(&mut self, shared: impl FnOnce(&Arc<[u8]>) -> Arc<[u8]>) {
+        self.expected = None;
+        let header = match &mut self.member {
+            Some(member) => Some(&mut member.header),
+            None => self.history.last_header(),
+        };
+        if let Some(header) = header {
+            header.share(shared);
+        }
+    }
+
+    /// Ends the membership and erases its keys. Its header stays, for a leader that forgets how far the group
+    /// is.
+    pub fn end(&mut self) {
+        if let Some(member) = self.member.take() {
+            self.history.keep(member.header);
+        }
+    }
+
+    /// As after a start: unsynced until a leader's answer shows what is current. The group key goes, because
+    /// the receiver that goes with it may have accepted messages before that it does not know of (§13.9).
+    pub fn resume(&mut self, backoff: Backoff) {
+        if let Some(member) = &mut self.member {
+            member.suspend();
+            member.catch_up.backoff = backoff;
+        }
+    }
+
+    /// Whether the leader of the epoch held is revoked.
+    pub(super) fn leader_is_revoked(&self, deployment: &Deployment<S>, revocations: &Revocations<S>) -> bool {
+        let header = self.member.as_ref().and_then(|member| member.header.header(deployment));
+        header.is_some_and(|header| revocations.names(&header.core.leader))
+    }
+
+    /// Takes a message that members take, or blames its sender. Returns why the membership is over, if it is.
+    pub fn handle(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        (from, via): (Peer, Via),
+        message: Message<S>,
+    ) -> Option<MembershipEnd> {
+        match message {
+            Message::Rekey(mut rekey) => return self.rekey(cx, (from, via), &mut rekey),
+            Message::CatchUpReply(mut reply) => return self.catch_up_reply(cx, from, &mut reply),
+            Message::Refusal(refusal) => return self.refused(cx, from, &refusal),
+            Message::EvictionNotice(notice) => return self.eviction_notice(cx, from, &notice),
+            Message::SpareAck(ack) => self.spare_ack(cx, from, &ack),
+            Message::GroupMessage(message) => self.group_message(cx, from, &message),
+            Message::EquivocationProof(proof) => {
+                self.equivocation(cx, from, *proof);
+            }
+            _ => cx.blame(from, Offence::OutOfPlace("message to an edge")),
+        }
+        None
+    }
+
+    /// Sends something to the group.
+    pub fn send(&mut self, cx: &mut EdgeContext<'_, S>, channel: Name, data: &[u8], signed: bool) {
+        let sent = match &mut self.member {
+            None => Err("not a member of a group"),
+            Some(_) if signed && cx.keypair.is_none() => Err("an anonymous member has no key to sign with"),
+            Some(member) if !member.synced() => Err("not yet in step with the group"),
+            Some(member) => member.messages.seal(cx, (member.membership.group(), channel), data, signed),
+        };
+        match sent {
+            Err(reason) => cx.event(EdgeEvent::SendFailed(reason)),
+            Ok(message) => cx.publish(&Message::GroupMessage(message)),
+        }
+    }
+
+    /// Opens what another member sent.
+    #[inline(never)]
+    fn group_message(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, message: &GroupMessage) {
+        let Some(member) = self.member.as_mut().filter(|member| member.synced()) else { return };
+        if message.group != *member.membership.group() {
+            return;
+        }
+        match member.messages.open(cx, self.expected.as_deref(), message) {
+            Err(offence) => cx.blame(from, offence),
+            Ok(Some((data, source))) => {
+                cx.event(EdgeEvent::Message { channel: message.channel.clone(), data, source });
+            }
+            // §11.1: somebody is ahead of us, or says so: ask, but not as often as it is said.
+            Ok(None) => {
+                let ahead = message.epoch > member.membership.epoch();
+                if ahead && member.catch_up.heeds_hearsay(cx.now, cx.timing.retry) {
+                    self.request_catch_up(cx);
+                }
+            }
+        }
+    }
+
+    /// §7.3: Takes a new epoch from its leader, or from whoever passed it on.
+    #[inline(never)]
+    fn rekey(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        (from, via): (Peer, Via),
+        rekey: &mut Rekey<S>,
+    ) -> Option<MembershipEnd> {
+        match self.check(cx, &mut rekey.header, rekey.part.as_ref())? {
+            Err(Offence::Equivocation) => self.contradicted(cx, from, &rekey.header),
+            Err(offence) => {
+                // §7.4: a genuine header, but an entry of no use: the leader is asked, for nobody signs
+                // entries.
+                let asks = offence == Offence::Protocol(Error::WrongSpare);
+                self.note_useless(cx, from, &offence);
+                if via == Via::Group {
+                    // §13.6: anybody may publish what its leader signed long ago: that leader is sent nothing
+                    // for it.
+                    cx.blame(from, offence);
+                    return None;
+                }
+                self.behind(cx, from, &rekey.header, offence);
+                if asks {
+                    self.request_catch_up(cx);
+                }
+            }
+            // §13.6: no news. Who publishes an epoch again is not to make all members acknowledge it again.
+            Ok(Step::Known) if via == Via::Group => {}
+            Ok(step) => return self.take(cx, from, step, &rekey.header),
+        }
+        None
+    }
+
+    /// §11.1: Takes the answer to a question about the current epoch.
+    #[inline(never)]
+    fn catch_up_reply(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        from: Peer,
+        reply: &mut CatchUpReply<S>,
+    ) -> Option<MembershipEnd> {
+        let member = self.member.as_ref()?;
+        if !member.catch_up.is_about(&reply.number) {
+            return None;
+        }
+        // §8.2: the path message names the question that it answers.
+        if matches!(&reply.part, Some(Part::Path(path)) if path.r != reply.number) {
+            cx.blame(from, Error::Replay);
+            return None;
+        }
+        match self.check(cx, &mut reply.header, reply.part.as_ref())? {
+            Err(Offence::Equivocation) => self.contradicted(cx, from, &reply.header),
+            Err(offence) => {
+                self.note_useless(cx, from, &offence);
+                self.behind(cx, from, &reply.header, offence);
+            }
+            Ok(Step::Spoilt(error)) => {
+                let offence = Offence::Protocol(error);
+                self.note_useless(cx, from, &offence);
+                cx.blame(from, offence);
+            }
+            Ok(Step::Known) => self.confirmed(cx, from, reply),
+            Ok(step @ (Step::Newer(_) | Step::Completed(_))) => {
+                return self.caught_up(cx, from, step, reply);
+            }
+            Ok(step @ (Step::Removed | Step::TooFar | Step::Early(_))) => {
+                return self.take(cx, from, step, &reply.header);
+            }
+            Ok(Step::Ask) => {
+                let term = self.membership().map(|membership| membership.epoch().term);
+                if term != Some(reply.header.core.epoch.term) {
+                    // §11.3: of a term whose opening we missed and that is not to be had any more.
+                    return Some(MembershipEnd::OutOfStep);
+                }
+                cx.blame(from, Offence::Protocol(Error::MissingEntry));
+            }
+        }
+        None
+    }
+
+    /// The reply brings the keys of the current epoch, if the leader made it for this question.
+    fn caught_up(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        from: Peer,
+        step: Step<S>,
+        reply: &CatchUpReply<S>,
+    ) -> Option<MembershipEnd> {
+        let (Step::Newer(membership) | Step::Completed(membership), Some(member)) = (&step, &mut self.member)
+        else {
+            return None;
+        };
+        // §11.1: the tag proves that the leader has the pairwise key of this slot, and had the question.
+        let digest = reply.header.digest(cx.deployment);
+        if !catch_up::is_fresh(membership, &digest, reply) {
+            cx.blame(from, Offence::Mac("CatchUpReply"));
+            return None;
+        }
+        let comes_into_use = !member.anchored && member.membership.group_key().is_some();
+        member.anchored = true;
+        member.catch_up.answered(cx.now, cx.timing.probe);
+        member.catch_up.settle();
+        let completed = matches!(step, Step::Completed(_));
+        let held = member.membership.epoch();
+        let activated = key_activated(&member.membership);
+        let end = self.take(cx, from, step, &reply.header);
+        // With its path complete the member may have gone on to an epoch whose wraps it had kept, and said
+        // so.
+        let current = end.is_none() && self.membership().is_some_and(|membership| membership.epoch() == held);
+        if completed && comes_into_use && current {
+            cx.event(activated);
+        }
+        end
+    }
+
+    /// The epoch held is the current one.
+    fn confirmed(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, reply: &CatchUpReply<S>) {
+        let Some(member) = &mut self.member else { return };
+        if !catch_up::is_fresh(&member.membership, member.membership.digest(), reply) {
+            return cx.blame(from, Offence::Mac("CatchUpReply"));
+        }
+        if member.lacks_path_asked_for(&reply.number) {
+            // The question said so; it is asked again when it is due.
+            return cx.blame(from, Error::MissingPath);
+        }
+        let news = !member.synced();
+        // §11.2: without the key (it was lost with a restart) the leader makes a new epoch soon; ask again if
+        // it does not.
+        let waits_for_key = member.membership.group_key().is_none();
+        member.anchored = true;
+        let valid_until = reply.header.core.valid_until;
+        let void = cx.now.unix >= valid_until;
+        member.catch_up.confirmed(cx.now, cx.timing.probe, (waits_for_key, void));
+        if !void {
+            member.set_validity(cx.now, valid_until);
+        }
+        if news && !waits_for_key {
+            cx.event(key_activated(&member.membership));
+        }
+        self.acknowledge(cx, from);
+    }
+
+    /// Checks a header against what is held. `None` if nothing is.
+    fn check(
+        &self,
+        cx: &EdgeContext<'_, S>,
+        header: &mut Header<S>,
+        part: Option<&Part>,
+    ) -> Option<Result<Step<S>, Offence>> {
+        let member = self.member.as_ref()?;
+        let newest = self.history.newest_in(member.membership.group());
+        Some(rekey::check(cx, member, newest, &self.spare_points, header, part))
+    }
+
+    /// Does what a header means for this member.
+    fn take(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        from: Peer,
+        step: Step<S>,
+        header: &Header<S>,
+    ) -> Option<MembershipEnd> {
+        match step {
+            // To a leader only: the tag says nothing of when, so whoever has it could send it in our place.
+            Step::Known if cx.leaders.contains(from) => self.acknowledge(cx, from),
+            Step::Known => {}
+            Step::Newer(membership) => return self.advance(cx, from, membership, header),
+            Step::Completed(membership) => return self.complete(cx, from, membership, header),
+            Step::Early(early) => {
+                cx.leaders.prefer(from);
+                if let Some(member) = &mut self.member {
+                    member.early.keep(early);
+                }
+                self.request_catch_up(cx);
+            }
+            Step::Spoilt(error) => {
+                cx.blame(from, error);
+                self.request_catch_up(cx);
+            }
+            Step::Removed if self.is_leaving() => return Some(MembershipEnd::Left),
+            Step::Removed => return Some(MembershipEnd::Removed),
+            Step::TooFar => return Some(MembershipEnd::OutOfStep),
+            Step::Ask => {
+                cx.leaders.prefer(from);
+                self.request_catch_up(cx);
+            }
+        }
+        None
+    }
+
+    /// Puts the state of a newer epoch in the old one's place.
+    fn advance(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        from: Peer,
+        membership: Membership<S>,
+        header: &Header<S>,
+    ) -> Option<MembershipEnd> {
+        let member = self.member.as_mut()?;
+        let new_term = membership.epoch().term != member.membership.epoch().term;
+        let asked = member.catch_up.is_pending();
+        // §13.10: who skipped an epoch cannot know who was removed in it: then the former key falls silent at
+        // once.
+        let overlap = header.core.removed.is_empty() && header.core.prev == *member.membership.digest();
+        member.membership = membership;
+        member.header = KeptHeader::new(header, cx.deployment);
+        if new_term {
+            // §9.3: e_q is used, e_{q+1} is drawn and stored.
+            self.spare_points.used(cx.now, cx.base.rng);
+            cx.leaders.prefer(from);
+        }
+        self.activate(cx, from, header, overlap);
+        if new_term {
+            self.publish_spare_point(cx);
+        }
+        if new_term && asked {
+            // Perhaps the term went on since, and what follows gets lost.
+            self.request_catch_up(cx);
+        }
+        self.apply_early_update(cx, from)
+    }
+
+    /// The epoch is the one held, and nothing of it is missing any more.
+    fn complete(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        from: Peer,
+        membership: Membership<S>,
+        header: &Header<S>,
+    ) -> Option<MembershipEnd> {
+        let member = self.member.as_mut()?;
+        let had_key = member.membership.group_key().is_some();
+        member.membership = membership;
+        if had_key {
+            cx.persist();
+        } else {
+            self.activate(cx, from, header, false);
+        }
+        self.apply_early_update(cx, from)
+    }
+
+    /// The epoch held is a new one: perhaps the wraps of the next came before it.
+    fn apply_early_update(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer) -> Option<MembershipEnd> {
+        let member = self.member.as_mut()?;
+        let early = member.early.next(&member.membership)?;
+        let (header, part) = (early.header, Part::Delta(early.delta));
+        match rekey::interpret(cx, member, &self.spare_points, &header, Some(&part)) {
+            Err(error) => {
+                cx.blame(from, error);
+                None
+            }
+            Ok(step) => self.take(cx, from, step, header.header()),
+        }
+    }
+
+    /// §7.3: A new epoch is held: stored first, then in use, then acknowledged.
+    #[inline(never)]
+    fn activate(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, header: &Header<S>, overlap: bool) {
+        let core = &header.core;
+        self.history.accept(&core.group, core.epoch);
+        self.expect(cx.deployment, &core.leader);
+        cx.persist();
+        let Some(member) = &mut self.member else { return };
+        member.catch_up.succeed();
+        member.set_validity(cx.now, core.valid_until);
+        if let Some(traffic) = member.membership.take_traffic() {
+            let activation = Activation { traffic, senders: self.senders, overlap };
+            member.messages.activate(cx, activation, header, &member.membership);
+        } else {
+            member.messages.stop();
+        }
+        let (anchored, activated) = (member.anchored, key_activated(&member.membership));
+        self.acknowledge(cx, from);
+        if anchored {
+            cx.event(activated);
+        } else {
+            // §11.1: signed, but perhaps not the newest there is: find out before using it.
+            self.request_catch_up(cx);
+        }
+        // §12.3: the header says that there is a newer list. §6.5: an anonymous member asks leaders for none.
+        if core.revocation_number > cx.revocations.number() && cx.keypair.is_some() {
+            let query = Message::RevocationQuery(cx.revocations.query());
+            cx.send(from, &query);
+        }
+    }
+
+    /// §6.1: Proves to a leader that the epoch is held, from whomever it came.
+    fn acknowledge(&self, cx: &mut EdgeContext<'_, S>, from: Peer) {
+        let leader = if cx.leaders.contains(from) { Some(from) } else { cx.leaders.first() };
+        let (Some(to), Some(membership)) = (leader, self.membership()) else { return };
+        if membership.group_key().is_none() {
+            return;
+        }
+        let (slot, epoch) = (membership.slot(), membership.epoch());
+        cx.send(to, &Message::Ack(Ack { slot, epoch, tag: membership.ack_tag() }));
+    }
+
+    /// §11.1: Asks the first connected leader which epoch is current, unless a question is under way.
+    pub fn request_catch_up(&mut self, cx: &mut EdgeContext<'_, S>) {
+        if let Some(member) = &mut self.member {
+            let lacks_keys = member.lacks_keys();
+            member.catch_up.request(cx, &member.membership, lacks_keys);
+        }
+    }
+
+    /// What the leader asked tells us is not made for us: its copy of the group has another member in our
+    /// slot, or one of our spare points that we have no more, or we have been away for too long.
+    fn note_useless(&mut self, cx: &EdgeContext<'_, S>, from: Peer, offence: &Offence) {
+        if let Some(member) = self.member.as_mut().filter(|_| cx.leaders.first() == Some(from)) {
+            member.catch_up.note_useless(offence);
+        }
+    }
+
+    /// What does not hold is blamed. But a leader that opens terms we are past has forgotten (its memory is
+    /// older than its group), and so has one that answers with less than we held when we asked: it is sent
+    /// the newest header, which it signed itself, so that it goes on from there.
+    fn behind(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, header: &Header<S>, offence: Offence) {
+        if let Some(member) = &mut self.member
+            && offence == Offence::Protocol(Error::Stale)
+            && (header.core.epoch.term < member.membership.epoch().term
+                || member.catch_up.asked_with().is_some_and(|held| header.core.epoch < held))
+        {
+            member.send_header(cx, from);
+        }
+        cx.blame(from, offence);
+    }
+
+    /// §11.1: Takes a refusal of the question under way. Nobody signs it: it may make a member ask another
+    /// leader, or join again, no more.
+    #[inline(never)]
+    pub fn refused(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        from: Peer,
+        refusal: &Refusal,
+    ) -> Option<MembershipEnd> {
+        let member = self.member.as_mut()?;
+        if !member.catch_up.is_about(&refusal.reference) {
+            return None;
+        }
+        if refusal.reason == Reason::Rejoin {
+            let left = member.leaving.is_under_way();
+            return Some(if left { MembershipEnd::Left } else { MembershipEnd::OutOfStep });
+        }
+        cx.event(EdgeEvent::Refused(refusal.reason));
+        if refusal.reason == Reason::NotReady {
+            // §10.5: it does not lead. It is sent the newest header held, and the next one is asked.
+            let pause = cx.leaders.catch_up_pause(refusal.retry_after, cx.timing, cx.base.rng);
+            member.catch_up.expire_within(cx.now, pause);
+            member.send_header(cx, from);
+        }
+        None
+    }
+
+    /// Another header for the epoch held. If both are signed, whoever is reached learns of it.
+    fn contradicted(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, second: &Header<S>) {
+        let first = self.member.as_ref().and_then(|member| member.header.header(cx.deployment));
+        let Some(first) = first else { return };
+        let proof = EquivocationProof { first, second: second.clone() };
+        let encoded = encode_proof(cx.deployment, &proof);
+        if let (true, Some(proof)) = (self.equivocation(cx, from, proof), encoded) {
+            for leader in cx.leaders.as_slice() {
+                cx.base.out.send_encoded(*leader, proof.clone());
+            }
+            cx.out.send_encoded_to_group(proof);
+        }
+    }
+
+    /// §10.7: Takes proof that a leader signed two headers for one epoch. Its group waits for a deputy's
+    /// term, without a key. Returns whether it was news.
+    #[inline(never)]
+    fn equivocation(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, proof: EquivocationProof<S>) -> bool {
+        let member_of = self.membership().map(Membership::group);
+        let Some(refused) = equivocation::refuse(cx, from, member_of, proof) else { return false };
+        if let Some(member) = &mut self.member
+            && let Some(header) = member.header.header(cx.deployment)
+            && header.core.leader.identity.serial == refused.identity.serial
+        {
+            member.suspend();
+            // Whoever leads next is asked until it answers.
+            self.request_catch_up(cx);
+        }
+        true
+    }
+
+    /// Asks to be removed; the keys are erased once a header shows that it happened.
+    pub fn leave(&mut self, cx: &mut EdgeContext<'_, S>) {
+        let Some(member) = &mut self.member else { return };
+        member.leaving.again_at(cx.now.monotonic + member.catch_up.backoff.next(cx.rng));
+        let Some(leader) = cx.leaders.first() else { return };
+        if let Some(leave) = (self.leave_message)(&mut cx.base, &member.membership) {
+            cx.send(leader, &leave);
+        }
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.member.as_ref().is_some_and(|member| member.leaving.is_under_way())
+    }
+
+    /// §12.2: Takes a leader's signed notice.
+    #[inline(never)]
+    fn eviction_notice(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        from: Peer,
+        notice: &EvictionNotice<S>,
+    ) -> Option<MembershipEnd> {
+        match leaving::evicts(cx, self.membership()?, notice) {
+            Err(offence) => {
+                cx.blame(from, offence);
+                None
+            }
+            Ok(evicts) => evicts.then_some(MembershipEnd::Evicted),
+        }
+    }
+
+    /// Sends a leader the header of a former membership in this group, or one like it that the leader signed:
+    /// it admits us with an older epoch, so it has forgotten how far its group is.
+    pub(super) fn send_header_of(&self, cx: &mut EdgeContext<'_, S>, leader: Peer, group: &Name) {
+        if let Some(header) = self.history.header_in(group).filter(|_| cx.leaders.contains(leader)) {
+            header.send(cx, leader);
+        }
+    }
+
+    fn publish_spare_point(&mut self, cx: &mut EdgeContext<'_, S>) {
+        self.spare_points.publish(cx, self.member.as_ref().map(|member| &member.membership));
+    }
+
+    fn spare_ack(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer, ack: &SpareAck) {
+        if let Some(member) = &self.member
+            && let Err(offence) = self.spare_points.acknowledged(&member.membership, ack)
+        {
+            cx.blame(from, offence);
+        }
+    }
+
+    /// §10.5: Leaders that do not lead may do so one day, and then they should know where we are. They are
+    /// sent the spare point in a while, when they have heard that we are a member.
+    pub(super) fn introduce_soon(&mut self, cx: &EdgeContext<'_, S>) {
+        if cx.leaders.are_several() && cx.keypair.is_some() && self.is_member() {
+            self.spare_points.introduce_at(cx.now.monotonic + cx.timing.retry);
+        }
+    }
+
+    /// Does what is due for the membership.
+    pub fn tick(&mut self, cx: &mut EdgeContext<'_, S>) -> Option<MembershipEnd> {
+        let member = self.member.as_mut()?;
+        let now = cx.now.monotonic;
+        member.messages.tick(cx.now);
+        let late = member.expire(now);
+        let unanswered = member.catch_up.time_out(now);
+        if unanswered {
+            if member.catch_up.is_futile() {
+                let wanted = cx.group.is_some();
+                return Some(if wanted { MembershipEnd::OutOfStep } else { MembershipEnd::Left });
+            }
+            cx.leaders.rotate();
+        }
+        let probes = member.catch_up.probes(now, cx.timing.probe);
+        let leaves = member.leaving.is_due(now);
+        if leaves {
+            self.leave(cx);
+        }
+        if leaves || late || unanswered || probes {
+            self.request_catch_up(cx);
+        }
+        None
+    }
+
+    /// Does what is due for the spare points, which outlive a membership.
+    pub(super) fn tick_spare_points(&mut self, cx: &mut EdgeContext<'_, S>) {
+        self.spare_points.tick(cx, self.member.as_ref().map(|member| &member.membership));
+    }
+
+    /// When to be called again at the latest.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Duration> {
+        earlier(self.member.as_ref().and_then(Member::deadline), self.spare_points.deadline())
+    }
+}
+
+/// The event that an epoch's key is in use.
+fn key_activated<S: Suite>(membership: &Membership<S>) -> EdgeEvent {
+    let (epoch, digest, slot) = (membership.epoch(), *membership.digest(), membership.slot());
+    EdgeEvent::KeyActivated { epoch, digest, slot }
+}

@@ -1,14 +1,16 @@
-//! What a board is set up with, as bytes: made by an operator's program, put in over the console, kept in flash.
+//! What a board is set up with, as bytes: made by an operator's program, put in over the console, kept in
+//! flash.
 //!
-//! A board has no files, so what a service reads from its deployment file, token and command line comes as one block:
+//! A board has no files, so what a service reads from its deployment file, token and command line comes as
+//! one block:
 //!
 //! ```text
 //! version u8 = 1 ‖ lp(suite) ‖ lp(deployment) ‖ P_pub ‖ KGC ids u32 count, u16 each ‖ lp(group) ‖ time u64
 //!     ‖ radio u8, then network u16 ‖ address u16 if it is 1 ‖ lp(token) ‖ check, 8 bytes
 //! ```
 //!
-//! The check is the beginning of a hash of all before it. It finds what was garbled on the way; it authenticates nothing:
-//! whoever holds a board's console can set it up as they like.
+//! The check is the beginning of a hash of all before it. It finds what was garbled on the way; it
+//! authenticates nothing: whoever holds a board's console can set it up as they like.
 
 use alloc::vec::Vec;
 use core::fmt;

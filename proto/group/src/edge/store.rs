@@ -1,22 +1,17 @@
-//! What an edge must not forget, as bytes.
+//! The record of an edge: what it must not forget, as bytes (§15).
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use quiver_ainq::{
-    DroneKeypair, DronePublicKey, Epoch, Error, Header, Membership, Name, PendingEnrolment, Serial,
-    SparePair, Suite,
-};
+use quiver_ainq::{Epoch, Name, Serial, SparePair, Suite};
 use quiver_crypto::erase;
+use quiver_machine::{RestoreError, Snapshot};
 use serde::{Deserialize, Serialize};
 use serde_bytes::Bytes;
 use zeroize::Zeroizing;
 
 use super::membership::history::Past;
 use super::membership::member::KeptHeader;
-use super::{Edge, EdgeConfig, EdgeEvent, Member, Standing};
-use quiver_enrolment::Enrollee;
-use quiver_machine::{RestoreError, Snapshot};
+use super::{Edge, EdgeConfig, EdgeEvent, Settings};
 
 const VERSION: u8 = 4;
 /// The longest encoding of a number or length: ten times seven bits.
@@ -25,10 +20,10 @@ const LONGEST_NUMBER: usize = 10;
 /// What comes before the rest: the version (1 byte) and the deployment's fingerprint.
 const HEAD_LEN: usize = 1 + 32;
 
-/// Everything an edge persists behind version and deployment; replaced as a whole, as it is small (about 1 KB). What everybody may
-/// know is borrowed and not erased.
+/// Everything an edge persists behind version and deployment; replaced as a whole, as it is small (about 1
+/// KB). What everybody may know is borrowed and not erased.
 #[derive(Serialize, Deserialize)]
-struct Stored<'a> {
+struct Record<'a> {
     boot_no: u32,
     #[serde(with = "serde_bytes")]
     pending: Option<Vec<u8>>,
@@ -42,17 +37,18 @@ struct Stored<'a> {
     #[serde(with = "serde_bytes")]
     spare: Option<Vec<u8>>,
     next_q: u64,
-    /// The newest epoch of each group, and its header, which may be missing; that of the membership at the end.
+    /// The newest epoch of each group, and its header, which may be missing; that of the membership at the
+    /// end.
     #[serde(borrow)]
     newest: Vec<(&'a str, u64, u64, &'a Bytes)>,
     #[serde(with = "serde_bytes")]
     membership: Option<Vec<u8>>,
-    /// Leaders that contradicted themselves: serial, and where the proof has its place in a leader's memory nothing.
+    /// Leaders that contradicted themselves: serial, and nothing where the proof is in a leader's record.
     #[serde(borrow)]
     refused: Vec<(Serial, &'a Bytes)>,
 }
 
-impl Drop for Stored<'_> {
+impl Drop for Record<'_> {
     fn drop(&mut self) {
         // Each was allocated to size, so nothing is behind its end.
         let secrets = [&mut self.pending, &mut self.secret, &mut self.spare, &mut self.membership];
@@ -60,9 +56,9 @@ impl Drop for Stored<'_> {
     }
 }
 
-impl Stored<'_> {
-    /// Bytes that the encoding takes at most. It is allocated once, so that serialising leaves no copy of a secret in
-    /// memory that was outgrown; and with little to spare, because all of it is erased.
+impl Record<'_> {
+    /// Bytes that the encoding takes at most. It is allocated once, so that serialising leaves no copy of a
+    /// secret in memory that was outgrown; and with little to spare, because all of it is erased.
     fn longest(&self) -> usize {
         let owned = [&self.pending, &self.public, &self.secret, &self.spare, &self.membership];
         let owned = owned.into_iter().flatten().map(Vec::len);
@@ -96,110 +92,88 @@ impl postcard::ser_flavors::Flavor for Room {
     }
 }
 
-/// The vector itself, which [`Stored`] erases: a copy would be one more.
+/// The vector itself, which [`Record`] erases: a copy would be one more.
 fn taken(mut secret: Zeroizing<Vec<u8>>) -> Vec<u8> {
     core::mem::take(&mut *secret)
 }
 
 impl<S: Suite> Edge<S> {
     /// The state to make durable before anything that depends on it is sent.
+    #[inline(never)]
     pub(super) fn snapshot(&self) -> Snapshot {
-        // What outlives a membership without a name would tell it from those of other drones.
-        if let Some(ledger) = self.anonymous_snapshot() {
-            return ledger;
-        }
-        let (held, membership) = match &self.standing {
-            Standing::Member(member) => (Some(member), Some(taken(member.membership.encode()))),
-            _ => (None, None),
-        };
-        let newest = self.history.iter().map(|past| {
-            let held = held.filter(|member| *member.membership.group() == past.group);
+        let (member, keypair) = (self.membership.member.as_ref(), self.enrolment.keypair());
+        let newest = self.membership.history.iter().map(|past| {
+            let held = member.filter(|member| *member.membership.group() == past.group);
             let header = held.map(|member| &member.header).or(past.header.as_ref());
             let header = header.map(KeptHeader::bytes).unwrap_or_default();
             (past.group.as_str(), past.epoch.term, past.epoch.counter, Bytes::new(header))
         });
-        let stored = Stored {
+        let (spare, next_q) = self.membership.spare_points.stored();
+        let record = Record {
             boot_no: self.boot_no,
-            pending: self.enrollee.as_ref().map(|enrollee| taken(enrollee.encode())),
-            public: self.keypair.as_ref().map(|keypair| keypair.public().encode()),
-            secret: self.keypair.as_ref().map(|keypair| taken(keypair.to_bytes())),
+            pending: self.enrolment.pending().map(taken),
+            public: keypair.map(|keypair| keypair.public().encode()),
+            secret: keypair.map(|keypair| taken(keypair.to_bytes())),
             revocations: self.revocations.signed_bytes(),
             wanted: self.wanted.as_ref().map(Name::as_str),
-            spare: self.spares.current.as_ref().map(|spare| taken(spare.encode())),
-            next_q: self.spares.next_q,
+            spare: spare.map(|spare| taken(spare.encode())),
+            next_q,
             newest: newest.collect(),
-            membership,
-            refused: self.refused.iter().map(|(serial, proof)| (*serial, Bytes::new(proof))).collect(),
+            membership: member.map(|member| taken(member.membership.encode())),
+            refused: self
+                .leaders
+                .refused
+                .iter()
+                .map(|(leader, proof)| (*leader, Bytes::new(proof)))
+                .collect(),
         };
-        let mut room = Room(Vec::with_capacity(HEAD_LEN + stored.longest()));
+        let mut room = Room(Vec::with_capacity(HEAD_LEN + record.longest()));
         room.0.push(VERSION);
         room.0.extend_from_slice(&self.config.deployment.fingerprint());
         // Serialising plain fields into a vector has no way to fail.
-        Snapshot::new(postcard::serialize_with_flavor(&stored, room).unwrap_or_default())
+        Snapshot::new(postcard::serialize_with_flavor(&record, room).unwrap_or_default())
     }
 
     /// Puts a machine together from what it persisted.
-    pub(super) fn restore(config: EdgeConfig<S>, snapshot: &Snapshot) -> Result<Self, RestoreError> {
+    pub(super) fn replay(config: EdgeConfig<S>, snapshot: &Snapshot) -> Result<Self, RestoreError> {
         let (head, rest) = snapshot.as_bytes().split_at_checked(HEAD_LEN).ok_or(RestoreError::Damaged)?;
         let (found, fingerprint) = head.split_first().ok_or(RestoreError::Damaged)?;
         if *found != VERSION {
             return Err(RestoreError::OtherVersion { found: *found, expected: VERSION });
         }
-        let stored: Stored<'_> = postcard::from_bytes(rest).map_err(|_| RestoreError::Damaged)?;
+        let record: Record<'_> = postcard::from_bytes(rest).map_err(|_| RestoreError::Damaged)?;
         if fingerprint != config.deployment.fingerprint() {
             return Err(RestoreError::Foreign);
         }
         let mut edge = Self::fresh(config);
-        edge.boot_no = stored.boot_no;
-        edge.wanted = stored.wanted.map(Name::new).transpose()?;
-        edge.spares.current = stored.spare.as_deref().map(SparePair::decode).transpose()?;
-        edge.spares.next_q = stored.next_q;
-        for (group, term, counter, header) in &stored.newest {
+        edge.boot_no = record.boot_no;
+        edge.wanted = record.wanted.map(Name::new).transpose()?;
+        let spare = record.spare.as_deref().map(SparePair::decode).transpose()?;
+        edge.membership.spare_points.restore(spare, record.next_q);
+        for (group, term, counter, header) in &record.newest {
             let epoch = Epoch { term: *term, counter: *counter };
             let header = (!header.is_empty()).then(|| KeptHeader::from_bytes(header));
-            edge.history.push(Past { group: Name::new(group)?, epoch, header });
+            edge.membership.history.push(Past { group: Name::new(group)?, epoch, header });
         }
-        if let Some(list) = stored.revocations {
-            edge.revocations.restore(&edge.config.deployment, list)?;
+        let Settings { deployment, timing, .. } = &edge.config;
+        if let Some(list) = record.revocations {
+            edge.revocations.restore(deployment, list)?;
         }
-        for (serial, _) in &stored.refused {
-            edge.refused.insert(*serial, Vec::new());
+        for (leader, _) in &record.refused {
+            edge.leaders.refused.insert(*leader, Vec::new());
         }
-        edge.restore_keys(&stored)?;
-        // What a leader had a part in costs the membership at most, never the key or what else is known.
-        if let Err(error) = edge.restore_membership(&stored) {
+        if let Some(pending) = &record.pending {
+            edge.enrolment.resume(pending, timing.backoff())?;
+        }
+        if let (Some(public), Some(secret)) = (&record.public, &record.secret) {
+            edge.enrolment.restore_keypair(deployment, public, secret)?;
+        }
+        // §7.3: what a leader had a part in costs the membership at most, never the key or what else is
+        // known.
+        let (member, leaves) = (record.membership.as_deref(), record.wanted.is_none());
+        if let Err(error) = edge.membership.restore(deployment, member, leaves, timing.backoff()) {
             edge.out.event(EdgeEvent::MembershipDropped { error });
         }
         Ok(edge)
-    }
-
-    fn restore_keys(&mut self, stored: &Stored<'_>) -> Result<(), RestoreError> {
-        if let Some(pending) = &stored.pending {
-            let pending = PendingEnrolment::decode(pending)?;
-            self.enrollee = Some(Box::new(Enrollee::resume(pending, &self.config.kgcs, self.backoff())));
-        }
-        if let (Some(public), Some(secret)) = (&stored.public, &stored.secret) {
-            let public = DronePublicKey::decode(public)?;
-            self.keypair = Some(DroneKeypair::restore(&self.config.deployment, public, secret)?);
-        }
-        Ok(())
-    }
-
-    /// The membership, and who is likely to speak next. Nothing changes if it does not hold.
-    fn restore_membership(&mut self, stored: &Stored<'_>) -> Result<(), Error> {
-        let Some(kept) = self.history.last_header().cloned() else {
-            return stored.membership.as_ref().map_or(Ok(()), |_| Err(Error::Malformed("header")));
-        };
-        let header = Header::decode(kept.bytes(), &self.config.deployment)?;
-        let membership = stored.membership.as_deref().map(Membership::restore).transpose()?;
-        self.expected = Some(Box::new(header.core.leader));
-        let Some(membership) = membership else { return Ok(()) };
-        let backoff = self.backoff();
-        let mut member = Member::new(membership, kept, backoff);
-        member.leaving = stored.wanted.is_none().then_some(core::time::Duration::ZERO);
-        self.standing = Standing::Member(member);
-        // It may not have been acknowledged.
-        self.spares.republish = self.spares.current.as_ref().map(|_| core::time::Duration::ZERO);
-        Ok(())
     }
 }

@@ -1,219 +1,201 @@
-//! Finding out which epoch is current: after a start, after a gap, and when the key runs out.
+//! Finds out which epoch is current: after a start, after a gap, and when the key runs out.
 
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use quiver_ainq::{Error, HeaderCore, Part, StrategyKind, Suite, catch_up_tag, fresh_tag};
+use quiver_ainq::{Epoch, Error, Membership, Suite, catch_up_tag, fresh_tag};
 use quiver_crypto::ct_eq;
-use quiver_message::{CatchUpReply, CatchUpRequest, Message};
-use rand_core::CryptoRngCore;
+use quiver_machine::{Backoff, Now, Offence, due, earlier};
+use quiver_message::{CatchUpNumber, CatchUpReply, CatchUpRequest, Message};
 
-use super::member::PendingRequest;
-use super::rekey::Step;
-use crate::edge::{Edge, EdgeEvent, Standing};
-use crate::statements;
-use quiver_machine::due;
-use quiver_machine::{Now, Offence, Peer};
+use crate::edge::EdgeContext;
 
-/// After how many answers that are of no use a member joins again. Nobody signs such an answer as a whole, so one is no
-/// reason; who can alter every one of them could as well refuse us in the leader's name.
+/// After how many answers that are of no use a member joins again. Nobody signs such an answer as a whole, so
+/// one is no reason; who can alter every one of them could as well refuse us in the leader's name.
 const FRUITLESS: u32 = 3;
+/// How long to wait for the epoch that a leader makes for those who lost its key.
+const RENEWAL: Duration = Duration::from_secs(12);
 
-impl<S: Suite> Edge<S> {
+/// The questions of a member, and what it knows of when to ask.
+#[derive(Debug)]
+pub(in crate::edge) struct CatchUp {
+    /// In a box, because most of the time there is none.
+    pending: Option<Box<PendingRequest>>,
+    /// How many questions in a row brought nothing that is of use to us.
+    fruitless: u32,
+    /// How many requests were sent since the start.
+    count: u32,
+    pub(super) backoff: Backoff,
+    /// From when on hearsay may make it ask again.
+    heeds_from: Duration,
+    /// On the monotonic clock: when a leader last answered a nonce of ours.
+    answered: Option<Duration>,
+    /// On the monotonic clock: when to ask because no leader has answered for so long.
+    probe: Option<Duration>,
+}
+
+/// A request under way.
+#[derive(Clone, Copy, Debug)]
+struct PendingRequest {
+    number: CatchUpNumber,
+    deadline: Duration,
+    /// The epoch held when it was sent.
+    held: Epoch,
+    /// Whether what came back was of no use.
+    fruitless: bool,
+}
+
+/// §11.1: Whether a reply was made for its question by who has the member's pairwise key.
+pub(super) fn is_fresh<S: Suite>(
+    membership: &Membership<S>,
+    digest: &[u8; 32],
+    reply: &CatchUpReply<S>,
+) -> bool {
+    ct_eq(&fresh_tag::<S>(membership.auth_key(), digest, &reply.number), &reply.tag)
+}
+
+impl CatchUp {
+    pub(super) fn new(backoff: Backoff) -> Self {
+        let heeds_from = Duration::ZERO;
+        Self { pending: None, fruitless: 0, count: 0, backoff, heeds_from, answered: None, probe: None }
+    }
+
     /// Asks the first connected leader which epoch is current, unless a question is under way.
-    pub(in crate::edge) fn catch_up(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let (Some(leader), Standing::Member(member)) = (self.leaders.first().copied(), &mut self.standing)
-        else {
-            return;
-        };
-        if member.question.as_ref().is_some_and(|question| question.deadline > now.monotonic) {
+    pub(super) fn request<S: Suite>(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        membership: &Membership<S>,
+        lacks_keys: bool,
+    ) {
+        let Some(leader) = cx.leaders.first() else { return };
+        if self.pending.as_ref().is_some_and(|pending| pending.deadline > cx.now.monotonic) {
             return;
         }
-        member.questions = member.questions.saturating_add(1);
+        self.count = self.count.saturating_add(1);
+        // §11.1: r is the boot number, a count and 8 random bytes. §11.2: the lowest bit of the count says
+        // that keys are lost.
         let mut number = [0; 16];
-        rng.fill_bytes(&mut number);
+        cx.rng.fill_bytes(&mut number);
         if let Some((head, rest)) = number.split_first_chunk_mut::<4>() {
-            *head = self.boot_no.to_be_bytes();
+            *head = cx.boot_no.to_be_bytes();
             if let Some(count) = rest.first_chunk_mut::<4>() {
-                let lacks_keys = u32::from(member.lacks_keys());
-                *count = (member.questions.wrapping_shl(1) | lacks_keys).to_be_bytes();
+                *count = (self.count.wrapping_shl(1) | u32::from(lacks_keys)).to_be_bytes();
             }
         }
-        let deadline = now.monotonic + member.backoff.next(rng);
-        let membership = &member.membership;
-        let question = PendingRequest { number, deadline, held: membership.epoch(), fruitless: false };
-        member.question = Some(Box::new(question));
+        let deadline = cx.now.monotonic + self.backoff.next(cx.rng);
+        let pending = PendingRequest { number, deadline, held: membership.epoch(), fruitless: false };
+        self.pending = Some(Box::new(pending));
         let tag = catch_up_tag::<S>(membership.auth_key(), &number, membership.digest());
         let (group, slot, held) = (membership.group().clone(), membership.slot(), *membership.digest());
-        let request = CatchUpRequest { group, slot, number, held, tag };
-        self.out.send(&self.config.deployment, leader, &Message::<S>::CatchUpRequest(request));
+        cx.send(leader, &Message::CatchUpRequest(CatchUpRequest { group, slot, number, held, tag }));
     }
 
-    #[inline(never)]
-    pub(in crate::edge) fn caught_up(
+    pub(super) fn is_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// Whether an answer or refusal with this number is to the question under way.
+    pub(super) fn is_about(&self, number: &[u8]) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.number == number)
+    }
+
+    /// The epoch held when the question under way was sent.
+    pub(super) fn asked_with(&self) -> Option<Epoch> {
+        self.pending.as_ref().map(|pending| pending.held)
+    }
+
+    /// A leader has just answered a nonce of ours; so long from now is soon enough to ask again.
+    pub(super) fn answered(&mut self, now: Now, probe: Option<Duration>) {
+        self.answered = Some(now.monotonic);
+        self.probe = probe.map(|probe| now.monotonic.saturating_add(probe));
+    }
+
+    pub(super) const fn answered_at(&self) -> Option<Duration> {
+        self.answered
+    }
+
+    /// Drops the question under way.
+    pub(super) fn cancel(&mut self) {
+        self.pending = None;
+    }
+
+    /// The question has its answer.
+    pub(super) fn settle(&mut self) {
+        self.pending = None;
+        self.backoff.reset();
+    }
+
+    /// The answer was of use.
+    pub(super) fn succeed(&mut self) {
+        self.settle();
+        self.fruitless = 0;
+    }
+
+    /// The leader says that the epoch held is current. The question stays if the key is missing, or if it ran
+    /// out.
+    pub(super) fn confirmed(
         &mut self,
         now: Now,
-        from: Peer,
-        reply: &mut CatchUpReply<S>,
-        rng: &mut dyn CryptoRngCore,
+        probe: Option<Duration>,
+        (waits_for_key, void): (bool, bool),
     ) {
-        let Standing::Member(member) = &self.standing else {
-            return;
-        };
-        if member.question.as_ref().is_none_or(|question| question.number != reply.number) {
-            return;
-        }
-        if matches!(&reply.part, Some(Part::Path(path)) if path.r != reply.number) {
-            return self.blame(from, Error::Replay);
-        }
-        match self.step(now, &mut reply.header, reply.part.as_ref()) {
-            Err(Offence::Equivocation) => self.contradicted(now, from, &reply.header, rng),
-            Err(offence) => {
-                self.note_useless(from, &offence);
-                self.behind(now, from, &reply.header, offence);
-            }
-            Ok(Step::Spoilt(error)) => {
-                let offence = Offence::Protocol(error);
-                self.note_useless(from, &offence);
-                self.blame(from, offence);
-            }
-            Ok(Step::Known) => self.confirmed(now, from, reply),
-            Ok(step @ (Step::Newer(_) | Step::Completed(_))) => self.brought_up(now, from, step, reply, rng),
-            Ok(step @ (Step::Removed | Step::TooFar | Step::Early(_))) => {
-                self.take(now, from, step, &reply.header, rng);
-            }
-            Ok(Step::Ask) if self.same_term(&reply.header.core) => {
-                self.blame(from, Offence::Protocol(Error::MissingEntry));
-            }
-            // Of a term whose opening we missed and that is not to be had any more.
-            Ok(Step::Ask) => self.rejoin(now, rng),
-        }
-    }
-
-    /// The reply brings the keys of the current epoch, if the leader made it for this question.
-    fn brought_up(
-        &mut self,
-        now: Now,
-        from: Peer,
-        step: Step<S>,
-        reply: &CatchUpReply<S>,
-        rng: &mut dyn CryptoRngCore,
-    ) {
-        let (Step::Newer(membership) | Step::Completed(membership)) = &step else {
-            return;
-        };
-        let digest = reply.header.digest(&self.config.deployment);
-        if !ct_eq(&fresh_tag::<S>(membership.auth_key(), &digest, &reply.number), &reply.tag) {
-            return self.blame(from, Offence::Mac("CatchUpReply"));
-        }
-        let Standing::Member(member) = &mut self.standing else {
-            return;
-        };
-        let speaks_up = !member.anchored && member.membership.group_key().is_some();
-        member.anchored = true;
-        member.answered(now, self.config.timing.probe);
-        member.question = None;
-        member.backoff.reset();
-        let completed = matches!(step, Step::Completed(_));
-        let (epoch, digest, slot) =
-            (member.membership.epoch(), *member.membership.digest(), member.membership.slot());
-        self.take(now, from, step, &reply.header, rng);
-        // With its path complete the member may have gone on to an epoch whose wraps it had kept, and said so.
-        let current = self.member().is_some_and(|member| member.membership.epoch() == epoch);
-        if completed && speaks_up && current {
-            self.out.event(EdgeEvent::KeyActivated { epoch, digest, slot });
-        }
-    }
-
-    /// What the leader asked tells us is not made for us: its copy of the group has another member in our slot, or one of
-    /// our spare points that we have no more, or we have been away for too long.
-    pub(in crate::edge) fn note_useless(&mut self, from: Peer, offence: &Offence) {
-        const SIGNS: [Error; 4] = [Error::WrongTag, Error::SealBroken, Error::WrongSpare, Error::Exhausted];
-        if let Standing::Member(member) = &mut self.standing
-            && let Some(question) = &mut member.question
-            && self.leaders.first() == Some(&from)
-        {
-            question.fruitless |= matches!(offence, Offence::Protocol(error) if SIGNS.contains(error));
-        }
-    }
-
-    fn same_term(&self, core: &HeaderCore<S>) -> bool {
-        self.member().is_some_and(|member| member.membership.epoch().term == core.epoch.term)
-    }
-
-    /// The epoch held is the current one.
-    fn confirmed(&mut self, now: Now, from: Peer, reply: &CatchUpReply<S>) {
-        let Standing::Member(member) = &mut self.standing else {
-            return;
-        };
-        let membership = &member.membership;
-        if !ct_eq(&fresh_tag::<S>(membership.auth_key(), membership.digest(), &reply.number), &reply.tag) {
-            return self.blame(from, Offence::Mac("CatchUpReply"));
-        }
-        if membership.follows() == StrategyKind::Tree
-            && statements::lacks_keys(&reply.number)
-            && member.lacks_keys()
-        {
-            // The question said so; it is asked again when it is due.
-            return self.blame(from, Error::MissingPath);
-        }
-        let (epoch, digest, slot) = (membership.epoch(), *membership.digest(), membership.slot());
-        // Without the key (it was lost with a restart) the leader makes a new epoch soon; ask again if it does not.
-        let waits_for_key = membership.group_key().is_none();
-        let news = !member.synced();
-        member.anchored = true;
-        member.answered(now, self.config.timing.probe);
-        member.fruitless = 0;
-        let void = now.unix >= reply.header.core.valid_until;
-        member.question.take_if(|_| !waits_for_key && !void);
+        self.answered(now, probe);
+        self.fruitless = 0;
+        self.pending.take_if(|_| !waits_for_key && !void);
         if !void {
-            member.valid(now, reply.header.core.valid_until);
-            member.backoff.reset();
+            self.backoff.reset();
         }
-        if let Some(question) = member.question.as_mut().filter(|_| waits_for_key) {
-            question.deadline = now.monotonic + Duration::from_secs(12);
+        if let Some(pending) = self.pending.as_mut().filter(|_| waits_for_key) {
+            pending.deadline = now.monotonic + RENEWAL;
         }
-        if news && !waits_for_key {
-            self.out.event(EdgeEvent::KeyActivated { epoch, digest, slot });
-        }
-        self.acknowledge(from);
     }
 
-    pub(in crate::edge) fn tick_member(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let Standing::Member(member) = &mut self.standing else {
-            return;
-        };
-        if let Some(voice) = &mut member.voice {
-            voice.tick(now);
+    /// Notes that the question under way brought what is not made for us.
+    pub(super) fn note_useless(&mut self, offence: &Offence) {
+        const SIGNS: [Error; 4] = [Error::WrongTag, Error::SealBroken, Error::WrongSpare, Error::Exhausted];
+        if let Some(pending) = &mut self.pending {
+            pending.fruitless |= matches!(offence, Offence::Protocol(error) if SIGNS.contains(error));
         }
-        let late = due(member.runs_out, now.monotonic);
-        if late {
-            // A key that ran out neither speaks nor listens nor is exported.
-            member.runs_out = None;
-            member.voice = None;
-            member.membership.forget_key();
+    }
+
+    /// Whether to act on what nobody answers for, which is so once in a while.
+    pub(super) fn heeds_hearsay(&mut self, now: Now, pause: Duration) -> bool {
+        let heeds = self.heeds_from <= now.monotonic;
+        if heeds {
+            self.heeds_from = now.monotonic + pause;
         }
-        let question = member.question.take_if(|question| question.deadline <= now.monotonic);
-        let unanswered = question.is_some();
-        if let Some(question) = question {
-            member.fruitless += u32::from(question.fruitless);
-            if member.fruitless >= FRUITLESS {
-                return if self.wanted.is_some() { self.rejoin(now, rng) } else { self.left() };
-            }
-            if self.leaders.len() > 1 {
-                self.leaders.rotate_left(1);
-            }
+        heeds
+    }
+
+    /// Waits for the answer no longer than this.
+    pub(super) fn expire_within(&mut self, now: Now, pause: Option<Duration>) {
+        if let (Some(pending), Some(pause)) = (&mut self.pending, pause) {
+            pending.deadline = pending.deadline.min(now.monotonic + pause);
         }
-        let probes = due(member.probe, now.monotonic);
+    }
+
+    /// Drops a question that was not answered in time. Returns whether it did.
+    pub(super) fn time_out(&mut self, now: Duration) -> bool {
+        let pending = self.pending.take_if(|pending| pending.deadline <= now);
+        self.fruitless += pending.as_ref().map_or(0, |pending| u32::from(pending.fruitless));
+        pending.is_some()
+    }
+
+    /// §7.4: Whether so many answers were of no use that the member joins again.
+    pub(super) const fn is_futile(&self) -> bool {
+        self.fruitless >= FRUITLESS
+    }
+
+    /// Whether no leader has answered for too long; the next time to look is `probe` from now.
+    pub(super) fn probes(&mut self, now: Duration, probe: Option<Duration>) -> bool {
+        let probes = due(self.probe, now);
         if probes {
-            member.probe = self.config.timing.probe.map(|probe| now.monotonic.saturating_add(probe));
+            self.probe = probe.map(|probe| now.saturating_add(probe));
         }
-        let leaves = due(member.leaving, now.monotonic);
-        if leaves {
-            self.send_leave(now, rng);
-        }
-        if leaves || late || unanswered || probes {
-            self.catch_up(now, rng);
-        }
+        probes
+    }
+
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        earlier(self.pending.as_ref().map(|pending| pending.deadline), self.probe)
     }
 }

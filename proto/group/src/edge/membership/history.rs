@@ -9,8 +9,8 @@ use super::member::KeptHeader;
 /// Bytes of the longest header that is kept of a group that was left for another. A usual one has 400 to 600.
 const MAX_HEADER_LEN: usize = 1024;
 
-/// The newest epoch ever accepted in each group, the group that the drone was in last at the end. As many as an identity names;
-/// of more the one it was in the longest ago is forgotten.
+/// The newest epoch ever accepted in each group, the group that the drone was in last at the end. As many as
+/// an identity names; of more the one it was in the longest ago is forgotten.
 #[derive(Debug)]
 pub(in crate::edge) struct History<S: Suite>(Vec<Past<S>>);
 
@@ -19,7 +19,8 @@ pub(in crate::edge) struct History<S: Suite>(Vec<Past<S>>);
 pub(in crate::edge) struct Past<S: Suite> {
     pub(in crate::edge) group: Name,
     pub(in crate::edge) epoch: Epoch,
-    /// The header of that epoch, while no member of the group: to be shown to a leader that has forgotten how far its group is.
+    /// The header of that epoch, while no member of the group: to be shown to a leader that has forgotten how
+    /// far its group is.
     pub(in crate::edge) header: Option<KeptHeader<S>>,
 }
 

@@ -1,46 +1,108 @@
-//! What an edge holds as a member.
+//! What an edge holds while it is a member.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::marker::PhantomData;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, Epoch, Header, Membership, Suite, UnixTime};
-use quiver_message::CatchUpNumber;
+use quiver_ainq::{Deployment, Header, Membership, StrategyKind, Suite, UnixTime};
+use quiver_machine::{Backoff, Now, Peer, due, earlier};
+use quiver_message::{CatchUpNumber, Message, Rekey};
 
+use super::catch_up::CatchUp;
 use super::early_updates::EarlyUpdates;
-use crate::speech::Voice;
-use quiver_machine::Now;
-use quiver_machine::{Backoff, earlier};
+use super::leaving::Leaving;
+use super::messages::Messages;
+use crate::edge::EdgeContext;
+use crate::statements;
 
 /// A membership and what hangs on it.
 #[derive(Debug)]
 pub(in crate::edge) struct Member<S: Suite> {
     pub(in crate::edge) membership: Membership<S>,
-    /// The header of the epoch held: what to show to a leader that fell behind.
+    /// The header of the epoch held: for a leader that fell behind.
     pub(in crate::edge) header: KeptHeader<S>,
     /// Whether, since the last start, an answer to our own nonce showed that the epoch held was current.
-    pub(in crate::edge) anchored: bool,
-    pub(in crate::edge) voice: Option<Voice>,
-    pub(in crate::edge) valid_until: Option<UnixTime>,
-    /// In a box, because most of the time there is none.
-    pub(in crate::edge) question: Option<Box<PendingRequest>>,
-    /// How many questions in a row brought nothing that is of use to us.
-    pub(in crate::edge) fruitless: u32,
-    /// How many catch-up requests were sent since the start.
-    pub(in crate::edge) questions: u32,
-    pub(in crate::edge) backoff: Backoff,
-    /// From when on hearsay may make it ask again.
-    pub(in crate::edge) listens: Duration,
+    pub(super) anchored: bool,
+    pub(super) valid_until: Option<UnixTime>,
     /// On the monotonic clock: when to ask because nothing newer came although the key runs out.
-    pub(in crate::edge) runs_out: Option<Duration>,
-    /// On the monotonic clock: when a leader last answered a nonce of ours.
-    pub(in crate::edge) answered: Option<Duration>,
-    /// On the monotonic clock: when to ask because no leader has answered for so long.
-    pub(in crate::edge) probe: Option<Duration>,
-    /// Set while the edge is leaving: when to say so again.
-    pub(in crate::edge) leaving: Option<Duration>,
-    pub(in crate::edge) early: EarlyUpdates<S>,
+    runs_out: Option<Duration>,
+    pub(super) messages: Messages,
+    pub(super) catch_up: CatchUp,
+    pub(in crate::edge) leaving: Leaving,
+    pub(super) early: EarlyUpdates<S>,
+}
+
+impl<S: Suite> Member<S> {
+    pub(in crate::edge) fn new(membership: Membership<S>, header: KeptHeader<S>, backoff: Backoff) -> Self {
+        Self {
+            membership,
+            header,
+            anchored: false,
+            valid_until: None,
+            runs_out: None,
+            messages: Messages::default(),
+            catch_up: CatchUp::new(backoff),
+            leaving: Leaving::default(),
+            early: EarlyUpdates::new(),
+        }
+    }
+
+    /// §11.1: Whether it holds the key of an epoch that it knows to be current.
+    pub(super) fn synced(&self) -> bool {
+        self.anchored && self.membership.group_key().is_some()
+    }
+
+    /// Whether keys of the epoch held are missing: the group key, or the path above the member's leaf.
+    pub(super) fn lacks_keys(&self) -> bool {
+        self.membership.group_key().is_none() || !self.membership.has_path()
+    }
+
+    /// Whether the question of this number asked for a path that still is not there.
+    pub(super) fn lacks_path_asked_for(&self, number: &CatchUpNumber) -> bool {
+        let tree = self.membership.follows() == StrategyKind::Tree;
+        tree && statements::lacks_keys(number) && self.lacks_keys()
+    }
+
+    /// The epoch held is nobody's to send or receive in: the key goes, the way to the next term stays.
+    pub(super) fn suspend(&mut self) {
+        self.anchored = false;
+        self.erase_key();
+        self.catch_up.cancel();
+    }
+
+    fn erase_key(&mut self) {
+        self.messages.stop();
+        self.membership.forget_key();
+    }
+
+    /// Notes until when the key is valid.
+    pub(super) fn set_validity(&mut self, now: Now, until: UnixTime) {
+        self.valid_until = Some(until);
+        let left = Duration::from_secs(until.saturating_sub(now.unix));
+        self.runs_out = Some(now.monotonic.saturating_add(left));
+    }
+
+    /// Erases a key that ran out: it neither sends nor receives nor is exported. Returns whether it did.
+    pub(super) fn expire(&mut self, now: Duration) -> bool {
+        let late = due(self.runs_out, now);
+        if late {
+            self.runs_out = None;
+            self.erase_key();
+        }
+        late
+    }
+
+    /// Sends a connected leader that fell behind the header held, once in a while.
+    pub(super) fn send_header(&mut self, cx: &mut EdgeContext<'_, S>, leader: Peer) {
+        if cx.leaders.contains(leader) && self.catch_up.heeds_hearsay(cx.now, cx.timing.retry) {
+            self.header.send(cx, leader);
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        let questions = earlier(self.catch_up.deadline(), self.messages.deadline());
+        earlier(questions, earlier(self.runs_out, self.leaving.deadline()))
+    }
 }
 
 /// A header as its canonical bytes: it is stored with every change and looked into hardly ever.
@@ -51,7 +113,7 @@ pub(in crate::edge) struct KeptHeader<S: Suite> {
 }
 
 impl<S: Suite> KeptHeader<S> {
-    pub(in crate::edge) fn new(header: &Header<S>, deployment: &Deployment<S>) -> Self {
+    pub(super) fn new(header: &Header<S>, deployment: &Deployment<S>) -> Self {
         Self { bytes: header.encode(deployment).into(), suite: PhantomData }
     }
 
@@ -73,77 +135,15 @@ impl<S: Suite> KeptHeader<S> {
     }
 
     /// The header. What was encoded in this deployment decodes in it, so there always is one.
-    pub(in crate::edge) fn header(&self, deployment: &Deployment<S>) -> Option<Header<S>> {
+    pub(super) fn header(&self, deployment: &Deployment<S>) -> Option<Header<S>> {
         Header::decode(&self.bytes, deployment).ok()
     }
-}
 
-/// A catch-up request under way.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::edge) struct PendingRequest {
-    pub(in crate::edge) number: CatchUpNumber,
-    pub(in crate::edge) deadline: Duration,
-    /// The epoch held when it was asked.
-    pub(in crate::edge) held: Epoch,
-    /// Whether what came back was of no use.
-    pub(in crate::edge) fruitless: bool,
-}
-
-impl<S: Suite> Member<S> {
-    pub(in crate::edge) fn new(membership: Membership<S>, header: KeptHeader<S>, backoff: Backoff) -> Self {
-        Self {
-            membership,
-            header,
-            anchored: false,
-            voice: None,
-            valid_until: None,
-            question: None,
-            fruitless: 0,
-            questions: 0,
-            backoff,
-            listens: Duration::ZERO,
-            runs_out: None,
-            answered: None,
-            probe: None,
-            leaving: None,
-            early: EarlyUpdates::new(),
+    /// Sends a leader the header, which it or one like it signed.
+    #[inline(never)]
+    pub(super) fn send(&self, cx: &mut EdgeContext<'_, S>, leader: Peer) {
+        if let Some(header) = self.header(cx.deployment) {
+            cx.send(leader, &Message::Rekey(Rekey { header, part: None }));
         }
-    }
-
-    /// Whether it holds the key of an epoch that it knows to be current.
-    pub(in crate::edge) fn synced(&self) -> bool {
-        self.anchored && self.membership.group_key().is_some()
-    }
-
-    /// Whether keys of the epoch held are missing: the group key, or the path above the member's leaf.
-    pub(in crate::edge) fn lacks_keys(&self) -> bool {
-        self.membership.group_key().is_none() || !self.membership.has_path()
-    }
-
-    /// The epoch held is nobody's to speak or listen in: the key goes, the way to the next term stays.
-    pub(in crate::edge) fn stand_still(&mut self) {
-        self.anchored = false;
-        self.voice = None;
-        self.membership.forget_key();
-        self.question = None;
-    }
-
-    /// Notes until when the key is valid.
-    pub(in crate::edge) fn valid(&mut self, now: Now, until: UnixTime) {
-        self.valid_until = Some(until);
-        let left = Duration::from_secs(until.saturating_sub(now.unix));
-        self.runs_out = Some(now.monotonic.saturating_add(left));
-    }
-
-    /// A leader has just answered a nonce of ours; so long from now is soon enough to ask again.
-    pub(in crate::edge) fn answered(&mut self, now: Now, probe: Option<Duration>) {
-        self.answered = Some(now.monotonic);
-        self.probe = probe.map(|probe| now.monotonic.saturating_add(probe));
-    }
-
-    pub(in crate::edge) fn deadline(&self) -> Option<Duration> {
-        let asking = self.question.as_ref().map(|question| question.deadline);
-        let voice = self.voice.as_ref().and_then(Voice::deadline);
-        earlier(earlier(asking, voice), earlier(earlier(self.runs_out, self.probe), self.leaving))
     }
 }

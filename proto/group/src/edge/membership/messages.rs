@@ -1,78 +1,90 @@
-//! Saying something to the group, and hearing what others say.
+//! Seals messages to the group and opens those of others, under the key of the epoch held.
 
-use quiver_ainq::{Name, Suite};
-use quiver_message::{GroupMessage, Message};
-use rand_core::CryptoRngCore;
+use core::time::Duration;
 
-use crate::edge::{Edge, EdgeEvent, Standing};
-use crate::speech::Audience;
-use quiver_machine::{Now, Peer};
+use quiver_ainq::{DronePublicKey, Header, Membership, Name, Suite, TrafficKey};
+use quiver_machine::{Now, Offence};
+use quiver_message::GroupMessage;
 
-impl<S: Suite> Edge<S> {
-    pub(in crate::edge) fn send_message(
+use crate::edge::EdgeContext;
+use crate::speech::{Audience, EpochFacts, Heard, Seat, Voice};
+
+/// What a member seals and opens messages with, while it holds a key that is valid.
+#[derive(Debug, Default)]
+pub(super) struct Messages(Option<Voice>);
+
+/// What a new epoch brings for messages.
+pub(super) struct Activation {
+    pub(super) traffic: TrafficKey,
+    /// How many senders of each kind windows are kept of.
+    pub(super) senders: u32,
+    /// Whether the former key goes on receiving for a while.
+    pub(super) overlap: bool,
+}
+
+impl Messages {
+    /// §13.1: Takes the traffic key of a new epoch into use.
+    pub(super) fn activate<S: Suite>(
         &mut self,
-        now: Now,
-        channel: Name,
+        cx: &mut EdgeContext<'_, S>,
+        activation: Activation,
+        header: &Header<S>,
+        membership: &Membership<S>,
+    ) {
+        let Activation { traffic, senders, overlap } = activation;
+        // §13.10: not after an epoch that removed somebody.
+        let former = self.0.take().filter(|_| overlap);
+        // Of the membership: to hash the leader's key anew with each epoch costs an eighth of following it.
+        let facts = EpochFacts::new(header, *membership.digest(), *membership.leader(), senders);
+        let seat = Seat { slot: membership.slot(), boot_no: cx.boot_no };
+        let mut voice = Voice::new(traffic, facts, seat, cx.rng);
+        voice.overlap(former, cx.now.monotonic + cx.timing.overlap);
+        self.0 = Some(voice);
+    }
+
+    /// Erases the keys.
+    pub(super) fn stop(&mut self) {
+        self.0 = None;
+    }
+
+    pub(super) fn seal<S: Suite>(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        (group, channel): (&Name, Name),
         data: &[u8],
         signed: bool,
-        rng: &mut dyn CryptoRngCore,
-    ) {
-        let Standing::Member(member) = &mut self.standing else {
-            return self.out.event(EdgeEvent::SendFailed("not a member of a group"));
+    ) -> Result<GroupMessage, &'static str> {
+        let voice = self.0.as_mut().ok_or("not yet in step with the group")?;
+        let signing = cx.keypair.filter(|_| signed).map(|keypair| (cx.deployment, keypair));
+        voice.speak(cx.now, (group, channel), data, signing, cx.rng)
+    }
+
+    /// §13.4: Opens a message, or says what is wrong with it; `None` for another epoch's.
+    pub(super) fn open<S: Suite>(
+        &mut self,
+        cx: &EdgeContext<'_, S>,
+        expected: Option<&DronePublicKey<S>>,
+        message: &GroupMessage,
+    ) -> Result<Option<Heard>, Offence> {
+        let Some(voice) = &mut self.0 else { return Ok(None) };
+        let audience = Audience {
+            deployment: cx.deployment,
+            revocations: cx.revocations,
+            refused: &cx.leaders.refused,
+            expected,
+            roster: None,
         };
-        if signed && self.keypair.is_none() {
-            return self.out.event(EdgeEvent::SendFailed("a member without a name has no key to sign with"));
-        }
-        let synced = member.synced();
-        let Some(voice) = member.voice.as_mut().filter(|_| synced) else {
-            return self.out.event(EdgeEvent::SendFailed("not yet in step with the group"));
-        };
-        let deployment = &self.config.deployment;
-        let signing = self.keypair.as_ref().filter(|_| signed).map(|keypair| (deployment, keypair));
-        match voice.speak(now, (member.membership.group(), channel), data, signing, rng) {
-            Err(reason) => self.out.event(EdgeEvent::SendFailed(reason)),
-            Ok(message) => self.out.send_to_group(deployment, &Message::<S>::GroupMessage(message)),
+        voice.hear(&audience, cx.now, message)
+    }
+
+    /// Erases the former key when its time is over.
+    pub(super) fn tick(&mut self, now: Now) {
+        if let Some(voice) = &mut self.0 {
+            voice.tick(now);
         }
     }
 
-    #[inline(never)]
-    pub(in crate::edge) fn receive_message(
-        &mut self,
-        now: Now,
-        from: Peer,
-        message: &GroupMessage,
-        rng: &mut dyn CryptoRngCore,
-    ) {
-        let Standing::Member(member) = &mut self.standing else {
-            return;
-        };
-        if message.group != *member.membership.group() {
-            return;
-        }
-        let behind = message.epoch > member.membership.epoch();
-        let synced = member.synced();
-        let Some(voice) = member.voice.as_mut().filter(|_| synced) else {
-            return;
-        };
-        let audience = Audience {
-            deployment: &self.config.deployment,
-            revocations: &self.revocations,
-            refused: &self.refused,
-            expected: self.expected.as_deref(),
-            roster: None,
-        };
-        match voice.hear(&audience, now, message) {
-            Err(error) => self.blame(from, error),
-            Ok(Some((data, source))) => {
-                let channel = message.channel.clone();
-                self.out.event(EdgeEvent::Message { channel, data, source });
-            }
-            // Somebody is ahead of us, or says so: ask, but not as often as it is said.
-            Ok(None) if behind && member.listens <= now.monotonic => {
-                member.listens = now.monotonic + self.config.timing.retry;
-                self.catch_up(now, rng);
-            }
-            Ok(None) => {}
-        }
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.0.as_ref().and_then(Voice::deadline)
     }
 }

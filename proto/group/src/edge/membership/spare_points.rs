@@ -1,22 +1,22 @@
-//! The one-time points that let a leader open a term without a round trip to every member.
+//! Draws, publishes and erases the one-time points that let a leader open a term without a round trip to
+//! every member.
 
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use quiver_ainq::{SparePair, Suite};
+use quiver_ainq::{Membership, SparePair, Suite};
 use quiver_crypto::ct_eq;
+use quiver_machine::{Now, Offence, due, earlier};
 use quiver_message::{Message, SpareAck, SparePublication};
 use rand_core::CryptoRngCore;
 
-use crate::edge::{Edge, EdgeTiming, Standing};
+use crate::edge::{EdgeContext, EdgeTiming};
 use crate::statements;
-use quiver_machine::{Now, Offence, Peer};
-use quiver_machine::{due, earlier};
 
 /// For how long a used spare pair is kept, so that of two competing terms the higher can still be followed.
 const KEEP_USED: Duration = Duration::from_secs(60);
-/// How long to wait for the leader to acknowledge a spare point before showing it again, if other answers are not waited
-/// for even longer; doubles from there.
+/// How long to wait for the leader to acknowledge a spare point before sending it again, if other answers are
+/// not waited for even longer; doubles from there.
 const REPUBLISH: Duration = Duration::from_secs(5);
 /// How often it doubles at most.
 const MAX_DOUBLINGS: u32 = 6;
@@ -25,22 +25,22 @@ const MAX_DOUBLINGS: u32 = 6;
 #[derive(Debug)]
 pub(in crate::edge) struct SparePoints<S: Suite> {
     /// Unused; published, or about to be.
-    pub(in crate::edge) current: Option<SparePair<S>>,
+    current: Option<SparePair<S>>,
     /// Used by the newest term; erased when its successor is acknowledged or after a while.
     /// In a box, because it goes soon.
     used: Option<Box<(SparePair<S>, Duration)>>,
     /// The number of the next pair. Strictly rising.
-    pub(in crate::edge) next_q: u64,
+    next_q: u64,
     /// When to publish again, until it is acknowledged.
-    pub(in crate::edge) republish: Option<Duration>,
+    republish: Option<Duration>,
     /// How often it was published in vain.
     published: u32,
-    /// When to show the current pair to leaders that do not lead.
-    pub(in crate::edge) introduce: Option<Duration>,
+    /// When to send the current point to leaders that do not lead.
+    introduce: Option<Duration>,
 }
 
 impl<S: Suite> SparePoints<S> {
-    pub(in crate::edge) fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self { current: None, used: None, next_q: 1, republish: None, published: 0, introduce: None }
     }
 
@@ -54,7 +54,27 @@ impl<S: Suite> SparePoints<S> {
         })
     }
 
-    pub(in crate::edge) fn numbered(&self, q: u64) -> Option<&SparePair<S>> {
+    /// The next pair is a fresh one.
+    pub(in crate::edge) fn discard(&mut self) {
+        self.current = None;
+    }
+
+    /// The unused pair and the number of the next, as they are stored.
+    pub(in crate::edge) const fn stored(&self) -> (Option<&SparePair<S>>, u64) {
+        (self.current.as_ref(), self.next_q)
+    }
+
+    /// Takes back what was stored.
+    pub(in crate::edge) fn restore(&mut self, current: Option<SparePair<S>>, next_q: u64) {
+        (self.current, self.next_q) = (current, next_q);
+    }
+
+    /// The stored point may not have been acknowledged: it is published at once.
+    pub(in crate::edge) fn republish_restored(&mut self) {
+        self.republish = self.current.as_ref().map(|_| Duration::ZERO);
+    }
+
+    pub(super) fn numbered(&self, q: u64) -> Option<&SparePair<S>> {
         let used = self.used.as_deref().map(|(spare, _)| spare);
         [self.current.as_ref(), used].into_iter().flatten().find(|spare| spare.q() == q)
     }
@@ -65,8 +85,8 @@ impl<S: Suite> SparePoints<S> {
         self.current.iter().chain(self.used.iter().map(|used| &used.0))
     }
 
-    /// A term was opened with the current pair, or with the one before: the next one takes its place.
-    pub(in crate::edge) fn used(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+    /// §9.3: A term was opened with the current pair, or with the one before: the next one takes its place.
+    pub(super) fn used(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if let Some(spare) = self.current.take() {
             self.used = Some(Box::new((spare, now.monotonic + KEEP_USED)));
         }
@@ -75,14 +95,12 @@ impl<S: Suite> SparePoints<S> {
     }
 
     /// The leader has the current pair.
-    pub(in crate::edge) fn delivered(&mut self) {
-        self.republish = None;
-        self.published = 0;
-        self.used = None;
+    pub(super) fn delivered(&mut self) {
+        (self.republish, self.published, self.used) = (None, 0, None);
     }
 
-    /// How long to wait for the acknowledgement this time: a channel that is too slow for all answers must not be asked
-    /// for them again and again.
+    /// How long to wait for the acknowledgement this time: a channel that is too slow for all answers must
+    /// not be asked for them again and again.
     fn patience(&mut self, timing: &EdgeTiming) -> Duration {
         let first = REPUBLISH.max(timing.retry);
         let doubled = first * (1 << self.published.min(MAX_DOUBLINGS));
@@ -90,72 +108,77 @@ impl<S: Suite> SparePoints<S> {
         doubled.min(timing.retry_max.max(first))
     }
 
-    pub(in crate::edge) fn deadline(&self) -> Option<Duration> {
-        let shown = earlier(self.republish, self.introduce);
-        earlier(shown, self.used.as_deref().map(|(_, until)| *until))
-    }
-}
-
-impl<S: Suite> Edge<S> {
-    pub(in crate::edge) fn publish_spare(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if !matches!(self.standing, Standing::Member(_)) || self.keypair.is_none() {
-            self.spares.republish = None;
-            return;
-        }
-        self.spares.republish = Some(now.monotonic + self.spares.patience(&self.config.timing));
-        let leaders = self.leaders.clone();
-        self.send_spare(&leaders, rng);
-    }
-
-    /// Shows leaders the current spare point: the one in office acknowledges it, the others may need it one day.
-    pub(in crate::edge) fn send_spare(&mut self, to: &[Peer], rng: &mut dyn CryptoRngCore) {
-        let (Standing::Member(member), Some(keypair)) = (&self.standing, &self.keypair) else {
+    /// §10.5: Publishes the current point to every leader that is connected, until it is acknowledged.
+    pub(super) fn publish(&mut self, cx: &mut EdgeContext<'_, S>, membership: Option<&Membership<S>>) {
+        let (Some(membership), true) = (membership, cx.keypair.is_some()) else {
+            self.republish = None;
             return;
         };
-        if to.is_empty() {
+        self.republish = Some(cx.now.monotonic + self.patience(cx.timing));
+        self.send(cx, membership, 0);
+    }
+
+    /// Sends the current point to the leaders, but for so many in front: the active one acknowledges it, the
+    /// others may need it one day.
+    fn send(&self, cx: &mut EdgeContext<'_, S>, membership: &Membership<S>, skipped: usize) {
+        let to = cx.leaders.as_slice().get(skipped..).unwrap_or_default();
+        // Only who persists draws one: what is sent here is durable.
+        let (Some(current), Some(keypair), false) = (&self.current, cx.keypair, to.is_empty()) else {
             return;
-        }
-        // Only who persists draws one: what is shown here is durable.
-        let Some(current) = &self.spares.current else { return };
-        let (group, slot) = (member.membership.group().clone(), member.membership.slot());
-        let spare = current.statement(keypair, &self.config.deployment, &group, rng);
+        };
+        let (group, slot) = (membership.group().clone(), membership.slot());
+        // §6.6: under a signature `spare`.
+        let spare = current.statement(keypair, cx.base.deployment, &group, cx.base.rng);
         let message = Message::SparePublication(SparePublication { group, slot, spare });
-        let message = message.encode(&self.config.deployment);
+        let message = message.encode(cx.base.deployment);
         for peer in to {
-            self.out.send_encoded(*peer, message.clone());
+            cx.base.out.send_encoded(*peer, message.clone());
         }
     }
 
-    pub(in crate::edge) fn spare_acknowledged(&mut self, from: Peer, ack: &SpareAck) {
-        let (Standing::Member(member), Some(current)) = (&self.standing, &self.spares.current) else {
-            return;
-        };
-        if ack.q != current.q() {
-            return;
+    /// The leader says that it has a point.
+    pub(super) fn acknowledged(&mut self, membership: &Membership<S>, ack: &SpareAck) -> Result<(), Offence> {
+        if self.current.as_ref().is_none_or(|current| current.q() != ack.q) {
+            return Ok(());
         }
-        let tag = statements::spare_ack_tag::<S>(member.membership.auth_key(), ack.q);
-        if ct_eq(&tag, &ack.tag) {
-            self.spares.delivered();
-        } else {
-            self.blame(from, Offence::Mac("SpareAck"));
+        let tag = statements::spare_ack_tag::<S>(membership.auth_key(), ack.q);
+        if !ct_eq(&tag, &ack.tag) {
+            return Err(Offence::Mac("SpareAck"));
+        }
+        self.delivered();
+        Ok(())
+    }
+
+    /// Sends the current point to the leaders that do not lead at this time.
+    pub(super) fn introduce_at(&mut self, deadline: Duration) {
+        self.introduce = Some(deadline);
+    }
+
+    /// Erases, introduces and publishes what it is time for.
+    pub(super) fn tick(&mut self, cx: &mut EdgeContext<'_, S>, membership: Option<&Membership<S>>) {
+        let now = cx.now.monotonic;
+        self.used.take_if(|used| used.1 <= now);
+        if due(self.introduce, now) {
+            self.introduce = None;
+            if let Some(membership) = membership {
+                self.send(cx, membership, 1);
+            }
+        }
+        if due(self.republish, now) {
+            self.publish(cx, membership);
         }
     }
 
-    pub(in crate::edge) fn tick_spares(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if due(self.spares.used.as_deref().map(|(_, until)| *until), now.monotonic) {
-            self.spares.used = None;
-        }
-        if due(self.spares.introduce, now.monotonic) {
-            self.introduce(rng);
-        }
-        if due(self.spares.republish, now.monotonic) {
-            self.publish_spare(now, rng);
-        }
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        let sent = earlier(self.republish, self.introduce);
+        earlier(sent, self.used.as_deref().map(|(_, until)| *until))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use quiver_ainq::Ristretto255;
 
     use super::*;

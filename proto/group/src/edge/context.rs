@@ -1,0 +1,57 @@
+//! What the parts of an edge see and use while they handle one input.
+
+use core::ops::{Deref, DerefMut};
+
+use quiver_ainq::Suite;
+use quiver_machine::{Context, Offence, Peer};
+
+use super::failover::Leaders;
+use super::{EdgeEvent, EdgeTiming};
+
+/// Marks a change of what must survive a crash. The driver stores the state as it is when it polls, which is
+/// after the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateChanged;
+
+/// The context of every part of a machine, and what the parts of an edge share beside it.
+pub struct EdgeContext<'a, S: Suite> {
+    /// Clocks, randomness, the way out, the drone's key, revocations and group.
+    pub base: Context<'a, S, EdgeEvent, StateChanged>,
+    /// The leaders that are connected, and those that are refused.
+    pub leaders: &'a mut Leaders,
+    /// When things happen.
+    pub timing: &'a EdgeTiming,
+    /// How often the edge was started.
+    pub boot_no: u32,
+}
+
+impl<S: Suite> EdgeContext<'_, S> {
+    /// Stores the state before anything that follows is sent.
+    pub fn persist(&mut self) {
+        self.base.out.persist(StateChanged);
+    }
+
+    /// Reports an event.
+    pub fn event(&mut self, event: EdgeEvent) {
+        self.base.out.event(event);
+    }
+
+    /// Reports what a peer did wrong.
+    pub fn blame(&mut self, peer: Peer, offence: impl Into<Offence>) {
+        self.event(EdgeEvent::Blamed { peer, offence: offence.into() });
+    }
+}
+
+impl<'a, S: Suite> Deref for EdgeContext<'a, S> {
+    type Target = Context<'a, S, EdgeEvent, StateChanged>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.base
+    }
+}
+
+impl<S: Suite> DerefMut for EdgeContext<'_, S> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.base
+    }
+}
