@@ -25,7 +25,7 @@ fn notice(world: &mut World, own: &DroneKeypair<S>, counter: u64, serials: Vec<S
 
 fn epochs(world: &World) -> usize {
     let activated = |event: &&LeaderEvent| matches!(event, LeaderEvent::EpochActivated { .. });
-    world.leaders[0].events.iter().filter(activated).count()
+    world.leader_events(0).iter().filter(activated).count()
 }
 
 fn stranger(n: u64) -> Serial {
@@ -41,33 +41,33 @@ fn notices_about_drones_that_are_no_members_make_no_epoch_and_hold_all_the_same(
     // Enrolled, and kept from the leaders for now.
     world.part(&[Node::Edge(3)], &[Node::Leader(0), Node::Leader(1)]);
     let late = world.add_edge("late");
-    let serial = world.edges[late].token.token.statement.id;
-    world.run(Duration::from_secs(5));
-    let (before, records) = (epochs(&world), world.leaders[0].records.len());
+    let serial = world.tokens[late].token.statement.id;
+    world.run_for(Duration::from_secs(5));
+    let (before, records) = (epochs(&world), world.leader_records(0).len());
     let bytes = notice(&mut world, &deputy, 1, vec![serial]);
     world.inject(Node::Leader(1), Node::Leader(0), &bytes);
     for n in 0..200 {
         let strangers = (0..1000).map(|place| stranger(1000 * n + place)).collect();
         let bytes = notice(&mut world, &deputy, 2 + n, strangers);
         world.inject(Node::Leader(1), Node::Leader(0), &bytes);
-        world.run(Duration::from_millis(20));
+        world.run_for(Duration::from_millis(20));
     }
     assert_eq!(epochs(&world), before, "an epoch for a drone that holds no key of the group");
-    let written = world.leaders[0].records.len() - records;
+    let written = world.leader_records(0).len() - records;
     assert!(
         written <= 6,
         "{written} records: of 200,000 drones a leader bars no more than 4,096 with one epoch"
     );
     // Nobody is let in who waits to be barred, also after a crash.
-    world.walls.clear();
-    world.run(SILENCE * 3);
-    world.crash(Node::Leader(0));
+    world.network.heal();
+    world.run_for(SILENCE * 3);
+    world.stop(Node::Leader(0));
     world.start(Node::Leader(0));
     world.run_until("it leads again", |world| world.leading().len() == 1);
-    world.run(SILENCE * 10);
+    world.run_for(SILENCE * 10);
     assert!(!world.synced(late));
     let refused = EdgeEvent::Refused(quiver_role::Reason::Evicted);
-    assert!(world.edges[late].events.contains(&refused), "{:?}", world.edges[late].events);
+    assert!(world.edge_events(late).contains(&refused), "{:?}", world.edge_events(late));
 }
 
 #[test]
@@ -75,19 +75,19 @@ fn member_that_is_named_among_strangers_is_out_at_once() {
     let mut world = World::grouped(2, 2, 3);
     let deputy = world.stolen_key(1);
     let before = epochs(&world);
-    let member = world.edges[1].token.token.statement.id;
+    let member = world.tokens[1].token.statement.id;
     let bytes = notice(&mut world, &deputy, 1, vec![stranger(1), member, stranger(2)]);
     world.inject(Node::Leader(1), Node::Leader(0), &bytes);
-    world.run(Duration::from_millis(50));
+    world.run_for(Duration::from_millis(50));
     assert_eq!((epochs(&world), world.status(0).unwrap().members), (before + 1, 2));
     assert!(world.follow(0, [0, 2]));
     // What was barred is in the roster of the next epoch, and so in the deputy's copy.
-    world.lead(0, LeaderCommand::Rekey);
-    world.run(SILENCE);
+    world.command_leader(0, LeaderCommand::Rekey);
+    world.run_for(SILENCE);
     assert_eq!(world.held(1), world.epoch(0));
     let bytes = notice(&mut world, &deputy, 2, vec![stranger(1), stranger(2)]);
-    let records = world.leaders[0].records.len();
+    let records = world.leader_records(0).len();
     world.inject(Node::Leader(1), Node::Leader(0), &bytes);
-    world.run(Duration::from_millis(50));
-    assert_eq!(world.leaders[0].records.len(), records, "known long since");
+    world.run_for(Duration::from_millis(50));
+    assert_eq!(world.leader_records(0).len(), records, "known long since");
 }

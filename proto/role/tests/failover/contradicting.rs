@@ -7,7 +7,7 @@ use quiver_message::{Message, Rekey};
 use quiver_role::leader::Stance;
 use quiver_role::{EdgeEvent, KgcEvent, LeaderEvent, Offence};
 
-use crate::world::{Flight, GROUP, Node, S, World, decode, name};
+use crate::world::{GROUP, Node, Packet, S, World, decode, name};
 
 /// A second header for the epoch in force, signed by the leader 0 itself, whose key its disk gives away.
 fn second_header(world: &mut World) -> Message<S> {
@@ -31,8 +31,8 @@ fn signed_by(world: &mut World, keypair: &DroneKeypair<S>, header: &Header<S>, n
 }
 
 fn newest_header(world: &World) -> Header<S> {
-    let headers = world.recorded.iter().rev().find_map(|flight| match decode(world, flight) {
-        Message::Welcome(welcome) if flight.from == Node::Leader(0) => Some(welcome.header),
+    let headers = world.recorded.iter().rev().find_map(|packet| match decode(world, packet) {
+        Message::Welcome(welcome) if packet.from == Node::Leader(0) => Some(welcome.header),
         _ => None,
     });
     headers.unwrap()
@@ -40,21 +40,21 @@ fn newest_header(world: &World) -> Header<S> {
 
 fn lists_signed(world: &World) -> usize {
     let signed = |event: &&KgcEvent| matches!(event, KgcEvent::RevocationListSigned { .. });
-    world.kgc_events.iter().filter(signed).count()
+    world.kgc_events().iter().filter(signed).count()
 }
 
 fn refused_by_everybody(world: &World, edges: usize) {
     let epoch = newest_header(world).core.epoch;
     let (leader, at) = (name("leader-0"), epoch);
     assert!(
-        world.leaders[1].events.contains(&LeaderEvent::Equivocation { leader: leader.clone(), epoch: at })
+        world.leader_events(1).contains(&LeaderEvent::Equivocation { leader: leader.clone(), epoch: at })
     );
     for edge in 0..edges {
         let event = EdgeEvent::Equivocation { leader: leader.clone(), epoch: at };
-        assert!(world.edges[edge].events.contains(&event), "edge {edge}");
+        assert!(world.edge_events(edge).contains(&event), "edge {edge}");
     }
     let revoked = |event: &KgcEvent| matches!(event, KgcEvent::Equivocation { name, .. } if *name == leader);
-    assert!(world.kgc_events.iter().any(revoked));
+    assert!(world.kgc_events().iter().any(revoked));
     assert_eq!(lists_signed(world), 1);
 }
 
@@ -65,23 +65,23 @@ fn an_equivocating_leader_is_refused_by_everybody_and_the_deputy_takes_over() {
     let second = second_header(&mut world).encode(&world.deployment);
     world.inject(Node::Leader(0), Node::Edge(2), &second);
     world.run_until("the deputy's term", |world| world.follow(1, 0..4));
-    world.run(Duration::from_secs(5));
+    world.run_for(Duration::from_secs(5));
     refused_by_everybody(&world, 4);
     assert_eq!(world.leading(), [1], "the culprit leads no more");
     assert_eq!(world.status(0).unwrap().stance, Stance::Retired);
     assert_eq!(world.joins(), joins);
-    for edge in &world.edges {
-        let state = edge.state.as_ref().unwrap().as_bytes();
+    for edge in world.edge_nodes() {
+        let state = edge.records().last().unwrap().as_bytes();
         assert!(
             !state.windows(32).any(|bytes| bytes == [7; 32]),
             "an edge keeps whom it refuses, and not why"
         );
     }
     // For good: also after a restart of everybody.
-    for node in world.nodes() {
-        world.crash(node);
+    for node in world.ids() {
+        world.stop(node);
     }
-    for node in world.nodes() {
+    for node in world.ids() {
         world.start(node);
     }
     world.run_until("all follow the deputy", |world| world.leading() == [1] && world.follow(1, 0..4));
@@ -89,7 +89,7 @@ fn an_equivocating_leader_is_refused_by_everybody_and_the_deputy_takes_over() {
     let bytes = Message::<S>::Rekey(Rekey { header: stale, part: None }).encode(&world.deployment);
     for node in [Node::Edge(0), Node::Leader(1)] {
         world.inject(Node::Leader(0), node, &bytes);
-        world.run(Duration::from_secs(1));
+        world.run_for(Duration::from_secs(1));
         assert_eq!(world.blamed_by(node).last(), Some(&&Offence::RefusedLeader), "{node:?}");
     }
 }
@@ -105,13 +105,13 @@ fn a_leader_that_contradicts_itself_under_two_keys_is_refused_whatever_key_it_ta
     // One member follows the first key, another is shown the second.
     world.inject(Node::Leader(0), Node::Edge(2), &second);
     world.run_until("the deputy's term", |world| world.follow(1, 0..4));
-    world.run(Duration::from_secs(5));
+    world.run_for(Duration::from_secs(5));
     refused_by_everybody(&world, 4);
     assert_eq!(world.leading(), [1], "the culprit leads no more");
     assert_eq!(world.status(0).unwrap().stance, Stance::Retired);
     // A third key of one serial is refused as well, also after a restart.
     for node in [Node::Edge(0), Node::Leader(1)] {
-        world.crash(node);
+        world.stop(node);
         world.start(node);
     }
     world.run_until("all follow the deputy", |world| world.leading() == [1] && world.follow(1, 0..4));
@@ -122,7 +122,7 @@ fn a_leader_that_contradicts_itself_under_two_keys_is_refused_whatever_key_it_ta
     let later = Message::Rekey(Rekey { header: later, part: None }).encode(&world.deployment);
     for node in [Node::Edge(0), Node::Leader(1)] {
         world.inject(Node::Leader(0), node, &later);
-        world.run(Duration::from_secs(1));
+        world.run_for(Duration::from_secs(1));
         assert_eq!(world.blamed_by(node).last(), Some(&&Offence::RefusedLeader), "{node:?}");
     }
 }
@@ -137,9 +137,9 @@ fn a_leader_with_65_keys_takes_one_place_among_the_refused() {
         let [first, second] = [1, 2].map(|nonce| signed_by(world, &keypair, header, nonce));
         let proof = Message::EquivocationProof(Box::new(EquivocationProof { first, second }));
         world.inject(Node::Edge(0), Node::Leader(1), &proof.encode(&world.deployment));
-        world.run(Duration::from_millis(10));
+        world.run_for(Duration::from_millis(10));
         let found = |event: &&LeaderEvent| matches!(event, LeaderEvent::Equivocation { .. });
-        world.leaders[1].events.iter().filter(found).count()
+        world.leader_events(1).iter().filter(found).count()
     };
     for _ in 0..65 {
         assert_eq!(contradict(&mut world, &identity, &header), 1, "one drone, refused once");
@@ -158,7 +158,7 @@ fn a_deputy_that_sees_the_contradiction_tells_everybody() {
     let second = second_header(&mut world).encode(&world.deployment);
     world.inject(Node::Edge(0), Node::Leader(1), &second);
     world.run_until("the deputy's term", |world| world.follow(1, 0..3));
-    world.run(Duration::from_secs(5));
+    world.run_for(Duration::from_secs(5));
     refused_by_everybody(&world, 3);
 }
 
@@ -177,7 +177,7 @@ fn forged_and_hollow_proofs_blame_the_sender_and_change_nothing() {
         for node in [Node::Edge(0), Node::Leader(0), Node::Leader(1)] {
             let before = world.blamed_by(node).len();
             world.inject(Node::Edge(1), node, &proof);
-            world.run(Duration::from_millis(50));
+            world.run_for(Duration::from_millis(50));
             assert_eq!(world.blamed_by(node).len(), before + 1, "{node:?}");
             assert!(matches!(
                 world.blamed_by(node).last(),
@@ -186,10 +186,10 @@ fn forged_and_hollow_proofs_blame_the_sender_and_change_nothing() {
         }
         world.inject(Node::Edge(1), Node::Kgc, &proof);
     }
-    world.run(Duration::from_secs(30));
+    world.run_for(Duration::from_secs(30));
     assert_eq!(world.leading(), [0]);
     assert!(world.follow(0, 0..3));
-    assert_eq!(world.kgc.as_ref().unwrap().revocation_number(), 0);
+    assert_eq!(world.kgc().revocation_number(), 0);
 }
 
 #[test]
@@ -197,8 +197,8 @@ fn a_proof_is_checked_once_however_often_it_comes() {
     let mut world = World::grouped(4, 2, 2);
     let second = second_header(&mut world).encode(&world.deployment);
     world.inject(Node::Leader(0), Node::Edge(0), &second);
-    world.run(Duration::from_secs(20));
-    let is_proof = |flight: &&Flight| matches!(decode(&world, flight), Message::EquivocationProof(_));
+    world.run_for(Duration::from_secs(20));
+    let is_proof = |packet: &&Packet| matches!(decode(&world, packet), Message::EquivocationProof(_));
     let sent = world.recorded.iter().filter(is_proof).count();
     let proof = world.recorded.iter().find(is_proof).unwrap().clone();
     for _ in 0..20 {
@@ -206,11 +206,11 @@ fn a_proof_is_checked_once_however_often_it_comes() {
             world.inject(Node::Edge(0), node, &proof.bytes);
         }
     }
-    world.run(Duration::from_secs(5));
+    world.run_for(Duration::from_secs(5));
     let after = world
         .recorded
         .iter()
-        .filter(|flight| matches!(decode(&world, flight), Message::EquivocationProof(_)));
+        .filter(|packet| matches!(decode(&world, packet), Message::EquivocationProof(_)));
     assert_eq!(after.count(), sent, "it was passed on again");
     assert_eq!(lists_signed(&world), 1);
 }

@@ -14,21 +14,21 @@ use crate::world::{Node, World, decode, name};
 #[test]
 fn copies_of_one_edge_never_seal_two_messages_under_one_key_and_nonce() {
     let mut world = World::grouped(51, 1, 3);
-    world.crash(Node::Edge(0));
+    world.stop(Node::Edge(0));
     let twin = world.copy_edge(0);
     world.start(Node::Edge(0));
     let copies = [0, twin];
     for round in 0..40 {
-        world.run(Duration::from_secs(7));
+        world.run_for(Duration::from_secs(7));
         for edge in copies {
             for signed in [false, true] {
                 let data = vec![round, edge as u8];
-                world.command(edge, EdgeCommand::Send { channel: name("c"), data, signed });
+                world.command_edge(edge, EdgeCommand::Send { channel: name("c"), data, signed });
             }
         }
-        world.lead(0, LeaderCommand::Rekey);
+        world.command_leader(0, LeaderCommand::Rekey);
         if round % 10 == 9 {
-            world.crash(Node::Edge(copies[usize::from(round / 10) % 2]));
+            world.stop(Node::Edge(copies[usize::from(round / 10) % 2]));
             world.start(Node::Edge(copies[usize::from(round / 10) % 2]));
         }
     }
@@ -37,12 +37,12 @@ fn copies_of_one_edge_never_seal_two_messages_under_one_key_and_nonce() {
     let mut used = BTreeSet::new();
     // Gossip goes to many.
     let mut told = BTreeSet::new();
-    for flight in &world.recorded {
-        let Some(index) = copies.iter().position(|edge| flight.from == Node::Edge(*edge)) else { continue };
-        if !told.insert(&flight.bytes) {
+    for packet in &world.recorded {
+        let Some(index) = copies.iter().position(|edge| packet.from == Node::Edge(*edge)) else { continue };
+        if !told.insert(&packet.bytes) {
             continue;
         }
-        if let Message::GroupMessage(message) = decode(&world, flight) {
+        if let Message::GroupMessage(message) = decode(&world, packet) {
             let frame = &message.frame;
             let fresh = used.insert((message.epoch, frame.slot, frame.boot_no, frame.salt, frame.counter));
             assert!(fresh, "{message:?} of edge {}", copies[index]);
@@ -52,6 +52,6 @@ fn copies_of_one_edge_never_seal_two_messages_under_one_key_and_nonce() {
     assert!(spoken.iter().all(|count| *count > 3), "both spoke: {spoken:?}");
     let joined =
         |event: &&LeaderEvent| matches!(event, LeaderEvent::Joined { name, .. } if name.as_str() == "edge-0");
-    let joins = world.leaders[0].events.iter().filter(joined).count();
+    let joins = world.leader_events(0).iter().filter(joined).count();
     assert!(joins > 4, "they take the seat from each other: {joins}");
 }

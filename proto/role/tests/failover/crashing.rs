@@ -8,30 +8,30 @@ use crate::world::{Node, World, name};
 
 /// Members join, one is evicted, the leader is lost for good; the deputy dies after `outputs` outputs and comes back. Returns
 /// whether it died.
-fn life(outputs: usize) -> bool {
-    let mut world = World::new(outputs as u64, 2);
-    world.doom = Some((Node::Leader(1), outputs));
+fn life(outputs: u32) -> bool {
+    let mut world = World::new(u64::from(outputs), 2);
+    world.crash_after(Node::Leader(1), outputs);
     let mut died = false;
     for second in 0..60 {
-        world.run(Duration::from_secs(1));
-        if world.doom.is_none() && !died {
+        world.run_for(Duration::from_secs(1));
+        if !world.alive(Node::Leader(1)) && !died {
             died = true;
             world.start(Node::Leader(1));
         }
         match second {
             5 => (0..4).for_each(|index| assert_eq!(world.add_edge(&format!("edge-{index}")), index)),
-            14 => world.lead(0, LeaderCommand::Rekey),
-            16 => world.lead(0, LeaderCommand::Evict(name("edge-3"))),
-            22 => world.crash(Node::Leader(0)),
+            14 => world.command_leader(0, LeaderCommand::Rekey),
+            16 => world.command_leader(0, LeaderCommand::Evict(name("edge-3"))),
+            22 => world.stop(Node::Leader(0)),
             _ => {}
         }
     }
-    world.doom = None;
-    world.run(Duration::from_secs(60));
+    *world.faults(Node::Leader(1)).crash_after = None;
+    world.run_for(Duration::from_secs(60));
     assert_eq!(world.leading(), [1], "after {outputs} outputs");
     assert!(world.follow(1, 0..3), "after {outputs} outputs");
     assert_ne!(world.key(3), world.leader_key(1), "after {outputs} outputs the evicted drone is back");
-    for edge in &world.edges {
+    for edge in world.edge_nodes() {
         let epochs = edge.events.iter().filter_map(|event| match event {
             quiver_role::EdgeEvent::KeyActivated { epoch, .. } => Some(*epoch),
             _ => None,

@@ -12,19 +12,19 @@ use quiver_role::{LeaderCommand, LeaderEvent, Offence};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::world::{Flight, GROUP, Node, S, SILENCE, World, decode, name};
+use crate::world::{GROUP, Node, Packet, S, SILENCE, World, decode, name};
 
 type Change = Box<dyn FnMut(&mut Replica<S>)>;
 
 /// Alters every answer that leader 0 gives.
 fn alter(world: &mut World, mut change: Change) {
     let deployment = world.deployment.clone();
-    world.tamper = Some(Box::new(move |mut flight| {
-        if let Ok(Message::Replica(mut replica)) = Message::<S>::decode(&deployment, &flight.bytes) {
+    world.tamper = Some(Box::new(move |mut packet| {
+        if let Ok(Message::Replica(mut replica)) = Message::<S>::decode(&deployment, &packet.bytes) {
             change(&mut replica);
-            flight.bytes = Message::Replica(replica).encode(&deployment);
+            packet.bytes = Message::Replica(replica).encode(&deployment);
         }
-        vec![flight]
+        vec![packet]
     }));
 }
 
@@ -48,10 +48,10 @@ fn sign(
 fn lying(world: &mut World, mut lie: impl FnMut(&mut ReplicaChunk<S>) + 'static) {
     let (leader, deputy) = (world.stolen_key(0), world.leader_public(1));
     let deployment = world.deployment.clone();
-    world.crash(Node::Leader(1));
-    let enrolled = world.leaders[1].records.iter().take(2).cloned().collect();
-    world.leaders[1].records = enrolled;
-    world.leaders[1].events.clear();
+    world.stop(Node::Leader(1));
+    let enrolled = world.leader_records(1).iter().take(2).cloned().collect();
+    world.set_leader_records(1, enrolled);
+    world.node_mut::<quiver_role::Leader<S>>(Node::Leader(1)).events.clear();
     alter(
         world,
         Box::new(move |replica| {
@@ -63,16 +63,16 @@ fn lying(world: &mut World, mut lie: impl FnMut(&mut ReplicaChunk<S>) + 'static)
         }),
     );
     world.start(Node::Leader(1));
-    world.run(SILENCE);
+    world.run_for(SILENCE);
 }
 
 /// The deputy blamed its leader for this, and holds nothing.
 fn blamed_and_empty(world: &World, offence: &Offence) {
-    assert!(world.blamed_by(Node::Leader(1)).contains(&offence), "{:?}", world.leaders[1].events);
+    assert!(world.blamed_by(Node::Leader(1)).contains(&offence), "{:?}", world.leader_events(1));
     assert_eq!(world.held(1), None);
     assert_eq!(world.status(1).unwrap().members, 0);
     let holds = |event: &LeaderEvent| matches!(event, LeaderEvent::StandingBy { .. });
-    assert!(!world.leaders[1].events.iter().any(holds));
+    assert!(!world.leader_events(1).iter().any(holds));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_roster_with_another_hash_than_the_headers_is_refused() {
 fn a_change_that_leads_to_another_hash_leaves_the_copy_as_it_was() {
     let mut world = World::grouped(4, 2, 4);
     let held = world.held(1);
-    let records = world.leaders[1].records.len();
+    let records = world.leader_records(1).len();
     let (leader, deputy) = (world.stolen_key(0), world.leader_public(1));
     let deployment = world.deployment.clone();
     alter(
@@ -144,15 +144,15 @@ fn a_change_that_leads_to_another_hash_leaves_the_copy_as_it_was() {
             }
         }),
     );
-    world.command(1, quiver_role::EdgeCommand::Leave);
-    world.run(SILENCE);
+    world.command_edge(1, quiver_role::EdgeCommand::Leave);
+    world.run_for(SILENCE);
     assert!(world.blamed_by(Node::Leader(1)).contains(&&Offence::Protocol(Error::Malformed("roster"))));
     assert_eq!(world.held(1), held);
     assert_eq!(world.status(1).unwrap().members, 4);
     // Only that there are newer epochs was written down.
-    assert!(world.leaders[1].records.len() <= records + 4);
+    assert!(world.leader_records(1).len() <= records + 4);
     world.tamper = None;
-    world.run(SILENCE);
+    world.run_for(SILENCE);
     assert_eq!(world.held(1), world.epoch(0));
     assert_eq!(world.status(1).unwrap().members, 3);
 }
@@ -161,7 +161,7 @@ fn a_change_that_leads_to_another_hash_leaves_the_copy_as_it_was() {
 fn an_altered_answer_blames_who_brought_it() {
     let mut world = World::grouped(5, 2, 3);
     alter(&mut world, Box::new(|replica| replica.chunk.push(0)));
-    world.run(SILENCE / 2);
+    world.run_for(SILENCE / 2);
     assert!(world.blamed_by(Node::Leader(1)).contains(&&Offence::Protocol(Error::InvalidSignature)));
     assert_eq!(world.held(1), world.epoch(0));
 }
@@ -189,64 +189,64 @@ fn a_dead_leader_is_not_kept_alive_by_old_answers() {
 fn answers_that_come_late_count_from_when_they_were_asked_for() {
     let mut world = World::grouped(7, 2, 3);
     // Unaltered answers, each kept until just before the deputy would act, and the leader dead all the while.
-    let answers: Vec<Flight> = world
+    let answers: Vec<Packet> = world
         .recorded
         .iter()
-        .filter(|flight| {
-            flight.to == Node::Leader(1) && matches!(decode(&world, flight), Message::Replica(_))
+        .filter(|packet| {
+            packet.to == Node::Leader(1) && matches!(decode(&world, packet), Message::Replica(_))
         })
         .cloned()
         .collect();
     world.part(&[Node::Leader(0)], &[Node::Leader(1)]);
-    let lost = world.clock;
-    for flight in answers.iter().rev().take(50) {
-        world.walls.clear();
-        world.inject(Node::Leader(0), Node::Leader(1), &flight.bytes);
-        world.run(Duration::from_millis(6));
+    let lost = world.time();
+    for packet in answers.iter().rev().take(50) {
+        world.network.heal();
+        world.inject(Node::Leader(0), Node::Leader(1), &packet.bytes);
+        world.run_for(Duration::from_millis(6));
         world.part(&[Node::Leader(0)], &[Node::Leader(1)]);
-        world.run(Duration::from_millis(100));
+        world.run_for(Duration::from_millis(100));
     }
     world.run_until("the deputy acts", |world| world.leading().contains(&1));
-    assert!(world.clock - lost <= SILENCE * 2, "{:?}", world.clock - lost);
+    assert!(world.time() - lost <= SILENCE * 2, "{:?}", world.time() - lost);
 }
 
 /// The newest question that the deputy asked.
-fn question(world: &World) -> (Flight, StandBy) {
-    let asked = world.recorded.iter().rev().find_map(|flight| match decode(world, flight) {
-        Message::StandBy(question) => Some((flight.clone(), question)),
+fn question(world: &World) -> (Packet, StandBy) {
+    let asked = world.recorded.iter().rev().find_map(|packet| match decode(world, packet) {
+        Message::StandBy(question) => Some((packet.clone(), question)),
         _ => None,
     });
     asked.unwrap()
 }
 
 fn answers(world: &World) -> usize {
-    world.recorded.iter().filter(|flight| matches!(decode(world, flight), Message::Replica(_))).count()
+    world.recorded.iter().filter(|packet| matches!(decode(world, packet), Message::Replica(_))).count()
 }
 
 #[test]
 fn a_replayed_question_is_blamed_and_told_nothing() {
     let mut world = World::grouped(8, 2, 3);
-    let (flight, _) = question(&world);
+    let (packet, _) = question(&world);
     let before = answers(&world);
-    world.inject(Node::Edge(0), Node::Leader(0), &flight.bytes);
-    world.inject(Node::Leader(1), Node::Leader(0), &flight.bytes);
-    world.run(Duration::from_millis(10));
+    world.inject(Node::Edge(0), Node::Leader(0), &packet.bytes);
+    world.inject(Node::Leader(1), Node::Leader(0), &packet.bytes);
+    world.run_for(Duration::from_millis(10));
     let blamed = world.blamed_by(Node::Leader(0));
     assert!(blamed.contains(&&Offence::Cookie), "from elsewhere: {blamed:?}");
     assert!(blamed.contains(&&Offence::Protocol(Error::Replay)), "from where it came: {blamed:?}");
     assert!(answers(&world) <= before + 1, "beyond the honest question's answer");
     // An hour later, to a leader that has started anew.
-    world.crash(Node::Leader(0));
+    world.stop(Node::Leader(0));
     world.run_until("the deputy leads", |world| world.leading() == [1]);
-    world.inject(Node::Edge(0), Node::Leader(1), &flight.bytes);
-    world.run(Duration::from_millis(10));
+    world.inject(Node::Edge(0), Node::Leader(1), &packet.bytes);
+    world.run_for(Duration::from_millis(10));
     assert_eq!(world.blamed_by(Node::Leader(1)).last(), Some(&&Offence::Cookie));
 }
 
 #[test]
 fn a_question_of_one_that_may_not_lead_is_blamed_and_told_nothing() {
     let mut world = World::grouped(9, 2, 3);
-    let drone = world.edges[0].state.clone();
+    let drone = world.state(0);
     assert!(drone.is_some());
     // An edge with a key of its own asks as a deputy would, and gets as far as the challenge.
     let (_, honest) = question(&world);
@@ -269,8 +269,8 @@ fn ask(world: &mut World, nonce: u8, keypair: &DroneKeypair<S>, honest: &StandBy
     let hello = JoinHello { group: name(GROUP), drone: key.clone(), nonce };
     let hello = Message::<S>::JoinHello(hello).encode(&world.deployment);
     world.inject(Node::Edge(0), Node::Leader(0), &hello);
-    world.run(Duration::from_millis(10));
-    let challenge = world.recorded.iter().rev().find_map(|flight| match decode(world, flight) {
+    world.run_for(Duration::from_millis(10));
+    let challenge = world.recorded.iter().rev().find_map(|packet| match decode(world, packet) {
         Message::JoinChallenge(challenge) if challenge.nonce == nonce => Some(challenge),
         _ => None,
     });
@@ -286,7 +286,7 @@ fn ask(world: &mut World, nonce: u8, keypair: &DroneKeypair<S>, honest: &StandBy
     asked.signature = signature.encode();
     let bytes = Message::<S>::StandBy(asked).encode(&world.deployment);
     world.inject(Node::Edge(0), Node::Leader(0), &bytes);
-    world.run(Duration::from_millis(10));
+    world.run_for(Duration::from_millis(10));
 }
 
 #[test]
@@ -305,15 +305,15 @@ fn a_deputy_with_many_keys_takes_one_place() {
 #[test]
 fn a_question_about_another_group_or_to_one_that_does_not_lead_is_refused() {
     let mut world = World::grouped(16, 2, 3);
-    let (flight, honest) = question(&world);
+    let (packet, honest) = question(&world);
     let role = quiver_ainq::Role::Leader { group: name(GROUP), ordinal: 3 };
     let deputy = world.issued("deputy", role);
     let refusals = |world: &World, leader: usize, nonce: [u8; 16]| {
         let told = world
             .recorded
             .iter()
-            .filter(|flight| (flight.from, flight.to) == (Node::Leader(leader), Node::Edge(0)));
-        let told = told.filter_map(|flight| match decode(world, flight) {
+            .filter(|packet| (packet.from, packet.to) == (Node::Leader(leader), Node::Edge(0)));
+        let told = told.filter_map(|packet| match decode(world, packet) {
             Message::Refusal(refusal) if refusal.reference == nonce => Some(refusal.reason),
             _ => None,
         });
@@ -324,8 +324,8 @@ fn a_question_about_another_group_or_to_one_that_does_not_lead_is_refused() {
     assert_eq!(refusals(&world, 0, [1; 16]), [Reason::WrongGroup]);
     assert!(answers(&world) <= told + 1, "beyond the honest deputy's");
     assert_eq!(world.status(0).unwrap().deputies, 1);
-    world.inject(Node::Edge(0), Node::Leader(1), &flight.bytes);
-    world.run(Duration::from_millis(10));
+    world.inject(Node::Edge(0), Node::Leader(1), &packet.bytes);
+    world.run_for(Duration::from_millis(10));
     assert_eq!(refusals(&world, 1, honest.nonce), [Reason::NotReady]);
 }
 
@@ -335,12 +335,12 @@ fn a_deputy_that_says_it_holds_an_epoch_to_come_confirms_no_eviction() {
     let (_, honest) = question(&world);
     // The honest deputy hears nothing of the eviction; another one says that it holds more than there is.
     world.part(&[Node::Leader(0)], &[Node::Leader(1)]);
-    world.lead(0, LeaderCommand::Evict(name("edge-1")));
+    world.command_leader(0, LeaderCommand::Evict(name("edge-1")));
     let epoch = world.epoch(0).unwrap();
     let role = quiver_ainq::Role::Leader { group: name(GROUP), ordinal: 3 };
     let deputy = world.issued("boaster", role);
     let confirmed = |world: &World| {
-        let events = world.leaders[0].events.iter();
+        let events = world.leader_events(0).iter();
         events.filter(|event| matches!(event, LeaderEvent::Replicated { .. })).count()
     };
     let to_come = [
@@ -353,11 +353,11 @@ fn a_deputy_that_says_it_holds_an_epoch_to_come_confirms_no_eviction() {
         assert_eq!(world.status(0).unwrap().deputies, 2, "it and the honest one");
         assert_eq!(confirmed(&world), 0, "{held:?}");
     }
-    world.walls.clear();
-    world.run(Duration::from_secs(3));
+    world.network.heal();
+    world.run_for(Duration::from_secs(3));
     let replicated =
         LeaderEvent::Replicated { epoch, names: vec![name("edge-1")], deputy: Some(name("leader-1")) };
-    assert!(world.leaders[0].events.contains(&replicated));
+    assert!(world.leader_events(0).contains(&replicated));
 }
 
 #[test]
@@ -376,9 +376,9 @@ fn a_deputy_that_lost_count_begins_anew() {
         asked.signature = signature.encode();
         let bytes = Message::<S>::StandBy(asked).encode(&world.deployment);
         world.inject(Node::Leader(1), Node::Leader(0), &bytes);
-        world.run(Duration::from_millis(50));
+        world.run_for(Duration::from_millis(50));
         assert_eq!(world.status(0).unwrap().deputies, 0, "the session ended");
-        world.run(SILENCE);
+        world.run_for(SILENCE);
         assert_eq!(world.held(1), world.epoch(0), "and there is another");
     }
 }
@@ -391,7 +391,7 @@ fn an_altered_question_is_blamed_and_told_nothing() {
     asked.held.counter += 7;
     let bytes = Message::<S>::StandBy(asked).encode(&world.deployment);
     world.inject(Node::Leader(1), Node::Leader(0), &bytes);
-    world.run(Duration::from_millis(10));
+    world.run_for(Duration::from_millis(10));
     let blamed = world.blamed_by(Node::Leader(0));
     assert!(blamed.contains(&&Offence::Protocol(Error::InvalidSignature)), "{blamed:?}");
 }
@@ -399,19 +399,19 @@ fn an_altered_question_is_blamed_and_told_nothing() {
 #[test]
 fn an_older_header_is_no_offence_if_it_holds() {
     let mut world = World::grouped(13, 2, 3);
-    let old = world.recorded.iter().find_map(|flight| match decode(&world, flight) {
-        Message::Rekey(rekey) if flight.from == Node::Leader(0) => Some(rekey.header),
+    let old = world.recorded.iter().find_map(|packet| match decode(&world, packet) {
+        Message::Rekey(rekey) if packet.from == Node::Leader(0) => Some(rekey.header),
         _ => None,
     });
     let old = old.unwrap();
-    world.lead(0, LeaderCommand::Rekey);
-    world.run(SILENCE);
+    world.command_leader(0, LeaderCommand::Rekey);
+    world.run_for(SILENCE);
     let show = |world: &mut World, header: Header<S>| {
         let bytes = Message::Rekey(Rekey { header, part: None }).encode(&world.deployment);
         for leader in [0, 1].map(Node::Leader) {
             world.inject(Node::Edge(0), leader, &bytes);
         }
-        world.run(Duration::from_millis(10));
+        world.run_for(Duration::from_millis(10));
         [0, 1].map(|leader| world.blamed_by(Node::Leader(leader)).len())
     };
     // A member that heard nothing newer shows it to whichever leader does not lead.

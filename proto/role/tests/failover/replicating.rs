@@ -11,17 +11,17 @@ use crate::world::{GROUP, Node, S, World, decode, name};
 #[test]
 fn deputy_holds_the_roster_of_every_epoch_shortly_after_it_began() {
     let mut world = World::grouped(1, 2, 6);
-    world.lead(0, LeaderCommand::Rekey);
-    world.run(Duration::from_millis(100));
+    world.command_leader(0, LeaderCommand::Rekey);
+    world.run_for(Duration::from_millis(100));
     assert_eq!(world.held(1), world.epoch(0));
-    world.command(2, EdgeCommand::Leave);
-    world.run(Duration::from_secs(2));
+    world.command_edge(2, EdgeCommand::Leave);
+    world.run_for(Duration::from_secs(2));
     world.add_edge("late");
-    world.run(Duration::from_secs(8));
+    world.run_for(Duration::from_secs(8));
     assert_eq!(world.held(1), world.epoch(0));
     assert_eq!(world.status(1).unwrap().members, 6);
     let members = |leader: usize| {
-        let machine = world.leaders[leader].machine.as_ref().unwrap();
+        let machine = world.leader(leader);
         machine.members().map(|(slot, name)| (slot, name.clone())).collect::<Vec<_>>()
     };
     assert_eq!(members(0), members(1));
@@ -33,26 +33,26 @@ fn deputy_holds_the_roster_of_every_epoch_shortly_after_it_began() {
 fn an_eviction_is_reported_as_replicated_once_a_deputy_has_it_on_its_disk() {
     let mut world = World::grouped(2, 2, 3);
     let replicated = |world: &World| {
-        world.leaders[0].events.iter().find_map(|event| match event {
+        world.leader_events(0).iter().find_map(|event| match event {
             LeaderEvent::Replicated { epoch, names, deputy } => Some((*epoch, names.clone(), deputy.clone())),
             _ => None,
         })
     };
     world.part(&[Node::Leader(0)], &[Node::Leader(1)]);
-    world.lead(0, LeaderCommand::Evict(name("edge-1")));
+    world.command_leader(0, LeaderCommand::Evict(name("edge-1")));
     let epoch = world.epoch(0).unwrap();
-    world.run(Duration::from_secs(1));
+    world.run_for(Duration::from_secs(1));
     assert_eq!(replicated(&world), None, "no deputy has heard of it");
-    world.walls.clear();
-    world.run(Duration::from_secs(3));
+    world.network.heal();
+    world.run_for(Duration::from_secs(3));
     let expected = (epoch, vec![name("edge-1")], Some(name("leader-1")));
     assert_eq!(replicated(&world), Some(expected));
     // What was reported is on the disk: a deputy that restarts from it alone keeps the drone out.
-    world.crash(Node::Leader(0));
-    world.crash(Node::Leader(1));
+    world.stop(Node::Leader(0));
+    world.stop(Node::Leader(1));
     world.start(Node::Leader(1));
     world.run_until("the deputy leads", |world| world.leading() == [1]);
-    world.run(Duration::from_secs(60));
+    world.run_for(Duration::from_secs(60));
     assert!(world.follow(1, [0, 2]));
     assert_ne!(world.key(1), world.leader_key(1));
 }
@@ -61,12 +61,12 @@ fn an_eviction_is_reported_as_replicated_once_a_deputy_has_it_on_its_disk() {
 fn a_deputy_that_restarts_goes_on_from_its_disk_and_catches_up() {
     let mut world = World::grouped(3, 2, 4);
     let held = world.held(1);
-    world.crash(Node::Leader(1));
-    world.run(Duration::from_secs(20));
-    world.lead(0, LeaderCommand::Evict(name("edge-0")));
+    world.stop(Node::Leader(1));
+    world.run_for(Duration::from_secs(20));
+    world.command_leader(0, LeaderCommand::Evict(name("edge-0")));
     world.start(Node::Leader(1));
     assert_eq!(world.held(1), held);
-    world.run(Duration::from_secs(2));
+    world.run_for(Duration::from_secs(2));
     assert_eq!(world.held(1), world.epoch(0));
     assert_eq!(world.leading(), [0]);
     assert_eq!(world.status(1).unwrap().members, 3);
@@ -75,14 +75,14 @@ fn a_deputy_that_restarts_goes_on_from_its_disk_and_catches_up() {
 #[test]
 fn a_checkpoint_of_a_deputy_says_what_its_log_says() {
     let mut world = World::grouped(4, 2, 5);
-    world.lead(0, LeaderCommand::Evict(name("edge-4")));
-    world.run(Duration::from_secs(2));
-    let machine = world.leaders[1].machine.as_ref().unwrap();
-    let last = world.leaders[1].records.last().unwrap().clone();
+    world.command_leader(0, LeaderCommand::Evict(name("edge-4")));
+    world.run_for(Duration::from_secs(2));
+    let machine = world.leader(1);
+    let last = world.leader_records(1).last().unwrap().clone();
     let checkpoint = machine.checkpoint().into_iter().chain([last]);
     let restored = quiver_role::Leader::<S>::new(world.leader_config(1), checkpoint).unwrap();
     let log =
-        quiver_role::Leader::<S>::new(world.leader_config(1), world.leaders[1].records.clone()).unwrap();
+        quiver_role::Leader::<S>::new(world.leader_config(1), world.leader_records(1).to_vec()).unwrap();
     assert_eq!(restored.status(), log.status());
     assert_eq!(restored.status().members, 4);
 }
@@ -109,9 +109,9 @@ fn who_is_no_leader_of_the_group_is_told_nothing() {
     let mut world = World::grouped(6, 2, 3);
     let stranger = world.leader_token_of("other", "bravo", 7);
     let outsider = world.add_leader(stranger);
-    world.run(Duration::from_secs(30));
-    let told = |flight: &crate::world::Flight| {
-        flight.to == Node::Leader(outsider) && matches!(decode(&world, flight), Message::Replica(_))
+    world.run_for(Duration::from_secs(30));
+    let told = |packet: &crate::world::Packet| {
+        packet.to == Node::Leader(outsider) && matches!(decode(&world, packet), Message::Replica(_))
     };
     assert!(!world.recorded.iter().any(told));
     assert_eq!(world.status(outsider).unwrap().members, 0);

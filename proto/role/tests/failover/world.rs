@@ -1,32 +1,29 @@
-//! A mesh of machines with a virtual clock: every edge dials every leader, leaders dial one another, and walls cut pairs.
+//! A mesh on the testbed: a KGC, leaders that dial one another, and edges that dial every leader. Messages take a while.
 
-mod looking;
-mod running;
-
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, DroneKeypair, DronePublicKey, Identity, IssuedToken, MasterSecret, Name, OperatorSecretKey,
-    Ristretto255, Role, SecretValue, TokenGrant,
+    Deployment, DroneKeypair, DronePublicKey, Epoch, Identity, IssuedToken, MasterSecret, Name,
+    OperatorSecretKey, Ristretto255, Role, SecretValue, TokenGrant,
 };
 use quiver_crypto::Secret;
 use quiver_message::Message;
 use quiver_role::edge::EdgeTiming;
-use quiver_role::leader::LeaderTiming;
+use quiver_role::leader::{LeaderStatus, LeaderTiming, Stance};
 use quiver_role::{
-    Edge, EdgeConfig, EdgeEvent, Kgc, KgcConfig, KgcEvent, KgcRecord, Kgcs, Leader, LeaderConfig,
-    LeaderEvent, LeaderRecord, Now, Peer, Route, Snapshot, Via,
+    Edge, EdgeCommand, EdgeConfig, EdgeEvent, Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, Kgcs, Leader,
+    LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, Offence, Route, Snapshot,
 };
+pub(crate) use quiver_testbed::EPOCH_START;
+use quiver_testbed::{LinkFaults, Net, NodeSet, PATIENCE, Partition, TestNode};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use self::running::Stimulus;
-
 pub(crate) type S = Ristretto255;
+pub(crate) type Packet = quiver_testbed::Packet<Node>;
 
-/// 2027-01-01, in seconds since 1970.
-pub(crate) const EPOCH_START: u64 = 1_798_761_600;
 pub(crate) const GROUP: &str = "alpha";
 /// How long a leader may be silent.
 pub(crate) const SILENCE: Duration = Duration::from_secs(4);
@@ -38,67 +35,32 @@ pub(crate) enum Node {
     Edge(usize),
 }
 
-/// A message on its way.
-#[derive(Clone, Debug)]
-pub(crate) struct Flight {
-    pub(crate) from: Node,
-    pub(crate) to: Node,
-    pub(crate) via: Via,
-    pub(crate) bytes: Vec<u8>,
-}
-
-/// A machine and what a driver would keep for it.
-pub(crate) struct LeaderNode {
-    pub(crate) machine: Option<Leader<S>>,
-    pub(crate) token: IssuedToken<S>,
-    pub(crate) records: Vec<LeaderRecord>,
-    pub(crate) events: Vec<LeaderEvent>,
-    deadline: Option<Duration>,
-}
-
-/// A machine and what a driver would keep for it.
-pub(crate) struct EdgeNode {
-    pub(crate) machine: Option<Edge<S>>,
-    pub(crate) token: IssuedToken<S>,
-    pub(crate) state: Option<Snapshot>,
-    pub(crate) events: Vec<EdgeEvent>,
-    deadline: Option<Duration>,
-}
-
-/// Called for every message; gives what is delivered in its place.
-pub(crate) type Tamper = Box<dyn FnMut(Flight) -> Vec<Flight>>;
-
-/// All machines, the messages between them, and the clock.
+/// All machines, and what they are set up with.
 pub(crate) struct World {
-    pub(crate) clock: Duration,
-    pub(crate) latency: Duration,
+    net: Net<Node>,
     silence: Duration,
     pub(crate) rng: ChaCha20Rng,
     pub(crate) deployment: Deployment<S>,
     pub(crate) operator: OperatorSecretKey<S>,
     master: Vec<u8>,
-    pub(crate) kgc: Option<Kgc<S>>,
-    pub(crate) kgc_records: Vec<KgcRecord>,
-    pub(crate) kgc_events: Vec<KgcEvent>,
-    kgc_deadline: Option<Duration>,
-    pub(crate) leaders: Vec<LeaderNode>,
-    pub(crate) edges: Vec<EdgeNode>,
-    /// By time of arrival.
-    queue: BTreeMap<(Duration, u64), Flight>,
-    sent: u64,
-    /// Who sees whom under which handle.
-    handles: BTreeMap<(Node, Node), Peer>,
-    next_peer: u64,
-    /// Pairs that hear nothing of each other, in either direction.
-    pub(crate) walls: BTreeSet<(Node, Node)>,
-    pub(crate) tamper: Option<Tamper>,
-    /// This node dies after so many more outputs: what it had yet to persist or send is lost.
-    pub(crate) doom: Option<(Node, usize)>,
-    /// How many seconds these nodes' wall clocks are ahead.
-    pub(crate) ahead: BTreeMap<Node, u64>,
-    /// Everything that was ever transmitted, for tests with an adversary that listens.
-    pub(crate) recorded: Vec<Flight>,
-    pub(crate) records_all: bool,
+    /// One for each leader.
+    pub(crate) leader_tokens: Vec<IssuedToken<S>>,
+    /// One for each edge.
+    pub(crate) tokens: Vec<IssuedToken<S>>,
+}
+
+impl Deref for World {
+    type Target = Net<Node>;
+
+    fn deref(&self) -> &Net<Node> {
+        &self.net
+    }
+}
+
+impl DerefMut for World {
+    fn deref_mut(&mut self) -> &mut Net<Node> {
+        &mut self.net
+    }
 }
 
 impl World {
@@ -113,32 +75,12 @@ impl World {
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(name("test"), master.public());
         let operator = OperatorSecretKey::<S>::generate(&mut rng);
-        let mut world = Self {
-            clock: Duration::from_secs(100),
-            latency: Duration::from_millis(5),
-            silence,
-            rng,
-            deployment,
-            operator,
-            master: master.encode().to_vec(),
-            kgc: None,
-            kgc_records: Vec::new(),
-            kgc_events: Vec::new(),
-            kgc_deadline: None,
-            leaders: Vec::new(),
-            edges: Vec::new(),
-            queue: BTreeMap::new(),
-            sent: 0,
-            handles: BTreeMap::new(),
-            next_peer: 1,
-            walls: BTreeSet::new(),
-            tamper: None,
-            doom: None,
-            ahead: BTreeMap::new(),
-            recorded: Vec::new(),
-            records_all: true,
-        };
-        world.start_kgc();
+        let master = master.encode().to_vec();
+        let (net, leader_tokens, tokens) = (Net::new(seed), Vec::new(), Vec::new());
+        let mut world = Self { net, silence, rng, deployment, operator, master, leader_tokens, tokens };
+        world.skip(Duration::from_secs(100));
+        world.set_latency(Duration::from_millis(5));
+        world.start(Node::Kgc);
         for ordinal in 0..leaders {
             let token = world.leader_token(&format!("leader-{ordinal}"), ordinal as u16);
             world.add_leader(token);
@@ -147,9 +89,9 @@ impl World {
     }
 
     pub(crate) fn add_leader(&mut self, token: IssuedToken<S>) -> usize {
-        let leader = self.leaders.len();
-        let (records, events) = (Vec::new(), Vec::new());
-        self.leaders.push(LeaderNode { machine: None, token, records, events, deadline: None });
+        let leader = self.leader_tokens.len();
+        self.leader_tokens.push(token);
+        self.net.add::<Leader<S>>(Node::Leader(leader), Vec::new());
         self.start(Node::Leader(leader));
         leader
     }
@@ -167,33 +109,35 @@ impl World {
             (1..leaders).all(|deputy| world.held(deputy) == epoch)
         });
         // By now the members have shown themselves to the deputies, too.
-        world.run(Duration::from_secs(3));
+        world.run_for(Duration::from_secs(3));
         world
     }
 
-    pub(crate) fn now_at(&self, node: Node) -> Now {
-        let ahead = self.ahead.get(&node).copied().unwrap_or_default();
-        Now { monotonic: self.clock, unix: EPOCH_START + self.clock.as_secs() + ahead }
+    /// How long every message takes.
+    pub(crate) fn set_latency(&mut self, delay: Duration) {
+        self.network.set_faults(LinkFaults { delay, ..LinkFaults::INSTANT });
     }
 
-    fn start_kgc(&mut self) {
-        let config = KgcConfig {
+    pub(crate) fn latency(&self) -> Duration {
+        self.network.faults().delay
+    }
+
+    fn kgc_config(&mut self) -> KgcConfig<S> {
+        KgcConfig {
             deployment: self.deployment.clone(),
             master: MasterSecret::decode(&self.master).unwrap().into(),
             id: 1,
             operators: vec![self.operator.public()],
             cookie_key: Secret::random(&mut self.rng),
             revocation_validity: 1_000_000,
-        };
-        self.kgc = Some(Kgc::new(config, self.kgc_records.clone()).unwrap());
-        self.settle(Node::Kgc);
+        }
     }
 
     pub(crate) fn leader_config(&self, leader: usize) -> LeaderConfig<S> {
         LeaderConfig {
             deployment: self.deployment.clone(),
             group: name(GROUP),
-            token: Some(copy(&self.leaders[leader].token)),
+            token: Some(copy(&self.leader_tokens[leader])),
             kgcs: Kgcs::single(),
             allow: BTreeSet::new(),
             max_members: 2000,
@@ -206,33 +150,55 @@ impl World {
         }
     }
 
+    pub(crate) fn edge_config(&self, edge: usize) -> EdgeConfig<S> {
+        EdgeConfig {
+            deployment: self.deployment.clone(),
+            group: Some(name(GROUP)),
+            token: Some(copy(&self.tokens[edge])),
+            kgcs: Kgcs::single(),
+            timing: EdgeTiming::default(),
+        }
+    }
+
     /// Starts a machine from what it persisted and connects it.
     pub(crate) fn start(&mut self, node: Node) {
         match node {
-            Node::Kgc => self.start_kgc(),
+            Node::Kgc => {
+                let records = if self.has(node) { self.kgc_records().to_vec() } else { Vec::new() };
+                let machine = Kgc::new(self.kgc_config(), records).unwrap();
+                self.net.start(node, machine);
+            }
             Node::Leader(leader) => {
-                let machine = Leader::new(self.leader_config(leader), self.leaders[leader].records.clone());
-                self.leaders[leader].machine = Some(machine.unwrap());
+                let records = self.leader_records(leader).to_vec();
+                let machine = Leader::new(self.leader_config(leader), records).unwrap();
+                self.start_leader_with(leader, machine);
             }
             Node::Edge(edge) => {
-                let machine = Edge::new(self.edge_config(edge), self.edges[edge].state.as_ref());
-                self.edges[edge].machine = Some(machine.unwrap());
+                let machine = Edge::new(self.edge_config(edge), self.state(edge).as_ref()).unwrap();
+                self.subscribe(node);
+                self.net.start(node, machine);
             }
         }
-        self.settle(node);
-        self.wire(node);
+        self.connect_all(node);
+    }
+
+    /// Starts this machine and connects it to nobody.
+    pub(crate) fn start_leader_with(&mut self, leader: usize, machine: Leader<S>) {
+        self.subscribe(Node::Leader(leader));
+        self.net.start(Node::Leader(leader), machine);
     }
 
     /// Dials whom this node would dial, and lets those dial it who would.
-    pub(crate) fn wire(&mut self, node: Node) {
-        for other in self.nodes() {
+    pub(crate) fn connect_all(&mut self, node: Node) {
+        for other in self.ids() {
             for (dialler, listener) in [(node, other), (other, node)] {
                 match (dialler, listener) {
                     (Node::Leader(_) | Node::Edge(_), Node::Kgc) => {
                         self.connect(dialler, listener, Route::Kgc);
                     }
+                    // Leaders dial each other: each has one handle, and the route is the dialler's own.
                     (Node::Leader(a), Node::Leader(b)) if a != b => {
-                        self.connect(dialler, listener, Route::Leader);
+                        self.link(dialler, listener, (Route::Leader, Route::Leader));
                     }
                     (Node::Edge(_), Node::Leader(_)) => self.connect(dialler, listener, Route::Leader),
                     _ => {}
@@ -241,68 +207,35 @@ impl World {
         }
     }
 
-    pub(crate) fn nodes(&self) -> Vec<Node> {
-        let leaders = (0..self.leaders.len()).map(Node::Leader);
-        let edges = (0..self.edges.len()).map(Node::Edge);
-        [Node::Kgc].into_iter().chain(leaders).chain(edges).collect()
-    }
-
-    pub(crate) fn crash(&mut self, node: Node) {
-        match node {
-            Node::Kgc => self.kgc = None,
-            Node::Leader(leader) => self.leaders[leader].machine = None,
-            Node::Edge(edge) => self.edges[edge].machine = None,
-        }
-        let gone: Vec<_> = self.handles.keys().copied().filter(|(a, b)| *a == node || *b == node).collect();
-        for (at, of) in gone {
-            if let Some(peer) = self.handles.remove(&(at, of)) {
-                self.feed(at, Stimulus::Disconnected(peer));
-            }
-        }
-        self.queue.retain(|_, flight| flight.to != node);
-    }
-
     pub(crate) fn add_edge(&mut self, text: &str) -> usize {
         let token = self.token(text, Role::Edge);
-        self.add_edge_with(token)
+        self.add_edge_with(token, None)
     }
 
     /// Another machine that enrols with the token of this edge, at a KGC that has forgotten it: a second key for one drone,
     /// as every drone of a quorum can make itself.
     pub(crate) fn add_edge_under_another_key(&mut self, edge: usize) -> usize {
-        let serial = self.edges[edge].token.token.statement.id;
-        self.kgc_records
-            .retain(|record| !matches!(record, KgcRecord::Issued { token_id, .. } if *token_id == serial));
-        self.crash(Node::Kgc);
+        let serial = self.tokens[edge].token.statement.id;
+        let records = self.node_mut::<Kgc<S>>(Node::Kgc).records_mut();
+        records.retain(|record| !matches!(record, KgcRecord::Issued { token_id, .. } if *token_id == serial));
+        self.stop(Node::Kgc);
         self.start(Node::Kgc);
-        let token = copy(&self.edges[edge].token);
-        self.add_edge_with(token)
+        let token = copy(&self.tokens[edge]);
+        self.add_edge_with(token, None)
     }
 
-    fn add_edge_with(&mut self, token: IssuedToken<S>) -> usize {
-        let edge = self.edges.len();
-        self.edges.push(EdgeNode { machine: None, token, state: None, events: Vec::new(), deadline: None });
+    fn add_edge_with(&mut self, token: IssuedToken<S>, state: Option<Snapshot>) -> usize {
+        let edge = self.tokens.len();
+        self.tokens.push(token);
+        self.net.add::<Edge<S>>(Node::Edge(edge), state.into_iter().collect());
         self.start(Node::Edge(edge));
         edge
     }
 
     /// Starts another machine from a copy of what this edge persisted, beside it.
     pub(crate) fn copy_edge(&mut self, edge: usize) -> usize {
-        let (token, state) = (copy(&self.edges[edge].token), self.edges[edge].state.clone());
-        let twin = self.edges.len();
-        self.edges.push(EdgeNode { machine: None, token, state, events: Vec::new(), deadline: None });
-        self.start(Node::Edge(twin));
-        twin
-    }
-
-    pub(crate) fn edge_config(&self, edge: usize) -> EdgeConfig<S> {
-        EdgeConfig {
-            deployment: self.deployment.clone(),
-            group: Some(name(GROUP)),
-            token: Some(copy(&self.edges[edge].token)),
-            kgcs: Kgcs::single(),
-            timing: EdgeTiming::default(),
-        }
+        let (token, state) = (copy(&self.tokens[edge]), self.state(edge));
+        self.add_edge_with(token, state)
     }
 
     pub(crate) fn leader_token(&mut self, text: &str, ordinal: u16) -> IssuedToken<S> {
@@ -327,8 +260,8 @@ impl World {
 
     /// The key of a leader, as somebody would have it who stole its disk.
     pub(crate) fn stolen_key(&mut self, leader: usize) -> DroneKeypair<S> {
-        let machine = self.leaders[leader].machine.as_ref().unwrap();
-        let bytes = machine.checkpoint().into_iter().flat_map(|record| record.as_bytes().to_vec());
+        let bytes =
+            self.leader(leader).checkpoint().into_iter().flat_map(|record| record.as_bytes().to_vec());
         let bytes: Vec<u8> = bytes.collect();
         let public = self.leader_public(leader);
         let encoded = public.encode();
@@ -358,8 +291,8 @@ impl World {
 
     /// The public key of a leader, as it tells everybody.
     pub(crate) fn leader_public(&self, leader: usize) -> DronePublicKey<S> {
-        let told = self.recorded.iter().rev().filter(|flight| flight.from == Node::Leader(leader));
-        let public = told.filter_map(|flight| match decode(self, flight) {
+        let told = self.recorded.iter().rev().filter(|packet| packet.from == Node::Leader(leader));
+        let public = told.filter_map(|packet| match decode(self, packet) {
             Message::JoinChallenge(challenge) => Some(challenge.leader),
             Message::JoinHello(hello) => DronePublicKey::decode(&hello.drone).ok(),
             _ => None,
@@ -367,40 +300,175 @@ impl World {
         public.take(1).next().unwrap()
     }
 
-    pub(crate) fn alive(&self, node: Node) -> bool {
-        match node {
-            Node::Kgc => self.kgc.is_some(),
-            Node::Leader(leader) => self.leaders[leader].machine.is_some(),
-            Node::Edge(edge) => self.edges[edge].machine.is_some(),
-        }
-    }
-
-    pub(crate) fn connect(&mut self, dialler: Node, listener: Node, route: Route) {
-        if !self.alive(dialler) || !self.alive(listener) || self.handles.contains_key(&(dialler, listener)) {
-            return;
-        }
-        for (at, of, route) in [(listener, dialler, Route::Inbound), (dialler, listener, route)] {
-            // Feeding the first may have been the end of it.
-            if !self.alive(dialler) || !self.alive(listener) {
-                return;
-            }
-            // Leaders dial each other: each has one handle, and the route is the dialler's own.
-            let route =
-                if matches!((at, of), (Node::Leader(_), Node::Leader(_))) { Route::Leader } else { route };
-            let peer = Peer(self.next_peer);
-            self.next_peer += 1;
-            self.handles.insert((at, of), peer);
-            self.feed(at, Stimulus::Connected(peer, route));
-        }
-    }
-
     /// Puts a wall between every node of the one side and every node of the other.
     pub(crate) fn part(&mut self, one: &[Node], other: &[Node]) {
-        for a in one {
-            for b in other {
-                self.walls.extend([(*a, *b), (*b, *a)]);
+        let side = |nodes: &[Node]| NodeSet::only(nodes.iter().copied());
+        self.network.part(Partition::both_ways(side(one), side(other)));
+    }
+
+    /// Sets a node's wall clock so many seconds ahead.
+    pub(crate) fn set_ahead(&mut self, node: Node, seconds: u64) {
+        *self.faults(node).skew = seconds.cast_signed();
+    }
+
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        self.net.run_for(time);
+    }
+
+    pub(crate) fn run_until(&mut self, what: &str, reached: impl FnMut(&Self) -> bool) {
+        quiver_testbed::run_until(self, PATIENCE, what, reached);
+    }
+
+    pub(crate) fn inject(&mut self, from: Node, to: Node, bytes: &[u8]) {
+        self.net.inject(from, to, bytes);
+    }
+
+    pub(crate) fn command_edge(&mut self, edge: usize, command: EdgeCommand) {
+        self.command::<Edge<S>>(Node::Edge(edge), command);
+    }
+
+    pub(crate) fn command_leader(&mut self, leader: usize, command: LeaderCommand) {
+        self.command::<Leader<S>>(Node::Leader(leader), command);
+    }
+
+    pub(crate) fn command_kgc(&mut self, command: KgcCommand) {
+        self.command::<Kgc<S>>(Node::Kgc, command);
+    }
+
+    pub(crate) fn kgc(&self) -> &Kgc<S> {
+        self.machine(Node::Kgc)
+    }
+
+    pub(crate) fn kgc_records(&self) -> &[KgcRecord] {
+        self.node::<Kgc<S>>(Node::Kgc).records()
+    }
+
+    pub(crate) fn kgc_events(&self) -> &[KgcEvent] {
+        &self.node::<Kgc<S>>(Node::Kgc).events
+    }
+
+    pub(crate) fn leader(&self, leader: usize) -> &Leader<S> {
+        self.machine(Node::Leader(leader))
+    }
+
+    pub(crate) fn leader_node(&self, leader: usize) -> &TestNode<Leader<S>> {
+        self.node(Node::Leader(leader))
+    }
+
+    pub(crate) fn leader_events(&self, leader: usize) -> &[LeaderEvent] {
+        &self.leader_node(leader).events
+    }
+
+    pub(crate) fn leader_records(&self, leader: usize) -> &[LeaderRecord] {
+        self.leader_node(leader).records()
+    }
+
+    pub(crate) fn set_leader_records(&mut self, leader: usize, records: Vec<LeaderRecord>) {
+        *self.node_mut::<Leader<S>>(Node::Leader(leader)).records_mut() = records;
+    }
+
+    pub(crate) fn edge(&self, edge: usize) -> &Edge<S> {
+        self.machine(Node::Edge(edge))
+    }
+
+    pub(crate) fn edge_node(&self, edge: usize) -> &TestNode<Edge<S>> {
+        self.node(Node::Edge(edge))
+    }
+
+    pub(crate) fn edge_nodes(&self) -> impl Iterator<Item = &TestNode<Edge<S>>> {
+        (0..self.tokens.len()).map(|edge| self.edge_node(edge))
+    }
+
+    pub(crate) fn edge_events(&self, edge: usize) -> &[EdgeEvent] {
+        &self.edge_node(edge).events
+    }
+
+    /// What an edge made durable last.
+    pub(crate) fn state(&self, edge: usize) -> Option<Snapshot> {
+        self.edge_node(edge).records().last().cloned()
+    }
+
+    pub(crate) fn set_state(&mut self, edge: usize, state: Snapshot) {
+        *self.node_mut::<Edge<S>>(Node::Edge(edge)).records_mut() = vec![state];
+    }
+
+    pub(crate) fn synced(&self, edge: usize) -> bool {
+        self.edge_node(edge).machine().is_some_and(|machine| machine.status().synced)
+    }
+
+    pub(crate) fn status(&self, leader: usize) -> Option<LeaderStatus> {
+        self.leader_node(leader).machine().map(|machine| machine.status())
+    }
+
+    /// Who leads, by ordinal.
+    pub(crate) fn leading(&self) -> Vec<usize> {
+        let leads =
+            |leader: &usize| self.status(*leader).is_some_and(|status| status.stance == Stance::Leading);
+        (0..self.leader_tokens.len()).filter(leads).collect()
+    }
+
+    pub(crate) fn epoch(&self, leader: usize) -> Option<Epoch> {
+        self.status(leader)?.epoch
+    }
+
+    /// The epoch whose roster a deputy holds.
+    pub(crate) fn held(&self, deputy: usize) -> Option<Epoch> {
+        match self.status(deputy)?.stance {
+            Stance::StandingBy { held, .. } => held,
+            _ => None,
+        }
+    }
+
+    /// The key that an edge would use now.
+    pub(crate) fn key(&self, edge: usize) -> Option<Vec<u8>> {
+        let key = self.edge_node(edge).machine()?.export(&name("test"))?;
+        Some(key.expose().to_vec())
+    }
+
+    pub(crate) fn leader_key(&self, leader: usize) -> Option<Vec<u8>> {
+        let key = self.leader_node(leader).machine()?.export(&name("test"))?;
+        Some(key.expose().to_vec())
+    }
+
+    /// Whether all these edges hold this leader's key.
+    pub(crate) fn follow(&self, leader: usize, edges: impl IntoIterator<Item = usize>) -> bool {
+        let key = self.leader_key(leader);
+        key.is_some() && edges.into_iter().all(|edge| self.key(edge) == key)
+    }
+
+    pub(crate) fn blamed_by(&self, node: Node) -> Vec<&Offence> {
+        match node {
+            Node::Kgc => Vec::new(),
+            Node::Leader(leader) => {
+                let blamed = self.leader_events(leader).iter().filter_map(|event| match event {
+                    LeaderEvent::Blamed { offence, .. } => Some(offence),
+                    _ => None,
+                });
+                blamed.collect()
+            }
+            Node::Edge(edge) => {
+                let blamed = self.edge_events(edge).iter().filter_map(|event| match event {
+                    EdgeEvent::Blamed { offence, .. } => Some(offence),
+                    _ => None,
+                });
+                blamed.collect()
             }
         }
+    }
+
+    /// How many joins the leaders granted, all together.
+    pub(crate) fn joins(&self) -> usize {
+        let events = (0..self.leader_tokens.len()).flat_map(|leader| self.leader_events(leader));
+        events.filter(|event| matches!(event, LeaderEvent::Joined { .. })).count()
+    }
+
+    /// How many terms were opened, all together.
+    pub(crate) fn terms(&self) -> usize {
+        let events = (0..self.leader_tokens.len()).flat_map(|leader| self.leader_events(leader));
+        let opened = |event: &&LeaderEvent| {
+            matches!(event, LeaderEvent::EpochActivated { kind: quiver_ainq::Kind::Open, .. })
+        };
+        events.filter(opened).count()
     }
 }
 
@@ -409,8 +477,8 @@ pub(crate) fn name(text: &str) -> Name {
 }
 
 /// What a message says.
-pub(crate) fn decode(world: &World, flight: &Flight) -> Message<S> {
-    Message::<S>::decode(&world.deployment, &flight.bytes).unwrap()
+pub(crate) fn decode(world: &World, packet: &Packet) -> Message<S> {
+    Message::<S>::decode(&world.deployment, &packet.bytes).unwrap()
 }
 
 /// Tokens are not cloned in earnest: a drone has one.

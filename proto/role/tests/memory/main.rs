@@ -11,11 +11,12 @@ use quiver_ainq::{
     Deployment, Epoch, GroupContext, Identity, Leadership, MasterSecret, Name, Receiver, Ristretto255, Role,
     Roster, SecretValue, Sender, StrategyKind, Times,
 };
+use quiver_role::Leader;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use self::roles::world;
-use self::world::{Node, World};
+use self::world::{Node, S, World};
 
 #[path = "../roles"]
 #[allow(dead_code, reason = "most of it is for the tests of what the roles do")]
@@ -36,14 +37,15 @@ static ALONE: Mutex<()> = Mutex::new(());
 fn held(n: usize, restarted: bool) -> usize {
     let mut world = World::grouped(1, n);
     if restarted {
-        world.crash(Node::Leader);
+        world.stop(Node::Leader);
         world.start_leader();
     }
     // Long enough for what is kept a minute to be forgotten.
-    world.run(Duration::from_secs(90));
+    world.run_for(Duration::from_secs(90));
     assert!(world.agree(0..n));
+    let leader = world.node_mut::<Leader<S>>(Node::Leader).take_machine();
     let before = ALLOCATOR.allocated();
-    world.leader = None;
+    drop(leader);
     before - ALLOCATOR.allocated()
 }
 

@@ -29,6 +29,11 @@ impl<M: Machine> TestNode<M> {
         self.sim.machine.as_deref_mut()
     }
 
+    /// Takes its machine away.
+    pub fn take_machine(&mut self) -> Option<Box<M>> {
+        self.sim.machine.take()
+    }
+
     /// Puts another machine in the place of its own, if it is switched on.
     pub fn map_machine(&mut self, change: impl FnOnce(M) -> M) {
         self.sim.machine = self.sim.machine.take().map(|machine| Box::new(change(*machine)));
