@@ -1,4 +1,4 @@
-//! SHA-256 with a leading domain.
+//! Domain-separated SHA-256.
 
 use crate::canonical::length;
 use crate::sha256::{Digest as _, Sha256};

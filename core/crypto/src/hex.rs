@@ -1,4 +1,4 @@
-//! Bytes for human eyes.
+//! Display of bytes as hexadecimal.
 
 use core::fmt;
 

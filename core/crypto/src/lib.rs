@@ -1,5 +1,5 @@
-//! What every scheme of Quiver shares: secrets that erase themselves, hashing and key derivation with an explicit
-//! domain, authenticated encryption, and the canonical encoding of what is hashed, signed or stored.
+//! Symmetric cryptography of Quiver: erased secrets, domain-separated hashing and key derivation,
+//! authenticated encryption, and the canonical encoding of what is hashed, signed or stored.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -20,7 +20,6 @@ extern crate alloc;
 
 pub mod aead;
 pub mod canonical;
-pub mod sha256;
 
 mod expand_message;
 mod hash;
@@ -34,8 +33,10 @@ pub use expand_message::expand_message;
 pub use hash::{Digest, Hasher};
 pub use hex::Hex;
 pub use kdf::{PrfKey, extract, prf, prf_each};
+/// SHA-256: by the crate `sha2`, on a Cortex-M4 in assembly.
+pub use quiver_sha256 as sha256;
+pub use quiver_sha256::erase;
 pub use secret::{Secret, WrongLength, ct_eq};
-pub use sha256::erase;
 pub use sha512::{Sha512, hmac_sha512};
 pub use stack_wipe::erasing_stack;
 /// Bytes that are overwritten when dropped.

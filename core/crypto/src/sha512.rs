@@ -1,4 +1,4 @@
-//! SHA-512, and HMAC over it, by one of two crates.
+//! SHA-512 and HMAC-SHA-512, by one of two crates.
 //!
 //! | crate | when | code on a Cortex-M4 |
 //! |---|---|---|

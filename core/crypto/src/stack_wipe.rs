@@ -1,4 +1,4 @@
-//! Erasing what a computation leaves on the stack.
+//! Wipes the stack below a computation.
 //!
 //! Libraries erase the values that they hold, seldom the copies and steps that a compiler puts beside them. Below the stack
 //! pointer these last until something else happens to be called.

@@ -1,4 +1,4 @@
-//! SHA-256 with the compression function in assembly, and erasing, for processors with Thumb-2.
+//! SHA-256 and erasure in assembly, for processors with Thumb-2.
 
 #[expect(unsafe_code, reason = "assembly: reads and writes what it is given, keeps what a callee must keep")]
 mod assembly;
@@ -6,7 +6,7 @@ mod assembly;
 use sha2::digest::typenum::U32;
 use sha2::digest::{FixedOutput, HashMarker, Output, OutputSizeUser, Update};
 
-use super::padded::{BLOCK, Padded, START, State};
+use crate::padded::{BLOCK, Padded, START, State};
 
 /// SHA-256.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ pub fn erase(bytes: &mut [u8]) {
     }
 }
 
-pub(super) fn erase_state(state: &mut State) {
+pub(crate) fn erase_state(state: &mut State) {
     #[expect(unsafe_code, reason = "a function in assembly")]
     // SAFETY: as above; the bytes of words are as many as it is told, and any are those of words.
     unsafe {
@@ -60,7 +60,7 @@ pub(super) fn erase_state(state: &mut State) {
 }
 
 /// The compression function, block by block.
-pub(super) fn compress(state: &mut State, blocks: &[[u8; BLOCK]]) {
+pub(crate) fn compress(state: &mut State, blocks: &[[u8; BLOCK]]) {
     if !blocks.is_empty() {
         #[expect(unsafe_code, reason = "a function in assembly")]
         // SAFETY: it reads `count` blocks of 64 bytes, at least one, reads and writes the state, and keeps what a callee must keep.

@@ -1,10 +1,10 @@
-//! HMAC-SHA-256, RFC 2104, under a key of whole blocks that is hashed once for all that is done with it.
+//! HMAC-SHA-256, RFC 2104, with a key that is hashed once for many messages.
 
 use core::slice::from_ref;
 
-use super::backend::{compress, erase_state};
-use super::erase;
-use super::padded::{BLOCK, Padded, START, State};
+use crate::backend::{compress, erase_state};
+use crate::erase;
+use crate::padded::{BLOCK, Padded, START, State};
 
 const IPAD: u8 = 0x36;
 const OPAD: u8 = 0x5C;

@@ -1,4 +1,4 @@
-//! Erasing, and the compression function, FIPS 180-4, 6.2.2.
+//! Assembly for Thumb-2: erasure, and the compression function of FIPS 180-4, 6.2.2.
 //!
 //! | FIPS 180-4 | here |
 //! |---|---|
@@ -11,7 +11,7 @@
 //!
 //! Eighteen instructions for a round and ten or eleven for a word of W; no branch and no address depends on what is hashed.
 
-use super::super::padded::{BLOCK, State};
+use crate::padded::{BLOCK, State};
 
 // SAFETY: of these types, see below.
 unsafe extern "C" {

@@ -3,6 +3,14 @@
 //! The hash is that of the crate `sha2`, by the same traits, but on microcontrollers with Thumb-2: there it is 1 KB of assembly in place of 7 KB
 //! that a compiler makes, and takes a fifth less instructions. That both give the same, and what is erased, is tested in emulation
 //! (`embedded/emulation/tests/assembly.rs`).
+//!
+//! A crate of its own within `quiver-crypto`, which exports it as `quiver_crypto::sha256`: boards compile this for speed and the rest for size.
+
+#![no_std]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
 
 #[cfg(all(target_arch = "arm", target_os = "none"))]
 mod cortex_m;

@@ -1,24 +1,24 @@
-//! A message cut into blocks, and padded: FIPS 180-4, 5.1.1 and 5.2.1.
+//! Blocks and padding of a message: FIPS 180-4, 5.1.1 and 5.2.1.
 
 use core::slice::from_ref;
 
-use super::backend::{compress, erase, erase_state};
+use crate::backend::{compress, erase, erase_state};
 
 /// What is kept of a message between two blocks.
-pub(super) type State = [u32; 8];
+pub(crate) type State = [u32; 8];
 
 /// H(0), FIPS 180-4, 5.3.3.
-pub(super) const START: State =
+pub(crate) const START: State =
     [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
 
 /// Bytes of a block.
-pub(super) const BLOCK: usize = 64;
+pub(crate) const BLOCK: usize = 64;
 /// Bytes of the last block in front of the message's length in bits.
 const LENGTH_AT: usize = BLOCK - 8;
 
 /// A message up to somewhere.
 #[derive(Clone)]
-pub(super) struct Padded {
+pub(crate) struct Padded {
     state: State,
     /// The message's bytes that were not hashed yet, and zeros.
     block: [u8; BLOCK],
@@ -30,11 +30,11 @@ pub(super) struct Padded {
 
 impl Padded {
     /// Goes on behind so many blocks, which made this of the state.
-    pub(super) const fn behind(blocks: u64, state: State) -> Self {
+    pub(crate) const fn behind(blocks: u64, state: State) -> Self {
         Self { state, block: [0; BLOCK], filled: 0, blocks }
     }
 
-    pub(super) fn update(&mut self, mut part: &[u8]) {
+    pub(crate) fn update(&mut self, mut part: &[u8]) {
         if let Some(room) = self.block.get_mut(self.filled..)
             && let Some((now, later)) = part.split_at_checked(room.len())
         {
@@ -54,7 +54,7 @@ impl Padded {
     }
 
     /// The hash.
-    pub(super) fn finish(&mut self) -> [u8; 32] {
+    pub(crate) fn finish(&mut self) -> [u8; 32] {
         self.close();
         let mut hash = [0; 32];
         write(&mut hash, &self.state);
@@ -62,7 +62,7 @@ impl Padded {
     }
 
     /// The hash of a message that is this one's hash, behind so many blocks, which made this of the state.
-    pub(super) fn finish_behind(&mut self, blocks: u64, state: State) -> [u8; 32] {
+    pub(crate) fn finish_behind(&mut self, blocks: u64, state: State) -> [u8; 32] {
         self.close();
         self.block = [0; BLOCK];
         write(&mut self.block, &self.state);
@@ -71,7 +71,7 @@ impl Padded {
     }
 
     /// Erases what is left of a message that says something about a key, and of its hash.
-    pub(super) fn erase(&mut self) {
+    pub(crate) fn erase(&mut self) {
         erase_state(&mut self.state);
         erase(&mut self.block);
     }
